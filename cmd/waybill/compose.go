@@ -1,0 +1,389 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/mesh"
+	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/rpc"
+	"waybill.dev/waybill/internal/runlog/jetstream"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/services/acceptor"
+	"waybill.dev/waybill/services/dispatcher"
+	"waybill.dev/waybill/services/eventlog"
+	"waybill.dev/waybill/services/eventlog/store/sqlite"
+	"waybill.dev/waybill/services/gateway"
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/rest"
+	"waybill.dev/waybill/services/redactor"
+)
+
+type logger = *slog.Logger
+
+// host is the five services in one process: each behind its own in-memory gRPC
+// server, wired as they are when each runs alone.
+type host struct {
+	log    logger
+	opts   devOptions
+	mesh   mesh.Local
+	nats   *natsd.Server
+	stores *stores
+	group  lifecycle.Group
+	// closers are closed last first.
+	closers []func()
+
+	redactor   *redactor.Service
+	acceptor   *acceptor.Service
+	events     *eventlog.Service
+	dispatch   *dispatcher.Service
+	gateway    *gateway.Service
+	dispatcher dispatcherv1.DispatcherClient
+
+	public   *grpc.Server
+	http     *http.Server
+	httpAddr net.Listener
+	grpcAddr net.Listener
+	metrics  net.Listener
+}
+
+// compose builds everything; nothing runs before start. What was opened is
+// closed again if a later part cannot be built.
+func compose(ctx context.Context, o devOptions, log logger) (h *host, err error) {
+	h = &host{log: log, opts: o}
+	defer func() {
+		if err != nil {
+			h.close()
+		}
+	}()
+	specs, err := parseKeys(o.apiKeys)
+	if err != nil {
+		return h, err
+	}
+	if err := h.listen(); err != nil {
+		return h, err
+	}
+	if err := h.openLog(ctx, specs); err != nil {
+		return h, err
+	}
+	for _, build := range []func(context.Context, []auth.Spec) error{
+		h.buildRedactor, h.buildAcceptor, h.buildEventLog, h.buildDispatcher, h.buildGateway,
+	} {
+		if err := build(ctx, specs); err != nil {
+			return h, err
+		}
+	}
+	return h, nil
+}
+
+func parseKeys(flags []string) ([]auth.Spec, error) {
+	var (
+		specs []auth.Spec
+		errs  []error
+	)
+	for i, f := range flags {
+		s, err := auth.ParseSpec(f)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--api-key no. %d: %w", i+1, err))
+		}
+		specs = append(specs, s)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return specs, nil
+}
+
+func (h *host) later(f func()) { h.closers = append(h.closers, f) }
+
+func (h *host) close() {
+	for i := len(h.closers) - 1; i >= 0; i-- {
+		h.closers[i]()
+	}
+	h.closers = nil
+}
+
+// listen takes the public addresses first: a busy port is told at once.
+func (h *host) listen() error {
+	for _, l := range []struct {
+		flag, addr string
+		into       *net.Listener
+	}{{"http-addr", h.opts.httpAddr, &h.httpAddr}, {"grpc-addr", h.opts.grpcAddr, &h.grpcAddr}, {"metrics-addr", h.opts.metricsAddr, &h.metrics}} {
+		if l.addr == "" {
+			continue
+		}
+		lis, err := net.Listen("tcp", l.addr)
+		if err != nil {
+			return fmt.Errorf("--%s %s: %w; give another address, or port 0 for a free one", l.flag, l.addr, err)
+		}
+		*l.into = lis
+		h.later(func() { _ = lis.Close() })
+	}
+	return nil
+}
+
+// openLog starts NATS and opens what is kept in it.
+func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
+	var err error
+	h.nats, err = natsd.Start(natsd.Config{
+		Dir: filepath.Join(h.opts.dataDir, "nats"), Sync: h.opts.durability == durabilitySync,
+		Addr: h.opts.natsAddr, Users: natsUsers(specs), Log: h.log,
+	}, rand.Text())
+	if err != nil {
+		return err
+	}
+	h.later(h.nats.Stop)
+	cfg := jetstream.DefaultConfig()
+	cfg.AckWait = h.opts.lease
+	h.stores, err = openStores(ctx, h.nats, cfg)
+	if err != nil {
+		return err
+	}
+	h.later(h.stores.close)
+	return nil
+}
+
+// natsUsers lets the first key of each tenant that may read runs read them over
+// NATS.
+func natsUsers(specs []auth.Spec) []natsd.User {
+	var users []natsd.User
+	seen := map[string]bool{}
+	for _, s := range specs {
+		readable := s.All
+		for _, scope := range s.Scopes {
+			readable = readable || scope == auth.RunsRead
+		}
+		if readable && !seen[s.Tenant] {
+			seen[s.Tenant] = true
+			users = append(users, natsd.User{Name: s.Tenant, Password: s.Key, Tenant: s.Tenant})
+		}
+	}
+	return users
+}
+
+// conn reaches a service over the mesh.
+func (h *host) conn(service string) (*grpc.ClientConn, error) {
+	c, err := h.mesh.Conn(service)
+	if err != nil {
+		return nil, err
+	}
+	h.later(func() { _ = c.Close() })
+	return c, nil
+}
+
+// serve puts a service's handlers behind its in-memory listener.
+func (h *host) serve(name string, srv *grpc.Server) error {
+	lis, err := h.mesh.Listen(name)
+	if err != nil {
+		return err
+	}
+	h.group.Start(lifecycle.Part{
+		Name: name + " grpc",
+		Run: func(ctx context.Context) error {
+			stop := context.AfterFunc(ctx, srv.Stop)
+			defer stop()
+			return srv.Serve(lis)
+		},
+	})
+	return nil
+}
+
+func (h *host) buildRedactor(_ context.Context, specs []auth.Spec) error {
+	cfg := redactor.DefaultConfig()
+	cfg.HostSecrets = hostSecrets(specs, h.opts)
+	var err error
+	if h.redactor, err = redactor.New(cfg); err != nil {
+		return err
+	}
+	srv := rpc.NewServer(h.log, nil, nil)
+	h.redactor.Register(srv)
+	return h.serve(mesh.Redactor, srv)
+}
+
+func (h *host) buildAcceptor(context.Context, []auth.Spec) error {
+	conn, err := h.conn(mesh.Redactor)
+	if err != nil {
+		return err
+	}
+	cfg := acceptor.DefaultConfig()
+	cfg.TestSeams = h.opts.testSeams
+	if cfg.KindsDir, err = kindFiles(h.opts.kinds); err != nil {
+		return err
+	}
+	h.acceptor, err = acceptor.New(cfg, acceptor.Deps{
+		Log: h.stores.log, Redactor: redactorv1.NewRedactorClient(conn), Clock: time.Now, Logger: h.log,
+	})
+	if err != nil {
+		return err
+	}
+	srv := rpc.NewServer(h.log, nil, nil)
+	h.acceptor.Register(srv)
+	return h.serve(mesh.Acceptor, srv)
+}
+
+func (h *host) buildEventLog(ctx context.Context, _ []auth.Spec) error {
+	st, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(h.opts.dataDir, "waybill.db")}, h.log, time.Now)
+	if err != nil {
+		return err
+	}
+	h.later(func() { _ = st.Close() })
+	if h.events, err = eventlog.New(eventlog.DefaultConfig(), eventlog.Deps{Log: h.stores.log, Store: st, Logger: h.log}); err != nil {
+		return err
+	}
+	h.group.Start(lifecycle.Part{Name: "event log", Run: h.events.Run})
+	srv := rpc.NewServer(h.log, nil, nil)
+	h.events.Register(srv)
+	return h.serve(mesh.EventLog, srv)
+}
+
+func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
+	providers, mocked, err := buildProviders(h.opts)
+	if err != nil {
+		return err
+	}
+	cfg := dispatcher.DefaultConfig()
+	cfg.Lease, cfg.TestSeams = h.opts.lease, h.opts.testSeams
+	cfg.SelfHosted = providerIDs(h.opts.providers)
+	cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model, _ = strings.Cut(h.opts.defaultModel, "/")
+	if _, ok := providers.Lookup(cfg.Completion.Defaults.Provider); !ok {
+		return fmt.Errorf("%w: --default-model %q: no such provider; there are %v", errUsage, h.opts.defaultModel, providers.IDs())
+	}
+	deps := dispatcher.Deps{
+		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims,
+		Providers: providers, Mock: mocked, Clock: time.Now, Logger: h.log,
+	}
+	if err := h.dispatcherClients(&deps); err != nil {
+		return err
+	}
+	if h.dispatch, err = dispatcher.New(cfg, deps); err != nil {
+		return err
+	}
+	h.group.Start(lifecycle.Part{Name: "dispatcher", Run: h.dispatch.Run})
+	srv := rpc.NewServer(h.log, nil, nil)
+	h.dispatch.Register(srv)
+	return h.serve(mesh.Dispatcher, srv)
+}
+
+func (h *host) dispatcherClients(d *dispatcher.Deps) error {
+	acc, err := h.conn(mesh.Acceptor)
+	if err != nil {
+		return err
+	}
+	red, err := h.conn(mesh.Redactor)
+	if err != nil {
+		return err
+	}
+	ev, err := h.conn(mesh.EventLog)
+	if err != nil {
+		return err
+	}
+	d.Acceptor, d.Redactor, d.EventLog = acceptorv1.NewAcceptorClient(acc), redactorv1.NewRedactorClient(red), eventlogv1.NewEventLogClient(ev)
+	return nil
+}
+
+func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
+	disp, err := h.conn(mesh.Dispatcher)
+	if err != nil {
+		return err
+	}
+	ev, err := h.conn(mesh.EventLog)
+	if err != nil {
+		return err
+	}
+	acc, err := h.conn(mesh.Acceptor)
+	if err != nil {
+		return err
+	}
+	key, err := hostKey(h.opts.dataDir)
+	if err != nil {
+		return err
+	}
+	h.dispatcher = dispatcherv1.NewDispatcherClient(disp)
+	h.gateway, err = gateway.New(gateway.Config{
+		Keys: specs, REST: rest.Config{MaxBodyBytes: h.opts.maxBody}, MaxStreams: 10_000, TestSeams: h.opts.testSeams,
+		BaseURL:      func() string { return "http://" + h.httpAddr.Addr().String() },
+		GRPCEndpoint: func() string { return "grpc://" + h.grpcAddr.Addr().String() }, RunKey: key,
+	}, gateway.Deps{
+		Dispatcher: h.dispatcher, EventLog: eventlogv1.NewEventLogClient(ev), Acceptor: acceptorv1.NewAcceptorClient(acc),
+		Records: h.stores.records, Ready: h.ready, Clock: time.Now, Logger: h.log,
+	})
+	if err != nil {
+		return err
+	}
+	return h.buildPublic(ctx)
+}
+
+// buildPublic puts the public gRPC server behind two listeners: one in memory
+// for the REST side, one on the network.
+func (h *host) buildPublic(ctx context.Context) error {
+	h.public = h.gateway.Server()
+	if err := h.serve(mesh.Gateway, h.public); err != nil {
+		return err
+	}
+	conn, err := h.conn(mesh.Gateway)
+	if err != nil {
+		return err
+	}
+	handler, err := h.gateway.Handler(ctx, conn)
+	if err != nil {
+		return err
+	}
+	h.http = &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(h.log.Handler(), slog.LevelDebug),
+	}
+	return nil
+}
+
+// hostKey is a secret of this host, made on first use: run ids derive from it.
+func hostKey(dir string) ([]byte, error) {
+	path := filepath.Join(dir, "host.key")
+	key, err := os.ReadFile(path) //nolint:gosec // G304: the operator names the directory
+	if err == nil && len(key) >= 32 {
+		return key, nil
+	}
+	if err == nil {
+		return nil, fmt.Errorf("%s is cut short: restore it; without it repeated requests would not find their runs", path)
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("host key: %w", err)
+	}
+	key = make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return nil, fmt.Errorf("host key: %w", err)
+	}
+	return key, writeKey(path, key)
+}
+
+// writeKey is durable before the first run derives from it.
+func writeKey(path string, key []byte) error {
+	tmp := path + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // G304: the operator names the directory
+	if err != nil {
+		return fmt.Errorf("host key: %w", err)
+	}
+	_, err = f.Write(key)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		return fmt.Errorf("host key: %w", err)
+	}
+	return nil
+}

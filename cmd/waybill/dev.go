@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/internal/config"
+	"waybill.dev/waybill/internal/obs"
+)
+
+// devOptions are the flags of `waybill dev`, as they are given.
+type devOptions struct {
+	httpAddr, grpcAddr, natsAddr, metricsAddr string
+	dataDir                                   string
+	apiKeys                                   []string
+	workflows                                 []string
+	kinds                                     string
+	testSeams                                 bool
+	providers                                 []string
+	defaultModel                              string
+	durability                                string
+	lease                                     time.Duration
+	logLevel, logFormat                       string
+	demo                                      bool
+	readyFile                                 string
+	configFile                                string
+	maxBody                                   int64
+}
+
+// The two promises of --durability.
+const (
+	durabilitySync    = "sync"
+	durabilityProcess = "process"
+)
+
+func devCommand() *cobra.Command {
+	var o devOptions
+	c := &cobra.Command{
+		Use:   "dev",
+		Short: "Run the whole host in one process, on embedded NATS and SQLite",
+		Long: `Runs gateway, acceptor, dispatcher, event log and redactor in one process, on an
+embedded NATS JetStream server and a SQLite read model. State is kept in --data-dir.
+Every flag can be set as an environment variable (WAYBILL_ and the flag's name in
+capitals) or in the --config file; flags beat environment beats file.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := config.Load(cmd.Flags(), os.LookupEnv); err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			if err := o.validate(); err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			log, err := obs.NewLogger(cmd.ErrOrStderr(), o.logLevel, o.logFormat)
+			if err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			return runDev(cmd.Context(), o, log, cmd.OutOrStdout())
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.httpAddr, "http-addr", "127.0.0.1:8080", "address of the REST API; port 0 takes a free one")
+	f.StringVar(&o.grpcAddr, "grpc-addr", "127.0.0.1:9090", "address of the gRPC API; port 0 takes a free one")
+	f.StringVar(&o.natsAddr, "nats-addr", "", "address where NATS clients may read run events (user = tenant, password = API key); empty: nowhere")
+	f.StringVar(&o.metricsAddr, "metrics-addr", "", "address of the Prometheus metrics; empty: nowhere")
+	f.StringVar(&o.dataDir, "data-dir", ".waybill", "directory of all state")
+	f.StringArrayVar(&o.apiKeys, "api-key", nil, "KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:* (repeatable); default dev-key=default:*")
+	f.StringArrayVar(&o.workflows, "workflows", nil, "directory of *.json workflow definitions, watched for changes (repeatable)")
+	f.StringVar(&o.kinds, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
+	f.BoolVar(&o.testSeams, "test-seams", false, "serve the protocol's test seams; never in production")
+	f.StringArrayVar(&o.providers, "provider", nil, "ID=URL of an OpenAI-compatible server (repeatable); its key is read from WAYBILL_PROVIDER_ID_KEY")
+	f.StringVar(&o.defaultModel, "default-model", "sample/sample-1", "PROVIDER/MODEL for nodes that name none")
+	f.StringVar(&o.durability, "durability", durabilitySync, "sync: an acknowledged write is on disk; process: it survives the process, not a power cut")
+	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
+	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
+	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", obs.FormatText, "text or json")
+	f.BoolVar(&o.demo, "demo", false, "run the example workflow once and print what came out")
+	f.StringVar(&o.readyFile, "ready-file", "", "file to write the addresses to, as JSON, once the host is ready")
+	f.StringVar(&o.configFile, "config", "", "YAML file of flag names and values")
+	return c
+}
+
+// validate returns all that is wrong with the flags, joined; each names the
+// flag, the value and the remedy.
+func (o *devOptions) validate() error {
+	if len(o.apiKeys) == 0 {
+		o.apiKeys = []string{"dev-key=default:*"}
+	}
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if o.durability != durabilitySync && o.durability != durabilityProcess {
+		bad("--durability %q: want %s or %s", o.durability, durabilitySync, durabilityProcess)
+	}
+	if p, m, ok := strings.Cut(o.defaultModel, "/"); !ok || p == "" || m == "" {
+		bad("--default-model %q: want PROVIDER/MODEL, such as sample/sample-1", o.defaultModel)
+	}
+	if o.maxBody < 1 || o.maxBody > 6<<20 {
+		bad("--max-request-body-bytes %d: want 1 to %d (a run's record must fit one NATS message)", o.maxBody, 6<<20)
+	}
+	for _, dir := range append([]string{o.kinds}, o.workflows...) {
+		if dir == "" {
+			continue
+		}
+		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+			bad("directory %q cannot be read: give an existing directory to --workflows or --kinds", dir)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// runDev runs the host until ctx ends.
+func runDev(ctx context.Context, o devOptions, log logger, out printer) error {
+	began := time.Now()
+	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
+		return fmt.Errorf("--data-dir %s: %w", o.dataDir, err)
+	}
+	unlock, err := lockDir(o.dataDir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	h, err := compose(ctx, o, log)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	h.start()
+	if err := h.untilReady(ctx); err != nil {
+		return errors.Join(err, h.group.Stop())
+	}
+	loader := &workflowLoader{client: h.dispatcher, log: log}
+	if err := loader.loadAll(ctx, o.workflows); err != nil {
+		return errors.Join(err, h.group.Stop())
+	}
+	h.group.Start(loader.watch(o.workflows))
+	ready := h.readyInfo(time.Since(began))
+	if err := ready.write(o.readyFile); err != nil {
+		return errors.Join(err, h.group.Stop())
+	}
+	banner(out, o, ready)
+	if o.demo {
+		if err := demo(ctx, out, ready, firstKey(o.apiKeys)); err != nil && ctx.Err() == nil {
+			return errors.Join(fmt.Errorf("demo run: %w", err), h.group.Stop())
+		}
+	}
+	return h.group.Wait(ctx)
+}
+
+// lockFile keeps two hosts from sharing a data directory.
+func lockPath(dir string) string { return filepath.Join(dir, "lock") }

@@ -1,0 +1,34 @@
+// Command waybill is the OpenWOP host and its tools in one binary.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// exitInterrupted is what a shell expects of a command ended by Ctrl-C.
+const exitInterrupted = 130
+
+func main() {
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := root(os.Stdout, os.Stderr).ExecuteContext(ctx)
+	stop() // a second signal ends a shutdown that hangs
+	switch {
+	case err == nil && len(interrupted) > 0:
+		os.Exit(exitInterrupted)
+	case err == nil:
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}

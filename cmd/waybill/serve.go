@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"waybill.dev/waybill/internal/lifecycle"
+)
+
+// start opens the doors. They are started last, so that they are closed first.
+func (h *host) start() {
+	h.group.Start(lifecycle.Part{
+		Name: "public grpc",
+		Run: func(ctx context.Context) error {
+			err := h.public.Serve(h.grpcAddr)
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		},
+		Stop: func(ctx context.Context) {
+			stopped := make(chan struct{})
+			go func() { h.public.GracefulStop(); close(stopped) }()
+			select {
+			case <-stopped:
+			case <-ctx.Done():
+				h.public.Stop()
+				<-stopped
+			}
+		},
+	})
+	h.group.Start(lifecycle.Part{
+		Name: "http",
+		Run: func(context.Context) error {
+			if err := h.http.Serve(h.httpAddr); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		},
+		Stop: func(ctx context.Context) {
+			h.gateway.Drain() // streams end, their readers resume
+			if err := h.http.Shutdown(ctx); err != nil {
+				_ = h.http.Close() // requests that did not end in time are cut
+			}
+		},
+	})
+	if h.metrics != nil {
+		h.startMetrics()
+	}
+}
+
+func (h *host) startMetrics() {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.Handler())
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	h.group.Start(lifecycle.Part{
+		Name: "metrics",
+		Run: func(context.Context) error {
+			if err := srv.Serve(h.metrics); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		},
+		Stop: func(ctx context.Context) { _ = srv.Shutdown(ctx) },
+	})
+}
+
+// ready says why the host cannot serve; nil when it can.
+func (h *host) ready() error {
+	select {
+	case <-h.dispatch.Ready():
+	default:
+		return errors.New("the dispatcher reads its workflow definitions")
+	}
+	return h.events.Ready()
+}
+
+// readyPoll is how often readiness is looked at while the host starts.
+const readyPoll = 2 * time.Millisecond
+
+// untilReady waits until the host can serve.
+func (h *host) untilReady(ctx context.Context) error {
+	t := time.NewTicker(readyPoll)
+	defer t.Stop()
+	for {
+		err := h.ready()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("stopped while starting: %w", err)
+		case <-t.C:
+		}
+	}
+}
+
+// readyInfo says where the host can be reached.
+func (h *host) readyInfo(took time.Duration) readyInfo {
+	r := readyInfo{
+		HTTP: "http://" + h.httpAddr.Addr().String(), GRPC: h.grpcAddr.Addr().String(), PID: os.Getpid(), ReadyMs: took.Milliseconds(),
+	}
+	if a := h.nats.Addr(); a != "" {
+		r.NATS = "nats://" + a
+	}
+	if h.metrics != nil {
+		r.Metrics = "http://" + h.metrics.Addr().String() + "/metrics"
+	}
+	return r
+}

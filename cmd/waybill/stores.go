@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"waybill.dev/waybill/examples"
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/kv/jetkv"
+	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/compat"
+	"waybill.dev/waybill/services/dispatcher/provider/mock"
+	"waybill.dev/waybill/services/dispatcher/provider/sample"
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/discovery"
+	"waybill.dev/waybill/services/redactor/redact"
+)
+
+// stores are what the host keeps in NATS.
+type stores struct {
+	log       *jetstream.Log
+	queue     *jetstream.Queue
+	workflows kv.Store
+	claims    kv.Store
+	records   kv.Store
+	conns     []*nats.Conn
+}
+
+// openStores opens the run log and the buckets, over connections of their own
+// so that a busy reader does not hold up appends.
+func openStores(ctx context.Context, srv *natsd.Server, cfg jetstream.Config) (*stores, error) {
+	s := &stores{}
+	logConn, err := s.connect(srv, "log")
+	if err != nil {
+		return s, err
+	}
+	queueConn, err := s.connect(srv, "queue")
+	if err != nil {
+		return s, err
+	}
+	if s.log, err = jetstream.Open(ctx, logConn, cfg); err != nil {
+		return s, err
+	}
+	reader, err := jetstream.Open(ctx, queueConn, cfg)
+	if err != nil {
+		return s, err
+	}
+	if s.queue, err = reader.Queue(ctx); err != nil {
+		return s, err
+	}
+	for _, b := range []struct {
+		into *kv.Store
+		cfg  jetkv.Config
+	}{
+		{&s.workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions", Replicas: cfg.Replicas}},
+		{&s.claims, jetkv.Config{Bucket: "waybill_claims", Description: "active run of a scope", Replicas: cfg.Replicas}},
+		{&s.records, jetkv.Config{
+			Bucket: "waybill_idempotency", Description: "answers to keyed requests", Replicas: cfg.Replicas,
+			TTL: discovery.RetentionSeconds * time.Second,
+		}},
+	} {
+		if *b.into, err = jetkv.Open(ctx, queueConn, b.cfg); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func (s *stores) connect(srv *natsd.Server, name string) (*nats.Conn, error) {
+	nc, err := srv.Connect(name)
+	if err != nil {
+		return nil, err
+	}
+	s.conns = append(s.conns, nc)
+	return nc, nil
+}
+
+func (s *stores) close() {
+	if s.queue != nil {
+		s.queue.Close()
+	}
+	for _, nc := range s.conns {
+		// What was handed back before must still go out.
+		_ = nc.FlushTimeout(time.Second)
+		nc.Close()
+	}
+}
+
+// providerKeyEnv is where a provider's key is read from.
+func providerKeyEnv(id string) string {
+	return "WAYBILL_PROVIDER_" + strings.ToUpper(strings.ReplaceAll(id, "-", "_")) + "_KEY"
+}
+
+func providerIDs(flags []string) []string {
+	var ids []string
+	for _, f := range flags {
+		id, _, _ := strings.Cut(f, "=")
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// buildProviders makes the providers: sample always, the operator's servers, and
+// the scripted one while test seams are served.
+func buildProviders(o devOptions) (*provider.Registry, *mock.Provider, error) {
+	list := []provider.Provider{sample.New(0)}
+	var errs []error
+	for _, f := range o.providers {
+		id, url, ok := strings.Cut(f, "=")
+		if !ok {
+			errs = append(errs, fmt.Errorf("--provider %q: want ID=URL", f))
+			continue
+		}
+		p, err := compat.New(compat.Config{ID: id, BaseURL: url, APIKey: compat.Secret(os.Getenv(providerKeyEnv(id)))})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--provider: %w", err))
+			continue
+		}
+		list = append(list, p)
+	}
+	var scripted *mock.Provider
+	if o.testSeams {
+		scripted = mock.New()
+		list = append(list, scripted)
+	}
+	reg, err := provider.NewRegistry(list...)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return reg, scripted, nil
+}
+
+// canarySecret is the secret that the protocol's suite plants and looks for.
+const canarySecret = "openwop-conformance-canary-secret"
+
+// hostSecrets are the secrets this process knows: none of them may ever show.
+func hostSecrets(specs []auth.Spec, o devOptions) []redact.Secret {
+	var out []redact.Secret
+	add := func(id, value string) {
+		if len(value) >= redact.MinLength { // shorter ones are not matched
+			out = append(out, redact.Secret{ID: id, Value: redact.Value(value)})
+		}
+	}
+	for i, s := range specs {
+		add(fmt.Sprintf("api-key-%d", i+1), s.Key)
+	}
+	for _, id := range providerIDs(o.providers) {
+		add("provider-"+id, os.Getenv(providerKeyEnv(id)))
+	}
+	if o.testSeams {
+		add(canarySecret, os.Getenv("OPENWOP_CANARY_SECRET_VALUE"))
+	}
+	return out
+}
+
+// kindFiles joins the examples' kinds and the operator's folder into one.
+func kindFiles(dir string) (fs.FS, error) {
+	files := flatFS{}
+	err := fs.WalkDir(examples.FS, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(name, ".schema.json") {
+			files[path.Base(name)] = located{examples.FS, name}
+		}
+		return err
+	})
+	if err != nil || dir == "" {
+		return files, err
+	}
+	own := os.DirFS(dir)
+	entries, err := fs.ReadDir(own, ".")
+	if err != nil {
+		return nil, fmt.Errorf("--kinds %s: %w", dir, err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			files[e.Name()] = located{own, e.Name()} // the operator's file beats an example's
+		}
+	}
+	return files, nil
+}
+
+// flatFS is one folder of files from several places.
+type flatFS map[string]located
+
+type located struct {
+	fs   fs.FS
+	name string
+}
+
+// Open opens a file of the folder.
+func (f flatFS) Open(name string) (fs.File, error) {
+	l, ok := f[name]
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return l.fs.Open(l.name)
+}
+
+// ReadDir lists the folder; the only one there is.
+func (f flatFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name != "." {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
+	}
+	var out []fs.DirEntry
+	for file, l := range f {
+		info, err := fs.Stat(l.fs, l.name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, renamed{fs.FileInfoToDirEntry(info), file})
+	}
+	return out, nil
+}
+
+type renamed struct {
+	fs.DirEntry
+	name string
+}
+
+func (r renamed) Name() string { return r.name }

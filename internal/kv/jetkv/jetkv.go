@@ -1,0 +1,126 @@
+// Package jetkv keeps records in a NATS JetStream key-value bucket.
+package jetkv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"waybill.dev/waybill/internal/kv"
+)
+
+// Config names a bucket.
+type Config struct {
+	Bucket      string
+	Description string
+	// TTL is how long a record lives; 0: for good.
+	TTL      time.Duration
+	Replicas int
+}
+
+// Store is a bucket. It is safe for concurrent use.
+type Store struct{ kv js.KeyValue }
+
+// Open makes the bucket, or opens the one there.
+func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
+	api, err := js.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
+	}
+	b, err := api.CreateOrUpdateKeyValue(ctx, js.KeyValueConfig{
+		Bucket: cfg.Bucket, Description: cfg.Description, TTL: cfg.TTL, Replicas: cfg.Replicas,
+		History: 1, Storage: js.FileStorage, MaxValueSize: 4 << 20,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
+	}
+	return &Store{kv: b}, nil
+}
+
+// Get returns an entry; see kv.Store.
+func (s *Store) Get(ctx context.Context, key string) (kv.Entry, error) {
+	e, err := s.kv.Get(ctx, key)
+	if errors.Is(err, js.ErrKeyNotFound) || errors.Is(err, js.ErrKeyDeleted) {
+		return kv.Entry{}, fmt.Errorf("%w: %s", kv.ErrNotFound, key)
+	}
+	if err != nil {
+		return kv.Entry{}, unavailable("get", key, err)
+	}
+	return kv.Entry{Key: key, Value: e.Value(), Revision: e.Revision()}, nil
+}
+
+// Put writes a value; see kv.Store.
+func (s *Store) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	rev, err := s.kv.Put(ctx, key, value)
+	if err != nil {
+		return 0, unavailable("put", key, err)
+	}
+	return rev, nil
+}
+
+// Update writes a value if the key is at revision; see kv.Store.
+func (s *Store) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	var (
+		rev uint64
+		err error
+	)
+	if revision == 0 {
+		rev, err = s.kv.Create(ctx, key, value)
+	} else {
+		rev, err = s.kv.Update(ctx, key, value, revision)
+	}
+	if isConflict(err) {
+		return 0, fmt.Errorf("%w: %s", kv.ErrConflict, key)
+	}
+	if err != nil {
+		return 0, unavailable("update", key, err)
+	}
+	return rev, nil
+}
+
+// isConflict knows the two codes of a failed expectation: 10071 on one server,
+// 10164 on replicated streams.
+func isConflict(err error) bool {
+	if errors.Is(err, js.ErrKeyExists) {
+		return true
+	}
+	api, ok := errors.AsType[*js.APIError](err)
+	return ok && (api.ErrorCode == 10071 || api.ErrorCode == 10164)
+}
+
+// Watch follows the keys under a prefix; see kv.Store.
+func (s *Store) Watch(ctx context.Context, prefix string, ready chan<- struct{}, handle func(kv.Entry)) error {
+	w, err := s.kv.Watch(ctx, prefix+">")
+	if err != nil {
+		return unavailable("watch", prefix, err)
+	}
+	defer func() { _ = w.Stop() }() // the watcher ends with the connection anyway
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e, ok := <-w.Updates():
+			switch {
+			case !ok:
+				return unavailable("watch", prefix, nats.ErrConnectionClosed)
+			case e == nil: // all present entries have been handed over
+				if ready != nil {
+					close(ready)
+					ready = nil
+				}
+			case e.Operation() == js.KeyValuePut:
+				handle(kv.Entry{Key: e.Key(), Value: e.Value(), Revision: e.Revision()})
+			default:
+				handle(kv.Entry{Key: e.Key(), Revision: e.Revision()})
+			}
+		}
+	}
+}
+
+func unavailable(what, key string, err error) error {
+	return fmt.Errorf("%w: %s %s: %w", kv.ErrUnavailable, what, key, err)
+}

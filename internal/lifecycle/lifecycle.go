@@ -1,0 +1,109 @@
+// Package lifecycle runs the parts of a process: started in order, stopped in
+// reverse, and the first part that fails ends them all.
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Part is something that runs until it is told to stop.
+type Part struct {
+	Name string
+	// Run works until ctx ends. Its error, unless it is the context's, ends the process.
+	Run func(ctx context.Context) error
+	// Stop, when set, is called before Run's context ends, so that the part can
+	// finish what it has begun; ctx is the deadline for that.
+	Stop func(ctx context.Context)
+}
+
+// StopTimeout is how long one part may take to finish what it has begun.
+const StopTimeout = 5 * time.Second
+
+// Group runs parts. The zero value is ready to use; not safe for concurrent use.
+type Group struct{ parts []*running }
+
+type running struct {
+	Part
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error
+}
+
+// Start begins a part. It is stopped before all parts that were started earlier.
+func (g *Group) Start(p Part) {
+	// Not a child of a caller's context: parts end in order, one by one.
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{Part: p, cancel: cancel, done: make(chan struct{})}
+	g.parts = append(g.parts, r)
+	go func() {
+		defer close(r.done)
+		if err := p.Run(ctx); err != nil && !(errors.Is(err, context.Canceled) && ctx.Err() != nil) {
+			r.err = fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}()
+}
+
+// Wait blocks until ctx ends or a part ends by itself, then stops all parts in
+// reverse order. It returns the error of the first part that failed.
+func (g *Group) Wait(ctx context.Context) error {
+	ended := make(chan *running, len(g.parts))
+	var wg sync.WaitGroup
+	quit := make(chan struct{})
+	for _, r := range g.parts {
+		wg.Go(func() {
+			select {
+			case <-r.done:
+				ended <- r
+			case <-quit:
+			}
+		})
+	}
+	var first error
+	select {
+	case <-ctx.Done():
+	case r := <-ended:
+		first = r.err
+		if first == nil {
+			first = fmt.Errorf("%s ended by itself", r.Name)
+		}
+	}
+	close(quit)
+	wg.Wait()
+	return errors.Join(first, g.Stop())
+}
+
+// Stop ends all parts in reverse order and returns their errors. It is safe to
+// call without a start and twice.
+func (g *Group) Stop() error {
+	var errs []error
+	for i := len(g.parts) - 1; i >= 0; i-- {
+		errs = append(errs, g.parts[i].stop())
+	}
+	g.parts = nil
+	return errors.Join(errs...)
+}
+
+func (r *running) stop() error {
+	select {
+	case <-r.done: // had ended before
+		r.cancel()
+		return nil
+	default:
+	}
+	if r.Part.Stop != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), StopTimeout)
+		r.Part.Stop(ctx)
+		cancel()
+	}
+	r.cancel()
+	select {
+	case <-r.done:
+		return r.err
+	case <-time.After(StopTimeout):
+		return fmt.Errorf("%s did not stop within %s", r.Name, StopTimeout)
+	}
+}

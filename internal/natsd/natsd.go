@@ -1,0 +1,150 @@
+// Package natsd runs a NATS server with JetStream inside the process, for the
+// one-command host and for tests.
+package natsd
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// User may read the run events of one tenant over NATS, and nothing else.
+type User struct {
+	Name     string
+	Password string
+	Tenant   string
+}
+
+// Config says where the server keeps its files and whom it lets in.
+type Config struct {
+	// Dir is the store directory.
+	Dir string
+	// Sync makes every acknowledged write durable before it is acknowledged.
+	// Without it the server flushes on a timer, and a power cut may lose the
+	// last moments.
+	Sync bool
+	// Addr is where clients outside the process connect; empty: nowhere.
+	Addr string
+	// Users may connect to Addr.
+	Users []User
+	Log   *slog.Logger
+}
+
+// readyTimeout bounds the start; a recovering store of some gigabytes needs seconds.
+const readyTimeout = 60 * time.Second
+
+// internalUser is the name the host's own connections use.
+const internalUser = "waybill-internal"
+
+// Server is a running embedded server.
+type Server struct {
+	srv      *server.Server
+	password string
+}
+
+// Start brings the server up; it is ready when Start returns.
+func Start(cfg Config, password string) (*Server, error) {
+	opts := &server.Options{
+		ServerName: "waybill", JetStream: true, StoreDir: cfg.Dir, SyncAlways: cfg.Sync,
+		NoLog: true, NoSigs: true, DontListen: cfg.Addr == "", MaxPayload: 8 << 20,
+		// One process writes and reads the log; the default of 64 MB would only hide a stuck reader.
+		MaxPending: 64 << 20,
+		// A run log has no use for the server's memory store.
+		JetStreamMaxMemory: 64 << 20,
+	}
+	if err := listen(opts, cfg.Addr); err != nil {
+		return nil, err
+	}
+	opts.Users = []*server.User{{Username: internalUser, Password: password}}
+	for _, u := range cfg.Users {
+		opts.Users = append(opts.Users, &server.User{Username: u.Name, Password: u.Password, Permissions: readOnly(u)})
+	}
+	srv, err := server.NewServer(opts)
+	if err != nil {
+		return nil, fmt.Errorf("embedded nats: %w", err)
+	}
+	srv.Start()
+	if !srv.ReadyForConnections(readyTimeout) {
+		srv.Shutdown()
+		return nil, fmt.Errorf("embedded nats: not ready after %s (store %s)", readyTimeout, cfg.Dir)
+	}
+	if !srv.JetStreamEnabled() {
+		srv.Shutdown()
+		return nil, fmt.Errorf("embedded nats: JetStream did not start (store %s)", cfg.Dir)
+	}
+	return &Server{srv: srv, password: password}, nil
+}
+
+func listen(opts *server.Options, addr string) error {
+	if addr == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("nats-addr %q: want host:port, such as 127.0.0.1:4222", addr)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil || n < 0 || n > 65535 {
+		return fmt.Errorf("nats-addr %q: port must be a number from 0 to 65535", addr)
+	}
+	opts.Host, opts.Port = host, n
+	if n == 0 {
+		opts.Port = server.RANDOM_PORT
+	}
+	return nil
+}
+
+// readOnly lets a user make one consumer on the run log, named as the user and
+// filtered to their tenant, and read from it. The name is part of every subject
+// that is allowed: with a free name a user could pull from another tenant's
+// consumer, or from the dispatchers'. Plain subscriptions to event subjects are
+// not allowed: they would show frames that the log then refuses.
+func readOnly(u User) *server.Permissions {
+	return &server.Permissions{
+		Publish: &server.SubjectPermission{Allow: []string{
+			"$JS.API.INFO",
+			"$JS.API.STREAM.INFO." + subject.Stream,
+			"$JS.API.CONSUMER.CREATE." + subject.Stream + "." + u.Name + "." + subject.Tenant(u.Tenant),
+			"$JS.API.CONSUMER.INFO." + subject.Stream + "." + u.Name,
+			"$JS.API.CONSUMER.DELETE." + subject.Stream + "." + u.Name,
+			"$JS.API.CONSUMER.MSG.NEXT." + subject.Stream + "." + u.Name,
+			"$JS.ACK." + subject.Stream + "." + u.Name + ".>",
+		}},
+		Subscribe: &server.SubjectPermission{Allow: []string{InboxPrefix(u.Name) + ".>"}},
+	}
+}
+
+// InboxPrefix is the prefix a reading user must set for its replies, so that no
+// user sees another's.
+func InboxPrefix(user string) string { return "_INBOX_" + user }
+
+// Addr is where clients connect; empty when nothing listens.
+func (s *Server) Addr() string {
+	if a := s.srv.Addr(); a != nil {
+		return a.String()
+	}
+	return ""
+}
+
+// Connect opens a connection within the process.
+func (s *Server) Connect(name string) (*nats.Conn, error) {
+	nc, err := nats.Connect("", nats.InProcessServer(s.srv), nats.Name(name),
+		nats.UserInfo(internalUser, s.password), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	if err != nil {
+		return nil, fmt.Errorf("connect %s to embedded nats: %w", name, err)
+	}
+	return nc, nil
+}
+
+// Stop flushes and ends the server; it returns when the files are closed.
+func (s *Server) Stop() {
+	s.srv.Shutdown()
+	s.srv.WaitForShutdown()
+}

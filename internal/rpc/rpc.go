@@ -1,0 +1,126 @@
+// Package rpc makes gRPC servers and clients that behave alike everywhere: one
+// interceptor chain, one mapping of errors, one set of metadata.
+//
+// A *fault.Error that a handler returns crosses the wire as a status whose only
+// detail is the canonical error envelope, and comes back as a *fault.Error on
+// the other side. Any other error is logged in full under an id and answered as
+// internal with that id only.
+package rpc
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"waybill.dev/waybill/protocol/fault"
+)
+
+// MaxMessageBytes bounds one message between services: a page of 5,000 events,
+// or a definition, with room to spare.
+const MaxMessageBytes = 64 << 20
+
+// defaultDeadline bounds a call whose caller set none, so that no call waits forever.
+const defaultDeadline = 30 * time.Second
+
+// NewServer makes a server with the common interceptors; extra run inside
+// them, in order, around the handlers.
+func NewServer(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []grpc.StreamServerInterceptor, opts ...grpc.ServerOption) *grpc.Server {
+	u := append([]grpc.UnaryServerInterceptor{unaryErrors(log)}, unary...)
+	s := append([]grpc.StreamServerInterceptor{streamErrors(log)}, stream...)
+	opts = append([]grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(u...),
+		grpc.ChainStreamInterceptor(s...),
+		grpc.MaxRecvMsgSize(MaxMessageBytes),
+		grpc.MaxSendMsgSize(MaxMessageBytes),
+		// One connection carries every stream of a gateway.
+		grpc.MaxConcurrentStreams(1 << 20),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+	}, opts...)
+	return grpc.NewServer(opts...)
+}
+
+// ClientOptions are the dial options every client of ours uses.
+func ClientOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(clientUnary),
+		grpc.WithChainStreamInterceptor(clientStream),
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(MaxMessageBytes),
+			grpc.MaxCallSendMsgSize(MaxMessageBytes),
+		),
+	}
+}
+
+func unaryErrors(log *slog.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = recovered(log, info.FullMethod, p)
+			}
+		}()
+		resp, err = next(ctx, req)
+		return resp, serverError(ctx, log, info.FullMethod, err)
+	}
+}
+
+func streamErrors(log *slog.Logger) grpc.StreamServerInterceptor {
+	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = recovered(log, info.FullMethod, p)
+			}
+		}()
+		return serverError(ss.Context(), log, info.FullMethod, next(srv, ss))
+	}
+}
+
+// recovered turns a panic of a handler into an internal error; the process and
+// its other requests live on.
+func recovered(log *slog.Logger, method string, p any) error {
+	e, id := internalError()
+	log.Error("panic in handler", "method", method, "correlation_id", id, "panic", p, "stack", string(debug.Stack()))
+	return ToStatus(e)
+}
+
+func serverError(ctx context.Context, log *slog.Logger, method string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil { // the caller has gone or its deadline passed: nobody reads the details
+		return contextStatus(ctx.Err())
+	}
+	e, ok := fault.As(err)
+	if !ok {
+		var id string
+		e, id = internalError()
+		log.Error("handler failed", "method", method, "correlation_id", id, "error", err)
+	}
+	return ToStatus(e)
+}
+
+func clientUnary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, defaultDeadline)
+		defer cancel()
+	}
+	return FromStatus(invoke(ctx, method, req, reply, cc, opts...))
+}
+
+func clientStream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := open(ctx, desc, cc, method, opts...)
+	if err != nil {
+		return nil, FromStatus(err)
+	}
+	return faultStream{s}, nil
+}
+
+// faultStream turns the statuses of a stream into faults.
+type faultStream struct{ grpc.ClientStream }
+
+func (s faultStream) RecvMsg(m any) error { return FromStatus(s.ClientStream.RecvMsg(m)) }
+func (s faultStream) SendMsg(m any) error { return FromStatus(s.ClientStream.SendMsg(m)) }

@@ -1,0 +1,222 @@
+// Package jetstream keeps the run log in a NATS JetStream stream: one subject
+// per run and kind, one message per frame.
+//
+// Every append carries the stream position it expects the run to end at, over
+// all subjects of the run. The server checks that under its own lock, so two
+// writers can never both succeed. The broker's dedup window plays no part: a
+// retried append is recognised by its hash.
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// Config says how the log is kept.
+type Config struct {
+	// Replicas of the stream: 1, or 3 in a cluster.
+	Replicas int
+	// AckWait is how long a handed-out run may stay silent before it is handed
+	// to another dispatcher.
+	AckWait time.Duration
+	// RetryDelay is how long Retry holds a run back.
+	RetryDelay time.Duration
+	// MaxPending bounds the runs handed out and not yet acknowledged.
+	MaxPending int
+	// Prefetch bounds the runs one dispatcher has been handed but not begun.
+	Prefetch int
+}
+
+// DefaultConfig is right for one server.
+func DefaultConfig() Config {
+	return Config{Replicas: 1, AckWait: 30 * time.Second, RetryDelay: time.Second, MaxPending: 8192, Prefetch: 256}
+}
+
+// Codes of the server for a failed expectation: 10071 on one server, 10164 on
+// replicated streams.
+const (
+	errWrongLastSequence         = 10071
+	errWrongLastSequenceConstant = 10164
+)
+
+// publishTimeout bounds one try of an append; the caller's context bounds all tries.
+const publishTimeout = 5 * time.Second
+
+// Log is the run log in JetStream. It is safe for concurrent use.
+type Log struct {
+	cfg    Config
+	js     js.JetStream
+	stream js.Stream
+}
+
+// Open makes the stream, or checks that the one there is as it must be.
+func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
+	api, err := js.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("open run log: %w", err)
+	}
+	s, err := api.CreateOrUpdateStream(ctx, js.StreamConfig{
+		Name:        subject.Stream,
+		Description: "OpenWOP run log: one message per frame",
+		Subjects:    []string{subject.All},
+		Storage:     js.FileStorage,
+		Retention:   js.LimitsPolicy,
+		Replicas:    cfg.Replicas,
+		AllowDirect: true,
+		DenyDelete:  true,
+		DenyPurge:   true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)
+	}
+	return &Log{cfg: cfg, js: api, stream: s}, nil
+}
+
+// Append stores a frame; see runlog.Appender.
+func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	msg := &nats.Msg{Subject: f.Run.Frame(f.Kind), Header: make(nats.Header, 8), Data: f.Body}
+	for k, v := range f.Headers() {
+		msg.Header[k] = []string{v}
+	}
+	for {
+		pos, err := l.publish(ctx, msg, f.Run, after)
+		switch {
+		case err == nil:
+			return pos, nil
+		case isConflict(err):
+			return l.settle(ctx, f, after)
+		case !isTransient(err) || ctx.Err() != nil:
+			return 0, fmt.Errorf("%w: append frame %d of run %s: %w", runlog.ErrUnavailable, f.First, f.Run.RunID, err)
+		}
+		// Outcome unknown: the same frame may be sent again, the expectation
+		// makes the second one fail if the first was stored.
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return 0, fmt.Errorf("%w: append frame %d of run %s: %w", runlog.ErrUnavailable, f.First, f.Run.RunID, err)
+		}
+	}
+}
+
+func (l *Log) publish(ctx context.Context, msg *nats.Msg, run subject.Run, after uint64) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	if after == 0 {
+		// A new run: no frame of its id may be there, under whatever workflow.
+		run.WorkflowID = ""
+	}
+	ack, err := l.js.PublishMsg(ctx, msg, js.WithExpectLastSequenceForSubject(after, run.All()), js.WithRetryAttempts(0))
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
+}
+
+// settle decides a failed expectation: was the frame stored by an earlier try
+// whose acknowledgement got lost?
+func (l *Log) settle(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	frames, err := l.from(ctx, f.Run, after+1, 1)
+	if err != nil && !errors.Is(err, runlog.ErrNotFound) {
+		return 0, err
+	}
+	if len(frames) == 1 && frames[0].Hash == f.Hash {
+		return frames[0].Pos, nil
+	}
+	return 0, fmt.Errorf("%w: run %s after position %d", runlog.ErrConflict, f.Run.RunID, after)
+}
+
+// Last returns the last frame of a run; see runlog.Reader.
+func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
+	raw, err := l.stream.GetLastMsgForSubject(ctx, run.All())
+	if err != nil {
+		return nil, readError("last frame", run, err)
+	}
+	return parseRaw(raw)
+}
+
+// Run returns all frames of a run; see runlog.Reader.
+func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) {
+	first, err := l.stream.GetMsg(ctx, 1, js.WithGetMsgSubject(run.Frame(subject.Start)))
+	if err != nil {
+		return nil, readError("start frame", run, err)
+	}
+	start, err := parseRaw(first)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := l.from(ctx, start.Run, start.Pos+1, 0)
+	if err != nil && !errors.Is(err, runlog.ErrNotFound) {
+		return nil, err
+	}
+	return append([]*frame.Frame{start}, rest...), nil
+}
+
+// from reads up to limit frames of a run (0: all) at position pos and later.
+func (l *Log) from(ctx context.Context, run subject.Run, pos uint64, limit int) ([]*frame.Frame, error) {
+	var out []*frame.Frame
+	for limit == 0 || len(out) < limit {
+		raw, err := l.stream.GetMsg(ctx, pos, js.WithGetMsgSubject(run.All()))
+		if errors.Is(err, js.ErrMsgNotFound) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, readError("frame", run, err)
+		}
+		f, err := parseRaw(raw)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+		if f.Kind == subject.End { // nothing follows an end
+			return out, nil
+		}
+		pos = f.Pos + 1
+	}
+	return out, nil
+}
+
+func parseRaw(raw *js.RawStreamMsg) (*frame.Frame, error) {
+	f, err := frame.Parse(raw.Subject, raw.Header.Get, raw.Data)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", frame.ErrDamaged, err)
+	}
+	f.Pos, f.Stored = raw.Sequence, raw.Time
+	return f, f.Verify()
+}
+
+func readError(what string, run subject.Run, err error) error {
+	if errors.Is(err, js.ErrMsgNotFound) {
+		return fmt.Errorf("%w: %s", runlog.ErrNotFound, run.RunID)
+	}
+	return fmt.Errorf("%w: read %s of run %s: %w", runlog.ErrUnavailable, what, run.RunID, err)
+}
+
+func isConflict(err error) bool {
+	api, ok := errors.AsType[*js.APIError](err)
+	return ok && (api.ErrorCode == errWrongLastSequence || api.ErrorCode == errWrongLastSequenceConstant)
+}
+
+// isTransient reports that another try may find the server back.
+func isTransient(err error) bool {
+	return errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, js.ErrNoStreamResponse) ||
+		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrDisconnected)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,112 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// queueName is the durable consumer all dispatchers share. Its lag is what an
+// autoscaler reads.
+const queueName = "dispatchers"
+
+// Queue hands out runs from the log's start and wake frames: the log is the
+// queue. Close it when done.
+type Queue struct {
+	cfg  Config
+	msgs js.MessagesContext
+}
+
+// Queue opens the dispatchers' end of the log.
+func (l *Log) Queue(ctx context.Context) (*Queue, error) {
+	c, err := l.stream.CreateOrUpdateConsumer(ctx, js.ConsumerConfig{
+		Durable:        queueName,
+		Description:    "hands runs to dispatchers",
+		FilterSubjects: subject.Queue(),
+		DeliverPolicy:  js.DeliverAllPolicy,
+		AckPolicy:      js.AckExplicitPolicy,
+		AckWait:        l.cfg.AckWait,
+		MaxAckPending:  l.cfg.MaxPending,
+		MaxDeliver:     -1, // a run is never given up by the queue; the run loop decides
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open dispatch queue: %w", err)
+	}
+	msgs, err := c.Messages(js.PullMaxMessages(l.cfg.Prefetch))
+	if err != nil {
+		return nil, fmt.Errorf("open dispatch queue: %w", err)
+	}
+	return &Queue{cfg: l.cfg, msgs: msgs}, nil
+}
+
+// Close stops handing out runs; those not begun go to another dispatcher.
+func (q *Queue) Close() { q.msgs.Stop() }
+
+// Next waits for a run; see runlog.Queue. A frame that cannot be read is taken
+// off the queue: handing it out again would not mend it.
+func (q *Queue) Next(ctx context.Context) (runlog.Delivery, error) {
+	for {
+		msg, err := q.msgs.Next(js.NextContext(ctx))
+		if err != nil {
+			return nil, nextError(ctx, err)
+		}
+		d, err := q.delivery(msg)
+		if err == nil {
+			return d, nil
+		}
+		if terr := msg.TermWithReason(err.Error()); terr != nil {
+			return nil, fmt.Errorf("%w: drop damaged frame: %w", runlog.ErrUnavailable, terr)
+		}
+	}
+}
+
+func nextError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, js.ErrMsgIteratorClosed) {
+		return context.Canceled
+	}
+	return fmt.Errorf("%w: next run: %w", runlog.ErrUnavailable, err)
+}
+
+func (q *Queue) delivery(msg js.Msg) (*delivery, error) {
+	meta, err := msg.Metadata()
+	if err != nil {
+		return nil, fmt.Errorf("read delivery: %w", err)
+	}
+	f, err := frame.Parse(msg.Subject(), msg.Headers().Get, msg.Data())
+	if err != nil {
+		return nil, err
+	}
+	f.Pos, f.Stored = meta.Sequence.Stream, meta.Timestamp
+	if err := f.Verify(); err != nil {
+		return nil, err
+	}
+	return &delivery{msg: msg, frame: f, redelivered: meta.NumDelivered > 1, delay: q.cfg.RetryDelay, tries: meta.NumDelivered}, nil
+}
+
+type delivery struct {
+	msg         js.Msg
+	frame       *frame.Frame
+	redelivered bool
+	delay       time.Duration
+	tries       uint64
+}
+
+func (d *delivery) Frame() *frame.Frame { return d.frame }
+func (d *delivery) Redelivered() bool   { return d.redelivered }
+func (d *delivery) Extend() error       { return d.msg.InProgress() }
+func (d *delivery) Ack() error          { return d.msg.Ack() }
+
+// Retry holds the run back longer with every try, up to 32 times the delay.
+func (d *delivery) Retry() error {
+	return d.msg.NakWithDelay(d.delay << min(d.tries-1, 5))
+}

@@ -1,0 +1,80 @@
+package memory
+
+import (
+	"context"
+
+	"waybill.dev/waybill/protocol/frame"
+)
+
+// followBatch bounds a batch, as the durable log does.
+const followBatch = 1024
+
+// Follow reads the log in order; see runlog.Follower.
+func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame) error, damaged func(uint64, error)) error {
+	for {
+		frames, changed, err := l.after(ctx, pos)
+		if err != nil {
+			return err
+		}
+		if len(frames) == 0 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-changed:
+				continue
+			}
+		}
+		pos = frames[len(frames)-1].Pos
+		if batch := intact(frames, damaged); len(batch) > 0 {
+			if err := handle(batch); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// after copies up to a batch of frames behind pos, and gives the channel that
+// closes when there are more.
+func (l *Log) after(ctx context.Context, pos uint64) ([]*frame.Frame, <-chan struct{}, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	if err := l.faults.reads; err != nil {
+		return nil, nil, err
+	}
+	if pos >= uint64(len(l.frames)) {
+		return nil, l.changed, nil
+	}
+	stored := l.frames[pos:min(uint64(len(l.frames)), pos+followBatch)]
+	out := make([]*frame.Frame, len(stored))
+	for i, f := range stored {
+		c := *f
+		out[i] = &c
+	}
+	return out, l.changed, nil
+}
+
+// intact leaves out the frames that do not verify, after reporting them.
+func intact(frames []*frame.Frame, damaged func(uint64, error)) []*frame.Frame {
+	out := frames[:0:0]
+	for _, f := range frames {
+		if err := f.Verify(); err != nil {
+			damaged(f.Pos, err)
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// End is the position of the last frame; see runlog.Follower.
+func (l *Log) End(ctx context.Context) (uint64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.readable(ctx); err != nil {
+		return 0, err
+	}
+	return uint64(len(l.frames)), nil
+}

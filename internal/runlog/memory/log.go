@@ -1,0 +1,145 @@
+// Package memory is a run log in memory: a real, small implementation of every
+// port of runlog, for tests. It keeps the rules of the durable log (one order,
+// compare-and-set per run, retries recognised by hash, a queue that hands out
+// again what was not acknowledged) and can be told to misbehave.
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// Log is the run log. It is safe for concurrent use. Frames it returns share
+// their bodies with it: do not change them.
+type Log struct {
+	mu      sync.Mutex // guards everything below
+	frames  []*frame.Frame
+	runs    map[runKey][]int // indexes into frames, in order
+	ready   []*item          // runs to hand out, oldest first
+	held    map[uint64]*item // handed out and not ended, by position
+	changed chan struct{}    // closed and replaced whenever something above grows
+	delay   time.Duration
+	faults  faults
+}
+
+// runKey leaves the workflow out: a run id names one run of a tenant.
+type runKey struct{ tenant, runID string }
+
+func keyOf(r subject.Run) runKey { return runKey{tenant: r.Tenant, runID: r.RunID} }
+
+// New makes an empty log whose Retry hands out again at once.
+func New() *Log {
+	return &Log{runs: map[runKey][]int{}, held: map[uint64]*item{}, changed: make(chan struct{})}
+}
+
+// wake tells everybody who waits that the log has changed. The caller holds mu.
+func (l *Log) wake() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// Append stores a copy of f; see runlog.Appender.
+func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, fmt.Errorf("%w: append to run %s: %w", runlog.ErrUnavailable, f.Run.RunID, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.faults.takeAppend(); err != nil {
+		return 0, err
+	}
+	chain := l.runs[keyOf(f.Run)]
+	if l.lastPos(chain) != after {
+		return l.settle(f, chain, after)
+	}
+	pos := l.store(f)
+	return pos, l.faults.takeAck()
+}
+
+// settle decides a failed expectation: an earlier try of the same frame, or
+// somebody else's frame.
+func (l *Log) settle(f *frame.Frame, chain []int, after uint64) (uint64, error) {
+	for _, i := range chain {
+		if g := l.frames[i]; g.Pos > after {
+			if g.Hash == f.Hash {
+				return g.Pos, nil
+			}
+			break
+		}
+	}
+	return 0, fmt.Errorf("%w: run %s after position %d", runlog.ErrConflict, f.Run.RunID, after)
+}
+
+func (l *Log) store(f *frame.Frame) uint64 {
+	c := *f
+	c.Body, c.Types = slices.Clone(f.Body), slices.Clone(f.Types)
+	c.Pos, c.Stored = uint64(len(l.frames))+1, time.Now()
+	key := keyOf(f.Run)
+	l.runs[key] = append(l.runs[key], len(l.frames))
+	l.frames = append(l.frames, &c)
+	if c.Kind == subject.Start || c.Kind == subject.Wake {
+		l.ready = append(l.ready, &item{frame: &c})
+	}
+	l.wake()
+	return c.Pos
+}
+
+func (l *Log) lastPos(chain []int) uint64 {
+	if len(chain) == 0 {
+		return 0
+	}
+	return l.frames[chain[len(chain)-1]].Pos
+}
+
+// Run returns all frames of a run; see runlog.Reader.
+func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.readable(ctx); err != nil {
+		return nil, err
+	}
+	var out []*frame.Frame
+	for _, i := range l.runs[keyOf(run)] {
+		if f := *l.frames[i]; matches(run, &f) {
+			out = append(out, &f)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%w: %s", runlog.ErrNotFound, run.RunID)
+	}
+	return out, nil
+}
+
+// Last returns the last frame of a run; see runlog.Reader.
+func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.readable(ctx); err != nil {
+		return nil, err
+	}
+	for _, i := range slices.Backward(l.runs[keyOf(run)]) {
+		if f := *l.frames[i]; matches(run, &f) {
+			return &f, f.Verify()
+		}
+	}
+	return nil, fmt.Errorf("%w: %s", runlog.ErrNotFound, run.RunID)
+}
+
+func matches(run subject.Run, f *frame.Frame) bool {
+	return run.WorkflowID == "" || run.WorkflowID == f.Run.WorkflowID
+}
+
+// readable is the error every read gives now, if any. The caller holds mu.
+func (l *Log) readable(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
+	}
+	return l.faults.reads
+}

@@ -1,0 +1,143 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+)
+
+// ErrEnded says that Ack or Retry was already called on the delivery.
+var ErrEnded = errors.New("delivery has already ended")
+
+// item is a frame in the queue.
+type item struct {
+	frame *frame.Frame
+	tries int
+}
+
+// Next waits for a run; see runlog.Queue.
+func (l *Log) Next(ctx context.Context) (runlog.Delivery, error) {
+	for {
+		d, changed := l.take()
+		if d != nil {
+			return d, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+func (l *Log) take() (runlog.Delivery, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.ready) == 0 {
+		return nil, l.changed
+	}
+	it := l.ready[0]
+	l.ready = l.ready[1:]
+	it.tries++
+	l.held[it.frame.Pos] = it
+	f := *it.frame
+	return &delivery{log: l, item: it, frame: &f, redelivered: it.tries > 1}, nil
+}
+
+// SetRetryDelay makes Retry hold runs back for d from now on.
+func (l *Log) SetRetryDelay(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.delay = d
+}
+
+// Expire hands out again every run that is held, as the durable log does when
+// its holders have been silent for too long. It returns how many there were.
+func (l *Log) Expire() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	positions := slices.Sorted(maps.Keys(l.held))
+	for _, pos := range positions {
+		l.requeue(l.held[pos])
+	}
+	return len(positions)
+}
+
+// Backlog counts the runs that wait to be handed out and those that are held.
+func (l *Log) Backlog() (waiting, held int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.ready), len(l.held)
+}
+
+// requeue puts a held item back, unless it has been acknowledged meanwhile. The
+// caller holds mu.
+func (l *Log) requeue(it *item) {
+	if l.held[it.frame.Pos] != it {
+		return
+	}
+	delete(l.held, it.frame.Pos)
+	l.ready = append(l.ready, it)
+	l.wake()
+}
+
+type delivery struct {
+	log         *Log
+	item        *item
+	frame       *frame.Frame
+	redelivered bool
+	ended       atomic.Bool
+}
+
+func (d *delivery) Frame() *frame.Frame { return d.frame }
+func (d *delivery) Redelivered() bool   { return d.redelivered }
+
+func (d *delivery) Extend() error {
+	if d.ended.Load() {
+		return ErrEnded
+	}
+	return nil
+}
+
+// Ack takes the run off the queue, also when it has been handed out again since.
+func (d *delivery) Ack() error {
+	if d.ended.Swap(true) {
+		return ErrEnded
+	}
+	l := d.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.held, d.frame.Pos)
+	for i, it := range l.ready {
+		if it == d.item {
+			l.ready = append(l.ready[:i:i], l.ready[i+1:]...)
+			break
+		}
+	}
+	return nil
+}
+
+func (d *delivery) Retry() error {
+	if d.ended.Swap(true) {
+		return ErrEnded
+	}
+	l := d.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.delay <= 0 {
+		l.requeue(d.item)
+		return nil
+	}
+	time.AfterFunc(l.delay, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.requeue(d.item)
+	})
+	return nil
+}

@@ -1,0 +1,82 @@
+// Package runlog is the port to the run log, the source of truth of every run.
+//
+// A run's log is a chain of frames. An append names the frame it follows; if
+// the log has moved on since, nothing is written. That one rule gives
+// contiguous sequences, no lost update, nothing after a terminal event, and
+// the fencing of an executor that has lost its run.
+package runlog
+
+import (
+	"context"
+	"errors"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// ErrConflict says that the run's log has another end than the append expected.
+// Nothing was written.
+var ErrConflict = errors.New("run log has moved on")
+
+// ErrNotFound says that the log has no frame of the run.
+var ErrNotFound = errors.New("run not in log")
+
+// ErrUnavailable says that the log could not be reached in time. Whether the
+// append was stored is unknown; appending the same frame again is safe.
+var ErrUnavailable = errors.New("run log unavailable")
+
+// Appender writes frames.
+type Appender interface {
+	// Append stores f if the run's last frame is at position after (0: no frame
+	// of the run id is there, under any workflow of the tenant) and returns f's position. The frame is durable when
+	// Append returns. Appending a frame that is already stored there returns its
+	// position and no error. Errors: ErrConflict, ErrUnavailable.
+	Append(ctx context.Context, f *frame.Frame, after uint64) (pos uint64, err error)
+}
+
+// Reader reads frames.
+type Reader interface {
+	// Run returns all frames of a run, in order. run.WorkflowID may be empty.
+	// Errors: ErrNotFound, ErrUnavailable.
+	Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error)
+	// Last returns the last frame of a run. Errors: ErrNotFound, ErrUnavailable.
+	Last(ctx context.Context, run subject.Run) (*frame.Frame, error)
+}
+
+// Log both reads and writes.
+type Log interface {
+	Appender
+	Reader
+}
+
+// Delivery is a frame that hands a run to a dispatcher. Exactly one of Ack and
+// Retry ends it; until then the holder keeps it with Extend.
+type Delivery interface {
+	// Frame is the start or wake frame.
+	Frame() *frame.Frame
+	// Redelivered reports that another holder may have worked on the run.
+	Redelivered() bool
+	// Extend tells the log that the holder is alive.
+	Extend() error
+	// Ack says that the run needs nobody until the next wake.
+	Ack() error
+	// Retry hands the run out again after the log's backoff.
+	Retry() error
+}
+
+// Queue hands out runs.
+type Queue interface {
+	// Next blocks until a run is handed out or ctx ends.
+	Next(ctx context.Context) (Delivery, error)
+}
+
+// Follower reads the whole log in order.
+type Follower interface {
+	// Follow calls handle with batches of frames with positions after pos, in
+	// order and without gaps, until ctx ends or handle fails. caughtUp reports
+	// that the batch reaches the log's end as it was known then. Frames that
+	// cannot be parsed are passed to damaged and skipped.
+	Follow(ctx context.Context, pos uint64, handle func(batch []*frame.Frame) error, damaged func(pos uint64, err error)) error
+	// End is the position of the last frame of the log; 0 when empty.
+	End(ctx context.Context) (uint64, error)
+}

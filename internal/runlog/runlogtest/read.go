@@ -1,0 +1,66 @@
+package runlogtest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+func readGivesBack(t *testing.T, l Full) {
+	c := newChain(t, l, "run-1")
+	want := []*frame.Frame{c.start(), c.add(subject.Step, 2), c.add(subject.Wake, 0), c.add(subject.End, 1)}
+	got, err := l.Run(within(t), c.run)
+	require.NoError(t, err)
+	require.Len(t, got, len(want))
+	for i := range want {
+		sameFrame(t, want[i], got[i])
+	}
+	require.NoError(t, frame.VerifyChain(got))
+}
+
+func readKnowsNoOtherRun(t *testing.T, l Full) {
+	c := newChain(t, l, "run-1")
+	c.start()
+	absent := []subject.Run{
+		{Tenant: "acme", WorkflowID: "flow-1", RunID: "run-2"},
+		{Tenant: "acme", RunID: "run"},
+		{Tenant: "other", WorkflowID: "flow-1", RunID: "run-1"},
+		{Tenant: "acme", WorkflowID: "flow-2", RunID: "run-1"},
+	}
+	for _, run := range absent {
+		_, err := l.Run(within(t), run)
+		require.ErrorIs(t, err, runlog.ErrNotFound, "%+v", run)
+		_, err = l.Last(within(t), run)
+		require.ErrorIs(t, err, runlog.ErrNotFound, "%+v", run)
+	}
+}
+
+func readFindsAnyWorkflow(t *testing.T, l Full) {
+	c := newChain(t, l, "run-1")
+	c.start()
+	end := c.add(subject.End, 1)
+	anyFlow := subject.Run{Tenant: c.run.Tenant, RunID: c.run.RunID}
+
+	frames, err := l.Run(within(t), anyFlow)
+	require.NoError(t, err)
+	require.Len(t, frames, 2)
+	require.Equal(t, c.run, frames[0].Run, "the frame knows its workflow")
+	last, err := l.Last(within(t), anyFlow)
+	require.NoError(t, err)
+	sameFrame(t, end, last)
+}
+
+func readGivesLast(t *testing.T, l Full) {
+	c := newChain(t, l, "run-1")
+	want := c.start()
+	for _, kind := range []subject.Kind{subject.Step, subject.Wake, subject.Step, subject.End} {
+		got, err := l.Last(within(t), c.run)
+		require.NoError(t, err)
+		sameFrame(t, want, got)
+		want = c.add(kind, 1)
+	}
+}

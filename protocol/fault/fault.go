@@ -1,0 +1,124 @@
+// Package fault is the one vocabulary of errors: a code of the protocol, a
+// sentence for people, details for programs.
+//
+// Domain code returns *Error; Table says once what each code is over HTTP and
+// gRPC; the transports convert with it and hold no switch of their own. The
+// document form is the canonical error envelope {error, message, details?}
+// (OpenWOP host contract §9.1).
+package fault
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// Code names what went wrong. Readers switch on it, never on the message.
+type Code string
+
+// Error is an error with a code. The zero value is not useful; use New.
+type Error struct {
+	Code    Code
+	Message string
+	// Details is the open object of the error envelope; nil when there is none.
+	Details map[string]any
+	// RetryAfter, when positive, becomes the Retry-After header or metadata.
+	RetryAfter time.Duration
+
+	cause error
+}
+
+// New makes an error with a formatted message. The message is for people: it
+// says what is wrong, where, and what would be right; it never carries secrets.
+func New(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// With returns a copy of e with one more member in its details.
+func (e *Error) With(key string, value any) *Error {
+	c := *e
+	c.Details = maps.Clone(e.Details)
+	if c.Details == nil {
+		c.Details = map[string]any{}
+	}
+	c.Details[key] = value
+	return &c
+}
+
+// Wrap returns a copy of e that records cause for logs and errors.Is. The cause
+// never reaches a client.
+func (e *Error) Wrap(cause error) *Error {
+	c := *e
+	c.cause = cause
+	return &c
+}
+
+// After returns a copy of e that tells the caller when to try again.
+func (e *Error) After(d time.Duration) *Error {
+	c := *e
+	c.RetryAfter = d
+	return &c
+}
+
+// Error gives the code, the sentence and the cause, for logs.
+func (e *Error) Error() string {
+	if e.cause != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.cause)
+	}
+	return fmt.Sprintf("%s: %s", e.Code, e.Message)
+}
+
+// Unwrap gives the recorded cause.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Is reports whether target is an *Error of the same code, so that
+// errors.Is(err, fault.New(fault.RunNotFound, "")) reads as a question.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code
+}
+
+// As finds the *Error in err's chain.
+func As(err error) (*Error, bool) { return errors.AsType[*Error](err) }
+
+// CodeOf is the code in err's chain, or InternalError for a foreign error, or
+// the empty code for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	if e, ok := As(err); ok {
+		return e.Code
+	}
+	return InternalError
+}
+
+// envelope is the wire form of an error; closed by the protocol.
+type envelope struct {
+	Error   Code           `json:"error"`
+	Message string         `json:"message"`
+	Details map[string]any `json:"details,omitempty"`
+}
+
+// Envelope renders the canonical error envelope as JSON.
+func (e *Error) Envelope() []byte {
+	b, err := json.Marshal(envelope{Error: e.Code, Message: e.Message, Details: e.Details})
+	if err != nil { // a detail that JSON cannot say: keep the code and the sentence
+		b, _ = json.Marshal(envelope{Error: e.Code, Message: e.Message})
+	}
+	return b
+}
+
+// ParseEnvelope reads a canonical error envelope.
+func ParseEnvelope(b []byte) (*Error, error) {
+	var v envelope
+	if err := json.Unmarshal(b, &v); err != nil {
+		return nil, fmt.Errorf("parse error envelope: %w", err)
+	}
+	if v.Error == "" || v.Message == "" {
+		return nil, errors.New("parse error envelope: members error and message are required")
+	}
+	return &Error{Code: v.Error, Message: v.Message, Details: v.Details}, nil
+}

@@ -1,0 +1,201 @@
+// Package frame is the unit of the run log: what one step of a run appended,
+// together or not at all.
+//
+// A start frame's body is the run's record; every other frame's body is the
+// JSON array of its events. The headers say enough to filter without parsing,
+// and chain each frame to the one before it by hash, so that a scrubber finds
+// a flipped bit.
+package frame
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Names of the headers of a frame.
+const (
+	HeaderFirst = "Waybill-First" // sequence of the first event
+	HeaderLast  = "Waybill-Last"  // sequence of the last event; First-1 in an empty frame
+	HeaderTypes = "Waybill-Types" // event types, comma separated
+	HeaderTrust = "Waybill-Trust" // untrusted when any event is
+	HeaderPrev  = "Waybill-Prev"  // hash of the run's previous frame; absent on start
+	HeaderHash  = "Waybill-Hash"  // hash of this frame
+	// HeaderWriter tells one writer's frame from another's that says the same.
+	HeaderWriter = "Waybill-Writer"
+)
+
+// Frame is one message of the run log.
+type Frame struct {
+	Run   subject.Run
+	Kind  subject.Kind
+	First int
+	Last  int
+	Types []wire.EventType
+	Trust wire.Trust
+	Prev  string
+	Hash  string
+	// Writer identifies who appended the frame; empty when nobody cares. Two
+	// executors that race for a run can come to the same events in the same
+	// millisecond: without it both would take the frame in the log for their own.
+	Writer string
+	Body   []byte
+
+	// Pos is the position in the stream; 0 before the frame is stored.
+	Pos uint64
+	// Stored is when the log took the frame; zero before.
+	Stored time.Time
+}
+
+// Head is where a run's log ends: what the next append must expect.
+type Head struct {
+	Pos  uint64 // stream position of the last frame; 0: the run has none
+	Hash string // hash of the last frame
+	Next int    // sequence of the next event
+}
+
+// Head is the end of the log once f is stored.
+func (f *Frame) Head() Head { return Head{Pos: f.Pos, Hash: f.Hash, Next: f.Last + 1} }
+
+// NewStart makes the first frame of a run from its record's JSON.
+func NewStart(run subject.Run, record []byte) *Frame {
+	f := &Frame{Run: run, Kind: subject.Start, First: 0, Last: -1, Trust: wire.Trusted, Body: record}
+	f.Hash = f.sum()
+	return f
+}
+
+// New makes the frame that appends events after head. The events must be placed
+// at head.Next and following.
+func New(run subject.Run, kind subject.Kind, head Head, events []wire.Event) *Frame {
+	f := &Frame{
+		Run: run, Kind: kind, First: head.Next, Last: head.Next + len(events) - 1,
+		Trust: wire.Trusted, Prev: head.Hash, Body: wire.AppendEvents(nil, events),
+	}
+	for _, e := range events {
+		f.Types = append(f.Types, e.Type)
+		f.Trust = f.Trust.Meet(e.ContentTrust)
+	}
+	f.Hash = f.sum()
+	return f
+}
+
+// By marks the frame as a writer's.
+func (f *Frame) By(writer string) *Frame {
+	f.Writer = writer
+	f.Hash = f.sum()
+	return f
+}
+
+// sum is the hash of all that the frame says.
+func (f *Frame) sum() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%d\n%d\n%s\n%s\n%s\n", f.Prev, f.Run.Frame(f.Kind), f.First, f.Last, f.typeList(), f.Trust, f.Writer)
+	h.Write(f.Body)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func (f *Frame) typeList() string {
+	var b strings.Builder
+	for i, t := range f.Types {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(string(t))
+	}
+	return b.String()
+}
+
+// Headers are the frame's headers as a flat map.
+func (f *Frame) Headers() map[string]string {
+	h := map[string]string{
+		HeaderFirst: strconv.Itoa(f.First),
+		HeaderLast:  strconv.Itoa(f.Last),
+		HeaderTrust: string(f.Trust),
+		HeaderHash:  f.Hash,
+	}
+	if len(f.Types) > 0 {
+		h[HeaderTypes] = f.typeList()
+	}
+	if f.Prev != "" {
+		h[HeaderPrev] = f.Prev
+	}
+	if f.Writer != "" {
+		h[HeaderWriter] = f.Writer
+	}
+	return h
+}
+
+// Parse reads a stored frame. get returns the value of a header or "".
+func Parse(subj string, get func(string) string, body []byte) (*Frame, error) {
+	run, kind, err := subject.Parse(subj)
+	if err != nil {
+		return nil, err
+	}
+	first, err1 := strconv.Atoi(get(HeaderFirst))
+	last, err2 := strconv.Atoi(get(HeaderLast))
+	if err1 != nil || err2 != nil || first < 0 || last < first-1 {
+		return nil, fmt.Errorf("frame %s: headers %s and %s must be sequences", subj, HeaderFirst, HeaderLast)
+	}
+	f := &Frame{
+		Run: run, Kind: kind, First: first, Last: last, Trust: wire.Trust(get(HeaderTrust)),
+		Prev: get(HeaderPrev), Hash: get(HeaderHash), Writer: get(HeaderWriter), Body: body,
+	}
+	if list := get(HeaderTypes); list != "" {
+		for t := range strings.SplitSeq(list, ",") {
+			f.Types = append(f.Types, wire.EventType(t))
+		}
+	}
+	return f, nil
+}
+
+// ErrDamaged says that a frame's content does not match its hash, or its place
+// in the chain is wrong.
+var ErrDamaged = errors.New("frame damaged")
+
+// Verify checks the frame against its own hash.
+func (f *Frame) Verify() error {
+	if got := f.sum(); got != f.Hash {
+		return fmt.Errorf("%w: %s at %d: hash is %s, content gives %s", ErrDamaged, f.Run.RunID, f.Pos, f.Hash, got)
+	}
+	return nil
+}
+
+// VerifyChain checks the frames of one run in order: hashes, links, and
+// sequences contiguous from 0.
+func VerifyChain(frames []*Frame) error {
+	prev, next := "", 0
+	for i, f := range frames {
+		if err := f.Verify(); err != nil {
+			return err
+		}
+		if f.Prev != prev || f.First != next {
+			return fmt.Errorf("%w: %s frame %d: prev %q first %d, want %q and %d",
+				ErrDamaged, f.Run.RunID, i, f.Prev, f.First, prev, next)
+		}
+		prev, next = f.Hash, f.Last+1
+	}
+	return nil
+}
+
+// Record reads the run's record out of a start frame.
+func (f *Frame) Record() (*wire.RunRecord, error) {
+	if f.Kind != subject.Start {
+		return nil, fmt.Errorf("frame %s is %s, not start", f.Run.RunID, f.Kind)
+	}
+	return wire.ParseRunRecord(f.Body)
+}
+
+// Events reads the frame's events; none for a start frame.
+func (f *Frame) Events() ([]wire.Event, error) {
+	if f.Kind == subject.Start {
+		return nil, nil
+	}
+	return wire.ParseEvents(f.Body)
+}

@@ -1,0 +1,153 @@
+package runstate
+
+import (
+	"encoding/json"
+	"time"
+
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// payload is the union of the members the fold reads from any payload.
+type payload struct {
+	NodeID       string          `json:"nodeId"`
+	TypeID       string          `json:"typeId"`
+	Attempt      int             `json:"attempt"`
+	DelayMs      int64           `json:"delayMs"`
+	Outputs      json.RawMessage `json:"outputs"`
+	Error        *wire.NodeError `json:"error"`
+	LastError    *wire.NodeError `json:"lastError"`
+	Name         string          `json:"name"`
+	Next         json.RawMessage `json:"next"`
+	Provider     string          `json:"provider"`
+	Model        string          `json:"model"`
+	InputTokens  int64           `json:"inputTokens"`
+	OutputTokens int64           `json:"outputTokens"`
+	CostUSD      *float64        `json:"costEstimateUsd"`
+	ArtifactID   string          `json:"artifactId"`
+	ArtifactType string          `json:"artifactType"`
+	Payload      json.RawMessage `json:"payload"`
+}
+
+// Due is when the node's timer fires; the zero time when its start is unreadable.
+func (n *Node) Due() time.Time {
+	t, err := time.Parse(wire.TimeLayout, n.Since)
+	if err != nil {
+		return time.Time{}
+	}
+	return t.Add(time.Duration(n.DelayMs) * time.Millisecond)
+}
+
+// Apply folds one more event into the state. Events at or before the last
+// applied sequence are ignored, so that a repeated delivery changes nothing.
+func (s *State) Apply(e wire.Event) {
+	if e.Sequence < s.Next {
+		return
+	}
+	s.Next = e.Sequence + 1
+	if s.Status.Terminal() {
+		return
+	}
+	var p payload
+	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload folds as an empty one
+	if p.NodeID == "" {
+		p.NodeID = e.NodeID
+	}
+	s.applyRun(e, p)
+	s.applyNode(e, p)
+	s.applyEnvelope(e, p)
+}
+
+func (s *State) applyRun(e wire.Event, p payload) {
+	switch e.Type {
+	case wire.EventRunStarted:
+		s.Status, s.StartedAt = wire.StatusRunning, e.Timestamp
+	case wire.EventRunPaused:
+		s.Status = wire.StatusPaused
+	case wire.EventRunResumed:
+		s.Status = wire.StatusRunning
+	case wire.EventRunCompleted:
+		s.Status, s.CompletedAt, s.Outputs = wire.StatusCompleted, e.Timestamp, p.Outputs
+	case wire.EventRunFailed:
+		s.Status, s.CompletedAt, s.Error = wire.StatusFailed, e.Timestamp, p.Error
+	case wire.EventRunCancelled:
+		s.Status, s.CompletedAt = wire.StatusCancelled, e.Timestamp
+	case wire.EventVariableChanged:
+		if p.Next == nil {
+			delete(s.Variables, p.Name)
+			return
+		}
+		s.Variables[p.Name] = p.Next
+		s.Tainted[p.Name] = e.ContentTrust == wire.Untrusted
+	case wire.EventProviderUsage:
+		s.applyUsage(p)
+	}
+}
+
+func (s *State) applyUsage(p payload) {
+	s.Cost.Calls++
+	s.Cost.InputTokens += p.InputTokens
+	s.Cost.OutputTokens += p.OutputTokens
+	s.Cost.Provider, s.Cost.Model = p.Provider, p.Model
+	if p.CostUSD != nil {
+		s.Cost.USD += *p.CostUSD
+		s.Cost.PricedCalls++
+	}
+	if p.NodeID != "" {
+		s.node(p.NodeID).Rounds++
+	}
+}
+
+func (s *State) applyNode(e wire.Event, p payload) {
+	switch e.Type {
+	case wire.EventNodeStarted:
+		n := s.node(p.NodeID)
+		*n = Node{
+			Status: NodeRunning, TypeID: p.TypeID, Attempt: p.Attempt, Since: e.Timestamp, DelayMs: p.DelayMs,
+			Clarifications: n.Clarifications, Trust: wire.Trusted,
+		}
+		s.Executions++
+	case wire.EventNodeCompleted:
+		n := s.end(e, p, NodeCompleted)
+		n.Trust = n.Trust.Meet(e.ContentTrust)
+		_ = json.Unmarshal(p.Outputs, &n.Outputs)
+	case wire.EventNodeFailed:
+		s.end(e, p, NodeFailed).Error = p.Error
+	case wire.EventNodeRetried:
+		n := s.end(e, p, NodeRetrying)
+		n.Error, n.Attempt, n.DelayMs = p.LastError, p.Attempt, p.DelayMs
+	case wire.EventNodeSkipped:
+		s.end(e, p, NodeSkipped)
+	case wire.EventNodeCancelled:
+		s.end(e, p, NodeCancelled)
+	case wire.EventNodeSuspended:
+		s.end(e, p, NodeSuspended)
+	case wire.EventNodeResumed:
+		s.end(e, p, NodeRunning)
+	case wire.EventOutputChunk:
+		s.node(p.NodeID).Chunked = true
+	case wire.EventClarificationRequested:
+		s.node(p.NodeID).Clarifications++
+	}
+}
+
+// end moves a node to a status that its event names.
+func (s *State) end(e wire.Event, p payload, status NodeStatus) *Node {
+	n := s.node(p.NodeID)
+	n.Status, n.Since, n.DelayMs = status, e.Timestamp, 0
+	return n
+}
+
+func (s *State) applyEnvelope(e wire.Event, p payload) {
+	if e.CausationID == "" {
+		return
+	}
+	v := s.Envelopes[e.CausationID]
+	if v == nil {
+		v = &Envelope{NodeID: e.NodeID}
+		s.Envelopes[e.CausationID] = v
+	}
+	v.EventIDs = append(v.EventIDs, e.EventID)
+	if e.Type == wire.EventArtifactCreated {
+		v.Kind, v.ID, v.Payload = p.ArtifactType, p.ArtifactID, p.Payload
+	}
+}

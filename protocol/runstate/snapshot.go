@@ -1,0 +1,145 @@
+package runstate
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Snapshot is the RunSnapshot document (run-snapshot.schema.json). engineVersion
+// is left out: the schema and a later correction disagree about its type
+// (OpenWOP host contract §12 no. 15).
+type Snapshot struct {
+	RunID         string                     `json:"runId"`
+	WorkflowID    string                     `json:"workflowId"`
+	Status        wire.Status                `json:"status"`
+	Owner         wire.Owner                 `json:"owner"`
+	CurrentNodeID string                     `json:"currentNodeId,omitempty"`
+	CreatedAt     string                     `json:"createdAt,omitempty"`
+	StartedAt     string                     `json:"startedAt,omitempty"`
+	CompletedAt   string                     `json:"completedAt,omitempty"`
+	Inputs        map[string]json.RawMessage `json:"inputs"`
+	Variables     map[string]json.RawMessage `json:"variables"`
+	NodeStates    map[string]NodeState       `json:"nodeStates"`
+	Outputs       json.RawMessage            `json:"outputs,omitempty"`
+	Error         *SnapshotError             `json:"error,omitempty"`
+	Tags          []string                   `json:"tags,omitempty"`
+	Metadata      json.RawMessage            `json:"metadata,omitempty"`
+	Configurable  json.RawMessage            `json:"configurable,omitempty"`
+	Metrics       *Metrics                   `json:"metrics,omitempty"`
+	EventLog      int                        `json:"eventLogSchemaVersion"`
+}
+
+// NodeState is one entry of a snapshot's nodeStates.
+type NodeState struct {
+	Status   NodeStatus                 `json:"status"`
+	TypeID   string                     `json:"typeId,omitempty"`
+	Attempts int                        `json:"attempts,omitempty"`
+	Outputs  map[string]json.RawMessage `json:"outputs,omitempty"`
+	Error    *SnapshotError             `json:"error,omitempty"`
+	Since    string                     `json:"since,omitempty"`
+}
+
+// SnapshotError is the closed error of a snapshot: no retryable member.
+type SnapshotError struct {
+	Code    string         `json:"code"`
+	Message string         `json:"message"`
+	Details map[string]any `json:"details,omitempty"`
+}
+
+// Metrics holds the cost roll-up; absent, not zero, without a model call.
+type Metrics struct {
+	Cost CostRollup `json:"openwopCost"`
+}
+
+// CostRollup is openwopCost of a snapshot.
+type CostRollup struct {
+	USD      *float64   `json:"usd,omitempty"`
+	Tokens   CostTokens `json:"tokens"`
+	Model    string     `json:"model,omitempty"`
+	Provider string     `json:"provider,omitempty"`
+}
+
+// CostTokens sums the tokens of a run's model calls.
+type CostTokens struct {
+	Input  int64 `json:"input"`
+	Output int64 `json:"output"`
+}
+
+// Snapshot is the document a reader sees.
+func (s *State) Snapshot() *Snapshot {
+	r := s.Record
+	v := &Snapshot{
+		RunID: r.RunID, WorkflowID: r.WorkflowID, Status: s.Status, Owner: r.Owner,
+		CreatedAt: r.CreatedAt, StartedAt: s.StartedAt, CompletedAt: s.CompletedAt,
+		Inputs: orEmpty(r.Inputs), Variables: orEmpty(s.Variables), NodeStates: map[string]NodeState{},
+		Outputs: s.Outputs, Error: snapshotError(s.Error), Tags: r.Tags, Metadata: r.Metadata,
+		Configurable: r.Configurable, EventLog: wire.EventLogSchemaVersion,
+	}
+	for id, n := range s.Nodes {
+		v.NodeStates[id] = NodeState{
+			Status: n.Status, TypeID: n.TypeID, Attempts: attempts(n), Outputs: n.Outputs,
+			Error: snapshotError(n.Error), Since: n.Since,
+		}
+	}
+	if s.Status.Waiting() {
+		v.CurrentNodeID = s.firstSuspended()
+	}
+	if c := s.Cost; c.Calls > 0 {
+		v.Metrics = &Metrics{Cost: CostRollup{
+			Tokens: CostTokens{Input: c.InputTokens, Output: c.OutputTokens}, Model: c.Model, Provider: c.Provider,
+		}}
+		if c.PricedCalls > 0 {
+			v.Metrics.Cost.USD = &c.USD
+		}
+	}
+	return v
+}
+
+// SnapshotJSON is the snapshot rendered; it cannot fail, because every open
+// member is JSON already.
+func (s *State) SnapshotJSON() []byte {
+	b, err := json.Marshal(s.Snapshot())
+	if err != nil { // a damaged raw member: keep what names the run
+		b, _ = json.Marshal(&Snapshot{
+			RunID: s.Record.RunID, WorkflowID: s.Record.WorkflowID, Status: s.Status, Owner: s.Record.Owner,
+			EventLog: wire.EventLogSchemaVersion,
+		})
+	}
+	return b
+}
+
+func attempts(n *Node) int {
+	if n.Status == NodeSkipped {
+		return 0
+	}
+	return n.Attempt + 1
+}
+
+func snapshotError(e *wire.NodeError) *SnapshotError {
+	if e == nil {
+		return nil
+	}
+	return &SnapshotError{Code: e.Code, Message: e.Message, Details: e.Details}
+}
+
+func orEmpty(m map[string]json.RawMessage) map[string]json.RawMessage {
+	if m == nil {
+		return map[string]json.RawMessage{}
+	}
+	return m
+}
+
+// firstSuspended names the node whose suspension came first; ties go by id.
+func (s *State) firstSuspended() string {
+	first := ""
+	for _, id := range slices.Sorted(maps.Keys(s.Nodes)) {
+		n := s.Nodes[id]
+		if n.Status == NodeSuspended && (first == "" || n.Since < s.Nodes[first].Since) {
+			first = id
+		}
+	}
+	return first
+}

@@ -1,0 +1,152 @@
+// Package runstate folds a run's events into its state. Dispatchers, the read
+// model and tests use this one fold, so that they cannot disagree.
+//
+// The fold is pure: the same record and events give the same state, whatever
+// the clock says. Unknown event types and members are ignored, as the protocol
+// asks of readers; a fold never fails.
+package runstate
+
+import (
+	"encoding/json"
+	"maps"
+
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// NodeStatus is how far a node has come.
+type NodeStatus string
+
+// The statuses of a node. A node without events is absent from State.Nodes.
+const (
+	NodeRunning   NodeStatus = "running"
+	NodeRetrying  NodeStatus = "retrying" // waits for its next attempt
+	NodeSuspended NodeStatus = "suspended"
+	NodeCompleted NodeStatus = "completed"
+	NodeFailed    NodeStatus = "failed"
+	NodeSkipped   NodeStatus = "skipped"
+	NodeCancelled NodeStatus = "cancelled"
+)
+
+// Terminal reports whether the node is done, one way or the other.
+func (s NodeStatus) Terminal() bool {
+	return s == NodeCompleted || s == NodeFailed || s == NodeSkipped || s == NodeCancelled
+}
+
+// Node is the state of one node.
+type Node struct {
+	Status NodeStatus
+	TypeID string
+	// Attempt is the 0-based number of the latest attempt.
+	Attempt int
+	// Outputs are the ports of node.completed.
+	Outputs map[string]json.RawMessage
+	Error   *wire.NodeError
+	// Since is the timestamp of the event that led to Status.
+	Since string
+	// DelayMs is how long after Since the node's timer fires; 0: it has none.
+	DelayMs int64
+	// Chunked reports that the running attempt has shown partial output.
+	Chunked bool
+	// Rounds counts the model calls of the running attempt whose usage is recorded.
+	Rounds int
+	// Clarifications counts the node's accepted clarification requests.
+	Clarifications int
+	// Trust is the trust of the node's outputs.
+	Trust wire.Trust
+}
+
+// Envelope is what the log says about an accepted envelope.
+type Envelope struct {
+	NodeID   string
+	EventIDs []string
+	// Kind, ID and Payload are known for kinds recorded as artifacts.
+	Kind    string
+	ID      string
+	Payload json.RawMessage
+}
+
+// State is a run as its events tell it.
+type State struct {
+	Record *wire.RunRecord
+	Status wire.Status
+	// Next is the sequence of the next event.
+	Next        int
+	StartedAt   string
+	CompletedAt string
+	Nodes       map[string]*Node
+	Variables   map[string]json.RawMessage
+	// Tainted are the variables whose value came from an untrusted source.
+	Tainted map[string]bool
+	Error   *wire.NodeError
+	// Executions counts transitions to started, retries included.
+	Executions int
+	// Envelopes maps a correlationId to what was recorded for it.
+	Envelopes map[string]*Envelope
+	Cost      Cost
+	// Outputs are the outputs of run.completed.
+	Outputs json.RawMessage
+}
+
+// Cost sums the provider.usage events.
+type Cost struct {
+	Calls        int
+	InputTokens  int64
+	OutputTokens int64
+	USD          float64
+	PricedCalls  int
+	Provider     string
+	Model        string
+}
+
+// New is the state of a run whose log holds its start frame only.
+func New(rec *wire.RunRecord) *State {
+	s := &State{
+		Record: rec, Status: wire.StatusPending,
+		Nodes: map[string]*Node{}, Variables: map[string]json.RawMessage{}, Envelopes: map[string]*Envelope{},
+		Tainted: map[string]bool{},
+	}
+	if rec.TrustBoundary == wire.Untrusted {
+		for name := range rec.Inputs {
+			s.Tainted[name] = true
+		}
+	}
+	maps.Copy(s.Variables, rec.Defaults)
+	maps.Copy(s.Variables, rec.Inputs)
+	return s
+}
+
+// Fold is the state after the events of a log.
+func Fold(rec *wire.RunRecord, events []wire.Event) *State {
+	s := New(rec)
+	for _, e := range events {
+		s.Apply(e)
+	}
+	return s
+}
+
+// node gives the state of a node, made on first mention.
+func (s *State) node(id string) *Node {
+	n := s.Nodes[id]
+	if n == nil {
+		n = &Node{Trust: wire.Trusted}
+		s.Nodes[id] = n
+	}
+	return n
+}
+
+// Timer is the earliest timer of the run: the node, and the Since and DelayMs
+// its due time follows from. ok is false when no node waits for one.
+func (s *State) Timer() (nodeID string, n *Node, ok bool) {
+	if s.Status.Terminal() {
+		return "", nil, false
+	}
+	for id, c := range s.Nodes {
+		if c.DelayMs <= 0 || c.Status.Terminal() {
+			continue
+		}
+		if n == nil || c.Due().Before(n.Due()) || (c.Due().Equal(n.Due()) && id < nodeID) {
+			nodeID, n = id, c
+		}
+	}
+	return nodeID, n, n != nil
+}

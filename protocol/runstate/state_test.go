@@ -1,0 +1,233 @@
+package runstate_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+var at = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+func record() *wire.RunRecord {
+	return &wire.RunRecord{
+		RunID: "r", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"},
+		Inputs:   map[string]json.RawMessage{"a": json.RawMessage(`1`)},
+		Defaults: map[string]json.RawMessage{"b": json.RawMessage(`2`)},
+	}
+}
+
+type fact struct {
+	t       wire.EventType
+	node    string
+	payload string
+	cause   string
+	trust   wire.Trust
+}
+
+func fold(t testing.TB, facts ...fact) *runstate.State {
+	t.Helper()
+	return runstate.Fold(record(), events(facts))
+}
+
+func events(facts []fact) []wire.Event {
+	out := make([]wire.Event, len(facts))
+	for i, f := range facts {
+		d := wire.Draft{Type: f.t, NodeID: f.node, Payload: json.RawMessage(f.payload), CausationID: f.cause, Trust: f.trust}
+		out[i] = d.Place("r", i, at.Add(time.Duration(i)*time.Second))
+	}
+	return out
+}
+
+func TestNew_IsPendingWithInputsOverDefaults(t *testing.T) {
+	t.Parallel()
+	s := runstate.New(record())
+	require.Equal(t, wire.StatusPending, s.Status)
+	require.Equal(t, 0, s.Next)
+	require.JSONEq(t, `{"a":1,"b":2}`, mustJSON(t, s.Variables))
+}
+
+func TestFold_FollowsTheStatesOfARun(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name  string
+		facts []fact
+		want  wire.Status
+	}{
+		{"started", []fact{{t: wire.EventRunStarted}}, wire.StatusRunning},
+		{"paused", []fact{{t: wire.EventRunStarted}, {t: wire.EventRunPaused}}, wire.StatusPaused},
+		{"resumed", []fact{{t: wire.EventRunStarted}, {t: wire.EventRunPaused}, {t: wire.EventRunResumed}}, wire.StatusRunning},
+		{"completed", []fact{{t: wire.EventRunStarted}, {t: wire.EventRunCompleted}}, wire.StatusCompleted},
+		{"cancelled", []fact{{t: wire.EventRunStarted}, {t: wire.EventRunCancelled}}, wire.StatusCancelled},
+		{"nothing follows an end", []fact{{t: wire.EventRunCancelled}, {t: wire.EventRunCompleted}}, wire.StatusCancelled},
+		{"unknown types are ignored", []fact{{t: wire.EventRunStarted}, {t: "acme.thing.happened"}}, wire.StatusRunning},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := fold(t, c.facts...)
+			require.Equal(t, c.want, s.Status)
+			require.Equal(t, len(c.facts), s.Next)
+		})
+	}
+}
+
+func TestFold_KeepsTheErrorOfAFailedRun(t *testing.T) {
+	t.Parallel()
+	s := fold(t, fact{t: wire.EventRunStarted}, fact{t: wire.EventRunFailed, payload: `{"error":{"code":"x","message":"y","retryable":true}}`})
+	require.Equal(t, "x", s.Error.Code)
+	snap := s.Snapshot()
+	require.Equal(t, "2026-05-01T12:00:01.000Z", snap.CompletedAt)
+	require.NotContains(t, string(s.SnapshotJSON()), "retryable", "the snapshot's error is closed")
+}
+
+func TestFold_TracksANodeThroughItsAttempts(t *testing.T) {
+	t.Parallel()
+	s := fold(t,
+		fact{t: wire.EventRunStarted},
+		fact{t: wire.EventNodeStarted, node: "n", payload: `{"nodeId":"n","typeId":"core.x","attempt":0}`},
+		fact{t: wire.EventOutputChunk, node: "n", payload: `{"nodeId":"n"}`},
+		fact{t: wire.EventNodeRetried, node: "n", payload: `{"nodeId":"n","attempt":1,"delayMs":500,"lastError":{"code":"e","message":"m"}}`},
+	)
+	n := s.Nodes["n"]
+	require.Equal(t, runstate.NodeRetrying, n.Status)
+	require.Equal(t, 1, n.Attempt)
+	require.Equal(t, 1, s.Executions)
+	id, timer, ok := s.Timer()
+	require.True(t, ok)
+	require.Equal(t, "n", id)
+	require.Equal(t, at.Add(3*time.Second+500*time.Millisecond), timer.Due())
+
+	s.Apply(events([]fact{{}, {}, {}, {}, {t: wire.EventNodeStarted, payload: `{"nodeId":"n","typeId":"core.x","attempt":1}`}})[4])
+	require.Equal(t, runstate.NodeRunning, s.Nodes["n"].Status)
+	require.False(t, s.Nodes["n"].Chunked, "a new attempt has shown nothing")
+	require.Equal(t, 2, s.Executions, "retries count")
+}
+
+func TestTimer_IsTheEarliestAndGoneWithTheRun(t *testing.T) {
+	t.Parallel()
+	facts := []fact{
+		{t: wire.EventRunStarted},
+		{t: wire.EventNodeStarted, payload: `{"nodeId":"late","typeId":"core.delay","delayMs":9000}`},
+		{t: wire.EventNodeStarted, payload: `{"nodeId":"soon","typeId":"core.delay","delayMs":1000}`},
+	}
+	id, _, ok := fold(t, facts...).Timer()
+	require.True(t, ok)
+	require.Equal(t, "soon", id)
+	_, _, ok = fold(t, append(facts, fact{t: wire.EventRunCancelled})...).Timer()
+	require.False(t, ok)
+}
+
+func TestFold_SumsCostAndLeavesUnknownPricesOut(t *testing.T) {
+	t.Parallel()
+	s := fold(t,
+		fact{t: wire.EventProviderUsage, payload: `{"provider":"p","model":"m","inputTokens":10,"outputTokens":5,"nodeId":"n"}`},
+		fact{t: wire.EventProviderUsage, payload: `{"provider":"p","model":"m2","inputTokens":1,"outputTokens":2,"nodeId":"n"}`},
+	)
+	snap := s.Snapshot()
+	require.Equal(t, runstate.CostTokens{Input: 11, Output: 7}, snap.Metrics.Cost.Tokens)
+	require.Nil(t, snap.Metrics.Cost.USD, "unknown is absent, never zero")
+	require.Equal(t, "m2", snap.Metrics.Cost.Model)
+	require.Nil(t, runstate.New(record()).Snapshot().Metrics, "absent without a call")
+}
+
+func TestFold_RemembersWhatAnEnvelopeCaused(t *testing.T) {
+	t.Parallel()
+	s := fold(t,
+		fact{t: wire.EventRunStarted},
+		fact{t: wire.EventArtifactCreated, node: "n", cause: "corr-1", payload: `{"artifactId":"env_1","artifactType":"vendor.x.y","payload":{"n":12345678901234567890}}`},
+	)
+	v := s.Envelopes["corr-1"]
+	require.Equal(t, "vendor.x.y", v.Kind)
+	require.Equal(t, "env_1", v.ID)
+	require.JSONEq(t, `{"n":12345678901234567890}`, string(v.Payload))
+	require.Equal(t, []string{"ev_r_1"}, v.EventIDs)
+}
+
+func TestFold_TaintFollowsVariables(t *testing.T) {
+	t.Parallel()
+	s := fold(t, fact{t: wire.EventVariableChanged, payload: `{"name":"v","next":1}`, trust: wire.Untrusted})
+	require.True(t, s.Tainted["v"])
+	rec := record()
+	rec.TrustBoundary = wire.Untrusted
+	require.True(t, runstate.New(rec).Tainted["a"], "inputs of an untrusted run are tainted")
+}
+
+func TestFold_IgnoresDamagedPayloads(t *testing.T) {
+	t.Parallel()
+	s := fold(t, fact{t: wire.EventRunStarted, payload: `"a string"`}, fact{t: wire.EventNodeCompleted, node: "n", payload: `[1]`})
+	require.Equal(t, runstate.NodeCompleted, s.Nodes["n"].Status)
+}
+
+// A redelivered frame changes nothing: the fold is idempotent by sequence.
+func TestApply_IgnoresWhatItHasSeen(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		types := []wire.EventType{
+			wire.EventRunStarted, wire.EventNodeStarted, wire.EventNodeCompleted, wire.EventNodeFailed, wire.EventVariableChanged,
+			wire.EventProviderUsage, wire.EventOutputChunk, wire.EventNodeRetried,
+		}
+		n := rapid.IntRange(1, 20).Draw(r, "events")
+		facts := make([]fact, n)
+		for i := range facts {
+			facts[i] = fact{
+				t:       rapid.SampledFrom(types).Draw(r, "type"),
+				payload: rapid.SampledFrom([]string{`{"nodeId":"a","attempt":1}`, `{"nodeId":"b","outputs":{"o":1}}`, `{"name":"v","next":3}`}).Draw(r, "payload"),
+			}
+		}
+		all := events(facts)
+		once := runstate.Fold(record(), all)
+		again := runstate.Fold(record(), all)
+		for _, e := range all {
+			again.Apply(e)
+		}
+		require.Equal(r, string(once.SnapshotJSON()), string(again.SnapshotJSON()))
+		cut := rapid.IntRange(0, n).Draw(r, "cut")
+		resumed := runstate.Fold(record(), all[:cut])
+		for _, e := range all[cut:] {
+			resumed.Apply(e)
+		}
+		require.Equal(r, string(once.SnapshotJSON()), string(resumed.SnapshotJSON()), "a fold can be resumed anywhere")
+	})
+}
+
+func TestSnapshotJSON_SurvivesADamagedRecord(t *testing.T) {
+	t.Parallel()
+	rec := record()
+	rec.Metadata = json.RawMessage(`{`)
+	require.True(t, json.Valid(runstate.New(rec).SnapshotJSON()))
+}
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func FuzzApply(f *testing.F) {
+	f.Add("node.started", `{"nodeId":"n","delayMs":5}`)
+	f.Fuzz(func(t *testing.T, typ, payload string) {
+		s := runstate.New(record())
+		s.Apply(wire.Event{Type: wire.EventType(typ), Payload: json.RawMessage(payload), Timestamp: "x"})
+		require.True(t, json.Valid(s.SnapshotJSON()))
+		s.Timer()
+	})
+}
+
+func BenchmarkFold_NoopRun(b *testing.B) {
+	all := events([]fact{
+		{t: wire.EventRunStarted, payload: `{"workflowId":"wf"}`},
+		{t: wire.EventNodeStarted, payload: `{"nodeId":"n","typeId":"core.noop","attempt":0}`},
+		{t: wire.EventNodeCompleted, payload: `{"nodeId":"n"}`}, {t: wire.EventRunCompleted, payload: `{}`},
+	})
+	b.ReportAllocs()
+	for b.Loop() {
+		runstate.Fold(record(), all)
+	}
+}

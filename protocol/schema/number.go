@@ -1,0 +1,52 @@
+package schema
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// Numbers are compared exactly, as fractions of big integers. A few bytes such
+// as 1e999999999 would make one of gigabytes, so numbers far outside the range
+// of any program are refused first. A double reaches 1e308.
+const (
+	maxDigits   = 400
+	maxExponent = 400
+)
+
+// hugeNumber is the reason given for a refused number.
+const hugeNumber = "the number is out of bounds; at most 400 digits and an exponent within -400..400 are taken"
+
+// isHuge reports whether a number literal is out of bounds.
+func isHuge(n json.Number) bool {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(string(n)), "e")
+	if len(mantissa) > maxDigits {
+		return true
+	}
+	if exponent == "" {
+		return false
+	}
+	e, err := strconv.Atoi(exponent)
+	return err != nil || e < -maxExponent || e > maxExponent
+}
+
+// findHugeNumber gives the place of the first number of v that is out of bounds.
+func findHugeNumber(v any) (path string, found bool) {
+	switch v := v.(type) {
+	case json.Number:
+		return "", isHuge(v)
+	case []any:
+		for i, item := range v {
+			if path, found := findHugeNumber(item); found {
+				return pointerOf(strconv.Itoa(i)) + path, true
+			}
+		}
+	case map[string]any:
+		for _, name := range sortedKeys(v) {
+			if path, found := findHugeNumber(v[name]); found {
+				return pointerOf(name) + path, true
+			}
+		}
+	}
+	return "", false
+}

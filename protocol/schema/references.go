@@ -1,0 +1,115 @@
+package schema
+
+import (
+	"net/url"
+	"strings"
+)
+
+// references knows where the references of a document lead. It understands
+// pointers and anchors of the document itself; what leads elsewhere, Compile has
+// refused or will refuse.
+type references struct {
+	positions []position
+	byName    map[string]int // "#/pointer" or "#anchor"
+}
+
+func newReferences(doc any) *references {
+	r := &references{byName: map[string]int{}}
+	for p := range walk(doc) {
+		i := len(r.positions)
+		r.positions = append(r.positions, p)
+		r.byName["#"+p.pointer()] = i
+		for _, k := range []string{"$anchor", "$dynamicAnchor"} {
+			if anchor, ok := p.object[k].(string); ok {
+				r.byName["#"+anchor] = i
+			}
+		}
+	}
+	return r
+}
+
+// index gives the position a reference leads to.
+func (r *references) index(ref string) (int, bool) {
+	if !strings.HasPrefix(ref, "#") {
+		return 0, false
+	}
+	if plain, err := url.PathUnescape(ref); err == nil {
+		ref = plain
+	}
+	i, ok := r.byName[ref]
+	return i, ok
+}
+
+// target gives the position a reference leads to.
+func (r *references) target(ref string) (position, bool) {
+	i, ok := r.index(ref)
+	if !ok {
+		return position{}, false
+	}
+	return r.positions[i], true
+}
+
+// loops gives each position the number of its strongly connected component in
+// the graph of subschemas and references: two positions of one number reach each
+// other (Tarjan's algorithm).
+func (r *references) loops() []int {
+	t := tarjan{next: r.edges(), low: make([]int, len(r.positions)), order: make([]int, len(r.positions)), component: make([]int, len(r.positions))}
+	for i := range r.positions {
+		if t.order[i] == 0 {
+			t.visit(i)
+		}
+	}
+	return t.component
+}
+
+// edges lists, for each position, its subschemas and the target of its
+// reference.
+func (r *references) edges() [][]int {
+	next := make([][]int, len(r.positions))
+	for i, p := range r.positions {
+		for _, c := range p.children() {
+			next[i] = append(next[i], r.byName["#"+c.pointer()])
+		}
+		ref, _ := p.object["$ref"].(string)
+		if j, ok := r.index(ref); ok {
+			next[i] = append(next[i], j)
+		}
+	}
+	return next
+}
+
+// tarjan finds strongly connected components; order counts from 1.
+type tarjan struct {
+	next       [][]int
+	order, low []int
+	component  []int // 0 while on the stack
+	stack      []int
+	visited    int
+	components int
+}
+
+func (t *tarjan) visit(v int) {
+	t.visited++
+	t.order[v], t.low[v] = t.visited, t.visited
+	t.stack = append(t.stack, v)
+	for _, w := range t.next[v] {
+		if t.order[w] == 0 {
+			t.visit(w)
+			t.low[v] = min(t.low[v], t.low[w])
+		} else if t.component[w] == 0 {
+			t.low[v] = min(t.low[v], t.order[w])
+		}
+	}
+	if t.low[v] != t.order[v] {
+		return
+	}
+	t.components++
+	for {
+		w := t.stack[len(t.stack)-1]
+		t.stack = t.stack[:len(t.stack)-1]
+		t.component[w] = t.components
+		if w == v {
+			return
+		}
+	}
+}

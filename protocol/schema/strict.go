@@ -1,0 +1,74 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+)
+
+// maxTotalProperties bounds the properties of a whole schema.
+const maxTotalProperties = 100
+
+// constraints of one kind of value, with the vendors whose mode refuses them.
+type constraints struct {
+	rule     string
+	keywords []string
+	vendors  []string
+}
+
+var constrained = []constraints{
+	{RuleStringConstraint, []string{"minLength", "maxLength", "pattern", "format"}, []string{OpenAI, Anthropic}},
+	{RuleNumberConstraint, []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}, []string{OpenAI, Anthropic}},
+	{RuleArrayConstraint, []string{"minItems", "maxItems", "uniqueItems"}, []string{OpenAI}},
+}
+
+// strict applies the rules of LevelStrict that concern one position.
+func (l *linter) strict(p position) {
+	for _, c := range constrained {
+		for _, k := range c.keywords {
+			if _, ok := p.object[k]; ok {
+				l.report(p.pointer(k), c.rule, "the keyword "+k+" is outside the strict subset; say it in the description", c.vendors...)
+			}
+		}
+	}
+	if !isObjectSchema(p.object) {
+		return
+	}
+	if p.object["additionalProperties"] != false {
+		l.report(p.pointer(), RuleClosedObjects, `every object needs "additionalProperties": false`, OpenAI, Anthropic)
+	}
+	properties, _ := p.object["properties"].(map[string]any)
+	required, _ := p.object["required"].([]any)
+	for _, name := range sortedKeys(properties) {
+		if !slices.Contains(required, any(name)) {
+			l.report(p.pointer("properties", name), RuleAllRequired,
+				`every property must be listed in required; for an optional one allow "null" as well`, OpenAI)
+		}
+	}
+}
+
+// whole applies the rules of LevelStrict that concern the document.
+func (l *linter) whole() {
+	if !hasType(l.resolve(l.doc), "object") {
+		l.report("", RuleRootObject, `the root needs "type": "object"`, OpenAI, Anthropic, Gemini)
+	}
+	total := 0
+	for _, p := range l.refs.positions {
+		properties, _ := p.object["properties"].(map[string]any)
+		total += len(properties)
+	}
+	if total > maxTotalProperties {
+		l.report("", RuleMaxProperties, fmt.Sprintf("at most %d properties in the whole schema", maxTotalProperties), OpenAI)
+	}
+	l.recursion()
+}
+
+// recursion reports each reference that leads back to where it stands.
+func (l *linter) recursion() {
+	loops := l.refs.loops()
+	for i, p := range l.refs.positions {
+		ref, _ := p.object["$ref"].(string)
+		if j, ok := l.refs.index(ref); ok && loops[i] == loops[j] {
+			l.report(p.pointer("$ref"), RuleRecursiveRef, "the reference leads back to itself; unroll the recursion", Anthropic)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package schema
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"waybill.dev/waybill/protocol/strictjson"
+)
+
+// Bounds of a document to validate. Size limits of the caller come first and are
+// narrower.
+const (
+	maxDocumentBytes = 4 << 20
+	maxDocumentDepth = 128
+	maxViolations    = 32
+)
+
+// Keywords of violations that no keyword of the schema causes.
+const (
+	// KeywordJSON: the document is not sound JSON.
+	KeywordJSON = "json"
+	// KeywordNumber: a number too long or too large to compare.
+	KeywordNumber = "number"
+	// KeywordBudget: the document would cause too many checks.
+	KeywordBudget = "budget"
+)
+
+// Violation is one thing that is wrong with a document.
+type Violation struct {
+	// InstancePath is a JSON pointer to the offending value. It repeats member
+	// names of the document.
+	InstancePath string
+	// SchemaPath is a JSON pointer to the keyword in the schema.
+	SchemaPath string
+	// Keyword is the keyword that failed, or one of the Keyword constants.
+	Keyword string
+	// Message says what would be right, with facts of the schema only. It never
+	// repeats a value or a member name of the document, so that no secret and no
+	// injected text travels in it (OpenWOP envelope contract §26 case 15).
+	Message string
+}
+
+// Validate applies the schema to a JSON document. Numbers are compared exactly,
+// whatever their size; 1.0 is an integer. The result is nil if the document is
+// valid, else sorted by place and at most 32 long: the innermost causes, and of
+// a union only the branch the document seems to mean.
+func (s *Schema) Validate(doc []byte) []Violation {
+	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxDocumentBytes, MaxDepth: maxDocumentDepth}); err != nil {
+		e := notJSON(err)
+		return []Violation{{InstancePath: e.Path, Keyword: KeywordJSON, Message: e.Reason}}
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
+	if err != nil {
+		return []Violation{{Keyword: KeywordJSON, Message: "not a JSON document"}}
+	}
+	if path, found := findHugeNumber(v); found {
+		return []Violation{{InstancePath: path, Keyword: KeywordNumber, Message: hugeNumber}}
+	}
+	if (s.wild || len(doc) > smallDocument) && newMeter().count(s.compiled, v) >= maxChecks {
+		return []Violation{{Keyword: KeywordBudget, Message: "the document would take too many checks; make it smaller or nest it less"}}
+	}
+	var invalid *jsonschema.ValidationError
+	if !errors.As(s.compiled.Validate(v), &invalid) {
+		return nil
+	}
+	c := collector{doc: s.doc}
+	return finish(violationsOf(c.leaves(invalid)))
+}
+
+// notJSON carries place and reason over from strictjson.
+func notJSON(err error) *Error {
+	if e, ok := errors.AsType[*strictjson.Error](err); ok {
+		return &Error{Path: e.Path, Reason: e.Reason}
+	}
+	return &Error{Reason: err.Error()}
+}
+
+// finish sorts, drops what is said twice, and caps. The validator ranges over
+// maps, so without it two runs would differ.
+func finish(vs []Violation) []Violation {
+	slices.SortFunc(vs, func(a, b Violation) int {
+		return cmp.Or(
+			cmp.Compare(a.InstancePath, b.InstancePath),
+			cmp.Compare(a.SchemaPath, b.SchemaPath),
+			cmp.Compare(a.Keyword, b.Keyword),
+			cmp.Compare(a.Message, b.Message))
+	})
+	type said struct{ path, message string }
+	seen := map[said]bool{}
+	vs = slices.DeleteFunc(vs, func(v Violation) bool {
+		again := seen[said{v.InstancePath, v.Message}]
+		seen[said{v.InstancePath, v.Message}] = true
+		return again
+	})
+	return vs[:min(len(vs), maxViolations)]
+}

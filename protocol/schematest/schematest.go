@@ -1,0 +1,43 @@
+// Package schematest finds the protocol's published schemas and fixtures for
+// tests. They are data beside the checkout, never part of it.
+package schematest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Dir is the folder that holds schemas/ and fixtures/: $WAYBILL_SHARED, or
+// "shared" beside the checkout. The test is skipped, with a clear word, when
+// neither is there; in CI (CI=true) their absence is a failure.
+func Dir(t testing.TB) string {
+	t.Helper()
+	if dir := os.Getenv("WAYBILL_SHARED"); dir != "" {
+		return mustHold(t, dir)
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir := wd; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			return mustHold(t, filepath.Join(filepath.Dir(dir), "shared"))
+		}
+		if dir == filepath.Dir(dir) {
+			return mustHold(t, "")
+		}
+	}
+}
+
+func mustHold(t testing.TB, dir string) string {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(dir, "schemas")); err == nil {
+		return dir
+	}
+	if os.Getenv("CI") != "" && os.Getenv("WAYBILL_SCHEMAS_OPTIONAL") == "" {
+		t.Fatalf("published schemas absent: want %s/schemas (set WAYBILL_SHARED)", dir)
+	}
+	t.Skipf("published schemas absent: put them beside the checkout as shared/schemas, or set WAYBILL_SHARED")
+	return ""
+}

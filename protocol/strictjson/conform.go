@@ -1,0 +1,236 @@
+package strictjson
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+var (
+	rawType             = reflect.TypeFor[json.RawMessage]()
+	numberType          = reflect.TypeFor[json.Number]()
+	unmarshalerType     = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+// conform walks a checked document along the type of v.
+func conform(b []byte, v any) error {
+	t := reflect.TypeOf(v)
+	if t == nil || t.Kind() != reflect.Pointer {
+		return &Error{Rule: RuleType, Reason: "the target is no pointer"}
+	}
+	w := walker{scanner: scanner{b: b, maxDepth: len(b)}, fields: map[reflect.Type]*fields{}}
+	w.space()
+	if err := w.value(t.Elem()); err != nil {
+		return err
+	}
+	return nil
+}
+
+// walker compares a document that the scanner has accepted with Go types.
+type walker struct {
+	scanner
+	fields map[reflect.Type]*fields // of the structs met so far
+}
+
+// skip passes over one value and gives its bytes.
+func (w *walker) skip() []byte {
+	start := w.i
+	_ = w.scanner.value(0) // accepted before
+	return w.b[start:w.i]
+}
+
+func (w *walker) wrong(want string) *Error {
+	return w.fail(RuleType, "want "+want+", got "+kindOf(w.peek()))
+}
+
+// value compares the next value with t and steps past it.
+func (w *walker) value(t reflect.Type) *Error {
+	switch {
+	case t.Kind() == reflect.Interface || t == rawType:
+		w.skip()
+		return nil
+	case t.Kind() == reflect.Pointer:
+		if w.peek() == 'n' {
+			w.skip()
+			return nil
+		}
+		return w.value(t.Elem())
+	case reflect.PointerTo(t).Implements(unmarshalerType), reflect.PointerTo(t).Implements(textUnmarshalerType):
+		return w.custom(t)
+	}
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return w.object(t)
+	case reflect.Slice, reflect.Array:
+		return w.array(t)
+	default:
+		return w.scalar(t)
+	}
+}
+
+// custom lets a type that reads itself judge its value.
+func (w *walker) custom(t reflect.Type) *Error {
+	start := w.i
+	raw := w.skip()
+	err := json.Unmarshal(raw, reflect.New(t).Interface())
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return &Error{Path: e.Path, Offset: start + e.Offset, Rule: e.Rule, Reason: e.Reason}
+	}
+	// The type's own words may quote the value, so they are not passed on.
+	return &Error{Offset: start, Rule: RuleType, Reason: "not a valid " + t.Name()}
+}
+
+func (w *walker) object(t reflect.Type) *Error {
+	if w.peek() != '{' {
+		return w.wrong("an object")
+	}
+	for w.next('}') {
+		start := w.i
+		name, _ := w.text() // accepted before
+		member := name.decode(w.b)
+		target, err := w.target(t, member)
+		if err != nil {
+			err.Offset = start
+			return err.under(member)
+		}
+		w.space()
+		w.i++ // the colon
+		w.space()
+		if err := w.value(target); err != nil {
+			return err.under(member)
+		}
+	}
+	return nil
+}
+
+func (w *walker) array(t reflect.Type) *Error {
+	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
+		if w.peek() != '"' {
+			return w.wrong("a string of base64")
+		}
+		return w.custom(t)
+	}
+	if w.peek() != '[' {
+		return w.wrong("an array")
+	}
+	for n := 0; w.next(']'); n++ {
+		if err := w.value(t.Elem()); err != nil {
+			return err.under(strconv.Itoa(n))
+		}
+	}
+	return nil
+}
+
+// next steps past the opening bracket or the comma and the space around it, and
+// reports whether an element follows; if not, past the closing bracket too.
+func (w *walker) next(closing byte) bool {
+	w.space()
+	if w.peek() == closing {
+		w.i++
+		return false
+	}
+	w.i++
+	w.space()
+	if w.peek() == closing { // empty
+		w.i++
+		return false
+	}
+	return true
+}
+
+// target is the type that the member of t decodes into.
+func (w *walker) target(t reflect.Type, member string) (reflect.Type, *Error) {
+	if t.Kind() == reflect.Map {
+		return t.Elem(), nil
+	}
+	f, ok := w.fields[t]
+	if !ok {
+		f = fieldsOf(t)
+		w.fields[t] = f
+	}
+	if target, ok := f.types[member]; ok {
+		return target, nil
+	}
+	return nil, &Error{Rule: RuleUnknown, Reason: "unknown member; " + f.allowed()}
+}
+
+func (w *walker) scalar(t reflect.Type) *Error {
+	c := w.peek()
+	isNumber := c == '-' || '0' <= c && c <= '9'
+	switch {
+	case t == numberType:
+		if !isNumber {
+			return w.wrong("a number")
+		}
+	case t.Kind() == reflect.String:
+		if c != '"' {
+			return w.wrong("a string")
+		}
+	case t.Kind() == reflect.Bool:
+		if c != 't' && c != 'f' {
+			return w.wrong("true or false")
+		}
+	case reflect.Int <= t.Kind() && t.Kind() <= reflect.Float64:
+		if !isNumber {
+			return w.wrong("a number")
+		}
+		return w.numeric(t)
+	}
+	w.skip()
+	return nil
+}
+
+// numeric checks that the number fits t as encoding/json will read it.
+func (w *walker) numeric(t reflect.Type) *Error {
+	start := w.i
+	literal := string(w.skip())
+	var err error
+	want := "an integer, without fraction or exponent, of " + t.Kind().String() + " range"
+	switch {
+	case t.Kind() >= reflect.Float32:
+		want = "a number of " + t.Kind().String() + " range"
+		_, err = strconv.ParseFloat(literal, t.Bits())
+	case t.Kind() >= reflect.Uint:
+		_, err = strconv.ParseUint(literal, 10, t.Bits())
+	default:
+		_, err = strconv.ParseInt(literal, 10, t.Bits())
+	}
+	if err != nil {
+		return &Error{Offset: start, Rule: RuleType, Reason: "want " + want}
+	}
+	return nil
+}
+
+// kindOf names the kind of value that starts with c.
+func kindOf(c byte) string {
+	switch c {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	default:
+		return "a number"
+	}
+}
+
+// listNames joins names for a reason, and stops before it gets long.
+func listNames(names []string) string {
+	const most = 16
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", ..."
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,64 @@
+package strictjson
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The rules an Error can name. Readers switch on these, never on the reason.
+const (
+	// RuleSize: the document has more bytes than Limits.MaxBytes.
+	RuleSize = "size"
+	// RuleDepth: containers are nested deeper than Limits.MaxDepth.
+	RuleDepth = "depth"
+	// RuleSyntax: not exactly one JSON value.
+	RuleSyntax = "syntax"
+	// RuleEncoding: invalid UTF-8, or half of a surrogate pair.
+	RuleEncoding = "encoding"
+	// RuleDuplicate: an object has two members of one name.
+	RuleDuplicate = "duplicate-member"
+	// RuleUnknown: Decode met a member its target does not have.
+	RuleUnknown = "unknown-member"
+	// RuleType: Decode met a value its target cannot hold.
+	RuleType = "type"
+)
+
+// maxShownPath keeps a hostile member name from filling a log line.
+const maxShownPath = 256
+
+// Error says what is wrong with a document, where, and what would be right.
+type Error struct {
+	// Path is a JSON pointer (RFC 6901) to the offending value or member; the
+	// empty string is the whole document.
+	Path string
+	// Offset is the byte at which reading stopped, counted from 0.
+	Offset int
+	// Rule is one of the Rule constants.
+	Rule string
+	// Reason is a sentence for people. It never quotes a value of the document.
+	Reason string
+}
+
+// Error gives place and reason. Path is quoted and shortened: it repeats names
+// the sender chose.
+func (e *Error) Error() string {
+	path := e.Path
+	if len(path) > maxShownPath {
+		path = path[:maxShownPath] + "..."
+	}
+	return fmt.Sprintf("json at %q, byte %d: %s", path, e.Offset, e.Reason)
+}
+
+// under returns e moved one level down, below the given member name or index.
+func (e *Error) under(token string) *Error {
+	e.Path = "/" + escapePointer(token) + e.Path
+	return e
+}
+
+// escapePointer writes a reference token of a JSON pointer (RFC 6901 §3).
+func escapePointer(token string) string {
+	if !strings.ContainsAny(token, "~/") {
+		return token
+	}
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(token)
+}

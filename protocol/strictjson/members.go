@@ -1,0 +1,69 @@
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// fewMembers is how many names are compared one by one; beyond it a set takes
+// over, or an object of many members would cost the square of their number.
+const fewMembers = 16
+
+// span is the inside of a string literal, without its quotes.
+type span struct {
+	start, end int
+	escaped    bool // holds a backslash, so its bytes are not its text
+}
+
+func (p span) raw(b []byte) []byte { return b[p.start:p.end] }
+
+// decode gives the text of the literal, which has been checked before.
+func (p span) decode(b []byte) string {
+	if !p.escaped {
+		return string(p.raw(b))
+	}
+	var text string
+	if err := json.Unmarshal(b[p.start-1:p.end+1], &text); err != nil {
+		return string(p.raw(b)) // cannot be: the scanner accepts less than encoding/json
+	}
+	return text
+}
+
+// equal compares the texts of two literals.
+func (p span) equal(q span, b []byte) bool {
+	if !p.escaped && !q.escaped {
+		return bytes.Equal(p.raw(b), q.raw(b))
+	}
+	return p.decode(b) == q.decode(b)
+}
+
+// members knows the names of one open object. Its fixed array lives on the
+// stack of the walk: an ordinary object costs no allocation.
+type members struct {
+	few [fewMembers]span
+	n   int
+	set map[string]struct{} // takes over once few is full
+}
+
+// add records name and reports whether it is new in its object.
+func (m *members) add(name span, b []byte) bool {
+	if m.set == nil && m.n < fewMembers {
+		for _, old := range m.few[:m.n] {
+			if old.equal(name, b) {
+				return false
+			}
+		}
+		m.few[m.n] = name
+		m.n++
+		return true
+	}
+	if m.set == nil {
+		m.set = make(map[string]struct{}, 4*fewMembers)
+		for _, old := range m.few {
+			m.set[old.decode(b)] = struct{}{}
+		}
+	}
+	before := len(m.set)
+	m.set[name.decode(b)] = struct{}{}
+	return len(m.set) > before
+}

@@ -1,0 +1,57 @@
+package strictjson
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// HasText reports whether valid JSON holds a string, be it a value or a member
+// name, of at least min bytes after unescaping. A document without one cannot
+// hold a secret of that length, so it needs no redaction. For b that Check
+// refuses the answer means nothing.
+func HasText(b []byte, min int) bool {
+	for {
+		open := bytes.IndexByte(b, '"')
+		if open < 0 {
+			return false
+		}
+		length, rest := textLength(b[open+1:])
+		if length >= min {
+			return true
+		}
+		b = rest
+	}
+}
+
+// textLength gives the decoded length of the string literal whose inside starts
+// b, and what follows its closing quote.
+func textLength(b []byte) (length int, rest []byte) {
+	for {
+		stop := bytes.IndexAny(b, `"\`)
+		if stop < 0 {
+			return length + len(b), nil
+		}
+		length += stop
+		if b[stop] == '"' {
+			return length, b[stop+1:]
+		}
+		n, skip := escapeLength(b[stop:])
+		length += n
+		b = b[stop+skip:]
+	}
+}
+
+// escapeLength gives how many bytes the escape at the front of b decodes to and
+// how many it takes.
+func escapeLength(b []byte) (decoded, taken int) {
+	r, ok := hex4(b)
+	switch {
+	case !ok:
+		return 1, min(2, len(b))
+	case utf16.IsSurrogate(r):
+		return 2, 6 // a pair is one rune of four bytes
+	default:
+		return utf8.RuneLen(r), 6
+	}
+}

@@ -1,0 +1,204 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// TimeLayout is how the host writes times: RFC 3339, UTC, milliseconds.
+const TimeLayout = "2006-01-02T15:04:05.000Z"
+
+// FormatTime renders t in TimeLayout.
+func FormatTime(t time.Time) string { return t.UTC().Format(TimeLayout) }
+
+// Event is a RunEventDoc: one recorded fact of a run (run-event.schema.json).
+type Event struct {
+	EventID       string          `json:"eventId"`
+	RunID         string          `json:"runId"`
+	Sequence      int             `json:"sequence"`
+	Type          EventType       `json:"type"`
+	NodeID        string          `json:"nodeId,omitempty"`
+	Payload       json.RawMessage `json:"payload"`
+	Timestamp     string          `json:"timestamp"`
+	CausationID   string          `json:"causationId,omitempty"`
+	ContentTrust  Trust           `json:"contentTrust,omitempty"`
+	SchemaVersion int             `json:"schemaVersion"`
+	EngineVersion string          `json:"engineVersion"`
+}
+
+// Draft is an event before it is placed in a log: no id, sequence or time yet.
+type Draft struct {
+	Type        EventType
+	NodeID      string
+	Payload     json.RawMessage // nil stands for {}
+	CausationID string
+	Trust       Trust // empty: trusted, and not written
+}
+
+// Place turns a draft into the event at sequence seq of a run. The id derives
+// from run and sequence, so that a retried append renders the same bytes.
+func (d Draft) Place(runID string, seq int, at time.Time) Event {
+	payload := d.Payload
+	if len(payload) == 0 {
+		payload = json.RawMessage("{}")
+	}
+	return Event{
+		EventID: EventID(runID, seq), RunID: runID, Sequence: seq, Type: d.Type, NodeID: d.NodeID,
+		Payload: payload, Timestamp: FormatTime(at), CausationID: d.CausationID, ContentTrust: d.Trust,
+		SchemaVersion: eventSchemaVersion, EngineVersion: strconv.Itoa(EngineVersion),
+	}
+}
+
+// EventID is the id of the event at sequence seq of a run.
+func EventID(runID string, seq int) string {
+	return "ev_" + runID + "_" + strconv.Itoa(seq)
+}
+
+// AppendJSON appends the event as one line of JSON. Zero values that the
+// protocol requires (sequence 0, an empty payload) are always present.
+func (e Event) AppendJSON(b []byte) []byte {
+	b = append(b, `{"eventId":`...)
+	b = AppendString(b, e.EventID)
+	b = append(b, `,"runId":`...)
+	b = AppendString(b, e.RunID)
+	b = append(b, `,"sequence":`...)
+	b = strconv.AppendInt(b, int64(e.Sequence), 10)
+	b = append(b, `,"type":`...)
+	b = AppendString(b, string(e.Type))
+	b = appendMember(b, "nodeId", e.NodeID)
+	b = append(b, `,"payload":`...)
+	b = append(b, e.Payload...)
+	b = append(b, `,"timestamp":`...)
+	b = AppendString(b, e.Timestamp)
+	b = appendMember(b, "causationId", e.CausationID)
+	b = appendMember(b, "contentTrust", string(e.ContentTrust))
+	b = append(b, `,"schemaVersion":`...)
+	b = strconv.AppendInt(b, int64(e.SchemaVersion), 10)
+	b = append(b, `,"engineVersion":`...)
+	b = AppendString(b, e.EngineVersion)
+	return append(b, '}')
+}
+
+func appendMember(b []byte, name, value string) []byte {
+	if value == "" {
+		return b
+	}
+	b = append(b, ',')
+	b = AppendString(b, name)
+	b = append(b, ':')
+	return AppendString(b, value)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString appends s as a JSON string. Unlike encoding/json it does not
+// escape for HTML; U+2028 and U+2029 are escaped so that a line of JSON stays
+// one line for every reader, and invalid UTF-8 becomes U+FFFD.
+func AppendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			b = appendASCII(b, c)
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			b = append(b, `\ufffd`...)
+		case r == '\u2028' || r == '\u2029':
+			b = append(b, `\u202`...)
+			b = append(b, hexDigits[r&0xf])
+		default:
+			b = append(b, s[i:i+n]...)
+		}
+		i += n
+	}
+	return append(b, '"')
+}
+
+func appendASCII(b []byte, c byte) []byte {
+	switch {
+	case c == '"' || c == '\\':
+		return append(b, '\\', c)
+	case c >= 0x20 && c != 0x7f:
+		return append(b, c)
+	case c == '\n':
+		return append(b, '\\', 'n')
+	case c == '\r':
+		return append(b, '\\', 'r')
+	case c == '\t':
+		return append(b, '\\', 't')
+	default:
+		return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
+	}
+}
+
+// AppendEvents appends events as a JSON array: the body of a frame.
+func AppendEvents(b []byte, events []Event) []byte {
+	b = append(b, '[')
+	for i, e := range events {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = e.AppendJSON(b)
+	}
+	return append(b, ']')
+}
+
+// ParseEvents reads the body of a frame. Unknown members are ignored, as the
+// protocol asks of readers.
+func ParseEvents(body []byte) ([]Event, error) {
+	var events []Event
+	if err := json.Unmarshal(body, &events); err != nil {
+		return nil, fmt.Errorf("parse events: %w", err)
+	}
+	return events, nil
+}
+
+// ErrNotArray says that a frame's body is not a JSON array.
+var ErrNotArray = errors.New("frame body is not a JSON array")
+
+// SplitArray cuts a JSON array that is known to be valid into its elements
+// without decoding them: the bytes of each event as they were appended.
+func SplitArray(body []byte) ([]json.RawMessage, error) {
+	body = bytes.TrimSpace(body)
+	if len(body) < 2 || body[0] != '[' || body[len(body)-1] != ']' {
+		return nil, ErrNotArray
+	}
+	var (
+		out      []json.RawMessage
+		depth    int
+		inString bool
+		start    = 1
+	)
+	for i := 1; i < len(body)-1; i++ {
+		switch c := body[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		case c == ',' && depth == 0:
+			out = append(out, json.RawMessage(body[start:i]))
+			start = i + 1
+		}
+	}
+	if inString || depth != 0 {
+		return nil, ErrNotArray
+	}
+	if last := bytes.TrimSpace(body[start : len(body)-1]); len(last) > 0 {
+		out = append(out, json.RawMessage(last))
+	}
+	return out, nil
+}

@@ -1,0 +1,116 @@
+package workflow
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"waybill.dev/waybill/protocol/schema"
+)
+
+// check finds what a schema cannot say (OpenWOP host contract §5.1). Members the
+// shape check has refused are empty here and passed over.
+func check(d *Definition, found *problems) {
+	shapely := func(path string) bool { return !found.touch(path) }
+	nodesKnown := len(d.Nodes) > 0 && shapely("/nodes")
+
+	checkUnique(d, found)
+	checkNodes(d, found)
+	checkVariables(d, found)
+	for i := range d.Edges {
+		if c := d.Edges[i].Condition; c != nil && shapely(pointer("edges", i, "condition")) {
+			checkCondition(c, pointer("edges", i, "condition"), found)
+		}
+	}
+	if nodesKnown {
+		checkReferences(d, found)
+		checkCycles(d, found)
+	}
+	if d.ConfigurableSchema != nil && shapely("/configurableSchema") {
+		checkConfigurableSchema(d, found)
+	}
+}
+
+// checkUnique finds ids used twice.
+func checkUnique(d *Definition, found *problems) {
+	twice := func(list, member, what string, n int, id func(int) string) {
+		first := map[string]int{}
+		for i := range n {
+			j, used := first[id(i)]
+			switch {
+			case id(i) == "":
+			case used:
+				found.add(pointer(list, i, member), RuleUnique, what+" is used before, at "+pointer(list, j, member)+"; give each its own")
+			default:
+				first[id(i)] = i
+			}
+		}
+	}
+	twice("nodes", "id", "the node id", len(d.Nodes), func(i int) string { return d.Nodes[i].ID })
+	twice("edges", "id", "the edge id", len(d.Edges), func(i int) string { return d.Edges[i].ID })
+	twice("triggers", "id", "the trigger id", len(d.Triggers), func(i int) string { return d.Triggers[i].ID })
+	twice("variables", "name", "the variable name", len(d.Variables), func(i int) string { return d.Variables[i].Name })
+}
+
+// checkNodes finds members of nodes that exclude each other or are out of range.
+func checkNodes(d *Definition, found *problems) {
+	for i := range d.Nodes {
+		agent := members(d.Nodes[i].Agent)
+		if agent["version"] != nil && agent["channel"] != nil { // RFC 0082 §A
+			found.add(pointer("nodes", i, "agent", "channel"), RuleExclusive, "channel and version exclude each other; keep one")
+		}
+		if members(d.Nodes[i].Settings)["maxRetries"] == nil {
+			continue
+		}
+		if n, ok := d.Nodes[i].MaxRetries(); !ok || n < 0 {
+			found.add(pointer("nodes", i, "settings", "maxRetries"), RuleMaxRetries, "want an integer of at least 0")
+		}
+	}
+}
+
+// checkVariables finds defaults that are not of their variable's type.
+func checkVariables(d *Definition, found *problems) {
+	for i, v := range d.Variables {
+		if v.DefaultValue == nil || hasType(v.DefaultValue, v.Type) {
+			continue
+		}
+		found.add(pointer("variables", i, "defaultValue"), RuleValueType,
+			"want "+article(v.Type)+" as the variable's type says, got "+kindOf(v.DefaultValue)+"; without default leave the member out")
+	}
+}
+
+// checkReferences finds edges and connections that lead to no node.
+func checkReferences(d *Definition, found *problems) {
+	known := map[string]bool{}
+	for i := range d.Nodes {
+		known[d.Nodes[i].ID] = true
+	}
+	must := func(id, path string) {
+		if id != "" && !known[id] {
+			found.add(path, RuleReference, "no node has this id; name one of nodes[].id")
+		}
+	}
+	for i, e := range d.Edges {
+		must(e.SourceNodeID, pointer("edges", i, "sourceNodeId"))
+		must(e.TargetNodeID, pointer("edges", i, "targetNodeId"))
+	}
+	for i := range d.Nodes {
+		for _, port := range slices.Sorted(maps.Keys(d.Nodes[i].Inputs)) {
+			must(d.Nodes[i].Inputs[port].NodeID, pointer("nodes", i, "inputs", port, "nodeId"))
+		}
+	}
+}
+
+// checkConfigurableSchema compiles the author's schema and keeps it.
+func checkConfigurableSchema(d *Definition, found *problems) {
+	compiled, err := schema.Compile("configurableSchema", d.ConfigurableSchema)
+	if err == nil {
+		d.configurable = compiled
+		return
+	}
+	path, reason := "", err.Error()
+	if e, ok := errors.AsType[*schema.Error](err); ok {
+		path, reason = e.Path, e.Reason
+	}
+	found.add("/configurableSchema"+path, RuleSchema, reason)
+}

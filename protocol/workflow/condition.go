@@ -1,0 +1,53 @@
+package workflow
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+)
+
+// checkCondition finds conditions whose members do not fit their type. A member
+// that would be ignored is refused: its author expects it to count.
+func checkCondition(c *EdgeCondition, path string, found *problems) {
+	switch c.Type {
+	case ConditionAlways:
+		if c.Left != "" || c.Right != nil {
+			found.add(path, RuleCondition, "left and right are compared by nothing; add type: equals, notEquals, contains or regex")
+		}
+	case ConditionExpression:
+		if c.Expression == "" {
+			found.add(path, RuleCondition, "a condition of type expression needs the member expression")
+		}
+		if c.Left != "" || c.Right != nil {
+			found.add(path, RuleCondition, "left and right mean nothing beside expression; remove them, or use another type")
+		}
+	case ConditionEquals, ConditionNotEquals, ConditionContains, ConditionRegex:
+		checkComparison(c, path, found)
+	}
+}
+
+func checkComparison(c *EdgeCondition, path string, found *problems) {
+	if c.Left == "" {
+		found.add(path, RuleCondition, fmt.Sprintf("a condition of type %s needs the member left, a path into the source's outputs", c.Type))
+	}
+	if c.Right == nil {
+		found.add(path, RuleCondition, fmt.Sprintf("a condition of type %s needs the member right", c.Type))
+	}
+	if c.Expression != "" {
+		found.add(path, RuleCondition, fmt.Sprintf("expression means nothing beside type %s; remove it, or use type expression", c.Type))
+	}
+	if c.Type == ConditionRegex && c.Right != nil {
+		checkRegex(c.Right, path+"/right", found)
+	}
+}
+
+func checkRegex(right json.RawMessage, path string, found *problems) {
+	var pattern string
+	if err := json.Unmarshal(right, &pattern); err != nil || kindOf(right) != "a string" {
+		found.add(path, RuleRegex, "want a string with a pattern in RE2 syntax, got "+kindOf(right))
+		return
+	}
+	if _, err := regexp.Compile(pattern); err != nil {
+		found.add(path, RuleRegex, fmt.Sprintf("not a pattern in RE2 syntax: %v", err))
+	}
+}

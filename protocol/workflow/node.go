@@ -1,0 +1,76 @@
+package workflow
+
+import "encoding/json"
+
+// Node types whose edges may form a cycle (OpenWOP host contract §5.1).
+const (
+	TypeDispatch   = "core.dispatch"
+	TypeSupervisor = "core.orchestrator.supervisor"
+)
+
+// Node is one step of a workflow.
+type Node struct {
+	ID     string `json:"id"`
+	TypeID string `json:"typeId"`
+	Name   string `json:"name"`
+	// Config is an object whose shape the node type defines.
+	Config json.RawMessage `json:"config"`
+	// Inputs by port name. They win over what edges bring.
+	Inputs         map[string]PortValue `json:"inputs"`
+	CredentialsRef string               `json:"credentialsRef"`
+	// Settings is an object, or nil.
+	Settings json.RawMessage `json:"settings"`
+	// OutputRole is primary, secondary or empty; a hint for display.
+	OutputRole string `json:"outputRole"`
+	// Disabled nodes are skipped.
+	Disabled bool   `json:"disabled"`
+	Notes    string `json:"notes"`
+	GroupID  string `json:"groupId"`
+	// Agent is an AgentRef, or nil.
+	Agent json.RawMessage `json:"agent"`
+	// EnvelopeContract is an object, or nil.
+	EnvelopeContract json.RawMessage `json:"envelopeContract"`
+	ArtifactType     string          `json:"artifactType"`
+	CardType         string          `json:"cardType"`
+	// OutputSensitivity by output port: true masks the port's value.
+	OutputSensitivity map[string]bool `json:"outputSensitivity"`
+}
+
+// MaxRetries is the node's own bound on retries; ok is false when it has none
+// and the workflow's applies.
+func (n *Node) MaxRetries() (retries int64, ok bool) {
+	return members(n.Settings).integer("maxRetries")
+}
+
+// loops reports whether edges at this node may close a cycle.
+func (n *Node) loops() bool {
+	return n.TypeID == TypeDispatch || n.TypeID == TypeSupervisor
+}
+
+// PortType says where a port takes its value from.
+type PortType string
+
+// The types of PortValue.
+const (
+	PortStatic     PortType = "static"
+	PortExpression PortType = "expression"
+	PortConnection PortType = "connection"
+	PortVariable   PortType = "variable"
+)
+
+// PortValue is the source of an input port. Type decides which fields count.
+type PortValue struct {
+	Type PortType `json:"type"`
+	// Value of a static port.
+	Value json.RawMessage `json:"value"`
+	// Expression of an expression port.
+	Expression string `json:"expression"`
+	// NodeID and OutputKey of a connection.
+	NodeID    string `json:"nodeId"`
+	OutputKey string `json:"outputKey"`
+	// VariableName of a variable port.
+	VariableName string `json:"variableName"`
+	// Optional: a connection or variable without value leaves the port empty
+	// instead of failing the node.
+	Optional bool `json:"optional"`
+}

@@ -1,0 +1,89 @@
+package workflow
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"waybill.dev/waybill/protocol/schema"
+)
+
+// Rules a Problem can name beside the keywords of JSON Schema.
+const (
+	RuleJSON       = "json"
+	RuleUnique     = "unique"
+	RuleReference  = "reference"
+	RuleCycle      = "cycle"
+	RuleCondition  = "condition"
+	RuleRegex      = "regex"
+	RuleValueType  = "value-type"
+	RuleSchema     = "schema"
+	RuleRequired   = "required"
+	RuleExclusive  = "exclusive"
+	RuleMaxRetries = "max-retries"
+)
+
+// maxProblems bounds what Parse reports; more would help nobody.
+const maxProblems = 64
+
+// Problem is one thing that is wrong with a definition or the inputs of a run.
+type Problem struct {
+	// Path is a JSON pointer to the offending value or member.
+	Path string
+	// Rule names the check: a keyword of JSON Schema or a Rule constant.
+	Rule string
+	// Message says what is wrong and what would be right.
+	Message string
+}
+
+// AsDetails renders problems for the details of an error envelope.
+func AsDetails(ps []Problem) []map[string]any {
+	details := make([]map[string]any, len(ps))
+	for i, p := range ps {
+		details[i] = map[string]any{"path": p.Path, "rule": p.Rule, "message": p.Message}
+	}
+	return details
+}
+
+// problems gathers what the checks of one document find.
+type problems []Problem
+
+func (ps *problems) add(path, rule, message string) {
+	*ps = append(*ps, Problem{Path: path, Rule: rule, Message: message})
+}
+
+// violations adds what a schema found, below a path.
+func (ps *problems) violations(below string, vs []schema.Violation) {
+	for _, v := range vs {
+		ps.add(below+v.InstancePath, v.Keyword, v.Message)
+	}
+}
+
+// touch reports whether there is a problem at or below path.
+func (ps problems) touch(path string) bool {
+	return slices.ContainsFunc(ps, func(p Problem) bool { return p.Path == path || strings.HasPrefix(p.Path, path+"/") })
+}
+
+// sorted gives the problems by place, as many as are reported.
+func (ps problems) sorted() []Problem {
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Message, b.Message))
+	})
+	return ps[:min(len(ps), maxProblems)]
+}
+
+// pointer writes a JSON pointer; tokens are strings or indexes.
+func pointer(tokens ...any) string {
+	var b strings.Builder
+	for _, t := range tokens {
+		b.WriteByte('/')
+		switch t := t.(type) {
+		case int:
+			b.WriteString(strconv.Itoa(t))
+		case string:
+			b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(t))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,42 @@
+package workflow
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// Seed makes the variable bag of a new run: the defaults, overridden by the
+// inputs of the same name. Inputs no variable declares are not in the bag.
+// Problems lie at /inputs/<name>: a required variable without value, or a value
+// of another type than declared (OpenWOP host contract §5.3).
+func (d *Definition) Seed(inputs map[string]json.RawMessage) (vars map[string]json.RawMessage, found []Problem) {
+	vars = map[string]json.RawMessage{}
+	var ps problems
+	for _, v := range d.Variables {
+		value, given := inputs[v.Name]
+		switch {
+		case given && !hasType(value, v.Type):
+			ps.add(pointer("inputs", v.Name), RuleValueType, "want "+article(v.Type)+", got "+kindOf(value))
+		case given:
+			vars[v.Name] = value
+		case v.DefaultValue != nil:
+			vars[v.Name] = v.DefaultValue
+		case v.Required:
+			ps.add(pointer("inputs", v.Name), RuleRequired, "the workflow requires this input: "+article(v.Type))
+		}
+	}
+	if len(ps) > 0 {
+		return nil, ps.sorted()
+	}
+	return vars, nil
+}
+
+// Undeclared lists the inputs no variable declares, sorted.
+func (d *Definition) Undeclared(inputs map[string]json.RawMessage) []string {
+	rest := maps.Clone(inputs)
+	for _, v := range d.Variables {
+		delete(rest, v.Name)
+	}
+	return slices.Sorted(maps.Keys(rest))
+}

@@ -1,0 +1,49 @@
+package accept_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/acceptor/accept"
+	"waybill.dev/waybill/services/acceptor/kinds"
+)
+
+func TestKind_UnknownIsGatedWithTheCatalogue(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	res := f.accept(doc("vendor.acme.other", `{}`))
+	r := refused(t, res, accept.Gated, fault.UnknownEnvelopeKind)
+	want := []string{"clarification.request", "schema.request", "schema.response", "error", note}
+	require.Equal(t, want, r.AllowedKinds)
+	require.JSONEq(t, `{
+		"status":"gated","reason":"unknown_envelope_kind: this host does not advertise the kind",
+		"allowedKinds":["clarification.request","schema.request","schema.response","error","vendor.acme.note"],
+		"gate":{"refusedType":"vendor.acme.other","refusalMode":"fail-node",
+			"acceptedTypes":["clarification.request","schema.request","schema.response","error","vendor.acme.note"]}}`, string(res.Outcome))
+}
+
+// The host gate fires before the node gate.
+func TestKind_UnadvertisedIsRefusedEvenIfTheNodeAcceptsIt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	res := f.accept(doc("vendor.acme.other", `{}`), func(r *accept.Request) {
+		r.Contract = &accept.Contract{Accepts: []string{"vendor.acme.other"}}
+	})
+	refused(t, res, accept.Gated, fault.UnknownEnvelopeKind)
+}
+
+// OpenWOP envelope contract §26 case 23: refused from then on; what is recorded
+// stays readable.
+func TestKind_DeregisteredIsRefusedOnTheNextEmission(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first := f.accept(doc(note, goodNote))
+	accepted(t, first)
+	registry, err := kinds.New(kinds.LintOff)
+	require.NoError(t, err)
+	f.kinds = registry
+	refused(t, f.accept(doc(note, goodNote, with("correlationId", "corr-2"))), accept.Gated, fault.UnknownEnvelopeKind)
+	require.Contains(t, string(f.events()[2].Payload), goodNote)
+}

@@ -1,0 +1,92 @@
+package accept
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// payload judges the payload by the schema of its kind, at the advertised
+// version.
+func payload(_ context.Context, p *passage) (*Refusal, error) {
+	if wrong := p.judge(); len(wrong) > 0 {
+		return &Refusal{
+			Status: Invalid, Code: fault.EnvelopeInvalid,
+			Message: fmt.Sprintf("the payload does not satisfy the schema of its kind in %d place(s)", len(wrong)),
+			Details: detailsOf("/payload", wrong),
+		}, nil
+	}
+	if p.env.Type == KindSchemaRequest && !p.policy.AnyRequestedKind {
+		return p.requested()
+	}
+	return nil, nil
+}
+
+// judge validates the payload. A null reasoning reads as an absent one, which
+// is how strict modes of providers write it (OpenWOP envelope contract §5): it
+// is dropped where the schema knows no null.
+func (p *passage) judge() []schema.Violation {
+	if p.kind.Payload == nil {
+		return nil
+	}
+	wrong := p.kind.Payload.Validate(p.env.Payload)
+	if len(wrong) == 0 {
+		return nil
+	}
+	if less, ok := withoutNull(p.env.Payload, "reasoning"); ok {
+		if wrong = p.kind.Payload.Validate(less); len(wrong) == 0 {
+			p.env.Payload = less
+		}
+	}
+	return wrong
+}
+
+// requested checks the kind that schema.request asks for: it must be advertised
+// (OpenWOP envelope contract §3.3).
+func (p *passage) requested() (*Refusal, error) {
+	var ask struct {
+		EnvelopeType string `json:"envelopeType"`
+	}
+	if err := json.Unmarshal(p.env.Payload, &ask); err != nil {
+		return nil, fmt.Errorf("decode a payload that has the shape: %w", err)
+	}
+	if _, ok := p.kinds.Find(ask.EnvelopeType); !ok {
+		return p.unknownKind(ask.EnvelopeType, "schema.request asks for a kind this host does not advertise"), nil
+	}
+	return nil, nil
+}
+
+// withoutNull is the object without the named member, if that is null. All
+// other members keep their order and bytes.
+func withoutNull(object []byte, name string) ([]byte, bool) {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, false
+	}
+	out, dropped := []byte("{"), false
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, false
+		}
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return nil, false
+		}
+		if key == name && string(raw) == "null" {
+			dropped = true
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		text, _ := key.(string)
+		out = append(append(wire.AppendString(out, text), ':'), raw...)
+	}
+	return append(out, '}'), dropped
+}

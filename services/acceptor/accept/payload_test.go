@@ -1,0 +1,63 @@
+package accept_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/acceptor/accept"
+)
+
+func TestPayload_DetailsNamePlaceAndKeywordButNoValue(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	res := f.accept(doc(note, `{"text":{"deep":"the-offending-value"},"n":"another-value"}`))
+	r := refused(t, res, accept.Invalid, fault.EnvelopeInvalid)
+	var paths []string
+	for _, d := range r.Details {
+		paths = append(paths, d.InstancePath)
+		require.NotEmpty(t, d.Keyword)
+		require.NotEmpty(t, d.SchemaPath)
+	}
+	require.ElementsMatch(t, []string{"/payload/text", "/payload/n"}, paths)
+	// OpenWOP envelope contract §26 case 15.
+	require.NotContains(t, string(res.Outcome), "value")
+}
+
+// OpenWOP envelope contract §5: null reads as absent.
+func TestPayload_NullReasoningIsAbsentReasoning(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	res := f.accept(doc(note, `{"n":1.50,"reasoning":null,"text":"hello"}`))
+	accepted(t, res)
+	require.Equal(t, `{"n":1.50,"text":"hello"}`, string(res.Payload))
+
+	g := newFixture(t)
+	res = g.accept(doc(note, `{"reasoning":null,"text":7}`))
+	refused(t, res, accept.Invalid, fault.EnvelopeInvalid)
+}
+
+// OpenWOP envelope contract §26 case 6.
+func TestPayload_NumbersAreRecordedUnchanged(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	res := f.accept(doc(note, `{"text":"x","n":9007199254740993123456789,"more":{"a":1.10,"b":-0.0,"c":1E+2}}`))
+	accepted(t, res)
+	require.Equal(t, `{"text":"x","n":9007199254740993123456789,"more":{"a":1.10,"b":-0.0,"c":1E+2}}`, string(res.Payload))
+	require.Contains(t, string(f.events()[2].Payload), `"n":9007199254740993123456789`)
+}
+
+// OpenWOP envelope contract §3.3 and §24 C6.
+func TestPayload_SchemaRequestMustAskForAnAdvertisedKind(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	res := f.accept(doc("schema.request", `{"envelopeType":"vendor.acme.other"}`))
+	r := refused(t, res, accept.Gated, fault.UnknownEnvelopeKind)
+	require.Equal(t, "vendor.acme.other", r.RefusedType)
+	accepted(t, f.accept(doc("schema.request", `{"envelopeType":"`+note+`"}`)))
+
+	g := newFixture(t)
+	g.policy.AnyRequestedKind = true
+	accepted(t, g.accept(doc("schema.request", `{"envelopeType":"vendor.acme.other"}`)))
+}

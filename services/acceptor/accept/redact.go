@@ -1,0 +1,85 @@
+package accept
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"waybill.dev/waybill/protocol/fault"
+)
+
+// redact takes the run's secrets out of payload and meta. From here on the
+// redacted payload is the payload: the raw one is gone (OpenWOP envelope
+// contract §11). Ids cannot be scrubbed, for they would no longer match
+// anything, so an envelope with a secret in one is refused.
+func redact(ctx context.Context, p *passage) (*Refusal, error) {
+	ids := []struct{ path, text string }{
+		{"/type", p.env.Type}, {"/envelopeId", p.env.EnvelopeID}, {"/correlationId", p.env.CorrelationID}, {"/nodeId", p.env.NodeID},
+	}
+	in := Texts{Documents: []json.RawMessage{p.env.Payload, p.env.Meta}}
+	for _, id := range ids {
+		in.Strings = append(in.Strings, id.text)
+	}
+	out, count, err := p.redactor.Redact(ctx, p.req.Run, in)
+	if err != nil {
+		return nil, err
+	}
+	if len(out.Documents) != len(in.Documents) || len(out.Strings) != len(in.Strings) {
+		return nil, fault.New(fault.ServiceUnavailable, "the redactor answered with another number of texts")
+	}
+	for i, id := range ids {
+		if out.Strings[i] != id.text {
+			return misshapen("an id holds a secret", Detail{InstancePath: id.path, Keyword: "secret", Message: "must not hold a secret"}), nil
+		}
+	}
+	p.redactions = count
+	return nil, p.adopt(out.Documents[0], out.Documents[1])
+}
+
+// adopt takes over the redacted documents. The payload is written on one line:
+// an event is one line of JSON.
+func (p *passage) adopt(payload, metaDoc json.RawMessage) error {
+	var b bytes.Buffer
+	if err := json.Compact(&b, payload); err != nil {
+		return fmt.Errorf("redacted payload: %w", err)
+	}
+	p.env.Payload = b.Bytes()
+	p.env.Meta = metaDoc
+	trust := p.meta.ContentTrust
+	p.meta = meta{}
+	if err := json.Unmarshal(metaDoc, &p.meta); err != nil {
+		return fmt.Errorf("redacted meta: %w", err)
+	}
+	p.meta.ContentTrust = trust // an enum, not a text
+	return nil
+}
+
+// scrub takes secrets out of a refusal and of the facts about its envelope.
+func (p *passage) scrub(ctx context.Context, r *Refusal) error {
+	texts := []*string{&r.Message, &r.RefusedType, &p.facts.Kind}
+	for i := range r.Details {
+		texts = append(texts, &r.Details[i].InstancePath, &r.Details[i].Message)
+	}
+	ids := []*string{&p.facts.EnvelopeID, &p.facts.CorrelationID, &p.facts.NodeID}
+	texts = append(texts, ids...)
+
+	var in Texts
+	for _, t := range texts {
+		in.Strings = append(in.Strings, *t)
+	}
+	out, _, err := p.redactor.Redact(ctx, p.req.Run, in)
+	if err != nil {
+		return err
+	}
+	if len(out.Strings) != len(texts) {
+		return fault.New(fault.ServiceUnavailable, "the redactor answered with another number of texts")
+	}
+	for i, t := range texts {
+		if i >= len(texts)-len(ids) && out.Strings[i] != *t {
+			out.Strings[i] = "" // a scrubbed id names nothing
+		}
+		*t = out.Strings[i]
+	}
+	return nil
+}

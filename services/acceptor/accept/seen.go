@@ -1,0 +1,121 @@
+package accept
+
+import (
+	"bytes"
+	"container/list"
+	"sync"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// Bounds of what a ledger remembers. Beyond them it reads the log.
+const (
+	maxRunsSeen = 1024
+	maxIDsSeen  = 256 // per run
+)
+
+// seen remembers which correlationIds the log of a run holds up to a head. It
+// is exact there and says nothing about any other head.
+type seen struct {
+	mu    sync.Mutex // guards runs and order
+	limit int
+	runs  map[subject.Run]*list.Element
+	order *list.List // of *seenRun, most recently used first
+}
+
+type seenRun struct {
+	run  subject.Run
+	head frame.Head
+	ids  map[string]struct{}
+}
+
+// causation is in the body of every frame with an event that names its cause.
+var causation = []byte(`"causationId":`)
+
+func newSeen(limit int) *seen {
+	return &seen{limit: limit, runs: map[subject.Run]*list.Element{}, order: list.New()}
+}
+
+// fresh reports that no frame up to at.Head has the id. False means: not known.
+func (s *seen) fresh(at Place, id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.runs[at.Run]
+	if e == nil {
+		return false
+	}
+	r := e.Value.(*seenRun)
+	_, taken := r.ids[id]
+	return r.head == at.Head && !taken
+}
+
+// remember takes in all frames of a run up to a head.
+func (s *seen) remember(at Place, frames []*frame.Frame) error {
+	r := &seenRun{run: at.Run, head: at.Head, ids: map[string]struct{}{}}
+	for _, f := range frames {
+		if !bytes.Contains(f.Body, causation) {
+			continue
+		}
+		events, err := f.Events()
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if e.CausationID != "" {
+				r.ids[e.CausationID] = struct{}{}
+			}
+		}
+		if len(r.ids) > maxIDsSeen {
+			return nil
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(r)
+	return nil
+}
+
+// append moves a remembered run on by one frame.
+func (s *seen) append(at Place, head frame.Head, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.runs[at.Run]
+	if e == nil {
+		return
+	}
+	r := e.Value.(*seenRun)
+	if r.head != at.Head || len(r.ids) >= maxIDsSeen {
+		s.drop(e)
+		return
+	}
+	r.head = head
+	r.ids[id] = struct{}{}
+	s.order.MoveToFront(e)
+}
+
+// forget drops a run.
+func (s *seen) forget(run subject.Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.runs[run]; e != nil {
+		s.drop(e)
+	}
+}
+
+// put stores r as the most recent run. s.mu is held.
+func (s *seen) put(r *seenRun) {
+	if e := s.runs[r.run]; e != nil {
+		s.drop(e)
+	}
+	s.runs[r.run] = s.order.PushFront(r)
+	for s.order.Len() > s.limit {
+		s.drop(s.order.Back())
+	}
+}
+
+// drop removes an element. s.mu is held.
+func (s *seen) drop(e *list.Element) {
+	s.order.Remove(e)
+	delete(s.runs, e.Value.(*seenRun).run)
+}

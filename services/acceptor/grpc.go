@@ -1,0 +1,139 @@
+package acceptor
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/acceptor/accept"
+)
+
+// handler is the gRPC face of a Service: decode, call, encode.
+type handler struct {
+	acceptorv1.UnimplementedAcceptorServer
+
+	s *Service
+}
+
+// Accept takes one envelope of a real run. A refusal is an answer, not an error.
+func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*acceptorv1.AcceptResponse, error) {
+	in, err := h.request(req)
+	if err != nil {
+		return nil, err
+	}
+	start := h.s.clock()
+	res, err := h.s.pipeline.Run(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	h.s.logged(ctx, in.Run, res, h.s.clock().Sub(start))
+	return response(res), nil
+}
+
+func (h handler) request(req *acceptorv1.AcceptRequest) (accept.Request, error) {
+	run := subject.Run{Tenant: req.GetRun().GetTenant(), WorkflowID: req.GetRun().GetWorkflowId(), RunID: req.GetRun().GetRunId()}
+	boundary := wire.Trust(req.GetTrustBoundary())
+	switch {
+	case !subject.Token(run.Tenant) || !subject.Token(run.WorkflowID) || !subject.Token(run.RunID):
+		return accept.Request{}, fault.New(fault.ValidationError, "run: tenant, workflow_id and run_id are required")
+	case req.GetNodeId() == "":
+		return accept.Request{}, fault.New(fault.ValidationError, "node_id: must not be empty")
+	case req.GetHead().GetPos() == 0 || req.GetHead().GetNext() < 0:
+		return accept.Request{}, fault.New(fault.ValidationError, "head: must be the head of a run that has started")
+	case boundary != "" && boundary != wire.Trusted && boundary != wire.Untrusted:
+		return accept.Request{}, fault.New(fault.ValidationError, "trust_boundary: needs trusted or untrusted")
+	}
+	in := accept.Request{
+		Place:    accept.Place{Run: run, Head: frame.Head{Pos: req.GetHead().GetPos(), Hash: req.GetHead().GetHash(), Next: int(req.GetHead().GetNext())}},
+		Document: req.GetEnvelope(), NodeID: req.GetNodeId(), Boundary: boundary,
+		Counters: h.s.counters(req), ApprovalContext: req.GetApprovalContext(),
+	}
+	return in, gated(&in, req.GetContract())
+}
+
+// gated adds the node's contract.
+func gated(in *accept.Request, c *acceptorv1.Contract) error {
+	if c == nil {
+		return nil
+	}
+	in.Contract, in.Mode = &accept.Contract{Accepts: c.GetAccepts()}, accept.RefusalMode(c.GetRefusalMode())
+	if in.Mode != "" && in.Mode != accept.FailNode && in.Mode != accept.DiscardAndWarn {
+		return fault.New(fault.ValidationError, "contract.refusal_mode: needs fail-node or discard-and-warn")
+	}
+	return nil
+}
+
+// counters pairs what the caller counted with the limits of the host.
+func (s *Service) counters(req *acceptorv1.AcceptRequest) accept.Counters {
+	l := s.cfg.Limits
+	return accept.Counters{
+		EnvelopesPerTurn:    &accept.Counter{Current: int(req.GetTurnCount()), Cap: l.EnvelopesPerTurn},
+		SchemaRounds:        &accept.Counter{Current: int(req.GetSchemaRounds()), Cap: l.SchemaRounds},
+		ClarificationRounds: &accept.Counter{Current: int(req.GetClarificationRounds()), Cap: l.ClarificationRounds},
+	}
+}
+
+func response(res *accept.Result) *acceptorv1.AcceptResponse {
+	resp := &acceptorv1.AcceptResponse{
+		Outcome: res.Outcome, Payload: res.Payload,
+		Head: &runlogv1.Head{Pos: res.Head.Pos, Hash: res.Head.Hash, Next: int32(res.Head.Next)}, //nolint:gosec // G115: came in as int32, plus a few
+	}
+	for _, e := range res.Events {
+		resp.Events = append(resp.Events, e.AppendJSON(nil))
+	}
+	return resp
+}
+
+// logged writes one line per accept; nothing of the payload is in it.
+func (s *Service) logged(ctx context.Context, run subject.Run, res *accept.Result, took time.Duration) {
+	attrs := []slog.Attr{
+		slog.String("tenant", run.Tenant), slog.String("run_id", run.RunID), slog.String("node_id", res.Facts.NodeID),
+		slog.String("envelope_type", res.Facts.Kind), slog.String("correlation_id", res.Facts.CorrelationID),
+		slog.String("outcome", string(res.Facts.Outcome)), slog.Bool("recalled", res.Recalled), slog.Duration("took", took),
+	}
+	if res.Facts.Drift {
+		attrs = append(attrs, slog.Bool("envelope_schema_version_drift", true))
+	}
+	if res.Refusal != nil {
+		attrs = append(attrs, slog.String("code", string(res.Refusal.Code)))
+	}
+	s.log.LogAttrs(ctx, slog.LevelInfo, "envelope", attrs...)
+}
+
+// ListKinds lists the registered kinds and the limits that go with them.
+func (h handler) ListKinds(context.Context, *acceptorv1.ListKindsRequest) (*acceptorv1.ListKindsResponse, error) {
+	l := h.s.cfg.Limits
+	resp := &acceptorv1.ListKindsResponse{
+		Strictness:          string(h.s.cfg.Strictness),
+		EnvelopesPerTurn:    int32(l.EnvelopesPerTurn),    //nolint:gosec // G115: Config.Validate bounds it
+		SchemaRounds:        int32(l.SchemaRounds),        //nolint:gosec // G115: as above
+		ClarificationRounds: int32(l.ClarificationRounds), //nolint:gosec // G115: as above
+	}
+	for _, k := range h.s.registry.All() {
+		resp.Kinds = append(resp.Kinds, &acceptorv1.Kind{
+			Name: k.Name, Version: int32(k.Version), Schema: k.Schema, Universal: k.Universal, //nolint:gosec // G115: a version has 31 bits
+		})
+	}
+	return resp, nil
+}
+
+// Exercise serves the test seam; without the switch there is nothing here.
+func (h handler) Exercise(ctx context.Context, req *acceptorv1.ExerciseRequest) (*acceptorv1.ExerciseResponse, error) {
+	if h.s.seam == nil {
+		return nil, fault.New(fault.NotFound, "test seams are off")
+	}
+	if !subject.Token(req.GetTenant()) {
+		return nil, fault.New(fault.ValidationError, "tenant: must not be empty")
+	}
+	outcome, err := h.s.seam.Exercise(ctx, req.GetTenant(), req.GetBody())
+	if err != nil {
+		return nil, err
+	}
+	return &acceptorv1.ExerciseResponse{Outcome: outcome}, nil
+}

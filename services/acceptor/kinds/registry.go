@@ -1,0 +1,154 @@
+// Package kinds is the one registry of envelope kinds: name, version, schema.
+// Discovery, the schema endpoint and validation all read it.
+//
+// It holds the four universal kinds from the start, in this project's own
+// wording, and whatever vendor kinds are registered before the service serves.
+// A kind's name reaches a URL path, so it is only ever looked up, never joined
+// to a path (OpenWOP envelope contract §4).
+package kinds
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/services/acceptor/accept"
+)
+
+//go:embed universal/*.schema.json
+var universal embed.FS
+
+// universalVersion is the advertised version of every universal kind (RFC 0094).
+const universalVersion = 1
+
+// Lint is what happens to a vendor kind whose schema leaves the Tier-1 subset
+// (envelopes.tierOneSubsetCompliance).
+type Lint string
+
+// The three levels.
+const (
+	LintStrict Lint = "strict" // refused
+	LintWarn   Lint = "warn"   // registered, and a warning
+	LintOff    Lint = "off"    // not looked at
+)
+
+// Valid reports whether l is one of the three levels.
+func (l Lint) Valid() bool { return l == LintStrict || l == LintWarn || l == LintOff }
+
+// Kind is a registered kind.
+type Kind struct {
+	Name    string
+	Version int
+	// Schema is the JSON Schema document of its payload, as registered.
+	Schema    json.RawMessage
+	Universal bool
+
+	compiled *schema.Schema
+}
+
+// Registry holds kinds by name. Fill it before it is shared: reading is safe
+// for concurrent use, registering is not.
+type Registry struct {
+	lint  Lint
+	kinds map[string]Kind
+}
+
+// New makes a registry with the universal kinds.
+func New(lint Lint) (*Registry, error) {
+	r := &Registry{lint: lint, kinds: map[string]Kind{}}
+	for _, name := range accept.Universals() {
+		doc, err := universal.ReadFile("universal/" + name + suffix)
+		if err != nil {
+			return nil, fmt.Errorf("embedded schema of %s: %w", name, err)
+		}
+		if err := r.add(Kind{Name: name, Version: universalVersion, Schema: doc, Universal: true}); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// vendorName is the form of a vendor kind: vendor.<host>.<kind>, of at most 256
+// characters. No other name may be registered: new core families need an RFC.
+var vendorName = regexp.MustCompile(`^vendor\.[a-z][a-z0-9-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+$`)
+
+const maxName = 256
+
+// Register adds a vendor kind. The warnings say where its schema leaves the
+// Tier-1 subset. Errors: fault.ValidationError for a name that is no vendor
+// kind's or is taken, a negative version, a document that is no JSON Schema, and
+// at LintStrict for whatever would be a warning.
+func (r *Registry) Register(name string, version int, doc []byte) (warnings []string, err error) {
+	if len(name) > maxName || !vendorName.MatchString(name) {
+		return nil, fault.New(fault.ValidationError, "kind %q: needs a name of the form vendor.<host>.<kind>", name)
+	}
+	if version < 0 {
+		return nil, fault.New(fault.ValidationError, "kind %s: version %d: needs an integer of 0 or more", name, version)
+	}
+	if _, taken := r.kinds[name]; taken {
+		return nil, fault.New(fault.ValidationError, "kind %s: is registered already", name)
+	}
+	warnings, err = r.check(name, doc)
+	if err != nil {
+		return nil, err
+	}
+	return warnings, r.add(Kind{Name: name, Version: version, Schema: slices.Clone(doc)})
+}
+
+// check lints the schema at the configured level. A variant payload that models
+// cannot be held to (oneOf, a union without a discriminator) is found at every
+// level but off (OpenWOP envelope contract §4.2).
+func (r *Registry) check(name string, doc []byte) ([]string, error) {
+	level := schema.LevelAlways
+	switch r.lint {
+	case LintOff:
+		return nil, nil
+	case LintStrict:
+		level = schema.LevelStrict
+	case LintWarn:
+	}
+	var out []string
+	for _, f := range schema.Lint(doc, level) {
+		out = append(out, fmt.Sprintf("kind %s: schema at %q: %s: %s", name, f.Path, f.Rule, f.Message))
+	}
+	if r.lint == LintStrict && len(out) > 0 {
+		return nil, fault.New(fault.ValidationError, "kind %s: its schema leaves the structured-output subset: %s", name, out[0]).With("findings", out)
+	}
+	return out, nil
+}
+
+func (r *Registry) add(k Kind) error {
+	compiled, err := schema.Compile(k.Name, k.Schema)
+	if err != nil {
+		return fault.New(fault.ValidationError, "kind %s: not a usable JSON Schema: %s", k.Name, err).Wrap(err)
+	}
+	k.compiled = compiled
+	r.kinds[k.Name] = k
+	return nil
+}
+
+// Find gives a kind the way the pipeline looks at it.
+func (r *Registry) Find(name string) (accept.Kind, bool) {
+	k, ok := r.kinds[name]
+	if !ok {
+		return accept.Kind{}, false
+	}
+	return accept.Kind{Name: k.Name, Version: k.Version, Payload: k.compiled}, true
+}
+
+// Names lists all kinds, sorted.
+func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.kinds)) }
+
+// All lists all kinds by name.
+func (r *Registry) All() []Kind {
+	out := make([]Kind, 0, len(r.kinds))
+	for _, name := range r.Names() {
+		out = append(out, r.kinds[name])
+	}
+	return out
+}

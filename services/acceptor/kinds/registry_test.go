@@ -1,0 +1,193 @@
+package kinds_test
+
+import (
+	"os"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/services/acceptor/accept"
+	"waybill.dev/waybill/services/acceptor/kinds"
+)
+
+const (
+	name     = "vendor.acme.note"
+	tierOne  = `{"type":"object","additionalProperties":false,"required":["text"],"properties":{"text":{"type":"string"}}}`
+	optional = `{"type":"object","additionalProperties":false,"properties":{"text":{"type":"string","maxLength":9}}}`
+	variants = `{"type":"object","properties":{"v":{"oneOf":[{"type":"string"},{"type":"number"}]}}}`
+)
+
+func registry(t *testing.T, lint kinds.Lint) *kinds.Registry {
+	t.Helper()
+	r, err := kinds.New(lint)
+	require.NoError(t, err)
+	return r
+}
+
+// OpenWOP envelope contract §3.1: all four, at version 1.
+func TestNew_HasTheUniversalKindsAtVersionOne(t *testing.T) {
+	t.Parallel()
+	r := registry(t, kinds.LintStrict)
+	require.ElementsMatch(t, accept.Universals(), r.Names())
+	for _, k := range r.All() {
+		require.Equal(t, 1, k.Version)
+		require.True(t, k.Universal)
+		found, ok := r.Find(k.Name)
+		require.True(t, ok)
+		require.Equal(t, 1, found.Version)
+		require.NotNil(t, found.Payload)
+		require.Empty(t, schema.Lint(k.Schema, schema.LevelAlways), k.Name)
+	}
+	_, ok := r.Find("nobody")
+	require.False(t, ok)
+}
+
+func TestRegister_TakesVendorKindsOnly(t *testing.T) {
+	t.Parallel()
+	long := "vendor.acme."
+	for len(long) < 257 {
+		long += "x"
+	}
+	tests := map[string]struct {
+		name    string
+		version int
+		doc     string
+		ok      bool
+	}{
+		"vendor":            {name, 3, tierOne, true},
+		"own":               {"vendor.waybill.report", 0, tierOne, true},
+		"deep":              {"vendor.acme.prd.create", 1, tierOne, true},
+		"universal again":   {"error", 1, tierOne, false},
+		"core family":       {"media.image", 1, tierOne, false},
+		"legacy":            {"prd.create", 1, tierOne, false},
+		"no kind":           {"vendor.acme", 1, tierOne, false},
+		"path":              {"vendor.acme.../../etc", 1, tierOne, false},
+		"slash":             {"vendor.acme.a/b", 1, tierOne, false},
+		"empty segment":     {"vendor.acme..x", 1, tierOne, false},
+		"too long":          {long, 1, tierOne, false},
+		"negative version":  {name, -1, tierOne, false},
+		"no schema":         {name, 1, `{"type":"objekt"}`, false},
+		"not JSON":          {name, 1, `{`, false},
+		"reference outside": {name, 1, `{"$ref":"https://example.com/x.json"}`, false},
+	}
+	for label, tc := range tests {
+		t.Run(label, func(t *testing.T) {
+			t.Parallel()
+			r := registry(t, kinds.LintOff)
+			_, err := r.Register(tc.name, tc.version, []byte(tc.doc))
+			if tc.ok {
+				require.NoError(t, err)
+				k, found := r.Find(tc.name)
+				require.True(t, found)
+				require.Equal(t, tc.version, k.Version)
+				_, err = r.Register(tc.name, tc.version, []byte(tc.doc))
+				require.Equal(t, fault.ValidationError, fault.CodeOf(err), "once only")
+				return
+			}
+			require.Equal(t, fault.ValidationError, fault.CodeOf(err))
+			require.Len(t, r.Names(), 4)
+		})
+	}
+}
+
+// OpenWOP envelope contract §20, tierOneSubsetCompliance.
+func TestRegister_LintsByLevel(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		lint     kinds.Lint
+		doc      string
+		ok       bool
+		warnings bool
+	}{
+		"inside, strict":       {kinds.LintStrict, tierOne, true, false},
+		"inside, warn":         {kinds.LintWarn, tierOne, true, false},
+		"constraints, strict":  {kinds.LintStrict, optional, false, false},
+		"constraints, warn":    {kinds.LintWarn, optional, true, false},
+		"oneOf, strict (§4.2)": {kinds.LintStrict, variants, false, false},
+		"oneOf, warn":          {kinds.LintWarn, variants, true, true},
+		"oneOf, off":           {kinds.LintOff, variants, true, false},
+	}
+	for label, tc := range tests {
+		t.Run(label, func(t *testing.T) {
+			t.Parallel()
+			r := registry(t, tc.lint)
+			warnings, err := r.Register(name, 1, []byte(tc.doc))
+			require.Equal(t, tc.ok, err == nil, "%v", err)
+			require.Equal(t, tc.warnings, len(warnings) > 0, "%v", warnings)
+			for _, w := range warnings {
+				require.Contains(t, w, name)
+			}
+		})
+	}
+	require.True(t, kinds.LintWarn.Valid())
+	require.False(t, kinds.Lint("loud").Valid())
+}
+
+func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+
+func TestLoadDir_RegistersEveryKindOfAFolder(t *testing.T) {
+	t.Parallel()
+	r := registry(t, kinds.LintWarn)
+	warnings, err := r.LoadDir(fstest.MapFS{
+		"vendor.acme.note.schema.json":     file(tierOne),
+		"vendor.acme.seven.schema.json":    file(`{"x-schemaVersion":7.0,` + tierOne[1:]),
+		"vendor.acme.zero.schema.json":     file(`{"x-schemaVersion":0,` + tierOne[1:]),
+		"vendor.acme.variants.schema.json": file(variants),
+		"README.md":                        file("not a kind"),
+		"sub.schema.json/x":                file("a folder"),
+	})
+	require.NoError(t, err)
+	require.Len(t, warnings, 1)
+	require.Len(t, r.Names(), 8)
+	for kind, version := range map[string]int{"vendor.acme.note": 1, "vendor.acme.seven": 7, "vendor.acme.zero": 0} {
+		k, ok := r.Find(kind)
+		require.True(t, ok)
+		require.Equal(t, version, k.Version)
+	}
+}
+
+func TestLoadDir_ReportsEveryUnusableFile(t *testing.T) {
+	t.Parallel()
+	r := registry(t, kinds.LintWarn)
+	_, err := r.LoadDir(fstest.MapFS{
+		"vendor.acme.good.schema.json":      file(tierOne),
+		"vendor.acme.broken.schema.json":    file(`{`),
+		"vendor.acme.half.schema.json":      file(`{"x-schemaVersion":1.5}`),
+		"vendor.acme.minus.schema.json":     file(`{"x-schemaVersion":-1}`),
+		"vendor.acme.huge.schema.json":      file(`{"x-schemaVersion":1e12}`),
+		"vendor.acme.monster.schema.json":   file(`{"x-schemaVersion":1e999999999}`),
+		"vendor.acme.words.schema.json":     file(`{"x-schemaVersion":"one"}`),
+		"vendor.acme.toobig.schema.json":    file(string(make([]byte, 1<<20+1))),
+		"media.image.schema.json":           file(tierOne),
+		"clarification.request.schema.json": file(tierOne),
+	})
+	require.Error(t, err)
+	for _, name := range []string{"broken", "half", "minus", "huge", "monster", "words", "toobig", "media.image", "clarification.request"} {
+		require.Contains(t, err.Error(), name)
+	}
+	require.NotContains(t, err.Error(), "good")
+}
+
+func TestLoadDir_NeedsAFolder(t *testing.T) {
+	t.Parallel()
+	_, err := registry(t, kinds.LintWarn).LoadDir(os.DirFS("no-such-folder"))
+	require.Error(t, err)
+}
+
+func FuzzLoadDir(f *testing.F) {
+	f.Add([]byte(tierOne))
+	f.Add([]byte(`{"x-schemaVersion":1e3,"$ref":"#"}`))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		r := registry(t, kinds.LintWarn)
+		if _, err := r.LoadDir(fstest.MapFS{name + ".schema.json": &fstest.MapFile{Data: doc}}); err != nil {
+			require.Len(t, r.Names(), 4)
+			return
+		}
+		k, ok := r.Find(name)
+		require.True(t, ok)
+		require.GreaterOrEqual(t, k.Version, 0)
+	})
+}

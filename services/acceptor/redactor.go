@@ -1,0 +1,83 @@
+package acceptor
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"time"
+
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/acceptor/accept"
+	"waybill.dev/waybill/services/acceptor/seam"
+)
+
+const (
+	// redactTimeout bounds one call. A redactor that does not answer is as good
+	// as none: nothing is recorded.
+	redactTimeout = 10 * time.Second
+	// retryAfter is what a caller waits before it tries again.
+	retryAfter = time.Second
+)
+
+// redactorClient is the redactor service the way the pipeline sees it.
+type redactorClient struct{ client redactorv1.RedactorClient }
+
+// Redact scrubs in the scope of a run.
+func (r redactorClient) Redact(ctx context.Context, run subject.Run, in accept.Texts) (accept.Texts, int, error) {
+	ctx, cancel := context.WithTimeout(ctx, redactTimeout)
+	defer cancel()
+	req := &redactorv1.RedactRequest{Scope: scopeOf(run), Texts: in.Strings}
+	for _, d := range in.Documents {
+		req.Documents = append(req.Documents, d)
+	}
+	resp, err := r.client.Redact(ctx, req)
+	if err != nil {
+		return accept.Texts{}, 0, unreachable(ctx, err)
+	}
+	out := accept.Texts{Strings: resp.GetTexts()}
+	for _, d := range resp.GetDocuments() {
+		out.Documents = append(out.Documents, json.RawMessage(d))
+	}
+	return out, int(resp.GetCount()), nil
+}
+
+// Open registers canaries in a scope of their own.
+func (r redactorClient) Open(ctx context.Context, tenant string, canaries []seam.Canary) (subject.Run, func(), error) {
+	run := subject.Run{Tenant: tenant, RunID: "seam-" + rand.Text()}
+	req := &redactorv1.RegisterRequest{Scope: scopeOf(run)}
+	for _, c := range canaries {
+		req.Secrets = append(req.Secrets, &redactorv1.Secret{Id: c.SecretID, Value: c.Value})
+	}
+	ctx, cancel := context.WithTimeout(ctx, redactTimeout)
+	defer cancel()
+	if _, err := r.client.Register(ctx, req); err != nil {
+		if f, ok := fault.As(err); ok && f.Code == fault.ValidationError {
+			return subject.Run{}, nil, fault.New(fault.InvalidArgument, "byokCanaries: %s", f.Message)
+		}
+		return subject.Run{}, nil, unreachable(ctx, err)
+	}
+	return run, func() {
+		// Also when the request has been cancelled: the canaries must go.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), redactTimeout)
+		defer cancel()
+		_, _ = r.client.Forget(ctx, &redactorv1.ForgetRequest{Scope: req.GetScope()})
+	}, nil
+}
+
+func scopeOf(run subject.Run) *redactorv1.Scope {
+	return &redactorv1.Scope{Tenant: run.Tenant, RunId: run.RunID}
+}
+
+// unreachable turns whatever went wrong at the redactor into a fault that may
+// be tried again: fail closed, nothing recorded, the envelope not judged
+// (OpenWOP envelope contract §6 step 7, §26 case 12).
+func unreachable(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		return err // the caller has gone
+	}
+	return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached; nothing was recorded, try again").
+		After(retryAfter).Wrap(err)
+}

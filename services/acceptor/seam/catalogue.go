@@ -1,0 +1,46 @@
+package seam
+
+import (
+	"slices"
+
+	"waybill.dev/waybill/services/acceptor/accept"
+)
+
+// catalogue is the host's catalogue of kinds, changed as a request wants it.
+type catalogue struct {
+	host      accept.Kinds
+	supported *[]string      // nil: the host's
+	floor     map[string]int // nil: the host's versions
+}
+
+// Find gives a kind that is universal or supported. A kind the request made up
+// has no schema here, so its payloads pass.
+func (c catalogue) Find(name string) (accept.Kind, bool) {
+	k, known := c.host.Find(name)
+	if c.supported != nil {
+		if !accept.IsUniversal(name) && !slices.Contains(*c.supported, name) {
+			return accept.Kind{}, false
+		}
+		if !known {
+			k = accept.Kind{Name: name, Version: accept.Unlisted}
+		}
+	} else if !known {
+		return accept.Kind{}, false
+	}
+	if c.floor != nil {
+		v, listed := c.floor[name]
+		if !listed {
+			v = accept.Unlisted
+		}
+		k.Version = v
+	}
+	return k, true
+}
+
+// Names lists the supported kinds.
+func (c catalogue) Names() []string {
+	if c.supported != nil {
+		return *c.supported
+	}
+	return c.host.Names()
+}

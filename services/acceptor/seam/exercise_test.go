@@ -1,0 +1,474 @@
+package seam_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/acceptor/accept"
+	"waybill.dev/waybill/services/acceptor/kinds"
+	"waybill.dev/waybill/services/acceptor/seam"
+)
+
+const (
+	tenant = "acme"
+	vendor = "vendor.acme.note"
+	canary = "sk-canary-0001"
+	good   = `{"questions":[{"id":"q","question":"?"}]}`
+)
+
+// vault replaces the canaries of open scopes.
+type vault struct {
+	open map[string][]seam.Canary
+	down error
+}
+
+func (v *vault) Open(_ context.Context, tenant string, canaries []seam.Canary) (subject.Run, func(), error) {
+	if v.down != nil {
+		return subject.Run{}, nil, v.down
+	}
+	id := fmt.Sprint("scope-", len(v.open))
+	v.open[id] = canaries
+	return subject.Run{Tenant: tenant, RunID: id}, func() { delete(v.open, id) }, nil
+}
+
+func (v *vault) Redact(_ context.Context, run subject.Run, in accept.Texts) (accept.Texts, int, error) {
+	n := 0
+	scrub := func(s string) string {
+		for _, c := range v.open[run.RunID] {
+			n += strings.Count(s, c.Value)
+			s = strings.ReplaceAll(s, c.Value, "[REDACTED:"+c.SecretID+"]")
+		}
+		return s
+	}
+	var out accept.Texts
+	for _, d := range in.Documents {
+		out.Documents = append(out.Documents, json.RawMessage(scrub(string(d))))
+	}
+	for _, s := range in.Strings {
+		out.Strings = append(out.Strings, scrub(s))
+	}
+	return out, n, v.down
+}
+
+type fixture struct {
+	t      *testing.T
+	memory *seam.Memory
+	vault  *vault
+	x      *seam.Exerciser
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	clock := func() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
+	registry, err := kinds.New(kinds.LintOff)
+	require.NoError(t, err)
+	f := &fixture{t: t, memory: seam.NewMemory(clock), vault: &vault{open: map[string][]seam.Canary{}}}
+	f.x = &seam.Exerciser{Kinds: registry, Redactor: f.vault, Vault: f.vault, Store: f.memory, Log: f.memory, Clock: clock}
+	return f
+}
+
+type body map[string]any
+
+// envelope makes an envelope of a kind; set overwrites members.
+func envelope(kind, payload string, set ...any) map[string]any {
+	m := map[string]any{
+		"type": kind, "schemaVersion": 1, "envelopeId": "env-1", "correlationId": "corr-1", "payload": json.RawMessage(payload),
+		"meta": map[string]any{"source": "ai-generation", "ts": "2026-01-31T12:00:00Z"},
+	}
+	for i := 0; i < len(set); i += 2 {
+		m[set[i].(string)] = set[i+1]
+	}
+	return m
+}
+
+// outcome of a request, as a document.
+type outcome struct {
+	Status           string          `json:"status"`
+	Reason           string          `json:"reason"`
+	CapKind          string          `json:"capKind"`
+	AllowedKinds     []string        `json:"allowedKinds"`
+	RecordedEventIDs []string        `json:"recordedEventIds"`
+	EnvelopeID       string          `json:"envelopeId"`
+	RedactionCount   *int            `json:"redactionCount"`
+	RedactedPayload  json.RawMessage `json:"redactedPayload"`
+	NormalizedMeta   struct {
+		ContentTrust string `json:"contentTrust"`
+	} `json:"normalizedMeta"`
+}
+
+func (f *fixture) raw(b body) string {
+	f.t.Helper()
+	text, err := json.Marshal(b)
+	require.NoError(f.t, err)
+	out, err := f.x.Exercise(context.Background(), tenant, text)
+	require.NoError(f.t, err)
+	return string(out)
+}
+
+func (f *fixture) exercise(b body) outcome {
+	f.t.Helper()
+	var o outcome
+	require.NoError(f.t, json.Unmarshal([]byte(f.raw(b)), &o))
+	return o
+}
+
+func (f *fixture) types(run string) []string {
+	var out []string
+	for _, e := range f.memory.Events(tenant, run) {
+		out = append(out, string(e.Type))
+	}
+	return out
+}
+
+func counter(current, limit int) map[string]any {
+	return map[string]any{"current": current, "cap": limit}
+}
+
+// The members of the request, one by one (OpenWOP envelope contract §23.1).
+func TestExercise_SurroundingsComeFromTheRequest(t *testing.T) {
+	t.Parallel()
+	clar := envelope("clarification.request", good)
+	tests := map[string]struct {
+		body           body
+		status, reason string
+	}{
+		"plain":                                   {body{"envelope": clar}, "accepted", ""},
+		"document as it is, nothing synthesised":  {body{"envelope": map[string]any{"type": "error", "payload": 1}}, "invalid", "invalid_envelope_shape"},
+		"not an object":                           {body{"envelope": "text"}, "invalid", "invalid_envelope_shape"},
+		"null":                                    {body{"envelope": nil}, "invalid", "invalid_envelope_shape"},
+		"unknown to the host":                     {body{"envelope": envelope(vendor, `{}`)}, "gated", "unknown_envelope_kind"},
+		"made known":                              {body{"envelope": envelope(vendor, `{}`), "hostSupportedEnvelopes": []string{vendor}}, "accepted", ""},
+		"universal though not listed":             {body{"envelope": clar, "hostSupportedEnvelopes": []string{}}, "accepted", ""},
+		"schema.request, no catalogue (C6)":       {body{"envelope": envelope("schema.request", `{"envelopeType":"vendor.x.y"}`)}, "accepted", ""},
+		"schema.request, outside the catalogue":   {body{"envelope": envelope("schema.request", `{"envelopeType":"vendor.x.y"}`), "hostSupportedEnvelopes": []string{vendor}}, "gated", "unknown_envelope_kind"},
+		"contract refuses":                        {body{"envelope": envelope(vendor, `{}`), "hostSupportedEnvelopes": []string{vendor}, "nodeAllowedKinds": []string{}}, "gated", "envelope_contract_violation"},
+		"contract never refuses universals":       {body{"envelope": clar, "nodeAllowedKinds": []string{}}, "accepted", ""},
+		"host gate first":                         {body{"envelope": envelope(vendor, `{}`), "nodeAllowedKinds": []string{vendor}}, "gated", "unknown_envelope_kind"},
+		"floor above, warn":                       {body{"envelope": clar, "schemaVersionFloor": map[string]int{"clarification.request": 2}}, "accepted", ""},
+		"floor above, strict":                     {body{"envelope": clar, "schemaVersionFloor": map[string]int{"clarification.request": 2}, "envelopeStrictness": "strict"}, "invalid", "unknown_schema_version"},
+		"floor below":                             {body{"envelope": clar, "schemaVersionFloor": map[string]int{"clarification.request": 0}}, "invalid", "unknown_schema_version"},
+		"floor of others: version not listed":     {body{"envelope": envelope("clarification.request", good, "schemaVersion", 9), "schemaVersionFloor": map[string]int{"x": 1}}, "accepted", ""},
+		"floor of others: payload still judged":   {body{"envelope": envelope("clarification.request", `{}`), "schemaVersionFloor": map[string]int{"x": 1}}, "invalid", "envelope_invalid"},
+		"payload":                                 {body{"envelope": envelope("error", `{"code":"x"}`)}, "invalid", "envelope_invalid"},
+		"counter below":                           {body{"envelope": clar, "counters": body{"clarificationRounds": counter(2, 3)}}, "accepted", ""},
+		"counter at the cap":                      {body{"envelope": clar, "counters": body{"clarificationRounds": counter(3, 3)}}, "breached", "cap_breached"},
+		"envelopesPerTurn names limit and number": {body{"envelope": clar, "counters": body{"envelopesPerTurn": counter(32, 32)}}, "breached", "cap_breached: envelopesPerTurn limit of 32"},
+		"approval, trusted":                       {body{"envelope": clar, "approvalGateContext": true}, "accepted", ""},
+		"approval, untrusted run":                 {body{"envelope": clar, "approvalGateContext": true, "runTrustBoundary": "untrusted"}, "invalid", "untrusted_content_blocks_approval"},
+		"bound to an approval":                    {body{"envelope": clar, "boundInterruptKind": "approval", "runTrustBoundary": "untrusted"}, "invalid", "untrusted_content_blocks_approval"},
+		"bound to something else":                 {body{"envelope": clar, "boundInterruptKind": "clarification", "runTrustBoundary": "untrusted"}, "accepted", ""},
+		"members it does not know":                {body{"envelope": clar, "extra": 1}, "accepted", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newFixture(t).exercise(tc.body)
+			require.Equal(t, tc.status, o.Status, o.Reason)
+			require.True(t, strings.HasPrefix(o.Reason, tc.reason), o.Reason)
+		})
+	}
+}
+
+func TestExercise_RefusesUnusableBodies(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for name, text := range map[string]string{
+		"empty": ``, "not JSON": `{`, "array": `[]`, "no envelope": `{}`, "broken envelope": `{"envelope":{]}`,
+		"boundary": `{"envelope":{},"runTrustBoundary":"x"}`, "strictness": `{"envelope":{},"envelopeStrictness":"x"}`,
+		"counters": `{"envelope":{},"counters":[]}`, "dedup": `{"envelope":{},"persistedDedup":{}}`,
+		"projection": `{"envelope":{},"projectTo":{}}`, "mode": `{"envelope":{},"projectTo":{"runId":"r","refusalMode":"x"}}`,
+		"long run": `{"envelope":{},"projectTo":{"runId":"` + strings.Repeat("x", 129) + `"}}`,
+		"canaries": `{"envelope":{},"byokCanaries":[` + strings.Repeat(`{},`, 64) + `{}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := f.x.Exercise(t.Context(), tenant, []byte(text))
+			require.Equal(t, fault.InvalidArgument, fault.CodeOf(err), "%v", err)
+		})
+	}
+}
+
+func TestExercise_ReportsRedactionOnlyWhenCanariesAreGiven(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	payload := `{"code":"x","message":"` + canary + ` and ` + canary + `","details":{"` + canary + `":1}}`
+	canaries := []seam.Canary{{Value: canary, SecretID: "k"}}
+	text := f.raw(body{"envelope": envelope("error", payload), "byokCanaries": canaries, "projectTo": body{"runId": "r"}})
+	require.NotContains(t, text, canary)
+	var o outcome
+	require.NoError(t, json.Unmarshal([]byte(text), &o))
+	require.Equal(t, 3, *o.RedactionCount)
+	require.JSONEq(t, `{"code":"x","message":"[REDACTED:k] and [REDACTED:k]","details":{"[REDACTED:k]":1}}`, string(o.RedactedPayload))
+	for _, e := range f.memory.Events(tenant, "r") {
+		require.NotContains(t, string(e.AppendJSON(nil)), canary)
+	}
+	require.NotContains(t, fmt.Sprint(f.memory.Spans(tenant, "r")), canary)
+	require.Empty(t, f.vault.open, "canaries are forgotten")
+
+	o = f.exercise(body{"envelope": envelope("error", `{"code":"x","message":"y"}`, "correlationId", "c2"), "byokCanaries": []seam.Canary{}})
+	require.Equal(t, 0, *o.RedactionCount)
+	require.NotNil(t, o.RedactedPayload)
+	o = f.exercise(body{"envelope": envelope("error", `{"code":"x","message":"y"}`, "correlationId", "c3")})
+	require.Nil(t, o.RedactionCount)
+	require.Nil(t, o.RedactedPayload)
+}
+
+func TestExercise_RefusalsShowNoCanary(t *testing.T) {
+	t.Parallel()
+	for name, e := range map[string]any{
+		"property": envelope("error", `{"code":"x","message":"y","`+canary+`":1}`),
+		"type":     envelope("vendor."+canary+".x", `{}`),
+		"id":       envelope("error", `{"code":"x","message":"y"}`, "correlationId", canary),
+		"shape":    envelope("error", `{}`, "correlationId", canary, "extra", canary),
+	} {
+		f := newFixture(t)
+		text := f.raw(body{"envelope": e, "byokCanaries": []seam.Canary{{Value: canary, SecretID: "k"}}, "projectTo": body{"runId": "r"}})
+		require.NotContains(t, text, canary, name)
+		for _, ev := range f.memory.Events(tenant, "r") {
+			require.NotContains(t, string(ev.AppendJSON(nil)), canary, name)
+		}
+		require.NotContains(t, fmt.Sprint(f.memory.Spans(tenant, "r")), canary, name)
+	}
+}
+
+func TestExercise_FailsClosed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.vault.down = fault.New(fault.ServiceUnavailable, "down")
+	for _, b := range []string{
+		`{"envelope":{},"projectTo":{"runId":"r"}}`,
+		`{"envelope":{},"projectTo":{"runId":"r"},"byokCanaries":[{"value":"x","secretId":"y"}]}`,
+	} {
+		_, err := f.x.Exercise(t.Context(), tenant, []byte(b))
+		require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+	}
+	require.Empty(t, f.memory.Events(tenant, "r"))
+}
+
+func TestExercise_CapabilityOverlayComesFirst(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	off, on := false, true
+	f.memory.SetCapability(tenant, seam.CapabilityEnvelopes, &off)
+	o := f.exercise(body{"envelope": 7})
+	require.Equal(t, "invalid", o.Status)
+	require.Equal(t, "capability_required", o.Reason)
+	f.memory.SetCapability(tenant, seam.CapabilityEnvelopes, &on)
+	require.Equal(t, "accepted", f.exercise(body{"envelope": envelope("clarification.request", good)}).Status)
+	f.memory.SetCapability(tenant, seam.CapabilityEnvelopes, nil)
+	require.Equal(t, "accepted", f.exercise(body{"envelope": envelope("clarification.request", good)}).Status)
+}
+
+func TestDedup_OwnMemoryHoldsAcceptedOutcomes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first := f.raw(body{"envelope": envelope("error", `{"code":"x","message":"y"}`), "projectTo": body{"runId": "r"}})
+	again := f.raw(body{"envelope": envelope("error", `{"code":"x","message":"other"}`, "envelopeId", "env-2"), "projectTo": body{"runId": "r"}})
+	require.Equal(t, first, again)
+	require.Len(t, f.types("r"), 1, "a cached outcome projects nothing")
+	require.Len(t, f.memory.Spans(tenant, "r"), 1)
+
+	o := f.exercise(body{"envelope": envelope("clarification.request", good)})
+	require.Equal(t, "invalid", o.Status)
+	require.True(t, strings.HasPrefix(o.Reason, "envelope_correlation_conflict"), o.Reason)
+
+	refusedFirst := envelope("error", `{}`, "correlationId", "c2")
+	require.Equal(t, "invalid", f.exercise(body{"envelope": refusedFirst}).Status)
+	require.Equal(t, "accepted", f.exercise(body{"envelope": envelope("clarification.request", good, "correlationId", "c2")}).Status)
+
+	f.memory.Reset()
+	require.Equal(t, "accepted", f.exercise(body{"envelope": envelope("clarification.request", good)}).Status)
+}
+
+func TestDedup_PriorsWinAndAreReturnedVerbatim(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exercise(body{"envelope": envelope("error", `{"code":"x","message":"y"}`)})
+	for _, prior := range []string{
+		`{"status":"accepted","recordedEventIds":["e9"],"envelopeId":"old","normalizedMeta":{"contentTrust":"untrusted"}}`,
+		`{"status":"invalid","reason":"envelope_invalid: earlier","details":[]}`,
+		`{"status":"breached","reason":"x","capKind":"schema"}`,
+	} {
+		got := f.raw(body{
+			"envelope":          envelope("error", `{"code":"x","message":"y"}`),
+			"priorCorrelations": []any{body{"correlationId": "other", "outcome": body{}, "envelopeType": "error"}, body{"correlationId": "corr-1", "outcome": json.RawMessage(prior), "envelopeType": "error"}},
+			"counters":          body{"envelopesPerTurn": counter(5, 5)},
+			"projectTo":         body{"runId": "r"},
+		})
+		require.Equal(t, prior, got)
+	}
+	require.Empty(t, f.types("r"))
+	o := f.exercise(body{
+		"envelope":          envelope("error", `{"code":"x","message":"y"}`),
+		"priorCorrelations": []any{body{"correlationId": "corr-1", "outcome": body{"status": "accepted"}, "envelopeType": "clarification.request"}},
+	})
+	require.True(t, strings.HasPrefix(o.Reason, "envelope_correlation_conflict"), o.Reason)
+
+	text, err := json.Marshal(body{"envelope": envelope("error", `{"code":"x","message":"y"}`), "priorCorrelations": []any{body{"correlationId": "corr-1", "envelopeType": "error"}}})
+	require.NoError(t, err)
+	_, err = f.x.Exercise(t.Context(), tenant, text)
+	require.Equal(t, fault.InvalidArgument, fault.CodeOf(err))
+}
+
+func TestDedup_PersistedHoldsOutcomesOfAnyStatusPerRun(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	in := func(run string, more body) body {
+		b := body{"envelope": envelope("clarification.request", good), "persistedDedup": body{"runId": run}}
+		for k, v := range more {
+			b[k] = v
+		}
+		return b
+	}
+	breached := f.raw(in("r1", body{"counters": body{"envelopesPerTurn": counter(1, 1)}}))
+	require.Contains(t, breached, "breached")
+	require.Equal(t, breached, f.raw(in("r1", nil)), "the first outcome stays, in this run")
+	other := f.exercise(in("r2", nil))
+	require.Equal(t, "accepted", other.Status)
+	conflict := in("r2", nil)
+	conflict["envelope"] = envelope("error", `{"code":"x","message":"y"}`)
+	require.Equal(t, "invalid", f.exercise(conflict).Status)
+	require.Equal(t, "accepted", f.exercise(in("r2", nil)).Status, "a conflict does not take the place of the outcome")
+}
+
+func TestProject_WritesTheEventsOfTheOutcome(t *testing.T) {
+	t.Parallel()
+	supported := []string{vendor}
+	to := func(mode string) body { return body{"runId": "r", "nodeId": "ask", "refusalMode": mode} }
+	tests := map[string]struct {
+		body  body
+		types []string
+		last  string
+	}{
+		"clarification": {body{"envelope": envelope("clarification.request", good)}, []string{"clarification.requested", "interrupt.requested"}, ""},
+		"vendor":        {body{"envelope": envelope(vendor, `{"a":1}`), "hostSupportedEnvelopes": supported}, []string{"artifact.created"}, `{"artifactId":"env-1","artifactType":"vendor.acme.note","nodeId":"ask","version":"1","payload":{"a":1}}`},
+		"gated by contract": {
+			body{"envelope": envelope(vendor, `{}`), "hostSupportedEnvelopes": supported, "nodeAllowedKinds": []string{}}, []string{"node.failed"},
+			`{"nodeId":"ask","error":{"code":"envelope_contract_violation","message":"envelope_contract_violation: the node's contract does not accept this kind","details":{"refusedType":"vendor.acme.note","acceptedTypes":["clarification.request","schema.request","schema.response","error"]}}}`,
+		},
+		"gated by the host (C7)": {
+			body{"envelope": envelope(vendor, `{}`)}, []string{"node.failed"},
+			`{"nodeId":"ask","error":{"code":"envelope_contract_violation","message":"unknown_envelope_kind: this host does not advertise the kind","details":{"refusedType":"vendor.acme.note","acceptedTypes":["clarification.request","schema.request","schema.response","error"]}}}`,
+		},
+		"gated, discarded": {
+			body{"envelope": envelope(vendor, `{}`), "projectTo": to("discard-and-warn")}, []string{"log.appended"},
+			`{"level":"warn","message":"an envelope was discarded: unknown_envelope_kind: this host does not advertise the kind","nodeId":"ask","fields":{"kind":"vendor.acme.note","refusalMode":"discard-and-warn","allowedKinds":["clarification.request","schema.request","schema.response","error"]}}`,
+		},
+		"invalid": {
+			body{"envelope": envelope("error", `{"code":"x"}`)}, []string{"node.failed"},
+			`{"nodeId":"ask","error":{"code":"envelope_invalid","message":"envelope_invalid: the payload does not satisfy the schema of its kind in 1 place(s)"}}`,
+		},
+		"breached": {
+			body{"envelope": envelope("clarification.request", good), "counters": body{"clarificationRounds": counter(4, 3)}}, []string{"cap.breached", "node.failed"},
+			`{"nodeId":"ask","error":{"code":"cap_breached","message":"cap_breached: clarificationRounds limit of 3 is reached","details":{"capKind":"clarification"}}}`,
+		},
+		"approval stays closed": {body{"envelope": envelope("clarification.request", good), "approvalGateContext": true, "runTrustBoundary": "untrusted"}, nil, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			if tc.body["projectTo"] == nil {
+				tc.body["projectTo"] = to("")
+			}
+			o := f.exercise(tc.body)
+			require.Equal(t, tc.types, f.types("r"))
+			events := f.memory.Events(tenant, "r")
+			for i, e := range events {
+				require.Equal(t, i, e.Sequence)
+				require.Equal(t, "corr-1", e.CausationID)
+				require.Equal(t, "ask", e.NodeID)
+				require.Equal(t, wire.Trusted, e.ContentTrust)
+			}
+			if o.Status == "accepted" {
+				require.Len(t, o.RecordedEventIDs, len(events))
+			}
+			if tc.last != "" {
+				require.JSONEq(t, tc.last, string(events[len(events)-1].Payload))
+			}
+			spans := f.memory.Spans(tenant, "r")
+			require.Len(t, spans, 1)
+			require.Equal(t, "env-1", spans[0].EnvelopeID)
+			require.Equal(t, o.Status, spans[0].Attributes["envelope_outcome"])
+		})
+	}
+}
+
+func TestProject_BreachTellsLimitAndObserved(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exercise(body{"envelope": envelope("error", `{"code":"x","message":"y"}`, "nodeId", "from-envelope"), "counters": body{"envelopesPerTurn": counter(4, 4)}, "projectTo": body{"runId": "r"}})
+	require.JSONEq(t, `{"kind":"envelopes","limit":4,"observed":5,"nodeId":"from-envelope"}`, string(f.memory.Events(tenant, "r")[0].Payload))
+}
+
+func TestProject_NamesANodeInAnyCase(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exercise(body{"envelope": []int{}, "projectTo": body{"runId": "r"}})
+	var failed struct{ NodeID string }
+	require.NoError(t, json.Unmarshal(f.memory.Events(tenant, "r")[0].Payload, &failed))
+	require.NotEmpty(t, failed.NodeID)
+}
+
+func TestMemory_IsBoundedAndKeepsTenantsApart(t *testing.T) {
+	t.Parallel()
+	m := seam.NewMemory(time.Now)
+	ctx := t.Context()
+	for i := range 10_050 {
+		require.NoError(t, m.Save(ctx, seam.Key{Tenant: tenant, CorrelationID: fmt.Sprint(i)}, seam.Kept{EnvelopeType: "x"}))
+	}
+	_, found, err := m.Load(ctx, seam.Key{Tenant: tenant, CorrelationID: "49"})
+	require.NoError(t, err)
+	require.False(t, found, "the oldest went")
+	_, found, _ = m.Load(ctx, seam.Key{Tenant: tenant, CorrelationID: "50"})
+	require.True(t, found)
+	_, found, _ = m.Load(ctx, seam.Key{Tenant: "other", CorrelationID: "50"})
+	require.False(t, found)
+
+	for i := range 1_001 {
+		_, err := m.Append(ctx, tenant, fmt.Sprint("run-", i), []wire.Draft{{Type: wire.EventLogAppended}})
+		require.NoError(t, err)
+	}
+	require.Empty(t, m.Events(tenant, "run-0"))
+	require.Len(t, m.Events(tenant, "run-1"), 1)
+	require.Empty(t, m.Events("other", "run-1"))
+	require.Empty(t, m.Events(tenant, "never"))
+	require.Empty(t, m.Spans(tenant, "never"))
+
+	drafts := make([]wire.Draft, 10_001)
+	_, err = m.Append(ctx, tenant, "long", drafts)
+	require.NoError(t, err)
+	events := m.Events(tenant, "long")
+	require.Len(t, events, 10_000)
+	require.Equal(t, 1, events[0].Sequence, "sequences go on")
+
+	for i := range 300 {
+		on := true
+		m.SetCapability(tenant, fmt.Sprint("cap-", i), &on)
+	}
+	_, set, _ := m.Capability(ctx, tenant, "cap-0")
+	require.True(t, set)
+	_, set, _ = m.Capability(ctx, tenant, "cap-299")
+	require.False(t, set)
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"envelope":{"type":"error"},"counters":{"schemaRounds":{"current":1,"cap":2}},"projectTo":{"runId":"r"}}`))
+	f.Add([]byte(`{"envelope":null,"byokCanaries":[],"priorCorrelations":[{}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := seam.Parse(b)
+		if err != nil {
+			require.Equal(t, fault.InvalidArgument, fault.CodeOf(err))
+			return
+		}
+		require.NotNil(t, r.Envelope)
+	})
+}

@@ -1,0 +1,167 @@
+// Package acceptor is the service that takes a model's answers in.
+//
+//	Accept    -> accept.Pipeline over the run log         (real runs)
+//	Exercise  -> seam.Exerciser over the same pipeline    (test seam)
+//	ListKinds -> kinds.Registry                           (discovery, schemas)
+//
+// It fulfils OpenWOP envelope contract §2-§4, §6-§10, §12 and §23.1. The rules
+// are in accept; start reading at accept/pipeline.go.
+package acceptor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"waybill.dev/waybill/internal/runlog"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/services/acceptor/accept"
+	"waybill.dev/waybill/services/acceptor/kinds"
+	"waybill.dev/waybill/services/acceptor/seam"
+)
+
+// Strictness says what happens to a schemaVersion below the advertised one.
+type Strictness string
+
+// The two values of envelopeStrictness.
+const (
+	StrictnessWarn   Strictness = "warn"
+	StrictnessStrict Strictness = "strict"
+)
+
+// Limits are the envelope limits of the host; 0 admits none.
+type Limits struct {
+	EnvelopesPerTurn    int
+	SchemaRounds        int
+	ClarificationRounds int
+}
+
+// Config is what an operator sets.
+type Config struct {
+	Limits     Limits
+	Strictness Strictness
+	// KindsDir holds vendor kinds, one <kind>.schema.json a file; nil: none.
+	KindsDir fs.FS
+	// Lint is what happens to a vendor kind outside the Tier-1 subset.
+	Lint kinds.Lint
+	// TestSeams serves Exercise.
+	TestSeams bool
+}
+
+// DefaultConfig gives the limits that discovery documents by default.
+func DefaultConfig() Config {
+	return Config{
+		Limits:     Limits{EnvelopesPerTurn: 5, SchemaRounds: 2, ClarificationRounds: 3},
+		Strictness: StrictnessWarn, Lint: kinds.LintWarn,
+	}
+}
+
+// Validate reports every unusable value.
+func (c Config) Validate() error {
+	var errs []error
+	limit := func(name string, n int) {
+		if n < 0 || n > 1<<20 {
+			errs = append(errs, fmt.Errorf("acceptor.limits.%s: %d: needs a number from 0 to %d", name, n, 1<<20))
+		}
+	}
+	limit("envelopes_per_turn", c.Limits.EnvelopesPerTurn)
+	limit("schema_rounds", c.Limits.SchemaRounds)
+	limit("clarification_rounds", c.Limits.ClarificationRounds)
+	if c.Strictness != StrictnessWarn && c.Strictness != StrictnessStrict {
+		errs = append(errs, fmt.Errorf("acceptor.strictness: %q: needs warn or strict", c.Strictness))
+	}
+	if !c.Lint.Valid() {
+		errs = append(errs, fmt.Errorf("acceptor.lint: %q: needs strict, warn or off", c.Lint))
+	}
+	return errors.Join(errs...)
+}
+
+// SeamStore is what the test seam keeps between requests.
+type SeamStore interface {
+	seam.Store
+	seam.TestLog
+}
+
+// Deps are the collaborators; the caller owns and closes them.
+type Deps struct {
+	Log      runlog.Log
+	Redactor redactorv1.RedactorClient
+	// Clock tells the time; nil: time.Now.
+	Clock func() time.Time
+	// Logger takes one line per accept; nil: none.
+	Logger *slog.Logger
+	// Seam keeps the state of the test seam; nil: this process's memory, which
+	// suits a host of one process. Only used with Config.TestSeams.
+	Seam SeamStore
+}
+
+// Service is the acceptor.
+type Service struct {
+	cfg      Config
+	registry *kinds.Registry
+	pipeline *accept.Pipeline
+	seam     *seam.Exerciser // nil without test seams
+	log      *slog.Logger
+	clock    func() time.Time
+}
+
+// New loads the kinds and builds the service. It starts nothing.
+func New(cfg Config, d Deps) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if d.Log == nil || d.Redactor == nil {
+		return nil, errors.New("acceptor: needs a run log and a redactor")
+	}
+	if d.Clock == nil {
+		d.Clock = time.Now
+	}
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	registry, err := loadKinds(cfg, d.Logger)
+	if err != nil {
+		return nil, err
+	}
+	r := redactorClient{client: d.Redactor}
+	strict := cfg.Strictness == StrictnessStrict
+	s := &Service{
+		cfg: cfg, registry: registry, log: d.Logger, clock: d.Clock,
+		pipeline: accept.New(registry, r, accept.NewLogLedger(d.Log, d.Clock), d.Clock, accept.Policy{Strict: strict}),
+	}
+	if cfg.TestSeams {
+		if d.Seam == nil {
+			d.Seam = seam.NewMemory(d.Clock)
+		}
+		s.seam = &seam.Exerciser{
+			Kinds: registry, Redactor: r, Vault: r, Store: d.Seam, Log: d.Seam, Clock: d.Clock, Strict: strict,
+		}
+	}
+	return s, nil
+}
+
+// loadKinds registers the universal kinds and those of the folder.
+func loadKinds(cfg Config, log *slog.Logger) (*kinds.Registry, error) {
+	registry, err := kinds.New(cfg.Lint)
+	if err != nil || cfg.KindsDir == nil {
+		return registry, err
+	}
+	warnings, err := registry.LoadDir(cfg.KindsDir)
+	for _, w := range warnings {
+		log.Warn("envelope kind leaves the structured-output subset", "finding", w)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("acceptor.kinds_dir: %w", err)
+	}
+	return registry, nil
+}
+
+// Register puts the service's handlers on a server.
+func (s *Service) Register(r grpc.ServiceRegistrar) {
+	acceptorv1.RegisterAcceptorServer(r, handler{s: s})
+}

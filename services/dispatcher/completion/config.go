@@ -1,0 +1,174 @@
+package completion
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// config is what a model node may say of its call. Unknown members are left to
+// later versions.
+type config struct {
+	Provider         string          `json:"provider"`
+	Model            string          `json:"model"`
+	System           string          `json:"system"`
+	Prompt           string          `json:"prompt"`
+	EnvelopeType     string          `json:"envelopeType"`
+	OutputSchema     json.RawMessage `json:"outputSchema"`
+	MaxTokens        int             `json:"maxTokens"`
+	Temperature      *float64        `json:"temperature"`
+	TopP             *float64        `json:"topP"`
+	Seed             *int64          `json:"seed"`
+	Stop             []string        `json:"stop"`
+	ExpectsStreaming *bool           `json:"expectsStreaming"`
+	Contract         *node.Contract  `json:"envelopeContract"`
+}
+
+// overlay are the reserved keys of a run's configurable that touch a call; flat
+// dotted names and the nested form are both read (OpenWOP host contract §2.3).
+type overlay struct {
+	Provider     string          `json:"ai.provider"`
+	Model        string          `json:"ai.model"`
+	LegacyModel  string          `json:"model"`
+	Temperature  *float64        `json:"temperature"`
+	MaxTokens    int             `json:"maxTokens"`
+	MockProvider json.RawMessage `json:"mockProvider"`
+	AI           struct {
+		Provider string `json:"provider"`
+		Model    string `json:"model"`
+	} `json:"ai"`
+}
+
+// Defaults is the model a node gets that names none.
+type Defaults struct {
+	Provider  string
+	Model     string
+	MaxTokens int
+}
+
+func parseConfig(raw json.RawMessage) (config, *wire.NodeError) {
+	var c config
+	if len(raw) == 0 {
+		return c, nil
+	}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return c, node.Invalid("/config: %s", describe(err))
+	}
+	return c, nil
+}
+
+func describe(err error) string {
+	if te, ok := err.(*json.UnmarshalTypeError); ok { //nolint:errorlint // json returns it unwrapped
+		return fmt.Sprintf("member %s has the wrong type: want %s", te.Field, te.Type)
+	}
+	return "not a JSON object"
+}
+
+// request turns config, overlay and ports into the first call of the loop. The
+// active model is the node's, else the run's, else the host's (OpenWOP envelope
+// contract §16.3).
+func (c config) request(in node.Input, o overlay, d Defaults) (provider.Request, *wire.NodeError) {
+	req := provider.Request{
+		Provider: first(c.Provider, o.Provider, o.AI.Provider, d.Provider),
+		System:   c.System, NodeID: in.NodeID, Stop: c.Stop, TopP: c.TopP, Seed: c.Seed,
+		MaxTokens: firstInt(c.MaxTokens, o.MaxTokens, d.MaxTokens), Temperature: c.Temperature,
+	}
+	fallback := ""
+	if req.Provider == d.Provider { // the default model belongs to the default provider
+		fallback = d.Model
+	}
+	req.Model = first(c.Model, o.Model, o.AI.Model, o.LegacyModel, fallback)
+	if req.Temperature == nil {
+		req.Temperature = o.Temperature
+	}
+	var bad *wire.NodeError
+	req.Messages, bad = c.messages(in)
+	return req, bad
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func firstInt(values ...int) int {
+	for _, v := range values {
+		if v > 0 {
+			return v
+		}
+	}
+	return 0
+}
+
+// messages are the port's, with the prompt template as the last user message.
+func (c config) messages(in node.Input) ([]provider.Message, *wire.NodeError) {
+	var msgs []provider.Message
+	if raw, ok := in.Ports["messages"]; ok {
+		var given []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		}
+		if err := json.Unmarshal(raw, &given); err != nil {
+			return nil, node.Invalid("/inputs/messages: want an array of {role, content}")
+		}
+		for i, m := range given {
+			if !slices.Contains([]string{"system", "user", "assistant", "tool"}, m.Role) {
+				return nil, node.Invalid("/inputs/messages/%d/role: want system, user, assistant or tool", i)
+			}
+			msgs = append(msgs, provider.Message{Role: m.Role, Content: m.Content})
+		}
+	}
+	if c.Prompt != "" {
+		text, bad := render(c.Prompt, in)
+		if bad != nil {
+			return nil, bad
+		}
+		msgs = append(msgs, userMessage(text))
+	}
+	return msgs, nil
+}
+
+func userMessage(text string) provider.Message {
+	return provider.Message{Role: "user", Content: wire.AppendString(nil, text)}
+}
+
+var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]+)\s*\}\}`)
+
+// render fills the template's {{name}} from a port, else a variable. Strings go
+// in as they are, other values as JSON.
+func render(template string, in node.Input) (string, *wire.NodeError) {
+	var missing []string
+	out := placeholder.ReplaceAllStringFunc(template, func(m string) string {
+		name := placeholder.FindStringSubmatch(m)[1]
+		v, ok := in.Ports[name]
+		if !ok {
+			v, ok = in.Variables[name]
+		}
+		if !ok {
+			missing = append(missing, name)
+			return ""
+		}
+		var s string
+		if json.Unmarshal(v, &s) == nil {
+			return s
+		}
+		return string(v)
+	})
+	if len(missing) > 0 {
+		return "", &wire.NodeError{
+			Code: string(fault.PromptVariable), Message: "/config/prompt: no port and no variable is named " + strings.Join(missing, ", "),
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,150 @@
+package completion
+
+import (
+	"encoding/json"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// Reasons of a retry (envelope.retry.attempted and .exhausted).
+const (
+	reasonSchema     = "schema-violation"
+	reasonTypeDrift  = "type-drift"
+	reasonParse      = "parse-error"
+	reasonTruncation = "truncation"
+	reasonUnknown    = "unknown"
+)
+
+func draft(t wire.EventType, nodeID string, trust wire.Trust, payload any) wire.Draft {
+	b, err := json.Marshal(payload)
+	if err != nil {
+		panic("completion: payload is not JSON: " + err.Error()) // payloads are this package's own types
+	}
+	d := wire.Draft{Type: t, NodeID: nodeID, Payload: b}
+	if trust == wire.Untrusted {
+		d.Trust = trust
+	}
+	return d
+}
+
+type usagePayload struct {
+	Provider         string `json:"provider"`
+	Model            string `json:"model"`
+	InputTokens      int    `json:"inputTokens"`
+	OutputTokens     int    `json:"outputTokens"`
+	TotalTokens      int    `json:"totalTokens,omitempty"`
+	CacheReadTokens  int    `json:"cacheReadTokens,omitempty"`
+	CacheWriteTokens int    `json:"cacheWriteTokens,omitempty"`
+	NodeID           string `json:"nodeId"`
+}
+
+func usageDraft(req provider.Request, res provider.Result) wire.Draft {
+	u := res.Usage
+	return draft(wire.EventProviderUsage, req.NodeID, wire.Trusted, usagePayload{
+		Provider: req.Provider, Model: first(res.Model, req.Model), InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+		TotalTokens: u.TotalTokens, CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens, NodeID: req.NodeID,
+	})
+}
+
+func refusalDraft(req provider.Request, res provider.Result) wire.Draft {
+	return draft(wire.EventEnvelopeRefusal, req.NodeID, wire.Trusted, struct {
+		NodeID         string  `json:"nodeId"`
+		Provider       string  `json:"provider"`
+		Model          string  `json:"model"`
+		RefusalText    *string `json:"refusalText"`
+		SafetyCategory *string `json:"safetyCategory,omitempty"`
+	}{req.NodeID, req.Provider, first(res.Model, req.Model), optional(res.RefusalText), optional(res.SafetyCategory)})
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func truncatedDraft(req provider.Request, res provider.Result, partial bool) wire.Draft {
+	return draft(wire.EventEnvelopeTruncated, req.NodeID, wire.Trusted, struct {
+		NodeID           string `json:"nodeId"`
+		Provider         string `json:"provider"`
+		Model            string `json:"model"`
+		StopReason       string `json:"stopReason"`
+		Partial          bool   `json:"partialPayloadAvailable"`
+		OutputTokenCount *int   `json:"outputTokenCount,omitempty"`
+	}{req.NodeID, req.Provider, first(res.Model, req.Model), stopReason(res), partial, tokenCount(res)})
+}
+
+func tokenCount(res provider.Result) *int {
+	if !res.Usage.Known {
+		return nil
+	}
+	n := res.Usage.OutputTokens
+	return &n
+}
+
+// stopReason is the protocol's word for why the model was cut off.
+func stopReason(res provider.Result) string {
+	switch res.Stop {
+	case provider.StopTruncated:
+		return "max_tokens"
+	case provider.StopSequence:
+		return "stop_sequence"
+	default:
+		return "unknown"
+	}
+}
+
+type retryPayload struct {
+	NodeID        string  `json:"nodeId"`
+	Attempt       int     `json:"attempt"`
+	Reason        string  `json:"reason"`
+	PreviousError *string `json:"previousError,omitempty"`
+}
+
+type exhaustedPayload struct {
+	NodeID        string  `json:"nodeId"`
+	TotalAttempts int     `json:"totalAttempts"`
+	FinalReason   string  `json:"finalReason"`
+	FinalError    *string `json:"finalError,omitempty"`
+}
+
+type recoveryPayload struct {
+	NodeID     string `json:"nodeId"`
+	Path       string `json:"path"`
+	ByteOffset int    `json:"byteOffset"`
+}
+
+type prosePayload struct {
+	NodeID               string `json:"nodeId"`
+	OriginalEnvelopeType string `json:"originalEnvelopeType"`
+	FallbackCalls        int    `json:"fallbackCalls"`
+}
+
+type capPayload struct {
+	Kind     string `json:"kind"`
+	Limit    int    `json:"limit"`
+	Observed int    `json:"observed"`
+	NodeID   string `json:"nodeId"`
+}
+
+type chunkPayload struct {
+	NodeID string     `json:"nodeId"`
+	RunID  string     `json:"runId"`
+	Chunk  string     `json:"chunk"`
+	IsLast bool       `json:"isLast"`
+	Meta   *chunkMeta `json:"meta,omitempty"`
+}
+
+type chunkMeta struct {
+	FinishReason string      `json:"finishReason,omitempty"`
+	Model        string      `json:"model,omitempty"`
+	Usage        *chunkUsage `json:"usage,omitempty"`
+	Provider     string      `json:"provider,omitempty"`
+}
+
+type chunkUsage struct {
+	PromptTokens     int `json:"promptTokens"`
+	CompletionTokens int `json:"completionTokens"`
+	TotalTokens      int `json:"totalTokens"`
+}

@@ -1,0 +1,49 @@
+package completion
+
+import (
+	"context"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// exhausted ends an emission whose attempts are used up. If the last answer was
+// plain prose, one extra call asks to put it into the schema first.
+func (c *call) exhausted(ctx context.Context, f failure, last provider.Result, base []provider.Message) Result {
+	if (f.reason == reasonParse || f.reason == reasonSchema) && isProse(last.Text) {
+		v := c.reformat(ctx, last.Text, base)
+		if v.done != nil {
+			return *v.done
+		}
+	}
+	total := c.tries
+	c.add(wire.EventEnvelopeRetryExhausted, exhaustedPayload{
+		NodeID: c.task.Input.NodeID, TotalAttempts: total, FinalReason: f.reason, FinalError: optional(f.detail),
+	})
+	// Retry exhaustion also is a breach of the schema rounds.
+	c.add(wire.EventCapBreached, capPayload{Kind: "schema", Limit: total - 1, Observed: total, NodeID: c.task.Input.NodeID})
+	return Result{Drafts: c.drafts, Err: &wire.NodeError{Code: string(f.code), Message: exhaustedMessage(f)}}
+}
+
+func exhaustedMessage(f failure) string {
+	if f.reason == reasonTruncation {
+		return "the model was cut off on every attempt, also with a larger budget"
+	}
+	return "no attempt gave an acceptable answer: " + f.detail
+}
+
+// reformat makes the one extra call of the prose fallback. The quoted prose is
+// untrusted content (OpenWOP envelope contract §14.7).
+func (c *call) reformat(ctx context.Context, prose string, base []provider.Message) verdict {
+	c.add(wire.EventEnvelopeNLToFormat, prosePayload{NodeID: c.task.Input.NodeID, OriginalEnvelopeType: c.want.name, FallbackCalls: 1})
+	if err := c.flush(ctx); err != nil {
+		return verdict{done: &Result{Interrupted: err}}
+	}
+	c.req.Messages = append(append([]provider.Message(nil), base...), userMessage(
+		"Put the answer below into the schema. Answer with one JSON document and nothing else.\n"+quote(prose)))
+	res, fail := c.ask(ctx)
+	if fail != nil {
+		return verdict{done: fail}
+	}
+	return c.judge(ctx, res, c.tries+1)
+}

@@ -1,0 +1,313 @@
+// Package completion asks a model until its answer is complete, and takes the
+// answer in.
+//
+// One loop owns every retry of an emission: ask, classify how the model
+// stopped, find the document, let the accept pipeline (or the node's output
+// schema) judge it; a failed attempt is answered with more room if it was cut
+// off, with the validator's words if it was wrong, and with nothing if the model
+// refused. Transport errors are not its business: they belong to the node's
+// retry policy. (OpenWOP envelope contract §14.)
+package completion
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// Config bounds the loop.
+type Config struct {
+	// MaxAttempts is the number of calls of one emission, the first included.
+	MaxAttempts int
+	// Multiplier is by how much the output budget grows after a truncation.
+	Multiplier int
+	Defaults   Defaults
+	// Timeout bounds one call to a model.
+	Timeout time.Duration
+}
+
+// Deps are the loop's collaborators.
+type Deps struct {
+	Models   Models
+	Schemas  Schemas
+	Scrubber func(tenant, runID string) Scrubber
+	Clock    func() time.Time
+	// Canned makes the provider of a run-level configurable.mockProvider; nil
+	// when test seams are off.
+	Canned func(spec json.RawMessage) (provider.Provider, error)
+}
+
+// Loop executes model nodes. It is safe for concurrent use.
+type Loop struct {
+	cfg  Config
+	deps Deps
+}
+
+// New makes a loop.
+func New(cfg Config, d Deps) *Loop { return &Loop{cfg: cfg, deps: d} }
+
+// Task is one model node to execute.
+type Task struct {
+	Tenant, RunID string
+	TypeID        string
+	Attempt       int
+	Input         node.Input
+	Contract      *node.Contract
+	Trust         wire.Trust
+	// Clarifications is how many clarification requests of the node were accepted before.
+	Clarifications int
+	// Recorded maps a correlationId to the payload that is in the log for it
+	// already: the run was taken over after the answer was recorded.
+	Recorded map[string]Recorded
+}
+
+// Recorded is an accepted envelope found in the log.
+type Recorded struct {
+	Kind       string
+	EnvelopeID string
+	Payload    json.RawMessage
+}
+
+// Result ends a node: drafts to append before its end, then outputs or an error.
+type Result struct {
+	Drafts []wire.Draft
+	Output node.Output
+	Trust  wire.Trust
+	// Err fails the node.
+	Err *wire.NodeError
+	// Interrupted says that the work could not be carried out here and now; the
+	// run is handed out again and nothing of the node's is lost.
+	Interrupted error
+}
+
+// Run executes a model node.
+func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
+	c, bad, err := l.prepare(ctx, t, j)
+	switch {
+	case err != nil:
+		return Result{Interrupted: err}
+	case bad != nil:
+		return Result{Err: bad}
+	}
+	if res, ok := c.fromLog(); ok {
+		return res
+	}
+	return c.loop(ctx)
+}
+
+// prepare resolves the model, the wanted schema and the prompt.
+func (l *Loop) prepare(ctx context.Context, t Task, j Journal) (*call, *wire.NodeError, error) {
+	cfg, bad := parseConfig(t.Input.Config)
+	if bad != nil {
+		return nil, bad, nil
+	}
+	var o overlay
+	_ = json.Unmarshal(t.Input.Configurable, &o) // checked at creation
+	req, bad := cfg.request(t.Input, o, l.cfg.Defaults)
+	if bad != nil {
+		return nil, bad, nil
+	}
+	p, bad := l.provider(&req, o)
+	if bad != nil {
+		return nil, bad, nil
+	}
+	limits, err := l.deps.Schemas.Limits(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &call{Loop: l, task: t, journal: j, cfg: cfg, req: req, provider: p, limits: limits}
+	c.tries = min(l.cfg.MaxAttempts, limits.SchemaRounds+1)
+	bad, err = c.expect(ctx)
+	return c, bad, err
+}
+
+func (l *Loop) provider(req *provider.Request, o overlay) (provider.Provider, *wire.NodeError) {
+	if len(o.MockProvider) > 0 && l.deps.Canned != nil {
+		p, err := l.deps.Canned(o.MockProvider)
+		if err != nil {
+			return nil, node.Invalid("/configurable/mockProvider: %s", err)
+		}
+		req.Provider = p.ID()
+		if req.Model == "" {
+			req.Model = p.ID()
+		}
+		return p, nil
+	}
+	p, ok := l.deps.Models.Lookup(req.Provider)
+	if !ok {
+		return nil, &wire.NodeError{
+			Code:    string(fault.ProviderNotSupported),
+			Message: fmt.Sprintf("no provider %q on this host; configured are %v", req.Provider, l.deps.Models.IDs()),
+		}
+	}
+	if req.Model == "" {
+		return nil, node.Invalid("/config/model: provider %q has no default model; name one in the node's config or in configurable.ai.model", req.Provider)
+	}
+	return p, nil
+}
+
+// call is one emission in progress.
+type call struct {
+	*Loop
+	task     Task
+	journal  Journal
+	cfg      config
+	req      provider.Request
+	provider provider.Provider
+	limits   Limits
+	tries    int
+	want     want
+	// drafts are events decided and not yet appended: they go with the next frame.
+	drafts []wire.Draft
+}
+
+// loop asks until the answer is taken, refused, or no attempt is left.
+func (c *call) loop(ctx context.Context) Result {
+	base := c.req.Messages
+	for attempt := 1; ; attempt++ {
+		res, fail := c.ask(ctx)
+		if fail != nil {
+			return *fail
+		}
+		v := c.judge(ctx, res, attempt)
+		if v.done != nil {
+			return *v.done
+		}
+		if attempt >= c.tries {
+			return c.exhausted(ctx, v.failure, res, base)
+		}
+		c.add(wire.EventEnvelopeRetryAttempted, retryPayload{
+			NodeID: c.task.Input.NodeID, Attempt: attempt + 1, Reason: v.failure.reason, PreviousError: optional(v.failure.detail),
+		})
+		if err := c.flush(ctx); err != nil { // recorded before the call goes out
+			return Result{Interrupted: err}
+		}
+		c.adapt(v.failure, base)
+	}
+}
+
+// adapt prepares the next attempt: more room after a truncation and nothing
+// else; the correction after anything else, at the same budget.
+func (c *call) adapt(f failure, base []provider.Message) {
+	if f.reason == reasonTruncation {
+		c.req.MaxTokens *= c.Loop.cfg.Multiplier
+		return
+	}
+	c.req.Messages = base
+	if text := f.correction(); text != "" {
+		c.req.Messages = append(append([]provider.Message(nil), base...), userMessage(text))
+	}
+}
+
+// verdict is either the end of the node or a failed attempt.
+type verdict struct {
+	done    *Result
+	failure failure
+}
+
+// judge applies the truth table to one answer.
+func (c *call) judge(ctx context.Context, res provider.Result, attempt int) verdict {
+	c.drafts = append(c.drafts, usageDraft(c.req, res))
+	f, refused, failed := classify(res)
+	switch {
+	case refused:
+		c.drafts = append(c.drafts, refusalDraft(c.req, res))
+		return c.end(&wire.NodeError{Code: string(fault.EnvelopeRefusal), Message: "the model refused to answer; refusals are not retried"})
+	case failed:
+		c.drafts = append(c.drafts, truncatedDraft(c.req, res, c.want.holds(res.Text)))
+		return verdict{failure: f}
+	}
+	v := c.take(ctx, res.Text, attempt)
+	if v.done == nil {
+		v.failure = contentFailure(res, v.failure)
+		if v.failure.reason == reasonTruncation {
+			c.drafts = append(c.drafts, truncatedDraft(c.req, res, false))
+		}
+	}
+	return v
+}
+
+// end fails the node; what was decided so far goes with it.
+func (c *call) end(e *wire.NodeError) verdict {
+	return verdict{done: &Result{Drafts: c.drafts, Err: e}}
+}
+
+func (c *call) succeed(out node.Output) verdict {
+	return verdict{done: &Result{Drafts: c.drafts, Output: out, Trust: wire.Trusted.Meet(c.task.Trust)}}
+}
+
+func (c *call) add(t wire.EventType, payload any) {
+	c.drafts = append(c.drafts, draft(t, c.task.Input.NodeID, wire.Trusted, payload))
+}
+
+// flush appends what was decided so far.
+func (c *call) flush(ctx context.Context) error {
+	if len(c.drafts) == 0 {
+		return nil
+	}
+	err := c.journal.Record(ctx, c.drafts...)
+	c.drafts = nil
+	return err
+}
+
+// ask calls the model once. A failed call is no failed attempt: it carries no
+// envelope event (OpenWOP envelope contract §14.1).
+func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
+	callCtx, cancel := context.WithTimeout(ctx, c.Loop.cfg.Timeout)
+	defer cancel()
+	emit, wait, closeStream, err := c.open(ctx)
+	if err != nil {
+		return provider.Result{}, &Result{Interrupted: err}
+	}
+	defer closeStream()
+	res, err := c.provider.Call(callCtx, c.req, emit)
+	if werr := wait(); werr != nil {
+		return res, &Result{Interrupted: werr}
+	}
+	if ctx.Err() != nil {
+		return res, &Result{Interrupted: context.Cause(ctx)}
+	}
+	if err != nil {
+		return res, &Result{Drafts: c.drafts, Err: callError(err)}
+	}
+	return res, nil
+}
+
+// open prepares recording the answer as it arrives, when the node wants that.
+func (c *call) open(ctx context.Context) (emit func(provider.Delta) error, wait func() error, closeStream func(), err error) {
+	if !c.streams() {
+		return nil, func() error { return nil }, func() {}, nil
+	}
+	s, err := c.deps.Scrubber(c.task.Tenant, c.task.RunID).Open(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	st := newStreamer(c.journal, s, c.task.RunID, c.task.Input.NodeID, c.task.Trust)
+	return func(d provider.Delta) error { return st.emit(ctx, d) }, st.wait, s.Close, nil
+}
+
+// streams reports whether the node shows its answer while it arrives: a prompt
+// does unless told not to, a structured value only if told to.
+func (c *call) streams() bool {
+	if c.cfg.ExpectsStreaming != nil {
+		return *c.cfg.ExpectsStreaming
+	}
+	return c.task.TypeID == node.TypeCallPrompt
+}
+
+func callError(err error) *wire.NodeError {
+	if pe, ok := errors.AsType[*provider.Error](err); ok {
+		return &wire.NodeError{Code: pe.Code, Message: pe.Message, Retryable: pe.Retryable}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &wire.NodeError{Code: string(fault.ProviderUnavailable), Message: "the model did not answer in time", Retryable: true}
+	}
+	return &wire.NodeError{Code: string(fault.ProviderUnavailable), Message: "the model could not be asked", Retryable: true}
+}

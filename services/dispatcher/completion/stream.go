@@ -1,0 +1,93 @@
+package completion
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// streamer records a model's text as output.chunk events while it arrives.
+// Each piece is one event; pieces that arrive while an append is on its way
+// share the next frame. Secrets are taken out before anything is recorded, also
+// those cut over pieces.
+type streamer struct {
+	journal Journal
+	scrub   Scrub
+	nodeID  string
+	runID   string
+	trust   wire.Trust
+
+	mu      sync.Mutex // guards all below
+	pending []wire.Draft
+	err     error
+	busy    bool
+	idle    *sync.Cond // signals that busy fell
+}
+
+func newStreamer(j Journal, s Scrub, runID, nodeID string, trust wire.Trust) *streamer {
+	st := &streamer{journal: j, scrub: s, nodeID: nodeID, runID: runID, trust: trust}
+	st.idle = sync.NewCond(&st.mu)
+	return st
+}
+
+// emit takes one piece. An error, which may be that of an earlier append,
+// aborts the call.
+func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
+	text, err := s.scrub.Push(d.Text, d.Last)
+	if err != nil {
+		return fmt.Errorf("redact stream: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	s.pending = append(s.pending, s.chunk(d, text))
+	if !s.busy {
+		s.busy = true
+		go s.flush(ctx)
+	}
+	return nil
+}
+
+func (s *streamer) chunk(d provider.Delta, text string) wire.Draft {
+	p := chunkPayload{NodeID: s.nodeID, RunID: s.runID, Chunk: text, IsLast: d.Last}
+	if d.Model != "" || d.FinishReason != "" || d.Usage != nil {
+		p.Meta = &chunkMeta{FinishReason: d.FinishReason, Model: d.Model}
+		if u := d.Usage; u != nil {
+			p.Meta.Usage = &chunkUsage{PromptTokens: u.InputTokens, CompletionTokens: u.OutputTokens, TotalTokens: u.TotalTokens}
+		}
+	}
+	return draft(wire.EventOutputChunk, s.nodeID, s.trust, p)
+}
+
+// flush records what is pending until nothing is; wait joins it.
+func (s *streamer) flush(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.pending) > 0 && s.err == nil {
+		batch := s.pending
+		s.pending = nil
+		s.mu.Unlock()
+		err := s.journal.Record(ctx, batch...)
+		s.mu.Lock()
+		if err != nil {
+			s.err = err
+		}
+	}
+	s.busy = false
+	s.idle.Broadcast()
+}
+
+// wait returns when every piece is recorded, or recording failed.
+func (s *streamer) wait() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.busy {
+		s.idle.Wait()
+	}
+	return s.err
+}

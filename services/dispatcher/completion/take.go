@@ -1,0 +1,230 @@
+package completion
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// take turns the text of a clean answer into the node's result.
+func (c *call) take(ctx context.Context, text string, attempt int) verdict {
+	docs := extract(text)
+	switch {
+	case c.want.value != nil:
+		return c.takeValue(docs)
+	case c.want.kind != "" || c.contract() != nil:
+		return c.takeEnvelopes(ctx, text, docs, attempt)
+	default:
+		return c.succeed(textOutput(text))
+	}
+}
+
+func textOutput(text string) node.Output {
+	return node.Output{Ports: map[string]json.RawMessage{
+		"output": wire.AppendString(nil, text), "envelopes": json.RawMessage("[]"),
+	}}
+}
+
+// takeValue accepts the first document that satisfies the node's output schema.
+func (c *call) takeValue(docs []document) verdict {
+	if len(docs) == 0 {
+		return verdict{failure: parseFailure()}
+	}
+	d := docs[0]
+	if violations := c.want.value.Validate(d.raw); len(violations) > 0 {
+		return verdict{failure: schemaFailure(violations)}
+	}
+	c.recovered(d)
+	return c.succeed(node.Output{Ports: map[string]json.RawMessage{"output": d.raw}})
+}
+
+// recovered tells that lenient parsing was needed; without any of the text.
+func (c *call) recovered(d document) {
+	if d.path == pathDirect {
+		return
+	}
+	c.add(wire.EventEnvelopeRecovery, recoveryPayload{NodeID: c.task.Input.NodeID, Path: d.path, ByteOffset: d.offset})
+}
+
+func (c *call) contract() *node.Contract {
+	if c.task.Contract != nil {
+		return c.task.Contract
+	}
+	return c.cfg.Contract
+}
+
+// kindClarification needs an engine that can pause for an answer.
+const kindClarification = "clarification.request"
+
+// takeEnvelopes hands each envelope of the answer to the accept pipeline, in
+// order. If one of them fails the node, the rest is not processed.
+func (c *call) takeEnvelopes(ctx context.Context, text string, docs []document, attempt int) verdict {
+	emissions := recognise(docs, c.want.kind)
+	if len(emissions) == 0 {
+		if c.want.kind == "" { // nothing was asked for: the text is the answer
+			return c.succeed(textOutput(text))
+		}
+		return verdict{failure: parseFailure()}
+	}
+	c.recovered(emissions[0].doc)
+	t := turn{call: c, attempt: attempt}
+	for i, e := range emissions {
+		if v, ended := t.accept(ctx, i, e); ended {
+			return v
+		}
+	}
+	return c.succeed(t.output())
+}
+
+// turn collects what one answer's envelopes came to.
+type turn struct {
+	*call
+	attempt  int
+	accepted []acceptedEnvelope
+}
+
+type acceptedEnvelope struct {
+	Type       string          `json:"type"`
+	EnvelopeID string          `json:"envelopeId"`
+	Payload    json.RawMessage `json:"payload"`
+}
+
+// accept runs one envelope through the pipeline; ended is false when the turn
+// goes on with the next one.
+func (t *turn) accept(ctx context.Context, index int, e emission) (verdict, bool) {
+	if e.kind == kindClarification {
+		return t.end(&wire.NodeError{
+			Code: string(fault.CapabilityNotProvided), Message: "the model asks for clarification, and this host cannot pause a run for an answer",
+			Details: map[string]any{"reason": "not-applicable", "envelopeType": e.kind},
+		}), true
+	}
+	if err := t.flush(ctx); err != nil { // provider.usage precedes the envelope's events
+		return verdict{done: &Result{Interrupted: err}}, true
+	}
+	p := t.place(index)
+	o, err := t.journal.Accept(ctx, AcceptRequest{
+		NodeID: t.task.Input.NodeID, Envelope: e.complete(p, t.version(ctx, e.kind), t.task.Trust, t.deps.Clock()),
+		Contract: t.contract(), TurnCount: len(t.accepted), SchemaRounds: t.attempt - 1, Clarifications: t.task.Clarifications,
+	})
+	if err != nil {
+		return verdict{done: &Result{Interrupted: err}}, true
+	}
+	return t.settle(e, o)
+}
+
+func (c *call) place(index int) place {
+	return place{runID: c.task.RunID, nodeID: c.task.Input.NodeID, attempt: c.task.Attempt, index: index}
+}
+
+// version is the advertised one of the kind; 0 lets the kind step refuse an
+// unknown kind itself.
+func (c *call) version(ctx context.Context, kind string) int {
+	if kind == c.want.kind {
+		return c.want.version
+	}
+	k, _, err := c.deps.Schemas.Kind(ctx, kind)
+	if err != nil {
+		return 0
+	}
+	return k.Version
+}
+
+// settle turns an outcome into the next step of the turn.
+func (t *turn) settle(e emission, o Outcome) (verdict, bool) {
+	switch o.Status {
+	case "accepted":
+		t.accepted = append(t.accepted, acceptedEnvelope{Type: e.kind, EnvelopeID: o.EnvelopeID, Payload: o.Payload})
+		return verdict{}, false
+	case "breached":
+		return t.breached(o), true
+	}
+	if f, retry := outcomeFailure(o); retry {
+		return verdict{failure: f}, true
+	}
+	if o.Status == "gated" {
+		return t.gated(e, o)
+	}
+	code, message := fault.Code(o.Reason), "the accept pipeline refused the envelope"
+	if f, _ := outcomeFailure(o); fault.Known(f.code) {
+		code = f.code
+	}
+	return t.end(&wire.NodeError{Code: string(code), Message: message}), true
+}
+
+// gated applies the contract's refusal mode (OpenWOP envelope contract §7).
+func (t *turn) gated(e emission, o Outcome) (verdict, bool) {
+	g := o.Gate
+	if g == nil {
+		g = &Gate{RefusedType: e.kind, AcceptedTypes: o.AllowedKinds}
+	}
+	if g.RefusalMode == "discard-and-warn" {
+		t.add(wire.EventLogAppended, struct {
+			Level   string         `json:"level"`
+			Message string         `json:"message"`
+			NodeID  string         `json:"nodeId"`
+			Fields  map[string]any `json:"fields"`
+		}{"warn", "envelope discarded: the node's contract does not accept its kind", t.task.Input.NodeID, map[string]any{
+			"refusedType": g.RefusedType, "acceptedTypes": g.AcceptedTypes, "refusalMode": g.RefusalMode,
+		}})
+		return verdict{}, false
+	}
+	return t.end(&wire.NodeError{
+		Code: string(fault.EnvelopeContractViolation), Message: fmt.Sprintf("the node's contract does not accept envelopes of type %s", g.RefusedType),
+		Details: map[string]any{"refusedType": g.RefusedType, "acceptedTypes": g.AcceptedTypes},
+	}), true
+}
+
+// breached records the cap and fails the node; exactly one of each.
+func (t *turn) breached(o Outcome) verdict {
+	limit := map[string]int{
+		"envelopes": t.limits.EnvelopesPerTurn, "schema": t.limits.SchemaRounds, "clarification": t.limits.ClarificationRounds,
+	}[o.CapKind]
+	t.add(wire.EventCapBreached, capPayload{Kind: o.CapKind, Limit: limit, Observed: limit + 1, NodeID: t.task.Input.NodeID})
+	return t.end(&wire.NodeError{
+		Code: string(fault.CapBreached), Message: "the host's limit of " + o.CapKind + " is reached", Details: map[string]any{"capKind": o.CapKind},
+	})
+}
+
+// output is the payload of the first envelope of the kind asked for, else of
+// the first one, and the list of all.
+func (t *turn) output() node.Output {
+	return outputOf(t.want.kind, t.accepted)
+}
+
+func outputOf(kind string, accepted []acceptedEnvelope) node.Output {
+	out := json.RawMessage("null")
+	for i, a := range accepted {
+		if i == 0 || a.Type == kind {
+			out = a.Payload
+		}
+		if a.Type == kind {
+			break
+		}
+	}
+	if accepted == nil {
+		accepted = []acceptedEnvelope{}
+	}
+	list, err := json.Marshal(accepted)
+	if err != nil { // payloads come from the log
+		list = json.RawMessage("[]")
+	}
+	return node.Output{Ports: map[string]json.RawMessage{"output": out, "envelopes": list}}
+}
+
+// fromLog ends a node whose answer was recorded before its executor was lost:
+// the model is not asked again for what the log has.
+func (c *call) fromLog() (Result, bool) {
+	if c.want.kind == "" {
+		return Result{}, false
+	}
+	r, ok := c.task.Recorded[c.place(0).correlationID(c.want.kind)]
+	if !ok || r.Kind != c.want.kind {
+		return Result{}, false
+	}
+	out := outputOf(c.want.kind, []acceptedEnvelope{{Type: r.Kind, EnvelopeID: r.EnvelopeID, Payload: r.Payload}})
+	return Result{Output: out, Trust: wire.Trusted.Meet(c.task.Trust)}, true
+}

@@ -1,0 +1,352 @@
+package execute_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/execute"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/run"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// oneDefinition answers with the same document whatever the digest.
+type oneDefinition struct{ entry *definition.Entry }
+
+func (o oneDefinition) ByDigest(context.Context, string) (*definition.Entry, error) {
+	return o.entry, nil
+}
+
+func define(t *testing.T, nodes string) oneDefinition {
+	t.Helper()
+	def, problems := workflow.Parse([]byte(`{"id":"wf","name":"wf","version":"1","nodes":[` + nodes +
+		`],"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`))
+	require.Empty(t, problems)
+	return oneDefinition{&definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}}
+}
+
+func nodeJSON(id, typ, config string) string {
+	return fmt.Sprintf(`{"id":%q,"typeId":%q,"name":"n","position":{"x":0,"y":0},"config":%s,"inputs":{}}`, id, typ, config)
+}
+
+// redactor replaces one secret.
+type redactor struct {
+	secret string
+	down   atomic.Bool
+	calls  atomic.Int32
+}
+
+func (r *redactor) Redact(_ context.Context, _, _ string, docs [][]byte) ([][]byte, bool, error) {
+	r.calls.Add(1)
+	if r.down.Load() {
+		return nil, false, errors.New("redactor is down")
+	}
+	changed := false
+	out := make([][]byte, len(docs))
+	for i, d := range docs {
+		out[i] = d
+		if r.secret != "" && strings.Contains(string(d), r.secret) {
+			out[i], changed = []byte(strings.ReplaceAll(string(d), r.secret, "[REDACTED:s]")), true
+		}
+	}
+	return out, changed, nil
+}
+
+// models runs a function in place of a model node.
+type models func(ctx context.Context, t completion.Task, j completion.Journal) completion.Result
+
+func (m models) Run(ctx context.Context, t completion.Task, j completion.Journal) completion.Result {
+	return m(ctx, t, j)
+}
+
+type noAcceptor struct{}
+
+func (noAcceptor) Accept(context.Context, subject.Run, frame.Head, wire.Trust, completion.AcceptRequest) (execute.Accepted, error) {
+	return execute.Accepted{}, errors.New("not expected")
+}
+
+type rig struct {
+	log   *memory.Log
+	exec  *execute.Executor
+	red   *redactor
+	mu    sync.Mutex
+	sleep []time.Time
+}
+
+func newRig(t *testing.T, defs execute.Definitions, m execute.Models) *rig {
+	t.Helper()
+	r := &rig{log: memory.New(), red: &redactor{}}
+	r.exec = execute.New(execute.Config{
+		Limits:    run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
+		Heartbeat: 20 * time.Millisecond,
+	}, execute.Deps{
+		Log: r.log, Redactor: r.red, Acceptor: noAcceptor{}, Definitions: defs, Models: m, Types: node.Builtin(),
+		Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.sleep = append(r.sleep, due)
+		},
+	})
+	return r
+}
+
+var theRun = subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run_1"}
+
+func (r *rig) create(t *testing.T) {
+	t.Helper()
+	rec, err := json.Marshal(&wire.RunRecord{RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1})
+	require.NoError(t, err)
+	_, err = r.log.Append(t.Context(), frame.NewStart(theRun, rec), 0)
+	require.NoError(t, err)
+}
+
+// next executes the next handed-out run.
+func (r *rig) next(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	d, err := r.log.Next(ctx)
+	require.NoError(t, err)
+	r.exec.Execute(t.Context(), d)
+}
+
+func (r *rig) state(t *testing.T) (*runstate.State, []*frame.Frame) {
+	t.Helper()
+	frames, err := r.log.Run(t.Context(), theRun)
+	require.NoError(t, err)
+	require.NoError(t, frame.VerifyChain(frames))
+	st, _, err := run.Load(frames)
+	require.NoError(t, err)
+	return st, frames
+}
+
+func TestExecute_ARunOfPureNodesIsTwoFrames(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")+","+nodeJSON("b", "core.noop", "{}")), nil)
+	r.create(t)
+	r.next(t)
+	st, frames := r.state(t)
+	require.Equal(t, wire.StatusCompleted, st.Status)
+	require.Len(t, frames, 2)
+	require.Equal(t, subject.End, frames[1].Kind)
+	require.Zero(t, r.red.calls.Load(), "ids and numbers cannot hold a secret")
+}
+
+func TestExecute_NothingIsAppendedWithoutTheRedactor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("a", "core.fail", `{"message":"a long message"}`)), nil)
+	r.create(t)
+	r.red.down.Store(true)
+	r.next(t)
+	_, frames := r.state(t)
+	require.Len(t, frames, 1)
+	r.red.down.Store(false)
+	r.next(t) // handed out again
+	st, _ := r.state(t)
+	require.Equal(t, wire.StatusFailed, st.Status)
+}
+
+func TestExecute_GoesOnFromWhatTheRedactorLeft(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2-hunter2"
+	answer := func(_ context.Context, task completion.Task, _ completion.Journal) completion.Result {
+		return completion.Result{Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`"` + secret + `"`)}}}
+	}
+	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), models(answer))
+	r.red.secret = secret
+	r.create(t)
+	r.next(t)
+	st, frames := r.state(t)
+	require.Equal(t, wire.StatusCompleted, st.Status)
+	require.JSONEq(t, `"[REDACTED:s]"`, string(st.Nodes["a"].Outputs["output"]))
+	for _, f := range frames {
+		require.NotContains(t, string(f.Body), secret)
+	}
+}
+
+func TestExecute_EffectsAppendThroughTheOneWriter(t *testing.T) {
+	t.Parallel()
+	talk := func(ctx context.Context, task completion.Task, j completion.Journal) completion.Result {
+		for i := range 5 {
+			p := fmt.Sprintf(`{"nodeId":%q,"runId":"run_1","chunk":"%d","isLast":false}`, task.Input.NodeID, i)
+			err := j.Record(ctx, wire.Draft{Type: wire.EventOutputChunk, NodeID: task.Input.NodeID, Payload: json.RawMessage(p)})
+			if err != nil {
+				return completion.Result{Interrupted: err}
+			}
+		}
+		return completion.Result{Output: node.Output{}}
+	}
+	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")+","+nodeJSON("b", "core.ai.callPrompt", "{}")), models(talk))
+	r.create(t)
+	r.next(t)
+	st, _ := r.state(t)
+	require.Equal(t, wire.StatusCompleted, st.Status)
+	require.Equal(t, 1+2+10+2+1, st.Next)
+}
+
+// A second dispatcher has taken the run while the first was busy: the first
+// must not write another event, and must not run its effect to an end.
+func TestExecute_AStaleExecutorIsFenced(t *testing.T) {
+	t.Parallel()
+	started, stolen := make(chan struct{}), make(chan struct{})
+	var wrote error
+	slow := func(ctx context.Context, _ completion.Task, j completion.Journal) completion.Result {
+		close(started)
+		<-stolen
+		wrote = j.Record(ctx, wire.Draft{Type: wire.EventLogAppended})
+		return completion.Result{Interrupted: wrote}
+	}
+	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), models(slow))
+	r.create(t)
+	done := make(chan struct{})
+	go func() { defer close(done); r.next(t) }()
+	<-started
+	_, frames := r.state(t)
+	last := frames[len(frames)-1]
+	thief := frame.New(theRun, subject.End, last.Head(), []wire.Event{wire.Draft{Type: wire.EventRunCancelled}.Place("run_1", last.Head().Next, time.Now())})
+	_, err := r.log.Append(t.Context(), thief, last.Pos)
+	require.NoError(t, err)
+	close(stolen)
+	<-done
+	require.ErrorIs(t, wrote, runlog.ErrConflict)
+	st, _ := r.state(t)
+	require.Equal(t, wire.StatusCancelled, st.Status)
+}
+
+func TestCancel_AbortsARunningEffectAndIsFinal(t *testing.T) {
+	t.Parallel()
+	started := make(chan struct{})
+	hang := func(ctx context.Context, _ completion.Task, _ completion.Journal) completion.Result {
+		close(started)
+		<-ctx.Done()
+		return completion.Result{Interrupted: ctx.Err()}
+	}
+	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), models(hang))
+	r.create(t)
+	done := make(chan struct{})
+	go func() { defer close(done); r.next(t) }()
+	<-started
+	st, already, err := r.exec.Cancel(t.Context(), "acme", "run_1", "stop", "key")
+	require.NoError(t, err)
+	require.False(t, already)
+	require.Equal(t, wire.StatusCancelled, st.Status)
+	<-done // the effect was ended, not waited out
+
+	st, already, err = r.exec.Cancel(t.Context(), "acme", "run_1", "again", "key")
+	require.NoError(t, err)
+	require.True(t, already)
+	require.Equal(t, wire.StatusCancelled, st.Status)
+}
+
+func TestCancel_OfAPendingRunStillStartsAtSequenceZero(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)
+	r.create(t)
+	_, _, err := r.exec.Cancel(t.Context(), "acme", "run_1", "", "key")
+	require.NoError(t, err)
+	r.next(t) // the queue still hands the start frame out; nothing is left to do
+	_, frames := r.state(t)
+	require.Len(t, frames, 2)
+	require.Equal(t, []wire.EventType{wire.EventRunStarted, wire.EventRunCancelled}, frames[1].Types)
+}
+
+func TestCancel_AForeignTenantSeesNoRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)
+	r.create(t)
+	_, _, err := r.exec.Cancel(t.Context(), "other", "run_1", "", "key")
+	require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
+}
+
+func TestExecute_ASleepingRunHoldsNoExecutorAndWakes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":30}`)), nil)
+	r.create(t)
+	r.next(t)
+	st, frames := r.state(t)
+	require.Equal(t, wire.StatusRunning, st.Status)
+	require.Len(t, r.sleep, 1, "handed to the waker")
+	require.Eventually(t, func() bool { return time.Now().After(r.sleep[0]) }, time.Second, time.Millisecond)
+	head := frames[len(frames)-1].Head()
+	require.NoError(t, r.exec.Wake(t.Context(), theRun, head))
+	require.NoError(t, r.exec.Wake(t.Context(), theRun, head), "awake already")
+	r.next(t)
+	st, _ = r.state(t)
+	require.Equal(t, wire.StatusCompleted, st.Status)
+}
+
+func TestWakeLost_LeavesQueuedAndEndedRunsAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)
+	r.create(t)
+	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	r.next(t)
+	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	_, frames := r.state(t)
+	require.Len(t, frames, 2, "no wake frame was added")
+}
+
+func TestExecute_APanicFailsTheNodeAndNothingElse(t *testing.T) {
+	t.Parallel()
+	boom := func(context.Context, completion.Task, completion.Journal) completion.Result { panic("boom") }
+	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), models(boom))
+	r.create(t)
+	r.next(t)
+	st, _ := r.state(t)
+	require.Equal(t, wire.StatusFailed, st.Status)
+	require.Equal(t, string(fault.InternalError), st.Error.Code)
+	require.NotContains(t, st.Error.Message, "boom")
+}
+
+func TestExecute_ADuplicateHandOutDoesNothingTwice(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	once := func(context.Context, completion.Task, completion.Journal) completion.Result {
+		asked.Add(1)
+		return completion.Result{}
+	}
+	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), models(once))
+	r.create(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	d, err := r.log.Next(ctx)
+	require.NoError(t, err)
+	r.exec.Execute(t.Context(), d)
+	// The same frame once more, and not even marked as handed out before.
+	r.exec.Execute(t.Context(), again{d.Frame()})
+	require.Equal(t, int32(1), asked.Load())
+	st, _ := r.state(t)
+	require.Equal(t, wire.StatusCompleted, st.Status)
+}
+
+// again hands a frame out that was handed out before.
+type again struct{ f *frame.Frame }
+
+func (a again) Frame() *frame.Frame { return a.f }
+func (again) Redelivered() bool     { return false }
+func (again) Extend() error         { return nil }
+func (again) Ack() error            { return nil }
+func (again) Retry() error          { return nil }

@@ -1,0 +1,40 @@
+package execute
+
+import (
+	"context"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/definition"
+)
+
+// Redactor takes secrets out of JSON documents before they are appended.
+type Redactor interface {
+	// Redact returns the documents scrubbed, in order; changed reports that any
+	// of them had to be. An error means that nothing may be appended.
+	Redact(ctx context.Context, tenant, runID string, docs [][]byte) (out [][]byte, changed bool, err error)
+}
+
+// Acceptor runs the accept pipeline and records what it accepts.
+type Acceptor interface {
+	Accept(ctx context.Context, run subject.Run, head frame.Head, boundary wire.Trust, req completion.AcceptRequest) (Accepted, error)
+}
+
+// Accepted is the pipeline's decision and where the run's log ends now.
+type Accepted struct {
+	Outcome completion.Outcome
+	Head    frame.Head
+	Events  []wire.Event
+}
+
+// Definitions finds the document a run is pinned to.
+type Definitions interface {
+	ByDigest(ctx context.Context, digest string) (*definition.Entry, error)
+}
+
+// Models executes a model node.
+type Models interface {
+	Run(ctx context.Context, t completion.Task, j completion.Journal) completion.Result
+}

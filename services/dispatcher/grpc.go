@@ -1,0 +1,174 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+
+	"waybill.dev/waybill/internal/runlog"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/provider/mock"
+	"waybill.dev/waybill/services/dispatcher/start"
+)
+
+// StartRun creates a run.
+func (s *Service) StartRun(ctx context.Context, req *dispatcherv1.StartRunRequest) (*dispatcherv1.StartRunResponse, error) {
+	c, err := s.starter.Start(ctx, start.Request{
+		Tenant: req.GetTenant(), Principal: req.GetPrincipal(), WorkflowID: req.GetWorkflowId(), RunID: req.GetRunId(),
+		Digest: req.GetRequestDigest(), Inputs: req.GetInputs(), Configurable: req.GetConfigurable(), Metadata: req.GetMetadata(),
+		Tags: req.GetTags(), ScopeID: req.GetScopeId(), CallbackURL: req.GetCallbackUrl(), Transport: req.GetTransport(),
+		Dedup: req.GetDedup(), TestKey: req.GetTestKey(), Traceparent: req.GetTraceparent(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &dispatcherv1.StartRunResponse{
+		RunId: c.RunID, WorkflowId: c.WorkflowID, Status: string(wire.StatusPending), Replayed: c.Replayed,
+	}, nil
+}
+
+// CancelRun ends a run.
+func (s *Service) CancelRun(ctx context.Context, req *dispatcherv1.CancelRunRequest) (*dispatcherv1.CancelRunResponse, error) {
+	st, already, err := s.executor.Cancel(ctx, req.GetTenant(), req.GetRunId(), req.GetReason(), req.GetCancelledBy())
+	if errors.Is(err, runlog.ErrUnavailable) {
+		return nil, fault.New(fault.ServiceUnavailable, "the run log cannot take the cancellation now; try again").After(s.cfg.Lease).Wrap(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &dispatcherv1.CancelRunResponse{Status: string(st.Status), AlreadyTerminal: already}, nil
+}
+
+// PutWorkflow registers a definition.
+func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error) {
+	def, problems := workflow.Parse(req.GetDefinition())
+	if len(problems) > 0 {
+		return nil, fault.New(fault.ValidationError, "the definition has %d problem(s); the first: %s: %s", len(problems), problems[0].Path, problems[0].Message).
+			With("problems", workflow.AsDetails(problems))
+	}
+	if def.TenantID != "" && req.GetTenant() != "" && def.TenantID != req.GetTenant() {
+		return nil, fault.New(fault.Forbidden, "/tenantId names another tenant than the credential's")
+	}
+	if req.GetRequireExecutable() {
+		if err := s.starter.Executable(def); err != nil {
+			return nil, err
+		}
+	}
+	ref, unchanged, err := s.definitions.Put(ctx, req.GetTenant(), def, req.GetReplace())
+	if err != nil {
+		return nil, err
+	}
+	return &dispatcherv1.PutWorkflowResponse{
+		WorkflowId: ref.ID, Version: ref.Version, Digest: ref.Digest, Unchanged: unchanged, UnknownTypes: s.unknown(ref.Types),
+	}, nil
+}
+
+func (s *Service) unknown(types []string) []string {
+	var out []string
+	for _, t := range types {
+		if _, ok := s.types[t]; !ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// GetWorkflow returns a definition.
+func (s *Service) GetWorkflow(ctx context.Context, req *dispatcherv1.GetWorkflowRequest) (*dispatcherv1.GetWorkflowResponse, error) {
+	e, err := s.definitions.Get(ctx, req.GetTenant(), req.GetWorkflowId())
+	if err != nil {
+		return nil, err
+	}
+	return &dispatcherv1.GetWorkflowResponse{Definition: e.Def.Raw, Version: e.Def.Version, Digest: e.Digest}, nil
+}
+
+// ListWorkflows lists definitions by id.
+func (s *Service) ListWorkflows(ctx context.Context, req *dispatcherv1.ListWorkflowsRequest) (*dispatcherv1.ListWorkflowsResponse, error) {
+	refs, more := s.definitions.List(req.GetTenant(), req.GetAfter(), int(req.GetLimit()))
+	out := &dispatcherv1.ListWorkflowsResponse{More: more}
+	for _, r := range refs {
+		ok, err := s.executable(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		out.Workflows = append(out.Workflows, &dispatcherv1.WorkflowSummary{
+			WorkflowId: r.ID, Name: r.Name, Version: r.Version, Digest: r.Digest, Executable: ok,
+		})
+	}
+	return out, nil
+}
+
+func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error) {
+	if len(s.unknown(r.Types)) > 0 {
+		return false, nil
+	}
+	e, err := s.definitions.ByDigest(ctx, r.Digest)
+	if err != nil {
+		return false, err
+	}
+	return s.starter.Executable(e.Def) == nil, nil
+}
+
+// Describe says what this dispatcher can execute.
+func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dispatcherv1.DescribeResponse, error) {
+	out := &dispatcherv1.DescribeResponse{
+		Providers: s.deps.Providers.IDs(), SelfHosted: s.cfg.SelfHosted, MockProviders: s.mockProviders(),
+		MaxNodeExecutions:    int32(s.cfg.Limits.MaxNodeExecutions), //nolint:gosec // G115: a small limit
+		MaxRunDurationMs:     s.cfg.Limits.MaxDuration.Milliseconds(),
+		MaxRetryAttempts:     int32(s.cfg.Completion.MaxAttempts), //nolint:gosec // G115: at most 16
+		TruncationMultiplier: int32(s.cfg.Completion.Multiplier),  //nolint:gosec // G115: at most 8
+	}
+	for _, id := range s.types.IDs() {
+		t := s.types[id]
+		out.NodeTypes = append(out.NodeTypes, &dispatcherv1.NodeType{TypeId: id, Source: t.Source, EmitsEnvelopes: t.EmitsEnvelopes})
+	}
+	return out, nil
+}
+
+// seams is the fault of test seams that are not served.
+func (s *Service) seams() error {
+	if s.deps.Mock == nil {
+		return fault.New(fault.NotFound, "test seams are not served; start the host with --test-seams")
+	}
+	return nil
+}
+
+// ProgramMock scripts the mock provider.
+func (s *Service) ProgramMock(_ context.Context, req *dispatcherv1.ProgramMockRequest) (*dispatcherv1.ProgramMockResponse, error) {
+	if err := s.seams(); err != nil {
+		return nil, err
+	}
+	entries := make([]mock.Entry, len(req.GetProgram()))
+	for i, e := range req.GetProgram() {
+		entries[i] = mock.Entry{
+			StopReason: e.GetStopReason(), Content: e.GetContent(), RefusalText: e.GetRefusalText(),
+			OutputTokens: int(e.GetOutputTokens()), InputTokens: int(e.GetInputTokens()),
+		}
+	}
+	s.deps.Mock.Program(req.GetNodeId(), entries)
+	return &dispatcherv1.ProgramMockResponse{Count: int32(len(entries))}, nil //nolint:gosec // G115: bounded by the request's size
+}
+
+// ResetMock clears the mock's scripts.
+func (s *Service) ResetMock(context.Context, *dispatcherv1.ResetMockRequest) (*dispatcherv1.ResetMockResponse, error) {
+	if err := s.seams(); err != nil {
+		return nil, err
+	}
+	return &dispatcherv1.ResetMockResponse{Cleared: int32(s.deps.Mock.Reset())}, nil //nolint:gosec // G115: a small count
+}
+
+// LastMockBudget tells the maxTokens of a node's latest mock call.
+func (s *Service) LastMockBudget(_ context.Context, req *dispatcherv1.LastMockBudgetRequest) (*dispatcherv1.LastMockBudgetResponse, error) {
+	if err := s.seams(); err != nil {
+		return nil, err
+	}
+	out := &dispatcherv1.LastMockBudgetResponse{}
+	if n, ok := s.deps.Mock.LastBudget(req.GetNodeId()); ok {
+		v := int32(n) //nolint:gosec // G115: a token budget
+		out.MaxTokens = &v
+	}
+	return out, nil
+}

@@ -1,0 +1,160 @@
+// Package node holds the built-in node types.
+//
+// A type is pure (its outputs follow from its inputs), a timer (it waits), or
+// an effect (it talks to somebody outside). The run loop executes pure types
+// and timers itself, within one step; effects are handed to an executor.
+package node
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Class says how a type is executed.
+type Class int
+
+// The three classes of node types.
+const (
+	Pure Class = iota
+	Timer
+	Effect
+)
+
+// Input is what a node sees: its ports and config, the run's variables, and the
+// run's configurable. Never tags or metadata (OpenWOP host contract §5.3).
+type Input struct {
+	NodeID       string
+	Config       json.RawMessage
+	Ports        map[string]json.RawMessage
+	Variables    map[string]json.RawMessage
+	RunInputs    map[string]json.RawMessage
+	Configurable json.RawMessage
+}
+
+// Output is what a node gives back.
+type Output struct {
+	Ports map[string]json.RawMessage
+	// Writes are the variables it sets.
+	Writes map[string]json.RawMessage
+}
+
+// Type is a node type.
+type Type struct {
+	ID     string
+	Class  Class
+	Source string
+	// EmitsEnvelopes marks types whose result goes through the accept pipeline.
+	EmitsEnvelopes bool
+	// Do executes a pure type.
+	Do func(Input) (Output, *wire.NodeError)
+	// Delay gives the wait of a timer type in milliseconds.
+	Delay func(Input) (int64, *wire.NodeError)
+}
+
+// Catalog maps a typeId to its type.
+type Catalog map[string]Type
+
+// Builtin are the types every host has.
+func Builtin() Catalog {
+	const builtin = "builtin"
+	types := []Type{
+		{ID: "core.noop", Class: Pure, Do: noop},
+		{ID: "core.identity", Class: Pure, Do: identity},
+		{ID: "core.fail", Class: Pure, Do: fail},
+		{ID: "core.delay", Class: Timer, Delay: delay},
+		{ID: TypeCallPrompt, Class: Effect, EmitsEnvelopes: true},
+		{ID: TypeStructuredOutput, Class: Effect, EmitsEnvelopes: true},
+	}
+	c := make(Catalog, len(types))
+	for _, t := range types {
+		t.Source = builtin
+		c[t.ID] = t
+	}
+	return c
+}
+
+// The node types that call a model.
+const (
+	TypeCallPrompt       = "core.ai.callPrompt"
+	TypeStructuredOutput = "core.ai.structuredOutput"
+)
+
+// IDs lists the catalog's typeIds, sorted.
+func (c Catalog) IDs() []string { return slices.Sorted(maps.Keys(c)) }
+
+func noop(Input) (Output, *wire.NodeError) { return Output{}, nil }
+
+// identity echoes its ports and folds them, and run inputs of the same name,
+// into variables (OpenWOP host contract §5.6).
+func identity(in Input) (Output, *wire.NodeError) {
+	out := Output{Ports: map[string]json.RawMessage{}, Writes: map[string]json.RawMessage{}}
+	for name, v := range in.Ports {
+		out.Ports[name], out.Writes[name] = v, v
+	}
+	// What an edge carried in by default goes on by default.
+	if v, ok := in.Ports["input"]; ok {
+		if _, named := in.Ports["output"]; !named {
+			out.Ports["output"] = v
+		}
+	}
+	return out, nil
+}
+
+func fail(in Input) (Output, *wire.NodeError) {
+	cfg := struct{ Code, Message string }{string(fault.ConformanceFailure), "Intentional conformance failure"}
+	var given struct{ Code, Message string }
+	_ = json.Unmarshal(in.Config, &given)
+	if given.Code != "" {
+		cfg.Code = given.Code
+	}
+	if given.Message != "" {
+		cfg.Message = given.Message
+	}
+	return Output{}, &wire.NodeError{Code: cfg.Code, Message: cfg.Message}
+}
+
+// maxDelayMs is a week: a longer wait is more likely a unit mix-up than a wish.
+const maxDelayMs = 7 * 24 * 3600 * 1000
+
+// delay reads its wait from the run input delaySeconds, the port delayMs, or
+// the config members delayMs, ms or durationMs, in that order.
+func delay(in Input) (int64, *wire.NodeError) {
+	if v, ok := in.RunInputs["delaySeconds"]; ok {
+		return millis("/inputs/delaySeconds", v, 1000)
+	}
+	if v, ok := in.Ports["delayMs"]; ok {
+		return millis("/inputs/delayMs", v, 1)
+	}
+	var cfg map[string]json.RawMessage
+	_ = json.Unmarshal(in.Config, &cfg)
+	for _, name := range []string{"delayMs", "ms", "durationMs"} {
+		if v, ok := cfg[name]; ok {
+			return millis("/config/"+name, v, 1)
+		}
+	}
+	return 0, nil
+}
+
+func millis(path string, v json.RawMessage, unit float64) (int64, *wire.NodeError) {
+	var f float64
+	if err := json.Unmarshal(v, &f); err != nil || f < 0 || f*unit > maxDelayMs {
+		return 0, Invalid("%s: want a number of milliseconds from 0 to %d", path, int64(maxDelayMs))
+	}
+	return int64(f * unit), nil
+}
+
+// Invalid is a validation_error of a node.
+func Invalid(format string, args ...any) *wire.NodeError {
+	e := fault.New(fault.ValidationError, format, args...)
+	return &wire.NodeError{Code: string(e.Code), Message: e.Message}
+}
+
+// Contract is a node's envelope contract (OpenWOP envelope contract §7).
+type Contract struct {
+	Accepts     []string `json:"accepts"`
+	RefusalMode string   `json:"refusalMode"`
+}

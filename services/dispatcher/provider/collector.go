@@ -1,0 +1,126 @@
+package provider
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// Collector puts an answer together while it arrives and hands the pieces on.
+//
+// It holds back one piece, because only when the stream ends is it known which
+// piece was the last and what the answer cost: so the pieces a consumer counts
+// are the pieces the model sent, with no empty one at the end. It is used by one
+// goroutine.
+type Collector struct {
+	emit  func(Delta) error
+	model string
+	text  strings.Builder
+	calls []ToolCall
+	size  int
+	held  *Delta
+}
+
+// NewCollector collects an answer of the model; emit may be nil.
+func NewCollector(model string, emit func(Delta) error) *Collector {
+	return &Collector{emit: emit, model: model}
+}
+
+// AnsweredBy notes the model as the server names it, for the pieces to come.
+func (c *Collector) AnsweredBy(model string) {
+	if model != "" {
+		c.model = model
+	}
+}
+
+// Count adds bytes that are no text, such as a refusal's, to the answer's size.
+func (c *Collector) Count(n int) error {
+	c.size += n
+	if c.size > MaxAnswerBytes {
+		return &Error{Code: CodeContentTooLong, Message: "the answer is longer than 8 MiB"}
+	}
+	return nil
+}
+
+// Add takes the next piece. Its error ends the call: the answer is too long, or
+// emit failed.
+func (c *Collector) Add(d Delta) error {
+	n := len(d.Text)
+	for _, t := range d.ToolCalls {
+		n += len(t.ID) + len(t.Name) + len(t.Arguments)
+	}
+	if err := c.Count(n); err != nil {
+		return err
+	}
+	c.text.WriteString(d.Text)
+	c.calls = append(c.calls, d.ToolCalls...)
+	d.Model = c.model
+	if err := c.flush(); err != nil {
+		return err
+	}
+	c.held = &d
+	return nil
+}
+
+// AddAfter takes a piece that is said a while after the one before it, which is
+// emitted first. Providers that make their answers themselves pace them so. When
+// ctx ends the error is ctx's.
+func (c *Collector) AddAfter(ctx context.Context, wait time.Duration, d Delta) error {
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if err := Pause(ctx, wait); err != nil {
+		return err
+	}
+	return c.Add(d)
+}
+
+// flush emits the piece that is held back.
+func (c *Collector) flush() error {
+	if c.held == nil {
+		return nil
+	}
+	d := *c.held
+	c.held = nil
+	return c.send(d)
+}
+
+// Finish emits the last piece and completes r, which tells how the answer ended,
+// with the text, the tool calls and the model. reason is the piece's FinishReason.
+func (c *Collector) Finish(r Result, reason string) (Result, error) {
+	r.Text, r.ToolCalls, r.Model = c.text.String(), c.calls, c.model
+	last := Delta{Model: c.model}
+	if c.held != nil {
+		last = *c.held
+	}
+	last.Last, last.FinishReason = true, reason
+	if r.Usage.Known {
+		u := r.Usage
+		last.Usage = &u
+	}
+	if err := c.send(last); err != nil {
+		return Result{}, err
+	}
+	return r, nil
+}
+
+func (c *Collector) send(d Delta) error {
+	if c.emit == nil {
+		return nil
+	}
+	return c.emit(d)
+}
+
+// FinishReason is the normalised reason of a stop class, for Delta.FinishReason.
+func FinishReason(s StopClass) string {
+	switch s {
+	case StopClean, StopSequence:
+		return "stop"
+	case StopTruncated:
+		return "length"
+	case StopRefused:
+		return "content_filter"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,59 @@
+package mock
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// canned are the providers of configurable.mockProvider (OpenWOP host contract §2.3).
+var canned = map[string]func(*members) provider.Provider{
+	"stream-text": newStreamText,
+	"tool-calls":  newToolCalls,
+	"error":       newFailure,
+	"usage-only":  newUsageOnly,
+}
+
+// CannedIDs lists the ids configurable.mockProvider may name, sorted; discovery
+// advertises them.
+func CannedIDs() []string { return slices.Sorted(maps.Keys(canned)) }
+
+// Canned makes the provider that configurable.mockProvider names. config is its
+// config member, nil or empty for all defaults. It is read strictly: the error
+// names every member that is unknown, given twice, or out of range.
+func Canned(id string, config json.RawMessage) (provider.Provider, error) {
+	build, ok := canned[id]
+	if !ok {
+		return nil, fmt.Errorf("id: %q is no mock provider; want one of %s", id, strings.Join(CannedIDs(), ", "))
+	}
+	m, err := parseMembers("config", config)
+	if err != nil {
+		return nil, err
+	}
+	p := build(m)
+	if err := m.done(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// maxDelayMs bounds delayMsPerToken, and failAfterMs alike.
+const maxDelayMs = 5000
+
+// usageMember reads {promptTokens, completionTokens, totalTokens}; what is not
+// given defaults to def's, and the total to the sum.
+func usageMember(m *members, def provider.Usage) provider.Usage {
+	o, ok := m.object("usage")
+	if !ok {
+		return def
+	}
+	const most = 1 << 40
+	u := usage(o.whole("promptTokens", def.InputTokens, 0, most), o.whole("completionTokens", def.OutputTokens, 0, most))
+	u.TotalTokens = o.whole("totalTokens", u.TotalTokens, 0, 2*most)
+	m.join(o)
+	return u
+}

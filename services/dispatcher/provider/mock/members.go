@@ -1,0 +1,212 @@
+package mock
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// members reads a JSON object member by member and collects what is wrong, each
+// with its path. Names are matched exactly and may not come twice: encoding/json
+// alone would take "Tokens" for "tokens" and the last of two.
+type members struct {
+	path  string
+	left  map[string]json.RawMessage // not read yet
+	wrong []error
+}
+
+// parseMembers reads raw as an object; nothing at all is an empty one.
+func parseMembers(path string, raw json.RawMessage) (*members, error) {
+	m := &members{path: path, left: map[string]json.RawMessage{}}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return m, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, fmt.Errorf("%s: want a JSON object", path)
+	}
+	for d.More() {
+		if err := m.next(d); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, fmt.Errorf("%s: the object does not end", path)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: want one JSON object and nothing after it", path)
+	}
+	return m, nil
+}
+
+func (m *members) next(d *json.Decoder) error {
+	t, err := d.Token()
+	if err != nil {
+		return fmt.Errorf("%s: not a JSON object", m.path)
+	}
+	name, _ := t.(string) // the decoder takes nothing else for a name
+	var v json.RawMessage
+	if err := d.Decode(&v); err != nil {
+		return fmt.Errorf("%s.%s: not a JSON value", m.path, name)
+	}
+	if _, twice := m.left[name]; twice {
+		return fmt.Errorf("%s.%s: given twice", m.path, name)
+	}
+	m.left[name] = v
+	return nil
+}
+
+// done gives everything that was wrong, unread members included.
+func (m *members) done() error {
+	for _, name := range slices.Sorted(maps.Keys(m.left)) {
+		m.fail(name, "unknown member; remove it")
+	}
+	return errors.Join(m.wrong...)
+}
+
+// join takes over what was wrong in a member that is an object itself.
+func (m *members) join(o *members) {
+	if err := o.done(); err != nil {
+		m.wrong = append(m.wrong, err)
+	}
+}
+
+func (m *members) fail(name, format string, args ...any) {
+	m.wrong = append(m.wrong, fmt.Errorf("%s.%s: %s", m.path, name, fmt.Sprintf(format, args...)))
+}
+
+// into decodes a member; ok is false when it is absent or wrong. null is wrong:
+// absent is how to say nothing.
+func (m *members) into(name, want string, v any) (ok bool) {
+	raw, ok := m.left[name]
+	if !ok {
+		return false
+	}
+	delete(m.left, name)
+	if string(raw) == "null" || json.Unmarshal(raw, v) != nil {
+		m.fail(name, "want %s", want)
+		return false
+	}
+	return true
+}
+
+func (m *members) text(name, def string) string {
+	v := def
+	if m.into(name, "a string", &v) && v == "" {
+		m.fail(name, "want a string that is not empty")
+	}
+	return v
+}
+
+// need is a string that must be there.
+func (m *members) need(name string) string {
+	if _, ok := m.left[name]; !ok {
+		m.fail(name, "required")
+		return ""
+	}
+	return m.text(name, "")
+}
+
+// texts reads an array of strings.
+func (m *members) texts(name string, def []string) []string {
+	var v []*string
+	if !m.into(name, "an array of strings", &v) {
+		return def
+	}
+	list := make([]string, len(v))
+	for i, s := range v {
+		if s == nil {
+			m.fail(fmt.Sprintf("%s[%d]", name, i), "want a string")
+			continue
+		}
+		list[i] = *s
+	}
+	return list
+}
+
+// oneOf reads one of the given words; the first is the default.
+func (m *members) oneOf(name string, words ...string) string {
+	v := m.text(name, words[0])
+	if !slices.Contains(words, v) {
+		m.fail(name, "%q; want one of %s", v, strings.Join(words, ", "))
+	}
+	return v
+}
+
+func (m *members) whole(name string, def, low, high int) int {
+	v := def
+	if m.into(name, "a whole number", &v) && (v < low || v > high) {
+		m.fail(name, "%d; want %d to %d", v, low, high)
+	}
+	return v
+}
+
+func (m *members) millis(name string) time.Duration {
+	return time.Duration(m.whole(name, 0, 0, maxDelayMs)) * time.Millisecond
+}
+
+func (m *members) boolean(name string) bool {
+	var v bool
+	m.into(name, "true or false", &v)
+	return v
+}
+
+func (m *members) object(name string) (*members, bool) {
+	raw, ok := m.left[name]
+	if !ok {
+		return nil, false
+	}
+	delete(m.left, name)
+	o, err := parseMembers(m.path+"."+name, raw)
+	if err != nil {
+		m.wrong = append(m.wrong, err)
+		return nil, false
+	}
+	return o, true
+}
+
+// objects reads an array of objects that must be there and not be empty.
+func (m *members) objects(name string) []*members {
+	var raws []json.RawMessage
+	if _, ok := m.left[name]; !ok {
+		m.fail(name, "required")
+		return nil
+	}
+	if m.into(name, "an array of objects", &raws) && len(raws) == 0 {
+		m.fail(name, "want at least one")
+	}
+	var list []*members
+	for i, raw := range raws {
+		o, err := parseMembers(fmt.Sprintf("%s.%s[%d]", m.path, name, i), raw)
+		if err != nil {
+			m.wrong = append(m.wrong, err)
+			continue
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+// jsonText reads JSON text in a string, or any other value as its own text.
+func (m *members) jsonText(name string) string {
+	raw, ok := m.left[name]
+	if !ok {
+		return "{}"
+	}
+	delete(m.left, name)
+	var s string
+	if json.Unmarshal(raw, &s) == nil && string(raw) != "null" {
+		return s
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, raw) != nil { // parseMembers took it for JSON
+		m.fail(name, "not a JSON value")
+	}
+	return compact.String()
+}

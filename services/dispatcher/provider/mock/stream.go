@@ -1,0 +1,116 @@
+package mock
+
+import (
+	"context"
+	"time"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// streamText says its tokens, one piece for each.
+type streamText struct {
+	tokens []string
+	delay  time.Duration
+	finish string
+	usage  provider.Usage
+	model  string
+}
+
+func newStreamText(m *members) provider.Provider {
+	s := &streamText{tokens: m.texts("tokens", []string{"mock", " response"})}
+	s.delay = m.millis("delayMsPerToken")
+	s.finish = m.oneOf("finishReason", "stop", "length", "tool_calls", "content_filter")
+	s.usage = usageMember(m, usage(1, len(s.tokens)))
+	s.model = m.text("model", "mock-stream-text-v1")
+	return s
+}
+
+func (s *streamText) ID() string { return ID }
+
+func (s *streamText) Call(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
+	pieces := make([]provider.Delta, len(s.tokens))
+	for i, token := range s.tokens {
+		pieces[i].Text = token
+	}
+	a := answer{model: s.model, delay: s.delay, pieces: pieces}
+	a.end = provider.Result{Stop: stopOf(s.finish), RawStop: s.finish, Usage: s.usage}
+	return a.say(ctx, req, emit)
+}
+
+// stopOf classifies a finish reason. tool_calls is a clean stop here, because
+// the run asked for it.
+func stopOf(finish string) provider.StopClass {
+	switch finish {
+	case "length":
+		return provider.StopTruncated
+	case "content_filter":
+		return provider.StopRefused
+	default:
+		return provider.StopClean
+	}
+}
+
+// toolCalls asks for tools, one piece for each call.
+type toolCalls struct {
+	calls []provider.ToolCall
+	delay time.Duration
+}
+
+func newToolCalls(m *members) provider.Provider {
+	t := &toolCalls{delay: m.millis("delayMsPerToken")}
+	for _, o := range m.objects("toolCalls") {
+		t.calls = append(t.calls, provider.ToolCall{ID: o.need("id"), Name: o.need("name"), Arguments: o.jsonText("arguments")})
+		m.join(o)
+	}
+	return t
+}
+
+func (t *toolCalls) ID() string { return ID }
+
+func (t *toolCalls) Call(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
+	pieces := make([]provider.Delta, len(t.calls))
+	for i, call := range t.calls {
+		pieces[i].ToolCalls = []provider.ToolCall{call}
+	}
+	const finish = "tool_calls"
+	r := provider.Result{Stop: stopOf(finish), RawStop: finish, Usage: usage(1, len(t.calls))}
+	return answer{model: "mock-tool-calls-v1", delay: t.delay, pieces: pieces, end: r}.say(ctx, req, emit)
+}
+
+// usageOnly tells tokens and says nothing.
+type usageOnly struct{ usage provider.Usage }
+
+func newUsageOnly(m *members) provider.Provider {
+	return &usageOnly{usage: usageMember(m, usage(1, 0))}
+}
+
+func (u *usageOnly) ID() string { return ID }
+
+func (u *usageOnly) Call(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
+	r := provider.Result{Stop: provider.StopClean, RawStop: "stop", Usage: u.usage}
+	return answer{model: "mock-usage-only-v1", end: r}.say(ctx, req, emit)
+}
+
+// answer is what a canned provider says.
+type answer struct {
+	model  string
+	delay  time.Duration // before each piece
+	pieces []provider.Delta
+	end    provider.Result
+}
+
+func (a answer) say(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return provider.Result{}, err
+	}
+	if err := req.Validate(); err != nil {
+		return provider.Result{}, err
+	}
+	c := provider.NewCollector(a.model, emit)
+	for _, d := range a.pieces {
+		if err := c.AddAfter(ctx, a.delay, d); err != nil {
+			return provider.Result{}, err
+		}
+	}
+	return c.Finish(a.end, a.end.RawStop)
+}

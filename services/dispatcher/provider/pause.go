@@ -1,0 +1,21 @@
+package provider
+
+import (
+	"context"
+	"time"
+)
+
+// Pause waits for d, or until ctx ends; then it gives ctx's error.
+func Pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

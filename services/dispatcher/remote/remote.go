@@ -1,0 +1,202 @@
+// Package remote fulfils the dispatcher's ports with the other services'
+// generated clients. It translates messages and decides nothing.
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/execute"
+)
+
+// Redactor scrubs documents and streams with the redactor service.
+type Redactor struct{ Client redactorv1.RedactorClient }
+
+// Redact scrubs documents; see execute.Redactor.
+func (r Redactor) Redact(ctx context.Context, tenant, runID string, docs [][]byte) ([][]byte, bool, error) {
+	res, err := r.Client.Redact(ctx, &redactorv1.RedactRequest{
+		Scope: &redactorv1.Scope{Tenant: tenant, RunId: runID}, Documents: docs,
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("redactor: %w", err)
+	}
+	if len(res.GetDocuments()) != len(docs) {
+		return nil, false, fmt.Errorf("redactor: sent %d documents, got %d", len(docs), len(res.GetDocuments()))
+	}
+	return res.GetDocuments(), res.GetCount() > 0, nil
+}
+
+// Scrubber opens redacting streams for a run; see completion.Scrubber.
+func (r Redactor) Scrubber(tenant, runID string) completion.Scrubber {
+	return scrubber{client: r.Client, scope: &redactorv1.Scope{Tenant: tenant, RunId: runID}}
+}
+
+type scrubber struct {
+	client redactorv1.RedactorClient
+	scope  *redactorv1.Scope
+}
+
+func (s scrubber) Open(ctx context.Context) (completion.Scrub, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	stream, err := s.client.RedactStream(ctx)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("redactor: %w", err)
+	}
+	return &scrub{stream: stream, scope: s.scope, cancel: cancel}, nil
+}
+
+type scrub struct {
+	stream redactorv1.Redactor_RedactStreamClient
+	scope  *redactorv1.Scope
+	cancel context.CancelFunc
+}
+
+func (s *scrub) Push(piece string, last bool) (string, error) {
+	if err := s.stream.Send(&redactorv1.RedactStreamRequest{Scope: s.scope, Text: piece, Last: last}); err != nil {
+		return "", fmt.Errorf("redactor: %w", err)
+	}
+	res, err := s.stream.Recv()
+	if err != nil {
+		return "", fmt.Errorf("redactor: %w", err)
+	}
+	return res.GetText(), nil
+}
+
+func (s *scrub) Close() { s.cancel() }
+
+// Acceptor runs envelopes through the acceptor service.
+type Acceptor struct{ Client acceptorv1.AcceptorClient }
+
+// Accept hands an envelope over; see execute.Acceptor.
+func (a Acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, boundary wire.Trust, req completion.AcceptRequest) (execute.Accepted, error) {
+	msg := &acceptorv1.AcceptRequest{
+		Run:    &runlogv1.RunRef{Tenant: r.Tenant, WorkflowId: r.WorkflowID, RunId: r.RunID},
+		Head:   &runlogv1.Head{Pos: head.Pos, Hash: head.Hash, Next: int32(head.Next)}, //nolint:gosec // G115: a run has far fewer events
+		NodeId: req.NodeID, Envelope: req.Envelope, TrustBoundary: string(boundary),
+		TurnCount: int32(req.TurnCount), SchemaRounds: int32(req.SchemaRounds), //nolint:gosec // G115: small counters
+		ClarificationRounds: int32(req.Clarifications), //nolint:gosec // G115: small counter
+	}
+	if req.Contract != nil {
+		msg.Contract = &acceptorv1.Contract{Accepts: req.Contract.Accepts, RefusalMode: req.Contract.RefusalMode}
+	}
+	res, err := a.Client.Accept(ctx, msg)
+	if err != nil {
+		return execute.Accepted{}, fmt.Errorf("acceptor: %w", err)
+	}
+	return accepted(res)
+}
+
+func accepted(res *acceptorv1.AcceptResponse) (execute.Accepted, error) {
+	var out execute.Accepted
+	if err := json.Unmarshal(res.GetOutcome(), &out.Outcome); err != nil {
+		return out, fmt.Errorf("acceptor: read outcome: %w", err)
+	}
+	out.Outcome.Payload = res.GetPayload()
+	h := res.GetHead()
+	out.Head = frame.Head{Pos: h.GetPos(), Hash: h.GetHash(), Next: int(h.GetNext())}
+	if len(res.GetEvents()) == 0 {
+		return out, nil
+	}
+	events, err := wire.ParseEvents(append(append([]byte("["), bytes.Join(res.GetEvents(), []byte(","))...), ']'))
+	if err != nil {
+		return out, fmt.Errorf("acceptor: %w", err)
+	}
+	out.Events = events
+	return out, nil
+}
+
+// Schemas answers from the acceptor's registry of kinds, which does not change
+// while the acceptor lives; it is read again after a while, so that a restarted
+// acceptor with other kinds is noticed.
+type Schemas struct {
+	client acceptorv1.AcceptorClient
+	clock  func() time.Time
+
+	mu     sync.Mutex // guards all below
+	read   time.Time
+	kinds  map[string]completion.Kind
+	limits completion.Limits
+}
+
+// schemasFresh is how long a read of the kinds is believed.
+const schemasFresh = 30 * time.Second
+
+// NewSchemas makes a reader of the acceptor's kinds.
+func NewSchemas(client acceptorv1.AcceptorClient, clock func() time.Time) *Schemas {
+	return &Schemas{client: client, clock: clock}
+}
+
+// Kind gives the schema of a kind; see completion.Schemas.
+func (s *Schemas) Kind(ctx context.Context, name string) (completion.Kind, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refresh(ctx); err != nil {
+		return completion.Kind{}, false, err
+	}
+	k, ok := s.kinds[name]
+	return k, ok, nil
+}
+
+// Limits are the host's envelope limits; see completion.Schemas.
+func (s *Schemas) Limits(ctx context.Context) (completion.Limits, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refresh(ctx); err != nil {
+		return completion.Limits{}, err
+	}
+	return s.limits, nil
+}
+
+func (s *Schemas) refresh(ctx context.Context) error {
+	if s.kinds != nil && s.clock().Sub(s.read) < schemasFresh {
+		return nil
+	}
+	res, err := s.client.ListKinds(ctx, &acceptorv1.ListKindsRequest{})
+	if err != nil {
+		if s.kinds != nil {
+			return nil // what was read before is better than nothing
+		}
+		return fmt.Errorf("acceptor: list kinds: %w", err)
+	}
+	s.kinds = make(map[string]completion.Kind, len(res.GetKinds()))
+	for _, k := range res.GetKinds() {
+		s.kinds[k.GetName()] = completion.Kind{Name: k.GetName(), Version: int(k.GetVersion()), Schema: k.GetSchema()}
+	}
+	s.limits = completion.Limits{
+		EnvelopesPerTurn: int(res.GetEnvelopesPerTurn()), SchemaRounds: int(res.GetSchemaRounds()),
+		ClarificationRounds: int(res.GetClarificationRounds()),
+	}
+	s.read = s.clock()
+	return nil
+}
+
+// Index finds overdue runs with the event log's index of timers.
+type Index struct{ Client eventlogv1.EventLogClient }
+
+// Due names runs whose timer was due before an instant; see sleep.Index.
+func (i Index) Due(ctx context.Context, before time.Time, limit int) ([]subject.Run, error) {
+	res, err := i.Client.ListDueTimers(ctx, &eventlogv1.ListDueTimersRequest{
+		BeforeUnixMs: before.UnixMilli(), Limit: int32(limit), //nolint:gosec // G115: a small constant
+	})
+	if err != nil {
+		return nil, fmt.Errorf("event log: %w", err)
+	}
+	runs := make([]subject.Run, len(res.GetTimers()))
+	for k, t := range res.GetTimers() {
+		runs[k] = subject.Run{Tenant: t.GetTenant(), WorkflowID: t.GetWorkflowId(), RunID: t.GetRunId()}
+	}
+	return runs, nil
+}

@@ -1,0 +1,171 @@
+// Package run is the run loop as a pure state machine: it folds events into
+// state and says which events come next. It knows no clock, log or network; the
+// executor around it appends what it says and carries out the effects it asks for.
+//
+// All steps that need nobody outside are taken at once and appended as one
+// frame, so that a run of pure nodes costs two frames however many nodes it has.
+package run
+
+import (
+	"encoding/json"
+	"time"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// Limits are the host's bounds on a run.
+type Limits struct {
+	// MaxNodeExecutions bounds transitions to started; recursionLimit can only lower it.
+	MaxNodeExecutions int
+	// MaxDuration bounds the time from run.started; runTimeoutMs can only lower it.
+	MaxDuration time.Duration
+	// MaxParallel bounds the effects of one run that execute at a time.
+	MaxParallel int
+}
+
+// Plan is a definition made ready to execute.
+type Plan struct {
+	Def   *workflow.Definition
+	Graph *workflow.Graph
+	Types node.Catalog
+}
+
+// Effect asks the executor to carry out a node.
+type Effect struct {
+	NodeID  string
+	TypeID  string
+	Attempt int
+	Input   node.Input
+	// Trust is the meet of what the node's inputs come from.
+	Trust wire.Trust
+	// Clarifications counts the node's accepted clarification requests so far.
+	Clarifications int
+}
+
+// Machine is one run in execution. Not safe for concurrent use: one goroutine,
+// the run's only writer, owns it.
+type Machine struct {
+	plan   Plan
+	limits Limits
+	st     *runstate.State
+	// pending are events that are applied to the state and not yet appended.
+	pending []wire.Event
+	// clean tells for each pending event that it holds ids and numbers only,
+	// nothing that could carry a secret.
+	clean []bool
+	// asked are the running nodes whose effect has been handed out.
+	asked map[string]bool
+	// recovered is set once lost effects have been looked after.
+	recovered bool
+}
+
+// New makes the machine of a run from its folded state.
+func New(plan Plan, limits Limits, st *runstate.State) *Machine {
+	return &Machine{plan: plan, limits: limits, st: st, asked: map[string]bool{}}
+}
+
+// State is the run's state, pending events included. The caller must not change it.
+func (m *Machine) State() *runstate.State { return m.st }
+
+// Pending are the events to append next, and for each whether it is clean.
+func (m *Machine) Pending() (events []wire.Event, clean []bool) { return m.pending, m.clean }
+
+// Flushed forgets the pending events after they were appended.
+func (m *Machine) Flushed() { m.pending, m.clean = nil, nil }
+
+// Adopt folds events that somebody else appended to the run's log for us: the
+// acceptor, which records what it accepts.
+func (m *Machine) Adopt(events []wire.Event) {
+	for _, e := range events {
+		m.st.Apply(e)
+	}
+}
+
+// Refold replaces the state by the one folded from the log, after the redactor
+// changed what was appended. Effects that were asked for and not begun are
+// forgotten; Advance asks for them again, with what is in the log.
+func (m *Machine) Refold(st *runstate.State, notBegun []Effect) {
+	m.st = st
+	m.Flushed()
+	for _, e := range notBegun {
+		delete(m.asked, e.NodeID)
+	}
+}
+
+// step is a node's place in the graph; id must be of the definition.
+func (m *Machine) step(id string) *workflow.Step {
+	i, _ := m.plan.Graph.Lookup(id)
+	return &m.plan.Graph.Steps[i]
+}
+
+// FrameKind is the kind of the frame that the pending events make.
+func (m *Machine) FrameKind() subject.Kind {
+	if m.st.Status.Terminal() {
+		return subject.End
+	}
+	return subject.Step
+}
+
+// Emit places drafts of an effect after what is pending and folds them in.
+func (m *Machine) Emit(now time.Time, drafts ...wire.Draft) {
+	for _, d := range drafts {
+		m.emit(now, d, false)
+	}
+}
+
+func (m *Machine) emit(now time.Time, d wire.Draft, clean bool) {
+	e := d.Place(m.st.Record.RunID, m.st.Next, now)
+	m.st.Apply(e)
+	m.pending = append(m.pending, e)
+	m.clean = append(m.clean, clean)
+}
+
+// fact emits an event of the run loop's own: ids and numbers only.
+func (m *Machine) fact(now time.Time, t wire.EventType, nodeID string, payload any) {
+	m.emit(now, wire.Draft{Type: t, NodeID: nodeID, Payload: mustJSON(payload)}, true)
+}
+
+// tell emits an event of the run loop's that carries user data.
+func (m *Machine) tell(now time.Time, t wire.EventType, nodeID string, trust wire.Trust, payload any) {
+	d := wire.Draft{Type: t, NodeID: nodeID, Payload: mustJSON(payload)}
+	if trust == wire.Untrusted {
+		d.Trust = trust
+	}
+	m.emit(now, d, false)
+}
+
+// mustJSON renders payloads made of this package's own types; they always can be.
+func mustJSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("run: payload is not JSON: " + err.Error())
+	}
+	return b
+}
+
+// Load folds the frames of a run's log.
+func Load(frames []*frame.Frame) (*runstate.State, frame.Head, error) {
+	rec, err := frames[0].Record()
+	if err != nil {
+		return nil, frame.Head{}, err
+	}
+	if err := frame.VerifyChain(frames); err != nil {
+		return nil, frame.Head{}, err
+	}
+	st := runstate.New(rec)
+	for _, f := range frames[1:] {
+		events, err := f.Events()
+		if err != nil {
+			return nil, frame.Head{}, err
+		}
+		for _, e := range events {
+			st.Apply(e)
+		}
+	}
+	return st, frames[len(frames)-1].Head(), nil
+}

@@ -1,0 +1,431 @@
+package run_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/run"
+)
+
+var at = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+var limits = run.Limits{MaxNodeExecutions: 100, MaxDuration: time.Hour, MaxParallel: 2}
+
+// graph is a workflow in shorthand: nodes as "id:type[:json config]", edges as "a>b[:rule]".
+type graph struct {
+	nodes    []string
+	edges    []string
+	settings string
+	inputs   map[string]string // node id → inputs object
+	vars     string
+}
+
+func (g graph) plan(t testing.TB) run.Plan {
+	t.Helper()
+	var nodes, edges []string
+	for _, n := range g.nodes {
+		parts := strings.SplitN(n, ":", 3)
+		config := "{}"
+		if len(parts) == 3 {
+			config = parts[2]
+		}
+		in := g.inputs[parts[0]]
+		if in == "" {
+			in = "{}"
+		}
+		nodes = append(nodes, fmt.Sprintf(`{"id":%q,"typeId":%q,"name":"x","position":{"x":0,"y":0},"config":%s,"inputs":%s}`,
+			parts[0], parts[1], config, in))
+	}
+	for i, e := range g.edges {
+		ends, rule, _ := strings.Cut(e, ":")
+		a, b, _ := strings.Cut(ends, ">")
+		if rule == "" {
+			rule = "all_success"
+		}
+		edges = append(edges, fmt.Sprintf(`{"id":"e%d","sourceNodeId":%q,"targetNodeId":%q,"triggerRule":%q}`, i, a, b, rule))
+	}
+	settings, vars := g.settings, g.vars
+	if settings == "" {
+		settings = "{}"
+	}
+	if vars == "" {
+		vars = "[]"
+	}
+	def, problems := workflow.Parse([]byte(fmt.Sprintf(
+		`{"id":"wf","name":"wf","version":"1","nodes":[%s],"edges":[%s],"triggers":[],"variables":%s,"metadata":{},"settings":%s}`,
+		strings.Join(nodes, ","), strings.Join(edges, ","), vars, settings)))
+	require.Empty(t, problems)
+	return run.Plan{Def: def, Graph: workflow.Compile(def), Types: node.Builtin()}
+}
+
+func record(mod ...func(*wire.RunRecord)) *wire.RunRecord {
+	r := &wire.RunRecord{RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1}
+	for _, m := range mod {
+		m(r)
+	}
+	return r
+}
+
+func configurable(s string) func(*wire.RunRecord) {
+	return func(r *wire.RunRecord) { r.Configurable = json.RawMessage(s) }
+}
+
+// trace runs a graph from its start and gives "type" or "type@node" per event.
+func trace(t testing.TB, g graph, mod ...func(*wire.RunRecord)) ([]string, *run.Machine, []run.Effect) {
+	t.Helper()
+	m := run.New(g.plan(t), limits, runstate.New(record(mod...)))
+	effects := m.Advance(at)
+	return names(m), m, effects
+}
+
+func names(m *run.Machine) []string {
+	var out []string
+	events, _ := m.Pending()
+	for _, e := range events {
+		name := string(e.Type)
+		if e.NodeID != "" {
+			name += "@" + e.NodeID
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+func payloadOf(t testing.TB, m *run.Machine, typ wire.EventType) string {
+	t.Helper()
+	events, _ := m.Pending()
+	for _, e := range events {
+		if e.Type == typ {
+			return string(e.Payload)
+		}
+	}
+	t.Fatalf("no event %s in %v", typ, names(m))
+	return ""
+}
+
+// The canonical sequences of OpenWOP host contract §3.5 that pure nodes can give.
+func TestAdvance_WritesTheCanonicalSequences(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name string
+		g    graph
+		mod  func(*wire.RunRecord)
+		want string
+	}{
+		{"noop", graph{nodes: []string{"a:core.noop"}}, nil,
+			"run.started node.started@a node.completed@a run.completed"},
+		{"a chain completes in topological order", graph{nodes: []string{"c:core.noop", "a:core.noop", "b:core.noop"}, edges: []string{"a>b", "b>c"}}, nil,
+			"run.started node.started@a node.completed@a node.started@b node.completed@b node.started@c node.completed@c run.completed"},
+		{"a failing node", graph{nodes: []string{"a:core.fail"}}, nil,
+			"run.started node.started@a node.failed@a run.failed"},
+		{"a failure skips what depends on it", graph{nodes: []string{"a:core.fail", "b:core.noop"}, edges: []string{"a>b"}}, nil,
+			"run.started node.started@a node.failed@a node.skipped@b run.failed"},
+		{"any_failed recovers a failure", graph{nodes: []string{"a:core.fail", "b:core.noop"}, edges: []string{"a>b:any_failed"}}, nil,
+			"run.started node.started@a node.failed@a node.started@b node.completed@b run.completed"},
+		{"a branch joins once", graph{nodes: []string{"a:core.noop", "b:core.noop", "c:core.noop", "d:core.noop"}, edges: []string{"a>b", "a>c", "b>d", "c>d"}}, nil,
+			"run.started node.started@a node.completed@a node.started@b node.completed@b node.started@c node.completed@c node.started@d node.completed@d run.completed"},
+		{"the node-execution cap", graph{nodes: []string{"a:core.noop", "b:core.noop"}, edges: []string{"a>b"}}, configurable(`{"recursionLimit":1}`),
+			"run.started node.started@a node.completed@a cap.breached@b run.failed"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			mods := []func(*wire.RunRecord){}
+			if c.mod != nil {
+				mods = append(mods, c.mod)
+			}
+			got, m, effects := trace(t, c.g, mods...)
+			require.Equal(t, c.want, strings.Join(got, " "))
+			require.Empty(t, effects)
+			require.Equal(t, subject.End, m.FrameKind(), "all in the run's last frame")
+		})
+	}
+}
+
+func TestAdvance_NumbersEventsFromZeroWithoutGaps(t *testing.T) {
+	t.Parallel()
+	_, m, _ := trace(t, graph{nodes: []string{"a:core.noop", "b:core.noop"}, edges: []string{"a>b"}})
+	events, _ := m.Pending()
+	for i, e := range events {
+		require.Equal(t, i, e.Sequence)
+	}
+}
+
+func TestCapBreach_NamesLimitObservedAndNode(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.noop", "b:core.noop"}, edges: []string{"a>b"}}
+	_, m, _ := trace(t, g, configurable(`{"recursionLimit":1}`))
+	require.JSONEq(t, `{"kind":"node-executions","limit":1,"observed":2,"nodeId":"b"}`, payloadOf(t, m, wire.EventCapBreached))
+	require.Equal(t, "recursion_limit_exceeded", m.State().Error.Code)
+}
+
+func TestRecursionLimit_CanOnlyLowerTheHostsCap(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.noop"}}
+	_, m, _ := trace(t, g, configurable(`{"recursionLimit":1000000}`))
+	require.Equal(t, wire.StatusCompleted, m.State().Status)
+}
+
+func TestIdentity_EchoesPortsAndFoldsThemIntoVariables(t *testing.T) {
+	t.Parallel()
+	g := graph{
+		nodes:  []string{"echo:core.identity"},
+		inputs: map[string]string{"echo": `{"payload":{"type":"variable","variableName":"payload"}}`},
+		vars:   `[{"name":"payload","type":"object"}]`,
+	}
+	_, m, _ := trace(t, g, func(r *wire.RunRecord) {
+		r.Inputs = map[string]json.RawMessage{"payload": json.RawMessage(`{"n":12345678901234567890,"deep":[1,{"x":null}]}`)}
+	})
+	require.Equal(t, wire.StatusCompleted, m.State().Status)
+	require.JSONEq(t, `{"n":12345678901234567890,"deep":[1,{"x":null}]}`, string(m.State().Variables["payload"]))
+	require.Contains(t, payloadOf(t, m, wire.EventNodeCompleted), "12345678901234567890")
+}
+
+func TestPorts_TakeEdgesVariablesConnectionsAndStatics(t *testing.T) {
+	t.Parallel()
+	g := graph{
+		nodes: []string{"a:core.identity", "b:core.identity"}, edges: []string{"a>b"},
+		inputs: map[string]string{
+			"a": `{"output":{"type":"static","value":{"v":7}}}`,
+			"b": `{"also":{"type":"connection","nodeId":"a","outputKey":"output"},"maybe":{"type":"variable","variableName":"nope","optional":true}}`,
+		},
+	}
+	_, m, _ := trace(t, g)
+	require.JSONEq(t, `{"v":7}`, string(m.State().Nodes["b"].Outputs["input"]), "the edge carries output to input")
+	require.JSONEq(t, `{"v":7}`, string(m.State().Nodes["b"].Outputs["also"]))
+	require.NotContains(t, m.State().Nodes["b"].Outputs, "maybe", "an optional port without value stays empty")
+}
+
+func TestPorts_FailTheNodeWhenARequiredValueIsMissing(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.identity"}, inputs: map[string]string{"a": `{"x":{"type":"variable","variableName":"ghost"}}`}}
+	got, m, _ := trace(t, g)
+	require.Equal(t, "run.started node.started@a node.failed@a run.failed", strings.Join(got, " "))
+	require.Equal(t, "validation_error", m.State().Error.Code)
+	require.Contains(t, m.State().Error.Message, "ghost")
+}
+
+func TestDelay_SleepsUntilItsInstantAndNotBefore(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{`w:core.delay:{"delayMs":1500}`}}
+	got, m, _ := trace(t, g)
+	require.Equal(t, "run.started node.started@w", strings.Join(got, " "))
+	due, ok := m.Due()
+	require.True(t, ok)
+	require.Equal(t, at.Add(1500*time.Millisecond), due)
+
+	m.Flushed()
+	m.Advance(at.Add(1499 * time.Millisecond))
+	require.Empty(t, names(m))
+	m.Advance(at.Add(1500 * time.Millisecond))
+	require.Equal(t, "node.completed@w run.completed", strings.Join(names(m), " "))
+}
+
+func TestDelay_ReadsItsWaitFromInputPortOrConfig(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name, config, ports string
+		inputs              map[string]json.RawMessage
+		want                string
+	}{
+		{name: "config ms", config: `{"ms":20}`, want: `"delayMs":20`},
+		{name: "config durationMs", config: `{"durationMs":30}`, want: `"delayMs":30`},
+		{name: "port beats config", config: `{"ms":20}`, ports: `{"delayMs":{"type":"static","value":40}}`, want: `"delayMs":40`},
+		{name: "run input beats all", config: `{"ms":20}`, inputs: map[string]json.RawMessage{"delaySeconds": json.RawMessage(`0.05`)}, want: `"delayMs":50`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			g := graph{nodes: []string{"w:core.delay:" + c.config}, inputs: map[string]string{"w": c.ports}}
+			_, m, _ := trace(t, g, func(r *wire.RunRecord) { r.Inputs = c.inputs })
+			require.Contains(t, payloadOf(t, m, wire.EventNodeStarted), c.want)
+		})
+	}
+}
+
+func TestDelay_RefusesWhatIsNoWait(t *testing.T) {
+	t.Parallel()
+	for _, v := range []string{`-1`, `"5"`, `1e300`} {
+		_, m, _ := trace(t, graph{nodes: []string{`w:core.delay:{"ms":` + v + `}`}})
+		require.Equal(t, "validation_error", m.State().Error.Code, v)
+	}
+}
+
+func TestRunTimeout_BreachesTheCapAndCancelsWhatRuns(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{`w:core.delay:{"ms":60000}`}, settings: `{"timeout":5000}`}
+	_, m, _ := trace(t, g, configurable(`{"runTimeoutMs":1000}`))
+	due, _ := m.Due()
+	require.Equal(t, at.Add(time.Second), due, "the smallest limit counts")
+	m.Flushed()
+	m.Advance(at.Add(1200 * time.Millisecond))
+	require.Equal(t, "cap.breached node.cancelled@w run.failed", strings.Join(names(m), " "))
+	require.JSONEq(t, `{"kind":"run-duration","limit":1000,"observed":1200}`, payloadOf(t, m, wire.EventCapBreached))
+	require.Equal(t, "run_timeout", m.State().Error.Code)
+}
+
+func TestCancel_EndsRunningNodesFirst(t *testing.T) {
+	t.Parallel()
+	_, m, _ := trace(t, graph{nodes: []string{`w:core.delay:{"ms":60000}`}})
+	m.Flushed()
+	m.Cancel(at, "enough", "key_1")
+	require.Equal(t, "node.cancelled@w run.cancelled", strings.Join(names(m), " "))
+	require.JSONEq(t, `{"reason":"enough","cancelledBy":"key_1"}`, payloadOf(t, m, wire.EventRunCancelled))
+	require.Empty(t, m.Advance(at), "nothing follows an end")
+}
+
+func TestEffects_AreHandedOutOnceAndBounded(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt", "b:core.ai.callPrompt", "c:core.ai.callPrompt"}}
+	got, m, effects := trace(t, g)
+	require.Equal(t, "run.started node.started@a node.started@b node.started@c", strings.Join(got, " "))
+	require.Len(t, effects, 2, "MaxParallel")
+	require.Empty(t, m.Advance(at))
+	m.Complete(at, "a", node.Output{}, wire.Trusted)
+	require.Len(t, m.Advance(at), 1, "a place is free")
+}
+
+func TestFailNode_RetriesWhatMayBeRetriedAndNoMore(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":1}`}
+	_, m, _ := trace(t, g)
+	m.Flushed()
+	down := &wire.NodeError{Code: "provider_unavailable", Message: "down", Retryable: true}
+	m.FailNode(at, "a", down)
+	require.Empty(t, m.Advance(at))
+	require.Equal(t, "node.retried@a", strings.Join(names(m), " "))
+	require.Contains(t, payloadOf(t, m, wire.EventNodeRetried), `"delayMs":500`)
+	m.Flushed()
+
+	due, _ := m.Due()
+	effects := m.Advance(due)
+	require.Equal(t, "node.started@a", strings.Join(names(m), " "))
+	require.Len(t, effects, 1)
+	require.Equal(t, 1, effects[0].Attempt)
+	m.Flushed()
+	m.FailNode(due, "a", down)
+	m.Advance(due)
+	require.Equal(t, "node.failed@a run.failed", strings.Join(names(m), " "))
+	require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), `"attempts":2`)
+}
+
+func TestFailNode_NeverRetriesWhatIsFinal(t *testing.T) {
+	t.Parallel()
+	_, m, _ := trace(t, graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":5}`})
+	m.Flushed()
+	m.FailNode(at, "a", &wire.NodeError{Code: "envelope_refusal", Message: "no"})
+	m.Advance(at)
+	require.Equal(t, "node.failed@a run.failed", strings.Join(names(m), " "))
+}
+
+// A dispatcher was lost in the middle of a model call.
+func TestRecovery_StartsShownOutputAfreshAndHiddenWorkUnseen(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
+	_, m, _ := trace(t, g)
+	before, _ := m.Pending()
+
+	hidden := run.New(g.plan(t), limits, runstate.Fold(record(), before))
+	require.Len(t, hidden.Advance(at), 1)
+	require.Empty(t, names(hidden), "nothing was shown: the attempt goes on")
+
+	chunk := wire.Draft{Type: wire.EventOutputChunk, NodeID: "a", Payload: json.RawMessage(`{"nodeId":"a","chunk":"x"}`)}
+	shown := run.New(g.plan(t), limits, runstate.Fold(record(), append(before, chunk.Place("run_1", len(before), at))))
+	effects := shown.Advance(at)
+	require.Equal(t, "node.retried@a node.started@a", strings.Join(names(shown), " "))
+	require.Len(t, effects, 1)
+	require.Equal(t, 1, effects[0].Attempt)
+
+	artifact := wire.Draft{
+		Type: wire.EventArtifactCreated, NodeID: "a", CausationID: "c",
+		Payload: json.RawMessage(`{"artifactId":"env","artifactType":"k","payload":{"x":1}}`),
+	}
+	answered := run.New(g.plan(t), limits, runstate.Fold(record(),
+		append(before, chunk.Place("run_1", len(before), at), artifact.Place("run_1", len(before)+1, at))))
+	require.Equal(t, 0, answered.Advance(at)[0].Attempt, "an answer in the log keeps its attempt and its ids")
+}
+
+func TestTaint_FollowsTheDataToTheRunsEnd(t *testing.T) {
+	t.Parallel()
+	g := graph{
+		nodes: []string{"a:core.identity", "b:core.identity"}, edges: []string{"a>b"},
+		inputs: map[string]string{"a": `{"output":{"type":"variable","variableName":"mail"}}`},
+	}
+	_, m, _ := trace(t, g, func(r *wire.RunRecord) {
+		r.TrustBoundary = wire.Untrusted
+		r.Inputs = map[string]json.RawMessage{"mail": json.RawMessage(`"hello"`)}
+	})
+	events, _ := m.Pending()
+	require.Equal(t, wire.Untrusted, events[len(events)-1].ContentTrust)
+}
+
+func TestDisabledNodes_AreSkippedAndReadAsSkipped(t *testing.T) {
+	t.Parallel()
+	def := graph{nodes: []string{"a:core.noop", "b:core.noop"}, edges: []string{"a>b:all_complete"}}
+	p := def.plan(t)
+	p.Def.Nodes[0].Disabled = true
+	p.Graph = workflow.Compile(p.Def)
+	m := run.New(p, limits, runstate.New(record()))
+	m.Advance(at)
+	require.Equal(t, "run.started node.skipped@a node.started@b node.completed@b run.completed", strings.Join(names(m), " "))
+}
+
+// Whatever the graph, a run of pure nodes ends in one step with one terminal
+// event, last, and every node accounted for.
+func TestAdvance_EndsEveryPureGraph(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		n := rapid.IntRange(1, 8).Draw(r, "nodes")
+		g := graph{}
+		for i := range n {
+			typ := rapid.SampledFrom([]string{"core.noop", "core.identity", "core.fail"}).Draw(r, "type")
+			g.nodes = append(g.nodes, fmt.Sprintf("n%d:%s", i, typ))
+			for j := range i {
+				if rapid.IntRange(0, 2).Draw(r, "edge") == 0 {
+					rule := rapid.SampledFrom([]string{"all_success", "any_success", "all_complete", "none_failed", "any_failed"}).Draw(r, "rule")
+					g.edges = append(g.edges, fmt.Sprintf("n%d>n%d:%s", j, i, rule))
+				}
+			}
+		}
+		m := run.New(g.plan(t), limits, runstate.New(record()))
+		require.Empty(r, m.Advance(at))
+		events, _ := m.Pending()
+		for i, e := range events {
+			require.Equal(r, i, e.Sequence)
+			require.Equal(r, i == len(events)-1, e.Type.Terminal())
+		}
+		require.Len(r, m.State().Nodes, n)
+		for id, v := range m.State().Nodes {
+			require.True(r, v.Status.Terminal(), id)
+		}
+		// A replay of the log folds to the same state.
+		again := runstate.Fold(record(), events)
+		require.Equal(r, string(m.State().SnapshotJSON()), string(again.SnapshotJSON()))
+	})
+}
+
+func BenchmarkAdvance_TenNodes(b *testing.B) {
+	g := graph{}
+	for i := range 10 {
+		g.nodes = append(g.nodes, fmt.Sprintf("n%d:core.noop", i))
+		if i > 0 {
+			g.edges = append(g.edges, fmt.Sprintf("n%d>n%d", i-1, i))
+		}
+	}
+	p := g.plan(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		run.New(p, limits, runstate.New(record())).Advance(at)
+	}
+}

@@ -1,0 +1,162 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// verdict is what a node's upstreams allow.
+type verdict int
+
+const (
+	notYet verdict = iota
+	ready
+	skip
+)
+
+// tally counts the upstream nodes of a node by how they ended.
+type tally struct{ total, completed, failed, skipped int }
+
+func (t tally) allTerminal() bool { return t.completed+t.failed+t.skipped == t.total }
+
+// readiness applies the node's trigger rule to its upstreams (OpenWOP host
+// contract §5.2). A disabled node is skipped, and so reads to its successors.
+func (m *Machine) readiness(step *workflow.Step) (verdict, string) {
+	if step.Node.Disabled {
+		return skip, "disabled"
+	}
+	t := m.tallyOf(step.In)
+	if t.total == 0 {
+		return ready, ""
+	}
+	v := judge(step.Rule, t)
+	if v == skip {
+		return skip, "trigger rule " + string(step.Rule) + " not met"
+	}
+	return v, ""
+}
+
+func (m *Machine) tallyOf(in []workflow.Link) tally {
+	var t tally
+	for _, l := range in {
+		if l.Back { // the first pass does not wait for an edge that closes a loop
+			continue
+		}
+		t.total++
+		n := m.st.Nodes[l.Edge.SourceNodeID]
+		if n == nil {
+			continue
+		}
+		switch n.Status {
+		case runstate.NodeCompleted:
+			t.completed++
+		case runstate.NodeFailed:
+			t.failed++
+		case runstate.NodeSkipped, runstate.NodeCancelled:
+			t.skipped++
+		}
+	}
+	return t
+}
+
+// judge is the table of trigger rules.
+func judge(rule workflow.TriggerRule, t tally) verdict {
+	switch rule {
+	case workflow.AnySuccess:
+		return pick(t.completed > 0, t.allTerminal())
+	case workflow.AllComplete:
+		return pick(t.allTerminal(), false)
+	case workflow.NoneFailed:
+		return pick(t.allTerminal() && t.failed == 0, t.failed > 0)
+	case workflow.AnyFailed:
+		return pick(t.failed > 0, t.allTerminal())
+	default: // all_success
+		return pick(t.allTerminal() && t.failed == 0 && t.completed > 0, t.allTerminal())
+	}
+}
+
+func pick(isReady, isSkip bool) verdict {
+	switch {
+	case isReady:
+		return ready
+	case isSkip:
+		return skip
+	default:
+		return notYet
+	}
+}
+
+// input gathers what a node sees: what its edges carry, overlaid by its own
+// ports; and the trust of where that comes from.
+func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
+	step := m.step(id)
+	def := step.Node
+	trust := wire.Trusted
+	ports := map[string]json.RawMessage{}
+	for _, l := range step.In {
+		src := m.st.Nodes[l.Edge.SourceNodeID]
+		if src == nil || src.Status != runstate.NodeCompleted {
+			continue
+		}
+		trust = trust.Meet(src.Trust)
+		if v, ok := src.Outputs[l.Edge.SourceOutput]; ok {
+			ports[l.Edge.TargetInput] = v
+		}
+	}
+	for name, pv := range def.Inputs {
+		v, t, bad := m.port(id, name, pv)
+		if bad != nil {
+			return node.Input{}, trust, bad
+		}
+		trust = trust.Meet(t)
+		if v != nil {
+			ports[name] = v
+		}
+	}
+	r := m.st.Record
+	return node.Input{
+		NodeID: id, Config: def.Config, Ports: ports, Variables: m.st.Variables,
+		RunInputs: r.Inputs, Configurable: r.Configurable,
+	}, trust, nil
+}
+
+// port resolves one port value; nil when it is optional and has none.
+func (m *Machine) port(id, name string, pv workflow.PortValue) (json.RawMessage, wire.Trust, *wire.NodeError) {
+	switch pv.Type {
+	case workflow.PortStatic:
+		return pv.Value, wire.Trusted, nil
+	case workflow.PortVariable:
+		if v, ok := m.st.Variables[pv.VariableName]; ok {
+			return v, trustOf(m.st.Tainted[pv.VariableName]), nil
+		}
+		return nil, wire.Trusted, missing(pv.Optional, "node %s, port %s: variable %q has no value", id, name, pv.VariableName)
+	case workflow.PortConnection:
+		if src := m.st.Nodes[pv.NodeID]; src != nil {
+			if v, ok := src.Outputs[pv.OutputKey]; ok {
+				return v, src.Trust, nil
+			}
+		}
+		return nil, wire.Trusted, missing(pv.Optional, "node %s, port %s: node %q has no output %q", id, name, pv.NodeID, pv.OutputKey)
+	default:
+		return nil, wire.Trusted, node.Invalid("node %s, port %s: port values of type %q are not supported", id, name, pv.Type)
+	}
+}
+
+func trustOf(tainted bool) wire.Trust {
+	if tainted {
+		return wire.Untrusted
+	}
+	return wire.Trusted
+}
+
+func missing(optional bool, format string, args ...any) *wire.NodeError {
+	if optional {
+		return nil
+	}
+	return node.Invalid("%s", fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,59 @@
+package run
+
+import (
+	"encoding/json"
+	"time"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// recoverNodes looks after effects whose executor was lost. One that had shown
+// partial output is started as a fresh attempt, so that a reader of the stream
+// sees where the text begins again; any other goes on unseen. A node whose
+// answer is in the log keeps its attempt, and with it the answer's ids.
+func (m *Machine) recoverNodes(now time.Time) {
+	if m.recovered || m.st.Status != wire.StatusRunning {
+		return
+	}
+	m.recovered = true
+	for _, step := range m.plan.Graph.Steps {
+		id := step.Node.ID
+		n := m.st.Nodes[id]
+		if n == nil || n.Status != runstate.NodeRunning || !n.Chunked || m.hasAnswer(id) {
+			continue
+		}
+		if m.plan.Types[n.TypeID].Class != node.Effect {
+			continue
+		}
+		next := n.Attempt + 1
+		m.fact(now, wire.EventNodeRetried, id, retriedPayload{NodeID: id, Attempt: next, LastError: &wire.NodeError{
+			Code: string(fault.InternalError), Message: "the executor was lost while the node was running", Retryable: true,
+		}})
+		m.startNode(now, id, next)
+	}
+}
+
+func (m *Machine) hasAnswer(nodeID string) bool {
+	for _, v := range m.st.Envelopes {
+		if v.NodeID == nodeID && v.Payload != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Contract is the envelope contract of a node's instance; nil when it declares none.
+func (m *Machine) Contract(nodeID string) *node.Contract {
+	raw := m.step(nodeID).Node.EnvelopeContract
+	if len(raw) == 0 {
+		return nil
+	}
+	var c node.Contract
+	if json.Unmarshal(raw, &c) != nil {
+		return &node.Contract{} // unreadable: accept the universal kinds only
+	}
+	return &c
+}

@@ -1,0 +1,215 @@
+// Package dispatcher creates, executes and ends runs.
+//
+// A request becomes a start frame (package start); the log hands the run to a
+// worker; the executor folds its log, asks the pure machine (package run) what
+// comes next, appends that, and performs the effects (package completion for
+// model calls); runs that wait are watched over by package sleep.
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/runlog"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/execute"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/mock"
+	"waybill.dev/waybill/services/dispatcher/remote"
+	"waybill.dev/waybill/services/dispatcher/run"
+	"waybill.dev/waybill/services/dispatcher/sleep"
+	"waybill.dev/waybill/services/dispatcher/start"
+	"waybill.dev/waybill/services/dispatcher/worker"
+)
+
+// Config is what an operator sets.
+type Config struct {
+	Limits run.Limits
+	// MaxRuns bounds the runs executed at a time.
+	MaxRuns int
+	// Lease is how long a silent dispatcher keeps a run: the queue's AckWait.
+	Lease      time.Duration
+	Completion completion.Config
+	// SelfHosted are the ids of providers on the operator's own servers.
+	SelfHosted []string
+	// TestSeams lets test keys script the mock provider.
+	TestSeams bool
+}
+
+// DefaultConfig is right for one process on a small machine.
+func DefaultConfig() Config {
+	return Config{
+		Limits:  run.Limits{MaxNodeExecutions: 100, MaxDuration: 24 * time.Hour, MaxParallel: 8},
+		MaxRuns: 1024,
+		Lease:   3 * time.Second,
+		Completion: completion.Config{
+			MaxAttempts: 3, Multiplier: 2, Timeout: 5 * time.Minute,
+			Defaults: completion.Defaults{Provider: "sample", Model: "sample-1", MaxTokens: 4000},
+		},
+	}
+}
+
+// Validate returns all that is wrong, joined.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if c.Limits.MaxNodeExecutions < 1 {
+		bad("dispatcher.limits.maxNodeExecutions: %d: needs at least 1", c.Limits.MaxNodeExecutions)
+	}
+	if c.Limits.MaxDuration < time.Second {
+		bad("dispatcher.limits.maxRunDuration: %s: needs at least 1s", c.Limits.MaxDuration)
+	}
+	if c.Limits.MaxParallel < 1 || c.MaxRuns < 1 {
+		bad("dispatcher: maxParallel %d and maxRuns %d need at least 1", c.Limits.MaxParallel, c.MaxRuns)
+	}
+	if c.Lease < 200*time.Millisecond {
+		bad("lease: %s: needs at least 200ms, so that heartbeats can keep it", c.Lease)
+	}
+	if c.Completion.MaxAttempts < 1 || c.Completion.MaxAttempts > 16 {
+		bad("dispatcher.maxRetryAttempts: %d: needs 1 to 16", c.Completion.MaxAttempts)
+	}
+	if c.Completion.Multiplier < 1 || c.Completion.Multiplier > 8 {
+		bad("dispatcher.truncationBudgetMultiplier: %d: needs 1 to 8", c.Completion.Multiplier)
+	}
+	return errors.Join(errs...)
+}
+
+// Deps are the collaborators; the caller owns and closes them.
+type Deps struct {
+	Log       runlog.Log
+	Queue     runlog.Queue
+	Workflows kv.Store
+	Claims    kv.Store
+	Acceptor  acceptorv1.AcceptorClient
+	Redactor  redactorv1.RedactorClient
+	EventLog  eventlogv1.EventLogClient
+	Providers *provider.Registry
+	// Mock is the scripted provider of the test seams; nil without them.
+	Mock   *mock.Provider
+	Clock  func() time.Time
+	Logger *slog.Logger
+}
+
+// Service is the dispatcher.
+type Service struct {
+	dispatcherv1.UnimplementedDispatcherServer
+	cfg         Config
+	deps        Deps
+	types       node.Catalog
+	definitions *definition.Registry
+	starter     *start.Starter
+	executor    *execute.Executor
+	watch       *sleep.Watch
+	pool        *worker.Pool
+	ready       chan struct{}
+}
+
+// New checks the configuration and builds the service; it starts nothing.
+func New(cfg Config, d Deps) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Service{cfg: cfg, deps: d, types: node.Builtin(), definitions: definition.New(d.Workflows), ready: make(chan struct{})}
+	redactor := remote.Redactor{Client: d.Redactor}
+	s.watch = sleep.New(sleep.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}, remote.Index{Client: d.EventLog}, d.Clock, d.Logger)
+	s.starter = start.New(start.Deps{
+		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Types: s.types,
+		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), Clock: d.Clock,
+	})
+	loop := completion.New(cfg.Completion, completion.Deps{
+		Models: d.Providers, Schemas: remote.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,
+		Clock: d.Clock, Canned: s.canned(),
+	})
+	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / 3}, execute.Deps{
+		Log: d.Log, Redactor: redactor, Acceptor: remote.Acceptor{Client: d.Acceptor}, Definitions: s.definitions,
+		Models: loop, Types: s.types, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until,
+	})
+	s.watch.Bind(s.executor)
+	s.pool = worker.New(d.Queue, s.executor, cfg.MaxRuns, d.Logger)
+	return s, nil
+}
+
+// canned makes the provider of a run's configurable.mockProvider; nil without
+// test seams.
+func (s *Service) canned() func(json.RawMessage) (provider.Provider, error) {
+	if !s.cfg.TestSeams {
+		return nil
+	}
+	return func(spec json.RawMessage) (provider.Provider, error) {
+		var m struct {
+			ID     string          `json:"id"`
+			Config json.RawMessage `json:"config"`
+		}
+		if err := json.Unmarshal(spec, &m); err != nil {
+			return nil, fmt.Errorf("want {id, config?}: %w", err)
+		}
+		return mock.Canned(m.ID, m.Config)
+	}
+}
+
+func (s *Service) mockProviders() []string {
+	if !s.cfg.TestSeams {
+		return nil
+	}
+	return mock.CannedIDs()
+}
+
+// Register puts the handlers on a server.
+func (s *Service) Register(r grpc.ServiceRegistrar) { dispatcherv1.RegisterDispatcherServer(r, s) }
+
+// Ready is closed once stored definitions have been read.
+func (s *Service) Ready() <-chan struct{} { return s.ready }
+
+// Run executes runs until ctx ends; those in execution are handed back.
+func (s *Service) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.followDefinitions(ctx) })
+	select {
+	case <-s.ready: // a run may be pinned to any stored definition
+	case <-ctx.Done():
+		return g.Wait()
+	}
+	g.Go(func() error { return s.watch.Run(ctx) })
+	g.Go(func() error { return s.pool.Run(ctx) })
+	return g.Wait()
+}
+
+// followRetry is the pause after the definitions' store was lost.
+const followRetry = 500 * time.Millisecond
+
+func (s *Service) followDefinitions(ctx context.Context) error {
+	ready := s.ready
+	for {
+		err := s.definitions.Run(ctx, ready)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.deps.Logger.Warn("workflow definitions not followed; trying again", "error", err)
+		select {
+		case <-ready:
+			ready = nil // it closes a channel once only
+		default:
+		}
+		t := time.NewTimer(followRetry)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		case <-t.C:
+		}
+	}
+}

@@ -1,0 +1,164 @@
+// Package sleep watches over runs that wait for an instant. Whoever put a run to
+// sleep wakes it; runs whose watcher is gone are found in the read model's
+// index of due timers. The instant itself is in the run's log.
+package sleep
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// Config says how lost sleepers are looked for.
+type Config struct {
+	// SweepEvery is how often the read model is asked for overdue timers.
+	SweepEvery time.Duration
+	// Grace is how far overdue a timer must be before its watcher counts as gone.
+	Grace time.Duration
+}
+
+// sweepLimit is how many overdue runs are woken at a time.
+const sweepLimit = 256
+
+// Waker puts runs into the queue again.
+type Waker interface {
+	// Wake wakes a run whose log still ends at head.
+	Wake(ctx context.Context, r subject.Run, head frame.Head) error
+	// WakeLost wakes a run whose watcher is gone.
+	WakeLost(ctx context.Context, r subject.Run) error
+}
+
+// Index finds runs whose timer is overdue.
+type Index interface {
+	Due(ctx context.Context, before time.Time, limit int) ([]subject.Run, error)
+}
+
+// Watch holds the sleepers of this process. It is safe for concurrent use.
+type Watch struct {
+	cfg   Config
+	waker Waker
+	index Index
+	clock func() time.Time
+	log   *slog.Logger
+
+	mu       sync.Mutex // guards sleepers
+	sleepers sleepers
+	changed  chan struct{} // capacity 1: an earlier sleeper came
+}
+
+type sleeper struct {
+	run  subject.Run
+	head frame.Head
+	due  time.Time
+}
+
+// New makes a watch; the waker is set by Bind before Run.
+func New(cfg Config, index Index, clock func() time.Time, log *slog.Logger) *Watch {
+	return &Watch{cfg: cfg, index: index, clock: clock, log: log, changed: make(chan struct{}, 1)}
+}
+
+// Bind says who wakes runs; the executor and the watch know each other.
+func (w *Watch) Bind(waker Waker) { w.waker = waker }
+
+// Until watches over a run until an instant.
+func (w *Watch) Until(r subject.Run, head frame.Head, due time.Time) {
+	w.mu.Lock()
+	heap.Push(&w.sleepers, sleeper{r, head, due})
+	w.mu.Unlock()
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Run wakes sleepers until ctx ends.
+func (w *Watch) Run(ctx context.Context) error {
+	sweep := time.NewTicker(w.cfg.SweepEvery)
+	defer sweep.Stop()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		timer.Reset(w.untilNext())
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.changed:
+		case <-timer.C:
+			w.wakeDue(ctx)
+		case <-sweep.C:
+			w.sweep(ctx)
+		}
+	}
+}
+
+func (w *Watch) untilNext() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.sleepers) == 0 {
+		return time.Hour
+	}
+	return max(w.sleepers[0].due.Sub(w.clock()), 0)
+}
+
+func (w *Watch) wakeDue(ctx context.Context) {
+	for _, s := range w.takeDue() {
+		err := w.waker.Wake(ctx, s.run, s.head)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		w.log.Warn("run not woken in time; trying again", "run_id", s.run.RunID, "error", err)
+		s.due = w.clock().Add(time.Second)
+		w.Until(s.run, s.head, s.due)
+	}
+}
+
+func (w *Watch) takeDue() []sleeper {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var due []sleeper
+	for now := w.clock(); len(w.sleepers) > 0 && !w.sleepers[0].due.After(now); {
+		due = append(due, heap.Pop(&w.sleepers).(sleeper)) //nolint:forcetypeassert // the heap holds sleepers only
+	}
+	return due
+}
+
+// sweep wakes runs that should have been woken by somebody and were not.
+func (w *Watch) sweep(ctx context.Context) {
+	runs, err := w.index.Due(ctx, w.clock().Add(-w.cfg.Grace), sweepLimit)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.log.Debug("overdue timers not read", "error", err)
+		}
+		return
+	}
+	for _, r := range runs {
+		if err := w.waker.WakeLost(ctx, r); err != nil && !errors.Is(err, runlog.ErrNotFound) && ctx.Err() == nil {
+			w.log.Warn("overdue run not woken", "run_id", r.RunID, "error", err)
+		}
+	}
+}
+
+// sleepers is a heap by due time.
+type sleepers []sleeper
+
+func (s sleepers) Len() int           { return len(s) }
+func (s sleepers) Less(i, j int) bool { return s[i].due.Before(s[j].due) }
+func (s sleepers) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+
+// Push adds a sleeper; for container/heap.
+func (s *sleepers) Push(x any) { *s = append(*s, x.(sleeper)) } //nolint:forcetypeassert // only Until pushes
+
+// Pop removes the last sleeper; for container/heap.
+func (s *sleepers) Pop() any {
+	old := *s
+	last := old[len(old)-1]
+	*s = old[:len(old)-1]
+	return last
+}

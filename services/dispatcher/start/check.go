@@ -1,0 +1,102 @@
+package start
+
+import (
+	"encoding/json"
+	"slices"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/workflow"
+)
+
+// checkTypes refuses a workflow this host cannot execute, before a run of it exists.
+func (s *Starter) checkTypes(def *workflow.Definition) error {
+	for _, n := range def.Nodes {
+		if _, ok := s.deps.Types[n.TypeID]; !ok {
+			return fault.New(fault.CapabilityRequired, "node %q is of type %q, which this host does not provide", n.ID, n.TypeID).
+				With("requiredCapability", n.TypeID).With("offendingTypeId", n.TypeID).With("nodeId", n.ID)
+		}
+		for port, v := range n.Inputs {
+			if v.Type == workflow.PortExpression {
+				return fault.New(fault.CapabilityRequired, "node %q, port %q: this host does not evaluate expressions yet", n.ID, port).
+					With("requiredCapability", "expressions").With("nodeId", n.ID)
+			}
+		}
+	}
+	for _, e := range def.Edges {
+		if e.Condition != nil {
+			return fault.New(fault.CapabilityRequired, "edge %q has a condition; this host does not evaluate conditions yet", e.ID).
+				With("requiredCapability", "edgeConditions").With("edgeId", e.ID)
+		}
+	}
+	return nil
+}
+
+// Executable reports whether runs of a definition can be created on this host.
+func (s *Starter) Executable(def *workflow.Definition) error { return s.checkTypes(def) }
+
+// aiOverlay are the keys of configurable that are checked at creation.
+type aiOverlay struct {
+	Provider      string          `json:"ai.provider"`
+	CredentialRef string          `json:"ai.credentialRef"`
+	Mock          json.RawMessage `json:"mockProvider"`
+	AI            struct {
+		Provider      string `json:"provider"`
+		CredentialRef string `json:"credentialRef"`
+	} `json:"ai"`
+}
+
+func (s *Starter) checkConfigurable(req Request, def *workflow.Definition) error {
+	if ps := def.CheckConfigurable(req.Configurable); len(ps) > 0 {
+		return invalid("configurable does not fit the workflow's configurableSchema", ps)
+	}
+	if len(req.Configurable) == 0 {
+		return nil
+	}
+	var o aiOverlay
+	if err := json.Unmarshal(req.Configurable, &o); err != nil {
+		return fault.New(fault.ValidationError, "/configurable: a reserved key has the wrong type")
+	}
+	if err := s.checkMock(req, o); err != nil {
+		return err
+	}
+	p := o.Provider
+	if p == "" {
+		p = o.AI.Provider
+	}
+	if p != "" && !slices.Contains(s.deps.Providers, p) {
+		return fault.New(fault.ValidationError, "/configurable/ai.provider: this host has no provider of that id; it has %v", s.deps.Providers).
+			With("path", "/configurable/ai.provider")
+	}
+	if o.CredentialRef != "" || o.AI.CredentialRef != "" {
+		return fault.New(fault.CredentialForbidden, "/configurable/ai.credentialRef: no provider of this host takes a caller's own credential").
+			With("path", "/configurable/ai.credentialRef")
+	}
+	return nil
+}
+
+// checkMock lets test keys, and nobody else, put a scripted provider in place.
+func (s *Starter) checkMock(req Request, o aiOverlay) error {
+	if len(o.Mock) == 0 {
+		return nil
+	}
+	var m struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(o.Mock, &m); err != nil || m.ID == "" {
+		return fault.New(fault.ValidationError, "/configurable/mockProvider/id: want a string of 1 to 128 characters")
+	}
+	if !req.TestKey || len(s.deps.MockProviders) == 0 {
+		return fault.New(fault.MockProviderForbidden, "mockProvider needs a test key on a host that serves test seams").
+			With("requestedProvider", m.ID).With("supportedProviders", s.deps.MockProviders)
+	}
+	if !slices.Contains(s.deps.MockProviders, m.ID) {
+		return fault.New(fault.UnsupportedMockProvider, "no mock provider of that id").
+			With("requestedProvider", m.ID).With("supportedProviders", s.deps.MockProviders)
+	}
+	return nil
+}
+
+// invalid is a validation_error that names every problem.
+func invalid(what string, ps []workflow.Problem) error {
+	return fault.New(fault.ValidationError, "%s: %s: %s", what, ps[0].Path, ps[0].Message).With("problems", workflow.AsDetails(ps))
+}

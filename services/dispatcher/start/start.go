@@ -1,0 +1,233 @@
+// Package start creates runs: it checks a request against its workflow and
+// writes the start frame, which is the run.
+package start
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// Request is an authenticated wish for a run. JSON members are objects, or empty.
+type Request struct {
+	Tenant, Principal string
+	WorkflowID        string
+	RunID             string
+	// Digest identifies the request: two requests with one RunID must agree in it.
+	Digest       string
+	Inputs       json.RawMessage
+	Configurable json.RawMessage
+	Metadata     json.RawMessage
+	Tags         []string
+	ScopeID      string
+	CallbackURL  string
+	Transport    string
+	Dedup        bool
+	TestKey      bool
+	Traceparent  string
+}
+
+// Created is the run that a request stands for.
+type Created struct {
+	RunID, WorkflowID string
+	// Replayed reports that an earlier request with the same digest made it.
+	Replayed bool
+}
+
+// Redactor takes secrets out of JSON documents.
+type Redactor interface {
+	Redact(ctx context.Context, tenant, runID string, docs [][]byte) (out [][]byte, changed bool, err error)
+}
+
+// Definitions finds workflows.
+type Definitions interface {
+	Get(ctx context.Context, tenant, id string) (*definition.Entry, error)
+}
+
+// Deps are the collaborators.
+type Deps struct {
+	Log         runlog.Log
+	Claims      kv.Store // X-Dedup: the active run of a scope
+	Definitions Definitions
+	Redactor    Redactor
+	Types       node.Catalog
+	// Providers are the ids a run may name.
+	Providers []string
+	// MockProviders are the ids of configurable.mockProvider; empty without test seams.
+	MockProviders []string
+	Clock         func() time.Time
+}
+
+// Starter creates runs. It is safe for concurrent use.
+type Starter struct{ deps Deps }
+
+// New makes a starter.
+func New(d Deps) *Starter { return &Starter{deps: d} }
+
+// Start creates the run, or finds it when the same request made it before.
+func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
+	def, err := s.deps.Definitions.Get(ctx, req.Tenant, req.WorkflowID)
+	if err != nil {
+		return Created{}, err
+	}
+	rec, err := s.record(req, def)
+	if err != nil {
+		return Created{}, err
+	}
+	body, err := s.render(ctx, rec)
+	if err != nil {
+		return Created{}, err
+	}
+	if !req.Dedup {
+		return s.write(ctx, rec, body)
+	}
+	release, err := s.claim(ctx, rec)
+	if err != nil {
+		return Created{}, err
+	}
+	created, err := s.write(ctx, rec, body)
+	if err != nil {
+		release(ctx)
+	}
+	return created, err
+}
+
+// record checks the request against the workflow.
+func (s *Starter) record(req Request, e *definition.Entry) (*wire.RunRecord, error) {
+	if err := s.checkTypes(e.Def); err != nil {
+		return nil, err
+	}
+	if err := s.checkConfigurable(req, e.Def); err != nil {
+		return nil, err
+	}
+	inputs := map[string]json.RawMessage{}
+	if len(req.Inputs) > 0 {
+		if err := json.Unmarshal(req.Inputs, &inputs); err != nil {
+			return nil, fault.New(fault.ValidationError, "/inputs: want a JSON object")
+		}
+	}
+	vars, problems := e.Def.Seed(inputs)
+	if len(problems) > 0 {
+		return nil, invalid("the inputs do not fit the workflow", problems)
+	}
+	for name := range inputs {
+		delete(vars, name)
+	}
+	return &wire.RunRecord{
+		RunID: req.RunID, WorkflowID: e.Def.ID, WorkflowDigest: e.Digest, WorkflowVersion: e.Def.Version,
+		Owner: wire.Owner{Tenant: req.Tenant, Principal: req.Principal}, ScopeID: req.ScopeID, CallbackURL: req.CallbackURL,
+		Inputs: inputs, Defaults: vars, Configurable: req.Configurable, Tags: req.Tags, Metadata: req.Metadata,
+		Transport: req.Transport, RequestDigest: req.Digest, TestKey: req.TestKey, Traceparent: req.Traceparent,
+		CreatedAt: wire.FormatTime(s.deps.Clock()), EngineVersion: wire.EngineVersion,
+	}, nil
+}
+
+// minSecret is the shortest secret the redactor knows.
+const minSecret = 8
+
+// render makes the start frame's body. Everything the caller sent passes the
+// redactor; ids and the host's own members are not the caller's to fill.
+func (s *Starter) render(ctx context.Context, rec *wire.RunRecord) ([]byte, error) {
+	body, err := json.Marshal(rec)
+	if err != nil {
+		return nil, fmt.Errorf("render run record: %w", err)
+	}
+	given, err := json.Marshal(struct {
+		Inputs       map[string]json.RawMessage `json:"inputs,omitempty"`
+		Configurable json.RawMessage            `json:"configurable,omitempty"`
+		Tags         []string                   `json:"tags,omitempty"`
+		Metadata     json.RawMessage            `json:"metadata,omitempty"`
+		ScopeID      string                     `json:"scopeId,omitempty"`
+		CallbackURL  string                     `json:"callbackUrl,omitempty"`
+	}{rec.Inputs, rec.Configurable, rec.Tags, rec.Metadata, rec.ScopeID, rec.CallbackURL})
+	if err != nil {
+		return nil, fmt.Errorf("render run record: %w", err)
+	}
+	if !strictjson.HasText(valuesOnly(given), minSecret) {
+		return body, nil
+	}
+	out, changed, err := s.deps.Redactor.Redact(ctx, rec.Owner.Tenant, rec.RunID, [][]byte{given})
+	if err != nil {
+		return nil, fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is recorded without it; try again").
+			After(time.Second).Wrap(err)
+	}
+	if !changed {
+		return body, nil
+	}
+	clean := *rec
+	clean.Inputs, clean.Configurable, clean.Metadata = nil, nil, nil
+	if err := json.Unmarshal(out[0], &clean); err != nil {
+		return nil, fmt.Errorf("read redacted run record: %w", err)
+	}
+	return json.Marshal(&clean)
+}
+
+// valuesOnly drops the names of the fixed members, which are long enough to
+// look like text that could hold a secret.
+func valuesOnly(given []byte) []byte {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(given, &m) != nil {
+		return given
+	}
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for _, v := range m {
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		b.Write(v)
+	}
+	b.WriteByte(']')
+	return b.Bytes()
+}
+
+// write appends the start frame. A run that exists already is the answer to a
+// repeated request, if the requests agree.
+func (s *Starter) write(ctx context.Context, rec *wire.RunRecord, body []byte) (Created, error) {
+	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
+	created := Created{RunID: rec.RunID, WorkflowID: rec.WorkflowID}
+	_, err := s.deps.Log.Append(ctx, frame.NewStart(r, body).By(rand.Text()), 0)
+	if errors.Is(err, runlog.ErrConflict) {
+		return s.replayed(ctx, rec)
+	}
+	if err != nil {
+		return Created{}, fault.New(fault.ServiceUnavailable, "the run log cannot take the run now; nothing was started, try again").
+			After(time.Second).Wrap(err)
+	}
+	return created, nil
+}
+
+func mismatch() error {
+	return fault.New(fault.IdempotencyKeyMismatch, "this Idempotency-Key was used with another request; use a new key for a new request")
+}
+
+// replayed compares a request with the one that made the run.
+func (s *Starter) replayed(ctx context.Context, rec *wire.RunRecord) (Created, error) {
+	// Of whatever workflow: a repeated key with another one must meet the first run.
+	frames, err := s.deps.Log.Run(ctx, subject.Run{Tenant: rec.Owner.Tenant, RunID: rec.RunID})
+	if err != nil {
+		return Created{}, fault.New(fault.ServiceUnavailable, "the run log cannot be read now; try again").After(time.Second).Wrap(err)
+	}
+	first, err := frames[0].Record()
+	if err != nil {
+		return Created{}, err
+	}
+	if first.RequestDigest != rec.RequestDigest {
+		return Created{}, mismatch()
+	}
+	return Created{RunID: first.RunID, WorkflowID: first.WorkflowID, Replayed: true}, nil
+}

@@ -1,0 +1,106 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// retryAfter is what a caller is told to wait when the read model is behind.
+const retryAfter = time.Second
+
+// current gives a run's row with everything that was acknowledged before the
+// call. A run of another tenant is not found, because the tenant is part of
+// what is asked for.
+func (s *Service) current(ctx context.Context, key store.Key) (store.Run, error) {
+	if !subject.Token(key.Tenant) || !subject.Token(key.RunID) {
+		return store.Run{}, runNotFound(key)
+	}
+	row, err := s.store.Run(ctx, key)
+	switch {
+	case err == nil && row.Status.Terminal():
+		return row, nil // nothing follows a terminal event, so the log has no news
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return store.Run{}, s.failure(key, err)
+	}
+	last, lerr := s.log.Last(ctx, subject.Run{Tenant: key.Tenant, RunID: key.RunID})
+	if lerr != nil {
+		return store.Run{}, s.failure(key, lerr)
+	}
+	if err := s.await(ctx, last.Pos); err != nil {
+		return store.Run{}, err
+	}
+	if err != nil || row.Pos < last.Pos {
+		return s.row(ctx, key)
+	}
+	return row, damage(row)
+}
+
+// row reads a row that is known to exist in the log.
+func (s *Service) row(ctx context.Context, key store.Key) (store.Run, error) {
+	row, err := s.store.Run(ctx, key)
+	if err != nil {
+		return store.Run{}, s.failure(key, err)
+	}
+	return row, damage(row)
+}
+
+// await waits, within bounds, until the store has reached a position.
+func (s *Service) await(ctx context.Context, pos uint64) error {
+	bounded, cancel := context.WithTimeout(ctx, s.cfg.FreshTimeout)
+	defer cancel()
+	err := s.ingest.Wait(bounded, pos)
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return unavailable("the read model is behind the run log").Wrap(err)
+}
+
+// failure turns an error of the log or the store into what the caller is told.
+func (s *Service) failure(key store.Key, err error) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, runlog.ErrUnavailable):
+		return err
+	case errors.Is(err, runlog.ErrNotFound):
+		return runNotFound(key)
+	case errors.Is(err, runlog.ErrUnavailable):
+		return unavailable("the run log cannot be reached").Wrap(err)
+	case errors.Is(err, frame.ErrDamaged):
+		return damaged(key).Wrap(err)
+	case errors.Is(err, store.ErrDamaged):
+		s.ingest.Rebuild(err)
+		return unavailable("the read model is being rebuilt").Wrap(err)
+	default:
+		// Also a run that the log knows and the store does not: it is being filled.
+		s.slog.Warn("read failed", "run_id", key.RunID, "error", err)
+		return unavailable("the read model cannot answer").Wrap(err)
+	}
+}
+
+func unavailable(what string) *fault.Error {
+	return fault.New(fault.ServiceUnavailable, "%s; try again", what).After(retryAfter)
+}
+
+func runNotFound(key store.Key) *fault.Error {
+	return fault.New(fault.RunNotFound, "no run of this id").With("runId", key.RunID)
+}
+
+// damage is the error of a run whose log is damaged. What was readable of it
+// could pass for the whole, so nothing is served.
+func damage(row store.Run) error {
+	if row.Damage == "" {
+		return nil
+	}
+	return damaged(row.Key).With("lastSequence", row.Head).Wrap(errors.New(row.Damage))
+}
+
+func damaged(key store.Key) *fault.Error {
+	return fault.New(fault.InternalError, "the log of this run is damaged; its operator finds the frame in the host's log").
+		With("runId", key.RunID)
+}

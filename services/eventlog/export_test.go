@@ -1,0 +1,13 @@
+package eventlog
+
+// Followers counts the open subscriptions.
+func (s *Service) Followers() int64 { return s.hub.Subscriptions() }
+
+// Lags counts the subscriptions that lost their queue.
+func (s *Service) Lags() int64 { return s.hub.Lags() }
+
+// Rebuild asks for a rebuild, as a reader that finds damage does.
+func (s *Service) Rebuild(why error) { s.ingest.Rebuild(why) }
+
+// Rebuilds counts the rebuilds.
+func (s *Service) Rebuilds() int64 { return s.ingest.Stats().Rebuilds }

@@ -1,0 +1,122 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/hub"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// Sizes of a page of events, and how long a read may wait for one (OpenWOP host
+// contract §4.7).
+const (
+	defaultEvents = 1000
+	maxEvents     = 5000
+	maxWait       = 60 * time.Second
+)
+
+// answerMargin is kept of a caller's deadline, so that an answer without news
+// arrives before the caller gives up.
+const answerMargin = 200 * time.Millisecond
+
+// pageQuery asks for the events of a run after a sequence.
+type pageQuery struct {
+	key   store.Key
+	after int
+	limit int
+}
+
+// ReadEvents returns a page of a run's events. It waits for one while the run
+// is live and nothing newer exists (OpenWOP host contract §4.7).
+func (s *Service) ReadEvents(ctx context.Context, req *eventlogv1.ReadEventsRequest) (*eventlogv1.ReadEventsResponse, error) {
+	q := pageQuery{
+		key:   store.Key{Tenant: req.GetTenant(), RunID: req.GetRunId()},
+		after: max(int(req.GetAfter()), -1), limit: pageSize(req.GetLimit(), defaultEvents, maxEvents),
+	}
+	row, err := s.current(ctx, q.key)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.page(ctx, row, q)
+	if err != nil || answers(row, q, resp) || req.GetWaitMs() <= 0 {
+		return resp, err
+	}
+	wait := min(time.Duration(req.GetWaitMs())*time.Millisecond, maxWait)
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(deadline)-answerMargin)
+	}
+	return s.awaitPage(ctx, q, wait)
+}
+
+// awaitPage waits for a page that answers; when the time is up, it returns the
+// empty one.
+func (s *Service) awaitPage(ctx context.Context, q pageQuery, wait time.Duration) (*eventlogv1.ReadEventsResponse, error) {
+	sub := s.hub.Subscribe(q.key)
+	defer sub.Close()
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for {
+		row, err := s.row(ctx, q.key)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := s.page(ctx, row, q)
+		if err != nil || answers(row, q, resp) {
+			return resp, err
+		}
+		if _, err := sub.Next(waiting); err != nil && !errors.Is(err, hub.ErrLagged) {
+			return resp, ctx.Err() // time is up, or the service stops: the caller asks again
+		}
+	}
+}
+
+// answers reports that there is nothing to wait for: events are there, none can
+// come until somebody acts, or the caller's cursor is beyond the run's end.
+func answers(row store.Run, q pageQuery, resp *eventlogv1.ReadEventsResponse) bool {
+	return len(resp.GetEvents()) > 0 || row.Status.Terminal() || row.Status.Waiting() || q.after > row.Head
+}
+
+// page reads the events after q.after, as far as the row says they go: events
+// that came since would not fit its status.
+func (s *Service) page(ctx context.Context, row store.Run, q pageQuery) (*eventlogv1.ReadEventsResponse, error) {
+	resp := &eventlogv1.ReadEventsResponse{Status: string(row.Status), Head: int32(row.Head)} //nolint:gosec // G115: sequences are far below 2^31
+	if q.after >= row.Head {
+		return resp, nil
+	}
+	events, err := s.events(ctx, q.key, q.after+1, min(q.limit, row.Head-q.after))
+	if err != nil {
+		return nil, s.failure(q.key, err)
+	}
+	resp.Events = events
+	return resp, nil
+}
+
+// events reads up to limit events from a sequence on; fewer when they are large.
+func (s *Service) events(ctx context.Context, key store.Key, from, limit int) ([]*eventlogv1.Event, error) {
+	frames, err := s.store.Frames(ctx, key, from, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*eventlogv1.Event, 0, min(limit, defaultEvents))
+	for _, f := range frames {
+		docs, err := wire.SplitArray(f.Body)
+		if err != nil || len(docs) != len(f.Types) {
+			return nil, fmt.Errorf("%w: frame %d of run %s does not hold its events", store.ErrDamaged, f.First, key.RunID)
+		}
+		for i, doc := range docs {
+			if seq := f.First + i; seq >= from && len(out) < limit {
+				out = append(out, event(seq, f.Types[i], doc))
+			}
+		}
+	}
+	return out, nil
+}
+
+func event(seq int, typ wire.EventType, doc []byte) *eventlogv1.Event {
+	return &eventlogv1.Event{Sequence: int32(seq), Type: string(typ), Document: doc} //nolint:gosec // G115: sequences are far below 2^31
+}

@@ -1,0 +1,194 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc"
+
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/hub"
+	"waybill.dev/waybill/services/eventlog/project"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+const (
+	// followPage is how many events of the backlog are read at once.
+	followPage = 1000
+	// followBytes is about how large one message of a stream becomes.
+	followBytes = 1 << 20
+)
+
+// Follow streams a run's events: the recorded ones, then the live ones, without
+// loss or repetition across the seam, and ends after the terminal one (OpenWOP
+// host contract §4.2).
+func (s *Service) Follow(req *eventlogv1.FollowRequest, stream grpc.ServerStreamingServer[eventlogv1.FollowResponse]) error {
+	ctx := stream.Context()
+	key := store.Key{Tenant: req.GetTenant(), RunID: req.GetRunId()}
+	row, err := s.current(ctx, key)
+	if err != nil {
+		return err
+	}
+	// Subscribed before the backlog is read: what is committed meanwhile arrives
+	// twice and is told apart by its sequence.
+	sub := s.hub.Subscribe(key)
+	defer sub.Close()
+	f, err := s.follower(ctx, row, req)
+	if err != nil {
+		return s.failure(key, err)
+	}
+	f.send = stream.Send
+	return f.run(ctx, sub)
+}
+
+// follower is one stream's place in a run.
+type follower struct {
+	s    *Service
+	key  store.Key
+	send func(*eventlogv1.FollowResponse) error
+
+	from  int          // the first event the caller wants
+	next  int          // the next event to take
+	state *project.Run // folded up to next, when snapshots are asked for
+	first *eventlogv1.FollowResponse
+	ended bool // the terminal event has been taken
+}
+
+func (s *Service) follower(ctx context.Context, row store.Run, req *eventlogv1.FollowRequest) (*follower, error) {
+	after := max(int(req.GetAfter()), -1)
+	f := &follower{s: s, key: row.Key, from: after + 1, next: min(after, row.Head) + 1}
+	f.first = &eventlogv1.FollowResponse{Head: int32(row.Head)} //nolint:gosec // G115: sequences are far below 2^31
+	if !req.GetSnapshots() {
+		return f, nil
+	}
+	var err error
+	if f.state, err = project.LoadAt(ctx, s.store, row, f.next-1); err != nil {
+		return nil, err
+	}
+	f.first.InitialSnapshot = f.state.State.SnapshotJSON()
+	return f, nil
+}
+
+// run serves the backlog, then what the subscription brings.
+func (f *follower) run(ctx context.Context, sub *hub.Subscription) error {
+	if err := f.catchUp(ctx); err != nil {
+		return err
+	}
+	if err := f.flush(nil); err != nil { // the first response goes out even if it is empty
+		return err
+	}
+	for !f.ended {
+		frames, err := sub.Next(ctx)
+		switch {
+		case errors.Is(err, hub.ErrLagged):
+			err = f.catchUp(ctx)
+		case errors.Is(err, hub.ErrClosed):
+			err = unavailable("the host stops")
+		case err == nil:
+			err = f.live(ctx, frames)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// catchUp takes what the store holds.
+func (f *follower) catchUp(ctx context.Context) error {
+	row, err := f.s.store.Run(ctx, f.key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // the store is filled anew; the run's frames will come by again
+	}
+	if err != nil {
+		return f.s.failure(f.key, err)
+	}
+	for f.next <= row.Head {
+		events, err := f.s.events(ctx, f.key, f.next, min(followPage, row.Head+1-f.next))
+		if err != nil {
+			return f.s.failure(f.key, err)
+		}
+		if len(events) == 0 {
+			return nil
+		}
+		if err := f.take(events); err != nil {
+			return err
+		}
+	}
+	f.ended = f.ended || row.Status.Terminal()
+	return damage(row)
+}
+
+// live takes frames of the subscription. A gap, after a rebuild of the store,
+// is read from there.
+func (f *follower) live(ctx context.Context, frames []*hub.Frame) error {
+	for _, fr := range frames {
+		if fr.First > f.next {
+			return f.catchUp(ctx)
+		}
+		var events []*eventlogv1.Event
+		for i := max(f.next-fr.First, 0); i < len(fr.Docs); i++ {
+			events = append(events, event(fr.First+i, fr.Types[i], fr.Docs[i]))
+		}
+		if err := f.take(events); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take moves on by events that begin at f.next, and sends those that are wanted.
+func (f *follower) take(events []*eventlogv1.Event) error {
+	var group []*eventlogv1.Event
+	size := 0
+	for _, e := range events {
+		if err := f.fold(e); err != nil {
+			return err
+		}
+		f.next++
+		f.ended = f.ended || wire.EventType(e.GetType()).Terminal()
+		if int(e.GetSequence()) < f.from {
+			continue
+		}
+		if group, size = append(group, e), size+len(e.GetDocument())+len(e.GetSnapshot()); size < followBytes {
+			continue
+		}
+		if err := f.flush(group); err != nil {
+			return err
+		}
+		group, size = nil, 0
+	}
+	if len(group) == 0 {
+		return nil
+	}
+	return f.flush(group)
+}
+
+// fold attaches the snapshot as of the event, when snapshots are asked for.
+func (f *follower) fold(e *eventlogv1.Event) error {
+	if f.state == nil {
+		return nil
+	}
+	if err := f.state.Replay(e.GetDocument()); err != nil {
+		return f.s.failure(f.key, err)
+	}
+	if int(e.GetSequence()) >= f.from {
+		e.Snapshot = f.state.State.SnapshotJSON()
+	}
+	return nil
+}
+
+// flush sends a group of events, with what belongs to the first response if
+// that has not gone out yet.
+func (f *follower) flush(events []*eventlogv1.Event) error {
+	resp := f.first
+	if resp == nil && len(events) == 0 {
+		return nil
+	}
+	if resp == nil {
+		resp = &eventlogv1.FollowResponse{}
+	}
+	f.first, resp.Events = nil, events
+	return f.send(resp)
+}

@@ -1,0 +1,97 @@
+package eventlog
+
+import (
+	"context"
+	"slices"
+
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// Sizes of a page of runs (OpenWOP host contract §2.2, lists).
+const (
+	defaultRuns = 50
+	maxRuns     = 200
+)
+
+// GetRun returns a run's snapshot (OpenWOP host contract §3.2).
+func (s *Service) GetRun(ctx context.Context, req *eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error) {
+	key := store.Key{Tenant: req.GetTenant(), RunID: req.GetRunId()}
+	row, err := s.current(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := s.views.at(ctx, row)
+	if err != nil {
+		return nil, s.failure(key, err)
+	}
+	return &eventlogv1.GetRunResponse{Snapshot: snap.doc, LastSequence: int32(snap.head), Status: string(snap.status)}, nil //nolint:gosec // G115: sequences are far below 2^31
+}
+
+// ListRuns lists a tenant's runs, newest first. The list holds every run whose
+// creation was acknowledged before the call.
+func (s *Service) ListRuns(ctx context.Context, req *eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {
+	q, err := listQuery(req)
+	if err != nil {
+		return nil, err
+	}
+	end, err := s.log.End(ctx)
+	if err != nil {
+		return nil, s.failure(store.Key{}, err)
+	}
+	if err := s.await(ctx, end); err != nil {
+		return nil, err
+	}
+	limit := q.Limit
+	q.Limit++ // one more tells whether another page follows
+	rows, err := s.store.List(ctx, q)
+	if err != nil {
+		return nil, s.failure(store.Key{}, err)
+	}
+	resp := &eventlogv1.ListRunsResponse{}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		last := rows[limit-1]
+		resp.NextCursor = encodeCursor(store.Place{CreatedAt: last.CreatedAt, RunID: last.RunID})
+	}
+	for _, r := range rows {
+		resp.Runs = append(resp.Runs, summary(r))
+	}
+	return resp, nil
+}
+
+func listQuery(req *eventlogv1.ListRunsRequest) (store.Query, error) {
+	q := store.Query{
+		Tenant: req.GetTenant(), Status: wire.Status(req.GetStatus()), WorkflowID: req.GetWorkflowId(), Tag: req.GetTag(),
+		Limit: pageSize(req.GetLimit(), defaultRuns, maxRuns),
+	}
+	if q.Status != "" && !slices.Contains(wire.Statuses(), q.Status) {
+		return q, fault.New(fault.ValidationError, "status is none of the statuses of a run").
+			With("field", "status").With("allowed", wire.Statuses())
+	}
+	if req.GetCursor() == "" {
+		return q, nil
+	}
+	var ok bool
+	if q.After, ok = decodeCursor(req.GetCursor()); !ok {
+		return q, fault.New(fault.ValidationError, "cursor is not one that a list has returned").With("field", "cursor")
+	}
+	return q, nil
+}
+
+// pageSize brings an asked limit into the bounds; 0 and less ask for the default.
+func pageSize(asked int32, standard, most int) int {
+	if asked <= 0 {
+		return standard
+	}
+	return min(int(asked), most)
+}
+
+func summary(r store.Run) *eventlogv1.RunSummary {
+	return &eventlogv1.RunSummary{
+		RunId: r.RunID, WorkflowId: r.WorkflowID, Status: string(r.Status), CreatedAt: r.CreatedAt,
+		StartedAt: r.StartedAt, CompletedAt: r.CompletedAt, Tags: r.Tags, ErrorCode: r.ErrorCode,
+	}
+}

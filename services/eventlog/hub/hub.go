@@ -1,0 +1,118 @@
+// Package hub hands applied frames to those who follow a run, within the
+// process.
+//
+// Frames are published after they are committed, in the order of the log. A
+// subscription has a bounded queue: one that does not keep up is told so, loses
+// its queue and reads on from the store. Nobody ever makes the publisher wait,
+// and a run that nobody follows costs nothing.
+package hub
+
+import (
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/project"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// Frame is a committed frame, shared by all who receive it: do not change it.
+type Frame struct {
+	First int
+	Last  int
+	Types []wire.EventType
+	// Docs are the events' documents, byte for byte as they were appended.
+	Docs []json.RawMessage
+}
+
+// Hub knows who follows which run. It is safe for concurrent use.
+type Hub struct {
+	queue int
+	count atomic.Int64 // of subscriptions, so that publishing to nobody takes no lock
+	lags  atomic.Int64
+
+	mu     sync.RWMutex // guards what follows
+	subs   map[store.Key]map[*Subscription]struct{}
+	closed bool
+}
+
+// New makes a hub whose subscriptions queue up to a number of frames.
+func New(queue int) *Hub {
+	return &Hub{queue: queue, subs: map[store.Key]map[*Subscription]struct{}{}}
+}
+
+// Subscribe begins to queue the frames of a run. The caller closes the
+// subscription.
+func (h *Hub) Subscribe(key store.Key) *Subscription {
+	s := &Subscription{hub: h, key: key, wake: make(chan struct{}, 1)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		s.ended = true
+		s.notify()
+		return s
+	}
+	if h.subs[key] == nil {
+		h.subs[key] = map[*Subscription]struct{}{}
+	}
+	h.subs[key][s] = struct{}{}
+	h.count.Add(1)
+	return s
+}
+
+// Publish queues committed frames for those who follow their runs.
+func (h *Hub) Publish(frames []*frame.Frame) {
+	if h.count.Load() == 0 {
+		return
+	}
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for _, f := range frames {
+		subs := h.subs[project.Key(f.Run)]
+		if len(subs) == 0 || f.Last < f.First {
+			continue
+		}
+		docs, err := wire.SplitArray(f.Body)
+		if err != nil || len(docs) != len(f.Types) { // committed frames are whole; readers will say what is wrong
+			h.miss(subs)
+			continue
+		}
+		shared := &Frame{First: f.First, Last: f.Last, Types: f.Types, Docs: docs}
+		for s := range subs {
+			s.push(shared)
+		}
+	}
+}
+
+// Touch tells those who follow a run to look at its row again.
+func (h *Hub) Touch(key store.Key) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	h.miss(h.subs[key])
+}
+
+func (h *Hub) miss(subs map[*Subscription]struct{}) {
+	for s := range subs {
+		s.miss()
+	}
+}
+
+// Close ends every subscription, and those made later at once.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, subs := range h.subs {
+		for s := range subs {
+			s.end()
+		}
+	}
+}
+
+// Subscriptions counts the open ones; Lags counts how often one did not keep up.
+func (h *Hub) Subscriptions() int64 { return h.count.Load() }
+
+// Lags counts how often a subscription lost its queue.
+func (h *Hub) Lags() int64 { return h.lags.Load() }

@@ -1,0 +1,112 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// ErrClosed says that the hub, or the subscription, was closed.
+var ErrClosed = errors.New("subscription closed")
+
+// ErrLagged says that frames were left out: read on from the store, which holds
+// everything that was published up to now.
+var ErrLagged = errors.New("subscription lagged")
+
+// Subscription is one follower's queue. Next and Close may be called from
+// different goroutines.
+type Subscription struct {
+	hub  *Hub
+	key  store.Key
+	wake chan struct{} // holds a token when there is something to take
+
+	mu     sync.Mutex // guards what follows
+	queue  []*Frame
+	lagged bool
+	ended  bool
+}
+
+// Next waits for frames and takes all there are. Errors: ErrLagged, ErrClosed,
+// and the context's.
+func (s *Subscription) Next(ctx context.Context) ([]*Frame, error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-s.wake:
+		}
+		if frames, err := s.take(); err != nil || len(frames) > 0 {
+			return frames, err
+		}
+	}
+}
+
+func (s *Subscription) take() ([]*Frame, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		s.notify() // also the next call ends
+		return nil, ErrClosed
+	}
+	if s.lagged {
+		s.lagged = false
+		return nil, ErrLagged
+	}
+	frames := s.queue
+	s.queue = nil
+	return frames, nil
+}
+
+// Close ends the subscription. It is safe to call twice.
+func (s *Subscription) Close() {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	subs := s.hub.subs[s.key]
+	if _, ok := subs[s]; ok {
+		delete(subs, s)
+		s.hub.count.Add(-1)
+		if len(subs) == 0 {
+			delete(s.hub.subs, s.key)
+		}
+	}
+	s.end()
+}
+
+func (s *Subscription) push(f *Frame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lagged || s.ended {
+		return
+	}
+	if len(s.queue) >= s.hub.queue {
+		s.queue, s.lagged = nil, true
+		s.hub.lags.Add(1)
+	} else {
+		s.queue = append(s.queue, f)
+	}
+	s.notify()
+}
+
+func (s *Subscription) miss() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue, s.lagged = nil, true
+	s.notify()
+}
+
+func (s *Subscription) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	s.notify()
+}
+
+// notify leaves a token; one is enough, because take takes everything.
+func (s *Subscription) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,141 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/services/eventlog/lru"
+	"waybill.dev/waybill/services/eventlog/project"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// runBytes is what a run in memory costs besides its bodies.
+const runBytes = 1024
+
+// projector turns batches of frames into batches for the store. It keeps the
+// runs that are on their way, so that a step of a run does not fold it again.
+type projector struct {
+	store store.Reader
+	hot   *lru.Cache[store.Key, *project.Run]
+}
+
+// result is a projected batch: what to store, and what to tell afterwards.
+type result struct {
+	batch   store.Batch
+	applied []*frame.Frame
+	begun   map[store.Key]bool
+	broken  []store.Key // runs whose chain broke in this batch
+	refused []error     // frames that were not applied, and why
+}
+
+// runs gives the runs of a batch, those of the store as they are there. A run
+// that is nowhere is absent from the result. Nothing has changed when it fails,
+// so it can be tried again.
+func (p *projector) runs(ctx context.Context, frames []*frame.Frame) (map[store.Key]*project.Run, error) {
+	runs := make(map[store.Key]*project.Run, len(frames)/2)
+	for _, f := range frames {
+		key := project.Key(f.Run)
+		if _, ok := runs[key]; ok {
+			continue
+		}
+		if r, ok := p.hot.Get(key); ok {
+			runs[key] = r
+			continue
+		}
+		r, err := p.load(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		runs[key] = r // nil: not in the store
+	}
+	return runs, nil
+}
+
+func (p *projector) load(ctx context.Context, key store.Key) (*project.Run, error) {
+	row, err := p.store.Run(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return project.Load(ctx, p.store, row)
+}
+
+// projectAll applies the frames to their runs.
+func projectAll(frames []*frame.Frame, runs map[store.Key]*project.Run) result {
+	var (
+		res     result
+		changed = make(map[store.Key]bool, len(runs))
+		order   []store.Key
+	)
+	for _, f := range frames {
+		key := project.Key(f.Run)
+		if res.take(f, key, runs) && !changed[key] {
+			changed[key] = true
+			order = append(order, key)
+		}
+	}
+	for _, key := range order {
+		row := runs[key].Row()
+		row.New = res.begun[key]
+		res.batch.Runs = append(res.batch.Runs, row)
+	}
+	last := frames[len(frames)-1]
+	res.batch.Tail = store.Tail{Pos: last.Pos, Hash: last.Hash}
+	return res
+}
+
+// take applies one frame and reports whether its run's row has changed.
+func (r *result) take(f *frame.Frame, key store.Key, runs map[store.Key]*project.Run) bool {
+	run, wasWhole := runs[key], true
+	var err error
+	if run == nil {
+		run, err = project.Begin(f)
+		runs[key] = run
+		r.begin(key)
+	} else {
+		wasWhole = run.Damage == ""
+		err = run.Apply(f)
+	}
+	if err != nil {
+		r.refuse(err)
+		if broke := wasWhole && run.Damage != ""; broke {
+			r.broken = append(r.broken, key)
+			return true
+		}
+		return false
+	}
+	r.applied = append(r.applied, f)
+	if s, ok := project.Stored(f); ok {
+		r.batch.Frames = append(r.batch.Frames, s)
+	}
+	return true
+}
+
+func (r *result) begin(key store.Key) {
+	if r.begun == nil {
+		r.begun = map[store.Key]bool{}
+	}
+	r.begun[key] = true
+}
+
+// refuse notes why a frame was not applied. That it was applied before is no
+// news.
+func (r *result) refuse(err error) {
+	if !errors.Is(err, project.ErrSeen) {
+		r.refused = append(r.refused, err)
+	}
+}
+
+// keep remembers the runs of a committed batch that will go on.
+func (p *projector) keep(runs map[store.Key]*project.Run) {
+	for key, r := range runs {
+		if r.State.Status.Terminal() {
+			p.hot.Delete(key)
+			continue
+		}
+		p.hot.Put(key, r, runBytes+2*r.Bytes)
+	}
+}

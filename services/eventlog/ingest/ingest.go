@@ -1,0 +1,229 @@
+// Package ingest keeps the read model up with the run log: it follows the log
+// from where the store's last batch ended, applies whole batches in one
+// transaction each, and then tells those who wait.
+//
+// The flow of a batch: load the runs it touches, fold (package project), commit
+// rows, frames and position together, move the position for waiters, publish to
+// followers. A batch is whatever the log had ready, so a single frame on a
+// quiet host is committed at once, and a backlog in large steps. The next batch is
+// read and checked while one is applied.
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/services/eventlog/hub"
+	"waybill.dev/waybill/services/eventlog/lru"
+	"waybill.dev/waybill/services/eventlog/project"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// Backoff between tries when the log or the store fails.
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 5 * time.Second
+)
+
+// Store is what ingest needs of the store.
+type Store interface {
+	store.Writer
+	store.Reader
+}
+
+// Ingester applies the log. Make it with New.
+type Ingester struct {
+	log   runlog.Follower
+	store Store
+	hub   *hub.Hub
+	slog  *slog.Logger
+
+	progress progress
+	target   atomic.Uint64 // end of the log when following began
+	counts   counts
+	proj     *projector
+	onEmpty  func()
+	tail     store.Tail // of the store when following began; only Run's goroutine touches it
+
+	mu      sync.Mutex // guards what follows
+	trouble error      // why the read model falls behind now
+	restart context.CancelCauseFunc
+}
+
+// counts are the counters of Stats.
+type counts struct{ frames, batches, damaged, refused, rebuilds, hotBytes atomic.Int64 }
+
+// Stats says what the ingester has done since it was made.
+type Stats struct {
+	Frames   int64  // applied
+	Batches  int64  // committed
+	Damaged  int64  // frames the log could not read
+	Refused  int64  // frames that did not fit their run
+	Rebuilds int64  // of the store
+	HotBytes int64  // of memory for runs that are on their way
+	Applied  uint64 // position in the log
+	Target   uint64 // end of the log when following began
+}
+
+// New makes an ingester. It keeps up to hotBytes of runs that are on their way
+// in memory. onEmpty is called after the store was emptied.
+func New(log runlog.Follower, s Store, h *hub.Hub, hotBytes int, onEmpty func(), logger *slog.Logger) *Ingester {
+	return &Ingester{
+		log: log, store: s, hub: h, slog: logger, onEmpty: onEmpty,
+		proj:    &projector{store: s, hot: lru.New[store.Key, *project.Run](hotBytes)},
+		trouble: errNotStarted,
+	}
+}
+
+var (
+	errNotStarted = errors.New("not started")
+	errRebuild    = errors.New("store must be rebuilt")
+)
+
+// Run follows the log until ctx ends. It gives up at nothing: the log is the
+// truth, and the store can be filled again.
+func (i *Ingester) Run(ctx context.Context) error {
+	backoff := minBackoff
+	for {
+		began := i.counts.batches.Load()
+		err := i.follow(ctx)
+		if ctx.Err() != nil {
+			i.setTrouble(errNotStarted)
+			return nil
+		}
+		if errors.Is(err, errRebuild) || errors.Is(err, store.ErrDamaged) {
+			err = errors.Join(err, i.rebuild(ctx, err))
+		}
+		if i.counts.batches.Load() > began { // it worked for a while
+			backoff = minBackoff
+		}
+		i.setTrouble(err)
+		i.slog.Warn("read model falls behind, will try again", "error", err, "backoff", backoff)
+		if !pause(ctx, backoff) {
+			return nil
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// rebuild empties the store, so that the next follow fills it from the start.
+func (i *Ingester) rebuild(ctx context.Context, why error) error {
+	i.slog.Error("read model will be rebuilt from the run log", "error", why)
+	i.setTrouble(why)
+	i.counts.rebuilds.Add(1)
+	i.progress.set(0)
+	err := i.store.Rebuild(ctx)
+	i.onEmpty()
+	return err
+}
+
+// follow applies the log from where the store stands.
+func (i *Ingester) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	i.setRestart(cancel)
+	defer i.setRestart(nil)
+	i.proj.hot.Clear()
+
+	tail, err := i.store.Tail(ctx)
+	if err != nil {
+		return err
+	}
+	end, err := i.log.End(ctx)
+	if err != nil {
+		return err
+	}
+	if tail.Pos > end {
+		return fmt.Errorf("%w: it holds the log up to %d, the log ends at %d", errRebuild, tail.Pos, end)
+	}
+	i.tail = tail
+	i.target.Store(end)
+	i.progress.set(tail.Pos)
+	i.setTrouble(nil)
+	// The frame at the tail is read again, to see that it is the same log.
+	err = i.stream(ctx, max(tail.Pos, 1)-1)
+	if cause := context.Cause(ctx); errors.Is(cause, errRebuild) {
+		return cause
+	}
+	return err
+}
+
+// apply takes one batch of the log.
+func (i *Ingester) apply(ctx context.Context, frames []*frame.Frame) error {
+	if first := frames[0]; i.tail.Pos > 0 && first.Pos == i.tail.Pos && first.Hash != i.tail.Hash {
+		return fmt.Errorf("%w: the frame at %d is another one than it was", errRebuild, first.Pos)
+	}
+	var runs map[store.Key]*project.Run
+	err := i.insist(ctx, func() (err error) {
+		runs, err = i.proj.runs(ctx, frames)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	res := projectAll(frames, runs)
+	if err := i.insist(ctx, func() error { return i.store.Apply(ctx, res.batch) }); err != nil {
+		return err
+	}
+	i.proj.keep(runs)
+	i.counts.hotBytes.Store(int64(i.proj.hot.Cost()))
+	i.told(res)
+	return nil
+}
+
+// told lets everybody know of a committed batch.
+func (i *Ingester) told(res result) {
+	i.counts.frames.Add(int64(len(res.applied)))
+	i.counts.batches.Add(1)
+	i.counts.refused.Add(int64(len(res.refused)))
+	for _, err := range res.refused {
+		i.slog.Error("frame not applied", "error", err)
+	}
+	i.hub.Publish(res.applied)
+	for _, key := range res.broken {
+		i.hub.Touch(key)
+	}
+}
+
+// insist repeats a step that does not change memory until the store does it, is
+// damaged, or ctx ends.
+func (i *Ingester) insist(ctx context.Context, step func() error) error {
+	backoff, failed := minBackoff, false
+	for {
+		err := step()
+		if err == nil {
+			if failed {
+				i.setTrouble(nil)
+			}
+			return nil
+		}
+		if ctx.Err() != nil || errors.Is(err, store.ErrDamaged) {
+			return err
+		}
+		failed = true
+		i.setTrouble(err)
+		i.slog.Warn("store fails, will try again", "error", err, "backoff", backoff)
+		if !pause(ctx, backoff) {
+			return err
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

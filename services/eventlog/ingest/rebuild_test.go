@@ -1,0 +1,198 @@
+package ingest_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/services/eventlog/logtest"
+	"waybill.dev/waybill/services/eventlog/project"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+func TestRun_RebuildsADamagedStore(t *testing.T) {
+	t.Parallel()
+	log := memory.New()
+	r := newRig(t, log)
+	writers := mixed(t, log, "a", 20)
+	r.run(t)
+	r.caughtUp(t, log)
+
+	r.faults.fail(&r.faults.applies, fmt.Errorf("%w: page 7", store.ErrDamaged))
+	r.faults.fail(&r.faults.rebuilds, errors.New("cannot rename"), nil)
+	writers = append(writers, mixed(t, log, "b", 20)...)
+	r.caughtUp(t, log)
+	r.same(t, writers...)
+	require.GreaterOrEqual(t, r.ing.Stats().Rebuilds, int64(1))
+	require.GreaterOrEqual(t, r.emptied.Load(), int64(1), "caches are told")
+	eventually(t, func() bool { return r.ing.Ready() == nil }, "ready again")
+}
+
+func TestRun_RebuildsWhenAReaderAsks(t *testing.T) {
+	t.Parallel()
+	log := memory.New()
+	r := newRig(t, log)
+	r.ing.Rebuild(errors.New("before it runs: nothing to do"))
+	writers := mixed(t, log, "a", 20)
+	r.run(t)
+	r.caughtUp(t, log)
+	why := errors.New("a reader found a bad row")
+	r.ing.Rebuild(why)
+	r.ing.Rebuild(why)
+	eventually(t, func() bool { return r.ing.Stats().Rebuilds == 1 }, "rebuild begins")
+	r.caughtUp(t, log)
+	r.same(t, writers...)
+	require.Equal(t, int64(1), r.ing.Stats().Rebuilds)
+	moved, err := filepath.Glob(r.path + ".damaged-*")
+	require.NoError(t, err)
+	require.NotEmpty(t, moved)
+}
+
+// The file is overwritten while it is open. Whenever SQLite notices, the store
+// is rebuilt, and in the end it tells what the log tells.
+func TestRun_SurvivesAFileOverwrittenWhileOpen(t *testing.T) {
+	t.Parallel()
+	log := memory.New()
+	r := newRig(t, log)
+	writers := mixed(t, log, "a", 200)
+	r.run(t)
+	r.caughtUp(t, log)
+	for _, path := range []string{r.path, r.path + "-wal"} {
+		overwrite(t, path)
+	}
+	for i := 0; r.ing.Stats().Rebuilds == 0; i++ { // until a page is read that is not in memory
+		require.Less(t, i, 2000)
+		writers = append(writers, mixed(t, log, fmt.Sprint("b", i), 4)...)
+		if _, err := r.store.Run(t.Context(), project.Key(writers[i%200].Run())); errors.Is(err, store.ErrDamaged) {
+			r.ing.Rebuild(err)
+			eventually(t, func() bool { return r.ing.Stats().Rebuilds > 0 }, "rebuild begins")
+		}
+	}
+	r.caughtUp(t, log)
+	r.same(t, writers...)
+}
+
+func overwrite(t *testing.T, path string) {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	garbage := make([]byte, info.Size())
+	for i := range garbage {
+		garbage[i] = byte(i*7 + 3)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt(garbage, 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+// A store that knows more than the log, or another log, stands for a log that
+// is gone.
+func TestRun_RebuildsWhenTheLogIsAnotherOne(t *testing.T) {
+	t.Parallel()
+	for name, runs := range map[string]int{"empty": 0, "shorter": 2, "as long": 10, "longer": 30} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			log := memory.New()
+			r := newRig(t, log)
+			for i := range 10 {
+				logtest.Whole(t, log, fmt.Sprint("old-", i))
+			}
+			stop := r.run(t)
+			r.caughtUp(t, log)
+			stop()
+			r.close()
+
+			log.Wipe()
+			var writers []*logtest.Writer
+			for i := range runs {
+				writers = append(writers, logtest.Whole(t, log, fmt.Sprint("new-", i)))
+			}
+			again := openRig(t, log, r.path)
+			again.run(t)
+			eventually(t, func() bool { return again.ing.Stats().Rebuilds == 1 && again.ing.Ready() == nil }, "rebuilt")
+			again.caughtUp(t, log)
+			again.same(t, writers...)
+			_, err := again.store.Run(t.Context(), store.Key{Tenant: logtest.Tenant, RunID: "old-0"})
+			require.ErrorIs(t, err, store.ErrNotFound)
+		})
+	}
+}
+
+func TestRun_TakesAStoreWhoseLastFrameIsDamagedNow(t *testing.T) {
+	t.Parallel()
+	log := memory.New()
+	r := newRig(t, log)
+	writers := mixed(t, log, "a", 8)
+	stop := r.run(t)
+	r.caughtUp(t, log)
+	stop()
+	r.close()
+	log.Damage(uint64(len(log.Frames())))
+	again := openRig(t, log, r.path)
+	again.run(t)
+	writers = append(writers, mixed(t, log, "b", 8)...)
+	again.caughtUp(t, log)
+	again.same(t, writers...)
+	require.Zero(t, again.ing.Stats().Rebuilds)
+}
+
+// A process that is killed in the middle of a batch leaves the files as they
+// are at that moment. The next one finds whole batches and goes on from there.
+func TestRun_AfterACrashGoesOnFromWholeBatches(t *testing.T) {
+	t.Parallel()
+	log := memory.New()
+	r := newRig(t, log)
+	r.run(t)
+	writers := mixed(t, log, "a", 10)
+	r.caughtUp(t, log)
+
+	var wg sync.WaitGroup
+	written := make(chan []*logtest.Writer, 1)
+	wg.Go(func() { written <- mixed(t, log, "b", 300) })
+	var crashes []string
+	for i := range 5 {
+		crash := filepath.Join(t.TempDir(), fmt.Sprintf("crash-%d.db", i))
+		copyFile(t, r.path, crash)
+		copyFile(t, r.path+"-wal", crash+"-wal")
+		crashes = append(crashes, crash)
+	}
+	wg.Wait()
+	writers = append(writers, <-written...)
+	for _, crash := range crashes {
+		again := openRig(t, log, crash)
+		contiguous(t, again)
+		again.run(t)
+		again.caughtUp(t, log)
+		again.same(t, writers...)
+		require.Zero(t, again.ing.Stats().Rebuilds)
+	}
+}
+
+// contiguous checks that every run of a file that was just opened is whole.
+func contiguous(t *testing.T, r *rig) {
+	t.Helper()
+	require.Positive(t, r.tail(t).Pos)
+	rows, err := r.store.List(t.Context(), store.Query{Tenant: logtest.Tenant, Limit: 10_000})
+	require.NoError(t, err)
+	require.NotEmpty(t, rows)
+	for _, row := range rows {
+		run, err := project.Load(t.Context(), r.store, row)
+		require.NoError(t, err)
+		require.Equal(t, row, run.Row())
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(to, b, 0o600))
+}

@@ -1,0 +1,56 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+)
+
+// Wait blocks until the store holds the log up to pos, or ctx ends.
+func (i *Ingester) Wait(ctx context.Context, pos uint64) error { return i.progress.wait(ctx, pos) }
+
+// Rebuild asks for a store that is filled anew, for a reader that has found it
+// damaged. It returns at once; calls during a rebuild change nothing.
+func (i *Ingester) Rebuild(why error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.restart != nil {
+		i.restart(fmt.Errorf("%w: %w", errRebuild, why))
+		i.restart = nil
+	}
+}
+
+func (i *Ingester) setRestart(f context.CancelCauseFunc) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.restart = f
+}
+
+// Ready is nil when the store keeps up with the log, and says why not otherwise.
+func (i *Ingester) Ready() error {
+	i.mu.Lock()
+	trouble := i.trouble
+	i.mu.Unlock()
+	if trouble != nil {
+		return fmt.Errorf("read model: %w", trouble)
+	}
+	if applied, target := i.progress.applied(), i.target.Load(); applied < target {
+		return fmt.Errorf("read model: has applied %d of %d frames", applied, target)
+	}
+	return nil
+}
+
+func (i *Ingester) setTrouble(err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.trouble = err
+}
+
+// Stats says what was done so far.
+func (i *Ingester) Stats() Stats {
+	return Stats{
+		Frames: i.counts.frames.Load(), Batches: i.counts.batches.Load(), Damaged: i.counts.damaged.Load(),
+		Refused: i.counts.refused.Load(), Rebuilds: i.counts.rebuilds.Load(),
+		HotBytes: i.counts.hotBytes.Load(), Applied: i.progress.applied(),
+		Target: i.target.Load(),
+	}
+}

@@ -1,0 +1,119 @@
+// Package project turns frames of the run log into rows of the read model. It
+// is pure: the same frames give the same rows.
+//
+// A run's frames form a chain. Where the chain breaks, because a frame is
+// missing or does not hold what its headers say, the run is marked as damaged
+// and keeps the state up to the break; other runs are not touched.
+package project
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Sentinels that say why a frame was not applied.
+var (
+	// ErrSeen says that the frame was applied before.
+	ErrSeen = errors.New("frame already applied")
+	// ErrStray says that the frame does not belong to the run it names: a second
+	// start, another workflow, or a frame behind the end.
+	ErrStray = errors.New("frame does not belong to its run")
+	// ErrBroken says that the run's chain is broken; the run is now damaged.
+	ErrBroken = errors.New("run's chain of frames is broken")
+)
+
+// Run is a run as far as its frames have been applied.
+type Run struct {
+	ID    subject.Run
+	State *runstate.State
+	// Head is where the run's log ends.
+	Head frame.Head
+	// Damage says where and how the chain broke; empty: it has not.
+	Damage string
+	// Bytes counts the bodies that were folded, as a measure of the state's size.
+	Bytes int
+
+	createdAt string
+}
+
+// Begin makes a run from its first frame. When that is not a readable start
+// frame, the run begins damaged, so that readers learn of it.
+func Begin(f *frame.Frame) (*Run, error) {
+	r := &Run{ID: f.Run, createdAt: wire.FormatTime(f.Stored)}
+	rec, err := f.Record()
+	if err == nil && (rec.RunID != f.Run.RunID || rec.WorkflowID != f.Run.WorkflowID || rec.Owner.Tenant != f.Run.Tenant) {
+		err = errors.New("record names another run")
+	}
+	if err != nil {
+		r.State = runstate.New(&wire.RunRecord{
+			RunID: f.Run.RunID, WorkflowID: f.Run.WorkflowID, Owner: wire.Owner{Tenant: f.Run.Tenant}, CreatedAt: r.createdAt,
+		})
+		return r, r.broken(f, fmt.Errorf("no record: %w", err))
+	}
+	r.begin(rec, f.Body)
+	r.Head = f.Head()
+	return r, nil
+}
+
+func (r *Run) begin(rec *wire.RunRecord, body []byte) {
+	r.State = runstate.New(rec)
+	r.Bytes += len(body)
+	if at, err := time.Parse(time.RFC3339, rec.CreatedAt); err == nil {
+		// One layout for all, because the list is ordered by this text.
+		r.createdAt = wire.FormatTime(at)
+	}
+}
+
+// Apply adds the run's next frame. Errors: ErrSeen, ErrStray, ErrBroken.
+func (r *Run) Apply(f *frame.Frame) error {
+	switch {
+	case f.Pos <= r.Head.Pos:
+		return ErrSeen
+	case f.Run != r.ID, f.Kind == subject.Start, r.State.Status.Terminal():
+		return fmt.Errorf("%w: %s of %s at %d", ErrStray, f.Kind, f.Run.RunID, f.Pos)
+	case r.Damage != "":
+		return fmt.Errorf("%w: %s", ErrBroken, r.Damage)
+	case f.Prev != r.Head.Hash || f.First != r.Head.Next:
+		return r.broken(f, fmt.Errorf("the frame begins at event %d, event %d is next", f.First, r.Head.Next))
+	}
+	events, err := readEvents(f)
+	if err != nil {
+		return r.broken(f, err)
+	}
+	for _, e := range events {
+		r.State.Apply(e)
+	}
+	r.Head = f.Head()
+	r.Bytes += len(f.Body)
+	return nil
+}
+
+func (r *Run) broken(f *frame.Frame, cause error) error {
+	r.Damage = fmt.Sprintf("frame at log position %d: %v", f.Pos, cause)
+	return fmt.Errorf("%w: run %s: %s", ErrBroken, r.ID.RunID, r.Damage)
+}
+
+// readEvents reads a frame's events and compares them with its headers, which
+// readers are served from.
+func readEvents(f *frame.Frame) ([]wire.Event, error) {
+	events, err := f.Events()
+	if err != nil {
+		return nil, err
+	}
+	if len(events) != f.Last-f.First+1 || len(events) != len(f.Types) {
+		return nil, fmt.Errorf("%d events, headers say %d to %d and %d types", len(events), f.First, f.Last, len(f.Types))
+	}
+	for i, e := range events {
+		if e.Sequence != f.First+i || e.Type != f.Types[i] || e.RunID != f.Run.RunID {
+			return nil, fmt.Errorf("event %d of run %s is %s, headers say event %d of run %s is %s",
+				e.Sequence, e.RunID, e.Type, f.First+i, f.Run.RunID, f.Types[i])
+		}
+	}
+	return events, nil
+}

@@ -1,0 +1,142 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// runColumns are the columns of a run's row in the order scanRun reads them.
+const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, damage, sum`
+
+// readStmts are the statements of the reading connections that never vary.
+type readStmts struct {
+	db               *sql.DB
+	run, frames, due *sql.Stmt
+}
+
+func (r *readStmts) prepare(ctx context.Context, db *sql.DB) error {
+	r.db = db
+	for _, s := range []struct {
+		to  **sql.Stmt
+		sql string
+	}{
+		{&r.run, `SELECT ` + runColumns + ` FROM runs WHERE tenant = ? AND run_id = ?`},
+		// The first row is found by key, so that a page deep in a long run costs
+		// what the first page costs.
+		{&r.frames, `SELECT first, last, types, sum, body FROM frames
+			WHERE tenant = ?1 AND run_id = ?2 AND first >= (
+				SELECT coalesce(max(first), 0) FROM frames WHERE tenant = ?1 AND run_id = ?2 AND first <= ?3)
+			ORDER BY first`},
+		{&r.due, `SELECT ` + runColumns + ` FROM runs WHERE due_ms < ? ORDER BY due_ms LIMIT ?`},
+	} {
+		stmt, err := db.PrepareContext(ctx, s.sql)
+		if err != nil {
+			return err
+		}
+		*s.to = stmt
+	}
+	return nil
+}
+
+func (r *readStmts) close() error { return closeAll(r.run, r.frames, r.due) }
+
+// Run gives the row of a run; see store.Reader.
+func (s *Store) Run(ctx context.Context, key store.Key) (store.Run, error) {
+	var run store.Run
+	err := s.with(func(h *handle) (err error) {
+		// A lookup by key is too short to be worth interrupting.
+		ctx := context.WithoutCancel(ctx)
+		run, err = scanRun(ctx, h.read.run.QueryRowContext(ctx, key.Tenant, key.RunID))
+		if errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("%w: %s", store.ErrNotFound, key.RunID)
+		}
+		return err
+	})
+	return run, err
+}
+
+// Frames gives frames of a run; see store.Reader.
+func (s *Store) Frames(ctx context.Context, key store.Key, from, limit int) ([]store.Frame, error) {
+	var frames []store.Frame
+	err := s.with(func(h *handle) error {
+		rows, err := h.read.frames.QueryContext(ctx, key.Tenant, key.RunID, from)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }() // rows.Err is what tells
+		events, size := 0, 0
+		for events < limit && size < store.PageBytes && rows.Next() {
+			f, err := scanFrame(ctx, rows, key)
+			if err != nil {
+				return err
+			}
+			if f.Last < from { // ends before what was asked for
+				continue
+			}
+			frames = append(frames, f)
+			events += f.Last + 1 - max(f.First, from, 0)
+			size += len(f.Body)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read frames of run %s: %w", key.RunID, err)
+	}
+	return frames, nil
+}
+
+type scanner interface{ Scan(dest ...any) error }
+
+func scanRun(ctx context.Context, row scanner) (store.Run, error) {
+	var (
+		r            store.Run
+		status, tags string
+		due          sql.NullInt64
+		sum          int64
+	)
+	err := row.Scan(&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt,
+		&r.ErrorCode, &tags, &r.Head, &r.Pos, &r.Hash, &due, &r.Damage, &sum)
+	if err != nil {
+		return store.Run{}, unreadable(ctx, err)
+	}
+	r.Status, r.Tags, r.DueMs = wire.Status(status), splitTags(tags), due.Int64
+	return r, sumRun(&r, tags).verify(sum, "row", r.Key)
+}
+
+func scanFrame(ctx context.Context, row scanner, key store.Key) (store.Frame, error) {
+	f := store.Frame{Key: key}
+	var (
+		types string
+		sum   int64
+	)
+	if err := row.Scan(&f.First, &f.Last, &types, &sum, &f.Body); err != nil {
+		return f, unreadable(ctx, err)
+	}
+	f.Types = splitTypes(types)
+	return f, sumFrame(&f, types).verify(sum, "frame", key)
+}
+
+func joinTypes(types []wire.EventType) string {
+	parts := make([]string, len(types))
+	for i, t := range types {
+		parts[i] = string(t)
+	}
+	return strings.Join(parts, ",")
+}
+
+func splitTypes(s string) []wire.EventType {
+	if s == "" {
+		return nil
+	}
+	out := make([]wire.EventType, 0, strings.Count(s, ",")+1)
+	for t := range strings.SplitSeq(s, ",") {
+		out = append(out, wire.EventType(t))
+	}
+	return out
+}

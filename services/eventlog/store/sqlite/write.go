@@ -1,0 +1,175 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// writeStmts are the statements of the writing connection.
+type writeStmts struct{ tail, putTail, putRun, putTag, putFrame *sql.Stmt }
+
+func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
+	for _, s := range []struct {
+		to  **sql.Stmt
+		sql string
+	}{
+		{&w.tail, `SELECT pos, hash, sum FROM tail WHERE id = 1`},
+		{&w.putTail, `INSERT INTO tail (id, pos, hash, sum) VALUES (1, ?, ?, ?)
+			ON CONFLICT (id) DO UPDATE SET pos = excluded.pos, hash = excluded.hash, sum = excluded.sum`},
+		{&w.putRun, `INSERT INTO runs (` + runColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (tenant, run_id) DO UPDATE SET
+				status = excluded.status, started_at = excluded.started_at, completed_at = excluded.completed_at,
+				error_code = excluded.error_code, head = excluded.head, pos = excluded.pos, hash = excluded.hash,
+				due_ms = excluded.due_ms, damage = excluded.damage, sum = excluded.sum
+			WHERE excluded.pos >= runs.pos`},
+		{&w.putTag, `INSERT INTO tags (tenant, tag, created_at, run_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`},
+		{&w.putFrame, `INSERT INTO frames (tenant, run_id, first, last, types, sum, body) VALUES (?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT DO NOTHING`},
+	} {
+		stmt, err := conn.PrepareContext(ctx, s.sql)
+		if err != nil {
+			return err
+		}
+		*s.to = stmt
+	}
+	return nil
+}
+
+func (w *writeStmts) close() error {
+	return closeAll(w.tail, w.putTail, w.putRun, w.putTag, w.putFrame)
+}
+
+func closeAll(stmts ...*sql.Stmt) error {
+	var errs []error
+	for _, s := range stmts {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Tail is where the last batch ended; see store.Writer.
+func (s *Store) Tail(ctx context.Context) (store.Tail, error) {
+	var t store.Tail
+	err := s.with(func(h *handle) error {
+		var sum int64
+		err := h.write.tail.QueryRowContext(ctx).Scan(&t.Pos, &t.Hash, &sum)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read tail: %w", err)
+		}
+		return sumTail(t).verify(sum, "tail", store.Key{})
+	})
+	return t, err
+}
+
+// Apply stores a batch in one transaction; see store.Writer.
+func (s *Store) Apply(ctx context.Context, b store.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// A batch takes milliseconds; a context that can end would cost a goroutine
+	// for each statement.
+	ctx = context.WithoutCancel(ctx)
+	return s.with(func(h *handle) error {
+		if _, err := h.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+			return fmt.Errorf("begin batch: %w", err)
+		}
+		err := h.write.batch(ctx, b)
+		if err == nil {
+			_, err = h.conn.ExecContext(ctx, "COMMIT")
+		}
+		if err == nil {
+			return nil
+		}
+		// SQLite ends some failed transactions itself; then there is none to roll back.
+		_, _ = h.conn.ExecContext(ctx, "ROLLBACK")
+		return fmt.Errorf("apply batch up to %d: %w", b.Tail.Pos, err)
+	})
+}
+
+func (w *writeStmts) batch(ctx context.Context, b store.Batch) error {
+	for i := range b.Runs {
+		if err := w.run(ctx, &b.Runs[i]); err != nil {
+			return err
+		}
+	}
+	for i := range b.Frames {
+		f := &b.Frames[i]
+		types := joinTypes(f.Types)
+		_, err := w.putFrame.ExecContext(ctx, f.Tenant, f.RunID, f.First, f.Last, types, int64(sumFrame(f, types).crc), f.Body)
+		if err != nil {
+			return err
+		}
+	}
+	_, err := w.putTail.ExecContext(ctx, int64(b.Tail.Pos), b.Tail.Hash, int64(sumTail(b.Tail).crc)) //nolint:gosec // G115: positions stay far below 2^63
+	return err
+}
+
+func (w *writeStmts) run(ctx context.Context, r *store.Run) error {
+	tags := joinTags(r.Tags)
+	due := sql.NullInt64{Int64: r.DueMs, Valid: r.DueMs != 0}
+	_, err := w.putRun.ExecContext(ctx, r.Tenant, r.RunID, r.WorkflowID, string(r.Status), r.CreatedAt, r.StartedAt,
+		r.CompletedAt, r.ErrorCode, tags, r.Head, int64(r.Pos), r.Hash, due, r.Damage, int64(sumRun(r, tags).crc)) //nolint:gosec // G115: as above
+	if err != nil || !r.New {
+		return err
+	}
+	for _, tag := range r.Tags {
+		if _, err := w.putTag.ExecContext(ctx, r.Tenant, tag, r.CreatedAt, r.RunID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sumTail(t store.Tail) *checksum {
+	var c checksum
+	c.number(int64(t.Pos)) //nolint:gosec // G115: as above
+	c.text(t.Hash)
+	return &c
+}
+
+func sumRun(r *store.Run, tags string) *checksum {
+	var c checksum
+	for _, s := range []string{
+		r.Tenant, r.RunID, r.WorkflowID, string(r.Status), r.CreatedAt, r.StartedAt, r.CompletedAt,
+		r.ErrorCode, tags, r.Hash, r.Damage,
+	} {
+		c.text(s)
+	}
+	c.number(int64(r.Head))
+	c.number(int64(r.Pos)) //nolint:gosec // G115: as above
+	c.number(r.DueMs)
+	return &c
+}
+
+func sumFrame(f *store.Frame, types string) *checksum {
+	var c checksum
+	c.text(f.Tenant)
+	c.text(f.RunID)
+	c.number(int64(f.First))
+	c.number(int64(f.Last))
+	c.text(types)
+	c.bytes(f.Body)
+	return &c
+}
+
+// joinTags writes tags as lines; a tag of the protocol holds no line break, and
+// one that did would only split in two here.
+func joinTags(tags []string) string { return strings.Join(tags, "\n") }
+
+func splitTags(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return slices.Collect(strings.SplitSeq(s, "\n"))
+}

@@ -1,0 +1,135 @@
+// Package store is the port to the read model's storage: one row for each run,
+// and the frames of the log as they were appended.
+//
+// Everything in a store follows from the run log. A store that is damaged or
+// gone is emptied and filled again; nobody repairs it.
+package store
+
+import (
+	"context"
+	"errors"
+
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// ErrNotFound says that the store has no run of the key.
+var ErrNotFound = errors.New("run not in store")
+
+// ErrDamaged says that what the store holds cannot be trusted: it must be
+// rebuilt from the log.
+var ErrDamaged = errors.New("store damaged")
+
+// Key names a run of a tenant.
+type Key struct{ Tenant, RunID string }
+
+// Run is the row of one run. Times are in wire.TimeLayout, empty when not
+// reached.
+type Run struct {
+	Key
+	WorkflowID  string
+	Status      wire.Status
+	CreatedAt   string
+	StartedAt   string
+	CompletedAt string
+	ErrorCode   string
+	Tags        []string
+	// Head is the sequence of the last event; -1: none yet.
+	Head int
+	// Pos and Hash are the log position and the hash of the last frame.
+	Pos  uint64
+	Hash string
+	// DueMs is when the run's next timer fires, in Unix milliseconds; 0: it has none.
+	DueMs int64
+	// Damage says what is wrong with the run's log; empty: nothing. The row and
+	// its frames then stand for the log up to the damage.
+	Damage string
+	// New marks a row that is written for the first time. It is not stored.
+	New bool
+}
+
+// RecordFirst is the First of the frame that holds a run's record.
+const RecordFirst = -1
+
+// Frame is a frame of a run as it was appended. The body of the record's frame
+// is a JSON object, every other body is the JSON array of the events from First
+// to Last. Frames without events are not stored.
+type Frame struct {
+	Key
+	First int
+	Last  int
+	Types []wire.EventType
+	Body  []byte
+}
+
+// Tail is how much of the log a store holds.
+type Tail struct {
+	Pos  uint64 // position of the last applied frame; 0: none
+	Hash string // its hash, to know the log again
+}
+
+// Batch is applied together or not at all.
+type Batch struct {
+	// Runs are the rows as they are after the batch, each run once.
+	Runs   []Run
+	Frames []Frame
+	Tail   Tail
+}
+
+// Writer takes what the log says.
+type Writer interface {
+	// Tail is where the last applied batch ended. Errors: ErrDamaged.
+	Tail(ctx context.Context) (Tail, error)
+	// Apply stores a batch. Frames that are stored already stay as they are, and
+	// a row never goes back to an earlier position, so that applying a batch
+	// again changes nothing. Errors: ErrDamaged.
+	Apply(ctx context.Context, b Batch) error
+	// Rebuild empties the store, whatever state it is in. What was there is kept
+	// aside for whoever wants to know what happened.
+	Rebuild(ctx context.Context) error
+}
+
+// Reader reads runs and frames.
+type Reader interface {
+	// Run gives the row of a run. Errors: ErrNotFound, ErrDamaged.
+	Run(ctx context.Context, key Key) (Run, error)
+	// Frames gives the run's frames in order, beginning with the one that holds
+	// event from (RecordFirst: with the record), until they hold at least limit
+	// events or PageBytes. Errors: ErrDamaged.
+	Frames(ctx context.Context, key Key, from, limit int) ([]Frame, error)
+}
+
+// PageBytes bounds the bodies of one answer of Frames; the first frame always
+// comes, however large.
+const PageBytes = 8 << 20
+
+// Lister reads across runs.
+type Lister interface {
+	// List gives rows of a tenant, newest first. Errors: ErrDamaged.
+	List(ctx context.Context, q Query) ([]Run, error)
+	// Due gives runs of all tenants that have a timer due before an instant in
+	// Unix milliseconds, earliest first. Errors: ErrDamaged.
+	Due(ctx context.Context, beforeMs int64, limit int) ([]Run, error)
+}
+
+// Query filters a list; empty fields do not filter.
+type Query struct {
+	Tenant     string
+	Status     wire.Status
+	WorkflowID string
+	Tag        string
+	// After is the last row of the page before; the zero Place begins.
+	After Place
+	Limit int
+}
+
+// Place is a row's place in a tenant's list. New runs come before every place,
+// so a walk through the pages sees each run once.
+type Place struct{ CreatedAt, RunID string }
+
+// Store is all of it.
+type Store interface {
+	Writer
+	Reader
+	Lister
+	Close() error
+}

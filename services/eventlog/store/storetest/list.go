@@ -1,0 +1,120 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// walk lists page by page and calls between before each further page.
+func walk(t *testing.T, s store.Store, q store.Query, between func(page int)) []string {
+	t.Helper()
+	var out []string
+	for page := 1; ; page++ {
+		runs, err := s.List(t.Context(), q)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(runs), q.Limit)
+		out = append(out, ids(runs)...)
+		if len(runs) < q.Limit {
+			return out
+		}
+		last := runs[len(runs)-1]
+		q.After = store.Place{CreatedAt: last.CreatedAt, RunID: last.RunID}
+		between(page)
+	}
+}
+
+// seedRuns stores runs r00 to r<n-1>; each instant has three of them.
+func seedRuns(t *testing.T, s store.Store, n int) (newestFirst []string) {
+	t.Helper()
+	for i := range n {
+		r := row(fmt.Sprintf("r%02d", i), i/3)
+		apply(t, s, uint64(i)+1, []store.Run{r})
+		newestFirst = append(newestFirst, r.RunID)
+	}
+	slices.Reverse(newestFirst)
+	return newestFirst
+}
+
+func listPages(t *testing.T, s store.Store) {
+	want := seedRuns(t, s, 20)
+	for _, limit := range []int{1, 3, 7, 19, 20, 50} {
+		got := walk(t, s, store.Query{Tenant: "acme", Limit: limit}, func(int) {})
+		require.Equal(t, want, got, "limit %d", limit)
+		got = walk(t, s, store.Query{Tenant: "acme", Tag: "b c", Limit: limit}, func(int) {})
+		require.Equal(t, want, got, "by tag, limit %d", limit)
+	}
+}
+
+func listIsStable(t *testing.T, s store.Store) {
+	want := seedRuns(t, s, 12)
+	got := walk(t, s, store.Query{Tenant: "acme", Limit: 5}, func(page int) {
+		apply(t, s, uint64(100+page), []store.Run{row(fmt.Sprintf("new-%d", page), 1000+page)})
+		moved := row("r01", 0) // a run that moves on keeps its place
+		moved.Pos, moved.Status = uint64(1000+page), wire.StatusCompleted
+		apply(t, s, uint64(200+page), []store.Run{moved})
+	})
+	require.Equal(t, want, got)
+}
+
+func listFilters(t *testing.T, s store.Store) {
+	a, b, c := row("a", 1), row("b", 2), row("c", 3)
+	a.Status, a.Tags = wire.StatusFailed, nil
+	b.WorkflowID, b.Tags = "flow-2", []string{"nightly"}
+	c.Status, c.WorkflowID, c.Tags = wire.StatusFailed, "flow-2", []string{"nightly", "x"}
+	apply(t, s, 20, []store.Run{a, b, c})
+	for _, tt := range []struct {
+		q    store.Query
+		want []string
+	}{
+		{store.Query{}, []string{"c", "b", "a"}},
+		{store.Query{Status: wire.StatusFailed}, []string{"c", "a"}},
+		{store.Query{WorkflowID: "flow-2"}, []string{"c", "b"}},
+		{store.Query{Tag: "nightly"}, []string{"c", "b"}},
+		{store.Query{Tag: "night"}, nil},
+		{store.Query{Tag: "x", Status: wire.StatusRunning}, nil},
+		{store.Query{Tag: "nightly", Status: wire.StatusRunning}, []string{"b"}},
+		{store.Query{Tag: "nightly", WorkflowID: "flow-2", Status: wire.StatusFailed}, []string{"c"}},
+		{store.Query{WorkflowID: "flow", Status: wire.StatusFailed}, []string{"a"}},
+		{store.Query{WorkflowID: "' OR 1=1 --"}, nil},
+	} {
+		tt.q.Tenant, tt.q.Limit = "acme", 10
+		runs, err := s.List(t.Context(), tt.q)
+		require.NoError(t, err)
+		require.Equal(t, tt.want, ids(runs), "%+v", tt.q)
+	}
+}
+
+func dueGivesEarliest(t *testing.T, s store.Store) {
+	late, early, none, never := row("late", 1), row("early", 2), row("none", 3), row("future", 4)
+	late.DueMs, early.DueMs, never.DueMs = 200, 100, 5000
+	early.Tenant = "other"
+	apply(t, s, 20, []store.Run{late, early, none, never})
+	for _, tt := range []struct {
+		before int64
+		limit  int
+		want   []string
+	}{
+		{1000, 10, []string{"early", "late"}}, {1000, 1, []string{"early"}}, {200, 10, []string{"early"}}, {100, 10, nil},
+	} {
+		runs, err := s.Due(t.Context(), tt.before, tt.limit)
+		require.NoError(t, err)
+		require.Equal(t, tt.want, ids(runs), "before %d limit %d", tt.before, tt.limit)
+	}
+}
+
+func dueForgets(t *testing.T, s store.Store) {
+	r := row("r1", 1)
+	r.DueMs = 100
+	apply(t, s, 20, []store.Run{r})
+	r.DueMs, r.Pos = 0, 30
+	apply(t, s, 30, []store.Run{r})
+	runs, err := s.Due(t.Context(), 1<<62, 10)
+	require.NoError(t, err)
+	require.Empty(t, runs)
+}

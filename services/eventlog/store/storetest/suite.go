@@ -1,0 +1,98 @@
+// Package storetest is the contract of the read model's store as tests. Every
+// implementation of store.Store runs the same suite.
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// Run checks the store that open makes. Each test opens its own, empty store;
+// open registers what closes it.
+func Run(t *testing.T, open func(t *testing.T) store.Store) {
+	tests := []struct {
+		name  string
+		check func(t *testing.T, s store.Store)
+	}{
+		{"apply/begins at position zero", beginsAtZero},
+		{"apply/keeps rows, frames and tail", keepsBatch},
+		{"apply/changes nothing the second time", appliesOnce},
+		{"apply/never takes a row back", neverGoesBack},
+		{"apply/counts a moved run once", updatesRow},
+		{"read/keeps tenants apart", keepsTenantsApart},
+		{"frames/begin with the one that holds the event", framesBegin},
+		{"frames/stop at the limit", framesStopAtLimit},
+		{"frames/stop at the size of a page", framesStopAtBytes},
+		{"frames/come back byte for byte", framesComeBack},
+		{"list/is newest first and pages without loss", listPages},
+		{"list/is not disturbed by new runs", listIsStable},
+		{"list/filters", listFilters},
+		{"due/gives earliest first, of all tenants", dueGivesEarliest},
+		{"due/forgets a timer that has gone", dueForgets},
+		{"rebuild/empties", rebuildEmpties},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.check(t, open(t))
+		})
+	}
+}
+
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// row makes the row of a run that was created n milliseconds after the epoch.
+func row(id string, n int) store.Run {
+	return store.Run{
+		Key: store.Key{Tenant: "acme", RunID: id}, WorkflowID: "flow", Status: wire.StatusRunning,
+		CreatedAt: wire.FormatTime(epoch.Add(time.Duration(n) * time.Millisecond)),
+		StartedAt: wire.FormatTime(epoch), Tags: []string{"a", "b c"},
+		Head: 3, Pos: uint64(n) + 10, Hash: fmt.Sprintf("hash-%d", n), New: true,
+	}
+}
+
+// stored is the row as it is read back.
+func stored(r store.Run) store.Run {
+	r.New = false
+	return r
+}
+
+func frameOf(r store.Run, first, last int) store.Frame {
+	f := store.Frame{Key: r.Key, First: first, Last: last}
+	body := []byte{'['}
+	for seq := first; seq <= last; seq++ {
+		f.Types = append(f.Types, wire.EventLogAppended)
+		if seq > first {
+			body = append(body, ',')
+		}
+		body = fmt.Appendf(body, `{"sequence":%d}`, seq)
+	}
+	f.Body = append(body, ']')
+	return f
+}
+
+func record(r store.Run) store.Frame {
+	return store.Frame{
+		Key: r.Key, First: store.RecordFirst, Last: store.RecordFirst, Body: fmt.Appendf(nil, `{"runId":%q}`, r.RunID),
+	}
+}
+
+func apply(t *testing.T, s store.Store, pos uint64, runs []store.Run, frames ...store.Frame) {
+	t.Helper()
+	err := s.Apply(t.Context(), store.Batch{Runs: runs, Frames: frames, Tail: store.Tail{Pos: pos, Hash: fmt.Sprint("tail-", pos)}})
+	require.NoError(t, err)
+}
+
+func ids(runs []store.Run) []string {
+	var out []string
+	for _, r := range runs {
+		out = append(out, r.RunID)
+	}
+	return out
+}

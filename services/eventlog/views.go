@@ -1,0 +1,110 @@
+package eventlog
+
+import (
+	"context"
+	"sync"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/lru"
+	"waybill.dev/waybill/services/eventlog/project"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// viewBytes is what a view costs besides its run and its document.
+const viewBytes = 512
+
+// views keeps the states and snapshots of runs that are read. A snapshot is
+// rendered once for each head of a run.
+type views struct {
+	frames project.Frames
+
+	mu    sync.Mutex // guards cache, not the views in it
+	cache *lru.Cache[store.Key, *view]
+}
+
+// view is a run as readers see it.
+type view struct {
+	turn chan struct{} // holds a token while somebody uses what follows
+	run  *project.Run
+	snap snapshot
+}
+
+// snapshot is a rendered RunSnapshot and where the run stood.
+type snapshot struct {
+	doc    []byte
+	head   int
+	pos    uint64
+	status wire.Status
+}
+
+func newViews(frames project.Frames, bytes int) *views {
+	return &views{frames: frames, cache: lru.New[store.Key, *view](bytes)}
+}
+
+// at gives the run's snapshot as of the row, or a later one.
+func (v *views) at(ctx context.Context, row store.Run) (snapshot, error) {
+	w := v.view(row.Key)
+	select {
+	case w.turn <- struct{}{}:
+	case <-ctx.Done():
+		return snapshot{}, ctx.Err()
+	}
+	defer func() { <-w.turn }()
+	if w.snap.doc != nil && w.snap.pos >= row.Pos {
+		return w.snap, nil
+	}
+	if err := w.advance(ctx, v.frames, row); err != nil {
+		w.run, w.snap = nil, snapshot{} // it may have gone half way
+		return snapshot{}, err
+	}
+	v.cost(row.Key, w)
+	return w.snap, nil
+}
+
+func (v *views) view(key store.Key) *view {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	w, ok := v.cache.Get(key)
+	if !ok {
+		w = &view{turn: make(chan struct{}, 1)}
+		v.cache.Put(key, w, viewBytes)
+	}
+	return w
+}
+
+// cost tells the cache how large the view has become, unless it was dropped.
+func (v *views) cost(key store.Key, w *view) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if cached, ok := v.cache.Get(key); ok && cached == w {
+		v.cache.Put(key, w, viewBytes+2*w.run.Bytes+len(w.snap.doc))
+	}
+}
+
+// clear forgets everything: the store begins anew.
+func (v *views) clear() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.cache.Clear()
+}
+
+// size is about how many bytes the views take.
+func (v *views) size() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.cache.Cost()
+}
+
+// advance folds up to the row and renders.
+func (w *view) advance(ctx context.Context, frames project.Frames, row store.Run) (err error) {
+	if w.run == nil {
+		w.run, err = project.Load(ctx, frames, row)
+	} else {
+		err = w.run.Extend(ctx, frames, row)
+	}
+	if err != nil {
+		return err
+	}
+	w.snap = snapshot{doc: w.run.State.SnapshotJSON(), head: row.Head, pos: row.Pos, status: w.run.State.Status}
+	return nil
+}

@@ -1,0 +1,248 @@
+// Package discovery computes the document that says what this host can do. It
+// is derived from what is registered and configured, never written by hand: a
+// capability that is not there is not in it (OpenWOP host contract §1).
+package discovery
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"waybill.dev/waybill/internal/version"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/engine"
+)
+
+// Config is what the gateway itself adds to the document.
+type Config struct {
+	MaxBodyBytes int64
+	// GRPCEndpoint is the public gRPC address, such as grpc://127.0.0.1:9090.
+	GRPCEndpoint func() string
+	TestSeams    bool
+}
+
+// fresh is how long a computed document is served before it is computed again.
+const fresh = 2 * time.Second
+
+// Source computes and keeps the document. It is safe for concurrent use.
+type Source struct {
+	cfg        Config
+	dispatcher dispatcherv1.DispatcherClient
+	acceptor   acceptorv1.AcceptorClient
+	clock      func() time.Time
+
+	mu       sync.Mutex // guards all below
+	computed time.Time
+	document engine.Document
+}
+
+// New makes a source.
+func New(cfg Config, d dispatcherv1.DispatcherClient, a acceptorv1.AcceptorClient, clock func() time.Time) *Source {
+	return &Source{cfg: cfg, dispatcher: d, acceptor: a, clock: clock}
+}
+
+// Document is the discovery document.
+func (s *Source) Document(ctx context.Context) (engine.Document, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.clock(); s.document.JSON != nil && now.Sub(s.computed) < fresh {
+		return s.document, nil
+	}
+	doc, err := s.compute(ctx)
+	if err != nil {
+		return engine.Document{}, err
+	}
+	b, err := json.Marshal(doc)
+	if err != nil {
+		return engine.Document{}, fmt.Errorf("render discovery: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	s.document = engine.Document{JSON: b, ETag: `"` + hex.EncodeToString(sum[:16]) + `"`}
+	s.computed = s.clock()
+	return s.document, nil
+}
+
+// document's members are in the order a reader wants them.
+type document struct {
+	ProtocolVersion  string           `json:"protocolVersion"`
+	ProtocolVersions []string         `json:"protocolVersions"`
+	Implementation   implementation   `json:"implementation"`
+	EngineVersion    int              `json:"engineVersion"`
+	EventLogVersion  int              `json:"eventLogSchemaVersion"`
+	Transports       []string         `json:"supportedTransports"`
+	GRPC             grpcBlock        `json:"grpc"`
+	Envelopes        []string         `json:"supportedEnvelopes"`
+	SchemaVersions   map[string]int32 `json:"schemaVersions"`
+	Limits           limits           `json:"limits"`
+	Strictness       string           `json:"envelopeStrictness"`
+	Contracts        contracts        `json:"envelopeContracts"`
+	EnvelopeFamily   envelopes        `json:"envelopes"`
+	Providers        *providers       `json:"aiProviders,omitempty"`
+	Usage            usage            `json:"providerUsage"`
+	Idempotency      idempotency      `json:"idempotency"`
+	REST             restTransport    `json:"restTransport"`
+	Fixtures         []string         `json:"fixtures,omitempty"`
+	Testing          *testing         `json:"testing,omitempty"`
+}
+
+type implementation struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+type grpcBlock struct {
+	Supported bool   `json:"supported"`
+	Service   string `json:"service"`
+	Endpoint  string `json:"endpoint,omitempty"`
+	TLS       string `json:"tls"`
+}
+
+type limits struct {
+	ClarificationRounds int32 `json:"clarificationRounds"`
+	SchemaRounds        int32 `json:"schemaRounds"`
+	EnvelopesPerTurn    int32 `json:"envelopesPerTurn"`
+	MaxNodeExecutions   int32 `json:"maxNodeExecutions"`
+	MaxRunDurationMs    int64 `json:"maxRunDurationMs"`
+	MaxRequestBodyBytes int64 `json:"maxRequestBodyBytes"`
+}
+
+type contracts struct {
+	Advertised bool `json:"advertised"`
+}
+
+type envelopes struct {
+	Reasoning   reasoning   `json:"reasoning"`
+	TierOne     string      `json:"tierOneSubsetCompliance"`
+	Reliability reliability `json:"reliability"`
+}
+
+type reasoning struct {
+	Supported       bool   `json:"supported"`
+	PromptDirective string `json:"promptDirective"`
+}
+
+type reliability struct {
+	Supported   bool             `json:"supported"`
+	Events      []wire.EventType `json:"events"`
+	MaxAttempts int32            `json:"maxRetryAttempts"`
+	Completion  completion       `json:"completion"`
+}
+
+type completion struct {
+	DistinguishesTruncation bool  `json:"distinguishesTruncation"`
+	Multiplier              int32 `json:"truncationBudgetMultiplier"`
+}
+
+type providers struct {
+	Supported  []string `json:"supported"`
+	SelfHosted []string `json:"selfHosted,omitempty"`
+}
+
+type usage struct {
+	Supported     bool `json:"supported"`
+	CostEstimates bool `json:"costEstimates"`
+}
+
+type idempotency struct {
+	Supported     bool   `json:"supported"`
+	Layer1Seconds int    `json:"layer1RetentionSeconds"`
+	CrossRegion   string `json:"crossRegion"`
+}
+
+type restTransport struct {
+	ConditionalRunGet bool `json:"conditionalRunGet"`
+}
+
+type testing struct {
+	MockProviders []string `json:"mockProviders,omitempty"`
+	TestKeyPrefix string   `json:"testKeyPrefix"`
+}
+
+// RetentionSeconds is how long idempotency records live: a day, as the protocol
+// asks for.
+const RetentionSeconds = 86400
+
+// reliabilityEvents are those the dispatcher emits.
+var reliabilityEvents = []wire.EventType{
+	wire.EventEnvelopeRetryAttempted, wire.EventEnvelopeRetryExhausted, wire.EventEnvelopeRefusal,
+	wire.EventEnvelopeTruncated, wire.EventEnvelopeNLToFormat, wire.EventEnvelopeRecovery,
+}
+
+func (s *Source) compute(ctx context.Context) (*document, error) {
+	kinds, err := s.acceptor.ListKinds(ctx, &acceptorv1.ListKindsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	can, err := s.dispatcher.Describe(ctx, &dispatcherv1.DescribeRequest{})
+	if err != nil {
+		return nil, err
+	}
+	d := &document{
+		ProtocolVersion: wire.ProtocolVersion, ProtocolVersions: []string{wire.ProtocolVersion},
+		Implementation: implementation{version.Name, version.Version},
+		EngineVersion:  wire.EngineVersion, EventLogVersion: wire.EventLogSchemaVersion, Transports: []string{"rest", "grpc"},
+		GRPC:           grpcBlock{Supported: true, Service: "openwop.v1.Engine", Endpoint: s.cfg.GRPCEndpoint(), TLS: "disabled"},
+		SchemaVersions: map[string]int32{},
+		Limits: limits{
+			ClarificationRounds: kinds.GetClarificationRounds(), SchemaRounds: kinds.GetSchemaRounds(),
+			EnvelopesPerTurn: kinds.GetEnvelopesPerTurn(), MaxNodeExecutions: can.GetMaxNodeExecutions(),
+			MaxRunDurationMs: can.GetMaxRunDurationMs(), MaxRequestBodyBytes: s.cfg.MaxBodyBytes,
+		},
+		Strictness: kinds.GetStrictness(), Contracts: contracts{Advertised: true},
+		EnvelopeFamily: envelopes{
+			Reasoning: reasoning{Supported: true, PromptDirective: "advisory"},
+			// The universal kinds' published schemas break the strict subset.
+			TierOne: "warn",
+			Reliability: reliability{
+				Supported: true, Events: reliabilityEvents, MaxAttempts: min(can.GetMaxRetryAttempts(), kinds.GetSchemaRounds()+1),
+				Completion: completion{DistinguishesTruncation: true, Multiplier: can.GetTruncationMultiplier()},
+			},
+		},
+		Usage:       usage{Supported: true},
+		Idempotency: idempotency{Supported: true, Layer1Seconds: RetentionSeconds, CrossRegion: "single-region"},
+		REST:        restTransport{ConditionalRunGet: true},
+	}
+	for _, k := range kinds.GetKinds() {
+		d.SchemaVersions[k.GetName()] = k.GetVersion()
+	}
+	d.Envelopes = slices.Sorted(maps.Keys(d.SchemaVersions))
+	if len(can.GetProviders()) > 0 {
+		d.Providers = &providers{Supported: can.GetProviders(), SelfHosted: can.GetSelfHosted()}
+	}
+	if !s.cfg.TestSeams {
+		return d, nil
+	}
+	d.Testing = &testing{MockProviders: can.GetMockProviders(), TestKeyPrefix: auth.TestKeyPrefix}
+	d.Fixtures, err = s.fixtures(ctx)
+	return d, err
+}
+
+// fixtures are the protocol's fixture workflows that can be executed here.
+func (s *Source) fixtures(ctx context.Context) ([]string, error) {
+	var out []string
+	for after := ""; ; {
+		res, err := s.dispatcher.ListWorkflows(ctx, &dispatcherv1.ListWorkflowsRequest{Limit: 500, After: after})
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range res.GetWorkflows() {
+			after = w.GetWorkflowId()
+			if w.GetExecutable() && (strings.HasPrefix(after, "conformance-") || strings.HasPrefix(after, "openwop-smoke-")) {
+				out = append(out, after)
+			}
+		}
+		if !res.GetMore() {
+			return out, nil
+		}
+	}
+}

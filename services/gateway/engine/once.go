@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/idempotency"
+	"waybill.dev/waybill/services/gateway/wirejson"
+)
+
+// once lists the methods that change something, but for CreateRun, which has its
+// own way, and makes their responses.
+var once = map[string]func() proto.Message{
+	openwopv1.Engine_CancelRun_FullMethodName:      func() proto.Message { return &openwopv1.CancelRunResponse{} },
+	openwopv1.Engine_BulkCancelRuns_FullMethodName: func() proto.Message { return &openwopv1.BulkCancelRunsResponse{} },
+	hostv1.Host_PutWorkflow_FullMethodName:         func() proto.Message { return &hostv1.PutWorkflowResponse{} },
+}
+
+// Once answers a repeated request with the first one's answer: an interceptor,
+// so that REST and gRPC behave alike.
+func (s *Service) Once(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	fresh, guarded := once[info.FullMethod]
+	key, keyed := meta(ctx, MetaIdempotencyKey)
+	if !guarded || !keyed {
+		return next(ctx, req)
+	}
+	if err := idempotency.CheckKey(key); err != nil {
+		return nil, err
+	}
+	doc, err := wirejson.Append(nil, req.(proto.Message)) //nolint:forcetypeassert // gRPC hands over messages only
+	if err != nil {
+		return nil, err
+	}
+	digest, err := idempotency.Digest(doc)
+	if err != nil {
+		return nil, err
+	}
+	r := idempotency.Request{Tenant: auth.From(ctx).Tenant, Operation: info.FullMethod, Key: key, Digest: digest}
+	raw, replayed, err := s.deps.Idempotency.Do(ctx, r, func() ([]byte, error) {
+		res, err := next(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		return proto.Marshal(res.(proto.Message)) //nolint:forcetypeassert // gRPC handlers return messages only
+	})
+	if replayed {
+		tell(ctx, MetaReplay, "true")
+	}
+	if err != nil {
+		return nil, err
+	}
+	res := fresh()
+	if err := proto.Unmarshal(raw, res); err != nil {
+		return nil, fmt.Errorf("read recorded answer: %w", err)
+	}
+	if replayed && info.FullMethod == hostv1.Host_PutWorkflow_FullMethodName {
+		tell(ctx, MetaStatus, "201") // the original status
+	}
+	return res, nil
+}

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"context"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/auth"
+)
+
+// Bounds of OpenWOP host contract §4.7.
+const (
+	defaultPollSeconds = 30
+	maxPollSeconds     = 60
+	defaultEvents      = 1000
+	maxEvents          = 5000
+)
+
+// PollRunEvents returns the events after a sequence; without any it waits while
+// the run is live (OpenWOP host contract §4.7).
+func (s *Service) PollRunEvents(ctx context.Context, req *hostv1.PollRunEventsRequest) (*hostv1.PollRunEventsResponse, error) {
+	if err := checkRunID(req.GetRunId()); err != nil {
+		return nil, err
+	}
+	after, wait, limit, err := pollParams(req)
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.deps.EventLog.ReadEvents(ctx, &eventlogv1.ReadEventsRequest{
+		Tenant: auth.From(ctx).Tenant, RunId: req.GetRunId(), After: after, Limit: limit, WaitMs: wait * 1000,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &hostv1.PollRunEventsResponse{RunId: req.GetRunId(), LastEventSeq: after, RunStatus: res.GetStatus()}
+	for _, e := range res.GetEvents() {
+		out.Events = append(out.Events, &openwopv1.JsonDocument{Json: e.GetDocument()})
+		out.LastEventSeq = e.GetSequence()
+	}
+	out.IsTerminal = wire.Status(res.GetStatus()).Terminal()
+	out.IsComplete = out.IsTerminal && out.GetLastEventSeq() >= res.GetHead()
+	return out, nil
+}
+
+func pollParams(req *hostv1.PollRunEventsRequest) (after, wait, limit int32, err error) {
+	var p problems
+	after, wait, limit = -1, defaultPollSeconds, defaultEvents
+	if req.Since != nil {
+		after = req.GetSince()
+	}
+	if req.LastSequence != nil { // since is ignored beside it
+		after = req.GetLastSequence()
+	}
+	if after < -1 {
+		p.add("lastSequence", "want an integer of at least 0, or -1 for the start")
+	}
+	if req.Timeout != nil {
+		if wait = req.GetTimeout(); wait < 1 || wait > maxPollSeconds {
+			p.add("timeout", "want 1 to %d seconds", maxPollSeconds)
+		}
+	}
+	if req.Limit != nil {
+		if limit = req.GetLimit(); limit < 1 || limit > maxEvents {
+			p.add("limit", "want 1 to %d events", maxEvents)
+		}
+	}
+	return after, wait, limit, p.err()
+}
+
+// errTooManyStreams is the answer when the host's streams are used up; never a
+// silent drop.
+func errTooManyStreams(limit int) error {
+	return fault.New(fault.RateLimited, "the host's event streams are used up; try again").
+		With("scope", "global").With("limit", limit).With("retryAfterMs", retryStreams.Milliseconds()).After(retryStreams)
+}

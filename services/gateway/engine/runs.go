@@ -1,0 +1,250 @@
+package engine
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/idempotency"
+	"waybill.dev/waybill/services/gateway/wirejson"
+)
+
+// createOperation is the operation name that keys of creations belong to.
+const createOperation = "POST /v1/runs"
+
+// CreateRun starts a run (OpenWOP host contract §2.3).
+func (s *Service) CreateRun(ctx context.Context, req *openwopv1.CreateRunRequest) (*openwopv1.CreateRunResponse, error) {
+	p := auth.From(ctx)
+	if req.TenantId != nil && req.GetTenantId() != p.Tenant {
+		return nil, fault.New(fault.Forbidden, "/tenantId names another tenant than the credential's")
+	}
+	if err := checkCreate(req); err != nil {
+		return nil, err
+	}
+	if err := checkHeaders(ctx, p); err != nil {
+		return nil, err
+	}
+	key, keyed := meta(ctx, MetaIdempotencyKey)
+	if !keyed {
+		return s.create(ctx, p, req, "run_"+randomID(), "")
+	}
+	return s.createKeyed(ctx, p, req, key)
+}
+
+// createKeyed derives the run's id from the key: a second creation meets the
+// first one's frame in the log. Only final failures need a record.
+func (s *Service) createKeyed(ctx context.Context, p *auth.Principal, req *openwopv1.CreateRunRequest, key string) (*openwopv1.CreateRunResponse, error) {
+	if err := idempotency.CheckKey(key); err != nil {
+		return nil, err
+	}
+	doc, err := wirejson.Append(nil, req)
+	if err != nil {
+		return nil, err
+	}
+	digest, err := idempotency.Digest(doc)
+	if err != nil {
+		return nil, err
+	}
+	r := idempotency.Request{Tenant: p.Tenant, Operation: createOperation, Key: key, Digest: digest}
+	if a, err := s.deps.Idempotency.Recorded(ctx, r); err != nil {
+		return nil, err
+	} else if a != nil && a.Err != nil {
+		tell(ctx, MetaReplay, "true")
+		return nil, a.Err
+	}
+	res, err := s.create(ctx, p, req, s.derivedID(p.Tenant, key), digest)
+	if e, ok := fault.As(err); ok {
+		s.deps.Idempotency.RecordFailure(ctx, r, e)
+	}
+	return res, err
+}
+
+func (s *Service) create(ctx context.Context, p *auth.Principal, req *openwopv1.CreateRunRequest, runID, digest string) (*openwopv1.CreateRunResponse, error) {
+	dedup, _ := meta(ctx, MetaDedup)
+	transport, _ := meta(ctx, MetaTransport)
+	trace, _ := meta(ctx, MetaTraceparent)
+	res, err := s.deps.Dispatcher.StartRun(ctx, &dispatcherv1.StartRunRequest{
+		Tenant: p.Tenant, Principal: p.KeyID, WorkflowId: req.GetWorkflowId(), RunId: runID, RequestDigest: digest,
+		Inputs: req.GetInputs().GetJson(), Configurable: req.GetConfigurable().GetJson(), Metadata: req.GetMetadata().GetJson(),
+		Tags: req.GetTags(), ScopeId: req.GetScopeId(), CallbackUrl: req.GetCallbackUrl(), Transport: transport,
+		Dedup: strings.EqualFold(dedup, "enforce"), TestKey: p.TestKey, Traceparent: trace,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if res.GetReplayed() {
+		tell(ctx, MetaReplay, "true")
+	}
+	tell(ctx, MetaStatus, "201")
+	base := s.deps.BaseURL() + "/v1/runs/" + res.GetRunId()
+	return &openwopv1.CreateRunResponse{
+		RunId: res.GetRunId(), WorkflowId: res.GetWorkflowId(), Status: res.GetStatus(), EventsUrl: base + "/events", StatusUrl: base,
+	}, nil
+}
+
+// checkHeaders holds the request's headers against their rules.
+func checkHeaders(ctx context.Context, p *auth.Principal) error {
+	if v, ok := meta(ctx, MetaDedup); ok && !strings.EqualFold(v, "enforce") {
+		return fault.New(fault.ValidationError, "X-Dedup: want enforce, or leave the header out")
+	}
+	v, ok := meta(ctx, MetaForceEngine)
+	if !ok {
+		return nil
+	}
+	if !p.TestKey {
+		return fault.New(fault.ForceEngineForbidden, "X-Force-Engine-Version needs a test key")
+	}
+	if n, err := strconv.Atoi(v); err != nil || n != wire.EngineVersion {
+		return fault.New(fault.UnsupportedForceEngine, "X-Force-Engine-Version: this host has one engine version").
+			With("min", wire.EngineVersion).With("max", wire.EngineVersion)
+	}
+	return nil
+}
+
+var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// idBytes gives ids of 26 characters: 130 bits.
+const idBytes = 16
+
+func randomID() string {
+	b := make([]byte, idBytes)
+	_, _ = rand.Read(b) // never fails
+	return idEncoding.EncodeToString(b)
+}
+
+// derivedID is the run id that a tenant's key stands for. It is keyed, so that
+// nobody can aim at another's id.
+func (s *Service) derivedID(tenant, key string) string {
+	m := hmac.New(sha256.New, s.deps.RunKey)
+	fmt.Fprintf(m, "%s\x00%s\x00%s", tenant, createOperation, key)
+	return "run_" + idEncoding.EncodeToString(m.Sum(nil)[:idBytes])
+}
+
+// checkRunID refuses what cannot be the id of a run: it would not be found, and
+// must not reach a subject.
+func checkRunID(id string) error {
+	if !subject.Token(id) {
+		return fault.New(fault.RunNotFound, "no run of this id in your tenant")
+	}
+	return nil
+}
+
+// GetRun returns a run's snapshot (OpenWOP host contract §2.4).
+func (s *Service) GetRun(ctx context.Context, req *openwopv1.GetRunRequest) (*openwopv1.GetRunResponse, error) {
+	if err := checkRunID(req.GetRunId()); err != nil {
+		return nil, err
+	}
+	res, err := s.deps.EventLog.GetRun(ctx, &eventlogv1.GetRunRequest{Tenant: auth.From(ctx).Tenant, RunId: req.GetRunId()})
+	if err != nil {
+		return nil, err
+	}
+	tell(ctx, MetaETag, `"`+req.GetRunId()+"."+strconv.Itoa(int(res.GetLastSequence()))+`"`, MetaCache, "private, no-cache")
+	return &openwopv1.GetRunResponse{Snapshot: &openwopv1.JsonDocument{Json: res.GetSnapshot()}}, nil
+}
+
+// maxReason bounds the reason of a cancellation, in characters.
+const maxReason = 512
+
+// CancelRun ends a run (OpenWOP host contract §2.5).
+func (s *Service) CancelRun(ctx context.Context, req *openwopv1.CancelRunRequest) (*openwopv1.CancelRunResponse, error) {
+	if len([]rune(req.GetReason())) > maxReason {
+		return nil, fault.New(fault.ValidationError, "/reason: want at most %d characters", maxReason)
+	}
+	if err := checkRunID(req.GetRunId()); err != nil {
+		return nil, err
+	}
+	res, err := s.cancel(ctx, req.GetRunId(), req.GetReason())
+	if err != nil {
+		return nil, err
+	}
+	out := &openwopv1.CancelRunResponse{RunId: req.GetRunId(), Status: res.GetStatus()}
+	if res.GetAlreadyTerminal() && res.GetStatus() != string(wire.StatusCancelled) {
+		out.AlreadyTerminal = proto.Bool(true)
+	}
+	return out, nil
+}
+
+func (s *Service) cancel(ctx context.Context, runID, reason string) (*dispatcherv1.CancelRunResponse, error) {
+	p := auth.From(ctx)
+	return s.deps.Dispatcher.CancelRun(ctx, &dispatcherv1.CancelRunRequest{
+		Tenant: p.Tenant, RunId: runID, Reason: reason, CancelledBy: p.KeyID,
+	})
+}
+
+const maxBulk = 100
+
+// BulkCancelRuns ends up to 100 runs, each on its own (OpenWOP host contract §2.6).
+func (s *Service) BulkCancelRuns(ctx context.Context, req *openwopv1.BulkCancelRunsRequest) (*openwopv1.BulkCancelRunsResponse, error) {
+	if err := checkBulk(req); err != nil {
+		return nil, err
+	}
+	out := &openwopv1.BulkCancelRunsResponse{}
+	done := map[string]*openwopv1.BulkCancelResult{}
+	for _, id := range req.GetRunIds() {
+		if done[id] == nil {
+			done[id] = s.cancelOne(ctx, id, req.GetReason())
+		}
+		out.Results = append(out.Results, done[id])
+	}
+	return out, nil
+}
+
+func checkBulk(req *openwopv1.BulkCancelRunsRequest) error {
+	var p problems
+	switch n := len(req.GetRunIds()); {
+	case n == 0:
+		p.add("/runIds", "required: 1 to %d run ids", maxBulk)
+	case n > maxBulk:
+		return fault.New(fault.ValidationError, "/runIds: want at most %d run ids, got %d", maxBulk, n).With("maxRunIds", maxBulk)
+	}
+	for i, id := range req.GetRunIds() {
+		if id == "" || len(id) > 128 {
+			p.add("/runIds/"+strconv.Itoa(i), "want a string of 1 to 128 characters")
+		}
+	}
+	if len([]rune(req.GetReason())) > maxReason {
+		p.add("/reason", "want at most %d characters", maxReason)
+	}
+	return p.err()
+}
+
+func (s *Service) cancelOne(ctx context.Context, id, reason string) *openwopv1.BulkCancelResult {
+	res, err := (*dispatcherv1.CancelRunResponse)(nil), checkRunID(id)
+	if err == nil {
+		res, err = s.cancel(ctx, id, reason)
+	}
+	if err != nil {
+		return bulkFailure(id, err)
+	}
+	if res.GetAlreadyTerminal() && res.GetStatus() != string(wire.StatusCancelled) {
+		return bulkFailure(id, fault.New(fault.RunTerminal, "the run has already ended: %s", res.GetStatus()))
+	}
+	status := res.GetStatus()
+	return &openwopv1.BulkCancelResult{RunId: id, Ok: true, Status: &status}
+}
+
+func bulkFailure(id string, err error) *openwopv1.BulkCancelResult {
+	e, ok := fault.As(err)
+	if !ok {
+		e = fault.New(fault.InternalError, "something failed inside the host; try again")
+	}
+	code := e.Code
+	if code == fault.RunNotFound { // the per-entry codes are a closed set
+		code = fault.NotFound
+	}
+	return &openwopv1.BulkCancelResult{RunId: id, Error: &openwopv1.BulkCancelError{Code: string(code), Error: string(code), Message: e.Message}}
+}

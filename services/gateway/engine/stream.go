@@ -1,0 +1,251 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/stream"
+)
+
+// retryStreams is the hint to a subscriber that found no free stream.
+const retryStreams = 5 * time.Second
+
+// StreamRunEvents follows a run: first what is recorded, then what comes, until
+// the terminal event (OpenWOP host contract §4). The caller going away never
+// cancels the run.
+func (s *Service) StreamRunEvents(req *openwopv1.StreamRunEventsRequest, out grpc.ServerStreamingServer[openwopv1.RunEventEnvelope]) error {
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		return errTooManyStreams(cap(s.streams))
+	}
+	if err := checkRunID(req.GetRunId()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(out.Context())
+	defer cancel()
+	after := int32(-1)
+	if req.LastSequence != nil {
+		after = int32(min(max(req.GetLastSequence(), -1), maxCursor)) //nolint:gosec // G115: bounded just here
+	}
+	wantSnapshots := slices.ContainsFunc(req.GetStreamModes(), func(m string) bool { return strings.Contains(m, string(stream.Values)) })
+	in, err := s.deps.EventLog.Follow(ctx, &eventlogv1.FollowRequest{
+		Tenant: auth.From(ctx).Tenant, RunId: req.GetRunId(), After: after, Snapshots: wantSnapshots,
+	})
+	if err != nil {
+		return err
+	}
+	first, err := in.Recv() // the lookup comes before the rules of the parameters
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	modes, perr := checkStream(req)
+	if perr != nil {
+		return perr
+	}
+	if err := out.SendHeader(metadata.Pairs(MetaStreaming, "1")); err != nil {
+		return err
+	}
+	f := follower{modes: modes, out: out, resumed: req.LastSequence != nil && after >= 0, after: int(after)}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return f.run(ctx, first, in.Recv, time.Duration(req.GetBufferMs())*time.Millisecond)
+}
+
+// maxCursor keeps a cursor within what the read model counts with; no run has
+// that many events.
+const maxCursor = 1<<31 - 1
+
+func checkStream(req *openwopv1.StreamRunEventsRequest) (stream.Modes, error) {
+	modes, err := stream.ParseModes(req.GetStreamModes())
+	if err != nil {
+		return modes, err
+	}
+	if err := stream.CheckBuffer(req.GetBufferMs()); err != nil {
+		return modes, err
+	}
+	if req.LastSequence != nil && req.GetLastSequence() < -1 {
+		return modes, fault.New(fault.ValidationError, "Last-Event-ID: want the sequence of an event: digits only")
+	}
+	return modes, nil
+}
+
+// follower turns a run's events into what its subscriber sees.
+type follower struct {
+	modes   stream.Modes
+	out     grpc.ServerStreamingServer[openwopv1.RunEventEnvelope]
+	resumed bool
+	after   int
+	batch   stream.Batch
+}
+
+func (f *follower) send(it stream.Item) error {
+	return f.out.Send(&openwopv1.RunEventEnvelope{
+		Sequence: int64(it.Sequence), Event: it.Name, Data: &openwopv1.JsonDocument{Json: it.Data},
+	})
+}
+
+// run forwards responses until the stream of events ends.
+func (f *follower) run(ctx context.Context, first *eventlogv1.FollowResponse, recv func() (*eventlogv1.FollowResponse, error), buffer time.Duration) error {
+	if f.modes.Snapshots() && f.resumed && len(first.GetInitialSnapshot()) > 0 {
+		// A resumed view of states begins with where the run stands.
+		if err := f.send(stream.Item{Sequence: f.after, Name: stream.NameSnapshot, Data: first.GetInitialSnapshot()}); err != nil {
+			return err
+		}
+	}
+	if buffer == 0 {
+		return f.direct(first, recv)
+	}
+	return f.buffered(ctx, first, recv, buffer)
+}
+
+func (f *follower) direct(res *eventlogv1.FollowResponse, recv func() (*eventlogv1.FollowResponse, error)) error {
+	for {
+		for _, e := range res.GetEvents() {
+			if it, ok := f.item(e); ok {
+				if err := f.send(it); err != nil {
+					return err
+				}
+			}
+			if wire.EventType(e.GetType()).Terminal() {
+				return nil
+			}
+		}
+		var err error
+		if res, err = recv(); err != nil {
+			return endOf(err)
+		}
+	}
+}
+
+func endOf(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// item is what the subscriber sees of an event; ok is false when nothing.
+func (f *follower) item(e *eventlogv1.Event) (stream.Item, bool) {
+	it := stream.Item{Sequence: int(e.GetSequence()), Name: e.GetType(), Data: e.GetDocument()}
+	switch f.modes.Form(wire.EventType(e.GetType())) {
+	case stream.AsEvent:
+		return it, true
+	case stream.AsChunk:
+		it.Name, it.Data = stream.NameChunk, payloadOf(e.GetDocument())
+		return it, true
+	case stream.AsValues:
+		it.Name, it.Data = stream.NameSnapshot, e.GetSnapshot()
+		return it, true
+	default:
+		return stream.Item{}, false
+	}
+}
+
+// payloadOf cuts the payload out of an event document.
+func payloadOf(doc []byte) []byte {
+	var e struct {
+		Payload json.RawMessage `json:"payload"`
+	}
+	if json.Unmarshal(doc, &e) != nil {
+		return []byte("{}")
+	}
+	return e.Payload
+}
+
+// received is one response, or the end of the stream.
+type received struct {
+	res *eventlogv1.FollowResponse
+	err error
+}
+
+// buffered collects what is shown into batches.
+func (f *follower) buffered(ctx context.Context, first *eventlogv1.FollowResponse, recv func() (*eventlogv1.FollowResponse, error), buffer time.Duration) error {
+	in := make(chan received)
+	go func() { // ends with ctx, which ends recv
+		for {
+			res, err := recv()
+			select {
+			case in <- received{res, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	timer := time.NewTimer(buffer)
+	defer timer.Stop()
+	next := received{res: first}
+	for {
+		if next.err != nil {
+			return errors.Join(f.flush(), endOf(next.err))
+		}
+		if done, err := f.collect(next.res, timer, buffer); done || err != nil {
+			return err
+		}
+	wait:
+		for {
+			select {
+			case next = <-in:
+				break wait
+			case <-timer.C:
+				if err := f.flush(); err != nil {
+					return err
+				}
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+// collect adds a response's events to the batch; done reports the terminal event.
+func (f *follower) collect(res *eventlogv1.FollowResponse, timer *time.Timer, buffer time.Duration) (done bool, err error) {
+	for _, e := range res.GetEvents() {
+		t := wire.EventType(e.GetType())
+		urgent := false
+		if it, ok := f.item(e); ok {
+			if f.batch.Empty() {
+				timer.Reset(buffer)
+			}
+			doc := it.Data
+			if it.Name == stream.NameChunk { // a batch holds event documents
+				doc = e.GetDocument()
+			}
+			urgent = f.batch.Add(it.Sequence, t, doc)
+		}
+		if urgent || t.Terminal() {
+			if err := f.flush(); err != nil {
+				return true, err
+			}
+		}
+		if t.Terminal() {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (f *follower) flush() error {
+	if f.batch.Empty() {
+		return nil
+	}
+	return f.send(f.batch.Flush())
+}

@@ -1,0 +1,222 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	"waybill.dev/waybill/protocol/fault"
+)
+
+// problems collects what is wrong with a request, each with its place.
+type problems []map[string]string
+
+func (p *problems) add(path, format string, args ...any) {
+	*p = append(*p, map[string]string{"path": path, "message": fmt.Sprintf(format, args...)})
+}
+
+// err is nil when nothing is wrong, else one fault that names everything.
+func (p problems) err() error {
+	if len(p) == 0 {
+		return nil
+	}
+	return fault.New(fault.ValidationError, "%s: %s", p[0]["path"], p[0]["message"]).With("problems", p)
+}
+
+// Bounds of OpenWOP host contract §2.3.
+const (
+	maxTags          = 100
+	maxTagRunes      = 256
+	maxMetadataBytes = 8192
+	maxMetadataDepth = 4
+	maxWorkflowID    = 128
+)
+
+// checkCreate holds a creation request against the rules that need no workflow.
+func checkCreate(req *openwopv1.CreateRunRequest) error {
+	var p problems
+	switch id := req.GetWorkflowId(); {
+	case id == "":
+		p.add("/workflowId", "required: the id of a workflow")
+	case len(id) > maxWorkflowID:
+		p.add("/workflowId", "want at most %d characters", maxWorkflowID)
+	}
+	object(&p, "/inputs", req.GetInputs())
+	object(&p, "/configurable", req.GetConfigurable())
+	object(&p, "/metadata", req.GetMetadata())
+	checkTags(&p, req.GetTags())
+	checkMetadata(&p, req.GetMetadata().GetJson())
+	if req.CallbackUrl != nil {
+		if reason := callbackProblem(req.GetCallbackUrl()); reason != "" {
+			p.add("/callbackUrl", "%s", reason)
+		}
+	}
+	if len(p) == 0 {
+		checkConfigurable(&p, req.GetConfigurable().GetJson())
+	}
+	if err := p.err(); err != nil {
+		return err
+	}
+	return checkUnsupported(req)
+}
+
+func object(p *problems, path string, d *openwopv1.JsonDocument) {
+	if d != nil && !strings.HasPrefix(strings.TrimLeft(string(d.GetJson()), " \t\r\n"), "{") {
+		p.add(path, "want a JSON object")
+	}
+}
+
+func checkTags(p *problems, tags []string) {
+	if len(tags) > maxTags {
+		p.add("/tags", "want at most %d tags, got %d", maxTags, len(tags))
+		return
+	}
+	for i, t := range tags {
+		if n := utf8.RuneCountInString(t); n < 1 || n > maxTagRunes {
+			p.add("/tags/"+strconv.Itoa(i), "want 1 to %d characters, got %d", maxTagRunes, n)
+		}
+	}
+}
+
+func checkMetadata(p *problems, doc []byte) {
+	if len(doc) > maxMetadataBytes {
+		p.add("/metadata", "want at most %d bytes, got %d", maxMetadataBytes, len(doc))
+	}
+	if d := depthOf(doc); d > maxMetadataDepth {
+		p.add("/metadata", "want at most %d levels, got %d", maxMetadataDepth, d)
+	}
+}
+
+// depthOf counts the levels of valid JSON.
+func depthOf(doc []byte) int {
+	depth, deepest, inString := 0, 0, false
+	for i := 0; i < len(doc); i++ {
+		switch c := doc[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
+// callbackProblem says why a URL cannot be called back; "" when it can. The
+// address is checked again, resolved, when it is called (OpenWOP host contract §10.6).
+func callbackProblem(raw string) string {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "":
+		return "want an absolute https URL"
+	case u.Scheme != "https":
+		return "want the scheme https"
+	case u.User != nil:
+		return "the URL must not hold a user or password"
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasSuffix(host, ".internal") {
+		return "the host is not a public one"
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		ip = ip.Unmap()
+		if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() {
+			return "the address is not a public one"
+		}
+	}
+	return ""
+}
+
+// checkConfigurable types the reserved keys; unknown ones pass through.
+func checkConfigurable(p *problems, doc []byte) {
+	if len(doc) == 0 {
+		return
+	}
+	var c map[string]json.RawMessage
+	if json.Unmarshal(doc, &c) != nil {
+		return
+	}
+	number := func(key string, ok func(float64) bool, want string) {
+		raw, given := c[key]
+		if !given {
+			return
+		}
+		var f float64
+		if json.Unmarshal(raw, &f) != nil || string(raw) == "null" || !ok(f) {
+			p.add("/configurable/"+key, "want %s", want)
+		}
+	}
+	whole := func(f float64) bool { return f >= 1 && f == math.Trunc(f) }
+	number("recursionLimit", whole, "an integer of at least 1")
+	number("maxTokens", whole, "an integer of at least 1")
+	number("runTimeoutMs", func(f float64) bool { return f > 0 }, "a number greater than 0")
+	number("temperature", func(f float64) bool { return f >= 0 && f <= 2 }, "a number from 0 to 2")
+	text := func(key string) {
+		var s string
+		if raw, given := c[key]; given && (json.Unmarshal(raw, &s) != nil || s == "") {
+			p.add("/configurable/"+key, "want a string that is not empty")
+		}
+	}
+	for _, key := range []string{"model", "ai.provider", "ai.model", "ai.credentialRef"} {
+		text(key)
+	}
+	checkShapes(p, c)
+}
+
+// checkShapes checks the reserved keys that are objects.
+func checkShapes(p *problems, c map[string]json.RawMessage) {
+	if raw, given := c["promptOverrides"]; given {
+		var m map[string]string
+		if json.Unmarshal(raw, &m) != nil || m == nil {
+			p.add("/configurable/promptOverrides", "want an object of strings")
+		}
+	}
+	if raw, given := c["mockProvider"]; given {
+		checkMock(p, raw)
+	}
+	if raw, given := c["ai"]; given {
+		var m map[string]string
+		if json.Unmarshal(raw, &m) != nil || m == nil {
+			p.add("/configurable/ai", "want an object of strings: provider, model, credentialRef")
+		}
+	}
+}
+
+func checkMock(p *problems, raw json.RawMessage) {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(raw, &m) != nil || m == nil {
+		p.add("/configurable/mockProvider", "want an object {id, config?}")
+		return
+	}
+	for name := range m {
+		if name != "id" && name != "config" {
+			p.add("/configurable/mockProvider/"+name, "unknown member; known are id, config")
+		}
+	}
+	var id string
+	if json.Unmarshal(m["id"], &id) != nil || id == "" || len(id) > 128 {
+		p.add("/configurable/mockProvider/id", "want a string of 1 to 128 characters")
+	}
+}
+
+// checkUnsupported refuses what belongs to families this host does not serve.
+func checkUnsupported(req *openwopv1.CreateRunRequest) error {
+	switch {
+	case req.Mode != nil, req.EvalSuiteRef != nil, req.AgentId != nil:
+		return fault.New(fault.CapabilityNotProvided, "mode, evalSuiteRef and agentId belong to capabilities this host does not provide")
+	case req.Residency != nil:
+		return fault.New(fault.ResidencyUnavailable, "/residency: this host offers no choice of region")
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/auth"
+)
+
+// GetCapabilities returns the discovery document (OpenWOP host contract §1).
+func (s *Service) GetCapabilities(ctx context.Context, _ *openwopv1.GetCapabilitiesRequest) (*openwopv1.GetCapabilitiesResponse, error) {
+	d, err := s.deps.Discovery.Document(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tell(ctx, MetaETag, d.ETag, MetaCapTag, strings.Trim(d.ETag, `"`), MetaCache, publicCache)
+	return &openwopv1.GetCapabilitiesResponse{Document: &openwopv1.JsonDocument{Json: d.JSON}}, nil
+}
+
+// publicCache is for documents that are the same for everybody.
+const publicCache = "public, max-age=300"
+
+// GetWorkflow returns a definition, verbatim.
+func (s *Service) GetWorkflow(ctx context.Context, req *openwopv1.GetWorkflowRequest) (*openwopv1.GetWorkflowResponse, error) {
+	res, err := s.deps.Dispatcher.GetWorkflow(ctx, &dispatcherv1.GetWorkflowRequest{Tenant: auth.From(ctx).Tenant, WorkflowId: req.GetWorkflowId()})
+	if err != nil {
+		return nil, err
+	}
+	return &openwopv1.GetWorkflowResponse{Definition: &openwopv1.JsonDocument{Json: res.GetDefinition()}}, nil
+}
+
+// PutWorkflow registers a definition for the caller's tenant.
+func (s *Service) PutWorkflow(ctx context.Context, req *hostv1.PutWorkflowRequest) (*hostv1.PutWorkflowResponse, error) {
+	res, err := s.deps.Dispatcher.PutWorkflow(ctx, &dispatcherv1.PutWorkflowRequest{
+		Tenant: auth.From(ctx).Tenant, Definition: req.GetDefinition().GetJson(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !res.GetUnchanged() {
+		tell(ctx, MetaStatus, "201")
+	}
+	return &hostv1.PutWorkflowResponse{WorkflowId: res.GetWorkflowId(), Version: res.GetVersion(), Digest: res.GetDigest()}, nil
+}
+
+// Bounds of list pages.
+const (
+	defaultPage = 50
+	maxPage     = 200
+)
+
+// pageSize reads the limit of a list.
+func pageSize(limit *int32) (int32, error) {
+	if limit == nil {
+		return defaultPage, nil
+	}
+	if *limit < 1 || *limit > maxPage {
+		return 0, fault.New(fault.ValidationError, "limit: want 1 to %d", maxPage)
+	}
+	return *limit, nil
+}
+
+// ListWorkflows lists definitions by id.
+func (s *Service) ListWorkflows(ctx context.Context, req *hostv1.ListWorkflowsRequest) (*hostv1.ListWorkflowsResponse, error) {
+	limit, err := pageSize(req.Limit)
+	if err != nil {
+		return nil, err
+	}
+	after, err := base64.RawURLEncoding.DecodeString(req.GetCursor())
+	if err != nil {
+		return nil, fault.New(fault.ValidationError, "cursor: not one this host has given")
+	}
+	res, err := s.deps.Dispatcher.ListWorkflows(ctx, &dispatcherv1.ListWorkflowsRequest{Tenant: auth.From(ctx).Tenant, Limit: limit, After: string(after)})
+	if err != nil {
+		return nil, err
+	}
+	out := &hostv1.ListWorkflowsResponse{}
+	for _, w := range res.GetWorkflows() {
+		out.Workflows = append(out.Workflows, &hostv1.WorkflowSummary{
+			WorkflowId: w.GetWorkflowId(), Name: w.GetName(), Version: w.GetVersion(), Digest: w.GetDigest(),
+		})
+	}
+	if res.GetMore() {
+		next := base64.RawURLEncoding.EncodeToString([]byte(out.Workflows[len(out.Workflows)-1].GetWorkflowId()))
+		out.NextCursor = &next
+	}
+	return out, nil
+}
+
+// ListRuns lists runs, newest first.
+func (s *Service) ListRuns(ctx context.Context, req *hostv1.ListRunsRequest) (*hostv1.ListRunsResponse, error) {
+	limit, err := pageSize(req.Limit)
+	if err != nil {
+		return nil, err
+	}
+	if req.Status != nil && !slices.Contains(wire.Statuses(), wire.Status(req.GetStatus())) {
+		return nil, fault.New(fault.ValidationError, "status: want one of %v", wire.Statuses())
+	}
+	res, err := s.deps.EventLog.ListRuns(ctx, &eventlogv1.ListRunsRequest{
+		Tenant: auth.From(ctx).Tenant, Limit: limit, Cursor: req.GetCursor(), Status: req.GetStatus(),
+		WorkflowId: req.GetWorkflowId(), Tag: req.GetTag(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &hostv1.ListRunsResponse{NextCursor: set(res.GetNextCursor())}
+	for _, r := range res.GetRuns() {
+		out.Runs = append(out.Runs, &hostv1.RunSummary{
+			RunId: r.GetRunId(), WorkflowId: r.GetWorkflowId(), Status: r.GetStatus(), CreatedAt: r.GetCreatedAt(),
+			StartedAt: set(r.GetStartedAt()), CompletedAt: set(r.GetCompletedAt()), Tags: r.GetTags(), ErrorCode: set(r.GetErrorCode()),
+		})
+	}
+	return out, nil
+}
+
+// set is nil for an empty string: the member is left out.
+func set(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+const schemaSuffix = ".schema.json"
+
+// GetEnvelopeSchema returns the schema of an advertised kind. The name is looked
+// up, never made a path.
+func (s *Service) GetEnvelopeSchema(ctx context.Context, req *hostv1.GetEnvelopeSchemaRequest) (*hostv1.GetEnvelopeSchemaResponse, error) {
+	kind, ok := strings.CutSuffix(req.GetFile(), schemaSuffix)
+	if ok {
+		res, err := s.deps.Acceptor.ListKinds(ctx, &acceptorv1.ListKindsRequest{})
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range res.GetKinds() {
+			if k.GetName() == kind {
+				tell(ctx, MetaCache, publicCache)
+				return &hostv1.GetEnvelopeSchemaResponse{Schema: &openwopv1.JsonDocument{Json: k.GetSchema()}}, nil
+			}
+		}
+	}
+	return nil, fault.New(fault.NotFound, "no envelope kind of this name is advertised; ask for <kind>%s", schemaSuffix)
+}

@@ -1,0 +1,289 @@
+// Package rest is the HTTP side of the public API. It checks a request in the
+// protocol's order, hands it to the gRPC side, and puts the answer into HTTP:
+//
+//	size 413 → capacity 503 → rate 429 → credential 401 → scope 403 →
+//	body and parameters 400 → the handler (404, 409, …)
+//
+// (OpenWOP host contract §2.0.)
+package rest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"waybill.dev/waybill/internal/rpc"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/wirejson"
+)
+
+// Config bounds requests.
+type Config struct {
+	// MaxBodyBytes is limits.maxRequestBodyBytes.
+	MaxBodyBytes int64
+	// MaxInFlight bounds concurrent requests, streams left out; 0: no bound.
+	MaxInFlight int64
+	// RatePerSecond and Burst bound the requests of one credential; 0: no bound.
+	RatePerSecond float64
+	Burst         int
+}
+
+// maxDepth bounds the nesting of a request body.
+const maxDepth = 64
+
+// Deps are the collaborators.
+type Deps struct {
+	// Conn reaches the public gRPC server.
+	Conn   *grpc.ClientConn
+	Keys   *auth.Keys
+	Events http.Handler // the event stream
+	// OpenAPI renders the API's description.
+	OpenAPI http.Handler
+	// Seams serves the test seams; nil: they answer 404.
+	Seams  http.Handler
+	Ready  func() error
+	Clock  func() time.Time
+	Logger *slog.Logger
+}
+
+// Handler is the HTTP API.
+type Handler struct {
+	cfg      Config
+	deps     Deps
+	grpc     http.Handler
+	inFlight atomic.Int64
+	rates    *rates
+}
+
+// New makes the handler.
+func New(ctx context.Context, cfg Config, d Deps) (*Handler, error) {
+	mux, err := newTranslator(ctx, d.Conn, d.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return &Handler{cfg: cfg, deps: d, grpc: mux, rates: newRates(cfg.RatePerSecond, cfg.Burst, d.Clock)}, nil
+}
+
+// ServeHTTP answers a request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer h.recovered(w)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if tp := r.Header.Get("Traceparent"); validTraceparent(tp) {
+		w.Header().Set("Traceparent", tp)
+	} else {
+		r.Header.Del("Traceparent") // malformed: ignored, not refused
+	}
+	if err := h.serve(w, r); err != nil {
+		WriteError(w, h.deps.Logger, err)
+	}
+}
+
+// recovered answers a request whose handler panicked; the process lives on.
+func (h *Handler) recovered(w http.ResponseWriter) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if p == http.ErrAbortHandler { //nolint:errorlint // the server's own sentinel
+		panic(p)
+	}
+	e, id := rpc.Internal(errors.New("panic"))
+	h.deps.Logger.Error("panic in HTTP handler", "correlation_id", id, "panic", p, "stack", string(debug.Stack()))
+	WriteError(w, h.deps.Logger, e)
+}
+
+const (
+	seamPrefix  = "/v1/host/sample/"
+	packsPrefix = "/v1/packs"
+)
+
+// serve routes a request; an error is what the caller gets.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
+	switch path := r.URL.Path; {
+	case path == "/healthz", path == "/readyz":
+		return h.health(w, r)
+	case path == "/v1/openapi.json":
+		return getOnly(w, r, h.deps.OpenAPI)
+	case path == packsPrefix || strings.HasPrefix(path, packsPrefix+"/"):
+		// Plain text: a JSON 404 would look like a registry without the pack.
+		http.Error(w, "this host runs no pack registry", http.StatusNotFound)
+		return nil
+	case !versioned(path):
+		return fault.New(fault.ValidationError, "paths of this API begin with /v1/, /schemas/envelopes/ or /.well-known/openwop")
+	case path == "/.well-known/openwop": // served at capacity, too
+		return h.translated(w, r)
+	}
+	if err := h.admit(w, r); err != nil {
+		return err
+	}
+	defer h.inFlight.Add(-1)
+	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, seamPrefix):
+		return h.seam(w, r)
+	case r.Method == http.MethodGet && matches(EventsPath, path):
+		h.inFlight.Add(-1) // streams have their own bound
+		defer h.inFlight.Add(1)
+		h.deps.Events.ServeHTTP(w, r)
+		return nil
+	}
+	return h.translated(w, r)
+}
+
+func versioned(path string) bool {
+	return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/schemas/envelopes/") || path == "/.well-known/openwop"
+}
+
+func getOnly(w http.ResponseWriter, r *http.Request, next http.Handler) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return notAllowed(w, []string{http.MethodGet})
+	}
+	next.ServeHTTP(w, r)
+	return nil
+}
+
+func notAllowed(w http.ResponseWriter, allowed []string) error {
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	return fault.New(fault.MethodNotAllowed, "this address takes %s", strings.Join(allowed, ", "))
+}
+
+// retryCapacity is the hint to a caller that found the host full.
+const retryCapacity = time.Second
+
+// admit applies the checks that know nothing of the caller yet. After a nil
+// error the request counts as in flight.
+func (h *Handler) admit(_ http.ResponseWriter, r *http.Request) error {
+	if r.ContentLength > h.cfg.MaxBodyBytes {
+		return h.tooLarge()
+	}
+	if n := h.inFlight.Add(1); h.cfg.MaxInFlight > 0 && n > h.cfg.MaxInFlight {
+		h.inFlight.Add(-1)
+		return fault.New(fault.ServiceUnavailable, "the host is at its capacity; nothing was done, try again").After(retryCapacity)
+	}
+	if err := h.rates.take(r.Header.Get("Authorization")); err != nil {
+		h.inFlight.Add(-1)
+		return err
+	}
+	return nil
+}
+
+func (h *Handler) tooLarge() error {
+	return fault.New(fault.PayloadTooLarge, "the body is larger than %d bytes", h.cfg.MaxBodyBytes).With("maxRequestBodyBytes", h.cfg.MaxBodyBytes)
+}
+
+// translated hands a request to the gRPC side, once the credential and the body
+// are in order.
+func (h *Handler) translated(w http.ResponseWriter, r *http.Request) error {
+	route, allowed := find(r.Method, r.URL.Path)
+	if route == nil {
+		if _, err := h.deps.Keys.Authenticate(r.Header.Get("Authorization")); err != nil {
+			return err // who is unknown learns nothing of what is there
+		}
+		if len(allowed) > 0 {
+			return notAllowed(w, allowed)
+		}
+		return fault.New(fault.NotFound, "nothing is at this address")
+	}
+	if _, err := h.deps.Keys.Check(route.Method, r.Header.Get("Authorization")); err != nil {
+		return err
+	}
+	if route.Body != nil {
+		if err := h.readBody(r, route); err != nil {
+			return err
+		}
+	}
+	h.grpc.ServeHTTP(answerWriter(w, r, route), r)
+	return nil
+}
+
+// readBody reads and checks the body, and puts the message in its place.
+func (h *Handler) readBody(r *http.Request, route *Route) error {
+	body, err := io.ReadAll(io.LimitReader(r.Body, h.cfg.MaxBodyBytes+1))
+	if err != nil {
+		return fault.New(fault.ValidationError, "the body could not be read to its end").Wrap(err)
+	}
+	if int64(len(body)) > h.cfg.MaxBodyBytes {
+		return h.tooLarge()
+	}
+	msg := route.Body()
+	if len(body) == 0 && route.BodyOptional {
+		r.Body = &decoded{msg}
+		return nil
+	}
+	if err := checkContentType(r); err != nil {
+		return err
+	}
+	limits := strictjson.Limits{MaxBytes: int(h.cfg.MaxBodyBytes), MaxDepth: maxDepth}
+	if err := wirejson.Decode(body, limits, msg, route.FromPath...); err != nil {
+		return err
+	}
+	r.Body = &decoded{msg}
+	return nil
+}
+
+func checkContentType(r *http.Request) error {
+	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || t != "application/json" {
+		return fault.New(fault.ValidationError, "Content-Type: want application/json")
+	}
+	return nil
+}
+
+// seam serves a test seam, if this host does.
+func (h *Handler) seam(w http.ResponseWriter, r *http.Request) error {
+	if h.deps.Seams == nil {
+		return fault.New(fault.NotFound, "test seams are not served")
+	}
+	p, err := h.deps.Keys.Authenticate(r.Header.Get("Authorization"))
+	if err != nil {
+		return err
+	}
+	h.deps.Seams.ServeHTTP(w, r.WithContext(auth.WithPrincipal(r.Context(), p)))
+	return nil
+}
+
+func (h *Handler) health(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Cache-Control", "no-store")
+	if r.URL.Path == "/readyz" {
+		if err := h.deps.Ready(); err != nil {
+			return fault.New(fault.ServiceUnavailable, "not ready: %s", err).After(retryCapacity)
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, err := io.WriteString(w, `{"status":"ok"}`)
+	return err
+}
+
+// validTraceparent checks the W3C form: version-traceid-parentid-flags.
+func validTraceparent(s string) bool {
+	if len(s) != 55 || s[2] != '-' || s[35] != '-' || s[52] != '-' || s[:2] == "ff" {
+		return false
+	}
+	zeroTrace, zeroSpan := true, true
+	for i := range len(s) {
+		c := s[i]
+		if i == 2 || i == 35 || i == 52 {
+			continue
+		}
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+		if c != '0' && i > 2 && i < 35 {
+			zeroTrace = false
+		}
+		if c != '0' && i > 35 && i < 52 {
+			zeroSpan = false
+		}
+	}
+	return !zeroTrace && !zeroSpan
+}

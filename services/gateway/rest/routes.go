@@ -1,0 +1,94 @@
+package rest
+
+import (
+	"net/http"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+)
+
+// Route is one REST operation: what proto/rest.yaml says, as the checks before
+// the translation and the OpenAPI document need it. A test compares the two.
+type Route struct {
+	HTTP string
+	// Path has its parameters in braces, by their proto names.
+	Path string
+	// Method is the full gRPC method name.
+	Method string
+	// Body makes the message the request body is read into; nil without a body.
+	Body func() proto.Message
+	// FromPath are members of Body that the path gives.
+	FromPath []string
+	// BodyOptional allows an empty body.
+	BodyOptional bool
+	// Document names the response member that is the whole response body; "" when
+	// the response message is.
+	Document string
+	// Success is the status of a good answer.
+	Success int
+}
+
+// Routes lists the operations that are translated to gRPC.
+var Routes = []Route{
+	{HTTP: http.MethodGet, Path: "/.well-known/openwop", Method: openwopv1.Engine_GetCapabilities_FullMethodName, Document: "document", Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/workflows/{workflow_id}", Method: openwopv1.Engine_GetWorkflow_FullMethodName, Document: "definition", Success: 200},
+	{HTTP: http.MethodPost, Path: "/v1/runs", Method: openwopv1.Engine_CreateRun_FullMethodName, Success: 201,
+		Body: func() proto.Message { return &openwopv1.CreateRunRequest{} }},
+	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}", Method: openwopv1.Engine_GetRun_FullMethodName, Document: "snapshot", Success: 200},
+	{HTTP: http.MethodPost, Path: "/v1/runs/{run_id}/cancel", Method: openwopv1.Engine_CancelRun_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &openwopv1.CancelRunRequest{} }, FromPath: []string{"runId"}, BodyOptional: true},
+	{HTTP: http.MethodPost, Path: "/v1/runs:bulk-cancel", Method: openwopv1.Engine_BulkCancelRuns_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &openwopv1.BulkCancelRunsRequest{} }},
+	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}/events/poll", Method: hostv1.Host_PollRunEvents_FullMethodName, Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/runs", Method: hostv1.Host_ListRuns_FullMethodName, Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/workflows", Method: hostv1.Host_ListWorkflows_FullMethodName, Success: 200},
+	{HTTP: http.MethodPost, Path: "/v1/workflows", Method: hostv1.Host_PutWorkflow_FullMethodName, Success: 201,
+		Body: func() proto.Message { return &openwopv1.JsonDocument{} }},
+	{HTTP: http.MethodGet, Path: "/schemas/envelopes/{file}", Method: hostv1.Host_GetEnvelopeSchema_FullMethodName, Document: "schema", Success: 200},
+}
+
+// EventsPath is the route of the event stream, which is not translated.
+const EventsPath = "/v1/runs/{run_id}/events"
+
+// matches reports whether a path has the shape of a pattern. A parameter takes
+// one segment; the last segment of a run must not swallow a ":verb".
+func matches(pattern, path string) bool {
+	for {
+		var ps, as string
+		ps, pattern, _ = strings.Cut(strings.TrimPrefix(pattern, "/"), "/")
+		as, path, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		switch {
+		case strings.HasPrefix(ps, "{"):
+			if as == "" || strings.Contains(as, ":") {
+				return false
+			}
+		case ps != as:
+			return false
+		}
+		if pattern == "" || path == "" {
+			return pattern == path
+		}
+	}
+}
+
+// find is the route of a request; allowed lists the methods of the path when
+// the request's is not among them.
+func find(method, path string) (route *Route, allowed []string) {
+	for i := range Routes {
+		r := &Routes[i]
+		if !matches(r.Path, path) {
+			continue
+		}
+		if r.HTTP == method {
+			return r, nil
+		}
+		allowed = append(allowed, r.HTTP)
+	}
+	if matches(EventsPath, path) {
+		allowed = append(allowed, http.MethodGet)
+	}
+	return nil, allowed
+}

@@ -1,0 +1,113 @@
+package rest
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/gateway/engine"
+)
+
+// inbound are the request headers that become metadata. Authorization is passed
+// by the gateway itself.
+var inbound = map[string]string{
+	"Idempotency-Key":        engine.MetaIdempotencyKey,
+	"X-Dedup":                engine.MetaDedup,
+	"X-Force-Engine-Version": engine.MetaForceEngine,
+	"Traceparent":            engine.MetaTraceparent,
+}
+
+// outbound are the response headers that metadata becomes; spelled as the
+// protocol spells them.
+var outbound = map[string]string{
+	engine.MetaETag:   "ETag",
+	engine.MetaCache:  "Cache-Control",
+	engine.MetaCapTag: "Capabilities-Etag",
+	engine.MetaReplay: "openwop-Idempotent-Replay",
+}
+
+// newTranslator is grpc-gateway with this API's JSON, headers and errors.
+func newTranslator(ctx context.Context, conn *grpc.ClientConn, log *slog.Logger) (*runtime.ServeMux, error) {
+	mux := runtime.NewServeMux(
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, codec{}),
+		runtime.WithIncomingHeaderMatcher(func(h string) (string, bool) {
+			name, ok := inbound[textproto.CanonicalMIMEHeaderKey(h)]
+			return name, ok
+		}),
+		runtime.WithOutgoingHeaderMatcher(func(string) (string, bool) { return "", false }),
+		runtime.WithOutgoingTrailerMatcher(func(string) (string, bool) { return "", false }),
+		runtime.WithMetadata(func(context.Context, *http.Request) metadata.MD {
+			return metadata.Pairs(engine.MetaTransport, "rest")
+		}),
+		runtime.WithForwardResponseOption(forward),
+		runtime.WithErrorHandler(func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
+			WriteError(w, log, translationError(err))
+		}),
+		runtime.WithRoutingErrorHandler(func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, _ int) {
+			WriteError(w, log, fault.New(fault.NotFound, "nothing is at this address"))
+		}),
+		runtime.WithDisablePathLengthFallback(),
+	)
+	if err := openwopv1.RegisterEngineHandler(ctx, mux, conn); err != nil {
+		return nil, err
+	}
+	return mux, hostv1.RegisterHostHandler(ctx, mux, conn)
+}
+
+// translationError turns what the gateway itself finds wrong, such as a query
+// parameter of the wrong type, into the protocol's error.
+func translationError(err error) error {
+	st, ok := status.FromError(err)
+	if !ok || st.Code() != codes.InvalidArgument || len(st.Proto().GetDetails()) > 0 {
+		return err
+	}
+	return fault.New(fault.ValidationError, "a parameter of the query has the wrong type: %s", shorten(st.Message()))
+}
+
+// shorten keeps the part of the gateway's message that names the parameter.
+func shorten(s string) string {
+	if i := strings.Index(s, ","); i > 0 {
+		s = s[:i]
+	}
+	if len(s) > 120 {
+		s = s[:120]
+	}
+	return s
+}
+
+// forward copies response metadata into headers and sets the status.
+func forward(ctx context.Context, w http.ResponseWriter, _ proto.Message) error {
+	md, ok := runtime.ServerMetadataFromContext(ctx)
+	if !ok {
+		return nil
+	}
+	for from, to := range outbound {
+		if v := md.HeaderMD.Get(from); len(v) > 0 {
+			w.Header()[to] = v[:1]
+		}
+	}
+	if w.Header().Get("Cache-Control") == "" {
+		w.Header().Set("Cache-Control", "no-store")
+	}
+	if v := md.HeaderMD.Get(engine.MetaStatus); len(v) > 0 {
+		code, err := strconv.Atoi(v[0])
+		if err != nil {
+			return err
+		}
+		w.WriteHeader(code)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package rest
+
+import (
+	"net/http"
+	"strings"
+)
+
+// answerWriter wraps a writer where the route's answer needs it: conditional
+// reads, and the media type of schemas.
+func answerWriter(w http.ResponseWriter, r *http.Request, route *Route) http.ResponseWriter {
+	schema := strings.HasPrefix(route.Path, "/schemas/")
+	none := r.Header.Get("If-None-Match")
+	if !schema && none == "" {
+		return w
+	}
+	return &conditional{ResponseWriter: w, none: none, schema: schema}
+}
+
+// conditional answers 304 without a body when the client has the current
+// version.
+type conditional struct {
+	http.ResponseWriter
+	none   string
+	schema bool
+	wrote  bool
+	match  bool
+}
+
+// WriteHeader decides whether the client needs the body.
+func (c *conditional) WriteHeader(code int) {
+	if c.wrote {
+		return
+	}
+	c.wrote = true
+	if code == http.StatusOK && c.schema {
+		c.Header().Set("Content-Type", "application/schema+json")
+	}
+	if tag := c.Header().Get("ETag"); code == http.StatusOK && tag != "" && listed(c.none, tag) {
+		c.match = true
+		c.Header().Del("Content-Type")
+		code = http.StatusNotModified
+	}
+	c.ResponseWriter.WriteHeader(code)
+}
+
+// Write drops the body of a 304.
+func (c *conditional) Write(b []byte) (int, error) {
+	c.WriteHeader(http.StatusOK)
+	if c.match {
+		return len(b), nil
+	}
+	return c.ResponseWriter.Write(b)
+}
+
+// Unwrap gives http.ResponseController the real writer.
+func (c *conditional) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// listed reports whether a tag is in an If-None-Match list; a weak spelling of
+// it counts, as the comparison for reads is weak.
+func listed(list, tag string) bool {
+	for v := range strings.SplitSeq(list, ",") {
+		v = strings.TrimPrefix(strings.TrimSpace(v), "W/")
+		if v == tag || v == "*" {
+			return true
+		}
+	}
+	return false
+}

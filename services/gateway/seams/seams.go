@@ -1,0 +1,239 @@
+// Package seams serves the protocol's test seams: doors into the same code that
+// production uses, mounted only with --test-seams (OpenWOP envelope contract §23).
+package seams
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/services/gateway/auth"
+)
+
+// Prefix is where the seams are mounted.
+const Prefix = "/v1/host/sample/"
+
+// maxBody bounds a seam's request.
+const maxBody = 4 << 20
+
+// Handler serves the seams to an authenticated principal.
+type Handler struct {
+	Dispatcher dispatcherv1.DispatcherClient
+	EventLog   eventlogv1.EventLogClient
+	Acceptor   acceptorv1.AcceptorClient
+	Logger     *slog.Logger
+}
+
+// seam answers one request with a document.
+type seam struct {
+	method string
+	do     func(h *Handler, ctx context.Context, r *http.Request, body []byte) (any, error)
+}
+
+// routes are the seams whose features this host has.
+var routes = map[string]seam{
+	"envelope/accept":                   {http.MethodPost, (*Handler).accept},
+	"node-catalog":                      {http.MethodGet, (*Handler).catalog},
+	"test/mock-ai/program":              {http.MethodPost, (*Handler).program},
+	"test/mock-ai/reset":                {http.MethodPost, (*Handler).resetMock},
+	"test/mock-ai/last-dispatch-budget": {http.MethodGet, (*Handler).budget},
+	"test/reset":                        {http.MethodPost, (*Handler).reset},
+}
+
+// ServeHTTP answers a seam's request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimPrefix(r.URL.Path, Prefix)
+	s, ok := routes[name]
+	if run, found := runEvents(name); found {
+		s, ok = seam{http.MethodGet, func(h *Handler, ctx context.Context, r *http.Request, _ []byte) (any, error) {
+			return h.events(ctx, r, run)
+		}}, true
+	}
+	switch {
+	case !ok:
+		h.answer(w, nil, fault.New(fault.NotFound, "no such test seam"))
+	case s.method != r.Method:
+		h.answer(w, nil, fault.New(fault.MethodNotAllowed, "this seam takes %s", s.method))
+	default:
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if err != nil {
+			h.answer(w, nil, argument("the body cannot be read"))
+			return
+		}
+		doc, err := s.do(h, r.Context(), r, body)
+		h.answer(w, doc, err)
+	}
+}
+
+func runEvents(name string) (runID string, ok bool) {
+	rest, found := strings.CutPrefix(name, "test/runs/")
+	runID, ok = strings.CutSuffix(rest, "/events")
+	return runID, found && ok && !strings.Contains(runID, "/")
+}
+
+func argument(format string, args ...any) error {
+	return fault.New(fault.InvalidArgument, format, args...)
+}
+
+// seamError is the shape seams answer errors in.
+type seamError struct {
+	Error struct {
+		Code    fault.Code `json:"code"`
+		Message string     `json:"message"`
+	} `json:"error"`
+}
+
+func (h *Handler) answer(w http.ResponseWriter, doc any, err error) {
+	status := http.StatusOK
+	if err != nil {
+		e, ok := fault.As(err)
+		if !ok {
+			h.Logger.Error("test seam failed", "error", err)
+			e = fault.New(fault.InternalError, "something failed inside the host")
+		}
+		var body seamError
+		body.Error.Code, body.Error.Message = e.Code, e.Message
+		doc, status = body, fault.Lookup(e.Code).HTTP
+	}
+	b, merr := json.Marshal(doc)
+	if merr != nil {
+		status, b = http.StatusInternalServerError, []byte(`{"error":{"code":"internal_error","message":"the answer is not JSON"}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(b) // the client may have gone
+}
+
+// accept runs one document through the accept pipeline.
+func (h *Handler) accept(ctx context.Context, _ *http.Request, body []byte) (any, error) {
+	res, err := h.Acceptor.Exercise(ctx, &acceptorv1.ExerciseRequest{Tenant: auth.From(ctx).Tenant, Body: body})
+	if err != nil {
+		return nil, err
+	}
+	return json.RawMessage(res.GetOutcome()), nil
+}
+
+type catalogNode struct {
+	TypeID string `json:"typeId"`
+	Source string `json:"source,omitempty"`
+}
+
+func (h *Handler) catalog(ctx context.Context, _ *http.Request, _ []byte) (any, error) {
+	res, err := h.Dispatcher.Describe(ctx, &dispatcherv1.DescribeRequest{})
+	if err != nil {
+		return nil, err
+	}
+	nodes := []catalogNode{}
+	for _, n := range res.GetNodeTypes() {
+		nodes = append(nodes, catalogNode{n.GetTypeId(), n.GetSource()})
+	}
+	return map[string]any{"nodes": nodes}, nil
+}
+
+type mockEntry struct {
+	StopReason   string `json:"stopReason"`
+	Content      string `json:"content"`
+	RefusalText  string `json:"refusalText"`
+	OutputTokens int32  `json:"outputTokens"`
+	InputTokens  int32  `json:"inputTokens"`
+}
+
+// program replaces the script of a node id.
+func (h *Handler) program(ctx context.Context, _ *http.Request, body []byte) (any, error) {
+	var req struct {
+		NodeID  string       `json:"nodeId"`
+		Program *[]mockEntry `json:"program"`
+	}
+	if err := strictjson.Decode(body, strictjson.Limits{MaxBytes: maxBody, MaxDepth: 16}, &req); err != nil {
+		return nil, argument("%s", describe(err))
+	}
+	if req.NodeID == "" || req.Program == nil {
+		return nil, argument("nodeId and program are required")
+	}
+	msg := &dispatcherv1.ProgramMockRequest{NodeId: req.NodeID}
+	for _, e := range *req.Program {
+		msg.Program = append(msg.Program, &dispatcherv1.MockEntry{
+			StopReason: e.StopReason, Content: e.Content, RefusalText: e.RefusalText, OutputTokens: e.OutputTokens, InputTokens: e.InputTokens,
+		})
+	}
+	res, err := h.Dispatcher.ProgramMock(ctx, msg)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"ok": true, "count": res.GetCount()}, nil
+}
+
+func describe(err error) string {
+	if e, ok := errors.AsType[*strictjson.Error](err); ok {
+		return e.Path + ": " + e.Reason
+	}
+	return "the body is not the JSON that is wanted"
+}
+
+func (h *Handler) resetMock(ctx context.Context, _ *http.Request, _ []byte) (any, error) {
+	res, err := h.Dispatcher.ResetMock(ctx, &dispatcherv1.ResetMockRequest{})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"ok": true, "cleared": res.GetCleared()}, nil
+}
+
+func (h *Handler) reset(ctx context.Context, _ *http.Request, _ []byte) (any, error) {
+	if _, err := h.Dispatcher.ResetMock(ctx, &dispatcherv1.ResetMockRequest{}); err != nil {
+		return nil, err
+	}
+	return map[string]any{"ok": true}, nil
+}
+
+func (h *Handler) budget(ctx context.Context, r *http.Request, _ []byte) (any, error) {
+	id := r.URL.Query().Get("nodeId")
+	if id == "" {
+		return nil, argument("the query parameter nodeId is required")
+	}
+	res, err := h.Dispatcher.LastMockBudget(ctx, &dispatcherv1.LastMockBudgetRequest{NodeId: id})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"maxTokens": res.MaxTokens}, nil
+}
+
+// maxSeamEvents bounds the raw log a seam shows.
+const maxSeamEvents = 5000
+
+// events shows a run's raw log, filtered; an unknown run has none.
+func (h *Handler) events(ctx context.Context, r *http.Request, runID string) (any, error) {
+	res, err := h.EventLog.ReadEvents(ctx, &eventlogv1.ReadEventsRequest{
+		Tenant: auth.From(ctx).Tenant, RunId: runID, After: -1, Limit: maxSeamEvents,
+	})
+	if fault.CodeOf(err) == fault.RunNotFound {
+		return map[string]any{"events": []any{}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	q := r.URL.Query()
+	events := []json.RawMessage{}
+	for _, e := range res.GetEvents() {
+		var d struct{ Type, CausationID, NodeID string }
+		if json.Unmarshal(e.GetDocument(), &d) != nil {
+			continue
+		}
+		if fits(q.Get("type"), d.Type) && fits(q.Get("nodeId"), d.NodeID) &&
+			fits(q.Get("causationId"), d.CausationID) && fits(q.Get("correlationId"), d.CausationID) {
+			events = append(events, e.GetDocument())
+		}
+	}
+	return map[string]any{"events": events}, nil
+}
+
+func fits(want, got string) bool { return want == "" || want == got }

@@ -1,0 +1,149 @@
+// Package gateway is the only public door: REST and gRPC, credentials, discovery.
+//
+//	HTTP → rest (checks, translation) ┐
+//	                                  ├→ auth → engine → dispatcher, event log, acceptor
+//	gRPC ─────────────────────────────┘
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/rpc"
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/discovery"
+	"waybill.dev/waybill/services/gateway/engine"
+	"waybill.dev/waybill/services/gateway/idempotency"
+	"waybill.dev/waybill/services/gateway/openapi"
+	"waybill.dev/waybill/services/gateway/rest"
+	"waybill.dev/waybill/services/gateway/seams"
+	"waybill.dev/waybill/services/gateway/sse"
+)
+
+// Config is what an operator sets.
+type Config struct {
+	Keys []auth.Spec
+	REST rest.Config
+	// MaxStreams bounds the open event streams.
+	MaxStreams int
+	TestSeams  bool
+	// BaseURL and GRPCEndpoint are the public addresses, known once they listen.
+	BaseURL      func() string
+	GRPCEndpoint func() string
+	// RunKey keys the derivation of run ids; secret, and the same for all replicas.
+	RunKey []byte
+}
+
+// minRunKey is the least length of the derivation key, in bytes.
+const minRunKey = 32
+
+// Validate returns all that is wrong, joined.
+func (c Config) Validate() error {
+	var errs []error
+	if len(c.Keys) == 0 {
+		errs = append(errs, errors.New("gateway.keys: at least one API key is needed"))
+	}
+	if c.REST.MaxBodyBytes < 1 {
+		errs = append(errs, fmt.Errorf("gateway.maxBodyBytes: %d: needs at least 1", c.REST.MaxBodyBytes))
+	}
+	if c.MaxStreams < 1 {
+		errs = append(errs, fmt.Errorf("gateway.maxStreams: %d: needs at least 1", c.MaxStreams))
+	}
+	if len(c.RunKey) < minRunKey {
+		errs = append(errs, fmt.Errorf("gateway.runKey: needs at least %d bytes", minRunKey))
+	}
+	return errors.Join(errs...)
+}
+
+// Deps are the collaborators; the caller owns and closes them.
+type Deps struct {
+	Dispatcher dispatcherv1.DispatcherClient
+	EventLog   eventlogv1.EventLogClient
+	Acceptor   acceptorv1.AcceptorClient
+	// Records keeps idempotency records for a day.
+	Records kv.Store
+	// Ready says whether the host can serve; nil when it can.
+	Ready  func() error
+	Clock  func() time.Time
+	Logger *slog.Logger
+}
+
+// Service is the gateway.
+type Service struct {
+	cfg     Config
+	deps    Deps
+	keys    *auth.Keys
+	engine  *engine.Service
+	closing chan struct{}
+}
+
+// New checks the configuration and builds the service; it starts nothing.
+func New(cfg Config, d Deps) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	keys, err := auth.NewKeys(cfg.Keys)
+	if err != nil {
+		return nil, err
+	}
+	source := discovery.New(discovery.Config{
+		MaxBodyBytes: cfg.REST.MaxBodyBytes, GRPCEndpoint: cfg.GRPCEndpoint, TestSeams: cfg.TestSeams,
+	}, d.Dispatcher, d.Acceptor, d.Clock)
+	return &Service{
+		cfg: cfg, deps: d, keys: keys, closing: make(chan struct{}),
+		engine: engine.New(engine.Deps{
+			Dispatcher: d.Dispatcher, EventLog: d.EventLog, Acceptor: d.Acceptor, Discovery: source,
+			Idempotency: idempotency.New(d.Records, d.Clock), RunKey: cfg.RunKey, BaseURL: cfg.BaseURL, Clock: d.Clock,
+			MaxStreams: cfg.MaxStreams,
+		}),
+	}, nil
+}
+
+// Server makes the public gRPC server: the same for clients outside and for the
+// REST side.
+func (s *Service) Server() *grpc.Server {
+	srv := rpc.NewServer(s.deps.Logger,
+		[]grpc.UnaryServerInterceptor{s.keys.Unary, s.engine.Once}, []grpc.StreamServerInterceptor{s.keys.Stream})
+	s.engine.Register(srv)
+	h := health.NewServer()
+	h.SetServingStatus(openwopv1.Engine_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
+	healthv1.RegisterHealthServer(srv, h)
+	return srv
+}
+
+// Handler makes the HTTP API over a connection to the public gRPC server.
+func (s *Service) Handler(ctx context.Context, conn *grpc.ClientConn) (http.Handler, error) {
+	description, err := openapi.Handler()
+	if err != nil {
+		return nil, err
+	}
+	d := rest.Deps{
+		Conn: conn, Keys: s.keys, OpenAPI: description, Ready: s.deps.Ready, Clock: s.deps.Clock, Logger: s.deps.Logger,
+		Events: &sse.Handler{
+			Engine: openwopv1.NewEngineClient(conn), Host: hostv1.NewHostClient(conn), Fail: rest.WriteError,
+			Logger: s.deps.Logger, Closing: s.closing,
+		},
+	}
+	if s.cfg.TestSeams {
+		d.Seams = &seams.Handler{Dispatcher: s.deps.Dispatcher, EventLog: s.deps.EventLog, Acceptor: s.deps.Acceptor, Logger: s.deps.Logger}
+	}
+	return rest.New(ctx, s.cfg.REST, d)
+}
+
+// Drain ends all event streams, so that the HTTP server can stop; their readers
+// resume elsewhere. Call it once.
+func (s *Service) Drain() { close(s.closing) }

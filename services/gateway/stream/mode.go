@@ -1,0 +1,112 @@
+// Package stream decides what a subscriber of a run's events gets to see: the
+// table of modes, and the batches of bufferMs. It is pure; transports feed it.
+package stream
+
+import (
+	"strings"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Mode is a subscriber's view of a run (OpenWOP host contract §4.1).
+type Mode string
+
+// The four modes.
+const (
+	Values   Mode = "values"
+	Updates  Mode = "updates"
+	Messages Mode = "messages"
+	Debug    Mode = "debug"
+)
+
+// supported are the single modes, in the order errors list them.
+var supported = []Mode{Values, Updates, Messages, Debug}
+
+// Modes is a set of modes that may be combined.
+type Modes struct{ values, updates, messages, debug bool }
+
+// ParseModes reads a list of modes; entries may be comma lists. None: updates.
+func ParseModes(list []string) (Modes, error) {
+	var m Modes
+	n := 0
+	for _, entry := range list {
+		for name := range strings.SplitSeq(entry, ",") {
+			n++
+			switch Mode(name) {
+			case Values:
+				m.values = true
+			case Updates:
+				m.updates = true
+			case Messages:
+				m.messages = true
+			case Debug:
+				m.debug = true
+			default:
+				return Modes{}, unsupported("streamMode names a mode that this host does not serve")
+			}
+		}
+	}
+	if n == 0 {
+		return Modes{updates: true}, nil
+	}
+	if m.values && (m.updates || m.messages || m.debug) {
+		return Modes{}, unsupported("streamMode values cannot be combined with another mode")
+	}
+	return m, nil
+}
+
+func unsupported(message string) error {
+	return fault.New(fault.UnsupportedStreamMode, "%s", message).With("supported", supported)
+}
+
+// Snapshots reports that the subscriber is shown states instead of events.
+func (m Modes) Snapshots() bool { return m.values }
+
+// Form is how an event is shown.
+type Form int
+
+// The forms of an event.
+const (
+	Hidden   Form = iota
+	AsEvent       // the RunEventDoc
+	AsChunk       // ai.message.chunk: the payload of an output.chunk
+	AsValues      // state.snapshot: the run as of the event
+)
+
+// Names of stream items that are no event types.
+const (
+	NameSnapshot = "state.snapshot"
+	NameChunk    = "ai.message.chunk"
+	NameBatch    = "batch"
+)
+
+// updates are the event types that mode updates shows (OpenWOP host contract
+// §4.3); values shows a snapshot for each of them and for node.started.
+var updates = map[wire.EventType]bool{
+	wire.EventRunStarted: true, wire.EventRunCompleted: true, wire.EventRunFailed: true, wire.EventRunCancelled: true,
+	wire.EventRunPaused: true, wire.EventRunResumed: true, "run.annotated": true,
+	wire.EventNodeCompleted: true, wire.EventNodeFailed: true, wire.EventNodeSkipped: true, wire.EventNodeSuspended: true,
+	wire.EventNodeCancelled: true, "node.dispatched": true,
+	wire.EventApprovalRequested: true, wire.EventApprovalReceived: true,
+	wire.EventClarificationRequested: true, wire.EventClarificationResolved: true,
+	wire.EventInterruptRequested: true, wire.EventInterruptResolved: true, wire.EventArtifactCreated: true,
+}
+
+// Form says how an event type is shown in these modes: once, whichever of them
+// admit it.
+func (m Modes) Form(t wire.EventType) Form {
+	switch {
+	case m.values:
+		if updates[t] || t == wire.EventNodeStarted {
+			return AsValues
+		}
+		return Hidden
+	case t == wire.EventOutputChunk && m.messages:
+		return AsChunk
+	case m.debug, m.updates && updates[t]:
+		return AsEvent
+	default:
+		return Hidden
+	}
+}

@@ -1,0 +1,170 @@
+package wirejson
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
+)
+
+// Decode reads a request body into a message. It is strict: what the message
+// does not know, or knows otherwise, is refused with its place. Members named
+// in path come from the request's path and are not taken from the body.
+func Decode(body []byte, limits strictjson.Limits, m proto.Message, path ...string) error {
+	if err := strictjson.Check(body, limits); err != nil {
+		return refused(err)
+	}
+	if d, ok := m.(*openwopv1.JsonDocument); ok {
+		d.Json = body
+		return nil
+	}
+	return decodeMessage(body, "", m.ProtoReflect(), path)
+}
+
+// refused turns a finding of strictjson into the protocol's error.
+func refused(err error) error {
+	e, ok := errors.AsType[*strictjson.Error](err)
+	if !ok {
+		return fault.New(fault.ValidationError, "the body is not JSON").Wrap(err)
+	}
+	if e.Rule == strictjson.RuleSize {
+		return fault.New(fault.PayloadTooLarge, "%s", e.Reason)
+	}
+	return invalid(e.Path, e.Reason)
+}
+
+func invalid(path, message string) error {
+	where := path
+	if where == "" {
+		where = "the body"
+	}
+	return fault.New(fault.ValidationError, "%s: %s", where, message).
+		With("problems", []map[string]string{{"path": path, "message": message}})
+}
+
+func decodeMessage(body []byte, at string, m protoreflect.Message, skip []string) error {
+	if kindOf(body) != "an object" {
+		return invalid(at, "want an object, got "+kindOf(body))
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return invalid(at, "want an object")
+	}
+	fields := m.Descriptor().Fields()
+	for name, raw := range members {
+		f := fields.ByJSONName(name)
+		if f == nil || contains(skip, name) {
+			return invalid(at+"/"+escape(name), "unknown member; known are "+names(fields, skip))
+		}
+		if err := decodeField(raw, at+"/"+escape(name), m, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func contains(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+func names(fields protoreflect.FieldDescriptors, skip []string) string {
+	var out []string
+	for i := range fields.Len() {
+		if n := fields.Get(i).JSONName(); !contains(skip, n) {
+			out = append(out, n)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+
+func decodeField(raw json.RawMessage, at string, m protoreflect.Message, f protoreflect.FieldDescriptor) error {
+	if !f.IsList() {
+		v, err := decodeValue(raw, at, m.NewField(f), f)
+		if err != nil {
+			return err
+		}
+		m.Set(f, v)
+		return nil
+	}
+	var items []json.RawMessage
+	if kindOf(raw) != "an array" || json.Unmarshal(raw, &items) != nil {
+		return invalid(at, "want an array, got "+kindOf(raw))
+	}
+	list := m.Mutable(f).List()
+	for i, item := range items {
+		v, err := decodeValue(item, at+"/"+strconv.Itoa(i), list.NewElement(), f)
+		if err != nil {
+			return err
+		}
+		list.Append(v)
+	}
+	return nil
+}
+
+func decodeValue(raw json.RawMessage, at string, zero protoreflect.Value, f protoreflect.FieldDescriptor) (protoreflect.Value, error) {
+	switch f.Kind() {
+	case protoreflect.MessageKind:
+		if d, ok := zero.Message().Interface().(*openwopv1.JsonDocument); ok {
+			d.Json = raw
+			return zero, nil
+		}
+		return zero, decodeMessage(raw, at, zero.Message(), nil)
+	case protoreflect.StringKind:
+		var s string
+		if kindOf(raw) != "a string" || json.Unmarshal(raw, &s) != nil {
+			return zero, invalid(at, "want a string, got "+kindOf(raw))
+		}
+		return protoreflect.ValueOfString(s), nil
+	case protoreflect.BoolKind:
+		var v bool
+		if kindOf(raw) != "a boolean" || json.Unmarshal(raw, &v) != nil {
+			return zero, invalid(at, "want a boolean, got "+kindOf(raw))
+		}
+		return protoreflect.ValueOfBool(v), nil
+	case protoreflect.Int32Kind:
+		var n int32
+		if kindOf(raw) != "a number" || json.Unmarshal(raw, &n) != nil {
+			return zero, invalid(at, "want an integer of 32 bits")
+		}
+		return protoreflect.ValueOfInt32(n), nil
+	default:
+		return zero, invalid(at, "members of kind "+f.Kind().String()+" cannot be set")
+	}
+}
+
+// kindOf names a JSON value by its first byte; the value is known to be valid.
+func kindOf(raw []byte) string {
+	for _, c := range raw {
+		switch c {
+		case ' ', '\t', '\r', '\n':
+			continue
+		case '{':
+			return "an object"
+		case '[':
+			return "an array"
+		case '"':
+			return "a string"
+		case 't', 'f':
+			return "a boolean"
+		case 'n':
+			return "null"
+		default:
+			return "a number"
+		}
+	}
+	return "nothing"
+}

@@ -1,0 +1,163 @@
+package redactor
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/services/redactor/redact"
+	"waybill.dev/waybill/services/redactor/secrets"
+)
+
+// handler is the gRPC face of a Service: decode, call, encode.
+type handler struct {
+	redactorv1.UnimplementedRedactorServer
+
+	s *Service
+}
+
+// Redact scrubs documents and texts. Errors: fault.ValidationError,
+// fault.PayloadTooLarge, fault.ServiceUnavailable for an unknown run.
+func (h handler) Redact(_ context.Context, req *redactorv1.RedactRequest) (*redactorv1.RedactResponse, error) {
+	scrubber, err := h.scrubber(req.GetScope())
+	if err != nil {
+		return nil, err
+	}
+	if err := h.bounded(req); err != nil {
+		return nil, err
+	}
+	resp := &redactorv1.RedactResponse{}
+	for i, doc := range req.GetDocuments() {
+		out, n, err := scrubber.JSON(doc, h.s.limits())
+		if err != nil {
+			return nil, notJSON(i, err)
+		}
+		resp.Documents = append(resp.Documents, out)
+		resp.Count += int32(n) //nolint:gosec // G115: fewer occurrences than bytes, which MaxBytes bounds
+	}
+	for _, text := range req.GetTexts() {
+		out, n := scrubber.Text(text)
+		resp.Texts = append(resp.Texts, out)
+		resp.Count += int32(n) //nolint:gosec // G115: as above
+	}
+	return resp, nil
+}
+
+// notJSON says which document is unusable, without a word of it: it is not
+// redacted, so nothing of it may be shown.
+func notJSON(i int, err error) error {
+	f := fault.New(fault.ValidationError, "documents[%d]: not one sound JSON value within the limits", i)
+	if e, ok := errors.AsType[*strictjson.Error](err); ok {
+		f = f.With("rule", e.Rule).With("offset", e.Offset)
+	}
+	return f
+}
+
+func (h handler) bounded(req *redactorv1.RedactRequest) error {
+	if n := len(req.GetDocuments()) + len(req.GetTexts()); n > h.s.cfg.MaxItems {
+		return fault.New(fault.PayloadTooLarge, "%d documents and texts in one request; at most %d are taken", n, h.s.cfg.MaxItems)
+	}
+	total := 0
+	for _, d := range req.GetDocuments() {
+		total += len(d)
+	}
+	for _, t := range req.GetTexts() {
+		total += len(t)
+	}
+	if total > h.s.cfg.MaxBytes {
+		return fault.New(fault.PayloadTooLarge, "%d bytes in one request; at most %d are taken", total, h.s.cfg.MaxBytes)
+	}
+	return nil
+}
+
+// scrubber finds the secrets that apply.
+func (h handler) scrubber(scope *redactorv1.Scope) (*redact.Scrubber, error) {
+	at, err := scopeOf(scope)
+	if err != nil {
+		return nil, err
+	}
+	if h.s.cfg.RequireRegistered && at.Run != "" && !h.s.registry.Known(at) {
+		return nil, fault.New(fault.ServiceUnavailable, "the secrets of this run are not registered; register them and try again").
+			With("unregistered", true)
+	}
+	return h.s.registry.Scrubber(at), nil
+}
+
+func scopeOf(scope *redactorv1.Scope) (secrets.Scope, error) {
+	if scope.GetTenant() == "" {
+		return secrets.Scope{}, fault.New(fault.ValidationError, "scope.tenant: must not be empty")
+	}
+	return secrets.Scope{Tenant: scope.GetTenant(), Run: scope.GetRunId()}, nil
+}
+
+// RedactStream answers every piece with what may be shown so far.
+func (h handler) RedactStream(stream redactorv1.Redactor_RedactStreamServer) error {
+	var text *redact.Stream
+	for {
+		req, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if text == nil {
+			scrubber, err := h.scrubber(req.GetScope())
+			if err != nil {
+				return err
+			}
+			text = scrubber.Stream()
+		}
+		resp, err := h.piece(text, req)
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(resp); err != nil || req.GetLast() {
+			return err
+		}
+	}
+}
+
+func (h handler) piece(text *redact.Stream, req *redactorv1.RedactStreamRequest) (*redactorv1.RedactStreamResponse, error) {
+	if len(req.GetText()) > h.s.cfg.MaxBytes {
+		return nil, fault.New(fault.PayloadTooLarge, "a piece of %d bytes; at most %d are taken", len(req.GetText()), h.s.cfg.MaxBytes)
+	}
+	out, n := text.Write(req.GetText())
+	if req.GetLast() {
+		rest, more := text.Close()
+		out, n = out+rest, n+more
+	}
+	return &redactorv1.RedactStreamResponse{Text: out, Count: int32(n)}, nil //nolint:gosec // G115: fewer than bytes
+}
+
+// Register adds secrets to a run or a tenant.
+func (h handler) Register(_ context.Context, req *redactorv1.RegisterRequest) (*redactorv1.RegisterResponse, error) {
+	at, err := scopeOf(req.GetScope())
+	if err != nil {
+		return nil, err
+	}
+	list := make([]redact.Secret, 0, len(req.GetSecrets()))
+	for _, s := range req.GetSecrets() {
+		list = append(list, redact.Secret{ID: s.GetId(), Value: redact.Value(s.GetValue())})
+	}
+	if err := h.s.registry.Register(at, list); err != nil {
+		return nil, err
+	}
+	return &redactorv1.RegisterResponse{}, nil
+}
+
+// Forget drops the secrets of a run.
+func (h handler) Forget(_ context.Context, req *redactorv1.ForgetRequest) (*redactorv1.ForgetResponse, error) {
+	at, err := scopeOf(req.GetScope())
+	if err != nil {
+		return nil, err
+	}
+	if at.Run == "" {
+		return nil, fault.New(fault.ValidationError, "scope.run_id: must not be empty; the secrets of a tenant are kept")
+	}
+	h.s.registry.Forget(at)
+	return &redactorv1.ForgetResponse{}, nil
+}

@@ -1,0 +1,169 @@
+package redact
+
+import (
+	"cmp"
+	"slices"
+)
+
+// pattern is one text to find, and what stands in its place.
+type pattern struct {
+	text string
+	with string
+	// keep marks a text that is to stay as it is: a marker of an earlier pass.
+	// It takes part in matching so that nothing inside it is found.
+	keep bool
+}
+
+// automaton finds all patterns in one pass over the bytes, in time linear in
+// the text whatever the patterns (Aho and Corasick, "Efficient string
+// matching", 1975). State 0 is the root. The edges of a state lie side by side
+// in labels and targets, sorted, so that a state costs a few bytes per edge.
+type automaton struct {
+	patterns []pattern
+	root     [256]int32 // edges of state 0, dense: most bytes of a text stay there
+	first    []int32    // first[s] .. first[s+1] are the edges of state s
+	labels   []byte
+	targets  []int32
+	fail     []int32 // state of the longest proper suffix that is also a prefix
+	pending  []int32 // length of the longest suffix that may still become a match
+	match    []int32 // longest pattern that ends in this state, or -1
+}
+
+// newAutomaton builds the automaton. Of two patterns with one text the first
+// counts; empty texts are ignored.
+func newAutomaton(patterns []pattern) *automaton {
+	t := newTrie(patterns)
+	a := &automaton{
+		patterns: patterns,
+		fail:     make([]int32, len(t.nodes)), pending: make([]int32, len(t.nodes)), match: make([]int32, len(t.nodes)),
+	}
+	a.layOut(t)
+	a.link(t)
+	return a
+}
+
+// layOut copies the edges of the trie into the flat arrays.
+func (a *automaton) layOut(t *trie) {
+	a.first = make([]int32, 0, len(t.nodes)+1)
+	a.labels = make([]byte, 0, len(t.nodes))
+	a.targets = make([]int32, 0, len(t.nodes))
+	for s := range t.nodes {
+		n := &t.nodes[s]
+		a.first = append(a.first, int32(len(a.labels))) //nolint:gosec // G115: bounded by Limits, far below 2^31
+		a.match[s] = n.match
+		slices.SortFunc(n.edges, func(x, y edge) int { return cmp.Compare(x.label, y.label) })
+		for _, e := range n.edges {
+			a.labels = append(a.labels, e.label)
+			a.targets = append(a.targets, e.to)
+			a.pending[e.to] = a.pending[s] + 1
+			if s == 0 {
+				a.root[e.label] = e.to
+			}
+		}
+	}
+	a.first = append(a.first, int32(len(a.labels))) //nolint:gosec // G115: as above
+}
+
+// link sets the failure states breadth first, so that those of shorter
+// prefixes are known, and hands matches down along them.
+func (a *automaton) link(t *trie) {
+	queue := make([]int32, 0, len(t.nodes))
+	for _, e := range t.nodes[0].edges {
+		queue = append(queue, e.to)
+	}
+	for i := 0; i < len(queue); i++ {
+		s := queue[i]
+		if a.match[s] < 0 {
+			a.match[s] = a.match[a.fail[s]]
+		}
+		if len(t.nodes[s].edges) == 0 { // no longer pattern starts like this one
+			a.pending[s] = a.pending[a.fail[s]]
+		}
+		for _, e := range t.nodes[s].edges {
+			a.fail[e.to] = a.next(a.fail[s], e.label)
+			queue = append(queue, e.to)
+		}
+	}
+}
+
+// next is the state after byte c.
+func (a *automaton) next(s int32, c byte) int32 {
+	for s != 0 {
+		if to, ok := a.edge(s, c); ok {
+			return to
+		}
+		s = a.fail[s]
+	}
+	return a.root[c]
+}
+
+func (a *automaton) edge(s int32, c byte) (int32, bool) {
+	from, to := a.first[s], a.first[s+1]
+	if to-from == 1 { // most states lie on the tail of one pattern
+		return a.targets[from], a.labels[from] == c
+	}
+	i, ok := slices.BinarySearch(a.labels[from:to], c)
+	if !ok {
+		return 0, false
+	}
+	return a.targets[int(from)+i], true
+}
+
+// finds reports whether any pattern occurs in text.
+func finds[T string | []byte](a *automaton, text T) bool {
+	s := int32(0)
+	for i := range len(text) {
+		if s == 0 {
+			s = a.root[text[i]]
+		} else {
+			s = a.next(s, text[i])
+		}
+		if a.match[s] >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// trie is the prefix tree of the patterns while it is being built.
+type trie struct{ nodes []trieNode }
+
+type trieNode struct {
+	edges []edge
+	match int32
+}
+
+type edge struct {
+	label byte
+	to    int32
+}
+
+func newTrie(patterns []pattern) *trie {
+	t := &trie{nodes: []trieNode{{match: -1}}}
+	for i, p := range patterns {
+		if p.text == "" {
+			continue
+		}
+		s := int32(0)
+		for k := range len(p.text) {
+			s = t.step(s, p.text[k])
+		}
+		if t.nodes[s].match < 0 {
+			t.nodes[s].match = int32(i) //nolint:gosec // G115: bounded by Limits
+		}
+	}
+	return t
+}
+
+// step follows the edge, or makes it.
+func (t *trie) step(s int32, c byte) int32 {
+	for _, e := range t.nodes[s].edges {
+		if e.label == c {
+			return e.to
+		}
+	}
+	to := int32(len(t.nodes)) //nolint:gosec // G115: bounded by Limits
+	t.nodes = append(t.nodes, trieNode{match: -1})
+	t.nodes[s].edges = append(t.nodes[s].edges, edge{label: c, to: to})
+	return to
+}

@@ -1,0 +1,191 @@
+package redact
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func patternsOf(texts ...string) []pattern {
+	var out []pattern
+	for i, t := range texts {
+		out = append(out, pattern{text: t, with: fmt.Sprintf("<%d>", i)})
+	}
+	return out
+}
+
+// longestAt gives, for every end in text, the longest pattern that ends there,
+// by looking at each.
+func longestAt(texts []string, text string) map[int]int {
+	out := map[int]int{}
+	for end := 1; end <= len(text); end++ {
+		longest := 0
+		for _, p := range texts {
+			if p != "" && len(p) > longest && strings.HasSuffix(text[:end], p) {
+				longest = len(p)
+				out[end] = longest
+			}
+		}
+	}
+	return out
+}
+
+func TestAutomaton_FindsTheLongestPatternAtEveryEnd(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.SliceOfN(rapid.StringMatching(`[abc]{0,6}`), 1, 8).Draw(t, "patterns")
+		text := rapid.StringMatching(`[abc]{0,40}`).Draw(t, "text")
+		a := newAutomaton(patternsOf(texts...))
+		got, s := map[int]int{}, int32(0)
+		for i := range len(text) {
+			s = a.next(s, text[i])
+			if m := a.match[s]; m >= 0 {
+				got[i+1] = len(a.patterns[m].text)
+			}
+		}
+		require.Equal(t, longestAt(texts, text), got)
+		require.Equal(t, len(got) > 0, finds(a, text))
+		require.Equal(t, len(got) > 0, finds(a, []byte(text)))
+	})
+}
+
+// What is pending is exactly the longest end of the text that begins a pattern
+// and is not the whole of one that cannot go on.
+func TestAutomaton_PendingIsWhatMayStillBecomeAMatch(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.SliceOfN(rapid.StringMatching(`[ab]{1,6}`), 1, 5).Draw(t, "patterns")
+		text := rapid.StringMatching(`[ab]{0,20}`).Draw(t, "text")
+		a := newAutomaton(patternsOf(texts...))
+		s := int32(0)
+		for i := range len(text) {
+			s = a.next(s, text[i])
+			want := 0
+			for n := 1; n <= i+1; n++ {
+				end := text[i+1-n : i+1]
+				for _, p := range texts {
+					if len(p) > n && strings.HasPrefix(p, end) {
+						want = n
+					}
+				}
+			}
+			require.EqualValues(t, want, a.pending[s], "after %q of %q", text[:i+1], texts)
+		}
+	})
+}
+
+func TestAutomaton_FirstOfEqualPatternsCounts(t *testing.T) {
+	t.Parallel()
+	a := newAutomaton(patternsOf("same", "same", ""))
+	s := int32(0)
+	for _, c := range []byte("same") {
+		s = a.next(s, c)
+	}
+	require.EqualValues(t, 0, a.match[s])
+}
+
+func TestAutomaton_EveryByteValueCanBeLabel(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	for b := range 256 {
+		all.WriteByte(byte(b))
+	}
+	texts := []string{all.String()}
+	for b := range 256 { // a wide state
+		texts = append(texts, string([]byte{byte(b), 'x', 'y'}))
+	}
+	a := newAutomaton(patternsOf(texts...))
+	require.True(t, finds(a, "..."+all.String()+"..."))
+	for b := range 256 {
+		require.True(t, finds(a, []byte{0, byte(b), 'x', 'y', 0}))
+	}
+	require.False(t, finds(a, "xxyz"[2:]))
+}
+
+func TestForms_CoverTheUsualEncodings(t *testing.T) {
+	t.Parallel()
+	got := forms(`pa"ss/wörd?`)
+	for name, want := range map[string]string{
+		"plain": `pa"ss/wörd?`, "hex": "70612273732f77c3b672643f", "upper hex": "70612273732F77C3B672643F",
+		"base64": base64.RawStdEncoding.EncodeToString([]byte(`pa"ss/wörd`))[:14], "query": "pa%22ss%2Fw%C3%B6rd%3F",
+		"lower query": "pa%22ss%2fw%c3%b6rd%3f", "all escaped": "%70%61%22%73%73%2F%77%C3%B6%72%64%3F",
+		"JSON": `pa\"ss/wörd?`, "JSON, slashes": `pa\"ss\/wörd?`, "JSON, ASCII": `pa\"ss/w\u00f6rd?`,
+	} {
+		if name == "base64" {
+			require.True(t, anyHasPrefix(got, want), name)
+			continue
+		}
+		require.Contains(t, got, want, name)
+	}
+}
+
+func anyHasPrefix(all []string, prefix string) bool {
+	for _, s := range all {
+		if strings.HasPrefix(s, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Wherever the value lies in what is encoded, one of its forms is in the text.
+func TestBase64Forms_MatchAtEveryAlignment(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		value := rapid.SliceOfN(rapid.Byte(), MinLength, 40).Draw(t, "value")
+		before := rapid.SliceOfN(rapid.Byte(), 0, 7).Draw(t, "before")
+		after := rapid.SliceOfN(rapid.Byte(), 0, 7).Draw(t, "after")
+		whole := append(append(append([]byte{}, before...), value...), after...)
+		for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+			text := enc.EncodeToString(whole)
+			found := false
+			for _, f := range base64Forms(string(value)) {
+				found = found || strings.Contains(text, f)
+			}
+			require.True(t, found, text)
+		}
+	})
+}
+
+func TestForms_OfALongValueIsTheValueAlone(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", maxEncoded+1)
+	require.Equal(t, []string{long}, forms(long))
+	require.Greater(t, len(forms(long[1:])), 10)
+}
+
+func TestForms_OfBrokenUTF8AreEncodedOnly(t *testing.T) {
+	t.Parallel()
+	for _, f := range forms("\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8") {
+		for i := range len(f) {
+			require.Less(t, f[i], byte(0x80), f)
+		}
+	}
+}
+
+func TestASCIIOnly_EscapesAsJSONDoes(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `a\u00e9\u6f22\ud83d\ude00`, asciiOnly("aé漢😀"))
+}
+
+func TestLowerEscapes_TouchesEscapesOnly(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "ABC%2f%c3X%", lowerEscapes("ABC%2F%C3X%"))
+}
+
+func TestWholeRunes_NeverEndsWithinARune(t *testing.T) {
+	t.Parallel()
+	text := "aé漢😀z"
+	for n := range len(text) + 1 {
+		got := wholeRunes([]byte(text), n)
+		require.LessOrEqual(t, got, n)
+		require.Less(t, n-got, 4)
+		require.Equal(t, text[:got], strings.ToValidUTF8(text[:got], "?"))
+	}
+	require.Equal(t, 3, wholeRunes([]byte("\x80\x80\x80\x80"), 3), "what is no UTF-8 is not held back for ever")
+	require.Zero(t, wholeRunes(nil, 0))
+}

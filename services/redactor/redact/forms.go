@@ -1,0 +1,112 @@
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxEncoded is the longest value whose encodings are matched as well, in
+// bytes. The automaton grows with the sum of all forms; a longer value is a
+// document rather than a credential and is matched as it is.
+const maxEncoded = 4096
+
+// forms lists the texts under which a value is recognised: the value itself
+// and what base64, hex, percent and JSON encoders make of it.
+func forms(v string) []string {
+	out := make([]string, 0, 24)
+	if utf8.ValidString(v) { // replacing a part of a rune would leave broken UTF-8
+		out = append(out, v)
+	}
+	if len(v) > maxEncoded {
+		return out
+	}
+	out = append(out, base64Forms(v)...)
+	lower := hex.EncodeToString([]byte(v))
+	out = append(out, lower, strings.ToUpper(lower))
+	out = append(out, percentForms(v)...)
+	return append(out, jsonForms(v)...)
+}
+
+// base64Forms are the parts of a base64 text that the value alone determines,
+// for each of the three places it can have within a group of three bytes. A
+// character that also carries bits of a neighbour is left out.
+func base64Forms(v string) []string {
+	var out []string
+	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for before := range 3 {
+			text := enc.EncodeToString(append(make([]byte, before), v...))
+			first := [...]int{0, 2, 3}[before]
+			last := (before + len(v)) * 8 / 6
+			out = append(out, text[first:last])
+		}
+	}
+	return out
+}
+
+// percentForms are the value in a URL: as the usual encoders write it, and with
+// every byte escaped.
+func percentForms(v string) []string {
+	var all strings.Builder
+	for i := range len(v) {
+		fmt.Fprintf(&all, "%%%02X", v[i])
+	}
+	var out []string
+	for _, s := range []string{url.QueryEscape(v), url.PathEscape(v), all.String()} {
+		out = append(out, s, lowerEscapes(s))
+	}
+	return out
+}
+
+// lowerEscapes writes the hex digits of percent escapes in lower case.
+func lowerEscapes(s string) string {
+	b := []byte(s)
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == '%' {
+			copy(b[i+1:i+3], strings.ToLower(string(b[i+1:i+3])))
+			i += 2
+		}
+	}
+	return string(b)
+}
+
+// jsonForms are the value inside a JSON text that is itself a string: with and
+// without escapes for HTML, for slashes, and for everything beyond ASCII.
+func jsonForms(v string) []string {
+	if !utf8.ValidString(v) {
+		return nil
+	}
+	var plain strings.Builder
+	enc := json.NewEncoder(&plain)
+	enc.SetEscapeHTML(false)
+	html, err := json.Marshal(v)
+	if err != nil || enc.Encode(v) != nil {
+		return nil
+	}
+	inner := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(plain.String(), "\n"), `"`), `"`)
+	return []string{
+		inner, string(html[1 : len(html)-1]),
+		strings.ReplaceAll(inner, "/", `\/`), asciiOnly(inner),
+	}
+}
+
+// asciiOnly escapes everything beyond ASCII, as many JSON encoders do.
+func asciiOnly(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r < utf8.RuneSelf:
+			b.WriteRune(r)
+		case r > 0xffff:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+(r>>10), 0xdc00+(r&0x3ff))
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,121 @@
+package redact
+
+import "unicode/utf8"
+
+// pass is one text on its way through the automaton. It may be fed in pieces.
+//
+// A match is settled once no other match can begin at or before its start. The
+// current state tells: pending is the length of the longest suffix that may
+// still become a match. Only that much is held back.
+//
+// Of overlapping matches the leftmost, longest one puts its marker; whatever
+// any match covers is dropped, so that no remnant of a second secret is left
+// (OpenWOP envelope contract §26 case 13).
+type pass struct {
+	a     *automaton
+	state int32
+	held  []byte // input not yet settled
+	base  int    // position of held[0] in the whole text
+	pos   int    // position after the last byte read
+	found []span // matches not yet settled; starts and ends both increase
+	cover int    // position up to which matches cover the text
+	taken int    // position after the last match that put its marker
+	count int
+}
+
+// span is a match: positions in the whole text, and the pattern.
+type span struct {
+	start, end int
+	pattern    int32
+}
+
+// feed reads a piece and appends to dst what has become settled, never a part
+// of a rune.
+func (p *pass) feed(dst, piece []byte) []byte {
+	p.held = append(p.held, piece...)
+	p.scan(piece)
+	limit := p.pos - int(p.a.pending[p.state])
+	return p.settle(dst, p.base+wholeRunes(p.held, limit-p.base))
+}
+
+// end appends all the rest to dst.
+func (p *pass) end(dst []byte) []byte { return p.settle(dst, p.pos) }
+
+// scan runs the automaton over b and notes the longest match at each end.
+func (p *pass) scan(b []byte) {
+	a, s := p.a, p.state
+	for i, c := range b {
+		if s == 0 {
+			s = a.root[c]
+		} else {
+			s = a.next(s, c)
+		}
+		if m := a.match[s]; m >= 0 {
+			p.note(p.pos+i+1, m)
+		}
+	}
+	p.state, p.pos = s, p.pos+len(b)
+}
+
+// note adds a match and drops those it contains: the longer one counts.
+func (p *pass) note(end int, m int32) {
+	start := end - len(p.a.patterns[m].text)
+	for n := len(p.found); n > 0 && p.found[n-1].start >= start; n-- {
+		p.found = p.found[:n-1]
+	}
+	p.found = append(p.found, span{start: start, end: end, pattern: m})
+}
+
+// settle appends to dst the text before limit: matches replaced, the rest as it is.
+func (p *pass) settle(dst []byte, limit int) []byte {
+	n := 0
+	for n < len(p.found) && p.found[n].start < limit {
+		dst = p.apply(dst, p.found[n])
+		n++
+	}
+	p.found = append(p.found[:0], p.found[n:]...)
+	return p.release(dst, limit)
+}
+
+// apply puts the marker of a settled match, or only extends the cover if an
+// earlier match reaches into it.
+func (p *pass) apply(dst []byte, f span) []byte {
+	dst = p.release(dst, f.start)
+	if f.start >= p.taken {
+		pat := p.a.patterns[f.pattern]
+		dst = append(dst, pat.with...)
+		p.taken = f.end
+		if !pat.keep {
+			p.count++
+		}
+	}
+	p.cover = max(p.cover, f.end)
+	return dst
+}
+
+// release appends the uncovered text before limit and forgets it.
+func (p *pass) release(dst []byte, limit int) []byte {
+	from := max(p.base, p.cover)
+	if limit > from {
+		dst = append(dst, p.held[from-p.base:limit-p.base]...)
+		from = limit
+	}
+	p.held = append(p.held[:0], p.held[from-p.base:]...)
+	p.base = from
+	return dst
+}
+
+// wholeRunes is the largest number of bytes of b, up to n, that does not end
+// within a rune.
+func wholeRunes(b []byte, n int) int {
+	for start := n - 1; start >= 0 && start > n-utf8.UTFMax; start-- {
+		if !utf8.RuneStart(b[start]) {
+			continue
+		}
+		if utf8.FullRune(b[start:n]) {
+			return n
+		}
+		return start
+	}
+	return n
+}

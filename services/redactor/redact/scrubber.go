@@ -1,0 +1,98 @@
+package redact
+
+// Scrubber takes one set of secrets out of whatever it is given. It is safe
+// for concurrent use and never changes. The nil Scrubber knows no secrets.
+type Scrubber struct {
+	known *automaton // nil when there is nothing to find
+}
+
+// Compile builds a Scrubber. Secrets whose value is shorter than MinLength are
+// ignored. Where two ids share one value, the earlier one is shown. The ids
+// are assumed valid (Secret.Validate).
+func Compile(secrets []Secret) *Scrubber {
+	var patterns []pattern
+	for _, s := range secrets {
+		if len(s.Value) < MinLength {
+			continue
+		}
+		shown := marker(s.ID)
+		patterns = append(patterns,
+			pattern{text: shown, with: shown, keep: true},
+			// A reference must not appear verbatim either (OpenWOP envelope contract §11).
+			pattern{text: "secret:" + s.ID, with: shown})
+		for _, text := range forms(s.Value.Reveal()) {
+			patterns = append(patterns, pattern{text: text, with: shown})
+		}
+	}
+	if len(patterns) == 0 {
+		return &Scrubber{}
+	}
+	a := newAutomaton(patterns)
+	withhold(a, secrets)
+	return &Scrubber{known: a}
+}
+
+// withhold keeps ids that contain another secret's value out of the markers.
+func withhold(a *automaton, secrets []Secret) {
+	leaky := map[string]bool{}
+	for _, s := range secrets {
+		if finds(a, s.ID) {
+			leaky[marker(s.ID)] = true
+		}
+	}
+	for i := range a.patterns {
+		if p := &a.patterns[i]; leaky[p.with] {
+			p.with, p.keep = marker(withheld), false
+		}
+	}
+}
+
+// Knows reports whether there is any secret to find.
+func (s *Scrubber) Knows() bool { return s != nil && s.known != nil }
+
+// Text replaces every occurrence in text and tells how many there were.
+func (s *Scrubber) Text(text string) (out string, count int) {
+	if !s.Knows() || !finds(s.known, text) {
+		return text, 0
+	}
+	b, count := s.pass([]byte(text))
+	return string(b), count
+}
+
+// pass takes all of b through the layers.
+func (s *Scrubber) pass(b []byte) (out []byte, count int) {
+	p := pass{a: s.known}
+	out = p.feed(make([]byte, 0, len(b)), b)
+	out = p.end(out)
+	return out, p.count
+}
+
+// Stream scrubs a text that arrives in pieces. It belongs to one goroutine.
+type Stream struct{ known pass }
+
+// Stream starts a new text.
+func (s *Scrubber) Stream() *Stream {
+	if !s.Knows() {
+		return &Stream{known: pass{a: newAutomaton(nil)}}
+	}
+	return &Stream{known: pass{a: s.known}}
+}
+
+// Write takes a piece and gives what may be shown of the text so far: all but
+// the longest end that may be the beginning of a secret. What it gives is
+// valid UTF-8 if the whole text is. count is the number of occurrences in out.
+func (s *Stream) Write(piece string) (out string, count int) {
+	before := s.known.count
+	b := s.known.feed(nil, []byte(piece))
+	return string(b), s.known.count - before
+}
+
+// Close gives the rest: no further piece follows.
+func (s *Stream) Close() (out string, count int) {
+	before := s.known.count
+	b := s.known.end(nil)
+	return string(b), s.known.count - before
+}
+
+// Held is the number of bytes that are held back.
+func (s *Stream) Held() int { return len(s.known.held) }

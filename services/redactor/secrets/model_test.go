@@ -1,0 +1,94 @@
+package secrets_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"waybill.dev/waybill/services/redactor/redact"
+	"waybill.dev/waybill/services/redactor/secrets"
+)
+
+// model is what a registry promises, without any cache.
+type model struct {
+	registry *secrets.Registry
+	held     map[secrets.Scope][]redact.Secret
+}
+
+func drawScope(t *rapid.T) secrets.Scope {
+	return secrets.Scope{
+		Tenant: rapid.SampledFrom([]string{"acme", "globex"}).Draw(t, "tenant"),
+		Run:    rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "run"),
+	}
+}
+
+// Whatever is registered and forgotten in whatever order, a scope shows exactly
+// what neither it nor a wider scope holds.
+func TestRegistry_BehavesLikeItsModel(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r, err := secrets.New([]redact.Secret{secret("host", "host-value")}, secrets.DefaultLimits)
+		require.NoError(t, err)
+		m := &model{registry: r, held: map[secrets.Scope][]redact.Secret{}}
+		t.Repeat(map[string]func(*rapid.T){
+			"register": m.register,
+			"forget":   m.forget,
+			"":         m.check,
+		})
+	})
+}
+
+func (m *model) register(t *rapid.T) {
+	at := drawScope(t)
+	var add []redact.Secret
+	for range rapid.IntRange(0, 2).Draw(t, "how many") {
+		n := rapid.IntRange(0, 5).Draw(t, "which")
+		add = append(add, secret(fmt.Sprintf("id-%d", n), fmt.Sprintf("value-no-%d", n)))
+	}
+	require.NoError(t, m.registry.Register(at, add))
+	m.held[at] = append(m.held[at], add...)
+}
+
+func (m *model) forget(t *rapid.T) {
+	at := drawScope(t)
+	m.registry.Forget(at)
+	delete(m.held, at)
+}
+
+func (m *model) check(t *rapid.T) {
+	at := drawScope(t)
+	known := map[string]bool{"host": true}
+	for _, s := range append(append([]redact.Secret{}, m.held[at]...), m.held[secrets.Scope{Tenant: at.Tenant}]...) {
+		known[s.ID] = true
+	}
+	_, registered := m.held[at]
+	require.Equal(t, registered, m.registry.Known(at))
+	require.Equal(t, len(m.held), m.registry.Len())
+	for n := range 6 {
+		id, value := fmt.Sprintf("id-%d", n), fmt.Sprintf("value-no-%d", n)
+		want := value
+		if known[id] {
+			want = "[REDACTED:" + id + "]"
+		}
+		require.Equal(t, want, shown(m.registry, at, value))
+	}
+	require.Equal(t, "[REDACTED:host]", shown(m.registry, at, "host-value"))
+}
+
+func BenchmarkScrubber(b *testing.B) {
+	r, err := secrets.New([]redact.Secret{secret("host", "host-value")}, secrets.DefaultLimits)
+	require.NoError(b, err)
+	for name, at := range map[string]secrets.Scope{"host": {Tenant: "a", Run: "1"}, "run": {Tenant: "b", Run: "1"}} {
+		if name == "run" {
+			require.NoError(b, r.Register(at, []redact.Secret{secret("r", "run-value-1")}))
+		}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				r.Scrubber(at)
+			}
+		})
+	}
+}

@@ -1,0 +1,218 @@
+// Package secrets remembers which secrets apply where: the host's everywhere,
+// a tenant's in all its runs, a run's in that run.
+//
+// What is remembered here dies with the process or with Forget, and is
+// registered again when another process takes the run over (OpenWOP envelope
+// contract §11, registry). Nothing is ever evicted to make room: forgetting a
+// live secret would show it. A full registry refuses new ones instead.
+package secrets
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/redactor/redact"
+)
+
+// Scope says whose secrets apply. An empty Run is the tenant as a whole.
+type Scope struct{ Tenant, Run string }
+
+// Limits bound the memory of a registry.
+type Limits struct {
+	// Scopes is how many tenants and runs may have secrets at one time.
+	Scopes int
+	// Secrets is how many a scope may have.
+	Secrets int
+	// ValueBytes is the longest value of one secret.
+	ValueBytes int
+	// ScopeBytes is the sum of all values of a scope. An automaton takes some
+	// 300 times as much, for the encodings of each value.
+	ScopeBytes int
+}
+
+// DefaultLimits suit a host with a few thousand active runs.
+var DefaultLimits = Limits{Scopes: 10_000, Secrets: 64, ValueBytes: 8 << 10, ScopeBytes: 32 << 10}
+
+// Registry holds the secrets of the host, its tenants and their runs. It is
+// safe for concurrent use.
+type Registry struct {
+	limits Limits
+	host   *redact.Scrubber
+	hosts  []redact.Secret
+
+	mu     sync.RWMutex // guards scopes and its entries but for their scrubbers
+	scopes map[Scope]*entry
+}
+
+// entry is one scope's secrets, and the automaton made of them and of those of
+// the wider scopes. scrubber is nil until it is asked for, and again after a
+// change in its own or a wider scope.
+type entry struct {
+	secrets  []redact.Secret
+	bytes    int
+	scrubber atomic.Pointer[redact.Scrubber]
+}
+
+// New makes a registry with the host's own secrets. Platform credentials
+// belong in there: the protocol does not ask for it, but a leak is a leak.
+// Errors: fault.ValidationError for a secret with an unusable id.
+func New(host []redact.Secret, limits Limits) (*Registry, error) {
+	for _, s := range host {
+		if err := s.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	return &Registry{
+		limits: limits, host: redact.Compile(host), hosts: slices.Clone(host), scopes: map[Scope]*entry{},
+	}, nil
+}
+
+// Register adds secrets to a scope. A value already there stays; a second value
+// under one id is added, for the old one must not be shown either. With no
+// secrets it makes the scope known. Either all are added or none. Errors:
+// fault.ValidationError, fault.RateLimited when the registry or scope is full.
+func (r *Registry) Register(scope Scope, secrets []redact.Secret) error {
+	if scope.Tenant == "" {
+		return fault.New(fault.ValidationError, "scope.tenant: must not be empty")
+	}
+	for _, s := range secrets {
+		if err := r.check(s); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, known := r.scopes[scope]
+	if !known {
+		if len(r.scopes) >= r.limits.Scopes {
+			return fault.New(fault.RateLimited, "the redactor holds the secrets of %d runs and tenants already; forget some", r.limits.Scopes)
+		}
+		e = &entry{}
+	}
+	merged := e.with(secrets)
+	if len(merged.secrets) > r.limits.Secrets || merged.bytes > r.limits.ScopeBytes {
+		return fault.New(fault.RateLimited, "a run or tenant may have at most %d secrets of %d bytes in all", r.limits.Secrets, r.limits.ScopeBytes)
+	}
+	if known && len(merged.secrets) == len(e.secrets) {
+		return nil // nothing new: the automaton stays
+	}
+	r.scopes[scope] = merged
+	r.changed(scope)
+	return nil
+}
+
+func (r *Registry) check(s redact.Secret) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	if len(s.Value) > r.limits.ValueBytes {
+		return fault.New(fault.ValidationError, "secret %q: the value has more than %d bytes", s.ID, r.limits.ValueBytes)
+	}
+	return nil
+}
+
+// with is the entry with more secrets; e itself stays as it is.
+func (e *entry) with(more []redact.Secret) *entry {
+	out := &entry{secrets: slices.Clone(e.secrets), bytes: e.bytes}
+	for _, s := range more {
+		if !slices.Contains(out.secrets, s) {
+			out.secrets = append(out.secrets, s)
+			out.bytes += len(s.Value)
+		}
+	}
+	return out
+}
+
+// changed drops the automata that contain the secrets of scope. r.mu is held.
+func (r *Registry) changed(scope Scope) {
+	if scope.Run != "" {
+		return // no other scope contains a run's, and its own entry is new
+	}
+	for at, e := range r.scopes {
+		if at.Tenant == scope.Tenant {
+			e.scrubber.Store(nil)
+		}
+	}
+}
+
+// Forget drops the secrets of a run, or with an empty Run those of a tenant.
+// Runs of the tenant keep their own. Forgetting twice is no error.
+func (r *Registry) Forget(scope Scope) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.scopes[scope]; !known {
+		return
+	}
+	delete(r.scopes, scope)
+	r.changed(scope)
+}
+
+// Known reports whether the scope was registered, be it without secrets.
+func (r *Registry) Known(scope Scope) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	_, known := r.scopes[scope]
+	return known
+}
+
+// Len is how many tenants and runs have secrets.
+func (r *Registry) Len() int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return len(r.scopes)
+}
+
+// Scrubber gives the automaton for a scope: its own secrets, its tenant's and
+// the host's. It is compiled on first use and kept until one of them changes.
+func (r *Registry) Scrubber(scope Scope) *redact.Scrubber {
+	r.mu.RLock()
+	_, e := r.narrow(scope)
+	r.mu.RUnlock()
+	if e == nil {
+		return r.host
+	}
+	if s := e.scrubber.Load(); s != nil {
+		return s
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	scope, e = r.narrow(scope) // anew: the scope may have changed in between
+	if e == nil {
+		return r.host
+	}
+	s := e.scrubber.Load()
+	if s == nil {
+		s = redact.Compile(r.merged(scope))
+		e.scrubber.Store(s)
+	}
+	return s
+}
+
+// narrow finds the innermost scope that has secrets, so that runs without any
+// share the automaton of their tenant, and tenants that of the host; e is nil
+// for the host. r.mu is held.
+func (r *Registry) narrow(scope Scope) (at Scope, e *entry) {
+	for _, at := range []Scope{scope, {Tenant: scope.Tenant}} {
+		if e := r.scopes[at]; e != nil && len(e.secrets) > 0 {
+			return at, e
+		}
+	}
+	return scope, nil
+}
+
+// merged lists the secrets that apply in scope. The innermost come first: of
+// two ids for one value the narrower one is shown. r.mu is held.
+func (r *Registry) merged(scope Scope) []redact.Secret {
+	var all []redact.Secret
+	for _, at := range []Scope{scope, {Tenant: scope.Tenant}} {
+		if e := r.scopes[at]; e != nil {
+			all = append(all, e.secrets...)
+		}
+		if scope.Run == "" {
+			break // the tenant's own scope: once is enough
+		}
+	}
+	return append(all, r.hosts...)
+}
