@@ -73,9 +73,10 @@ type Queue interface {
 // Follower reads the whole log in order.
 type Follower interface {
 	// Follow calls handle with batches of frames with positions after pos, in
-	// order and without gaps, until ctx ends or handle fails. caughtUp reports
-	// that the batch reaches the log's end as it was known then. Frames that
-	// cannot be parsed are passed to damaged and skipped.
+	// order and without gaps, until ctx ends or handle fails. Frames that cannot
+	// be read, or do not match their hash, are passed to damaged and left out of
+	// their batch; damaged is called before the batch the frame stood in, by the
+	// same goroutine.
 	Follow(ctx context.Context, pos uint64, handle func(batch []*frame.Frame) error, damaged func(pos uint64, err error)) error
 	// End is the position of the last frame of the log; 0 when empty.
 	End(ctx context.Context) (uint64, error)

@@ -158,9 +158,11 @@ func TestCollector_BoundsTheAnswer(t *testing.T) {
 	t.Parallel()
 	half := strings.Repeat("x", provider.MaxAnswerBytes/2)
 	for name, second := range map[string]func(*provider.Collector) error{
-		"text":      func(c *provider.Collector) error { return c.Add(provider.Delta{Text: half + "x"}) },
-		"refusal":   func(c *provider.Collector) error { return c.Count(len(half) + 1) },
-		"arguments": func(c *provider.Collector) error { return c.Add(provider.Delta{ToolCalls: []provider.ToolCall{{Arguments: half + "x"}}}) },
+		"text":    func(c *provider.Collector) error { return c.Add(provider.Delta{Text: half + "x"}) },
+		"refusal": func(c *provider.Collector) error { return c.Count(len(half) + 1) },
+		"arguments": func(c *provider.Collector) error {
+			return c.Add(provider.Delta{ToolCalls: []provider.ToolCall{{Arguments: half + "x"}}})
+		},
 	} {
 		c := provider.NewCollector("m", nil)
 		require.NoError(t, c.Add(provider.Delta{Text: half}))

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
@@ -19,6 +20,9 @@ const (
 	maxEvents          = 5000
 )
 
+// readGrace is what a read may take beyond its wait.
+const readGrace = 5 * time.Second
+
 // PollRunEvents returns the events after a sequence; without any it waits while
 // the run is live (OpenWOP host contract §4.7).
 func (s *Service) PollRunEvents(ctx context.Context, req *hostv1.PollRunEventsRequest) (*hostv1.PollRunEventsResponse, error) {
@@ -29,6 +33,9 @@ func (s *Service) PollRunEvents(ctx context.Context, req *hostv1.PollRunEventsRe
 	if err != nil {
 		return nil, err
 	}
+	// The wait is the caller's; the read itself gets some more.
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(wait)*time.Second+readGrace)
+	defer cancel()
 	res, err := s.deps.EventLog.ReadEvents(ctx, &eventlogv1.ReadEventsRequest{
 		Tenant: auth.From(ctx).Tenant, RunId: req.GetRunId(), After: after, Limit: limit, WaitMs: wait * 1000,
 	})

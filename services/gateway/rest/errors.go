@@ -23,7 +23,7 @@ func WriteError(w http.ResponseWriter, log *slog.Logger, err error) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
-	h.Del("ETag")
+	delete(h, etagHeader)
 	if e.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(rpc.RetryAfterSeconds(e.RetryAfter)))
 		e = e.With("retryAfter", rpc.RetryAfterSeconds(e.RetryAfter))

@@ -33,7 +33,7 @@ var inbound = map[string]string{
 // outbound are the response headers that metadata becomes; spelled as the
 // protocol spells them.
 var outbound = map[string]string{
-	engine.MetaETag:   "ETag",
+	engine.MetaETag:   etagHeader,
 	engine.MetaCache:  "Cache-Control",
 	engine.MetaCapTag: "Capabilities-Etag",
 	engine.MetaReplay: "openwop-Idempotent-Replay",

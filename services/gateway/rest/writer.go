@@ -16,6 +16,17 @@ func answerWriter(w http.ResponseWriter, r *http.Request, route *Route) http.Res
 	return &conditional{ResponseWriter: w, none: none, schema: schema}
 }
 
+// etagHeader is spelled as in the RFC, not in Go's canonical form; it is only
+// ever used as a map key.
+const etagHeader = "ETag"
+
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
 // conditional answers 304 without a body when the client has the current
 // version.
 type conditional struct {
@@ -35,7 +46,7 @@ func (c *conditional) WriteHeader(code int) {
 	if code == http.StatusOK && c.schema {
 		c.Header().Set("Content-Type", "application/schema+json")
 	}
-	if tag := c.Header().Get("ETag"); code == http.StatusOK && tag != "" && listed(c.none, tag) {
+	if tag := first(c.Header()[etagHeader]); code == http.StatusOK && tag != "" && listed(c.none, tag) {
 		c.match = true
 		c.Header().Del("Content-Type")
 		code = http.StatusNotModified

@@ -20,8 +20,7 @@ func ask(nodeID string) provider.Request {
 	return r
 }
 
-func TestProvider_PassesTheSuite(t *testing.T) {
-	t.Parallel()
+func TestProvider_PassesTheSuite(t *testing.T) { //nolint:paralleltest // the suite counts goroutines
 	providertest.Run(t, func(*testing.T) provider.Provider {
 		p := mock.New()
 		script := make([]mock.Entry, 16)

@@ -40,7 +40,7 @@ func Ask(model, text string) provider.Request {
 
 // Run checks an adapter against the port. open gives a fresh one whose every
 // call answers o.Request completely, in at least one piece; it registers its own
-// cleaning up.
+// cleaning up. The calling test must not be parallel: the suite counts goroutines.
 func Run(t *testing.T, open func(t *testing.T) provider.Provider, o Options) {
 	t.Helper()
 	s := suite{open: open, o: o}
@@ -182,10 +182,14 @@ func (s suite) cancelsMidway(t *testing.T) {
 
 func (s suite) refusesBadRequest(t *testing.T) {
 	for name, spoil := range map[string]func(*provider.Request){
-		"no model":      func(r *provider.Request) { r.Model = "" },
-		"no messages":   func(r *provider.Request) { r.Messages, r.System = nil, "" },
-		"unknown role":  func(r *provider.Request) { r.Messages = []provider.Message{{Role: "robot", Content: json.RawMessage(`"x"`)}} },
-		"bad content":   func(r *provider.Request) { r.Messages = []provider.Message{{Role: "user", Content: json.RawMessage(`{}`)}} },
+		"no model":    func(r *provider.Request) { r.Model = "" },
+		"no messages": func(r *provider.Request) { r.Messages, r.System = nil, "" },
+		"unknown role": func(r *provider.Request) {
+			r.Messages = []provider.Message{{Role: "robot", Content: json.RawMessage(`"x"`)}}
+		},
+		"bad content": func(r *provider.Request) {
+			r.Messages = []provider.Message{{Role: "user", Content: json.RawMessage(`{}`)}}
+		},
 		"negative room": func(r *provider.Request) { r.MaxTokens = -1 },
 	} {
 		req := s.o.Request

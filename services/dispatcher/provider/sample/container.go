@@ -42,8 +42,18 @@ func (g *generator) members(f *flat, at place) []string {
 			names = append(names, name)
 		}
 	}
-	for i := 1; len(names) < least && i <= maxFuel; i++ { // any name will do
-		if name := "sample" + strconv.Itoa(i); !slices.Contains(names, name) {
+	return invent(names, least)
+}
+
+// invent adds names until there are enough; any will do.
+func invent(names []string, least int) []string {
+	taken := map[string]bool{}
+	for _, name := range names {
+		taken[name] = true
+	}
+	// More members than there are steps are never made.
+	for i := 1; len(names) < min(least, maxFuel+1); i++ {
+		if name := "sample" + strconv.Itoa(i); !taken[name] {
 			names = append(names, name)
 		}
 	}

@@ -16,7 +16,8 @@ type generator struct {
 	subject string
 	stems   map[string]bool
 	seed    uint64
-	fuel    int
+	fuel    int // steps left
+	room    int // characters left for texts that a schema wants long
 	// told counts the strings made so far, so that each takes another sentence.
 	told int
 }
@@ -32,7 +33,7 @@ const (
 )
 
 func newGenerator(root any, subject string, seed uint64) *generator {
-	g := &generator{root: root, subject: subject, stems: map[string]bool{}, seed: seed, fuel: maxFuel}
+	g := &generator{root: root, subject: subject, stems: map[string]bool{}, seed: seed, fuel: maxFuel, room: provider.MaxAnswerBytes}
 	for _, s := range stems(subject) {
 		g.stems[s] = true
 	}
@@ -168,8 +169,8 @@ func (f *flat) kind() string {
 // text makes a string.
 func (g *generator) text(f *flat, at place) (any, error) {
 	low := f.count("minLength", 0)
-	if low > provider.MaxAnswerBytes {
-		return nil, &provider.Error{Code: provider.CodeContentTooLong, Message: "the schema asks for a longer text than 8 MiB at " + at.String()}
+	if g.room -= low; g.room < 0 {
+		return nil, tooLong()
 	}
 	want := length{low: low, high: f.count("maxLength", 1<<40)}
 	if s, ok := g.formatted(f.text("format"), want); ok {

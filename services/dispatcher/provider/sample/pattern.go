@@ -5,6 +5,7 @@ import (
 	"regexp/syntax"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // matching is a text that a pattern matches and that has the length: text itself,
@@ -35,7 +36,9 @@ func (g *generator) matching(pattern, text string, want length) string {
 		w := weaver{more: more}
 		w.weave(tree)
 		// A pattern that is not anchored leaves room around what it matches.
-		for _, s := range []string{w.out.String(), want.fit(w.out.String())} {
+		s := w.out.String()
+		missing := max(0, want.low-utf8.RuneCountInString(s))
+		for _, s := range []string{s, want.fit(s), strings.Repeat("a", missing) + s} {
 			if fits(s) {
 				return s
 			}

@@ -107,7 +107,7 @@ func answer(req provider.Request) (string, error) {
 	var out bytes.Buffer
 	encode(&out, v)
 	if out.Len() > provider.MaxAnswerBytes {
-		return "", &provider.Error{Code: provider.CodeContentTooLong, Message: "the smallest answer the schema allows is longer than 8 MiB"}
+		return "", tooLong()
 	}
 	return out.String(), nil
 }
@@ -123,4 +123,8 @@ func prose(subject string) string {
 
 func unfit(message string) *provider.Error {
 	return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the sample provider: " + message}
+}
+
+func tooLong() *provider.Error {
+	return &provider.Error{Code: provider.CodeContentTooLong, Message: "the sample provider: the schema asks for an answer longer than 8 MiB"}
 }
