@@ -195,11 +195,17 @@ func valuesOnly(given []byte) []byte {
 	return b.Bytes()
 }
 
+// writeTimeout is how long a caller waits for a log that does not answer before
+// it is told to come back; repeating the request is safe.
+const writeTimeout = 5 * time.Second
+
 // write appends the start frame. A run that exists already is the answer to a
 // repeated request, if the requests agree.
 func (s *Starter) write(ctx context.Context, rec *wire.RunRecord, body []byte) (Created, error) {
 	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
 	created := Created{RunID: rec.RunID, WorkflowID: rec.WorkflowID}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	_, err := s.deps.Log.Append(ctx, frame.NewStart(r, body).By(rand.Text()), 0)
 	if errors.Is(err, runlog.ErrConflict) {
 		return s.replayed(ctx, rec)

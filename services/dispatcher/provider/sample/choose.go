@@ -47,19 +47,29 @@ func (a *alternative) add(stem string, weight int) {
 // them have says nothing: prompts often list the choices.
 func (g *generator) rank(list []*alternative) []int {
 	scores := make([]int, len(list))
-	for s := range g.stems {
-		lowest := list[0].words[s]
-		for _, a := range list[1:] {
-			lowest = min(lowest, a.words[s])
-		}
-		if len(list) == 1 {
-			lowest = 0
-		}
-		for i, a := range list {
-			scores[i] += a.words[s] - lowest
+	for i, a := range list {
+		for s, weight := range a.words {
+			if g.source.stems[s] {
+				scores[i] += weight - common(list, s)
+			}
 		}
 	}
 	return scores
+}
+
+// common is what a word says for every alternative.
+func common(list []*alternative, stem string) int {
+	if len(list) == 1 {
+		return 0
+	}
+	least := list[0].words[stem]
+	for _, a := range list[1:] {
+		if least == 0 {
+			break
+		}
+		least = min(least, a.words[stem])
+	}
+	return least
 }
 
 // choose picks the index of the alternative the subject speaks of most. With no

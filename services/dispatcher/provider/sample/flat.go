@@ -31,7 +31,7 @@ const maxRefs = 32
 
 // lay merges one more schema into f.
 func (g *generator) lay(f *flat, schema any, depth int) error {
-	if err := g.spend(); err != nil {
+	if err := g.spend(1); err != nil {
 		return err
 	}
 	if depth > maxRefs {
@@ -95,7 +95,7 @@ var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 func (f *flat) merge(name string, v any) {
 	have, both := f.values[name]
 	switch name {
-	case "$ref", "allOf", "anyOf", "oneOf":
+	case "$ref", "allOf", "anyOf", "oneOf", "$defs", "definitions", "$schema", "$id", "$comment":
 	case "const":
 		f.merge("enum", []any{v})
 	case "properties", "patternProperties":
@@ -174,14 +174,11 @@ func extreme(a, b any, sign int) any {
 }
 
 func intersect(a, b []any) []any {
-	var both []any
-	for _, v := range a {
-		k := key(v)
-		if slices.ContainsFunc(b, func(w any) bool { return key(w) == k }) {
-			both = append(both, v)
-		}
+	allowed := map[string]bool{}
+	for _, v := range b {
+		allowed[key(v)] = true
 	}
-	return both
+	return slices.DeleteFunc(slices.Clone(a), func(v any) bool { return !allowed[key(v)] })
 }
 
 func intersectTypes(a, b []any) []any {

@@ -47,7 +47,7 @@ func (g *generator) formatted(name string, want length) (s string, ok bool) {
 		return "", false
 	}
 	if f.find != nil {
-		for _, s := range f.find.FindAllString(g.subject, maxWritten) {
+		for _, s := range g.source.find(f.find) {
 			if want.holds(s) {
 				return s, true
 			}

@@ -12,12 +12,11 @@ import (
 // generator makes a document for a schema out of a subject. It is used once, by
 // one goroutine.
 type generator struct {
-	root    any
-	subject string
-	stems   map[string]bool
-	seed    uint64
-	fuel    int // steps left
-	room    int // characters left for texts that a schema wants long
+	root   any
+	source *source
+	seed   uint64
+	fuel   int // steps left
+	room   int // characters left for texts that a schema wants long
 	// told counts the strings made so far, so that each takes another sentence.
 	told int
 }
@@ -33,11 +32,7 @@ const (
 )
 
 func newGenerator(root any, subject string, seed uint64) *generator {
-	g := &generator{root: root, subject: subject, stems: map[string]bool{}, seed: seed, fuel: maxFuel, room: provider.MaxAnswerBytes}
-	for _, s := range stems(subject) {
-		g.stems[s] = true
-	}
-	return g
+	return &generator{root: root, source: newSource(subject), seed: seed, fuel: maxFuel, room: provider.MaxAnswerBytes}
 }
 
 // place is where in the document a value goes.
@@ -45,6 +40,8 @@ type place struct {
 	path  string
 	name  string // of the member, or of the array it is an item of
 	depth int
+	// try is 0, or counts the attempts at an item that differs from those before.
+	try int
 }
 
 // String is the place as a JSON pointer.
@@ -56,28 +53,28 @@ func (p place) String() string {
 }
 
 func (p place) member(name string) place {
-	return place{path: p.path + "/" + name, name: name, depth: p.depth + 1}
+	return place{path: p.path + "/" + name, name: name, depth: p.depth + 1, try: p.try}
 }
 
 func (p place) item(i int) place {
 	return place{path: p.path + "/" + strconv.Itoa(i), name: p.name, depth: p.depth + 1}
 }
 
-// again is another try at the same place; its ties fall otherwise.
+// again is another try at the same place: what is open is decided otherwise.
 func (p place) again(try int) place {
-	p.path += "#" + strconv.Itoa(try)
+	p.try = try
 	return p
 }
 
 func (g *generator) hash(at place) uint64 {
 	h := fnv.New64a()
-	_, _ = io.WriteString(h, at.path)
+	_, _ = io.WriteString(h, at.path+"#"+strconv.Itoa(at.try))
 	return h.Sum64() ^ g.seed
 }
 
-// spend counts a step.
-func (g *generator) spend() error {
-	if g.fuel--; g.fuel < 0 {
+// spend counts steps.
+func (g *generator) spend(steps int) error {
+	if g.fuel -= steps; g.fuel < 0 {
 		return unfit("the schema asks for a document that is too large")
 	}
 	return nil
@@ -111,6 +108,9 @@ func (g *generator) value(schema any, at place) (any, error) {
 
 // pick takes a value of the enum.
 func (g *generator) pick(f *flat, at place) (any, error) {
+	if err := g.spend(len(f.list("enum")) / 4); err != nil { // each is read
+		return nil, err
+	}
 	values := slices.DeleteFunc(slices.Clone(f.list("enum")), func(v any) bool { return !f.allows(v) })
 	if len(values) == 0 {
 		return nil, unfit("nothing satisfies the schema of " + at.String())
@@ -123,6 +123,9 @@ func (g *generator) pick(f *flat, at place) (any, error) {
 
 // typed makes a value of the schema's type.
 func (g *generator) typed(f *flat, at place) (any, error) {
+	if at.depth > roomy && f.has("type") && f.allows(nil) { // the end of a list
+		return nil, nil
+	}
 	switch f.kind() {
 	case "object":
 		return g.object(f, at)
@@ -137,7 +140,7 @@ func (g *generator) typed(f *flat, at place) (any, error) {
 	case "boolean":
 		a := newAlternative(at.name)
 		a.about(f.text("title")+" "+f.text("description"), weightAbout)
-		return g.mentioned(a), nil
+		return g.mentioned(a) != (at.try%2 == 1), nil
 	default:
 		return nil, nil
 	}
@@ -177,8 +180,16 @@ func (g *generator) text(f *flat, at place) (any, error) {
 		return s, nil
 	}
 	s := want.fit(g.sentence(at, f.text("title")+" "+f.text("description"), want))
-	if p := f.text("pattern"); p != "" {
-		return g.matching(p, s, want), nil
+	if at.try > 0 {
+		s = want.fit(cut(strconv.Itoa(at.try)+" "+s, want.high))
 	}
-	return s, nil
+	p := f.text("pattern")
+	if p == "" {
+		return s, nil
+	}
+	const costly = 512 // to try what a pattern matches
+	if err := g.spend(costly); err != nil {
+		return nil, err
+	}
+	return g.matching(p, s, want), nil
 }

@@ -120,11 +120,14 @@ func (g *generator) number(f *flat, at place, whole bool) (any, error) {
 // candidates are numbers to try, the most telling first.
 func (g *generator) candidates(s span, at place) []*big.Rat {
 	var list []*big.Rat
+	if at.try > 0 && s.low != nil && s.step != nil {
+		list = append(list, new(big.Rat).Add(s.low, new(big.Rat).Mul(s.step, big.NewRat(int64(at.try), 1))))
+	}
 	for _, w := range strings.Fields(strings.ToLower(splitCamel(at.name))) {
 		if !quantities[w] {
 			continue
 		}
-		for _, n := range written.FindAllString(g.subject, maxWritten) {
+		for _, n := range g.source.find(written) {
 			if x, ok := new(big.Rat).SetString(n); ok {
 				list = append(list, x)
 			}
@@ -145,9 +148,6 @@ func (g *generator) candidates(s span, at place) []*big.Rat {
 	}
 	return list
 }
-
-// maxWritten bounds the numbers of a text that are tried.
-const maxWritten = 20
 
 // decimal writes a number whose denominator has no factors but 2 and 5, as all
 // made from JSON numbers have.

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -20,8 +19,7 @@ func (g *generator) matching(pattern, text string, want length) string {
 	if fits(text) {
 		return text
 	}
-	for w := range strings.FieldsSeq(g.subject) {
-		w = strings.TrimFunc(w, func(r rune) bool { return unicode.IsPunct(r) })
+	for _, w := range g.source.words {
 		for _, s := range []string{w, strings.ToLower(w), strings.ToUpper(w)} {
 			if fits(s) {
 				return s
@@ -33,7 +31,7 @@ func (g *generator) matching(pattern, text string, want length) string {
 		return text
 	}
 	for _, more := range []int{0, 1, 2, 4, 8, 16, 32, 64, want.low} {
-		w := weaver{more: more}
+		w := weaver{more: more, most: max(maxWoven, want.low)}
 		w.weave(tree)
 		// A pattern that is not anchored leaves room around what it matches.
 		s := w.out.String()
@@ -50,11 +48,12 @@ func (g *generator) matching(pattern, text string, want length) string {
 // weaver makes a text out of a regular expression.
 type weaver struct {
 	more int // how often to repeat what may be repeated
+	most int // length where repetitions stop, since they may be nested
 	out  strings.Builder
 }
 
-// maxWoven is where repetitions stop, since they may be nested.
-const maxWoven = 1 << 16
+// maxWoven is the longest text to weave where no longer one is wanted, in bytes.
+const maxWoven = 1 << 12
 
 func (w *weaver) weave(t *syntax.Regexp) {
 	switch t.Op {
@@ -90,7 +89,7 @@ func (w *weaver) weave(t *syntax.Regexp) {
 
 func (w *weaver) repeat(t *syntax.Regexp, n int) {
 	for range n {
-		if w.out.Len() > maxWoven {
+		if w.out.Len() > w.most {
 			return
 		}
 		w.weave(t)

@@ -118,7 +118,7 @@ func prose(subject string) string {
 	if subject == "" {
 		return "This is the built-in sample, not a model. You wrote nothing."
 	}
-	return "This is the built-in sample, not a model. You wrote: " + strconv.Quote(excerpt(subject, 0, most))
+	return "This is the built-in sample, not a model. You wrote: " + strconv.Quote(newSource(subject).excerpt(0, most))
 }
 
 func unfit(message string) *provider.Error {

@@ -3,6 +3,7 @@ package sample_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -283,6 +284,31 @@ func TestCall_RefusesASchemaThatAsksForTooMuchText(t *testing.T) {
 		`{"type":"array","minItems":2000,"items":{"type":"string","minLength":8000000}}`,
 	} {
 		require.Equal(t, provider.CodeContentTooLong, failure(t, ask("hello", schema)).Code, schema)
+	}
+}
+
+// The answer is computed, not searched for: no schema keeps the host busy.
+func TestCall_IsQuickWhateverTheSchema(t *testing.T) {
+	t.Parallel()
+	var labels, branches []string
+	for i := range 3000 {
+		labels = append(labels, fmt.Sprintf(`"label %d"`, i))
+		branches = append(branches, fmt.Sprintf(`{"const":"branch %d"}`, i))
+	}
+	mail := strings.Repeat(refundMail, 2000)
+	for name, schema := range map[string]string{
+		"labels":     `{"type":"array","minItems":3000,"uniqueItems":true,"items":{"enum":[` + strings.Join(labels, ",") + `]}}`,
+		"branches":   `{"type":"array","minItems":5000,"items":{"anyOf":[` + strings.Join(branches, ",") + `]}}`,
+		"patterns":   `{"type":"array","minItems":50000,"items":{"type":"string","pattern":"^((a{1,30}b?){1,30}c)*never$","maxLength":3}}`,
+		"members":    `{"type":"object","minProperties":1000000}`,
+		"bushy tree": `{"type":"array","minItems":10,"items":{"$ref":"#"}}`,
+		"emails":     `{"type":"array","minItems":20000,"items":{"type":"string","format":"email"}}`,
+		"merges":     `{"$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"}]},"b":{"allOf":[{"$ref":"#/$defs/c"},{"$ref":"#/$defs/c"}]},"c":{"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}]}},"$ref":"#/$defs/a"}`,
+	} {
+		start := time.Now()
+		_, err := sample.New(0).Call(t.Context(), ask(mail, schema), nil)
+		require.Less(t, time.Since(start), 20*time.Second, name)
+		t.Log(name, time.Since(start), err)
 	}
 }
 

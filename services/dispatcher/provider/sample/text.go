@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -61,79 +60,28 @@ func (g *generator) sentence(at place, about string, want length) string {
 	case is("language lang locale"):
 		return "en"
 	case is("reasoning reason rationale explanation why"):
-		return "Sample reasoning, not a model's: the input says " + strconv.Quote(excerpt(g.subject, 0, shortText))
+		return "Sample reasoning, not a model's: the input says " + strconv.Quote(g.source.excerpt(0, shortText))
 	case is("question questions"):
 		return "What else is there to know about this: " + g.next(shortText) + "?"
 	case is("reply draft response answer") || strings.Contains(strings.ToLower(about), "reply"):
 		return "Thank you for writing. You told us: " + g.next(longText)
 	case is("summary subject title headline name label"):
-		return excerpt(g.subject, 0, min(shortText, want.high))
+		return g.source.excerpt(0, min(shortText, want.high))
 	default:
 		return g.next(shortText)
 	}
 }
 
 func (g *generator) reference(at place) string {
-	if s := reference.FindString(g.subject); s != "" {
-		return strings.TrimPrefix(s, "#")
+	if found := g.source.find(reference); len(found) > 0 {
+		return strings.TrimPrefix(found[0], "#")
 	}
 	return "sample-" + strconv.FormatUint(g.hash(at)%10_000, 10)
 }
 
 // next is a sentence of the subject that was not used yet.
 func (g *generator) next(most int) string {
-	s := excerpt(g.subject, g.told, most)
+	s := g.source.excerpt(g.told, most)
 	g.told++
 	return s
-}
-
-// excerpt is the n-th sentence of a text, counted round, that is long enough to
-// say something; cut to a length on a whole word. An empty text gives "sample".
-func excerpt(text string, n, most int) string {
-	const telling = 12
-	var sentences []string
-	for _, s := range sentencesOf(text) {
-		if utf8.RuneCountInString(s) > telling {
-			sentences = append(sentences, s)
-		}
-	}
-	if len(sentences) > 0 {
-		return cut(sentences[n%len(sentences)], most)
-	}
-	if s := strings.Join(strings.Fields(text), " "); s != "" {
-		return cut(s, most)
-	}
-	return "sample"
-}
-
-// sentencesOf cuts at line ends, and at full stops and their like that a space
-// follows, so that "3.50" stays whole.
-func sentencesOf(text string) []string {
-	var out []string
-	for line := range strings.Lines(text) {
-		start := 0
-		for i, r := range line {
-			next := i + utf8.RuneLen(r)
-			if strings.ContainsRune(".!?", r) && next < len(line) && unicode.IsSpace(rune(line[next])) {
-				out = append(out, squeeze(line[start:i]))
-				start = next
-			}
-		}
-		out = append(out, strings.TrimRight(squeeze(line[start:]), ".!?"))
-	}
-	return out
-}
-
-func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// cut shortens a text to a number of characters, after a whole word if there is one.
-func cut(s string, most int) string {
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	head := string([]rune(s)[:most])
-	if i := strings.LastIndexByte(head, ' '); i > 0 {
-		return head[:i]
-	}
-	return head
 }

@@ -4,7 +4,7 @@ package sample
 func (g *generator) settle(f *flat, at place) error {
 	union := f.unions[0]
 	f.unions = f.unions[1:]
-	branches, err := g.branches(f, union)
+	branches, err := g.branches(f, union, at.depth <= roomy)
 	if err != nil {
 		return err
 	}
@@ -21,9 +21,9 @@ func (g *generator) settle(f *flat, at place) error {
 	return g.lay(f, branches[i], 0)
 }
 
-// branches are those of the union that agree with what is already known. null
-// is among them only if nothing else is.
-func (g *generator) branches(f *flat, union []any) ([]any, error) {
+// branches are those of the union that agree with what is already known. While
+// there is room for more, null is among them only if nothing else is.
+func (g *generator) branches(f *flat, union []any, roomy bool) ([]any, error) {
 	var some, null []any
 	for _, b := range union {
 		probe, err := g.flatten(f.bare(), b)
@@ -32,7 +32,7 @@ func (g *generator) branches(f *flat, union []any) ([]any, error) {
 		}
 		switch {
 		case probe.never:
-		case probe.kind() == "null":
+		case roomy && probe.kind() == "null":
 			null = append(null, b)
 		default:
 			some = append(some, b)
@@ -74,7 +74,11 @@ func (g *generator) chooseBranch(branches []any, at place) (int, error) {
 		}
 		list[i] = newAlternative(label)
 		list[i].about(f.text("description"), weightAbout)
-		list[i].about(key(f.object), weightInside)
+		inside := key(f.object)
+		if err := g.spend(len(inside) / 64); err != nil { // a large branch is read for every value
+			return 0, err
+		}
+		list[i].about(inside, weightInside)
 	}
 	return g.choose(list, at), nil
 }

@@ -68,6 +68,8 @@ func TestCall_SatisfiesEveryKeyword(t *testing.T) {
 		`{"type":"array","minItems":3,"uniqueItems":true,"items":{"enum":["a","b","c"]}}`, `{"type":"array","prefixItems":[{"const":1},{"const":2}],"items":false}`,
 		`{"type":"array","contains":{"const":"x"},"minContains":2}`, `{"type":"array","items":{"type":"string"},"contains":{"minLength":100},"maxItems":1}`,
 		`{"type":"array","minItems":5,"uniqueItems":true,"items":{"type":"integer","minimum":0,"maximum":9}}`, `{"type":"array","items":false}`,
+		`{"type":"array","minItems":2,"uniqueItems":true,"items":{"type":"boolean"}}`, `{"type":"array","minItems":10,"uniqueItems":true,"items":{"type":"integer","minimum":0,"maximum":9}}`,
+		`{"type":"array","minItems":3,"uniqueItems":true,"items":{"type":"string","maxLength":2}}`, `{"type":"array","minItems":3,"uniqueItems":true,"items":{"type":"object","required":["a"],"properties":{"a":{"type":"string"}}}}`,
 		`{"type":"object","required":["free"]}`, `{"type":"object","required":["a"],"additionalProperties":{"type":"integer"}}`,
 		`{"type":"object","minProperties":3}`, `{"type":"object","maxProperties":1,"properties":{"a":{},"b":{},"c":{}},"required":["b"]}`,
 		`{"type":"object","patternProperties":{"^n_":{"type":"integer"}},"required":["n_1"],"additionalProperties":false}`,
@@ -84,6 +86,7 @@ func TestCall_SatisfiesEveryKeyword(t *testing.T) {
 		`{"$defs":{"n":{"type":"object","required":["v","next"],"properties":{"v":{"type":"integer"},"next":{"anyOf":[{"$ref":"#/$defs/n"},{"type":"null"}]}}}},"$ref":"#/$defs/n"}`,
 		`{"$defs":{"t":{"type":"object","required":["kids"],"properties":{"kids":{"type":"array","items":{"$ref":"#/$defs/t"}}}}},"$ref":"#/$defs/t"}`,
 		`{"$defs":{"e":{"anyOf":[{"type":"object","required":["op","l","r"],"properties":{"op":{"enum":["add"]},"l":{"$ref":"#/$defs/e"},"r":{"$ref":"#/$defs/e"}}},{"type":"number"}]}},"$ref":"#/$defs/e"}`,
+		`{"type":["object","null"],"required":["next"],"properties":{"next":{"$ref":"#"}}}`,
 		`{"type":["integer","string"]}`, `{"type":["null"]}`, `{"type":"boolean"}`, `{"properties":{"a":{"type":"string"}}}`,
 	} {
 		schema, err := compile([]byte(raw))

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// client is the load client: one connection pool, keep-alive, as a well-written
+// client of the API would be.
+type client struct {
+	base string
+	http *http.Client
+}
+
+func newClient(base string, connections int) *client {
+	return &client{base: base, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		MaxIdleConns: connections, MaxIdleConnsPerHost: connections, MaxConnsPerHost: 0,
+	}}}
+}
+
+const key = "dev-key"
+
+func (c *client) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode >= 300 {
+		return nil, fmt.Errorf("%s %s: %s: %s", method, path, res.Status, b)
+	}
+	return b, nil
+}
+
+// run creates a run and waits, over the public API, until it has completed.
+func (c *client) run(ctx context.Context, body []byte) error {
+	b, err := c.do(ctx, http.MethodPost, "/v1/runs", body)
+	if err != nil {
+		return err
+	}
+	var created struct {
+		RunID string `json:"runId"`
+	}
+	if err := json.Unmarshal(b, &created); err != nil {
+		return err
+	}
+	for last := "-1"; ; {
+		b, err := c.do(ctx, http.MethodGet, "/v1/runs/"+created.RunID+"/events/poll?timeout=30&lastSequence="+last, nil)
+		if err != nil {
+			return err
+		}
+		var page struct {
+			IsComplete   bool        `json:"isComplete"`
+			LastEventSeq json.Number `json:"lastEventSeq"`
+		}
+		if err := json.Unmarshal(b, &page); err != nil {
+			return err
+		}
+		if page.IsComplete {
+			return nil
+		}
+		last = page.LastEventSeq.String()
+	}
+}
+
+// result is what a load came to.
+type result struct {
+	Clients  int
+	PerSec   float64
+	P50, P99 time.Duration
+}
+
+// load calls do from a number of clients at once, for a time, after a warm-up of
+// a fifth of it.
+func load(ctx context.Context, clients int, d time.Duration, do func(context.Context) error) (result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	warm := d / 5
+	begin := time.Now().Add(warm)
+	end := begin.Add(d)
+	var (
+		mu   sync.Mutex
+		all  []time.Duration
+		done atomic.Int64
+		wg   sync.WaitGroup
+	)
+	for range clients {
+		wg.Go(func() {
+			var mine []time.Duration
+			for time.Now().Before(end) && ctx.Err() == nil {
+				t := time.Now()
+				if err := do(ctx); err != nil {
+					cancel(err)
+					return
+				}
+				if t.After(begin) {
+					mine = append(mine, time.Since(t))
+					done.Add(1)
+				}
+			}
+			mu.Lock()
+			all = append(all, mine...)
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return result{}, context.Cause(ctx)
+	}
+	if len(all) == 0 {
+		return result{}, errors.New("nothing was done in the time")
+	}
+	slices.Sort(all)
+	return result{Clients: clients, PerSec: float64(done.Load()) / d.Seconds(), P50: percentile(all, 50), P99: percentile(all, 99)}, nil
+}
+
+// percentile of sorted durations.
+func percentile(sorted []time.Duration, p int) time.Duration {
+	return sorted[min(len(sorted)*p/100, len(sorted)-1)]
+}

@@ -1,0 +1,205 @@
+// Command bench measures the built binary as its users meet it: over HTTP, with
+// the load client on the same machine. It writes bench/report.md, with the
+// ceiling of the embedded log from the same run beside the figures, because only
+// ratios travel between machines.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+type options struct {
+	bin, out, dir string
+	seconds       time.Duration
+	quick         bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.bin, "bin", "bin/waybill", "the binary")
+	flag.StringVar(&o.out, "out", "bench/report.md", "where the report goes")
+	flag.StringVar(&o.dir, "dir", "", "where the data goes: the disk that is measured (default: a temporary directory)")
+	flag.DurationVar(&o.seconds, "time", 4*time.Second, "how long each load lasts")
+	flag.BoolVar(&o.quick, "quick", false, "fewer loads, a second each")
+	flag.Parse()
+	if o.quick {
+		o.seconds = time.Second
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	if o.dir == "" {
+		dir, err := os.MkdirTemp("", "waybill-bench")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		o.dir = dir
+	}
+	r := &report{options: o}
+	for _, step := range []func(context.Context, *report) error{machine, idle, durable, relaxed, subscribers} {
+		if err := step(ctx, r); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(o.out, []byte(r.render()), 0o600)
+}
+
+// chain is a workflow of n no-op nodes in a row.
+func chain(n int) (id string, doc []byte) {
+	id = fmt.Sprintf("bench-%d", n)
+	var nodes, edges []string
+	for i := range n {
+		nodes = append(nodes, fmt.Sprintf(`{"id":"n%02d","typeId":"core.noop","name":"n","position":{"x":0,"y":0},"config":{},"inputs":{}}`, i))
+		if i > 0 {
+			edges = append(edges, fmt.Sprintf(`{"id":"e%d","sourceNodeId":"n%02d","targetNodeId":"n%02d"}`, i, i-1, i))
+		}
+	}
+	return id, []byte(fmt.Sprintf(`{"id":%q,"name":"bench","version":"1","nodes":[%s],"edges":[%s],"triggers":[],"variables":[],"metadata":{},"settings":{}}`,
+		id, strings.Join(nodes, ","), strings.Join(edges, ",")))
+}
+
+func deploy(ctx context.Context, c *client) error {
+	for _, n := range []int{1, 3, 10} {
+		_, doc := chain(n)
+		if _, err := c.do(ctx, http.MethodPost, "/v1/workflows", doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runsOf loads the host with runs of a chain.
+func runsOf(ctx context.Context, base string, nodes, clients int, d time.Duration) (result, error) {
+	c := newClient(base, clients)
+	defer c.http.CloseIdleConnections()
+	id, _ := chain(nodes)
+	body := []byte(`{"workflowId":"` + id + `"}`)
+	return load(ctx, clients, d, func(ctx context.Context) error { return c.run(ctx, body) })
+}
+
+func clientCounts(o options) []int {
+	if o.quick {
+		return []int{1, 16}
+	}
+	return []int{1, 16, 64, 256}
+}
+
+// durable measures the default promise: an acknowledged write is on disk.
+func durable(ctx context.Context, r *report) error {
+	return withHost(ctx, r, "sync", func(h *host) error {
+		for _, nodes := range []int{1, 3, 10} {
+			for _, n := range clientCounts(r.options) {
+				res, err := runsOf(ctx, h.ready.HTTP, nodes, n, r.options.seconds)
+				if err != nil {
+					return err
+				}
+				r.durable = append(r.durable, runRow{nodes, res})
+			}
+		}
+		return snapshots(ctx, r, h)
+	})
+}
+
+// relaxed measures --durability process.
+func relaxed(ctx context.Context, r *report) error {
+	return withHost(ctx, r, "process", func(h *host) error {
+		for _, n := range clientCounts(r.options) {
+			res, err := runsOf(ctx, h.ready.HTTP, 1, n, r.options.seconds)
+			if err != nil {
+				return err
+			}
+			r.relaxed = append(r.relaxed, runRow{1, res})
+		}
+		return nil
+	})
+}
+
+func withHost(ctx context.Context, r *report, durability string, do func(*host) error) error {
+	for _, writers := range []int{1, 16, 64} {
+		rate, err := ceiling(ctx, r.options.dir, durability == "sync", writers, r.options.seconds)
+		if err != nil {
+			return err
+		}
+		r.ceilings = append(r.ceilings, ceilingRow{durability, writers, rate})
+	}
+	h, err := startHost(ctx, r.options.bin, r.options.dir, "--durability", durability)
+	if err != nil {
+		return err
+	}
+	defer h.stop()
+	if err := deploy(ctx, newClient(h.ready.HTTP, 1)); err != nil {
+		return err
+	}
+	return do(h)
+}
+
+// snapshots reads finished runs.
+func snapshots(ctx context.Context, r *report, h *host) error {
+	c := newClient(h.ready.HTTP, 64)
+	defer c.http.CloseIdleConnections()
+	b, err := c.do(ctx, http.MethodGet, "/v1/runs?limit=1&status=completed", nil)
+	if err != nil {
+		return err
+	}
+	_, id, _ := strings.Cut(string(b), `"runId":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	r.snapshots, err = load(ctx, 32, r.options.seconds, func(ctx context.Context) error {
+		_, err := c.do(ctx, http.MethodGet, "/v1/runs/"+id, nil)
+		return err
+	})
+	return err
+}
+
+// idle measures a host that has nothing to do.
+func idle(ctx context.Context, r *report) error {
+	st, err := os.Stat(r.options.bin)
+	if err != nil {
+		return err
+	}
+	r.binaryMB = float64(st.Size()) / 1e6
+	for range 5 {
+		h, err := startHost(ctx, r.options.bin, r.options.dir)
+		if err != nil {
+			return err
+		}
+		r.starts = append(r.starts, h.took)
+		if len(r.starts) < 5 {
+			h.stop()
+			continue
+		}
+		err = r.watch(h)
+		h.stop()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch looks at an idle host for a while.
+func (r *report) watch(h *host) error {
+	const d = 10 * time.Second
+	time.Sleep(2 * time.Second) // what starting left to do
+	before, err := h.proc()
+	if err != nil {
+		return err
+	}
+	time.Sleep(d)
+	after, err := h.proc()
+	r.idleRSS, r.idleCPU = after.rssMB, (after.cpu-before.cpu).Seconds()/d.Seconds()*100
+	return err
+}

@@ -1,0 +1,187 @@
+// Package harness runs the real binary for black-box tests: a process of its
+// own, real sockets, a data directory that survives a kill.
+package harness
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Ready is what the host writes once it serves.
+type Ready struct {
+	HTTP string `json:"http"`
+	GRPC string `json:"grpc"`
+	NATS string `json:"nats"`
+	PID  int    `json:"pid"`
+}
+
+// binary builds the host once in a test process; $WAYBILL_BIN names one instead.
+var binary = sync.OnceValues(func() (string, error) {
+	if p := os.Getenv("WAYBILL_BIN"); p != "" {
+		return p, nil
+	}
+	dir, err := os.MkdirTemp("", "waybill-bin")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "waybill")
+	cmd := exec.Command("go", "build", "-o", path, "waybill.dev/waybill/cmd/waybill")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build waybill: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// Host is one host over all its processes: it can be killed and started again
+// on the same data.
+type Host struct {
+	Ready
+	t    testing.TB
+	dir  string
+	args []string
+	env  []string
+	cmd  *exec.Cmd
+	done chan struct{}
+	log  *bytes.Buffer
+	mu   sync.Mutex // guards log
+}
+
+// startTimeout bounds a start; a store of some thousand frames is read in it.
+const startTimeout = 60 * time.Second
+
+// Start runs `waybill dev` with further arguments on a fresh data directory.
+// The host is stopped when the test ends.
+func Start(t testing.TB, args ...string) *Host {
+	t.Helper()
+	return StartIn(t, t.TempDir(), args...)
+}
+
+// StartIn is Start on a given directory.
+func StartIn(t testing.TB, dir string, args ...string) *Host {
+	t.Helper()
+	h := &Host{t: t, dir: dir, args: args, log: &bytes.Buffer{}}
+	h.Launch()
+	t.Cleanup(h.Kill)
+	return h
+}
+
+// Setenv sets a variable for the processes launched from now on.
+func (h *Host) Setenv(kv string) { h.env = append(h.env, kv) }
+
+// Dir is the data directory.
+func (h *Host) Dir() string { return filepath.Join(h.dir, "data") }
+
+// Launch starts a process on the host's data, and waits until it serves.
+func (h *Host) Launch() {
+	h.t.Helper()
+	if err := h.launch(); err != nil {
+		h.t.Fatalf("launch host: %v\n%s", err, h.Log())
+	}
+}
+
+func (h *Host) launch() error {
+	bin, err := binary()
+	if err != nil {
+		return err
+	}
+	ready := filepath.Join(h.dir, "ready.json")
+	if err := os.Remove(ready); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	h.cmd = exec.Command(bin, append([]string{
+		"dev", "--data-dir", h.Dir(), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--ready-file", ready,
+	}, h.args...)...)
+	h.cmd.Env = append(os.Environ(), h.env...)
+	h.cmd.Stdout, h.cmd.Stderr = h, h
+	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := h.cmd.Start(); err != nil {
+		return err
+	}
+	h.done = make(chan struct{})
+	go func(c *exec.Cmd, done chan struct{}) {
+		_ = c.Wait() // its state tells what happened
+		close(done)
+	}(h.cmd, h.done)
+	return h.await(ready)
+}
+
+// await polls for the file that the host writes when it is ready.
+func (h *Host) await(file string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		b, err := os.ReadFile(file)
+		if err == nil {
+			h.Ready = Ready{}
+			return json.Unmarshal(b, &h.Ready)
+		}
+		select {
+		case <-h.done:
+			return fmt.Errorf("host ended before it was ready: %s", h.cmd.ProcessState)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// Kill ends the process at once, as a power cut would for it.
+func (h *Host) Kill() { h.signal(syscall.SIGKILL) }
+
+// Stop ends the process cleanly, and reports how it ended.
+func (h *Host) Stop() *os.ProcessState {
+	h.signal(syscall.SIGTERM)
+	return h.cmd.ProcessState
+}
+
+// stopTimeout bounds a clean stop; then the process is killed and the test fails.
+const stopTimeout = 20 * time.Second
+
+func (h *Host) signal(s syscall.Signal) {
+	select {
+	case <-h.done:
+		return
+	default:
+	}
+	_ = h.cmd.Process.Signal(s) // it may just have ended
+	select {
+	case <-h.done:
+	case <-time.After(stopTimeout):
+		_ = h.cmd.Process.Kill()
+		<-h.done
+		h.t.Errorf("host did not stop within %s of %s\n%s", stopTimeout, s, h.Log())
+	}
+}
+
+// maxLog is how much of the output is kept.
+const maxLog = 1 << 20
+
+// Write keeps the host's output; it is the process's standard output and error.
+func (h *Host) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.log.Len() < maxLog {
+		h.log.Write(p)
+	}
+	return len(p), nil
+}
+
+// Log is what the host has written so far.
+func (h *Host) Log() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.log.String()
+}
