@@ -27,7 +27,7 @@ const StopTimeout = 5 * time.Second
 type Group struct{ parts []*running }
 
 type running struct {
-	Part
+	part   Part
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error
@@ -37,11 +37,11 @@ type running struct {
 func (g *Group) Start(p Part) {
 	// Not a child of a caller's context: parts end in order, one by one.
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{Part: p, cancel: cancel, done: make(chan struct{})}
+	r := &running{part: p, cancel: cancel, done: make(chan struct{})}
 	g.parts = append(g.parts, r)
 	go func() {
 		defer close(r.done)
-		if err := p.Run(ctx); err != nil && !(errors.Is(err, context.Canceled) && ctx.Err() != nil) {
+		if err := p.Run(ctx); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 			r.err = fmt.Errorf("%s: %w", p.Name, err)
 		}
 	}()
@@ -68,7 +68,7 @@ func (g *Group) Wait(ctx context.Context) error {
 	case r := <-ended:
 		first = r.err
 		if first == nil {
-			first = fmt.Errorf("%s ended by itself", r.Name)
+			first = fmt.Errorf("%s ended by itself", r.part.Name)
 		}
 	}
 	close(quit)
@@ -94,9 +94,9 @@ func (r *running) stop() error {
 		return nil
 	default:
 	}
-	if r.Part.Stop != nil {
+	if r.part.Stop != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), StopTimeout)
-		r.Part.Stop(ctx)
+		r.part.Stop(ctx)
 		cancel()
 	}
 	r.cancel()
@@ -104,6 +104,6 @@ func (r *running) stop() error {
 	case <-r.done:
 		return r.err
 	case <-time.After(StopTimeout):
-		return fmt.Errorf("%s did not stop within %s", r.Name, StopTimeout)
+		return fmt.Errorf("%s did not stop within %s", r.part.Name, StopTimeout)
 	}
 }

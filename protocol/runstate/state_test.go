@@ -224,7 +224,8 @@ func BenchmarkFold_NoopRun(b *testing.B) {
 	all := events([]fact{
 		{t: wire.EventRunStarted, payload: `{"workflowId":"wf"}`},
 		{t: wire.EventNodeStarted, payload: `{"nodeId":"n","typeId":"core.noop","attempt":0}`},
-		{t: wire.EventNodeCompleted, payload: `{"nodeId":"n"}`}, {t: wire.EventRunCompleted, payload: `{}`},
+		{t: wire.EventNodeCompleted, payload: `{"nodeId":"n"}`},
+		{t: wire.EventRunCompleted, payload: `{}`},
 	})
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"bytes"
 	"fmt"
 	"net/url"
@@ -114,9 +115,9 @@ func (noLoader) Load(url string) (any, error) {
 // explain turns the library's error into ours.
 func explain(name string, err error) *Error {
 	e := &Error{Schema: name, Reason: strings.ReplaceAll(err.Error(), base+url.PathEscape(name), "")}
-	switch err := err.(type) {
+	switch err := err.(type) { //nolint:errorlint // the library returns these types bare
 	case *jsonschema.LoadURLError:
-		if outside, ok := err.Err.(*Error); ok {
+		if outside, ok := errors.AsType[*Error](err.Err); ok {
 			e.Reason = outside.Reason
 		}
 	case *jsonschema.InvalidRegexError:
@@ -125,7 +126,7 @@ func explain(name string, err error) *Error {
 	case *jsonschema.JSONPointerNotFoundError:
 		e.Reason = fmt.Sprintf("a reference leads to %q, which is not in the document", "#"+fragment(err.URL))
 	case *jsonschema.SchemaValidationError:
-		if invalid, ok := err.Err.(*jsonschema.ValidationError); ok {
+		if invalid, ok := errors.AsType[*jsonschema.ValidationError](err.Err); ok {
 			c := collector{}
 			vs := finish(violationsOf(c.leaves(invalid)))
 			e.Path, e.Reason = vs[0].InstancePath, "not a JSON Schema: "+vs[0].Message

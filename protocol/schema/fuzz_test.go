@@ -2,7 +2,6 @@ package schema_test
 
 import (
 	"encoding/json"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,7 +32,7 @@ func FuzzValidate(f *testing.F) {
 		s, err := schema.Compile("fuzz", doc)
 		if err != nil {
 			var e *schema.Error
-			require.True(t, errors.As(err, &e))
+			require.ErrorAs(t, err, &e)
 			require.NotEmpty(t, e.Reason)
 			return
 		}

@@ -10,10 +10,10 @@ import (
 type Level int
 
 const (
-	// LevelAlways: the rules that hold for every schema a host serves for
+	// LevelAlways applies the rules that hold for every schema a host serves for
 	// envelope payloads.
 	LevelAlways Level = iota
-	// LevelStrict: also what strict structured-output modes demand, needed to
+	// LevelStrict also applies what strict structured-output modes demand, needed to
 	// attest tierOneSubsetCompliance "strict".
 	LevelStrict
 )

@@ -3,7 +3,6 @@ package strictjson_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,7 +40,7 @@ func FuzzCheck(f *testing.F) {
 		err := strictjson.Check(b, strictjson.Default)
 		if err != nil {
 			var e *strictjson.Error
-			require.True(t, errors.As(err, &e))
+			require.ErrorAs(t, err, &e)
 			require.LessOrEqual(t, e.Offset, len(b))
 			require.False(t, e.Rule == strictjson.RuleSyntax && json.Valid(b), "valid JSON refused: %v", err)
 			return
@@ -84,7 +83,7 @@ func FuzzDecode(f *testing.F) {
 		var got request
 		if err := strictjson.Decode(b, strictjson.Default, &got); err != nil {
 			var e *strictjson.Error
-			require.True(t, errors.As(err, &e))
+			require.ErrorAs(t, err, &e)
 			require.LessOrEqual(t, e.Offset, len(b))
 			return
 		}

@@ -28,9 +28,9 @@ type RunRecord struct {
 	Inputs          map[string]json.RawMessage `json:"inputs,omitempty"`
 	// Defaults are the variables the definition fills in where inputs are silent.
 	Defaults     map[string]json.RawMessage `json:"defaults,omitempty"`
-	Configurable    json.RawMessage            `json:"configurable,omitempty"`
-	Tags            []string                   `json:"tags,omitempty"`
-	Metadata        json.RawMessage            `json:"metadata,omitempty"`
+	Configurable json.RawMessage            `json:"configurable,omitempty"`
+	Tags         []string                   `json:"tags,omitempty"`
+	Metadata     json.RawMessage            `json:"metadata,omitempty"`
 	// Transport is rest, mcp, a2a or ui; empty for gRPC, which has no value in
 	// the protocol's enum (OpenWOP host contract §3.4).
 	Transport string `json:"transport,omitempty"`

@@ -89,7 +89,12 @@ func mutations(t *testing.T) []mutant {
 	}
 	replacements := []any{
 		nil, true, json.Number("0"), json.Number("-1"), json.Number("1.5"), json.Number("2.0"), json.Number("31536000001"), "", "x", "X y", "prompt:Bad", "*",
-		"2026-02-30T00:00:00Z", strings.Repeat("a", 300), []any{}, []any{"a", "a"}, []any{nil}, map[string]any{}, map[string]any{"type": "static"},
+		"2026-02-30T00:00:00Z", strings.Repeat("a", 300),
+		[]any{},
+		[]any{"a", "a"},
+		[]any{nil},
+		map[string]any{},
+		map[string]any{"type": "static"},
 	}
 	for _, path := range paths(fresh(), nil) {
 		for _, r := range replacements {

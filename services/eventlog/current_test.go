@@ -61,8 +61,16 @@ func TestReads_OfAnUnknownRunAreNotFound(t *testing.T) {
 	logtest.Whole(t, r.log, "run-1")
 	r.begin(t, "live")
 	for _, tt := range []struct{ tenant, run string }{
-		{logtest.Tenant, "absent"}, {"other", "run-1"}, {"other", "live"}, {logtest.Tenant, "*"}, {"*", "run-1"}, {logtest.Tenant, ">"},
-		{logtest.Tenant, ""}, {"", "run-1"}, {logtest.Tenant, "a.b"}, {logtest.Tenant, strings.Repeat("r", 200)},
+		{logtest.Tenant, "absent"},
+		{"other", "run-1"},
+		{"other", "live"},
+		{logtest.Tenant, "*"},
+		{"*", "run-1"},
+		{logtest.Tenant, ">"},
+		{logtest.Tenant, ""},
+		{"", "run-1"},
+		{logtest.Tenant, "a.b"},
+		{logtest.Tenant, strings.Repeat("r", 200)},
 	} {
 		for name, err := range everyRead(r, within(t), tt.tenant, tt.run) {
 			require.ErrorIs(t, err, fault.New(fault.RunNotFound, ""), "%s of %q of %q", name, tt.run, tt.tenant)

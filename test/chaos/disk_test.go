@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"errors"
 	"os"
 	"syscall"
 	"testing"
@@ -26,7 +25,7 @@ func fill(t *testing.T, file string) {
 	block := make([]byte, 64<<10)
 	for {
 		if _, err := f.Write(block); err != nil {
-			require.True(t, errors.Is(err, syscall.ENOSPC), err)
+			require.ErrorIs(t, err, syscall.ENOSPC)
 			break
 		}
 	}

@@ -25,14 +25,26 @@ func TestRoute_EventsOfEveryKind(t *testing.T) {
 		types         []wire.EventType
 		first         string
 	}{
-		"schema.request": {"schema.request", `{"envelopeType":"error"}`, []wire.EventType{wire.EventLogAppended},
-			`{"level":"debug","message":"the model asked for the schema of a kind","nodeId":"ask","fields":{"envelopeType":"schema.request","envelopeId":"env-1","outcome":"accepted","payload":{"envelopeType":"error"}}}`},
-		"schema.response": {"schema.response", `{"envelopeType":"error","ack":true}`, []wire.EventType{wire.EventLogAppended},
-			`{"level":"debug","message":"the model acknowledged the schema of a kind","nodeId":"ask","fields":{"envelopeType":"schema.response","envelopeId":"env-1","outcome":"accepted","payload":{"envelopeType":"error","ack":true}}}`},
-		"error": {"error", `{"code":"context_exhausted","message":"too long"}`, []wire.EventType{wire.EventLogAppended},
-			`{"level":"error","message":"too long","nodeId":"ask","fields":{"envelopeType":"error","envelopeId":"env-1","outcome":"accepted","payload":{"code":"context_exhausted","message":"too long"}}}`},
-		"vendor": {note, " {\n \"text\" : \"a\\u0062 <c>\" } ", []wire.EventType{wire.EventArtifactCreated},
-			`{"artifactId":"env-1","artifactType":"vendor.acme.note","nodeId":"ask","version":"2","payload":{"text":"a\u0062 <c>"}}`},
+		"schema.request": {
+			"schema.request", `{"envelopeType":"error"}`,
+			[]wire.EventType{wire.EventLogAppended},
+			`{"level":"debug","message":"the model asked for the schema of a kind","nodeId":"ask","fields":{"envelopeType":"schema.request","envelopeId":"env-1","outcome":"accepted","payload":{"envelopeType":"error"}}}`,
+		},
+		"schema.response": {
+			"schema.response", `{"envelopeType":"error","ack":true}`,
+			[]wire.EventType{wire.EventLogAppended},
+			`{"level":"debug","message":"the model acknowledged the schema of a kind","nodeId":"ask","fields":{"envelopeType":"schema.response","envelopeId":"env-1","outcome":"accepted","payload":{"envelopeType":"error","ack":true}}}`,
+		},
+		"error": {
+			"error", `{"code":"context_exhausted","message":"too long"}`,
+			[]wire.EventType{wire.EventLogAppended},
+			`{"level":"error","message":"too long","nodeId":"ask","fields":{"envelopeType":"error","envelopeId":"env-1","outcome":"accepted","payload":{"code":"context_exhausted","message":"too long"}}}`,
+		},
+		"vendor": {
+			note, " {\n \"text\" : \"a\\u0062 <c>\" } ",
+			[]wire.EventType{wire.EventArtifactCreated},
+			`{"artifactId":"env-1","artifactType":"vendor.acme.note","nodeId":"ask","version":"2","payload":{"text":"a\u0062 <c>"}}`,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

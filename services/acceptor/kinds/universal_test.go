@@ -80,7 +80,10 @@ func mutate(t *rapid.T, v any) any {
 	if rapid.IntRange(0, 5).Draw(t, "replace") == 0 {
 		return rapid.SampledFrom([]any{
 			nil, true, false, 1.0, 0.5, "", "x", strings.Repeat("ü", 128), strings.Repeat("ü", 129), strings.Repeat("x", 256),
-			strings.Repeat("x", 257), strings.Repeat("x", 1024), strings.Repeat("x", 1025), []any{}, map[string]any{}, map[string]any{"id": "a", "question": "b"},
+			strings.Repeat("x", 257), strings.Repeat("x", 1024), strings.Repeat("x", 1025),
+			[]any{},
+			map[string]any{},
+			map[string]any{"id": "a", "question": "b"},
 		}).Draw(t, "with")
 	}
 	switch v := v.(type) {

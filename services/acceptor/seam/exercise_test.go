@@ -351,23 +351,28 @@ func TestProject_WritesTheEventsOfTheOutcome(t *testing.T) {
 		"clarification": {body{"envelope": envelope("clarification.request", good)}, []string{"clarification.requested", "interrupt.requested"}, ""},
 		"vendor":        {body{"envelope": envelope(vendor, `{"a":1}`), "hostSupportedEnvelopes": supported}, []string{"artifact.created"}, `{"artifactId":"env-1","artifactType":"vendor.acme.note","nodeId":"ask","version":"1","payload":{"a":1}}`},
 		"gated by contract": {
-			body{"envelope": envelope(vendor, `{}`), "hostSupportedEnvelopes": supported, "nodeAllowedKinds": []string{}}, []string{"node.failed"},
+			body{"envelope": envelope(vendor, `{}`), "hostSupportedEnvelopes": supported, "nodeAllowedKinds": []string{}},
+			[]string{"node.failed"},
 			`{"nodeId":"ask","error":{"code":"envelope_contract_violation","message":"envelope_contract_violation: the node's contract does not accept this kind","details":{"refusedType":"vendor.acme.note","acceptedTypes":["clarification.request","schema.request","schema.response","error"]}}}`,
 		},
 		"gated by the host (C7)": {
-			body{"envelope": envelope(vendor, `{}`)}, []string{"node.failed"},
+			body{"envelope": envelope(vendor, `{}`)},
+			[]string{"node.failed"},
 			`{"nodeId":"ask","error":{"code":"envelope_contract_violation","message":"unknown_envelope_kind: this host does not advertise the kind","details":{"refusedType":"vendor.acme.note","acceptedTypes":["clarification.request","schema.request","schema.response","error"]}}}`,
 		},
 		"gated, discarded": {
-			body{"envelope": envelope(vendor, `{}`), "projectTo": to("discard-and-warn")}, []string{"log.appended"},
+			body{"envelope": envelope(vendor, `{}`), "projectTo": to("discard-and-warn")},
+			[]string{"log.appended"},
 			`{"level":"warn","message":"an envelope was discarded: unknown_envelope_kind: this host does not advertise the kind","nodeId":"ask","fields":{"kind":"vendor.acme.note","refusalMode":"discard-and-warn","allowedKinds":["clarification.request","schema.request","schema.response","error"]}}`,
 		},
 		"invalid": {
-			body{"envelope": envelope("error", `{"code":"x"}`)}, []string{"node.failed"},
+			body{"envelope": envelope("error", `{"code":"x"}`)},
+			[]string{"node.failed"},
 			`{"nodeId":"ask","error":{"code":"envelope_invalid","message":"envelope_invalid: the payload does not satisfy the schema of its kind in 1 place(s)"}}`,
 		},
 		"breached": {
-			body{"envelope": envelope("clarification.request", good), "counters": body{"clarificationRounds": counter(4, 3)}}, []string{"cap.breached", "node.failed"},
+			body{"envelope": envelope("clarification.request", good), "counters": body{"clarificationRounds": counter(4, 3)}},
+			[]string{"cap.breached", "node.failed"},
 			`{"nodeId":"ask","error":{"code":"cap_breached","message":"cap_breached: clarificationRounds limit of 3 is reached","details":{"capKind":"clarification"}}}`,
 		},
 		"approval stays closed": {body{"envelope": envelope("clarification.request", good), "approvalGateContext": true, "runTrustBoundary": "untrusted"}, nil, ""},

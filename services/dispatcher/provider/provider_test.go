@@ -124,7 +124,8 @@ func TestCollector_EmitsAsManyPiecesAsCameAndMarksTheLast(t *testing.T) {
 	require.Equal(t, "ab", r.Text)
 	require.Equal(t, "m", r.Model)
 	require.Equal(t, []provider.Delta{
-		{Text: "a", Model: "m"}, {Model: "m"},
+		{Text: "a", Model: "m"},
+		{Model: "m"},
 		{Text: "b", Model: "m", Last: true, FinishReason: "stop", Usage: &usage},
 	}, out)
 }

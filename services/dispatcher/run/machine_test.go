@@ -123,20 +123,48 @@ func TestAdvance_WritesTheCanonicalSequences(t *testing.T) {
 		mod  func(*wire.RunRecord)
 		want string
 	}{
-		{"noop", graph{nodes: []string{"a:core.noop"}}, nil,
-			"run.started node.started@a node.completed@a run.completed"},
-		{"a chain completes in topological order", graph{nodes: []string{"c:core.noop", "a:core.noop", "b:core.noop"}, edges: []string{"a>b", "b>c"}}, nil,
-			"run.started node.started@a node.completed@a node.started@b node.completed@b node.started@c node.completed@c run.completed"},
-		{"a failing node", graph{nodes: []string{"a:core.fail"}}, nil,
-			"run.started node.started@a node.failed@a run.failed"},
-		{"a failure skips what depends on it", graph{nodes: []string{"a:core.fail", "b:core.noop"}, edges: []string{"a>b"}}, nil,
-			"run.started node.started@a node.failed@a node.skipped@b run.failed"},
-		{"any_failed recovers a failure", graph{nodes: []string{"a:core.fail", "b:core.noop"}, edges: []string{"a>b:any_failed"}}, nil,
-			"run.started node.started@a node.failed@a node.started@b node.completed@b run.completed"},
-		{"a branch joins once", graph{nodes: []string{"a:core.noop", "b:core.noop", "c:core.noop", "d:core.noop"}, edges: []string{"a>b", "a>c", "b>d", "c>d"}}, nil,
-			"run.started node.started@a node.completed@a node.started@b node.completed@b node.started@c node.completed@c node.started@d node.completed@d run.completed"},
-		{"the node-execution cap", graph{nodes: []string{"a:core.noop", "b:core.noop"}, edges: []string{"a>b"}}, configurable(`{"recursionLimit":1}`),
-			"run.started node.started@a node.completed@a cap.breached@b run.failed"},
+		{
+			"noop",
+			graph{nodes: []string{"a:core.noop"}},
+			nil,
+			"run.started node.started@a node.completed@a run.completed",
+		},
+		{
+			"a chain completes in topological order",
+			graph{nodes: []string{"c:core.noop", "a:core.noop", "b:core.noop"}, edges: []string{"a>b", "b>c"}},
+			nil,
+			"run.started node.started@a node.completed@a node.started@b node.completed@b node.started@c node.completed@c run.completed",
+		},
+		{
+			"a failing node",
+			graph{nodes: []string{"a:core.fail"}},
+			nil,
+			"run.started node.started@a node.failed@a run.failed",
+		},
+		{
+			"a failure skips what depends on it",
+			graph{nodes: []string{"a:core.fail", "b:core.noop"}, edges: []string{"a>b"}},
+			nil,
+			"run.started node.started@a node.failed@a node.skipped@b run.failed",
+		},
+		{
+			"any_failed recovers a failure",
+			graph{nodes: []string{"a:core.fail", "b:core.noop"}, edges: []string{"a>b:any_failed"}},
+			nil,
+			"run.started node.started@a node.failed@a node.started@b node.completed@b run.completed",
+		},
+		{
+			"a branch joins once",
+			graph{nodes: []string{"a:core.noop", "b:core.noop", "c:core.noop", "d:core.noop"}, edges: []string{"a>b", "a>c", "b>d", "c>d"}},
+			nil,
+			"run.started node.started@a node.completed@a node.started@b node.completed@b node.started@c node.completed@c node.started@d node.completed@d run.completed",
+		},
+		{
+			"the node-execution cap",
+			graph{nodes: []string{"a:core.noop", "b:core.noop"}, edges: []string{"a>b"}},
+			configurable(`{"recursionLimit":1}`),
+			"run.started node.started@a node.completed@a cap.breached@b run.failed",
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -206,7 +206,7 @@ func (b *builder) inline(d protoreflect.MessageDescriptor, skip []string) object
 		}
 		props[f.JSONName()] = b.field(f)
 		// Requests need what has no default; responses always hold it.
-		if !f.HasPresence() && !(f.IsList() && strings.HasSuffix(string(d.Name()), "Request") && f.Name() == "tags") {
+		if !f.HasPresence() && !optionalList(d, f) {
 			required = append(required, f.JSONName())
 		}
 	}
@@ -215,6 +215,11 @@ func (b *builder) inline(d protoreflect.MessageDescriptor, skip []string) object
 		out["required"] = required
 	}
 	return out
+}
+
+// optionalList reports a list that a request may leave out.
+func optionalList(d protoreflect.MessageDescriptor, f protoreflect.FieldDescriptor) bool {
+	return f.IsList() && strings.HasSuffix(string(d.Name()), "Request") && f.Name() == "tags"
 }
 
 func (b *builder) field(f protoreflect.FieldDescriptor) object {

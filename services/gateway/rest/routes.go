@@ -35,18 +35,26 @@ type Route struct {
 var Routes = []Route{
 	{HTTP: http.MethodGet, Path: "/.well-known/openwop", Method: openwopv1.Engine_GetCapabilities_FullMethodName, Document: "document", Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/workflows/{workflow_id}", Method: openwopv1.Engine_GetWorkflow_FullMethodName, Document: "definition", Success: 200},
-	{HTTP: http.MethodPost, Path: "/v1/runs", Method: openwopv1.Engine_CreateRun_FullMethodName, Success: 201,
-		Body: func() proto.Message { return &openwopv1.CreateRunRequest{} }},
+	{
+		HTTP: http.MethodPost, Path: "/v1/runs", Method: openwopv1.Engine_CreateRun_FullMethodName, Success: 201,
+		Body: func() proto.Message { return &openwopv1.CreateRunRequest{} },
+	},
 	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}", Method: openwopv1.Engine_GetRun_FullMethodName, Document: "snapshot", Success: 200},
-	{HTTP: http.MethodPost, Path: "/v1/runs/{run_id}/cancel", Method: openwopv1.Engine_CancelRun_FullMethodName, Success: 200,
-		Body: func() proto.Message { return &openwopv1.CancelRunRequest{} }, FromPath: []string{"runId"}, BodyOptional: true},
-	{HTTP: http.MethodPost, Path: "/v1/runs:bulk-cancel", Method: openwopv1.Engine_BulkCancelRuns_FullMethodName, Success: 200,
-		Body: func() proto.Message { return &openwopv1.BulkCancelRunsRequest{} }},
+	{
+		HTTP: http.MethodPost, Path: "/v1/runs/{run_id}/cancel", Method: openwopv1.Engine_CancelRun_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &openwopv1.CancelRunRequest{} }, FromPath: []string{"runId"}, BodyOptional: true,
+	},
+	{
+		HTTP: http.MethodPost, Path: "/v1/runs:bulk-cancel", Method: openwopv1.Engine_BulkCancelRuns_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &openwopv1.BulkCancelRunsRequest{} },
+	},
 	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}/events/poll", Method: hostv1.Host_PollRunEvents_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/runs", Method: hostv1.Host_ListRuns_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/workflows", Method: hostv1.Host_ListWorkflows_FullMethodName, Success: 200},
-	{HTTP: http.MethodPost, Path: "/v1/workflows", Method: hostv1.Host_PutWorkflow_FullMethodName, Success: 201,
-		Body: func() proto.Message { return &openwopv1.JsonDocument{} }},
+	{
+		HTTP: http.MethodPost, Path: "/v1/workflows", Method: hostv1.Host_PutWorkflow_FullMethodName, Success: 201,
+		Body: func() proto.Message { return &openwopv1.JsonDocument{} },
+	},
 	{HTTP: http.MethodGet, Path: "/schemas/envelopes/{file}", Method: hostv1.Host_GetEnvelopeSchema_FullMethodName, Document: "schema", Success: 200},
 }
 

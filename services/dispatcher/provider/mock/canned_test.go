@@ -71,16 +71,25 @@ func TestStreamText_EmitsOnePieceForEachToken(t *testing.T) {
 		{``, []string{"mock", " response"}, "stop", provider.Usage{InputTokens: 1, OutputTokens: 2, TotalTokens: 3, Known: true}, "mock-stream-text-v1"},
 		{`{}`, []string{"mock", " response"}, "stop", provider.Usage{InputTokens: 1, OutputTokens: 2, TotalTokens: 3, Known: true}, "mock-stream-text-v1"},
 		{
-			`{"tokens":["a","","b"],"finishReason":"length","model":"m"}`, []string{"a", "", "b"}, "length",
-			provider.Usage{InputTokens: 1, OutputTokens: 3, TotalTokens: 4, Known: true}, "m",
+			`{"tokens":["a","","b"],"finishReason":"length","model":"m"}`,
+			[]string{"a", "", "b"},
+			"length",
+			provider.Usage{InputTokens: 1, OutputTokens: 3, TotalTokens: 4, Known: true},
+			"m",
 		},
 		{
-			`{"tokens":["a"],"usage":{"promptTokens":10,"completionTokens":20,"totalTokens":31}}`, []string{"a"}, "stop",
-			provider.Usage{InputTokens: 10, OutputTokens: 20, TotalTokens: 31, Known: true}, "mock-stream-text-v1",
+			`{"tokens":["a"],"usage":{"promptTokens":10,"completionTokens":20,"totalTokens":31}}`,
+			[]string{"a"},
+			"stop",
+			provider.Usage{InputTokens: 10, OutputTokens: 20, TotalTokens: 31, Known: true},
+			"mock-stream-text-v1",
 		},
 		{
-			`{"tokens":["a"],"usage":{"promptTokens":10}}`, []string{"a"}, "stop",
-			provider.Usage{InputTokens: 10, OutputTokens: 1, TotalTokens: 11, Known: true}, "mock-stream-text-v1",
+			`{"tokens":["a"],"usage":{"promptTokens":10}}`,
+			[]string{"a"},
+			"stop",
+			provider.Usage{InputTokens: 10, OutputTokens: 1, TotalTokens: 11, Known: true},
+			"mock-stream-text-v1",
 		},
 	} {
 		_, pieces := call(t, open(t, "stream-text", tc.config))

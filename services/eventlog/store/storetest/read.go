@@ -37,8 +37,15 @@ func framesBegin(t *testing.T, s store.Store) {
 		from int
 		want []int
 	}{
-		{store.RecordFirst, []int{-1, 0}}, {0, []int{0}}, {1, []int{0}}, {2, []int{0}},
-		{3, []int{3}}, {28, []int{27}}, {29, []int{27}}, {30, []int{}}, {1000, []int{}},
+		{store.RecordFirst, []int{-1, 0}},
+		{0, []int{0}},
+		{1, []int{0}},
+		{2, []int{0}},
+		{3, []int{3}},
+		{28, []int{27}},
+		{29, []int{27}},
+		{30, []int{}},
+		{1000, []int{}},
 	} {
 		frames, err := s.Frames(t.Context(), r.Key, tt.from, 1)
 		require.NoError(t, err)
