@@ -1,12 +1,15 @@
-// Package examples holds the workflows that a new host comes with, and the
-// envelope kinds they use. They are embedded, so that the binary alone can show
-// a run; CI runs them.
+// Package examples holds the workflows that a new host comes with, the envelope
+// kinds they use, and an input for each. They are embedded, so that the binary
+// alone can show a run.
+//
+// Each example is a folder: workflow.json is the definition, kinds/ holds one
+// <kind>.schema.json a file, anything else is input or explanation.
 package examples
 
 import "embed"
 
-// FS is this folder: one folder an example, with its workflow.json, its input
-// and its kinds.
+// FS holds the examples, one folder each at its top. Paths are as in this
+// folder, such as triage/workflow.json.
 //
 //go:embed triage
 var FS embed.FS

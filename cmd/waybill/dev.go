@@ -68,7 +68,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringVar(&o.httpAddr, "http-addr", "127.0.0.1:8080", "address of the REST API; port 0 takes a free one")
 	f.StringVar(&o.grpcAddr, "grpc-addr", "127.0.0.1:9090", "address of the gRPC API; port 0 takes a free one")
 	f.StringVar(&o.natsAddr, "nats-addr", "", "address where NATS clients may read run events (user = tenant, password = API key); empty: nowhere")
-	f.StringVar(&o.metricsAddr, "metrics-addr", "", "address of the Prometheus metrics; empty: nowhere")
+	f.StringVar(&o.metricsAddr, "metrics-addr", "", "address of the Prometheus metrics and of profiles; empty: nowhere")
 	f.StringVar(&o.dataDir, "data-dir", ".waybill", "directory of all state")
 	f.StringArrayVar(&o.apiKeys, "api-key", nil, "KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:* (repeatable); default dev-key=default:*")
 	f.StringArrayVar(&o.workflows, "workflows", nil, "directory of *.json workflow definitions, watched for changes (repeatable)")

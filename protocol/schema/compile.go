@@ -1,8 +1,8 @@
 package schema
 
 import (
-	"errors"
 	"bytes"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"

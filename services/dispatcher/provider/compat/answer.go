@@ -8,101 +8,140 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// answer puts an answer together while it streams in. The last piece is held
-// back until the stream has told how it ended and what it cost.
+// answer puts an answer together out of chunks.
 type answer struct {
-	emit    func(provider.Delta) error
-	model   string
-	text    strings.Builder
-	refusal strings.Builder
-	finish  string
-	usage   provider.Usage
-	held    *string
+	collector *provider.Collector
+	refusal   strings.Builder
+	calls     []provider.ToolCall
+	finish    string
+	usage     provider.Usage
 }
 
+func newAnswer(model string, emit func(provider.Delta) error) *answer {
+	return &answer{collector: provider.NewCollector(model, emit)}
+}
+
+// take adds a chunk. Its error ends the call.
 func (a *answer) take(c openai.ChatCompletionChunk) error {
-	if c.Model != "" {
-		a.model = c.Model
-	}
-	if c.JSON.Usage.Valid() {
-		u := c.Usage
-		a.usage = provider.Usage{
-			InputTokens: int(u.PromptTokens), OutputTokens: int(u.CompletionTokens), TotalTokens: int(u.TotalTokens),
-			CacheReadTokens: int(u.PromptTokensDetails.CachedTokens), Known: true,
-		}
+	a.collector.AnsweredBy(c.Model)
+	if c.JSON.Usage.Valid() { // null in all chunks but one
+		a.usage = usageOf(c.Usage)
 	}
 	for _, choice := range c.Choices {
-		if choice.Index != 0 {
+		if choice.Index != 0 { // one was asked for
 			continue
 		}
 		if choice.FinishReason != "" {
 			a.finish = choice.FinishReason
 		}
-		a.refusal.WriteString(choice.Delta.Refusal)
-		if choice.Delta.Content == "" {
-			continue
-		}
-		if a.text.Len()+len(choice.Delta.Content) > provider.MaxAnswerBytes {
-			return &provider.Error{Code: "content_too_long", Message: "the answer is longer than this host takes"}
-		}
-		a.text.WriteString(choice.Delta.Content)
-		if err := a.push(choice.Delta.Content); err != nil {
+		if err := a.piece(choice.Delta); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *answer) push(text string) error {
-	previous := a.held
-	a.held = &text
-	if previous == nil || a.emit == nil {
+func (a *answer) piece(d openai.ChatCompletionChunkChoiceDelta) error {
+	if d.Refusal != "" {
+		a.refusal.WriteString(d.Refusal)
+		if err := a.collector.Count(len(d.Refusal)); err != nil {
+			return err
+		}
+	}
+	for _, t := range d.ToolCalls {
+		if err := a.toolCall(t); err != nil {
+			return err
+		}
+	}
+	if d.Content == "" { // the first chunk names the role and says nothing
 		return nil
 	}
-	return a.emit(provider.Delta{Text: *previous, Model: a.model})
+	return a.collector.Add(provider.Delta{Text: d.Content})
 }
 
+// maxToolCalls bounds the index a server may give.
+const maxToolCalls = 128
+
+// toolCall adds a fragment of a call; id and name come in the first one.
+func (a *answer) toolCall(t openai.ChatCompletionChunkChoiceDeltaToolCall) error {
+	i := int(t.Index)
+	if i < 0 || i >= maxToolCalls {
+		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server sent a tool call out of any order"}
+	}
+	for len(a.calls) <= i {
+		a.calls = append(a.calls, provider.ToolCall{})
+	}
+	call := &a.calls[i]
+	call.ID += t.ID
+	call.Name += t.Function.Name
+	call.Arguments += t.Function.Arguments
+	return a.collector.Count(len(t.ID) + len(t.Function.Name) + len(t.Function.Arguments))
+}
+
+// end completes the answer.
 func (a *answer) end() (provider.Result, error) {
-	res := provider.Result{
-		Text: a.text.String(), RefusalText: a.refusal.String(), RawStop: a.finish, Stop: stopClass(a.finish), Usage: a.usage, Model: a.model,
+	if a.finish == "" {
+		return provider.Result{}, broken(nil) // the stream ended and the server did not say why
 	}
-	if res.RefusalText != "" {
-		res.Stop = provider.StopRefused
+	if len(a.calls) > 0 {
+		// Counted already, fragment by fragment; the piece must not count again.
+		if err := a.collector.Count(-sizeOf(a.calls)); err != nil {
+			return provider.Result{}, err
+		}
+		if err := a.collector.Add(provider.Delta{ToolCalls: a.calls}); err != nil {
+			return provider.Result{}, err
+		}
 	}
-	if res.Stop == provider.StopRefused && a.finish == "content_filter" {
-		res.SafetyCategory = a.finish
+	r := provider.Result{RawStop: a.finish, Stop: stopOf(a.finish), RefusalText: a.refusal.String(), Usage: a.usage}
+	if r.RefusalText != "" { // the reason is "stop" then
+		r.Stop = provider.StopRefused
 	}
-	if a.emit == nil {
-		return res, nil
+	if a.finish == contentFilter {
+		r.SafetyCategory = contentFilter
 	}
-	last := provider.Delta{Last: true, FinishReason: finishReason(a.finish), Model: a.model}
-	if a.held != nil {
-		last.Text = *a.held
-	}
-	if a.usage.Known {
-		last.Usage = &a.usage
-	}
-	return res, a.emit(last)
+	return a.collector.Finish(r, reasonOf(a.finish, r.Stop))
 }
 
-func stopClass(finish string) provider.StopClass {
+func sizeOf(calls []provider.ToolCall) int {
+	n := 0
+	for _, t := range calls {
+		n += len(t.ID) + len(t.Name) + len(t.Arguments)
+	}
+	return n
+}
+
+// The vendor's finish reasons.
+const (
+	contentFilter = "content_filter"
+	toolCalls     = "tool_calls"
+)
+
+// stopOf classifies the vendor's finish reason (OpenWOP envelope contract §14.1).
+// tool_calls is unknown, not clean: no tool was offered, let alone forced.
+func stopOf(finish string) provider.StopClass {
 	switch finish {
-	case "stop", "tool_calls":
+	case "stop":
 		return provider.StopClean
 	case "length":
 		return provider.StopTruncated
-	case "content_filter":
+	case contentFilter:
 		return provider.StopRefused
 	default:
 		return provider.StopUnknown
 	}
 }
 
-func finishReason(finish string) string {
-	switch finish {
-	case "length", "tool_calls", "content_filter":
-		return finish
-	default:
-		return "stop"
+func reasonOf(finish string, stop provider.StopClass) string {
+	if finish == toolCalls {
+		return toolCalls
+	}
+	return provider.FinishReason(stop)
+}
+
+func usageOf(u openai.CompletionUsage) provider.Usage {
+	n := func(v int64) int { return int(max(v, 0)) }
+	return provider.Usage{
+		InputTokens: n(u.PromptTokens), OutputTokens: n(u.CompletionTokens), TotalTokens: n(u.TotalTokens),
+		CacheReadTokens: n(u.PromptTokensDetails.CachedTokens), Known: true,
 	}
 }

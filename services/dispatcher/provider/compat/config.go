@@ -3,64 +3,109 @@ package compat
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 )
 
-// Secret is a key that prints, logs and marshals as a marker.
-type Secret string
+// DefaultID is the provider's id when there is but one such server.
+const DefaultID = "compat"
 
-const redacted = "[REDACTED]"
-
-// String hides the value.
-func (Secret) String() string { return redacted }
-
-// GoString hides the value.
-func (Secret) GoString() string { return redacted }
-
-// LogValue hides the value.
-func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// MarshalText hides the value.
-func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+// DefaultTimeout is long enough for a model that has to be loaded first.
+const DefaultTimeout = 2 * time.Minute
 
 // Config names a server.
 type Config struct {
-	// ID is what workflows call the provider.
+	// ID is what workflows call the provider; empty means DefaultID.
 	ID string
 	// BaseURL is the server's address up to and including the version, such as
 	// http://127.0.0.1:11434/v1.
 	BaseURL string
 	// APIKey may be empty: many self-hosted servers want none.
 	APIKey Secret
-	// Timeout bounds the wait for the first byte of an answer.
+	// KeyName says where the key is set, such as an environment variable; errors
+	// about the key name it.
+	KeyName string
+	// Models are the models that may be asked; none allows any.
+	Models []string
+	// Timeout is how long the server may keep silent: until it answers, and
+	// between two pieces of the answer. It does not bound the whole call, which is
+	// the caller's context's to do. 0 means DefaultTimeout.
 	Timeout time.Duration
 }
 
-// DefaultTimeout is long enough for a model that has to be loaded first.
-const DefaultTimeout = 60 * time.Second
-
+// validID is the protocol's pattern of provider ids (OpenWOP envelope contract §16.1).
 var validID = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
 
-// Validate returns all that is wrong, joined.
+// Validate returns all that is wrong, joined, each with the field, its value and
+// the remedy.
 func (c Config) Validate() error {
 	var errs []error
-	if !validID.MatchString(c.ID) {
-		errs = append(errs, fmt.Errorf("provider id %q: want lower-case letters, digits and dashes, beginning with a letter", c.ID))
+	add := func(field, value, remedy string) {
+		errs = append(errs, fmt.Errorf("provider %s: %s: %q: %s", c.id(), field, value, remedy))
 	}
-	u, err := url.Parse(c.BaseURL)
-	switch {
-	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
-		errs = append(errs, fmt.Errorf("provider %s: the URL must be http(s)://host[:port]/path, such as http://127.0.0.1:11434/v1", c.ID))
-	case u.User != nil:
-		errs = append(errs, fmt.Errorf("provider %s: the URL must not hold a user or password; give the key in the environment", c.ID))
-	case u.RawQuery != "" || u.Fragment != "":
-		errs = append(errs, fmt.Errorf("provider %s: the URL must not have a query or fragment", c.ID))
+	if !validID.MatchString(c.id()) {
+		add("id", c.ID, "want lower-case letters, digits and dashes, beginning with a letter, 64 at most")
+	}
+	if remedy := checkURL(c.BaseURL); remedy != "" {
+		add("base_url", shown(c.BaseURL), remedy)
+	}
+	if strings.ContainsFunc(string(c.APIKey), func(r rune) bool { return r <= ' ' || r > '~' }) {
+		add("api_key", redacted, "has a space, a line end or a sign that no key has; set it again")
+	}
+	if slices.Contains(c.Models, "") {
+		add("models", strings.Join(c.Models, ","), "has an empty name; remove it")
 	}
 	if c.Timeout < 0 {
-		errs = append(errs, fmt.Errorf("provider %s: timeout %s: must not be negative", c.ID, c.Timeout))
+		add("timeout", c.Timeout.String(), "must not be negative; 0 means "+DefaultTimeout.String())
 	}
 	return errors.Join(errs...)
+}
+
+func (c Config) id() string {
+	if c.ID == "" {
+		return DefaultID
+	}
+	return c.ID
+}
+
+func (c Config) timeout() time.Duration {
+	if c.Timeout == 0 {
+		return DefaultTimeout
+	}
+	return c.Timeout
+}
+
+// checkURL is the remedy for a wrong address.
+func checkURL(base string) string {
+	const example = "such as http://127.0.0.1:11434/v1"
+	u, err := url.Parse(base)
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
+		return "want http(s)://host[:port]/path, " + example
+	case u.User != nil:
+		return "must not hold a user or a password; give the key apart"
+	case u.RawQuery != "" || u.Fragment != "":
+		return "must not have a query or a fragment; want " + example
+	default:
+		return ""
+	}
+}
+
+// shown is an address without what may be a secret in it.
+func shown(base string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return redacted
+	}
+	if u.User != nil {
+		u.User = url.User(redacted)
+	}
+	u.RawQuery, u.Fragment = "", ""
+	if s, err := url.PathUnescape(u.String()); err == nil {
+		return s
+	}
+	return redacted
 }
