@@ -10,6 +10,7 @@ package rpc
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -38,6 +39,9 @@ func NewServer(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []g
 		grpc.MaxSendMsgSize(MaxMessageBytes),
 		// One connection carries every stream of a gateway.
 		grpc.MaxConcurrentStreams(1 << 20),
+		// Handlers' stacks are deep; workers keep theirs from call to call. A call
+		// that finds no free worker gets a goroutine of its own.
+		grpc.NumStreamWorkers(uint32(4 * runtime.GOMAXPROCS(0))), //nolint:gosec // G115: a small number
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 	}, opts...)
 	return grpc.NewServer(opts...)

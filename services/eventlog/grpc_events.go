@@ -69,9 +69,52 @@ func (s *Service) awaitPage(ctx context.Context, q pageQuery, wait time.Duration
 		if err != nil || answers(row, q, resp) {
 			return resp, err
 		}
-		if _, err := sub.Next(waiting); err != nil && !errors.Is(err, hub.ErrLagged) {
+		frames, err := sub.Next(waiting)
+		if err != nil && !errors.Is(err, hub.ErrLagged) {
 			return resp, ctx.Err() // time is up, or the service stops: the caller asks again
 		}
+		if resp, ok := wholeEnd(frames, q); ok {
+			return resp, nil
+		}
+	}
+}
+
+// wholeEnd answers from the frames themselves when they take the caller to the
+// run's end: the most common wait, and it needs no read of the store. The
+// frames are published after they were stored.
+func wholeEnd(frames []*hub.Frame, q pageQuery) (*eventlogv1.ReadEventsResponse, bool) {
+	if len(frames) == 0 {
+		return nil, false
+	}
+	last := frames[len(frames)-1]
+	if len(last.Types) == 0 || frames[0].First > q.after+1 || last.Last-q.after > q.limit {
+		return nil, false
+	}
+	final := last.Types[len(last.Types)-1]
+	if !final.Terminal() {
+		return nil, false
+	}
+	resp := &eventlogv1.ReadEventsResponse{Head: int32(last.Last)} //nolint:gosec // G115: sequences are far below 2^31
+	for _, f := range frames {
+		for i, doc := range f.Docs {
+			if seq := f.First + i; seq > q.after {
+				resp.Events = append(resp.Events, event(seq, f.Types[i], doc))
+			}
+		}
+	}
+	resp.Status = string(statusOf(final))
+	return resp, true
+}
+
+// statusOf is the status that a terminal event leaves a run in.
+func statusOf(t wire.EventType) wire.Status {
+	switch t {
+	case wire.EventRunFailed:
+		return wire.StatusFailed
+	case wire.EventRunCancelled:
+		return wire.StatusCancelled
+	default:
+		return wire.StatusCompleted
 	}
 }
 

@@ -33,10 +33,10 @@ func (c *Collector) AnsweredBy(model string) {
 	}
 }
 
-// Count adds bytes that are no text, such as a refusal's, to the answer's size.
-func (c *Collector) Count(n int) error {
-	c.size += n
-	if c.size > MaxAnswerBytes {
+// Fits is an error if n more bytes make the answer too long. Adapters ask for
+// what they put together themselves: a refusal, a tool call's arguments.
+func (c *Collector) Fits(n int) error {
+	if c.size+n > MaxAnswerBytes {
 		return &Error{Code: CodeContentTooLong, Message: "the answer is longer than 8 MiB"}
 	}
 	return nil
@@ -49,9 +49,10 @@ func (c *Collector) Add(d Delta) error {
 	for _, t := range d.ToolCalls {
 		n += len(t.ID) + len(t.Name) + len(t.Arguments)
 	}
-	if err := c.Count(n); err != nil {
+	if err := c.Fits(n); err != nil {
 		return err
 	}
+	c.size += n
 	c.text.WriteString(d.Text)
 	c.calls = append(c.calls, d.ToolCalls...)
 	d.Model = c.model

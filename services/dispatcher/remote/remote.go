@@ -10,10 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"waybill.dev/waybill/internal/runlog"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -93,6 +95,9 @@ func (a Acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, bo
 		msg.Contract = &acceptorv1.Contract{Accepts: req.Contract.Accepts, RefusalMode: req.Contract.RefusalMode}
 	}
 	res, err := a.Client.Accept(ctx, msg)
+	if fault.CodeOf(err) == fault.Conflict { // the log has another end than we believe
+		return execute.Accepted{}, fmt.Errorf("%w: acceptor: %w", runlog.ErrConflict, err)
+	}
 	if err != nil {
 		return execute.Accepted{}, fmt.Errorf("acceptor: %w", err)
 	}

@@ -13,6 +13,7 @@ type answer struct {
 	collector *provider.Collector
 	refusal   strings.Builder
 	calls     []provider.ToolCall
+	aside     int // bytes of refusal and tool calls
 	finish    string
 	usage     provider.Usage
 }
@@ -44,7 +45,7 @@ func (a *answer) take(c openai.ChatCompletionChunk) error {
 func (a *answer) piece(d openai.ChatCompletionChunkChoiceDelta) error {
 	if d.Refusal != "" {
 		a.refusal.WriteString(d.Refusal)
-		if err := a.collector.Count(len(d.Refusal)); err != nil {
+		if err := a.fits(len(d.Refusal)); err != nil {
 			return err
 		}
 	}
@@ -75,7 +76,13 @@ func (a *answer) toolCall(t openai.ChatCompletionChunkChoiceDeltaToolCall) error
 	call.ID += t.ID
 	call.Name += t.Function.Name
 	call.Arguments += t.Function.Arguments
-	return a.collector.Count(len(t.ID) + len(t.Function.Name) + len(t.Function.Arguments))
+	return a.fits(len(t.ID) + len(t.Function.Name) + len(t.Function.Arguments))
+}
+
+// fits counts bytes that are not text and checks that they are not too many.
+func (a *answer) fits(n int) error {
+	a.aside += n
+	return a.collector.Fits(a.aside)
 }
 
 // end completes the answer.
@@ -84,10 +91,6 @@ func (a *answer) end() (provider.Result, error) {
 		return provider.Result{}, broken(nil) // the stream ended and the server did not say why
 	}
 	if len(a.calls) > 0 {
-		// Counted already, fragment by fragment; the piece must not count again.
-		if err := a.collector.Count(-sizeOf(a.calls)); err != nil {
-			return provider.Result{}, err
-		}
 		if err := a.collector.Add(provider.Delta{ToolCalls: a.calls}); err != nil {
 			return provider.Result{}, err
 		}
@@ -100,14 +103,6 @@ func (a *answer) end() (provider.Result, error) {
 		r.SafetyCategory = contentFilter
 	}
 	return a.collector.Finish(r, reasonOf(a.finish, r.Stop))
-}
-
-func sizeOf(calls []provider.ToolCall) int {
-	n := 0
-	for _, t := range calls {
-		n += len(t.ID) + len(t.Name) + len(t.Arguments)
-	}
-	return n
 }
 
 // The vendor's finish reasons.

@@ -66,7 +66,7 @@ func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
 		body.left = enough
 	case res.StatusCode == http.StatusNoContent:
 		return nil, errors.Join(errNoContent, body.Close())
-	case res.StatusCode < http.StatusMultipleChoices && !isStream(res):
+	case !isStream(res):
 		return nil, errors.Join(errNoStream, body.Close())
 	}
 	return res, nil
