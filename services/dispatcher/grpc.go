@@ -46,7 +46,11 @@ func (s *Service) CancelRun(ctx context.Context, req *dispatcherv1.CancelRunRequ
 func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error) {
 	def, problems := workflow.Parse(req.GetDefinition())
 	if len(problems) > 0 {
-		return nil, fault.New(fault.ValidationError, "the definition has %d problem(s); the first: %s: %s", len(problems), problems[0].Path, problems[0].Message).
+		first := problems[0]
+		if first.Path == "" {
+			first.Path = "the document"
+		}
+		return nil, fault.New(fault.ValidationError, "the definition has %d problem(s); the first: %s: %s", len(problems), first.Path, first.Message).
 			With("problems", workflow.AsDetails(problems))
 	}
 	if def.TenantID != "" && req.GetTenant() != "" && def.TenantID != req.GetTenant() {

@@ -74,18 +74,17 @@ func translationError(err error) error {
 	if !ok || st.Code() != codes.InvalidArgument || len(st.Proto().GetDetails()) > 0 {
 		return err
 	}
-	return fault.New(fault.ValidationError, "a parameter of the query has the wrong type: %s", shorten(st.Message()))
+	return fault.New(fault.ValidationError, "%s: the query parameter has the wrong type", parameter(st.Message()))
 }
 
-// shorten keeps the part of the gateway's message that names the parameter.
-func shorten(s string) string {
-	if i := strings.Index(s, ","); i > 0 {
-		s = s[:i]
+// parameter is the name that the gateway's message quotes first.
+func parameter(message string) string {
+	_, rest, _ := strings.Cut(message, `"`)
+	name, _, ok := strings.Cut(rest, `"`)
+	if !ok {
+		return "query"
 	}
-	if len(s) > 120 {
-		s = s[:120]
-	}
-	return s
+	return name
 }
 
 // forward copies response metadata into headers and sets the status.
