@@ -11,3 +11,6 @@ func (s *Service) Rebuild(why error) { s.ingest.Rebuild(why) }
 
 // Rebuilds counts the rebuilds.
 func (s *Service) Rebuilds() int64 { return s.ingest.Stats().Rebuilds }
+
+// ForgetViews drops the snapshots of ended runs, which are served without the store.
+func (s *Service) ForgetViews() { s.views.clear() }

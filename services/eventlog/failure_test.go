@@ -136,6 +136,7 @@ func TestReads_OfAFailingStoreAreUnavailableAndTellNothing(t *testing.T) {
 	logtest.Whole(t, r.log, "run-1")
 	require.Len(t, r.read(t, "run-1", -1, 0).GetEvents(), 4)
 	for _, tt := range reads(r, within(t)) {
+		r.svc.ForgetViews()
 		r.store.fail(errors.New("disk /var/secret is on fire"), tt.method)
 		err := tt.call()
 		require.ErrorIs(t, err, fault.New(fault.ServiceUnavailable, ""), "%s, %s", tt.name, tt.method)
@@ -151,6 +152,7 @@ func TestReads_ThatFindDamageHaveTheStoreRebuilt(t *testing.T) {
 	for _, tt := range reads(r, within(t)) {
 		require.Eventually(t, func() bool { return r.svc.Ready() == nil }, patience, time.Millisecond)
 		before := r.svc.Rebuilds()
+		r.svc.ForgetViews()
 		r.store.fail(fmt.Errorf("%w: page 7", store.ErrDamaged), tt.method)
 		require.ErrorIs(t, tt.call(), fault.New(fault.ServiceUnavailable, ""), "%s, %s", tt.name, tt.method)
 		require.Eventually(t, func() bool { return r.svc.Rebuilds() > before }, patience, time.Millisecond, tt.name)
@@ -222,4 +224,18 @@ func TestReadEvents_ThatWaitsOnARunThatBreaksSaysSo(t *testing.T) {
 	forged.Head.Hash = "somebody else's"
 	w.Append(forged.Frame(subject.Step, logtest.Log("x")))
 	require.ErrorIs(t, <-done, fault.New(fault.InternalError, ""))
+}
+
+// An ended run cannot change: once rendered, its snapshot needs neither log nor store.
+func TestGetRun_ServesAnEndedRunFromMemory(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	w := logtest.Whole(t, r.log, "run-1")
+	_, err := r.get(t, "run-1")
+	require.NoError(t, err)
+	r.log.FailReads(errors.New("log is down"))
+	r.store.fail(errors.New("disk is on fire"), "Run")
+	got, err := r.get(t, "run-1")
+	require.NoError(t, err)
+	require.Equal(t, w.Snapshot(), string(got.GetSnapshot()))
 }

@@ -19,6 +19,9 @@ const (
 // GetRun returns a run's snapshot (OpenWOP host contract §3.2).
 func (s *Service) GetRun(ctx context.Context, req *eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error) {
 	key := store.Key{Tenant: req.GetTenant(), RunID: req.GetRunId()}
+	if snap, ok := s.views.final(key); ok {
+		return runResponse(snap), nil
+	}
 	row, err := s.current(ctx, key)
 	if err != nil {
 		return nil, err
@@ -27,7 +30,11 @@ func (s *Service) GetRun(ctx context.Context, req *eventlogv1.GetRunRequest) (*e
 	if err != nil {
 		return nil, s.failure(key, err)
 	}
-	return &eventlogv1.GetRunResponse{Snapshot: snap.doc, LastSequence: int32(snap.head), Status: string(snap.status)}, nil //nolint:gosec // G115: sequences are far below 2^31
+	return runResponse(snap), nil
+}
+
+func runResponse(snap snapshot) *eventlogv1.GetRunResponse {
+	return &eventlogv1.GetRunResponse{Snapshot: snap.doc, LastSequence: int32(snap.head), Status: string(snap.status)} //nolint:gosec // G115: sequences are far below 2^31
 }
 
 // ListRuns lists a tenant's runs, newest first. The list holds every run whose

@@ -61,6 +61,24 @@ func (v *views) at(ctx context.Context, row store.Run) (snapshot, error) {
 	return w.snap, nil
 }
 
+// final gives the snapshot of a run that is known to have ended: nothing can
+// follow, so neither the log nor the store has to be asked.
+func (v *views) final(key store.Key) (snapshot, bool) {
+	v.mu.Lock()
+	w, ok := v.cache.Get(key)
+	v.mu.Unlock()
+	if !ok {
+		return snapshot{}, false
+	}
+	select {
+	case w.turn <- struct{}{}:
+	default: // somebody is at it; go the long way
+		return snapshot{}, false
+	}
+	defer func() { <-w.turn }()
+	return w.snap, w.snap.doc != nil && w.snap.status.Terminal()
+}
+
 func (v *views) view(key store.Key) *view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
