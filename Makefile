@@ -1,4 +1,6 @@
-# Every step of CI is a target; `make help` lists them.
+# Every step of CI is a target; `make help` lists them. Needs Go and git; the
+# tools are installed into ./.bin, pinned, when a target wants them. Only `race`
+# needs a C compiler.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
@@ -7,15 +9,24 @@ MAKEFLAGS += --no-builtin-rules
 
 export CGO_ENABLED ?= 0
 export PATH := $(CURDIR)/.bin:$(PATH)
-# The modules of the workspace; the pattern "work" covers them all.
+
+# The modules of the workspace; the package pattern "work" covers them all.
 MODULES := . proto protocol
+# What `make race` looks at: everything that runs at the same time.
+CONCURRENT := ./internal/... ./services/... ./cmd/...
+BUILD := go build -trimpath -ldflags "-s -w"
+
 FUZZTIME ?= 10s
 CHAOS_KILLS ?= 300
+
+# Stamps: a tool is installed again when its version changes.
 GOLANGCI_VERSION := v2.15.0
+GOLANGCI := .bin/golangci-lint-$(GOLANGCI_VERSION)
+CODEGEN := .bin/codegen-$(shell cat tools/codegen/go.mod tools/codegen/go.sum | git hash-object --stdin | cut -c1-12)
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 .PHONY: run
 run: build ## build, start the whole host, and run the example once
@@ -23,62 +34,73 @@ run: build ## build, start the whole host, and run the example once
 
 .PHONY: build
 build: ## build bin/waybill
-	go build -trimpath -ldflags "-s -w" -o bin/waybill ./cmd/waybill
+	$(BUILD) -o bin/waybill ./cmd/waybill
 
 .PHONY: test
 test: ## all tests of all modules, also against a real host in a process of its own
 	go test -count=1 -p 2 -timeout 15m work
 
 .PHONY: race
-race: ## the tests of everything concurrent, with the race detector
-	CGO_ENABLED=1 go test -race -short -count=1 -p 2 -timeout 15m ./internal/... ./services/...
+race: ## the tests of everything concurrent, and the end-to-end tests against a host with the race detector
+	CGO_ENABLED=1 go test -race -short -count=1 -p 2 -timeout 15m $(CONCURRENT)
+	CGO_ENABLED=1 go build -race -o bin/waybill-race ./cmd/waybill
+	GORACE=halt_on_error=1 WAYBILL_BIN=$(CURDIR)/bin/waybill-race go test -count=1 -timeout 15m ./test/e2e/...
 
-.PHONY: lint
-lint: .bin/golangci-lint .bin/buf ## golangci-lint over all modules, buf lint
-	golangci-lint run $$(go list -m -f '{{.Dir}}/...')
-	buf lint
+.PHONY: e2e
+e2e: build ## the end-to-end tests alone, against bin/waybill
+	WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -timeout 15m ./test/e2e/...
 
-.PHONY: fmt
-fmt: .bin/golangci-lint ## format the code
-	golangci-lint fmt $$(go list -m -f '{{.Dir}}/...')
+.PHONY: chaos
+chaos: build ## kill the host CHAOS_KILLS times and look for what is lost
+	WAYBILL_BIN=$(CURDIR)/bin/waybill CHAOS_KILLS=$(CHAOS_KILLS) go test -count=1 -timeout 60m -v ./test/chaos
 
-.PHONY: gen
-gen: .bin/buf ## generate the code of the proto files, and docs/errors.md
-	buf generate
-	go run ./tools/gendocs
-
-.PHONY: gen-check
-gen-check: gen ## generate, and fail if anything changed
-	git diff --exit-code --stat -- proto docs
-
-.PHONY: test-isolated
-test-isolated: ## build each module by itself, as an outsider would
-	for m in $(MODULES); do GOWORK=off go -C $$m vet ./...; done
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME
+	tools/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
 bench: build ## measure the built binary; writes bench/report.md
 	go run ./bench
 
-.PHONY: chaos
-chaos: build ## kill the host CHAOS_KILLS times and look for what is lost
-	CHAOS_KILLS=$(CHAOS_KILLS) go test -count=1 -timeout 60m -v ./test/chaos
+.PHONY: lint
+lint: $(GOLANGCI) $(CODEGEN) ## golangci-lint over all modules, buf lint
+	$(GOLANGCI) run $$(go list -m -f '{{.Dir}}/...')
+	buf lint
+	buf format --diff --exit-code proto
 
-.PHONY: fuzz
-fuzz: ## run every fuzz target for FUZZTIME
-	tools/fuzz.sh $(FUZZTIME)
+.PHONY: fmt
+fmt: $(GOLANGCI) $(CODEGEN) ## format the code
+	$(GOLANGCI) fmt $$(go list -m -f '{{.Dir}}/...')
+	buf format --write proto
+
+.PHONY: gen
+gen: $(CODEGEN) ## generate the code of the proto files, and docs/errors.md
+	buf generate
+	go run ./tools/gendocs
+
+.PHONY: gen-check
+gen-check: ## generate again, and fail if anything changes
+	rm -rf .bin/before && mkdir -p .bin/before && cp -R proto/gen docs/errors.md .bin/before
+	$(MAKE) gen
+	diff -r .bin/before/gen proto/gen && diff .bin/before/errors.md docs/errors.md && rm -rf .bin/before
+
+.PHONY: test-isolated
+test-isolated: ## build each module by itself, as an outsider would
+	for m in $(MODULES); do GOWORK=off go -C $$m vet ./...; done
 
 .PHONY: tidy
 tidy: ## tidy all modules
 	for m in $(MODULES); do go -C $$m mod tidy; done
 
 .PHONY: ci
-ci: lint gen-check test-isolated race ## what CI runs after `make test`
-	CHAOS_KILLS=100 go test -count=1 -timeout 20m ./test/chaos
+ci: lint gen-check test-isolated race ## what CI runs after `make test`, and 100 kills
+	$(MAKE) chaos CHAOS_KILLS=100
 
-# Tools are installed into the checkout, pinned, and only when they are needed.
-.bin/golangci-lint:
+$(GOLANGCI):
 	GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv .bin/golangci-lint $@
 
-.bin/buf: tools/codegen/go.sum
+$(CODEGEN):
 	GOWORK=off GOBIN=$(CURDIR)/.bin go -C tools/codegen install tool
+	rm -f .bin/codegen-*
 	touch $@

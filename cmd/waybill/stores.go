@@ -121,7 +121,9 @@ func buildProviders(o devOptions) (*provider.Registry, *mock.Provider, error) {
 			errs = append(errs, fmt.Errorf("--provider %q: want ID=URL", f))
 			continue
 		}
-		p, err := compat.New(compat.Config{ID: id, BaseURL: url, APIKey: compat.Secret(os.Getenv(providerKeyEnv(id)))})
+		p, err := compat.New(compat.Config{
+			ID: id, BaseURL: url, APIKey: compat.Secret(os.Getenv(providerKeyEnv(id))), KeyName: providerKeyEnv(id),
+		})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--provider: %w", err))
 			continue

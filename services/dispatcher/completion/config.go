@@ -136,7 +136,15 @@ func (c config) messages(in node.Input) ([]provider.Message, *wire.NodeError) {
 		}
 		msgs = append(msgs, userMessage(text))
 	}
-	return msgs, nil
+	if len(msgs) > 0 {
+		return msgs, nil
+	}
+	// A node that says nothing hands the model its ports.
+	ports, err := json.Marshal(in.Ports)
+	if err != nil || len(in.Ports) == 0 {
+		ports = []byte("{}")
+	}
+	return []provider.Message{userMessage(string(ports))}, nil
 }
 
 func userMessage(text string) provider.Message {

@@ -140,7 +140,15 @@ type chunkMeta struct {
 	FinishReason string      `json:"finishReason,omitempty"`
 	Model        string      `json:"model,omitempty"`
 	Usage        *chunkUsage `json:"usage,omitempty"`
+	ToolCalls    []chunkTool `json:"toolCalls,omitempty"`
 	Provider     string      `json:"provider,omitempty"`
+}
+
+// chunkTool is a tool call the model asks for; arguments is JSON in a string.
+type chunkTool struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
 }
 
 type chunkUsage struct {

@@ -55,8 +55,11 @@ func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
 
 func (s *streamer) chunk(d provider.Delta, text string) wire.Draft {
 	p := chunkPayload{NodeID: s.nodeID, RunID: s.runID, Chunk: text, IsLast: d.Last}
-	if d.Model != "" || d.FinishReason != "" || d.Usage != nil {
+	if d.Model != "" || d.FinishReason != "" || d.Usage != nil || len(d.ToolCalls) > 0 {
 		p.Meta = &chunkMeta{FinishReason: d.FinishReason, Model: d.Model}
+		for _, c := range d.ToolCalls {
+			p.Meta.ToolCalls = append(p.Meta.ToolCalls, chunkTool{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+		}
 		if u := d.Usage; u != nil {
 			p.Meta.Usage = &chunkUsage{PromptTokens: u.InputTokens, CompletionTokens: u.OutputTokens, TotalTokens: u.TotalTokens}
 		}

@@ -112,7 +112,7 @@ func (c *Collector) send(d Delta) error {
 	return c.emit(d)
 }
 
-// FinishReason is the normalised reason of a stop class, for Delta.FinishReason.
+// FinishReason is the normalized reason of a stop class, for Delta.FinishReason.
 func FinishReason(s StopClass) string {
 	switch s {
 	case StopClean, StopSequence:

@@ -214,7 +214,7 @@ func TestPause_EndsWithTheContext(t *testing.T) {
 }
 
 // OpenWOP envelope contract §14.1, in the words of output.chunk's meta.
-func TestFinishReason_NormalisesEveryClass(t *testing.T) {
+func TestFinishReason_NormalizesEveryClass(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[provider.StopClass]string{
 		provider.StopClean: "stop", provider.StopSequence: "stop", provider.StopTruncated: "length",

@@ -84,7 +84,18 @@ func parameter(message string) string {
 	if !ok {
 		return "query"
 	}
-	return name
+	return camel(name)
+}
+
+// camel spells a proto name as the API's JSON does.
+func camel(name string) string {
+	first, rest, _ := strings.Cut(name, "_")
+	for part := range strings.SplitSeq(rest, "_") {
+		if part != "" {
+			first += strings.ToUpper(part[:1]) + part[1:]
+		}
+	}
+	return first
 }
 
 // forward copies response metadata into headers and sets the status.

@@ -25,7 +25,7 @@ type Options struct {
 	// Request is what the suite asks; its Model must be one the adapter has.
 	Request provider.Request
 	// Stalls opens an adapter whose call emits at least one piece and then does
-	// not end. Nil leaves out the test of a call that is cancelled midway.
+	// not end. Nil leaves out the test of a call that is canceled midway.
 	Stalls func(t *testing.T) provider.Provider
 }
 
@@ -49,7 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) provider.Provider, o Options) {
 	t.Run("answers without emit", s.answersWithoutEmit)
 	t.Run("returns the error of emit and stops", s.returnsEmitError)
 	t.Run("does nothing when the context has ended", s.honoursEndedContext)
-	t.Run("returns soon when cancelled midway and leaks nothing", s.cancelsMidway)
+	t.Run("returns soon when canceled midway and leaks nothing", s.cancelsMidway)
 	t.Run("refuses a bad request", s.refusesBadRequest)
 	t.Run("serves calls at the same time", s.servesConcurrently)
 }

@@ -9,7 +9,7 @@ import "strings"
 const topics = `
 billing finance invoice payment: invoice refund payment pay paid charge price cost bill subscription card receipt fee overcharged money
 refund return: refund money back return reimburse
-technical tech bug incident support: error crash bug broken fail failure login install slow server exception timeout freeze screen work
+technical tech bug defect incident outage support: error crash bug broken fail failure login install slow server exception timeout freeze screen work
 account access login: login password signin locked account profile username access reset
 shipping delivery logistics: package parcel deliver delivery arrive ship shipment track courier late address
 sales lead purchase: buy purchase quote pricing demo plan upgrade offer trial order

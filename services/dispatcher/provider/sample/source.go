@@ -88,7 +88,9 @@ func sentencesOf(text string) []string {
 				start = next
 			}
 		}
-		out = append(out, strings.TrimRight(squeeze(line[start:]), ".!?"))
+		if rest := strings.TrimRight(squeeze(line[start:]), ".!?"); rest != "" {
+			out = append(out, rest)
+		}
 	}
 	return out
 }

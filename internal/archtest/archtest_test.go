@@ -1,0 +1,222 @@
+package archtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pkg is what `go list -json` says of a package.
+type pkg struct {
+	ImportPath, Name, Dir, Doc string
+	GoFiles, Imports           []string
+}
+
+// listed reads the packages of all modules of the workspace and whatever they
+// depend on, once.
+var listed = sync.OnceValues(func() (map[string]pkg, error) {
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Name,Dir,Doc,GoFiles,Imports", "work") //nolint:noctx // bounded by the test's timeout
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, errors.Join(err, errors.New(stderr.String()))
+	}
+	all := map[string]pkg{}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		all[p.ImportPath] = p
+	}
+})
+
+// packages are all packages; ours are those of this repository, sorted.
+func packages(t *testing.T) (all map[string]pkg, ours []pkg) {
+	t.Helper()
+	all, err := listed()
+	require.NoError(t, err)
+	for path, p := range all {
+		if under([]string{root}, path) && len(p.GoFiles) > 0 {
+			ours = append(ours, p)
+		}
+	}
+	require.Greater(t, len(ours), 30, "go list saw hardly a package: is this the workspace?")
+	slices.SortFunc(ours, func(a, b pkg) int { return strings.Compare(a.ImportPath, b.ImportPath) })
+	return all, ours
+}
+
+// broken gives the chains of imports that break a rule, as "a → b → c".
+func broken(r rule, all map[string]pkg) []string {
+	var out []string
+	for path, p := range all {
+		if !r.binds(path) {
+			continue
+		}
+		for _, to := range p.Imports {
+			if under(r.direct, to) {
+				out = append(out, path+" → "+to)
+			}
+		}
+		if chain := reach(r.reached, path, all); len(chain) > 2 { // shorter ones are direct
+			out = append(out, strings.Join(chain, " → "))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// reach is the shortest chain of imports from a package to a forbidden one; nil
+// if there is none.
+func reach(forbidden []string, from string, all map[string]pkg) []string {
+	came := map[string]string{from: ""}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		if at != from && under(forbidden, at) {
+			var chain []string
+			for ; at != ""; at = came[at] {
+				chain = append(chain, at)
+			}
+			slices.Reverse(chain)
+			return chain
+		}
+		for _, to := range all[at].Imports {
+			if _, seen := came[to]; !seen {
+				came[to] = at
+				queue = append(queue, to)
+			}
+		}
+	}
+	return nil
+}
+
+func TestImports_FollowTheRules(t *testing.T) {
+	t.Parallel()
+	all, _ := packages(t)
+	for _, r := range rules() {
+		for _, chain := range broken(r, all) {
+			t.Errorf("%s:\n\t%s", r.name, chain)
+		}
+	}
+}
+
+// A rule that binds nothing guards nothing: a package was moved and its rule was
+// not.
+func TestRules_EachBindSomething(t *testing.T) {
+	t.Parallel()
+	all, _ := packages(t)
+	for _, r := range rules() {
+		for _, from := range r.from {
+			one := rule{from: []string{from}}
+			bound := false
+			for path := range all {
+				bound = bound || one.binds(path)
+			}
+			require.True(t, bound, "%s: no package is called %s", r.name, from)
+		}
+	}
+}
+
+func TestBroken_PrintsTheForbiddenChain(t *testing.T) {
+	t.Parallel()
+	imports := func(to ...string) pkg { return pkg{Imports: to} }
+	all := map[string]pkg{
+		root + "/services/redactor/redact": imports(root+"/services/redactor/words", "fmt"),
+		root + "/services/redactor/words":  imports("google.golang.org/grpc/codes"),
+		root + "/services/gateway/stream":  imports("net/http"),
+		root + "/services/gateway/logtest": imports("net/http"),
+	}
+	for _, tc := range []struct {
+		name string
+		rule rule
+		want []string
+	}{
+		{
+			"a direct import",
+			rule{from: []string{"services/gateway/..."}, direct: transports},
+			[]string{root + "/services/gateway/stream → net/http"},
+		},
+		{
+			"a detour",
+			rule{from: []string{"services/redactor/redact"}, direct: transports, reached: transports},
+			[]string{root + "/services/redactor/redact → " + root + "/services/redactor/words → google.golang.org/grpc/codes"},
+		},
+		{
+			"an exception",
+			rule{from: []string{"services/..."}, but: []string{"services/gateway/stream", "services/redactor/words"}, direct: transports},
+			nil,
+		},
+		{"a package that only begins alike", rule{from: []string{"services/gateway/str"}, direct: transports}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, broken(tc.rule, all))
+		})
+	}
+}
+
+func TestPackages_AreCalledForWhatTheyDo(t *testing.T) {
+	t.Parallel()
+	_, ours := packages(t)
+	empty := []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base", "lib"}
+	for _, p := range ours {
+		for part := range strings.SplitSeq(strings.TrimPrefix(p.ImportPath, root), "/") {
+			require.NotContains(t, empty, part, p.ImportPath)
+		}
+		require.NotContains(t, empty, p.Name, p.ImportPath)
+	}
+}
+
+func TestPackages_SayWhatTheyAreFor(t *testing.T) {
+	t.Parallel()
+	_, ours := packages(t)
+	for _, p := range ours {
+		if !generated(t, filepath.Join(p.Dir, p.GoFiles[0])) {
+			require.NotEmpty(t, p.Doc, "%s has no package comment", p.ImportPath)
+		}
+	}
+}
+
+// maxLines is where a file has to be split, whatever its reasons.
+const maxLines = 500
+
+func TestFiles_StayShort(t *testing.T) {
+	t.Parallel()
+	_, ours := packages(t)
+	for _, p := range ours {
+		for _, name := range p.GoFiles {
+			file := filepath.Join(p.Dir, name)
+			if n := lines(t, file); n > maxLines && !generated(t, file) {
+				t.Errorf("%s has %d lines; more than %d are too many", file, n, maxLines)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(file) //nolint:gosec // G304: a source file of this repository
+	require.NoError(t, err)
+	return b
+}
+
+func lines(t *testing.T, file string) int { return bytes.Count(read(t, file), []byte("\n")) }
+
+// generated looks for the mark that generators put before the package clause.
+func generated(t *testing.T, file string) bool {
+	head, _, _ := bytes.Cut(read(t, file), []byte("\npackage "))
+	return bytes.HasPrefix(head, []byte("// Code generated ")) || bytes.Contains(head, []byte("\n// Code generated "))
+}

@@ -1,0 +1,117 @@
+package archtest
+
+import (
+	"slices"
+	"strings"
+)
+
+const root = "waybill.dev/waybill"
+
+// rule forbids packages to import others.
+type rule struct {
+	name string
+	// from are the packages it binds: paths below the root module, "/..." for all
+	// below; but are exceptions to them.
+	from, but []string
+	// direct are packages that must not be imported; reached ones must not be
+	// imported by any package on the way, either.
+	direct, reached []string
+}
+
+// Packages that domain code knows nothing of.
+var (
+	transports = []string{"google.golang.org/grpc", "net/http", "github.com/grpc-ecosystem"}
+	drivers    = []string{"github.com/nats-io", "database/sql", "modernc.org"}
+	messages   = []string{root + "/proto"}
+)
+
+// domain is the code that decides: values in, values and errors out.
+var domain = []string{
+	"services/acceptor/accept", "services/acceptor/kinds", "services/acceptor/seam",
+	"services/dispatcher/completion", "services/dispatcher/definition", "services/dispatcher/execute",
+	"services/dispatcher/node", "services/dispatcher/provider", "services/dispatcher/provider/mock",
+	"services/dispatcher/provider/sample", "services/dispatcher/run", "services/dispatcher/sleep",
+	"services/dispatcher/start", "services/dispatcher/worker",
+	"services/eventlog/hub", "services/eventlog/ingest", "services/eventlog/lru",
+	"services/eventlog/project", "services/eventlog/store",
+	"services/gateway/stream",
+	"services/redactor/redact", "services/redactor/secrets",
+}
+
+// services never import each other: they meet at generated clients only.
+var services = []string{"gateway", "acceptor", "dispatcher", "eventlog", "redactor"}
+
+// pure is the domain code that gets its time from the caller and reads nothing.
+var pure = []string{
+	"services/acceptor/accept", "services/dispatcher/node", "services/dispatcher/run", "services/eventlog/project",
+	"services/gateway/stream", "services/redactor/redact",
+}
+
+func rules() []rule {
+	rs := []rule{
+		{
+			name: "the vocabulary is for everybody: standard library and JSON Schema only",
+			from: []string{"protocol/..."},
+			direct: slices.Concat(drivers, messages, []string{
+				"google.golang.org/grpc", root + "/services", root + "/internal", root + "/cmd",
+			}),
+			reached: slices.Concat(drivers, []string{"google.golang.org/grpc"}),
+		},
+		{
+			name: "the API module knows nothing of the product", from: []string{"proto/..."},
+			direct: []string{root + "/protocol", root + "/internal", root + "/services", root + "/cmd"},
+		},
+		{
+			name: "plumbing holds no rule of the protocol and knows no service",
+			from: []string{"internal/..."}, direct: []string{root + "/services", root + "/cmd", root + "/examples"},
+		},
+		{
+			name: "domain code knows no transport, no broker, no database and no message",
+			from: domain, direct: slices.Concat(transports, drivers, messages), reached: slices.Concat(transports, drivers, messages),
+		},
+		{name: "pure code reads no files and throws no dice", from: pure, direct: []string{"os", "math/rand", "math/rand/v2", "crypto/rand"}},
+		{name: "nobody imports a command", from: []string{"..."}, direct: []string{root + "/cmd", root + "/tools", root + "/bench"}},
+		{
+			name: "the product does not import its tests", from: []string{"..."},
+			but:    []string{"test/...", "bench/...", "protocol/schematest"},
+			direct: []string{root + "/test", "github.com/stretchr/testify", "go.uber.org/goleak"},
+		},
+		{
+			name: "an adapter knows its port and its driver, not the transport", from: []string{"services/eventlog/store/sqlite"},
+			direct: slices.Concat([]string{"google.golang.org/grpc", "net/http", root + "/internal"}, messages),
+		},
+		{
+			name: "a provider knows its vendor, not the transport", from: []string{"services/dispatcher/provider/..."},
+			direct: slices.Concat([]string{"google.golang.org/grpc", root + "/internal"}, drivers, messages),
+		},
+	}
+	for _, from := range services {
+		r := rule{name: "services meet at generated clients", from: []string{"services/" + from + "/..."}}
+		for _, to := range services {
+			if to != from {
+				r.direct = append(r.direct, root+"/services/"+to)
+			}
+		}
+		rs = append(rs, r)
+	}
+	return rs
+}
+
+// binds reports whether the rule is for a package. Packages named …test serve
+// tests of several packages and may use what tests use.
+func (r rule) binds(path string) bool {
+	rel, ours := strings.CutPrefix(path, root+"/")
+	return ours && !strings.HasSuffix(path, "test") && matches(r.from, rel) && !matches(r.but, rel)
+}
+
+func matches(patterns []string, path string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		dir, below := strings.CutSuffix(p, "...")
+		return path == strings.TrimSuffix(dir, "/") || below && strings.HasPrefix(path, dir)
+	})
+}
+
+// under reports whether a package is one of the listed ones or lies below one.
+func under(list []string, path string) bool {
+	return slices.ContainsFunc(list, func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") })
+}

@@ -1,0 +1,88 @@
+// Package e2e drives a real host over HTTP, gRPC and NATS, as its users do.
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/test/harness"
+)
+
+// needsHost leaves out tests that start processes when time is short.
+func needsHost(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts real processes; left out under -short")
+	}
+}
+
+// testKey may use test-only features.
+const testKey = "hk_test_e2e"
+
+// seamHost is a host with the protocol's fixtures and test seams.
+func seamHost(t *testing.T) (*harness.Host, *harness.Client) {
+	t.Helper()
+	needsHost(t)
+	fixtures := filepath.Join(schematest.Dir(t), "fixtures")
+	h := harness.Start(t, "--test-seams", "--workflows", fixtures, "--lease", "1s",
+		"--api-key", testKey+"=acme:*", "--api-key", "other=beta:*")
+	return h, h.Client(testKey)
+}
+
+// within bounds a test's requests.
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// start creates a run.
+func start(t *testing.T, c *harness.Client, body string) string {
+	t.Helper()
+	a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs", body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+	var v struct{ RunID string }
+	require.NoError(t, json.Unmarshal(a.Body, &v))
+	return v.RunID
+}
+
+// finish waits for a run's end and holds all it said against the schemas.
+func finish(t *testing.T, c *harness.Client, s *harness.Schemas, runID string) ([]harness.Event, snapshot) {
+	t.Helper()
+	events, err := c.Finish(within(t, 30*time.Second), runID)
+	require.NoError(t, err)
+	for i, e := range events {
+		require.Equal(t, i, e.Sequence)
+		require.NoError(t, s.Event(e.Raw))
+	}
+	a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+runID, "")
+	require.NoError(t, err)
+	require.NoError(t, s.Validate("run-snapshot.schema.json", a.Body))
+	var snap snapshot
+	require.NoError(t, json.Unmarshal(a.Body, &snap))
+	return events, snap
+}
+
+type snapshot struct {
+	Status    string
+	Variables map[string]json.RawMessage
+	Error     *struct{ Code, Message string }
+}
+
+// names lists the events' types.
+func names(events []harness.Event) []string {
+	var out []string
+	for _, e := range events {
+		out = append(out, e.Type)
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dlclark/regexp2"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"waybill.dev/waybill/protocol/schematest"
+)
+
+// Schemas validates documents against the protocol's published schemas.
+type Schemas struct {
+	mu       sync.Mutex // guards what follows
+	compiler *jsonschema.Compiler
+	compiled map[string]*jsonschema.Schema
+}
+
+// lookAhead compiles patterns with an engine that knows look-ahead, which two of
+// the published schemas use.
+func lookAhead(pattern string) (jsonschema.Regexp, error) {
+	re, err := regexp2.Compile(pattern, regexp2.ECMAScript)
+	if err != nil {
+		return nil, err
+	}
+	return ecma{re}, nil
+}
+
+type ecma struct{ re *regexp2.Regexp }
+
+func (e ecma) MatchString(s string) bool {
+	ok, err := e.re.MatchString(s)
+	return ok && err == nil
+}
+
+func (e ecma) String() string { return e.re.String() }
+
+const schemaBase = "https://openwop.dev/spec/v1/"
+
+// LoadSchemas reads the published schemas; the test is skipped where they are
+// absent, and fails in CI.
+func LoadSchemas(t testing.TB) *Schemas {
+	t.Helper()
+	dir := filepath.Join(schematest.Dir(t), "schemas")
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	c.UseRegexpEngine(lookAhead)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".schema.json") {
+			return err
+		}
+		b, err := os.ReadFile(path) //nolint:gosec // G122: published data beside the checkout
+		if err != nil {
+			return err
+		}
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		return c.AddResource(schemaBase+filepath.ToSlash(rel), doc)
+	})
+	if err != nil {
+		t.Fatalf("load published schemas: %v", err)
+	}
+	return &Schemas{compiler: c, compiled: map[string]*jsonschema.Schema{}}
+}
+
+// Validate holds a document against a published schema, named by its file.
+func (s *Schemas) Validate(file string, doc []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sch := s.compiled[file]
+	if sch == nil {
+		var err error
+		if sch, err = s.compiler.Compile(schemaBase + file); err != nil {
+			return fmt.Errorf("compile %s: %w", file, err)
+		}
+		s.compiled[file] = sch
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
+	if err != nil {
+		return err
+	}
+	if err := sch.Validate(v); err != nil {
+		return fmt.Errorf("%s: %w\n%s", file, err, doc)
+	}
+	return nil
+}
+
+// Event holds an event against the schema of events, and its payload against
+// the one of its type.
+func (s *Schemas) Event(doc []byte) error {
+	if err := s.Validate("run-event.schema.json", doc); err != nil {
+		return err
+	}
+	var e struct {
+		Type    string
+		Payload json.RawMessage
+	}
+	if err := json.Unmarshal(doc, &e); err != nil {
+		return err
+	}
+	return s.Validate("run-event-payloads.schema.json#/$defs/"+definition(e.Type), e.Payload)
+}
+
+// definition is the name that the payload schemas give an event type:
+// envelope.nlToFormat.engaged is envelopeNlToFormatEngaged.
+func definition(eventType string) string {
+	parts := strings.FieldsFunc(eventType, func(r rune) bool { return r == '.' || r == '_' || r == '-' })
+	for i := 1; i < len(parts); i++ {
+		parts[i] = strings.ToUpper(parts[i][:1]) + parts[i][1:]
+	}
+	return strings.Join(parts, "")
+}
