@@ -20,12 +20,20 @@ import (
 type pkg struct {
 	ImportPath, Name, Dir, Doc string
 	GoFiles, Imports           []string
+	TestGoFiles, TestImports   []string
+	XTestGoFiles, XTestImports []string
+	Standard                   bool
 }
+
+// files are all of the package's files, those of its tests included.
+func (p pkg) files() []string { return slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles) }
+
+const fields = "ImportPath,Name,Dir,Doc,Standard,GoFiles,Imports,TestGoFiles,TestImports,XTestGoFiles,XTestImports"
 
 // listed reads the packages of all modules of the workspace and whatever they
 // depend on, once.
 var listed = sync.OnceValues(func() (map[string]pkg, error) {
-	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Name,Dir,Doc,GoFiles,Imports", "work") //nolint:noctx // bounded by the test's timeout
+	cmd := exec.Command("go", "list", "-deps", "-json="+fields, "work") //nolint:noctx // bounded by the test's timeout
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -50,7 +58,7 @@ func packages(t *testing.T) (all map[string]pkg, ours []pkg) {
 	all, err := listed()
 	require.NoError(t, err)
 	for path, p := range all {
-		if under([]string{root}, path) && len(p.GoFiles) > 0 {
+		if under([]string{root}, path) && len(p.files()) > 0 {
 			ours = append(ours, p)
 		}
 	}
@@ -67,7 +75,7 @@ func broken(r rule, all map[string]pkg) []string {
 			continue
 		}
 		for _, to := range p.Imports {
-			if under(r.direct, to) {
+			if under(r.direct, to) || r.only != nil && foreign(to, all) && !under(r.only, to) {
 				out = append(out, path+" → "+to)
 			}
 		}
@@ -77,6 +85,11 @@ func broken(r rule, all map[string]pkg) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// foreign reports whether a package is neither ours nor the standard library's.
+func foreign(path string, all map[string]pkg) bool {
+	return path != "C" && !under([]string{root}, path) && !all[path].Standard
 }
 
 // reach is the shortest chain of imports from a package to a forbidden one; nil
@@ -138,6 +151,8 @@ func TestBroken_PrintsTheForbiddenChain(t *testing.T) {
 		root + "/services/redactor/words":  imports("google.golang.org/grpc/codes"),
 		root + "/services/gateway/stream":  imports("net/http"),
 		root + "/services/gateway/logtest": imports("net/http"),
+		"fmt":                              {Standard: true},
+		"net/http":                         {Standard: true},
 	}
 	for _, tc := range []struct {
 		name string
@@ -158,6 +173,10 @@ func TestBroken_PrintsTheForbiddenChain(t *testing.T) {
 			"an exception",
 			rule{from: []string{"services/..."}, but: []string{"services/gateway/stream", "services/redactor/words"}, direct: transports},
 			nil,
+		},
+		{
+			"a module nobody allowed", rule{from: []string{"services/redactor/..."}, only: []string{"github.com/dlclark/regexp2"}},
+			[]string{root + "/services/redactor/words → google.golang.org/grpc/codes"},
 		},
 		{"a package that only begins alike", rule{from: []string{"services/gateway/str"}, direct: transports}, nil},
 	} {
@@ -184,8 +203,39 @@ func TestPackages_SayWhatTheyAreFor(t *testing.T) {
 	t.Parallel()
 	_, ours := packages(t)
 	for _, p := range ours {
-		if !generated(t, filepath.Join(p.Dir, p.GoFiles[0])) {
-			require.NotEmpty(t, p.Doc, "%s has no package comment", p.ImportPath)
+		if len(p.GoFiles) > 0 && generated(t, filepath.Join(p.Dir, p.GoFiles[0])) {
+			continue
+		}
+		if p.Doc == "" && !slices.ContainsFunc(p.files(), func(f string) bool { return commented(t, filepath.Join(p.Dir, f)) }) {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
+
+// commented looks for the comment itself: `go list` knows none of packages that
+// have only tests.
+func commented(t *testing.T, file string) bool {
+	head, _, found := bytes.Cut(read(t, file), []byte("\npackage "))
+	return found && bytes.Contains(append([]byte("\n"), head...), []byte("\n// Package "))
+}
+
+// Services meet in one place: the command that composes them.
+func TestServices_MeetInTheCommandOnly(t *testing.T) {
+	t.Parallel()
+	_, ours := packages(t)
+	for _, p := range ours {
+		if under([]string{root + "/cmd"}, p.ImportPath) {
+			continue
+		}
+		met := map[string]string{}
+		for _, to := range slices.Concat([]string{p.ImportPath}, p.Imports, p.TestImports, p.XTestImports) {
+			if rest, ok := strings.CutPrefix(to, root+"/services/"); ok {
+				service, _, _ := strings.Cut(rest, "/")
+				met[service] = to
+			}
+		}
+		if len(met) > 1 {
+			t.Errorf("%s brings services together: %v", p.ImportPath, met)
 		}
 	}
 }
@@ -197,7 +247,7 @@ func TestFiles_StayShort(t *testing.T) {
 	t.Parallel()
 	_, ours := packages(t)
 	for _, p := range ours {
-		for _, name := range p.GoFiles {
+		for _, name := range p.files() {
 			file := filepath.Join(p.Dir, name)
 			if n := lines(t, file); n > maxLines && !generated(t, file) {
 				t.Errorf("%s has %d lines; more than %d are too many", file, n, maxLines)

@@ -16,6 +16,9 @@ type rule struct {
 	// direct are packages that must not be imported; reached ones must not be
 	// imported by any package on the way, either.
 	direct, reached []string
+	// only, unless nil, are the modules from outside that may be imported at all:
+	// the standard library may, and what is ours is the business of direct.
+	only []string
 }
 
 // Packages that domain code knows nothing of.
@@ -56,10 +59,16 @@ func rules() []rule {
 				"google.golang.org/grpc", root + "/services", root + "/internal", root + "/cmd",
 			}),
 			reached: slices.Concat(drivers, []string{"google.golang.org/grpc"}),
+			only:    []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/dlclark/regexp2"},
+		},
+		{
+			name: "the vocabulary does no input and no output", from: []string{"protocol/..."},
+			direct: []string{"os", "net/http", "os/exec", "io/ioutil"},
 		},
 		{
 			name: "the API module knows nothing of the product", from: []string{"proto/..."},
 			direct: []string{root + "/protocol", root + "/internal", root + "/services", root + "/cmd"},
+			only:   []string{"google.golang.org", "github.com/grpc-ecosystem/grpc-gateway/v2"},
 		},
 		{
 			name: "plumbing holds no rule of the protocol and knows no service",
@@ -70,6 +79,7 @@ func rules() []rule {
 			from: domain, direct: slices.Concat(transports, drivers, messages), reached: slices.Concat(transports, drivers, messages),
 		},
 		{name: "pure code reads no files and throws no dice", from: pure, direct: []string{"os", "math/rand", "math/rand/v2", "crypto/rand"}},
+		{name: "code that decides opens no file and asks no environment", from: domain, direct: []string{"os", "os/exec", "syscall"}},
 		{name: "nobody imports a command", from: []string{"..."}, direct: []string{root + "/cmd", root + "/tools", root + "/bench"}},
 		{
 			name: "the product does not import its tests", from: []string{"..."},

@@ -490,12 +490,3 @@ func TestCheckConfigurable_AppliesTheAuthorsSchema(t *testing.T) {
 	open := parse(t, small(t, func(map[string]any) {}))
 	require.Empty(t, open.CheckConfigurable(json.RawMessage(`{"anything":1}`)))
 }
-
-func BenchmarkParse(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, problems := workflow.Parse([]byte(rich)); problems != nil {
-			b.Fatal(problems)
-		}
-	}
-}

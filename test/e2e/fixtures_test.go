@@ -154,10 +154,10 @@ func program(t *testing.T, c *harness.Client, script string) {
 func between(events []harness.Event) string {
 	var out []string
 	for _, e := range events {
-		switch {
-		case e.Type == "node.started":
+		switch e.Type {
+		case "node.started":
 			out = nil
-		case e.Type == "node.completed", e.Type == "node.failed":
+		case "node.completed", "node.failed":
 			return strings.Join(out, " ")
 		default:
 			out = append(out, e.Type)

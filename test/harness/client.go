@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 type Client struct {
 	Base, Key string
 	HTTP      *http.Client
+	schemas   *Schemas // nil: answers are not checked
 }
 
 // Client calls the host with a key.
@@ -70,7 +72,8 @@ func (c *Client) Do(ctx context.Context, method, path, body string, headers ...s
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{Status: res.StatusCode, Header: res.Header, Body: b}, nil
+	a := &Answer{Status: res.StatusCode, Header: res.Header, Body: b}
+	return a, c.check(method, path, a)
 }
 
 // Event is a recorded event, with the bytes it came in.
@@ -156,10 +159,19 @@ func (c *Client) Stream(ctx context.Context, path string, each func(Frame) bool,
 	defer func() { _ = res.Body.Close() }()
 	a := &Answer{Status: res.StatusCode, Header: res.Header}
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		a.Body, err = io.ReadAll(res.Body)
-		return a, err
+		if a.Body, err = io.ReadAll(res.Body); err != nil {
+			return nil, err
+		}
+		return a, c.check(http.MethodGet, path, a)
 	}
-	return a, readFrames(res.Body, each)
+	var invalid error
+	err = readFrames(res.Body, func(f Frame) bool {
+		if c.schemas != nil {
+			invalid = c.schemas.Frame(f)
+		}
+		return invalid == nil && each(f)
+	})
+	return a, errors.Join(err, invalid)
 }
 
 func readFrames(r io.Reader, each func(Frame) bool) error {

@@ -112,15 +112,11 @@ func (s *Schemas) Event(doc []byte) error {
 	if err := json.Unmarshal(doc, &e); err != nil {
 		return err
 	}
-	return s.Validate("run-event-payloads.schema.json#/$defs/"+definition(e.Type), e.Payload)
+	return s.Payload(e.Type, e.Payload)
 }
 
-// definition is the name that the payload schemas give an event type:
-// envelope.nlToFormat.engaged is envelopeNlToFormatEngaged.
-func definition(eventType string) string {
-	parts := strings.FieldsFunc(eventType, func(r rune) bool { return r == '.' || r == '_' || r == '-' })
-	for i := 1; i < len(parts); i++ {
-		parts[i] = strings.ToUpper(parts[i][:1]) + parts[i][1:]
-	}
-	return strings.Join(parts, "")
+// Payload holds a payload against the schema of its event type; a type that the
+// published index does not have is an error.
+func (s *Schemas) Payload(eventType string, payload []byte) error {
+	return s.Validate("run-event-payloads.schema.json#/$defs/_typeIndex/properties/"+eventType, payload)
 }

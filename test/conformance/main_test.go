@@ -1,0 +1,223 @@
+// Package conformance holds a running host against the protocol's wire contract,
+// endpoint by endpoint. Whatever a client here reads is validated against the
+// published schemas, where they are at hand.
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// The keys of the shared host. Those of acme share a tenant.
+const (
+	testKey   = "hk_test_conformance" // acme, all scopes, test-only features
+	liveKey   = "live"                // acme, all scopes
+	readerKey = "reader"              // acme, runs:read
+	writerKey = "writer"              // acme, runs:create
+	otherKey  = "other"               // beta, all scopes
+	quietKey  = "quiet"               // gamma, all scopes: only its own test makes runs
+)
+
+// maxBody is the shared host's limit on request bodies.
+const maxBody = 64 << 10
+
+var shared = &harness.Shared{
+	Args: []string{
+		"--test-seams", "--lease", "1s", "--max-request-body-bytes", fmt.Sprint(maxBody),
+		"--api-key", testKey + "=acme:*", "--api-key", liveKey + "=acme:*",
+		"--api-key", readerKey + "=acme:runs:read", "--api-key", writerKey + "=acme:runs:create",
+		"--api-key", otherKey + "=beta:*", "--api-key", quietKey + "=gamma:*",
+	},
+	Setup: deploy,
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if log := shared.Close(); strings.Contains(log, "panic") {
+		fmt.Fprintln(os.Stderr, "the shared host panicked:\n"+log)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func node(id, typ, config, inputs string) string {
+	return fmt.Sprintf(`{"id":%q,"typeId":%q,"name":"n","position":{"x":0,"y":0},"config":%s,"inputs":%s}`, id, typ, config, inputs)
+}
+
+func edge(from, to string) string {
+	return fmt.Sprintf(`{"id":"%s-%s","sourceNodeId":%q,"targetNodeId":%q}`, from, to, from, to)
+}
+
+func definition(id, nodes, edges, variables, more string) string {
+	return fmt.Sprintf(`{"id":%q,"name":"n","version":"1","nodes":[%s],"edges":[%s],"triggers":[],"variables":[%s],"metadata":{},"settings":{}%s}`,
+		id, nodes, edges, variables, more)
+}
+
+// workflows are what the tests run.
+var workflows = []string{
+	definition("noop", node("a", "core.noop", "{}", "{}"), "", "", ""),
+	definition("three", node("a", "core.noop", "{}", "{}")+","+node("b", "core.noop", "{}", "{}")+","+node("c", "core.noop", "{}", "{}"),
+		edge("a", "b")+","+edge("b", "c"), "", ""),
+	definition("wait", node("a", "core.delay", "{}", `{"delayMs":{"type":"variable","variableName":"delayMs"}}`), "",
+		`{"name":"delayMs","type":"number","required":true,"defaultValue":30000}`, ""),
+	definition("fail", node("a", "core.fail", "{}", "{}"), "", "", ""),
+	definition("talk", node("ai", "core.ai.callPrompt", "{}", "{}"), "", "", ""),
+	definition("nobody", node("ai", "core.ai.callPrompt", `{"provider":"ghost","model":"m","prompt":"hi"}`, "{}"), "", "", ""),
+	definition("nameless", node("ai", "core.ai.callPrompt", `{"provider":"sample","model":"ghost","prompt":"hi"}`, "{}"), "", "", ""),
+	definition("closed", node("a", "core.noop", "{}", "{}"), "", "",
+		`,"configurableSchema":{"type":"object","additionalProperties":false,"properties":{"recursionLimit":{"type":"integer","minimum":1}}}`),
+	definition("typed", node("a", "core.noop", "{}", "{}"), "", `{"name":"text","type":"string","required":true}`, ""),
+	definition("gated", node("a", "core.subWorkflow", "{}", "{}"), "", "", ""),
+	definition("mocked", node("mocked-node", "core.ai.structuredOutput",
+		`{"provider":"mock","model":"mock-mini","outputSchema":{"type":"object","required":["ok"],"properties":{"ok":{"type":"boolean"}}}}`,
+		`{"messages":{"type":"static","value":[{"role":"user","content":"go"}]}}`), "", "", ""),
+}
+
+// deploy registers the workflows for each tenant.
+func deploy(h *harness.Host) error {
+	for _, key := range []string{testKey, otherKey, quietKey} {
+		for _, doc := range workflows {
+			a, err := h.Client(key).Do(context.Background(), http.MethodPost, "/v1/workflows", doc)
+			if err != nil {
+				return err
+			}
+			if a.Status != http.StatusCreated {
+				return fmt.Errorf("deploy: %d %s\n%s", a.Status, a.Body, doc)
+			}
+		}
+	}
+	return nil
+}
+
+var published struct {
+	once    sync.Once
+	schemas *harness.Schemas
+}
+
+// client calls the shared host; what it reads is validated.
+func client(t *testing.T, key string) *harness.Client {
+	t.Helper()
+	h := shared.Host(t)
+	published.once.Do(func() {
+		// Without the schemas the rest is still worth testing: only this is left out.
+		t.Run("published schemas", func(t *testing.T) { published.schemas = harness.LoadSchemas(t) })
+	})
+	return h.Client(key).Checked(published.schemas)
+}
+
+// within bounds a test's requests.
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// do sends a request that must be answered.
+func do(t *testing.T, c *harness.Client, method, path, body string, headers ...string) *harness.Answer {
+	t.Helper()
+	a, err := c.Do(within(t, 30*time.Second), method, path, body, headers...)
+	require.NoError(t, err)
+	return a
+}
+
+// created is the answer to a creation.
+type created struct {
+	RunID, WorkflowID, Status, EventsURL, StatusURL string
+}
+
+// create starts a run.
+func create(t *testing.T, c *harness.Client, body string, headers ...string) created {
+	t.Helper()
+	a := do(t, c, http.MethodPost, "/v1/runs", body, headers...)
+	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+	var v created
+	require.NoError(t, a.JSON(&v))
+	return v
+}
+
+// run carries a run out and gives its id and events.
+func run(t *testing.T, c *harness.Client, body string) (string, []harness.Event) {
+	t.Helper()
+	id := create(t, c, body).RunID
+	events, err := c.Finish(within(t, 30*time.Second), id)
+	require.NoError(t, err)
+	return id, events
+}
+
+type snapshot struct {
+	RunID, WorkflowID, Status string
+	StartedAt, CompletedAt    string
+	Inputs, Variables         map[string]json.RawMessage
+	Tags                      []string
+	Metadata, Configurable    json.RawMessage
+	Error                     *struct{ Code, Message string }
+}
+
+func read(t *testing.T, c *harness.Client, id string) snapshot {
+	t.Helper()
+	a := do(t, c, http.MethodGet, "/v1/runs/"+id, "")
+	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+	var s snapshot
+	require.NoError(t, a.JSON(&s))
+	return s
+}
+
+// await polls a run's snapshot until it has a status.
+func await(t *testing.T, c *harness.Client, id string, within time.Duration, statuses ...string) snapshot {
+	t.Helper()
+	var s snapshot
+	require.Eventually(t, func() bool {
+		s = read(t, c, id)
+		for _, want := range statuses {
+			if s.Status == want {
+				return true
+			}
+		}
+		return false
+	}, within, 10*time.Millisecond, "run %s never became %v", id, statuses)
+	return s
+}
+
+// names lists the events' types.
+func names(events []harness.Event) []string {
+	out := make([]string, 0, len(events))
+	for _, e := range events {
+		out = append(out, e.Type)
+	}
+	return out
+}
+
+// frames reads a stream to its end.
+func frames(t *testing.T, c *harness.Client, id, query string, headers ...string) []harness.Frame {
+	t.Helper()
+	var out []harness.Frame
+	a, err := c.Stream(within(t, 30*time.Second), "/v1/runs/"+id+"/events"+query, func(f harness.Frame) bool {
+		if f.Event != "" {
+			out = append(out, f)
+		}
+		return true
+	}, headers...)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+	return out
+}
+
+func kinds(list []harness.Frame) []string {
+	out := make([]string, 0, len(list))
+	for _, f := range list {
+		out = append(out, f.Event)
+	}
+	return out
+}

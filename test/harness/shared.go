@@ -1,0 +1,58 @@
+package harness
+
+import (
+	"bytes"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// Shared is one host for all tests of a package. The first test that asks
+// starts it; Close, in TestMain, ends it.
+type Shared struct {
+	Args, Env []string
+	// Setup prepares the fresh host, once; it may be nil.
+	Setup func(h *Host) error
+
+	once sync.Once
+	host *Host
+	err  error
+}
+
+// Host is the package's host. The test fails if it did not start, and is left
+// out under -short.
+func (s *Shared) Host(t testing.TB) *Host {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a real process; left out under -short")
+	}
+	s.once.Do(s.start)
+	if s.err != nil {
+		t.Fatalf("shared host: %v\n%s", s.err, s.host.Log())
+	}
+	return s.host
+}
+
+func (s *Shared) start() {
+	s.host = &Host{args: s.Args, env: s.Env, log: &bytes.Buffer{}}
+	if s.host.dir, s.err = os.MkdirTemp("", "waybill-shared"); s.err != nil {
+		return
+	}
+	if s.err = s.host.launch(); s.err != nil || s.Setup == nil {
+		return
+	}
+	s.err = s.Setup(s.host)
+}
+
+// Close ends the host, if a test started it, and removes its data. It gives
+// what the host wrote.
+func (s *Shared) Close() string {
+	if s.host == nil || s.host.cmd == nil || s.host.done == nil {
+		return ""
+	}
+	_ = s.host.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
+	<-s.host.done
+	_ = os.RemoveAll(s.host.dir) // a temporary directory
+	return s.host.Log()
+}
