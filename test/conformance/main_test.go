@@ -19,14 +19,15 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// The keys of the shared host. Those of acme share a tenant.
+// The keys of the shared host. Those of acme share a tenant. They are secrets to
+// the redactor, so they look like keys and not like words.
 const (
-	testKey   = "hk_test_conformance" // acme, all scopes, test-only features
-	liveKey   = "live"                // acme, all scopes
-	readerKey = "reader"              // acme, runs:read
-	writerKey = "writer"              // acme, runs:create
-	otherKey  = "other"               // beta, all scopes
-	quietKey  = "quiet"               // gamma, all scopes: only its own test makes runs
+	testKey   = "hk_test_9f2c6e1b7a5d4038" // acme, all scopes, test-only features
+	liveKey   = "hk_live_51e07c3d9b2a4f68" // acme, all scopes
+	readerKey = "hk_live_c4a8e2f06b1d7935" // acme, runs:read
+	writerKey = "hk_live_2d6b90f1e8c3a754" // acme, runs:create
+	otherKey  = "hk_live_7e31d5a0c9f8b246" // beta, all scopes
+	quietKey  = "hk_live_b80f4c6e2a9d1357" // gamma, all scopes: only its own test makes runs
 )
 
 // maxBody is the shared host's limit on request bodies.

@@ -1,4 +1,5 @@
-// Command gendocs renders the pages of docs/ that follow from the code.
+// Command gendocs renders the pages of docs/ that follow from the code. It is
+// run from the top of the repository: `make gen`.
 package main
 
 import (
@@ -8,34 +9,38 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+
 	"waybill.dev/waybill/protocol/fault"
 )
 
 func main() {
-	if err := os.WriteFile("docs/errors.md", []byte(errors()), 0o600); err != nil {
+	if err := os.WriteFile("docs/errors.md", []byte(errorCodes()), 0o644); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// errors is the table of codes.
-func errors() string {
+const errorsHead = "# Errors\n\n" +
+	"Generated from `protocol/fault/table.go` by `make gen`; do not edit.\n\n" +
+	"Every answer that is not 2xx is `{\"error\": code, \"message\": sentence, \"details\"?: object}`; over gRPC the same document\n" +
+	"is the only detail of the status. Switch on the code; the sentence is for people. A code without an HTTP status stands in\n" +
+	"the `error` of a run or node only. \"Retry\" says that the same request may succeed later; wait as long as a\n" +
+	"`Retry-After` asks.\n\n" +
+	"| code | HTTP | gRPC | retry | meaning |\n|---|---|---|---|---|\n"
+
+// errorCodes is the page of all codes.
+func errorCodes() string {
 	var b strings.Builder
-	b.WriteString("# Errors\n\nGenerated from `protocol/fault/table.go` by `make gen`; do not edit.\n\n" +
-		"Every answer that is not 2xx is `{\"error\": code, \"message\": sentence, \"details\"?: object}`. Switch on the code; " +
-		"the sentence is for people. A code without an HTTP status stands in the `error` of a run or node only.\n\n" +
-		"| code | HTTP | gRPC | retry | meaning |\n|---|---|---|---|---|\n")
+	b.WriteString(errorsHead)
 	for _, c := range fault.Codes() {
 		r := fault.Lookup(c)
-		fmt.Fprintf(&b, "| `%s` | %s | %d | %s | %s |\n", c, status(r.HTTP), r.GRPC, yes(r.Retryable), r.Meaning)
+		http, grpc := "", ""
+		if r.HTTP != 0 {
+			http, grpc = strconv.Itoa(r.HTTP), codes.Code(r.GRPC).String()
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", c, http, grpc, yes(r.Retryable), r.Meaning)
 	}
 	return b.String()
-}
-
-func status(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
 }
 
 func yes(b bool) string {

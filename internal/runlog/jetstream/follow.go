@@ -20,7 +20,7 @@ const (
 	// followLinger is the least time between two batches: under load a batch
 	// holds several frames and shares one commit, and a lone frame waits for
 	// nobody.
-	followLinger = time.Millisecond
+	followLinger = 500 * time.Microsecond
 )
 
 // Follow reads the log in order; see runlog.Follower. It uses an ordered
