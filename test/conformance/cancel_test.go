@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -125,5 +124,5 @@ func TestBulkCancel_RefusesWhatIsNoList(t *testing.T) {
 	a := do(t, c, http.MethodPost, "/v1/runs:bulk-cancel", `{"runIds":[`+many+`]}`)
 	var e struct{ Details struct{ MaxRunIDs int } }
 	require.NoError(t, a.JSON(&e))
-	require.Equal(t, 100, e.Details.MaxRunIDs, fmt.Sprintf("%s", a.Body))
+	require.Equal(t, 100, e.Details.MaxRunIDs, "%s", a.Body)
 }

@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"testing"
@@ -227,6 +226,6 @@ func TestGRPC_ClientThatGoesCancelsNothing(t *testing.T) {
 	for err == nil {
 		_, err = s.Recv()
 	}
-	require.False(t, errors.Is(err, io.EOF))
+	require.NotErrorIs(t, err, io.EOF)
 	require.Equal(t, "completed", await(t, c, id, 10*time.Second, "completed", "cancelled", "failed").Status)
 }

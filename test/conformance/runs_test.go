@@ -77,10 +77,8 @@ func TestLog_HasTheCanonicalSequences(t *testing.T) {
 		{"three", `{"workflowId":"three"}`, "run.started node.started node.completed node.started node.completed node.started node.completed run.completed", ""},
 		{"fail", `{"workflowId":"fail"}`, "run.started node.started node.failed run.failed", "conformance_test_failure"},
 		{"unknown provider", `{"workflowId":"nobody"}`, "run.started node.started node.failed run.failed", "provider_not_supported"},
-		{"node cap", `{"workflowId":"three","configurable":{"recursionLimit":2}}`,
-			"run.started node.started node.completed node.started node.completed cap.breached run.failed", "recursion_limit_exceeded"},
-		{"run time", `{"workflowId":"wait","configurable":{"runTimeoutMs":150}}`,
-			"run.started node.started cap.breached node.cancelled run.failed", "run_timeout"},
+		{"node cap", `{"workflowId":"three","configurable":{"recursionLimit":2}}`, "run.started node.started node.completed node.started node.completed cap.breached run.failed", "recursion_limit_exceeded"},
+		{"run time", `{"workflowId":"wait","configurable":{"runTimeoutMs":150}}`, "run.started node.started cap.breached node.cancelled run.failed", "run_timeout"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

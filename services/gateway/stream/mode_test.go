@@ -178,7 +178,7 @@ func TestSnapshots_AreValuesAlone(t *testing.T) {
 	require.False(t, parsed(t).Snapshots())
 }
 
-func FuzzParseModes(f *testing.F) {
+func FuzzParseModes_OfSeveralEntries(f *testing.F) {
 	for _, seed := range []string{"", "values", "updates,debug", "values,values", ",", "messages,,", "\x00"} {
 		f.Add(seed, "debug")
 	}

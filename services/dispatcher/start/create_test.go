@@ -1,0 +1,291 @@
+package start_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	kvmemory "waybill.dev/waybill/internal/kv/memory"
+	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/start"
+)
+
+func nodeJSON(id, typ string) string {
+	return fmt.Sprintf(`{"id":%q,"typeId":%q,"name":"n","position":{"x":0,"y":0},"config":{},"inputs":{}}`, id, typ)
+}
+
+func doc(id, nodes, rest string) string {
+	return fmt.Sprintf(`{"id":%q,"name":"n","version":"1","nodes":[%s],"triggers":[],"metadata":{},"settings":{}%s}`, id, nodes, rest)
+}
+
+var documents = []string{
+	doc("plain", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[{"name":"who","type":"string","defaultValue":"you"}]`),
+	doc("other", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[]`),
+	doc("needs", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[{"name":"mail","type":"string","required":true}]`),
+	doc("foreign", nodeJSON("a", "core.dispatch"), `,"edges":[],"variables":[]`),
+	doc("branch", nodeJSON("a", "core.noop")+","+nodeJSON("b", "core.noop"), `,"edges":[{"id":"e","sourceNodeId":"a","targetNodeId":"b","condition":{"type":"equals","left":"x","right":1}}],"variables":[]`),
+	doc("closed", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[],"configurableSchema":{"type":"object","additionalProperties":false,"properties":{"recursionLimit":{"type":"integer"}}}`),
+}
+
+// shelf holds definitions by id.
+type shelf map[string]*definition.Entry
+
+func (s shelf) Get(_ context.Context, _, id string) (*definition.Entry, error) {
+	if e := s[id]; e != nil {
+		return e, nil
+	}
+	return nil, fault.New(fault.WorkflowNotFound, "no such workflow")
+}
+
+type redactor struct{ down atomic.Bool }
+
+func (r *redactor) Redact(_ context.Context, _, _ string, docs [][]byte) ([][]byte, bool, error) {
+	if r.down.Load() {
+		return nil, false, errors.New("down")
+	}
+	changed := false
+	out := make([][]byte, len(docs))
+	for i, d := range docs {
+		out[i] = []byte(strings.ReplaceAll(string(d), "hunter2-hunter2", "[REDACTED:s]"))
+		changed = changed || string(out[i]) != string(d)
+	}
+	return out, changed, nil
+}
+
+type rig struct {
+	*start.Starter
+	log *memory.Log
+	red *redactor
+	at  *atomic.Int64
+}
+
+func newRig(t *testing.T) rig {
+	t.Helper()
+	defs := shelf{}
+	for _, d := range documents {
+		def, problems := workflow.Parse([]byte(d))
+		require.Empty(t, problems)
+		defs[def.ID] = &definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}
+	}
+	r := rig{log: memory.New(), red: &redactor{}, at: &atomic.Int64{}}
+	r.at.Store(1_700_000_000_000)
+	r.Starter = start.New(start.Deps{
+		Log: r.log, Claims: kvmemory.New(), Definitions: defs, Redactor: r.red, Types: node.Builtin(),
+		Providers: []string{"sample"}, MockProviders: []string{"stream-text"},
+		Clock: func() time.Time { return time.UnixMilli(r.at.Load()) },
+	})
+	return r
+}
+
+func request(workflow, runID string, mod ...func(*start.Request)) start.Request {
+	req := start.Request{Tenant: "acme", Principal: "key_1", WorkflowID: workflow, RunID: runID}
+	for _, m := range mod {
+		m(&req)
+	}
+	return req
+}
+
+func with(inputs, configurable string) func(*start.Request) {
+	return func(r *start.Request) {
+		r.Inputs, r.Configurable = json.RawMessage(inputs), json.RawMessage(configurable)
+	}
+}
+
+func TestStart_WritesTheRecordAndNothingElse(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c, err := r.Start(t.Context(), request("plain", "run_1", with(`{"n":12345678901234567890}`, "")))
+	require.NoError(t, err)
+	require.Equal(t, start.Created{RunID: "run_1", WorkflowID: "plain"}, c)
+	frames := r.log.Frames()
+	require.Len(t, frames, 1)
+	require.Equal(t, subject.Start, frames[0].Kind)
+	rec, err := frames[0].Record()
+	require.NoError(t, err)
+	require.Equal(t, "12345678901234567890", string(rec.Inputs["n"]))
+	require.Equal(t, `"you"`, string(rec.Defaults["who"]))
+	require.NotEmpty(t, rec.WorkflowDigest)
+}
+
+// What creation refuses: OpenWOP host contract §2.3, each with its code, and
+// nothing is written.
+func TestStart_RefusesBeforeAnythingIsWritten(t *testing.T) {
+	t.Parallel()
+	test := func(r *start.Request) { r.TestKey = true }
+	mock := with("", `{"mockProvider":{"id":"stream-text"}}`)
+	cases := []struct {
+		name string
+		req  start.Request
+		code fault.Code
+		says string
+	}{
+		{"an unknown workflow", request("ghost", "r"), fault.WorkflowNotFound, ""},
+		{"a node type that is not there", request("foreign", "r"), fault.CapabilityRequired, "core.dispatch"},
+		{"an edge condition", request("branch", "r"), fault.CapabilityRequired, "condition"},
+		{"a missing input", request("needs", "r"), fault.ValidationError, "/inputs/mail"},
+		{"an input of the wrong type", request("needs", "r", with(`{"mail":7}`, "")), fault.ValidationError, "/inputs/mail"},
+		{"configurable outside its schema", request("closed", "r", with("", `{"x":1}`)), fault.ValidationError, "/configurable"},
+		{"an unknown provider", request("plain", "r", with("", `{"ai.provider":"ghost"}`)), fault.ValidationError, "sample"},
+		{"an unknown provider, nested", request("plain", "r", with("", `{"ai":{"provider":"ghost"}}`)), fault.ValidationError, "sample"},
+		{"a credential", request("plain", "r", with("", `{"ai.credentialRef":"x"}`)), fault.CredentialForbidden, ""},
+		{"a mock provider without a test key", request("plain", "r", mock), fault.MockProviderForbidden, ""},
+		{"an unknown mock provider", request("plain", "r", test, with("", `{"mockProvider":{"id":"ghost"}}`)), fault.UnsupportedMockProvider, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			_, err := r.Start(t.Context(), c.req)
+			require.Equal(t, c.code, fault.CodeOf(err), "%v", err)
+			require.ErrorContains(t, err, c.says)
+			require.Empty(t, r.log.Frames())
+		})
+	}
+	r := newRig(t)
+	_, err := r.Start(t.Context(), request("plain", "r", mock, test))
+	require.NoError(t, err, "a test key may")
+}
+
+func TestStart_SecretsNeverReachTheRecord(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	_, err := r.Start(t.Context(), request("plain", "run_1", with(`{"who":"hunter2-hunter2"}`, `{"note":"hunter2-hunter2"}`), func(q *start.Request) {
+		q.Tags, q.Metadata = []string{"hunter2-hunter2"}, json.RawMessage(`{"hunter2-hunter2":1}`)
+	}))
+	require.NoError(t, err)
+	body := string(r.log.Frames()[0].Body)
+	require.NotContains(t, body, "hunter2")
+	require.Equal(t, 4, strings.Count(body, "[REDACTED:s]"))
+}
+
+func TestStart_WritesNothingWithoutTheRedactor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.red.down.Store(true)
+	_, err := r.Start(t.Context(), request("plain", "run_1", with(`{"who":"somebody with a long name"}`, "")))
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+	require.Empty(t, r.log.Frames())
+}
+
+func keyed(digest string) func(*start.Request) {
+	return func(r *start.Request) { r.Digest = digest }
+}
+
+func TestStart_ARepeatedRequestMeetsTheFirstOnesFrame(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	_, err := r.Start(t.Context(), request("plain", "run_k", keyed("d1")))
+	require.NoError(t, err)
+	r.at.Add(5000) // another time: another frame, the same request
+	again, err := r.Start(t.Context(), request("plain", "run_k", keyed("d1")))
+	require.NoError(t, err)
+	require.True(t, again.Replayed)
+	require.Equal(t, "run_k", again.RunID)
+	_, err = r.Start(t.Context(), request("plain", "run_k", keyed("d2")))
+	require.Equal(t, fault.IdempotencyKeyMismatch, fault.CodeOf(err))
+	_, err = r.Start(t.Context(), request("other", "run_k", keyed("d3")))
+	require.Equal(t, fault.IdempotencyKeyMismatch, fault.CodeOf(err), "under another workflow, too")
+	require.Len(t, r.log.Frames(), 1)
+}
+
+func TestStart_RacersWithOneKeyMakeOneRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var made atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			c, err := r.Start(t.Context(), request("plain", "run_k", keyed("d1")))
+			if err != nil {
+				t.Error(err)
+			}
+			if !c.Replayed {
+				made.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, int32(1), made.Load(), "exactly one was not a replay")
+	require.Len(t, r.log.Frames(), 1)
+}
+
+func TestStart_AnUnavailableLogIsToldAndARetryIsSafe(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.log.FailNext(errors.New("disk full"))
+	_, err := r.Start(t.Context(), request("plain", "run_1", keyed("d")))
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+	require.NotContains(t, err.(*fault.Error).Message, "disk full") //nolint:errorlint // faults are returned bare
+	_, err = r.Start(t.Context(), request("plain", "run_1", keyed("d")))
+	require.NoError(t, err)
+}
+
+func scoped(runID string) start.Request {
+	return request("plain", runID, func(r *start.Request) { r.Dedup, r.ScopeID = true, "scope" })
+}
+
+func TestDedup_LetsOneRunOfAScopeBeActive(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	_, err := r.Start(t.Context(), scoped("run_1"))
+	require.NoError(t, err)
+	_, err = r.Start(t.Context(), scoped("run_2"))
+	e, ok := fault.As(err)
+	require.True(t, ok)
+	require.Equal(t, fault.RunAlreadyActive, e.Code)
+	require.Equal(t, "run_1", e.Details["activeRunId"])
+	require.Equal(t, "cloud", e.Details["activeHost"])
+
+	last := r.log.Frames()[0]
+	end := frame.New(last.Run, subject.End, last.Head(), []wire.Event{wire.Draft{Type: wire.EventRunCompleted}.Place("run_1", 0, time.Now())})
+	_, err = r.log.Append(t.Context(), end, last.Pos)
+	require.NoError(t, err)
+	_, err = r.Start(t.Context(), scoped("run_3"))
+	require.NoError(t, err, "the first has ended")
+}
+
+func TestDedup_AClaimWithoutARunLapses(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.log.FailNext(errors.New("down"))
+	_, err := r.Start(t.Context(), scoped("run_1"))
+	require.Error(t, err)
+	_, err = r.Start(t.Context(), scoped("run_2"))
+	require.NoError(t, err, "the claim was given back")
+}
+
+func TestDedup_EightRacersStartOneRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var started atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			_, err := r.Start(t.Context(), scoped(fmt.Sprintf("run_%d", i)))
+			switch fault.CodeOf(err) {
+			case "":
+				started.Add(1)
+			case fault.RunAlreadyActive:
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, int32(1), started.Load())
+}
