@@ -1,0 +1,100 @@
+// Package kvtest is the contract of kv.Store as a test suite: every store runs it.
+package kvtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/kv"
+)
+
+// Run holds a store against the contract; open gives a fresh one.
+func Run(t *testing.T, open func(t *testing.T) kv.Store) {
+	t.Helper()
+	t.Run("an absent key is not found", func(t *testing.T) {
+		_, err := open(t).Get(t.Context(), "a.b")
+		require.ErrorIs(t, err, kv.ErrNotFound)
+	})
+	t.Run("what was put is there", func(t *testing.T) {
+		s := open(t)
+		rev, err := s.Put(t.Context(), "a.b", []byte("one"))
+		require.NoError(t, err)
+		e, err := s.Get(t.Context(), "a.b")
+		require.NoError(t, err)
+		require.Equal(t, kv.Entry{Key: "a.b", Value: []byte("one"), Revision: rev}, e)
+	})
+	t.Run("an update needs the revision it replaces", func(t *testing.T) { revisions(t, open(t)) })
+	t.Run("of eight writers one wins", func(t *testing.T) { race(t, open(t)) })
+	t.Run("a watch sees what is there, then what comes", func(t *testing.T) { watch(t, open(t)) })
+}
+
+func revisions(t *testing.T, s kv.Store) {
+	t.Helper()
+	rev, err := s.Update(t.Context(), "k", []byte("one"), 0)
+	require.NoError(t, err)
+	_, err = s.Update(t.Context(), "k", []byte("two"), 0)
+	require.ErrorIs(t, err, kv.ErrConflict, "it exists")
+	next, err := s.Update(t.Context(), "k", []byte("two"), rev)
+	require.NoError(t, err)
+	require.Greater(t, next, rev)
+	_, err = s.Update(t.Context(), "k", []byte("three"), rev)
+	require.ErrorIs(t, err, kv.ErrConflict, "it was changed")
+	e, err := s.Get(t.Context(), "k")
+	require.NoError(t, err)
+	require.Equal(t, "two", string(e.Value))
+}
+
+func race(t *testing.T, s kv.Store) {
+	t.Helper()
+	var won atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			if _, err := s.Update(t.Context(), "k", fmt.Append(nil, i), 0); err == nil {
+				won.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, int32(1), won.Load())
+}
+
+// patience bounds a wait for what must come.
+const patience = 10 * time.Second
+
+func watch(t *testing.T, s kv.Store) {
+	t.Helper()
+	for _, k := range []string{"a.1", "a.2", "b.1"} {
+		_, err := s.Put(t.Context(), k, []byte(k))
+		require.NoError(t, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	seen, ready, done := make(chan kv.Entry, 16), make(chan struct{}), make(chan error, 1)
+	go func() { done <- s.Watch(ctx, "a.", ready, func(e kv.Entry) { seen <- e }) }()
+	defer func() { cancel(); <-done }()
+	select {
+	case <-ready:
+	case <-time.After(patience):
+		t.Fatal("the present entries were not handed over")
+	}
+	require.Len(t, seen, 2)
+	_, err := s.Put(t.Context(), "b.2", nil)
+	require.NoError(t, err)
+	_, err = s.Put(t.Context(), "a.3", []byte("new"))
+	require.NoError(t, err)
+	for range 3 {
+		select {
+		case e := <-seen:
+			require.True(t, strings.HasPrefix(e.Key, "a."), e.Key)
+		case <-time.After(patience):
+			t.Fatal("a change was not seen")
+		}
+	}
+}

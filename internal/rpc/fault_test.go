@@ -1,0 +1,107 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	"waybill.dev/waybill/internal/mesh"
+	"waybill.dev/waybill/internal/rpc"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/protocol/fault"
+)
+
+// service fails as it is told.
+type service struct {
+	redactorv1.UnimplementedRedactorServer
+	fail func() error
+}
+
+func (s service) Redact(context.Context, *redactorv1.RedactRequest) (*redactorv1.RedactResponse, error) {
+	return &redactorv1.RedactResponse{}, s.fail()
+}
+
+func (s service) RedactStream(grpc.BidiStreamingServer[redactorv1.RedactStreamRequest, redactorv1.RedactStreamResponse]) error {
+	return s.fail()
+}
+
+// calls makes a unary call and a stream call to a service that fails.
+func calls(t *testing.T, fail func() error) (unary, stream error) {
+	t.Helper()
+	var m mesh.Local
+	lis, err := m.Listen(mesh.Redactor)
+	require.NoError(t, err)
+	srv := rpc.NewServer(slog.New(slog.DiscardHandler), nil, nil)
+	redactorv1.RegisterRedactorServer(srv, service{fail: fail})
+	go func() { _ = srv.Serve(lis) }()
+	t.Cleanup(srv.Stop)
+	conn, err := m.Conn(mesh.Redactor)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	c := redactorv1.NewRedactorClient(conn)
+	_, unary = c.Redact(t.Context(), &redactorv1.RedactRequest{})
+	s, err := c.RedactStream(t.Context())
+	require.NoError(t, err)
+	_, stream = s.Recv()
+	return unary, stream
+}
+
+func TestFault_SaysTheSameOnBothSidesOfTheWire(t *testing.T) {
+	t.Parallel()
+	unary, stream := calls(t, func() error {
+		return fault.New(fault.RateLimited, "slow down").With("scope", "key").After(1500 * time.Millisecond)
+	})
+	for _, err := range []error{unary, stream} {
+		e, ok := fault.As(err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, fault.RateLimited, e.Code)
+		require.Equal(t, "slow down", e.Message)
+		require.Equal(t, "key", e.Details["scope"])
+		require.Equal(t, 2*time.Second, e.RetryAfter, "rounded up to the header's seconds")
+	}
+}
+
+func TestForeignErrors_AreHiddenBehindAnId(t *testing.T) {
+	t.Parallel()
+	unary, stream := calls(t, func() error { return errors.New("pq: password is hunter2") })
+	for _, err := range []error{unary, stream} {
+		e, ok := fault.As(err)
+		require.True(t, ok)
+		require.Equal(t, fault.InternalError, e.Code)
+		require.NotContains(t, err.Error(), "hunter2")
+		require.NotEmpty(t, e.Details["correlationId"])
+	}
+}
+
+func TestPanic_FailsTheCallAndNotTheServer(t *testing.T) {
+	t.Parallel()
+	unary, stream := calls(t, func() error { panic("boom") })
+	for _, err := range []error{unary, stream} {
+		require.Equal(t, fault.InternalError, fault.CodeOf(err))
+		require.NotContains(t, err.Error(), "boom")
+	}
+}
+
+// The one detail of a status is the envelope's JSON (OpenWOP host contract §9.4).
+func TestToStatus_CarriesTheEnvelopeAsTheProfileAsks(t *testing.T) {
+	t.Parallel()
+	st, ok := status.FromError(rpc.ToStatus(fault.New(fault.RunNotFound, "gone")))
+	require.True(t, ok)
+	require.Equal(t, int32(5), st.Proto().GetCode())
+	require.Len(t, st.Proto().GetDetails(), 1)
+	require.Equal(t, "openwop.dev/spec/v1/ErrorEnvelope", st.Proto().GetDetails()[0].GetTypeUrl())
+	require.JSONEq(t, `{"error":"run_not_found","message":"gone"}`, string(st.Proto().GetDetails()[0].GetValue()))
+}
+
+func TestFromStatus_LeavesContextErrorsAsTheyAre(t *testing.T) {
+	t.Parallel()
+	unary, _ := calls(t, func() error { return context.DeadlineExceeded })
+	require.Equal(t, fault.InternalError, fault.CodeOf(unary), "a deadline of the server's own is not the caller's")
+	require.NoError(t, rpc.FromStatus(nil))
+}
