@@ -78,7 +78,10 @@ func watch(t *testing.T, s kv.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	seen, ready, done := make(chan kv.Entry, 16), make(chan struct{}), make(chan error, 1)
 	go func() { done <- s.Watch(ctx, "a.", ready, func(e kv.Entry) { seen <- e }) }()
-	defer func() { cancel(); <-done }()
+	defer func() {
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
+	}()
 	select {
 	case <-ready:
 	case <-time.After(patience):

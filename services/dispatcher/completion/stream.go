@@ -3,6 +3,7 @@ package completion
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"waybill.dev/waybill/protocol/wire"
@@ -19,6 +20,11 @@ type streamer struct {
 	nodeID  string
 	runID   string
 	trust   wire.Trust
+
+	// held are pieces whose text is not settled yet, and settled what the
+	// redactor has let go of theirs. Only emit touches them.
+	held    []provider.Delta
+	settled string
 
 	mu      sync.Mutex // guards all below
 	pending []wire.Draft
@@ -40,17 +46,45 @@ func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
 	if err != nil {
 		return fmt.Errorf("redact stream: %w", err)
 	}
+	chunks := s.settle(d, text)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return s.err
 	}
-	s.pending = append(s.pending, s.chunk(d, text))
-	if !s.busy {
+	s.pending = append(s.pending, chunks...)
+	if !s.busy && len(s.pending) > 0 {
 		s.busy = true
 		go s.flush(ctx)
 	}
 	return nil
+}
+
+// settle gives the pieces that can be shown. The redactor holds back what may
+// begin a secret; a piece waits until all of it was let go, so that chunks are
+// the model's tokens, text for text. Where something was redacted the tokens are
+// gone: what was let go is shown with the first piece that waits for it.
+func (s *streamer) settle(d provider.Delta, released string) []wire.Draft {
+	s.held = append(s.held, d)
+	s.settled += released
+	var out []wire.Draft
+	for len(s.held) > 0 {
+		p, final := s.held[0], d.Last && len(s.held) == 1
+		text := p.Text
+		switch {
+		case final:
+			text = s.settled
+		case strings.HasPrefix(s.settled, p.Text):
+		case strings.HasPrefix(p.Text, s.settled) && !d.Last:
+			return out // the rest of the piece is still held back
+		default:
+			text = s.settled
+		}
+		out = append(out, s.chunk(p, text))
+		s.settled = s.settled[len(text):]
+		s.held = s.held[1:]
+	}
+	return out
 }
 
 func (s *streamer) chunk(d provider.Delta, text string) wire.Draft {

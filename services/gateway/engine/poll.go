@@ -62,7 +62,11 @@ func pollParams(req *hostv1.PollRunEventsRequest) (after, wait, limit int32, err
 		after = req.GetLastSequence()
 	}
 	if after < -1 {
-		p.add("lastSequence", "want an integer of at least 0, or -1 for the start")
+		name := "lastSequence"
+		if req.LastSequence == nil {
+			name = "since"
+		}
+		p.add(name, "want an integer of at least 0, or -1 for the start")
 	}
 	if req.Timeout != nil {
 		if wait = req.GetTimeout(); wait < 1 || wait > maxPollSeconds {

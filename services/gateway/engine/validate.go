@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -12,6 +13,7 @@ import (
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // problems collects what is wrong with a request, each with its place.
@@ -47,9 +49,12 @@ func checkCreate(req *openwopv1.CreateRunRequest) error {
 	case len(id) > maxWorkflowID:
 		p.add("/workflowId", "want at most %d characters", maxWorkflowID)
 	}
-	object(&p, "/inputs", req.GetInputs())
-	object(&p, "/configurable", req.GetConfigurable())
-	object(&p, "/metadata", req.GetMetadata())
+	document(&p, "/inputs", req.GetInputs())
+	document(&p, "/configurable", req.GetConfigurable())
+	document(&p, "/metadata", req.GetMetadata())
+	if len(p) > 0 {
+		return p.err() // the rest reads what is in them
+	}
 	checkTags(&p, req.GetTags())
 	checkMetadata(&p, req.GetMetadata().GetJson())
 	if req.CallbackUrl != nil {
@@ -66,8 +71,22 @@ func checkCreate(req *openwopv1.CreateRunRequest) error {
 	return checkUnsupported(req)
 }
 
-func object(p *problems, path string, d *openwopv1.JsonDocument) {
-	if d != nil && !strings.HasPrefix(strings.TrimLeft(string(d.GetJson()), " \t\r\n"), "{") {
+// document checks a member that is open JSON. REST bodies were checked as a
+// whole; over gRPC these bytes have not been looked at.
+func document(p *problems, path string, d *openwopv1.JsonDocument) {
+	if d == nil {
+		return
+	}
+	if err := strictjson.Check(d.GetJson(), strictjson.Default); err != nil {
+		e, ok := errors.AsType[*strictjson.Error](err)
+		if !ok {
+			p.add(path, "want JSON")
+			return
+		}
+		p.add(path+e.Path, "%s", e.Reason)
+		return
+	}
+	if !strings.HasPrefix(strings.TrimLeft(string(d.GetJson()), " \t\r\n"), "{") {
 		p.add(path, "want a JSON object")
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc"
 
 	"waybill.dev/waybill/internal/rpc"
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/gateway/auth"
@@ -132,6 +133,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	case strings.HasPrefix(path, seamPrefix):
 		return h.seam(w, r)
 	case r.Method == http.MethodGet && matches(EventsPath, path):
+		if _, err := h.deps.Keys.Check(openwopv1.Engine_StreamRunEvents_FullMethodName, r.Header.Get("Authorization")); err != nil {
+			return err
+		}
 		h.inFlight.Add(-1) // streams have their own bound
 		defer h.inFlight.Add(1)
 		h.deps.Events.ServeHTTP(w, r)

@@ -65,9 +65,8 @@ const EventsPath = "/v1/runs/{run_id}/events"
 // one segment; the last segment of a run must not swallow a ":verb".
 func matches(pattern, path string) bool {
 	for {
-		var ps, as string
-		ps, pattern, _ = strings.Cut(strings.TrimPrefix(pattern, "/"), "/")
-		as, path, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		ps, patternRest, morePattern := strings.Cut(pattern, "/")
+		as, pathRest, morePath := strings.Cut(path, "/")
 		switch {
 		case strings.HasPrefix(ps, "{"):
 			if as == "" || strings.Contains(as, ":") {
@@ -76,9 +75,10 @@ func matches(pattern, path string) bool {
 		case ps != as:
 			return false
 		}
-		if pattern == "" || path == "" {
-			return pattern == path
+		if !morePattern || !morePath {
+			return morePattern == morePath
 		}
+		pattern, path = patternRest, pathRest
 	}
 }
 

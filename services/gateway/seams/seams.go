@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
@@ -148,6 +149,9 @@ type mockEntry struct {
 	InputTokens  int32  `json:"inputTokens"`
 }
 
+// stopReasons are what an entry may end with; absent is end_turn.
+var stopReasons = []string{"", "end_turn", "max_tokens", "length", "stop_sequence", "safety"}
+
 // program replaces the script of a node id.
 func (h *Handler) program(ctx context.Context, _ *http.Request, body []byte) (any, error) {
 	var req struct {
@@ -161,7 +165,10 @@ func (h *Handler) program(ctx context.Context, _ *http.Request, body []byte) (an
 		return nil, argument("nodeId and program are required")
 	}
 	msg := &dispatcherv1.ProgramMockRequest{NodeId: req.NodeID}
-	for _, e := range *req.Program {
+	for i, e := range *req.Program {
+		if !slices.Contains(stopReasons, e.StopReason) {
+			return nil, argument("/program/%d/stopReason: want one of end_turn, max_tokens, length, stop_sequence, safety", i)
+		}
 		msg.Program = append(msg.Program, &dispatcherv1.MockEntry{
 			StopReason: e.StopReason, Content: e.Content, RefusalText: e.RefusalText, OutputTokens: e.OutputTokens, InputTokens: e.InputTokens,
 		})
