@@ -3,7 +3,6 @@
 package harness
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,24 +24,6 @@ type Ready struct {
 	PID  int    `json:"pid"`
 }
 
-// binary builds the host once in a test process; $WAYBILL_BIN names one instead.
-var binary = sync.OnceValues(func() (string, error) {
-	if p := os.Getenv("WAYBILL_BIN"); p != "" {
-		return p, nil
-	}
-	dir, err := os.MkdirTemp("", "waybill-bin")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "waybill")
-	cmd := exec.Command("go", "build", "-o", path, "waybill.dev/waybill/cmd/waybill")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build waybill: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
 // Host is one host over all its processes: it can be killed and started again
 // on the same data.
 type Host struct {
@@ -53,8 +34,8 @@ type Host struct {
 	env  []string
 	cmd  *exec.Cmd
 	done chan struct{}
-	log  *bytes.Buffer
 	mu   sync.Mutex // guards log
+	log  []byte
 }
 
 // startTimeout bounds a start; a store of some thousand frames is read in it.
@@ -70,10 +51,18 @@ func Start(t testing.TB, args ...string) *Host {
 // StartIn is Start on a given directory.
 func StartIn(t testing.TB, dir string, args ...string) *Host {
 	t.Helper()
-	h := &Host{t: t, dir: dir, args: args, log: &bytes.Buffer{}}
+	h := &Host{t: t, dir: dir, args: args}
+	t.Cleanup(h.end)
 	h.Launch()
-	t.Cleanup(h.Kill)
 	return h
+}
+
+// end kills what still runs, and shows what it said if the test failed.
+func (h *Host) end() {
+	h.Kill()
+	if h.t.Failed() {
+		h.t.Logf("the host said:\n%s", h.Log())
+	}
 }
 
 // Setenv sets a variable for the processes launched from now on.
@@ -85,22 +74,40 @@ func (h *Host) Dir() string { return filepath.Join(h.dir, "data") }
 // Launch starts a process on the host's data, and waits until it serves.
 func (h *Host) Launch() {
 	h.t.Helper()
-	if err := h.launch(); err != nil {
-		h.t.Fatalf("launch host: %v\n%s", err, h.Log())
+	h.Spawn()
+	if err := h.await(); err != nil {
+		h.t.Fatalf("launch host: %v", err)
 	}
 }
 
-func (h *Host) launch() error {
+// Spawn starts a process on the host's data, and does not wait for it: it can
+// be killed while it starts.
+func (h *Host) Spawn() {
+	h.t.Helper()
+	if err := h.spawn(); err != nil {
+		h.t.Fatalf("start host: %v", err)
+	}
+}
+
+// Restart kills the host and launches it again on the same data.
+func (h *Host) Restart() {
+	h.t.Helper()
+	h.Kill()
+	h.Launch()
+}
+
+func (h *Host) readyFile() string { return filepath.Join(h.dir, "ready.json") }
+
+func (h *Host) spawn() error {
 	bin, err := binary()
 	if err != nil {
 		return err
 	}
-	ready := filepath.Join(h.dir, "ready.json")
-	if err := os.Remove(ready); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(h.readyFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	h.cmd = exec.Command(bin, append([]string{
-		"dev", "--data-dir", h.Dir(), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--ready-file", ready,
+		"dev", "--data-dir", h.Dir(), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--ready-file", h.readyFile(),
 	}, h.args...)...)
 	h.cmd.Env = append(os.Environ(), h.env...)
 	h.cmd.Stdout, h.cmd.Stderr = h, h
@@ -113,17 +120,17 @@ func (h *Host) launch() error {
 		_ = c.Wait() // its state tells what happened
 		close(done)
 	}(h.cmd, h.done)
-	return h.await(ready)
+	return nil
 }
 
 // await polls for the file that the host writes when it is ready.
-func (h *Host) await(file string) error {
+func (h *Host) await() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		b, err := os.ReadFile(file)
+		b, err := os.ReadFile(h.readyFile())
 		if err == nil {
 			h.Ready = Ready{}
 			return json.Unmarshal(b, &h.Ready)
@@ -151,6 +158,9 @@ func (h *Host) Stop() *os.ProcessState {
 const stopTimeout = 20 * time.Second
 
 func (h *Host) signal(s syscall.Signal) {
+	if h.done == nil {
+		return // it never started
+	}
 	select {
 	case <-h.done:
 		return
@@ -166,22 +176,24 @@ func (h *Host) signal(s syscall.Signal) {
 	}
 }
 
-// maxLog is how much of the output is kept.
-const maxLog = 1 << 20
+// maxLog is how much of the output is kept, at least: the end, where a host
+// says what went wrong.
+const maxLog = 256 << 10
 
 // Write keeps the host's output; it is the process's standard output and error.
 func (h *Host) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.log.Len() < maxLog {
-		h.log.Write(p)
+	if len(h.log) > 2*maxLog {
+		h.log = append(h.log[:0], h.log[len(h.log)-maxLog:]...)
 	}
+	h.log = append(h.log, p...)
 	return len(p), nil
 }
 
-// Log is what the host has written so far.
+// Log is what the host has written so far; of a long log the end.
 func (h *Host) Log() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.log.String()
+	return string(h.log)
 }

@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"bytes"
 	"os"
 	"sync"
 	"syscall"
@@ -35,20 +34,24 @@ func (s *Shared) Host(t testing.TB) *Host {
 }
 
 func (s *Shared) start() {
-	s.host = &Host{args: s.Args, env: s.Env, log: &bytes.Buffer{}}
+	s.host = &Host{args: s.Args, env: s.Env}
 	if s.host.dir, s.err = os.MkdirTemp("", "waybill-shared"); s.err != nil {
 		return
 	}
-	if s.err = s.host.launch(); s.err != nil || s.Setup == nil {
+	if s.err = s.host.spawn(); s.err != nil {
+		return
+	}
+	if s.err = s.host.await(); s.err != nil || s.Setup == nil {
 		return
 	}
 	s.err = s.Setup(s.host)
 }
 
-// Close ends the host, if a test started it, and removes its data. It gives
-// what the host wrote.
+// Close ends the host, if a test started it, removes its data and the binary
+// built for it. It gives what the host wrote.
 func (s *Shared) Close() string {
-	if s.host == nil || s.host.cmd == nil || s.host.done == nil {
+	defer Clean()
+	if s.host == nil || s.host.done == nil {
 		return ""
 	}
 	_ = s.host.cmd.Process.Signal(syscall.SIGKILL) // it may have ended

@@ -52,6 +52,9 @@ type Registry struct {
 	entries map[string]*Entry
 }
 
+// maxEntries bounds the compiled documents that are kept.
+const maxEntries = 4096
+
 type refAt struct {
 	Ref
 	revision uint64
@@ -202,6 +205,9 @@ func (r *Registry) ByDigest(ctx context.Context, digest string) (*Entry, error) 
 	e = &Entry{Def: def, Graph: workflow.Compile(def), Digest: digest}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.entries) >= maxEntries {
+		clear(r.entries) // those in use are read again
+	}
 	r.entries[digest] = e
 	return e, nil
 }

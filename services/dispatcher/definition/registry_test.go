@@ -1,0 +1,108 @@
+package definition_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/kv/memory"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/definition"
+)
+
+func parse(t *testing.T, id, version, name string) *workflow.Definition {
+	t.Helper()
+	def, problems := workflow.Parse([]byte(fmt.Sprintf(`{"id":%q,"name":%q,"version":%q,"nodes":[{"id":"a","typeId":"core.noop","name":"n",
+		"position":{"x":0,"y":0},"config":{},"inputs":{}}],"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`, id, name, version)))
+	require.Empty(t, problems)
+	return def
+}
+
+func put(t *testing.T, r *definition.Registry, tenant, id, version, name string) definition.Ref {
+	t.Helper()
+	ref, _, err := r.Put(t.Context(), tenant, parse(t, id, version, name), false)
+	require.NoError(t, err)
+	return ref
+}
+
+func TestPut_AVersionNeverChanges(t *testing.T) {
+	t.Parallel()
+	r := definition.New(memory.New())
+	first := put(t, r, "acme", "wf", "1", "one")
+	same, unchanged, err := r.Put(t.Context(), "acme", parse(t, "wf", "1", "one"), false)
+	require.NoError(t, err)
+	require.True(t, unchanged)
+	require.Equal(t, first.Digest, same.Digest)
+	_, _, err = r.Put(t.Context(), "acme", parse(t, "wf", "1", "two"), false)
+	require.Equal(t, fault.Conflict, fault.CodeOf(err))
+	_, _, err = r.Put(t.Context(), "acme", parse(t, "wf", "1", "two"), true)
+	require.NoError(t, err, "development may replace it")
+}
+
+func TestByDigest_FindsWhatAnIdNoLongerStandsFor(t *testing.T) {
+	t.Parallel()
+	r := definition.New(memory.New())
+	first := put(t, r, "acme", "wf", "1", "one")
+	put(t, r, "acme", "wf", "2", "two")
+	now, err := r.Get(t.Context(), "acme", "wf")
+	require.NoError(t, err)
+	require.Equal(t, "2", now.Def.Version)
+	pinned, err := r.ByDigest(t.Context(), first.Digest)
+	require.NoError(t, err)
+	require.Equal(t, "1", pinned.Def.Version)
+}
+
+func TestGet_ShowsATenantItsOwnAndEverybodys(t *testing.T) {
+	t.Parallel()
+	r := definition.New(memory.New())
+	put(t, r, "", "shared", "1", "everybody's")
+	put(t, r, "acme", "private", "1", "acme's")
+	put(t, r, "acme", "shared", "1", "acme's own")
+	_, err := r.Get(t.Context(), "beta", "private")
+	require.Equal(t, fault.WorkflowNotFound, fault.CodeOf(err))
+	theirs, err := r.Get(t.Context(), "beta", "shared")
+	require.NoError(t, err)
+	require.Equal(t, "everybody's", theirs.Def.Name)
+	own, err := r.Get(t.Context(), "acme", "shared")
+	require.NoError(t, err)
+	require.Equal(t, "acme's own", own.Def.Name)
+}
+
+func TestList_PagesByIdWithinWhatATenantSees(t *testing.T) {
+	t.Parallel()
+	r := definition.New(memory.New())
+	for _, id := range []string{"c", "a", "b"} {
+		put(t, r, "", id, "1", id)
+	}
+	put(t, r, "other", "hidden", "1", "x")
+	page, more := r.List("acme", "", 2)
+	require.True(t, more)
+	require.Equal(t, []string{"a", "b"}, []string{page[0].ID, page[1].ID})
+	page, more = r.List("acme", "b", 2)
+	require.False(t, more)
+	require.Len(t, page, 1)
+}
+
+func TestRun_SeesWhatAnotherDispatcherRegisters(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	one, two := definition.New(store), definition.New(store)
+	put(t, one, "acme", "early", "1", "x")
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- two.Run(ctx, ready) }()
+	<-ready
+	_, err := two.Get(t.Context(), "acme", "early")
+	require.NoError(t, err)
+	put(t, one, "acme", "late", "1", "x")
+	require.Eventually(t, func() bool {
+		_, err := two.Get(t.Context(), "acme", "late")
+		return err == nil
+	}, 5*time.Second, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+}

@@ -1,0 +1,50 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+)
+
+// built is the host's binary: $WAYBILL_BIN, or one that is built once in a test
+// process.
+var built struct {
+	once sync.Once
+	dir  string // ours to remove; empty if the binary is not
+	path string
+	err  error
+}
+
+func binary() (string, error) {
+	built.once.Do(func() {
+		if built.path = os.Getenv("WAYBILL_BIN"); built.path == "" {
+			built.path, built.err = build()
+		}
+	})
+	return built.path, built.err
+}
+
+func build() (string, error) {
+	dir, err := os.MkdirTemp("", "waybill-bin")
+	if err != nil {
+		return "", err
+	}
+	built.dir = dir
+	path := filepath.Join(dir, "waybill")
+	cmd := exec.Command("go", "build", "-o", path, "waybill.dev/waybill/cmd/waybill")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build waybill: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// Clean removes the binary that was built for this test process. TestMain calls
+// it when the tests are over and no host runs any more.
+func Clean() {
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir) // a temporary directory
+	}
+}
