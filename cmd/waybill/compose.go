@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -316,8 +317,8 @@ func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
 	h.dispatcher = dispatcherv1.NewDispatcherClient(disp)
 	h.gateway, err = gateway.New(gateway.Config{
 		Keys: specs, REST: rest.Config{MaxBodyBytes: h.opts.maxBody}, MaxStreams: 10_000, TestSeams: h.opts.testSeams,
-		BaseURL:      func() string { return "http://" + h.httpAddr.Addr().String() },
-		GRPCEndpoint: func() string { return "grpc://" + h.grpcAddr.Addr().String() }, RunKey: key,
+		BaseURL:      func() string { return "http://" + reachable(h.httpAddr.Addr()) },
+		GRPCEndpoint: func() string { return "grpc://" + reachable(h.grpcAddr.Addr()) }, RunKey: key,
 	}, gateway.Deps{
 		Dispatcher: h.dispatcher, EventLog: eventlogv1.NewEventLogClient(ev), Acceptor: acceptorv1.NewAcceptorClient(acc),
 		Records: h.stores.records, Ready: h.ready, Clock: time.Now, Logger: h.log,
@@ -326,6 +327,16 @@ func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
 		return err
 	}
 	return h.buildPublic(ctx)
+}
+
+// reachable is an address that a client on this machine can use; the one a
+// listener tells may be "every address".
+func reachable(a net.Addr) string {
+	t, ok := a.(*net.TCPAddr)
+	if !ok || !t.IP.IsUnspecified() {
+		return a.String()
+	}
+	return net.JoinHostPort("localhost", strconv.Itoa(t.Port))
 }
 
 // buildPublic puts the public gRPC server behind two listeners: one in memory

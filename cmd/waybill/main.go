@@ -26,8 +26,11 @@ func main() {
 	signal.Notify(interrupted, os.Interrupt)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, func() { // a second signal ends a shutdown that hangs
+		stop()
+		signal.Reset(os.Interrupt)
+	})
 	err := root(os.Stdout, os.Stderr).ExecuteContext(ctx)
-	stop() // a second signal ends a shutdown that hangs
 	switch {
 	case err == nil && len(interrupted) > 0:
 		os.Exit(exitInterrupted)

@@ -113,7 +113,7 @@ func (h *host) untilReady(ctx context.Context) error {
 // readyInfo says where the host can be reached.
 func (h *host) readyInfo(took time.Duration) readyInfo {
 	r := readyInfo{
-		HTTP: "http://" + h.httpAddr.Addr().String(), GRPC: h.grpcAddr.Addr().String(), PID: os.Getpid(), ReadyMs: took.Milliseconds(),
+		HTTP: "http://" + reachable(h.httpAddr.Addr()), GRPC: reachable(h.grpcAddr.Addr()), PID: os.Getpid(), ReadyMs: took.Milliseconds(),
 	}
 	if a := h.nats.Addr(); a != "" {
 		r.NATS = "nats://" + a

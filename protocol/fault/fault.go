@@ -8,6 +8,7 @@
 package fault
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,11 +105,22 @@ type envelope struct {
 
 // Envelope renders the canonical error envelope as JSON.
 func (e *Error) Envelope() []byte {
-	b, err := json.Marshal(envelope{Error: e.Code, Message: e.Message, Details: e.Details})
+	b, err := render(envelope{Error: e.Code, Message: e.Message, Details: e.Details})
 	if err != nil { // a detail that JSON cannot say: keep the code and the sentence
-		b, _ = json.Marshal(envelope{Error: e.Code, Message: e.Message})
+		b, _ = render(envelope{Error: e.Code, Message: e.Message})
 	}
 	return b
+}
+
+// render leaves <, > and & as they are: the envelope is read by people, too.
+func render(v envelope) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
 // ParseEnvelope reads a canonical error envelope.

@@ -135,10 +135,31 @@ func TestCreateRun_TakesWhatStandsJustWithinTheBounds(t *testing.T) {
 
 func TestCreateRun_NamesEveryProblemAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := newRig(t).CreateRun(as(t, liveKey), &openwopv1.CreateRunRequest{Inputs: doc(`1`), Tags: []string{""}, CallbackUrl: proto.String("x")})
-	e, ok := fault.As(err)
-	require.True(t, ok)
-	require.Len(t, e.Details["problems"], 4)
+	for _, req := range []*openwopv1.CreateRunRequest{
+		{Inputs: doc(`1`), Metadata: doc(`[]`)},
+		{WorkflowId: "wf", Tags: []string{"", ""}, CallbackUrl: proto.String("x")},
+		{WorkflowId: "wf", Configurable: doc(`{"model":1,"maxTokens":0,"temperature":9}`)},
+	} {
+		_, err := newRig(t).CreateRun(as(t, liveKey), req)
+		e, ok := fault.As(err)
+		require.True(t, ok)
+		require.Len(t, e.Details["problems"], 3)
+	}
+}
+
+// Over gRPC nobody has looked at the documents' bytes before.
+func TestCreateRun_RefusesDocumentsThatAreNotStrictJSON(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{"", "{", `{"a":1,}`, `{"a":1,"a":2}`, "{\"a\":\"\xff\"}", `{} {}`, `{"a":NaN}`, strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65)} {
+		for _, req := range []*openwopv1.CreateRunRequest{
+			{WorkflowId: "wf", Inputs: doc(raw)}, {WorkflowId: "wf", Configurable: doc(raw)}, {WorkflowId: "wf", Metadata: doc(raw)},
+		} {
+			r := newRig(t)
+			_, err := r.CreateRun(as(t, liveKey), req)
+			require.Equal(t, fault.ValidationError, fault.CodeOf(err), "%.40q", raw)
+			require.Empty(t, r.dispatcher.starts)
+		}
+	}
 }
 
 func TestCreateRun_TypesTheReservedKeysOfConfigurable(t *testing.T) {
