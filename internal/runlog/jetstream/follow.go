@@ -3,7 +3,6 @@ package jetstream
 import (
 	"context"
 	"fmt"
-	"time"
 
 	js "github.com/nats-io/nats.go/jetstream"
 
@@ -17,10 +16,6 @@ const (
 	followBuffer = 4096
 	// followBatch bounds a batch, so that a reader far behind commits in steps.
 	followBatch = 1024
-	// followLinger is the least time between two batches: under load a batch
-	// holds several frames and shares one commit, and a lone frame waits for
-	// nobody.
-	followLinger = 500 * time.Microsecond
 )
 
 // Follow reads the log in order; see runlog.Follower. It uses an ordered
@@ -50,11 +45,7 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 
 // drain hands over what has arrived, as one batch, each time there is something.
 func drain(ctx context.Context, in <-chan js.Msg, closed <-chan struct{}, handle func([]*frame.Frame) error, damaged func(uint64, error)) error {
-	var last time.Time
 	for {
-		if err := linger(ctx, followLinger-time.Since(last)); err != nil {
-			return err
-		}
 		var batch []*frame.Frame
 		select {
 		case <-ctx.Done():
@@ -78,15 +69,7 @@ func drain(ctx context.Context, in <-chan js.Msg, closed <-chan struct{}, handle
 		if err := handle(batch); err != nil {
 			return err
 		}
-		last = time.Now()
 	}
-}
-
-func linger(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	return pause(ctx, d)
 }
 
 func add(batch []*frame.Frame, m js.Msg, damaged func(uint64, error)) []*frame.Frame {
