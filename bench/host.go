@@ -22,6 +22,8 @@ type host struct {
 	ready struct {
 		HTTP string `json:"http"`
 		GRPC string `json:"grpc"`
+		// Metrics is where metrics and profiles are, when asked for.
+		Metrics string `json:"metrics"`
 	}
 	took time.Duration
 	out  bytes.Buffer

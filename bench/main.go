@@ -50,7 +50,7 @@ func run(ctx context.Context, o options) error {
 		o.dir = dir
 	}
 	r := &report{options: o}
-	for _, step := range []func(context.Context, *report) error{machine, idle, durable, relaxed, subscribers} {
+	for _, step := range []func(context.Context, *report) error{machine, idle, durable, relaxed, subscribers, profile} {
 		if err := step(ctx, r); err != nil {
 			return err
 		}

@@ -36,6 +36,7 @@ type report struct {
 	idleRSS   float64
 	idleCPU   float64
 	binaryMB  float64
+	shares    []share
 }
 
 // machine says what the figures were measured on.
@@ -103,6 +104,10 @@ func (r *report) render() string {
 	for _, s := range r.sse {
 		p("| %d | %s | %s | %d |\n", s.subscribers, ms(s.p50), ms(s.p99), s.events)
 	}
+	p("\n## Where the time goes\n\nShares of the host's CPU time under no-op runs from 64 clients, by what is on the stack; they overlap. The load client\ntakes its part of the same cores, and with an fsync before every acknowledgement the log's share is mostly waiting, which\na CPU profile does not show.\n\n| area | share |\n|---|---|\n")
+	for _, s := range r.shares {
+		p("| %s | %s |\n", s.area, s.percent)
+	}
 	p("\n## The process\n\nCold starts: %s.\n", joined(r.starts))
 	return b.String()
 }
@@ -132,17 +137,21 @@ func (r *report) targets(p func(string, ...any)) {
 		}
 		p("| %s | %s | %s | %s |\n", what, target, measured, word)
 	}
+	// by says how far a figure is from its target.
+	by := func(measured string, ratio float64) string {
+		return fmt.Sprintf("%s, %.2f× the target", measured, ratio)
+	}
 	noop, top := r.best(r.durable, 1), r.ceiling("sync")
 	row("no-op run, durable, of the log's own ceiling for its two frames", "≥ 60 %",
-		fmt.Sprintf("%.0f %% (%.0f runs/s of %.0f)", 200*noop.PerSec/top, noop.PerSec, top/2), 2*noop.PerSec >= 0.6*top)
+		by(fmt.Sprintf("%.0f %% (%.0f runs/s of %.0f)", 200*noop.PerSec/top, noop.PerSec, top/2), 2*noop.PerSec/top/0.6), 2*noop.PerSec >= 0.6*top)
 	fast := r.best(r.relaxed, 1)
-	row("no-op run, `--durability process`", "≥ 3,500 runs/s", fmt.Sprintf("%.0f runs/s", fast.PerSec), fast.PerSec >= 3500)
+	row("no-op run, `--durability process`", "≥ 3,500 runs/s", by(fmt.Sprintf("%.0f runs/s", fast.PerSec), fast.PerSec/3500), fast.PerSec >= 3500)
 	one := r.at(r.durable, 1, 1)
-	row("no-op run, one client, end to end", "p50 ≤ 2 ms", ms(one.P50), one.P50 <= 2*time.Millisecond)
+	row("no-op run, one client, end to end", "p50 ≤ 2 ms", by(ms(one.P50), one.P50.Seconds()/0.002), one.P50 <= 2*time.Millisecond)
 	three := r.at(r.durable, 3, 16)
 	row("3-node run, 16 clients", "≥ 1,000 runs/s, p50 ≤ 15 ms, p99 ≤ 40 ms", fmt.Sprintf("%.0f runs/s, %s, %s", three.PerSec, ms(three.P50), ms(three.P99)),
 		three.PerSec >= 1000 && three.P50 <= 15*time.Millisecond && three.P99 <= 40*time.Millisecond)
-	row("snapshot reads", "≥ 10,000/s", fmt.Sprintf("%.0f/s", r.snapshots.PerSec), r.snapshots.PerSec >= 10000)
+	row("snapshot reads", "≥ 10,000/s", by(fmt.Sprintf("%.0f/s", r.snapshots.PerSec), r.snapshots.PerSec/10000), r.snapshots.PerSec >= 10000)
 	for _, s := range r.sse {
 		if s.subscribers == 500 {
 			row("SSE, 500 subscribers, append to client", "p99 ≤ 50 ms", ms(s.p99), s.p99 <= 50*time.Millisecond)

@@ -37,6 +37,25 @@ func (n *Node) Due() time.Time {
 	return t.Add(time.Duration(n.DelayMs) * time.Millisecond)
 }
 
+// Due is when the run must be looked at without anybody's doing: its next timer
+// or the end of its time. ok is false when it needs no looking at.
+func (s *State) Due() (due time.Time, ok bool) {
+	if _, n, has := s.Timer(); has && !n.Due().IsZero() {
+		due, ok = n.Due(), true
+	}
+	if s.Status != wire.StatusRunning || s.Record.DurationMs <= 0 {
+		return due, ok
+	}
+	started, err := time.Parse(wire.TimeLayout, s.StartedAt)
+	if err != nil {
+		return due, ok
+	}
+	if end := started.Add(time.Duration(s.Record.DurationMs) * time.Millisecond); !ok || end.Before(due) {
+		due, ok = end, true
+	}
+	return due, ok
+}
+
 // Apply folds one more event into the state. Events at or before the last
 // applied sequence are ignored, so that a repeated delivery changes nothing.
 func (s *State) Apply(e wire.Event) {

@@ -39,6 +39,8 @@ type RunRecord struct {
 	// RequestDigest identifies the creating request for idempotent retries.
 	RequestDigest string `json:"requestDigest,omitempty"`
 	TestKey       bool   `json:"testKey,omitempty"`
+	// DurationMs is how long the run may take from run.started.
+	DurationMs    int64  `json:"durationMs,omitempty"`
 	Traceparent   string `json:"traceparent,omitempty"`
 	CreatedAt     string `json:"createdAt"`
 	EngineVersion int    `json:"engineVersion"`

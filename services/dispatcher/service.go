@@ -128,7 +128,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.watch = sleep.New(sleep.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}, remote.Index{Client: d.EventLog}, d.Clock, d.Logger)
 	s.starter = start.New(start.Deps{
 		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Types: s.types,
-		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), Clock: d.Clock,
+		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, Clock: d.Clock,
 	})
 	loop := completion.New(cfg.Completion, completion.Deps{
 		Models: d.Providers, Schemas: remote.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,

@@ -31,6 +31,9 @@ type config struct {
 	Contract         *node.Contract  `json:"envelopeContract"`
 }
 
+// maxTokens is more than any model takes; it keeps a huge number within an int.
+const maxTokens = 1 << 30
+
 // overlay are the reserved keys of a run's configurable that touch a call; flat
 // dotted names and the nested form are both read (OpenWOP host contract §2.3).
 type overlay struct {
@@ -38,7 +41,7 @@ type overlay struct {
 	Model        string          `json:"ai.model"`
 	LegacyModel  string          `json:"model"`
 	Temperature  *float64        `json:"temperature"`
-	MaxTokens    int             `json:"maxTokens"`
+	MaxTokens    float64         `json:"maxTokens"`
 	MockProvider json.RawMessage `json:"mockProvider"`
 	AI           struct {
 		Provider string `json:"provider"`
@@ -78,7 +81,7 @@ func (c config) request(in node.Input, o overlay, d Defaults) (provider.Request,
 	req := provider.Request{
 		Provider: first(c.Provider, o.Provider, o.AI.Provider, d.Provider),
 		System:   c.System, NodeID: in.NodeID, Stop: c.Stop, TopP: c.TopP, Seed: c.Seed,
-		MaxTokens: firstInt(c.MaxTokens, o.MaxTokens, d.MaxTokens), Temperature: c.Temperature,
+		MaxTokens: firstInt(c.MaxTokens, int(min(o.MaxTokens, maxTokens)), d.MaxTokens), Temperature: c.Temperature,
 	}
 	fallback := ""
 	if req.Provider == d.Provider { // the default model belongs to the default provider

@@ -75,25 +75,29 @@ func (m *Machine) Deadline() time.Time {
 // duration is min(configurable.runTimeoutMs, limits.maxRunDurationMs, settings.timeout if > 0).
 func (m *Machine) duration() time.Duration {
 	d := m.limits.MaxDuration
-	if ms := m.overlay().RunTimeoutMs; ms > 0 {
-		d = min(d, time.Duration(ms*float64(time.Millisecond)))
+	if ms := m.st.Record.DurationMs; ms > 0 {
+		return time.Duration(min(ms, d.Milliseconds())) * time.Millisecond
 	}
-	if ms := m.plan.Def.Settings.TimeoutMillis; ms > 0 {
-		d = min(d, time.Duration(ms)*time.Millisecond)
+	// Compared as milliseconds: a huge number must not overflow into a small one.
+	if ms := m.overlay().RunTimeoutMs; ms > 0 && ms < float64(d.Milliseconds()) {
+		d = time.Duration(ms * float64(time.Millisecond))
+	}
+	if ms := m.plan.Def.Settings.TimeoutMillis; ms > 0 && ms < d.Milliseconds() {
+		d = time.Duration(ms) * time.Millisecond
 	}
 	return d
 }
 
 // executionLimit is min(configurable.recursionLimit, limits.maxNodeExecutions).
 func (m *Machine) executionLimit() int {
-	if n := m.overlay().RecursionLimit; n > 0 {
-		return min(n, m.limits.MaxNodeExecutions)
+	if n := m.overlay().RecursionLimit; n > 0 && n < float64(m.limits.MaxNodeExecutions) {
+		return int(n)
 	}
 	return m.limits.MaxNodeExecutions
 }
 
 type overlay struct {
-	RecursionLimit int     `json:"recursionLimit"`
+	RecursionLimit float64 `json:"recursionLimit"` // 3.0 is an integer, too
 	RunTimeoutMs   float64 `json:"runTimeoutMs"`
 }
 

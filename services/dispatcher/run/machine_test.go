@@ -205,6 +205,17 @@ func TestRecursionLimit_CanOnlyLowerTheHostsCap(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, m.State().Status)
 }
 
+// A huge limit clamps to the host's; it must not overflow into a small one.
+func TestLimits_HugeNumbersClamp(t *testing.T) {
+	t.Parallel()
+	for _, c := range []string{`{"runTimeoutMs":1e300}`, `{"runTimeoutMs":1e14}`, `{"recursionLimit":1e30}`} {
+		_, m, _ := trace(t, graph{nodes: []string{"a:core.noop"}}, configurable(c))
+		require.Equal(t, wire.StatusCompleted, m.State().Status, c)
+	}
+	_, m, _ := trace(t, graph{nodes: []string{"a:core.noop", "b:core.noop"}, edges: []string{"a>b"}}, configurable(`{"recursionLimit":1.0}`))
+	require.Equal(t, "recursion_limit_exceeded", m.State().Error.Code, "1.0 is an integer")
+}
+
 func TestIdentity_EchoesPortsAndFoldsThemIntoVariables(t *testing.T) {
 	t.Parallel()
 	g := graph{

@@ -3,6 +3,8 @@ package run
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
@@ -108,7 +110,8 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 			ports[l.Edge.TargetInput] = v
 		}
 	}
-	for name, pv := range def.Inputs {
+	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) { // the first problem is the same on every replay
+		pv := def.Inputs[name]
 		v, t, bad := m.port(id, name, pv)
 		if bad != nil {
 			return node.Input{}, trust, bad

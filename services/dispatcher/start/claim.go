@@ -35,34 +35,42 @@ func claimKey(tenant, scope string) string {
 }
 
 // claim reserves the scope for the run: at most one run of (tenant, scopeId) is
-// active (X-Dedup: enforce). Compare-and-set on one record decides races. The
-// returned release gives the scope back when the run did not come about.
-func (s *Starter) claim(ctx context.Context, rec *wire.RunRecord) (release func(context.Context), err error) {
+// active (X-Dedup: enforce). Compare-and-set on one record decides races. A claim
+// is never given back: whether its run came about may not be known, and one
+// without a run lapses.
+func (s *Starter) claim(ctx context.Context, rec *wire.RunRecord) error {
 	key := claimKey(rec.Owner.Tenant, rec.ScopeID)
 	value, err := json.Marshal(claimRecord{RunID: rec.RunID, At: wire.FormatTime(s.deps.Clock())})
 	if err != nil {
-		return nil, fmt.Errorf("render claim: %w", err)
+		return fmt.Errorf("render claim: %w", err)
 	}
 	held, revision, err := s.holder(ctx, key)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if held.RunID != "" && held.RunID != rec.RunID {
 		if err := s.checkActive(ctx, rec.Owner.Tenant, held); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	rev, err := s.deps.Claims.Update(ctx, key, value, revision)
+	_, err = s.deps.Claims.Update(ctx, key, value, revision)
 	if errors.Is(err, kv.ErrConflict) {
-		return nil, fault.New(fault.RunAlreadyActive, "another run of this scope is being started").After(retryAfterActive)
+		winner, _, herr := s.holder(ctx, key)
+		if herr != nil {
+			return herr
+		}
+		return active(winner)
 	}
 	if err != nil {
-		return nil, claimsDown(err)
+		return claimsDown(err)
 	}
-	return func(ctx context.Context) {
-		// Best effort: a claim without a run lapses by itself.
-		_, _ = s.deps.Claims.Update(ctx, key, []byte("{}"), rev)
-	}, nil
+	return nil
+}
+
+// active is the fault of a scope that is busy.
+func active(held claimRecord) error {
+	return fault.New(fault.RunAlreadyActive, "a run of this scope is active; wait for it or cancel it").After(retryAfterActive).
+		With("activeRunId", held.RunID).With("activeHost", "cloud")
 }
 
 func (s *Starter) holder(ctx context.Context, key string) (claimRecord, uint64, error) {
@@ -98,6 +106,5 @@ func (s *Starter) checkActive(ctx context.Context, tenant string, held claimReco
 	case last.Kind == subject.End:
 		return nil
 	}
-	return fault.New(fault.RunAlreadyActive, "a run of this scope is active; wait for it or cancel it").After(retryAfterActive).
-		With("activeRunId", held.RunID).With("activeHost", "cloud")
+	return active(held)
 }

@@ -86,7 +86,7 @@ func newRig(t *testing.T) rig {
 	r.at.Store(1_700_000_000_000)
 	r.Starter = start.New(start.Deps{
 		Log: r.log, Claims: kvmemory.New(), Definitions: defs, Redactor: r.red, Types: node.Builtin(),
-		Providers: []string{"sample"}, MockProviders: []string{"stream-text"},
+		Providers: []string{"sample"}, MockProviders: []string{"stream-text"}, MaxDuration: time.Hour,
 		Clock: func() time.Time { return time.UnixMilli(r.at.Load()) },
 	})
 	return r
@@ -266,7 +266,41 @@ func TestDedup_AClaimWithoutARunLapses(t *testing.T) {
 	_, err := r.Start(t.Context(), scoped("run_1"))
 	require.Error(t, err)
 	_, err = r.Start(t.Context(), scoped("run_2"))
-	require.NoError(t, err, "the claim was given back")
+	require.Equal(t, fault.RunAlreadyActive, fault.CodeOf(err), "whether run_1 came about is not known yet")
+	r.at.Add(31_000)
+	_, err = r.Start(t.Context(), scoped("run_2"))
+	require.NoError(t, err, "no start frame came: the claim has lapsed")
+}
+
+// A repeated key is answered by the run it made, whatever has changed since.
+func TestDedup_AReplayNeitherClaimsNorGivesBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := scoped("run_1")
+	first.Digest = "d1"
+	_, err := r.Start(t.Context(), first)
+	require.NoError(t, err)
+	other := first
+	other.Digest = "d2"
+	_, err = r.Start(t.Context(), other)
+	require.Equal(t, fault.IdempotencyKeyMismatch, fault.CodeOf(err))
+	_, err = r.Start(t.Context(), scoped("run_2"))
+	require.Equal(t, fault.RunAlreadyActive, fault.CodeOf(err), "the first run still holds the scope")
+	again, err := r.Start(t.Context(), first)
+	require.NoError(t, err)
+	require.True(t, again.Replayed)
+}
+
+func TestStart_WritesDownHowLongTheRunMayTake(t *testing.T) {
+	t.Parallel()
+	for configurable, want := range map[string]int64{``: 3_600_000, `{"runTimeoutMs":1500.9}`: 1500, `{"runTimeoutMs":1e300}`: 3_600_000, `{"runTimeoutMs":0.2}`: 1} {
+		r := newRig(t)
+		_, err := r.Start(t.Context(), request("plain", "run_1", with("", configurable)))
+		require.NoError(t, err)
+		rec, err := r.log.Frames()[0].Record()
+		require.NoError(t, err)
+		require.Equal(t, want, rec.DurationMs, configurable)
+	}
 }
 
 func TestDedup_EightRacersStartOneRun(t *testing.T) {

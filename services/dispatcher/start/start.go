@@ -69,7 +69,9 @@ type Deps struct {
 	Providers []string
 	// MockProviders are the ids of configurable.mockProvider; empty without test seams.
 	MockProviders []string
-	Clock         func() time.Time
+	// MaxDuration is the host's bound on a run.
+	MaxDuration time.Duration
+	Clock       func() time.Time
 }
 
 // Starter creates runs. It is safe for concurrent use.
@@ -80,6 +82,11 @@ func New(d Deps) *Starter { return &Starter{deps: d} }
 
 // Start creates the run, or finds it when the same request made it before.
 func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
+	if req.Digest != "" { // a repeated request is answered before today's state is asked
+		if c, err := s.replayed(ctx, req); !errors.Is(err, errNoRun) {
+			return c, err
+		}
+	}
 	def, err := s.deps.Definitions.Get(ctx, req.Tenant, req.WorkflowID)
 	if err != nil {
 		return Created{}, err
@@ -92,18 +99,12 @@ func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
 	if err != nil {
 		return Created{}, err
 	}
-	if !req.Dedup {
-		return s.write(ctx, rec, body)
+	if req.Dedup {
+		if err := s.claim(ctx, rec); err != nil {
+			return Created{}, err
+		}
 	}
-	release, err := s.claim(ctx, rec)
-	if err != nil {
-		return Created{}, err
-	}
-	created, err := s.write(ctx, rec, body)
-	if err != nil {
-		release(ctx)
-	}
-	return created, err
+	return s.write(ctx, req, rec, body)
 }
 
 // record checks the request against the workflow.
@@ -133,7 +134,26 @@ func (s *Starter) record(req Request, e *definition.Entry) (*wire.RunRecord, err
 		Inputs: inputs, Defaults: vars, Configurable: req.Configurable, Tags: req.Tags, Metadata: req.Metadata,
 		Transport: req.Transport, RequestDigest: req.Digest, TestKey: req.TestKey, Traceparent: req.Traceparent,
 		CreatedAt: wire.FormatTime(s.deps.Clock()), EngineVersion: wire.EngineVersion,
+		DurationMs: s.duration(req.Configurable, e.Def.Settings.TimeoutMillis),
 	}, nil
+}
+
+// duration is min(limits.maxRunDurationMs, configurable.runTimeoutMs,
+// settings.timeout if > 0), in milliseconds. It stands in the record, so that
+// whoever finds the run knows when its time is up.
+func (s *Starter) duration(configurable json.RawMessage, workflow int64) int64 {
+	limit := s.deps.MaxDuration.Milliseconds()
+	if workflow > 0 {
+		limit = min(limit, workflow)
+	}
+	var o struct {
+		RunTimeoutMs float64 `json:"runTimeoutMs"`
+	}
+	_ = json.Unmarshal(configurable, &o) // checked before
+	if o.RunTimeoutMs > 0 && o.RunTimeoutMs < float64(limit) {
+		limit = max(int64(o.RunTimeoutMs), 1)
+	}
+	return limit
 }
 
 // minSecret is the shortest secret the redactor knows.
@@ -196,35 +216,41 @@ func valuesOnly(given []byte) []byte {
 }
 
 // writeTimeout is how long a caller waits for a log that does not answer before
-// it is told to come back; repeating the request is safe.
+// it is told to come back; repeating a keyed request is safe.
 const writeTimeout = 5 * time.Second
 
 // write appends the start frame. A run that exists already is the answer to a
 // repeated request, if the requests agree.
-func (s *Starter) write(ctx context.Context, rec *wire.RunRecord, body []byte) (Created, error) {
+func (s *Starter) write(ctx context.Context, req Request, rec *wire.RunRecord, body []byte) (Created, error) {
 	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
-	created := Created{RunID: rec.RunID, WorkflowID: rec.WorkflowID}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	_, err := s.deps.Log.Append(ctx, frame.NewStart(r, body).By(rand.Text()), 0)
 	if errors.Is(err, runlog.ErrConflict) {
-		return s.replayed(ctx, rec)
+		return s.replayed(ctx, req)
 	}
 	if err != nil {
-		return Created{}, fault.New(fault.ServiceUnavailable, "the run log cannot take the run now; nothing was started, try again").
+		return Created{}, fault.New(fault.ServiceUnavailable,
+			"the run log does not answer, and whether the run was started is not known; repeat the request with its Idempotency-Key").
 			After(time.Second).Wrap(err)
 	}
-	return created, nil
+	return Created{RunID: rec.RunID, WorkflowID: rec.WorkflowID}, nil
 }
 
 func mismatch() error {
 	return fault.New(fault.IdempotencyKeyMismatch, "this Idempotency-Key was used with another request; use a new key for a new request")
 }
 
-// replayed compares a request with the one that made the run.
-func (s *Starter) replayed(ctx context.Context, rec *wire.RunRecord) (Created, error) {
-	// Of whatever workflow: a repeated key with another one must meet the first run.
-	frames, err := s.deps.Log.Run(ctx, subject.Run{Tenant: rec.Owner.Tenant, RunID: rec.RunID})
+// errNoRun says that no earlier request made the run.
+var errNoRun = errors.New("no run of this id yet")
+
+// replayed compares a request with the one that made the run, of whatever
+// workflow: a repeated key with another one must meet the first run.
+func (s *Starter) replayed(ctx context.Context, req Request) (Created, error) {
+	frames, err := s.deps.Log.Run(ctx, subject.Run{Tenant: req.Tenant, RunID: req.RunID})
+	if errors.Is(err, runlog.ErrNotFound) {
+		return Created{}, errNoRun
+	}
 	if err != nil {
 		return Created{}, fault.New(fault.ServiceUnavailable, "the run log cannot be read now; try again").After(time.Second).Wrap(err)
 	}
@@ -232,7 +258,7 @@ func (s *Starter) replayed(ctx context.Context, rec *wire.RunRecord) (Created, e
 	if err != nil {
 		return Created{}, err
 	}
-	if first.RequestDigest != rec.RequestDigest {
+	if first.RequestDigest != req.Digest {
 		return Created{}, mismatch()
 	}
 	return Created{RunID: first.RunID, WorkflowID: first.WorkflowID, Replayed: true}, nil

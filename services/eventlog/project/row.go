@@ -20,10 +20,8 @@ func (r *Run) Row() store.Run {
 	if s.Error != nil {
 		row.ErrorCode = s.Error.Code
 	}
-	if _, n, ok := s.Timer(); ok && r.Damage == "" {
-		if due := n.Due(); !due.IsZero() {
-			row.DueMs = due.UnixMilli()
-		}
+	if due, ok := s.Due(); ok && r.Damage == "" {
+		row.DueMs = due.UnixMilli()
 	}
 	return row
 }

@@ -56,10 +56,10 @@ func pollParams(req *hostv1.PollRunEventsRequest) (after, wait, limit int32, err
 	var p problems
 	after, wait, limit = -1, defaultPollSeconds, defaultEvents
 	if req.Since != nil {
-		after = req.GetSince()
+		after = cursor(req.GetSince())
 	}
 	if req.LastSequence != nil { // since is ignored beside it
-		after = req.GetLastSequence()
+		after = cursor(req.GetLastSequence())
 	}
 	if after < -1 {
 		name := "lastSequence"
@@ -80,6 +80,10 @@ func pollParams(req *hostv1.PollRunEventsRequest) (after, wait, limit int32, err
 	}
 	return after, wait, limit, p.err()
 }
+
+// cursor keeps a cursor within what the read model counts with; one beyond the
+// head is a plain cursor.
+func cursor(n int64) int32 { return int32(min(max(n, -2), maxCursor)) } //nolint:gosec // G115: bounded just here
 
 // errTooManyStreams is the answer when the host's streams are used up; never a
 // silent drop.

@@ -54,11 +54,11 @@ func TestPoll_PassesCursorLimitAndWaitOn(t *testing.T) {
 		after, limit, wait int32
 	}{
 		{"defaults", &hostv1.PollRunEventsRequest{}, -1, 1000, 30_000},
-		{"zero skips the first event", &hostv1.PollRunEventsRequest{LastSequence: i(0)}, 0, 1000, 30_000},
-		{"minus one", &hostv1.PollRunEventsRequest{LastSequence: i(-1)}, -1, 1000, 30_000},
-		{"since", &hostv1.PollRunEventsRequest{Since: i(4)}, 4, 1000, 30_000},
-		{"since is ignored beside lastSequence", &hostv1.PollRunEventsRequest{Since: i(4), LastSequence: i(9)}, 9, 1000, 30_000},
-		{"bad since is ignored, too", &hostv1.PollRunEventsRequest{Since: i(-9), LastSequence: i(9)}, 9, 1000, 30_000},
+		{"zero skips the first event", &hostv1.PollRunEventsRequest{LastSequence: proto.Int64(0)}, 0, 1000, 30_000},
+		{"minus one", &hostv1.PollRunEventsRequest{LastSequence: proto.Int64(-1)}, -1, 1000, 30_000},
+		{"since", &hostv1.PollRunEventsRequest{Since: proto.Int64(4)}, 4, 1000, 30_000},
+		{"since is ignored beside lastSequence", &hostv1.PollRunEventsRequest{Since: proto.Int64(4), LastSequence: proto.Int64(9)}, 9, 1000, 30_000},
+		{"bad since is ignored, too", &hostv1.PollRunEventsRequest{Since: proto.Int64(-9), LastSequence: proto.Int64(9)}, 9, 1000, 30_000},
 		{"shortest", &hostv1.PollRunEventsRequest{Timeout: i(1), Limit: i(1)}, -1, 1, 1000},
 		{"longest", &hostv1.PollRunEventsRequest{Timeout: i(60), Limit: i(5000)}, -1, 5000, 60_000},
 	}
@@ -86,8 +86,8 @@ func TestPoll_RefusesParametersOutOfRange(t *testing.T) {
 	t.Parallel()
 	i := proto.Int32
 	for want, list := range map[string][]*hostv1.PollRunEventsRequest{
-		"lastSequence": {{LastSequence: i(-2)}, {LastSequence: i(-1 << 31)}, {LastSequence: i(-2), Since: i(1)}},
-		"since":        {{Since: i(-2)}},
+		"lastSequence": {{LastSequence: proto.Int64(-2)}, {LastSequence: proto.Int64(-1 << 31)}, {LastSequence: proto.Int64(-2), Since: proto.Int64(1)}},
+		"since":        {{Since: proto.Int64(-2)}},
 		"timeout":      {{Timeout: i(0)}, {Timeout: i(61)}, {Timeout: i(-1)}},
 		"limit":        {{Limit: i(0)}, {Limit: i(5001)}, {Limit: i(-1)}},
 	} {
@@ -125,7 +125,7 @@ func TestPoll_IsCompleteOnlyWhenNothingRemains(t *testing.T) {
 			r.log.read = func(context.Context, *eventlogv1.ReadEventsRequest) (*eventlogv1.ReadEventsResponse, error) {
 				return &eventlogv1.ReadEventsResponse{Events: c.events, Status: c.status, Head: c.head}, nil
 			}
-			res, err := r.PollRunEvents(as(t, liveKey), &hostv1.PollRunEventsRequest{RunId: "run_1", LastSequence: proto.Int32(3)})
+			res, err := r.PollRunEvents(as(t, liveKey), &hostv1.PollRunEventsRequest{RunId: "run_1", LastSequence: proto.Int64(3)})
 			require.NoError(t, err)
 			want := &hostv1.PollRunEventsResponse{
 				RunId: "run_1", IsTerminal: c.terminal, IsComplete: c.complete, LastEventSeq: c.last, RunStatus: c.status,

@@ -82,6 +82,7 @@ type eventLog struct {
 	read    func(context.Context, *eventlogv1.ReadEventsRequest) (*eventlogv1.ReadEventsResponse, error)
 	list    func(*eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error)
 	follow  func(context.Context, *eventlogv1.FollowRequest) *feed
+	mu      sync.Mutex // guards follows
 	follows []*eventlogv1.FollowRequest
 }
 
@@ -98,7 +99,9 @@ func (l *eventLog) ListRuns(_ context.Context, r *eventlogv1.ListRunsRequest, _ 
 }
 
 func (l *eventLog) Follow(ctx context.Context, r *eventlogv1.FollowRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[eventlogv1.FollowResponse], error) {
+	l.mu.Lock()
 	l.follows = append(l.follows, r)
+	l.mu.Unlock()
 	f := l.follow(ctx, r)
 	f.ctx = ctx
 	return f, nil

@@ -230,7 +230,9 @@ func TestStream_CancellingEndsItAndNothingElse(t *testing.T) {
 		r.log.follow = func(context.Context, *eventlogv1.FollowRequest) *feed { return f }
 		ctx, cancel := context.WithCancel(as(t, liveKey))
 		done := make(chan error, 1)
-		go func() { done <- r.StreamRunEvents(&openwopv1.StreamRunEventsRequest{RunId: "run_1", BufferMs: buffer}, &subscriber{ctx: ctx}) }()
+		go func() {
+			done <- r.StreamRunEvents(&openwopv1.StreamRunEventsRequest{RunId: "run_1", BufferMs: buffer}, &subscriber{ctx: ctx})
+		}()
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
 		require.Empty(t, r.dispatcher.cancels, "the run goes on")
@@ -245,7 +247,9 @@ func TestStream_RefusesMoreThanTheHostHolds(t *testing.T) {
 		ctx, cancel := context.WithCancel(as(t, liveKey))
 		done := make(chan error, maxStreams)
 		for range maxStreams {
-			go func() { done <- r.StreamRunEvents(&openwopv1.StreamRunEventsRequest{RunId: "run_1"}, &subscriber{ctx: ctx}) }()
+			go func() {
+				done <- r.StreamRunEvents(&openwopv1.StreamRunEventsRequest{RunId: "run_1"}, &subscriber{ctx: ctx})
+			}()
 		}
 		synctest.Wait()
 		err := r.StreamRunEvents(&openwopv1.StreamRunEventsRequest{RunId: "run_1"}, &subscriber{ctx: ctx})

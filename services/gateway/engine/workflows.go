@@ -89,7 +89,7 @@ func (s *Service) ListWorkflows(ctx context.Context, req *hostv1.ListWorkflowsRe
 			WorkflowId: w.GetWorkflowId(), Name: w.GetName(), Version: w.GetVersion(), Digest: w.GetDigest(),
 		})
 	}
-	if res.GetMore() {
+	if res.GetMore() && len(out.GetWorkflows()) > 0 {
 		next := base64.RawURLEncoding.EncodeToString([]byte(out.Workflows[len(out.Workflows)-1].GetWorkflowId()))
 		out.NextCursor = &next
 	}

@@ -149,7 +149,7 @@ func (k *Keeper) Do(ctx context.Context, r Request, do func() ([]byte, error)) (
 	}
 	if rec != nil {
 		switch {
-		case rec.Digest != r.Digest: // checked before in-flight
+		case rec.Digest != "" && rec.Digest != r.Digest: // checked before in-flight
 			return nil, false, mismatch()
 		case !rec.pending():
 			a, err := rec.answer()
@@ -210,6 +210,9 @@ func (k *Keeper) finish(ctx context.Context, r Request, revision uint64, respons
 		if !ok || !Final(e.Code) {
 			// Given free: the digest stays, an expired pending record may be retried.
 			rec = record{Digest: r.Digest, Owner: "released", Expires: 0}
+			if ok && neverCached(e.Code) { // the corrected request may come under the same key
+				rec.Digest = ""
+			}
 		} else {
 			rec = record{Digest: r.Digest, Fault: e.Envelope()}
 		}
@@ -219,6 +222,12 @@ func (k *Keeper) finish(ctx context.Context, r Request, revision uint64, respons
 		return
 	}
 	_, _ = k.store.Update(ctx, r.storeKey(), value, revision)
+}
+
+// neverCached are the answers that leave no trace: the request was not taken.
+func neverCached(c fault.Code) bool {
+	status := fault.Lookup(c).HTTP
+	return status == 400 || status == 401 || status == 403
 }
 
 // RecordFailure keeps the final failure of a request that keeps no pending record.

@@ -53,7 +53,12 @@ func newTranslator(ctx context.Context, conn *grpc.ClientConn, log *slog.Logger)
 			return metadata.Pairs(engine.MetaTransport, "rest")
 		}),
 		runtime.WithForwardResponseOption(forward),
-		runtime.WithErrorHandler(func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
+		runtime.WithErrorHandler(func(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
+			if md, ok := runtime.ServerMetadataFromContext(ctx); ok { // a replayed failure says so
+				if v := md.HeaderMD.Get(engine.MetaReplay); len(v) > 0 {
+					w.Header()[outbound[engine.MetaReplay]] = v[:1]
+				}
+			}
 			WriteError(w, log, translationError(err))
 		}),
 		runtime.WithRoutingErrorHandler(func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, _ int) {

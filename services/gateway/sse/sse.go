@@ -260,7 +260,7 @@ func (h *Handler) collect(ctx context.Context, runID string) (*hostv1.PollRunEve
 	var all *hostv1.PollRunEventsResponse
 	for cursor := int32(-1); ; {
 		res, err := h.Host.PollRunEvents(ctx, &hostv1.PollRunEventsRequest{
-			RunId: runID, LastSequence: proto.Int32(cursor), Limit: proto.Int32(page), Timeout: proto.Int32(wait),
+			RunId: runID, LastSequence: proto.Int64(int64(cursor)), Limit: proto.Int32(page), Timeout: proto.Int32(wait),
 		})
 		if err != nil {
 			return nil, err

@@ -27,9 +27,9 @@ type PollRunEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Events with a greater sequence; unset: from the start.
-	LastSequence *int32 `protobuf:"varint,2,opt,name=last_sequence,json=lastSequence,proto3,oneof" json:"last_sequence,omitempty"`
+	LastSequence *int64 `protobuf:"varint,2,opt,name=last_sequence,json=lastSequence,proto3,oneof" json:"last_sequence,omitempty"`
 	// Legacy alias of last_sequence.
-	Since *int32 `protobuf:"varint,3,opt,name=since,proto3,oneof" json:"since,omitempty"`
+	Since *int64 `protobuf:"varint,3,opt,name=since,proto3,oneof" json:"since,omitempty"`
 	// Seconds, 1..60; unset: 30.
 	Timeout *int32 `protobuf:"varint,4,opt,name=timeout,proto3,oneof" json:"timeout,omitempty"`
 	// Page size, 1..5000; unset: 1000.
@@ -75,14 +75,14 @@ func (x *PollRunEventsRequest) GetRunId() string {
 	return ""
 }
 
-func (x *PollRunEventsRequest) GetLastSequence() int32 {
+func (x *PollRunEventsRequest) GetLastSequence() int64 {
 	if x != nil && x.LastSequence != nil {
 		return *x.LastSequence
 	}
 	return 0
 }
 
-func (x *PollRunEventsRequest) GetSince() int32 {
+func (x *PollRunEventsRequest) GetSince() int64 {
 	if x != nil && x.Since != nil {
 		return *x.Since
 	}
@@ -800,8 +800,8 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x1awaybill/host/v1/host.proto\x12\x0fwaybill.host.v1\x1a\x19openwop/v1/document.proto\"\xde\x01\n" +
 	"\x14PollRunEventsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12(\n" +
-	"\rlast_sequence\x18\x02 \x01(\x05H\x00R\flastSequence\x88\x01\x01\x12\x19\n" +
-	"\x05since\x18\x03 \x01(\x05H\x01R\x05since\x88\x01\x01\x12\x1d\n" +
+	"\rlast_sequence\x18\x02 \x01(\x03H\x00R\flastSequence\x88\x01\x01\x12\x19\n" +
+	"\x05since\x18\x03 \x01(\x03H\x01R\x05since\x88\x01\x01\x12\x1d\n" +
 	"\atimeout\x18\x04 \x01(\x05H\x02R\atimeout\x88\x01\x01\x12\x19\n" +
 	"\x05limit\x18\x05 \x01(\x05H\x03R\x05limit\x88\x01\x01B\x10\n" +
 	"\x0e_last_sequenceB\b\n" +

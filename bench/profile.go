@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+// share is how much of the host's CPU time passes through an area.
+type share struct {
+	area    string
+	percent string
+}
+
+// areas are what the report asks about; a function on the stack counts, so the
+// shares overlap and do not add up to 100 %.
+var areas = []struct{ name, focus string }{
+	{"gRPC between the services, with its transport", `google.golang.org/grpc`},
+	{"HTTP and the translation to gRPC", `net/http\.|grpc-gateway`},
+	{"SQLite: the read model's writes and reads", `modernc.org`},
+	{"the embedded NATS server", `nats-server`},
+	{"the NATS client", `nats.go`},
+	{"the dispatcher's own code", `services/dispatcher`},
+	{"the gateway's own code, with what it calls", `services/gateway`},
+	{"allocation and garbage collection", `runtime\.mallocgc|runtime\.gcBgMarkWorker|runtime\.gcAssist`},
+	{"JSON", `encoding/json|strictjson`},
+}
+
+var total = regexp.MustCompile(`Showing nodes accounting for \S+, ([0-9.]+%) of`)
+
+// profile loads a host with no-op runs from 64 clients and asks for its CPU
+// profile meanwhile.
+func profile(ctx context.Context, r *report) error {
+	h, err := startHost(ctx, r.options.bin, r.options.dir, "--metrics-addr", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer h.stop()
+	if err := deploy(ctx, newClient(h.ready.HTTP, 1)); err != nil {
+		return err
+	}
+	file := filepath.Join(h.dir, "cpu.prof")
+	fetched := make(chan error, 1)
+	go func() { fetched <- fetch(ctx, h.ready.Metrics, file, r.options.seconds) }()
+	if _, err := runsOf(ctx, h.ready.HTTP, 1, 64, r.options.seconds+time.Second); err != nil {
+		return err
+	}
+	if err := <-fetched; err != nil {
+		return err
+	}
+	for _, a := range areas {
+		out, err := exec.CommandContext(ctx, "go", "tool", "pprof", "-top", "-focus", a.focus, file).Output()
+		if err != nil {
+			return fmt.Errorf("read profile: %w", err)
+		}
+		if m := total.FindSubmatch(out); m != nil {
+			r.shares = append(r.shares, share{a.name, string(m[1])})
+		}
+	}
+	return nil
+}
+
+// fetch saves the profile of some seconds, which stands beside the metrics.
+func fetch(ctx context.Context, metrics, file string, d time.Duration) error {
+	url := fmt.Sprintf("%s/../debug/pprof/profile?seconds=%d", metrics, int(d.Seconds()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	req.URL.Path = "/debug/pprof/profile"
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, b, 0o600)
+}

@@ -1,0 +1,182 @@
+package openapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/openapi"
+	"waybill.dev/waybill/services/gateway/rest"
+)
+
+type object = map[string]any
+
+func described(t *testing.T) object {
+	t.Helper()
+	b, err := openapi.Document()
+	require.NoError(t, err)
+	var doc object
+	require.NoError(t, json.Unmarshal(b, &doc))
+	return doc
+}
+
+// operations calls visit for every operation.
+func operations(t *testing.T, doc object, visit func(path, verb string, op object)) {
+	t.Helper()
+	for path, item := range doc["paths"].(object) {
+		for verb, op := range item.(object) {
+			visit(path, verb, op.(object))
+		}
+	}
+}
+
+func TestDocument_IsOpenAPI31(t *testing.T) {
+	t.Parallel()
+	doc := described(t)
+	require.Regexp(t, `^3\.[1-9]`, doc["openapi"])
+	info := doc["info"].(object)
+	require.NotEmpty(t, info["title"])
+	require.NotEmpty(t, info["version"])
+}
+
+func TestDocument_IsTheSameEveryTime(t *testing.T) {
+	t.Parallel()
+	a, err := openapi.Document()
+	require.NoError(t, err)
+	b, err := openapi.Document()
+	require.NoError(t, err)
+	require.Equal(t, string(a), string(b))
+}
+
+func TestDocument_ResolvesEveryReference(t *testing.T) {
+	t.Parallel()
+	doc := described(t)
+	n := 0
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case object:
+			if ref, ok := v["$ref"].(string); ok {
+				n++
+				require.True(t, strings.HasPrefix(ref, "#/"), ref)
+				var at any = doc
+				for part := range strings.SplitSeq(ref[2:], "/") {
+					at = at.(object)[part]
+				}
+				require.NotEmpty(t, at, ref)
+			}
+			for _, m := range v {
+				walk(m)
+			}
+		case []any:
+			for _, m := range v {
+				walk(m)
+			}
+		}
+	}
+	walk(doc)
+	require.Positive(t, n)
+}
+
+func TestDocument_HasOneOperationPerRoute(t *testing.T) {
+	t.Parallel()
+	doc := described(t)
+	ids := map[string]bool{}
+	operations(t, doc, func(path, verb string, op object) {
+		id, ok := op["operationId"].(string)
+		require.True(t, ok, path)
+		require.False(t, ids[id], "%s twice", id)
+		ids[id] = true
+		require.NotContains(t, path, "_", "parameters are spelled as the API's JSON")
+		require.NotEmpty(t, verb)
+	})
+	require.Len(t, ids, len(rest.Routes)+1, "and the event stream")
+	require.True(t, ids["streamRunEvents"])
+}
+
+var braces = regexp.MustCompile(`\{([^}]+)\}`)
+
+func TestDocument_DeclaresEveryPathParameter(t *testing.T) {
+	t.Parallel()
+	operations(t, described(t), func(path, verb string, op object) {
+		var want, got []string
+		for _, m := range braces.FindAllStringSubmatch(path, -1) {
+			want = append(want, m[1])
+		}
+		seen := map[string]bool{}
+		params, _ := op["parameters"].([]any)
+		for _, p := range params {
+			param := p.(object)
+			name := param["in"].(string) + " " + param["name"].(string)
+			require.False(t, seen[name], "%s %s: %s twice", verb, path, name)
+			seen[name] = true
+			require.NotNil(t, param["schema"])
+			if param["in"] == "path" {
+				require.Equal(t, true, param["required"])
+				got = append(got, param["name"].(string))
+			}
+		}
+		require.ElementsMatch(t, want, got, "%s %s", verb, path)
+	})
+}
+
+func TestDocument_TellsScopesBodiesAndErrors(t *testing.T) {
+	t.Parallel()
+	doc := described(t)
+	for _, r := range rest.Routes {
+		path := strings.NewReplacer("{run_id}", "{runId}", "{workflow_id}", "{workflowId}").Replace(r.Path)
+		op := doc["paths"].(object)[path].(object)[strings.ToLower(r.HTTP)].(object)
+		responses := op["responses"].(object)
+		scope, _ := auth.ScopeOf(r.Method)
+		security := op["security"].([]any)
+		if scope == "" {
+			require.Empty(t, security, path)
+			require.NotContains(t, responses, "401", path)
+		} else {
+			require.Equal(t, []any{string(scope)}, security[0].(object)["apiKey"], path)
+			require.Contains(t, responses, "401")
+			require.Contains(t, responses, "403")
+		}
+		require.Equal(t, r.Body != nil, op["requestBody"] != nil, path)
+		if r.Body != nil {
+			require.Equal(t, !r.BodyOptional, op["requestBody"].(object)["required"], path)
+		}
+		require.True(t, slices.ContainsFunc([]string{"200", "201"}, func(s string) bool { return responses[s] != nil }), path)
+		require.Contains(t, responses, "503")
+	}
+}
+
+func TestDocument_ErrorsAreTheClosedEnvelope(t *testing.T) {
+	t.Parallel()
+	e := described(t)["components"].(object)["schemas"].(object)["Error"].(object)
+	require.Equal(t, false, e["additionalProperties"])
+	require.Equal(t, []any{"error", "message"}, e["required"])
+	require.Len(t, e["properties"], 3)
+}
+
+func TestDocument_LeavesPathMembersOutOfBodies(t *testing.T) {
+	t.Parallel()
+	op := described(t)["paths"].(object)["/v1/runs/{runId}/cancel"].(object)["post"].(object)
+	schema := op["requestBody"].(object)["content"].(object)["application/json"].(object)["schema"].(object)
+	require.NotContains(t, schema["properties"], "runId")
+	require.Contains(t, schema["properties"], "reason")
+}
+
+func TestHandler_ServesTheDocument(t *testing.T) {
+	t.Parallel()
+	h, err := openapi.Handler()
+	require.NoError(t, err)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/openapi.json", nil))
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+	require.Equal(t, "public, max-age=300", w.Header().Get("Cache-Control"))
+	require.True(t, json.Valid(w.Body.Bytes()))
+}

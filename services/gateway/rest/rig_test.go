@@ -1,0 +1,315 @@
+package rest_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+
+	"waybill.dev/waybill/internal/kv/memory"
+	"waybill.dev/waybill/internal/mesh"
+	"waybill.dev/waybill/internal/rpc"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/gateway"
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/rest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// snapshot is served byte for byte.
+const snapshot = `{"runId":"run_1",  "status":"completed", "n":12345678901234567890}`
+
+// dispatcher is a dispatcher that starts whatever it is told to, once.
+type dispatcher struct {
+	dispatcherv1.UnimplementedDispatcherServer
+	mu      sync.Mutex // guards all below
+	starts  []*dispatcherv1.StartRunRequest
+	digests map[string]string
+	cancels int
+}
+
+func (d *dispatcher) StartRun(_ context.Context, r *dispatcherv1.StartRunRequest) (*dispatcherv1.StartRunResponse, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch r.GetWorkflowId() {
+	case "missing":
+		return nil, fault.New(fault.WorkflowNotFound, "no workflow of this id in your tenant")
+	case "active":
+		return nil, fault.New(fault.RunAlreadyActive, "a run is active").With("activeHost", "cloud").After(1500 * time.Millisecond)
+	case "panics":
+		panic("secret detail")
+	case "breaks":
+		return nil, io.ErrUnexpectedEOF
+	}
+	old, found := d.digests[r.GetRunId()]
+	if found && old != r.GetRequestDigest() {
+		return nil, fault.New(fault.IdempotencyKeyMismatch, "another request")
+	}
+	d.digests[r.GetRunId()] = r.GetRequestDigest()
+	d.starts = append(d.starts, r)
+	return &dispatcherv1.StartRunResponse{RunId: r.GetRunId(), WorkflowId: r.GetWorkflowId(), Status: "pending", Replayed: found}, nil
+}
+
+func (d *dispatcher) lastStart() *dispatcherv1.StartRunRequest {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.starts[len(d.starts)-1]
+}
+
+func (d *dispatcher) CancelRun(_ context.Context, r *dispatcherv1.CancelRunRequest) (*dispatcherv1.CancelRunResponse, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cancels++
+	if r.GetTenant() != "acme" || r.GetRunId() != "run_1" {
+		return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
+	}
+	return &dispatcherv1.CancelRunResponse{Status: "cancelling"}, nil
+}
+
+func (*dispatcher) GetWorkflow(_ context.Context, r *dispatcherv1.GetWorkflowRequest) (*dispatcherv1.GetWorkflowResponse, error) {
+	if r.GetWorkflowId() != "wf" {
+		return nil, fault.New(fault.WorkflowNotFound, "no workflow of this id in your tenant")
+	}
+	return &dispatcherv1.GetWorkflowResponse{Definition: []byte(`{"workflowId": "wf"}`)}, nil
+}
+
+func (*dispatcher) PutWorkflow(_ context.Context, r *dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error) {
+	return &dispatcherv1.PutWorkflowResponse{WorkflowId: "wf", Version: "1", Digest: "d", Unchanged: strings.Contains(string(r.GetDefinition()), "same")}, nil
+}
+
+func (*dispatcher) ListWorkflows(context.Context, *dispatcherv1.ListWorkflowsRequest) (*dispatcherv1.ListWorkflowsResponse, error) {
+	return &dispatcherv1.ListWorkflowsResponse{Workflows: []*dispatcherv1.WorkflowSummary{{WorkflowId: "wf"}}}, nil
+}
+
+func (*dispatcher) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dispatcherv1.DescribeResponse, error) {
+	return &dispatcherv1.DescribeResponse{
+		NodeTypes:         []*dispatcherv1.NodeType{{TypeId: "core.noop", Source: "builtin"}},
+		MaxNodeExecutions: 100, MaxRunDurationMs: 86400000, MaxRetryAttempts: 3, TruncationMultiplier: 2,
+	}, nil
+}
+
+func (*dispatcher) ProgramMock(_ context.Context, r *dispatcherv1.ProgramMockRequest) (*dispatcherv1.ProgramMockResponse, error) {
+	return &dispatcherv1.ProgramMockResponse{Count: int32(len(r.GetProgram()))}, nil
+}
+
+func (*dispatcher) ResetMock(context.Context, *dispatcherv1.ResetMockRequest) (*dispatcherv1.ResetMockResponse, error) {
+	return &dispatcherv1.ResetMockResponse{Cleared: 2}, nil
+}
+
+func (*dispatcher) LastMockBudget(_ context.Context, r *dispatcherv1.LastMockBudgetRequest) (*dispatcherv1.LastMockBudgetResponse, error) {
+	if r.GetNodeId() == "none" {
+		return &dispatcherv1.LastMockBudgetResponse{}, nil
+	}
+	n := int32(64)
+	return &dispatcherv1.LastMockBudgetResponse{MaxTokens: &n}, nil
+}
+
+// eventLog has one run of two events, run_1 of acme.
+type eventLog struct {
+	eventlogv1.UnimplementedEventLogServer
+	// hold keeps reads waiting until it is closed, and entered tells of them;
+	// nil: they do not wait.
+	hold, entered chan struct{}
+}
+
+var theEvents = []*eventlogv1.Event{
+	{Sequence: 0, Type: "run.started", Document: []byte(`{"sequence":0,"type":"run.started"}`)},
+	{Sequence: 1, Type: "run.completed", Document: []byte(`{"sequence":1,"type":"run.completed","nodeId":"n"}`)},
+}
+
+func knows(tenant, run string) error {
+	if tenant != "acme" || run != "run_1" {
+		return fault.New(fault.RunNotFound, "no run of this id in your tenant")
+	}
+	return nil
+}
+
+func (l *eventLog) GetRun(ctx context.Context, r *eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error) {
+	if l.hold != nil {
+		l.entered <- struct{}{}
+		select {
+		case <-l.hold:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return &eventlogv1.GetRunResponse{Snapshot: []byte(snapshot), LastSequence: 1, Status: "completed"}, knows(r.GetTenant(), r.GetRunId())
+}
+
+func (*eventLog) ReadEvents(_ context.Context, r *eventlogv1.ReadEventsRequest) (*eventlogv1.ReadEventsResponse, error) {
+	out := &eventlogv1.ReadEventsResponse{Status: "completed", Head: 1}
+	for _, e := range theEvents {
+		if e.GetSequence() > r.GetAfter() {
+			out.Events = append(out.Events, e)
+		}
+	}
+	return out, knows(r.GetTenant(), r.GetRunId())
+}
+
+func (*eventLog) ListRuns(context.Context, *eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {
+	return &eventlogv1.ListRunsResponse{}, nil
+}
+
+func (*eventLog) Follow(r *eventlogv1.FollowRequest, out grpc.ServerStreamingServer[eventlogv1.FollowResponse]) error {
+	if err := knows(r.GetTenant(), r.GetRunId()); err != nil {
+		return err
+	}
+	return out.Send(&eventlogv1.FollowResponse{Events: theEvents, Head: 1})
+}
+
+type acceptor struct {
+	acceptorv1.UnimplementedAcceptorServer
+}
+
+func (acceptor) ListKinds(context.Context, *acceptorv1.ListKindsRequest) (*acceptorv1.ListKindsResponse, error) {
+	return &acceptorv1.ListKindsResponse{
+		Kinds:      []*acceptorv1.Kind{{Name: "error", Version: 1, Schema: []byte(`{"type": "object"}`), Universal: true}},
+		Strictness: "warn", EnvelopesPerTurn: 5, SchemaRounds: 2, ClarificationRounds: 3,
+	}, nil
+}
+
+func (acceptor) Exercise(_ context.Context, r *acceptorv1.ExerciseRequest) (*acceptorv1.ExerciseResponse, error) {
+	return &acceptorv1.ExerciseResponse{Outcome: []byte(`{"tenant":"` + r.GetTenant() + `","body":` + strconv.Itoa(len(r.GetBody())) + `}`)}, nil
+}
+
+// host is the whole gateway over fake services.
+type host struct {
+	http.Handler
+	svc        *gateway.Service
+	dispatcher *dispatcher
+	log        *eventLog
+	ready      error
+}
+
+const maxBody = 4096
+
+// keys by what they may do.
+const (
+	full   = "Bearer full"
+	reader = "Bearer reader"
+	beta   = "Bearer beta"
+	tester = "Bearer hk_test_1"
+)
+
+// newHost serves a gateway; change alters its configuration before it starts.
+func newHost(t testing.TB, change ...func(*gateway.Config)) *host {
+	t.Helper()
+	h := &host{dispatcher: &dispatcher{digests: map[string]string{}}, log: &eventLog{}}
+	m, quiet := &mesh.Local{}, slog.New(slog.DiscardHandler)
+	serve := func(name string, srv *grpc.Server) *grpc.ClientConn {
+		lis, err := m.Listen(name)
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- srv.Serve(lis) }()
+		conn, err := m.Conn(name)
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			require.NoError(t, conn.Close())
+			srv.Stop()
+			require.NoError(t, <-done)
+		})
+		return conn
+	}
+	ds, es, as := rpc.NewServer(quiet, nil, nil), rpc.NewServer(quiet, nil, nil), rpc.NewServer(quiet, nil, nil)
+	dispatcherv1.RegisterDispatcherServer(ds, h.dispatcher)
+	eventlogv1.RegisterEventLogServer(es, h.log)
+	acceptorv1.RegisterAcceptorServer(as, acceptor{})
+	cfg := gateway.Config{
+		Keys: []auth.Spec{
+			{Key: "full", Tenant: "acme", All: true},
+			{Key: "reader", Tenant: "acme", Scopes: []auth.Scope{auth.RunsRead}},
+			{Key: "beta", Tenant: "beta", All: true},
+			{Key: "hk_test_1", Tenant: "acme", All: true},
+		},
+		REST: rest.Config{MaxBodyBytes: maxBody}, MaxStreams: 4, RunKey: []byte(strings.Repeat("k", 32)),
+		BaseURL: func() string { return "http://host" }, GRPCEndpoint: func() string { return "grpc://host:1" },
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	svc, err := gateway.New(cfg, gateway.Deps{
+		Dispatcher: dispatcherv1.NewDispatcherClient(serve(mesh.Dispatcher, ds)),
+		EventLog:   eventlogv1.NewEventLogClient(serve(mesh.EventLog, es)),
+		Acceptor:   acceptorv1.NewAcceptorClient(serve(mesh.Acceptor, as)),
+		Records:    memory.New(), Ready: func() error { return h.ready }, Clock: time.Now, Logger: quiet,
+	})
+	require.NoError(t, err)
+	h.svc = svc
+	h.Handler, err = svc.Handler(t.Context(), serve(mesh.Gateway, svc.Server()))
+	require.NoError(t, err)
+	return h
+}
+
+// do makes a request; headers are in pairs.
+func (h *host) do(t testing.TB, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i+1] != "" {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// as makes a JSON request with a credential.
+func (h *host) as(t testing.TB, credential, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	return h.do(t, method, target, body, append([]string{"Authorization", credential, "Content-Type", "application/json"}, headers...)...)
+}
+
+// header reads a header however it is spelled: some keep the protocol's spelling.
+func header(w *httptest.ResponseRecorder, name string) string {
+	for k, v := range w.Header() {
+		if strings.EqualFold(k, name) {
+			return v[0]
+		}
+	}
+	return ""
+}
+
+const replayHeader = "openwop-Idempotent-Replay"
+
+type envelope struct {
+	Error, Message string
+	Details        map[string]any
+}
+
+// refused checks that an answer is an error in its canonical shape.
+func refused(t testing.TB, w *httptest.ResponseRecorder, code fault.Code) envelope {
+	t.Helper()
+	require.Equal(t, fault.Lookup(code).HTTP, w.Code, "%s", w.Body)
+	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+	require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+	var raw map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &raw), "%s", w.Body)
+	for name := range raw {
+		require.Contains(t, []string{"error", "message", "details"}, name)
+	}
+	var e envelope
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &e))
+	require.Equal(t, string(code), e.Error, "%s", w.Body)
+	require.NotEmpty(t, e.Message)
+	if w.Code == http.StatusUnauthorized {
+		require.Equal(t, "Bearer", w.Header().Get("WWW-Authenticate"))
+	}
+	return e
+}
