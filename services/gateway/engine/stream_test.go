@@ -291,15 +291,15 @@ func TestStream_BufferHoldsEventsUntilTheTimer(t *testing.T) {
 	t.Parallel()
 	buffered(t, nil, func(f *feed, sub *subscriber, _ chan error) {
 		f.in <- batch(event(0, "run.started"), event(1, "node.started"))
-		time.Sleep(600 * time.Millisecond) // synthetic //nolint:forbidigo // the clock of synctest: nobody waits
+		time.Sleep(600 * time.Millisecond)
 		f.in <- batch(event(2, "node.completed"))
 		synctest.Wait()
 		require.Empty(t, sub.shown(), "not yet")
-		time.Sleep(400 * time.Millisecond) //nolint:forbidigo // the clock of synctest: nobody waits
+		time.Sleep(400 * time.Millisecond)
 		synctest.Wait()
 		want := `2 batch [{"e":0,"payload":{"p":0}},{"e":2,"payload":{"p":2}}]`
 		require.Equal(t, want, sub.shown(), "counted from the first event in the batch")
-		time.Sleep(5 * time.Second) //nolint:forbidigo // the clock of synctest: nobody waits
+		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		require.Equal(t, want, sub.shown(), "no empty batches")
 		f.in <- batch(event(3, "node.completed"))
