@@ -387,11 +387,14 @@ func TestCall_GivesUpOnSilence(t *testing.T) {
 // A slow answer is not a silent one: the timeout is no bound of the whole call.
 func TestCall_WaitsForASlowAnswer(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *compat.Config) { c.Timeout = 500 * time.Millisecond })
+	// The silence between two pieces is a tenth of the timeout: a busy machine
+	// must not make it one.
+	const silence = 3 * time.Second
+	r := newRig(t, func(c *compat.Config) { c.Timeout = silence })
 	begin := time.Now()
-	res, _ := r.call(t, ask(), openaicompat.Reply{Pieces: strings.Split(strings.Repeat("x", 12), ""), Interval: 60 * time.Millisecond})
+	res, _ := r.call(t, ask(), openaicompat.Reply{Pieces: strings.Split(strings.Repeat("x", 12), ""), Interval: silence / 10})
 	require.Equal(t, strings.Repeat("x", 12), res.Text)
-	require.Greater(t, time.Since(begin), 500*time.Millisecond)
+	require.Greater(t, time.Since(begin), silence)
 }
 
 func TestCall_ReturnsTheContextsErrorAtItsDeadline(t *testing.T) {
