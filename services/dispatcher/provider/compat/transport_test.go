@@ -1,0 +1,130 @@
+package compat_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/compat"
+	"waybill.dev/waybill/test/double/openaicompat"
+)
+
+func TestCall_IsUnavailableWhenNobodyListens(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	p, err := compat.New(compat.Config{BaseURL: "http://" + address + "/v1", APIKey: key})
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	_, err = p.Call(t.Context(), ask(), nil)
+	e, ok := provider.As(err)
+	require.True(t, ok)
+	require.Equal(t, provider.CodeUnavailable, e.Code)
+	require.True(t, e.Retryable)
+	require.NotContains(t, e.Cause.Error(), "/v1")
+}
+
+func TestCall_GivesUpOnSilence(t *testing.T) {
+	t.Parallel()
+	for name, reply := range map[string]openaicompat.Reply{
+		"before the answer": {Wait: time.Minute},
+		"in the answer":     {Pieces: []string{"a", "b"}, End: openaicompat.EndStall},
+	} {
+		e := newRig(t, func(c *compat.Config) { c.Timeout = 100 * time.Millisecond }).fail(t, reply)
+		require.Equal(t, provider.CodeUnavailable, e.Code, name)
+		require.True(t, e.Retryable, name)
+	}
+}
+
+// A slow answer is not a silent one: the timeout is no bound of the whole call.
+func TestCall_WaitsForASlowAnswer(t *testing.T) {
+	t.Parallel()
+	// The silence between two pieces is a tenth of the timeout: a busy machine
+	// must not make it one.
+	const silence = 3 * time.Second
+	r := newRig(t, func(c *compat.Config) { c.Timeout = silence })
+	begin := time.Now()
+	res, _ := r.call(t, ask(), openaicompat.Reply{Pieces: strings.Split(strings.Repeat("x", 12), ""), Interval: silence / 10})
+	require.Equal(t, strings.Repeat("x", 12), res.Text)
+	require.Greater(t, time.Since(begin), silence)
+}
+
+func TestCall_ReturnsTheContextsErrorAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.server.Enqueue(openaicompat.Reply{Wait: time.Minute})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := r.Call(ctx, ask(), nil)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, isError := provider.As(err)
+	require.False(t, isError, "the caller's deadline is not the provider's fault")
+}
+
+func TestCall_BoundsTheAnswer(t *testing.T) {
+	t.Parallel()
+	half := strings.Repeat("x", provider.MaxAnswerBytes/2+1)
+	for name, reply := range map[string]openaicompat.Reply{
+		"text":      {Pieces: []string{half, half}},
+		"refusal":   {Refusal: half + " " + half},
+		"arguments": {ToolCalls: []openaicompat.ToolCall{{Name: "f", Arguments: half + half}}},
+		"together":  {Pieces: []string{half}, Refusal: half},
+	} {
+		require.Equal(t, provider.CodeContentTooLong, newRig(t, nil).fail(t, reply).Code, name)
+	}
+}
+
+// An error's body is read as far as an error goes, and not for ever.
+func TestCall_ReadsOnlySoMuchOfAnError(t *testing.T) {
+	t.Parallel()
+	e := newRig(t, nil).fail(t, openaicompat.Reply{Status: 400, Message: strings.Repeat("vendor says ", 1<<20)})
+	require.Equal(t, 400, e.Status)
+	require.Equal(t, provider.CodeInvalidRequest, e.Code)
+}
+
+func TestCall_RefusesModelsThatAreNotConfigured(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *compat.Config) { c.Models = []string{"small", "large"} })
+	e := r.fail(t)
+	require.Equal(t, provider.CodeModelNotSupported, e.Code)
+	require.Contains(t, e.Message, "small, large")
+	require.Empty(t, r.server.Requests())
+}
+
+func TestCall_ReusesItsConnection(t *testing.T) {
+	t.Parallel()
+	var conns int
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte(`data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"))
+	}), ConnState: func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew { // called by Serve's goroutine alone
+			conns++
+		}
+	}}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Serve(l)
+	}()
+	p, err := compat.New(compat.Config{BaseURL: "http://" + l.Addr().String()})
+	require.NoError(t, err)
+	for range 5 {
+		_, err := p.Call(t.Context(), ask(), nil)
+		require.NoError(t, err)
+	}
+	p.Close()
+	require.NoError(t, s.Close())
+	<-done
+	require.Equal(t, 1, conns)
+}
