@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
-	"waybill.dev/waybill/internal/mesh"
 	"waybill.dev/waybill/internal/rpc"
+	"waybill.dev/waybill/internal/rpc/rpctest"
 	"waybill.dev/waybill/internal/runlog/memory"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	"waybill.dev/waybill/services/eventlog"
@@ -70,14 +70,14 @@ func newStoppedRig(t testing.TB, log *memory.Log, path string, cfg eventlog.Conf
 	svc, err := eventlog.New(cfg, eventlog.Deps{Log: log, Store: faulty, Logger: quiet})
 	require.NoError(t, err)
 
-	var m mesh.Local
-	lis, err := m.Listen(mesh.EventLog)
+	var m rpctest.Network
+	lis, err := m.Listen("eventlog")
 	require.NoError(t, err)
 	srv := rpc.NewServer(quiet, nil, nil)
 	svc.Register(srv)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(lis) }()
-	conn, err := m.Conn(mesh.EventLog)
+	conn, err := m.Conn("eventlog")
 	require.NoError(t, err)
 	stopServer := sync.OnceFunc(func() {
 		require.NoError(t, conn.Close())

@@ -1,0 +1,102 @@
+package writebehind
+
+import (
+	"context"
+
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// Run gives a run's row; see store.Reader.
+func (s *Store) Run(ctx context.Context, key store.Key) (store.Run, error) {
+	s.mu.Lock()
+	r, ok := s.lookup(key)
+	if ok {
+		row := r.row
+		s.mu.Unlock()
+		row.New = false
+		return row, nil
+	}
+	s.mu.Unlock()
+	return s.below.Run(ctx, key)
+}
+
+// lookup finds a run in memory.
+func (s *Store) lookup(key store.Key) (*run, bool) {
+	if r, ok := s.runs[key]; ok {
+		return r, true
+	}
+	return s.recent.Get(key)
+}
+
+// looks is how often Frames looks for a run's frames in memory and below. Once
+// is enough unless frames leave memory between the two.
+const looks = 3
+
+// Frames gives frames of a run; see store.Reader. What memory holds of a run are
+// its last frames; those before them are read from the store below. What leaves
+// memory between the two looks is committed by then, so the next finds it below.
+func (s *Store) Frames(ctx context.Context, key store.Key, from, limit int) (page []store.Frame, err error) {
+	for range looks {
+		held, whole := false, false
+		if page, held, whole = s.extend(nil, key, from, limit); whole {
+			return page, nil
+		}
+		if page, err = s.below.Frames(ctx, key, from, limit); err != nil || !held {
+			return page, err
+		}
+		if page, _, whole = s.extend(page, key, from, limit); whole {
+			return page, nil
+		}
+	}
+	return page, nil
+}
+
+// extend adds what memory holds of a run to a page: held tells that it holds
+// something, whole that nothing is missing before or in between.
+func (s *Store) extend(page []store.Frame, key store.Key, from, limit int) (_ []store.Frame, held, whole bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, held := s.lookup(key)
+	if !held || len(page) == 0 && !r.covers(from) {
+		return page, held, false
+	}
+	page, whole = r.extend(page, from, limit)
+	return page, true, whole
+}
+
+// List lists runs; see store.Lister.
+func (s *Store) List(ctx context.Context, q store.Query) ([]store.Run, error) {
+	if err := s.settled(ctx); err != nil {
+		return nil, err
+	}
+	return s.below.List(ctx, q)
+}
+
+// Due lists due timers; see store.Lister.
+func (s *Store) Due(ctx context.Context, beforeMs int64, limit int) ([]store.Run, error) {
+	if err := s.settled(ctx); err != nil {
+		return nil, err
+	}
+	return s.below.Due(ctx, beforeMs, limit)
+}
+
+// settled waits until what was applied before the call is committed.
+func (s *Store) settled(ctx context.Context) error {
+	s.mu.Lock()
+	target := s.applied
+	s.mu.Unlock()
+	for {
+		s.mu.Lock()
+		done, changed, err := s.committed >= target, s.changed, s.err
+		s.mu.Unlock()
+		if done || err != nil {
+			return err
+		}
+		tell(s.hurry)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

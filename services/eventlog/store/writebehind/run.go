@@ -1,0 +1,72 @@
+package writebehind
+
+import (
+	"slices"
+	"sort"
+
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// run is what is in memory of a run: its row, and its frames from some frame on
+// up to the last one.
+type run struct {
+	row     store.Run
+	frames  []store.Frame
+	bytes   int
+	pending bool // its row changes with what is pending
+}
+
+// Bytes that a run and a frame take besides their texts.
+const (
+	runBytes   = 1024
+	frameBytes = 256
+)
+
+// add appends a frame, unless it is there.
+func (r *run) add(f store.Frame) bool {
+	if n := len(r.frames); n > 0 && f.First <= r.frames[n-1].First {
+		return false
+	}
+	r.frames = append(r.frames, f)
+	r.bytes += cost(f)
+	return true
+}
+
+func cost(f store.Frame) int { return frameBytes + len(f.Body) }
+
+// covers reports that every frame that holds an event from a sequence on is here.
+func (r *run) covers(from int) bool { return len(r.frames) > 0 && r.frames[0].First <= from }
+
+// shed forgets the frames up to an event.
+func (r *run) shed(head int) {
+	n := sort.Search(len(r.frames), func(i int) bool { return r.frames[i].Last > head })
+	for _, f := range r.frames[:n] {
+		r.bytes -= cost(f)
+	}
+	r.frames = slices.Clone(r.frames[n:])
+}
+
+// extend adds frames to a page that has some, as store.Reader's Frames says. It
+// is false when frames of the run are missing: before those here, or because
+// they have left memory.
+func (r *run) extend(page []store.Frame, from, limit int) ([]store.Frame, bool) {
+	events, size, next := 0, 0, from
+	for _, f := range page {
+		events, size, next = events+eventsOf(f, from), size+len(f.Body), f.Last+1
+	}
+	first := sort.Search(len(r.frames), func(i int) bool { return r.frames[i].Last >= next })
+	for _, f := range r.frames[first:] {
+		if f.First > next {
+			return page, false
+		}
+		if events >= limit || size >= store.PageBytes {
+			return page, true
+		}
+		page = append(page, f)
+		events, size, next = events+eventsOf(f, from), size+len(f.Body), f.Last+1
+	}
+	return page, events >= limit || size >= store.PageBytes || next > r.row.Head
+}
+
+// eventsOf counts a frame's events from a sequence on; a record has none.
+func eventsOf(f store.Frame, from int) int { return f.Last + 1 - max(f.First, from, 0) }

@@ -1,0 +1,232 @@
+package writebehind
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"waybill.dev/waybill/services/eventlog/lru"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// Config bounds the store. Start from DefaultConfig.
+type Config struct {
+	// Linger is how long a batch waits for others to be committed with it.
+	Linger time.Duration
+	// PendingBytes bounds what is not committed; Apply waits beyond it.
+	PendingBytes int
+	// RecentBytes bounds what is committed and kept all the same.
+	RecentBytes int
+}
+
+// DefaultConfig is right for a process with half a gigabyte of memory.
+func DefaultConfig() Config {
+	return Config{Linger: 20 * time.Millisecond, PendingBytes: 32 << 20, RecentBytes: 32 << 20}
+}
+
+// Backoff between tries to commit while the store below fails.
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 5 * time.Second
+)
+
+// Store is a store.Store in front of another one. Write commits what is applied;
+// while nobody runs it, a batch is committed before Apply returns. It is safe
+// for concurrent use, by one writer.
+type Store struct {
+	below store.Store
+	cfg   Config
+	wake  chan struct{} // tells Write that there is something to commit
+	hurry chan struct{} // tells Write not to linger
+
+	committing sync.Mutex // held while the store below commits or is rebuilt
+
+	mu      sync.Mutex // guards what follows
+	running bool
+	pending gathered     // applied, not handed to the store below
+	flight  *store.Batch // handed to the store below, until it is committed
+	// Batches are counted: applied so far, up to the one in flight, committed.
+	applied, flown, committed uint64
+
+	runs    map[store.Key]*run
+	recent  *lru.Cache[store.Key, *run] // committed; a run is here or in runs
+	tail    *store.Tail                 // of what was applied; nil: ask the store below
+	err     error                       // why the store below fails now
+	changed chan struct{}               // closed when a commit has ended
+}
+
+var _ store.Store = (*Store)(nil)
+
+// gathered is what will be committed together.
+type gathered struct {
+	keys   []store.Key // of the runs whose rows change, in the order of their first change
+	frames []store.Frame
+	tail   store.Tail
+	bytes  int
+	full   bool // there is something, if only a position
+}
+
+// New puts a store in front of another one. The caller closes that one by
+// closing this one.
+func New(below store.Store, cfg Config) *Store {
+	return &Store{
+		below: below, cfg: cfg, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		runs: map[store.Key]*run{}, recent: lru.New[store.Key, *run](cfg.RecentBytes), changed: make(chan struct{}),
+	}
+}
+
+// Write commits until ctx ends, and then what is left.
+func (s *Store) Write(ctx context.Context) error {
+	s.setRunning(true)
+	backoff := minBackoff
+	for s.gather(ctx) {
+		if err := s.commit(ctx); err == nil {
+			backoff = minBackoff
+			continue
+		}
+		if !pause(ctx, backoff) {
+			break
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+	s.setRunning(false)
+	if err := s.commitAll(ctx); err != nil {
+		return fmt.Errorf("commit the last of the read model: %w", err)
+	}
+	return nil
+}
+
+// gather waits until there is something to commit, and then a little for more.
+// It is false when ctx has ended.
+func (s *Store) gather(ctx context.Context) bool {
+	for !s.behind() {
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	linger := time.NewTimer(s.cfg.Linger)
+	defer linger.Stop()
+	select {
+	case <-linger.C:
+		return true
+	case <-s.hurry:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// commitAll commits what was applied before the call.
+func (s *Store) commitAll(ctx context.Context) error {
+	for s.behind() {
+		if err := s.commit(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commit hands what is pending to the store below. What fails stays in flight,
+// as it is, and is handed over again by the next call.
+func (s *Store) commit(ctx context.Context) error {
+	s.committing.Lock()
+	defer s.committing.Unlock()
+	b := s.takeOff()
+	if b == nil {
+		return nil
+	}
+	err := s.below.Apply(context.WithoutCancel(ctx), *b)
+	s.land(err)
+	return err
+}
+
+// takeOff gives the batch in flight; if there is none, what is pending becomes
+// it. The rows are those of this moment: a later row would speak of frames that
+// are not in the batch.
+func (s *Store) takeOff() *store.Batch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flight != nil || !s.pending.full {
+		return s.flight
+	}
+	s.flight = &store.Batch{Frames: s.pending.frames, Tail: s.pending.tail}
+	for _, key := range s.pending.keys {
+		r := s.runs[key]
+		s.flight.Runs = append(s.flight.Runs, r.row)
+		r.row.New, r.pending = false, false
+	}
+	s.pending, s.flown = gathered{}, s.applied
+	return s.flight
+}
+
+// land settles the batch in flight.
+func (s *Store) land(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+	if err == nil {
+		for _, row := range s.flight.Runs {
+			s.unpin(row)
+		}
+		s.flight, s.committed = nil, s.flown
+	}
+	s.announce()
+}
+
+// unpin lets go of a run that is committed up to a row, unless more is pending
+// of it. Of a large one it keeps only what is not committed.
+func (s *Store) unpin(row store.Run) {
+	r := s.runs[row.Key]
+	if r.bytes > s.cfg.RecentBytes/largeShare {
+		r.shed(row.Head)
+	}
+	if !r.pending {
+		delete(s.runs, row.Key)
+		s.recent.Put(row.Key, r, r.bytes)
+	}
+}
+
+// largeShare: a run that takes more than one part in so many of what is kept is
+// large, so that it does not crowd out the others.
+const largeShare = 8
+
+// announce wakes those who wait for a commit.
+func (s *Store) announce() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// behind reports that the store below has not got everything.
+func (s *Store) behind() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flight != nil || s.pending.full
+}
+
+func (s *Store) setRunning(yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = yes
+	s.announce()
+}
+
+func tell(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

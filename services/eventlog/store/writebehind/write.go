@@ -1,0 +1,127 @@
+package writebehind
+
+import (
+	"context"
+	"errors"
+
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// Tail is where the last applied batch ended; see store.Writer.
+func (s *Store) Tail(ctx context.Context) (store.Tail, error) {
+	s.mu.Lock()
+	tail, err := s.tail, s.err
+	s.mu.Unlock()
+	switch {
+	case err != nil:
+		return store.Tail{}, err
+	case tail != nil:
+		return *tail, nil
+	default:
+		return s.below.Tail(ctx)
+	}
+}
+
+// Apply takes a batch; see store.Writer. While the store below fails, it takes
+// none and says why; while too much is pending, it waits.
+func (s *Store) Apply(ctx context.Context, b store.Batch) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		running, wait, err := s.accept(b)
+		if err != nil {
+			return err
+		}
+		if wait == nil {
+			if running {
+				tell(s.wake)
+				return nil
+			}
+			return s.commitAll(ctx)
+		}
+		tell(s.hurry)
+		select {
+		case <-wait:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// accept takes a batch into memory, or gives a channel to wait on for room.
+func (s *Store) accept(b store.Batch) (running bool, wait <-chan struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running && s.err != nil {
+		return true, nil, s.err
+	}
+	if s.running && s.pending.bytes > s.cfg.PendingBytes {
+		return true, s.changed, nil
+	}
+	for _, row := range b.Runs {
+		s.acceptRow(row)
+	}
+	for _, f := range b.Frames {
+		s.acceptFrame(f)
+	}
+	s.pending.tail, s.pending.full, s.tail = b.Tail, true, &b.Tail
+	s.applied++
+	return s.running, nil, nil
+}
+
+// acceptRow takes a row that is not older than the one in memory.
+func (s *Store) acceptRow(row store.Run) {
+	r := s.pin(row.Key)
+	if row.Pos >= r.row.Pos {
+		row.New = row.New || r.row.New
+		r.row = row
+	}
+	if !r.pending {
+		r.pending = true
+		s.pending.keys = append(s.pending.keys, row.Key)
+		s.pending.bytes += runBytes
+	}
+}
+
+// acceptFrame takes a frame of a run whose row is in the same batch.
+func (s *Store) acceptFrame(f store.Frame) {
+	if s.pin(f.Key).add(f) {
+		s.pending.frames = append(s.pending.frames, f)
+		s.pending.bytes += cost(f)
+	}
+}
+
+// pin gives a run that stays in memory until it is committed.
+func (s *Store) pin(key store.Key) *run {
+	if r, ok := s.runs[key]; ok {
+		return r
+	}
+	r, ok := s.recent.Get(key)
+	if ok {
+		s.recent.Delete(key)
+	} else {
+		r = &run{bytes: runBytes}
+	}
+	s.runs[key] = r
+	return r
+}
+
+// Rebuild empties both stores; see store.Writer.
+func (s *Store) Rebuild(ctx context.Context) error {
+	s.committing.Lock()
+	defer s.committing.Unlock()
+	err := s.below.Rebuild(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending, s.flight, s.tail, s.err = gathered{}, nil, nil, nil
+	s.committed = s.applied
+	clear(s.runs)
+	s.recent.Clear()
+	s.announce()
+	return err
+}
+
+// Close commits what is left and closes the store below.
+func (s *Store) Close() error {
+	return errors.Join(s.commitAll(context.Background()), s.below.Close())
+}
