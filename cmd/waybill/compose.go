@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc"
 
 	"waybill.dev/waybill/internal/lifecycle"
-	"waybill.dev/waybill/internal/mesh"
 	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/runlog/jetstream"
@@ -29,6 +28,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/eventlog"
 	"waybill.dev/waybill/services/eventlog/store/sqlite"
+	"waybill.dev/waybill/services/eventlog/store/writebehind"
 	"waybill.dev/waybill/services/gateway"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/rest"
@@ -37,30 +37,35 @@ import (
 
 type logger = *slog.Logger
 
-// host is the five services in one process: each behind its own in-memory gRPC
-// server, wired as they are when each runs alone.
+// host is the five services in one process: each behind its own gRPC server,
+// wired as they are when each runs alone.
 type host struct {
 	log    logger
 	opts   devOptions
-	mesh   mesh.Local
 	nats   *natsd.Server
 	stores *stores
 	group  lifecycle.Group
 	// closers are closed last first.
 	closers []func()
 
-	redactor   *redactor.Service
-	acceptor   *acceptor.Service
-	events     *eventlog.Service
-	dispatch   *dispatcher.Service
-	gateway    *gateway.Service
-	dispatcher dispatcherv1.DispatcherClient
+	events   *eventlog.Service
+	dispatch *dispatcher.Service
+	gateway  *gateway.Service
+	clients  clients
 
 	public   *grpc.Server
 	http     *http.Server
 	httpAddr net.Listener
 	grpcAddr net.Listener
 	metrics  net.Listener
+}
+
+// clients reach the services.
+type clients struct {
+	redactor   redactorv1.RedactorClient
+	acceptor   acceptorv1.AcceptorClient
+	events     eventlogv1.EventLogClient
+	dispatcher dispatcherv1.DispatcherClient
 }
 
 // compose builds everything; nothing runs before start. What was opened is
@@ -177,64 +182,37 @@ func natsUsers(specs []auth.Spec) []natsd.User {
 	return users
 }
 
-// conn reaches a service over the mesh.
-func (h *host) conn(service string) (*grpc.ClientConn, error) {
-	c, err := h.mesh.Conn(service)
-	if err != nil {
-		return nil, err
-	}
-	h.later(func() { _ = c.Close() })
-	return c, nil
-}
-
-// serve puts a service's handlers behind its in-memory listener.
-func (h *host) serve(name string, srv *grpc.Server) error {
-	lis, err := h.mesh.Listen(name)
-	if err != nil {
-		return err
-	}
-	h.group.Start(lifecycle.Part{
-		Name: name + " grpc",
-		Run: func(ctx context.Context) error {
-			stop := context.AfterFunc(ctx, srv.Stop)
-			defer stop()
-			return srv.Serve(lis)
-		},
-	})
-	return nil
+// serve runs the server of a service, and gives the connection to it.
+func (h *host) serve(name string, register func(grpc.ServiceRegistrar)) grpc.ClientConnInterface {
+	srv := rpc.NewLocal(h.log, nil, nil)
+	register(srv)
+	h.group.Start(lifecycle.Part{Name: name + " calls", Run: srv.Serve})
+	return srv
 }
 
 func (h *host) buildRedactor(_ context.Context, specs []auth.Spec) error {
 	cfg := redactor.DefaultConfig()
 	cfg.HostSecrets = hostSecrets(specs, h.opts)
-	var err error
-	if h.redactor, err = redactor.New(cfg); err != nil {
-		return err
-	}
-	srv := rpc.NewServer(h.log, nil, nil)
-	h.redactor.Register(srv)
-	return h.serve(mesh.Redactor, srv)
-}
-
-func (h *host) buildAcceptor(context.Context, []auth.Spec) error {
-	conn, err := h.conn(mesh.Redactor)
+	s, err := redactor.New(cfg)
 	if err != nil {
 		return err
 	}
+	h.clients.redactor = redactorv1.NewRedactorClient(h.serve("redactor", s.Register))
+	return nil
+}
+
+func (h *host) buildAcceptor(context.Context, []auth.Spec) (err error) {
 	cfg := acceptor.DefaultConfig()
 	cfg.TestSeams = h.opts.testSeams
 	if cfg.KindsDir, err = kindFiles(h.opts.kinds); err != nil {
 		return err
 	}
-	h.acceptor, err = acceptor.New(cfg, acceptor.Deps{
-		Log: h.stores.log, Redactor: redactorv1.NewRedactorClient(conn), Clock: time.Now, Logger: h.log,
-	})
+	s, err := acceptor.New(cfg, acceptor.Deps{Log: h.stores.log, Redactor: h.clients.redactor, Clock: time.Now, Logger: h.log})
 	if err != nil {
 		return err
 	}
-	srv := rpc.NewServer(h.log, nil, nil)
-	h.acceptor.Register(srv)
-	return h.serve(mesh.Acceptor, srv)
+	h.clients.acceptor = acceptorv1.NewAcceptorClient(h.serve("acceptor", s.Register))
+	return nil
 }
 
 func (h *host) buildEventLog(ctx context.Context, _ []auth.Spec) error {
@@ -242,14 +220,15 @@ func (h *host) buildEventLog(ctx context.Context, _ []auth.Spec) error {
 	if err != nil {
 		return err
 	}
-	h.later(func() { _ = st.Close() })
-	if h.events, err = eventlog.New(eventlog.DefaultConfig(), eventlog.Deps{Log: h.stores.log, Store: st, Logger: h.log}); err != nil {
+	model := writebehind.New(st, writebehind.DefaultConfig())
+	h.later(func() { _ = model.Close() })
+	if h.events, err = eventlog.New(eventlog.DefaultConfig(), eventlog.Deps{Log: h.stores.log, Store: model, Logger: h.log}); err != nil {
 		return err
 	}
+	h.group.Start(lifecycle.Part{Name: "read model", Run: model.Write})
 	h.group.Start(lifecycle.Part{Name: "event log", Run: h.events.Run})
-	srv := rpc.NewServer(h.log, nil, nil)
-	h.events.Register(srv)
-	return h.serve(mesh.EventLog, srv)
+	h.clients.events = eventlogv1.NewEventLogClient(h.serve("event log", h.events.Register))
+	return nil
 }
 
 func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
@@ -267,60 +246,27 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	deps := dispatcher.Deps{
 		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims,
 		Providers: providers, Mock: mocked, Clock: time.Now, Logger: h.log,
-	}
-	if err := h.dispatcherClients(&deps); err != nil {
-		return err
+		Acceptor: h.clients.acceptor, Redactor: h.clients.redactor, EventLog: h.clients.events,
 	}
 	if h.dispatch, err = dispatcher.New(cfg, deps); err != nil {
 		return err
 	}
 	h.group.Start(lifecycle.Part{Name: "dispatcher", Run: h.dispatch.Run})
-	srv := rpc.NewServer(h.log, nil, nil)
-	h.dispatch.Register(srv)
-	return h.serve(mesh.Dispatcher, srv)
-}
-
-func (h *host) dispatcherClients(d *dispatcher.Deps) error {
-	acc, err := h.conn(mesh.Acceptor)
-	if err != nil {
-		return err
-	}
-	red, err := h.conn(mesh.Redactor)
-	if err != nil {
-		return err
-	}
-	ev, err := h.conn(mesh.EventLog)
-	if err != nil {
-		return err
-	}
-	d.Acceptor, d.Redactor, d.EventLog = acceptorv1.NewAcceptorClient(acc), redactorv1.NewRedactorClient(red), eventlogv1.NewEventLogClient(ev)
+	h.clients.dispatcher = dispatcherv1.NewDispatcherClient(h.serve("dispatcher", h.dispatch.Register))
 	return nil
 }
 
 func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
-	disp, err := h.conn(mesh.Dispatcher)
-	if err != nil {
-		return err
-	}
-	ev, err := h.conn(mesh.EventLog)
-	if err != nil {
-		return err
-	}
-	acc, err := h.conn(mesh.Acceptor)
-	if err != nil {
-		return err
-	}
 	key, err := hostKey(h.opts.dataDir)
 	if err != nil {
 		return err
 	}
-	h.dispatcher = dispatcherv1.NewDispatcherClient(disp)
 	h.gateway, err = gateway.New(gateway.Config{
 		Keys: specs, REST: rest.Config{MaxBodyBytes: h.opts.maxBody}, MaxStreams: 10_000, TestSeams: h.opts.testSeams,
 		BaseURL:      func() string { return "http://" + reachable(h.httpAddr.Addr()) },
 		GRPCEndpoint: func() string { return "grpc://" + reachable(h.grpcAddr.Addr()) }, RunKey: key,
 	}, gateway.Deps{
-		Dispatcher: h.dispatcher, EventLog: eventlogv1.NewEventLogClient(ev), Acceptor: acceptorv1.NewAcceptorClient(acc),
+		Dispatcher: h.clients.dispatcher, EventLog: h.clients.events, Acceptor: h.clients.acceptor,
 		Records: h.stores.records, Ready: h.ready, Clock: time.Now, Logger: h.log,
 	})
 	if err != nil {
@@ -339,18 +285,13 @@ func reachable(a net.Addr) string {
 	return net.JoinHostPort("localhost", strconv.Itoa(t.Port))
 }
 
-// buildPublic puts the public gRPC server behind two listeners: one in memory
-// for the REST side, one on the network.
+// buildPublic serves the public API twice: on the network, and within the
+// process for the REST side.
 func (h *host) buildPublic(ctx context.Context) error {
 	h.public = h.gateway.Server()
-	if err := h.serve(mesh.Gateway, h.public); err != nil {
-		return err
-	}
-	conn, err := h.conn(mesh.Gateway)
-	if err != nil {
-		return err
-	}
-	handler, err := h.gateway.Handler(ctx, conn)
+	local := h.gateway.Local()
+	h.group.Start(lifecycle.Part{Name: "gateway calls", Run: local.Serve})
+	handler, err := h.gateway.Handler(ctx, local)
 	if err != nil {
 		return err
 	}

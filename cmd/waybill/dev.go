@@ -135,7 +135,7 @@ func runDev(ctx context.Context, o devOptions, log logger, out printer) error {
 	if err := h.untilReady(ctx); err != nil {
 		return errors.Join(err, h.group.Stop())
 	}
-	loader := &workflowLoader{client: h.dispatcher, log: log}
+	loader := &workflowLoader{client: h.clients.dispatcher, log: log}
 	if err := loader.loadAll(ctx, o.workflows); err != nil {
 		return errors.Join(err, h.group.Stop())
 	}

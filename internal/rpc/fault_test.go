@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
-	"waybill.dev/waybill/internal/mesh"
 	"waybill.dev/waybill/internal/rpc"
+	"waybill.dev/waybill/internal/rpc/rpctest"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/fault"
 )
@@ -31,33 +31,51 @@ func (s service) RedactStream(grpc.BidiStreamingServer[redactorv1.RedactStreamRe
 	return s.fail()
 }
 
-// calls makes a unary call and a stream call to a service that fails.
-func calls(t *testing.T, fail func() error) (unary, stream error) {
+// transports are the ways to a service: each gives a connection to one.
+var transports = map[string]func(t *testing.T, s redactorv1.RedactorServer) grpc.ClientConnInterface{
+	"network": network, "local": func(t *testing.T, s redactorv1.RedactorServer) grpc.ClientConnInterface {
+		t.Helper()
+		conn, _ := local(t, s)
+		return conn
+	},
+}
+
+func network(t *testing.T, s redactorv1.RedactorServer) grpc.ClientConnInterface {
 	t.Helper()
-	var m mesh.Local
-	lis, err := m.Listen(mesh.Redactor)
+	var n rpctest.Network
+	lis, err := n.Listen("redactor")
 	require.NoError(t, err)
 	srv := rpc.NewServer(slog.New(slog.DiscardHandler), nil, nil)
-	redactorv1.RegisterRedactorServer(srv, service{fail: fail})
+	redactorv1.RegisterRedactorServer(srv, s)
 	go func() { _ = srv.Serve(lis) }()
 	t.Cleanup(srv.Stop)
-	conn, err := m.Conn(mesh.Redactor)
+	conn, err := n.Conn("redactor")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
-	c := redactorv1.NewRedactorClient(conn)
-	_, unary = c.Redact(t.Context(), &redactorv1.RedactRequest{})
-	s, err := c.RedactStream(t.Context())
-	require.NoError(t, err)
-	_, stream = s.Recv()
-	return unary, stream
+	return conn
+}
+
+// calls makes a unary call and a stream call, over each transport, to a service
+// that fails.
+func calls(t *testing.T, fail func() error) (errs []error) {
+	t.Helper()
+	for _, connect := range transports {
+		c := redactorv1.NewRedactorClient(connect(t, service{fail: fail}))
+		_, err := c.Redact(t.Context(), &redactorv1.RedactRequest{})
+		s, serr := c.RedactStream(t.Context())
+		require.NoError(t, serr)
+		_, serr = s.Recv()
+		errs = append(errs, err, serr)
+	}
+	return errs
 }
 
 func TestFault_SaysTheSameOnBothSidesOfTheWire(t *testing.T) {
 	t.Parallel()
-	unary, stream := calls(t, func() error {
+	errs := calls(t, func() error {
 		return fault.New(fault.RateLimited, "slow down").With("scope", "key").After(1500 * time.Millisecond)
 	})
-	for _, err := range []error{unary, stream} {
+	for _, err := range errs {
 		e, ok := fault.As(err)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, fault.RateLimited, e.Code)
@@ -69,8 +87,8 @@ func TestFault_SaysTheSameOnBothSidesOfTheWire(t *testing.T) {
 
 func TestForeignErrors_AreHiddenBehindAnId(t *testing.T) {
 	t.Parallel()
-	unary, stream := calls(t, func() error { return errors.New("pq: password is hunter2") })
-	for _, err := range []error{unary, stream} {
+	errs := calls(t, func() error { return errors.New("pq: password is hunter2") })
+	for _, err := range errs {
 		e, ok := fault.As(err)
 		require.True(t, ok)
 		require.Equal(t, fault.InternalError, e.Code)
@@ -81,8 +99,8 @@ func TestForeignErrors_AreHiddenBehindAnId(t *testing.T) {
 
 func TestPanic_FailsTheCallAndNotTheServer(t *testing.T) {
 	t.Parallel()
-	unary, stream := calls(t, func() error { panic("boom") })
-	for _, err := range []error{unary, stream} {
+	errs := calls(t, func() error { panic("boom") })
+	for _, err := range errs {
 		require.Equal(t, fault.InternalError, fault.CodeOf(err))
 		require.NotContains(t, err.Error(), "boom")
 	}
@@ -101,7 +119,8 @@ func TestToStatus_CarriesTheEnvelopeAsTheProfileAsks(t *testing.T) {
 
 func TestFromStatus_LeavesContextErrorsAsTheyAre(t *testing.T) {
 	t.Parallel()
-	unary, _ := calls(t, func() error { return context.DeadlineExceeded })
-	require.Equal(t, fault.InternalError, fault.CodeOf(unary), "a deadline of the server's own is not the caller's")
+	for _, err := range calls(t, func() error { return context.DeadlineExceeded }) {
+		require.Equal(t, fault.InternalError, fault.CodeOf(err), "a deadline of the server's own is not the caller's")
+	}
 	require.NoError(t, rpc.FromStatus(nil))
 }

@@ -16,8 +16,8 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
-	"waybill.dev/waybill/internal/mesh"
 	"waybill.dev/waybill/internal/rpc"
+	"waybill.dev/waybill/internal/rpc/rpctest"
 	"waybill.dev/waybill/internal/runlog/memory"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
@@ -127,19 +127,19 @@ func startWith(t *testing.T, change func(*acceptor.Config), store acceptor.SeamS
 		change(&cfg)
 	}
 	h := &host{log: memory.New(), redactor: &redactor{secrets: map[string][]*redactorv1.Secret{}}, lines: &lines{}}
-	var local mesh.Local
-	h.stopRedactor = serve(t, &local, mesh.Redactor, func(s *grpc.Server) { redactorv1.RegisterRedactorServer(s, h.redactor) })
+	var local rpctest.Network
+	h.stopRedactor = serve(t, &local, "redactor", func(s *grpc.Server) { redactorv1.RegisterRedactorServer(s, h.redactor) })
 	s, err := acceptor.New(cfg, acceptor.Deps{
-		Log: h.log, Redactor: redactorv1.NewRedactorClient(dial(t, &local, mesh.Redactor)),
+		Log: h.log, Redactor: redactorv1.NewRedactorClient(dial(t, &local, "redactor")),
 		Logger: slog.New(slog.NewJSONHandler(h.lines, nil)), Seam: store,
 	})
 	require.NoError(t, err)
-	serve(t, &local, mesh.Acceptor, func(g *grpc.Server) { s.Register(g) })
-	h.AcceptorClient = acceptorv1.NewAcceptorClient(dial(t, &local, mesh.Acceptor))
+	serve(t, &local, "acceptor", func(g *grpc.Server) { s.Register(g) })
+	h.AcceptorClient = acceptorv1.NewAcceptorClient(dial(t, &local, "acceptor"))
 	return h
 }
 
-func serve(t *testing.T, local *mesh.Local, name string, register func(*grpc.Server)) (stop func()) {
+func serve(t *testing.T, local *rpctest.Network, name string, register func(*grpc.Server)) (stop func()) {
 	t.Helper()
 	server := rpc.NewServer(slog.New(slog.DiscardHandler), nil, nil)
 	register(server)
@@ -152,7 +152,7 @@ func serve(t *testing.T, local *mesh.Local, name string, register func(*grpc.Ser
 	return stop
 }
 
-func dial(t *testing.T, local *mesh.Local, name string) *grpc.ClientConn {
+func dial(t *testing.T, local *rpctest.Network, name string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := local.Conn(name)
 	require.NoError(t, err)

@@ -113,20 +113,37 @@ func New(cfg Config, d Deps) (*Service, error) {
 	}, nil
 }
 
-// Server makes the public gRPC server: the same for clients outside and for the
-// REST side.
+// Server makes the public gRPC server.
 func (s *Service) Server() *grpc.Server {
-	srv := rpc.NewServer(s.deps.Logger,
-		[]grpc.UnaryServerInterceptor{s.keys.Unary, s.engine.Once}, []grpc.StreamServerInterceptor{s.keys.Stream})
-	s.engine.Register(srv)
-	h := health.NewServer()
-	h.SetServingStatus(openwopv1.Engine_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
-	healthv1.RegisterHealthServer(srv, h)
+	srv := rpc.NewServer(s.deps.Logger, s.unary(), s.stream())
+	s.register(srv)
 	return srv
 }
 
-// Handler makes the HTTP API over a connection to the public gRPC server.
-func (s *Service) Handler(ctx context.Context, conn *grpc.ClientConn) (http.Handler, error) {
+// Local makes the same server for the REST side, within the process.
+func (s *Service) Local() *rpc.Local {
+	srv := rpc.NewLocal(s.deps.Logger, s.unary(), s.stream())
+	s.register(srv)
+	return srv
+}
+
+func (s *Service) unary() []grpc.UnaryServerInterceptor {
+	return []grpc.UnaryServerInterceptor{s.keys.Unary, s.engine.Once}
+}
+
+func (s *Service) stream() []grpc.StreamServerInterceptor {
+	return []grpc.StreamServerInterceptor{s.keys.Stream}
+}
+
+func (s *Service) register(r grpc.ServiceRegistrar) {
+	s.engine.Register(r)
+	h := health.NewServer()
+	h.SetServingStatus(openwopv1.Engine_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
+	healthv1.RegisterHealthServer(r, h)
+}
+
+// Handler makes the HTTP API over a connection to the public API's server.
+func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (http.Handler, error) {
 	description, err := openapi.Handler()
 	if err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"waybill.dev/waybill/internal/mesh"
 	"waybill.dev/waybill/internal/rpc"
+	"waybill.dev/waybill/internal/rpc/rpctest"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/redactor"
@@ -37,12 +37,12 @@ func client(t *testing.T, cfg redactor.Config) redactorv1.RedactorClient {
 	require.NoError(t, err)
 	server := rpc.NewServer(slog.New(slog.DiscardHandler), nil, nil)
 	s.Register(server)
-	var local mesh.Local
-	lis, err := local.Listen(mesh.Redactor)
+	var local rpctest.Network
+	lis, err := local.Listen("redactor")
 	require.NoError(t, err)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(lis) }()
-	conn, err := local.Conn(mesh.Redactor)
+	conn, err := local.Conn("redactor")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(); server.Stop(); <-done })
 	return redactorv1.NewRedactorClient(conn)

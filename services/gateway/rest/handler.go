@@ -46,7 +46,7 @@ const maxDepth = 64
 // Deps are the collaborators.
 type Deps struct {
 	// Conn reaches the public gRPC server.
-	Conn   *grpc.ClientConn
+	Conn   grpc.ClientConnInterface
 	Keys   *auth.Keys
 	Events http.Handler // the event stream
 	// OpenAPI renders the API's description.

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc"
 
 	"waybill.dev/waybill/internal/kv/memory"
-	"waybill.dev/waybill/internal/mesh"
 	"waybill.dev/waybill/internal/rpc"
+	"waybill.dev/waybill/internal/rpc/rpctest"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
@@ -210,7 +210,7 @@ const (
 func newHost(t testing.TB, change ...func(*gateway.Config)) *host {
 	t.Helper()
 	h := &host{dispatcher: &dispatcher{digests: map[string]string{}}, log: &eventLog{}}
-	m, quiet := &mesh.Local{}, slog.New(slog.DiscardHandler)
+	m, quiet := &rpctest.Network{}, slog.New(slog.DiscardHandler)
 	serve := func(name string, srv *grpc.Server) *grpc.ClientConn {
 		lis, err := m.Listen(name)
 		require.NoError(t, err)
@@ -243,14 +243,14 @@ func newHost(t testing.TB, change ...func(*gateway.Config)) *host {
 		f(&cfg)
 	}
 	svc, err := gateway.New(cfg, gateway.Deps{
-		Dispatcher: dispatcherv1.NewDispatcherClient(serve(mesh.Dispatcher, ds)),
-		EventLog:   eventlogv1.NewEventLogClient(serve(mesh.EventLog, es)),
-		Acceptor:   acceptorv1.NewAcceptorClient(serve(mesh.Acceptor, as)),
+		Dispatcher: dispatcherv1.NewDispatcherClient(serve("dispatcher", ds)),
+		EventLog:   eventlogv1.NewEventLogClient(serve("eventlog", es)),
+		Acceptor:   acceptorv1.NewAcceptorClient(serve("acceptor", as)),
 		Records:    memory.New(), Ready: func() error { return h.ready }, Clock: time.Now, Logger: quiet,
 	})
 	require.NoError(t, err)
 	h.svc = svc
-	h.Handler, err = svc.Handler(t.Context(), serve(mesh.Gateway, svc.Server()))
+	h.Handler, err = svc.Handler(t.Context(), serve("gateway", svc.Server()))
 	require.NoError(t, err)
 	return h
 }

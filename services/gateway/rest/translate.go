@@ -40,7 +40,7 @@ var outbound = map[string]string{
 }
 
 // newTranslator is grpc-gateway with this API's JSON, headers and errors.
-func newTranslator(ctx context.Context, conn *grpc.ClientConn, log *slog.Logger) (*runtime.ServeMux, error) {
+func newTranslator(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger) (*runtime.ServeMux, error) {
 	mux := runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, codec{}),
 		runtime.WithIncomingHeaderMatcher(func(h string) (string, bool) {
@@ -66,10 +66,10 @@ func newTranslator(ctx context.Context, conn *grpc.ClientConn, log *slog.Logger)
 		}),
 		runtime.WithDisablePathLengthFallback(),
 	)
-	if err := openwopv1.RegisterEngineHandler(ctx, mux, conn); err != nil {
+	if err := openwopv1.RegisterEngineHandlerClient(ctx, mux, openwopv1.NewEngineClient(conn)); err != nil {
 		return nil, err
 	}
-	return mux, hostv1.RegisterHostHandler(ctx, mux, conn)
+	return mux, hostv1.RegisterHostHandlerClient(ctx, mux, hostv1.NewHostClient(conn))
 }
 
 // translationError turns what the gateway itself finds wrong, such as a query

@@ -1,0 +1,130 @@
+package rpc
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/fullstorydev/grpchan"
+	"github.com/fullstorydev/grpchan/inprocgrpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Local is a server and the connection to it in one, for services that share a
+// process. A call passes the same interceptors on both sides as one over a
+// network: messages are copied, deadlines and metadata cross, errors travel as
+// statuses. Only the HTTP/2 between the two is left out.
+type Local struct {
+	grpc.ClientConnInterface
+
+	channel *inprocgrpc.Channel
+	serving chan struct{}   // closed when calls are taken
+	life    context.Context //nolint:containedctx // ends when no more calls are taken
+	end     context.CancelFunc
+	mu      sync.Mutex // no call begins while life ends
+	calls   sync.WaitGroup
+}
+
+// NewLocal makes a server as NewServer does. Calls wait until it serves.
+func NewLocal(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []grpc.StreamServerInterceptor) *Local {
+	l := &Local{channel: &inprocgrpc.Channel{}, serving: make(chan struct{})}
+	l.life, l.end = context.WithCancel(context.Background())
+	l.channel.WithServerUnaryInterceptor(chainUnary(append([]grpc.UnaryServerInterceptor{l.unary, unaryErrors(log)}, unary...)))
+	l.channel.WithServerStreamInterceptor(chainStream(append([]grpc.StreamServerInterceptor{l.stream, streamErrors(log)}, stream...)))
+	l.ClientConnInterface = grpchan.InterceptClientConn(l.channel, clientUnary, clientStream)
+	return l
+}
+
+// RegisterService puts a service's handlers on the server, before it serves.
+func (l *Local) RegisterService(d *grpc.ServiceDesc, impl any) { l.channel.RegisterService(d, impl) }
+
+// Serve takes calls until ctx ends; then it ends those under way, and returns
+// when their handlers have.
+func (l *Local) Serve(ctx context.Context) error {
+	close(l.serving)
+	<-ctx.Done()
+	l.mu.Lock()
+	l.end()
+	l.mu.Unlock()
+	l.calls.Wait()
+	return nil
+}
+
+// errStopped is what callers of a server that has stopped are told.
+var errStopped = status.Error(codes.Unavailable, "the service has stopped")
+
+// begin admits a call; done must be called when its handler has returned.
+func (l *Local) begin(ctx context.Context) (_ context.Context, done func(), err error) {
+	select {
+	case <-l.serving:
+	case <-ctx.Done():
+		return nil, nil, contextStatus(ctx.Err())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.life.Err() != nil {
+		return nil, nil, errStopped
+	}
+	l.calls.Add(1)
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(l.life, cancel)
+	return ctx, func() { stop(); cancel(); l.calls.Done() }, nil
+}
+
+func (l *Local) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	ctx, done, err := l.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	resp, err := next(ctx, req)
+	return resp, l.ended(err)
+}
+
+func (l *Local) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	ctx, done, err := l.begin(ss.Context())
+	if err != nil {
+		return err
+	}
+	defer done()
+	return l.ended(next(srv, stoppable{ss, ctx}))
+}
+
+// ended tells a call that the server has ended from one that its caller has.
+func (l *Local) ended(err error) error {
+	if err != nil && l.life.Err() != nil && status.Code(err) == codes.Canceled {
+		return errStopped
+	}
+	return err
+}
+
+// stoppable is a stream whose context ends with the server.
+type stoppable struct {
+	grpc.ServerStream
+	ctx context.Context //nolint:containedctx // a stream's context is a member by its interface
+}
+
+func (s stoppable) Context() context.Context { return s.ctx }
+
+func chainUnary(all []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+		for _, i := range slices.Backward(all) {
+			next := h
+			h = func(ctx context.Context, req any) (any, error) { return i(ctx, req, info, next) }
+		}
+		return h(ctx, req)
+	}
+}
+
+func chainStream(all []grpc.StreamServerInterceptor) grpc.StreamServerInterceptor {
+	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+		for _, i := range slices.Backward(all) {
+			next := h
+			h = func(srv any, ss grpc.ServerStream) error { return i(srv, ss, info, next) }
+		}
+		return h(srv, ss)
+	}
+}
