@@ -154,6 +154,7 @@ func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 		return err
 	}
 	h.later(h.nats.Stop)
+	h.group.Start(lifecycle.Part{Name: "run log", Run: h.nats.Watch})
 	cfg := jetstream.DefaultConfig()
 	cfg.AckWait = h.opts.lease
 	h.stores, err = openStores(ctx, h.nats, cfg)

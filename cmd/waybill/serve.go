@@ -87,6 +87,9 @@ func (h *host) ready() error {
 	default:
 		return errors.New("the dispatcher reads its workflow definitions")
 	}
+	if err := h.nats.Ready(); err != nil {
+		return err
+	}
 	return h.events.Ready()
 }
 

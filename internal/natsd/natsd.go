@@ -3,10 +3,13 @@
 package natsd
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -43,14 +46,32 @@ const readyTimeout = 60 * time.Second
 // internalUser is the name the host's own connections use.
 const internalUser = "waybill-internal"
 
-// Server is a running embedded server.
+// Server is an embedded server. Connections made with Connect outlive its
+// restarts.
 type Server struct {
-	srv      *server.Server
+	cfg      Config
 	password string
+
+	mu  sync.Mutex // guards srv
+	srv *server.Server
 }
 
 // Start brings the server up; it is ready when Start returns.
 func Start(cfg Config, password string) (*Server, error) {
+	s := &Server{cfg: cfg, password: password}
+	srv, err := s.launch()
+	if err != nil {
+		return nil, err
+	}
+	s.srv = srv
+	if a := srv.Addr(); a != nil && cfg.Addr != "" {
+		s.cfg.Addr = a.String() // a free port stays the same one over restarts
+	}
+	return s, nil
+}
+
+func (s *Server) launch() (*server.Server, error) {
+	cfg := s.cfg
 	opts := &server.Options{
 		ServerName: "waybill", JetStream: true, StoreDir: cfg.Dir, SyncAlways: cfg.Sync,
 		NoLog: true, NoSigs: true, DontListen: cfg.Addr == "", MaxPayload: 8 << 20,
@@ -58,11 +79,14 @@ func Start(cfg Config, password string) (*Server, error) {
 		MaxPending: 64 << 20,
 		// A run log has no use for the server's memory store.
 		JetStreamMaxMemory: 64 << 20,
+		// The disk is the bound. The default is a share of what was free at the
+		// start, which is nothing when the server is opened again on a full disk.
+		JetStreamMaxStore: math.MaxInt64,
 	}
 	if err := listen(opts, cfg.Addr); err != nil {
 		return nil, err
 	}
-	opts.Users = []*server.User{{Username: internalUser, Password: password}}
+	opts.Users = []*server.User{{Username: internalUser, Password: s.password}}
 	for _, u := range cfg.Users {
 		opts.Users = append(opts.Users, &server.User{Username: u.Name, Password: u.Password, Permissions: readOnly(u)})
 	}
@@ -72,14 +96,14 @@ func Start(cfg Config, password string) (*Server, error) {
 	}
 	srv.Start()
 	if !srv.ReadyForConnections(readyTimeout) {
-		srv.Shutdown()
+		end(srv)
 		return nil, fmt.Errorf("embedded nats: not ready after %s (store %s)", readyTimeout, cfg.Dir)
 	}
 	if !srv.JetStreamEnabled() {
-		srv.Shutdown()
+		end(srv)
 		return nil, fmt.Errorf("embedded nats: JetStream did not start (store %s)", cfg.Dir)
 	}
-	return &Server{srv: srv, password: password}, nil
+	return srv, nil
 }
 
 func listen(opts *server.Options, addr string) error {
@@ -126,16 +150,11 @@ func readOnly(u User) *server.Permissions {
 func InboxPrefix(user string) string { return "_INBOX_" + user }
 
 // Addr is where clients connect; empty when nothing listens.
-func (s *Server) Addr() string {
-	if a := s.srv.Addr(); a != nil {
-		return a.String()
-	}
-	return ""
-}
+func (s *Server) Addr() string { return s.cfg.Addr }
 
-// Connect opens a connection within the process.
+// Connect opens a connection within the process. It reconnects after a restart.
 func (s *Server) Connect(name string) (*nats.Conn, error) {
-	nc, err := nats.Connect("", nats.InProcessServer(s.srv), nats.Name(name),
+	nc, err := nats.Connect("", nats.InProcessServer(s), nats.Name(name),
 		nats.UserInfo(internalUser, s.password), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
 	if err != nil {
 		return nil, fmt.Errorf("connect %s to embedded nats: %w", name, err)
@@ -143,8 +162,40 @@ func (s *Server) Connect(name string) (*nats.Conn, error) {
 	return nc, nil
 }
 
+// errDown says that the server is not running.
+var errDown = errors.New("embedded nats: the server is down")
+
+// InProcessConn connects to the server that runs now; it is for package nats.
+func (s *Server) InProcessConn() (net.Conn, error) {
+	srv := s.current()
+	if srv == nil {
+		return nil, errDown
+	}
+	conn, err := srv.InProcessConn()
+	if err != nil {
+		return nil, fmt.Errorf("embedded nats: %w", err)
+	}
+	return conn, nil
+}
+
+func (s *Server) current() *server.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.srv
+}
+
 // Stop flushes and ends the server; it returns when the files are closed.
 func (s *Server) Stop() {
-	s.srv.Shutdown()
-	s.srv.WaitForShutdown()
+	s.mu.Lock()
+	srv := s.srv
+	s.srv = nil
+	s.mu.Unlock()
+	if srv != nil {
+		end(srv)
+	}
+}
+
+func end(srv *server.Server) {
+	srv.Shutdown()
+	srv.WaitForShutdown()
 }

@@ -256,6 +256,16 @@ func TestFullDisk_RefusesHonestlyAndLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills a file system; left out under -short")
 	}
+	for name, afterwards := range map[string]func(host *harness.Host){
+		"and is started again":     func(host *harness.Host) { host.Kill(); host.Launch() },
+		"and recovers when let be": func(*harness.Host) {},
+	} {
+		t.Run(name, func(t *testing.T) { fullDisk(t, afterwards) })
+	}
+}
+
+func fullDisk(t *testing.T, afterwards func(host *harness.Host)) {
+	t.Helper()
 	dir := t.TempDir()
 	mountSmall(t, dir)
 	host := harness.StartIn(t, dir)
@@ -281,15 +291,17 @@ func TestFullDisk_RefusesHonestlyAndLosesNothing(t *testing.T) {
 	}
 	require.True(t, refused, "a full disk refuses")
 	require.NoError(t, os.Remove(filler))
-	host.Kill() // whatever state the full disk left it in
-	host.Launch()
+	afterwards(host)
 	c = host.Client("dev-key")
+	require.Eventually(t, func() bool {
+		a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs", `{"workflowId":"chaos-one"}`)
+		return err == nil && a.Status == http.StatusCreated
+	}, time.Minute, 100*time.Millisecond, "it goes on once there is space")
 	for _, id := range append(acknowledged, runID(t, first)) {
 		events, err := c.Finish(t.Context(), id)
 		require.NoError(t, err)
 		checkLog(t, id, "chaos-one", events)
 	}
-	require.Equal(t, http.StatusCreated, create(t, c, `{"workflowId":"chaos-one"}`).Status, "it goes on once there is space")
 }
 
 func create(t *testing.T, c *harness.Client, body string) *harness.Answer {

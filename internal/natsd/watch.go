@@ -1,0 +1,84 @@
+package natsd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// How often the server is looked at, and the backoff between tries to start it.
+const (
+	look       = time.Second
+	maxBackoff = 5 * time.Second
+)
+
+// ErrStorage says that the server runs, but cannot write. After a failed write,
+// as on a full disk, it takes no more, and answers nothing, until it is opened
+// again.
+var ErrStorage = errors.New("embedded nats: the storage of the run log has failed")
+
+// Ready says why the log cannot be written; nil when it can.
+func (s *Server) Ready() error {
+	srv := s.current()
+	if srv == nil {
+		return errDown
+	}
+	if h := srv.Healthz(&server.HealthzOptions{}); h.StatusCode != http.StatusOK {
+		return fmt.Errorf("%w: %s", ErrStorage, h.Error)
+	}
+	return nil
+}
+
+// Watch starts the server anew when its storage has failed, until ctx ends: once
+// the disk has room again, the host goes on without being restarted.
+func (s *Server) Watch(ctx context.Context) error {
+	t := time.NewTicker(look)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+		err := s.Ready()
+		if !errors.Is(err, ErrStorage) {
+			continue
+		}
+		s.cfg.Log.Error("the run log will be opened again", "error", err, "dir", s.cfg.Dir)
+		s.reopen(ctx)
+	}
+}
+
+// reopen starts the server until that succeeds or ctx ends.
+func (s *Server) reopen(ctx context.Context) {
+	for backoff := look; ; backoff = min(2*backoff, maxBackoff) {
+		err := s.Restart()
+		if err == nil {
+			s.cfg.Log.Warn("the run log is open again", "dir", s.cfg.Dir)
+			return
+		}
+		s.cfg.Log.Error("the run log does not open", "error", err, "backoff", backoff)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(backoff):
+		}
+	}
+}
+
+// Restart ends the server, if it runs, and starts it on the same files.
+func (s *Server) Restart() error {
+	s.Stop()
+	srv, err := s.launch()
+	if err != nil {
+		return fmt.Errorf("restart: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.srv = srv
+	return nil
+}
