@@ -136,7 +136,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	})
 	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / 3}, execute.Deps{
 		Log: d.Log, Redactor: redactor, Acceptor: remote.Acceptor{Client: d.Acceptor}, Definitions: s.definitions,
-		Models: loop, Types: s.types, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until,
+		Models: loop, Types: s.types, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
 	})
 	s.watch.Bind(s.executor)
 	s.pool = worker.New(d.Queue, s.executor, cfg.MaxRuns, d.Logger)

@@ -45,6 +45,8 @@ type Deps struct {
 	Logger      *slog.Logger
 	// Wait is told when a run sleeps until an instant and holds no executor.
 	Wait func(run subject.Run, head frame.Head, due time.Time)
+	// Forget is told when a run that may sleep will not wake.
+	Forget func(tenant, runID string)
 }
 
 // Executor carries out runs. It is safe for concurrent use.
@@ -232,6 +234,7 @@ func (x *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string)
 			return nil, false, err
 		}
 		x.Abort(runID)
+		x.deps.Forget(tenant, runID)
 		return m.State(), false, nil
 	}
 	return nil, false, fault.New(fault.Conflict, "the run is moving too fast to be cancelled; try again")

@@ -88,11 +88,12 @@ func (noAcceptor) Accept(context.Context, subject.Run, frame.Head, wire.Trust, c
 }
 
 type rig struct {
-	log   *memory.Log
-	exec  *execute.Executor
-	red   *redactor
-	mu    sync.Mutex
-	sleep []time.Time
+	log       *memory.Log
+	exec      *execute.Executor
+	red       *redactor
+	mu        sync.Mutex
+	sleep     []time.Time
+	forgotten []string
 }
 
 func newRig(t *testing.T, defs execute.Definitions, m execute.Models) *rig {
@@ -108,6 +109,11 @@ func newRig(t *testing.T, defs execute.Definitions, m execute.Models) *rig {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.sleep = append(r.sleep, due)
+		},
+		Forget: func(tenant, runID string) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.forgotten = append(r.forgotten, tenant+"/"+runID)
 		},
 	})
 	return r
@@ -296,6 +302,18 @@ func TestExecute_ASleepingRunHoldsNoExecutorAndWakes(t *testing.T) {
 	r.next(t)
 	st, _ = r.state(t)
 	require.Equal(t, wire.StatusCompleted, st.Status)
+}
+
+func TestCancel_EndsTheWatchOverASleepingRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
+	r.create(t)
+	r.next(t)
+	require.Empty(t, r.forgotten)
+	_, already, err := r.exec.Cancel(t.Context(), theRun.Tenant, theRun.RunID, "", "key")
+	require.NoError(t, err)
+	require.False(t, already)
+	require.Equal(t, []string{theRun.Tenant + "/" + theRun.RunID}, r.forgotten)
 }
 
 func TestWakeLost_LeavesQueuedAndEndedRunsAlone(t *testing.T) {

@@ -48,34 +48,66 @@ type Watch struct {
 	clock func() time.Time
 	log   *slog.Logger
 
-	mu       sync.Mutex // guards sleepers
+	mu       sync.Mutex // guards what follows
 	sleepers sleepers
+	byRun    map[key]*sleeper
 	changed  chan struct{} // capacity 1: an earlier sleeper came
 }
 
+// key names a run; a run sleeps once.
+type key struct{ tenant, runID string }
+
 type sleeper struct {
-	run  subject.Run
-	head frame.Head
-	due  time.Time
+	run   subject.Run
+	head  frame.Head
+	due   time.Time
+	index int // in the heap
 }
+
+func (s *sleeper) key() key { return key{s.run.Tenant, s.run.RunID} }
 
 // New makes a watch; the waker is set by Bind before Run.
 func New(cfg Config, index Index, clock func() time.Time, log *slog.Logger) *Watch {
-	return &Watch{cfg: cfg, index: index, clock: clock, log: log, changed: make(chan struct{}, 1)}
+	return &Watch{cfg: cfg, index: index, clock: clock, log: log, byRun: map[key]*sleeper{}, changed: make(chan struct{}, 1)}
 }
 
 // Bind says who wakes runs; the executor and the watch know each other.
 func (w *Watch) Bind(waker Waker) { w.waker = waker }
 
-// Until watches over a run until an instant.
+// Until watches over a run until an instant, and no longer until another one it
+// was given before.
 func (w *Watch) Until(r subject.Run, head frame.Head, due time.Time) {
 	w.mu.Lock()
-	heap.Push(&w.sleepers, sleeper{r, head, due})
+	s := &sleeper{run: r, head: head, due: due}
+	w.drop(s.key())
+	heap.Push(&w.sleepers, s)
+	w.byRun[s.key()] = s
 	w.mu.Unlock()
 	select {
 	case w.changed <- struct{}{}:
 	default:
 	}
+}
+
+// Forget ends the watch over a run; nothing happens if there is none.
+func (w *Watch) Forget(tenant, runID string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drop(key{tenant, runID})
+}
+
+func (w *Watch) drop(k key) {
+	if s, ok := w.byRun[k]; ok {
+		heap.Remove(&w.sleepers, s.index)
+		delete(w.byRun, k)
+	}
+}
+
+// Sleeping counts the runs that are watched over.
+func (w *Watch) Sleeping() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.sleepers)
 }
 
 // Run wakes sleepers until ctx ends.
@@ -107,6 +139,9 @@ func (w *Watch) untilNext() time.Duration {
 	return max(w.sleepers[0].due.Sub(w.clock()), 0)
 }
 
+// retryWake is the pause before a run is woken again that could not be.
+const retryWake = time.Second
+
 func (w *Watch) wakeDue(ctx context.Context) {
 	for _, s := range w.takeDue() {
 		err := w.waker.Wake(ctx, s.run, s.head)
@@ -114,17 +149,17 @@ func (w *Watch) wakeDue(ctx context.Context) {
 			continue
 		}
 		w.log.Warn("run not woken in time; trying again", "run_id", s.run.RunID, "error", err)
-		s.due = w.clock().Add(time.Second)
-		w.Until(s.run, s.head, s.due)
+		w.Until(s.run, s.head, w.clock().Add(retryWake))
 	}
 }
 
-func (w *Watch) takeDue() []sleeper {
+func (w *Watch) takeDue() []*sleeper {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var due []sleeper
+	var due []*sleeper
 	for now := w.clock(); len(w.sleepers) > 0 && !w.sleepers[0].due.After(now); {
-		due = append(due, heap.Pop(&w.sleepers).(sleeper)) //nolint:forcetypeassert // the heap holds sleepers only
+		due = append(due, w.sleepers[0])
+		w.drop(w.sleepers[0].key())
 	}
 	return due
 }
@@ -146,19 +181,27 @@ func (w *Watch) sweep(ctx context.Context) {
 }
 
 // sleepers is a heap by due time.
-type sleepers []sleeper
+type sleepers []*sleeper
 
 func (s sleepers) Len() int           { return len(s) }
 func (s sleepers) Less(i, j int) bool { return s[i].due.Before(s[j].due) }
-func (s sleepers) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+func (s sleepers) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].index, s[j].index = i, j
+}
 
 // Push adds a sleeper; for container/heap.
-func (s *sleepers) Push(x any) { *s = append(*s, x.(sleeper)) } //nolint:forcetypeassert // only Until pushes
+func (s *sleepers) Push(x any) {
+	added := x.(*sleeper) //nolint:forcetypeassert // only Until pushes
+	added.index = len(*s)
+	*s = append(*s, added)
+}
 
 // Pop removes the last sleeper; for container/heap.
 func (s *sleepers) Pop() any {
 	old := *s
 	last := old[len(old)-1]
+	old[len(old)-1] = nil
 	*s = old[:len(old)-1]
 	return last
 }
