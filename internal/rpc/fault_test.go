@@ -42,16 +42,9 @@ var transports = map[string]func(t *testing.T, s redactorv1.RedactorServer) grpc
 
 func network(t *testing.T, s redactorv1.RedactorServer) grpc.ClientConnInterface {
 	t.Helper()
-	var n rpctest.Network
-	lis, err := n.Listen("redactor")
-	require.NoError(t, err)
 	srv := rpc.NewServer(slog.New(slog.DiscardHandler), nil, nil)
 	redactorv1.RegisterRedactorServer(srv, s)
-	go func() { _ = srv.Serve(lis) }()
-	t.Cleanup(srv.Stop)
-	conn, err := n.Conn("redactor")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	conn, _ := rpctest.Serve(t, srv)
 	return conn
 }
 

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // Owner is who a run belongs to; opaque ids, never personal data.
@@ -64,4 +65,7 @@ type NodeError struct {
 	Message   string         `json:"message"`
 	Details   map[string]any `json:"details,omitempty"`
 	Retryable bool           `json:"retryable,omitempty"`
+	// RetryAfter is the least wait before another attempt. It is not part of the
+	// payload; what comes of it is the delay of node.retried.
+	RetryAfter time.Duration `json:"-"`
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -127,37 +126,23 @@ func startWith(t *testing.T, change func(*acceptor.Config), store acceptor.SeamS
 		change(&cfg)
 	}
 	h := &host{log: memory.New(), redactor: &redactor{secrets: map[string][]*redactorv1.Secret{}}, lines: &lines{}}
-	var local rpctest.Network
-	h.stopRedactor = serve(t, &local, "redactor", func(s *grpc.Server) { redactorv1.RegisterRedactorServer(s, h.redactor) })
+	redaction, stop := serve(t, func(s *grpc.Server) { redactorv1.RegisterRedactorServer(s, h.redactor) })
+	h.stopRedactor = stop
 	s, err := acceptor.New(cfg, acceptor.Deps{
-		Log: h.log, Redactor: redactorv1.NewRedactorClient(dial(t, &local, "redactor")),
+		Log: h.log, Redactor: redactorv1.NewRedactorClient(redaction),
 		Logger: slog.New(slog.NewJSONHandler(h.lines, nil)), Seam: store,
 	})
 	require.NoError(t, err)
-	serve(t, &local, "acceptor", func(g *grpc.Server) { s.Register(g) })
-	h.AcceptorClient = acceptorv1.NewAcceptorClient(dial(t, &local, "acceptor"))
+	conn, _ := serve(t, func(g *grpc.Server) { s.Register(g) })
+	h.AcceptorClient = acceptorv1.NewAcceptorClient(conn)
 	return h
 }
 
-func serve(t *testing.T, local *rpctest.Network, name string, register func(*grpc.Server)) (stop func()) {
+func serve(t *testing.T, register func(*grpc.Server)) (conn *grpc.ClientConn, stop func()) {
 	t.Helper()
 	server := rpc.NewServer(slog.New(slog.DiscardHandler), nil, nil)
 	register(server)
-	lis, err := local.Listen(name)
-	require.NoError(t, err)
-	done := make(chan struct{})
-	go func(l net.Listener) { defer close(done); _ = server.Serve(l) }(lis)
-	stop = sync.OnceFunc(func() { server.Stop(); <-done })
-	t.Cleanup(stop)
-	return stop
-}
-
-func dial(t *testing.T, local *rpctest.Network, name string) *grpc.ClientConn {
-	t.Helper()
-	conn, err := local.Conn(name)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
+	return rpctest.Serve(t, server)
 }
 
 // request is an envelope at the head of a run that has started.

@@ -70,21 +70,9 @@ func newStoppedRig(t testing.TB, log *memory.Log, path string, cfg eventlog.Conf
 	svc, err := eventlog.New(cfg, eventlog.Deps{Log: log, Store: faulty, Logger: quiet})
 	require.NoError(t, err)
 
-	var m rpctest.Network
-	lis, err := m.Listen("eventlog")
-	require.NoError(t, err)
 	srv := rpc.NewServer(quiet, nil, nil)
 	svc.Register(srv)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(lis) }()
-	conn, err := m.Conn("eventlog")
-	require.NoError(t, err)
-	stopServer := sync.OnceFunc(func() {
-		require.NoError(t, conn.Close())
-		srv.Stop()
-		require.NoError(t, <-served)
-	})
-	t.Cleanup(stopServer)
+	conn, stopServer := rpctest.Serve(t, srv)
 	return &rig{EventLogClient: eventlogv1.NewEventLogClient(conn), log: log, svc: svc, store: faulty, path: path, stopServer: stopServer}
 }
 

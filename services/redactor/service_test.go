@@ -37,14 +37,7 @@ func client(t *testing.T, cfg redactor.Config) redactorv1.RedactorClient {
 	require.NoError(t, err)
 	server := rpc.NewServer(slog.New(slog.DiscardHandler), nil, nil)
 	s.Register(server)
-	var local rpctest.Network
-	lis, err := local.Listen("redactor")
-	require.NoError(t, err)
-	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(lis) }()
-	conn, err := local.Conn("redactor")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(); server.Stop(); <-done })
+	conn, _ := rpctest.Serve(t, server)
 	return redactorv1.NewRedactorClient(conn)
 }
 

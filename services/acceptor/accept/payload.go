@@ -8,6 +8,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -52,7 +53,7 @@ func (p *passage) requested() (*Refusal, error) {
 	var ask struct {
 		EnvelopeType string `json:"envelopeType"`
 	}
-	if err := json.Unmarshal(p.env.Payload, &ask); err != nil {
+	if err := strictjson.Read(p.env.Payload, &ask); err != nil {
 		return nil, fmt.Errorf("decode a payload that has the shape: %w", err)
 	}
 	if _, ok := p.kinds.Find(ask.EnvelopeType); !ok {

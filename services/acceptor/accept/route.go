@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -62,7 +63,7 @@ func (p *passage) errorMessage() string {
 	var e struct {
 		Message string `json:"message"`
 	}
-	if json.Unmarshal(p.env.Payload, &e) != nil || e.Message == "" {
+	if strictjson.Read(p.env.Payload, &e) != nil || e.Message == "" {
 		return "the model reported an error"
 	}
 	return e.Message
@@ -103,7 +104,7 @@ func (p *passage) clarification() (drafts []wire.Draft, ok bool) {
 		Questions   []question `json:"questions"`
 		ContextType string     `json:"contextType"`
 	}
-	if json.Unmarshal(p.env.Payload, &ask) != nil || len(ask.Questions) == 0 {
+	if strictjson.Read(p.env.Payload, &ask) != nil || len(ask.Questions) == 0 {
 		return nil, false
 	}
 	questions := []byte("[")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
@@ -66,7 +67,7 @@ const (
 // is judged by the pipeline. Errors: fault.InvalidArgument.
 func Parse(body []byte) (*Request, error) {
 	var r Request
-	if err := json.Unmarshal(body, &r); err != nil {
+	if err := strictjson.Read(body, &r); err != nil {
 		return nil, badRequest("the body is not a JSON object of the documented shape").Wrap(err)
 	}
 	switch {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -61,7 +62,7 @@ func parseConfig(raw json.RawMessage) (config, *wire.NodeError) {
 	if len(raw) == 0 {
 		return c, nil
 	}
-	if err := json.Unmarshal(raw, &c); err != nil {
+	if err := strictjson.Read(raw, &c); err != nil {
 		return c, node.Invalid("/config: %s", describe(err))
 	}
 	return c, nil
@@ -122,7 +123,7 @@ func (c config) messages(in node.Input) ([]provider.Message, *wire.NodeError) {
 			Role    string          `json:"role"`
 			Content json.RawMessage `json:"content"`
 		}
-		if err := json.Unmarshal(raw, &given); err != nil {
+		if err := strictjson.Read(raw, &given); err != nil {
 			return nil, node.Invalid("/inputs/messages: want an array of {role, content}")
 		}
 		for i, m := range given {

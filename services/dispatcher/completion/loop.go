@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -109,7 +110,7 @@ func (l *Loop) prepare(ctx context.Context, t Task, j Journal) (*call, *wire.Nod
 		return nil, bad, nil
 	}
 	var o overlay
-	_ = json.Unmarshal(t.Input.Configurable, &o) // checked at creation
+	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
 	req, bad := cfg.request(t.Input, o, l.cfg.Defaults)
 	if bad != nil {
 		return nil, bad, nil
@@ -304,7 +305,7 @@ func (c *call) streams() bool {
 
 func callError(err error) *wire.NodeError {
 	if pe, ok := errors.AsType[*provider.Error](err); ok {
-		return &wire.NodeError{Code: pe.Code, Message: pe.Message, Retryable: pe.Retryable}
+		return &wire.NodeError{Code: pe.Code, Message: pe.Message, Retryable: pe.Retryable, RetryAfter: pe.RetryAfter}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &wire.NodeError{Code: string(fault.ProviderUnavailable), Message: "the model did not answer in time", Retryable: true}

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -105,10 +106,12 @@ func identity(in Input) (Output, *wire.NodeError) {
 }
 
 func fail(in Input) (Output, *wire.NodeError) {
-	cfg := struct{ Code, Message string }{string(fault.ConformanceFailure), "Intentional conformance failure"}
-	var given struct{ Code, Message string }
-	_ = json.Unmarshal(in.Config, &given)
-	if given.Code != "" {
+	cfg := struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}{string(fault.ConformanceFailure), "Intentional conformance failure"}
+	given := cfg
+	if strictjson.Read(in.Config, &given) == nil && given.Code != "" {
 		cfg.Code = given.Code
 	}
 	if given.Message != "" {

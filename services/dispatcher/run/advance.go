@@ -8,6 +8,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
@@ -103,7 +104,7 @@ type overlay struct {
 
 func (m *Machine) overlay() overlay {
 	var o overlay
-	_ = json.Unmarshal(m.st.Record.Configurable, &o) // checked at creation
+	_ = strictjson.Read(m.st.Record.Configurable, &o) // checked at creation
 	return o
 }
 

@@ -47,21 +47,30 @@ type failedPayload struct {
 }
 
 // FailNode ends an attempt of an effect's node: with another attempt if the
-// error allows it and the workflow's policy has one left, else for good.
+// error allows it, the workflow's policy has one left and it would begin before
+// the run's time is up, else for good. The wait is the host's own, or the longer
+// one that the error asks for.
 func (m *Machine) FailNode(now time.Time, id string, e *wire.NodeError) {
 	n := m.st.Nodes[id]
 	if n == nil || n.Status.Terminal() {
 		return
 	}
-	if e.Retryable && int64(n.Attempt) < m.maxRetries(id) {
-		next := n.Attempt + 1
+	next := n.Attempt + 1
+	delay := max(backoff(next), e.RetryAfter)
+	if e.Retryable && int64(n.Attempt) < m.maxRetries(id) && m.inTime(now.Add(delay)) {
 		m.tell(now, wire.EventNodeRetried, id, wire.Trusted, retriedPayload{
-			NodeID: id, Attempt: next, DelayMs: backoff(next).Milliseconds(), LastError: e,
+			NodeID: id, Attempt: next, DelayMs: delay.Milliseconds(), LastError: e,
 		})
 		delete(m.asked, id)
 		return
 	}
 	m.failNode(now, id, e, n.Attempt)
+}
+
+// inTime reports whether an instant is before the run's deadline.
+func (m *Machine) inTime(at time.Time) bool {
+	deadline := m.Deadline()
+	return deadline.IsZero() || at.Before(deadline)
 }
 
 // maxRetries is the node's own bound, else the workflow's.

@@ -1,11 +1,11 @@
 package run
 
 import (
-	"encoding/json"
 	"time"
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
@@ -52,7 +52,7 @@ func (m *Machine) Contract(nodeID string) *node.Contract {
 		return nil
 	}
 	var c node.Contract
-	if json.Unmarshal(raw, &c) != nil {
+	if strictjson.Read(raw, &c) != nil {
 		return &node.Contract{} // unreadable: accept the universal kinds only
 	}
 	return &c

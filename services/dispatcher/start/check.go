@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
 )
 
@@ -53,7 +54,7 @@ func (s *Starter) checkConfigurable(req Request, def *workflow.Definition) error
 		return nil
 	}
 	var o aiOverlay
-	if err := json.Unmarshal(req.Configurable, &o); err != nil {
+	if err := strictjson.Read(req.Configurable, &o); err != nil {
 		return fault.New(fault.ValidationError, "/configurable: a reserved key has the wrong type")
 	}
 	if err := s.checkMock(req, o); err != nil {
@@ -82,7 +83,7 @@ func (s *Starter) checkMock(req Request, o aiOverlay) error {
 	var m struct {
 		ID string `json:"id"`
 	}
-	if err := json.Unmarshal(o.Mock, &m); err != nil || m.ID == "" {
+	if err := strictjson.Read(o.Mock, &m); err != nil || m.ID == "" {
 		return fault.New(fault.ValidationError, "/configurable/mockProvider/id: want a string of 1 to 128 characters")
 	}
 	if !req.TestKey || len(s.deps.MockProviders) == 0 {

@@ -149,7 +149,7 @@ func (s *Starter) duration(configurable json.RawMessage, workflow int64) int64 {
 	var o struct {
 		RunTimeoutMs float64 `json:"runTimeoutMs"`
 	}
-	_ = json.Unmarshal(configurable, &o) // checked before
+	_ = strictjson.Read(configurable, &o) // checked before
 	if o.RunTimeoutMs > 0 && o.RunTimeoutMs < float64(limit) {
 		limit = max(int64(o.RunTimeoutMs), 1)
 	}

@@ -210,19 +210,9 @@ const (
 func newHost(t testing.TB, change ...func(*gateway.Config)) *host {
 	t.Helper()
 	h := &host{dispatcher: &dispatcher{digests: map[string]string{}}, log: &eventLog{}}
-	m, quiet := &rpctest.Network{}, slog.New(slog.DiscardHandler)
-	serve := func(name string, srv *grpc.Server) *grpc.ClientConn {
-		lis, err := m.Listen(name)
-		require.NoError(t, err)
-		done := make(chan error, 1)
-		go func() { done <- srv.Serve(lis) }()
-		conn, err := m.Conn(name)
-		require.NoError(t, err)
-		t.Cleanup(func() {
-			require.NoError(t, conn.Close())
-			srv.Stop()
-			require.NoError(t, <-done)
-		})
+	quiet := slog.New(slog.DiscardHandler)
+	serve := func(srv *grpc.Server) *grpc.ClientConn {
+		conn, _ := rpctest.Serve(t, srv)
 		return conn
 	}
 	ds, es, as := rpc.NewServer(quiet, nil, nil), rpc.NewServer(quiet, nil, nil), rpc.NewServer(quiet, nil, nil)
@@ -243,14 +233,14 @@ func newHost(t testing.TB, change ...func(*gateway.Config)) *host {
 		f(&cfg)
 	}
 	svc, err := gateway.New(cfg, gateway.Deps{
-		Dispatcher: dispatcherv1.NewDispatcherClient(serve("dispatcher", ds)),
-		EventLog:   eventlogv1.NewEventLogClient(serve("eventlog", es)),
-		Acceptor:   acceptorv1.NewAcceptorClient(serve("acceptor", as)),
+		Dispatcher: dispatcherv1.NewDispatcherClient(serve(ds)),
+		EventLog:   eventlogv1.NewEventLogClient(serve(es)),
+		Acceptor:   acceptorv1.NewAcceptorClient(serve(as)),
 		Records:    memory.New(), Ready: func() error { return h.ready }, Clock: time.Now, Logger: quiet,
 	})
 	require.NoError(t, err)
 	h.svc = svc
-	h.Handler, err = svc.Handler(t.Context(), serve("gateway", svc.Server()))
+	h.Handler, err = svc.Handler(t.Context(), serve(svc.Server()))
 	require.NoError(t, err)
 	return h
 }
