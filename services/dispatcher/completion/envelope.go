@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -16,6 +17,9 @@ type emission struct {
 	doc  document
 	body map[string]json.RawMessage // top-level members
 	kind string
+	// unsound: the document breaks a rule that its members, put together anew,
+	// would not show any more, such as a member named twice.
+	unsound bool
 }
 
 // recognise reads a model's document as envelopes: an object with type and
@@ -69,9 +73,15 @@ func recogniseOne(d document, asked string) (emission, bool) {
 	var kind string
 	_, hasPayload := body["payload"]
 	if hasPayload && json.Unmarshal(body["type"], &kind) == nil && kind != "" {
-		return emission{doc: d, body: body, kind: kind}, true
+		return emission{doc: d, body: body, kind: kind, unsound: strictjson.Check(d.raw, unbounded(d.raw)) != nil}, true
 	}
 	return asPayload(d, asked)
+}
+
+// unbounded are limits that doc cannot exceed: on size and depth the shape step
+// has the say.
+func unbounded(doc []byte) strictjson.Limits {
+	return strictjson.Limits{MaxBytes: len(doc), MaxDepth: len(doc)}
 }
 
 func asPayload(d document, asked string) (emission, bool) {
@@ -112,8 +122,12 @@ func (p place) envelopeID(kind string) string {
 
 // complete fills in what the model may leave out, and sets what it may not
 // decide: the ids that replay depends on, the node, and the trust. A model must
-// not be able to declare itself trusted (OpenWOP envelope contract §12).
+// not be able to declare itself trusted (OpenWOP envelope contract §12). An
+// unsound document stays as it is, for the shape step to refuse (§26 case 5).
 func (e emission) complete(p place, version int, trust wire.Trust, now time.Time) []byte {
+	if e.unsound {
+		return e.doc.raw
+	}
 	body := map[string]json.RawMessage{}
 	for k, v := range e.body {
 		body[k] = v

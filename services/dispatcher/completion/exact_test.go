@@ -1,10 +1,13 @@
 package completion_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
@@ -17,4 +20,30 @@ func TestConfig_ReadsMembersThatAreSpelledExactlySo(t *testing.T) {
 	require.Equal(t, "m", req.Model)
 	require.Equal(t, 100, req.MaxTokens)
 	require.InDelta(t, 0.5, *req.Temperature, 0)
+}
+
+// A repaired document would hide from the shape step what it must refuse
+// (OpenWOP envelope contract §26 case 5).
+func TestEnvelope_ThatNamesAMemberTwiceReachesThePipelineAsItIs(t *testing.T) {
+	t.Parallel()
+	for name, doc := range map[string]string{
+		"payload":       `{"type":"vendor.x.ticket","payload":{"a":1},"payload":{"a":2}}`,
+		"type":          `{"type":"other","type":"vendor.x.ticket","payload":{"a":1}}`,
+		"meta":          `{"type":"vendor.x.ticket","payload":{"a":1},"meta":{"label":"x","label":"y"}}`,
+		"in a payload":  `{"type":"vendor.x.ticket","payload":{"a":1,"a":2}}`,
+		"in an array":   `[{"type":"vendor.x.ticket","payload":{"a":1},"payload":{"a":2}}]`,
+		"a bare object": `{"a":1,"a":2}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var seen error
+			envelope(t, func(req completion.AcceptRequest) (completion.Outcome, error) {
+				seen = strictjson.Check(req.Envelope, strictjson.Default)
+				return completion.Outcome{Status: "accepted"}, nil
+			}, mock.Entry{Content: doc})
+			e, ok := errors.AsType[*strictjson.Error](seen)
+			require.True(t, ok, "%v", seen)
+			require.Equal(t, strictjson.RuleDuplicate, e.Rule)
+		})
+	}
 }
