@@ -23,6 +23,7 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/execute"
@@ -154,7 +155,7 @@ func (s *Service) canned() func(json.RawMessage) (provider.Provider, error) {
 			ID     string          `json:"id"`
 			Config json.RawMessage `json:"config"`
 		}
-		if err := json.Unmarshal(spec, &m); err != nil {
+		if err := strictjson.Read(spec, &m); err != nil {
 			return nil, fmt.Errorf("want {id, config?}: %w", err)
 		}
 		return mock.Canned(m.ID, m.Config)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 const (
@@ -67,7 +68,7 @@ func versionOf(name string, doc []byte) (int, error) {
 	var head struct {
 		Version *json.Number `json:"x-schemaVersion"`
 	}
-	if err := json.Unmarshal(doc, &head); err != nil {
+	if err := strictjson.Read(doc, &head); err != nil {
 		return 0, fault.New(fault.ValidationError, "kind %s: the schema must be a JSON object, and x-schemaVersion a number", name).Wrap(err)
 	}
 	if head.Version == nil {

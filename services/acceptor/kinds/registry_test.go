@@ -135,14 +135,15 @@ func TestLoadDir_RegistersEveryKindOfAFolder(t *testing.T) {
 		"vendor.acme.note.schema.json":     file(tierOne),
 		"vendor.acme.seven.schema.json":    file(`{"x-schemaVersion":7.0,` + tierOne[1:]),
 		"vendor.acme.zero.schema.json":     file(`{"x-schemaVersion":0,` + tierOne[1:]),
+		"vendor.acme.case.schema.json":     file(`{"X-SchemaVersion":7,` + tierOne[1:]),
 		"vendor.acme.variants.schema.json": file(variants),
 		"README.md":                        file("not a kind"),
 		"sub.schema.json/x":                file("a folder"),
 	})
 	require.NoError(t, err)
 	require.Len(t, warnings, 1)
-	require.Len(t, r.Names(), 8)
-	for kind, version := range map[string]int{"vendor.acme.note": 1, "vendor.acme.seven": 7, "vendor.acme.zero": 0} {
+	require.Len(t, r.Names(), 9)
+	for kind, version := range map[string]int{"vendor.acme.note": 1, "vendor.acme.seven": 7, "vendor.acme.zero": 0, "vendor.acme.case": 1} {
 		k, ok := r.Find(kind)
 		require.True(t, ok)
 		require.Equal(t, version, k.Version)

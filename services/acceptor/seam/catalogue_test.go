@@ -86,6 +86,8 @@ func TestRequest_NamesTheNodeOfTheProjection(t *testing.T) {
 		"envelope's is no string": {`{"nodeId":7}`, "", defaultNode},
 		"envelope's is too long":  {`{"nodeId":"` + strings.Repeat("x", 129) + `"}`, "", defaultNode},
 		"no object":               {`[]`, "", defaultNode},
+		"another member":          {`{"NodeID":"b"}`, "", defaultNode},
+		"two members":             {`{"nodeId":"b","nodeid":"c"}`, "", "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -132,7 +132,7 @@ func (r *Request) node() string {
 	var e struct {
 		NodeID string `json:"nodeId"`
 	}
-	_ = json.Unmarshal(r.Envelope, &e) // a misshapen envelope names none
+	_ = strictjson.Read(r.Envelope, &e) // a misshapen envelope names none
 	switch {
 	case r.ProjectTo.NodeID != "":
 		return r.ProjectTo.NodeID

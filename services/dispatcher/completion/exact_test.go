@@ -47,3 +47,11 @@ func TestEnvelope_ThatNamesAMemberTwiceReachesThePipelineAsItIs(t *testing.T) {
 		})
 	}
 }
+
+func TestValue_IsNamedByMembersThatAreSpelledExactlySo(t *testing.T) {
+	t.Parallel()
+	r := execute(t, node.TypeStructuredOutput, `{"outputSchema":{"title":"mine","Title":"other","$ID":"https://x/other.schema.json","required":["x"]}}`,
+		acceptAll, mock.Entry{Content: `{"x":1}`})
+	require.Nil(t, r.result.Err)
+	require.Equal(t, "mine", r.spy.reqs[0].SchemaName)
+}

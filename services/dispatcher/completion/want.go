@@ -10,6 +10,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
@@ -96,7 +97,7 @@ func valueName(raw json.RawMessage) string {
 		ID    string `json:"$id"`
 		Title string `json:"title"`
 	}
-	_ = json.Unmarshal(raw, &s)
+	_ = strictjson.Read(raw, &s) // it is a schema: it was compiled before
 	if id := strings.TrimSuffix(path.Base(s.ID), ".schema.json"); s.ID != "" && id != "" {
 		return id
 	}

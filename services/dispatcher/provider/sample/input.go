@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
@@ -47,7 +48,7 @@ func textOf(content json.RawMessage) string {
 	var blocks []struct {
 		Text string `json:"text"`
 	}
-	if json.Unmarshal(content, &blocks) != nil { // blocks of a shape of their own have no text
+	if strictjson.Read(content, &blocks) != nil { // blocks of a shape of their own have no text
 		return ""
 	}
 	var parts []string

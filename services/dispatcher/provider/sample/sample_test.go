@@ -189,7 +189,7 @@ func TestCall_AnswersAboutTheFencedContent(t *testing.T) {
 func TestCall_ReadsBlocksAndFallsBackToTheSystemText(t *testing.T) {
 	t.Parallel()
 	blocks := ask("", `{"enum":["billing","technical"]}`)
-	blocks.Messages[0].Content = json.RawMessage(`[{"type":"image"},{"type":"text","text":"refund please"}]`)
+	blocks.Messages[0].Content = json.RawMessage(`[{"type":"image"},{"type":"text","text":"refund please","Text":"the server crashes"}]`)
 	require.Equal(t, `"billing"`, say(t, blocks).Text)
 
 	system := provider.Request{Model: sample.Model, System: "the server crashes", Schema: blocks.Schema}
