@@ -16,8 +16,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gowebpki/jcs"
-
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/protocol/fault"
 )
@@ -58,14 +56,14 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// Digest identifies a request by its canonical JSON (RFC 8785): member order and
-// number spelling do not matter, anything else does.
+// Digest identifies a request by its canonical JSON: member order and number
+// spelling do not matter, anything else does (OpenWOP host contract §2.1).
 func Digest(doc []byte) (string, error) {
-	canonical, err := jcs.Transform(doc)
+	form, err := canonical(doc)
 	if err != nil {
 		return "", fault.New(fault.ValidationError, "the request has no canonical form: %s", "a number or text in it cannot be represented").Wrap(err)
 	}
-	sum := sha256.Sum256(canonical)
+	sum := sha256.Sum256(form)
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 

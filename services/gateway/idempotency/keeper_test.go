@@ -159,14 +159,3 @@ func TestCheckKey_TakesWhatAHeaderCanHold(t *testing.T) {
 		require.Equal(t, fault.ValidationError, fault.CodeOf(idempotency.CheckKey(bad)), "%q", bad)
 	}
 }
-
-func TestDigest_KnowsOneRequestByItsMeaning(t *testing.T) {
-	t.Parallel()
-	digest := func(s string) string {
-		d, err := idempotency.Digest([]byte(s))
-		require.NoError(t, err)
-		return d
-	}
-	require.Equal(t, digest(`{"a":1,"b":[2]}`), digest(`{ "b" : [2.0], "a" : 1 }`))
-	require.NotEqual(t, digest(`{"a":1}`), digest(`{"a":2}`))
-}
