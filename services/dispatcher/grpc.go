@@ -61,12 +61,13 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 			return nil, err
 		}
 	}
-	ref, unchanged, err := s.definitions.Put(ctx, req.GetTenant(), def, req.GetReplace())
+	ref, change, err := s.definitions.Put(ctx, req.GetTenant(), def, req.GetReplace())
 	if err != nil {
 		return nil, err
 	}
 	return &dispatcherv1.PutWorkflowResponse{
-		WorkflowId: ref.ID, Version: ref.Version, Digest: ref.Digest, Unchanged: unchanged, UnknownTypes: s.unknown(ref.Types),
+		WorkflowId: ref.ID, Version: ref.Version, Digest: ref.Digest, UnknownTypes: s.unknown(ref.Types),
+		Unchanged: change == definition.Unchanged, Created: change == definition.Created,
 	}, nil
 }
 

@@ -189,6 +189,10 @@ func TestWorkflow_VersionNeverChanges(t *testing.T) {
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
 	a = do(t, c, http.MethodPost, "/v1/workflows", doc)
 	require.Equal(t, http.StatusOK, a.Status, "the same document again: nothing was created")
+	for range 2 {
+		a = do(t, c, http.MethodPost, "/v1/workflows", doc, "Idempotency-Key", "unchanged")
+		require.Equal(t, http.StatusOK, a.Status, "nor by a replay of that")
+	}
 	a = do(t, c, http.MethodPost, "/v1/workflows", definition("fixed", node("b", "core.noop", "{}", "{}"), "", "", ""))
 	require.Equal(t, http.StatusConflict, a.Status)
 	require.Equal(t, "conflict", a.Code())

@@ -92,40 +92,57 @@ func refKey(tenant, id string) string {
 	return refPrefix + tenant + "." + id
 }
 
-// Put registers a definition for a tenant, or for everybody if tenant is empty.
-// unchanged reports that the same document was there. A document of the same
-// version but other content is a conflict, unless replace is set.
-func (r *Registry) Put(ctx context.Context, tenant string, def *workflow.Definition, replace bool) (ref Ref, unchanged bool, err error) {
+// Change is what a Put came to.
+type Change int
+
+const (
+	// Unchanged means: the workflow stood for the same document already.
+	Unchanged Change = iota
+	// Created means: the workflow had no such version.
+	Created
+	// Replaced means: a version that was there is the current one again, or, in
+	// development, has got other content.
+	Replaced
+)
+
+// Put registers a definition for a tenant, or for everybody if tenant is empty. A
+// document of the same version but other content is a conflict, unless replace
+// is set.
+func (r *Registry) Put(ctx context.Context, tenant string, def *workflow.Definition, replace bool) (Ref, Change, error) {
 	digest, key := def.Digest(), refKey(tenant, def.ID)
 	for {
 		old, err := r.stored(ctx, key)
 		if err != nil {
-			return Ref{}, false, err
+			return Ref{}, Unchanged, err
 		}
 		if old.Digest == digest {
-			return old.Ref, true, nil
+			return old.Ref, Unchanged, nil
 		}
-		if had, ok := old.Versions[def.Version]; ok && had != digest && !replace {
-			return Ref{}, false, fault.New(fault.Conflict,
+		had, known := old.Versions[def.Version]
+		if known && had != digest && !replace {
+			return Ref{}, Unchanged, fault.New(fault.Conflict,
 				"workflow %s version %s is registered with other content; a stored version never changes: give the document a new version", def.ID, def.Version)
 		}
 		if _, err := r.store.Put(ctx, docKey(digest), def.Raw); err != nil {
-			return Ref{}, false, unavailable(err)
+			return Ref{}, Unchanged, unavailable(err)
 		}
 		ref := old.with(tenant, def, digest)
 		value, err := json.Marshal(ref)
 		if err != nil {
-			return Ref{}, false, fmt.Errorf("render workflow ref: %w", err)
+			return Ref{}, Unchanged, fmt.Errorf("render workflow ref: %w", err)
 		}
 		rev, err := r.store.Update(ctx, key, value, old.revision)
 		if errors.Is(err, kv.ErrConflict) {
 			continue // somebody else registered a version; look again
 		}
 		if err != nil {
-			return Ref{}, false, unavailable(err)
+			return Ref{}, Unchanged, unavailable(err)
 		}
 		r.learn(key, ref, rev)
-		return ref, false, nil
+		if known {
+			return ref, Replaced, nil
+		}
+		return ref, Created, nil
 	}
 }
 

@@ -24,8 +24,9 @@ func parse(t *testing.T, id, version, name string) *workflow.Definition {
 
 func put(t *testing.T, r *definition.Registry, tenant, id, version, name string) definition.Ref {
 	t.Helper()
-	ref, _, err := r.Put(t.Context(), tenant, parse(t, id, version, name), false)
+	ref, change, err := r.Put(t.Context(), tenant, parse(t, id, version, name), false)
 	require.NoError(t, err)
+	require.Equal(t, definition.Created, change)
 	return ref
 }
 
@@ -33,14 +34,26 @@ func TestPut_AVersionNeverChanges(t *testing.T) {
 	t.Parallel()
 	r := definition.New(memory.New())
 	first := put(t, r, "acme", "wf", "1", "one")
-	same, unchanged, err := r.Put(t.Context(), "acme", parse(t, "wf", "1", "one"), false)
+	same, change, err := r.Put(t.Context(), "acme", parse(t, "wf", "1", "one"), false)
 	require.NoError(t, err)
-	require.True(t, unchanged)
+	require.Equal(t, definition.Unchanged, change)
 	require.Equal(t, first.Digest, same.Digest)
 	_, _, err = r.Put(t.Context(), "acme", parse(t, "wf", "1", "two"), false)
 	require.Equal(t, fault.Conflict, fault.CodeOf(err))
-	_, _, err = r.Put(t.Context(), "acme", parse(t, "wf", "1", "two"), true)
+	_, change, err = r.Put(t.Context(), "acme", parse(t, "wf", "1", "two"), true)
 	require.NoError(t, err, "development may replace it")
+	require.Equal(t, definition.Replaced, change)
+}
+
+func TestPut_OfAnOlderVersionMakesItCurrentAndCreatesNothing(t *testing.T) {
+	t.Parallel()
+	r := definition.New(memory.New())
+	first := put(t, r, "acme", "wf", "1", "one")
+	put(t, r, "acme", "wf", "2", "two")
+	ref, change, err := r.Put(t.Context(), "acme", parse(t, "wf", "1", "one"), false)
+	require.NoError(t, err)
+	require.Equal(t, definition.Replaced, change)
+	require.Equal(t, first.Digest, ref.Digest)
 }
 
 func TestByDigest_FindsWhatAnIdNoLongerStandsFor(t *testing.T) {

@@ -59,8 +59,8 @@ func (s *Service) Once(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	if err := proto.Unmarshal(raw, res); err != nil {
 		return nil, fmt.Errorf("read recorded answer: %w", err)
 	}
-	if replayed && info.FullMethod == hostv1.Host_PutWorkflow_FullMethodName {
-		tell(ctx, MetaStatus, "201") // the original status
+	if put, ok := res.(*hostv1.PutWorkflowResponse); ok && replayed {
+		tellPut(ctx, put)
 	}
 	return res, nil
 }

@@ -191,18 +191,22 @@ func TestOnce_RefusesABadKeyBeforeAnythingIsDone(t *testing.T) {
 	require.Empty(t, r.dispatcher.cancels)
 }
 
-func TestOnce_RegistersOnceAndReplaysTheCreation(t *testing.T) {
+// A replay has the original status, also where that was not 201 (OpenWOP host
+// contract §2.1).
+func TestOnce_RegistersOnceAndReplaysTheStatus(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.dispatcher.put = func(*dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error) {
-		return &dispatcherv1.PutWorkflowResponse{WorkflowId: "wf", Version: "1", Digest: "d"}, nil
+	for created, status := range map[bool]string{true: "201", false: ""} {
+		r := newRig(t)
+		r.dispatcher.put = func(*dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error) {
+			return &dispatcherv1.PutWorkflowResponse{WorkflowId: "wf", Version: "1", Digest: "d", Created: created}, nil
+		}
+		for range 2 {
+			ctx := as(t, liveKey, engine.MetaIdempotencyKey, "k")
+			res, err := throughOnce(r, ctx, hostv1.Host_PutWorkflow_FullMethodName, &hostv1.PutWorkflowRequest{Definition: doc(`{"workflowId":"wf"}`)})
+			require.NoError(t, err)
+			require.Equal(t, created, res.(*hostv1.PutWorkflowResponse).GetCreated())
+			require.Equal(t, status, ctx.told(engine.MetaStatus))
+		}
+		require.Len(t, r.dispatcher.puts, 1)
 	}
-	for range 2 {
-		ctx := as(t, liveKey, engine.MetaIdempotencyKey, "k")
-		res, err := throughOnce(r, ctx, hostv1.Host_PutWorkflow_FullMethodName, &hostv1.PutWorkflowRequest{Definition: doc(`{"workflowId":"wf"}`)})
-		require.NoError(t, err)
-		require.Equal(t, "wf", res.(*hostv1.PutWorkflowResponse).GetWorkflowId())
-		require.Equal(t, "201", ctx.told(engine.MetaStatus))
-	}
-	require.Len(t, r.dispatcher.puts, 1)
 }

@@ -239,15 +239,15 @@ func TestWorkflows_BelongToTheCallersTenant(t *testing.T) {
 	res, err := r.GetWorkflow(as(t, betaKey), &openwopv1.GetWorkflowRequest{WorkflowId: "wf"})
 	require.NoError(t, err)
 	require.Equal(t, `{"of": "beta"}`, string(res.GetDefinition().GetJson()))
-	for unchanged, status := range map[bool]string{false: "201", true: ""} {
+	for created, status := range map[bool]string{true: "201", false: ""} {
 		r.dispatcher.put = func(q *dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error) {
 			require.True(t, proto.Equal(&dispatcherv1.PutWorkflowRequest{Tenant: "beta", Definition: []byte(`{"x":1}`)}, q), "%v", q)
-			return &dispatcherv1.PutWorkflowResponse{WorkflowId: "wf", Version: "1", Digest: "d", Unchanged: unchanged}, nil
+			return &dispatcherv1.PutWorkflowResponse{WorkflowId: "wf", Version: "1", Digest: "d", Unchanged: !created, Created: created}, nil
 		}
 		ctx := as(t, betaKey)
 		put, err := r.PutWorkflow(ctx, &hostv1.PutWorkflowRequest{Definition: doc(`{"x":1}`)})
 		require.NoError(t, err)
-		require.True(t, proto.Equal(&hostv1.PutWorkflowResponse{WorkflowId: "wf", Version: "1", Digest: "d"}, put))
+		require.True(t, proto.Equal(&hostv1.PutWorkflowResponse{WorkflowId: "wf", Version: "1", Digest: "d", Created: created}, put))
 		require.Equal(t, status, ctx.told(engine.MetaStatus))
 	}
 }

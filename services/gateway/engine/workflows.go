@@ -46,10 +46,19 @@ func (s *Service) PutWorkflow(ctx context.Context, req *hostv1.PutWorkflowReques
 	if err != nil {
 		return nil, err
 	}
-	if !res.GetUnchanged() {
+	out := &hostv1.PutWorkflowResponse{
+		WorkflowId: res.GetWorkflowId(), Version: res.GetVersion(), Digest: res.GetDigest(), Created: res.GetCreated(),
+	}
+	tellPut(ctx, out)
+	return out, nil
+}
+
+// tellPut sets the status of a registration: 201 if it created a version, else
+// 200. It follows from the answer, so that a replay has the original status.
+func tellPut(ctx context.Context, res *hostv1.PutWorkflowResponse) {
+	if res.GetCreated() {
 		tell(ctx, MetaStatus, "201")
 	}
-	return &hostv1.PutWorkflowResponse{WorkflowId: res.GetWorkflowId(), Version: res.GetVersion(), Digest: res.GetDigest()}, nil
 }
 
 // Bounds of list pages.

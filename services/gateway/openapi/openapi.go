@@ -153,7 +153,11 @@ func (b *builder) body(r rest.Route) object {
 
 func (b *builder) responses(r rest.Route, m protoreflect.MethodDescriptor) object {
 	good := object{"description": "done", "content": object{"application/json": object{"schema": b.answer(r, m.Output())}}}
-	return b.withErrors(object{strconv.Itoa(r.Success): good}, r.Method)
+	all := object{strconv.Itoa(r.Success): good}
+	if r.Also != 0 {
+		all[strconv.Itoa(r.Also)] = good
+	}
+	return b.withErrors(all, r.Method)
 }
 
 func (b *builder) answer(r rest.Route, out protoreflect.MessageDescriptor) object {

@@ -89,7 +89,7 @@ func (*dispatcher) GetWorkflow(_ context.Context, r *dispatcherv1.GetWorkflowReq
 }
 
 func (*dispatcher) PutWorkflow(_ context.Context, r *dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error) {
-	return &dispatcherv1.PutWorkflowResponse{WorkflowId: "wf", Version: "1", Digest: "d", Unchanged: strings.Contains(string(r.GetDefinition()), "same")}, nil
+	return &dispatcherv1.PutWorkflowResponse{WorkflowId: "wf", Version: "1", Digest: "d", Created: !strings.Contains(string(r.GetDefinition()), "same")}, nil
 }
 
 func (*dispatcher) ListWorkflows(context.Context, *dispatcherv1.ListWorkflowsRequest) (*dispatcherv1.ListWorkflowsResponse, error) {

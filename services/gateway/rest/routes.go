@@ -29,6 +29,8 @@ type Route struct {
 	Document string
 	// Success is the status of a good answer.
 	Success int
+	// Also is another such status; 0 if there is none.
+	Also int
 }
 
 // Routes lists the operations that are translated to gRPC.
@@ -52,7 +54,7 @@ var Routes = []Route{
 	{HTTP: http.MethodGet, Path: "/v1/runs", Method: hostv1.Host_ListRuns_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/workflows", Method: hostv1.Host_ListWorkflows_FullMethodName, Success: 200},
 	{
-		HTTP: http.MethodPost, Path: "/v1/workflows", Method: hostv1.Host_PutWorkflow_FullMethodName, Success: 201,
+		HTTP: http.MethodPost, Path: "/v1/workflows", Method: hostv1.Host_PutWorkflow_FullMethodName, Success: 201, Also: 200,
 		Body: func() proto.Message { return &openwopv1.JsonDocument{} },
 	},
 	{HTTP: http.MethodGet, Path: "/schemas/envelopes/{file}", Method: hostv1.Host_GetEnvelopeSchema_FullMethodName, Document: "schema", Success: 200},

@@ -459,7 +459,9 @@ type PutWorkflowResponse struct {
 	// The same document was there before.
 	Unchanged bool `protobuf:"varint,4,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	// Node types of the definition that this host cannot execute.
-	UnknownTypes  []string `protobuf:"bytes,5,rep,name=unknown_types,json=unknownTypes,proto3" json:"unknown_types,omitempty"`
+	UnknownTypes []string `protobuf:"bytes,5,rep,name=unknown_types,json=unknownTypes,proto3" json:"unknown_types,omitempty"`
+	// The version was not there before.
+	Created       bool `protobuf:"varint,6,opt,name=created,proto3" json:"created,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -527,6 +529,13 @@ func (x *PutWorkflowResponse) GetUnknownTypes() []string {
 		return x.UnknownTypes
 	}
 	return nil
+}
+
+func (x *PutWorkflowResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
 }
 
 // GetWorkflowRequest names a definition.
@@ -1430,14 +1439,15 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"definition\x18\x02 \x01(\fR\n" +
 	"definition\x12\x18\n" +
 	"\areplace\x18\x03 \x01(\bR\areplace\x12-\n" +
-	"\x12require_executable\x18\x04 \x01(\bR\x11requireExecutable\"\xab\x01\n" +
+	"\x12require_executable\x18\x04 \x01(\bR\x11requireExecutable\"\xc5\x01\n" +
 	"\x13PutWorkflowResponse\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
 	"workflowId\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x16\n" +
 	"\x06digest\x18\x03 \x01(\tR\x06digest\x12\x1c\n" +
 	"\tunchanged\x18\x04 \x01(\bR\tunchanged\x12#\n" +
-	"\runknown_types\x18\x05 \x03(\tR\funknownTypes\"M\n" +
+	"\runknown_types\x18\x05 \x03(\tR\funknownTypes\x12\x18\n" +
+	"\acreated\x18\x06 \x01(\bR\acreated\"M\n" +
 	"\x12GetWorkflowRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +

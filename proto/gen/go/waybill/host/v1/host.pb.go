@@ -644,10 +644,12 @@ func (x *PutWorkflowRequest) GetDefinition() *v1.JsonDocument {
 
 // PutWorkflowResponse names what was registered.
 type PutWorkflowResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	WorkflowId    string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
-	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
-	Digest        string                 `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	WorkflowId string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	Version    string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	Digest     string                 `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"`
+	// The version was not there before. REST says it with 201, else 200.
+	Created       bool `protobuf:"varint,4,opt,name=created,proto3" json:"created,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -701,6 +703,13 @@ func (x *PutWorkflowResponse) GetDigest() string {
 		return x.Digest
 	}
 	return ""
+}
+
+func (x *PutWorkflowResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
 }
 
 // GetEnvelopeSchemaRequest names a kind as the file <kind>.schema.json.
@@ -872,12 +881,13 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x12PutWorkflowRequest\x128\n" +
 	"\n" +
 	"definition\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\n" +
-	"definition\"h\n" +
+	"definition\"\x82\x01\n" +
 	"\x13PutWorkflowResponse\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
 	"workflowId\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x16\n" +
-	"\x06digest\x18\x03 \x01(\tR\x06digest\".\n" +
+	"\x06digest\x18\x03 \x01(\tR\x06digest\x12\x18\n" +
+	"\acreated\x18\x04 \x01(\bR\acreated\".\n" +
 	"\x18GetEnvelopeSchemaRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\"M\n" +
 	"\x19GetEnvelopeSchemaResponse\x120\n" +
