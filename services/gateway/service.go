@@ -115,12 +115,15 @@ func New(cfg Config, d Deps) (*Service, error) {
 
 // Server makes the public gRPC server.
 func (s *Service) Server() *grpc.Server {
-	srv := rpc.NewServer(s.deps.Logger, s.unary(), s.stream())
+	unary := append([]grpc.UnaryServerInterceptor{engine.Trailers}, s.unary()...)
+	stream := append([]grpc.StreamServerInterceptor{engine.StreamTrailers}, s.stream()...)
+	srv := rpc.NewServer(s.deps.Logger, unary, stream)
 	s.register(srv)
 	return srv
 }
 
-// Local makes the same server for the REST side, within the process.
+// Local makes the same server for the REST side, within the process. What gRPC
+// clients find in trailers, REST puts into headers itself.
 func (s *Service) Local() *rpc.Local {
 	srv := rpc.NewLocal(s.deps.Logger, s.unary(), s.stream())
 	s.register(srv)

@@ -198,6 +198,38 @@ func TestGRPC_ErrorsCarryTheEnvelope(t *testing.T) {
 	requireFault(t, stream(as(t, testKey), &openwopv1.StreamRunEventsRequest{RunId: done, BufferMs: 5001}), codes.InvalidArgument, "validation_error")
 }
 
+// OpenWOP host contract §9.4: what REST says in headers.
+func TestGRPC_TrailersCarryTheTraceAndTheWait(t *testing.T) {
+	t.Parallel()
+	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	e := engine(t)
+	var trailer metadata.MD
+	ended, _ := run(t, client(t, testKey), `{"workflowId":"noop"}`)
+	for _, key := range []string{testKey, "unknown"} {
+		_, _ = e.GetRun(as(t, key, "traceparent", trace), &openwopv1.GetRunRequest{RunId: ended}, grpc.Trailer(&trailer))
+		require.Equal(t, []string{trace}, trailer.Get("traceparent"), key)
+	}
+	s, err := e.StreamRunEvents(as(t, testKey, "traceparent", trace), &openwopv1.StreamRunEventsRequest{RunId: ended})
+	require.NoError(t, err)
+	for err == nil {
+		_, err = s.Recv()
+	}
+	require.Equal(t, []string{trace}, s.Trailer().Get("traceparent"))
+
+	_, err = e.GetRun(as(t, testKey, "traceparent", "nonsense"), &openwopv1.GetRunRequest{RunId: ended}, grpc.Trailer(&trailer))
+	require.NoError(t, err, "a malformed one is ignored")
+	require.Empty(t, trailer.Get("traceparent"))
+
+	busy := &openwopv1.CreateRunRequest{WorkflowId: "wait", ScopeId: proto.String("over-grpc")}
+	first, err := e.CreateRun(as(t, testKey, "x-dedup", "enforce"), busy)
+	require.NoError(t, err)
+	_, err = e.CreateRun(as(t, testKey, "x-dedup", "enforce"), busy, grpc.Trailer(&trailer))
+	requireFault(t, err, codes.AlreadyExists, "run_already_active")
+	require.Equal(t, []string{"5"}, trailer.Get("retry-after"))
+	_, err = e.CancelRun(as(t, testKey), &openwopv1.CancelRunRequest{RunId: first.GetRunId()})
+	require.NoError(t, err)
+}
+
 // JSON that a gRPC client hands over as bytes is held against the same rules as
 // a REST body.
 func TestGRPC_ChecksTheJSONItIsGiven(t *testing.T) {

@@ -14,10 +14,13 @@ import (
 	"waybill.dev/waybill/services/gateway/engine"
 )
 
+// trace is a well-formed traceparent.
+const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
 func TestCreateRun_HandsTheWholeRequestToTheDispatcher(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	ctx := as(t, testKey, engine.MetaDedup, "Enforce", engine.MetaTransport, "rest", engine.MetaTraceparent, "00-a-b-01")
+	ctx := as(t, testKey, engine.MetaDedup, "Enforce", engine.MetaTransport, "rest", engine.MetaTraceparent, trace)
 	res, err := r.CreateRun(ctx, &openwopv1.CreateRunRequest{
 		WorkflowId: "wf", Inputs: doc(`{"n":12345678901234567890}`), Configurable: doc(`{"x":1}`), Metadata: doc(`{"m":[]}`), Tags: []string{"a", "b"},
 		TenantId: proto.String("acme"), ScopeId: proto.String("s1"), CallbackUrl: proto.String("https://example.com/cb"),
@@ -30,7 +33,7 @@ func TestCreateRun_HandsTheWholeRequestToTheDispatcher(t *testing.T) {
 	want := &dispatcherv1.StartRunRequest{
 		Tenant: "acme", Principal: got.GetPrincipal(), RunId: got.GetRunId(), WorkflowId: "wf", Inputs: []byte(`{"n":12345678901234567890}`),
 		Configurable: []byte(`{"x":1}`), Metadata: []byte(`{"m":[]}`), Tags: []string{"a", "b"}, ScopeId: "s1", CallbackUrl: "https://example.com/cb",
-		Transport: "rest", Dedup: true, TestKey: true, Traceparent: "00-a-b-01",
+		Transport: "rest", Dedup: true, TestKey: true, Traceparent: trace,
 	}
 	require.True(t, proto.Equal(want, got), "%v", got)
 	require.Equal(t, "http://host:1/v1/runs/"+res.GetRunId()+"/events", res.GetEventsUrl())

@@ -76,12 +76,11 @@ func (s *Service) createKeyed(ctx context.Context, p *auth.Principal, req *openw
 func (s *Service) create(ctx context.Context, p *auth.Principal, req *openwopv1.CreateRunRequest, runID, digest string) (*openwopv1.CreateRunResponse, error) {
 	dedup, _ := meta(ctx, MetaDedup)
 	transport, _ := meta(ctx, MetaTransport)
-	trace, _ := meta(ctx, MetaTraceparent)
 	res, err := s.deps.Dispatcher.StartRun(ctx, &dispatcherv1.StartRunRequest{
 		Tenant: p.Tenant, Principal: p.KeyID, WorkflowId: req.GetWorkflowId(), RunId: runID, RequestDigest: digest,
 		Inputs: req.GetInputs().GetJson(), Configurable: req.GetConfigurable().GetJson(), Metadata: req.GetMetadata().GetJson(),
 		Tags: req.GetTags(), ScopeId: req.GetScopeId(), CallbackUrl: req.GetCallbackUrl(), Transport: transport,
-		Dedup: strings.EqualFold(dedup, "enforce"), TestKey: p.TestKey, Traceparent: trace,
+		Dedup: strings.EqualFold(dedup, "enforce"), TestKey: p.TestKey, Traceparent: traceparent(ctx),
 	})
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/engine"
 	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
@@ -80,7 +81,7 @@ func New(ctx context.Context, cfg Config, d Deps) (*Handler, error) {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.recovered(w)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if tp := r.Header.Get("Traceparent"); validTraceparent(tp) {
+	if tp := r.Header.Get("Traceparent"); engine.ValidTraceparent(tp) {
 		w.Header().Set("Traceparent", tp)
 	} else {
 		r.Header.Del("Traceparent") // malformed: ignored, not refused
@@ -266,28 +267,4 @@ func (h *Handler) health(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	_, err := io.WriteString(w, `{"status":"ok"}`)
 	return err
-}
-
-// validTraceparent checks the W3C form: version-traceid-parentid-flags.
-func validTraceparent(s string) bool {
-	if len(s) != 55 || s[2] != '-' || s[35] != '-' || s[52] != '-' || s[:2] == "ff" {
-		return false
-	}
-	zeroTrace, zeroSpan := true, true
-	for i := range len(s) {
-		c := s[i]
-		if i == 2 || i == 35 || i == 52 {
-			continue
-		}
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-		if c != '0' && i > 2 && i < 35 {
-			zeroTrace = false
-		}
-		if c != '0' && i > 35 && i < 52 {
-			zeroSpan = false
-		}
-	}
-	return !zeroTrace && !zeroSpan
 }
