@@ -28,7 +28,7 @@ func ToStatus(e *fault.Error) error {
 	}
 	return status.FromProto(&spb.Status{
 		Code:    int32(fault.Lookup(e.Code).GRPC), //nolint:gosec // G115: the table holds codes 3..16
-		Message: e.Message,
+		Message: e.Masked().Message,
 		Details: []*anypb.Any{{TypeUrl: envelopeType, Value: e.Envelope()}},
 	}).Err()
 }

@@ -103,12 +103,10 @@ type envelope struct {
 	Details map[string]any `json:"details,omitempty"`
 }
 
-// Envelope renders the canonical error envelope as JSON.
+// Envelope renders the canonical error envelope as JSON, masked.
 func (e *Error) Envelope() []byte {
-	b, err := render(envelope{Error: e.Code, Message: e.Message, Details: e.Details})
-	if err != nil { // a detail that JSON cannot say: keep the code and the sentence
-		b, _ = render(envelope{Error: e.Code, Message: e.Message})
-	}
+	m := e.Masked()
+	b, _ := render(envelope{Error: m.Code, Message: m.Message, Details: m.Details}) // Masked has left what JSON can say
 	return b
 }
 

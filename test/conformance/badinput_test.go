@@ -95,6 +95,28 @@ func TestBadInput_IsRefusedWithWhatAndWhere(t *testing.T) {
 }
 
 // At the limits everything still works.
+// OpenWOP host contract §2.0, leakage: a credential in the wrong place does not
+// come back.
+func TestError_RepeatsNothingThatLooksLikeACredential(t *testing.T) {
+	t.Parallel()
+	const secret = "sk_live_51H8abcdefghijklmnopqrstuvwxyz"
+	c := client(t, testKey)
+	for _, body := range []string{
+		`{"workflowId":"noop","` + secret + `":1}`, `{"workflowId":"` + secret + `"}`, `{"workflowId":"noop","tenantId":"` + secret + `"}`,
+		`{"workflowId":"noop","configurable":{"ai.provider":"` + secret + `"}}`, `{"workflowId":"closed","configurable":{"` + secret + `":1}}`,
+		`{"workflowId":"noop","configurable":{"mockProvider":{"id":"` + secret + `"}}}`,
+		`{"workflowId":"noop","inputs":{"` + secret + `":1,"` + secret + `":1}}`,
+	} {
+		a := do(t, c, http.MethodPost, "/v1/runs", body)
+		require.GreaterOrEqual(t, a.Status, 400, body)
+		require.NotContains(t, string(a.Body), secret)
+	}
+	for _, path := range []string{"/v1/runs/", "/v1/workflows/", "/v1/runs?status=", "/v1/runs?cursor="} {
+		require.NotContains(t, string(do(t, c, http.MethodGet, path+secret, "").Body), secret, path)
+	}
+	require.NotContains(t, string(do(t, c, http.MethodPost, "/v1/workflows", `{"`+secret+`":1}`).Body), secret)
+}
+
 func TestInput_AtItsLimitsIsTaken(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
