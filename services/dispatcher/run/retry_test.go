@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/run"
 )
 
 // A vendor that asks to be left alone for a while is.
@@ -36,6 +38,25 @@ func TestFailNode_WaitsAsLongAsTheVendorAsks(t *testing.T) {
 			require.Equal(t, max(tt.after, 500*time.Millisecond), due.Sub(at))
 		})
 	}
+}
+
+// The wait is recorded, so whoever takes the run over waits as long.
+func TestFailNode_WaitsOnAfterARestart(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":1}`}
+	_, m, _ := trace(t, g)
+	m.FailNode(at, "a", &wire.NodeError{Code: "quota", Message: "slow down", Retryable: true, RetryAfter: 90 * time.Second})
+	st := runstate.New(record())
+	events, _ := m.Pending()
+	for _, e := range events {
+		st.Apply(e)
+	}
+	again := run.New(g.plan(t), limits, st)
+	require.Empty(t, again.Advance(at.Add(89*time.Second)))
+	due, ok := again.Due()
+	require.True(t, ok)
+	require.Equal(t, at.Add(90*time.Second), due)
+	require.Len(t, again.Advance(due), 1, "the next attempt")
 }
 
 // An attempt that could begin only after the run's time is up is none: the node
