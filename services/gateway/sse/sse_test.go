@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -99,6 +100,16 @@ type answer struct {
 	body    strings.Builder
 	flushes int
 	refuses error
+	// allowed is how long each write had, in order.
+	allowed []time.Duration
+}
+
+// SetWriteDeadline makes it a writer as net/http's are.
+func (a *answer) SetWriteDeadline(at time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.allowed = append(a.allowed, time.Until(at))
+	return nil
 }
 
 func (a *answer) Header() http.Header { return a.header }
@@ -248,6 +259,28 @@ func TestStream_KeepsAQuietConnectionAlive(t *testing.T) {
 		cancel()
 		<-done
 		require.Error(t, s.ctx.Err(), "the source is let go with its reader")
+	})
+}
+
+// A slow reader is cut off and resumes; it holds nothing up (OpenWOP host contract
+// §4.6). A quiet run is no slow reader: each write has the whole time.
+func TestStream_BoundsHowLongAReaderBlocksAFrame(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, w, done := feeding(item(0, "run.started", `{}`)), &answer{header: http.Header{}}, make(chan struct{})
+		go func() {
+			defer close(done)
+			handler(s, nil).ServeHTTP(w, request(t, ""))
+		}()
+		time.Sleep(16 * time.Second) // synthetic
+		w.mu.Lock()
+		w.refuses = os.ErrDeadlineExceeded
+		w.mu.Unlock()
+		s.items <- item(1, "run.completed", `{}`)
+		<-done
+		require.Equal(t, []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second}, w.allowed, "frame, comment, frame")
+		require.NotContains(t, w.written(), "run.completed")
+		require.Error(t, s.ctx.Err(), "its source is let go")
 	})
 }
 
