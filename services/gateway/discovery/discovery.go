@@ -18,6 +18,7 @@ import (
 	"waybill.dev/waybill/internal/version"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/engine"
@@ -60,16 +61,22 @@ func (s *Source) Document(ctx context.Context) (engine.Document, error) {
 	}
 	doc, err := s.compute(ctx)
 	if err != nil {
-		return engine.Document{}, err
+		return engine.Document{}, unavailable(err)
 	}
 	b, err := json.Marshal(doc)
 	if err != nil {
-		return engine.Document{}, fmt.Errorf("render discovery: %w", err)
+		return engine.Document{}, unavailable(fmt.Errorf("render discovery: %w", err))
 	}
 	sum := sha256.Sum256(b)
 	s.document = engine.Document{JSON: b, ETag: `"` + hex.EncodeToString(sum[:16]) + `"`}
 	s.computed = s.clock()
 	return s.document, nil
+}
+
+// unavailable is the answer when the document cannot be computed, whatever the
+// cause (OpenWOP host contract §1.1).
+func unavailable(err error) error {
+	return fault.New(fault.ServiceUnavailable, "what this host offers cannot be told at the moment; try again").After(fresh).Wrap(err)
 }
 
 // document's members are in the order a reader wants them.

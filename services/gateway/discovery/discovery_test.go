@@ -20,6 +20,7 @@ import (
 
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schematest"
 	"waybill.dev/waybill/services/gateway/discovery"
 )
@@ -277,6 +278,7 @@ func TestDocument_KeepsNoFailure(t *testing.T) {
 	r.dispatcher.err = errors.New("down")
 	_, err := r.Document(t.Context())
 	require.ErrorIs(t, err, r.dispatcher.err)
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "OpenWOP host contract §1.1: 503, whatever the cause")
 	r.dispatcher.err = nil
 	r.bytes(t)
 }
