@@ -115,6 +115,48 @@ func TestKey_OfARefusedRequestIsFree(t *testing.T) {
 	create(t, c, `{"workflowId":"noop"}`, "Idempotency-Key", strings.Repeat("k", 255))
 }
 
+// OpenWOP host contract §2.1: reads ignore the header, whatever is in it.
+func TestKey_IsIgnoredByReads(t *testing.T) {
+	t.Parallel()
+	c := client(t, testKey)
+	for _, key := range []string{"", "with space", strings.Repeat("k", 256), "read"} {
+		for _, path := range []string{"/v1/runs", "/v1/workflows/noop", wellKnown} {
+			a := do(t, c, http.MethodGet, path, "", "Idempotency-Key", key)
+			require.Equal(t, http.StatusOK, a.Status, "%q %s: %s", key, path, a.Body)
+			require.Empty(t, a.Header.Get(replayHeader))
+		}
+	}
+	create(t, c, `{"workflowId":"noop"}`, "Idempotency-Key", "read")
+}
+
+// OpenWOP host contract §2.1, retention: at least five retries, and the last one
+// reads like the first, whatever has become of the run.
+func TestKey_TakesManyRetries(t *testing.T) {
+	t.Parallel()
+	c := client(t, testKey)
+	first := do(t, c, http.MethodPost, "/v1/runs", `{"workflowId":"noop"}`, "Idempotency-Key", "patient")
+	var run created
+	require.NoError(t, first.JSON(&run))
+	for range 6 {
+		again := do(t, c, http.MethodPost, "/v1/runs", `{"workflowId":"noop"}`, "Idempotency-Key", "patient")
+		require.Equal(t, http.StatusCreated, again.Status)
+		require.Equal(t, string(first.Body), string(again.Body))
+		require.Equal(t, "true", again.Header.Get(replayHeader))
+		await(t, c, run.RunID, 5*time.Second, "completed")
+	}
+}
+
+// A run keeps the digits of its inputs, so the digest of its request does.
+func TestKey_TellsLargeNumbersApart(t *testing.T) {
+	t.Parallel()
+	c := client(t, testKey)
+	body := func(n string) string { return `{"workflowId":"noop","inputs":{"n":` + n + `}}` }
+	id := create(t, c, body("9007199254740993"), "Idempotency-Key", "large").RunID
+	require.Equal(t, id, create(t, c, body("9007199254740993.0"), "Idempotency-Key", "large").RunID)
+	a := do(t, c, http.MethodPost, "/v1/runs", body("9007199254740992"), "Idempotency-Key", "large")
+	require.Equal(t, "idempotency_key_mismatch", a.Code(), "%s", a.Body)
+}
+
 func TestDedup_AllowsOneActiveRunOfAScope(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
