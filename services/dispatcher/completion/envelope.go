@@ -22,6 +22,14 @@ type emission struct {
 	unsound bool
 }
 
+// fragment reports that the envelope is one piece of several, and not the last.
+func (e emission) fragment() bool {
+	var partial struct {
+		IsPartial bool `json:"isPartial"`
+	}
+	return strictjson.Read(e.body["partial"], &partial) == nil && partial.IsPartial
+}
+
 // recognise reads a model's document as envelopes: an object with type and
 // payload is one, an array of such is several, any other object is the payload
 // of the kind the node asked for (OpenWOP envelope contract §2.2).
@@ -97,7 +105,8 @@ func asPayload(d document, asked string) (emission, bool) {
 // recovered run gives it the same ones.
 type place struct {
 	runID, nodeID string
-	attempt       int // the node's attempt: one turn, however often the model is asked
+	attempt       int // the node's attempt: one turn, however often a wrong answer is asked for again
+	round         int // turns of the attempt before this one
 	index         int // ordinal within the turn
 }
 
@@ -105,7 +114,11 @@ type place struct {
 // contract §2.1).
 func (p place) correlationID(kind string) string {
 	sum := sha256.Sum256([]byte(kind + "\x00" + strconv.Itoa(p.index)))
-	id := p.runID + ":" + p.nodeID + ":" + strconv.Itoa(p.attempt) + ":" + hex.EncodeToString(sum[:6])
+	turn := strconv.Itoa(p.attempt)
+	if p.round > 0 {
+		turn += "." + strconv.Itoa(p.round)
+	}
+	id := p.runID + ":" + p.nodeID + ":" + turn + ":" + hex.EncodeToString(sum[:6])
 	if len(id) <= maxID {
 		return id
 	}

@@ -63,6 +63,10 @@ func parseFailure() failure {
 	return failure{reason: reasonParse, code: fault.EnvelopeInvalid, detail: "it holds no JSON document"}
 }
 
+func fragmentFailure() failure {
+	return failure{reason: reasonSchema, code: fault.EnvelopeInvalid, detail: "it is a fragment of an envelope, not a whole one"}
+}
+
 // maxViolations bounds what a correction lists.
 const maxViolations = 8
 

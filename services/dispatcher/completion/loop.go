@@ -165,6 +165,10 @@ type call struct {
 	limits   Limits
 	tries    int
 	want     want
+	// round is how many turns of this emission went by in talk about schemas.
+	round int
+	// taught are the kinds whose schemas are in the model's context.
+	taught []string
 	// drafts are events decided and not yet appended: they go with the next frame.
 	drafts []wire.Draft
 }
@@ -183,6 +187,11 @@ func (c *call) loop(ctx context.Context) Result {
 		}
 		if attempt >= c.tries {
 			return c.exhausted(ctx, v.failure, res, base)
+		}
+		if v.goOn {
+			c.round++
+			c.req.Messages = base
+			continue
 		}
 		c.add(wire.EventEnvelopeRetryAttempted, retryPayload{
 			NodeID: c.task.Input.NodeID, Attempt: attempt + 1, Reason: v.failure.reason, PreviousError: optional(v.failure.detail),
@@ -207,9 +216,12 @@ func (c *call) adapt(f failure, base []provider.Message) {
 	}
 }
 
-// verdict is either the end of the node or a failed attempt.
+// verdict is the end of the node, a turn that another one follows, or a failed
+// attempt.
 type verdict struct {
-	done    *Result
+	done *Result
+	goOn bool
+	// failure is also what a turn that could go on came to if no attempt is left.
 	failure failure
 }
 
@@ -226,7 +238,7 @@ func (c *call) judge(ctx context.Context, res provider.Result, attempt int) verd
 		return verdict{failure: f}
 	}
 	v := c.take(ctx, res.Text, attempt)
-	if v.done == nil {
+	if v.done == nil && !v.goOn {
 		v.failure = contentFailure(res, v.failure)
 		if v.failure.reason == reasonTruncation {
 			c.drafts = append(c.drafts, truncatedDraft(c.req, res, false))

@@ -409,17 +409,25 @@ func TestRecordedAnswer_IsNotAskedForAgain(t *testing.T) {
 	}, mock.Entry{Content: `{"a":1}`})
 	require.Nil(t, first.result.Err)
 
+	asked, res := takenOver(t, map[string]completion.Recorded{id: {Kind: "vendor.x.ticket", EnvelopeID: "env_1", Payload: json.RawMessage(`{"a":1}`)}})
+	require.Empty(t, asked, "the model is not asked for what the log has")
+	require.JSONEq(t, `{"a":1}`, string(res.Output.Ports["output"]))
+}
+
+// takenOver runs the node again, by another executor that finds recorded in the
+// log, and gives what the model was asked.
+func takenOver(t *testing.T, recorded map[string]completion.Recorded) ([]provider.Request, completion.Result) {
+	t.Helper()
 	p := &spy{Provider: mock.New()}
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := completion.New(completion.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, Defaults: completion.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
 		completion.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
 	res := loop.Run(t.Context(), completion.Task{
-		RunID: "run_1", TypeID: node.TypeCallPrompt, Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`)},
-		Recorded: map[string]completion.Recorded{id: {Kind: "vendor.x.ticket", EnvelopeID: "env_1", Payload: json.RawMessage(`{"a":1}`)}},
+		RunID: "run_1", TypeID: node.TypeCallPrompt, Recorded: recorded,
+		Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`)},
 	}, &journal{})
-	require.Empty(t, p.reqs, "the model is not asked for what the log has")
-	require.JSONEq(t, `{"a":1}`, string(res.Output.Ports["output"]))
+	return p.reqs, res
 }
 
 func TestConfig_NamesWhatIsWrong(t *testing.T) {

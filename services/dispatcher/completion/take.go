@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
@@ -77,6 +78,12 @@ func (c *call) takeEnvelopes(ctx context.Context, text string, docs []document, 
 			return v
 		}
 	}
+	switch {
+	case t.onlySideChannel():
+		return t.another(ctx)
+	case len(t.accepted) == 0 && t.fragments > 0:
+		return verdict{failure: fragmentFailure()}
+	}
 	return c.succeed(t.output())
 }
 
@@ -85,6 +92,9 @@ type turn struct {
 	*call
 	attempt  int
 	accepted []acceptedEnvelope
+	// fragments counts pieces of streamed envelopes: they are shown and are no
+	// answer (OpenWOP envelope contract §2, PartialInfo).
+	fragments int
 }
 
 type acceptedEnvelope struct {
@@ -117,7 +127,7 @@ func (t *turn) accept(ctx context.Context, index int, e emission) (verdict, bool
 }
 
 func (c *call) place(index int) place {
-	return place{runID: c.task.RunID, nodeID: c.task.Input.NodeID, attempt: c.task.Attempt, index: index}
+	return place{runID: c.task.RunID, nodeID: c.task.Input.NodeID, attempt: c.task.Attempt, round: c.round, index: index}
 }
 
 // version is the advertised one of the kind; 0 lets the kind step refuse an
@@ -135,11 +145,14 @@ func (c *call) version(ctx context.Context, kind string) int {
 
 // settle turns an outcome into the next step of the turn.
 func (t *turn) settle(e emission, o Outcome) (verdict, bool) {
-	switch o.Status {
-	case "accepted":
+	switch {
+	case o.Status == "accepted" && e.fragment():
+		t.fragments++
+		return verdict{}, false
+	case o.Status == "accepted":
 		t.accepted = append(t.accepted, acceptedEnvelope{Type: e.kind, EnvelopeID: o.EnvelopeID, Payload: o.Payload})
 		return verdict{}, false
-	case "breached":
+	case o.Status == "breached":
 		return t.breached(o), true
 	}
 	if f, retry := outcomeFailure(o); retry {
@@ -190,13 +203,14 @@ func (t *turn) breached(o Outcome) verdict {
 }
 
 // output is the payload of the first envelope of the kind asked for, else of
-// the first one, and the list of all.
+// the first one, and the list of all that are for the node.
 func (t *turn) output() node.Output {
 	return outputOf(t.want.kind, t.accepted)
 }
 
 func outputOf(kind string, accepted []acceptedEnvelope) node.Output {
 	out := json.RawMessage("null")
+	accepted = slices.DeleteFunc(slices.Clone(accepted), func(a acceptedEnvelope) bool { return sideChannel(a.Type) })
 	for i, a := range accepted {
 		if i == 0 || a.Type == kind {
 			out = a.Payload
@@ -221,10 +235,13 @@ func (c *call) fromLog() (Result, bool) {
 	if c.want.kind == "" {
 		return Result{}, false
 	}
-	r, ok := c.task.Recorded[c.place(0).correlationID(c.want.kind)]
-	if !ok || r.Kind != c.want.kind {
-		return Result{}, false
+	for c.round = range c.tries {
+		r, ok := c.task.Recorded[c.place(0).correlationID(c.want.kind)]
+		if ok && r.Kind == c.want.kind {
+			out := outputOf(c.want.kind, []acceptedEnvelope{{Type: r.Kind, EnvelopeID: r.EnvelopeID, Payload: r.Payload}})
+			return Result{Output: out, Trust: wire.Trusted.Meet(c.task.Trust)}, true
+		}
 	}
-	out := outputOf(c.want.kind, []acceptedEnvelope{{Type: r.Kind, EnvelopeID: r.EnvelopeID, Payload: r.Payload}})
-	return Result{Output: out, Trust: wire.Trusted.Meet(c.task.Trust)}, true
+	c.round = 0
+	return Result{}, false
 }
