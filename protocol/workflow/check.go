@@ -59,6 +59,9 @@ func checkNodes(d *Definition, found *problems) {
 		if agent["version"] != nil && agent["channel"] != nil { // RFC 0082 §A
 			found.add(pointer("nodes", i, "agent", "channel"), RuleExclusive, "channel and version exclude each other; keep one")
 		}
+		if path := pointer("nodes", i); !found.touch(path + "/envelopeContract") {
+			checkContract(&d.Nodes[i], path, found)
+		}
 		if members(d.Nodes[i].Settings)["maxRetries"] == nil {
 			continue
 		}

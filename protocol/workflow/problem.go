@@ -22,6 +22,7 @@ const (
 	RuleRequired   = "required"
 	RuleExclusive  = "exclusive"
 	RuleMaxRetries = "max-retries"
+	RuleContract   = "envelope-contract"
 )
 
 // maxProblems bounds what Parse reports; more would help nobody.

@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -17,19 +18,19 @@ import (
 // config is what a model node may say of its call. Unknown members are left to
 // later versions.
 type config struct {
-	Provider         string          `json:"provider"`
-	Model            string          `json:"model"`
-	System           string          `json:"system"`
-	Prompt           string          `json:"prompt"`
-	EnvelopeType     string          `json:"envelopeType"`
-	OutputSchema     json.RawMessage `json:"outputSchema"`
-	MaxTokens        int             `json:"maxTokens"`
-	Temperature      *float64        `json:"temperature"`
-	TopP             *float64        `json:"topP"`
-	Seed             *int64          `json:"seed"`
-	Stop             []string        `json:"stop"`
-	ExpectsStreaming *bool           `json:"expectsStreaming"`
-	Contract         *node.Contract  `json:"envelopeContract"`
+	Provider         string                     `json:"provider"`
+	Model            string                     `json:"model"`
+	System           string                     `json:"system"`
+	Prompt           string                     `json:"prompt"`
+	EnvelopeType     string                     `json:"envelopeType"`
+	OutputSchema     json.RawMessage            `json:"outputSchema"`
+	MaxTokens        int                        `json:"maxTokens"`
+	Temperature      *float64                   `json:"temperature"`
+	TopP             *float64                   `json:"topP"`
+	Seed             *int64                     `json:"seed"`
+	Stop             []string                   `json:"stop"`
+	ExpectsStreaming *bool                      `json:"expectsStreaming"`
+	Contract         *workflow.EnvelopeContract `json:"envelopeContract"`
 }
 
 // maxTokens is more than any model takes; it keeps a huge number within an int.

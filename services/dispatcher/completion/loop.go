@@ -19,6 +19,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -60,7 +61,7 @@ type Task struct {
 	TypeID        string
 	Attempt       int
 	Input         node.Input
-	Contract      *node.Contract
+	Contract      *workflow.EnvelopeContract
 	Trust         wire.Trust
 	// Clarifications is how many clarification requests of the node were accepted before.
 	Clarifications int

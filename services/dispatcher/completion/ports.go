@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
@@ -22,7 +22,7 @@ type Journal interface {
 type AcceptRequest struct {
 	NodeID   string
 	Envelope []byte
-	Contract *node.Contract
+	Contract *workflow.EnvelopeContract
 	// TurnCount is how many envelopes of this turn were accepted before.
 	TurnCount int
 	// SchemaRounds is how many rounds of this emission failed before.

@@ -8,6 +8,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
@@ -51,7 +52,7 @@ func (c *call) recovered(d document) {
 	c.add(wire.EventEnvelopeRecovery, recoveryPayload{NodeID: c.task.Input.NodeID, Path: d.path, ByteOffset: d.offset})
 }
 
-func (c *call) contract() *node.Contract {
+func (c *call) contract() *workflow.EnvelopeContract {
 	if c.task.Contract != nil {
 		return c.task.Contract
 	}

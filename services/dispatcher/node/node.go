@@ -155,9 +155,3 @@ func Invalid(format string, args ...any) *wire.NodeError {
 	e := fault.New(fault.ValidationError, format, args...)
 	return &wire.NodeError{Code: string(e.Code), Message: e.Message}
 }
-
-// Contract is a node's envelope contract (OpenWOP envelope contract §7).
-type Contract struct {
-	Accepts     []string `json:"accepts"`
-	RefusalMode string   `json:"refusalMode"`
-}

@@ -5,8 +5,8 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/runstate"
-	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
@@ -46,14 +46,10 @@ func (m *Machine) hasAnswer(nodeID string) bool {
 }
 
 // Contract is the envelope contract of a node's instance; nil when it declares none.
-func (m *Machine) Contract(nodeID string) *node.Contract {
-	raw := m.step(nodeID).Node.EnvelopeContract
-	if len(raw) == 0 {
-		return nil
+func (m *Machine) Contract(nodeID string) *workflow.EnvelopeContract {
+	c, err := m.step(nodeID).Node.Contract()
+	if err != nil {
+		return &workflow.EnvelopeContract{} // registered before contracts were checked: the universal kinds only
 	}
-	var c node.Contract
-	if strictjson.Read(raw, &c) != nil {
-		return &node.Contract{} // unreadable: accept the universal kinds only
-	}
-	return &c
+	return c
 }

@@ -1,0 +1,64 @@
+package workflow
+
+import (
+	"encoding/json"
+	"slices"
+
+	"waybill.dev/waybill/protocol/strictjson"
+)
+
+// EnvelopeContract says which envelope kinds a node takes besides the universal
+// ones, and what becomes of the others (OpenWOP envelope contract §7).
+type EnvelopeContract struct {
+	Accepts []string `json:"accepts"`
+	// RefusalMode is fail-node, discard-and-warn or empty, which is fail-node.
+	RefusalMode string `json:"refusalMode"`
+	// AlwaysAccepted documents the universal kinds; it decides nothing.
+	AlwaysAccepted []string `json:"alwaysAccepted"`
+}
+
+// Contract reads the node's contract; nil: it has none.
+func (n *Node) Contract() (*EnvelopeContract, error) {
+	if len(n.EnvelopeContract) == 0 {
+		return nil, nil
+	}
+	c := &EnvelopeContract{}
+	if err := strictjson.Read(n.EnvelopeContract, c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// universalKinds are accepted under any contract.
+func universalKinds() []string {
+	return []string{"clarification.request", "schema.request", "schema.response", "error"}
+}
+
+// checkContract finds a contract that cannot be read, which would accept nothing,
+// and a prompt for a kind that the contract of its own node refuses: asking a
+// model for a kind does not widen the contract (OpenWOP envelope contract §7).
+func checkContract(n *Node, path string, found *problems) {
+	at := path + "/envelopeContract"
+	c, err := n.Contract()
+	switch {
+	case err != nil:
+		found.add(at, RuleContract, "want accepts, a list of envelope kinds, and optionally refusalMode, a string")
+		return
+	case c == nil:
+		return
+	}
+	if !slices.Contains([]string{"", "fail-node", "discard-and-warn"}, c.RefusalMode) {
+		found.add(at+"/refusalMode", RuleContract, "want fail-node or discard-and-warn")
+	}
+	if members(n.EnvelopeContract)["accepts"] == nil {
+		found.add(at+"/accepts", RuleContract, "a contract needs accepts, the kinds that the node takes besides the universal ones; without a contract it takes all")
+		return
+	}
+	var asked string
+	if json.Unmarshal(members(n.Config)["envelopeType"], &asked) != nil || asked == "" || slices.Contains(universalKinds(), asked) {
+		return
+	}
+	if !slices.Contains(c.Accepts, asked) {
+		found.add(path+"/config/envelopeType", RuleContract, "the node asks its model for a kind that its envelopeContract does not accept; add the kind to accepts")
+	}
+}
