@@ -80,6 +80,8 @@ var workflows = []string{
 	definition("mocked", node("mocked-node", "core.ai.structuredOutput",
 		`{"provider":"mock","model":"mock-mini","outputSchema":{"type":"object","required":["ok"],"properties":{"ok":{"type":"boolean"}}}}`,
 		`{"messages":{"type":"static","value":[{"role":"user","content":"go"}]}}`), "", "", ""),
+	definition("asks", node("asking-node", "core.ai.callPrompt",
+		`{"provider":"mock","model":"mock-mini","prompt":"sort this mail","envelopeType":"vendor.waybill.ticket.triage"}`, "{}"), "", "", ""),
 }
 
 // deploy registers the workflows for each tenant.
