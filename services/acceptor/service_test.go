@@ -26,6 +26,7 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/acceptor"
+	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/seam"
 )
 
@@ -291,11 +292,14 @@ func TestListKinds_ListsNameVersionSchemaAndLimits(t *testing.T) {
 	versions := map[string]int32{}
 	for _, k := range resp.GetKinds() {
 		versions[k.GetName()] = k.GetVersion()
-		require.Equal(t, k.GetName() != note, k.GetUniversal())
+		require.Equal(t, accept.IsUniversal(k.GetName()), k.GetUniversal())
 		_, err := schema.Compile(k.GetName(), k.GetSchema())
 		require.NoError(t, err)
 	}
-	require.Equal(t, map[string]int32{"clarification.request": 1, "schema.request": 1, "schema.response": 1, "error": 1, note: 2}, versions)
+	require.Equal(t, map[string]int32{
+		"clarification.request": 1, "schema.request": 1, "schema.response": 1, "error": 1,
+		"media.image": 1, "media.audio": 1, "media.file": 1, "ui.a2ui-surface": 1, note: 2,
+	}, versions)
 	require.Equal(t, "warn", resp.GetStrictness())
 	require.EqualValues(t, []int32{5, 2, 3}, []int32{resp.GetEnvelopesPerTurn(), resp.GetSchemaRounds(), resp.GetClarificationRounds()})
 }

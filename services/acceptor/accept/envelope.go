@@ -31,6 +31,14 @@ const (
 	KindError                = "error"
 )
 
+// The protocol's content kinds (OpenWOP envelope contract §3.1).
+const (
+	KindImage   = "media.image"
+	KindAudio   = "media.audio"
+	KindFile    = "media.file"
+	KindSurface = "ui.a2ui-surface"
+)
+
 // Universals lists the four universal kinds.
 func Universals() []string {
 	return []string{KindClarificationRequest, KindSchemaRequest, KindSchemaResponse, KindError}

@@ -1,6 +1,7 @@
 package accept_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,13 +16,13 @@ func TestKind_UnknownIsGatedWithTheCatalogue(t *testing.T) {
 	f := newFixture(t)
 	res := f.accept(doc("vendor.acme.other", `{}`))
 	r := refused(t, res, accept.Gated, fault.UnknownEnvelopeKind)
-	want := []string{"clarification.request", "schema.request", "schema.response", "error", note}
+	want := append(append(accept.Universals(), kinds.Core()...), note)
+	slices.Sort(want[len(accept.Universals()):])
 	require.Equal(t, want, r.AllowedKinds)
+	all := `["clarification.request","schema.request","schema.response","error","media.audio","media.file","media.image","ui.a2ui-surface","vendor.acme.note"]`
 	require.JSONEq(t, `{
-		"status":"gated","reason":"unknown_envelope_kind: this host does not advertise the kind",
-		"allowedKinds":["clarification.request","schema.request","schema.response","error","vendor.acme.note"],
-		"gate":{"refusedType":"vendor.acme.other","refusalMode":"fail-node",
-			"acceptedTypes":["clarification.request","schema.request","schema.response","error","vendor.acme.note"]}}`, string(res.Outcome))
+		"status":"gated","reason":"unknown_envelope_kind: this host does not advertise the kind","allowedKinds":`+all+`,
+		"gate":{"refusedType":"vendor.acme.other","refusalMode":"fail-node","acceptedTypes":`+all+`}}`, string(res.Outcome))
 }
 
 // The host gate fires before the node gate.

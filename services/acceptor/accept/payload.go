@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schema"
@@ -16,6 +17,9 @@ import (
 // version.
 func payload(_ context.Context, p *passage) (*Refusal, error) {
 	if wrong := p.judge(); len(wrong) > 0 {
+		if p.env.Type == KindSurface && slices.ContainsFunc(wrong, unknownCatalogue) {
+			return p.unknownCatalogue(), nil
+		}
 		return &Refusal{
 			Status: Invalid, Code: fault.EnvelopeInvalid,
 			Message: fmt.Sprintf("the payload does not satisfy the schema of its kind in %d place(s)", len(wrong)),
@@ -26,6 +30,23 @@ func payload(_ context.Context, p *passage) (*Refusal, error) {
 		return p.requested()
 	}
 	return nil, nil
+}
+
+// unknownCatalogue reports that a surface is for a catalogue of components which
+// this host does not have.
+func unknownCatalogue(v schema.Violation) bool {
+	return v.InstancePath == "/catalogVersion" && v.Keyword == "enum"
+}
+
+// unknownCatalogue refuses such a surface as one of an unknown version, for that
+// is what it is: the rest of it cannot be judged (OpenWOP envelope contract
+// §4.1, §18).
+func (p *passage) unknownCatalogue() *Refusal {
+	const message = "the surface is for a catalogue version that this host does not have"
+	return &Refusal{
+		Status: Invalid, Code: fault.UnknownSchemaVersion, Message: message,
+		Details: []Detail{{InstancePath: "/payload/catalogVersion", SchemaPath: "/properties/catalogVersion/enum", Keyword: "enum", Message: message}},
+	}
 }
 
 // judge validates the payload. A null reasoning reads as an absent one, which

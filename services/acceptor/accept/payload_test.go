@@ -61,3 +61,24 @@ func TestPayload_SchemaRequestMustAskForAnAdvertisedKind(t *testing.T) {
 	g.policy.AnyRequestedKind = true
 	accepted(t, g.accept(doc("schema.request", `{"envelopeType":"vendor.acme.other"}`)))
 }
+
+// OpenWOP envelope contract §4.1, §18: the catalogue's version is a version.
+func TestPayload_ASurfaceOfAnotherCatalogueIsOfAnUnknownVersion(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{`"0.9.2"`, `"1"`, `""`} {
+		f := newFixture(t)
+		res := f.accept(doc(accept.KindSurface, `{"catalogVersion":`+version+`,"surface":{"components":[{"component":"chart"}]}}`))
+		r := refused(t, res, accept.Invalid, fault.UnknownSchemaVersion)
+		require.Equal(t, "/payload/catalogVersion", r.Details[0].InstancePath)
+	}
+	for _, broken := range []string{
+		`{"surface":{"components":[]}}`, `{"catalogVersion":9,"surface":{"components":[]}}`,
+		`{"catalogVersion":"0.9.1","surface":{"components":[{"component":"chart"}]}}`,
+	} {
+		f := newFixture(t)
+		refused(t, f.accept(doc(accept.KindSurface, broken)), accept.Invalid, fault.EnvelopeInvalid)
+	}
+	f := newFixture(t)
+	res := f.accept(doc(accept.KindSurface, `{"catalogVersion":"0.9.1","surface":{"components":[{"component":"text","text":"hello"}]}}`))
+	require.Nil(t, res.Refusal)
+}

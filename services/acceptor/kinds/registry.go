@@ -1,7 +1,7 @@
 // Package kinds is the one registry of envelope kinds: name, version, schema.
 // Discovery, the schema endpoint and validation all read it.
 //
-// It holds the four universal kinds from the start, in this project's own
+// It holds the kinds of the protocol from the start, in this project's own
 // wording, and whatever vendor kinds are registered before the service serves.
 // A kind's name reaches a URL path, so it is only ever looked up, never joined
 // to a path (OpenWOP envelope contract §4).
@@ -20,11 +20,19 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-//go:embed universal/*.schema.json
-var universal embed.FS
+//go:embed universal/*.schema.json core/*.schema.json
+var protocolKinds embed.FS
 
-// universalVersion is the advertised version of every universal kind (RFC 0094).
-const universalVersion = 1
+// protocolVersion is the advertised version of the protocol's kinds (RFC 0094 for
+// the universal ones).
+const protocolVersion = 1
+
+// Core lists the protocol's content kinds: any host may advertise them, and a
+// contract decides about them as about vendor kinds (OpenWOP envelope contract
+// §3.1).
+func Core() []string {
+	return []string{accept.KindImage, accept.KindAudio, accept.KindFile, accept.KindSurface}
+}
 
 // Lint is what happens to a vendor kind whose schema leaves the Tier-1 subset
 // (envelopes.tierOneSubsetCompliance).
@@ -58,15 +66,19 @@ type Registry struct {
 	kinds map[string]Kind
 }
 
-// New makes a registry with the universal kinds.
+// New makes a registry with the protocol's kinds.
 func New(lint Lint) (*Registry, error) {
 	r := &Registry{lint: lint, kinds: map[string]Kind{}}
-	for _, name := range accept.Universals() {
-		doc, err := universal.ReadFile("universal/" + name + suffix)
+	for _, name := range append(accept.Universals(), Core()...) {
+		folder := "core/"
+		if accept.IsUniversal(name) {
+			folder = "universal/"
+		}
+		doc, err := protocolKinds.ReadFile(folder + name + suffix)
 		if err != nil {
 			return nil, fmt.Errorf("embedded schema of %s: %w", name, err)
 		}
-		if err := r.add(Kind{Name: name, Version: universalVersion, Schema: doc, Universal: true}); err != nil {
+		if err := r.add(Kind{Name: name, Version: protocolVersion, Schema: doc, Universal: accept.IsUniversal(name)}); err != nil {
 			return nil, err
 		}
 	}

@@ -20,6 +20,9 @@ const (
 	variants = `{"type":"object","properties":{"v":{"oneOf":[{"type":"string"},{"type":"number"}]}}}`
 )
 
+// protocolKinds is how many kinds there are from the start.
+const protocolKinds = 8
+
 func registry(t *testing.T, lint kinds.Lint) *kinds.Registry {
 	t.Helper()
 	r, err := kinds.New(lint)
@@ -28,13 +31,13 @@ func registry(t *testing.T, lint kinds.Lint) *kinds.Registry {
 }
 
 // OpenWOP envelope contract §3.1: all four, at version 1.
-func TestNew_HasTheUniversalKindsAtVersionOne(t *testing.T) {
+func TestNew_HasTheKindsOfTheProtocolAtVersionOne(t *testing.T) {
 	t.Parallel()
 	r := registry(t, kinds.LintStrict)
-	require.ElementsMatch(t, accept.Universals(), r.Names())
+	require.ElementsMatch(t, append(accept.Universals(), kinds.Core()...), r.Names())
 	for _, k := range r.All() {
 		require.Equal(t, 1, k.Version)
-		require.True(t, k.Universal)
+		require.Equal(t, accept.IsUniversal(k.Name), k.Universal)
 		found, ok := r.Find(k.Name)
 		require.True(t, ok)
 		require.Equal(t, 1, found.Version)
@@ -88,7 +91,7 @@ func TestRegister_TakesVendorKindsOnly(t *testing.T) {
 				return
 			}
 			require.Equal(t, fault.ValidationError, fault.CodeOf(err))
-			require.Len(t, r.Names(), 4)
+			require.Len(t, r.Names(), protocolKinds)
 		})
 	}
 }
@@ -142,7 +145,7 @@ func TestLoadDir_RegistersEveryKindOfAFolder(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Len(t, warnings, 1)
-	require.Len(t, r.Names(), 9)
+	require.Len(t, r.Names(), protocolKinds+5)
 	for kind, version := range map[string]int{"vendor.acme.note": 1, "vendor.acme.seven": 7, "vendor.acme.zero": 0, "vendor.acme.case": 1} {
 		k, ok := r.Find(kind)
 		require.True(t, ok)
@@ -184,7 +187,7 @@ func FuzzLoadDir(f *testing.F) {
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		r := registry(t, kinds.LintWarn)
 		if _, err := r.LoadDir(fstest.MapFS{name + ".schema.json": &fstest.MapFile{Data: doc}}); err != nil {
-			require.Len(t, r.Names(), 4)
+			require.Len(t, r.Names(), protocolKinds)
 			return
 		}
 		k, ok := r.Find(name)

@@ -356,12 +356,12 @@ func TestProject_WritesTheEventsOfTheOutcome(t *testing.T) {
 			`{"nodeId":"ask","error":{"code":"envelope_contract_violation","message":"envelope_contract_violation: the node's contract does not accept this kind","details":{"refusedType":"vendor.acme.note","acceptedTypes":["clarification.request","schema.request","schema.response","error"]}}}`,
 		},
 		"gated by the host (C7)": {
-			body{"envelope": envelope(vendor, `{}`)},
+			body{"envelope": envelope(vendor, `{}`), "hostSupportedEnvelopes": []string{}},
 			[]string{"node.failed"},
 			`{"nodeId":"ask","error":{"code":"envelope_contract_violation","message":"unknown_envelope_kind: this host does not advertise the kind","details":{"refusedType":"vendor.acme.note","acceptedTypes":["clarification.request","schema.request","schema.response","error"]}}}`,
 		},
 		"gated, discarded": {
-			body{"envelope": envelope(vendor, `{}`), "projectTo": to("discard-and-warn")},
+			body{"envelope": envelope(vendor, `{}`), "hostSupportedEnvelopes": []string{}, "projectTo": to("discard-and-warn")},
 			[]string{"log.appended"},
 			`{"level":"warn","message":"an envelope was discarded: unknown_envelope_kind: this host does not advertise the kind","nodeId":"ask","fields":{"kind":"vendor.acme.note","refusalMode":"discard-and-warn","allowedKinds":["clarification.request","schema.request","schema.response","error"]}}`,
 		},

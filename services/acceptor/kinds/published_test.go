@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
-// both gives the published schema of a universal kind and ours.
+// both gives the published schema of a kind of the protocol and ours.
 func both(t *testing.T, kind string) (published, ours accept.PayloadSchema) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(schematest.Dir(t), "schemas", "envelopes", kind+".schema.json"))
@@ -55,9 +55,49 @@ var payloads = map[string]struct{ good, bad []string }{
 		good: []string{`{"code":"x","message":"y"}`, `{"code":"x","message":"y","details":{"a":[]},"reasoning":"r"}`},
 		bad:  []string{`{"code":"x"}`, `{"message":"y"}`, `{"code":"","message":"y"}`, `{"code":"x","message":""}`, `{"code":"x","message":"y","details":[]}`, `{"code":"x","message":"y","extra":1}`},
 	},
+	accept.KindImage: {
+		good: []string{`{"bytes":0}`, `{"url":"https://x.example/a","base64":"","bytes":12.0,"mimeType":"image/png","alt":""}`},
+		bad: []string{
+			`{}`, `{"bytes":-1}`, `{"bytes":1.5}`, `{"bytes":"1"}`, `{"bytes":1,"url":"not a uri"}`, `{"bytes":1,"url":"/relative"}`, `{"bytes":1,"alt":null}`,
+			`{"bytes":1,"name":"a"}`, `{"bytes":1,"durationSeconds":1}`, `{"bytes":1,"reasoning":"r"}`, `[]`,
+		},
+	},
+	accept.KindAudio: {
+		good: []string{`{"bytes":1,"durationSeconds":0}`, `{"bytes":1,"durationSeconds":0.5,"base64":"AA==","url":"urn:x","mimeType":"","alt":"a"}`},
+		bad:  []string{`{"durationSeconds":1}`, `{"bytes":1,"durationSeconds":-0.1}`, `{"bytes":1,"durationSeconds":"1"}`, `{"bytes":1,"name":"a"}`},
+	},
+	accept.KindFile: {
+		good: []string{`{"bytes":1,"name":""}`, `{"bytes":1,"name":"a.pdf","base64":"AA==","url":"urn:x","mimeType":"","alt":"a"}`},
+		bad:  []string{`{"name":"a"}`, `{"bytes":1,"name":1}`, `{"bytes":1,"durationSeconds":1}`},
+	},
+	accept.KindSurface: {
+		good: []string{
+			`{"catalogVersion":"0.9.1","surface":{"components":[]}}`,
+			`{"reasoning":"r","catalogVersion":"0.9.1","surface":{"title":"t","components":[{"component":"heading","text":"h","level":6},{"component":"text","text":""},` +
+				`{"component":"field.text","id":"a","label":"A","placeholder":"","required":true},{"component":"field.date","id":"d","label":"D","required":false},` +
+				`{"component":"field.select","id":"s","label":"S","options":[{"value":"1","label":"one"}]},{"component":"field.checkbox","id":"c","label":"C","default":true},` +
+				`{"component":"action.button","id":"b","label":"B","action":{"target":"resume"}}]}}`,
+		},
+		bad: []string{
+			`{"catalogVersion":"0.9.2","surface":{"components":[]}}`, `{"surface":{"components":[]}}`, `{"catalogVersion":"0.9.1"}`,
+			`{"catalogVersion":"0.9.1","surface":{}}`, `{"catalogVersion":"0.9.1","surface":{"components":[{}]}}`,
+			surface(`{"component":"script","text":"x"}`), surface(`{"component":"heading"}`), surface(`{"component":"heading","text":"h","level":0}`),
+			surface(`{"component":"heading","text":"h","level":7}`), surface(`{"component":"heading","text":"h","onClick":"x"}`),
+			surface(`{"component":"text","text":1}`), surface(`{"component":"field.text","id":"a"}`), surface(`{"component":"field.text","label":"a"}`),
+			surface(`{"component":"field.date","id":"a","label":"a","placeholder":"x"}`), surface(`{"component":"field.select","id":"a","label":"a","options":[]}`),
+			surface(`{"component":"field.select","id":"a","label":"a","options":[{"value":"x"}]}`), surface(`{"component":"field.select","id":"a","label":"a"}`),
+			surface(`{"component":"field.checkbox","id":"a","label":"a","default":"true"}`), surface(`{"component":"field.checkbox","id":"a","label":"a","required":true}`),
+			surface(`{"component":"action.button","id":"a","label":"a"}`), surface(`{"component":"action.button","id":"a","label":"a","action":{"target":"https://x.example"}}`),
+			surface(`{"component":"action.button","id":"a","label":"a","action":{"target":"resume","url":"https://x.example"}}`),
+		},
+	},
 }
 
-func TestUniversals_MeanWhatThePublishedOnesMean(t *testing.T) {
+func surface(component string) string {
+	return `{"catalogVersion":"0.9.1","surface":{"components":[` + component + `]}}`
+}
+
+func TestKinds_MeanWhatThePublishedOnesMean(t *testing.T) {
 	t.Parallel()
 	for kind, docs := range payloads {
 		t.Run(kind, func(t *testing.T) {
@@ -84,6 +124,8 @@ func mutate(t *rapid.T, v any) any {
 			[]any{},
 			map[string]any{},
 			map[string]any{"id": "a", "question": "b"},
+			map[string]any{"component": "text", "text": "b"},
+			-1.0, 7.0, "0.9.1", "field.date", "resume",
 		}).Draw(t, "with")
 	}
 	switch v := v.(type) {
@@ -95,7 +137,7 @@ func mutate(t *rapid.T, v any) any {
 			}
 		}
 		if rapid.IntRange(0, 9).Draw(t, "add") == 0 {
-			out[rapid.SampledFrom([]string{"extra", "reasoning", "context", "schema", "details", "reason", "contextType"}).Draw(t, "name")] = mutate(t, "x")
+			out[rapid.SampledFrom([]string{"extra", "reasoning", "context", "schema", "details", "reason", "contextType", "text", "options", "required", "url", "name", "level"}).Draw(t, "name")] = mutate(t, "x")
 		}
 		return out
 	case []any:
@@ -108,7 +150,7 @@ func mutate(t *rapid.T, v any) any {
 	return v
 }
 
-func TestUniversals_AgreeWithThePublishedOnesOverGeneratedDocuments(t *testing.T) {
+func TestKinds_AgreeWithThePublishedOnesOverGeneratedDocuments(t *testing.T) {
 	t.Parallel()
 	for kind, docs := range payloads {
 		t.Run(kind, func(t *testing.T) {
