@@ -25,6 +25,7 @@ import (
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/services/acceptor"
+	"waybill.dev/waybill/services/acceptor/kinds"
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/eventlog"
 	"waybill.dev/waybill/services/eventlog/store/sqlite"
@@ -205,6 +206,7 @@ func (h *host) buildRedactor(_ context.Context, specs []auth.Spec) error {
 func (h *host) buildAcceptor(context.Context, []auth.Spec) (err error) {
 	cfg := acceptor.DefaultConfig()
 	cfg.TestSeams = h.opts.testSeams
+	cfg.Lint, cfg.Strictness = kinds.Lint(h.opts.kindLint), acceptor.Strictness(h.opts.strictness)
 	if cfg.KindsDir, err = kindFiles(h.opts.kinds); err != nil {
 		return err
 	}

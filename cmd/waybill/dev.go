@@ -13,6 +13,8 @@ import (
 
 	"waybill.dev/waybill/internal/config"
 	"waybill.dev/waybill/internal/obs"
+	"waybill.dev/waybill/services/acceptor"
+	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
 // devOptions are the flags of `waybill dev`, as they are given.
@@ -21,7 +23,7 @@ type devOptions struct {
 	dataDir                                   string
 	apiKeys                                   []string
 	workflows                                 []string
-	kinds                                     string
+	kinds, kindLint, strictness               string
 	testSeams                                 bool
 	providers                                 []string
 	defaultModel                              string
@@ -73,6 +75,8 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringArrayVar(&o.apiKeys, "api-key", nil, "KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:* (repeatable); default dev-key=default:*")
 	f.StringArrayVar(&o.workflows, "workflows", nil, "directory of *.json workflow definitions, watched for changes (repeatable)")
 	f.StringVar(&o.kinds, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
+	f.StringVar(&o.kindLint, "kind-lint", "warn", "strict, warn or off: what becomes of a kind whose schema models cannot be held to")
+	f.StringVar(&o.strictness, "envelope-strictness", "warn", "warn or strict: whether a schemaVersion below the advertised one is refused")
 	f.BoolVar(&o.testSeams, "test-seams", false, "serve the protocol's test seams; never in production")
 	f.StringArrayVar(&o.providers, "provider", nil, "ID=URL of an OpenAI-compatible server (repeatable); its key is read from WAYBILL_PROVIDER_ID_KEY")
 	f.StringVar(&o.defaultModel, "default-model", "sample/sample-1", "PROVIDER/MODEL for nodes that name none")
@@ -100,6 +104,12 @@ func (o *devOptions) validate() error {
 	}
 	if p, m, ok := strings.Cut(o.defaultModel, "/"); !ok || p == "" || m == "" {
 		bad("--default-model %q: want PROVIDER/MODEL, such as sample/sample-1", o.defaultModel)
+	}
+	if !kinds.Lint(o.kindLint).Valid() {
+		bad("--kind-lint %q: want strict, warn or off", o.kindLint)
+	}
+	if s := acceptor.Strictness(o.strictness); s != acceptor.StrictnessWarn && s != acceptor.StrictnessStrict {
+		bad("--envelope-strictness %q: want warn or strict", o.strictness)
 	}
 	if o.maxBody < 1 || o.maxBody > 6<<20 {
 		bad("--max-request-body-bytes %d: want 1 to %d (a run's record must fit one NATS message)", o.maxBody, 6<<20)

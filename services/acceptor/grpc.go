@@ -111,6 +111,7 @@ func (h handler) ListKinds(context.Context, *acceptorv1.ListKindsRequest) (*acce
 	l := h.s.cfg.Limits
 	resp := &acceptorv1.ListKindsResponse{
 		Strictness:          string(h.s.cfg.Strictness),
+		Subset:              string(h.s.registry.Subset()),
 		EnvelopesPerTurn:    int32(l.EnvelopesPerTurn),    //nolint:gosec // G115: Config.Validate bounds it
 		SchemaRounds:        int32(l.SchemaRounds),        //nolint:gosec // G115: as above
 		ClarificationRounds: int32(l.ClarificationRounds), //nolint:gosec // G115: as above

@@ -14,6 +14,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schema"
@@ -126,12 +127,20 @@ func (r *Registry) check(name string, doc []byte) ([]string, error) {
 	}
 	var out []string
 	for _, f := range schema.Lint(doc, level) {
-		out = append(out, fmt.Sprintf("kind %s: schema at %q: %s: %s", name, f.Path, f.Rule, f.Message))
+		out = append(out, fmt.Sprintf("kind %s: schema at %q: %s%s: %s", name, f.Path, f.Rule, concerns(f.Vendors), f.Message))
 	}
 	if r.lint == LintStrict && len(out) > 0 {
-		return nil, fault.New(fault.ValidationError, "kind %s: its schema leaves the structured-output subset: %s", name, out[0]).With("findings", out)
+		return nil, fault.New(fault.ValidationError, "kind %s: its schema leaves the structured-output subset: %s", name, strings.Join(out, "; ")).With("findings", out)
 	}
 	return out, nil
+}
+
+// concerns names the vendors whose models cannot be held to the schema.
+func concerns(vendors []string) string {
+	if len(vendors) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(vendors, ", ") + ")"
 }
 
 func (r *Registry) add(k Kind) error {
@@ -142,6 +151,22 @@ func (r *Registry) add(k Kind) error {
 	k.compiled = compiled
 	r.kinds[k.Name] = k
 	return nil
+}
+
+// Subset is the claim a host may make about all its kinds together
+// (envelopes.tierOneSubsetCompliance). The protocol's own kinds leave the strict
+// subset, so that a host which looks at all says warn (OpenWOP envelope contract
+// §24, C16).
+func (r *Registry) Subset() Lint {
+	if r.lint == LintOff {
+		return LintOff
+	}
+	for _, k := range r.kinds {
+		if len(schema.Lint(k.Schema, schema.LevelStrict)) > 0 {
+			return LintWarn
+		}
+	}
+	return LintStrict
 }
 
 // Find gives a kind the way the pipeline looks at it.

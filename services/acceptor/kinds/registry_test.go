@@ -195,3 +195,26 @@ func FuzzLoadDir(f *testing.F) {
 		require.GreaterOrEqual(t, k.Version, 0)
 	})
 }
+
+func TestRegister_TellsEveryFindingOfARefusedSchema(t *testing.T) {
+	t.Parallel()
+	_, err := registry(t, kinds.LintStrict).Register(name, 1, []byte(`{"type":"object","oneOf":[{"type":"string"}],"properties":{"a":{"type":"string","maxLength":3}}}`))
+	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
+	for _, want := range []string{
+		`"/oneOf": forbidden-keyword (openai, anthropic, gemini)`, `"": additional-properties-false`, `"/properties/a/maxLength": no-string-constraint`,
+		`"/properties/a": all-properties-required`,
+	} {
+		require.Contains(t, err.Error(), want)
+	}
+}
+
+// OpenWOP envelope contract §20, §24 C16: the protocol's own kinds leave the
+// strict subset.
+func TestSubset_ClaimsNoMoreThanIsTrue(t *testing.T) {
+	t.Parallel()
+	for lint, want := range map[kinds.Lint]kinds.Lint{
+		kinds.LintStrict: kinds.LintWarn, kinds.LintWarn: kinds.LintWarn, kinds.LintOff: kinds.LintOff,
+	} {
+		require.Equal(t, want, registry(t, lint).Subset(), lint)
+	}
+}

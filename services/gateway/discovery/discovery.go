@@ -208,8 +208,7 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 		Strictness: kinds.GetStrictness(), Contracts: contracts{Advertised: true},
 		EnvelopeFamily: envelopes{
 			Reasoning: reasoning{Supported: true, PromptDirective: "advisory"},
-			// The universal kinds' published schemas break the strict subset.
-			TierOne: "warn",
+			TierOne:   kinds.GetSubset(),
 			Reliability: reliability{
 				Supported: true, Events: reliabilityEvents, MaxAttempts: min(can.GetMaxRetryAttempts(), kinds.GetSchemaRounds()+1),
 				Completion: completion{DistinguishesTruncation: true, Multiplier: can.GetTruncationMultiplier()},

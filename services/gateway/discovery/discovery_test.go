@@ -55,7 +55,7 @@ func (a *acceptor) ListKinds(context.Context, *acceptorv1.ListKindsRequest, ...g
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked++
-	return &acceptorv1.ListKindsResponse{Kinds: a.kinds, Strictness: "warn", EnvelopesPerTurn: 5, SchemaRounds: 2, ClarificationRounds: 3}, nil
+	return &acceptorv1.ListKindsResponse{Kinds: a.kinds, Strictness: "warn", Subset: "warn", EnvelopesPerTurn: 5, SchemaRounds: 2, ClarificationRounds: 3}, nil
 }
 
 // clock is a time that the test moves.

@@ -179,7 +179,7 @@ type acceptor struct {
 func (acceptor) ListKinds(context.Context, *acceptorv1.ListKindsRequest) (*acceptorv1.ListKindsResponse, error) {
 	return &acceptorv1.ListKindsResponse{
 		Kinds:      []*acceptorv1.Kind{{Name: "error", Version: 1, Schema: []byte(`{"type": "object"}`), Universal: true}},
-		Strictness: "warn", EnvelopesPerTurn: 5, SchemaRounds: 2, ClarificationRounds: 3,
+		Strictness: "warn", Subset: "warn", EnvelopesPerTurn: 5, SchemaRounds: 2, ClarificationRounds: 3,
 	}, nil
 }
 

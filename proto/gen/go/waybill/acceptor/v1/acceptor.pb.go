@@ -321,8 +321,10 @@ type ListKindsResponse struct {
 	EnvelopesPerTurn    int32  `protobuf:"varint,3,opt,name=envelopes_per_turn,json=envelopesPerTurn,proto3" json:"envelopes_per_turn,omitempty"`
 	SchemaRounds        int32  `protobuf:"varint,4,opt,name=schema_rounds,json=schemaRounds,proto3" json:"schema_rounds,omitempty"`
 	ClarificationRounds int32  `protobuf:"varint,5,opt,name=clarification_rounds,json=clarificationRounds,proto3" json:"clarification_rounds,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// strict | warn | off: tierOneSubsetCompliance of all served kinds together.
+	Subset        string `protobuf:"bytes,6,opt,name=subset,proto3" json:"subset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListKindsResponse) Reset() {
@@ -388,6 +390,13 @@ func (x *ListKindsResponse) GetClarificationRounds() int32 {
 		return x.ClarificationRounds
 	}
 	return 0
+}
+
+func (x *ListKindsResponse) GetSubset() string {
+	if x != nil {
+		return x.Subset
+	}
+	return ""
 }
 
 // Kind is one registered envelope kind.
@@ -586,7 +595,7 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\x04head\x18\x02 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head\x12\x16\n" +
 	"\x06events\x18\x03 \x03(\fR\x06events\x12\x18\n" +
 	"\apayload\x18\x04 \x01(\fR\apayload\"\x12\n" +
-	"\x10ListKindsRequest\"\xea\x01\n" +
+	"\x10ListKindsRequest\"\x82\x02\n" +
 	"\x11ListKindsResponse\x12/\n" +
 	"\x05kinds\x18\x01 \x03(\v2\x19.waybill.acceptor.v1.KindR\x05kinds\x12\x1e\n" +
 	"\n" +
@@ -594,7 +603,8 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"strictness\x12,\n" +
 	"\x12envelopes_per_turn\x18\x03 \x01(\x05R\x10envelopesPerTurn\x12#\n" +
 	"\rschema_rounds\x18\x04 \x01(\x05R\fschemaRounds\x121\n" +
-	"\x14clarification_rounds\x18\x05 \x01(\x05R\x13clarificationRounds\"j\n" +
+	"\x14clarification_rounds\x18\x05 \x01(\x05R\x13clarificationRounds\x12\x16\n" +
+	"\x06subset\x18\x06 \x01(\tR\x06subset\"j\n" +
 	"\x04Kind\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x05R\aversion\x12\x16\n" +

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/protocol/schema"
+)
+
+// maxSchemaFile bounds what is read of one file.
+const maxSchemaFile = 4 << 20
+
+func schemaCommand() *cobra.Command {
+	c := &cobra.Command{Use: "schema", Short: "Look at JSON Schemas of envelope payloads"}
+	c.AddCommand(schemaLintCommand())
+	return c
+}
+
+func schemaLintCommand() *cobra.Command {
+	var level, output string
+	c := &cobra.Command{
+		Use:   "lint FILE...",
+		Short: "Say where payload schemas leave the subset that models can be held to",
+		Long: `Checks payload schemas against the structured-output subset of OpenWOP (Tier 1), and
+says for each finding where it is, which rule it breaks, whose models it concerns,
+and what to write instead. A file named - is standard input.
+
+--level always holds for every envelope kind: no oneOf and its relatives, depth, a
+discriminator for each variant. --level strict adds what the vendors' strict modes
+demand: closed objects, every property required, no constraints.
+
+Exits with 0 if nothing was found, 1 if something was, 2 if a file cannot be read.`,
+		Example: `  waybill schema lint kinds/*.schema.json
+  waybill schema lint --level strict -o json ticket.schema.json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			l, ok := map[string]schema.Level{"always": schema.LevelAlways, "strict": schema.LevelStrict}[level]
+			if !ok {
+				return fmt.Errorf("%w: --level %q: want always or strict", errUsage, level)
+			}
+			report, err := lintReport(output)
+			if err != nil {
+				return err
+			}
+			return lintSchemas(cmd.InOrStdin(), cmd.OutOrStdout(), files, l, report)
+		},
+	}
+	c.Flags().StringVar(&level, "level", "always", "always or strict")
+	c.Flags().StringVarP(&output, "output", "o", outputText, "text or json")
+	return c
+}
+
+// The two forms of a report.
+const (
+	outputText = "text"
+	outputJSON = "json"
+)
+
+// finding is a line of the report.
+type finding struct {
+	File    string   `json:"file"`
+	Path    string   `json:"path"`
+	Rule    string   `json:"rule"`
+	Vendors []string `json:"vendors,omitempty"`
+	Message string   `json:"message"`
+}
+
+func lintReport(output string) (func(io.Writer, []finding) error, error) {
+	switch output {
+	case outputText:
+		return func(w io.Writer, all []finding) error {
+			for _, f := range all {
+				vendors := ""
+				if len(f.Vendors) > 0 {
+					vendors = " [" + strings.Join(f.Vendors, ", ") + "]"
+				}
+				if _, err := fmt.Fprintf(w, "%s: %s: %s%s: %s\n", f.File, shownPath(f.Path), f.Rule, vendors, f.Message); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, nil
+	case outputJSON:
+		return func(w io.Writer, all []finding) error {
+			enc := json.NewEncoder(w)
+			enc.SetIndent("", "  ")
+			enc.SetEscapeHTML(false)
+			return enc.Encode(append([]finding{}, all...))
+		}, nil
+	default:
+		return nil, fmt.Errorf("%w: --output %q: want %s or %s", errUsage, output, outputText, outputJSON)
+	}
+}
+
+// shownPath is a JSON pointer for people, for whom the empty one is nothing.
+func shownPath(pointer string) string {
+	if pointer == "" {
+		return "(root)"
+	}
+	return pointer
+}
+
+// lintSchemas reports the findings of all files, then fails if there were any.
+func lintSchemas(stdin io.Reader, out io.Writer, files []string, level schema.Level, report func(io.Writer, []finding) error) error {
+	var all []finding
+	for _, name := range files {
+		doc, err := readDocument(stdin, name)
+		if err != nil {
+			return err
+		}
+		for _, f := range lintSchema(name, doc, level) {
+			f.File = name
+			all = append(all, f)
+		}
+	}
+	if err := report(out, all); err != nil {
+		return err
+	}
+	if len(all) > 0 {
+		return fmt.Errorf("%d %w in %d file(s)", len(all), errFindings, len(files))
+	}
+	return nil
+}
+
+// lintSchema also tells of a schema that nobody could validate with.
+func lintSchema(name string, doc []byte, level schema.Level) []finding {
+	var out []finding
+	for _, f := range schema.Lint(doc, level) {
+		out = append(out, finding{Path: f.Path, Rule: f.Rule, Vendors: f.Vendors, Message: f.Message})
+	}
+	if len(out) > 0 && out[0].Rule == schema.RuleNotSchema {
+		return out
+	}
+	if _, err := schema.Compile(name, doc); err != nil {
+		out = append(out, finding{Rule: schema.RuleNotSchema, Message: err.Error()})
+	}
+	return out
+}
+
+// readDocument reads a file, or standard input for "-".
+func readDocument(stdin io.Reader, name string) ([]byte, error) {
+	from := stdin
+	if name != "-" {
+		f, err := os.Open(name) //nolint:gosec // G304: the user names the file
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errUsage, err)
+		}
+		defer func() { _ = f.Close() }()
+		from = f
+	}
+	doc, err := io.ReadAll(io.LimitReader(from, maxSchemaFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("%w: read %s: %w", errUsage, name, err)
+	}
+	if len(doc) > maxSchemaFile {
+		return nil, fmt.Errorf("%w: %s has more than %d bytes", errUsage, name, maxSchemaFile)
+	}
+	return doc, nil
+}
+
+// errFindings ends a command that has found something wrong and said it.
+var errFindings = errors.New("findings")
