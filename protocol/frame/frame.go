@@ -1,7 +1,7 @@
 // Package frame is the unit of the run log: what one step of a run appended,
 // together or not at all.
 //
-// A start frame's body is the run's record; every other frame's body is the
+// The body of a run's first frame is its record; every other frame's body is the
 // JSON array of its events. The headers say enough to filter without parsing,
 // and chain each frame to the one before it by hash, so that a scrubber finds
 // a flipped bit.
@@ -65,8 +65,13 @@ type Head struct {
 func (f *Frame) Head() Head { return Head{Pos: f.Pos, Hash: f.Hash, Next: f.Last + 1} }
 
 // NewStart makes the first frame of a run from its record's JSON.
-func NewStart(run subject.Run, record []byte) *Frame {
-	f := &Frame{Run: run, Kind: subject.Start, First: 0, Last: -1, Trust: wire.Trusted, Body: record}
+func NewStart(run subject.Run, record []byte) *Frame { return first(run, subject.Start, record) }
+
+// NewOpen makes the first frame of a run that an executor outside carries out.
+func NewOpen(run subject.Run, record []byte) *Frame { return first(run, subject.Open, record) }
+
+func first(run subject.Run, kind subject.Kind, record []byte) *Frame {
+	f := &Frame{Run: run, Kind: kind, First: 0, Last: -1, Trust: wire.Trusted, Body: record}
 	f.Hash = f.sum()
 	return f
 }
@@ -184,17 +189,17 @@ func VerifyChain(frames []*Frame) error {
 	return nil
 }
 
-// Record reads the run's record out of a start frame.
+// Record reads the run's record out of its first frame.
 func (f *Frame) Record() (*wire.RunRecord, error) {
-	if f.Kind != subject.Start {
-		return nil, fmt.Errorf("frame %s is %s, not start", f.Run.RunID, f.Kind)
+	if !f.Kind.Begins() {
+		return nil, fmt.Errorf("frame %s is %s, not the first", f.Run.RunID, f.Kind)
 	}
 	return wire.ParseRunRecord(f.Body)
 }
 
-// Events reads the frame's events; none for a start frame.
+// Events reads the frame's events; none for a run's first frame.
 func (f *Frame) Events() ([]wire.Event, error) {
-	if f.Kind == subject.Start {
+	if f.Kind.Begins() {
 		return nil, nil
 	}
 	return wire.ParseEvents(f.Body)

@@ -22,16 +22,20 @@ const All = prefix + ".>"
 // Kind says what a frame does to its run's place in the queue.
 type Kind string
 
-// The four kinds of frames.
+// The kinds of frames. A run begins with one of the first two.
 const (
 	Start Kind = "start" // the run was created: work for a dispatcher
+	Open  Kind = "open"  // the run was opened by an executor of its own: work for nobody here
 	Step  Kind = "step"  // the run moved on
 	Wake  Kind = "wake"  // a wait has ended: work for a dispatcher
 	End   Kind = "end"   // the run ended; no frame follows
 )
 
-// Valid reports whether k is one of the four kinds.
-func (k Kind) Valid() bool { return k == Start || k == Step || k == Wake || k == End }
+// Valid reports whether k is one of these.
+func (k Kind) Valid() bool { return k.Begins() || k == Step || k == Wake || k == End }
+
+// Begins reports whether a frame of the kind is a run's first and holds its record.
+func (k Kind) Begins() bool { return k == Start || k == Open }
 
 // Queue lists the subjects that hand runs to dispatchers.
 func Queue() []string {

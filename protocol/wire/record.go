@@ -45,6 +45,9 @@ type RunRecord struct {
 	Traceparent   string `json:"traceparent,omitempty"`
 	CreatedAt     string `json:"createdAt"`
 	EngineVersion int    `json:"engineVersion"`
+	// Opened marks a run that an executor outside this host carries out: it has no
+	// definition here, and no dispatcher works on it.
+	Opened bool `json:"opened,omitempty"`
 }
 
 // ParseRunRecord reads the body of a start frame.

@@ -10,7 +10,6 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
@@ -28,7 +27,11 @@ func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*ac
 		return nil, err
 	}
 	start := h.s.clock()
-	res, err := h.s.pipeline.Run(ctx, in)
+	run := h.s.pipeline.Run
+	if req.GetHead() == nil {
+		run = h.s.atHead
+	}
+	res, err := run(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -37,17 +40,19 @@ func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*ac
 }
 
 func (h handler) request(req *acceptorv1.AcceptRequest) (accept.Request, error) {
-	run := subject.Run{Tenant: req.GetRun().GetTenant(), WorkflowID: req.GetRun().GetWorkflowId(), RunID: req.GetRun().GetRunId()}
-	boundary := wire.Trust(req.GetTrustBoundary())
+	run, err := runOf(req.GetRun())
+	if err != nil {
+		return accept.Request{}, err
+	}
+	boundary, err := boundaryOf(req.GetTrustBoundary())
+	if err != nil {
+		return accept.Request{}, err
+	}
 	switch {
-	case !subject.Token(run.Tenant) || !subject.Token(run.WorkflowID) || !subject.Token(run.RunID):
-		return accept.Request{}, fault.New(fault.ValidationError, "run: tenant, workflow_id and run_id are required")
 	case req.GetNodeId() == "":
 		return accept.Request{}, fault.New(fault.ValidationError, "node_id: must not be empty")
-	case req.GetHead().GetPos() == 0 || req.GetHead().GetNext() < 0:
+	case req.GetHead() != nil && (req.GetHead().GetPos() == 0 || req.GetHead().GetNext() < 0):
 		return accept.Request{}, fault.New(fault.ValidationError, "head: must be the head of a run that has started")
-	case boundary != "" && boundary != wire.Trusted && boundary != wire.Untrusted:
-		return accept.Request{}, fault.New(fault.ValidationError, "trust_boundary: needs trusted or untrusted")
 	}
 	in := accept.Request{
 		Place:    accept.Place{Run: run, Head: frame.Head{Pos: req.GetHead().GetPos(), Hash: req.GetHead().GetHash(), Next: int(req.GetHead().GetNext())}},

@@ -44,6 +44,18 @@ func (r redactorClient) Redact(ctx context.Context, run subject.Run, in accept.T
 	return out, int(resp.GetCount()), nil
 }
 
+// Texts scrubs plain texts in the scope of a run.
+func (r redactorClient) Texts(ctx context.Context, run subject.Run, texts []string) ([]string, error) {
+	out, _, err := r.Redact(ctx, run, accept.Texts{Strings: texts})
+	if err != nil {
+		return nil, err
+	}
+	if len(out.Strings) != len(texts) {
+		return nil, fault.New(fault.ServiceUnavailable, "the redactor answered with another number of texts")
+	}
+	return out.Strings, nil
+}
+
 // Open registers canaries in a scope of their own.
 func (r redactorClient) Open(ctx context.Context, tenant string, canaries []seam.Canary) (subject.Run, func(), error) {
 	run := subject.Run{Tenant: tenant, RunID: "seam-" + rand.Text()}

@@ -1,6 +1,7 @@
 // Package acceptor is the service that takes a model's answers in.
 //
 //	Accept    -> accept.Pipeline over the run log         (real runs)
+//	OpenRun   -> opened.Runs: runs of executors outside   (CloseRun as well)
 //	Exercise  -> seam.Exerciser over the same pipeline    (test seam)
 //	ListKinds -> kinds.Registry                           (discovery, schemas)
 //
@@ -22,6 +23,7 @@ import (
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/kinds"
+	"waybill.dev/waybill/services/acceptor/opened"
 	"waybill.dev/waybill/services/acceptor/seam"
 )
 
@@ -105,6 +107,8 @@ type Service struct {
 	cfg      Config
 	registry *kinds.Registry
 	pipeline *accept.Pipeline
+	ledger   *accept.LogLedger
+	runs     *opened.Runs
 	seam     *seam.Exerciser // nil without test seams
 	log      *slog.Logger
 	clock    func() time.Time
@@ -130,9 +134,11 @@ func New(cfg Config, d Deps) (*Service, error) {
 	}
 	r := redactorClient{client: d.Redactor}
 	strict := cfg.Strictness == StrictnessStrict
+	ledger := accept.NewLogLedger(d.Log, d.Clock)
 	s := &Service{
-		cfg: cfg, registry: registry, log: d.Logger, clock: d.Clock,
-		pipeline: accept.New(registry, r, accept.NewLogLedger(d.Log, d.Clock), d.Clock, accept.Policy{Strict: strict}),
+		cfg: cfg, registry: registry, log: d.Logger, clock: d.Clock, ledger: ledger,
+		pipeline: accept.New(registry, r, ledger, d.Clock, accept.Policy{Strict: strict}),
+		runs:     opened.New(d.Log, r, d.Clock),
 	}
 	if cfg.TestSeams {
 		if d.Seam == nil {

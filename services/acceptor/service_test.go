@@ -149,7 +149,7 @@ func serve(t *testing.T, register func(*grpc.Server)) (conn *grpc.ClientConn, st
 // request is an envelope at the head of a run that has started.
 func (h *host) request(t *testing.T, envelope string) *acceptorv1.AcceptRequest {
 	t.Helper()
-	f := frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run-1"}, []byte(`{}`))
+	f := frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run-1"}, []byte(`{"runId":"run-1","workflowId":"wf","owner":{"tenant":"acme"}}`))
 	pos, err := h.log.Append(t.Context(), f, 0)
 	require.NoError(t, err)
 	return &acceptorv1.AcceptRequest{
@@ -245,7 +245,6 @@ func TestAccept_RefusesUnusableRequests(t *testing.T) {
 		"no workflow":  func(r *acceptorv1.AcceptRequest) { r.Run.WorkflowId = "" },
 		"wild run":     func(r *acceptorv1.AcceptRequest) { r.Run.RunId = "*" },
 		"no node":      func(r *acceptorv1.AcceptRequest) { r.NodeId = "" },
-		"no head":      func(r *acceptorv1.AcceptRequest) { r.Head = nil },
 		"boundary":     func(r *acceptorv1.AcceptRequest) { r.TrustBoundary = "x" },
 		"refusal mode": func(r *acceptorv1.AcceptRequest) { r.Contract = &acceptorv1.Contract{RefusalMode: "x"} },
 	} {

@@ -144,8 +144,11 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 // Run returns all frames of a run; see runlog.Reader.
 func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) {
 	first, err := l.stream.GetMsg(ctx, 1, js.WithGetMsgSubject(run.Frame(subject.Start)))
+	if errors.Is(err, js.ErrMsgNotFound) {
+		first, err = l.stream.GetMsg(ctx, 1, js.WithGetMsgSubject(run.Frame(subject.Open)))
+	}
 	if err != nil {
-		return nil, readError("start frame", run, err)
+		return nil, readError("first frame", run, err)
 	}
 	start, err := parseRaw(first)
 	if err != nil {

@@ -22,6 +22,20 @@ func readGivesBack(t *testing.T, l Full) {
 	require.NoError(t, frame.VerifyChain(got))
 }
 
+func readGivesOpenedRuns(t *testing.T, l Full) {
+	c := newChain(t, l, "run-1")
+	want := []*frame.Frame{c.append(frame.NewOpen(c.run, record(c.run))), c.add(subject.Step, 1)}
+	got, err := l.Run(within(t), subject.Run{Tenant: c.run.Tenant, RunID: c.run.RunID})
+	require.NoError(t, err)
+	require.Len(t, got, len(want))
+	for i := range want {
+		sameFrame(t, want[i], got[i])
+	}
+	_, err = l.Append(within(t), frame.NewStart(c.run, record(c.run)), 0)
+	require.ErrorIs(t, err, runlog.ErrConflict, "the id is taken")
+	nothingNext(t, l)
+}
+
 func readKnowsNoOtherRun(t *testing.T, l Full) {
 	c := newChain(t, l, "run-1")
 	c.start()

@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) Full) {
 		{"append/does not mix runs", appendDoesNotMixRuns},
 		{"append/reports an ended context as unavailable", appendReportsEndedContext},
 		{"read/gives back what was appended", readGivesBack},
+		{"read/gives an opened run, which is nobody's work", readGivesOpenedRuns},
 		{"read/knows no other run", readKnowsNoOtherRun},
 		{"read/finds a run under any workflow", readFindsAnyWorkflow},
 		{"read/gives the last frame", readGivesLast},

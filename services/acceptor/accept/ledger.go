@@ -81,9 +81,68 @@ func (l *LogLedger) admit(at Place, frames []*frame.Frame) error {
 	case frames[i].Head() != at.Head:
 		return fault.New(fault.ValidationError, "head: hash or next is not that of the frame at %d", at.Head.Pos)
 	case frames[i].Kind == subject.End:
-		return fault.New(fault.RunTerminal, "the run has ended; nothing can follow")
+		return errEnded()
 	}
-	return l.seen.remember(at, frames[:i+1])
+	last := frames[len(frames)-1]
+	if last.Kind == subject.End {
+		return nil // the append will fail; an end must not be taken for a head
+	}
+	// Who knows less than the log loses the append anyway: what is worth knowing is
+	// how the log stands now.
+	return l.seen.remember(Place{Run: at.Run, Head: last.Head()}, frames)
+}
+
+func errEnded() error { return fault.New(fault.RunTerminal, "the run has ended; nothing can follow") }
+
+// Standing is what callers need to know of a run that they do not follow.
+type Standing struct {
+	// Head is where its log ends.
+	Head frame.Head
+	// Boundary is the trust it was started with; empty: trusted.
+	Boundary wire.Trust
+}
+
+// Standing tells how a run stands as far as is known here. It may be out of date:
+// then recording fails with a conflict, and Standing tells better afterwards.
+// Errors: fault.RunNotFound, ServiceUnavailable.
+func (l *LogLedger) Standing(ctx context.Context, run subject.Run) (Standing, error) {
+	if s, ok := l.seen.standing(run); ok {
+		return s, nil
+	}
+	frames, err := l.log.Run(ctx, run)
+	if err != nil {
+		return Standing{}, logFault(err)
+	}
+	s := Standing{Head: frames[len(frames)-1].Head(), Boundary: boundaryOf(frames)}
+	if frames[len(frames)-1].Kind == subject.End {
+		return s, nil // what was recorded before can still be recalled
+	}
+	return s, l.seen.remember(Place{Run: run, Head: s.Head}, frames)
+}
+
+// Clarifications counts the clarification requests of a node that are in the
+// log, but for the one under except (OpenWOP envelope contract §8).
+func (l *LogLedger) Clarifications(ctx context.Context, run subject.Run, nodeID, except string) (int, error) {
+	frames, err := l.log.Run(ctx, run)
+	if err != nil {
+		return 0, logFault(err)
+	}
+	n := 0
+	for _, f := range frames {
+		if !slices.Contains(f.Types, wire.EventClarificationRequested) {
+			continue
+		}
+		events, err := f.Events()
+		if err != nil {
+			return 0, err
+		}
+		for _, e := range events {
+			if e.Type == wire.EventClarificationRequested && e.NodeID == nodeID && e.CausationID != except {
+				n++
+			}
+		}
+	}
+	return n, nil
 }
 
 // later is the head further on: an outcome recorded before the caller's head is

@@ -7,6 +7,7 @@ import (
 
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
 )
 
 // Bounds of what a ledger remembers. Beyond them it reads the log.
@@ -27,7 +28,9 @@ type seen struct {
 type seenRun struct {
 	run  subject.Run
 	head frame.Head
-	ids  map[string]struct{}
+	// boundary is that of the run's record.
+	boundary wire.Trust
+	ids      map[string]struct{}
 }
 
 // causation is in the body of every frame with an event that names its cause.
@@ -50,9 +53,21 @@ func (s *seen) fresh(at Place, id string) bool {
 	return r.head == at.Head && !taken
 }
 
+// standing is that of a remembered run.
+func (s *seen) standing(run subject.Run) (Standing, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.runs[run]
+	if e == nil {
+		return Standing{}, false
+	}
+	r := e.Value.(*seenRun)
+	return Standing{Head: r.head, Boundary: r.boundary}, true
+}
+
 // remember takes in all frames of a run up to a head.
 func (s *seen) remember(at Place, frames []*frame.Frame) error {
-	r := &seenRun{run: at.Run, head: at.Head, ids: map[string]struct{}{}}
+	r := &seenRun{run: at.Run, head: at.Head, boundary: boundaryOf(frames), ids: map[string]struct{}{}}
 	for _, f := range frames {
 		if !bytes.Contains(f.Body, causation) {
 			continue
@@ -74,6 +89,19 @@ func (s *seen) remember(at Place, frames []*frame.Frame) error {
 	defer s.mu.Unlock()
 	s.put(r)
 	return nil
+}
+
+// boundaryOf is the trust a run was started with. A run whose record cannot be
+// read vouches for nothing.
+func boundaryOf(frames []*frame.Frame) wire.Trust {
+	if len(frames) == 0 {
+		return wire.Untrusted
+	}
+	rec, err := frames[0].Record()
+	if err != nil {
+		return wire.Untrusted
+	}
+	return rec.TrustBoundary
 }
 
 // append moves a remembered run on by one frame.

@@ -126,3 +126,11 @@ func detailsOf(prefix string, wrong []schema.Violation) []Detail {
 	}
 	return out
 }
+
+// Peek reads type and correlationId of a document that nobody has judged yet;
+// empty where it has none.
+func Peek(doc []byte) (kind, correlationID string) {
+	var p passage
+	p.peek(topLevel(doc))
+	return p.facts.Kind, p.facts.CorrelationID
+}

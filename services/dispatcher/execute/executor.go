@@ -219,6 +219,9 @@ func (x *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string)
 		if st.Status.Terminal() {
 			return st, true, nil
 		}
+		if st.Record.Opened {
+			return nil, false, fault.New(fault.Conflict, "the run is carried out outside this host: whoever opened it has to close it")
+		}
 		plan, err := x.plan(ctx, st)
 		if err != nil {
 			return nil, false, err

@@ -30,7 +30,7 @@ func (r *Run) Row() store.Run {
 // store does not keep, because it has no events.
 func Stored(f *frame.Frame) (s store.Frame, ok bool) {
 	s = store.Frame{Key: Key(f.Run), First: f.First, Last: f.Last, Types: f.Types, Body: f.Body}
-	if f.Kind == subject.Start {
+	if f.Kind.Begins() {
 		s.First, s.Last = store.RecordFirst, store.RecordFirst
 		return s, true
 	}

@@ -75,7 +75,7 @@ func (r *Run) Apply(f *frame.Frame) error {
 	switch {
 	case f.Pos <= r.Head.Pos:
 		return ErrSeen
-	case f.Run != r.ID, f.Kind == subject.Start, r.State.Status.Terminal():
+	case f.Run != r.ID, f.Kind.Begins(), r.State.Status.Terminal():
 		return fmt.Errorf("%w: %s of %s at %d", ErrStray, f.Kind, f.Run.RunID, f.Pos)
 	case r.Damage != "":
 		return fmt.Errorf("%w: %s", ErrBroken, r.Damage)

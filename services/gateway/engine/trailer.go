@@ -9,6 +9,7 @@ import (
 
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
 )
 
 // MetaRetryAfter is the name of the wait that an error asks for, in seconds.
@@ -44,32 +45,8 @@ func trailer(ctx context.Context, err error) metadata.MD {
 // traceparent is the caller's, or empty: a malformed one is ignored, not refused.
 func traceparent(ctx context.Context) string {
 	trace, _ := meta(ctx, MetaTraceparent)
-	if !ValidTraceparent(trace) {
+	if !wire.ValidTraceparent(trace) {
 		return ""
 	}
 	return trace
-}
-
-// ValidTraceparent checks the W3C form: version-traceid-parentid-flags.
-func ValidTraceparent(s string) bool {
-	if len(s) != 55 || s[2] != '-' || s[35] != '-' || s[52] != '-' || s[:2] == "ff" {
-		return false
-	}
-	zeroTrace, zeroSpan := true, true
-	for i := range len(s) {
-		c := s[i]
-		if i == 2 || i == 35 || i == 52 {
-			continue
-		}
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-		if c != '0' && i > 2 && i < 35 {
-			zeroTrace = false
-		}
-		if c != '0' && i > 35 && i < 52 {
-			zeroSpan = false
-		}
-	}
-	return !zeroTrace && !zeroSpan
 }

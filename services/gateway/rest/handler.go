@@ -25,8 +25,8 @@ import (
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
-	"waybill.dev/waybill/services/gateway/engine"
 	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
@@ -81,7 +81,7 @@ func New(ctx context.Context, cfg Config, d Deps) (*Handler, error) {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.recovered(w)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if tp := r.Header.Get("Traceparent"); engine.ValidTraceparent(tp) {
+	if tp := r.Header.Get("Traceparent"); wire.ValidTraceparent(tp) {
 		w.Header().Set("Traceparent", tp)
 	} else {
 		r.Header.Del("Traceparent") // malformed: ignored, not refused

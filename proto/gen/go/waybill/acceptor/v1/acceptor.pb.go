@@ -28,7 +28,9 @@ type AcceptRequest struct {
 	Run   *v1.RunRef             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
 	// The node that asked the model.
 	NodeId string `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
-	// Where the caller believes the run's log ends.
+	// Where the caller believes the run's log ends. Unset: the acceptor finds out,
+	// counts clarification requests itself, and tries again when somebody else
+	// appends meanwhile.
 	Head *v1.Head `protobuf:"bytes,3,opt,name=head,proto3" json:"head,omitempty"`
 	// A complete AIEnvelope document.
 	Envelope []byte `protobuf:"bytes,4,opt,name=envelope,proto3" json:"envelope,omitempty"`
@@ -568,6 +570,231 @@ func (x *ExerciseResponse) GetOutcome() []byte {
 	return nil
 }
 
+// OpenRunRequest names a run of the caller's own choosing.
+type OpenRunRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   *v1.RunRef             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// trusted | untrusted: the run's boundary; empty: trusted.
+	TrustBoundary string `protobuf:"bytes,2,opt,name=trust_boundary,json=trustBoundary,proto3" json:"trust_boundary,omitempty"`
+	// W3C Trace Context of whoever opens the run; empty: none.
+	Traceparent   string `protobuf:"bytes,3,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenRunRequest) Reset() {
+	*x = OpenRunRequest{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenRunRequest) ProtoMessage() {}
+
+func (x *OpenRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenRunRequest.ProtoReflect.Descriptor instead.
+func (*OpenRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *OpenRunRequest) GetRun() *v1.RunRef {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *OpenRunRequest) GetTrustBoundary() string {
+	if x != nil {
+		return x.TrustBoundary
+	}
+	return ""
+}
+
+func (x *OpenRunRequest) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
+}
+
+// OpenRunResponse tells where the run's log ends.
+type OpenRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Head          *v1.Head               `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenRunResponse) Reset() {
+	*x = OpenRunResponse{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenRunResponse) ProtoMessage() {}
+
+func (x *OpenRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenRunResponse.ProtoReflect.Descriptor instead.
+func (*OpenRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *OpenRunResponse) GetHead() *v1.Head {
+	if x != nil {
+		return x.Head
+	}
+	return nil
+}
+
+// CloseRunRequest says how a run ends.
+type CloseRunRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   *v1.RunRef             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// completed | failed | cancelled
+	Status string `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	// The error's code; for failed runs.
+	ErrorCode string `protobuf:"bytes,3,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
+	// The error's message, or why the run was cancelled.
+	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CloseRunRequest) Reset() {
+	*x = CloseRunRequest{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CloseRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CloseRunRequest) ProtoMessage() {}
+
+func (x *CloseRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CloseRunRequest.ProtoReflect.Descriptor instead.
+func (*CloseRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *CloseRunRequest) GetRun() *v1.RunRef {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *CloseRunRequest) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *CloseRunRequest) GetErrorCode() string {
+	if x != nil {
+		return x.ErrorCode
+	}
+	return ""
+}
+
+func (x *CloseRunRequest) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+// CloseRunResponse tells where the run's log ends.
+type CloseRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Head          *v1.Head               `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CloseRunResponse) Reset() {
+	*x = CloseRunResponse{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CloseRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CloseRunResponse) ProtoMessage() {}
+
+func (x *CloseRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CloseRunResponse.ProtoReflect.Descriptor instead.
+func (*CloseRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *CloseRunResponse) GetHead() *v1.Head {
+	if x != nil {
+		return x.Head
+	}
+	return nil
+}
+
 var File_waybill_acceptor_v1_acceptor_proto protoreflect.FileDescriptor
 
 const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
@@ -614,10 +841,26 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04body\x18\x02 \x01(\fR\x04body\",\n" +
 	"\x10ExerciseResponse\x12\x18\n" +
-	"\aoutcome\x18\x01 \x01(\fR\aoutcome2\x92\x02\n" +
+	"\aoutcome\x18\x01 \x01(\fR\aoutcome\"\x86\x01\n" +
+	"\x0eOpenRunRequest\x12+\n" +
+	"\x03run\x18\x01 \x01(\v2\x19.waybill.runlog.v1.RunRefR\x03run\x12%\n" +
+	"\x0etrust_boundary\x18\x02 \x01(\tR\rtrustBoundary\x12 \n" +
+	"\vtraceparent\x18\x03 \x01(\tR\vtraceparent\">\n" +
+	"\x0fOpenRunResponse\x12+\n" +
+	"\x04head\x18\x01 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head\"\x8f\x01\n" +
+	"\x0fCloseRunRequest\x12+\n" +
+	"\x03run\x18\x01 \x01(\v2\x19.waybill.runlog.v1.RunRefR\x03run\x12\x16\n" +
+	"\x06status\x18\x02 \x01(\tR\x06status\x12\x1d\n" +
+	"\n" +
+	"error_code\x18\x03 \x01(\tR\terrorCode\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"?\n" +
+	"\x10CloseRunResponse\x12+\n" +
+	"\x04head\x18\x01 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head2\xc1\x03\n" +
 	"\bAcceptor\x12Q\n" +
 	"\x06Accept\x12\".waybill.acceptor.v1.AcceptRequest\x1a#.waybill.acceptor.v1.AcceptResponse\x12Z\n" +
-	"\tListKinds\x12%.waybill.acceptor.v1.ListKindsRequest\x1a&.waybill.acceptor.v1.ListKindsResponse\x12W\n" +
+	"\tListKinds\x12%.waybill.acceptor.v1.ListKindsRequest\x1a&.waybill.acceptor.v1.ListKindsResponse\x12T\n" +
+	"\aOpenRun\x12#.waybill.acceptor.v1.OpenRunRequest\x1a$.waybill.acceptor.v1.OpenRunResponse\x12W\n" +
+	"\bCloseRun\x12$.waybill.acceptor.v1.CloseRunRequest\x1a%.waybill.acceptor.v1.CloseRunResponse\x12W\n" +
 	"\bExercise\x12$.waybill.acceptor.v1.ExerciseRequest\x1a%.waybill.acceptor.v1.ExerciseResponseB\xd7\x01\n" +
 	"\x17com.waybill.acceptor.v1B\rAcceptorProtoP\x01Z?waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1;acceptorv1\xa2\x02\x03WAX\xaa\x02\x13Waybill.Acceptor.V1\xca\x02\x13Waybill\\Acceptor\\V1\xe2\x02\x1fWaybill\\Acceptor\\V1\\GPBMetadata\xea\x02\x15Waybill::Acceptor::V1b\x06proto3"
 
@@ -633,7 +876,7 @@ func file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP() []byte {
 	return file_waybill_acceptor_v1_acceptor_proto_rawDescData
 }
 
-var file_waybill_acceptor_v1_acceptor_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_waybill_acceptor_v1_acceptor_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_waybill_acceptor_v1_acceptor_proto_goTypes = []any{
 	(*AcceptRequest)(nil),     // 0: waybill.acceptor.v1.AcceptRequest
 	(*Contract)(nil),          // 1: waybill.acceptor.v1.Contract
@@ -643,26 +886,38 @@ var file_waybill_acceptor_v1_acceptor_proto_goTypes = []any{
 	(*Kind)(nil),              // 5: waybill.acceptor.v1.Kind
 	(*ExerciseRequest)(nil),   // 6: waybill.acceptor.v1.ExerciseRequest
 	(*ExerciseResponse)(nil),  // 7: waybill.acceptor.v1.ExerciseResponse
-	(*v1.RunRef)(nil),         // 8: waybill.runlog.v1.RunRef
-	(*v1.Head)(nil),           // 9: waybill.runlog.v1.Head
+	(*OpenRunRequest)(nil),    // 8: waybill.acceptor.v1.OpenRunRequest
+	(*OpenRunResponse)(nil),   // 9: waybill.acceptor.v1.OpenRunResponse
+	(*CloseRunRequest)(nil),   // 10: waybill.acceptor.v1.CloseRunRequest
+	(*CloseRunResponse)(nil),  // 11: waybill.acceptor.v1.CloseRunResponse
+	(*v1.RunRef)(nil),         // 12: waybill.runlog.v1.RunRef
+	(*v1.Head)(nil),           // 13: waybill.runlog.v1.Head
 }
 var file_waybill_acceptor_v1_acceptor_proto_depIdxs = []int32{
-	8, // 0: waybill.acceptor.v1.AcceptRequest.run:type_name -> waybill.runlog.v1.RunRef
-	9, // 1: waybill.acceptor.v1.AcceptRequest.head:type_name -> waybill.runlog.v1.Head
-	1, // 2: waybill.acceptor.v1.AcceptRequest.contract:type_name -> waybill.acceptor.v1.Contract
-	9, // 3: waybill.acceptor.v1.AcceptResponse.head:type_name -> waybill.runlog.v1.Head
-	5, // 4: waybill.acceptor.v1.ListKindsResponse.kinds:type_name -> waybill.acceptor.v1.Kind
-	0, // 5: waybill.acceptor.v1.Acceptor.Accept:input_type -> waybill.acceptor.v1.AcceptRequest
-	3, // 6: waybill.acceptor.v1.Acceptor.ListKinds:input_type -> waybill.acceptor.v1.ListKindsRequest
-	6, // 7: waybill.acceptor.v1.Acceptor.Exercise:input_type -> waybill.acceptor.v1.ExerciseRequest
-	2, // 8: waybill.acceptor.v1.Acceptor.Accept:output_type -> waybill.acceptor.v1.AcceptResponse
-	4, // 9: waybill.acceptor.v1.Acceptor.ListKinds:output_type -> waybill.acceptor.v1.ListKindsResponse
-	7, // 10: waybill.acceptor.v1.Acceptor.Exercise:output_type -> waybill.acceptor.v1.ExerciseResponse
-	8, // [8:11] is the sub-list for method output_type
-	5, // [5:8] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	12, // 0: waybill.acceptor.v1.AcceptRequest.run:type_name -> waybill.runlog.v1.RunRef
+	13, // 1: waybill.acceptor.v1.AcceptRequest.head:type_name -> waybill.runlog.v1.Head
+	1,  // 2: waybill.acceptor.v1.AcceptRequest.contract:type_name -> waybill.acceptor.v1.Contract
+	13, // 3: waybill.acceptor.v1.AcceptResponse.head:type_name -> waybill.runlog.v1.Head
+	5,  // 4: waybill.acceptor.v1.ListKindsResponse.kinds:type_name -> waybill.acceptor.v1.Kind
+	12, // 5: waybill.acceptor.v1.OpenRunRequest.run:type_name -> waybill.runlog.v1.RunRef
+	13, // 6: waybill.acceptor.v1.OpenRunResponse.head:type_name -> waybill.runlog.v1.Head
+	12, // 7: waybill.acceptor.v1.CloseRunRequest.run:type_name -> waybill.runlog.v1.RunRef
+	13, // 8: waybill.acceptor.v1.CloseRunResponse.head:type_name -> waybill.runlog.v1.Head
+	0,  // 9: waybill.acceptor.v1.Acceptor.Accept:input_type -> waybill.acceptor.v1.AcceptRequest
+	3,  // 10: waybill.acceptor.v1.Acceptor.ListKinds:input_type -> waybill.acceptor.v1.ListKindsRequest
+	8,  // 11: waybill.acceptor.v1.Acceptor.OpenRun:input_type -> waybill.acceptor.v1.OpenRunRequest
+	10, // 12: waybill.acceptor.v1.Acceptor.CloseRun:input_type -> waybill.acceptor.v1.CloseRunRequest
+	6,  // 13: waybill.acceptor.v1.Acceptor.Exercise:input_type -> waybill.acceptor.v1.ExerciseRequest
+	2,  // 14: waybill.acceptor.v1.Acceptor.Accept:output_type -> waybill.acceptor.v1.AcceptResponse
+	4,  // 15: waybill.acceptor.v1.Acceptor.ListKinds:output_type -> waybill.acceptor.v1.ListKindsResponse
+	9,  // 16: waybill.acceptor.v1.Acceptor.OpenRun:output_type -> waybill.acceptor.v1.OpenRunResponse
+	11, // 17: waybill.acceptor.v1.Acceptor.CloseRun:output_type -> waybill.acceptor.v1.CloseRunResponse
+	7,  // 18: waybill.acceptor.v1.Acceptor.Exercise:output_type -> waybill.acceptor.v1.ExerciseResponse
+	14, // [14:19] is the sub-list for method output_type
+	9,  // [9:14] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_waybill_acceptor_v1_acceptor_proto_init() }
@@ -677,7 +932,7 @@ func file_waybill_acceptor_v1_acceptor_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_acceptor_v1_acceptor_proto_rawDesc), len(file_waybill_acceptor_v1_acceptor_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,6 +21,8 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Acceptor_Accept_FullMethodName    = "/waybill.acceptor.v1.Acceptor/Accept"
 	Acceptor_ListKinds_FullMethodName = "/waybill.acceptor.v1.Acceptor/ListKinds"
+	Acceptor_OpenRun_FullMethodName   = "/waybill.acceptor.v1.Acceptor/OpenRun"
+	Acceptor_CloseRun_FullMethodName  = "/waybill.acceptor.v1.Acceptor/CloseRun"
 	Acceptor_Exercise_FullMethodName  = "/waybill.acceptor.v1.Acceptor/Exercise"
 )
 
@@ -35,6 +37,11 @@ type AcceptorClient interface {
 	Accept(ctx context.Context, in *AcceptRequest, opts ...grpc.CallOption) (*AcceptResponse, error)
 	// ListKinds lists the registered envelope kinds with their schemas.
 	ListKinds(ctx context.Context, in *ListKindsRequest, opts ...grpc.CallOption) (*ListKindsResponse, error)
+	// OpenRun begins a run that an executor outside this host carries out, or finds
+	// it when it was opened before.
+	OpenRun(ctx context.Context, in *OpenRunRequest, opts ...grpc.CallOption) (*OpenRunResponse, error)
+	// CloseRun ends such a run. Ending it again in the same way changes nothing.
+	CloseRun(ctx context.Context, in *CloseRunRequest, opts ...grpc.CallOption) (*CloseRunResponse, error)
 	// Exercise is the envelope/accept test seam; refused unless seams are on.
 	Exercise(ctx context.Context, in *ExerciseRequest, opts ...grpc.CallOption) (*ExerciseResponse, error)
 }
@@ -67,6 +74,26 @@ func (c *acceptorClient) ListKinds(ctx context.Context, in *ListKindsRequest, op
 	return out, nil
 }
 
+func (c *acceptorClient) OpenRun(ctx context.Context, in *OpenRunRequest, opts ...grpc.CallOption) (*OpenRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OpenRunResponse)
+	err := c.cc.Invoke(ctx, Acceptor_OpenRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *acceptorClient) CloseRun(ctx context.Context, in *CloseRunRequest, opts ...grpc.CallOption) (*CloseRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CloseRunResponse)
+	err := c.cc.Invoke(ctx, Acceptor_CloseRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *acceptorClient) Exercise(ctx context.Context, in *ExerciseRequest, opts ...grpc.CallOption) (*ExerciseResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ExerciseResponse)
@@ -88,6 +115,11 @@ type AcceptorServer interface {
 	Accept(context.Context, *AcceptRequest) (*AcceptResponse, error)
 	// ListKinds lists the registered envelope kinds with their schemas.
 	ListKinds(context.Context, *ListKindsRequest) (*ListKindsResponse, error)
+	// OpenRun begins a run that an executor outside this host carries out, or finds
+	// it when it was opened before.
+	OpenRun(context.Context, *OpenRunRequest) (*OpenRunResponse, error)
+	// CloseRun ends such a run. Ending it again in the same way changes nothing.
+	CloseRun(context.Context, *CloseRunRequest) (*CloseRunResponse, error)
 	// Exercise is the envelope/accept test seam; refused unless seams are on.
 	Exercise(context.Context, *ExerciseRequest) (*ExerciseResponse, error)
 	mustEmbedUnimplementedAcceptorServer()
@@ -105,6 +137,12 @@ func (UnimplementedAcceptorServer) Accept(context.Context, *AcceptRequest) (*Acc
 }
 func (UnimplementedAcceptorServer) ListKinds(context.Context, *ListKindsRequest) (*ListKindsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListKinds not implemented")
+}
+func (UnimplementedAcceptorServer) OpenRun(context.Context, *OpenRunRequest) (*OpenRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method OpenRun not implemented")
+}
+func (UnimplementedAcceptorServer) CloseRun(context.Context, *CloseRunRequest) (*CloseRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CloseRun not implemented")
 }
 func (UnimplementedAcceptorServer) Exercise(context.Context, *ExerciseRequest) (*ExerciseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Exercise not implemented")
@@ -166,6 +204,42 @@ func _Acceptor_ListKinds_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Acceptor_OpenRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OpenRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AcceptorServer).OpenRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Acceptor_OpenRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AcceptorServer).OpenRun(ctx, req.(*OpenRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Acceptor_CloseRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CloseRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AcceptorServer).CloseRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Acceptor_CloseRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AcceptorServer).CloseRun(ctx, req.(*CloseRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Acceptor_Exercise_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ExerciseRequest)
 	if err := dec(in); err != nil {
@@ -198,6 +272,14 @@ var Acceptor_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListKinds",
 			Handler:    _Acceptor_ListKinds_Handler,
+		},
+		{
+			MethodName: "OpenRun",
+			Handler:    _Acceptor_OpenRun_Handler,
+		},
+		{
+			MethodName: "CloseRun",
+			Handler:    _Acceptor_CloseRun_Handler,
 		},
 		{
 			MethodName: "Exercise",

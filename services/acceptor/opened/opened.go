@@ -1,0 +1,227 @@
+// Package opened keeps the runs of executors that are not of this host: an
+// agent runtime of somebody else's that only wants its envelopes taken in.
+//
+// Such a run begins with a frame of the kind open, which no dispatcher is handed.
+// From then on it is a run as any other: its log is the truth, the event log
+// serves it, and nothing follows its end.
+package opened
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Redactor takes secrets out of texts; see accept.Redactor.
+type Redactor interface {
+	// Texts gives the texts scrubbed, in order.
+	Texts(ctx context.Context, run subject.Run, texts []string) ([]string, error)
+}
+
+// Runs opens and closes runs. It is safe for concurrent use, also by several
+// processes.
+type Runs struct {
+	log      runlog.Log
+	redactor Redactor
+	clock    func() time.Time
+}
+
+// New makes Runs over a log.
+func New(log runlog.Log, r Redactor, clock func() time.Time) *Runs {
+	return &Runs{log: log, redactor: r, clock: clock}
+}
+
+// maxTries bounds how often an append is tried again after somebody else's.
+const maxTries = 32
+
+// retryAfter is what a caller waits before it tries a busy log again.
+const retryAfter = time.Second
+
+// Open begins a run, or finds it when it was opened before. Errors:
+// fault.ValidationError for ids that hold a secret, Conflict when the id is that
+// of another run, RunTerminal when the run has ended, ServiceUnavailable.
+func (r *Runs) Open(ctx context.Context, run subject.Run, boundary wire.Trust, traceparent string) (frame.Head, error) {
+	clean, err := r.redactor.Texts(ctx, run, []string{run.WorkflowID, run.RunID})
+	if err != nil {
+		return frame.Head{}, err
+	}
+	if clean[0] != run.WorkflowID || clean[1] != run.RunID {
+		return frame.Head{}, fault.New(fault.ValidationError, "run: workflow_id and run_id must not hold a secret")
+	}
+	record, err := json.Marshal(&wire.RunRecord{
+		RunID: run.RunID, WorkflowID: run.WorkflowID, Owner: wire.Owner{Tenant: run.Tenant}, TrustBoundary: boundary,
+		Traceparent: traceparent, CreatedAt: wire.FormatTime(r.clock()), EngineVersion: wire.EngineVersion, Opened: true,
+	})
+	if err != nil {
+		return frame.Head{}, fmt.Errorf("render run record: %w", err)
+	}
+	f := frame.NewOpen(run, record).By(rand.Text()) // somebody else may open it in the same millisecond
+	pos, err := r.log.Append(ctx, f, 0)
+	switch {
+	case errors.Is(err, runlog.ErrConflict):
+		return r.found(ctx, run, boundary)
+	case err != nil:
+		return frame.Head{}, logFault(err)
+	}
+	f.Pos = pos
+	return r.started(ctx, run, boundary, f.Head())
+}
+
+// found is the run that has the id already.
+func (r *Runs) found(ctx context.Context, run subject.Run, boundary wire.Trust) (frame.Head, error) {
+	frames, err := r.log.Run(ctx, subject.Run{Tenant: run.Tenant, RunID: run.RunID})
+	if err != nil {
+		return frame.Head{}, logFault(err)
+	}
+	rec, err := frames[0].Record()
+	if err != nil {
+		return frame.Head{}, err
+	}
+	last := frames[len(frames)-1]
+	switch {
+	case !rec.Opened:
+		return frame.Head{}, fault.New(fault.Conflict, "the run_id is that of a run which this host carries out; take another one")
+	case rec.WorkflowID != run.WorkflowID || rec.TrustBoundary != boundary:
+		return frame.Head{}, fault.New(fault.Conflict, "the run is open with another workflow_id or trust_boundary; take another run_id")
+	case last.Kind == subject.End:
+		return frame.Head{}, ended()
+	case len(frames) == 1: // whoever opened it was lost before it could go on
+		return r.started(ctx, run, boundary, last.Head())
+	}
+	return last.Head(), nil
+}
+
+func ended() error { return fault.New(fault.RunTerminal, "the run has ended; nothing can follow") }
+
+// started writes run.started, the first event of every run.
+func (r *Runs) started(ctx context.Context, run subject.Run, boundary wire.Trust, head frame.Head) (frame.Head, error) {
+	payload, err := json.Marshal(map[string]any{
+		"workflowId": run.WorkflowID, "engineVersion": strconv.Itoa(wire.EngineVersion), "owner": wire.Owner{Tenant: run.Tenant},
+	})
+	if err != nil {
+		return frame.Head{}, fmt.Errorf("render run.started: %w", err)
+	}
+	d := wire.Draft{Type: wire.EventRunStarted, Payload: payload}
+	if boundary == wire.Untrusted {
+		d.Trust = boundary
+	}
+	next, err := r.append(ctx, run, subject.Step, head, d)
+	if errors.Is(err, runlog.ErrConflict) {
+		return r.found(ctx, run, boundary) // somebody else opens the same run
+	}
+	if err != nil {
+		return frame.Head{}, logFault(err)
+	}
+	return next, nil
+}
+
+func (r *Runs) append(ctx context.Context, run subject.Run, kind subject.Kind, head frame.Head, d wire.Draft) (frame.Head, error) {
+	f := frame.New(run, kind, head, []wire.Event{d.Place(run.RunID, head.Next, r.clock())}).By(rand.Text())
+	pos, err := r.log.Append(ctx, f, head.Pos)
+	if err != nil {
+		return frame.Head{}, err
+	}
+	f.Pos = pos
+	return f.Head(), nil
+}
+
+// Ending is how a run ends.
+type Ending struct {
+	// Status is completed, failed or cancelled.
+	Status wire.Status
+	// Code and Message are the error of a failed run, Message the reason of a
+	// cancelled one.
+	Code, Message string
+}
+
+// Close ends a run. Ending it again in the same way changes nothing. Errors:
+// fault.RunNotFound, Conflict when the run is not one that was opened or has
+// ended otherwise, ServiceUnavailable.
+func (r *Runs) Close(ctx context.Context, run subject.Run, e Ending) (frame.Head, error) {
+	clean, err := r.redactor.Texts(ctx, run, []string{e.Code, e.Message})
+	if err != nil {
+		return frame.Head{}, err
+	}
+	d, err := e.draft(clean[0], clean[1])
+	if err != nil {
+		return frame.Head{}, err
+	}
+	for range maxTries {
+		frames, err := r.log.Run(ctx, run)
+		if err != nil {
+			return frame.Head{}, logFault(err)
+		}
+		rec, err := frames[0].Record()
+		if err != nil {
+			return frame.Head{}, err
+		}
+		last := frames[len(frames)-1]
+		switch {
+		case !rec.Opened:
+			return frame.Head{}, fault.New(fault.Conflict, "this host carries the run out itself; cancel it instead")
+		case last.Kind == subject.End && last.Types[0] == d.Type:
+			return last.Head(), nil
+		case last.Kind == subject.End:
+			return frame.Head{}, fault.New(fault.Conflict, "the run has ended with %s", last.Types[0])
+		}
+		if rec.TrustBoundary == wire.Untrusted {
+			d.Trust = wire.Untrusted
+		}
+		head, err := r.append(ctx, frames[0].Run, subject.End, last.Head(), d)
+		if !errors.Is(err, runlog.ErrConflict) {
+			return head, logFault(err)
+		}
+	}
+	return frame.Head{}, fault.New(fault.ServiceUnavailable, "the run's log is busy; try again").After(retryAfter)
+}
+
+// draft is the event that ends the run; its texts have passed the redactor.
+func (e Ending) draft(code, message string) (wire.Draft, error) {
+	var (
+		d       wire.Draft
+		payload = map[string]any{}
+	)
+	switch e.Status {
+	case wire.StatusCompleted:
+		d.Type = wire.EventRunCompleted
+	case wire.StatusFailed:
+		if code == "" || message == "" {
+			return d, fault.New(fault.ValidationError, "error_code and message: a failed run needs both")
+		}
+		d.Type, payload["error"] = wire.EventRunFailed, map[string]string{"code": code, "message": message}
+	case wire.StatusCancelled:
+		d.Type = wire.EventRunCancelled
+		if message != "" {
+			payload["reason"] = message
+		}
+	default:
+		return d, fault.New(fault.ValidationError, "status: needs completed, failed or cancelled")
+	}
+	b, err := json.Marshal(payload)
+	if err != nil {
+		return d, fmt.Errorf("render the end of a run: %w", err)
+	}
+	d.Payload = b
+	return d, nil
+}
+
+// logFault translates what the log says; nil stays nil.
+func logFault(err error) error {
+	switch {
+	case errors.Is(err, runlog.ErrNotFound):
+		return fault.New(fault.RunNotFound, "no run of this id is open").Wrap(err)
+	case errors.Is(err, runlog.ErrUnavailable):
+		return fault.New(fault.ServiceUnavailable, "the run log cannot be reached; try again").After(retryAfter).Wrap(err)
+	}
+	return err
+}

@@ -1,0 +1,255 @@
+package acceptor_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/acceptor"
+)
+
+var outside = &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: "theirs-1"}
+
+func (h *host) open(t *testing.T, run *runlogv1.RunRef, boundary string) *runlogv1.Head {
+	t.Helper()
+	res, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: run, TrustBoundary: boundary})
+	require.NoError(t, err)
+	return res.GetHead()
+}
+
+// numbered is the good envelope under another correlationId.
+func numbered(id string) []byte {
+	return []byte(strings.Replace(good, `"correlationId":"c"`, `"correlationId":"`+id+`"`, 1))
+}
+
+func (h *host) anywhere(t *testing.T, envelope []byte) *acceptorv1.AcceptResponse {
+	t.Helper()
+	res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: outside, NodeId: "ask", Envelope: envelope})
+	require.NoError(t, err)
+	return res
+}
+
+// frames are those of the outside run.
+func (h *host) frames(t *testing.T) []*frame.Frame {
+	t.Helper()
+	frames, err := h.log.Run(t.Context(), subject.Run{Tenant: "acme", RunID: outside.GetRunId()})
+	require.NoError(t, err)
+	require.NoError(t, frame.VerifyChain(frames))
+	return frames
+}
+
+func TestOpenRun_IsTheSameRunEachTime(t *testing.T) {
+	t.Parallel()
+	h := start(t, nil)
+	first := h.open(t, outside, "untrusted")
+	require.Equal(t, first.String(), h.open(t, outside, "untrusted").String())
+	frames := h.frames(t)
+	require.Len(t, frames, 2)
+	require.Equal(t, subject.Open, frames[0].Kind)
+	rec, err := frames[0].Record()
+	require.NoError(t, err)
+	require.True(t, rec.Opened)
+	events, err := frames[1].Events()
+	require.NoError(t, err)
+	require.Equal(t, wire.EventRunStarted, events[0].Type)
+	require.Equal(t, wire.Untrusted, events[0].ContentTrust)
+
+	h.anywhere(t, numbered("c1"))
+	require.EqualValues(t, 2, h.open(t, outside, "untrusted").GetNext(), "it goes on where it stands")
+}
+
+func TestOpenRun_GoesOnWhereItsOpenerWasLost(t *testing.T) {
+	t.Parallel()
+	h := start(t, nil)
+	run := subject.Run{Tenant: "acme", WorkflowID: "agent", RunID: "theirs-1"}
+	_, err := h.log.Append(t.Context(), frame.NewOpen(run, []byte(
+		`{"runId":"theirs-1","workflowId":"agent","owner":{"tenant":"acme"},"createdAt":"2026-01-31T12:00:00.000Z","engineVersion":1,"opened":true}`)), 0)
+	require.NoError(t, err)
+	h.open(t, outside, "")
+	frames := h.frames(t)
+	require.Len(t, frames, 2)
+	require.Equal(t, []wire.EventType{wire.EventRunStarted}, frames[1].Types)
+}
+
+func TestOpenRun_IsHandedToNoDispatcher(t *testing.T) {
+	t.Parallel()
+	h := start(t, nil)
+	h.open(t, outside, "")
+	for _, f := range h.log.Frames() {
+		for _, filter := range subject.Queue() {
+			require.False(t, strings.HasSuffix(filter, "."+string(f.Kind)), "%s is handed out", f.Kind)
+		}
+	}
+}
+
+func TestOpenRun_RefusesWhatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
+	h := start(t, nil)
+	h.request(t, good) // run-1 is a dispatcher's
+	h.open(t, outside, "")
+	for name, tc := range map[string]struct {
+		req  *acceptorv1.OpenRunRequest
+		code fault.Code
+	}{
+		"a dispatcher's run":  {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "wf", RunId: "run-1"}}, fault.Conflict},
+		"another workflow":    {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "other", RunId: "theirs-1"}}, fault.Conflict},
+		"another boundary":    {&acceptorv1.OpenRunRequest{Run: outside, TrustBoundary: "untrusted"}, fault.Conflict},
+		"an unknown boundary": {&acceptorv1.OpenRunRequest{Run: outside, TrustBoundary: "maybe"}, fault.ValidationError},
+		"no run":              {&acceptorv1.OpenRunRequest{}, fault.ValidationError},
+		"an id with a dot":    {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "a", RunId: "a.b"}}, fault.ValidationError},
+		"a bad traceparent":   {&acceptorv1.OpenRunRequest{Run: outside, Traceparent: "00-x"}, fault.ValidationError},
+	} {
+		_, err := h.OpenRun(t.Context(), tc.req)
+		require.Equal(t, tc.code, fault.CodeOf(err), name)
+	}
+	_, err := h.redactor.Register(t.Context(), &redactorv1.RegisterRequest{
+		Scope: &redactorv1.Scope{RunId: canary}, Secrets: []*redactorv1.Secret{{Id: "k", Value: canary}},
+	})
+	require.NoError(t, err)
+	_, err = h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: canary}})
+	require.Equal(t, fault.ValidationError, fault.CodeOf(err), "an id cannot be scrubbed")
+}
+
+func TestAccept_WithoutAHeadFindsItself(t *testing.T) {
+	t.Parallel()
+	h := start(t, nil)
+	h.open(t, outside, "")
+	first := h.anywhere(t, numbered("c1"))
+	second := h.anywhere(t, numbered("c2"))
+	require.EqualValues(t, first.GetHead().GetNext()+1, second.GetHead().GetNext())
+	again := h.anywhere(t, numbered("c1"))
+	require.Equal(t, first.GetOutcome(), again.GetOutcome())
+	require.Len(t, h.frames(t), 4)
+
+	_, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{
+		Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: "ghost"}, NodeId: "ask", Envelope: numbered("c1"),
+	})
+	require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
+	_, err = h.Accept(t.Context(), &acceptorv1.AcceptRequest{
+		Run: &runlogv1.RunRef{Tenant: "other", WorkflowId: "agent", RunId: "theirs-1"}, NodeId: "ask", Envelope: numbered("c1"),
+	})
+	require.Equal(t, fault.RunNotFound, fault.CodeOf(err), "another tenant sees nothing of it")
+}
+
+func TestAccept_WithoutAHeadGivesRacersOneOutcome(t *testing.T) {
+	t.Parallel()
+	h := start(t, nil)
+	h.open(t, outside, "")
+	const racers, ids = 8, 16
+	outcomes := make([][]string, ids)
+	var (
+		wg sync.WaitGroup
+		mu sync.Mutex
+	)
+	for range racers {
+		wg.Go(func() {
+			for i := range ids {
+				res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: outside, NodeId: "ask", Envelope: numbered(fmt.Sprint("c", i))})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				outcomes[i] = append(outcomes[i], string(res.GetOutcome()))
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	for i := range ids {
+		require.Len(t, outcomes[i], racers)
+		for _, o := range outcomes[i] {
+			require.Equal(t, outcomes[i][0], o)
+		}
+	}
+	require.Len(t, h.frames(t), 2+ids)
+}
+
+func TestAccept_WithoutAHeadCountsClarificationsItself(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(c *acceptor.Config) { c.Limits.ClarificationRounds = 1 })
+	h.open(t, outside, "")
+	ask := func(id string) []byte {
+		return []byte(`{"type":"clarification.request","schemaVersion":1,"envelopeId":"e","correlationId":"` + id +
+			`","payload":{"questions":[{"id":"q","question":"?"}]},"meta":{"source":"ai-generation","ts":"2026-01-31T12:00:00Z"}}`)
+	}
+	first := h.anywhere(t, ask("c1"))
+	require.Contains(t, string(first.GetOutcome()), `"accepted"`)
+	require.Contains(t, string(h.anywhere(t, ask("c2")).GetOutcome()), `"breached"`)
+	require.Equal(t, first.GetOutcome(), h.anywhere(t, ask("c1")).GetOutcome(), "its own correlationId does not count")
+}
+
+func TestAccept_WithoutAHeadNeverRaisesTheRunsTrust(t *testing.T) {
+	t.Parallel()
+	h := start(t, nil)
+	h.open(t, outside, "untrusted")
+	res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: outside, NodeId: "ask", Envelope: numbered("c1"), TrustBoundary: "trusted"})
+	require.NoError(t, err)
+	require.Contains(t, string(res.GetOutcome()), `"contentTrust":"untrusted"`)
+}
+
+func TestCloseRun_EndsTheRunOnce(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[string]wire.Status{"completed": wire.StatusCompleted, "failed": wire.StatusFailed, "cancelled": wire.StatusCancelled} {
+		h := start(t, nil)
+		h.open(t, outside, "")
+		recorded := h.anywhere(t, numbered("c1"))
+		req := &acceptorv1.CloseRunRequest{Run: outside, Status: status, ErrorCode: "x.y", Message: "because"}
+		first, err := h.CloseRun(t.Context(), req)
+		require.NoError(t, err)
+		again, err := h.CloseRun(t.Context(), req)
+		require.NoError(t, err)
+		require.Equal(t, first.String(), again.String())
+
+		frames := h.frames(t)
+		rec, err := frames[0].Record()
+		require.NoError(t, err)
+		state := runstate.New(rec)
+		for _, f := range frames {
+			events, err := f.Events()
+			require.NoError(t, err)
+			for _, e := range events {
+				state.Apply(e)
+			}
+		}
+		require.Equal(t, want, state.Status)
+
+		_, err = h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: outside, NodeId: "ask", Envelope: numbered("c2")})
+		require.Equal(t, fault.RunTerminal, fault.CodeOf(err))
+		require.Equal(t, recorded.GetOutcome(), h.anywhere(t, numbered("c1")).GetOutcome(), "what was recorded can still be asked for")
+		_, err = h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside})
+		require.Equal(t, fault.RunTerminal, fault.CodeOf(err))
+	}
+}
+
+func TestCloseRun_RefusesWhatItCannotEnd(t *testing.T) {
+	t.Parallel()
+	h := start(t, nil)
+	h.open(t, outside, "")
+	for name, tc := range map[string]struct {
+		req  *acceptorv1.CloseRunRequest
+		code fault.Code
+	}{
+		"an unknown run":           {&acceptorv1.CloseRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: "ghost"}, Status: "completed"}, fault.RunNotFound},
+		"an unknown status":        {&acceptorv1.CloseRunRequest{Run: outside, Status: "done"}, fault.ValidationError},
+		"a failure without a code": {&acceptorv1.CloseRunRequest{Run: outside, Status: "failed", Message: "m"}, fault.ValidationError},
+	} {
+		_, err := h.CloseRun(t.Context(), tc.req)
+		require.Equal(t, tc.code, fault.CodeOf(err), name)
+	}
+	_, err := h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: "completed"})
+	require.NoError(t, err)
+	_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: "cancelled"})
+	require.Equal(t, fault.Conflict, fault.CodeOf(err))
+}
