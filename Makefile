@@ -15,11 +15,12 @@ MODULES := . proto protocol
 # What `make race` looks at: everything that runs at the same time.
 CONCURRENT := ./internal/... ./services/... ./cmd/...
 # What drives a whole host from outside.
-BLACKBOX := ./test/e2e/... ./test/conformance/...
+BLACKBOX := ./test/e2e/... ./test/conformance/... ./test/acceptor/...
 BUILD := go build -trimpath -ldflags "-s -w"
 
 FUZZTIME ?= 10s
 CHAOS_KILLS ?= 300
+DEDUP_IDS ?= 10000
 
 # Stamps: a tool is installed again when its version changes.
 GOLANGCI_VERSION := v2.15.0
@@ -55,6 +56,10 @@ e2e: build ## the tests that drive a whole host, alone, against bin/waybill
 .PHONY: chaos
 chaos: build ## kill the host CHAOS_KILLS times and look for what is lost
 	WAYBILL_BIN=$(CURDIR)/bin/waybill CHAOS_KILLS=$(CHAOS_KILLS) go test -count=1 -timeout 60m -v ./test/chaos
+
+.PHONY: dedup
+dedup: build ## race DEDUP_IDS envelopes at two acceptors that are killed meanwhile
+	WAYBILL_BIN=$(CURDIR)/bin/waybill DEDUP_IDS=$(DEDUP_IDS) go test -count=1 -timeout 30m -v -run TestDedup ./test/acceptor
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME
@@ -97,6 +102,7 @@ tidy: ## tidy all modules
 .PHONY: ci
 ci: lint gen-check test-isolated race ## what CI runs after `make test`, and 100 kills
 	$(MAKE) chaos CHAOS_KILLS=100
+	$(MAKE) dedup
 
 $(GOLANGCI):
 	GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

@@ -194,7 +194,11 @@ func (h *host) serve(name string, register func(grpc.ServiceRegistrar)) grpc.Cli
 
 func (h *host) buildRedactor(_ context.Context, specs []auth.Spec) error {
 	cfg := redactor.DefaultConfig()
-	cfg.HostSecrets = hostSecrets(specs, h.opts)
+	more, err := readSecrets(h.opts.secretsFile)
+	if err != nil {
+		return fmt.Errorf("%w: --secrets-file: %w", errUsage, err)
+	}
+	cfg.HostSecrets = append(hostSecrets(specs, h.opts), more...)
 	s, err := redactor.New(cfg)
 	if err != nil {
 		return err

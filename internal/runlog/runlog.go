@@ -39,6 +39,9 @@ type Reader interface {
 	// Run returns all frames of a run, in order. run.WorkflowID may be empty.
 	// Errors: ErrNotFound, ErrUnavailable.
 	Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error)
+	// After returns the frames of a run beyond a position, in order; none is no
+	// error. run.WorkflowID must not be empty. Errors: ErrUnavailable.
+	After(ctx context.Context, run subject.Run, pos uint64) ([]*frame.Frame, error)
 	// Last returns the last frame of a run. Errors: ErrNotFound, ErrUnavailable.
 	Last(ctx context.Context, run subject.Run) (*frame.Frame, error)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,14 +29,16 @@ type Ready struct {
 // on the same data.
 type Host struct {
 	Ready
-	t    testing.TB
-	dir  string
-	args []string
-	env  []string
-	cmd  *exec.Cmd
-	done chan struct{}
-	mu   sync.Mutex // guards log
-	log  []byte
+	t   testing.TB
+	dir string
+	// command comes before args.
+	command func(*Host) []string
+	args    []string
+	env     []string
+	cmd     *exec.Cmd
+	done    chan struct{}
+	mu      sync.Mutex // guards log
+	log     []byte
 }
 
 // startTimeout bounds a start; a store of some thousand frames is read in it.
@@ -51,7 +54,27 @@ func Start(t testing.TB, args ...string) *Host {
 // StartIn is Start on a given directory.
 func StartIn(t testing.TB, dir string, args ...string) *Host {
 	t.Helper()
-	h := &Host{t: t, dir: dir, args: args}
+	return launch(t, dir, func(h *Host) []string {
+		return []string{"dev", "--data-dir", h.Dir(), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0"}
+	}, args)
+}
+
+// Serve runs one service in a process of its own, `waybill serve SERVICE`, at an
+// address that it keeps over restarts.
+func Serve(t testing.TB, service string, args ...string) *Host {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("find a free port: %v", err)
+	}
+	addr := lis.Addr().String()
+	_ = lis.Close() // the service takes it
+	return launch(t, t.TempDir(), func(*Host) []string { return []string{"serve", service, "--grpc-addr", addr} }, args)
+}
+
+func launch(t testing.TB, dir string, command func(*Host) []string, args []string) *Host {
+	t.Helper()
+	h := &Host{t: t, dir: dir, command: command, args: args}
 	t.Cleanup(h.end)
 	h.Launch()
 	return h
@@ -106,9 +129,7 @@ func (h *Host) spawn() error {
 	if err := os.Remove(h.readyFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	h.cmd = exec.Command(bin, append([]string{
-		"dev", "--data-dir", h.Dir(), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--ready-file", h.readyFile(),
-	}, h.args...)...)
+	h.cmd = exec.Command(bin, append(append(h.command(h), "--ready-file", h.readyFile()), h.args...)...)
 	h.cmd.Env = append(os.Environ(), h.env...)
 	h.cmd.Stdout, h.cmd.Stderr = h, h
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

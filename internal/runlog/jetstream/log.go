@@ -48,6 +48,10 @@ const (
 	errWrongLastSequenceConstant = 10164
 )
 
+// dedupWindow is how long the broker remembers message ids. No frame has one, so
+// there is nothing to remember.
+const dedupWindow = time.Second
+
 // publishTimeout bounds one try of an append; the caller's context bounds all tries.
 const publishTimeout = 5 * time.Second
 
@@ -71,6 +75,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 		Storage:     js.FileStorage,
 		Retention:   js.LimitsPolicy,
 		Replicas:    cfg.Replicas,
+		Duplicates:  dedupWindow,
 		AllowDirect: true,
 		DenyDelete:  true,
 		DenyPurge:   true,
@@ -79,6 +84,14 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)
 	}
 	return &Log{cfg: cfg, js: api, stream: s}, nil
+}
+
+// Check asks whether the log can be reached.
+func (l *Log) Check(ctx context.Context) error {
+	if _, err := l.stream.Info(ctx); err != nil {
+		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
+	}
+	return nil
 }
 
 // Append stores a frame; see runlog.Appender.
@@ -159,6 +172,11 @@ func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 		return nil, err
 	}
 	return append([]*frame.Frame{start}, rest...), nil
+}
+
+// After returns later frames of a run; see runlog.Reader.
+func (l *Log) After(ctx context.Context, run subject.Run, pos uint64) ([]*frame.Frame, error) {
+	return l.from(ctx, run, pos+1, 0)
 }
 
 // from reads up to limit frames of a run (0: all) at position pos and later.

@@ -6,6 +6,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -115,6 +116,15 @@ func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 		return nil, fmt.Errorf("%w: %s", runlog.ErrNotFound, run.RunID)
 	}
 	return out, nil
+}
+
+// After returns later frames of a run; see runlog.Reader.
+func (l *Log) After(ctx context.Context, run subject.Run, pos uint64) ([]*frame.Frame, error) {
+	frames, err := l.Run(ctx, run)
+	if errors.Is(err, runlog.ErrNotFound) {
+		return nil, nil
+	}
+	return slices.DeleteFunc(frames, func(f *frame.Frame) bool { return f.Pos <= pos }), err
 }
 
 // Last returns the last frame of a run; see runlog.Reader.

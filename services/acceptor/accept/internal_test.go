@@ -72,11 +72,33 @@ func TestSeen_ForgetsTheLeastRecentlyUsedRun(t *testing.T) {
 	require.Len(t, s.runs, 2)
 	require.Equal(t, 2, s.order.Len())
 
-	s.forget(place("a", 2).Run)
-	s.forget(place("a", 2).Run)
-	require.False(t, s.fresh(place("a", 2), "y"))
 	require.NoError(t, s.remember(place("c", 5), nil))
-	require.Len(t, s.runs, 1, "one entry per run")
+	require.Len(t, s.runs, 2, "one entry per run")
+}
+
+func TestSeen_OutdatedIsNotCertainUntilItIsExtended(t *testing.T) {
+	t.Parallel()
+	s := newSeen(2)
+	require.NoError(t, s.remember(place("r", 1), nil))
+	s.outdate(place("r", 1).Run)
+	require.False(t, s.fresh(place("r", 1), "a"))
+	_, current, ok := s.standing(place("r", 1).Run)
+	require.True(t, ok)
+	require.False(t, current)
+
+	f := caused(2, "a")
+	require.NoError(t, s.extend(place("r", 1).Run, place("r", 1).Head, []*frame.Frame{f}))
+	now, current, _ := s.standing(place("r", 1).Run)
+	require.True(t, current)
+	require.Equal(t, f.Head(), now.Head)
+	require.True(t, s.has(place("r", 1).Run, "a"))
+	require.True(t, s.fresh(Place{Run: place("r", 1).Run, Head: f.Head()}, "b"))
+
+	require.NoError(t, s.extend(place("r", 1).Run, place("r", 1).Head, nil))
+	_, _, ok = s.standing(place("r", 1).Run)
+	require.False(t, ok, "it moved on meanwhile: nothing is certain any more")
+	s.outdate(place("r", 1).Run)
+	require.NoError(t, s.extend(place("r", 1).Run, place("r", 1).Head, nil))
 }
 
 func TestSeen_DoesNotRememberRunsWithManyIDs(t *testing.T) {

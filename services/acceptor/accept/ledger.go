@@ -37,6 +37,9 @@ func (l *LogLedger) Recall(ctx context.Context, at Place, correlationID string) 
 	if l.seen.fresh(at, correlationID) {
 		return nil, nil
 	}
+	if r, told, err := l.recallNew(ctx, at, correlationID); told || err != nil {
+		return r, err
+	}
 	frames, err := l.log.Run(ctx, at.Run)
 	if err != nil {
 		return nil, logFault(err)
@@ -50,6 +53,33 @@ func (l *LogLedger) Recall(ctx context.Context, at Place, correlationID string) 
 		return r, nil
 	}
 	return nil, l.admit(at, frames)
+}
+
+// recallNew looks only at what the log got since the run was last read. told is
+// false when that does not settle it.
+func (l *LogLedger) recallNew(ctx context.Context, at Place, correlationID string) (r *Record, told bool, err error) {
+	known, _, ok := l.seen.standing(at.Run)
+	if !ok || known.Head.Pos > at.Head.Pos || l.seen.has(at.Run, correlationID) {
+		return nil, false, nil
+	}
+	frames, err := l.log.After(ctx, at.Run, known.Head.Pos)
+	if err != nil {
+		return nil, false, logFault(err)
+	}
+	if r, err = find(frames, correlationID); err != nil {
+		return nil, false, err
+	}
+	onPath := at.Head == known.Head || slices.ContainsFunc(frames, func(f *frame.Frame) bool { return f.Head() == at.Head })
+	if r == nil && !onPath || len(frames) > 0 && frames[len(frames)-1].Kind == subject.End {
+		return nil, false, nil // the whole log says what is wrong
+	}
+	if err := l.seen.extend(at.Run, known.Head, frames); err != nil {
+		return nil, false, err
+	}
+	if r != nil {
+		r.Head = later(at.Head, r.Head)
+	}
+	return r, true, nil
 }
 
 // find gives the record of the envelope, or nil.
@@ -106,8 +136,12 @@ type Standing struct {
 // then recording fails with a conflict, and Standing tells better afterwards.
 // Errors: fault.RunNotFound, ServiceUnavailable.
 func (l *LogLedger) Standing(ctx context.Context, run subject.Run) (Standing, error) {
-	if s, ok := l.seen.standing(run); ok {
-		return s, nil
+	known, current, ok := l.seen.standing(run)
+	switch {
+	case current:
+		return known, nil
+	case ok:
+		return l.standingNow(ctx, run, known)
 	}
 	frames, err := l.log.Run(ctx, run)
 	if err != nil {
@@ -118,6 +152,23 @@ func (l *LogLedger) Standing(ctx context.Context, run subject.Run) (Standing, er
 		return s, nil // what was recorded before can still be recalled
 	}
 	return s, l.seen.remember(Place{Run: run, Head: s.Head}, frames)
+}
+
+// standingNow reads what the log has got since.
+func (l *LogLedger) standingNow(ctx context.Context, run subject.Run, known Standing) (Standing, error) {
+	frames, err := l.log.After(ctx, run, known.Head.Pos)
+	if err != nil {
+		return Standing{}, logFault(err)
+	}
+	s := known
+	if len(frames) > 0 {
+		last := frames[len(frames)-1]
+		s.Head = last.Head()
+		if last.Kind == subject.End {
+			return s, nil // an end must not be taken for a head
+		}
+	}
+	return s, l.seen.extend(run, known.Head, frames)
 }
 
 // Clarifications counts the clarification requests of a node that are in the
@@ -164,7 +215,7 @@ func (l *LogLedger) Record(ctx context.Context, at Place, e Entry) (*Record, err
 	f := frame.New(at.Run, subject.Step, at.Head, events)
 	pos, err := l.log.Append(ctx, f, at.Head.Pos)
 	if err != nil {
-		l.seen.forget(at.Run)
+		l.seen.outdate(at.Run)
 		return nil, logFault(err)
 	}
 	f.Pos = pos

@@ -3,6 +3,7 @@ package accept
 import (
 	"bytes"
 	"container/list"
+	"maps"
 	"sync"
 
 	"waybill.dev/waybill/protocol/frame"
@@ -13,7 +14,7 @@ import (
 // Bounds of what a ledger remembers. Beyond them it reads the log.
 const (
 	maxRunsSeen = 1024
-	maxIDsSeen  = 256 // per run
+	maxIDsSeen  = 512 // per run
 )
 
 // seen remembers which correlationIds the log of a run holds up to a head. It
@@ -31,6 +32,8 @@ type seenRun struct {
 	// boundary is that of the run's record.
 	boundary wire.Trust
 	ids      map[string]struct{}
+	// stale: the log has got more since, or may have.
+	stale bool
 }
 
 // causation is in the body of every frame with an event that names its cause.
@@ -50,24 +53,72 @@ func (s *seen) fresh(at Place, id string) bool {
 	}
 	r := e.Value.(*seenRun)
 	_, taken := r.ids[id]
-	return r.head == at.Head && !taken
+	return r.head == at.Head && !taken && !r.stale
 }
 
-// standing is that of a remembered run.
-func (s *seen) standing(run subject.Run) (Standing, bool) {
+// standing is that of a remembered run; current is false if the log may have got
+// more since.
+func (s *seen) standing(run subject.Run) (known Standing, current, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.runs[run]
 	if e == nil {
-		return Standing{}, false
+		return Standing{}, false, false
 	}
 	r := e.Value.(*seenRun)
-	return Standing{Head: r.head, Boundary: r.boundary}, true
+	return Standing{Head: r.head, Boundary: r.boundary}, !r.stale, true
 }
 
-// remember takes in all frames of a run up to a head.
-func (s *seen) remember(at Place, frames []*frame.Frame) error {
-	r := &seenRun{run: at.Run, head: at.Head, boundary: boundaryOf(frames), ids: map[string]struct{}{}}
+// has reports that the id is among those remembered.
+func (s *seen) has(run subject.Run, id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.runs[run]
+	if e == nil {
+		return false
+	}
+	_, ok := e.Value.(*seenRun).ids[id]
+	return ok
+}
+
+// outdate says that the log may have got more than is remembered of the run.
+func (s *seen) outdate(run subject.Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.runs[run]; e != nil {
+		e.Value.(*seenRun).stale = true
+	}
+}
+
+// extend takes in the frames that follow a remembered head, which are all there
+// are.
+func (s *seen) extend(run subject.Run, from frame.Head, frames []*frame.Frame) error {
+	more := map[string]struct{}{}
+	if err := collect(more, frames); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.runs[run]
+	if e == nil {
+		return nil
+	}
+	r := e.Value.(*seenRun)
+	if r.head != from || len(r.ids)+len(more) > maxIDsSeen {
+		s.drop(e)
+		return nil
+	}
+	maps.Copy(r.ids, more)
+	r.stale = false
+	if len(frames) > 0 {
+		r.head = frames[len(frames)-1].Head()
+	}
+	s.order.MoveToFront(e)
+	return nil
+}
+
+// collect adds the causes of the frames' events to ids.
+func collect(ids map[string]struct{}, frames []*frame.Frame) error {
 	for _, f := range frames {
 		if !bytes.Contains(f.Body, causation) {
 			continue
@@ -78,12 +129,18 @@ func (s *seen) remember(at Place, frames []*frame.Frame) error {
 		}
 		for _, e := range events {
 			if e.CausationID != "" {
-				r.ids[e.CausationID] = struct{}{}
+				ids[e.CausationID] = struct{}{}
 			}
 		}
-		if len(r.ids) > maxIDsSeen {
-			return nil
-		}
+	}
+	return nil
+}
+
+// remember takes in all frames of a run up to a head.
+func (s *seen) remember(at Place, frames []*frame.Frame) error {
+	r := &seenRun{run: at.Run, head: at.Head, boundary: boundaryOf(frames), ids: map[string]struct{}{}}
+	if err := collect(r.ids, frames); err != nil || len(r.ids) > maxIDsSeen {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,18 +174,9 @@ func (s *seen) append(at Place, head frame.Head, id string) {
 		s.drop(e)
 		return
 	}
-	r.head = head
+	r.head, r.stale = head, false
 	r.ids[id] = struct{}{}
 	s.order.MoveToFront(e)
-}
-
-// forget drops a run.
-func (s *seen) forget(run subject.Run) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.runs[run]; e != nil {
-		s.drop(e)
-	}
 }
 
 // put stores r as the most recent run. s.mu is held.

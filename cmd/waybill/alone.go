@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+
+	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/rpc"
+	"waybill.dev/waybill/internal/runlog/jetstream"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+)
+
+// alone is a service in a process of its own: a gRPC server with health checks
+// and reflection, and what it needs from outside.
+type alone struct {
+	opts   commonOptions
+	log    logger
+	group  lifecycle.Group
+	lis    net.Listener
+	server *grpc.Server
+	health *health.Server
+	nats   string // where the embedded server listens
+	// closers are closed last first.
+	closers []func()
+}
+
+// newAlone takes the address and makes the server; nothing is served before run.
+func newAlone(o commonOptions, log logger) (*alone, error) {
+	a := &alone{opts: o, log: log, health: health.NewServer()}
+	var (
+		opts   []grpc.ServerOption
+		unary  []grpc.UnaryServerInterceptor
+		stream []grpc.StreamServerInterceptor
+	)
+	if o.tlsCert != "" {
+		cert, err := tls.LoadX509KeyPair(o.tlsCert, o.tlsKey)
+		if err != nil {
+			return nil, fmt.Errorf("%w: --tls-cert, --tls-key: %w", errUsage, err)
+		}
+		opts = append(opts, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13})))
+	}
+	if o.tokenFile != "" {
+		token, err := readToken(o.tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("%w: --token-file: %w", errUsage, err)
+		}
+		guard := rpc.BearerToken(token, healthv1.Health_Check_FullMethodName, healthv1.Health_Watch_FullMethodName)
+		unary, stream = append(unary, guard.Unary), append(stream, guard.Stream)
+	}
+	lis, err := net.Listen("tcp", o.grpcAddr)
+	if err != nil {
+		return nil, fmt.Errorf("--grpc-addr %s: %w; give another address, or port 0 for a free one", o.grpcAddr, err)
+	}
+	a.lis = lis
+	a.later(func() { _ = lis.Close() })
+	a.server = rpc.NewServer(log, unary, stream, opts...)
+	healthv1.RegisterHealthServer(a.server, a.health)
+	reflection.Register(a.server)
+	return a, nil
+}
+
+func (a *alone) later(f func()) { a.closers = append(a.closers, f) }
+
+func (a *alone) close() {
+	for i := len(a.closers) - 1; i >= 0; i-- {
+		a.closers[i]()
+	}
+}
+
+// run serves until ctx ends, then lets the calls that are under way finish.
+// check says what the service lacks; nil: it needs nothing.
+func (a *alone) run(ctx context.Context, began time.Time, check func(context.Context) error) error {
+	a.group.Start(lifecycle.Part{
+		Name: "grpc",
+		Run: func(ctx context.Context) error {
+			err := a.server.Serve(a.lis)
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		},
+		Stop: func(ctx context.Context) {
+			a.health.Shutdown() // balancers look elsewhere from here on
+			stopped := make(chan struct{})
+			go func() { a.server.GracefulStop(); close(stopped) }()
+			select {
+			case <-stopped:
+			case <-ctx.Done():
+				a.server.Stop()
+				<-stopped
+			}
+		},
+	})
+	if check != nil {
+		a.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
+		if err := a.untilServing(ctx, check); err != nil {
+			return errors.Join(err, a.group.Stop())
+		}
+		a.group.Start(lifecycle.Part{Name: "health", Run: func(ctx context.Context) error { a.watch(ctx, check); return nil }})
+	}
+	a.health.SetServingStatus("", healthv1.HealthCheckResponse_SERVING)
+	ready := readyInfo{GRPC: a.lis.Addr().String(), NATS: a.nats, PID: os.Getpid(), ReadyMs: time.Since(began).Milliseconds()}
+	if err := ready.write(a.opts.readyFile); err != nil {
+		return errors.Join(err, a.group.Stop())
+	}
+	a.log.Info("serving", "grpc", ready.GRPC)
+	return a.group.Wait(ctx)
+}
+
+// Times of the health checks.
+const (
+	checkEvery   = time.Second
+	checkTimeout = 5 * time.Second
+)
+
+func (a *alone) untilServing(ctx context.Context, check func(context.Context) error) error {
+	for {
+		err := within(ctx, check)
+		if err == nil {
+			return nil
+		}
+		a.log.Warn("not ready", "error", err)
+		if !waited(ctx, checkEvery) {
+			return fmt.Errorf("stopped while starting: %w", err)
+		}
+	}
+}
+
+// watch keeps the health status true until ctx ends.
+func (a *alone) watch(ctx context.Context, check func(context.Context) error) {
+	serving := true
+	for waited(ctx, checkEvery) {
+		err := within(ctx, check)
+		if ok := err == nil; ok != serving && ctx.Err() == nil {
+			serving = ok
+			status := healthv1.HealthCheckResponse_NOT_SERVING
+			if ok {
+				status = healthv1.HealthCheckResponse_SERVING
+			}
+			a.health.SetServingStatus("", status)
+			a.log.Warn("health changed", "serving", ok, "error", err)
+		}
+	}
+}
+
+func within(ctx context.Context, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	return check(ctx)
+}
+
+// waited reports whether the time has passed; false: ctx has ended.
+func waited(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// runLog is the run log of a service that runs alone.
+type runLog struct {
+	log  *jetstream.Log
+	conn *nats.Conn
+}
+
+func (r runLog) check(ctx context.Context) error {
+	if !r.conn.IsConnected() {
+		return errors.New("no connection to NATS")
+	}
+	return r.log.Check(ctx)
+}
+
+// openRunLog connects to the run log, or starts one of its own.
+func (a *alone) openRunLog(ctx context.Context, o acceptorOptions) (runLog, error) {
+	conn, err := a.connectNATS(o)
+	if err != nil {
+		return runLog{}, err
+	}
+	a.later(func() {
+		_ = conn.FlushTimeout(time.Second)
+		conn.Close()
+	})
+	cfg := jetstream.DefaultConfig()
+	cfg.Replicas = o.replicas
+	log, err := jetstream.Open(ctx, conn, cfg)
+	return runLog{log: log, conn: conn}, err
+}
+
+func (a *alone) connectNATS(o acceptorOptions) (*nats.Conn, error) {
+	if o.natsURL == "" {
+		if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
+			return nil, fmt.Errorf("--data-dir %s: %w", o.dataDir, err)
+		}
+		unlock, err := lockDir(o.dataDir)
+		if err != nil {
+			return nil, err
+		}
+		a.later(unlock)
+		srv, err := natsd.Start(natsd.Config{Dir: o.logDir(), Sync: true, Log: a.log}, rand.Text())
+		if err != nil {
+			return nil, err
+		}
+		a.later(srv.Stop)
+		a.group.Start(lifecycle.Part{Name: "run log", Run: srv.Watch})
+		return srv.Connect("acceptor")
+	}
+	opts := []nats.Option{nats.Name("waybill acceptor"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond)}
+	if o.natsCreds != "" {
+		opts = append(opts, nats.UserCredentials(o.natsCreds))
+	}
+	conn, err := nats.Connect(o.natsURL, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("--nats: cannot connect: %w", err) // the URL may hold a password
+	}
+	return conn, nil
+}
+
+// redactor is the client of the redactor service: one elsewhere, or one that is
+// served here beside the acceptor.
+func (a *alone) redactor(o acceptorOptions) (redactorv1.RedactorClient, error) {
+	if o.redactorAddr == "" {
+		s, err := newRedactor(o.secretsFile)
+		if err != nil {
+			return nil, err
+		}
+		s.Register(a.server)
+		local := rpc.NewLocal(a.log, nil, nil)
+		s.Register(local)
+		a.group.Start(lifecycle.Part{Name: "redactor calls", Run: local.Serve})
+		return redactorv1.NewRedactorClient(local), nil
+	}
+	if o.secretsFile != "" {
+		return nil, fmt.Errorf("%w: --secrets-file belongs to the redactor service at --redactor", errUsage)
+	}
+	conn, err := dial(o.redactorAddr, o.redactorCA, o.redactorTokenFile)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --redactor: %w", errUsage, err)
+	}
+	a.later(func() { _ = conn.Close() })
+	return redactorv1.NewRedactorClient(conn), nil
+}
+
+// dial connects to another service: with TLS if ca names who vouches for it, with
+// a token if there is one.
+func dial(addr, ca, tokenFile string) (*grpc.ClientConn, error) {
+	creds := insecure.NewCredentials()
+	if ca != "" {
+		pem, err := os.ReadFile(ca) //nolint:gosec // G304: the operator names the file
+		if err != nil {
+			return nil, err
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no PEM certificate", ca)
+		}
+		creds = credentials.NewTLS(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13})
+	}
+	opts := append(rpc.ClientOptions(), grpc.WithTransportCredentials(creds))
+	if tokenFile != "" {
+		token, err := readToken(tokenFile)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, grpc.WithPerRPCCredentials(rpc.Bearer{Token: token, Clear: ca == ""}))
+	}
+	return grpc.NewClient(addr, opts...)
+}
+
+// minToken is the shortest token that nobody guesses.
+const minToken = 16
+
+func readToken(file string) (string, error) {
+	b, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the file
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(b))
+	if len(token) < minToken || strings.ContainsAny(token, " \t\r\n") {
+		return "", fmt.Errorf("%s: a token needs at least %d characters on one line, without spaces", file, minToken)
+	}
+	return token, nil
+}
+
+// checkRedactor asks the redactor for nothing.
+func checkRedactor(ctx context.Context, r redactorv1.RedactorClient) error {
+	if _, err := r.Redact(ctx, &redactorv1.RedactRequest{Scope: &redactorv1.Scope{Tenant: "health"}}); err != nil {
+		return fmt.Errorf("redactor: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"waybill.dev/waybill/services/redactor/redact"
+)
+
+// readSecrets reads a YAML file of secret ids and values; none if file is empty.
+// Errors name ids and never values. A file that others may read is refused.
+func readSecrets(file string) ([]redact.Secret, error) {
+	if file == "" {
+		return nil, nil
+	}
+	st, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if st.Mode().Perm()&0o007 != 0 {
+		return nil, fmt.Errorf("%s: everybody on this machine may read it; chmod o= it", file)
+	}
+	b, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the file
+	if err != nil {
+		return nil, err
+	}
+	var values map[string]string
+	if yaml.Unmarshal(b, &values) != nil { // the parser's error quotes the file
+		return nil, fmt.Errorf("%s: want lines of the form id: value", file)
+	}
+	var (
+		out  []redact.Secret
+		errs []error
+	)
+	for _, id := range slices.Sorted(maps.Keys(values)) {
+		s := redact.Secret{ID: id, Value: redact.Value(values[id])}
+		if err := s.Validate(); err != nil {
+			errs = append(errs, err)
+		}
+		if len(s.Value) < redact.MinLength {
+			errs = append(errs, fmt.Errorf("secret %q: fewer than %d bytes cannot be told from other text", id, redact.MinLength))
+		}
+		out = append(out, s)
+	}
+	return out, errors.Join(errs...)
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"waybill.dev/waybill/internal/config"
+	"waybill.dev/waybill/internal/obs"
+	"waybill.dev/waybill/services/acceptor"
+	"waybill.dev/waybill/services/acceptor/kinds"
+	"waybill.dev/waybill/services/redactor"
+)
+
+// serveCommand runs one service in a process of its own.
+func serveCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run one service in a process of its own",
+		Long: `Runs one service in a process of its own, for those who want no more of Waybill
+than that, or put the services on several machines.`,
+	}
+	c.AddCommand(serveAcceptorCommand(), serveRedactorCommand())
+	return c
+}
+
+// commonOptions are those of every service that runs alone.
+type commonOptions struct {
+	grpcAddr            string
+	tokenFile           string
+	tlsCert, tlsKey     string
+	insecure            bool
+	secretsFile         string
+	readyFile           string
+	logLevel, logFormat string
+	configFile          string
+}
+
+func (o *commonOptions) flags(f *pflag.FlagSet, addr string) {
+	f.StringVar(&o.grpcAddr, "grpc-addr", addr, "address of the gRPC API; port 0 takes a free one")
+	f.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token that callers must send; empty: none, on loopback only")
+	f.StringVar(&o.tlsCert, "tls-cert", "", "PEM certificate chain to serve with; empty: no TLS")
+	f.StringVar(&o.tlsKey, "tls-key", "", "PEM key of --tls-cert")
+	f.BoolVar(&o.insecure, "insecure", false, "serve other machines without a token or without TLS")
+	f.StringVar(&o.secretsFile, "secrets-file", "", "YAML file of secret ids and values that must never show, for everybody")
+	f.StringVar(&o.readyFile, "ready-file", "", "file to write the addresses to, as JSON, once the service is ready")
+	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", obs.FormatText, "text or json")
+	f.StringVar(&o.configFile, "config", "", "YAML file of flag names and values")
+}
+
+// validate returns all that is wrong with the flags, joined. Whoever reaches the
+// service may record envelopes and register secrets, so other machines need a
+// token, and TLS to keep it.
+func (o *commonOptions) validate() error {
+	var errs []error
+	host, _, err := net.SplitHostPort(o.grpcAddr)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("--grpc-addr %q: want host:port, such as 127.0.0.1:9091", o.grpcAddr))
+	}
+	if (o.tlsCert == "") != (o.tlsKey == "") {
+		errs = append(errs, errors.New("--tls-cert and --tls-key belong together; give both or neither"))
+	}
+	if ip := net.ParseIP(host); err == nil && host != "localhost" && (ip == nil || !ip.IsLoopback()) && !o.insecure {
+		if o.tokenFile == "" {
+			errs = append(errs, fmt.Errorf("--grpc-addr %s: other machines reach it; give --token-file, or --insecure if something else guards it", o.grpcAddr))
+		}
+		if o.tlsCert == "" {
+			errs = append(errs, fmt.Errorf("--grpc-addr %s: the token would cross the network in clear; give --tls-cert and --tls-key, or --insecure", o.grpcAddr))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// acceptorOptions are the flags of `waybill serve acceptor`.
+type acceptorOptions struct {
+	commonOptions
+
+	natsURL, natsCreds                                 string
+	dataDir                                            string
+	redactorAddr, redactorTokenFile, redactorCA        string
+	kinds, kindLint, strictness                        string
+	envelopesPerTurn, schemaRounds, clarificationRound int
+	replicas                                           int
+}
+
+func serveAcceptorCommand() *cobra.Command {
+	var o acceptorOptions
+	c := &cobra.Command{
+		Use:   "acceptor",
+		Short: "Take envelopes in for an agent runtime of your own",
+		Long: `Serves waybill.acceptor.v1.Acceptor over gRPC, with reflection and health checks:
+open a run, hand in envelopes, close the run. The run log is kept in the NATS
+JetStream of --nats, or in an embedded one below --data-dir for a first try. Secrets
+are taken out by the redactor at --redactor, or by one within this process, which
+then serves waybill.redactor.v1.Redactor beside it.`,
+		Example: `  waybill serve acceptor --data-dir .acceptor
+  waybill serve acceptor --nats nats://nats:4222 --redactor redactor:9092 --kinds ./kinds`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := prepared(cmd, &o.commonOptions, o.validate)
+			if err != nil {
+				return err
+			}
+			return runAcceptor(cmd.Context(), o, log)
+		},
+	}
+	f, def := c.Flags(), acceptor.DefaultConfig()
+	o.flags(f, "127.0.0.1:9091")
+	f.StringVar(&o.natsURL, "nats", "", "URL of a NATS server with JetStream; empty: an embedded one")
+	f.StringVar(&o.natsCreds, "nats-creds", "", "credentials file for --nats")
+	f.IntVar(&o.replicas, "log-replicas", 1, "copies of the run log in the NATS cluster: 1, 3 or 5")
+	f.StringVar(&o.dataDir, "data-dir", ".acceptor", "directory of the embedded NATS server's files; used without --nats")
+	f.StringVar(&o.redactorAddr, "redactor", "", "address of a redactor service; empty: one within this process")
+	f.StringVar(&o.redactorTokenFile, "redactor-token-file", "", "file with the bearer token for --redactor")
+	f.StringVar(&o.redactorCA, "redactor-ca", "", "PEM certificates that vouch for --redactor; empty: no TLS")
+	f.StringVar(&o.kinds, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
+	f.StringVar(&o.kindLint, "kind-lint", string(def.Lint), "strict, warn or off: what becomes of a kind whose schema models cannot be held to")
+	f.StringVar(&o.strictness, "envelope-strictness", string(def.Strictness), "warn or strict: whether a schemaVersion below the advertised one is refused")
+	f.IntVar(&o.envelopesPerTurn, "limit-envelopes-per-turn", def.Limits.EnvelopesPerTurn, "envelopes that one turn may hold")
+	f.IntVar(&o.schemaRounds, "limit-schema-rounds", def.Limits.SchemaRounds, "rounds about schemas that one emission may take")
+	f.IntVar(&o.clarificationRound, "limit-clarification-rounds", def.Limits.ClarificationRounds, "clarification requests that one node may make")
+	return c
+}
+
+func (o *acceptorOptions) validate() error {
+	errs := []error{o.commonOptions.validate()}
+	if o.replicas != 1 && o.replicas != 3 && o.replicas != 5 {
+		errs = append(errs, fmt.Errorf("--log-replicas %d: want 1, 3 or 5", o.replicas))
+	}
+	if o.kinds != "" {
+		if st, err := os.Stat(o.kinds); err != nil || !st.IsDir() {
+			errs = append(errs, fmt.Errorf("--kinds %q: give an existing directory", o.kinds))
+		}
+	}
+	return errors.Join(append(errs, o.config().Validate())...)
+}
+
+// config is the acceptor's; its own validation names what is unusable.
+func (o *acceptorOptions) config() acceptor.Config {
+	cfg := acceptor.DefaultConfig()
+	cfg.Lint, cfg.Strictness = kinds.Lint(o.kindLint), acceptor.Strictness(o.strictness)
+	cfg.Limits = acceptor.Limits{EnvelopesPerTurn: o.envelopesPerTurn, SchemaRounds: o.schemaRounds, ClarificationRounds: o.clarificationRound}
+	if o.kinds != "" {
+		cfg.KindsDir = os.DirFS(o.kinds)
+	}
+	return cfg
+}
+
+func serveRedactorCommand() *cobra.Command {
+	var o commonOptions
+	c := &cobra.Command{
+		Use:   "redactor",
+		Short: "Take secrets out of documents, texts and streams",
+		Long: `Serves waybill.redactor.v1.Redactor over gRPC, with reflection and health checks.
+Secrets live in its memory only, and die with it: callers register those of their
+runs, and register them again when it was restarted.`,
+		Example: `  waybill serve redactor --secrets-file secrets.yaml`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := prepared(cmd, &o, o.validate)
+			if err != nil {
+				return err
+			}
+			return runRedactor(cmd.Context(), o, log)
+		},
+	}
+	o.flags(c.Flags(), "127.0.0.1:9092")
+	return c
+}
+
+// prepared reads the settings from all their places, checks them and opens the log.
+func prepared(cmd *cobra.Command, o *commonOptions, validate func() error) (logger, error) {
+	if err := config.Load(cmd.Flags(), os.LookupEnv); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if err := validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	log, err := obs.NewLogger(cmd.ErrOrStderr(), o.logLevel, o.logFormat)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return log, nil
+}
+
+// runRedactor serves until ctx ends.
+func runRedactor(ctx context.Context, o commonOptions, log logger) error {
+	began := time.Now()
+	s, err := newRedactor(o.secretsFile)
+	if err != nil {
+		return err
+	}
+	a, err := newAlone(o, log)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	s.Register(a.server)
+	return a.run(ctx, began, nil)
+}
+
+// newRedactor makes a redactor that knows the secrets of a file.
+func newRedactor(secretsFile string) (*redactor.Service, error) {
+	cfg := redactor.DefaultConfig()
+	var err error
+	if cfg.HostSecrets, err = readSecrets(secretsFile); err != nil {
+		return nil, fmt.Errorf("%w: --secrets-file: %w", errUsage, err)
+	}
+	return redactor.New(cfg)
+}
+
+// runAcceptor serves until ctx ends.
+func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
+	began := time.Now()
+	a, err := newAlone(o.commonOptions, log)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	runs, err := a.openRunLog(ctx, o)
+	if err != nil {
+		return err
+	}
+	scrub, err := a.redactor(o)
+	if err != nil {
+		return err
+	}
+	s, err := acceptor.New(o.config(), acceptor.Deps{Log: runs.log, Redactor: scrub, Clock: time.Now, Logger: log})
+	if err != nil {
+		return err
+	}
+	s.Register(a.server)
+	return a.run(ctx, began, func(ctx context.Context) error {
+		return errors.Join(runs.check(ctx), checkRedactor(ctx, scrub))
+	})
+}
+
+// logDir is where the embedded NATS server keeps the run log.
+func (o *acceptorOptions) logDir() string { return filepath.Join(o.dataDir, "nats") }

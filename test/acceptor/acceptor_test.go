@@ -1,0 +1,274 @@
+// Package acceptor runs acceptors in processes of their own, over one NATS
+// server, as an operator does who has an agent runtime of their own.
+package acceptor
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"waybill.dev/waybill/internal/rpc"
+	"waybill.dev/waybill/internal/runlog/jetstream"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/test/harness"
+)
+
+func TestMain(m *testing.M) {
+	m.Run()
+	harness.Clean()
+}
+
+// broker is a NATS server on the network.
+func broker(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts real processes; left out under -short")
+	}
+	srv, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true, MaxPayload: 8 << 20,
+	})
+	require.NoError(t, err)
+	srv.Start()
+	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	require.True(t, srv.ReadyForConnections(30*time.Second))
+	return srv.ClientURL()
+}
+
+// runs reads the log as nobody's client.
+func runs(t *testing.T, url string) *jetstream.Log {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := jetstream.Open(t.Context(), nc, jetstream.DefaultConfig())
+	require.NoError(t, err)
+	return log
+}
+
+func dial(t *testing.T, h *harness.Host) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(h.GRPC, append(rpc.ClientOptions(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond}}),
+	)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func ref(run string) *runlogv1.RunRef {
+	return &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: run}
+}
+
+func envelope(correlationID, message string) []byte {
+	return fmt.Appendf(nil, `{"type":"error","schemaVersion":1,"envelopeId":%q,"correlationId":%q,"payload":{"code":"x.y","message":%q},`+
+		`"meta":{"source":"ai-generation","ts":"2026-01-31T12:00:00Z"}}`, fmt.Sprintf("env-%x", sha256.Sum256([]byte(message))), correlationID, message)
+}
+
+// patiently calls until the acceptor answers: it may be down at the moment.
+func patiently[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
+	for {
+		res, err := call(ctx)
+		if code := fault.CodeOf(err); err == nil || ctx.Err() != nil || code != fault.ServiceUnavailable {
+			return res, err
+		}
+	}
+}
+
+// number is a count that the environment may raise.
+func number(t *testing.T, name string, fallback int) int {
+	t.Helper()
+	v := os.Getenv(name)
+	if v == "" {
+		return fallback
+	}
+	n, err := strconv.Atoi(v)
+	require.NoError(t, err)
+	return n
+}
+
+// perRun is how many envelopes each run gets.
+const perRun = 20
+
+// Dedup is decided by the log alone (OpenWOP envelope contract §9): whichever
+// acceptor is asked, however often it is killed, each correlationId has one
+// outcome and one set of events.
+func TestDedup_GivesEachEnvelopeOneOutcome(t *testing.T) {
+	t.Parallel()
+	const racers = 8
+	ids := number(t, "DEDUP_IDS", 600)
+	url := broker(t)
+	hosts := []*harness.Host{harness.Serve(t, "acceptor", "--nats", url), harness.Serve(t, "acceptor", "--nats", url)}
+	log := runs(t, url)
+	clients := []acceptorv1.AcceptorClient{
+		acceptorv1.NewAcceptorClient(dial(t, hosts[0])), acceptorv1.NewAcceptorClient(dial(t, hosts[1])),
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+
+	outcomes := make([][]string, ids)
+	var (
+		mu   sync.Mutex
+		done atomic.Int64
+		wg   sync.WaitGroup
+	)
+	for racer := range racers {
+		wg.Go(func() {
+			client := clients[racer%len(clients)]
+			for i := range ids {
+				run := ref(fmt.Sprintf("run-%d", i/perRun))
+				if i%perRun == 0 {
+					_, err := patiently(ctx, func(ctx context.Context) (*acceptorv1.OpenRunResponse, error) {
+						return client.OpenRun(ctx, &acceptorv1.OpenRunRequest{Run: run}, grpc.WaitForReady(true))
+					})
+					if err != nil {
+						t.Errorf("open %s: %v", run.GetRunId(), err)
+						return
+					}
+				}
+				// Each racer brings another document under the same key.
+				doc := envelope(fmt.Sprintf("c-%d", i), fmt.Sprintf("from %d", racer))
+				res, err := patiently(ctx, func(ctx context.Context) (*acceptorv1.AcceptResponse, error) {
+					return client.Accept(ctx, &acceptorv1.AcceptRequest{Run: run, NodeId: "ask", Envelope: doc}, grpc.WaitForReady(true))
+				})
+				if err != nil {
+					t.Errorf("accept %d: %v", i, err)
+					return
+				}
+				mu.Lock()
+				outcomes[i] = append(outcomes[i], string(res.GetOutcome()))
+				mu.Unlock()
+				done.Add(1)
+			}
+		})
+	}
+	// Kill one acceptor, then the other, at each tenth of the work.
+	kills := 0
+	for tenth := int64(1); tenth < 10; tenth++ {
+		require.Eventually(t, func() bool { return done.Load() >= tenth*int64(ids*racers)/10 || t.Failed() }, 10*time.Minute, time.Millisecond)
+		hosts[tenth%2].Restart()
+		kills++
+	}
+	wg.Wait()
+	require.False(t, t.Failed())
+
+	for i, got := range outcomes {
+		require.Len(t, got, racers, "c-%d", i)
+		for _, o := range got {
+			require.Equal(t, got[0], o, "c-%d", i)
+			require.Contains(t, o, `"accepted"`)
+		}
+	}
+	for r := range (ids + perRun - 1) / perRun {
+		frames, err := log.Run(ctx, subject.Run{Tenant: "acme", RunID: fmt.Sprintf("run-%d", r)})
+		require.NoError(t, err)
+		require.NoError(t, frame.VerifyChain(frames))
+		seen := map[string]int{}
+		for _, f := range frames {
+			events, err := f.Events()
+			require.NoError(t, err)
+			for _, e := range events {
+				if e.CausationID != "" {
+					seen[e.CausationID]++
+				}
+			}
+		}
+		require.Len(t, seen, min(perRun, ids-r*perRun))
+		for id, n := range seen {
+			require.Equal(t, 1, n, "%s is recorded %d times", id, n)
+		}
+	}
+	t.Logf("%d racers, %d ids, %d kills", racers, ids, kills)
+}
+
+// The broker's own dedup plays no part (ADR 0013): frames carry no message id.
+func TestDedup_DoesNotRelyOnTheBroker(t *testing.T) {
+	t.Parallel()
+	url := broker(t)
+	h := harness.Serve(t, "acceptor", "--nats", url)
+	client := acceptorv1.NewAcceptorClient(dial(t, h))
+	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r")})
+	require.NoError(t, err)
+	_, err = client.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: envelope("c", "m")})
+	require.NoError(t, err)
+
+	nc, err := nats.Connect(url)
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	api, err := js.New(nc)
+	require.NoError(t, err)
+	stream, err := api.Stream(t.Context(), subject.Stream)
+	require.NoError(t, err)
+	info, err := stream.Info(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, time.Second, info.Config.Duplicates)
+	for seq := info.State.FirstSeq; seq <= info.State.LastSeq; seq++ {
+		msg, err := stream.GetMsg(t.Context(), seq)
+		require.NoError(t, err)
+		require.Empty(t, msg.Header.Get(js.MsgIDHeader))
+	}
+}
+
+// A redactor that is away fails the accept closed; the same request later is
+// taken (OpenWOP envelope contract §26 case 12).
+func TestRedactor_AwayMeansNothingIsRecorded(t *testing.T) {
+	t.Parallel()
+	url := broker(t)
+	redactor := harness.Serve(t, "redactor")
+	h := harness.Serve(t, "acceptor", "--nats", url, "--redactor", redactor.GRPC)
+	client, log := acceptorv1.NewAcceptorClient(dial(t, h)), runs(t, url)
+	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r")})
+	require.NoError(t, err)
+	req := &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: envelope("c", "the password is hunter2hunter2")}
+
+	redactor.Kill()
+	_, err = client.Accept(t.Context(), req)
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+	e, ok := fault.As(err)
+	require.True(t, ok)
+	require.Positive(t, e.RetryAfter)
+	frames, err := log.Run(t.Context(), subject.Run{Tenant: "acme", RunID: "r"})
+	require.NoError(t, err)
+	require.Len(t, frames, 2, "the run's beginning and nothing else")
+	awaitHealth(t, h, healthv1.HealthCheckResponse_NOT_SERVING)
+
+	redactor.Launch()
+	awaitHealth(t, h, healthv1.HealthCheckResponse_SERVING)
+	// Its memory died with it: the run's secrets are registered again.
+	_, err = redactorv1.NewRedactorClient(dial(t, redactor)).Register(t.Context(), &redactorv1.RegisterRequest{
+		Scope: &redactorv1.Scope{Tenant: "acme", RunId: "r"}, Secrets: []*redactorv1.Secret{{Id: "password", Value: "hunter2hunter2"}},
+	})
+	require.NoError(t, err)
+	res, err := client.Accept(t.Context(), req)
+	require.NoError(t, err)
+	require.Contains(t, string(res.GetPayload()), "[REDACTED:password]", "%s", res.GetOutcome())
+}
+
+func awaitHealth(t *testing.T, h *harness.Host, want healthv1.HealthCheckResponse_ServingStatus) {
+	t.Helper()
+	client := healthv1.NewHealthClient(dial(t, h))
+	require.Eventually(t, func() bool {
+		res, err := client.Check(t.Context(), &healthv1.HealthCheckRequest{})
+		return err == nil && res.GetStatus() == want
+	}, 30*time.Second, 20*time.Millisecond, want)
+}
