@@ -1,0 +1,85 @@
+package runspan
+
+import "waybill.dev/waybill/protocol/wire"
+
+// reliability are the attributes of a reliability event; nil for any other. They
+// hold no text of a model or of a prompt: refusalText is left out (OpenWOP
+// envelope contract §14.8, §15.2).
+func reliability(t wire.EventType, p event) map[string]any {
+	const prefix = "openwop.envelope."
+	a := map[string]any{}
+	text := func(name, v string) {
+		if v != "" {
+			a[prefix+name] = v
+		}
+	}
+	switch t {
+	case wire.EventEnvelopeRetryAttempted:
+		a[prefix+"retry.attempt"] = int64(p.Attempt)
+		text("retry.reason", p.Reason)
+	case wire.EventEnvelopeRetryExhausted:
+		a[prefix+"retry.total_attempts"] = p.TotalAttempts
+		text("retry.final_reason", p.FinalReason)
+	case wire.EventEnvelopeRefusal:
+		text("refusal.safety_category", p.SafetyCategory)
+	case wire.EventEnvelopeTruncated:
+		text("truncated.stop_reason", p.StopReason)
+		if p.OutputTokenCount != nil {
+			a[prefix+"truncated.output_token_count"] = *p.OutputTokenCount
+		}
+	case wire.EventEnvelopeNLToFormat:
+		a[prefix+"nl_to_format.fallback_calls"] = p.FallbackCalls
+	case wire.EventEnvelopeRecovery:
+		text("recovery.path", p.Path)
+		if p.ByteOffset != nil {
+			a[prefix+"recovery.byte_offset"] = *p.ByteOffset
+		}
+	default:
+		return nil
+	}
+	return a
+}
+
+// The cost attributes. The list is closed: no other name may begin as they do
+// (OpenWOP host contract §10.2).
+const (
+	costInput     = "openwop.cost.tokens.input"
+	costOutput    = "openwop.cost.tokens.output"
+	costTotal     = "openwop.cost.tokens.total"
+	costUSD       = "openwop.cost.usd"
+	costCurrency  = "openwop.cost.currency"
+	costEstimated = "openwop.cost.estimated"
+	costProvider  = "openwop.cost.provider"
+)
+
+// costOf are the cost attributes of one call.
+func costOf(p event) map[string]any {
+	total := p.TotalTokens
+	if total == 0 {
+		total = p.InputTokens + p.OutputTokens
+	}
+	a := map[string]any{costInput: p.InputTokens, costOutput: p.OutputTokens, costTotal: total, costProvider: p.Provider}
+	if p.CostEstimateUSD != nil {
+		a[costUSD], a[costEstimated] = *p.CostEstimateUSD, true
+	}
+	if p.Currency != "" {
+		a[costCurrency] = p.Currency
+	}
+	return a
+}
+
+// addCost sums up what can be, and takes over the rest.
+func addCost(to, cost map[string]any) {
+	for name, v := range cost {
+		switch v := v.(type) {
+		case int64:
+			sum, _ := to[name].(int64)
+			to[name] = sum + v
+		case float64:
+			sum, _ := to[name].(float64)
+			to[name] = sum + v
+		default:
+			to[name] = v
+		}
+	}
+}

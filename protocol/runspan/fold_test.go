@@ -1,0 +1,202 @@
+package runspan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/runspan"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+var began = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+func record() *wire.RunRecord {
+	return &wire.RunRecord{
+		RunID: "r1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, CreatedAt: wire.FormatTime(began), Tags: []string{"a", "b"}, ScopeID: "s",
+		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+	}
+}
+
+// feed applies events a second apart and gives all spans that were ended by one.
+func feed(f *runspan.Fold, docs ...string) []*runspan.Span {
+	var ended []*runspan.Span
+	for i, d := range docs {
+		var e struct {
+			Type        wire.EventType  `json:"type"`
+			Payload     json.RawMessage `json:"payload"`
+			NodeID      string          `json:"nodeId"`
+			CausationID string          `json:"causationId"`
+		}
+		if err := json.Unmarshal([]byte(d), &e); err != nil {
+			panic(fmt.Sprintf("%s: %v", d, err))
+		}
+		ended = append(ended, f.Apply(wire.Event{
+			Type: e.Type, Payload: e.Payload, NodeID: e.NodeID, CausationID: e.CausationID, Sequence: i,
+			Timestamp: wire.FormatTime(began.Add(time.Duration(i+1) * time.Second)),
+		})...)
+	}
+	return ended
+}
+
+// retriedRun fails once, is told about, and answers the second time.
+var retriedRun = []string{
+	`{"type":"run.started","payload":{"workflowId":"wf"}}`,
+	`{"type":"node.started","nodeId":"n","payload":{"nodeId":"n","typeId":"core.ai.callPrompt","attempt":0}}`,
+	`{"type":"provider.usage","nodeId":"n","payload":{"nodeId":"n","provider":"mock","model":"m","inputTokens":10,"outputTokens":5,"costEstimateUsd":0.5,"currency":"USD"}}`,
+	`{"type":"envelope.retry.attempted","nodeId":"n","payload":{"nodeId":"n","attempt":2,"reason":"schema-violation","previousError":"no"}}`,
+	`{"type":"node.retried","nodeId":"n","payload":{"nodeId":"n","attempt":1,"lastError":{"code":"provider_unavailable","message":"words"}}}`,
+	`{"type":"node.started","nodeId":"n","payload":{"nodeId":"n","typeId":"core.ai.callPrompt","attempt":1}}`,
+	`{"type":"provider.usage","nodeId":"n","payload":{"nodeId":"n","provider":"mock","model":"m","inputTokens":10,"outputTokens":5,"costEstimateUsd":0.25,"currency":"USD"}}`,
+	`{"type":"artifact.created","nodeId":"n","causationId":"c1","payload":{"artifactId":"e1","artifactType":"vendor.x.y","payload":{"text":"content"}}}`,
+	`{"type":"node.completed","nodeId":"n","payload":{"nodeId":"n","outputs":{"output":"content"}}}`,
+	`{"type":"run.completed","payload":{}}`,
+}
+
+func byName(t *testing.T, spans []*runspan.Span) map[string][]*runspan.Span {
+	t.Helper()
+	out := map[string][]*runspan.Span{}
+	for _, s := range spans {
+		out[s.Name] = append(out[s.Name], s)
+	}
+	return out
+}
+
+func TestFold_MakesATreeUnderTheRequest(t *testing.T) {
+	t.Parallel()
+	f := runspan.New(record())
+	feed(f, retriedRun...)
+	spans := byName(t, f.All())
+
+	root := spans["openwop.run"][0]
+	require.Equal(t, "4bf92f3577b34da6a3ce929d0e0e4736", root.Trace.String())
+	require.Equal(t, "00f067aa0ba902b7", root.Parent.String())
+	require.Equal(t, runspan.RunSpan("r1"), root.ID)
+	require.Equal(t, began, root.Start)
+	require.Equal(t, began.Add(10*time.Second), root.End)
+	require.Equal(t, runspan.OK, root.Code)
+	require.Equal(t, []string{"a", "b"}, root.Attributes["openwop.run.tags"])
+
+	n := spans["openwop.node.core.ai.callPrompt"][0]
+	require.Equal(t, root.ID, n.Parent)
+	require.Equal(t, int64(1), n.Attributes["openwop.node_attempt"])
+	tries := spans["openwop.node.core.ai.callPrompt.attempt"]
+	require.Len(t, tries, 2)
+	require.Equal(t, runspan.AttemptSpan("r1", "n", 0), tries[0].ID)
+	require.Equal(t, n.ID, tries[0].Parent)
+	require.Equal(t, runspan.Error, tries[0].Code)
+	require.Equal(t, "provider_unavailable", tries[0].Message)
+	require.Equal(t, runspan.OK, tries[1].Code)
+	require.Equal(t, "envelope.retry.attempted", tries[0].Events[0].Name)
+	require.Equal(t, map[string]any{"openwop.envelope.retry.attempt": int64(2), "openwop.envelope.retry.reason": "schema-violation"}, tries[0].Events[0].Attributes)
+
+	calls := spans["openwop.activity.mock"]
+	require.Len(t, calls, 2)
+	require.Equal(t, tries[0].ID, calls[0].Parent)
+	require.Equal(t, tries[1].ID, calls[1].Parent)
+	require.NotEqual(t, calls[0].ID, calls[1].ID)
+	require.Equal(t, runspan.KindClient, calls[0].Kind)
+	require.Equal(t, began.Add(2*time.Second), calls[0].Start)
+
+	accepted := spans["openwop.envelope.accept"][0]
+	require.Equal(t, tries[1].ID, accepted.Parent)
+	require.Equal(t, "vendor.x.y", accepted.Attributes["openwop.envelope_kind"])
+}
+
+func TestFold_SumsCostsAndHasNoOtherCostAttribute(t *testing.T) {
+	t.Parallel()
+	f := runspan.New(record())
+	feed(f, retriedRun...)
+	want := map[string]any{
+		"openwop.cost.tokens.input": int64(20), "openwop.cost.tokens.output": int64(10), "openwop.cost.tokens.total": int64(30),
+		"openwop.cost.usd": 0.75, "openwop.cost.currency": "USD", "openwop.cost.estimated": true, "openwop.cost.provider": "mock",
+	}
+	for name, v := range byName(t, f.All())["openwop.run"][0].Attributes {
+		if w, ok := want[name]; ok {
+			require.Equal(t, w, v, name)
+			delete(want, name)
+			continue
+		}
+		require.NotContains(t, name, "cost")
+	}
+	require.Empty(t, want)
+}
+
+func TestFold_EndsEachSpanOnce(t *testing.T) {
+	t.Parallel()
+	f := runspan.New(record())
+	ended := feed(f, retriedRun...)
+	seen := map[runspan.SpanID]bool{}
+	for _, s := range ended {
+		require.True(t, s.Ended())
+		require.False(t, seen[s.ID], "%s twice", s.Name)
+		seen[s.ID] = true
+	}
+	require.Len(t, seen, 6, "the run, the node, two attempts, two calls")
+	require.NotContains(t, byName(t, ended), "openwop.envelope.accept", "whoever accepted has exported that one")
+}
+
+func TestFold_OfAPrefixGoesOnWhereItStands(t *testing.T) {
+	t.Parallel()
+	for cut := range len(retriedRun) + 1 {
+		whole, parts := runspan.New(record()), runspan.New(record())
+		all := feed(whole, retriedRun...)
+		first := feed(parts, retriedRun[:cut]...)
+		require.GreaterOrEqual(t, len(all), len(first))
+		for i, s := range first {
+			require.Equal(t, all[i].ID, s.ID)
+		}
+		for _, s := range parts.All() {
+			require.NotEmpty(t, s.Name)
+			require.False(t, s.Start.IsZero())
+		}
+	}
+}
+
+func TestFold_ClosesWhatARunsEndCutsShort(t *testing.T) {
+	t.Parallel()
+	f := runspan.New(record())
+	feed(f, append(retriedRun[:2:2], `{"type":"run.failed","payload":{"error":{"code":"run_timeout","message":"words"}}}`)...)
+	for _, s := range f.All() {
+		require.True(t, s.Ended(), s.Name)
+		require.Equal(t, "run_timeout", s.Message, s.Name)
+	}
+}
+
+func TestFold_HoldsNoContent(t *testing.T) {
+	t.Parallel()
+	f := runspan.New(record())
+	feed(f, append(retriedRun[:8:8],
+		`{"type":"envelope.refusal","nodeId":"n","payload":{"nodeId":"n","provider":"mock","model":"m","refusalText":"words","safetyCategory":"harm"}}`,
+		`{"type":"envelope.recovery.applied","nodeId":"n","payload":{"nodeId":"n","path":"custom","byteOffset":3}}`,
+		`{"type":"cap.breached","nodeId":"n","payload":{"kind":"schema","limit":2,"observed":3,"nodeId":"n"}}`,
+		`{"type":"node.failed","nodeId":"n","payload":{"nodeId":"n","error":{"code":"envelope_refusal","message":"words"}}}`)...)
+	b, err := json.Marshal(f.All())
+	require.NoError(t, err)
+	for _, never := range []string{"words", "content\"", "refusalText"} {
+		require.NotContains(t, string(b), never)
+	}
+	require.Contains(t, string(b), "openwop.envelope.refusal.safety_category")
+	require.Contains(t, string(b), "openwop.cap_observed")
+}
+
+func FuzzFold(f *testing.F) {
+	for _, d := range retriedRun {
+		f.Add([]byte(d))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		var e wire.Event
+		if json.Unmarshal(doc, &e) != nil {
+			return
+		}
+		fold := runspan.New(record())
+		feed(fold, retriedRun[:3]...)
+		fold.Apply(e)
+		for _, s := range fold.All() {
+			require.NotZero(t, s.ID)
+		}
+	})
+}
