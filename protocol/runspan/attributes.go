@@ -2,6 +2,10 @@ package runspan
 
 import "waybill.dev/waybill/protocol/wire"
 
+// maxText bounds an attribute's text: they are words of the protocol, and a
+// vendor's at the most.
+const maxText = 128
+
 // reliability are the attributes of a reliability event; nil for any other. They
 // hold no text of a model or of a prompt: refusalText is left out (OpenWOP
 // envelope contract §14.8, §15.2).
@@ -10,7 +14,7 @@ func reliability(t wire.EventType, p event) map[string]any {
 	a := map[string]any{}
 	text := func(name, v string) {
 		if v != "" {
-			a[prefix+name] = v
+			a[prefix+name] = v[:min(len(v), maxText)]
 		}
 	}
 	switch t {

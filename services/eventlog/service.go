@@ -72,6 +72,8 @@ type Deps struct {
 	Log    Log
 	Store  store.Store
 	Logger *slog.Logger
+	// Clock tells when a bundle was made; nil: time.Now.
+	Clock func() time.Time
 }
 
 // Service answers reads. Make it with New.
@@ -79,6 +81,7 @@ type Service struct {
 	eventlogv1.UnimplementedEventLogServer
 
 	cfg    Config
+	clock  func() time.Time
 	log    Log
 	store  store.Store
 	slog   *slog.Logger
@@ -95,7 +98,10 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if d.Log == nil || d.Store == nil || d.Logger == nil {
 		return nil, errors.New("eventlog: Log, Store and Logger are required")
 	}
-	s := &Service{cfg: cfg, log: d.Log, store: d.Store, slog: d.Logger, hub: hub.New(cfg.FollowQueue)}
+	if d.Clock == nil {
+		d.Clock = time.Now
+	}
+	s := &Service{clock: d.Clock, cfg: cfg, log: d.Log, store: d.Store, slog: d.Logger, hub: hub.New(cfg.FollowQueue)}
 	s.views = newViews(d.Store, cfg.ViewBytes)
 	s.ingest = ingest.New(d.Log, d.Store, s.hub, cfg.HotBytes, s.views.clear, d.Logger)
 	return s, nil

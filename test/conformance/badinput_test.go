@@ -166,7 +166,6 @@ func TestAddress_ThatIsWrongHasItsCode(t *testing.T) {
 		{"GET", "/v1/nothing", 404, "not_found", ""},
 		{"GET", "/v1/runs/" + id + "/nothing", 404, "not_found", ""},
 		{"POST", "/v1/runs/" + id + ":fork", 404, "not_found", ""},
-		{"GET", "/v1/runs/" + id + "/debug-bundle", 404, "not_found", ""},
 		{"GET", "/v1/audit/verify", 404, "not_found", ""},
 		{"DELETE", "/v1/runs", 405, "method_not_allowed", "GET, POST"},
 		{"PUT", "/v1/runs/" + id, 405, "method_not_allowed", "GET"},

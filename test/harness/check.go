@@ -20,6 +20,7 @@ func (c *Client) To(h *Host, key string) *Client { return h.Client(key).Checked(
 
 var (
 	runPath    = regexp.MustCompile(`^/v1/runs/[^/:]+$`)
+	bundlePath = regexp.MustCompile(`^/v1/runs/[^/:]+/debug-bundle$`)
 	eventsPath = regexp.MustCompile(`^/v1/runs/[^/:]+/events(/poll)?$`)
 )
 
@@ -44,6 +45,8 @@ func (c *Client) check(method, target string, a *Answer) error {
 		return nil
 	case path == "/.well-known/openwop":
 		return c.schemas.Validate("capabilities.schema.json", a.Body)
+	case bundlePath.MatchString(path):
+		return c.schemas.Validate("debug-bundle.schema.json", a.Body)
 	case runPath.MatchString(path):
 		return c.schemas.Validate("run-snapshot.schema.json", a.Body)
 	case eventsPath.MatchString(path) && a.Header.Get("Content-Type") == "application/json":

@@ -54,9 +54,12 @@ func Start(t testing.TB, args ...string) *Host {
 // StartIn is Start on a given directory.
 func StartIn(t testing.TB, dir string, args ...string) *Host {
 	t.Helper()
-	return launch(t, dir, func(h *Host) []string {
-		return []string{"dev", "--data-dir", h.Dir(), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0"}
-	}, args)
+	return launch(t, dir, dev, args)
+}
+
+// dev is the command of a whole host.
+func dev(h *Host) []string {
+	return []string{"dev", "--data-dir", h.Dir(), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0"}
 }
 
 // Serve runs one service in a process of its own, `waybill serve SERVICE`, at an

@@ -34,7 +34,7 @@ func (s *Shared) Host(t testing.TB) *Host {
 }
 
 func (s *Shared) start() {
-	s.host = &Host{args: s.Args, env: s.Env}
+	s.host = &Host{command: dev, args: s.Args, env: s.Env}
 	if s.host.dir, s.err = os.MkdirTemp("", "waybill-shared"); s.err != nil {
 		return
 	}

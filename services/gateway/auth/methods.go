@@ -27,6 +27,7 @@ var methods = map[string]rule{
 	openwopv1.Engine_BulkCancelRuns_FullMethodName:  {scope: RunsCancel},
 	openwopv1.Engine_StreamRunEvents_FullMethodName: {scope: RunsRead},
 	hostv1.Host_PollRunEvents_FullMethodName:        {scope: RunsRead},
+	hostv1.Host_GetDebugBundle_FullMethodName:       {scope: RunsRead},
 	hostv1.Host_ListRuns_FullMethodName:             {scope: RunsRead},
 	hostv1.Host_ListWorkflows_FullMethodName:        {scope: ManifestRead},
 	hostv1.Host_PutWorkflow_FullMethodName:          {scope: WorkflowsWrite},

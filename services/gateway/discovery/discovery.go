@@ -97,6 +97,7 @@ type document struct {
 	Providers        *providers       `json:"aiProviders,omitempty"`
 	Usage            usage            `json:"providerUsage"`
 	Idempotency      idempotency      `json:"idempotency"`
+	DebugBundle      supported        `json:"debugBundle"`
 	REST             restTransport    `json:"restTransport"`
 	Fixtures         []string         `json:"fixtures,omitempty"`
 	Testing          *testing         `json:"testing,omitempty"`
@@ -121,6 +122,10 @@ type limits struct {
 	MaxNodeExecutions   int32 `json:"maxNodeExecutions"`
 	MaxRunDurationMs    int64 `json:"maxRunDurationMs"`
 	MaxRequestBodyBytes int64 `json:"maxRequestBodyBytes"`
+}
+
+type supported struct {
+	Supported bool `json:"supported"`
 }
 
 type contracts struct {
@@ -216,6 +221,7 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 		},
 		Usage:       usage{Supported: true},
 		Idempotency: idempotency{Supported: true, Layer1Seconds: RetentionSeconds, CrossRegion: "single-region"},
+		DebugBundle: supported{true},
 		REST:        restTransport{ConditionalRunGet: true},
 	}
 	for _, k := range kinds.GetKinds() {

@@ -194,7 +194,7 @@ func TestDocument_LeavesOutFamiliesThatAreNotThere(t *testing.T) {
 	for _, r := range []*rig{newRig(), newRig(seamed)} {
 		root := r.root(t)
 		for _, absent := range []string{
-			"replay", "webhooks", "debugBundle", "interrupts", "interrupt", "secrets", "credentials", "feedback", "subWorkflow", "modelCapabilities",
+			"replay", "webhooks", "interrupts", "interrupt", "secrets", "credentials", "feedback", "subWorkflow", "modelCapabilities",
 			"production", "authorization", "agents", "memory", "mcp", "a2a", "sandbox", "budget", "dispatch", "orchestrator", "dataResidency", "runs",
 		} {
 			require.NotContains(t, root, absent)

@@ -84,7 +84,6 @@ func TestHandler_AnswersAddressesItDoesNotKnow(t *testing.T) {
 		{"POST", "/v1/runs/run_1:fork", fault.NotFound, ""},
 		{"POST", "/v1/runs/run_1:pause", fault.NotFound, ""},
 		{"GET", "/v1/runs/run_1:diff?against=run_2", fault.NotFound, ""},
-		{"GET", "/v1/runs/run_1/debug-bundle", fault.NotFound, ""},
 		{"POST", "/v1/webhooks", fault.NotFound, ""},
 		{"DELETE", "/v1/runs", fault.MethodNotAllowed, "GET, POST"},
 		{"PUT", "/v1/runs/run_1", fault.MethodNotAllowed, "GET"},

@@ -23,6 +23,7 @@ const (
 	EventLog_ListRuns_FullMethodName      = "/waybill.eventlog.v1.EventLog/ListRuns"
 	EventLog_ReadEvents_FullMethodName    = "/waybill.eventlog.v1.EventLog/ReadEvents"
 	EventLog_Follow_FullMethodName        = "/waybill.eventlog.v1.EventLog/Follow"
+	EventLog_ExportRun_FullMethodName     = "/waybill.eventlog.v1.EventLog/ExportRun"
 	EventLog_ListDueTimers_FullMethodName = "/waybill.eventlog.v1.EventLog/ListDueTimers"
 )
 
@@ -41,6 +42,8 @@ type EventLogClient interface {
 	ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsResponse, error)
 	// Follow streams a run's events, first the recorded, then the live, and ends after the terminal one.
 	Follow(ctx context.Context, in *FollowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowResponse], error)
+	// ExportRun returns a run's debug bundle.
+	ExportRun(ctx context.Context, in *ExportRunRequest, opts ...grpc.CallOption) (*ExportRunResponse, error)
 	// ListDueTimers names runs whose next timer is due.
 	ListDueTimers(ctx context.Context, in *ListDueTimersRequest, opts ...grpc.CallOption) (*ListDueTimersResponse, error)
 }
@@ -102,6 +105,16 @@ func (c *eventLogClient) Follow(ctx context.Context, in *FollowRequest, opts ...
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type EventLog_FollowClient = grpc.ServerStreamingClient[FollowResponse]
 
+func (c *eventLogClient) ExportRun(ctx context.Context, in *ExportRunRequest, opts ...grpc.CallOption) (*ExportRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExportRunResponse)
+	err := c.cc.Invoke(ctx, EventLog_ExportRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *eventLogClient) ListDueTimers(ctx context.Context, in *ListDueTimersRequest, opts ...grpc.CallOption) (*ListDueTimersResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListDueTimersResponse)
@@ -127,6 +140,8 @@ type EventLogServer interface {
 	ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error)
 	// Follow streams a run's events, first the recorded, then the live, and ends after the terminal one.
 	Follow(*FollowRequest, grpc.ServerStreamingServer[FollowResponse]) error
+	// ExportRun returns a run's debug bundle.
+	ExportRun(context.Context, *ExportRunRequest) (*ExportRunResponse, error)
 	// ListDueTimers names runs whose next timer is due.
 	ListDueTimers(context.Context, *ListDueTimersRequest) (*ListDueTimersResponse, error)
 	mustEmbedUnimplementedEventLogServer()
@@ -150,6 +165,9 @@ func (UnimplementedEventLogServer) ReadEvents(context.Context, *ReadEventsReques
 }
 func (UnimplementedEventLogServer) Follow(*FollowRequest, grpc.ServerStreamingServer[FollowResponse]) error {
 	return status.Error(codes.Unimplemented, "method Follow not implemented")
+}
+func (UnimplementedEventLogServer) ExportRun(context.Context, *ExportRunRequest) (*ExportRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExportRun not implemented")
 }
 func (UnimplementedEventLogServer) ListDueTimers(context.Context, *ListDueTimersRequest) (*ListDueTimersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListDueTimers not implemented")
@@ -240,6 +258,24 @@ func _EventLog_Follow_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type EventLog_FollowServer = grpc.ServerStreamingServer[FollowResponse]
 
+func _EventLog_ExportRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExportRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).ExportRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_ExportRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).ExportRun(ctx, req.(*ExportRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _EventLog_ListDueTimers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListDueTimersRequest)
 	if err := dec(in); err != nil {
@@ -276,6 +312,10 @@ var EventLog_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReadEvents",
 			Handler:    _EventLog_ReadEvents_Handler,
+		},
+		{
+			MethodName: "ExportRun",
+			Handler:    _EventLog_ExportRun_Handler,
 		},
 		{
 			MethodName: "ListDueTimers",

@@ -802,6 +802,105 @@ func (x *GetEnvelopeSchemaResponse) GetSchema() *v1.JsonDocument {
 	return nil
 }
 
+// GetDebugBundleRequest names a run.
+type GetDebugBundleRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// At most that many events; unset: all that fit into 8 MiB.
+	MaxEvents     *int32 `protobuf:"varint,2,opt,name=max_events,json=maxEvents,proto3,oneof" json:"max_events,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDebugBundleRequest) Reset() {
+	*x = GetDebugBundleRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDebugBundleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDebugBundleRequest) ProtoMessage() {}
+
+func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDebugBundleRequest.ProtoReflect.Descriptor instead.
+func (*GetDebugBundleRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GetDebugBundleRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *GetDebugBundleRequest) GetMaxEvents() int32 {
+	if x != nil && x.MaxEvents != nil {
+		return *x.MaxEvents
+	}
+	return 0
+}
+
+// GetDebugBundleResponse holds a debug bundle.
+type GetDebugBundleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bundle        *v1.JsonDocument       `protobuf:"bytes,1,opt,name=bundle,proto3" json:"bundle,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDebugBundleResponse) Reset() {
+	*x = GetDebugBundleResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDebugBundleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDebugBundleResponse) ProtoMessage() {}
+
+func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDebugBundleResponse.ProtoReflect.Descriptor instead.
+func (*GetDebugBundleResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *GetDebugBundleResponse) GetBundle() *v1.JsonDocument {
+	if x != nil {
+		return x.Bundle
+	}
+	return nil
+}
+
 var File_waybill_host_v1_host_proto protoreflect.FileDescriptor
 
 const file_waybill_host_v1_host_proto_rawDesc = "" +
@@ -891,13 +990,21 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x18GetEnvelopeSchemaRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\"M\n" +
 	"\x19GetEnvelopeSchemaResponse\x120\n" +
-	"\x06schema\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\x06schema2\xdd\x03\n" +
+	"\x06schema\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\x06schema\"a\n" +
+	"\x15GetDebugBundleRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\"\n" +
+	"\n" +
+	"max_events\x18\x02 \x01(\x05H\x00R\tmaxEvents\x88\x01\x01B\r\n" +
+	"\v_max_events\"J\n" +
+	"\x16GetDebugBundleResponse\x120\n" +
+	"\x06bundle\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\x06bundle2\xc0\x04\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12^\n" +
 	"\rListWorkflows\x12%.waybill.host.v1.ListWorkflowsRequest\x1a&.waybill.host.v1.ListWorkflowsResponse\x12X\n" +
 	"\vPutWorkflow\x12#.waybill.host.v1.PutWorkflowRequest\x1a$.waybill.host.v1.PutWorkflowResponse\x12j\n" +
-	"\x11GetEnvelopeSchema\x12).waybill.host.v1.GetEnvelopeSchemaRequest\x1a*.waybill.host.v1.GetEnvelopeSchemaResponseB\xb7\x01\n" +
+	"\x11GetEnvelopeSchema\x12).waybill.host.v1.GetEnvelopeSchemaRequest\x1a*.waybill.host.v1.GetEnvelopeSchemaResponse\x12a\n" +
+	"\x0eGetDebugBundle\x12&.waybill.host.v1.GetDebugBundleRequest\x1a'.waybill.host.v1.GetDebugBundleResponseB\xb7\x01\n" +
 	"\x13com.waybill.host.v1B\tHostProtoP\x01Z7waybill.dev/waybill/proto/gen/go/waybill/host/v1;hostv1\xa2\x02\x03WHX\xaa\x02\x0fWaybill.Host.V1\xca\x02\x0fWaybill\\Host\\V1\xe2\x02\x1bWaybill\\Host\\V1\\GPBMetadata\xea\x02\x11Waybill::Host::V1b\x06proto3"
 
 var (
@@ -912,7 +1019,7 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PollRunEventsRequest)(nil),      // 0: waybill.host.v1.PollRunEventsRequest
 	(*PollRunEventsResponse)(nil),     // 1: waybill.host.v1.PollRunEventsResponse
@@ -926,29 +1033,34 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PutWorkflowResponse)(nil),       // 9: waybill.host.v1.PutWorkflowResponse
 	(*GetEnvelopeSchemaRequest)(nil),  // 10: waybill.host.v1.GetEnvelopeSchemaRequest
 	(*GetEnvelopeSchemaResponse)(nil), // 11: waybill.host.v1.GetEnvelopeSchemaResponse
-	(*v1.JsonDocument)(nil),           // 12: openwop.v1.JsonDocument
+	(*GetDebugBundleRequest)(nil),     // 12: waybill.host.v1.GetDebugBundleRequest
+	(*GetDebugBundleResponse)(nil),    // 13: waybill.host.v1.GetDebugBundleResponse
+	(*v1.JsonDocument)(nil),           // 14: openwop.v1.JsonDocument
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	12, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	14, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
 	4,  // 1: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
 	7,  // 2: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	12, // 3: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	12, // 4: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	0,  // 5: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,  // 6: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	5,  // 7: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	8,  // 8: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	10, // 9: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	1,  // 10: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	3,  // 11: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	6,  // 12: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	9,  // 13: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	11, // 14: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	10, // [10:15] is the sub-list for method output_type
-	5,  // [5:10] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	14, // 3: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	14, // 4: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	14, // 5: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	0,  // 6: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,  // 7: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	5,  // 8: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	8,  // 9: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	10, // 10: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	12, // 11: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	1,  // 12: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	3,  // 13: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	6,  // 14: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	9,  // 15: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	11, // 16: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	13, // 17: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	12, // [12:18] is the sub-list for method output_type
+	6,  // [6:12] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -962,13 +1074,14 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[4].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[5].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[6].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,6 +24,7 @@ const (
 	Host_ListWorkflows_FullMethodName     = "/waybill.host.v1.Host/ListWorkflows"
 	Host_PutWorkflow_FullMethodName       = "/waybill.host.v1.Host/PutWorkflow"
 	Host_GetEnvelopeSchema_FullMethodName = "/waybill.host.v1.Host/GetEnvelopeSchema"
+	Host_GetDebugBundle_FullMethodName    = "/waybill.host.v1.Host/GetDebugBundle"
 )
 
 // HostClient is the client API for Host service.
@@ -42,6 +43,8 @@ type HostClient interface {
 	PutWorkflow(ctx context.Context, in *PutWorkflowRequest, opts ...grpc.CallOption) (*PutWorkflowResponse, error)
 	// GetEnvelopeSchema returns the JSON Schema of an envelope kind. No scope.
 	GetEnvelopeSchema(ctx context.Context, in *GetEnvelopeSchemaRequest, opts ...grpc.CallOption) (*GetEnvelopeSchemaResponse, error)
+	// GetDebugBundle exports the course of a run, without its content. Scope runs:read.
+	GetDebugBundle(ctx context.Context, in *GetDebugBundleRequest, opts ...grpc.CallOption) (*GetDebugBundleResponse, error)
 }
 
 type hostClient struct {
@@ -102,6 +105,16 @@ func (c *hostClient) GetEnvelopeSchema(ctx context.Context, in *GetEnvelopeSchem
 	return out, nil
 }
 
+func (c *hostClient) GetDebugBundle(ctx context.Context, in *GetDebugBundleRequest, opts ...grpc.CallOption) (*GetDebugBundleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetDebugBundleResponse)
+	err := c.cc.Invoke(ctx, Host_GetDebugBundle_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // HostServer is the server API for Host service.
 // All implementations must embed UnimplementedHostServer
 // for forward compatibility.
@@ -118,6 +131,8 @@ type HostServer interface {
 	PutWorkflow(context.Context, *PutWorkflowRequest) (*PutWorkflowResponse, error)
 	// GetEnvelopeSchema returns the JSON Schema of an envelope kind. No scope.
 	GetEnvelopeSchema(context.Context, *GetEnvelopeSchemaRequest) (*GetEnvelopeSchemaResponse, error)
+	// GetDebugBundle exports the course of a run, without its content. Scope runs:read.
+	GetDebugBundle(context.Context, *GetDebugBundleRequest) (*GetDebugBundleResponse, error)
 	mustEmbedUnimplementedHostServer()
 }
 
@@ -142,6 +157,9 @@ func (UnimplementedHostServer) PutWorkflow(context.Context, *PutWorkflowRequest)
 }
 func (UnimplementedHostServer) GetEnvelopeSchema(context.Context, *GetEnvelopeSchemaRequest) (*GetEnvelopeSchemaResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetEnvelopeSchema not implemented")
+}
+func (UnimplementedHostServer) GetDebugBundle(context.Context, *GetDebugBundleRequest) (*GetDebugBundleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetDebugBundle not implemented")
 }
 func (UnimplementedHostServer) mustEmbedUnimplementedHostServer() {}
 func (UnimplementedHostServer) testEmbeddedByValue()              {}
@@ -254,6 +272,24 @@ func _Host_GetEnvelopeSchema_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Host_GetDebugBundle_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetDebugBundleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).GetDebugBundle(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_GetDebugBundle_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).GetDebugBundle(ctx, req.(*GetDebugBundleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Host_ServiceDesc is the grpc.ServiceDesc for Host service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -280,6 +316,10 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetEnvelopeSchema",
 			Handler:    _Host_GetEnvelopeSchema_Handler,
+		},
+		{
+			MethodName: "GetDebugBundle",
+			Handler:    _Host_GetDebugBundle_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -1,0 +1,135 @@
+package bundle
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/protocol/runspan"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// kept are the members of payloads that tell a run's course: ids, types, codes,
+// counts, times. Whatever else a payload has is content, and is left out.
+var kept = map[string]bool{
+	"workflowId": true, "engineVersion": true, "transport": true, "owner": true, "durationMs": true, "nodeId": true, "typeId": true,
+	"attempt": true, "delayMs": true, "reason": true, "name": true, "artifactId": true, "artifactType": true, "version": true,
+	"level": true, "kind": true, "limit": true, "observed": true, "provider": true, "model": true, "inputTokens": true, "outputTokens": true,
+	"totalTokens": true, "cacheReadTokens": true, "cacheWriteTokens": true, "costEstimateUsd": true, "currency": true, "cacheHit": true,
+	"totalAttempts": true, "finalReason": true, "safetyCategory": true, "stopReason": true, "partialPayloadAvailable": true,
+	"outputTokenCount": true, "originalEnvelopeType": true, "fallbackCalls": true, "path": true, "byteOffset": true,
+	"interruptId": true, "key": true, "runId": true, "isLast": true, "originalProvider": true, "originalModel": true,
+	"fallbackProvider": true, "fallbackModel": true, "missingCapabilities": true, "fallbackAttempted": true, "cancelledBy": true,
+	"failedNodeId": true, "parentRunId": true,
+}
+
+// ofEnvelope are what is kept of the stamp of an envelope.
+var ofEnvelope = map[string]bool{"envelopeType": true, "envelopeId": true, "outcome": true, "refusalMode": true}
+
+// ofMedia are what is kept of an asset: the reference, never the bytes (OpenWOP
+// envelope contract §17).
+var ofMedia = map[string]bool{"url": true, "bytes": true, "mimeType": true, "durationSeconds": true}
+
+// event is the event without its content.
+func (t *told) event(e wire.Event) json.RawMessage {
+	payload := members(e.Payload)
+	out := keep(payload, kept)
+	if e.Type == wire.EventRunCancelled {
+		delete(out, "reason") // somebody's words
+	}
+	for _, name := range []string{"error", "lastError"} {
+		if raw, ok := payload[name]; ok {
+			out[name] = t.nodeError(raw)
+		}
+	}
+	for _, name := range []string{"fields", "envelope"} {
+		if raw, ok := payload[name]; ok {
+			out[name] = mustJSON(keep(members(raw), ofEnvelope))
+		}
+	}
+	var kind string
+	if json.Unmarshal(payload["artifactType"], &kind) == nil && strings.HasPrefix(kind, "media.") {
+		out["payload"] = mustJSON(keep(members(payload["payload"]), ofMedia))
+	}
+	e.Payload = mustJSON(out)
+	return e.AppendJSON(nil)
+}
+
+func (t *told) nodeError(raw json.RawMessage) json.RawMessage {
+	var e struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(raw, &e) // what cannot be read is left out
+	return mustJSON(map[string]string{"code": e.Code, "message": t.message(e.Message)})
+}
+
+func members(raw json.RawMessage) map[string]json.RawMessage {
+	var m map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &m) // no object: no members
+	return m
+}
+
+func keep(from map[string]json.RawMessage, names map[string]bool) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for name, raw := range from {
+		if names[name] {
+			out[name] = raw
+		}
+	}
+	return out
+}
+
+func mustJSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil { // what came out of JSON goes into it
+		return json.RawMessage("{}")
+	}
+	return b
+}
+
+// span is a span as bundles have it.
+type span struct {
+	Name         string         `json:"name"`
+	SpanID       string         `json:"spanId"`
+	TraceID      string         `json:"traceId"`
+	ParentSpanID *string        `json:"parentSpanId"`
+	Kind         runspan.Kind   `json:"kind"`
+	Status       status         `json:"status"`
+	StartedAt    string         `json:"startedAt"`
+	EndedAt      *string        `json:"endedAt"`
+	Attributes   map[string]any `json:"attributes"`
+	Events       []moment       `json:"events,omitempty"`
+}
+
+type status struct {
+	Code    runspan.Code `json:"code"`
+	Message string       `json:"message,omitempty"`
+}
+
+type moment struct {
+	Name       string         `json:"name"`
+	Timestamp  string         `json:"timestamp"`
+	Attributes map[string]any `json:"attributes"`
+}
+
+func spanOf(s *runspan.Span) span {
+	out := span{
+		Name: s.Name, SpanID: s.ID.String(), TraceID: s.Trace.String(), Kind: s.Kind, Status: status{s.Code, s.Message},
+		StartedAt: stamp(s.Start), Attributes: s.Attributes,
+	}
+	if s.Parent != (runspan.SpanID{}) {
+		p := s.Parent.String()
+		out.ParentSpanID = &p
+	}
+	if s.Ended() {
+		end := stamp(s.End)
+		out.EndedAt = &end
+	}
+	for _, m := range s.Events {
+		out.Events = append(out.Events, moment{m.Name, stamp(m.At), m.Attributes})
+	}
+	return out
+}
+
+func stamp(t time.Time) string { return wire.FormatTime(t) }

@@ -1,0 +1,29 @@
+package engine
+
+import (
+	"context"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/gateway/auth"
+)
+
+// GetDebugBundle exports the course of a run (OpenWOP host contract §10.4).
+func (s *Service) GetDebugBundle(ctx context.Context, req *hostv1.GetDebugBundleRequest) (*hostv1.GetDebugBundleResponse, error) {
+	if err := checkRunID(req.GetRunId()); err != nil {
+		return nil, err
+	}
+	if req.MaxEvents != nil && req.GetMaxEvents() < 1 {
+		return nil, fault.New(fault.ValidationError, "maxEvents: want an integer of at least 1").With("field", "maxEvents")
+	}
+	res, err := s.deps.EventLog.ExportRun(ctx, &eventlogv1.ExportRunRequest{
+		Tenant: auth.From(ctx).Tenant, RunId: req.GetRunId(), MaxEvents: req.GetMaxEvents(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	tell(ctx, MetaCache, "no-store")
+	return &hostv1.GetDebugBundleResponse{Bundle: &openwopv1.JsonDocument{Json: res.GetBundle()}}, nil
+}
