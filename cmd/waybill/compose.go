@@ -18,6 +18,7 @@ import (
 
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
@@ -53,6 +54,8 @@ type host struct {
 	dispatch *dispatcher.Service
 	gateway  *gateway.Service
 	clients  clients
+	// spans is nil unless they are exported.
+	spans *tracing.Exporter
 
 	public   *grpc.Server
 	http     *http.Server
@@ -86,6 +89,9 @@ func compose(ctx context.Context, o devOptions, log logger) (h *host, err error)
 		return h, err
 	}
 	if err := h.openLog(ctx, specs); err != nil {
+		return h, err
+	}
+	if h.spans, err = h.opts.tracing.exporter(ctx, "waybill", log, h.later); err != nil {
 		return h, err
 	}
 	for _, build := range []func(context.Context, []auth.Spec) error{
@@ -214,7 +220,11 @@ func (h *host) buildAcceptor(context.Context, []auth.Spec) (err error) {
 	if cfg.KindsDir, err = kindFiles(h.opts.kinds); err != nil {
 		return err
 	}
-	s, err := acceptor.New(cfg, acceptor.Deps{Log: h.stores.log, Redactor: h.clients.redactor, Clock: time.Now, Logger: h.log})
+	deps := acceptor.Deps{Log: h.stores.log, Redactor: h.clients.redactor, Clock: time.Now, Logger: h.log}
+	if h.spans != nil {
+		deps.Spans = h.spans
+	}
+	s, err := acceptor.New(cfg, deps)
 	if err != nil {
 		return err
 	}
@@ -254,6 +264,9 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims,
 		Providers: providers, Mock: mocked, Clock: time.Now, Logger: h.log,
 		Acceptor: h.clients.acceptor, Redactor: h.clients.redactor, EventLog: h.clients.events,
+	}
+	if h.spans != nil {
+		deps.Spans = h.spans
 	}
 	if h.dispatch, err = dispatcher.New(cfg, deps); err != nil {
 		return err

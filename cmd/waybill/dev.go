@@ -29,6 +29,7 @@ type devOptions struct {
 	providers                                 []string
 	defaultModel                              string
 	durability                                string
+	tracing                                   tracingOptions
 	lease                                     time.Duration
 	logLevel, logFormat                       string
 	demo                                      bool
@@ -85,6 +86,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringVar(&o.durability, "durability", durabilitySync, "sync: an acknowledged write is on disk; process: it survives the process, not a power cut")
 	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
 	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
+	o.tracing.flags(f)
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", obs.FormatText, "text or json")
 	f.BoolVar(&o.demo, "demo", false, "run the example workflow once and print what came out")
@@ -115,6 +117,9 @@ func (o *devOptions) validate() error {
 	}
 	if o.maxBody < 1 || o.maxBody > 6<<20 {
 		bad("--max-request-body-bytes %d: want 1 to %d (a run's record must fit one NATS message)", o.maxBody, 6<<20)
+	}
+	if err := o.tracing.config("waybill").Validate(); err != nil {
+		bad("--%w", err)
 	}
 	for _, dir := range append([]string{o.kinds}, o.workflows...) {
 		if dir == "" {

@@ -41,6 +41,7 @@ type commonOptions struct {
 	readyFile           string
 	logLevel, logFormat string
 	configFile          string
+	tracing             tracingOptions
 }
 
 func (o *commonOptions) flags(f *pflag.FlagSet, addr string) {
@@ -50,6 +51,7 @@ func (o *commonOptions) flags(f *pflag.FlagSet, addr string) {
 	f.StringVar(&o.tlsKey, "tls-key", "", "PEM key of --tls-cert")
 	f.BoolVar(&o.insecure, "insecure", false, "serve other machines without a token or without TLS")
 	f.StringVar(&o.secretsFile, "secrets-file", "", "YAML file of secret ids and values that must never show, for everybody")
+	o.tracing.flags(f)
 	f.StringVar(&o.readyFile, "ready-file", "", "file to write the addresses to, as JSON, once the service is ready")
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", obs.FormatText, "text or json")
@@ -64,6 +66,9 @@ func (o *commonOptions) validate() error {
 	host, _, err := net.SplitHostPort(o.grpcAddr)
 	if err != nil {
 		errs = append(errs, fmt.Errorf("--grpc-addr %q: want host:port, such as 127.0.0.1:9091", o.grpcAddr))
+	}
+	if err := o.tracing.config("").Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("--%w", err))
 	}
 	if (o.tlsCert == "") != (o.tlsKey == "") {
 		errs = append(errs, errors.New("--tls-cert and --tls-key belong together; give both or neither"))
@@ -233,7 +238,15 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 	if err != nil {
 		return err
 	}
-	s, err := acceptor.New(o.config(), acceptor.Deps{Log: runs.log, Redactor: scrub, Clock: time.Now, Logger: log})
+	deps := acceptor.Deps{Log: runs.log, Redactor: scrub, Clock: time.Now, Logger: log}
+	spans, err := o.tracing.exporter(ctx, "waybill-acceptor", log, a.later)
+	if err != nil {
+		return err
+	}
+	if spans != nil {
+		deps.Spans = spans
+	}
+	s, err := acceptor.New(o.config(), deps)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 
+	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/protocol/fault"
 )
 
@@ -86,7 +87,7 @@ func streamErrors(log *slog.Logger) grpc.StreamServerInterceptor {
 // its other requests live on.
 func recovered(log *slog.Logger, method string, p any) error {
 	e, id := internalError()
-	log.Error("panic in handler", "method", method, "correlation_id", id, "panic", p, "stack", string(debug.Stack()))
+	log.Error("panic in handler", "method", method, "correlation_id", id, "panic", obs.Panic(p), "stack", string(debug.Stack()))
 	return ToStatus(e)
 }
 

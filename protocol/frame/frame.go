@@ -30,6 +30,9 @@ const (
 	HeaderHash  = "Waybill-Hash"  // hash of this frame
 	// HeaderWriter tells one writer's frame from another's that says the same.
 	HeaderWriter = "Waybill-Writer"
+	// HeaderTrace is the W3C trace context of the run. It is for readers that trace
+	// their own work; the hash does not cover it.
+	HeaderTrace = "traceparent"
 )
 
 // Frame is one message of the run log.
@@ -46,7 +49,9 @@ type Frame struct {
 	// executors that race for a run can come to the same events in the same
 	// millisecond: without it both would take the frame in the log for their own.
 	Writer string
-	Body   []byte
+	// Trace is the traceparent of whoever appended the frame; empty: none.
+	Trace string
+	Body  []byte
 
 	// Pos is the position in the stream; 0 before the frame is stored.
 	Pos uint64
@@ -98,6 +103,12 @@ func (f *Frame) By(writer string) *Frame {
 	return f
 }
 
+// In puts the frame into a trace.
+func (f *Frame) In(traceparent string) *Frame {
+	f.Trace = traceparent
+	return f
+}
+
 // sum is the hash of all that the frame says.
 func (f *Frame) sum() string {
 	h := sha256.New()
@@ -134,6 +145,9 @@ func (f *Frame) Headers() map[string]string {
 	if f.Writer != "" {
 		h[HeaderWriter] = f.Writer
 	}
+	if f.Trace != "" {
+		h[HeaderTrace] = f.Trace
+	}
 	return h
 }
 
@@ -150,7 +164,7 @@ func Parse(subj string, get func(string) string, body []byte) (*Frame, error) {
 	}
 	f := &Frame{
 		Run: run, Kind: kind, First: first, Last: last, Trust: wire.Trust(get(HeaderTrust)),
-		Prev: get(HeaderPrev), Hash: get(HeaderHash), Writer: get(HeaderWriter), Body: body,
+		Prev: get(HeaderPrev), Hash: get(HeaderHash), Writer: get(HeaderWriter), Trace: get(HeaderTrace), Body: body,
 	}
 	if list := get(HeaderTypes); list != "" {
 		for t := range strings.SplitSeq(list, ",") {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"waybill.dev/waybill/protocol/runspan"
+	"waybill.dev/waybill/protocol/wire"
 )
 
 func TestTraceOf_IsTheTraceOfTheRequest(t *testing.T) {
@@ -37,5 +38,24 @@ func TestSpans_AreTheSameEveryTimeAndDiffer(t *testing.T) {
 	}
 	if got := runspan.RunSpan("r").String(); got != "1f7f71c229e4be0f" {
 		t.Errorf("the id of a span has changed: %s", got)
+	}
+}
+
+func TestContext_JoinsTheTraceOfTheRun(t *testing.T) {
+	t.Parallel()
+	rec := &wire.RunRecord{RunID: "r", Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"}
+	c := runspan.ContextOf(rec, true)
+	for parent, got := range map[runspan.SpanID]string{
+		runspan.RunSpan("r"): c.Run(), runspan.AttemptSpan("r", "n", 1): c.Attempt("n", 1), runspan.CallSpan("r", "n", 1, 2): c.Call("n", 1, 2),
+	} {
+		if want := "00-4bf92f3577b34da6a3ce929d0e0e4736-" + parent.String() + "-01"; got != want || !wire.ValidTraceparent(got) || !runspan.Sampled(got) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if runspan.Sampled(runspan.ContextOf(rec, false).Run()) || runspan.Sampled("") || runspan.Sampled("00-x") {
+		t.Error("sampled without the flag")
+	}
+	if got := (runspan.Context{}).Run(); got != "" {
+		t.Errorf("the zero context gives %q", got)
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"time"
 
+	"waybill.dev/waybill/internal/rpc"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
@@ -27,6 +29,7 @@ func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*ac
 		return nil, err
 	}
 	start := h.s.clock()
+	in.Traceparent = rpc.Traceparent(ctx)
 	run := h.s.pipeline.Run
 	if req.GetHead() == nil {
 		run = h.s.atHead
@@ -35,7 +38,9 @@ func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*ac
 	if err != nil {
 		return nil, err
 	}
-	h.s.logged(ctx, in.Run, res, h.s.clock().Sub(start))
+	end := h.s.clock()
+	h.s.logged(ctx, in.Run, res, end.Sub(start))
+	h.s.traced(in.Run, res, start, end)
 	return response(res), nil
 }
 
@@ -55,7 +60,10 @@ func (h handler) request(req *acceptorv1.AcceptRequest) (accept.Request, error) 
 		return accept.Request{}, fault.New(fault.ValidationError, "head: must be the head of a run that has started")
 	}
 	in := accept.Request{
-		Place:    accept.Place{Run: run, Head: frame.Head{Pos: req.GetHead().GetPos(), Hash: req.GetHead().GetHash(), Next: int(req.GetHead().GetNext())}},
+		Place: accept.Place{
+			Run:  run,
+			Head: frame.Head{Pos: req.GetHead().GetPos(), Hash: req.GetHead().GetHash(), Next: int(req.GetHead().GetNext())},
+		},
 		Document: req.GetEnvelope(), NodeID: req.GetNodeId(), Boundary: boundary,
 		Counters: h.s.counters(req), ApprovalContext: req.GetApprovalContext(),
 	}
@@ -109,6 +117,27 @@ func (s *Service) logged(ctx context.Context, run subject.Run, res *accept.Resul
 		attrs = append(attrs, slog.String("code", string(res.Refusal.Code)))
 	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "envelope", attrs...)
+}
+
+// traced exports the span of one accept. That of an accepted envelope has the id
+// which everybody derives; an outcome that was only recalled has its span
+// already, and a refused envelope may come again.
+func (s *Service) traced(run subject.Run, res *accept.Result, start, end time.Time) {
+	if s.spans == nil || res.Recalled {
+		return
+	}
+	trace, parent := runspan.TraceOf(run.RunID, res.Facts.Traceparent)
+	span := &runspan.Span{
+		Name: runspan.NameAccept, Trace: trace, Parent: parent, Kind: runspan.KindServer, Code: runspan.OK,
+		Start: start, End: end, Attributes: res.Facts.Attributes(),
+	}
+	span.Attributes["openwop.run_id"], span.Attributes["openwop.node_id"] = run.RunID, res.Facts.NodeID
+	if res.Refusal == nil {
+		span.ID = runspan.AcceptSpan(run.RunID, res.Facts.CorrelationID)
+	} else {
+		span.Code, span.Message = runspan.Error, string(res.Refusal.Code)
+	}
+	s.spans.Accepted(span, runspan.Sampled(res.Facts.Traceparent))
 }
 
 // ListKinds lists the registered kinds and the limits that go with them.

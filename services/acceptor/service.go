@@ -21,6 +21,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/kinds"
 	"waybill.dev/waybill/services/acceptor/opened"
@@ -97,13 +98,23 @@ type Deps struct {
 	Clock func() time.Time
 	// Logger takes one line per accept; nil: none.
 	Logger *slog.Logger
+	// Spans takes the spans of accepts; nil: they are not exported.
+	Spans Spans
 	// Seam keeps the state of the test seam; nil: this process's memory, which
 	// suits a host of one process. Only used with Config.TestSeams.
 	Seam SeamStore
 }
 
+// Spans takes the spans of accepts.
+type Spans interface {
+	// Accepted takes the span of one accept. sampled is what the caller's trace
+	// context says. It does not block.
+	Accepted(span *runspan.Span, sampled bool)
+}
+
 // Service is the acceptor.
 type Service struct {
+	spans    Spans
 	cfg      Config
 	registry *kinds.Registry
 	pipeline *accept.Pipeline
@@ -136,7 +147,8 @@ func New(cfg Config, d Deps) (*Service, error) {
 	strict := cfg.Strictness == StrictnessStrict
 	ledger := accept.NewLogLedger(d.Log, d.Clock)
 	s := &Service{
-		cfg: cfg, registry: registry, log: d.Logger, clock: d.Clock, ledger: ledger,
+		spans: d.Spans,
+		cfg:   cfg, registry: registry, log: d.Logger, clock: d.Clock, ledger: ledger,
 		pipeline: accept.New(registry, r, ledger, d.Clock, accept.Policy{Strict: strict}),
 		runs:     opened.New(d.Log, r, d.Clock),
 	}

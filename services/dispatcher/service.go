@@ -103,6 +103,8 @@ type Deps struct {
 	Mock   *mock.Provider
 	Clock  func() time.Time
 	Logger *slog.Logger
+	// Spans takes the spans of runs; nil: they are not exported.
+	Spans execute.Spans
 }
 
 // Service is the dispatcher.
@@ -138,6 +140,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / 3}, execute.Deps{
 		Log: d.Log, Redactor: redactor, Acceptor: remote.Acceptor{Client: d.Acceptor}, Definitions: s.definitions,
 		Models: loop, Types: s.types, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
+		Spans: d.Spans,
 	})
 	s.watch.Bind(s.executor)
 	s.pool = worker.New(d.Queue, s.executor, cfg.MaxRuns, d.Logger)

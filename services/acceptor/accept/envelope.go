@@ -118,6 +118,7 @@ type partial struct {
 type meta struct {
 	ContentTrust wire.Trust      `json:"contentTrust"`
 	TS           string          `json:"ts"`
+	Traceparent  string          `json:"traceparent"`
 	Rendering    json.RawMessage `json:"rendering"`
 }
 

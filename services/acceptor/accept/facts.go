@@ -16,6 +16,9 @@ type Facts struct {
 	Drift   bool
 	Trust   wire.Trust
 	Outcome Status
+	// Traceparent is the envelope's own, if it has a well-formed one; else that of
+	// whoever handed it in.
+	Traceparent string
 }
 
 // SpanName names the span of one accept.

@@ -212,7 +212,7 @@ func (l *LogLedger) Record(ctx context.Context, at Place, e Entry) (*Record, err
 	for i, d := range e.Drafts {
 		events = append(events, d.Place(at.Run.RunID, at.Head.Next+i, now))
 	}
-	f := frame.New(at.Run, subject.Step, at.Head, events)
+	f := frame.New(at.Run, subject.Step, at.Head, events).In(at.Traceparent)
 	pos, err := l.log.Append(ctx, f, at.Head.Pos)
 	if err != nil {
 		l.seen.outdate(at.Run)

@@ -116,7 +116,7 @@ type Result struct {
 // request again finds out.
 func (l *Pipeline) Run(ctx context.Context, req Request) (*Result, error) {
 	p := &passage{Pipeline: l, req: req}
-	p.facts = Facts{NodeID: req.NodeID, Floor: Unlisted, Trust: p.resolveTrust()}
+	p.facts = Facts{NodeID: req.NodeID, Floor: Unlisted, Trust: p.resolveTrust(), Traceparent: req.Traceparent}
 	for i := 0; i < len(l.steps) && p.done == nil; i++ {
 		s := l.steps[i]
 		if s.whole && p.env.Partial.IsPartial {

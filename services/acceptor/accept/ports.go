@@ -71,6 +71,8 @@ type Place struct {
 	Run subject.Run
 	// Head is where the caller believes the run's log ends.
 	Head frame.Head
+	// Traceparent is that of whoever hands the envelope in; empty: none.
+	Traceparent string
 }
 
 // Ledger remembers the outcome of every accepted envelope, by correlationId.

@@ -52,6 +52,8 @@ func (p *passage) adopt(payload, metaDoc json.RawMessage) error {
 		return fmt.Errorf("redacted meta: %w", err)
 	}
 	p.meta.ContentTrust = trust // an enum, not a text
+	p.facts.Traceparent = p.req.Traceparent
+	p.noteTrace()
 	return nil
 }
 
@@ -61,7 +63,7 @@ func (p *passage) scrub(ctx context.Context, r *Refusal) error {
 	for i := range r.Details {
 		texts = append(texts, &r.Details[i].InstancePath, &r.Details[i].Message)
 	}
-	ids := []*string{&p.facts.EnvelopeID, &p.facts.CorrelationID, &p.facts.NodeID}
+	ids := []*string{&p.facts.EnvelopeID, &p.facts.CorrelationID, &p.facts.NodeID, &p.facts.Traceparent}
 	texts = append(texts, ids...)
 
 	var in Texts

@@ -13,6 +13,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
 )
 
 //go:embed envelope.schema.json
@@ -51,6 +52,7 @@ func shape(_ context.Context, p *passage) (*Refusal, error) {
 	if err := json.Unmarshal(p.env.Meta, &p.meta); err != nil {
 		return nil, fmt.Errorf("decode meta that has the shape: %w", err)
 	}
+	p.noteTrace()
 	p.facts.Version, p.facts.Trust = int64(p.env.SchemaVersion), p.resolveTrust()
 	if p.facts.NodeID == "" {
 		p.facts.NodeID = p.env.NodeID
@@ -62,6 +64,14 @@ func shape(_ context.Context, p *passage) (*Refusal, error) {
 		}), nil
 	}
 	return nil, nil
+}
+
+// noteTrace takes the envelope's own trace context; a malformed one is ignored,
+// not refused (OpenWOP envelope contract §2, EnvelopeMeta).
+func (p *passage) noteTrace() {
+	if wire.ValidTraceparent(p.meta.Traceparent) {
+		p.facts.Traceparent = p.meta.Traceparent
+	}
 }
 
 func misshapen(message string, details ...Detail) *Refusal {

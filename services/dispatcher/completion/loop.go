@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
@@ -65,6 +66,8 @@ type Task struct {
 	Trust         wire.Trust
 	// Clarifications is how many clarification requests of the node were accepted before.
 	Clarifications int
+	// Trace joins the run's trace.
+	Trace runspan.Context
 	// Recorded maps a correlationId to the payload that is in the log for it
 	// already: the run was taken over after the answer was recorded.
 	Recorded map[string]Recorded
@@ -170,6 +173,8 @@ type call struct {
 	round int
 	// taught are the kinds whose schemas are in the model's context.
 	taught []string
+	// calls counts the calls of the model.
+	calls int
 	// drafts are events decided and not yet appended: they go with the next frame.
 	drafts []wire.Draft
 }
@@ -281,7 +286,10 @@ func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 		return provider.Result{}, &Result{Interrupted: err}
 	}
 	defer closeStream()
-	res, err := c.provider.Call(callCtx, c.req, emit)
+	req := c.req
+	req.Traceparent = c.task.Trace.Call(c.task.Input.NodeID, c.task.Attempt, c.calls)
+	c.calls++
+	res, err := c.provider.Call(callCtx, req, emit)
 	if werr := wait(); werr != nil {
 		return res, &Result{Interrupted: werr}
 	}

@@ -29,6 +29,8 @@ type AcceptRequest struct {
 	SchemaRounds int
 	// Clarifications is how many clarification requests of the node were accepted before.
 	Clarifications int
+	// Traceparent is that of the node's attempt; empty: none.
+	Traceparent string
 }
 
 // Outcome is what the accept pipeline decided: an EnvelopeOutcome.

@@ -120,6 +120,7 @@ func (t *turn) accept(ctx context.Context, index int, e emission) (verdict, bool
 	o, err := t.journal.Accept(ctx, AcceptRequest{
 		NodeID: t.task.Input.NodeID, Envelope: e.complete(p, t.version(ctx, e.kind), t.task.Trust, t.deps.Clock()),
 		Contract: t.contract(), TurnCount: len(t.accepted), SchemaRounds: t.attempt - 1, Clarifications: t.task.Clarifications,
+		Traceparent: t.task.Trace.Attempt(t.task.Input.NodeID, t.task.Attempt),
 	})
 	if err != nil {
 		return verdict{done: &Result{Interrupted: err}}, true

@@ -18,6 +18,7 @@ import (
 type appended struct {
 	head    frame.Head
 	changed bool
+	events  []wire.Event
 }
 
 // append writes the machine's pending events as one frame. Everything that may
@@ -32,12 +33,12 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 	if err != nil {
 		return appended{}, err
 	}
-	f := frame.New(r, m.FrameKind(), head, events).By(writer)
+	f := frame.New(r, m.FrameKind(), head, events).By(writer).In(x.trace(m.State().Record).Run())
 	if f.Pos, err = x.deps.Log.Append(ctx, f, head.Pos); err != nil {
 		return appended{}, fmt.Errorf("append to run %s: %w", r.RunID, err)
 	}
 	m.Flushed()
-	return appended{head: f.Head(), changed: changed}, nil
+	return appended{head: f.Head(), changed: changed, events: events}, nil
 }
 
 // minSecret is the shortest secret the redactor knows (OpenWOP envelope contract

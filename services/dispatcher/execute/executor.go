@@ -43,6 +43,8 @@ type Deps struct {
 	Types       node.Catalog
 	Clock       func() time.Time
 	Logger      *slog.Logger
+	// Spans takes the spans of runs; nil: they are not exported.
+	Spans Spans
 	// Wait is told when a run sleeps until an instant and holds no executor.
 	Wait func(run subject.Run, head frame.Head, due time.Time)
 	// Forget is told when a run that may sleep will not wake.
@@ -170,6 +172,9 @@ func (x *Executor) attempt(ctx context.Context, d runlog.Delivery) error {
 	}
 	s := newSession(x, d, f.Run, head, run.New(plan, x.cfg.Limits, st))
 	defer s.stop()
+	if s.spans, err = x.spans(ctx, f.Run, st.Record, head); err != nil {
+		return err
+	}
 	return s.drive(ctx)
 }
 
@@ -229,7 +234,13 @@ func (x *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string)
 		m := run.New(plan, x.cfg.Limits, st)
 		m.Begin(x.deps.Clock())
 		m.Cancel(x.deps.Clock(), reason, by)
-		_, err = x.append(ctx, x.newWriter(), subject.Run{Tenant: tenant, WorkflowID: st.Record.WorkflowID, RunID: runID}, head, m)
+		r := subject.Run{Tenant: tenant, WorkflowID: st.Record.WorkflowID, RunID: runID}
+		told, err := x.spans(ctx, r, st.Record, head)
+		if err != nil {
+			return nil, false, err
+		}
+		a, err := x.append(ctx, x.newWriter(), r, head, m)
+		told.saw(a.events)
 		if errors.Is(err, runlog.ErrConflict) {
 			continue // the run moved on; look again
 		}

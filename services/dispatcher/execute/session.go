@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
@@ -26,6 +27,7 @@ type session struct {
 	m        *run.Machine
 	// writer marks this session's frames: see frame.Frame.Writer.
 	writer string
+	spans  *spans
 
 	// Effects reach the writer through these.
 	inbox  chan request
@@ -124,6 +126,7 @@ func (s *session) flush(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	s.head = a.head
+	s.spans.saw(a.events)
 	return a.changed, nil
 }
 
@@ -157,7 +160,7 @@ func (s *session) begin(ctx context.Context, e run.Effect) {
 func (s *session) task(e run.Effect) completion.Task {
 	t := completion.Task{
 		Tenant: s.run.Tenant, RunID: s.run.RunID, TypeID: e.TypeID, Attempt: e.Attempt, Input: e.Input,
-		Trust: e.Trust, Clarifications: e.Clarifications, Contract: s.m.Contract(e.NodeID),
+		Trust: e.Trust, Clarifications: e.Clarifications, Contract: s.m.Contract(e.NodeID), Trace: s.x.trace(s.m.State().Record),
 		Recorded: map[string]completion.Recorded{},
 	}
 	for id, v := range s.m.State().Envelopes {
@@ -172,7 +175,7 @@ func (s *session) task(e run.Effect) completion.Task {
 func (s *session) perform(e run.Effect, t completion.Task) (res completion.Result) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.x.deps.Logger.Error("panic in node", "run_id", s.run.RunID, "node_id", e.NodeID, "panic", p, "stack", string(debug.Stack()))
+			s.x.deps.Logger.Error("panic in node", "run_id", s.run.RunID, "node_id", e.NodeID, "panic", obs.Panic(p), "stack", string(debug.Stack()))
 			res = completion.Result{Err: &wire.NodeError{Code: string(fault.InternalError), Message: "the node failed inside the host"}}
 		}
 	}()
@@ -255,6 +258,7 @@ func (j journal) Accept(ctx context.Context, req completion.AcceptRequest) (comp
 		}
 		j.s.head = a.Head
 		j.s.m.Adopt(a.Events)
+		j.s.spans.saw(a.Events)
 		out = a.Outcome
 		return nil
 	})

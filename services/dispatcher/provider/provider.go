@@ -46,6 +46,8 @@ type Request struct {
 	NodeID string
 	// InvocationID is sent as the vendor's idempotency key where there is one.
 	InvocationID string
+	// Traceparent is the W3C trace context of the call; empty: none.
+	Traceparent string
 }
 
 // StopClass is how an answer ended (OpenWOP envelope contract §14.1).

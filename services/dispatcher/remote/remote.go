@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/metadata"
+
 	"waybill.dev/waybill/internal/runlog"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
@@ -93,6 +95,9 @@ func (a Acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, bo
 	}
 	if req.Contract != nil {
 		msg.Contract = &acceptorv1.Contract{Accepts: req.Contract.Accepts, RefusalMode: req.Contract.RefusalMode}
+	}
+	if req.Traceparent != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "traceparent", req.Traceparent)
 	}
 	res, err := a.Client.Accept(ctx, msg)
 	if fault.CodeOf(err) == fault.Conflict { // the log has another end than we believe

@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -225,7 +226,8 @@ func (s *Starter) write(ctx context.Context, req Request, rec *wire.RunRecord, b
 	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	_, err := s.deps.Log.Append(ctx, frame.NewStart(r, body).By(rand.Text()), 0)
+	trace := runspan.ContextOf(rec, runspan.Sampled(rec.Traceparent)).Run()
+	_, err := s.deps.Log.Append(ctx, frame.NewStart(r, body).By(rand.Text()).In(trace), 0)
 	if errors.Is(err, runlog.ErrConflict) {
 		return s.replayed(ctx, req)
 	}

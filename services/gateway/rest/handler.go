@@ -21,6 +21,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/internal/rpc"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	"waybill.dev/waybill/protocol/fault"
@@ -101,7 +102,7 @@ func (h *Handler) recovered(w http.ResponseWriter) {
 		panic(p)
 	}
 	e, id := rpc.Internal(errors.New("panic"))
-	h.deps.Logger.Error("panic in HTTP handler", "correlation_id", id, "panic", p, "stack", string(debug.Stack()))
+	h.deps.Logger.Error("panic in HTTP handler", "correlation_id", id, "panic", obs.Panic(p), "stack", string(debug.Stack()))
 	WriteError(w, h.deps.Logger, e)
 }
 

@@ -63,7 +63,7 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the connection when emit fails
-	s := p.chat.NewStreaming(ctx, paramsOf(req), idempotency(req.InvocationID)...)
+	s := p.chat.NewStreaming(ctx, paramsOf(req), headers(req)...)
 	defer func() { _ = s.Close() }() // nothing of it is used any more
 	a := newAnswer(req.Model, emit)
 	for s.Next() {

@@ -70,12 +70,17 @@ func schemaOf(req provider.Request) *shared.ResponseFormatJSONSchemaParam {
 	}}
 }
 
-// idempotency makes a repeated call recognizable to servers that look for it.
-func idempotency(invocationID string) []option.RequestOption {
-	if invocationID == "" {
-		return nil
+// headers make a repeated call recognizable to servers that look for it, and let
+// them join the trace of the run.
+func headers(req provider.Request) []option.RequestOption {
+	var out []option.RequestOption
+	if req.InvocationID != "" {
+		out = append(out, option.WithHeader("Idempotency-Key", headerValue(req.InvocationID)))
 	}
-	return []option.RequestOption{option.WithHeader("Idempotency-Key", headerValue(invocationID))}
+	if req.Traceparent != "" {
+		out = append(out, option.WithHeader("Traceparent", req.Traceparent))
+	}
+	return out
 }
 
 // headerValue is the id, or its digest when a header cannot carry it: node ids
