@@ -26,6 +26,7 @@ import (
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/services/acceptor"
+	"waybill.dev/waybill/services/acceptor/assets"
 	"waybill.dev/waybill/services/acceptor/kinds"
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/eventlog"
@@ -220,7 +221,12 @@ func (h *host) buildAcceptor(context.Context, []auth.Spec) (err error) {
 	if cfg.KindsDir, err = kindFiles(h.opts.kinds); err != nil {
 		return err
 	}
-	deps := acceptor.Deps{Log: h.stores.log, Redactor: h.clients.redactor, Clock: time.Now, Logger: h.log}
+	cfg.MaxInlineBytes = h.opts.maxInline
+	vault, err := h.openAssets()
+	if err != nil {
+		return err
+	}
+	deps := acceptor.Deps{Log: h.stores.log, Redactor: h.clients.redactor, Clock: time.Now, Logger: h.log, Assets: vault}
 	if h.spans != nil {
 		deps.Spans = h.spans
 	}
@@ -230,6 +236,28 @@ func (h *host) buildAcceptor(context.Context, []auth.Spec) (err error) {
 	}
 	h.clients.acceptor = acceptorv1.NewAcceptorClient(h.serve("acceptor", s.Register))
 	return nil
+}
+
+// openAssets makes the place of assets. Their URLs are signed with a key that
+// derives from the host's.
+func (h *host) openAssets() (*assets.Vault, error) {
+	secret, err := hostKey(h.opts.dataDir)
+	if err != nil {
+		return nil, err
+	}
+	key, err := assets.DeriveKey(secret)
+	if err != nil {
+		return nil, err
+	}
+	return assets.New(h.stores.assets, assets.Keys{1: key}, func() string { return h.baseURL() + strings.TrimSuffix(rest.AssetsPrefix, "/") }, time.Now)
+}
+
+// baseURL is where clients reach the host.
+func (h *host) baseURL() string {
+	if h.opts.publicURL != "" {
+		return strings.TrimSuffix(h.opts.publicURL, "/")
+	}
+	return "http://" + reachable(h.httpAddr.Addr())
 }
 
 func (h *host) buildEventLog(ctx context.Context, _ []auth.Spec) error {
@@ -283,7 +311,7 @@ func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
 	}
 	h.gateway, err = gateway.New(gateway.Config{
 		Keys: specs, REST: rest.Config{MaxBodyBytes: h.opts.maxBody}, MaxStreams: 10_000, TestSeams: h.opts.testSeams,
-		BaseURL:      func() string { return "http://" + reachable(h.httpAddr.Addr()) },
+		BaseURL:      h.baseURL,
 		GRPCEndpoint: func() string { return "grpc://" + reachable(h.grpcAddr.Addr()) }, RunKey: key,
 	}, gateway.Deps{
 		Dispatcher: h.clients.dispatcher, EventLog: h.clients.events, Acceptor: h.clients.acceptor,

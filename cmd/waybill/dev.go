@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"waybill.dev/waybill/internal/config"
 	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/services/acceptor"
+	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
@@ -36,6 +38,8 @@ type devOptions struct {
 	readyFile                                 string
 	configFile                                string
 	maxBody                                   int64
+	maxInline                                 int
+	publicURL                                 string
 }
 
 // The two promises of --durability.
@@ -70,6 +74,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.httpAddr, "http-addr", "127.0.0.1:8080", "address of the REST API; port 0 takes a free one")
+	f.StringVar(&o.publicURL, "public-url", "", "URL at which clients reach the REST API; URLs of assets begin with it; empty: that of --http-addr")
 	f.StringVar(&o.grpcAddr, "grpc-addr", "127.0.0.1:9090", "address of the gRPC API; port 0 takes a free one")
 	f.StringVar(&o.natsAddr, "nats-addr", "", "address where NATS clients may read run events (user = tenant, password = API key); empty: nowhere")
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "address of the Prometheus metrics and of profiles; empty: nowhere")
@@ -86,6 +91,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringVar(&o.durability, "durability", durabilitySync, "sync: an acknowledged write is on disk; process: it survives the process, not a power cut")
 	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
 	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
+	f.IntVar(&o.maxInline, "max-inline-media-bytes", accept.DefaultMaxInlineBytes, "largest image, sound or file that is recorded within its event; larger ones are stored and recorded as a URL")
 	o.tracing.flags(f)
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", obs.FormatText, "text or json")
@@ -114,6 +120,12 @@ func (o *devOptions) validate() error {
 	}
 	if s := acceptor.Strictness(o.strictness); s != acceptor.StrictnessWarn && s != acceptor.StrictnessStrict {
 		bad("--envelope-strictness %q: want warn or strict", o.strictness)
+	}
+	if u, err := url.Parse(o.publicURL); err != nil || o.publicURL != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		bad("--public-url %q: want a URL such as https://waybill.example", o.publicURL)
+	}
+	if o.maxInline < 0 || o.maxInline > accept.MaxPayloadBytes {
+		bad("--max-inline-media-bytes %d: want 0 to %d", o.maxInline, accept.MaxPayloadBytes)
 	}
 	if o.maxBody < 1 || o.maxBody > 6<<20 {
 		bad("--max-request-body-bytes %d: want 1 to %d (a run's record must fit one NATS message)", o.maxBody, 6<<20)

@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"waybill.dev/waybill/examples"
+	"waybill.dev/waybill/internal/blob"
+	"waybill.dev/waybill/internal/blob/jetblob"
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/jetkv"
 	"waybill.dev/waybill/internal/natsd"
@@ -33,6 +35,7 @@ type stores struct {
 	workflows kv.Store
 	claims    kv.Store
 	records   kv.Store
+	assets    blob.Store
 	conns     []*nats.Conn
 }
 
@@ -73,7 +76,10 @@ func openStores(ctx context.Context, srv *natsd.Server, cfg jetstream.Config) (*
 			return s, err
 		}
 	}
-	return s, nil
+	s.assets, err = jetblob.Open(ctx, queueConn, jetblob.Config{
+		Bucket: "waybill_assets", Description: "images, sounds and files of models", Replicas: cfg.Replicas,
+	})
+	return s, err
 }
 
 func (s *stores) connect(srv *natsd.Server, name string) (*nats.Conn, error) {

@@ -150,6 +150,10 @@ func (h handler) ListKinds(context.Context, *acceptorv1.ListKindsRequest) (*acce
 		SchemaRounds:        int32(l.SchemaRounds),        //nolint:gosec // G115: as above
 		ClarificationRounds: int32(l.ClarificationRounds), //nolint:gosec // G115: as above
 	}
+	if h.s.assets != nil {
+		n := int64(h.s.cfg.MaxInlineBytes)
+		resp.MaxInlineMediaBytes = &n
+	}
 	for _, k := range h.s.registry.All() {
 		resp.Kinds = append(resp.Kinds, &acceptorv1.Kind{
 			Name: k.Name, Version: int32(k.Version), Schema: k.Schema, Universal: k.Universal, //nolint:gosec // G115: a version has 31 bits

@@ -22,7 +22,9 @@ import (
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/runspan"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
+	"waybill.dev/waybill/services/acceptor/assets"
 	"waybill.dev/waybill/services/acceptor/kinds"
 	"waybill.dev/waybill/services/acceptor/opened"
 	"waybill.dev/waybill/services/acceptor/seam"
@@ -54,6 +56,8 @@ type Config struct {
 	Lint kinds.Lint
 	// TestSeams serves Exercise.
 	TestSeams bool
+	// MaxInlineBytes is the largest asset that is recorded within its payload.
+	MaxInlineBytes int
 }
 
 // DefaultConfig gives the limits that discovery documents by default.
@@ -61,6 +65,7 @@ func DefaultConfig() Config {
 	return Config{
 		Limits:     Limits{EnvelopesPerTurn: 5, SchemaRounds: 2, ClarificationRounds: 3},
 		Strictness: StrictnessWarn, Lint: kinds.LintWarn,
+		MaxInlineBytes: accept.DefaultMaxInlineBytes,
 	}
 }
 
@@ -75,6 +80,9 @@ func (c Config) Validate() error {
 	limit("envelopes_per_turn", c.Limits.EnvelopesPerTurn)
 	limit("schema_rounds", c.Limits.SchemaRounds)
 	limit("clarification_rounds", c.Limits.ClarificationRounds)
+	if c.MaxInlineBytes < 0 || c.MaxInlineBytes > accept.MaxPayloadBytes {
+		errs = append(errs, fmt.Errorf("acceptor.max_inline_bytes: %d: needs a number from 0 to %d", c.MaxInlineBytes, accept.MaxPayloadBytes))
+	}
 	if c.Strictness != StrictnessWarn && c.Strictness != StrictnessStrict {
 		errs = append(errs, fmt.Errorf("acceptor.strictness: %q: needs warn or strict", c.Strictness))
 	}
@@ -88,6 +96,16 @@ func (c Config) Validate() error {
 type SeamStore interface {
 	seam.Store
 	seam.TestLog
+	// Events and Spans are the test log of a run.
+	Events(tenant, runID string) []wire.Event
+	Spans(tenant, runID string) []seam.Span
+	// SetCapability, Overlay and ResetOverlay change and read what the host is
+	// taken to be able to.
+	SetCapability(tenant, name string, value *bool)
+	Overlay(tenant string) map[string]bool
+	ResetOverlay(tenant string)
+	// Reset forgets everything.
+	Reset()
 }
 
 // Deps are the collaborators; the caller owns and closes them.
@@ -98,6 +116,8 @@ type Deps struct {
 	Clock func() time.Time
 	// Logger takes one line per accept; nil: none.
 	Logger *slog.Logger
+	// Assets keeps what is too large for the log; nil: assets stay in their payloads.
+	Assets *assets.Vault
 	// Spans takes the spans of accepts; nil: they are not exported.
 	Spans Spans
 	// Seam keeps the state of the test seam; nil: this process's memory, which
@@ -120,7 +140,10 @@ type Service struct {
 	pipeline *accept.Pipeline
 	ledger   *accept.LogLedger
 	runs     *opened.Runs
+	redactor redactorClient
+	assets   *assets.Vault   // nil: none are kept
 	seam     *seam.Exerciser // nil without test seams
+	tests    SeamStore       // nil without test seams
 	log      *slog.Logger
 	clock    func() time.Time
 }
@@ -149,13 +172,19 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s := &Service{
 		spans: d.Spans,
 		cfg:   cfg, registry: registry, log: d.Logger, clock: d.Clock, ledger: ledger,
-		pipeline: accept.New(registry, r, ledger, d.Clock, accept.Policy{Strict: strict}),
+		pipeline: accept.New(registry, r, ledger, d.Clock, accept.Policy{Strict: strict, MaxInlineBytes: cfg.MaxInlineBytes}),
+		assets:   d.Assets,
+		redactor: r,
 		runs:     opened.New(d.Log, r, d.Clock),
+	}
+	if d.Assets != nil {
+		s.pipeline.Keeping(d.Assets)
 	}
 	if cfg.TestSeams {
 		if d.Seam == nil {
 			d.Seam = seam.NewMemory(d.Clock)
 		}
+		s.tests = d.Seam
 		s.seam = &seam.Exerciser{
 			Kinds: registry, Redactor: r, Vault: r, Store: d.Seam, Log: d.Seam, Clock: d.Clock, Strict: strict,
 		}

@@ -24,6 +24,7 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/services/gateway/asset"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/discovery"
 	"waybill.dev/waybill/services/gateway/engine"
@@ -158,6 +159,7 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 			Logger: s.deps.Logger, Closing: s.closing,
 		},
 	}
+	d.Assets = &asset.Handler{Acceptor: s.deps.Acceptor}
 	if s.cfg.TestSeams {
 		d.Seams = &seams.Handler{Dispatcher: s.deps.Dispatcher, EventLog: s.deps.EventLog, Acceptor: s.deps.Acceptor, Logger: s.deps.Logger}
 	}

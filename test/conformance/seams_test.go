@@ -20,6 +20,11 @@ var seamAddresses = []struct{ method, path, body string }{
 	{http.MethodPost, "test/mock-ai/reset", `{}`},
 	{http.MethodGet, "test/mock-ai/last-dispatch-budget?nodeId=x", ""},
 	{http.MethodGet, "test/runs/ghost/events", ""},
+	{http.MethodGet, "test/otel/spans?runId=ghost", ""},
+	{http.MethodPost, "test/capability-toggle", `{"reset":true}`},
+	{http.MethodPost, "test/llm-prompt-wrap", `{"payload":"x"}`},
+	{http.MethodPost, "test/emit-provider-usage", `{"runId":"r-usage","payload":{"provider":"p","model":"m","inputTokens":1,"outputTokens":2}}`},
+	{http.MethodPost, "test/emit-envelope-reliability", `{"runId":"r-rel","type":"envelope.recovery.applied","payload":{"nodeId":"n","path":"custom"}}`},
 }
 
 func TestSeams_AreNotThereWithoutTheFlag(t *testing.T) {
@@ -67,6 +72,18 @@ func TestSeams_RefuseABadBodyInTheirOwnShape(t *testing.T) {
 		{http.MethodPost, "test/mock-ai/program", `{"nodeId":"","program":[]}`},
 		{http.MethodPost, "test/mock-ai/program", `{"nodeId":"x"}`},
 		{http.MethodGet, "test/mock-ai/last-dispatch-budget", ""},
+		{http.MethodPost, "test/debug-bundle/export", `{}`},
+		{http.MethodPost, "test/capability-toggle", `{}`},
+		{http.MethodPost, "test/capability-toggle", `{"name":"x","value":"on"}`},
+		{http.MethodPost, "test/llm-prompt-wrap", `{}`},
+		{http.MethodPost, "test/llm-prompt-wrap", `{"payload":1,"contentTrust":"maybe"}`},
+		{http.MethodPost, "test/emit-provider-usage", `{"runId":"r","payload":{"provider":"p"}}`},
+		{http.MethodPost, "test/emit-provider-usage", `{"payload":{"provider":"p","model":"m","inputTokens":1,"outputTokens":2}}`},
+		{http.MethodPost, "test/emit-envelope-reliability", `{"runId":"r","type":"run.started","payload":{}}`},
+		{http.MethodPost, "test/emit-envelope-reliability", `{"runId":"r","type":"envelope.refusal","payload":{"nodeId":"n"}}`},
+		{http.MethodPost, "media/put", `{}`},
+		{http.MethodPost, "media/put", `{"contentBase64":"%%%"}`},
+		{http.MethodPost, "media/put", `{"contentBase64":"AA==","ttlSeconds":-1}`},
 	} {
 		a := do(t, client(t, testKey), at.method, seams+at.path, at.body)
 		require.Equal(t, http.StatusBadRequest, a.Status, "%s %s: %s", at.path, at.body, a.Body)

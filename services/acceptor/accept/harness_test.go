@@ -66,6 +66,7 @@ type fixture struct {
 	head     frame.Head
 	clock    func() time.Time
 	policy   accept.Policy
+	assets   accept.Assets // nil: none are kept
 }
 
 var theRun = subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: runID}
@@ -109,7 +110,11 @@ func (f *fixture) placed(drafts []wire.Draft) []wire.Event {
 
 // pipeline makes a new one: another process, without any memory.
 func (f *fixture) pipeline() *accept.Pipeline {
-	return accept.New(f.kinds, f.redactor, accept.NewLogLedger(f.log, f.clock), f.clock, f.policy)
+	p := accept.New(f.kinds, f.redactor, accept.NewLogLedger(f.log, f.clock), f.clock, f.policy)
+	if f.assets != nil {
+		p.Keeping(f.assets)
+	}
+	return p
 }
 
 // request is an envelope at the head of the run.

@@ -238,7 +238,7 @@ func TestOrder_NamesEveryStepOnce(t *testing.T) {
 		names = append(names, s.name)
 	}
 	require.Equal(t, []string{
-		"capability", "shape", "kind", "version", "payload", "contract", "limits", "redact", "trust", "approval", "dedup", "route", "record",
+		"capability", "shape", "kind", "version", "payload", "contract", "limits", "redact", "trust", "approval", "dedup", "asset", "route", "record",
 	}, names)
 }
 

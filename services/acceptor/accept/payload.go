@@ -26,6 +26,9 @@ func payload(_ context.Context, p *passage) (*Refusal, error) {
 			Details: detailsOf("/payload", wrong),
 		}, nil
 	}
+	if r := p.media(); r != nil {
+		return r, nil
+	}
 	if p.env.Type == KindSchemaRequest && !p.policy.AnyRequestedKind {
 		return p.requested()
 	}

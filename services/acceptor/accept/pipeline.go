@@ -38,6 +38,7 @@ func order() []step {
 		{name: "trust", run: trust},                  // 8
 		{name: "approval", run: approval},            // 8b
 		{name: stepDedup, run: dedup, whole: true},   // 9
+		{name: "asset", run: asset, whole: true},     // 10, what does not go into the log
 		{name: "route", run: route, whole: true},     // 10
 		{name: "record", run: record, whole: true},   // 11
 	}
@@ -56,6 +57,9 @@ type Policy struct {
 	// only for a test seam that names no catalogue (OpenWOP envelope contract
 	// §24, C6).
 	AnyRequestedKind bool
+	// MaxInlineBytes is the largest asset that is recorded within its payload; 0:
+	// none is.
+	MaxInlineBytes int
 }
 
 // Pipeline accepts envelopes. It is safe for concurrent use.
@@ -65,7 +69,14 @@ type Pipeline struct {
 	ledger   Ledger
 	clock    Clock
 	policy   Policy
+	assets   Assets // nil: assets stay in their payloads
 	steps    []step
+}
+
+// Keeping gives the pipeline a place for assets that are too large for the log.
+func (l *Pipeline) Keeping(a Assets) *Pipeline {
+	l.assets = a
+	return l
 }
 
 // New makes a pipeline from its collaborators.

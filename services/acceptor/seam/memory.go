@@ -99,6 +99,30 @@ func (m *Memory) SetCapability(tenant, name string, value *bool) {
 	}
 }
 
+// Overlay gives all that a tenant has put into the overlay.
+func (m *Memory) Overlay(tenant string) map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[string]bool{}
+	for k, v := range m.overlay {
+		if k[0] == tenant {
+			out[k[1]] = v
+		}
+	}
+	return out
+}
+
+// ResetOverlay forgets what a tenant has put into the overlay.
+func (m *Memory) ResetOverlay(tenant string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k := range m.overlay {
+		if k[0] == tenant {
+			delete(m.overlay, k)
+		}
+	}
+}
+
 // Append places events in a run's test log; the oldest go when there are too many.
 func (m *Memory) Append(_ context.Context, tenant, runID string, drafts []wire.Draft) ([]wire.Event, error) {
 	now := m.clock()
@@ -120,6 +144,7 @@ func (m *Memory) Trace(_ context.Context, tenant, runID string, span Span) error
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := m.log(testRun{tenant, runID})
+	span.At = m.clock()
 	l.spans = append(l.spans, span)
 	l.spans = l.spans[max(0, len(l.spans)-maxRunSpans):]
 	return nil

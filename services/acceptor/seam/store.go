@@ -3,6 +3,7 @@ package seam
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"waybill.dev/waybill/protocol/wire"
 )
@@ -42,6 +43,7 @@ type Span struct {
 	Name       string
 	EnvelopeID string
 	Attributes map[string]any
+	At         time.Time
 }
 
 // CapabilityEnvelopes is the capability whose overlay switches accepting off.

@@ -78,8 +78,8 @@ func describe(err error) string {
 
 // request turns config, overlay and ports into the first call of the loop. The
 // active model is the node's, else the run's, else the host's (OpenWOP envelope
-// contract §16.3).
-func (c config) request(in node.Input, o overlay, d Defaults) (provider.Request, *wire.NodeError) {
+// contract §16.3). The trust is that of what the prompt was made of.
+func (c config) request(in node.Input, o overlay, d Defaults) (provider.Request, wire.Trust, *wire.NodeError) {
 	req := provider.Request{
 		Provider: first(c.Provider, o.Provider, o.AI.Provider, d.Provider),
 		System:   c.System, NodeID: in.NodeID, Stop: c.Stop, TopP: c.TopP, Seed: c.Seed,
@@ -93,9 +93,10 @@ func (c config) request(in node.Input, o overlay, d Defaults) (provider.Request,
 	if req.Temperature == nil {
 		req.Temperature = o.Temperature
 	}
+	m := &material{in: in, trust: wire.Trusted}
 	var bad *wire.NodeError
-	req.Messages, bad = c.messages(in)
-	return req, bad
+	req.Messages, bad = c.messages(m)
+	return req, m.trust, bad
 }
 
 func first(values ...string) string {
@@ -117,9 +118,9 @@ func firstInt(values ...int) int {
 }
 
 // messages are the port's, with the prompt template as the last user message.
-func (c config) messages(in node.Input) ([]provider.Message, *wire.NodeError) {
+func (c config) messages(m *material) ([]provider.Message, *wire.NodeError) {
 	var msgs []provider.Message
-	if raw, ok := in.Ports["messages"]; ok {
+	if raw, ok := m.in.Ports[portMessages]; ok {
 		var given []struct {
 			Role    string          `json:"role"`
 			Content json.RawMessage `json:"content"`
@@ -127,15 +128,15 @@ func (c config) messages(in node.Input) ([]provider.Message, *wire.NodeError) {
 		if err := strictjson.Read(raw, &given); err != nil {
 			return nil, node.Invalid("/inputs/messages: want an array of {role, content}")
 		}
-		for i, m := range given {
-			if !slices.Contains([]string{"system", "user", "assistant", "tool"}, m.Role) {
+		for i, g := range given {
+			if !slices.Contains([]string{"system", "user", "assistant", "tool"}, g.Role) {
 				return nil, node.Invalid("/inputs/messages/%d/role: want system, user, assistant or tool", i)
 			}
-			msgs = append(msgs, provider.Message{Role: m.Role, Content: m.Content})
+			msgs = append(msgs, provider.Message{Role: g.Role, Content: m.content(g.Content, portMessages)})
 		}
 	}
 	if c.Prompt != "" {
-		text, bad := render(c.Prompt, in)
+		text, bad := render(c.Prompt, m)
 		if bad != nil {
 			return nil, bad
 		}
@@ -145,12 +146,11 @@ func (c config) messages(in node.Input) ([]provider.Message, *wire.NodeError) {
 		return msgs, nil
 	}
 	// A node that says nothing hands the model its ports.
-	ports, err := json.Marshal(in.Ports)
-	if err != nil || len(in.Ports) == 0 {
-		ports = []byte("{}")
-	}
-	return []provider.Message{userMessage(string(ports))}, nil
+	return []provider.Message{userMessage(m.ports())}, nil
 }
+
+// portMessages is the port of a conversation.
+const portMessages = "messages"
 
 func userMessage(text string) provider.Message {
 	return provider.Message{Role: "user", Content: wire.AppendString(nil, text)}
@@ -160,23 +160,15 @@ var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]+)\s*\}\}`)
 
 // render fills the template's {{name}} from a port, else a variable. Strings go
 // in as they are, other values as JSON.
-func render(template string, in node.Input) (string, *wire.NodeError) {
+func render(template string, from *material) (string, *wire.NodeError) {
 	var missing []string
 	out := placeholder.ReplaceAllStringFunc(template, func(m string) string {
 		name := placeholder.FindStringSubmatch(m)[1]
-		v, ok := in.Ports[name]
-		if !ok {
-			v, ok = in.Variables[name]
-		}
+		text, ok := from.value(name)
 		if !ok {
 			missing = append(missing, name)
-			return ""
 		}
-		var s string
-		if json.Unmarshal(v, &s) == nil {
-			return s
-		}
-		return string(v)
+		return text
 	})
 	if len(missing) > 0 {
 		return "", &wire.NodeError{

@@ -3,6 +3,7 @@ package completion
 import (
 	"context"
 
+	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -40,7 +41,7 @@ func (c *call) reformat(ctx context.Context, prose string, base []provider.Messa
 		return verdict{done: &Result{Interrupted: err}}
 	}
 	c.req.Messages = append(append([]provider.Message(nil), base...), userMessage(
-		"Put the answer below into the schema. Answer with one JSON document and nothing else.\n"+quote(prose)))
+		"Put the answer below into the schema. Answer with one JSON document and nothing else.\n"+untrusted.Wrap(prose, untrusted.Mark{Type: "model-answer"})))
 	res, fail := c.ask(ctx)
 	if fail != nil {
 		return verdict{done: fail}

@@ -115,10 +115,11 @@ func (l *Loop) prepare(ctx context.Context, t Task, j Journal) (*call, *wire.Nod
 	}
 	var o overlay
 	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
-	req, bad := cfg.request(t.Input, o, l.cfg.Defaults)
+	req, trust, bad := cfg.request(t.Input, o, l.cfg.Defaults)
 	if bad != nil {
 		return nil, bad, nil
 	}
+	t.Trust = wire.Trusted.Meet(t.Trust).Meet(trust)
 	p, bad := l.provider(&req, o)
 	if bad != nil {
 		return nil, bad, nil

@@ -34,6 +34,9 @@ type Input struct {
 	Variables    map[string]json.RawMessage
 	RunInputs    map[string]json.RawMessage
 	Configurable json.RawMessage
+	// UntrustedPorts and UntrustedVariables name those whose value comes from an
+	// untrusted source.
+	UntrustedPorts, UntrustedVariables map[string]bool
 }
 
 // Output is what a node gives back.

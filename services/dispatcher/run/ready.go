@@ -98,8 +98,18 @@ func pick(isReady, isSkip bool) verdict {
 func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 	step := m.step(id)
 	def := step.Node
-	trust := wire.Trusted
-	ports := map[string]json.RawMessage{}
+	r := m.st.Record
+	// Any node may look at the run's inputs, so in an untrusted run nothing that a
+	// node makes is trusted.
+	trust := wire.Trusted.Meet(r.TrustBoundary)
+	ports, untrusted := map[string]json.RawMessage{}, map[string]bool{}
+	take := func(name string, v json.RawMessage, t wire.Trust) {
+		ports[name] = v
+		delete(untrusted, name)
+		if t == wire.Untrusted {
+			untrusted[name] = true
+		}
+	}
 	for _, l := range step.In {
 		src := m.st.Nodes[l.Edge.SourceNodeID]
 		if src == nil || src.Status != runstate.NodeCompleted {
@@ -107,7 +117,7 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 		}
 		trust = trust.Meet(src.Trust)
 		if v, ok := src.Outputs[l.Edge.SourceOutput]; ok {
-			ports[l.Edge.TargetInput] = v
+			take(l.Edge.TargetInput, v, src.Trust)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) { // the first problem is the same on every replay
@@ -118,13 +128,13 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 		}
 		trust = trust.Meet(t)
 		if v != nil {
-			ports[name] = v
+			take(name, v, t)
 		}
 	}
-	r := m.st.Record
 	return node.Input{
 		NodeID: id, Config: def.Config, Ports: ports, Variables: m.st.Variables,
 		RunInputs: r.Inputs, Configurable: r.Configurable,
+		UntrustedPorts: untrusted, UntrustedVariables: m.st.Tainted,
 	}, trust, nil
 }
 

@@ -101,6 +101,7 @@ type document struct {
 	REST             restTransport    `json:"restTransport"`
 	Fixtures         []string         `json:"fixtures,omitempty"`
 	Testing          *testing         `json:"testing,omitempty"`
+	Observability    *observability   `json:"observability,omitempty"`
 }
 
 type implementation struct {
@@ -122,6 +123,15 @@ type limits struct {
 	MaxNodeExecutions   int32 `json:"maxNodeExecutions"`
 	MaxRunDurationMs    int64 `json:"maxRunDurationMs"`
 	MaxRequestBodyBytes int64 `json:"maxRequestBodyBytes"`
+}
+
+type observability struct {
+	TestSeams testSeams `json:"testSeams"`
+}
+
+type testSeams struct {
+	OTelScrape        bool `json:"otelScrape"`
+	DebugBundleExport bool `json:"debugBundleExport"`
 }
 
 type supported struct {
@@ -158,6 +168,8 @@ type completion struct {
 type providers struct {
 	Supported  []string `json:"supported"`
 	SelfHosted []string `json:"selfHosted,omitempty"`
+	// MaxInlineMediaBytes is 0 where assets never stand in the log.
+	MaxInlineMediaBytes *int64 `json:"maxInlineMediaBytes,omitempty"`
 }
 
 type usage struct {
@@ -229,12 +241,13 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 	}
 	d.Envelopes = slices.Sorted(maps.Keys(d.SchemaVersions))
 	if len(can.GetProviders()) > 0 {
-		d.Providers = &providers{Supported: can.GetProviders(), SelfHosted: can.GetSelfHosted()}
+		d.Providers = &providers{Supported: can.GetProviders(), SelfHosted: can.GetSelfHosted(), MaxInlineMediaBytes: kinds.MaxInlineMediaBytes}
 	}
 	if !s.cfg.TestSeams {
 		return d, nil
 	}
 	d.Testing = &testing{MockProviders: can.GetMockProviders(), TestKeyPrefix: auth.TestKeyPrefix}
+	d.Observability = &observability{testSeams{OTelScrape: true, DebugBundleExport: true}}
 	d.Fixtures, err = s.fixtures(ctx)
 	return d, err
 }

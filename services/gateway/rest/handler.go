@@ -42,6 +42,10 @@ type Config struct {
 	Burst         int
 }
 
+// maxSeamBody bounds the body of a test seam, which can hold an asset of 8 MiB of
+// base64.
+const maxSeamBody = 9 << 20
+
 // maxDepth bounds the nesting of a request body.
 const maxDepth = 64
 
@@ -53,11 +57,20 @@ type Deps struct {
 	Events http.Handler // the event stream
 	// OpenAPI renders the API's description.
 	OpenAPI http.Handler
+	// Assets serves the asset of a token.
+	Assets Assets
 	// Seams serves the test seams; nil: they answer 404.
 	Seams  http.Handler
 	Ready  func() error
 	Clock  func() time.Time
 	Logger *slog.Logger
+}
+
+// Assets serves assets.
+type Assets interface {
+	// Serve answers a request for the asset of a token; an error is what the
+	// caller gets.
+	Serve(w http.ResponseWriter, r *http.Request, token string) error
 }
 
 // Handler is the HTTP API.
@@ -108,8 +121,12 @@ func (h *Handler) recovered(w http.ResponseWriter) {
 
 const (
 	seamPrefix  = "/v1/host/sample/"
+	seamAssets  = seamPrefix + "assets/"
 	packsPrefix = "/v1/packs"
 )
+
+// AssetsPrefix is where assets are served; a token follows.
+const AssetsPrefix = "/v1/assets/"
 
 // serve routes a request; an error is what the caller gets.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
@@ -132,6 +149,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer h.inFlight.Add(-1)
 	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, AssetsPrefix):
+		return h.deps.Assets.Serve(w, r, strings.TrimPrefix(path, AssetsPrefix))
+	case strings.HasPrefix(path, seamAssets) && h.deps.Seams != nil: // the token is the credential
+		return h.deps.Assets.Serve(w, r, strings.TrimPrefix(path, seamAssets))
 	case strings.HasPrefix(path, seamPrefix):
 		return h.seam(w, r)
 	case r.Method == http.MethodGet && matches(EventsPath, path):
@@ -169,7 +190,11 @@ const retryCapacity = time.Second
 // admit applies the checks that know nothing of the caller yet. After a nil
 // error the request counts as in flight.
 func (h *Handler) admit(_ http.ResponseWriter, r *http.Request) error {
-	if r.ContentLength > h.cfg.MaxBodyBytes {
+	limit := h.cfg.MaxBodyBytes
+	if h.deps.Seams != nil && strings.HasPrefix(r.URL.Path, seamPrefix) {
+		limit = max(limit, maxSeamBody)
+	}
+	if r.ContentLength > limit {
 		return h.tooLarge()
 	}
 	if n := h.inFlight.Add(1); h.cfg.MaxInFlight > 0 && n > h.cfg.MaxInFlight {

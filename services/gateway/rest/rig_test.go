@@ -176,6 +176,14 @@ type acceptor struct {
 	acceptorv1.UnimplementedAcceptorServer
 }
 
+func (acceptor) Inspect(context.Context, *acceptorv1.InspectRequest) (*acceptorv1.InspectResponse, error) {
+	return &acceptorv1.InspectResponse{}, nil
+}
+
+func (acceptor) ResetSeam(context.Context, *acceptorv1.ResetSeamRequest) (*acceptorv1.ResetSeamResponse, error) {
+	return &acceptorv1.ResetSeamResponse{}, nil
+}
+
 func (acceptor) ListKinds(context.Context, *acceptorv1.ListKindsRequest) (*acceptorv1.ListKindsResponse, error) {
 	return &acceptorv1.ListKindsResponse{
 		Kinds:      []*acceptorv1.Kind{{Name: "error", Version: 1, Schema: []byte(`{"type": "object"}`), Universal: true}},

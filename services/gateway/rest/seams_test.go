@@ -100,6 +100,6 @@ func TestSeams_RefuseInTheirOwnShape(t *testing.T) {
 func TestSeams_AreBoundedLikeEverythingElse(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, withSeams)
-	w := h.as(t, full, "POST", sample+"envelope/accept", strings.Repeat("x", maxBody+1))
+	w := h.as(t, full, "POST", sample+"envelope/accept", strings.Repeat("x", 9<<20+1))
 	require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
 }

@@ -24,7 +24,7 @@ import (
 const Prefix = "/v1/host/sample/"
 
 // maxBody bounds a seam's request.
-const maxBody = 4 << 20
+const maxBody = 9 << 20
 
 // Handler serves the seams to an authenticated principal.
 type Handler struct {
@@ -48,6 +48,13 @@ var routes = map[string]seam{
 	"test/mock-ai/reset":                {http.MethodPost, (*Handler).resetMock},
 	"test/mock-ai/last-dispatch-budget": {http.MethodGet, (*Handler).budget},
 	"test/reset":                        {http.MethodPost, (*Handler).reset},
+	"test/capability-toggle":            {http.MethodPost, (*Handler).toggle},
+	"test/otel/spans":                   {http.MethodGet, (*Handler).spans},
+	"test/debug-bundle/export":          {http.MethodPost, (*Handler).export},
+	"test/llm-prompt-wrap":              {http.MethodPost, (*Handler).wrap},
+	"test/emit-provider-usage":          {http.MethodPost, (*Handler).usage},
+	"test/emit-envelope-reliability":    {http.MethodPost, (*Handler).reliability},
+	"media/put":                         {http.MethodPost, (*Handler).putAsset},
 }
 
 // ServeHTTP answers a seam's request.
@@ -93,8 +100,27 @@ type seamError struct {
 	} `json:"error"`
 }
 
+// leakError is a refusal whose code no other part of the API has.
+type leakError struct {
+	code    fault.Code
+	message string
+}
+
+func (e *leakError) Error() string { return string(e.code) + ": " + e.message }
+
+// created is the document of an answer with status 201.
+type created struct{ doc any }
+
 func (h *Handler) answer(w http.ResponseWriter, doc any, err error) {
 	status := http.StatusOK
+	if c, ok := doc.(created); ok {
+		doc, status = c.doc, http.StatusCreated
+	}
+	if own, ok := errors.AsType[*leakError](err); ok {
+		var body seamError
+		body.Error.Code, body.Error.Message = own.code, own.message
+		doc, status, err = body, http.StatusBadRequest, nil
+	}
 	if err != nil {
 		e, ok := fault.As(err)
 		if !ok {
@@ -195,13 +221,6 @@ func (h *Handler) resetMock(ctx context.Context, _ *http.Request, _ []byte) (any
 	return map[string]any{"ok": true, "cleared": res.GetCleared()}, nil
 }
 
-func (h *Handler) reset(ctx context.Context, _ *http.Request, _ []byte) (any, error) {
-	if _, err := h.Dispatcher.ResetMock(ctx, &dispatcherv1.ResetMockRequest{}); err != nil {
-		return nil, err
-	}
-	return map[string]any{"ok": true}, nil
-}
-
 func (h *Handler) budget(ctx context.Context, r *http.Request, _ []byte) (any, error) {
 	id := r.URL.Query().Get("nodeId")
 	if id == "" {
@@ -213,34 +232,3 @@ func (h *Handler) budget(ctx context.Context, r *http.Request, _ []byte) (any, e
 	}
 	return map[string]any{"maxTokens": res.MaxTokens}, nil
 }
-
-// maxSeamEvents bounds the raw log a seam shows.
-const maxSeamEvents = 5000
-
-// events shows a run's raw log, filtered; an unknown run has none.
-func (h *Handler) events(ctx context.Context, r *http.Request, runID string) (any, error) {
-	res, err := h.EventLog.ReadEvents(ctx, &eventlogv1.ReadEventsRequest{
-		Tenant: auth.From(ctx).Tenant, RunId: runID, After: -1, Limit: maxSeamEvents,
-	})
-	if fault.CodeOf(err) == fault.RunNotFound {
-		return map[string]any{"events": []any{}}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	q := r.URL.Query()
-	events := []json.RawMessage{}
-	for _, e := range res.GetEvents() {
-		var d struct{ Type, CausationID, NodeID string }
-		if json.Unmarshal(e.GetDocument(), &d) != nil {
-			continue
-		}
-		if fits(q.Get("type"), d.Type) && fits(q.Get("nodeId"), d.NodeID) &&
-			fits(q.Get("causationId"), d.CausationID) && fits(q.Get("correlationId"), d.CausationID) {
-			events = append(events, e.GetDocument())
-		}
-	}
-	return map[string]any{"events": events}, nil
-}
-
-func fits(want, got string) bool { return want == "" || want == got }

@@ -324,9 +324,12 @@ type ListKindsResponse struct {
 	SchemaRounds        int32  `protobuf:"varint,4,opt,name=schema_rounds,json=schemaRounds,proto3" json:"schema_rounds,omitempty"`
 	ClarificationRounds int32  `protobuf:"varint,5,opt,name=clarification_rounds,json=clarificationRounds,proto3" json:"clarification_rounds,omitempty"`
 	// strict | warn | off: tierOneSubsetCompliance of all served kinds together.
-	Subset        string `protobuf:"bytes,6,opt,name=subset,proto3" json:"subset,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Subset string `protobuf:"bytes,6,opt,name=subset,proto3" json:"subset,omitempty"`
+	// The largest asset that is recorded within its payload, in bytes; unset: the
+	// acceptor keeps no assets elsewhere.
+	MaxInlineMediaBytes *int64 `protobuf:"varint,7,opt,name=max_inline_media_bytes,json=maxInlineMediaBytes,proto3,oneof" json:"max_inline_media_bytes,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *ListKindsResponse) Reset() {
@@ -399,6 +402,13 @@ func (x *ListKindsResponse) GetSubset() string {
 		return x.Subset
 	}
 	return ""
+}
+
+func (x *ListKindsResponse) GetMaxInlineMediaBytes() int64 {
+	if x != nil && x.MaxInlineMediaBytes != nil {
+		return *x.MaxInlineMediaBytes
+	}
+	return 0
 }
 
 // Kind is one registered envelope kind.
@@ -795,6 +805,664 @@ func (x *CloseRunResponse) GetHead() *v1.Head {
 	return nil
 }
 
+// GetAssetRequest holds the last segment of an asset's URL.
+type GetAssetRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetAssetRequest) Reset() {
+	*x = GetAssetRequest{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAssetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAssetRequest) ProtoMessage() {}
+
+func (x *GetAssetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAssetRequest.ProtoReflect.Descriptor instead.
+func (*GetAssetRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GetAssetRequest) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+// GetAssetResponse is the asset.
+type GetAssetResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Data  []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	// As the model said; empty: unknown.
+	MimeType string `protobuf:"bytes,2,opt,name=mime_type,json=mimeType,proto3" json:"mime_type,omitempty"`
+	Name     string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// To be saved, not shown.
+	Attachment    bool `protobuf:"varint,4,opt,name=attachment,proto3" json:"attachment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetAssetResponse) Reset() {
+	*x = GetAssetResponse{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAssetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAssetResponse) ProtoMessage() {}
+
+func (x *GetAssetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAssetResponse.ProtoReflect.Descriptor instead.
+func (*GetAssetResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *GetAssetResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *GetAssetResponse) GetMimeType() string {
+	if x != nil {
+		return x.MimeType
+	}
+	return ""
+}
+
+func (x *GetAssetResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GetAssetResponse) GetAttachment() bool {
+	if x != nil {
+		return x.Attachment
+	}
+	return false
+}
+
+// PutAssetRequest stores an asset that belongs to no run.
+type PutAssetRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Tenant   string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Data     []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	MimeType string                 `protobuf:"bytes,3,opt,name=mime_type,json=mimeType,proto3" json:"mime_type,omitempty"`
+	// 0: as long as the host lives.
+	TtlSeconds    int64 `protobuf:"varint,4,opt,name=ttl_seconds,json=ttlSeconds,proto3" json:"ttl_seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutAssetRequest) Reset() {
+	*x = PutAssetRequest{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutAssetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutAssetRequest) ProtoMessage() {}
+
+func (x *PutAssetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutAssetRequest.ProtoReflect.Descriptor instead.
+func (*PutAssetRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *PutAssetRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *PutAssetRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *PutAssetRequest) GetMimeType() string {
+	if x != nil {
+		return x.MimeType
+	}
+	return ""
+}
+
+func (x *PutAssetRequest) GetTtlSeconds() int64 {
+	if x != nil {
+		return x.TtlSeconds
+	}
+	return 0
+}
+
+// PutAssetResponse holds the token of its URL.
+type PutAssetResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutAssetResponse) Reset() {
+	*x = PutAssetResponse{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutAssetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutAssetResponse) ProtoMessage() {}
+
+func (x *PutAssetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutAssetResponse.ProtoReflect.Descriptor instead.
+func (*PutAssetResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *PutAssetResponse) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+// InspectRequest names a run, which need not exist.
+type InspectRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InspectRequest) Reset() {
+	*x = InspectRequest{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InspectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InspectRequest) ProtoMessage() {}
+
+func (x *InspectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
+func (*InspectRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *InspectRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *InspectRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// InspectResponse is the run's test log.
+type InspectResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// RunEventDocs.
+	Events [][]byte `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	// Span documents.
+	Spans         [][]byte `protobuf:"bytes,2,rep,name=spans,proto3" json:"spans,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InspectResponse) Reset() {
+	*x = InspectResponse{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InspectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InspectResponse) ProtoMessage() {}
+
+func (x *InspectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
+func (*InspectResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *InspectResponse) GetEvents() [][]byte {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *InspectResponse) GetSpans() [][]byte {
+	if x != nil {
+		return x.Spans
+	}
+	return nil
+}
+
+// EmitRequest is an event of a run that need not exist.
+type EmitRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Type          string                 `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
+	Payload       []byte                 `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
+	NodeId        string                 `protobuf:"bytes,5,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	CorrelationId string                 `protobuf:"bytes,6,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EmitRequest) Reset() {
+	*x = EmitRequest{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EmitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EmitRequest) ProtoMessage() {}
+
+func (x *EmitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EmitRequest.ProtoReflect.Descriptor instead.
+func (*EmitRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *EmitRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *EmitRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *EmitRequest) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *EmitRequest) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *EmitRequest) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *EmitRequest) GetCorrelationId() string {
+	if x != nil {
+		return x.CorrelationId
+	}
+	return ""
+}
+
+// EmitResponse is the event as it was placed.
+type EmitResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Event         []byte                 `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EmitResponse) Reset() {
+	*x = EmitResponse{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EmitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EmitResponse) ProtoMessage() {}
+
+func (x *EmitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EmitResponse.ProtoReflect.Descriptor instead.
+func (*EmitResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *EmitResponse) GetEvent() []byte {
+	if x != nil {
+		return x.Event
+	}
+	return nil
+}
+
+// OverlayRequest sets one capability, or forgets all of a tenant's.
+type OverlayRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Name   string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Unset: the capability is as the host has it.
+	Value         *bool `protobuf:"varint,3,opt,name=value,proto3,oneof" json:"value,omitempty"`
+	Clear         bool  `protobuf:"varint,4,opt,name=clear,proto3" json:"clear,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OverlayRequest) Reset() {
+	*x = OverlayRequest{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OverlayRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OverlayRequest) ProtoMessage() {}
+
+func (x *OverlayRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OverlayRequest.ProtoReflect.Descriptor instead.
+func (*OverlayRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *OverlayRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *OverlayRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *OverlayRequest) GetValue() bool {
+	if x != nil && x.Value != nil {
+		return *x.Value
+	}
+	return false
+}
+
+func (x *OverlayRequest) GetClear() bool {
+	if x != nil {
+		return x.Clear
+	}
+	return false
+}
+
+// OverlayResponse is what differs from the host now.
+type OverlayResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Overlay       map[string]bool        `protobuf:"bytes,1,rep,name=overlay,proto3" json:"overlay,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OverlayResponse) Reset() {
+	*x = OverlayResponse{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OverlayResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OverlayResponse) ProtoMessage() {}
+
+func (x *OverlayResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OverlayResponse.ProtoReflect.Descriptor instead.
+func (*OverlayResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *OverlayResponse) GetOverlay() map[string]bool {
+	if x != nil {
+		return x.Overlay
+	}
+	return nil
+}
+
+// ResetSeamRequest is empty.
+type ResetSeamRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetSeamRequest) Reset() {
+	*x = ResetSeamRequest{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetSeamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetSeamRequest) ProtoMessage() {}
+
+func (x *ResetSeamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetSeamRequest.ProtoReflect.Descriptor instead.
+func (*ResetSeamRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{22}
+}
+
+// ResetSeamResponse is empty.
+type ResetSeamResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetSeamResponse) Reset() {
+	*x = ResetSeamResponse{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetSeamResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetSeamResponse) ProtoMessage() {}
+
+func (x *ResetSeamResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetSeamResponse.ProtoReflect.Descriptor instead.
+func (*ResetSeamResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{23}
+}
+
 var File_waybill_acceptor_v1_acceptor_proto protoreflect.FileDescriptor
 
 const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
@@ -822,7 +1490,7 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\x04head\x18\x02 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head\x12\x16\n" +
 	"\x06events\x18\x03 \x03(\fR\x06events\x12\x18\n" +
 	"\apayload\x18\x04 \x01(\fR\apayload\"\x12\n" +
-	"\x10ListKindsRequest\"\x82\x02\n" +
+	"\x10ListKindsRequest\"\xd7\x02\n" +
 	"\x11ListKindsResponse\x12/\n" +
 	"\x05kinds\x18\x01 \x03(\v2\x19.waybill.acceptor.v1.KindR\x05kinds\x12\x1e\n" +
 	"\n" +
@@ -831,7 +1499,9 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\x12envelopes_per_turn\x18\x03 \x01(\x05R\x10envelopesPerTurn\x12#\n" +
 	"\rschema_rounds\x18\x04 \x01(\x05R\fschemaRounds\x121\n" +
 	"\x14clarification_rounds\x18\x05 \x01(\x05R\x13clarificationRounds\x12\x16\n" +
-	"\x06subset\x18\x06 \x01(\tR\x06subset\"j\n" +
+	"\x06subset\x18\x06 \x01(\tR\x06subset\x128\n" +
+	"\x16max_inline_media_bytes\x18\a \x01(\x03H\x00R\x13maxInlineMediaBytes\x88\x01\x01B\x19\n" +
+	"\x17_max_inline_media_bytes\"j\n" +
 	"\x04Kind\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x05R\aversion\x12\x16\n" +
@@ -855,12 +1525,63 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"error_code\x18\x03 \x01(\tR\terrorCode\x12\x18\n" +
 	"\amessage\x18\x04 \x01(\tR\amessage\"?\n" +
 	"\x10CloseRunResponse\x12+\n" +
-	"\x04head\x18\x01 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head2\xc1\x03\n" +
+	"\x04head\x18\x01 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head\"'\n" +
+	"\x0fGetAssetRequest\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\"w\n" +
+	"\x10GetAssetResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\x12\x1b\n" +
+	"\tmime_type\x18\x02 \x01(\tR\bmimeType\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1e\n" +
+	"\n" +
+	"attachment\x18\x04 \x01(\bR\n" +
+	"attachment\"{\n" +
+	"\x0fPutAssetRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x12\x1b\n" +
+	"\tmime_type\x18\x03 \x01(\tR\bmimeType\x12\x1f\n" +
+	"\vttl_seconds\x18\x04 \x01(\x03R\n" +
+	"ttlSeconds\"(\n" +
+	"\x10PutAssetResponse\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\"?\n" +
+	"\x0eInspectRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"?\n" +
+	"\x0fInspectResponse\x12\x16\n" +
+	"\x06events\x18\x01 \x03(\fR\x06events\x12\x14\n" +
+	"\x05spans\x18\x02 \x03(\fR\x05spans\"\xaa\x01\n" +
+	"\vEmitRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x12\n" +
+	"\x04type\x18\x03 \x01(\tR\x04type\x12\x18\n" +
+	"\apayload\x18\x04 \x01(\fR\apayload\x12\x17\n" +
+	"\anode_id\x18\x05 \x01(\tR\x06nodeId\x12%\n" +
+	"\x0ecorrelation_id\x18\x06 \x01(\tR\rcorrelationId\"$\n" +
+	"\fEmitResponse\x12\x14\n" +
+	"\x05event\x18\x01 \x01(\fR\x05event\"w\n" +
+	"\x0eOverlayRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x19\n" +
+	"\x05value\x18\x03 \x01(\bH\x00R\x05value\x88\x01\x01\x12\x14\n" +
+	"\x05clear\x18\x04 \x01(\bR\x05clearB\b\n" +
+	"\x06_value\"\x9a\x01\n" +
+	"\x0fOverlayResponse\x12K\n" +
+	"\aoverlay\x18\x01 \x03(\v21.waybill.acceptor.v1.OverlayResponse.OverlayEntryR\aoverlay\x1a:\n" +
+	"\fOverlayEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\bR\x05value:\x028\x01\"\x12\n" +
+	"\x10ResetSeamRequest\"\x13\n" +
+	"\x11ResetSeamResponse2\xc8\a\n" +
 	"\bAcceptor\x12Q\n" +
 	"\x06Accept\x12\".waybill.acceptor.v1.AcceptRequest\x1a#.waybill.acceptor.v1.AcceptResponse\x12Z\n" +
 	"\tListKinds\x12%.waybill.acceptor.v1.ListKindsRequest\x1a&.waybill.acceptor.v1.ListKindsResponse\x12T\n" +
 	"\aOpenRun\x12#.waybill.acceptor.v1.OpenRunRequest\x1a$.waybill.acceptor.v1.OpenRunResponse\x12W\n" +
 	"\bCloseRun\x12$.waybill.acceptor.v1.CloseRunRequest\x1a%.waybill.acceptor.v1.CloseRunResponse\x12W\n" +
+	"\bGetAsset\x12$.waybill.acceptor.v1.GetAssetRequest\x1a%.waybill.acceptor.v1.GetAssetResponse\x12W\n" +
+	"\bPutAsset\x12$.waybill.acceptor.v1.PutAssetRequest\x1a%.waybill.acceptor.v1.PutAssetResponse\x12T\n" +
+	"\aInspect\x12#.waybill.acceptor.v1.InspectRequest\x1a$.waybill.acceptor.v1.InspectResponse\x12K\n" +
+	"\x04Emit\x12 .waybill.acceptor.v1.EmitRequest\x1a!.waybill.acceptor.v1.EmitResponse\x12T\n" +
+	"\aOverlay\x12#.waybill.acceptor.v1.OverlayRequest\x1a$.waybill.acceptor.v1.OverlayResponse\x12Z\n" +
+	"\tResetSeam\x12%.waybill.acceptor.v1.ResetSeamRequest\x1a&.waybill.acceptor.v1.ResetSeamResponse\x12W\n" +
 	"\bExercise\x12$.waybill.acceptor.v1.ExerciseRequest\x1a%.waybill.acceptor.v1.ExerciseResponseB\xd7\x01\n" +
 	"\x17com.waybill.acceptor.v1B\rAcceptorProtoP\x01Z?waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1;acceptorv1\xa2\x02\x03WAX\xaa\x02\x13Waybill.Acceptor.V1\xca\x02\x13Waybill\\Acceptor\\V1\xe2\x02\x1fWaybill\\Acceptor\\V1\\GPBMetadata\xea\x02\x15Waybill::Acceptor::V1b\x06proto3"
 
@@ -876,7 +1597,7 @@ func file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP() []byte {
 	return file_waybill_acceptor_v1_acceptor_proto_rawDescData
 }
 
-var file_waybill_acceptor_v1_acceptor_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_waybill_acceptor_v1_acceptor_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_waybill_acceptor_v1_acceptor_proto_goTypes = []any{
 	(*AcceptRequest)(nil),     // 0: waybill.acceptor.v1.AcceptRequest
 	(*Contract)(nil),          // 1: waybill.acceptor.v1.Contract
@@ -890,34 +1611,60 @@ var file_waybill_acceptor_v1_acceptor_proto_goTypes = []any{
 	(*OpenRunResponse)(nil),   // 9: waybill.acceptor.v1.OpenRunResponse
 	(*CloseRunRequest)(nil),   // 10: waybill.acceptor.v1.CloseRunRequest
 	(*CloseRunResponse)(nil),  // 11: waybill.acceptor.v1.CloseRunResponse
-	(*v1.RunRef)(nil),         // 12: waybill.runlog.v1.RunRef
-	(*v1.Head)(nil),           // 13: waybill.runlog.v1.Head
+	(*GetAssetRequest)(nil),   // 12: waybill.acceptor.v1.GetAssetRequest
+	(*GetAssetResponse)(nil),  // 13: waybill.acceptor.v1.GetAssetResponse
+	(*PutAssetRequest)(nil),   // 14: waybill.acceptor.v1.PutAssetRequest
+	(*PutAssetResponse)(nil),  // 15: waybill.acceptor.v1.PutAssetResponse
+	(*InspectRequest)(nil),    // 16: waybill.acceptor.v1.InspectRequest
+	(*InspectResponse)(nil),   // 17: waybill.acceptor.v1.InspectResponse
+	(*EmitRequest)(nil),       // 18: waybill.acceptor.v1.EmitRequest
+	(*EmitResponse)(nil),      // 19: waybill.acceptor.v1.EmitResponse
+	(*OverlayRequest)(nil),    // 20: waybill.acceptor.v1.OverlayRequest
+	(*OverlayResponse)(nil),   // 21: waybill.acceptor.v1.OverlayResponse
+	(*ResetSeamRequest)(nil),  // 22: waybill.acceptor.v1.ResetSeamRequest
+	(*ResetSeamResponse)(nil), // 23: waybill.acceptor.v1.ResetSeamResponse
+	nil,                       // 24: waybill.acceptor.v1.OverlayResponse.OverlayEntry
+	(*v1.RunRef)(nil),         // 25: waybill.runlog.v1.RunRef
+	(*v1.Head)(nil),           // 26: waybill.runlog.v1.Head
 }
 var file_waybill_acceptor_v1_acceptor_proto_depIdxs = []int32{
-	12, // 0: waybill.acceptor.v1.AcceptRequest.run:type_name -> waybill.runlog.v1.RunRef
-	13, // 1: waybill.acceptor.v1.AcceptRequest.head:type_name -> waybill.runlog.v1.Head
+	25, // 0: waybill.acceptor.v1.AcceptRequest.run:type_name -> waybill.runlog.v1.RunRef
+	26, // 1: waybill.acceptor.v1.AcceptRequest.head:type_name -> waybill.runlog.v1.Head
 	1,  // 2: waybill.acceptor.v1.AcceptRequest.contract:type_name -> waybill.acceptor.v1.Contract
-	13, // 3: waybill.acceptor.v1.AcceptResponse.head:type_name -> waybill.runlog.v1.Head
+	26, // 3: waybill.acceptor.v1.AcceptResponse.head:type_name -> waybill.runlog.v1.Head
 	5,  // 4: waybill.acceptor.v1.ListKindsResponse.kinds:type_name -> waybill.acceptor.v1.Kind
-	12, // 5: waybill.acceptor.v1.OpenRunRequest.run:type_name -> waybill.runlog.v1.RunRef
-	13, // 6: waybill.acceptor.v1.OpenRunResponse.head:type_name -> waybill.runlog.v1.Head
-	12, // 7: waybill.acceptor.v1.CloseRunRequest.run:type_name -> waybill.runlog.v1.RunRef
-	13, // 8: waybill.acceptor.v1.CloseRunResponse.head:type_name -> waybill.runlog.v1.Head
-	0,  // 9: waybill.acceptor.v1.Acceptor.Accept:input_type -> waybill.acceptor.v1.AcceptRequest
-	3,  // 10: waybill.acceptor.v1.Acceptor.ListKinds:input_type -> waybill.acceptor.v1.ListKindsRequest
-	8,  // 11: waybill.acceptor.v1.Acceptor.OpenRun:input_type -> waybill.acceptor.v1.OpenRunRequest
-	10, // 12: waybill.acceptor.v1.Acceptor.CloseRun:input_type -> waybill.acceptor.v1.CloseRunRequest
-	6,  // 13: waybill.acceptor.v1.Acceptor.Exercise:input_type -> waybill.acceptor.v1.ExerciseRequest
-	2,  // 14: waybill.acceptor.v1.Acceptor.Accept:output_type -> waybill.acceptor.v1.AcceptResponse
-	4,  // 15: waybill.acceptor.v1.Acceptor.ListKinds:output_type -> waybill.acceptor.v1.ListKindsResponse
-	9,  // 16: waybill.acceptor.v1.Acceptor.OpenRun:output_type -> waybill.acceptor.v1.OpenRunResponse
-	11, // 17: waybill.acceptor.v1.Acceptor.CloseRun:output_type -> waybill.acceptor.v1.CloseRunResponse
-	7,  // 18: waybill.acceptor.v1.Acceptor.Exercise:output_type -> waybill.acceptor.v1.ExerciseResponse
-	14, // [14:19] is the sub-list for method output_type
-	9,  // [9:14] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	25, // 5: waybill.acceptor.v1.OpenRunRequest.run:type_name -> waybill.runlog.v1.RunRef
+	26, // 6: waybill.acceptor.v1.OpenRunResponse.head:type_name -> waybill.runlog.v1.Head
+	25, // 7: waybill.acceptor.v1.CloseRunRequest.run:type_name -> waybill.runlog.v1.RunRef
+	26, // 8: waybill.acceptor.v1.CloseRunResponse.head:type_name -> waybill.runlog.v1.Head
+	24, // 9: waybill.acceptor.v1.OverlayResponse.overlay:type_name -> waybill.acceptor.v1.OverlayResponse.OverlayEntry
+	0,  // 10: waybill.acceptor.v1.Acceptor.Accept:input_type -> waybill.acceptor.v1.AcceptRequest
+	3,  // 11: waybill.acceptor.v1.Acceptor.ListKinds:input_type -> waybill.acceptor.v1.ListKindsRequest
+	8,  // 12: waybill.acceptor.v1.Acceptor.OpenRun:input_type -> waybill.acceptor.v1.OpenRunRequest
+	10, // 13: waybill.acceptor.v1.Acceptor.CloseRun:input_type -> waybill.acceptor.v1.CloseRunRequest
+	12, // 14: waybill.acceptor.v1.Acceptor.GetAsset:input_type -> waybill.acceptor.v1.GetAssetRequest
+	14, // 15: waybill.acceptor.v1.Acceptor.PutAsset:input_type -> waybill.acceptor.v1.PutAssetRequest
+	16, // 16: waybill.acceptor.v1.Acceptor.Inspect:input_type -> waybill.acceptor.v1.InspectRequest
+	18, // 17: waybill.acceptor.v1.Acceptor.Emit:input_type -> waybill.acceptor.v1.EmitRequest
+	20, // 18: waybill.acceptor.v1.Acceptor.Overlay:input_type -> waybill.acceptor.v1.OverlayRequest
+	22, // 19: waybill.acceptor.v1.Acceptor.ResetSeam:input_type -> waybill.acceptor.v1.ResetSeamRequest
+	6,  // 20: waybill.acceptor.v1.Acceptor.Exercise:input_type -> waybill.acceptor.v1.ExerciseRequest
+	2,  // 21: waybill.acceptor.v1.Acceptor.Accept:output_type -> waybill.acceptor.v1.AcceptResponse
+	4,  // 22: waybill.acceptor.v1.Acceptor.ListKinds:output_type -> waybill.acceptor.v1.ListKindsResponse
+	9,  // 23: waybill.acceptor.v1.Acceptor.OpenRun:output_type -> waybill.acceptor.v1.OpenRunResponse
+	11, // 24: waybill.acceptor.v1.Acceptor.CloseRun:output_type -> waybill.acceptor.v1.CloseRunResponse
+	13, // 25: waybill.acceptor.v1.Acceptor.GetAsset:output_type -> waybill.acceptor.v1.GetAssetResponse
+	15, // 26: waybill.acceptor.v1.Acceptor.PutAsset:output_type -> waybill.acceptor.v1.PutAssetResponse
+	17, // 27: waybill.acceptor.v1.Acceptor.Inspect:output_type -> waybill.acceptor.v1.InspectResponse
+	19, // 28: waybill.acceptor.v1.Acceptor.Emit:output_type -> waybill.acceptor.v1.EmitResponse
+	21, // 29: waybill.acceptor.v1.Acceptor.Overlay:output_type -> waybill.acceptor.v1.OverlayResponse
+	23, // 30: waybill.acceptor.v1.Acceptor.ResetSeam:output_type -> waybill.acceptor.v1.ResetSeamResponse
+	7,  // 31: waybill.acceptor.v1.Acceptor.Exercise:output_type -> waybill.acceptor.v1.ExerciseResponse
+	21, // [21:32] is the sub-list for method output_type
+	10, // [10:21] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_waybill_acceptor_v1_acceptor_proto_init() }
@@ -926,13 +1673,15 @@ func file_waybill_acceptor_v1_acceptor_proto_init() {
 		return
 	}
 	file_waybill_acceptor_v1_acceptor_proto_msgTypes[0].OneofWrappers = []any{}
+	file_waybill_acceptor_v1_acceptor_proto_msgTypes[4].OneofWrappers = []any{}
+	file_waybill_acceptor_v1_acceptor_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_acceptor_v1_acceptor_proto_rawDesc), len(file_waybill_acceptor_v1_acceptor_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,6 +23,12 @@ const (
 	Acceptor_ListKinds_FullMethodName = "/waybill.acceptor.v1.Acceptor/ListKinds"
 	Acceptor_OpenRun_FullMethodName   = "/waybill.acceptor.v1.Acceptor/OpenRun"
 	Acceptor_CloseRun_FullMethodName  = "/waybill.acceptor.v1.Acceptor/CloseRun"
+	Acceptor_GetAsset_FullMethodName  = "/waybill.acceptor.v1.Acceptor/GetAsset"
+	Acceptor_PutAsset_FullMethodName  = "/waybill.acceptor.v1.Acceptor/PutAsset"
+	Acceptor_Inspect_FullMethodName   = "/waybill.acceptor.v1.Acceptor/Inspect"
+	Acceptor_Emit_FullMethodName      = "/waybill.acceptor.v1.Acceptor/Emit"
+	Acceptor_Overlay_FullMethodName   = "/waybill.acceptor.v1.Acceptor/Overlay"
+	Acceptor_ResetSeam_FullMethodName = "/waybill.acceptor.v1.Acceptor/ResetSeam"
 	Acceptor_Exercise_FullMethodName  = "/waybill.acceptor.v1.Acceptor/Exercise"
 )
 
@@ -42,6 +48,19 @@ type AcceptorClient interface {
 	OpenRun(ctx context.Context, in *OpenRunRequest, opts ...grpc.CallOption) (*OpenRunResponse, error)
 	// CloseRun ends such a run. Ending it again in the same way changes nothing.
 	CloseRun(ctx context.Context, in *CloseRunRequest, opts ...grpc.CallOption) (*CloseRunResponse, error)
+	// GetAsset returns the asset of a token.
+	GetAsset(ctx context.Context, in *GetAssetRequest, opts ...grpc.CallOption) (*GetAssetResponse, error)
+	// PutAsset is the media/put test seam; refused unless seams are on.
+	PutAsset(ctx context.Context, in *PutAssetRequest, opts ...grpc.CallOption) (*PutAssetResponse, error)
+	// Inspect reads a run's test log; refused unless seams are on.
+	Inspect(ctx context.Context, in *InspectRequest, opts ...grpc.CallOption) (*InspectResponse, error)
+	// Emit writes an event into a run's test log; refused unless seams are on.
+	Emit(ctx context.Context, in *EmitRequest, opts ...grpc.CallOption) (*EmitResponse, error)
+	// Overlay changes what the seams take this host to be able to; refused unless
+	// seams are on.
+	Overlay(ctx context.Context, in *OverlayRequest, opts ...grpc.CallOption) (*OverlayResponse, error)
+	// ResetSeam forgets all test state; refused unless seams are on.
+	ResetSeam(ctx context.Context, in *ResetSeamRequest, opts ...grpc.CallOption) (*ResetSeamResponse, error)
 	// Exercise is the envelope/accept test seam; refused unless seams are on.
 	Exercise(ctx context.Context, in *ExerciseRequest, opts ...grpc.CallOption) (*ExerciseResponse, error)
 }
@@ -94,6 +113,66 @@ func (c *acceptorClient) CloseRun(ctx context.Context, in *CloseRunRequest, opts
 	return out, nil
 }
 
+func (c *acceptorClient) GetAsset(ctx context.Context, in *GetAssetRequest, opts ...grpc.CallOption) (*GetAssetResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetAssetResponse)
+	err := c.cc.Invoke(ctx, Acceptor_GetAsset_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *acceptorClient) PutAsset(ctx context.Context, in *PutAssetRequest, opts ...grpc.CallOption) (*PutAssetResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PutAssetResponse)
+	err := c.cc.Invoke(ctx, Acceptor_PutAsset_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *acceptorClient) Inspect(ctx context.Context, in *InspectRequest, opts ...grpc.CallOption) (*InspectResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(InspectResponse)
+	err := c.cc.Invoke(ctx, Acceptor_Inspect_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *acceptorClient) Emit(ctx context.Context, in *EmitRequest, opts ...grpc.CallOption) (*EmitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EmitResponse)
+	err := c.cc.Invoke(ctx, Acceptor_Emit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *acceptorClient) Overlay(ctx context.Context, in *OverlayRequest, opts ...grpc.CallOption) (*OverlayResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OverlayResponse)
+	err := c.cc.Invoke(ctx, Acceptor_Overlay_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *acceptorClient) ResetSeam(ctx context.Context, in *ResetSeamRequest, opts ...grpc.CallOption) (*ResetSeamResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResetSeamResponse)
+	err := c.cc.Invoke(ctx, Acceptor_ResetSeam_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *acceptorClient) Exercise(ctx context.Context, in *ExerciseRequest, opts ...grpc.CallOption) (*ExerciseResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ExerciseResponse)
@@ -120,6 +199,19 @@ type AcceptorServer interface {
 	OpenRun(context.Context, *OpenRunRequest) (*OpenRunResponse, error)
 	// CloseRun ends such a run. Ending it again in the same way changes nothing.
 	CloseRun(context.Context, *CloseRunRequest) (*CloseRunResponse, error)
+	// GetAsset returns the asset of a token.
+	GetAsset(context.Context, *GetAssetRequest) (*GetAssetResponse, error)
+	// PutAsset is the media/put test seam; refused unless seams are on.
+	PutAsset(context.Context, *PutAssetRequest) (*PutAssetResponse, error)
+	// Inspect reads a run's test log; refused unless seams are on.
+	Inspect(context.Context, *InspectRequest) (*InspectResponse, error)
+	// Emit writes an event into a run's test log; refused unless seams are on.
+	Emit(context.Context, *EmitRequest) (*EmitResponse, error)
+	// Overlay changes what the seams take this host to be able to; refused unless
+	// seams are on.
+	Overlay(context.Context, *OverlayRequest) (*OverlayResponse, error)
+	// ResetSeam forgets all test state; refused unless seams are on.
+	ResetSeam(context.Context, *ResetSeamRequest) (*ResetSeamResponse, error)
 	// Exercise is the envelope/accept test seam; refused unless seams are on.
 	Exercise(context.Context, *ExerciseRequest) (*ExerciseResponse, error)
 	mustEmbedUnimplementedAcceptorServer()
@@ -143,6 +235,24 @@ func (UnimplementedAcceptorServer) OpenRun(context.Context, *OpenRunRequest) (*O
 }
 func (UnimplementedAcceptorServer) CloseRun(context.Context, *CloseRunRequest) (*CloseRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CloseRun not implemented")
+}
+func (UnimplementedAcceptorServer) GetAsset(context.Context, *GetAssetRequest) (*GetAssetResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetAsset not implemented")
+}
+func (UnimplementedAcceptorServer) PutAsset(context.Context, *PutAssetRequest) (*PutAssetResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PutAsset not implemented")
+}
+func (UnimplementedAcceptorServer) Inspect(context.Context, *InspectRequest) (*InspectResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Inspect not implemented")
+}
+func (UnimplementedAcceptorServer) Emit(context.Context, *EmitRequest) (*EmitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Emit not implemented")
+}
+func (UnimplementedAcceptorServer) Overlay(context.Context, *OverlayRequest) (*OverlayResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Overlay not implemented")
+}
+func (UnimplementedAcceptorServer) ResetSeam(context.Context, *ResetSeamRequest) (*ResetSeamResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResetSeam not implemented")
 }
 func (UnimplementedAcceptorServer) Exercise(context.Context, *ExerciseRequest) (*ExerciseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Exercise not implemented")
@@ -240,6 +350,114 @@ func _Acceptor_CloseRun_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Acceptor_GetAsset_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetAssetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AcceptorServer).GetAsset(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Acceptor_GetAsset_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AcceptorServer).GetAsset(ctx, req.(*GetAssetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Acceptor_PutAsset_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutAssetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AcceptorServer).PutAsset(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Acceptor_PutAsset_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AcceptorServer).PutAsset(ctx, req.(*PutAssetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Acceptor_Inspect_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(InspectRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AcceptorServer).Inspect(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Acceptor_Inspect_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AcceptorServer).Inspect(ctx, req.(*InspectRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Acceptor_Emit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EmitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AcceptorServer).Emit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Acceptor_Emit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AcceptorServer).Emit(ctx, req.(*EmitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Acceptor_Overlay_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OverlayRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AcceptorServer).Overlay(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Acceptor_Overlay_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AcceptorServer).Overlay(ctx, req.(*OverlayRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Acceptor_ResetSeam_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResetSeamRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AcceptorServer).ResetSeam(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Acceptor_ResetSeam_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AcceptorServer).ResetSeam(ctx, req.(*ResetSeamRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Acceptor_Exercise_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ExerciseRequest)
 	if err := dec(in); err != nil {
@@ -280,6 +498,30 @@ var Acceptor_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CloseRun",
 			Handler:    _Acceptor_CloseRun_Handler,
+		},
+		{
+			MethodName: "GetAsset",
+			Handler:    _Acceptor_GetAsset_Handler,
+		},
+		{
+			MethodName: "PutAsset",
+			Handler:    _Acceptor_PutAsset_Handler,
+		},
+		{
+			MethodName: "Inspect",
+			Handler:    _Acceptor_Inspect_Handler,
+		},
+		{
+			MethodName: "Emit",
+			Handler:    _Acceptor_Emit_Handler,
+		},
+		{
+			MethodName: "Overlay",
+			Handler:    _Acceptor_Overlay_Handler,
+		},
+		{
+			MethodName: "ResetSeam",
+			Handler:    _Acceptor_ResetSeam_Handler,
 		},
 		{
 			MethodName: "Exercise",

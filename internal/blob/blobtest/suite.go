@@ -1,0 +1,66 @@
+// Package blobtest is the contract of blob.Store as tests.
+package blobtest
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/blob"
+)
+
+// Run holds an implementation against the contract. open gives an empty store.
+func Run(t *testing.T, open func(t *testing.T) blob.Store) {
+	t.Helper()
+	t.Run("gives back what was stored", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		for name, data := range map[string][]byte{
+			"small": []byte("x"), "empty": {}, "large": bytes.Repeat([]byte("0123456789abcdef"), 1<<16), "acme/with a slash": {0, 0xff},
+		} {
+			want := blob.Blob{Data: data, Meta: map[string]string{"type": "image/png"}}
+			require.NoError(t, s.Put(t.Context(), name, want))
+			got, err := s.Get(t.Context(), name)
+			require.NoError(t, err)
+			require.Len(t, got.Data, len(want.Data))
+			require.True(t, bytes.Equal(want.Data, got.Data))
+			require.Equal(t, want.Meta, got.Meta)
+		}
+	})
+	t.Run("knows nothing else", func(t *testing.T) {
+		t.Parallel()
+		_, err := open(t).Get(t.Context(), "ghost")
+		require.ErrorIs(t, err, blob.ErrNotFound)
+	})
+	t.Run("stores once", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		require.NoError(t, s.Put(t.Context(), "a", blob.Blob{Data: []byte("first")}))
+		require.NoError(t, s.Put(t.Context(), "a", blob.Blob{Data: []byte("second")}))
+		got, err := s.Get(t.Context(), "a")
+		require.NoError(t, err)
+		require.Equal(t, "first", string(got.Data))
+	})
+	t.Run("is for many at a time", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				name := fmt.Sprint(i % 4)
+				if err := s.Put(t.Context(), name, blob.Blob{Data: []byte(name)}); err != nil {
+					t.Error(err)
+					return
+				}
+				got, err := s.Get(t.Context(), name)
+				if err != nil || string(got.Data) != name {
+					t.Errorf("%s: %q, %v", name, got.Data, err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}

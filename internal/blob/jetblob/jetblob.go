@@ -1,0 +1,70 @@
+// Package jetblob keeps blobs in a NATS JetStream object store.
+package jetblob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"waybill.dev/waybill/internal/blob"
+)
+
+// Config says how the blobs are kept.
+type Config struct {
+	Bucket, Description string
+	// Replicas of the bucket: 1, or 3 in a cluster.
+	Replicas int
+}
+
+// Store is a blob.Store in a bucket.
+type Store struct{ bucket js.ObjectStore }
+
+// Open makes the bucket, or opens the one there is.
+func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
+	api, err := js.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
+	}
+	b, err := api.CreateOrUpdateObjectStore(ctx, js.ObjectStoreConfig{
+		Bucket: cfg.Bucket, Description: cfg.Description, Replicas: cfg.Replicas, Storage: js.FileStorage,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
+	}
+	return &Store{bucket: b}, nil
+}
+
+// Put stores a blob, unless its name is taken: then it is there already.
+func (s *Store) Put(ctx context.Context, name string, b blob.Blob) error {
+	_, err := s.bucket.GetInfo(ctx, name)
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, js.ErrObjectNotFound) {
+		return fmt.Errorf("look for blob: %w", err)
+	}
+	if _, err := s.bucket.Put(ctx, js.ObjectMeta{Name: name, Metadata: b.Meta}, bytes.NewReader(b.Data)); err != nil {
+		return fmt.Errorf("store blob: %w", err)
+	}
+	return nil
+}
+
+// Get gives a blob; the server's digest of it was checked.
+func (s *Store) Get(ctx context.Context, name string) (blob.Blob, error) {
+	info, err := s.bucket.GetInfo(ctx, name)
+	if errors.Is(err, js.ErrObjectNotFound) {
+		return blob.Blob{}, blob.ErrNotFound
+	}
+	if err != nil {
+		return blob.Blob{}, fmt.Errorf("look for blob: %w", err)
+	}
+	data, err := s.bucket.GetBytes(ctx, name)
+	if err != nil {
+		return blob.Blob{}, fmt.Errorf("read blob: %w", err)
+	}
+	return blob.Blob{Data: data, Meta: info.Metadata}, nil
+}

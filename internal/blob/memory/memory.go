@@ -1,0 +1,58 @@
+// Package memory keeps blobs in the process, for tests.
+package memory
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"waybill.dev/waybill/internal/blob"
+)
+
+// Store is a blob.Store whose content dies with it.
+type Store struct {
+	mu    sync.Mutex // guards blobs
+	blobs map[string]blob.Blob
+}
+
+// New makes an empty store.
+func New() *Store { return &Store{blobs: map[string]blob.Blob{}} }
+
+// Put stores a blob.
+func (s *Store) Put(ctx context.Context, name string, b blob.Blob) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, there := s.blobs[name]; !there {
+		s.blobs[name] = clone(b)
+	}
+	return nil
+}
+
+// Get gives a blob.
+func (s *Store) Get(ctx context.Context, name string) (blob.Blob, error) {
+	if err := ctx.Err(); err != nil {
+		return blob.Blob{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.blobs[name]
+	if !ok {
+		return blob.Blob{}, blob.ErrNotFound
+	}
+	return clone(b), nil
+}
+
+// Len is how many blobs there are.
+func (s *Store) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.blobs)
+}
+
+func clone(b blob.Blob) blob.Blob {
+	return blob.Blob{Data: slices.Clone(b.Data), Meta: maps.Clone(b.Meta)}
+}

@@ -1,0 +1,39 @@
+package acceptor
+
+import (
+	"context"
+	"time"
+
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/acceptor/accept"
+)
+
+// GetAsset returns the asset of a token.
+func (h handler) GetAsset(ctx context.Context, req *acceptorv1.GetAssetRequest) (*acceptorv1.GetAssetResponse, error) {
+	if h.s.assets == nil {
+		return nil, fault.New(fault.NotFound, "there is no such asset")
+	}
+	a, err := h.s.assets.Open(ctx, req.GetToken())
+	if err != nil {
+		return nil, err
+	}
+	return &acceptorv1.GetAssetResponse{Data: a.Data, MimeType: a.MimeType, Name: a.Name, Attachment: a.Attachment}, nil
+}
+
+// PutAsset serves the test seam; without the switch there is nothing here.
+func (h handler) PutAsset(ctx context.Context, req *acceptorv1.PutAssetRequest) (*acceptorv1.PutAssetResponse, error) {
+	switch {
+	case h.s.seam == nil || h.s.assets == nil:
+		return nil, fault.New(fault.NotFound, "test seams are off")
+	case !subject.Token(req.GetTenant()):
+		return nil, fault.New(fault.ValidationError, "tenant: must not be empty")
+	}
+	token, err := h.s.assets.Put(ctx, req.GetTenant(), accept.Asset{Data: req.GetData(), MimeType: req.GetMimeType()},
+		time.Duration(req.GetTtlSeconds())*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	return &acceptorv1.PutAssetResponse{Token: token}, nil
+}

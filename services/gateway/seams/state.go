@@ -1,0 +1,236 @@
+package seams
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/services/gateway/auth"
+)
+
+// This file reads and changes the state of tests: logs, spans, bundles, the
+// overlay of capabilities (OpenWOP envelope contract §23.2, §23.3).
+
+// read decodes a seam's body.
+func read(body []byte, into any) error {
+	if err := strictjson.Decode(body, strictjson.Limits{MaxBytes: maxBody, MaxDepth: 64}, into); err != nil {
+		return argument("%s", describe(err))
+	}
+	return nil
+}
+
+// reset forgets all test state.
+func (h *Handler) reset(ctx context.Context, _ *http.Request, _ []byte) (any, error) {
+	if _, err := h.Dispatcher.ResetMock(ctx, &dispatcherv1.ResetMockRequest{}); err != nil {
+		return nil, err
+	}
+	if _, err := h.Acceptor.ResetSeam(ctx, &acceptorv1.ResetSeamRequest{}); err != nil {
+		return nil, err
+	}
+	return map[string]any{"ok": true}, nil
+}
+
+// maxSeamEvents bounds the raw log a seam shows.
+const maxSeamEvents = 5000
+
+// events shows the log of a real run, or the test log of one that need not
+// exist, filtered; an unknown run has none.
+func (h *Handler) events(ctx context.Context, r *http.Request, runID string) (any, error) {
+	docs, err := h.log(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	q := r.URL.Query()
+	events := []json.RawMessage{}
+	for _, doc := range docs {
+		var d struct{ Type, CausationID, NodeID string }
+		if json.Unmarshal(doc, &d) != nil {
+			continue
+		}
+		if fits(q.Get("type"), d.Type) && fits(q.Get("nodeId"), d.NodeID) &&
+			fits(q.Get("causationId"), d.CausationID) && fits(q.Get("correlationId"), d.CausationID) {
+			events = append(events, doc)
+		}
+	}
+	return map[string]any{"events": events}, nil
+}
+
+func (h *Handler) log(ctx context.Context, runID string) ([]json.RawMessage, error) {
+	var docs []json.RawMessage
+	res, err := h.EventLog.ReadEvents(ctx, &eventlogv1.ReadEventsRequest{
+		Tenant: auth.From(ctx).Tenant, RunId: runID, After: -1, Limit: maxSeamEvents,
+	})
+	if err != nil && fault.CodeOf(err) != fault.RunNotFound {
+		return nil, err
+	}
+	for _, e := range res.GetEvents() {
+		docs = append(docs, e.GetDocument())
+	}
+	test, err := h.Acceptor.Inspect(ctx, &acceptorv1.InspectRequest{Tenant: auth.From(ctx).Tenant, RunId: runID})
+	if err != nil {
+		return nil, err
+	}
+	for _, doc := range test.GetEvents() {
+		docs = append(docs, doc)
+	}
+	return docs, nil
+}
+
+func fits(want, got string) bool { return want == "" || want == got }
+
+// exported are the parts of a debug bundle that the seams show by themselves.
+type exported struct {
+	GeneratedAt string            `json:"generatedAt"`
+	Events      []json.RawMessage `json:"events"`
+	Spans       []struct {
+		SpanID     string            `json:"spanId"`
+		Name       string            `json:"name"`
+		StartedAt  string            `json:"startedAt"`
+		Attributes map[string]any    `json:"attributes"`
+		Events     []json.RawMessage `json:"events"`
+	} `json:"spans"`
+}
+
+func (h *Handler) bundle(ctx context.Context, runID string) ([]byte, exported, error) {
+	var e exported
+	res, err := h.EventLog.ExportRun(ctx, &eventlogv1.ExportRunRequest{Tenant: auth.From(ctx).Tenant, RunId: runID})
+	if err != nil {
+		return nil, e, err
+	}
+	return res.GetBundle(), e, json.Unmarshal(res.GetBundle(), &e)
+}
+
+// spans shows the spans of a run: those that its log tells of, and those of
+// accepts that were projected to it.
+func (h *Handler) spans(ctx context.Context, r *http.Request, _ []byte) (any, error) {
+	q := r.URL.Query()
+	runID := q.Get("runId")
+	docs := []map[string]any{}
+	if runID == "" {
+		return map[string]any{"spans": docs}, nil
+	}
+	_, e, err := h.bundle(ctx, runID)
+	if err != nil && fault.CodeOf(err) != fault.RunNotFound {
+		return nil, err
+	}
+	for _, s := range e.Spans {
+		d := map[string]any{"spanId": s.SpanID, "name": s.Name, "attributes": s.Attributes, "events": orNone(s.Events), "runId": runID, "timestamp": s.StartedAt}
+		if id, ok := s.Attributes["openwop.envelope_id"].(string); ok {
+			d["envelopeId"] = id
+		}
+		docs = append(docs, d)
+	}
+	test, err := h.Acceptor.Inspect(ctx, &acceptorv1.InspectRequest{Tenant: auth.From(ctx).Tenant, RunId: runID})
+	if err != nil {
+		return nil, err
+	}
+	for _, raw := range test.GetSpans() {
+		var d map[string]any
+		if err := json.Unmarshal(raw, &d); err != nil {
+			return nil, err
+		}
+		docs = append(docs, d)
+	}
+	docs = slices.DeleteFunc(docs, func(d map[string]any) bool {
+		id, _ := d["envelopeId"].(string)
+		name, _ := d["name"].(string)
+		return !fits(q.Get("envelopeId"), id) || !fits(q.Get("name"), name)
+	})
+	return map[string]any{"spans": docs}, nil
+}
+
+func orNone(list []json.RawMessage) []json.RawMessage { return append([]json.RawMessage{}, list...) }
+
+// export shows a run's debug bundle, at the root and under bundle: there are two
+// readers (OpenWOP envelope contract §24, C19).
+func (h *Handler) export(ctx context.Context, _ *http.Request, body []byte) (any, error) {
+	var req struct {
+		RunID string `json:"runId"`
+	}
+	if err := read(body, &req); err != nil {
+		return nil, err
+	}
+	if req.RunID == "" {
+		return nil, argument("/runId: required")
+	}
+	raw, e, err := h.bundle(ctx, req.RunID)
+	if fault.CodeOf(err) == fault.RunNotFound {
+		return h.testBundle(ctx, req.RunID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var root map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &root); err != nil {
+		return nil, err
+	}
+	nested, err := json.Marshal(map[string]any{"runId": req.RunID, "events": e.Events, "spans": root["spans"], "exportedAt": e.GeneratedAt})
+	if err != nil {
+		return nil, err
+	}
+	root["bundle"] = nested
+	return root, nil
+}
+
+// testBundle is that of a run which has a test log alone.
+func (h *Handler) testBundle(ctx context.Context, runID string) (any, error) {
+	test, err := h.Acceptor.Inspect(ctx, &acceptorv1.InspectRequest{Tenant: auth.From(ctx).Tenant, RunId: runID})
+	if err != nil {
+		return nil, err
+	}
+	if len(test.GetEvents())+len(test.GetSpans()) == 0 {
+		return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
+	}
+	events, spans := raws(test.GetEvents()), raws(test.GetSpans())
+	return map[string]any{
+		"runId": runID, "events": events, "spans": spans, "redactionApplied": true, "redactionMode": "omit",
+		"bundle": map[string]any{"runId": runID, "events": events, "spans": spans},
+	}, nil
+}
+
+func raws(docs [][]byte) []json.RawMessage {
+	out := make([]json.RawMessage, 0, len(docs))
+	for _, d := range docs {
+		out = append(out, d)
+	}
+	return out
+}
+
+// toggle changes what the seams take the host to be able to.
+func (h *Handler) toggle(ctx context.Context, _ *http.Request, body []byte) (any, error) {
+	var req struct {
+		Name  string          `json:"name"`
+		Value json.RawMessage `json:"value"`
+		Reset bool            `json:"reset"`
+	}
+	if err := read(body, &req); err != nil {
+		return nil, err
+	}
+	msg := &acceptorv1.OverlayRequest{Tenant: auth.From(ctx).Tenant, Name: req.Name, Clear: req.Reset}
+	switch value := strings.TrimSpace(string(req.Value)); {
+	case req.Reset:
+	case req.Name == "":
+		return nil, argument("/name: required, unless reset is true")
+	case value == "true", value == "false":
+		on := value == "true"
+		msg.Value = &on
+	case value != "null":
+		return nil, argument("/value: want true, false, or null to remove it")
+	}
+	res, err := h.Acceptor.Overlay(ctx, msg)
+	if err != nil {
+		return nil, err
+	}
+	overlay := res.GetOverlay()
+	if overlay == nil {
+		overlay = map[string]bool{}
+	}
+	return map[string]any{"overlay": overlay}, nil
+}

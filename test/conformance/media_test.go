@@ -1,0 +1,163 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// fetch reads an address without a credential.
+func fetch(t *testing.T, method, url string, headers ...string) (*http.Response, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	require.NoError(t, err)
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return res, body
+}
+
+// painted runs a node whose model answers with an asset, and gives the recorded
+// payload.
+func painted(t *testing.T, c *harness.Client, kind, payload string) map[string]any {
+	t.Helper()
+	program(t, c, "painter", `{"type":"`+kind+`","payload":`+payload+`}`)
+	_, events := run(t, c, `{"workflowId":"paints"}`)
+	for _, e := range events {
+		if e.Type == "artifact.created" {
+			var a struct{ Payload map[string]any }
+			require.NoError(t, json.Unmarshal(e.Payload, &a))
+			return a.Payload
+		}
+	}
+	t.Fatalf("no artifact in %v", names(events))
+	return nil
+}
+
+func painter(t *testing.T, args ...string) (*harness.Host, *harness.Client) {
+	t.Helper()
+	c := client(t, testKey) // skips under -short
+	h := harness.Start(t, append([]string{"--test-seams", "--api-key", testKey + "=acme:*"}, args...)...)
+	c = c.To(h, testKey)
+	doc := definition("paints", node("painter", "core.ai.callPrompt", `{"provider":"mock","model":"m","prompt":"paint","envelopeContract":{"accepts":["media.image","media.file"]}}`, "{}"), "", "", "")
+	require.Equal(t, http.StatusCreated, do(t, c, http.MethodPost, "/v1/workflows", doc).Status)
+	return h, c
+}
+
+// OpenWOP envelope contract §17.
+func TestMedia_AboveTheCapIsStoredAndServedBySignedURL(t *testing.T) {
+	t.Parallel()
+	h, c := painter(t, "--max-inline-media-bytes", "1000")
+	data := bytes.Repeat([]byte("\x89PNG...."), 200)
+	text := base64.StdEncoding.EncodeToString(data)
+	payload := painted(t, c, "media.image", fmt.Sprintf(`{"base64":%q,"bytes":%d,"mimeType":"image/png","alt":"a lamp"}`, text, len(data)))
+	require.NotContains(t, payload, "base64")
+	require.Equal(t, "a lamp", payload["alt"])
+	url, ok := payload["url"].(string)
+	require.True(t, ok)
+	require.True(t, strings.HasPrefix(url, h.HTTP+"/v1/assets/"), url)
+
+	res, body := fetch(t, http.MethodGet, url)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Equal(t, data, body)
+	require.Equal(t, "image/png", res.Header.Get("Content-Type"))
+	require.Equal(t, "nosniff", res.Header.Get("X-Content-Type-Options"))
+	require.Equal(t, "private, max-age=300", res.Header.Get("Cache-Control"))
+	require.Empty(t, res.Header.Get("Content-Disposition"))
+	res, body = fetch(t, http.MethodHead, url)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Empty(t, body)
+	res, body = fetch(t, http.MethodGet, url, "Range", "bytes=0-3")
+	require.Equal(t, http.StatusPartialContent, res.StatusCode)
+	require.Equal(t, data[:4], body)
+
+	for _, bad := range []string{url[:len(url)-1], url + "A", strings.Replace(url, ".r", "r", 1) + "x", h.HTTP + "/v1/assets/", h.HTTP + "/v1/assets/x.y", url + "/.."} {
+		res, body := fetch(t, http.MethodGet, bad)
+		require.Equal(t, http.StatusNotFound, res.StatusCode, bad)
+		require.NotContains(t, string(body), "PNG")
+	}
+	res, _ = fetch(t, http.MethodPost, url)
+	require.Equal(t, http.StatusMethodNotAllowed, res.StatusCode)
+
+	token := url[strings.LastIndex(url, "/"):]
+	h.Restart()
+	res, body = fetch(t, http.MethodGet, h.HTTP+"/v1/assets"+token)
+	require.Equal(t, http.StatusOK, res.StatusCode, "as long as the log")
+	require.Equal(t, data, body)
+	require.NotContains(t, h.Log(), token[1:], "the address is a credential")
+}
+
+func TestMedia_AtTheCapStaysInline(t *testing.T) {
+	t.Parallel()
+	_, c := painter(t, "--max-inline-media-bytes", "8")
+	for size, inline := range map[int]bool{8: true, 9: false} {
+		text := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("x"), size))
+		payload := painted(t, c, "media.image", fmt.Sprintf(`{"base64":%q,"bytes":%d}`, text, size))
+		_, has := payload["base64"]
+		require.Equal(t, inline, has, size)
+	}
+	var d struct {
+		AIProviders struct{ MaxInlineMediaBytes int }
+	}
+	require.NoError(t, do(t, c, http.MethodGet, wellKnown, "").JSON(&d))
+	require.Equal(t, 8, d.AIProviders.MaxInlineMediaBytes)
+}
+
+func TestMedia_AFileIsSavedUnderItsName(t *testing.T) {
+	t.Parallel()
+	_, c := painter(t, "--max-inline-media-bytes", "0")
+	payload := painted(t, c, "media.file", `{"base64":"`+base64.StdEncoding.EncodeToString([]byte("<script>"))+`","bytes":8,"mimeType":"text/html","name":"../a \"b\".html"}`)
+	res, body := fetch(t, http.MethodGet, payload["url"].(string))
+	require.Equal(t, "<script>", string(body))
+	require.True(t, strings.HasPrefix(res.Header.Get("Content-Disposition"), "attachment"))
+	require.NotContains(t, res.Header.Get("Content-Disposition"), "..")
+	require.Contains(t, res.Header.Get("Content-Security-Policy"), "sandbox")
+}
+
+func TestMedia_AForeignURLIsRecordedAndNoMore(t *testing.T) {
+	t.Parallel()
+	_, c := painter(t)
+	payload := painted(t, c, "media.image", `{"url":"http://127.0.0.1:1/picture.png","bytes":5}`)
+	require.Equal(t, "http://127.0.0.1:1/picture.png", payload["url"])
+}
+
+// OpenWOP envelope contract §23.5.
+func TestMediaPut_ServesWhatItTook(t *testing.T) {
+	t.Parallel()
+	h, c := painter(t)
+	a := do(t, c, http.MethodPost, seams+"media/put", `{"contentBase64":"aGVsbG8=","contentType":"text/plain"}`)
+	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+	var got struct {
+		URL   string
+		Bytes int
+	}
+	require.NoError(t, a.JSON(&got))
+	require.Equal(t, 5, got.Bytes)
+	require.True(t, strings.HasPrefix(got.URL, "/v1/host/sample/assets/"), got.URL)
+	res, body := fetch(t, http.MethodGet, h.HTTP+got.URL)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Equal(t, "hello", string(body))
+	require.Contains(t, res.Header.Get("Content-Type"), "text/plain")
+	res, _ = fetch(t, http.MethodGet, h.HTTP+seams+"assets/nothing")
+	require.Equal(t, http.StatusNotFound, res.StatusCode)
+
+	a = do(t, c, http.MethodPost, seams+"media/put", `{"contentBase64":"`+strings.Repeat("A", 8<<20+4)+`"}`)
+	require.Equal(t, http.StatusRequestEntityTooLarge, a.Status)
+	var e struct{ Error struct{ Code string } }
+	require.NoError(t, a.JSON(&e))
+	require.Equal(t, "payload_too_large", e.Error.Code)
+}
