@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"waybill.dev/waybill/protocol/a2ui"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -27,6 +28,9 @@ func payload(_ context.Context, p *passage) (*Refusal, error) {
 		}, nil
 	}
 	if r := p.media(); r != nil {
+		return r, nil
+	}
+	if r := p.surface(); r != nil {
 		return r, nil
 	}
 	if p.env.Type == KindSchemaRequest && !p.policy.AnyRequestedKind {
@@ -50,6 +54,26 @@ func (p *passage) unknownCatalogue() *Refusal {
 		Status: Invalid, Code: fault.UnknownSchemaVersion, Message: message,
 		Details: []Detail{{InstancePath: "/payload/catalogVersion", SchemaPath: "/properties/catalogVersion/enum", Keyword: "enum", Message: message}},
 	}
+}
+
+// surface refuses a form whose answers could not be told apart.
+func (p *passage) surface() *Refusal {
+	if p.env.Type != KindSurface {
+		return nil
+	}
+	s, err := a2ui.Parse(p.env.Payload)
+	if err != nil {
+		return nil // a kind whose schema the host has changed
+	}
+	wrong := s.Ambiguous()
+	if len(wrong) == 0 {
+		return nil
+	}
+	r := &Refusal{Status: Invalid, Code: fault.EnvelopeInvalid, Message: "two components of the surface have the same id"}
+	for _, w := range wrong {
+		r.Details = append(r.Details, Detail{InstancePath: "/payload" + w.Path, SchemaPath: "/$defs/surface", Keyword: "unique", Message: w.Message})
+	}
+	return r
 }
 
 // judge validates the payload. A null reasoning reads as an absent one, which

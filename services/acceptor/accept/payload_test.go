@@ -82,3 +82,12 @@ func TestPayload_ASurfaceOfAnotherCatalogueIsOfAnUnknownVersion(t *testing.T) {
 	res := f.accept(doc(accept.KindSurface, `{"catalogVersion":"0.9.1","surface":{"components":[{"component":"text","text":"hello"}]}}`))
 	require.Nil(t, res.Refusal)
 }
+
+func TestPayload_ComponentsOfASurfaceHaveIDsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	res := f.accept(doc(accept.KindSurface, `{"catalogVersion":"0.9.1","surface":{"components":[`+
+		`{"component":"field.text","id":"a","label":"A"},{"component":"field.date","id":"a","label":"B"}]}}`))
+	r := refused(t, res, accept.Invalid, fault.EnvelopeInvalid)
+	require.Equal(t, "/payload/surface/components/1/id", r.Details[0].InstancePath)
+}

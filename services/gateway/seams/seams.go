@@ -54,6 +54,7 @@ var routes = map[string]seam{
 	"test/llm-prompt-wrap":              {http.MethodPost, (*Handler).wrap},
 	"test/emit-provider-usage":          {http.MethodPost, (*Handler).usage},
 	"test/emit-envelope-reliability":    {http.MethodPost, (*Handler).reliability},
+	"a2ui/emit-surface":                 {http.MethodPost, (*Handler).emitSurface},
 	"media/put":                         {http.MethodPost, (*Handler).putAsset},
 }
 
