@@ -1,10 +1,29 @@
 package runspan
 
-import "waybill.dev/waybill/protocol/wire"
+import (
+	"strings"
+	"unicode/utf8"
+
+	"waybill.dev/waybill/protocol/wire"
+)
 
 // maxText bounds an attribute's text: they are words of the protocol, and a
 // vendor's at the most.
 const maxText = 128
+
+// cut shortens a text to whole characters. Text that is no UTF-8 would cost the
+// whole batch of spans it is sent in.
+func cut(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= maxText {
+		return s
+	}
+	n := maxText
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
 
 // reliability are the attributes of a reliability event; nil for any other. They
 // hold no text of a model or of a prompt: refusalText is left out (OpenWOP
@@ -14,7 +33,7 @@ func reliability(t wire.EventType, p event) map[string]any {
 	a := map[string]any{}
 	text := func(name, v string) {
 		if v != "" {
-			a[prefix+name] = v[:min(len(v), maxText)]
+			a[prefix+name] = cut(v)
 		}
 	}
 	switch t {

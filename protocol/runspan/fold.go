@@ -288,6 +288,21 @@ func (f *Fold) accept(e wire.Event, p event, at time.Time) {
 	f.accepted[e.CausationID] = s
 }
 
+// Append is the span of an append of the events, which took from start to end.
+func (f *Fold) Append(events []wire.Event, start, end time.Time) *Span {
+	types := make([]string, 0, len(events))
+	for _, e := range events {
+		types = append(types, string(e.Type))
+	}
+	return &Span{
+		Name: NameAppend, Trace: f.trace, ID: AppendSpan(f.rec.RunID, events[0].Sequence), Parent: f.run.ID, Kind: KindInternal, Code: OK,
+		Start: start, End: end,
+		Attributes: map[string]any{
+			"openwop.run_id": f.rec.RunID, "openwop.event_type": strings.Join(types, ","), "openwop.event_seq": int64(events[0].Sequence),
+		},
+	}
+}
+
 // happened adds an event to the span of the node's attempt, or to the run's.
 func (f *Fold) happened(nodeID string, t wire.EventType, at time.Time, attributes map[string]any) {
 	s := f.run

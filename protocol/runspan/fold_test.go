@@ -3,8 +3,10 @@ package runspan_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -181,6 +183,18 @@ func TestFold_HoldsNoContent(t *testing.T) {
 	}
 	require.Contains(t, string(b), "openwop.envelope.refusal.safety_category")
 	require.Contains(t, string(b), "openwop.cap_observed")
+}
+
+func TestFold_CutsTextBetweenCharacters(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{strings.Repeat("a", 127) + "é", strings.Repeat("é", 500), "a\\ud800"} {
+		f := runspan.New(record())
+		feed(f, append(retriedRun[:2:2], `{"type":"envelope.truncated","nodeId":"n","payload":{"nodeId":"n","stopReason":"`+text+`"}}`)...)
+		got, ok := byName(t, f.All())["openwop.node.core.ai.callPrompt.attempt"][0].Events[0].Attributes["openwop.envelope.truncated.stop_reason"].(string)
+		require.True(t, ok)
+		require.True(t, utf8.ValidString(got))
+		require.LessOrEqual(t, len(got), 128)
+	}
 }
 
 func FuzzFold(f *testing.F) {

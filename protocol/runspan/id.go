@@ -63,6 +63,11 @@ func CallSpan(runID, nodeID string, attempt, n int) SpanID {
 // AcceptSpan is the span of the accept that recorded an envelope.
 func AcceptSpan(runID, correlationID string) SpanID { return spanID("accept", runID, correlationID) }
 
+// AppendSpan is the span of the append that wrote an event.
+func AppendSpan(runID string, sequence int) SpanID {
+	return spanID("append", runID, strconv.Itoa(sequence))
+}
+
 func spanID(parts ...string) SpanID {
 	sum := digest(parts...)
 	return SpanID(sum[:8])

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -127,11 +128,11 @@ func (x *Exporter) export(s *runspan.Span, sampled bool) {
 			TraceID: trace.TraceID(s.Trace), SpanID: trace.SpanID(s.Parent), TraceFlags: flags.WithSampled(sampled), Remote: true,
 		}))
 	}
-	_, span := x.tracer.Start(ctx, s.Name, trace.WithTimestamp(s.Start), trace.WithSpanKind(kinds[s.Kind]), trace.WithAttributes(attributes(s.Attributes)...))
+	_, span := x.tracer.Start(ctx, valid(s.Name), trace.WithTimestamp(s.Start), trace.WithSpanKind(kinds[s.Kind]), trace.WithAttributes(attributes(s.Attributes)...))
 	for _, m := range s.Events {
 		span.AddEvent(m.Name, trace.WithTimestamp(m.At), trace.WithAttributes(attributes(m.Attributes)...))
 	}
-	span.SetStatus(statuses[s.Code], s.Message)
+	span.SetStatus(statuses[s.Code], valid(s.Message))
 	end := s.End
 	if end.Before(s.Start) { // clocks of two machines
 		end = s.Start
@@ -152,7 +153,7 @@ func attributes(from map[string]any) []attribute.KeyValue {
 	for name, v := range from {
 		switch v := v.(type) {
 		case string:
-			out = append(out, attribute.String(name, v))
+			out = append(out, attribute.String(name, valid(v)))
 		case int64:
 			out = append(out, attribute.Int64(name, v))
 		case float64:
@@ -160,7 +161,11 @@ func attributes(from map[string]any) []attribute.KeyValue {
 		case bool:
 			out = append(out, attribute.Bool(name, v))
 		case []string:
-			out = append(out, attribute.StringSlice(name, v))
+			list := make([]string, 0, len(v))
+			for _, s := range v {
+				list = append(list, valid(s))
+			}
+			out = append(out, attribute.StringSlice(name, list))
 		}
 	}
 	slices.SortFunc(out, func(a, b attribute.KeyValue) int {
@@ -171,6 +176,10 @@ func attributes(from map[string]any) []attribute.KeyValue {
 	})
 	return out
 }
+
+// valid keeps one span's broken text from costing the batch: Protobuf takes UTF-8
+// only.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // quiet logs what goes wrong while exporting; a run never notices.
 type quiet struct {

@@ -67,6 +67,24 @@ func TestExporter_SendsSpansWithTheIDsTheyHave(t *testing.T) {
 	}
 }
 
+// A text that is no UTF-8 must not cost the other spans of its batch.
+func TestExporter_SurvivesBrokenText(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{tracing.HTTPProtobuf, tracing.HTTPJSON} {
+		c := otlp.New()
+		t.Cleanup(c.Close)
+		x := exporter(t, c.URL(), protocol, 1)
+		trace, _ := runspan.TraceOf("r", "")
+		broken := "a\xc3"
+		x.Ended([]*runspan.Span{
+			{Name: broken, Trace: trace, ID: runspan.RunSpan("r"), Start: time.Now(), End: time.Now(), Code: runspan.Error, Message: broken, Attributes: map[string]any{"s": broken, "l": []string{broken}}},
+			{Name: "other", Trace: trace, ID: runspan.RunSpan("q"), Start: time.Now(), End: time.Now()},
+		})
+		flush(t, x)
+		require.Len(t, c.Spans(), 2, protocol)
+	}
+}
+
 func TestWants_FollowsTheRequestElseTheRatio(t *testing.T) {
 	t.Parallel()
 	c := otlp.New()

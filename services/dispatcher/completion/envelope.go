@@ -167,6 +167,7 @@ func completeMeta(given json.RawMessage, trust wire.Trust, now time.Time) json.R
 	if meta == nil {
 		meta = map[string]json.RawMessage{}
 	}
+	delete(meta, "traceparent") // whose trace this is, and whether it is exported, is not the model's to say
 	meta["source"] = json.RawMessage(`"ai-generation"`)
 	meta["ts"] = wire.AppendString(nil, wire.FormatTime(now))
 	meta["contentTrust"] = wire.AppendString(nil, string(wire.Trusted.Meet(trust)))

@@ -113,6 +113,7 @@ func (s *session) advance(ctx context.Context) ([]run.Effect, error) {
 
 // flush appends what is pending.
 func (s *session) flush(ctx context.Context) (changed bool, err error) {
+	start := s.x.deps.Clock()
 	a, err := s.x.append(ctx, s.writer, s.run, s.head, s.m)
 	if errors.Is(err, runlog.ErrConflict) {
 		next, woken, rerr := s.x.onlyWoken(ctx, s.run, s.head)
@@ -126,7 +127,7 @@ func (s *session) flush(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	s.head = a.head
-	s.spans.saw(a.events)
+	s.spans.appended(a.events, start)
 	return a.changed, nil
 }
 

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"time"
 
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runspan"
@@ -22,8 +23,9 @@ type Spans interface {
 // exported by one process, whoever else worked on the run. The nil spans follows
 // nothing.
 type spans struct {
-	fold *runspan.Fold
-	sink Spans
+	fold  *runspan.Fold
+	sink  Spans
+	clock func() time.Time
 }
 
 // trace is what others need to join the trace of a run.
@@ -40,7 +42,7 @@ func (x *Executor) spans(ctx context.Context, r subject.Run, rec *wire.RunRecord
 	if x.deps.Spans == nil || !x.deps.Spans.Wants(rec) {
 		return nil, nil
 	}
-	s := &spans{fold: runspan.New(rec), sink: x.deps.Spans}
+	s := &spans{fold: runspan.New(rec), sink: x.deps.Spans, clock: x.deps.Clock}
 	if head.Next == 0 {
 		return s, nil
 	}
@@ -61,6 +63,15 @@ func (x *Executor) spans(ctx context.Context, r subject.Run, rec *wire.RunRecord
 		}
 	}
 	return s, nil
+}
+
+// appended takes events that this writer has appended, which began at a time.
+func (s *spans) appended(events []wire.Event, start time.Time) {
+	if s == nil || len(events) == 0 {
+		return
+	}
+	s.sink.Ended([]*runspan.Span{s.fold.Append(events, start, s.clock())})
+	s.saw(events)
 }
 
 // saw takes events that were appended.
