@@ -240,7 +240,7 @@ func (a *alone) connectNATS(o acceptorOptions) (*nats.Conn, error) {
 // served here beside the acceptor.
 func (a *alone) redactor(o acceptorOptions) (redactorv1.RedactorClient, error) {
 	if o.redactorAddr == "" {
-		s, err := newRedactor(o.secretsFile)
+		s, err := newRedactor(o.commonOptions)
 		if err != nil {
 			return nil, err
 		}

@@ -205,6 +205,7 @@ func (h *host) buildRedactor(_ context.Context, specs []auth.Spec) error {
 	if err != nil {
 		return fmt.Errorf("%w: --secrets-file: %w", errUsage, err)
 	}
+	cfg.Shapes = h.opts.redactShapes
 	cfg.HostSecrets = append(hostSecrets(specs, h.opts), more...)
 	s, err := redactor.New(cfg)
 	if err != nil {

@@ -27,7 +27,7 @@ type devOptions struct {
 	workflows                                 []string
 	kinds, kindLint, strictness               string
 	secretsFile                               string
-	testSeams                                 bool
+	testSeams, redactShapes                   bool
 	providers                                 []string
 	defaultModel                              string
 	durability                                string
@@ -85,6 +85,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringVar(&o.kindLint, "kind-lint", "warn", "strict, warn or off: what becomes of a kind whose schema models cannot be held to")
 	f.StringVar(&o.strictness, "envelope-strictness", "warn", "warn or strict: whether a schemaVersion below the advertised one is refused")
 	f.StringVar(&o.secretsFile, "secrets-file", "", "YAML file of secret ids and values that must never show, for everybody")
+	f.BoolVar(&o.redactShapes, "redact-shapes", true, "also take out text that looks like a secret, though nobody has registered it")
 	f.BoolVar(&o.testSeams, "test-seams", false, "serve the protocol's test seams; never in production")
 	f.StringArrayVar(&o.providers, "provider", nil, "ID=URL of an OpenAI-compatible server (repeatable); its key is read from WAYBILL_PROVIDER_ID_KEY")
 	f.StringVar(&o.defaultModel, "default-model", "sample/sample-1", "PROVIDER/MODEL for nodes that name none")

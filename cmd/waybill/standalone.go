@@ -37,6 +37,7 @@ type commonOptions struct {
 	tokenFile           string
 	tlsCert, tlsKey     string
 	insecure            bool
+	redactShapes        bool
 	secretsFile         string
 	readyFile           string
 	logLevel, logFormat string
@@ -51,6 +52,7 @@ func (o *commonOptions) flags(f *pflag.FlagSet, addr string) {
 	f.StringVar(&o.tlsKey, "tls-key", "", "PEM key of --tls-cert")
 	f.BoolVar(&o.insecure, "insecure", false, "serve other machines without a token or without TLS")
 	f.StringVar(&o.secretsFile, "secrets-file", "", "YAML file of secret ids and values that must never show, for everybody")
+	f.BoolVar(&o.redactShapes, "redact-shapes", true, "also take out text that looks like a secret, though nobody has registered it")
 	o.tracing.flags(f)
 	f.StringVar(&o.readyFile, "ready-file", "", "file to write the addresses to, as JSON, once the service is ready")
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
@@ -199,7 +201,7 @@ func prepared(cmd *cobra.Command, o *commonOptions, validate func() error) (logg
 // runRedactor serves until ctx ends.
 func runRedactor(ctx context.Context, o commonOptions, log logger) error {
 	began := time.Now()
-	s, err := newRedactor(o.secretsFile)
+	s, err := newRedactor(o)
 	if err != nil {
 		return err
 	}
@@ -212,11 +214,12 @@ func runRedactor(ctx context.Context, o commonOptions, log logger) error {
 	return a.run(ctx, began, nil)
 }
 
-// newRedactor makes a redactor that knows the secrets of a file.
-func newRedactor(secretsFile string) (*redactor.Service, error) {
+// newRedactor makes a redactor that knows the secrets of the operator's file.
+func newRedactor(o commonOptions) (*redactor.Service, error) {
 	cfg := redactor.DefaultConfig()
+	cfg.Shapes = o.redactShapes
 	var err error
-	if cfg.HostSecrets, err = readSecrets(secretsFile); err != nil {
+	if cfg.HostSecrets, err = readSecrets(o.secretsFile); err != nil {
 		return nil, fmt.Errorf("%w: --secrets-file: %w", errUsage, err)
 	}
 	return redactor.New(cfg)

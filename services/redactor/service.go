@@ -33,6 +33,9 @@ type Config struct {
 	RequireRegistered bool
 	// Limits bound what is remembered.
 	Limits secrets.Limits
+	// Shapes also takes out what looks like a secret, though nobody has registered
+	// it.
+	Shapes bool
 	// MaxItems is how many documents and texts one request may hold.
 	MaxItems int
 	// MaxBytes is the sum of their sizes, and the size of one piece of a stream.
@@ -44,7 +47,7 @@ type Config struct {
 
 // DefaultConfig is a configuration without host secrets.
 func DefaultConfig() Config {
-	return Config{Limits: secrets.DefaultLimits, MaxItems: 1024, MaxBytes: 16 << 20, MaxDepth: 128}
+	return Config{Shapes: true, Limits: secrets.DefaultLimits, MaxItems: 1024, MaxBytes: 16 << 20, MaxDepth: 128}
 }
 
 // Validate reports every unusable value.
@@ -94,7 +97,11 @@ func New(cfg Config) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	registry, err := secrets.New(cfg.HostSecrets, cfg.Limits)
+	var shapes *redact.Shapes
+	if cfg.Shapes {
+		shapes = redact.DefaultShapes()
+	}
+	registry, err := secrets.New(cfg.HostSecrets, cfg.Limits, shapes)
 	if err != nil {
 		return nil, err
 	}

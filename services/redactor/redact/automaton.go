@@ -27,6 +27,7 @@ type automaton struct {
 	fail     []int32 // state of the longest proper suffix that is also a prefix
 	pending  []int32 // length of the longest suffix that may still become a match
 	match    []int32 // longest pattern that ends in this state, or -1
+	starts   *starts // where nothing begins
 }
 
 // newAutomaton builds the automaton. Of two patterns with one text the first
@@ -39,6 +40,7 @@ func newAutomaton(patterns []pattern) *automaton {
 	}
 	a.layOut(t)
 	a.link(t)
+	a.starts = newStarts(patterns)
 	return a
 }
 
@@ -113,10 +115,13 @@ func (a *automaton) edge(s int32, c byte) (int32, bool) {
 func finds[T string | []byte](a *automaton, text T) bool {
 	s := int32(0)
 	for i := range len(text) {
-		if s == 0 {
-			s = a.root[text[i]]
-		} else {
+		switch {
+		case s != 0:
 			s = a.next(s, text[i])
+		case nowhere(a.starts, text, i):
+			continue
+		default:
+			s = a.root[text[i]]
 		}
 		if a.match[s] >= 0 {
 			return true

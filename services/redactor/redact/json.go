@@ -108,7 +108,7 @@ func (w *walk) object() {
 func (w *walk) text() (text string, n int) {
 	raw := w.skipString()
 	if bytes.IndexByte(raw, '\\') < 0 {
-		if !finds(w.scrub.known, raw) {
+		if !w.scrub.suspects(raw) {
 			return "", 0
 		}
 		out, n := w.scrub.pass(raw)

@@ -16,6 +16,7 @@ type pass struct {
 	state int32
 	held  []byte // input not yet settled
 	base  int    // position of held[0] in the whole text
+	gone  int    // position up to which the text was released or covered
 	pos   int    // position after the last byte read
 	found []span // matches not yet settled; starts and ends both increase
 	cover int    // position up to which matches cover the text
@@ -45,10 +46,13 @@ func (p *pass) end(dst []byte) []byte { return p.settle(dst, p.pos) }
 func (p *pass) scan(b []byte) {
 	a, s := p.a, p.state
 	for i, c := range b {
-		if s == 0 {
-			s = a.root[c]
-		} else {
+		switch {
+		case s != 0:
 			s = a.next(s, c)
+		case nowhere(a.starts, b, i):
+			continue
+		default:
+			s = a.root[c]
 		}
 		if m := a.match[s]; m >= 0 {
 			p.note(p.pos+i+1, m)
@@ -74,7 +78,9 @@ func (p *pass) settle(dst []byte, limit int) []byte {
 		n++
 	}
 	p.found = append(p.found[:0], p.found[n:]...)
-	return p.release(dst, limit)
+	dst = p.release(dst, limit)
+	p.forget()
+	return dst
 }
 
 // apply puts the marker of a settled match, or only extends the cover if an
@@ -93,16 +99,22 @@ func (p *pass) apply(dst []byte, f span) []byte {
 	return dst
 }
 
-// release appends the uncovered text before limit and forgets it.
+// release appends the uncovered text before limit.
 func (p *pass) release(dst []byte, limit int) []byte {
-	from := max(p.base, p.cover)
+	from := max(p.gone, p.cover)
 	if limit > from {
 		dst = append(dst, p.held[from-p.base:limit-p.base]...)
 		from = limit
 	}
-	p.held = append(p.held[:0], p.held[from-p.base:]...)
-	p.base = from
+	p.gone = from
 	return dst
+}
+
+// forget drops what was released or covered: once for many matches, for it moves
+// all the rest.
+func (p *pass) forget() {
+	p.held = append(p.held[:0], p.held[p.gone-p.base:]...)
+	p.base = p.gone
 }
 
 // wholeRunes is the largest number of bytes of b, up to n, that does not end

@@ -3,7 +3,8 @@ package redact
 // Scrubber takes one set of secrets out of whatever it is given. It is safe
 // for concurrent use and never changes. The nil Scrubber knows no secrets.
 type Scrubber struct {
-	known *automaton // nil when there is nothing to find
+	known  *automaton // nil when there is nothing to find
+	shapes *Shapes    // nil: without the second layer
 }
 
 // Compile builds a Scrubber. Secrets whose value is shorter than MinLength are
@@ -47,12 +48,23 @@ func withhold(a *automaton, secrets []Secret) {
 	}
 }
 
-// Knows reports whether there is any secret to find.
-func (s *Scrubber) Knows() bool { return s != nil && s.known != nil }
+// With adds the second layer; nil: none.
+func (s *Scrubber) With(shapes *Shapes) *Scrubber {
+	s.shapes = shapes
+	return s
+}
+
+// Knows reports whether there is anything to look for.
+func (s *Scrubber) Knows() bool { return s != nil && (s.known != nil || s.shapes != nil) }
+
+// suspects reports whether a text may hold something to take out.
+func (s *Scrubber) suspects(text []byte) bool {
+	return s.known != nil && finds(s.known, text) || s.shapes != nil && len(text) >= MinLength && s.shapes.any(string(text))
+}
 
 // Text replaces every occurrence in text and tells how many there were.
 func (s *Scrubber) Text(text string) (out string, count int) {
-	if !s.Knows() || !finds(s.known, text) {
+	if !s.Knows() || !s.suspects([]byte(text)) {
 		return text, 0
 	}
 	b, count := s.pass([]byte(text))
@@ -61,21 +73,37 @@ func (s *Scrubber) Text(text string) (out string, count int) {
 
 // pass takes all of b through the layers.
 func (s *Scrubber) pass(b []byte) (out []byte, count int) {
-	p := pass{a: s.known}
-	out = p.feed(make([]byte, 0, len(b)), b)
-	out = p.end(out)
-	return out, p.count
+	out = b
+	if s.known != nil {
+		p := pass{a: s.known}
+		out = p.end(p.feed(make([]byte, 0, len(b)), b))
+		count = p.count
+	}
+	if s.shapes != nil {
+		text, n := s.shapes.Replace(string(out))
+		if n > 0 {
+			out, count = []byte(text), count+n
+		}
+	}
+	return out, count
 }
 
 // Stream scrubs a text that arrives in pieces. It belongs to one goroutine.
-type Stream struct{ known pass }
+type Stream struct {
+	known  pass
+	shapes shapeStream
+}
 
 // Stream starts a new text.
 func (s *Scrubber) Stream() *Stream {
-	if !s.Knows() {
-		return &Stream{known: pass{a: newAutomaton(nil)}}
+	out := &Stream{}
+	if s != nil {
+		out.known.a, out.shapes.shapes = s.known, s.shapes
 	}
-	return &Stream{known: pass{a: s.known}}
+	if out.known.a == nil {
+		out.known.a = newAutomaton(nil)
+	}
+	return out
 }
 
 // Write takes a piece and gives what may be shown of the text so far: all but
@@ -84,15 +112,18 @@ func (s *Scrubber) Stream() *Stream {
 func (s *Stream) Write(piece string) (out string, count int) {
 	before := s.known.count
 	b := s.known.feed(nil, []byte(piece))
-	return string(b), s.known.count - before
+	out, n := s.shapes.write(string(b))
+	return out, s.known.count - before + n
 }
 
 // Close gives the rest: no further piece follows.
 func (s *Stream) Close() (out string, count int) {
 	before := s.known.count
 	b := s.known.end(nil)
-	return string(b), s.known.count - before
+	out, n := s.shapes.write(string(b))
+	rest, more := s.shapes.close()
+	return out + rest, s.known.count - before + n + more
 }
 
 // Held is the number of bytes that are held back.
-func (s *Stream) Held() int { return len(s.known.held) }
+func (s *Stream) Held() int { return len(s.known.held) + s.shapes.size() }

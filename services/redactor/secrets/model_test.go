@@ -29,7 +29,7 @@ func drawScope(t *rapid.T) secrets.Scope {
 func TestRegistry_BehavesLikeItsModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		r, err := secrets.New([]redact.Secret{secret("host", "host-value")}, secrets.DefaultLimits)
+		r, err := secrets.New([]redact.Secret{secret("host", "host-value")}, secrets.DefaultLimits, nil)
 		require.NoError(t, err)
 		m := &model{registry: r, held: map[secrets.Scope][]redact.Secret{}}
 		t.Repeat(map[string]func(*rapid.T){
@@ -78,7 +78,7 @@ func (m *model) check(t *rapid.T) {
 }
 
 func BenchmarkScrubber(b *testing.B) {
-	r, err := secrets.New([]redact.Secret{secret("host", "host-value")}, secrets.DefaultLimits)
+	r, err := secrets.New([]redact.Secret{secret("host", "host-value")}, secrets.DefaultLimits, nil)
 	require.NoError(b, err)
 	for name, at := range map[string]secrets.Scope{"host": {Tenant: "a", Run: "1"}, "run": {Tenant: "b", Run: "1"}} {
 		if name == "run" {

@@ -39,6 +39,7 @@ var DefaultLimits = Limits{Scopes: 10_000, Secrets: 64, ValueBytes: 8 << 10, Sco
 // safe for concurrent use.
 type Registry struct {
 	limits Limits
+	shapes *redact.Shapes
 	host   *redact.Scrubber
 	hosts  []redact.Secret
 
@@ -58,14 +59,16 @@ type entry struct {
 // New makes a registry with the host's own secrets. Platform credentials
 // belong in there: the protocol does not ask for it, but a leak is a leak.
 // Errors: fault.ValidationError for a secret with an unusable id.
-func New(host []redact.Secret, limits Limits) (*Registry, error) {
+//
+// shapes is the second layer; nil: none.
+func New(host []redact.Secret, limits Limits, shapes *redact.Shapes) (*Registry, error) {
 	for _, s := range host {
 		if err := s.Validate(); err != nil {
 			return nil, err
 		}
 	}
 	return &Registry{
-		limits: limits, host: redact.Compile(host), hosts: slices.Clone(host), scopes: map[Scope]*entry{},
+		limits: limits, shapes: shapes, host: redact.Compile(host).With(shapes), hosts: slices.Clone(host), scopes: map[Scope]*entry{},
 	}, nil
 }
 
@@ -184,7 +187,7 @@ func (r *Registry) Scrubber(scope Scope) *redact.Scrubber {
 	}
 	s := e.scrubber.Load()
 	if s == nil {
-		s = redact.Compile(r.merged(scope))
+		s = redact.Compile(r.merged(scope)).With(r.shapes)
 		e.scrubber.Store(s)
 	}
 	return s

@@ -17,7 +17,7 @@ func secret(id, value string) redact.Secret { return redact.Secret{ID: id, Value
 
 func registry(t *testing.T, limits secrets.Limits, host ...redact.Secret) *secrets.Registry {
 	t.Helper()
-	r, err := secrets.New(host, limits)
+	r, err := secrets.New(host, limits, nil)
 	require.NoError(t, err)
 	return r
 }
@@ -124,7 +124,7 @@ func TestRegister_RefusesInsteadOfEvicting(t *testing.T) {
 
 func TestNew_RefusesUnusableHostSecrets(t *testing.T) {
 	t.Parallel()
-	_, err := secrets.New([]redact.Secret{secret("", "x")}, secrets.DefaultLimits)
+	_, err := secrets.New([]redact.Secret{secret("", "x")}, secrets.DefaultLimits, nil)
 	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
 }
 
