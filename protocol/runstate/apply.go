@@ -130,7 +130,8 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		n.Trust = n.Trust.Meet(e.ContentTrust)
 		_ = json.Unmarshal(p.Outputs, &n.Outputs)
 	case wire.EventNodeFailed:
-		s.end(e, p, NodeFailed).Error = p.Error
+		n := s.end(e, p, NodeFailed)
+		n.Error, n.Trust = p.Error, n.Trust.Meet(e.ContentTrust)
 	case wire.EventNodeRetried:
 		n := s.end(e, p, NodeRetrying)
 		n.Error, n.Attempt, n.DelayMs = p.LastError, p.Attempt, p.DelayMs

@@ -6,10 +6,12 @@ package untrusted
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"waybill.dev/waybill/protocol/wire"
 )
@@ -30,16 +32,23 @@ const (
 	defaultType   = "unknown"
 )
 
-// mark finds whatever a reader could take for one of our marks: in any case, with
-// spaces where a lenient reader allows them.
-var mark = regexp.MustCompile(`(?i)<(\s*/?\s*)(` + name + `)`)
+// mark finds whatever a reader could take for one of our marks: in any case, in
+// letters of full width, with spaces or signs of no width anywhere in it.
+var mark = func() *regexp.Regexp {
+	const between = `[\s\v\p{Z}\p{Cc}\p{Cf}]*`
+	var b strings.Builder
+	b.WriteString(`[<\x{FF1C}\x{FE64}\x{2039}\x{3008}\x{27E8}](` + between + `[/\x{FF0F}\x{2044}\x{2215}]?`)
+	for _, c := range name {
+		wide := c - 'A' + '\uFF21'
+		fmt.Fprintf(&b, `%s[%c%c%c%c]`, between, c, unicode.ToLower(c), wide, wide+('\uFF41'-'\uFF21'))
+	}
+	b.WriteString(`)`)
+	return regexp.MustCompile(b.String())
+}()
 
-// neutral breaks a mark up with a space of no width: people read the same text.
-const neutral = "<\u200b$1$2"
-
-// Neutralise breaks up every mark in a text, so that content can neither close its
-// own fence nor open another.
-func Neutralise(text string) string { return mark.ReplaceAllString(text, neutral) }
+// Neutralise takes the bracket off every mark in a text, so that content can
+// neither close its own fence nor open another.
+func Neutralise(text string) string { return mark.ReplaceAllString(text, "&lt;$1") }
 
 // Wrap fences a text. It is kept, but for marks in it.
 func Wrap(text string, m Mark) string {
@@ -77,11 +86,16 @@ func (m Mark) open() string {
 	attribute("source", orElse(m.Source, defaultSource))
 	attribute("type", orElse(m.Type, defaultType))
 	for _, n := range slices.Sorted(maps.Keys(m.Attributes)) {
-		attribute(n, m.Attributes[n])
+		if attributeName.MatchString(n) && n != "source" && n != "type" {
+			attribute(n, m.Attributes[n])
+		}
 	}
 	b.WriteString(">")
 	return b.String()
 }
+
+// attributeName is what can stand before "=": any other name is left out.
+var attributeName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
 // escape also keeps ">" and line ends out of an attribute, so that a mark always
 // ends where it seems to.

@@ -132,7 +132,7 @@ func (c config) messages(m *material) ([]provider.Message, *wire.NodeError) {
 			if !slices.Contains([]string{"system", "user", "assistant", "tool"}, g.Role) {
 				return nil, node.Invalid("/inputs/messages/%d/role: want system, user, assistant or tool", i)
 			}
-			msgs = append(msgs, provider.Message{Role: g.Role, Content: m.content(g.Content, portMessages)})
+			msgs = append(msgs, m.message(provider.Message{Role: g.Role, Content: g.Content}))
 		}
 	}
 	if c.Prompt != "" {

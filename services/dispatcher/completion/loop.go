@@ -104,7 +104,21 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	if res, ok := c.fromLog(); ok {
 		return res
 	}
-	return c.loop(ctx)
+	res := c.loop(ctx)
+	c.tag(res.Drafts)
+	res.Trust = c.task.Trust
+	return res
+}
+
+// tag marks events as what they are made of: they tell of an answer to the
+// prompt, and can repeat some of it.
+func (c *call) tag(drafts []wire.Draft) {
+	if c.task.Trust != wire.Untrusted {
+		return
+	}
+	for i := range drafts {
+		drafts[i].Trust = wire.Untrusted
+	}
 }
 
 // prepare resolves the model, the wanted schema and the prompt.
@@ -272,6 +286,7 @@ func (c *call) flush(ctx context.Context) error {
 	if len(c.drafts) == 0 {
 		return nil
 	}
+	c.tag(c.drafts)
 	err := c.journal.Record(ctx, c.drafts...)
 	c.drafts = nil
 	return err

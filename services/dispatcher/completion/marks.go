@@ -7,6 +7,7 @@ import (
 	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // material fetches what a prompt is made of. Whatever comes from an untrusted
@@ -29,15 +30,15 @@ func (m *material) value(name string) (text string, ok bool) {
 		tainted, kind = m.in.UntrustedVariables[name], "variable"
 	}
 	if tainted {
-		return m.fenced(shown(raw), kind, name), true
+		return m.fenced(raw, kind, name), true
 	}
 	return shown(raw), true
 }
 
 // fenced uses something untrusted.
-func (m *material) fenced(text, kind, name string) string {
+func (m *material) fenced(raw json.RawMessage, kind, name string) string {
 	m.trust = wire.Untrusted
-	return untrusted.Wrap(text, untrusted.Mark{Type: kind, Attributes: map[string]string{"name": name}})
+	return untrusted.Prompt(raw, wire.Untrusted, untrusted.Mark{Type: kind, Attributes: map[string]string{"name": name}})
 }
 
 // shown is a value in a prompt: a string as it is, anything else as JSON.
@@ -56,34 +57,46 @@ func (m *material) ports() string {
 		raw = []byte("{}")
 	}
 	if len(m.in.UntrustedPorts) > 0 {
-		return m.fenced(string(raw), "input", "all")
+		return m.fenced(raw, "input", "all")
 	}
 	return string(raw)
 }
 
-// content is that of a message; all text of an untrusted one is fenced, and
-// parts that are no text stay.
-func (m *material) content(raw json.RawMessage, name string) json.RawMessage {
-	if !m.in.UntrustedPorts[name] {
-		return raw
-	}
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return wire.AppendString(nil, m.fenced(text, "message", name))
-	}
-	var parts []map[string]json.RawMessage
-	if strictjson.Read(raw, &parts) != nil {
-		return wire.AppendString(nil, m.fenced(string(raw), "message", name))
-	}
-	for _, p := range parts {
-		if json.Unmarshal(p["text"], &text) == nil {
-			p["text"] = wire.AppendString(nil, m.fenced(text, "message", name))
-		}
+// media are the parts of a message that hold no text for a model to follow.
+var media = map[string]bool{"image_url": true, "image": true, "input_audio": true, "audio": true, "file": true}
+
+// message fences all text of an untrusted one. Parts that are no text stay, what
+// is neither is fenced as a whole, and nobody untrusted speaks for the system.
+func (m *material) message(g provider.Message) provider.Message {
+	if !m.in.UntrustedPorts[portMessages] {
+		return g
 	}
 	m.trust = wire.Untrusted
+	if g.Role == "system" {
+		g.Role = "user"
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(g.Content, &parts) != nil {
+		g.Content = wire.AppendString(nil, m.fenced(g.Content, "message", portMessages))
+		return g
+	}
+	for i, p := range parts {
+		var part struct {
+			Type string          `json:"type"`
+			Text json.RawMessage `json:"text"`
+		}
+		if strictjson.Read(p, &part) == nil && media[part.Type] {
+			continue
+		}
+		if part.Type != "text" || part.Text == nil {
+			part.Text = p
+		}
+		parts[i] = json.RawMessage(`{"type":"text","text":` + string(wire.AppendString(nil, m.fenced(part.Text, "message", portMessages))) + `}`)
+	}
 	out, err := json.Marshal(parts)
 	if err != nil { // it came out of JSON
-		return wire.AppendString(nil, m.fenced(string(raw), "message", name))
+		out = wire.AppendString(nil, m.fenced(g.Content, "message", portMessages))
 	}
-	return out
+	g.Content = out
+	return g
 }

@@ -226,7 +226,7 @@ func (s *session) settle(d effectDone) error {
 	now := s.x.deps.Clock()
 	s.m.Emit(now, d.result.Drafts...)
 	if d.result.Err != nil {
-		s.m.FailNode(now, d.effect.NodeID, d.result.Err)
+		s.m.FailNode(now, d.effect.NodeID, d.result.Err, wire.Trusted.Meet(d.effect.Trust).Meet(d.result.Trust))
 		return nil
 	}
 	s.m.Complete(now, d.effect.NodeID, d.result.Output, d.result.Trust)

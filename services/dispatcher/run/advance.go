@@ -3,6 +3,7 @@ package run
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -204,7 +205,7 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 		// Creation refuses such workflows; a definition can outlive a pack.
 		m.failNode(now, id, &wire.NodeError{
 			Code: string(fault.UnsupportedNodeType), Message: fmt.Sprintf("node type %q is not registered on this host", def.TypeID),
-		}, attempt)
+		}, attempt, wire.Trusted)
 		return
 	}
 	if m.breachesExecutions(now, id) {
@@ -218,13 +219,13 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 	m.fact(now, wire.EventNodeStarted, id, started)
 	switch {
 	case bad != nil:
-		m.failNode(now, id, bad, attempt)
+		m.failNode(now, id, bad, attempt, trust)
 	case t.Class == node.Timer && started.DelayMs == 0:
 		m.complete(now, id, node.Output{}, wire.Trusted)
 	case t.Class == node.Pure:
 		out, failed := t.Do(in)
 		if failed != nil {
-			m.failNode(now, id, failed, attempt)
+			m.failNode(now, id, failed, attempt, trust)
 			return
 		}
 		m.complete(now, id, out, trust)
@@ -274,6 +275,8 @@ func (m *Machine) effects() []Effect {
 		if bad != nil {
 			continue // startNode has failed such a node
 		}
+		// The effect goes on beside the machine, whose maps change meanwhile.
+		in.Variables, in.UntrustedVariables = maps.Clone(in.Variables), maps.Clone(in.UntrustedVariables)
 		m.asked[id] = true
 		running++
 		out = append(out, Effect{

@@ -49,8 +49,8 @@ type failedPayload struct {
 // FailNode ends an attempt of an effect's node: with another attempt if the
 // error allows it, the workflow's policy has one left and it would begin before
 // the run's time is up, else for good. The wait is the host's own, or the longer
-// one that the error asks for.
-func (m *Machine) FailNode(now time.Time, id string, e *wire.NodeError) {
+// one that the error asks for. trust is that of what the node was given.
+func (m *Machine) FailNode(now time.Time, id string, e *wire.NodeError, trust wire.Trust) {
 	n := m.st.Nodes[id]
 	if n == nil || n.Status.Terminal() {
 		return
@@ -58,13 +58,13 @@ func (m *Machine) FailNode(now time.Time, id string, e *wire.NodeError) {
 	next := n.Attempt + 1
 	delay := max(backoff(next), e.RetryAfter)
 	if e.Retryable && int64(n.Attempt) < m.maxRetries(id) && m.inTime(now.Add(delay)) {
-		m.tell(now, wire.EventNodeRetried, id, wire.Trusted, retriedPayload{
+		m.tell(now, wire.EventNodeRetried, id, trust, retriedPayload{
 			NodeID: id, Attempt: next, DelayMs: delay.Milliseconds(), LastError: e,
 		})
 		delete(m.asked, id)
 		return
 	}
-	m.failNode(now, id, e, n.Attempt)
+	m.failNode(now, id, e, n.Attempt, trust)
 }
 
 // inTime reports whether an instant is before the run's deadline.
@@ -94,13 +94,17 @@ func backoff(attempt int) time.Duration {
 	return min(500*time.Millisecond<<min(attempt-1, 10), 30*time.Second)
 }
 
-func (m *Machine) failNode(now time.Time, id string, e *wire.NodeError, attempt int) {
-	m.tell(now, wire.EventNodeFailed, id, wire.Trusted, failedPayload{NodeID: id, Error: e, Attempts: attempt + 1})
+func (m *Machine) failNode(now time.Time, id string, e *wire.NodeError, attempt int, trust wire.Trust) {
+	m.tell(now, wire.EventNodeFailed, id, trust, failedPayload{NodeID: id, Error: e, Attempts: attempt + 1})
 }
 
 // fail ends the run as failed.
 func (m *Machine) fail(now time.Time, nodeID string, e *wire.NodeError) {
-	m.tell(now, wire.EventRunFailed, "", wire.Trusted, struct {
+	trust := wire.Trusted
+	if n := m.st.Nodes[nodeID]; n != nil {
+		trust = n.Trust
+	}
+	m.tell(now, wire.EventRunFailed, "", trust, struct {
 		Error        *wire.NodeError `json:"error"`
 		FailedNodeID string          `json:"failedNodeId,omitempty"`
 	}{e, nodeID})

@@ -119,6 +119,9 @@ func (m *Machine) Emit(now time.Time, drafts ...wire.Draft) {
 }
 
 func (m *Machine) emit(now time.Time, d wire.Draft, clean bool) {
+	if m.st.Record.TrustBoundary == wire.Untrusted { // nothing of such a run is better than what it was given
+		d.Trust = wire.Untrusted
+	}
 	e := d.Place(m.st.Record.RunID, m.st.Next, now)
 	m.st.Apply(e)
 	m.pending = append(m.pending, e)
