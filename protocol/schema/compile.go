@@ -130,10 +130,16 @@ func explain(name string, err error) *Error {
 			c := collector{}
 			vs := finish(violationsOf(c.leaves(invalid)))
 			e.Path, e.Reason = vs[0].InstancePath, "not a JSON Schema: "+vs[0].Message
+			if vs[0].Message == wantRegex {
+				e.Reason = "not a JSON Schema that is taken here: want a pattern of at most 4096 bytes in RE2 syntax, which has no lookaround and no back references"
+			}
 		}
 	}
 	return e
 }
+
+// wantRegex is how the dialect's own schema says that a pattern is none.
+const wantRegex = "want a regex"
 
 // fragment is the JSON pointer at the end of a schema location.
 func fragment(location string) string {

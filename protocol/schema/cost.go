@@ -12,14 +12,24 @@ import (
 // checks is therefore counted first, with each pair of subschema and value
 // counted once and multiplied.
 const (
-	// maxChecks is about a second of work.
-	maxChecks = 1 << 20
+	// maxChecks bounds the checks on any document.
+	maxChecks = 1 << 19
+	// freeChecks and checksPerByte are what a document of a size may take: a schema
+	// that looks at every value a few times stays far below, one that multiplies
+	// its work does not.
+	freeChecks    = 4096
+	checksPerByte = 16
+	// enumShare is how many values of an enum count as a check.
+	enumShare = 16
 	// tameChecks is how many checks a schema may unfold into to be applied to
 	// small documents without counting.
 	tameChecks = 256
 	// smallDocument is the size in bytes up to which that holds.
 	smallDocument = 16 << 10
 )
+
+// budget is how many checks a document of a size may take.
+func budget(size int) int { return min(maxChecks, freeChecks+checksPerByte*size) }
 
 // meter counts the checks of one schema on one document.
 type meter struct {
@@ -52,6 +62,9 @@ func (m *meter) count(s *jsonschema.Schema, v any) int {
 	}
 	m.inside[p] = true
 	n := 1
+	if s.Enum != nil {
+		n = min(n+len(s.Enum.Values)/enumShare, maxChecks)
+	}
 	for _, sub := range inPlace(s) {
 		n = min(n+m.count(sub, v), maxChecks)
 	}
@@ -154,6 +167,9 @@ func (u *unfolding) add(s *jsonschema.Schema) {
 		return
 	}
 	u.checks++
+	if s.Enum != nil {
+		u.checks += len(s.Enum.Values) / enumShare
+	}
 	u.open[s] = true
 	defer delete(u.open, s)
 	for _, sub := range inPlace(s) {

@@ -60,7 +60,7 @@ func (s *Schema) Validate(doc []byte) []Violation {
 	if path, found := findHugeNumber(v); found {
 		return []Violation{{InstancePath: path, Keyword: KeywordNumber, Message: hugeNumber}}
 	}
-	if (s.wild || len(doc) > smallDocument) && newMeter().count(s.compiled, v) >= maxChecks {
+	if (s.wild || len(doc) > smallDocument) && newMeter().count(s.compiled, v) >= budget(len(doc)) {
 		return []Violation{{Keyword: KeywordBudget, Message: "the document would take too many checks; make it smaller or nest it less"}}
 	}
 	var invalid *jsonschema.ValidationError

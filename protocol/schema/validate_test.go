@@ -131,14 +131,6 @@ func TestValidate_NamesPlaceKeywordAndWhatWouldBeRight(t *testing.T) {
 			keyword: "pattern",
 			message: "want text that matches ^a+$",
 		},
-		"lookahead": {
-			schema:  `{"pattern":"^(?!bad)"}`,
-			doc:     `"badger"`,
-			path:    "",
-			at:      "/pattern",
-			keyword: "pattern",
-			message: "want text that matches ^(?!bad)",
-		},
 		"format": {
 			schema:  `{"format":"date-time"}`,
 			doc:     `"2026-02-30T00:00:00Z"`,
@@ -422,12 +414,6 @@ func TestValidate_KeepsLongPatternsAndListsOutOfMessages(t *testing.T) {
 func TestValidate_EndsOnHostileInput(t *testing.T) {
 	t.Parallel()
 	doubling := `{"$defs":{"n":{"type":"object","properties":{"a":{"anyOf":[{"$ref":"#/$defs/n"},{"$ref":"#/$defs/n"}]}},"required":["b"]}},"$ref":"#/$defs/n"}`
-	var fan strings.Builder
-	fan.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
-	for i := range 40 {
-		fmt.Fprintf(&fan, `"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
-	}
-	fan.WriteString(`"d40":{"type":"string"}}}`)
 	tests := map[string]struct{ schema, doc, keyword string }{
 		"reference that doubles with depth": {
 			schema:  doubling,
@@ -435,14 +421,19 @@ func TestValidate_EndsOnHostileInput(t *testing.T) {
 			keyword: schema.KeywordBudget,
 		},
 		"references that double in place": {
-			schema:  fan.String(),
+			schema:  fanOf(40),
 			doc:     `1`,
 			keyword: schema.KeywordBudget,
 		},
-		"pattern that backtracks": {
-			schema:  `{"pattern":"^(?=(a+)+$)b"}`,
-			doc:     `"` + strings.Repeat("a", 60) + `!"`,
-			keyword: "pattern",
+		"references that double a few times": {
+			schema:  fanOf(14),
+			doc:     `1`,
+			keyword: schema.KeywordBudget,
+		},
+		"a huge enum for many values": {
+			schema:  `{"items":{"enum":[` + strings.Repeat(`"x",`, 24_000) + `"y"]}}`,
+			doc:     `[` + strings.Repeat(`"z",`, 2000) + `"z"]`,
+			keyword: schema.KeywordBudget,
 		},
 		"too deep": {
 			schema:  `true`,
@@ -493,4 +484,15 @@ func BenchmarkValidate(b *testing.B) {
 			b.Fatal(vs)
 		}
 	}
+}
+
+// fanOf is a schema of references that double with each of n levels.
+func fanOf(n int) string {
+	var fan strings.Builder
+	fan.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
+	for i := range n {
+		fmt.Fprintf(&fan, `"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
+	}
+	fmt.Fprintf(&fan, `"d%d":{"type":"string"}}}`, n)
+	return fan.String()
 }

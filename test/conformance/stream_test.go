@@ -198,7 +198,7 @@ func TestStream_ResumesStrictlyAfterTheLastEvent(t *testing.T) {
 func TestStream_BuffersIntoBatches(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
-	id := create(t, c, talk(30, "a", "b", "c", "d", "e", "f", "g", "h")).RunID
+	id := create(t, c, talk(30, "a ", "b ", "c ", "d ", "e ", "f ", "g ", "h ")).RunID
 	began := time.Now()
 	got := frames(t, c, id, "?streamMode=debug&bufferMs=4000")
 	require.Less(t, time.Since(began), 2*time.Second, "the end does not wait for the timer")
@@ -218,7 +218,7 @@ func TestStream_BuffersIntoBatches(t *testing.T) {
 	}
 	require.Less(t, len(got), 4)
 
-	id = create(t, c, talk(30, "a", "b", "c", "d", "e", "f", "g", "h")).RunID
+	id = create(t, c, talk(30, "a ", "b ", "c ", "d ", "e ", "f ", "g ", "h ")).RunID
 	require.Greater(t, len(frames(t, c, id, "?streamMode=debug&bufferMs=50")), 2, "a short timer flushes on the way")
 	require.NotContains(t, kinds(frames(t, c, id, "?streamMode=debug&bufferMs=0")), "batch")
 }
