@@ -315,7 +315,7 @@ func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
 		BaseURL:      h.baseURL,
 		GRPCEndpoint: func() string { return "grpc://" + reachable(h.grpcAddr.Addr()) }, RunKey: key,
 	}, gateway.Deps{
-		Dispatcher: h.clients.dispatcher, EventLog: h.clients.events, Acceptor: h.clients.acceptor,
+		Dispatcher: h.clients.dispatcher, EventLog: h.clients.events, Acceptor: h.clients.acceptor, Redactor: h.clients.redactor,
 		Records: h.stores.records, Ready: h.ready, Clock: time.Now, Logger: h.log,
 	})
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/services/gateway/asset"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/discovery"
@@ -31,6 +32,7 @@ import (
 	"waybill.dev/waybill/services/gateway/idempotency"
 	"waybill.dev/waybill/services/gateway/openapi"
 	"waybill.dev/waybill/services/gateway/rest"
+	"waybill.dev/waybill/services/gateway/scrub"
 	"waybill.dev/waybill/services/gateway/seams"
 	"waybill.dev/waybill/services/gateway/sse"
 )
@@ -75,6 +77,8 @@ type Deps struct {
 	Dispatcher dispatcherv1.DispatcherClient
 	EventLog   eventlogv1.EventLogClient
 	Acceptor   acceptorv1.AcceptorClient
+	// Redactor takes secrets out of errors.
+	Redactor redactorv1.RedactorClient
 	// Records keeps idempotency records for a day.
 	Records kv.Store
 	// Ready says whether the host can serve; nil when it can.
@@ -86,6 +90,7 @@ type Deps struct {
 // Service is the gateway.
 type Service struct {
 	cfg     Config
+	scrub   *scrub.Errors
 	deps    Deps
 	keys    *auth.Keys
 	engine  *engine.Service
@@ -105,7 +110,8 @@ func New(cfg Config, d Deps) (*Service, error) {
 		MaxBodyBytes: cfg.REST.MaxBodyBytes, GRPCEndpoint: cfg.GRPCEndpoint, TestSeams: cfg.TestSeams,
 	}, d.Dispatcher, d.Acceptor, d.Clock)
 	return &Service{
-		cfg: cfg, deps: d, keys: keys, closing: make(chan struct{}),
+		scrub: &scrub.Errors{Redactor: d.Redactor},
+		cfg:   cfg, deps: d, keys: keys, closing: make(chan struct{}),
 		engine: engine.New(engine.Deps{
 			Dispatcher: d.Dispatcher, EventLog: d.EventLog, Acceptor: d.Acceptor, Discovery: source,
 			Idempotency: idempotency.New(d.Records, d.Clock), RunKey: cfg.RunKey, BaseURL: cfg.BaseURL, Clock: d.Clock,
@@ -132,11 +138,11 @@ func (s *Service) Local() *rpc.Local {
 }
 
 func (s *Service) unary() []grpc.UnaryServerInterceptor {
-	return []grpc.UnaryServerInterceptor{s.keys.Unary, s.engine.Once}
+	return []grpc.UnaryServerInterceptor{s.keys.Unary, s.engine.Once, s.scrub.Unary}
 }
 
 func (s *Service) stream() []grpc.StreamServerInterceptor {
-	return []grpc.StreamServerInterceptor{s.keys.Stream}
+	return []grpc.StreamServerInterceptor{s.keys.Stream, s.scrub.Stream}
 }
 
 func (s *Service) register(r grpc.ServiceRegistrar) {
@@ -144,6 +150,11 @@ func (s *Service) register(r grpc.ServiceRegistrar) {
 	h := health.NewServer()
 	h.SetServingStatus(openwopv1.Engine_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
 	healthv1.RegisterHealthServer(r, h)
+}
+
+// fail answers a stream that did not begin.
+func (s *Service) fail(w http.ResponseWriter, log *slog.Logger, err error) {
+	rest.WriteError(w, log, s.scrub.Clean(context.Background(), err))
 }
 
 // Handler makes the HTTP API over a connection to the public API's server.
@@ -155,13 +166,14 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 	d := rest.Deps{
 		Conn: conn, Keys: s.keys, OpenAPI: description, Ready: s.deps.Ready, Clock: s.deps.Clock, Logger: s.deps.Logger,
 		Events: &sse.Handler{
-			Engine: openwopv1.NewEngineClient(conn), Host: hostv1.NewHostClient(conn), Fail: rest.WriteError,
+			Engine: openwopv1.NewEngineClient(conn), Host: hostv1.NewHostClient(conn), Fail: s.fail,
 			Logger: s.deps.Logger, Closing: s.closing,
 		},
 	}
+	d.Clean = s.scrub.Clean
 	d.Assets = &asset.Handler{Acceptor: s.deps.Acceptor}
 	if s.cfg.TestSeams {
-		d.Seams = &seams.Handler{Dispatcher: s.deps.Dispatcher, EventLog: s.deps.EventLog, Acceptor: s.deps.Acceptor, Logger: s.deps.Logger}
+		d.Seams = &seams.Handler{Dispatcher: s.deps.Dispatcher, EventLog: s.deps.EventLog, Acceptor: s.deps.Acceptor, Logger: s.deps.Logger, Clean: s.scrub.Clean}
 	}
 	return rest.New(ctx, s.cfg.REST, d)
 }

@@ -60,7 +60,9 @@ type Deps struct {
 	// Assets serves the asset of a token.
 	Assets Assets
 	// Seams serves the test seams; nil: they answer 404.
-	Seams  http.Handler
+	Seams http.Handler
+	// Clean takes secrets out of errors.
+	Clean  func(context.Context, error) error
 	Ready  func() error
 	Clock  func() time.Time
 	Logger *slog.Logger
@@ -84,7 +86,7 @@ type Handler struct {
 
 // New makes the handler.
 func New(ctx context.Context, cfg Config, d Deps) (*Handler, error) {
-	mux, err := newTranslator(ctx, d.Conn, d.Logger)
+	mux, err := newTranslator(ctx, d.Conn, d.Clean, d.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +103,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("Traceparent") // malformed: ignored, not refused
 	}
 	if err := h.serve(w, r); err != nil {
-		WriteError(w, h.deps.Logger, err)
+		WriteError(w, h.deps.Logger, h.deps.Clean(r.Context(), err))
 	}
 }
 

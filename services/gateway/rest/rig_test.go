@@ -23,6 +23,7 @@ import (
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway"
 	"waybill.dev/waybill/services/gateway/auth"
@@ -172,6 +173,32 @@ func (*eventLog) Follow(r *eventlogv1.FollowRequest, out grpc.ServerStreamingSer
 	return out.Send(&eventlogv1.FollowResponse{Events: theEvents, Head: 1})
 }
 
+// planted is the one secret that the redactor of the tests knows; away makes it fail.
+const (
+	planted = "hunter2-hunter2"
+	away    = "redactor-away"
+)
+
+type redactor struct {
+	redactorv1.UnimplementedRedactorServer
+}
+
+func (redactor) Redact(_ context.Context, req *redactorv1.RedactRequest) (*redactorv1.RedactResponse, error) {
+	res := &redactorv1.RedactResponse{}
+	for _, t := range req.GetTexts() {
+		if strings.Contains(t, away) {
+			return nil, fault.New(fault.ServiceUnavailable, "away")
+		}
+		res.Count += int32(strings.Count(t, planted)) //nolint:gosec // G115: a test
+		res.Texts = append(res.Texts, strings.ReplaceAll(t, planted, "[REDACTED:planted]"))
+	}
+	for _, d := range req.GetDocuments() {
+		res.Count += int32(strings.Count(string(d), planted)) //nolint:gosec // G115: a test
+		res.Documents = append(res.Documents, []byte(strings.ReplaceAll(string(d), planted, "[REDACTED:planted]")))
+	}
+	return res, nil
+}
+
 type acceptor struct {
 	acceptorv1.UnimplementedAcceptorServer
 }
@@ -224,6 +251,8 @@ func newHost(t testing.TB, change ...func(*gateway.Config)) *host {
 		return conn
 	}
 	ds, es, as := rpc.NewServer(quiet, nil, nil), rpc.NewServer(quiet, nil, nil), rpc.NewServer(quiet, nil, nil)
+	rs := rpc.NewServer(quiet, nil, nil)
+	redactorv1.RegisterRedactorServer(rs, redactor{})
 	dispatcherv1.RegisterDispatcherServer(ds, h.dispatcher)
 	eventlogv1.RegisterEventLogServer(es, h.log)
 	acceptorv1.RegisterAcceptorServer(as, acceptor{})
@@ -244,6 +273,7 @@ func newHost(t testing.TB, change ...func(*gateway.Config)) *host {
 		Dispatcher: dispatcherv1.NewDispatcherClient(serve(ds)),
 		EventLog:   eventlogv1.NewEventLogClient(serve(es)),
 		Acceptor:   acceptorv1.NewAcceptorClient(serve(as)),
+		Redactor:   redactorv1.NewRedactorClient(serve(rs)),
 		Records:    memory.New(), Ready: func() error { return h.ready }, Clock: time.Now, Logger: quiet,
 	})
 	require.NoError(t, err)

@@ -40,7 +40,7 @@ var outbound = map[string]string{
 }
 
 // newTranslator is grpc-gateway with this API's JSON, headers and errors.
-func newTranslator(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger) (*runtime.ServeMux, error) {
+func newTranslator(ctx context.Context, conn grpc.ClientConnInterface, clean func(context.Context, error) error, log *slog.Logger) (*runtime.ServeMux, error) {
 	mux := runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, codec{}),
 		runtime.WithIncomingHeaderMatcher(func(h string) (string, bool) {
@@ -59,7 +59,7 @@ func newTranslator(ctx context.Context, conn grpc.ClientConnInterface, log *slog
 					w.Header()[outbound[engine.MetaReplay]] = v[:1]
 				}
 			}
-			WriteError(w, log, translationError(err))
+			WriteError(w, log, clean(ctx, translationError(err)))
 		}),
 		runtime.WithRoutingErrorHandler(func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, _ int) {
 			WriteError(w, log, fault.New(fault.NotFound, "nothing is at this address"))

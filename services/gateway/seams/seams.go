@@ -32,6 +32,8 @@ type Handler struct {
 	EventLog   eventlogv1.EventLogClient
 	Acceptor   acceptorv1.AcceptorClient
 	Logger     *slog.Logger
+	// Clean takes secrets out of errors.
+	Clean func(context.Context, error) error
 }
 
 // seam answers one request with a document.
@@ -79,6 +81,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		doc, err := s.do(h, r.Context(), r, body)
+		if err != nil {
+			err = h.Clean(r.Context(), err)
+		}
 		h.answer(w, doc, err)
 	}
 }

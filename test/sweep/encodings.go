@@ -1,0 +1,75 @@
+// Package sweep plants secrets in whatever a caller or a model can say, and looks
+// for them in every byte that leaves the host.
+package sweep
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// encoding is a way to write a secret.
+type encoding struct {
+	name string
+	// write gives the secret as it is planted.
+	write func(secret string) string
+	// trace is what of it would show; it does not depend on what stands around.
+	trace func(secret string) string
+}
+
+func same(name string, f func(string) string) encoding { return encoding{name, f, f} }
+
+// base64At writes the secret behind n bytes, so that it begins at another bit of a
+// character; the trace leaves out the characters that it shares with neighbours.
+func base64At(name string, enc *base64.Encoding, n int) encoding {
+	return encoding{
+		name,
+		func(s string) string { return enc.EncodeToString([]byte(strings.Repeat("~", n) + s + "~~")) },
+		func(s string) string {
+			text := enc.EncodeToString([]byte(strings.Repeat("~", n) + s + "~~~"))
+			from := (n*8 + 5) / 6
+			to := (n + len(s)) * 8 / 6
+			return text[from:to]
+		},
+	}
+}
+
+func quoted(s string, html bool) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(html)
+	_ = enc.Encode(s) // a string
+	return strings.TrimSuffix(strings.TrimSpace(b.String())[1:], `"`)
+}
+
+func eachByte(s, format string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&b, format, s[i])
+	}
+	return b.String()
+}
+
+// encodings are those that the redactor claims to know.
+var encodings = []encoding{
+	same("as it is", func(s string) string { return s }),
+	base64At("base64, first place", base64.StdEncoding, 0), base64At("base64, second place", base64.StdEncoding, 1), base64At("base64, third place", base64.StdEncoding, 2),
+	base64At("base64url, first place", base64.URLEncoding, 0), base64At("base64url, second place", base64.URLEncoding, 1), base64At("base64url, third place", base64.URLEncoding, 2),
+	base64At("base64 without padding", base64.RawStdEncoding, 0), base64At("base64url without padding", base64.RawURLEncoding, 1),
+	same("hex", func(s string) string { return hex.EncodeToString([]byte(s)) }),
+	same("hex in capitals", func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) }),
+	same("in a query", url.QueryEscape), same("in a path", url.PathEscape),
+	same("percent, every byte", func(s string) string { return eachByte(s, "%%%02X") }),
+	same("percent, every byte, small", func(s string) string { return eachByte(s, "%%%02x") }),
+	same("in JSON", func(s string) string { return quoted(s, false) }), same("in JSON for HTML", func(s string) string { return quoted(s, true) }),
+	same("in JSON with slashes", func(s string) string { return strings.ReplaceAll(quoted(s, false), "/", `\/`) }),
+	{
+		"JSON in JSON",
+		func(s string) string { b, _ := json.Marshal(map[string]string{"inner": s}); return string(b) },
+		func(s string) string { return quoted(s, true) },
+	},
+	same("between other letters", func(s string) string { return "xx" + s + "yy" }),
+}
