@@ -170,6 +170,7 @@ func TestReads_OfFramesThatDoNotHoldTheirEventsFindDamage(t *testing.T) {
 	for _, body := range []string{`{}`, `[{}]`, `[{"sequence":"x"},1,2,3]`} {
 		require.Eventually(t, func() bool { return r.svc.Ready() == nil }, patience, time.Millisecond)
 		require.Equal(t, w.Docs(0), docs(t, w, r.read(t, "run-1", -1, 0).GetEvents()))
+		before := r.svc.Rebuilds()
 		r.store.tamper(func(frames []store.Frame) {
 			for i := range frames {
 				if frames[i].First >= 0 {
@@ -181,7 +182,22 @@ func TestReads_OfFramesThatDoNotHoldTheirEventsFindDamage(t *testing.T) {
 		_, err := s.Recv()
 		require.ErrorIs(t, err, fault.New(fault.ServiceUnavailable, ""), body)
 		r.store.tamper(nil, nil)
+		require.Eventually(t, func() bool { return r.svc.Rebuilds() > before }, patience, time.Millisecond)
 	}
+}
+
+// A store that is emptied between the read of a run's row and that of its events
+// must not make an ended run look like one without events.
+func TestReadEvents_OfAStoreEmptiedMeanwhileIsUnavailable(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	logtest.Whole(t, r.log, "run-1")
+	require.Len(t, r.read(t, "run-1", -1, 0).GetEvents(), 4)
+	var emptied error
+	r.store.tamper(nil, func(ctx context.Context) { emptied = r.store.Rebuild(ctx) })
+	got, err := r.ReadEvents(within(t), &eventlogv1.ReadEventsRequest{Tenant: logtest.Tenant, RunId: "run-1", After: -1})
+	require.ErrorIs(t, err, fault.New(fault.ServiceUnavailable, ""), got)
+	require.NoError(t, emptied)
 }
 
 // One reader folds a run; the others wait for it, each no longer than it wants.

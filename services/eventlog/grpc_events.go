@@ -168,7 +168,12 @@ func (s *Service) page(ctx context.Context, row store.Run, q pageQuery) (*eventl
 	return resp, nil
 }
 
-// events reads up to limit events from a sequence on; fewer when they are large.
+// errMoved says that a run's events went between the read of its row and theirs:
+// the store is being rebuilt. What is left must not pass for the whole.
+var errMoved = errors.New("the store was emptied during a read")
+
+// events reads up to limit events from a sequence on, which the run's row says are
+// there; fewer when they are large.
 func (s *Service) events(ctx context.Context, key store.Key, from, limit int) ([]*eventlogv1.Event, error) {
 	frames, err := s.store.Frames(ctx, key, from, limit)
 	if err != nil {
@@ -185,6 +190,9 @@ func (s *Service) events(ctx context.Context, key store.Key, from, limit int) ([
 				out = append(out, event(seq, f.Types[i], doc))
 			}
 		}
+	}
+	if limit > 0 && (len(out) == 0 || int(out[0].GetSequence()) != from) {
+		return nil, fmt.Errorf("event %d of run %s: %w", from, key.RunID, errMoved)
 	}
 	return out, nil
 }

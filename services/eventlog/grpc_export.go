@@ -41,8 +41,8 @@ func (s *Service) parsed(ctx context.Context, row store.Run) ([]wire.Event, erro
 	var out []wire.Event
 	for len(out) <= row.Head {
 		page, err := s.events(ctx, row.Key, len(out), maxEvents)
-		if err != nil || len(page) == 0 {
-			return out, err
+		if err != nil {
+			return nil, err
 		}
 		for _, e := range page {
 			events, err := wire.ParseEvents(append(append([]byte("["), e.GetDocument()...), ']'))

@@ -31,6 +31,7 @@ func input(more ...string) bundle.Input {
 		`envelope.retry.attempted {"nodeId":"n","attempt":2,"reason":"schema-violation","previousError":` + quoted + `}`,
 		`artifact.created {"artifactId":"e1","artifactType":"vendor.x.y","nodeId":"n","payload":{"t":` + quoted + `}}`,
 		`artifact.created {"artifactId":"e2","artifactType":"media.image","nodeId":"n","payload":{"url":"https://h/a","base64":"AAAA","bytes":3,"alt":` + quoted + `}}`,
+		`artifact.created {"artifactId":"e4","artifactType":"media.image","nodeId":"n","payload":{"url":"data:image/png;base64,AAAA","bytes":3}}`,
 		`log.appended {"level":"error","message":` + quoted + `,"fields":{"envelopeType":"error","envelopeId":"e3","outcome":"accepted","payload":{"message":` + quoted + `}}}`,
 		`clarification.requested {"nodeId":"n","questions":[{"id":"q","question":` + quoted + `}],"envelope":{"envelopeType":"clarification.request","payload":` + quoted + `}}`,
 		`variable.changed {"name":"v","next":` + quoted + `,"previous":` + quoted + `}`,

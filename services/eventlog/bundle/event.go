@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"encoding/json"
+	"net/url"
 	"strings"
 	"time"
 
@@ -49,10 +50,22 @@ func (t *told) event(e wire.Event) json.RawMessage {
 	}
 	var kind string
 	if json.Unmarshal(payload["artifactType"], &kind) == nil && strings.HasPrefix(kind, "media.") {
-		out["payload"] = mustJSON(keep(members(payload["payload"]), ofMedia))
+		reference := keep(members(payload["payload"]), ofMedia)
+		if inlined(reference["url"]) {
+			delete(reference, "url")
+		}
+		out["payload"] = mustJSON(reference)
 	}
 	e.Payload = mustJSON(out)
 	return e.AppendJSON(nil)
+}
+
+// inlined reports that a URL is no address of an asset, but may be the asset itself.
+func inlined(raw json.RawMessage) bool {
+	var s string
+	_ = json.Unmarshal(raw, &s) // what is no text is no address
+	u, err := url.Parse(s)
+	return err != nil || (u.Scheme != "https" && u.Scheme != "http")
 }
 
 func (t *told) nodeError(raw json.RawMessage) json.RawMessage {
