@@ -72,8 +72,9 @@ func (p *passage) inlined() (inline, []byte, *Refusal) {
 	if !strings.HasSuffix(*m.Base64, "=") && len(*m.Base64)%4 != 0 {
 		enc = base64.RawStdEncoding
 	}
-	data, err := enc.DecodeString(*m.Base64)
-	if err != nil {
+	// Strict, and no line breaks: one asset has one spelling.
+	data, err := enc.Strict().DecodeString(*m.Base64)
+	if err != nil || strings.ContainsAny(*m.Base64, "\r\n") {
 		return m, nil, wrongMedia("base64", "contentEncoding", "must be base64 (RFC 4648 §4)")
 	}
 	return m, data, nil

@@ -43,6 +43,8 @@ func TestAsset_MustBeWhatThePayloadSays(t *testing.T) {
 		"too few bytes":        {fmt.Sprintf(`{"base64":%q,"bytes":4}`, base64Of(5)), "/payload/bytes"},
 		"too many":             {fmt.Sprintf(`{"base64":%q,"bytes":600000000000000000000}`, base64Of(5)), "/payload/bytes"},
 		"no base64":            {`{"base64":"%%%","bytes":1}`, "/payload/base64"},
+		"a line break":         {`{"base64":"aGVs\nbG8=","bytes":5}`, "/payload/base64"},
+		"bits left over":       {`{"base64":"aGVsbG9=","bytes":5}`, "/payload/base64"},
 		"the alphabet of URLs": {`{"base64":"_-_-","bytes":3}`, "/payload/base64"},
 	} {
 		f := newFixture(t)
