@@ -70,6 +70,8 @@ func TestRedact_TakesSecretsOutOfEverythingDurable(t *testing.T) {
 		"clarification": {"clarification.request", `{"questions":[{"id":"q","question":"` + canary + `?","context":{"c":"` + canary + `"}}]}`},
 		"error":         {"error", `{"code":"x","message":"failed with ` + canary + `","details":{"d":"` + canary + `"}}`},
 		"schema":        {"schema.request", `{"envelopeType":"error","reason":"` + canary + `"}`},
+		"surface": {"ui.a2ui-surface", `{"catalogVersion":"0.9.1","surface":{"title":"` + canary + `","components":[{"component":"field.select","id":"f",` +
+			`"label":"` + canary + `","options":[{"value":"` + canary + `","label":"` + canary + `"}]}]}}`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
