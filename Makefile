@@ -91,6 +91,10 @@ gen-check: ## generate again, and fail if anything changes
 	$(MAKE) gen
 	diff -r .bin/before/gen proto/gen && diff .bin/before/errors.md docs/errors.md && rm -rf .bin/before
 
+.PHONY: trace
+trace: ## print rule → code → test of every rule of the contract, and fail on a hole
+	go run ./tools/trace $(if $(WAYBILL_SHARED),-contract $(WAYBILL_SHARED)/contract/envelopes.md)
+
 .PHONY: test-isolated
 test-isolated: ## build each module by itself, as an outsider would
 	for m in $(MODULES); do GOWORK=off go -C $$m vet ./...; done
@@ -100,7 +104,7 @@ tidy: ## tidy all modules
 	for m in $(MODULES); do go -C $$m mod tidy; done
 
 .PHONY: ci
-ci: lint gen-check test-isolated race ## what CI runs after `make test`, and 100 kills
+ci: lint gen-check trace test-isolated race ## what CI runs after `make test`, and 100 kills
 	$(MAKE) chaos CHAOS_KILLS=100
 	$(MAKE) dedup
 

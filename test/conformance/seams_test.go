@@ -42,6 +42,7 @@ func TestSeams_AreNotThereWithoutTheFlag(t *testing.T) {
 	var d map[string]any
 	require.NoError(t, do(t, h.Client(""), http.MethodGet, wellKnown, "").JSON(&d))
 	require.NotContains(t, d, "testing")
+	require.NotContains(t, d, "observability", "there is nothing in it but the seams")
 	require.NotContains(t, d, "fixtures")
 	a := do(t, h.Client("dev-key"), http.MethodPost, "/v1/runs", `{"workflowId":"triage","inputs":{"mail":"x"},"configurable":{"ai.provider":"mock"}}`)
 	require.Equal(t, "validation_error", a.Code(), "nor is the mock provider")

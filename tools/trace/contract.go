@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// obligation is a line of the contract that binds the host.
+type obligation struct {
+	section string
+	line    int // from 1
+	text    string
+}
+
+var (
+	heading = regexp.MustCompile(`^#{2,3} ([0-9]+(?:\.[0-9]+)?)\.?\s`)
+	binding = regexp.MustCompile(`\b(MUST|SHALL)\b`)
+	ruling  = regexp.MustCompile(`^\|[\s:|-]+\|$`) // the line below a table's head
+)
+
+// obligations are the lines of the ledger's sections that bind: those with a
+// MUST or SHALL and, where the ledger asks for it, every row of a table.
+func obligations(contract string, l *ledger) []obligation {
+	var out []obligation
+	section, inTable := "", false
+	for i, text := range strings.Split(contract, "\n") {
+		if m := heading.FindStringSubmatch(text); m != nil {
+			section = m[1]
+		}
+		row := strings.HasPrefix(text, "|")
+		head := row && !inTable
+		inTable = row
+		if head || ruling.MatchString(text) || !slices.Contains(l.Sections, section) {
+			continue
+		}
+		if binding.MatchString(text) || row && slices.Contains(l.Rows, section) {
+			out = append(out, obligation{section: section, line: i + 1, text: text})
+		}
+	}
+	return out
+}
+
+// unanswered are the obligations that no rule answers, and the phrases of rules
+// that answer none.
+func (l *ledger) unanswered(obligations []obligation) []string {
+	var out []string
+	for _, o := range obligations {
+		if !slices.ContainsFunc(l.Rules, func(r rule) bool { return l.answers(r, o) }) {
+			out = append(out, fmt.Sprintf("§%s line %d of the contract has no rule: %s", o.section, o.line, o.text))
+		}
+	}
+	for _, r := range l.Rules {
+		for _, phrase := range r.Says {
+			found := slices.ContainsFunc(obligations, func(o obligation) bool {
+				return o.section == l.section(r.At) && strings.Contains(o.text, phrase)
+			})
+			if !found {
+				out = append(out, fmt.Sprintf("§%s %q: no line of the section says %q", r.At, r.Rule, phrase))
+			}
+		}
+	}
+	return out
+}
+
+// answers reports whether the rule names the line.
+func (l *ledger) answers(r rule, o obligation) bool {
+	return l.section(r.At) == o.section && slices.ContainsFunc(r.Says, func(phrase string) bool {
+		return strings.Contains(o.text, phrase)
+	})
+}

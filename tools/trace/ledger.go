@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ledger says which rules the host keeps, where, and what proves it.
+type ledger struct {
+	Contract string `yaml:"contract"` // what the rules are taken from, for people
+	// Sections are the parts of the contract that must be answered line by line.
+	Sections []string `yaml:"sections"`
+	// Rows are those of them whose every table row is an obligation, also without
+	// a MUST in it.
+	Rows []string `yaml:"rows"`
+	// Required are places that must each have a rule, such as numbered cases.
+	Required []string `yaml:"required"`
+	Rules    []rule   `yaml:"rules"`
+}
+
+// rule is one promise of the host.
+type rule struct {
+	At   string `yaml:"at"`   // section of the contract, with the number of a row if it has one: 26.7
+	Rule string `yaml:"rule"` // in our own words
+	// Says are phrases of the lines of the contract that the rule answers, just long
+	// enough to find them.
+	Says list `yaml:"says"`
+	Code list `yaml:"code"` // path, or path#Name
+	Test list `yaml:"test"` // package folder#TestName, or package folder#TestName/subtest
+	// Absent says why the host has no code for it: it is somebody else's duty, or a
+	// feature that is neither there nor advertised.
+	Absent string `yaml:"absent"`
+}
+
+// list is one entry, or several.
+type list []string
+
+// UnmarshalYAML takes a single entry as a list of one.
+func (l *list) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*l = list{n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(l))
+}
+
+// parseLedger reads a ledger, and refuses members it does not know.
+func parseLedger(doc []byte) (*ledger, error) {
+	l := &ledger{}
+	d := yaml.NewDecoder(bytes.NewReader(doc))
+	d.KnownFields(true)
+	if err := d.Decode(l); err != nil {
+		return nil, err
+	}
+	if len(l.Rules) == 0 {
+		return nil, errors.New("has no rules")
+	}
+	return l, nil
+}
+
+// holes are the rules without code or test, and the names that lead nowhere.
+func (l *ledger) holes(src *sources) []string {
+	var out []string
+	at := map[string]bool{}
+	told := map[string]bool{}
+	for _, r := range l.Rules {
+		at[r.At], at[l.section(r.At)] = true, true
+		name := fmt.Sprintf("§%s %q", r.At, r.Rule)
+		if told[name] {
+			out = append(out, name+": stands here twice")
+		}
+		told[name] = true
+		for _, problem := range r.problems(src) {
+			out = append(out, name+": "+problem)
+		}
+	}
+	for _, want := range append(append([]string(nil), l.Sections...), l.Required...) {
+		if !at[want] {
+			out = append(out, "§"+want+": no rule")
+		}
+	}
+	return out
+}
+
+// problems are what is wrong with one rule.
+func (r rule) problems(src *sources) []string {
+	var out []string
+	if r.At == "" || r.Rule == "" {
+		out = append(out, "needs a place (at) and words (rule)")
+	}
+	if r.Absent == "" && (len(r.Code) == 0 || len(r.Test) == 0) {
+		out = append(out, "needs code and test, or a reason why it is absent")
+	}
+	if r.Absent != "" && len(r.Code) > 0 {
+		out = append(out, "has code and is said to be absent")
+	}
+	for _, c := range r.Code {
+		if err := src.hasCode(c); err != nil {
+			out = append(out, err.Error())
+		}
+	}
+	for _, t := range r.Test {
+		if err := src.hasTest(t); err != nil {
+			out = append(out, err.Error())
+		}
+	}
+	return out
+}
+
+// absent counts the rules that the host has no code for.
+func (l *ledger) absent() int {
+	n := 0
+	for _, r := range l.Rules {
+		if r.Absent != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// section is the section of the contract that a place lies in: the longest
+// listed one that it begins with.
+func (l *ledger) section(at string) string {
+	best := ""
+	for _, s := range l.Sections {
+		if (at == s || strings.HasPrefix(at, s+".")) && len(s) > len(best) {
+			best = s
+		}
+	}
+	return best
+}
