@@ -93,7 +93,7 @@ gen-check: ## generate again, and fail if anything changes
 
 .PHONY: trace
 trace: ## print rule → code → test of every rule of the contract, and fail on a hole
-	go run ./tools/trace $(if $(WAYBILL_SHARED),-contract $(WAYBILL_SHARED)/contract/envelopes.md)
+	go run ./tools/trace $(addprefix -contract ,$(wildcard $(WAYBILL_SHARED)/contract/envelopes.md))
 
 .PHONY: test-isolated
 test-isolated: ## build each module by itself, as an outsider would
