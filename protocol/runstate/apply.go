@@ -25,6 +25,7 @@ type payload struct {
 	CostUSD      *float64        `json:"costEstimateUsd"`
 	ArtifactID   string          `json:"artifactId"`
 	ArtifactType string          `json:"artifactType"`
+	TurnSize     int             `json:"turnSize"`
 	Payload      json.RawMessage `json:"payload"`
 }
 
@@ -168,6 +169,6 @@ func (s *State) applyEnvelope(e wire.Event, p payload) {
 	}
 	v.EventIDs = append(v.EventIDs, e.EventID)
 	if e.Type == wire.EventArtifactCreated {
-		v.Kind, v.ID, v.Payload = p.ArtifactType, p.ArtifactID, p.Payload
+		v.Kind, v.ID, v.Payload, v.TurnSize = p.ArtifactType, p.ArtifactID, p.Payload, p.TurnSize
 	}
 }

@@ -63,6 +63,8 @@ type Envelope struct {
 	Kind    string
 	ID      string
 	Payload json.RawMessage
+	// TurnSize is how many envelopes the same answer of the model holds; 0: one.
+	TurnSize int
 }
 
 // State is a run as its events tell it.

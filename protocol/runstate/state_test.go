@@ -140,8 +140,9 @@ func TestFold_RemembersWhatAnEnvelopeCaused(t *testing.T) {
 	t.Parallel()
 	s := fold(t,
 		fact{t: wire.EventRunStarted},
-		fact{t: wire.EventArtifactCreated, node: "n", cause: "corr-1", payload: `{"artifactId":"env_1","artifactType":"vendor.x.y","payload":{"n":12345678901234567890}}`},
+		fact{t: wire.EventArtifactCreated, node: "n", cause: "corr-1", payload: `{"artifactId":"env_1","artifactType":"vendor.x.y","turnSize":2,"payload":{"n":12345678901234567890}}`},
 	)
+	require.Equal(t, 2, s.Envelopes["corr-1"].TurnSize)
 	v := s.Envelopes["corr-1"]
 	require.Equal(t, "vendor.x.y", v.Kind)
 	require.Equal(t, "env_1", v.ID)

@@ -56,6 +56,8 @@ func (h handler) request(req *acceptorv1.AcceptRequest) (accept.Request, error) 
 	switch {
 	case req.GetNodeId() == "":
 		return accept.Request{}, fault.New(fault.ValidationError, "node_id: must not be empty")
+	case req.GetTurnSize() < 0:
+		return accept.Request{}, fault.New(fault.ValidationError, "turn_size: must be the number of envelopes in the model's answer, or 0")
 	case req.GetHead() != nil && (req.GetHead().GetPos() == 0 || req.GetHead().GetNext() < 0):
 		return accept.Request{}, fault.New(fault.ValidationError, "head: must be the head of a run that has started")
 	}
@@ -65,7 +67,7 @@ func (h handler) request(req *acceptorv1.AcceptRequest) (accept.Request, error) 
 			Head: frame.Head{Pos: req.GetHead().GetPos(), Hash: req.GetHead().GetHash(), Next: int(req.GetHead().GetNext())},
 		},
 		Document: req.GetEnvelope(), NodeID: req.GetNodeId(), Boundary: boundary,
-		Counters: h.s.counters(req), ApprovalContext: req.GetApprovalContext(),
+		Counters: h.s.counters(req), ApprovalContext: req.GetApprovalContext(), TurnSize: int(req.GetTurnSize()),
 	}
 	return in, gated(&in, req.GetContract())
 }

@@ -245,6 +245,7 @@ func TestAccept_RefusesUnusableRequests(t *testing.T) {
 		"no workflow":  func(r *acceptorv1.AcceptRequest) { r.Run.WorkflowId = "" },
 		"wild run":     func(r *acceptorv1.AcceptRequest) { r.Run.RunId = "*" },
 		"no node":      func(r *acceptorv1.AcceptRequest) { r.NodeId = "" },
+		"turn size":    func(r *acceptorv1.AcceptRequest) { r.TurnSize = -1 },
 		"boundary":     func(r *acceptorv1.AcceptRequest) { r.TrustBoundary = "x" },
 		"refusal mode": func(r *acceptorv1.AcceptRequest) { r.Contract = &acceptorv1.Contract{RefusalMode: "x"} },
 	} {

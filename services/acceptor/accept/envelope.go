@@ -70,6 +70,8 @@ type Request struct {
 	Counters Counters
 	// ApprovalContext says that the envelope is bound to an approval.
 	ApprovalContext bool
+	// TurnSize is how many envelopes the model's answer holds; 0 and 1: this one.
+	TurnSize int
 }
 
 // Contract is what a node lets a model emit besides the universal kinds.

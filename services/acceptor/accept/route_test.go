@@ -105,6 +105,17 @@ func TestRoute_UnlistedKindKeepsItsOwnVersion(t *testing.T) {
 	require.Equal(t, `[1,"anything"]`, string(res.Payload))
 }
 
+// Whoever takes the run over must be able to tell whether the log has the whole
+// answer.
+func TestRoute_AnArtifactTellsHowManyItsAnswerHolds(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]bool{0: false, 1: false, 3: true} {
+		res := newFixture(t).accept(doc(note, goodNote), func(r *accept.Request) { r.TurnSize = size })
+		accepted(t, res)
+		require.Equal(t, want, strings.Contains(string(res.Events[0].Payload), `"turnSize":3`), size)
+	}
+}
+
 // unlisted advertises a kind without version and schema.
 type unlisted struct{ accept.Kinds }
 

@@ -68,8 +68,8 @@ type Task struct {
 	Clarifications int
 	// Trace joins the run's trace.
 	Trace runspan.Context
-	// Recorded maps a correlationId to the payload that is in the log for it
-	// already: the run was taken over after the answer was recorded.
+	// Recorded maps a correlationId to the envelope that is in the log for it
+	// already: the run was taken over after the answer, or a part of it, was recorded.
 	Recorded map[string]Recorded
 }
 
@@ -78,6 +78,8 @@ type Recorded struct {
 	Kind       string
 	EnvelopeID string
 	Payload    json.RawMessage
+	// TurnSize is how many envelopes its answer held; 0: one.
+	TurnSize int
 }
 
 // Result ends a node: drafts to append before its end, then outputs or an error.

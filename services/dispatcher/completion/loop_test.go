@@ -414,6 +414,32 @@ func TestRecordedAnswer_IsNotAskedForAgain(t *testing.T) {
 	require.JSONEq(t, `{"a":1}`, string(res.Output.Ports["output"]))
 }
 
+// Two envelopes of one answer are recorded one after the other; the executor may
+// be lost between them.
+func TestRecordedAnswer_IsUsedOnlyIfAllOfItIsThere(t *testing.T) {
+	t.Parallel()
+	var ids []string
+	var sizes []int
+	envelope(t, func(req completion.AcceptRequest) (completion.Outcome, error) {
+		var e struct{ CorrelationID string }
+		require.NoError(t, json.Unmarshal(req.Envelope, &e))
+		ids, sizes = append(ids, e.CorrelationID), append(sizes, req.TurnSize)
+		return acceptAll(req)
+	}, mock.Entry{Content: `[{"type":"vendor.x.ticket","payload":{"i":1}},{"type":"vendor.x.ticket","payload":{"i":2}}]`})
+	require.Equal(t, []int{2, 2}, sizes)
+	first := completion.Recorded{Kind: "vendor.x.ticket", EnvelopeID: "env_1", Payload: json.RawMessage(`{"i":1}`), TurnSize: 2}
+	second := completion.Recorded{Kind: "vendor.x.ticket", EnvelopeID: "env_2", Payload: json.RawMessage(`{"i":2}`), TurnSize: 2}
+
+	asked, _ := takenOver(t, map[string]completion.Recorded{ids[0]: first})
+	require.NotEmpty(t, asked, "the second envelope is nowhere but in the model")
+
+	asked, res := takenOver(t, map[string]completion.Recorded{ids[0]: first, ids[1]: second})
+	require.Empty(t, asked)
+	require.JSONEq(t, `{"i":1}`, string(res.Output.Ports["output"]))
+	require.JSONEq(t, `[{"type":"vendor.x.ticket","envelopeId":"env_1","payload":{"i":1}},{"type":"vendor.x.ticket","envelopeId":"env_2","payload":{"i":2}}]`,
+		string(res.Output.Ports["envelopes"]))
+}
+
 // takenOver runs the node again, by another executor that finds recorded in the
 // log, and gives what the model was asked.
 func takenOver(t *testing.T, recorded map[string]completion.Recorded) ([]provider.Request, completion.Result) {
@@ -425,7 +451,7 @@ func takenOver(t *testing.T, recorded map[string]completion.Recorded) ([]provide
 		completion.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
 	res := loop.Run(t.Context(), completion.Task{
 		RunID: "run_1", TypeID: node.TypeCallPrompt, Recorded: recorded,
-		Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`)},
+		Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
 	}, &journal{})
 	return p.reqs, res
 }

@@ -25,6 +25,8 @@ type AcceptRequest struct {
 	Contract *workflow.EnvelopeContract
 	// TurnCount is how many envelopes of this turn were accepted before.
 	TurnCount int
+	// TurnSize is how many envelopes the answer holds.
+	TurnSize int
 	// SchemaRounds is how many rounds of this emission failed before.
 	SchemaRounds int
 	// Clarifications is how many clarification requests of the node were accepted before.

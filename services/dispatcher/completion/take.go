@@ -73,7 +73,7 @@ func (c *call) takeEnvelopes(ctx context.Context, text string, docs []document, 
 		return verdict{failure: parseFailure()}
 	}
 	c.recovered(emissions[0].doc)
-	t := turn{call: c, attempt: attempt}
+	t := turn{call: c, attempt: attempt, size: len(emissions)}
 	for i, e := range emissions {
 		if v, ended := t.accept(ctx, i, e); ended {
 			return v
@@ -92,6 +92,7 @@ func (c *call) takeEnvelopes(ctx context.Context, text string, docs []document, 
 type turn struct {
 	*call
 	attempt  int
+	size     int // envelopes in the answer
 	accepted []acceptedEnvelope
 	// fragments counts pieces of streamed envelopes: they are shown and are no
 	// answer (OpenWOP envelope contract §2, PartialInfo).
@@ -119,7 +120,7 @@ func (t *turn) accept(ctx context.Context, index int, e emission) (verdict, bool
 	p := t.place(index)
 	o, err := t.journal.Accept(ctx, AcceptRequest{
 		NodeID: t.task.Input.NodeID, Envelope: e.complete(p, t.version(ctx, e.kind), t.task.Trust, t.deps.Clock()),
-		Contract: t.contract(), TurnCount: len(t.accepted), SchemaRounds: t.attempt - 1, Clarifications: t.task.Clarifications,
+		Contract: t.contract(), TurnCount: len(t.accepted), TurnSize: t.size, SchemaRounds: t.attempt - 1, Clarifications: t.task.Clarifications,
 		Traceparent: t.task.Trace.Attempt(t.task.Input.NodeID, t.task.Attempt),
 	})
 	if err != nil {
@@ -232,18 +233,43 @@ func outputOf(kind string, accepted []acceptedEnvelope) node.Output {
 }
 
 // fromLog ends a node whose answer was recorded before its executor was lost:
-// the model is not asked again for what the log has.
+// the model is not asked again for what the log has. If a part of an answer is
+// missing the model is asked, and what it repeats is not recorded twice.
 func (c *call) fromLog() (Result, bool) {
 	if c.want.kind == "" {
 		return Result{}, false
 	}
 	for c.round = range c.tries {
-		r, ok := c.task.Recorded[c.place(0).correlationID(c.want.kind)]
-		if ok && r.Kind == c.want.kind {
-			out := outputOf(c.want.kind, []acceptedEnvelope{{Type: r.Kind, EnvelopeID: r.EnvelopeID, Payload: r.Payload}})
-			return Result{Output: out, Trust: wire.Trusted.Meet(c.task.Trust)}, true
+		if answer, whole := c.recordedTurn(); whole {
+			return Result{Output: outputOf(c.want.kind, answer), Trust: wire.Trusted.Meet(c.task.Trust)}, true
 		}
 	}
 	c.round = 0
 	return Result{}, false
+}
+
+// recordedTurn is the answer of a round as the log has it; whole is false unless
+// all of it is there, with an envelope of the kind asked for.
+func (c *call) recordedTurn() (answer []acceptedEnvelope, whole bool) {
+	size := 1
+	for i := 0; i < size; i++ {
+		r, ok := c.recordedAt(i)
+		if !ok {
+			return nil, false
+		}
+		size = max(size, r.TurnSize)
+		answer = append(answer, acceptedEnvelope{Type: r.Kind, EnvelopeID: r.EnvelopeID, Payload: r.Payload})
+	}
+	return answer, slices.ContainsFunc(answer, func(a acceptedEnvelope) bool { return a.Type == c.want.kind })
+}
+
+// recordedAt is the envelope that the log has of a place in the turn.
+func (c *call) recordedAt(index int) (Recorded, bool) {
+	at := c.place(index)
+	for id, r := range c.task.Recorded {
+		if at.correlationID(r.Kind) == id {
+			return r, true
+		}
+	}
+	return Recorded{}, false
 }

@@ -91,7 +91,7 @@ func (a Acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, bo
 		Head:   &runlogv1.Head{Pos: head.Pos, Hash: head.Hash, Next: int32(head.Next)}, //nolint:gosec // G115: a run has far fewer events
 		NodeId: req.NodeID, Envelope: req.Envelope, TrustBoundary: string(boundary),
 		TurnCount: int32(req.TurnCount), SchemaRounds: int32(req.SchemaRounds), //nolint:gosec // G115: small counters
-		ClarificationRounds: int32(req.Clarifications), //nolint:gosec // G115: small counter
+		ClarificationRounds: int32(req.Clarifications), TurnSize: int32(req.TurnSize), //nolint:gosec // G115: small counters
 	}
 	if req.Contract != nil {
 		msg.Contract = &acceptorv1.Contract{Accepts: req.Contract.Accepts, RefusalMode: req.Contract.RefusalMode}

@@ -46,8 +46,12 @@ type AcceptRequest struct {
 	ClarificationRounds int32 `protobuf:"varint,9,opt,name=clarification_rounds,json=clarificationRounds,proto3" json:"clarification_rounds,omitempty"`
 	// The envelope is bound to an approval.
 	ApprovalContext bool `protobuf:"varint,10,opt,name=approval_context,json=approvalContext,proto3" json:"approval_context,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// How many envelopes the model's answer holds, this one included; 0: one. It is
+	// recorded with an artifact, so that whoever takes the run over after a crash
+	// knows whether the log has the whole answer.
+	TurnSize      int32 `protobuf:"varint,11,opt,name=turn_size,json=turnSize,proto3" json:"turn_size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AcceptRequest) Reset() {
@@ -148,6 +152,13 @@ func (x *AcceptRequest) GetApprovalContext() bool {
 		return x.ApprovalContext
 	}
 	return false
+}
+
+func (x *AcceptRequest) GetTurnSize() int32 {
+	if x != nil {
+		return x.TurnSize
+	}
+	return 0
 }
 
 // Contract is the node's envelope contract.
@@ -1467,7 +1478,7 @@ var File_waybill_acceptor_v1_acceptor_proto protoreflect.FileDescriptor
 
 const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\n" +
-	"\"waybill/acceptor/v1/acceptor.proto\x12\x13waybill.acceptor.v1\x1a\x1ewaybill/runlog/v1/runlog.proto\"\xb4\x03\n" +
+	"\"waybill/acceptor/v1/acceptor.proto\x12\x13waybill.acceptor.v1\x1a\x1ewaybill/runlog/v1/runlog.proto\"\xd1\x03\n" +
 	"\rAcceptRequest\x12+\n" +
 	"\x03run\x18\x01 \x01(\v2\x19.waybill.runlog.v1.RunRefR\x03run\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12+\n" +
@@ -1480,7 +1491,8 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\rschema_rounds\x18\b \x01(\x05R\fschemaRounds\x121\n" +
 	"\x14clarification_rounds\x18\t \x01(\x05R\x13clarificationRounds\x12)\n" +
 	"\x10approval_context\x18\n" +
-	" \x01(\bR\x0fapprovalContextB\v\n" +
+	" \x01(\bR\x0fapprovalContext\x12\x1b\n" +
+	"\tturn_size\x18\v \x01(\x05R\bturnSizeB\v\n" +
 	"\t_contract\"G\n" +
 	"\bContract\x12\x18\n" +
 	"\aaccepts\x18\x01 \x03(\tR\aaccepts\x12!\n" +
