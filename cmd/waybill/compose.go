@@ -222,6 +222,9 @@ func (h *host) buildAcceptor(context.Context, []auth.Spec) (err error) {
 	if cfg.KindsDir, err = kindFiles(h.opts.kinds); err != nil {
 		return err
 	}
+	if cfg.Packs, err = loadPacks(h.opts.packs, devOffers(), h.log); err != nil {
+		return err
+	}
 	cfg.MaxInlineBytes = h.opts.maxInline
 	vault, err := h.openAssets()
 	if err != nil {

@@ -25,7 +25,7 @@ type devOptions struct {
 	dataDir                                   string
 	apiKeys                                   []string
 	workflows                                 []string
-	kinds, kindLint, strictness               string
+	kinds, packs, kindLint, strictness        string
 	secretsFile                               string
 	testSeams, redactShapes                   bool
 	providers                                 []string
@@ -82,6 +82,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringArrayVar(&o.apiKeys, "api-key", nil, "KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:* (repeatable); default dev-key=default:*")
 	f.StringArrayVar(&o.workflows, "workflows", nil, "directory of *.json workflow definitions, watched for changes (repeatable)")
 	f.StringVar(&o.kinds, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
+	f.StringVar(&o.packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served")
 	f.StringVar(&o.kindLint, "kind-lint", "warn", "strict, warn or off: what becomes of a kind whose schema models cannot be held to")
 	f.StringVar(&o.strictness, "envelope-strictness", "warn", "warn or strict: whether a schemaVersion below the advertised one is refused")
 	f.StringVar(&o.secretsFile, "secrets-file", "", "YAML file of secret ids and values that must never show, for everybody")
@@ -134,12 +135,12 @@ func (o *devOptions) validate() error {
 	if err := o.tracing.config("waybill").Validate(); err != nil {
 		bad("--%w", err)
 	}
-	for _, dir := range append([]string{o.kinds}, o.workflows...) {
+	for _, dir := range append([]string{o.kinds, o.packs}, o.workflows...) {
 		if dir == "" {
 			continue
 		}
 		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-			bad("directory %q cannot be read: give an existing directory to --workflows or --kinds", dir)
+			bad("directory %q cannot be read: give an existing directory to --workflows, --kinds or --packs", dir)
 		}
 	}
 	return errors.Join(errs...)

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
+	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
@@ -29,9 +31,9 @@ var errRefused = errors.New("the envelope was refused")
 
 func envelopeLintCommand() *cobra.Command {
 	var (
-		folder, output string
-		accepts        []string
-		strict         bool
+		folder, packs, output string
+		accepts               []string
+		strict                bool
 	)
 	c := &cobra.Command{
 		Use:   "lint FILE|-",
@@ -52,7 +54,7 @@ Exits with 0 if it would be accepted, 1 if not, 2 if it cannot be read.`,
 			if err != nil {
 				return err
 			}
-			registry, err := loadKindFiles(folder)
+			registry, err := loadKindFiles(folder, packs)
 			if err != nil {
 				return err
 			}
@@ -65,13 +67,14 @@ Exits with 0 if it would be accepted, 1 if not, 2 if it cannot be read.`,
 	}
 	f := c.Flags()
 	f.StringVar(&folder, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
+	f.StringVar(&packs, "packs", "", "directory of packs, one folder with a pack.json each")
 	f.StringSliceVar(&accepts, "accepts", nil, "kinds that the node's contract accepts (repeatable); absent: no contract")
 	f.BoolVar(&strict, "strict", false, "refuse a schemaVersion below the advertised one")
 	f.StringVarP(&output, "output", "o", outputText, "text, or json: the EnvelopeOutcome document")
 	return c
 }
 
-func loadKindFiles(folder string) (*kinds.Registry, error) {
+func loadKindFiles(folder, packs string) (*kinds.Registry, error) {
 	files, err := kindFiles(folder)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
@@ -82,6 +85,16 @@ func loadKindFiles(folder string) (*kinds.Registry, error) {
 	}
 	if _, err := registry.LoadDir(files); err != nil {
 		return nil, fmt.Errorf("%w: --kinds: %w", errUsage, err)
+	}
+	// What the packs need of a host is not looked at: there is none here.
+	all, err := loadPacks(packs, pack.Host{Any: true}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		if _, err := registry.AddPack(p); err != nil {
+			return nil, fmt.Errorf("%w: --packs: %w", errUsage, err)
+		}
 	}
 	return registry, nil
 }

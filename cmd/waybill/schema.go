@@ -25,11 +25,12 @@ func schemaCommand() *cobra.Command {
 func schemaLintCommand() *cobra.Command {
 	var level, output string
 	c := &cobra.Command{
-		Use:   "lint FILE...",
+		Use:   "lint FILE|PACK...",
 		Short: "Say where payload schemas leave the subset that models can be held to",
 		Long: `Checks payload schemas against the structured-output subset of OpenWOP (Tier 1), and
 says for each finding where it is, which rule it breaks, whose models it concerns,
-and what to write instead. A file named - is standard input.
+and what to write instead. A file named - is standard input. A folder with a pack.json
+is a pack: its manifest is checked, and the schema of each kind that it brings.
 
 --level always holds for every envelope kind: no oneOf and its relatives, depth, a
 discriminator for each variant. --level strict adds what the vendors' strict modes
@@ -37,7 +38,8 @@ demand: closed objects, every property required, no constraints.
 
 Exits with 0 if nothing was found, 1 if something was, 2 if a file cannot be read.`,
 		Example: `  waybill schema lint kinds/*.schema.json
-  waybill schema lint --level strict -o json ticket.schema.json`,
+  waybill schema lint --level strict -o json ticket.schema.json
+  waybill schema lint ./packs/acme-notes`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			l, ok := map[string]schema.Level{"always": schema.LevelAlways, "strict": schema.LevelStrict}[level]
@@ -110,6 +112,14 @@ func shownPath(pointer string) string {
 func lintSchemas(stdin io.Reader, out io.Writer, files []string, level schema.Level, report func(io.Writer, []finding) error) error {
 	var all []finding
 	for _, name := range files {
+		if isPack(name) {
+			found, err := lintPack(name, level)
+			if err != nil {
+				return err
+			}
+			all = append(all, found...)
+			continue
+		}
 		doc, err := readDocument(stdin, name)
 		if err != nil {
 			return err

@@ -93,7 +93,7 @@ type acceptorOptions struct {
 	natsURL, natsCreds                                 string
 	dataDir                                            string
 	redactorAddr, redactorTokenFile, redactorCA        string
-	kinds, kindLint, strictness                        string
+	kinds, packs, kindLint, strictness                 string
 	envelopesPerTurn, schemaRounds, clarificationRound int
 	replicas                                           int
 }
@@ -129,6 +129,7 @@ then serves waybill.redactor.v1.Redactor beside it.`,
 	f.StringVar(&o.redactorTokenFile, "redactor-token-file", "", "file with the bearer token for --redactor")
 	f.StringVar(&o.redactorCA, "redactor-ca", "", "PEM certificates that vouch for --redactor; empty: no TLS")
 	f.StringVar(&o.kinds, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
+	f.StringVar(&o.packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served")
 	f.StringVar(&o.kindLint, "kind-lint", string(def.Lint), "strict, warn or off: what becomes of a kind whose schema models cannot be held to")
 	f.StringVar(&o.strictness, "envelope-strictness", string(def.Strictness), "warn or strict: whether a schemaVersion below the advertised one is refused")
 	f.IntVar(&o.envelopesPerTurn, "limit-envelopes-per-turn", def.Limits.EnvelopesPerTurn, "envelopes that one turn may hold")
@@ -249,7 +250,11 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 	if spans != nil {
 		deps.Spans = spans
 	}
-	s, err := acceptor.New(o.config(), deps)
+	cfg := o.config()
+	if cfg.Packs, err = loadPacks(o.packs, acceptorOffers(), log); err != nil {
+		return err
+	}
+	s, err := acceptor.New(cfg, deps)
 	if err != nil {
 		return err
 	}

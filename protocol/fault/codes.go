@@ -42,6 +42,7 @@ const (
 	EnvelopeContractViolation  Code = "envelope_contract_violation"
 	EnvelopeTruncationTerminal Code = "envelope_truncation_unrecoverable"
 	EnvelopeRefusal            Code = "envelope_refusal"
+	HostCapabilityMissing      Code = "host_capability_missing"
 	InvalidArgument            Code = "invalid_argument" // test seams only
 )
 

@@ -75,6 +75,7 @@ var table = map[Code]Row{
 	EnvelopeContractViolation:  {422, grpcFailedPrecondition, false, "The node's contract does not accept this kind."},
 	EnvelopeTruncationTerminal: {422, grpcFailedPrecondition, false, "The model was cut off on every attempt, also with a larger budget."},
 	EnvelopeRefusal:            {422, grpcFailedPrecondition, false, "The model refused; never retried."},
+	HostCapabilityMissing:      {422, grpcFailedPrecondition, false, "A pack, or a call of a node, needs a capability that this host does not offer."},
 
 	ClientVersionUnsupported: {426, grpcFailedPrecondition, false, "The client is older than minClientVersion."},
 	RateLimited:              {429, grpcResourceExhausted, true, "Too many requests; wait Retry-After seconds."},

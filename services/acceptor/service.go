@@ -21,6 +21,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
@@ -52,6 +53,8 @@ type Config struct {
 	Strictness Strictness
 	// KindsDir holds vendor kinds, one <kind>.schema.json a file; nil: none.
 	KindsDir fs.FS
+	// Packs bring vendor kinds, too.
+	Packs []*pack.Pack
 	// Lint is what happens to a vendor kind outside the Tier-1 subset.
 	Lint kinds.Lint
 	// TestSeams serves Exercise.
@@ -192,18 +195,39 @@ func New(cfg Config, d Deps) (*Service, error) {
 	return s, nil
 }
 
-// loadKinds registers the universal kinds and those of the folder.
+// loadKinds registers the protocol's kinds, those of the folder and those of packs.
 func loadKinds(cfg Config, log *slog.Logger) (*kinds.Registry, error) {
 	registry, err := kinds.New(cfg.Lint)
-	if err != nil || cfg.KindsDir == nil {
-		return registry, err
-	}
-	warnings, err := registry.LoadDir(cfg.KindsDir)
-	for _, w := range warnings {
-		log.Warn("envelope kind leaves the structured-output subset", "finding", w)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("acceptor.kinds_dir: %w", err)
+		return nil, err
+	}
+	warn := func(findings []string) {
+		for _, w := range findings {
+			log.Warn("envelope kind leaves the structured-output subset", "finding", w)
+		}
+	}
+	var errs []error
+	if cfg.KindsDir != nil {
+		findings, err := registry.LoadDir(cfg.KindsDir)
+		warn(findings)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("acceptor.kinds_dir: %w", err))
+		}
+	}
+	for _, p := range cfg.Packs {
+		findings, err := registry.AddPack(p)
+		warn(findings)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	for _, p := range cfg.Packs {
+		for _, a := range p.Accepted() {
+			if _, ok := registry.Find(a.Kind); !ok {
+				log.Warn("the contract of a pack's node accepts a kind that this host does not have", "pack", p.Name, "type_id", a.TypeID, "kind", a.Kind)
+			}
+		}
 	}
 	return registry, nil
 }

@@ -1,15 +1,13 @@
 package kinds
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/big"
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/pack"
 )
 
 const (
@@ -59,24 +57,17 @@ func (r *Registry) load(dir fs.FS, file, name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.Register(name, version, doc)
+	return r.register(name, version, doc, "file "+file)
 }
 
-// versionOf reads x-schemaVersion. 2.0 is the integer 2, as everywhere in JSON
-// Schema.
+// versionOf reads x-schemaVersion.
 func versionOf(name string, doc []byte) (int, error) {
-	var head struct {
-		Version *json.Number `json:"x-schemaVersion"`
-	}
-	if err := strictjson.Read(doc, &head); err != nil {
-		return 0, fault.New(fault.ValidationError, "kind %s: the schema must be a JSON object, and x-schemaVersion a number", name).Wrap(err)
-	}
-	if head.Version == nil {
+	v, told, err := pack.SchemaVersion(doc)
+	switch {
+	case err != nil:
+		return 0, fault.New(fault.ValidationError, "kind %s: %s", name, err).Wrap(err)
+	case !told:
 		return defaultVersion, nil
 	}
-	v, ok := new(big.Rat).SetString(head.Version.String())
-	if !ok || !v.IsInt() || v.Sign() < 0 || v.Num().BitLen() > 31 {
-		return 0, fault.New(fault.ValidationError, "kind %s: x-schemaVersion needs an integer of 0 or more", name)
-	}
-	return int(v.Num().Int64()), nil
+	return v, nil
 }

@@ -12,11 +12,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
@@ -56,6 +56,8 @@ type Kind struct {
 	// Schema is the JSON Schema document of its payload, as registered.
 	Schema    json.RawMessage
 	Universal bool
+	// Origin is what brought a vendor's kind, such as a pack; for messages.
+	Origin string
 
 	compiled *schema.Schema
 }
@@ -86,31 +88,33 @@ func New(lint Lint) (*Registry, error) {
 	return r, nil
 }
 
-// vendorName is the form of a vendor kind: vendor.<host>.<kind>, of at most 256
-// characters. No other name may be registered: new core families need an RFC.
-var vendorName = regexp.MustCompile(`^vendor\.[a-z][a-z0-9-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+$`)
-
-const maxName = 256
-
 // Register adds a vendor kind. The warnings say where its schema leaves the
 // Tier-1 subset. Errors: fault.ValidationError for a name that is no vendor
 // kind's or is taken, a negative version, a document that is no JSON Schema, and
 // at LintStrict for whatever would be a warning.
 func (r *Registry) Register(name string, version int, doc []byte) (warnings []string, err error) {
-	if len(name) > maxName || !vendorName.MatchString(name) {
+	return r.register(name, version, doc, "")
+}
+
+// register is Register for a kind that came from somewhere.
+func (r *Registry) register(name string, version int, doc []byte, origin string) (warnings []string, err error) {
+	if !pack.VendorKind(name) {
 		return nil, fault.New(fault.ValidationError, "kind %q: needs a name of the form vendor.<host>.<kind>", name)
 	}
 	if version < 0 {
 		return nil, fault.New(fault.ValidationError, "kind %s: version %d: needs an integer of 0 or more", name, version)
 	}
-	if _, taken := r.kinds[name]; taken {
-		return nil, fault.New(fault.ValidationError, "kind %s: is registered already", name)
+	if k, taken := r.kinds[name]; taken {
+		if k.Origin == "" {
+			return nil, fault.New(fault.ValidationError, "kind %s: is registered already", name)
+		}
+		return nil, fault.New(fault.ValidationError, "kind %s: is registered already, from %s; a host has one schema of a kind", name, k.Origin)
 	}
 	warnings, err = r.check(name, doc)
 	if err != nil {
 		return nil, err
 	}
-	return warnings, r.add(Kind{Name: name, Version: version, Schema: slices.Clone(doc)})
+	return warnings, r.add(Kind{Name: name, Version: version, Schema: slices.Clone(doc), Origin: origin})
 }
 
 // check lints the schema at the configured level. A variant payload that models

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/protocol/schema"
+)
+
+// loadPacks reads the packs of a folder; none if it has no name. What of them has
+// no effect is logged.
+func loadPacks(dir string, h pack.Host, log logger) ([]*pack.Pack, error) {
+	sources, done, err := openPacks(dir)
+	defer done()
+	if err != nil {
+		return nil, fmt.Errorf("%w: --packs %s: %w", errUsage, dir, err)
+	}
+	packs, notes, err := pack.Load(sources, h)
+	for _, n := range notes {
+		log.Warn("a part of a pack has no effect on this host", "note", n.String())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: --packs %s: %w", errUsage, dir, err)
+	}
+	return packs, nil
+}
+
+// openPacks opens each folder in dir, whose name does not begin with a dot, as a
+// pack of its own: no path and no link in it leads out of it. Files beside the
+// folders are left alone, but for archives, which somebody will have meant. done
+// closes what is open.
+func openPacks(dir string) (sources []pack.Source, done func(), err error) {
+	var open []*os.Root
+	done = func() {
+		for _, r := range open {
+			_ = r.Close()
+		}
+	}
+	if dir == "" {
+		return nil, done, nil
+	}
+	all, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, done, errors.New("give an existing directory of packs")
+	}
+	open = append(open, all)
+	entries, err := fs.ReadDir(all.FS(), ".")
+	if err != nil {
+		return nil, done, err
+	}
+	var errs []error
+	for _, e := range entries {
+		name := e.Name()
+		if strings.HasPrefix(name, ".") {
+			continue
+		}
+		info, err := all.Stat(name)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("pack %s: the folder cannot be read within --packs (a link must not lead out of it): %w", name, err))
+		case info.IsDir():
+			r, err := all.OpenRoot(name)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("pack %s: %w", name, err))
+				continue
+			}
+			open = append(open, r)
+			sources = append(sources, pack.Source{Folder: name, FS: r.FS()})
+		case strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar.gz"):
+			errs = append(errs, fmt.Errorf("pack %s: archives are not read; unpack it into a folder", name))
+		}
+	}
+	return sources, done, errors.Join(errs...)
+}
+
+// isPack reports whether a path is a folder with a manifest.
+func isPack(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, pack.File))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// lintPack finds what is wrong with a pack, and where the schemas of its kinds
+// leave the subset.
+func lintPack(dir string, level schema.Level) ([]finding, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	defer func() { _ = root.Close() }()
+	packs, _, err := pack.Load([]pack.Source{{Folder: filepath.Base(dir), FS: root.FS()}}, pack.Host{Any: true})
+	if err != nil {
+		return packFindings(dir, err), nil
+	}
+	var out []finding
+	for _, k := range packs[0].Kinds {
+		for _, f := range lintSchema(k.Name, k.Schema, level) {
+			f.File = filepath.Join(dir, k.File)
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}
+
+// rulePack is the rule of findings about a manifest and the files it names.
+const rulePack = "not-a-pack"
+
+// packFindings are the errors of a pack, one finding each.
+func packFindings(dir string, err error) []finding {
+	var out []finding
+	for _, e := range pack.Faults(err) {
+		file, _ := e.Details["file"].(string)
+		path, _ := e.Details["path"].(string)
+		out = append(out, finding{File: filepath.Join(dir, file), Path: path, Rule: rulePack, Message: e.Message})
+	}
+	return out
+}
+
+// acceptorOffers is what packs can count on where there is only an acceptor.
+func acceptorOffers() pack.Host {
+	return pack.Host{Capabilities: []string{"aiEnvelope", "host.aiEnvelope"}}
+}
+
+// devOffers is what they can count on in a whole host. No model is known to have
+// a capability yet: nothing gates on them.
+func devOffers() pack.Host {
+	h := acceptorOffers()
+	h.Capabilities = append(h.Capabilities, "aiProviders", "providerUsage", "idempotency", "debugBundle")
+	return h
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/pack"
+)
+
+const notePack = `{"name":"vendor.acme.notes","version":"1.0.0","engines":{"openwop":">=1.0"},
+	"x-host-waybill-envelope-kinds":[{"kind":"vendor.acme.note","version":2,"schemaRef":"schemas/note.json"}]}`
+
+// folder writes files and gives the folder that holds them.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	return dir
+}
+
+func TestLoadPacks_ReadsEachFolderAndLeavesOtherFilesAlone(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{
+		"notes/pack.json": notePack, "notes/schemas/note.json": `{"type":"object"}`, "README.md": "of people", ".git/config": "of git",
+	})
+	require.NoError(t, os.Symlink("note.json", filepath.Join(dir, "notes", "schemas", "same.json")))
+	var logged bytes.Buffer
+	packs, err := loadPacks(dir, devOffers(), slog.New(slog.NewTextHandler(&logged, nil)))
+	require.NoError(t, err)
+	require.Len(t, packs, 1)
+	require.Equal(t, "vendor.acme.note", packs[0].Kinds[0].Name)
+	require.Empty(t, logged.String())
+
+	packs, err = loadPacks("", devOffers(), slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.Empty(t, packs)
+}
+
+// No link leads out of a pack, not even into the pack beside it.
+func TestLoadPacks_KeepsEachPackWithinItsFolder(t *testing.T) {
+	t.Parallel()
+	outside := folder(t, map[string]string{"note.json": `{"type":"object","title":"SECRET"}`, "pack.json": notePack})
+	for name, link := range map[string]struct{ at, to string }{
+		"a file outside, absolute":  {"notes/schemas/note.json", filepath.Join(outside, "note.json")},
+		"a file of another pack":    {"notes/schemas/note.json", "../../other/schemas/note.json"},
+		"a folder outside":          {"notes/schemas", outside},
+		"a manifest outside":        {"notes/pack.json", filepath.Join(outside, "pack.json")},
+		"a pack outside":            {"notes", outside},
+		"a link that leads nowhere": {"notes/schemas/note.json", "gone.json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := folder(t, map[string]string{
+				"notes/pack.json": notePack, "other/pack.json": strings.NewReplacer("acme.note\"", "other.note\"", "acme.notes", "other.notes").Replace(notePack),
+				"other/schemas/note.json": `{"type":"object"}`,
+			})
+			at := filepath.Join(dir, link.at)
+			require.NoError(t, os.RemoveAll(at))
+			require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o700))
+			require.NoError(t, os.Symlink(link.to, at))
+			packs, err := loadPacks(dir, devOffers(), slog.New(slog.DiscardHandler))
+			require.Empty(t, packs)
+			require.ErrorIs(t, err, errUsage)
+			require.ErrorContains(t, err, "pack ")
+			require.ErrorContains(t, err, "notes")
+			require.NotContains(t, err.Error(), "SECRET")
+			require.NotContains(t, err.Error(), outside)
+		})
+	}
+}
+
+func TestLoadPacks_ReadsNoArchiveAndSaysSo(t *testing.T) {
+	t.Parallel()
+	_, err := loadPacks(folder(t, map[string]string{"notes.tgz": "x"}), devOffers(), slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "pack notes.tgz: archives are not read; unpack it into a folder")
+	_, err = loadPacks(filepath.Join(t.TempDir(), "none"), devOffers(), slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "give an existing directory of packs")
+}
+
+// The test process would hang if the pipe were opened.
+func TestLoadPacks_OpensNothingButFiles(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{"notes/pack.json": notePack})
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "notes", "schemas"), 0o700))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "notes", "schemas", "note.json"), 0o600))
+	_, err := loadPacks(dir, devOffers(), slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "pack vendor.acme.notes (folder notes)")
+	require.ErrorContains(t, err, "want a file, and this is none")
+}
+
+func TestLoadPacks_SaysWhatHasNoEffect(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{"tools/pack.json": `{"name":"vendor.acme.tools","version":"1.0.0","engines":{"openwop":"*"},
+		"runtime":{"language":"remote","entry":"https://acme.example"},
+		"nodes":[{"typeId":"vendor.acme.write","version":"1","category":"data","role":"pure"}]}`})
+	var logged bytes.Buffer
+	_, err := loadPacks(dir, devOffers(), slog.New(slog.NewTextHandler(&logged, nil)))
+	require.NoError(t, err)
+	require.Contains(t, logged.String(), "does not execute nodes of packs")
+	require.Contains(t, logged.String(), "vendor.acme.write")
+}
+
+func TestSchemaLint_TakesAPack(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{"pack.json": notePack, "schemas/note.json": `{"type":"object","properties":{"a":{"oneOf":[{"type":"string"}]}}}`})
+	out, err := command(t, "", "schema", "lint", "-o", "json", dir)
+	require.ErrorIs(t, err, errFindings)
+	var found []finding
+	require.NoError(t, json.Unmarshal([]byte(out), &found))
+	require.Len(t, found, 1)
+	require.Equal(t, filepath.Join(dir, "schemas", "note.json"), found[0].File)
+	require.Equal(t, "/properties/a/oneOf", found[0].Path)
+
+	dir = folder(t, map[string]string{"pack.json": strings.Replace(notePack, "vendor.acme.note\"", "note\"", 1)})
+	out, err = command(t, "", "schema", "lint", dir)
+	require.ErrorIs(t, err, errFindings)
+	require.Contains(t, out, "pack.json: /x-host-waybill-envelope-kinds/0/kind: not-a-pack: ")
+	require.Contains(t, out, "vendor.<host>.<kind>")
+
+	dir = folder(t, map[string]string{"pack.json": notePack, "schemas/note.json": `{"type":"object"}`})
+	out, err = command(t, "", "schema", "lint", dir)
+	require.NoError(t, err)
+	require.Empty(t, out)
+}
+
+func TestEnvelopeLint_KnowsTheKindsOfPacks(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{"notes/pack.json": notePack, "notes/schemas/note.json": `{"type":"object","required":["text"]}`})
+	for payload, ok := range map[string]bool{`{"text":"x"}`: true, `{}`: false} {
+		out, err := command(t, envelopeOf(t, "vendor.acme.note", 2, payload), "envelope", "lint", "-", "--packs", dir)
+		require.Equal(t, ok, err == nil, "%s %v", out, err)
+	}
+}
+
+func envelopeOf(t *testing.T, kind string, version int, payload string) string {
+	t.Helper()
+	b, err := json.Marshal(map[string]any{
+		"type": kind, "schemaVersion": version, "envelopeId": "e", "correlationId": "c", "payload": json.RawMessage(payload),
+		"meta": map[string]any{"source": "ai-generation", "ts": "2026-01-31T12:00:00Z"},
+	})
+	require.NoError(t, err)
+	return string(b)
+}
+
+// A pack may ask for what only other hosts offer; whoever lints it has none.
+func TestSchemaLint_AsksNothingOfAHost(t *testing.T) {
+	t.Parallel()
+	needy := strings.Replace(notePack, `"engines"`, `"peerDependencies":{"aiProviders":{"modelCapabilities":["vision-input"]}},"engines"`, 1)
+	dir := folder(t, map[string]string{"notes/pack.json": needy, "notes/schemas/note.json": `{"type":"object"}`})
+	_, err := command(t, "", "schema", "lint", filepath.Join(dir, "notes"))
+	require.NoError(t, err)
+	_, err = loadPacks(dir, devOffers(), slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "host_capability_missing")
+	require.ErrorContains(t, err, `pack.json at "/peerDependencies/aiProviders": needs a model with the capability vision-input`)
+	require.Len(t, pack.Faults(err), 1)
+}

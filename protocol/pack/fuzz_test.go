@@ -1,0 +1,69 @@
+package pack_test
+
+import (
+	"encoding/json"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/pack"
+)
+
+// watched is a pack's folder that notes what is asked of it.
+type watched struct {
+	fstest.MapFS
+	opened map[string]bool
+}
+
+func (w watched) Open(name string) (fs.File, error) {
+	w.opened[name] = true
+	return w.MapFS.Open(name)
+}
+
+func (w watched) Stat(name string) (fs.FileInfo, error) {
+	w.opened[name] = true
+	return w.MapFS.Stat(name)
+}
+
+// FuzzLoad: whatever a manifest says, no path outside the pack is asked for, only
+// kinds of vendors come out, each once, and two readings agree.
+func FuzzLoad(f *testing.F) {
+	for _, doc := range []string{
+		kindsOnly, withNode, `{}`, `[]`, "\xef\xbb\xbf{}",
+		strings.Replace(kindsOnly, "schemas/note.json", "../../etc/passwd", 1), strings.Replace(kindsOnly, "schemas/note.json", "./schemas/note.json", 1),
+		strings.Replace(kindsOnly, `"version":2`, `"version":2.0e0`, 1), strings.Replace(kindsOnly, `"version":2`, `"version":1e400`, 1),
+		strings.Replace(kindsOnly, `"engines"`, `"peerDependencies":{"aiProviders":{"modelCapabilities":["vision-input"]}},"engines"`, 1),
+	} {
+		f.Add(doc)
+	}
+	f.Fuzz(func(t *testing.T, doc string) {
+		folder := watched{fstest.MapFS{
+			"pack.json": {Data: []byte(doc)}, "schemas/note.json": {Data: []byte(schemaDoc)}, "schemas/config.json": {Data: []byte(`{}`)},
+			"contracts/write.json": {Data: []byte(`{"accepts":[]}`)},
+		}, map[string]bool{}}
+		packs, _, err := pack.Load([]pack.Source{{Folder: "x", FS: folder}}, pack.Host{})
+		for name := range folder.opened {
+			require.True(t, fs.ValidPath(name), name)
+		}
+		if err != nil {
+			require.Empty(t, packs)
+			return
+		}
+		require.True(t, json.Valid([]byte(doc)))
+		require.Len(t, packs, 1)
+		seen := map[string]bool{}
+		for _, k := range packs[0].Kinds {
+			require.True(t, pack.VendorKind(k.Name))
+			require.False(t, seen[k.Name])
+			require.GreaterOrEqual(t, k.Version, 0)
+			require.NotEmpty(t, k.Schema)
+			seen[k.Name] = true
+		}
+		again, _, err := pack.Load([]pack.Source{{Folder: "x", FS: folder}}, pack.Host{})
+		require.NoError(t, err)
+		require.Equal(t, packs, again)
+	})
+}

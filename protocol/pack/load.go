@@ -1,0 +1,250 @@
+package pack
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/workflow"
+)
+
+// Source is where a pack lies. FS must keep reads within the pack's folder, also
+// those through links, as the file system of an os.Root does.
+type Source struct {
+	// Folder names the pack in messages until its manifest could be read.
+	Folder string
+	FS     fs.FS
+}
+
+// Pack is a pack that was read and found sound.
+type Pack struct {
+	Folder, Name, Version string
+	Kinds                 []EnvelopeKind
+	// Contracts are the envelope contracts of its node types, by typeId.
+	Contracts map[string]*workflow.EnvelopeContract
+	// Nodes and Agents name what the pack brings and this host does not execute.
+	Nodes, Agents []string
+}
+
+// EnvelopeKind is a kind that a pack brings, with its schema.
+type EnvelopeKind struct {
+	Name    string
+	Version int
+	Schema  []byte
+	// File is the schema's path within the pack, At the place of the declaration in
+	// the manifest.
+	File, At string
+}
+
+// Note is something about a pack that an operator should know; the pack is there
+// all the same.
+type Note struct {
+	Pack string
+	Problem
+}
+
+// String is the note as a line.
+func (n Note) String() string { return fmt.Sprintf("pack %s: %s", n.Pack, n.shown()) }
+
+// Load reads packs: all of them or none. They come back in the order of their
+// folders, whatever the order of the sources. The error joins what is wrong, with
+// the pack, the file and the place: a fault.HostCapabilityMissing for what the
+// host lacks, else a fault.ValidationError.
+func Load(sources []Source, h Host) ([]*Pack, []Note, error) {
+	sources = slices.SortedFunc(slices.Values(sources), func(a, b Source) int { return cmp.Compare(a.Folder, b.Folder) })
+	l := loader{host: h}
+	for _, s := range sources {
+		l.load(s)
+	}
+	l.compare()
+	if err := errors.Join(l.errs...); err != nil {
+		return nil, nil, err
+	}
+	return l.packs, l.notes, nil
+}
+
+// Faults takes an error of Load apart, in its order.
+func Faults(err error) []*fault.Error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // taken apart here
+		var out []*fault.Error
+		for _, e := range joined.Unwrap() {
+			out = append(out, Faults(e)...)
+		}
+		return out
+	}
+	if e, ok := fault.As(err); ok {
+		return []*fault.Error{e}
+	}
+	return nil
+}
+
+// loader gathers packs, and what is to be said about them.
+type loader struct {
+	host  Host
+	packs []*Pack
+	needs []map[string]string // the dependencies of each
+	notes []Note
+	errs  []error
+}
+
+func (l *loader) fail(code fault.Code, pack string, p Problem) {
+	e := fault.New(code, "pack %s: %s", pack, p.shown())
+	l.errs = append(l.errs, e.With("pack", pack).With("file", p.File).With("path", p.Path))
+}
+
+// load reads one pack.
+func (l *loader) load(s Source) {
+	failed := len(l.errs)
+	doc, err := read(s.FS, File, maxManifest)
+	if err != nil {
+		l.fail(fault.ValidationError, s.Folder, Problem{File, "", err.Error() + "; a pack is a folder with a " + File})
+		return
+	}
+	m, found := Parse(doc)
+	for _, p := range found {
+		l.fail(fault.ValidationError, s.Folder, p)
+	}
+	if m == nil {
+		return
+	}
+	label := fmt.Sprintf("%s (folder %s)", m.Name, s.Folder)
+	p := &Pack{Folder: s.Folder, Name: m.Name, Version: m.Version, Contracts: map[string]*workflow.EnvelopeContract{}}
+	for _, problem := range p.read(s.FS, m) {
+		l.fail(fault.ValidationError, label, problem)
+	}
+	l.checkPeers(label, m)
+	if len(l.errs) == failed {
+		l.packs, l.needs = append(l.packs, p), append(l.needs, m.Dependencies)
+		l.tell(p, m)
+	}
+}
+
+// read reads the files that the manifest names.
+func (p *Pack) read(pack fs.FS, m *Manifest) (found []Problem) {
+	for i, k := range m.Kinds {
+		at := "/" + KindsMember + "/" + strconv.Itoa(i)
+		doc, wrong := readJSON(pack, at+"/schemaRef", k.SchemaRef)
+		found = append(found, wrong...)
+		if wrong != nil {
+			continue
+		}
+		file, _ := within(k.SchemaRef)
+		if own, told, err := SchemaVersion(doc); err != nil {
+			found = append(found, Problem{file, "", err.Error()})
+		} else if told && own != k.version() {
+			found = append(found, Problem{file, "/x-schemaVersion", fmt.Sprintf("says %d, and %s at %q says %d; let both say the same", own, File, at+"/version", k.version())})
+		}
+		p.Kinds = append(p.Kinds, EnvelopeKind{Name: k.Name, Version: k.version(), Schema: doc, File: file, At: at})
+	}
+	for i, n := range m.Nodes {
+		at := "/nodes/" + strconv.Itoa(i)
+		p.Nodes = append(p.Nodes, n.TypeID)
+		for _, ref := range []struct{ member, file string }{
+			{"configSchemaRef", n.ConfigSchemaRef}, {"inputSchemaRef", n.InputSchemaRef}, {"outputSchemaRef", n.OutputSchemaRef},
+		} {
+			if ref.file != "" {
+				_, wrong := readJSON(pack, at+"/"+ref.member, ref.file)
+				found = append(found, wrong...)
+			}
+		}
+		if n.EnvelopeContractRef != "" {
+			c, wrong := readContract(pack, at+"/envelopeContractRef", n.EnvelopeContractRef)
+			found = append(found, wrong...)
+			p.Contracts[n.TypeID] = c
+		}
+	}
+	for _, a := range m.Agents {
+		p.Agents = append(p.Agents, a.ID)
+	}
+	return found
+}
+
+// checkPeers refuses a pack that needs what the host does not offer, unless it
+// says that it can do without (OpenWOP envelope contract §16.5).
+func (l *loader) checkPeers(label string, m *Manifest) {
+	missing, wrong := m.unmetPeers(l.host)
+	for _, p := range wrong {
+		l.fail(fault.ValidationError, label, p)
+	}
+	for _, u := range missing {
+		if u.optional {
+			l.notes = append(l.notes, Note{label, Problem{File, u.path, "without " + u.what + ", which this host does not offer and the pack can do without"}})
+			continue
+		}
+		l.fail(fault.HostCapabilityMissing, label, Problem{File, u.path, "needs " + u.what + ", which this host does not offer; " +
+			"take the pack away, or let peerDependenciesMeta say that it is optional"})
+	}
+}
+
+// tell says what of a sound pack has no effect here.
+func (l *loader) tell(p *Pack, m *Manifest) {
+	label := fmt.Sprintf("%s (folder %s)", p.Name, p.Folder)
+	note := func(path, format string, args ...any) {
+		l.notes = append(l.notes, Note{label, Problem{File, path, fmt.Sprintf(format, args...)}})
+	}
+	for i, id := range p.Nodes {
+		note("/nodes/"+strconv.Itoa(i), "this host does not execute nodes of packs; a run of a workflow with %q is refused with %s", id, fault.CapabilityRequired)
+	}
+	for i, id := range p.Agents {
+		note("/agents/"+strconv.Itoa(i), "this host does not execute agents; %q is not there", id)
+	}
+	if m.Signing != nil {
+		note("/signing", "this host does not check signatures of packs")
+	}
+}
+
+// compare holds the packs against each other.
+func (l *loader) compare() {
+	folders, owners := map[string]string{}, map[string]*Pack{}
+	for _, p := range l.packs {
+		if other, taken := folders[p.Name]; taken {
+			l.fail(fault.ValidationError, p.Folder, Problem{File, "/name", fmt.Sprintf("folder %s holds the pack %s already; keep one of the two", other, p.Name)})
+			continue
+		}
+		folders[p.Name] = p.Folder
+		for _, k := range p.Kinds {
+			if owner, taken := owners[k.Name]; taken {
+				l.fail(fault.ValidationError, fmt.Sprintf("%s (folder %s)", p.Name, p.Folder), Problem{
+					File, k.At + "/kind",
+					fmt.Sprintf("the kind %s is claimed by pack %s (folder %s) as well; a host has one schema of a kind, so keep one of the two packs", k.Name, owner.Name, owner.Folder),
+				})
+				continue
+			}
+			owners[k.Name] = p
+		}
+	}
+	if len(l.errs) > 0 || l.host.Any {
+		return // whoever depends on a refused pack is not at fault
+	}
+	for i, p := range l.packs {
+		for _, name := range sortedNames(l.needs[i]) {
+			if _, there := folders[name]; !there {
+				l.fail(fault.ValidationError, fmt.Sprintf("%s (folder %s)", p.Name, p.Folder),
+					Problem{File, "/dependencies/" + escape(name), "the pack it depends on is not there; put it beside this one"})
+			}
+		}
+	}
+}
+
+// Accepted lists the kinds that the contracts of the pack name, sorted, each with
+// the node type that names it first.
+func (p *Pack) Accepted() []Accepted {
+	var out []Accepted
+	for _, id := range p.Nodes {
+		if c := p.Contracts[id]; c != nil {
+			for _, kind := range c.Accepts {
+				out = append(out, Accepted{Kind: kind, TypeID: id})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Accepted) int { return strings.Compare(a.Kind, b.Kind) })
+	return slices.CompactFunc(out, func(a, b Accepted) bool { return a.Kind == b.Kind })
+}
+
+// Accepted is a kind that a node type's contract names.
+type Accepted struct{ Kind, TypeID string }

@@ -1,0 +1,215 @@
+package pack_test
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/pack"
+)
+
+const (
+	schemaDoc = `{"type":"object","additionalProperties":false,"required":["text"],"properties":{"text":{"type":"string"}}}`
+	kindsOnly = `{"name":"vendor.acme.notes","version":"1.2.0","engines":{"openwop":">=1.0 <2.0.0"},
+		"x-host-waybill-envelope-kinds":[{"kind":"vendor.acme.note","version":2,"schemaRef":"schemas/note.json"}]}`
+	withNode = `{"name":"vendor.acme.tools","version":"1.0.0","engines":{"openwop":">=1.0"},
+		"runtime":{"language":"javascript","entry":"dist/index.mjs"},
+		"nodes":[{"typeId":"vendor.acme.write","version":"1.0.0","category":"data","role":"side-effect",
+			"envelopeContractRef":"contracts/write.json","configSchemaRef":"schemas/config.json"}]}`
+)
+
+func files(of map[string]string) fs.FS {
+	m := fstest.MapFS{}
+	for name, text := range of {
+		m[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return m
+}
+
+func notes() pack.Source {
+	return pack.Source{Folder: "notes", FS: files(map[string]string{"pack.json": kindsOnly, "schemas/note.json": schemaDoc})}
+}
+
+func tools() pack.Source {
+	return pack.Source{Folder: "tools", FS: files(map[string]string{
+		"pack.json": withNode, "contracts/write.json": `{"accepts":["vendor.acme.note","error"],"refusalMode":"discard-and-warn"}`, "schemas/config.json": `{}`,
+	})}
+}
+
+func TestLoad_GivesPacksInTheOrderOfTheirFolders(t *testing.T) {
+	t.Parallel()
+	packs, said, err := pack.Load([]pack.Source{tools(), notes()}, pack.Host{})
+	require.NoError(t, err)
+	require.Len(t, packs, 2)
+	require.Equal(t, "notes", packs[0].Folder)
+	require.Equal(t, []pack.EnvelopeKind{{
+		Name: "vendor.acme.note", Version: 2, Schema: []byte(schemaDoc), File: "schemas/note.json", At: "/x-host-waybill-envelope-kinds/0",
+	}}, packs[0].Kinds)
+	require.Equal(t, "discard-and-warn", packs[1].Contracts["vendor.acme.write"].RefusalMode)
+	require.Equal(t, []pack.Accepted{{Kind: "error", TypeID: "vendor.acme.write"}, {Kind: "vendor.acme.note", TypeID: "vendor.acme.write"}}, packs[1].Accepted())
+	require.Len(t, said, 1)
+	require.Equal(t, `pack vendor.acme.tools (folder tools): pack.json at "/nodes/0": this host does not execute nodes of packs; `+
+		`a run of a workflow with "vendor.acme.write" is refused with capability_required`, said[0].String())
+}
+
+// edited is the notes pack with one file more or otherwise.
+func edited(manifest string, more map[string]string) []pack.Source {
+	of := map[string]string{"pack.json": manifest, "schemas/note.json": schemaDoc}
+	for name, text := range more {
+		of[name] = text
+	}
+	return []pack.Source{{Folder: "notes", FS: files(of)}}
+}
+
+func TestLoad_NamesThePackTheFileThePlaceAndTheRemedy(t *testing.T) {
+	t.Parallel()
+	swap := func(doc string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(doc) }
+	ref := func(to string) []pack.Source { return edited(swap(kindsOnly, "schemas/note.json", to), nil) }
+	in := func(member string) []pack.Source {
+		return edited(swap(kindsOnly, `"version":"1.2.0"`, `"version":"1.2.0",`+member), nil)
+	}
+	kinds := `pack.json at "/x-host-waybill-envelope-kinds`
+	for name, tc := range map[string]struct {
+		sources []pack.Source
+		says    []string
+	}{
+		"no manifest":                 {[]pack.Source{{Folder: "empty", FS: files(nil)}}, []string{"pack empty: pack.json", "no such file"}},
+		"a manifest that is a folder": {[]pack.Source{{Folder: "odd", FS: files(map[string]string{"pack.json/x": "{}"})}}, []string{"want a file"}},
+		"a manifest too large":        {edited(strings.Repeat(" ", 300<<10)+kindsOnly, nil), []string{"too large"}},
+		"no JSON":                     {edited(`{`, nil), []string{"pack notes: pack.json", "byte 1"}},
+		"a name twice":                {edited(`{"name":"vendor.a.b","name":"vendor.a.c"}`, nil), []string{`"/name"`}},
+		"a name in another case":      {edited(swap(kindsOnly, `"name"`, `"Name"`), nil), []string{`"/Name"`, "required member missing: name"}},
+		"an unknown member":           {in(`"envelopes":[]`), []string{`"/envelopes"`, "not allowed"}},
+		"another family":              {edited(swap(kindsOnly, `"name"`, `"kind":"prompt","name"`), nil), []string{`"/kind"`, "kind node only"}},
+		"no engines":                  {edited(swap(kindsOnly, `"engines":{"openwop":">=1.0 <2.0.0"},`, ""), nil), []string{"engines"}},
+		"nothing in it":               {edited(`{"name":"vendor.a.b","version":"1.0.0","engines":{"openwop":"*"}}`, nil), []string{"pack notes: pack.json", "required member missing: "}},
+		"a local name":                {edited(swap(kindsOnly, "vendor.acme.notes", "local.acme.notes"), nil), []string{`"/name"`, "want text that matches"}},
+		"a version that is none":      {edited(swap(kindsOnly, "1.2.0", "1.2"), nil), []string{`"/version"`}},
+		"a kind of the protocol":      {edited(swap(kindsOnly, "vendor.acme.note\"", "media.image\""), nil), []string{kinds + `/0/kind"`, "vendor.<host>.<kind>"}},
+		"a kind without a vendor":     {edited(swap(kindsOnly, "vendor.acme.note\"", "note\""), nil), []string{kinds + `/0/kind"`}},
+		"a kind that is a path":       {edited(swap(kindsOnly, "vendor.acme.note\"", "vendor.acme.../x\""), nil), []string{kinds + `/0/kind"`}},
+		"a kind twice in a pack": {
+			edited(swap(kindsOnly, `"schemaRef":"schemas/note.json"}`, `"schemaRef":"schemas/note.json"},{"kind":"vendor.acme.note","version":3,"schemaRef":"schemas/note.json"}`), nil),
+			[]string{kinds + `/1/kind"`, "declares this kind already"},
+		},
+		"a version below 0":          {edited(swap(kindsOnly, `"version":2`, `"version":-1`), nil), []string{kinds + `/0/version"`}},
+		"two versions of one kind":   {edited(kindsOnly, map[string]string{"schemas/note.json": `{"x-schemaVersion":3}`}), []string{`schemas/note.json at "/x-schemaVersion"`, "says 3", "says 2"}},
+		"a strange version":          {edited(kindsOnly, map[string]string{"schemas/note.json": `{"x-schemaVersion":"2"}`}), []string{"schemas/note.json", "integer of 0 or more"}},
+		"an endless version":         {edited(kindsOnly, map[string]string{"schemas/note.json": `{"x-schemaVersion":1e99999999}`}), []string{"integer of 0 or more"}},
+		"a schema that is no object": {edited(kindsOnly, map[string]string{"schemas/note.json": `true`}), []string{"schemas/note.json", "JSON object"}},
+		"a schema that is no JSON":   {edited(kindsOnly, map[string]string{"schemas/note.json": `{"a":1,"a":2}`}), []string{`schemas/note.json at "/a"`}},
+		"a schema too large":         {edited(kindsOnly, map[string]string{"schemas/note.json": `"` + strings.Repeat("x", 300<<10) + `"`}), []string{kinds + `/0/schemaRef"`, "too large"}},
+		"no schema":                  {ref("schemas/other.json"), []string{kinds + `/0/schemaRef"`, "schemas/other.json: the pack has no such file"}},
+		"a way up":                   {ref("../notes/schemas/note.json"), []string{kinds + `/0/schemaRef"`, "no .. among them"}},
+		"a way up in the middle":     {ref("schemas/../../etc/passwd"), []string{kinds + `/0/schemaRef"`}},
+		"an absolute path":           {ref("/etc/passwd"), []string{kinds + `/0/schemaRef"`, "relative"}},
+		"a path of Windows":          {ref(`C:\\x.json`), []string{kinds + `/0/schemaRef"`}},
+		"a folder as schema":         {ref("schemas"), []string{kinds + `/0/schemaRef"`, "want a file"}},
+		"the pack as schema":         {ref("."), []string{kinds + `/0/schemaRef"`}},
+		"a dependency that is away":  {in(`"dependencies":{"vendor.acme.base":"^1.0.0"}`), []string{`"/dependencies/vendor.acme.base"`, "put it beside this one"}},
+		"an action without a node":   {in(`"connector":{"id":"acme","displayName":"A","actions":[{"typeId":"vendor.acme.none","displayName":"N"}]}`), []string{`"/connector/actions/0/typeId"`, "connector_action_unresolved"}},
+		"an entry outside":           {edited(swap(withNode, "dist/index.mjs", "../index.mjs"), nil), []string{`"/runtime/entry"`}},
+		"a node without a runtime":   {in(`"nodes":[{"typeId":"a","version":"1","category":"data","role":"pure"}]`), []string{"runtime"}},
+		"a contract that is away":    {edited(withNode, map[string]string{"schemas/config.json": `{}`}), []string{`"/nodes/0/envelopeContractRef"`, "contracts/write.json: the pack has no such file"}},
+		"a contract without accepts": {edited(withNode, map[string]string{"schemas/config.json": `{}`, "contracts/write.json": `{}`}), []string{`contracts/write.json at ""`, "accepts"}},
+		"a contract with a mode of its own": {
+			edited(withNode, map[string]string{"schemas/config.json": `{}`, "contracts/write.json": `{"accepts":[],"refusalMode":"ignore"}`}),
+			[]string{`contracts/write.json at "/refusalMode"`, "discard-and-warn"},
+		},
+		"a key that is a path up": {in(`"signing":{"publicKeyRef":"../key.pem"}`), []string{`"/signing/publicKeyRef"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			packs, _, err := pack.Load(tc.sources, pack.Host{})
+			require.Empty(t, packs)
+			require.Equal(t, fault.ValidationError, fault.CodeOf(err), "%v", err)
+			for _, want := range append(tc.says, "pack ") {
+				require.Contains(t, err.Error(), want)
+			}
+		})
+	}
+}
+
+func TestLoad_NamesBothPacksThatClaimAKind(t *testing.T) {
+	t.Parallel()
+	other := pack.Source{Folder: "copy", FS: files(map[string]string{
+		"pack.json": strings.Replace(kindsOnly, "vendor.acme.notes", "vendor.other.notes", 1), "schemas/note.json": schemaDoc,
+	})}
+	_, _, err := pack.Load([]pack.Source{notes(), other}, pack.Host{})
+	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
+	for _, want := range []string{"pack vendor.acme.notes (folder notes)", "claimed by pack vendor.other.notes (folder copy)", "/x-host-waybill-envelope-kinds/0/kind"} {
+		require.Contains(t, err.Error(), want)
+	}
+}
+
+func TestLoad_RefusesAPackThatIsThereTwice(t *testing.T) {
+	t.Parallel()
+	twin := notes()
+	twin.Folder = "twin"
+	_, _, err := pack.Load([]pack.Source{twin, notes()}, pack.Host{})
+	require.ErrorContains(t, err, "folder notes holds the pack vendor.acme.notes already")
+}
+
+// All that is wrong is told at once, and nothing is loaded.
+func TestLoad_TellsAllThatIsWrongAndLoadsNone(t *testing.T) {
+	t.Parallel()
+	packs, said, err := pack.Load([]pack.Source{tools(), {Folder: "empty", FS: files(nil)}, {Folder: "void", FS: files(nil)}}, pack.Host{})
+	require.Empty(t, packs)
+	require.Empty(t, said)
+	require.ErrorContains(t, err, "pack empty")
+	require.ErrorContains(t, err, "pack void")
+}
+
+// OpenWOP envelope contract §16.5, and §24 C15 for the two spellings.
+func TestLoad_RefusesAPackWhoseNeedsTheHostCannotMeet(t *testing.T) {
+	t.Parallel()
+	host := pack.Host{Capabilities: []string{"aiProviders", "modelCapabilities"}, ModelCapabilities: []string{"vision-input", "x-host-acme-ocr"}}
+	for peers, want := range map[string]struct {
+		code fault.Code
+		says string
+	}{
+		`{}`: {"", ""},
+		`{"aiProviders":{"modelCapabilities":["vision-input","x-host-acme-ocr"]}}`: {"", ""},
+		`{"aiProviders":{"modelCapabilities":["vision-input","audio-input"]}}`:     {fault.HostCapabilityMissing, "/peerDependencies/aiProviders"},
+		`{"aiProviders.modelCapabilities":"vision-input"}`:                         {"", ""},
+		`{"aiProviders.modelCapabilities":"vision-input, audio-input"}`:            {fault.HostCapabilityMissing, "a model with the capability audio-input"},
+		`{"modelCapabilities":"long-context"}`:                                     {fault.HostCapabilityMissing, "long-context"},
+		`{"modelCapabilities.vision-input":"supported"}`:                           {"", ""},
+		`{"aiProviders.modelCapabilities.reasoning":"supported"}`:                  {fault.HostCapabilityMissing, "reasoning"},
+		`{"modelCapabilities":"supported","aiProviders":"supported"}`:              {"", ""},
+		`{"credentials":"supported"}`:                                              {fault.HostCapabilityMissing, "the capability credentials"},
+		`{"aiProviders":"Vision"}`:                                                 {fault.ValidationError, "want \"supported\""},
+		`{"modelCapabilities":"Vision"}`:                                           {fault.ValidationError, "want \"supported\""},
+		`{"modelCapabilities":" "}`:                                                {fault.ValidationError, "want \"supported\""},
+		`{"a/b":">=1"}`:                                                            {fault.ValidationError, `"/peerDependencies/a~1b"`},
+		`{"aiProviders":{"modelCapabilities":["Vision"]}}`:                         {fault.ValidationError, "/peerDependencies/aiProviders/modelCapabilities/0"},
+		`{"aiProviders":{}}`:                                                       {fault.ValidationError, "/peerDependencies/aiProviders"},
+		`{"other":{"modelCapabilities":["vision-input"]}}`:                         {fault.ValidationError, "/peerDependencies/other"},
+	} {
+		t.Run(peers, func(t *testing.T) {
+			t.Parallel()
+			doc := strings.Replace(kindsOnly, `"version":"1.2.0"`, `"version":"1.2.0","peerDependencies":`+peers, 1)
+			packs, _, err := pack.Load(edited(doc, nil), host)
+			require.Equal(t, want.code, fault.CodeOf(err), "%v", err)
+			if want.code == "" {
+				require.Len(t, packs, 1)
+				return
+			}
+			require.ErrorContains(t, err, want.says)
+		})
+	}
+}
+
+func TestLoad_DoesWithoutWhatIsOptionalAndSaysSo(t *testing.T) {
+	t.Parallel()
+	doc := strings.Replace(kindsOnly, `"version":"1.2.0"`, `"version":"1.2.0","peerDependencies":{"credentials":"supported"},"peerDependenciesMeta":{"credentials":{"optional":true}}`, 1)
+	packs, said, err := pack.Load(edited(doc, nil), pack.Host{})
+	require.NoError(t, err)
+	require.Len(t, packs, 1)
+	require.Len(t, said, 1)
+	require.Contains(t, said[0].String(), "without the capability credentials")
+}

@@ -1,0 +1,267 @@
+package pack
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
+)
+
+// File is the name of the manifest in a pack's folder.
+const File = "pack.json"
+
+// KindsMember is the manifest's member for envelope kinds. It is named as the
+// protocol wants a host's own members named.
+const KindsMember = "x-host-waybill-envelope-kinds"
+
+// maxManifest bounds the manifest, in bytes and in levels.
+const (
+	maxManifest      = 256 << 10
+	maxManifestDepth = 32
+)
+
+//go:embed manifest.schema.json
+var manifestJSON []byte
+
+// manifestSchema is compiled on first use; the document is part of the binary and
+// a test compiles it.
+var manifestSchema = sync.OnceValue(func() *schema.Schema {
+	s, err := schema.Compile("pack manifest", manifestJSON)
+	if err != nil {
+		panic("pack: embedded manifest schema: " + err.Error())
+	}
+	return s
+})
+
+// Manifest is what a pack says about itself, as far as this host reads it.
+type Manifest struct {
+	Name    string  `json:"name"`
+	Version string  `json:"version"`
+	Nodes   []Node  `json:"nodes"`
+	Agents  []Agent `json:"agents"`
+	Kinds   []Kind  `json:"x-host-waybill-envelope-kinds"`
+	Runtime struct {
+		Language string `json:"language"`
+		Entry    string `json:"entry"`
+	} `json:"runtime"`
+	// Dependencies are other packs and the versions of them that will do.
+	Dependencies map[string]string `json:"dependencies"`
+	// PeerDependencies are capabilities of the host: text, or for aiProviders an
+	// object.
+	PeerDependencies map[string]json.RawMessage `json:"peerDependencies"`
+	PeerMeta         map[string]struct {
+		Optional bool `json:"optional"`
+	} `json:"peerDependenciesMeta"`
+	Connector struct {
+		Actions []struct {
+			TypeID string `json:"typeId"`
+		} `json:"actions"`
+		Triggers []string `json:"triggers"`
+	} `json:"connector"`
+	Signing *struct {
+		PublicKeyRef string `json:"publicKeyRef"`
+		SignatureRef string `json:"signatureRef"`
+	} `json:"signing"`
+}
+
+// Kind is an envelope kind that a pack brings.
+type Kind struct {
+	Name      string      `json:"kind"`
+	Version   json.Number `json:"version"`
+	SchemaRef string      `json:"schemaRef"`
+}
+
+// version is the kind's version as a number; -1, which no kind has, if it is none.
+func (k Kind) version() int {
+	if v, ok := integer([]byte(k.Version)); ok {
+		return v
+	}
+	return -1
+}
+
+// SchemaVersion is the x-schemaVersion of a kind's schema, if it tells one. The
+// error says that the document is no JSON object, or that member no version.
+func SchemaVersion(doc []byte) (version int, told bool, err error) {
+	var head struct {
+		Version json.RawMessage `json:"x-schemaVersion"`
+	}
+	switch err := strictjson.Read(doc, &head); {
+	case errors.As(err, new(*strictjson.Error)):
+		return 0, false, err
+	case err != nil:
+		return 0, false, errors.New("want a JSON object, the schema")
+	case head.Version == nil:
+		return 0, false, nil
+	}
+	version, ok := integer(head.Version)
+	if !ok {
+		return 0, true, errors.New("want an integer of 0 or more for x-schemaVersion, or no such member")
+	}
+	return version, true, nil
+}
+
+// integer reads a version: 2.0 is the integer 2, as everywhere in JSON Schema, and
+// "2" is none.
+func integer(number []byte) (int, bool) {
+	if len(number) == 0 || number[0] < '0' || number[0] > '9' {
+		return 0, false
+	}
+	v, ok := new(big.Rat).SetString(string(number))
+	if !ok || !v.IsInt() || v.Num().BitLen() > 31 {
+		return 0, false
+	}
+	return int(v.Num().Int64()), true
+}
+
+// Node is a node type that a pack brings.
+type Node struct {
+	TypeID              string `json:"typeId"`
+	EnvelopeContractRef string `json:"envelopeContractRef"`
+	ConfigSchemaRef     string `json:"configSchemaRef"`
+	InputSchemaRef      string `json:"inputSchemaRef"`
+	OutputSchemaRef     string `json:"outputSchemaRef"`
+}
+
+// Agent is an agent that a pack brings.
+type Agent struct {
+	ID string `json:"agentId"`
+}
+
+// Problem is one thing that is wrong with a file of a pack.
+type Problem struct {
+	// File is the file's path within the pack.
+	File string
+	// Path is a JSON pointer into the file; empty for the whole.
+	Path string
+	// Message says what would be right.
+	Message string
+}
+
+// vendorKind is the form of a vendor's kind: vendor.<host>.<kind>.
+var vendorKind = regexp.MustCompile(`^vendor\.[a-z][a-z0-9-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+$`)
+
+// maxKind bounds the name of a kind, in characters.
+const maxKind = 256
+
+// VendorKind reports whether a kind may be registered under the name. Other names
+// are the protocol's, and new ones need an RFC (OpenWOP envelope contract §3.1).
+func VendorKind(name string) bool { return len(name) <= maxKind && vendorKind.MatchString(name) }
+
+// Parse reads a manifest. Paths in it are checked for their form; whether there
+// is a file is for Load to find out. The manifest is nil if there are problems.
+func Parse(doc []byte) (*Manifest, []Problem) {
+	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxManifest, MaxDepth: maxManifestDepth}); err != nil {
+		return nil, []Problem{unsound(File, err)}
+	}
+	if kind := packKind(doc); kind != "" && kind != "node" {
+		return nil, []Problem{{File, "/kind", "this host loads packs of kind node only, and leaves the member out for those"}}
+	}
+	if wrong := manifestSchema().Validate(doc); len(wrong) > 0 {
+		return nil, violations(File, wrong)
+	}
+	m := &Manifest{}
+	if err := strictjson.Read(doc, m); err != nil {
+		return nil, []Problem{unsound(File, err)}
+	}
+	if found := m.check(); len(found) > 0 {
+		return nil, found
+	}
+	return m, nil
+}
+
+// packKind is the family of the pack, if it says one: other families have other
+// manifests, about which violations of this one would say nothing useful.
+func packKind(doc []byte) string {
+	var head struct {
+		Kind json.RawMessage `json:"kind"`
+	}
+	var kind string
+	if strictjson.Read(doc, &head) != nil || json.Unmarshal(head.Kind, &kind) != nil {
+		return ""
+	}
+	return kind
+}
+
+// check finds what no schema can say.
+func (m *Manifest) check() []Problem {
+	var out []Problem
+	add := func(path, message string) { out = append(out, Problem{File, path, message}) }
+	types := map[string]bool{}
+	for i, n := range m.Nodes {
+		at := "/nodes/" + strconv.Itoa(i)
+		if types[n.TypeID] {
+			add(at+"/typeId", "the pack has a node of this typeId already; each needs its own")
+		}
+		types[n.TypeID] = true
+	}
+	names := map[string]bool{}
+	for i, k := range m.Kinds {
+		at := "/" + KindsMember + "/" + strconv.Itoa(i) + "/kind"
+		switch {
+		case !VendorKind(k.Name):
+			add(at, "want a name of the form vendor.<host>.<kind>; other names are the protocol's")
+		case names[k.Name]:
+			add(at, "the pack declares this kind already; a host has one version of a kind")
+		}
+		names[k.Name] = true
+	}
+	for i, a := range m.Connector.Actions {
+		if !types[a.TypeID] {
+			add("/connector/actions/"+strconv.Itoa(i)+"/typeId", "connector_action_unresolved: want the typeId of one of the pack's nodes")
+		}
+	}
+	for path, ref := range m.refs() {
+		if _, ok := within(ref); !ok {
+			add(path, "want a path within the pack, such as schemas/note.json: relative, with / between its parts and no .. among them")
+		}
+	}
+	return out
+}
+
+// refs yields every member that names a file of the pack, in a fixed order.
+func (m *Manifest) refs() func(yield func(path, ref string) bool) {
+	return func(yield func(path, ref string) bool) {
+		type member struct{ path, ref string }
+		var all []member
+		for i, n := range m.Nodes {
+			at := "/nodes/" + strconv.Itoa(i) + "/"
+			all = append(all, member{at + "configSchemaRef", n.ConfigSchemaRef}, member{at + "inputSchemaRef", n.InputSchemaRef},
+				member{at + "outputSchemaRef", n.OutputSchemaRef}, member{at + "envelopeContractRef", n.EnvelopeContractRef})
+		}
+		for i, k := range m.Kinds {
+			all = append(all, member{"/" + KindsMember + "/" + strconv.Itoa(i) + "/schemaRef", k.SchemaRef})
+		}
+		if m.Runtime.Language != "remote" {
+			all = append(all, member{"/runtime/entry", m.Runtime.Entry})
+		}
+		if m.Signing != nil {
+			all = append(all, member{"/signing/publicKeyRef", m.Signing.PublicKeyRef}, member{"/signing/signatureRef", m.Signing.SignatureRef})
+		}
+		for _, r := range all {
+			if r.ref != "" && !yield(r.path, r.ref) {
+				return
+			}
+		}
+	}
+}
+
+// violations carries over what a schema found.
+func violations(file string, wrong []schema.Violation) []Problem {
+	out := make([]Problem, 0, len(wrong))
+	for _, v := range wrong {
+		out = append(out, Problem{file, v.InstancePath, v.Message})
+	}
+	return out
+}
+
+// shown is the problem as a part of a message.
+func (p Problem) shown() string {
+	return p.File + " at " + strconv.Quote(p.Path) + ": " + strings.TrimSpace(p.Message)
+}

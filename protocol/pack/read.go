@@ -1,0 +1,118 @@
+package pack
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"sync"
+
+	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/workflow"
+)
+
+// Bounds of the files that a manifest names, in bytes and levels.
+const (
+	maxFile      = 256 << 10
+	maxFileDepth = 64
+)
+
+//go:embed contract.schema.json
+var contractJSON []byte
+
+// contractSchema is compiled on first use; the document is part of the binary and
+// a test compiles it.
+var contractSchema = sync.OnceValue(func() *schema.Schema {
+	s, err := schema.Compile("envelope contract", contractJSON)
+	if err != nil {
+		panic("pack: embedded contract schema: " + err.Error())
+	}
+	return s
+})
+
+// within gives a path of a manifest in the form that a file system takes. It is
+// not ok if the path leads out of the pack, or would on some other system.
+func within(ref string) (string, bool) {
+	name := strings.TrimPrefix(ref, "./")
+	return name, name != "." && fs.ValidPath(name) && !strings.ContainsAny(name, "\\:\x00")
+}
+
+// read gives the bytes of a file of the pack: a regular one, of at most limit
+// bytes. The file system keeps links from leading out; here it is only said.
+func read(pack fs.FS, name string, limit int64) ([]byte, error) {
+	info, err := fs.Stat(pack, name)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("want a file, and this is none")
+	}
+	f, err := pack.Open(name)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	defer func() { _ = f.Close() }()
+	doc, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if int64(len(doc)) > limit {
+		return nil, fmt.Errorf("the file is too large; at most %d bytes are taken", limit)
+	}
+	return doc, nil
+}
+
+// unreadable says why without the path, which may be of the machine.
+func unreadable(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("the pack has no such file")
+	}
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err
+	}
+	return fmt.Errorf("the file cannot be read within the pack (a link must not lead out of it): %w", err)
+}
+
+// readJSON reads a file that has to be a JSON document.
+func readJSON(pack fs.FS, at, ref string) ([]byte, []Problem) {
+	name, ok := within(ref)
+	if !ok {
+		return nil, []Problem{{File, at, "want a path within the pack"}}
+	}
+	doc, err := read(pack, name, maxFile)
+	if err != nil {
+		return nil, []Problem{{File, at, fmt.Sprintf("%s: %s", ref, err)}}
+	}
+	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxFile, MaxDepth: maxFileDepth}); err != nil {
+		return nil, []Problem{unsound(name, err)}
+	}
+	return doc, nil
+}
+
+// readContract reads an envelope contract (OpenWOP envelope contract §7).
+func readContract(pack fs.FS, at, ref string) (*workflow.EnvelopeContract, []Problem) {
+	doc, found := readJSON(pack, at, ref)
+	if found != nil {
+		return nil, found
+	}
+	name, _ := within(ref)
+	if wrong := contractSchema().Validate(doc); len(wrong) > 0 {
+		return nil, violations(name, wrong)
+	}
+	c := &workflow.EnvelopeContract{}
+	if err := strictjson.Read(doc, c); err != nil {
+		return nil, []Problem{unsound(name, err)}
+	}
+	return c, nil
+}
+
+// unsound tells what strictjson found.
+func unsound(file string, err error) Problem {
+	if e, ok := errors.AsType[*strictjson.Error](err); ok {
+		return Problem{file, e.Path, fmt.Sprintf("byte %d: %s", e.Offset, e.Reason)}
+	}
+	return Problem{file, "", "the document does not have the form it must have"}
+}

@@ -1,0 +1,41 @@
+package kinds
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/pack"
+)
+
+// AddPack registers the kinds of a pack: all or none. The warnings and the error
+// name the pack and the file of the schema; else they are as of Register.
+func (r *Registry) AddPack(p *pack.Pack) (warnings []string, err error) {
+	var problems []error
+	before := maps.Clone(r.kinds)
+	for _, k := range p.Kinds {
+		more, err := r.register(k.Name, k.Version, k.Schema, "pack "+p.Name)
+		for _, w := range more {
+			warnings = append(warnings, fmt.Sprintf("pack %s: %s: %s", p.Name, k.File, w))
+		}
+		if err == nil {
+			continue
+		}
+		e := fault.New(fault.ValidationError, "pack %s: %s at %q: %s: %s", p.Name, pack.File, k.At, k.File, plain(err))
+		problems = append(problems, e.With("pack", p.Name).With("file", k.File).With("path", k.At))
+	}
+	if len(problems) > 0 {
+		r.kinds = before
+	}
+	return warnings, errors.Join(problems...)
+}
+
+// plain is an error's sentence without its code, which stands in front of the
+// whole.
+func plain(err error) string {
+	if e, ok := fault.As(err); ok {
+		return e.Message
+	}
+	return err.Error()
+}
