@@ -27,6 +27,7 @@ const (
 	writerKey = "hk_live_2d6b90f1e8c3a754" // acme, runs:create
 	otherKey  = "hk_live_7e31d5a0c9f8b246" // beta, all scopes
 	quietKey  = "hk_live_b80f4c6e2a9d1357" // gamma, all scopes: only its own test makes runs
+	toggleKey = "hk_live_3f9d17b6c05e8a42" // delta, all scopes: its test switches capabilities off
 )
 
 // maxBody is the shared host's limit on request bodies.
@@ -37,7 +38,7 @@ var shared = &harness.Shared{
 		"--test-seams", "--lease", "1s", "--max-request-body-bytes", fmt.Sprint(maxBody),
 		"--api-key", testKey + "=acme:*", "--api-key", liveKey + "=acme:*",
 		"--api-key", readerKey + "=acme:runs:read", "--api-key", writerKey + "=acme:runs:create",
-		"--api-key", otherKey + "=beta:*", "--api-key", quietKey + "=gamma:*",
+		"--api-key", otherKey + "=beta:*", "--api-key", quietKey + "=gamma:*", "--api-key", toggleKey + "=delta:*",
 	},
 	Setup: deploy,
 }

@@ -63,6 +63,9 @@ func (p *passage) scrub(ctx context.Context, r *Refusal) error {
 	for i := range r.Details {
 		texts = append(texts, &r.Details[i].InstancePath, &r.Details[i].Message)
 	}
+	for i := range r.AllowedKinds { // as a contract lists them: its author's words
+		texts = append(texts, &r.AllowedKinds[i])
+	}
 	ids := []*string{&p.facts.EnvelopeID, &p.facts.CorrelationID, &p.facts.NodeID, &p.facts.Traceparent}
 	texts = append(texts, ids...)
 

@@ -124,3 +124,15 @@ func TestRefusal_ShowsNoSecret(t *testing.T) {
 		})
 	}
 }
+
+// The kinds that a refusal names are the contract's author's words.
+func TestRefusal_ShowsNoSecretOfAContract(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	contract := &accept.Contract{Accepts: []string{"vendor." + canary + ".x"}}
+	res := f.accept(doc(note, goodNote), func(r *accept.Request) { r.Contract = contract })
+	r := refused(t, res, accept.Gated, fault.EnvelopeContractViolation)
+	require.Contains(t, r.AllowedKinds, "vendor."+marker+".x")
+	require.NotContains(t, string(res.Outcome), canary)
+	require.Contains(t, contract.Accepts[0], canary, "the node's own list stays as it is")
+}
