@@ -173,7 +173,7 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 	d.Clean = s.scrub.Clean
 	d.Assets = &asset.Handler{Acceptor: s.deps.Acceptor}
 	if s.cfg.TestSeams {
-		d.Seams = &seams.Handler{Dispatcher: s.deps.Dispatcher, EventLog: s.deps.EventLog, Acceptor: s.deps.Acceptor, Logger: s.deps.Logger, Clean: s.scrub.Clean}
+		d.Seams = &seams.Handler{Dispatcher: s.deps.Dispatcher, EventLog: s.deps.EventLog, Acceptor: s.deps.Acceptor, Logger: s.deps.Logger, Clock: s.deps.Clock, Clean: s.scrub.Clean}
 	}
 	return rest.New(ctx, s.cfg.REST, d)
 }

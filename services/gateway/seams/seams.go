@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
@@ -32,6 +33,7 @@ type Handler struct {
 	EventLog   eventlogv1.EventLogClient
 	Acceptor   acceptorv1.AcceptorClient
 	Logger     *slog.Logger
+	Clock      func() time.Time
 	// Clean takes secrets out of errors.
 	Clean func(context.Context, error) error
 }
@@ -76,6 +78,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.answer(w, nil, fault.New(fault.MethodNotAllowed, "this seam takes %s", s.method))
 	default:
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			h.answer(w, nil, fault.New(fault.PayloadTooLarge, "a seam takes at most %d bytes", maxBody))
+			return
+		}
 		if err != nil {
 			h.answer(w, nil, argument("the body cannot be read"))
 			return

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/internal/version"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
@@ -108,17 +110,17 @@ func (h *Handler) bundle(ctx context.Context, runID string) ([]byte, exported, e
 }
 
 // spans shows the spans of a run: those that its log tells of, and those of
-// accepts that were projected to it.
+// accepts that were projected to it. Without a run they are those of all test logs.
 func (h *Handler) spans(ctx context.Context, r *http.Request, _ []byte) (any, error) {
 	q := r.URL.Query()
 	runID := q.Get("runId")
 	docs := []map[string]any{}
-	if runID == "" {
-		return map[string]any{"spans": docs}, nil
-	}
-	_, e, err := h.bundle(ctx, runID)
-	if err != nil && fault.CodeOf(err) != fault.RunNotFound {
-		return nil, err
+	var e exported
+	if runID != "" {
+		var err error
+		if _, e, err = h.bundle(ctx, runID); err != nil && fault.CodeOf(err) != fault.RunNotFound {
+			return nil, err
+		}
 	}
 	for _, s := range e.Spans {
 		d := map[string]any{"spanId": s.SpanID, "name": s.Name, "attributes": s.Attributes, "events": orNone(s.Events), "runId": runID, "timestamp": s.StartedAt}
@@ -179,7 +181,8 @@ func (h *Handler) export(ctx context.Context, _ *http.Request, body []byte) (any
 	return root, nil
 }
 
-// testBundle is that of a run which has a test log alone.
+// testBundle is that of a run which has a test log alone: nobody carries such a
+// run out, so it stays pending.
 func (h *Handler) testBundle(ctx context.Context, runID string) (any, error) {
 	test, err := h.Acceptor.Inspect(ctx, &acceptorv1.InspectRequest{Tenant: auth.From(ctx).Tenant, RunId: runID})
 	if err != nil {
@@ -188,12 +191,18 @@ func (h *Handler) testBundle(ctx context.Context, runID string) (any, error) {
 	if len(test.GetEvents())+len(test.GetSpans()) == 0 {
 		return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
 	}
-	events, spans := raws(test.GetEvents()), raws(test.GetSpans())
+	events, spans, now := raws(test.GetEvents()), raws(test.GetSpans()), wire.FormatTime(h.Clock())
 	return map[string]any{
-		"runId": runID, "events": events, "spans": spans, "redactionApplied": true, "redactionMode": "omit",
-		"bundle": map[string]any{"runId": runID, "events": events, "spans": spans},
+		"bundleVersion": "1.0", "generatedAt": now, "host": map[string]string{"name": version.Name, "version": version.Version},
+		"run":    map[string]any{"runId": runID, "workflowId": testWorkflow, "status": wire.StatusPending},
+		"events": events, "spans": spans, "metrics": map[string]int{"nodeCount": 0, "eventCount": len(events)},
+		"redactionApplied": true, "redactionMode": "omit",
+		"bundle": map[string]any{"runId": runID, "events": events, "spans": spans, "exportedAt": now},
 	}, nil
 }
+
+// testWorkflow stands for the workflow of a run that has a test log alone.
+const testWorkflow = "conformance-test-log"
 
 func raws(docs [][]byte) []json.RawMessage {
 	out := make([]json.RawMessage, 0, len(docs))
