@@ -3,7 +3,6 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"strings"
@@ -29,7 +28,19 @@ func forms(v string) []string {
 	lower := hex.EncodeToString([]byte(v))
 	out = append(out, lower, strings.ToUpper(lower))
 	out = append(out, percentForms(v)...)
-	return append(out, jsonForms(v)...)
+	for _, f := range out { // of those so far
+		if strings.ContainsAny(f, "~/") {
+			// Twice, for the name that the pointer leads to may be a pointer itself.
+			out = append(out, pointerForm(f), pointerForm(pointerForm(f)))
+		}
+	}
+	return out
+}
+
+// pointerForm is a text as a member's name in a JSON pointer, which says where a
+// document is wrong (RFC 6901 §3).
+func pointerForm(v string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(v, "~", "~0"), "/", "~1")
 }
 
 // base64Forms are the parts of a base64 text that the value alone determines,
@@ -72,41 +83,4 @@ func lowerEscapes(s string) string {
 		}
 	}
 	return string(b)
-}
-
-// jsonForms are the value inside a JSON text that is itself a string: with and
-// without escapes for HTML, for slashes, and for everything beyond ASCII.
-func jsonForms(v string) []string {
-	if !utf8.ValidString(v) {
-		return nil
-	}
-	var plain strings.Builder
-	enc := json.NewEncoder(&plain)
-	enc.SetEscapeHTML(false)
-	html, err := json.Marshal(v)
-	if err != nil || enc.Encode(v) != nil {
-		return nil
-	}
-	inner := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(plain.String(), "\n"), `"`), `"`)
-	return []string{
-		inner, string(html[1 : len(html)-1]),
-		strings.ReplaceAll(inner, "/", `\/`), asciiOnly(inner),
-	}
-}
-
-// asciiOnly escapes everything beyond ASCII, as many JSON encoders do.
-func asciiOnly(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r < utf8.RuneSelf:
-			b.WriteRune(r)
-		case r > 0xffff:
-			r -= 0x10000
-			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+(r>>10), 0xdc00+(r&0x3ff))
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
 }

@@ -1,6 +1,10 @@
 package redact
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+)
 
 // pass is one text on its way through the automaton. It may be fed in pieces.
 //
@@ -14,14 +18,19 @@ import "unicode/utf8"
 type pass struct {
 	a     *automaton
 	state int32
-	held  []byte // input not yet settled
-	base  int    // position of held[0] in the whole text
-	gone  int    // position up to which the text was released or covered
-	pos   int    // position after the last byte read
-	found []span // matches not yet settled; starts and ends both increase
-	cover int    // position up to which matches cover the text
-	taken int    // position after the last match that put its marker
-	count int
+	// layers are read while awake: they are the text itself where it has no escape.
+	layers [maxLayers]layer
+	awake  bool
+	// escaped is the position after the last escape.
+	escaped int
+	held    []byte // input not yet settled
+	base    int    // position of held[0] in the whole text
+	gone    int    // position up to which the text was released or covered
+	pos     int    // position after the last byte read
+	found   []span // matches not yet settled; starts and ends both increase
+	cover   int    // position up to which matches cover the text
+	taken   int    // position after the last match that put its marker
+	count   int
 }
 
 // span is a match: positions in the whole text, and the pattern.
@@ -35,8 +44,7 @@ type span struct {
 func (p *pass) feed(dst, piece []byte) []byte {
 	p.held = append(p.held, piece...)
 	p.scan(piece)
-	limit := p.pos - int(p.a.pending[p.state])
-	return p.settle(dst, p.base+wholeRunes(p.held, limit-p.base))
+	return p.settle(dst, p.base+wholeRunes(p.held, p.open()-p.base))
 }
 
 // end appends all the rest to dst.
@@ -44,30 +52,63 @@ func (p *pass) end(dst []byte) []byte { return p.settle(dst, p.pos) }
 
 // scan runs the automaton over b and notes the longest match at each end.
 func (p *pass) scan(b []byte) {
-	a, s := p.a, p.state
+	a, from := p.a, p.pos
+	slash := 0 // where the next backslash is: what begins just before it may go on behind an escape
 	for i, c := range b {
-		switch {
-		case s != 0:
-			s = a.next(s, c)
-		case nowhere(a.starts, b, i):
-			continue
-		default:
-			s = a.root[c]
+		if slash < i || i == 0 {
+			slash = nextSlash(b, i)
 		}
-		if m := a.match[s]; m >= 0 {
-			p.note(p.pos+i+1, m)
+		if c == '\\' && !p.awake {
+			p.wake(from + i)
+		}
+		switch {
+		case p.state != 0:
+			p.state = a.next(p.state, c)
+		case slash-i >= startBytes && nowhere(a.starts, b, i):
+			if !p.awake {
+				continue
+			}
+		default:
+			p.state = a.root[c]
+		}
+		p.pos = from + i + 1
+		if m := a.match[p.state]; m >= 0 {
+			p.note(span{p.pos - len(a.patterns[m].text), p.pos, m})
+		}
+		if p.awake {
+			p.read(0, char{c, p.pos - 1, p.pos})
+			p.rest()
 		}
 	}
-	p.state, p.pos = s, p.pos+len(b)
+	p.pos = from + len(b)
 }
 
-// note adds a match and drops those it contains: the longer one counts.
-func (p *pass) note(end int, m int32) {
-	start := end - len(p.a.patterns[m].text)
-	for n := len(p.found); n > 0 && p.found[n-1].start >= start; n-- {
-		p.found = p.found[:n-1]
+// nextSlash is the position of the first backslash from i on, or one that is far.
+func nextSlash(b []byte, i int) int {
+	if n := bytes.IndexByte(b[i:], '\\'); n >= 0 {
+		return i + n
 	}
-	p.found = append(p.found, span{start: start, end: end, pattern: m})
+	return len(b) + startBytes
+}
+
+// note adds a match, unless it lies within another, and drops those that lie
+// within it: the longer one counts.
+func (p *pass) note(s span) {
+	lo := len(p.found)
+	for lo > 0 && p.found[lo-1].end > s.start {
+		lo--
+	}
+	kept := p.found[:lo]
+	for _, f := range p.found[lo:] {
+		if f.start <= s.start && f.end >= s.end {
+			return // nothing has been dropped: what lies within s lies within f
+		}
+		if f.start < s.start || f.end > s.end {
+			kept = append(kept, f)
+		}
+	}
+	at, _ := slices.BinarySearchFunc(kept, s.start, func(f span, start int) int { return f.start - start })
+	p.found = slices.Insert(kept, at, s)
 }
 
 // settle appends to dst the text before limit: matches replaced, the rest as it is.

@@ -1,5 +1,7 @@
 package redact
 
+import "bytes"
+
 // Scrubber takes one set of secrets out of whatever it is given. It is safe
 // for concurrent use and never changes. The nil Scrubber knows no secrets.
 type Scrubber struct {
@@ -57,9 +59,10 @@ func (s *Scrubber) With(shapes *Shapes) *Scrubber {
 // Knows reports whether there is anything to look for.
 func (s *Scrubber) Knows() bool { return s != nil && (s.known != nil || s.shapes != nil) }
 
-// suspects reports whether a text may hold something to take out.
+// suspects reports whether a text may hold something to take out. Behind escapes it
+// may be anything.
 func (s *Scrubber) suspects(text []byte) bool {
-	return s.known != nil && finds(s.known, text) || s.shapes != nil && len(text) >= MinLength && s.shapes.any(string(text))
+	return s.known != nil && (bytes.IndexByte(text, '\\') >= 0 || finds(s.known, text)) || s.shapes != nil && len(text) >= MinLength && s.shapes.any(string(text))
 }
 
 // Text replaces every occurrence in text and tells how many there were.
