@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -22,7 +23,9 @@ type Ready struct {
 	HTTP string `json:"http"`
 	GRPC string `json:"grpc"`
 	NATS string `json:"nats"`
-	PID  int    `json:"pid"`
+	// Metrics is the address of the metrics; profiles stand beside them.
+	Metrics string `json:"metrics"`
+	PID     int    `json:"pid"`
 }
 
 // Host is one host over all its processes: it can be killed and started again
@@ -37,8 +40,18 @@ type Host struct {
 	env     []string
 	cmd     *exec.Cmd
 	done    chan struct{}
-	mu      sync.Mutex // guards log
-	log     []byte
+	// tee gets all of the output; it may be nil.
+	tee io.Writer
+	mu  sync.Mutex // guards log and writes to tee
+	log []byte
+}
+
+// Options start a host in another way than usual.
+type Options struct {
+	// Args and Env are added to those of the command.
+	Args, Env []string
+	// Output gets all that the host writes, of which Log keeps the end alone; nil: nobody.
+	Output io.Writer
 }
 
 // startTimeout bounds a start; a store of some thousand frames is read in it.
@@ -54,7 +67,13 @@ func Start(t testing.TB, args ...string) *Host {
 // StartIn is Start on a given directory.
 func StartIn(t testing.TB, dir string, args ...string) *Host {
 	t.Helper()
-	return launch(t, dir, dev, args)
+	return launch(t, &Host{t: t, dir: dir, command: dev, args: args})
+}
+
+// StartWith is Start with further options.
+func StartWith(t testing.TB, o Options) *Host {
+	t.Helper()
+	return launch(t, &Host{t: t, dir: t.TempDir(), command: dev, args: o.Args, env: o.Env, tee: o.Output})
 }
 
 // dev is the command of a whole host.
@@ -72,12 +91,13 @@ func Serve(t testing.TB, service string, args ...string) *Host {
 	}
 	addr := lis.Addr().String()
 	_ = lis.Close() // the service takes it
-	return launch(t, t.TempDir(), func(*Host) []string { return []string{"serve", service, "--grpc-addr", addr} }, args)
+	return launch(t, &Host{
+		t: t, dir: t.TempDir(), command: func(*Host) []string { return []string{"serve", service, "--grpc-addr", addr} }, args: args,
+	})
 }
 
-func launch(t testing.TB, dir string, command func(*Host) []string, args []string) *Host {
+func launch(t testing.TB, h *Host) *Host {
 	t.Helper()
-	h := &Host{t: t, dir: dir, command: command, args: args}
 	t.Cleanup(h.end)
 	h.Launch()
 	return h
@@ -212,6 +232,9 @@ func (h *Host) Write(p []byte) (int, error) {
 		h.log = append(h.log[:0], h.log[len(h.log)-maxLog:]...)
 	}
 	h.log = append(h.log, p...)
+	if h.tee != nil {
+		return h.tee.Write(p)
+	}
 	return len(p), nil
 }
 

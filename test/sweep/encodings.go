@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"unicode/utf16"
 )
 
 // encoding is a way to write a secret.
@@ -53,6 +54,14 @@ func eachByte(s, format string) string {
 	return b.String()
 }
 
+func eachUnit(s, format string) string {
+	var b strings.Builder
+	for _, u := range utf16.Encode([]rune(s)) {
+		fmt.Fprintf(&b, format, u)
+	}
+	return b.String()
+}
+
 // encodings are those that the redactor claims to know.
 var encodings = []encoding{
 	same("as it is", func(s string) string { return s }),
@@ -71,5 +80,8 @@ var encodings = []encoding{
 		func(s string) string { b, _ := json.Marshal(map[string]string{"inner": s}); return string(b) },
 		func(s string) string { return quoted(s, true) },
 	},
+	same("in a JSON pointer", func(s string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(s) }),
+	same("JSON escapes, every sign", func(s string) string { return eachUnit(s, `\u%04x`) }),
+	same("JSON escapes in capitals, every sign", func(s string) string { return eachUnit(s, `\u%04X`) }),
 	same("between other letters", func(s string) string { return "xx" + s + "yy" }),
 }

@@ -1,0 +1,114 @@
+package sweep
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// secretCount is how many secrets are planted that the host was told of.
+const secretCount = 50
+
+// secret is a value that must not show.
+type secret struct{ id, value string }
+
+// makeSecrets gives ids and values of the lengths and signs that credentials have,
+// and of signs that writers of JSON, URLs and logs escape.
+func makeSecrets() []secret {
+	r := rand.New(rand.NewPCG(7, 11)) //nolint:gosec // G404: reproducible on purpose
+	signs := []rune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_+/=<>&%!")
+	odd := []rune("\"\\'éß漢\n")
+	var out []secret
+	for i := range secretCount {
+		var b strings.Builder
+		for k := range 12 + r.IntN(30) {
+			from := signs
+			if i%4 == 3 && k%5 == 3 { // every fourth one has signs that are escaped
+				from = odd
+			}
+			b.WriteRune(from[r.IntN(len(from))])
+		}
+		out = append(out, secret{fmt.Sprintf("planted-%02d", i), b.String()})
+	}
+	return out
+}
+
+// item is a secret the way it is planted.
+type item struct {
+	// marker is what stands in its place.
+	marker string
+	// text is what is planted, trace what of it would show.
+	text, trace string
+}
+
+// batch is what is planted together.
+type batch struct {
+	name  string
+	items []item
+	// sep stands between two items.
+	sep string
+}
+
+// knownBatches plants all secrets, once in each encoding.
+func knownBatches(secrets []secret) []batch {
+	var out []batch
+	for _, e := range encodings {
+		b := batch{name: e.name, sep: " "}
+		for _, s := range secrets {
+			b.items = append(b.items, item{"[REDACTED:" + s.id + "]", e.write(s.value), e.trace(s.value)})
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// at is the whole batch as one text that tells where it was planted.
+func (b batch) at(place string) string {
+	texts := make([]string, len(b.items))
+	for i, it := range b.items {
+		texts[i] = it.text
+	}
+	return beginOf(place) + strings.Join(texts, b.sep) + endOf(place)
+}
+
+// The marks around what is planted. They survive every encoding on the way.
+func beginOf(place string) string { return "(at " + place + ") " }
+func endOf(place string) string   { return " (end of " + place + ")" }
+
+// cut gives batches whose texts have at most a number of bytes each.
+func (b batch) cut(most int) []batch {
+	var out []batch
+	size := most + 1
+	for _, it := range b.items {
+		if size+len(it.text)+len(b.sep) > most {
+			out = append(out, batch{name: b.name, sep: b.sep})
+			size = 0
+		}
+		last := &out[len(out)-1]
+		last.items = append(last.items, it)
+		size += len(it.text) + len(b.sep)
+	}
+	return out
+}
+
+// missing lists the markers that do not stand at a place of a document, which was
+// read after everything was taken out. None missing proves that what was planted
+// there has arrived.
+func (b batch) missing(place, doc string) []string {
+	shown := map[string]bool{}
+	for _, part := range strings.Split(doc, beginOf(place))[1:] {
+		part, _, _ = strings.Cut(part, endOf(place))
+		for _, it := range b.items {
+			if strings.Contains(part, it.marker) {
+				shown[it.marker] = true
+			}
+		}
+	}
+	var out []string
+	for _, it := range b.items {
+		if !shown[it.marker] {
+			out = append(out, it.marker)
+		}
+	}
+	return out
+}

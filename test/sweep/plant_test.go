@@ -1,0 +1,223 @@
+package sweep
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func workflow(id, nodes string) string {
+	return `{"id":"` + id + `","name":"n","version":"1","nodes":[` + nodes + `],"edges":[],"triggers":[],"variables":[{"name":"text","type":"string"}],"metadata":{},"settings":{}}`
+}
+
+func node(id, typ, config, inputs string) string {
+	return `{"id":"` + id + `","typeId":"` + typ + `","name":"n","position":{"x":0,"y":0},"config":` + config + `,"inputs":` + inputs + `}`
+}
+
+// The nodes that are scripted.
+const (
+	askNode        = "sweep-ask"
+	takeNode       = "sweep-take"
+	structuredNode = "sweep-structured"
+	strictNode     = "sweep-strict"
+)
+
+// kind is the kind of an envelope that takes anything.
+const kind = "vendor.waybill.sweep.note"
+
+// kinds is a folder with that kind.
+func kinds(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	doc := `{"$schema":"https://json-schema.org/draft/2020-12/schema","title":"note","x-schemaVersion":1,"type":"object","required":["note"],"properties":{"note":{"type":"string"}}}`
+	require.NoError(t, os.WriteFile(filepath.Join(dir, kind+".schema.json"), []byte(doc), 0o600))
+	return dir
+}
+
+func structured(id, schema string) string {
+	return node(id, "core.ai.structuredOutput", `{"provider":"mock","model":"m","outputSchema":`+schema+`}`,
+		`{"messages":{"type":"static","value":[{"role":"user","content":"go"}]}}`)
+}
+
+func (r *rig) deploy() {
+	r.t.Helper()
+	for _, doc := range []string{
+		workflow("echo", node("a", "core.identity", "{}", `{"text":{"type":"variable","variableName":"text"}}`)),
+		workflow("ask", node(askNode, "core.ai.callPrompt", `{"provider":"mock","model":"m","prompt":"sort {{text}}"}`, "{}")),
+		workflow("take", node(takeNode, "core.ai.callPrompt", `{"provider":"mock","model":"m","prompt":"sort {{text}}","envelopeType":"`+kind+`"}`, "{}")),
+		workflow("structured", structured(structuredNode, `{"type":"object"}`)),
+		workflow("strict", structured(strictNode, `{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"enum":["x"]}}}`)),
+	} {
+		a := r.do(http.MethodPost, "/v1/workflows", doc)
+		require.Equal(r.t, http.StatusCreated, a.Status, "%s", a.Body)
+	}
+}
+
+// run carries a run out and reads it. A run that does not start or does not end
+// fails the test: nothing would have been planted.
+func (r *rig) run(request map[string]any, headers ...string) string {
+	r.t.Helper()
+	r.planted++
+	a := r.do(http.MethodPost, "/v1/runs", mustJSON(request), headers...)
+	require.Equal(r.t, http.StatusCreated, a.Status, "%s", a.Body)
+	r.started++
+	var made struct{ RunID string }
+	require.NoError(r.t, a.JSON(&made))
+	r.runs = append(r.runs, made.RunID)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+	defer cancel()
+	events, err := r.client.Finish(ctx, made.RunID)
+	require.NoError(r.t, err)
+	require.NotEmpty(r.t, events)
+	r.finished++
+	for _, e := range events {
+		r.add("poll", e.Raw)
+	}
+	return r.read(made.RunID)
+}
+
+func mustJSON(v any) string {
+	b, _ := json.Marshal(v) // of texts, maps and lists
+	return string(b)
+}
+
+// requests plants in what a caller says of a run. Tags, metadata and URLs take
+// little: there the batch comes in pieces.
+func (r *rig) requests(b batch) {
+	r.t.Helper()
+	shown := r.run(map[string]any{"workflowId": "echo", "inputs": map[string]any{
+		"text": b.at("input"), "more": map[string]any{b.at("name of an input"): []any{b.at("input in a list")}},
+	}})
+	r.prove(b, shown, "input", "name of an input", "input in a list")
+	const most = 3000 // of the 8 KiB of metadata; what is planted can become longer in JSON
+	for _, part := range b.cut(most) {
+		shown := r.run(map[string]any{
+			"workflowId": "echo", "inputs": map[string]any{"text": "x"}, "metadata": map[string]any{"m": part.at("metadata")},
+			"configurable": map[string]any{"own": part.at("configurable"), part.at("name in configurable"): true},
+		})
+		r.prove(part, shown, "metadata", "configurable", "name in configurable")
+		shown = r.run(map[string]any{"workflowId": "echo", "inputs": map[string]any{"text": "x"}, "metadata": map[string]any{part.at("name in metadata"): 1}})
+		r.prove(part, shown, "name in metadata")
+	}
+	r.tags(b)
+}
+
+// tags plants one secret in each; what is longer than a tag may be is refused.
+func (r *rig) tags(b batch) {
+	r.t.Helper()
+	var tags []string
+	fits := batch{name: b.name}
+	for _, it := range b.items {
+		tag := beginOf("tag") + it.text
+		if len([]rune(tag)) > 256 {
+			r.refuse(http.MethodPost, "/v1/runs", mustJSON(map[string]any{"workflowId": "echo", "tags": []string{tag}}))
+			continue
+		}
+		tags, fits.items = append(tags, tag), append(fits.items, it)
+	}
+	if len(tags) > 0 {
+		shown := r.run(map[string]any{"workflowId": "echo", "inputs": map[string]any{"text": "x"}, "tags": tags})
+		r.prove(fits, shown, "tag")
+	}
+}
+
+// program scripts the model.
+func (r *rig) program(nodeID string, entries ...map[string]any) {
+	r.t.Helper()
+	a := r.do(http.MethodPost, seams+"test/mock-ai/program", mustJSON(map[string]any{"nodeId": nodeID, "program": entries}))
+	require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
+}
+
+func envelope(b batch, payload map[string]any) string {
+	return mustJSON(map[string]any{
+		"type": kind, "payload": payload, "correlationId": b.items[0].text, "envelopeId": b.items[0].text,
+		"meta": map[string]any{
+			"label": b.items[0].text, "rendering": map[string]any{"title": b.at("title")}, "source": "ai-generation", "ts": "2026-01-31T12:00:00Z",
+		},
+	})
+}
+
+// say scripts the model and lets it talk. Each entry has been said: a call of the
+// model is recorded with what it used.
+func (r *rig) say(b batch, workflowID, nodeID string, entries ...map[string]any) string {
+	r.t.Helper()
+	r.program(nodeID, entries...)
+	shown := r.run(map[string]any{"workflowId": workflowID, "inputs": map[string]any{"text": b.at("prompt")}})
+	const used = `"type":"provider.usage"`
+	// The seam shows the events once more.
+	require.GreaterOrEqual(r.t, strings.Count(shown, used), 2*len(entries), "%s: an answer was never asked for", b.name)
+	r.prove(b, shown, "prompt")
+	return shown
+}
+
+// answers plants in what a model says: payloads, names, labels, ids, prose and
+// refusals, whole, invalid and broken off.
+func (r *rig) answers(b batch) {
+	r.t.Helper()
+	note := map[string]any{"note": b.at("payload"), "details": map[string]any{b.at("name in a payload"): []any{b.at("bag")}}}
+	shown := r.say(b, "take", takeNode, map[string]any{"content": "so be it: " + envelope(b, note)})
+	require.Contains(r.t, shown, `"type":"artifact.created"`)
+	r.prove(b, shown, "payload", "name in a payload", "bag")
+	shown = r.say(b, "ask", askNode, map[string]any{"content": b.at("prose")})
+	r.prove(b, shown, "prose")
+	shown = r.say(b, "ask", askNode, map[string]any{"content": b.at("refused prose"), "refusalText": b.at("refusal")})
+	r.prove(b, shown, "refused prose", "refusal")
+	r.say(b, "structured", structuredNode, map[string]any{"content": b.at("prose")})
+	r.say(b, "structured", structuredNode, map[string]any{"content": "[" + b.at("broken JSON")})
+	shown = r.say(b, "structured", structuredNode, map[string]any{"content": `{"a":` + mustJSON(b.at("answer")) + `,` + mustJSON(b.at("name in an answer")) + `:1}`})
+	r.prove(b, shown, "answer", "name in an answer")
+	cut := mustJSON(b.at("answer that is cut"))
+	r.say(b, "structured", structuredNode, map[string]any{"content": `{"cut":` + cut[:len(cut)*2/3], "stopReason": "max_tokens"})
+	wrong := map[string]any{"content": `{"a":` + mustJSON(b.at("value that is wrong")) + `,` + mustJSON(b.at("name that is wrong")) + `:1}`}
+	r.say(b, "strict", strictNode, wrong, wrong, wrong)
+}
+
+// wrong plants one secret at a time in requests that are refused.
+func (r *rig) wrong(b batch) {
+	r.t.Helper()
+	for i := 0; i < len(b.items); i += 7 {
+		text := b.items[i].text
+		segment := url.PathEscape(text)
+		for _, path := range []string{"/v1/runs/" + segment, "/v1/workflows/" + segment, "/v1/runs/" + segment + "/events", "/schemas/envelopes/" + segment, "/v1/nothing/" + segment, "/v1/runs?status=" + url.QueryEscape(text), "/v1/runs?cursor=" + url.QueryEscape(text)} {
+			r.refuse(http.MethodGet, path, "")
+		}
+		quotedText := mustJSON(text)
+		for _, body := range []string{
+			`{"workflowId":` + quotedText + `}`, `{"workflowId":"echo",` + quotedText + `:1}`, `{"workflowId":"echo","inputs":` + quotedText + `}`, `{"workflowId":"echo"` + text,
+			`{"workflowId":"echo","inputs":{"text":"x"},"configurable":{"ai.provider":` + quotedText + `}}`,
+		} {
+			r.refuse(http.MethodPost, "/v1/runs", body)
+		}
+		r.refuse(http.MethodPost, "/v1/workflows", strings.Replace(workflow("bad", node("n", "core.noop", "{}", "{}")), `"settings":{}`, `"settings":{`+quotedText+`:1},`+quotedText+`:1`, 1))
+		r.headers(text)
+	}
+}
+
+// headers plants in headers, as far as they can hold the text.
+func (r *rig) headers(text string) {
+	r.t.Helper()
+	text = oneLine(text)
+	r.refuse(http.MethodPost, "/v1/runs", `{"workflowId":"echo","inputs":{"text":"x"}}`, "X-Custom", text, "Traceparent", text, "X-Force-Engine-Version", text)
+	wrongKey := *r.client
+	wrongKey.Key = text
+	a := r.as(&wrongKey, http.MethodGet, "/v1/runs", "")
+	require.Equal(r.t, http.StatusUnauthorized, a.Status)
+	r.refused++
+}
+
+func oneLine(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' || c > '~' {
+			return '.'
+		}
+		return c
+	}, text)
+}

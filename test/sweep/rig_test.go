@@ -1,0 +1,153 @@
+package sweep
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"waybill.dev/waybill/test/double/otlp"
+	"waybill.dev/waybill/test/harness"
+)
+
+// sinks are the bytes that left the host, by where.
+type sinks struct {
+	mu  sync.Mutex // guards all
+	all map[string]*bytes.Buffer
+}
+
+// add keeps bytes that left. Two additions never make one text.
+func (s *sinks) add(where string, b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all[where] == nil {
+		s.all[where] = &bytes.Buffer{}
+	}
+	s.all[where].Write(b)
+	s.all[where].WriteByte('\n')
+}
+
+func (s *sinks) answer(where string, a *harness.Answer) {
+	s.add(where, a.Body)
+	for name, values := range a.Header {
+		s.add(where+" headers", []byte(name+": "+strings.Join(values, ",")))
+	}
+}
+
+// output is the process's, whole and in order.
+type output struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+// Write keeps what the process says.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) bytes() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Clone(o.b.Bytes())
+}
+
+// ledger counts what was planted, so that nothing is left out unseen.
+type ledger struct{ planted, started, finished, refused, proved int }
+
+// rig is a host, what is planted in it, and what it lets out.
+type rig struct {
+	*sinks
+	ledger
+
+	t      *testing.T
+	host   *harness.Host
+	client *harness.Client
+	conn   *grpc.ClientConn
+	spans  *otlp.Collector
+	out    *output
+	// runs are all that were started.
+	runs []string
+}
+
+const apiKey = "hk_test_sweep_0123456789"
+
+// start runs a host that was told the secrets.
+func start(t *testing.T, secrets []secret, args ...string) *rig {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a real process; left out under -short")
+	}
+	r := &rig{sinks: &sinks{all: map[string]*bytes.Buffer{}}, t: t, spans: otlp.New(), out: &output{}}
+	t.Cleanup(r.spans.Close)
+	args = append(args, "--test-seams", "--log-level", "debug", "--metrics-addr", "127.0.0.1:0", "--durability", "process",
+		"--otlp-endpoint", r.spans.URL(), "--trace-ratio", "1", "--api-key", apiKey+"=acme:*")
+	if len(secrets) > 0 {
+		args = append(args, "--secrets-file", secretsFile(t, secrets))
+	}
+	r.host = harness.StartWith(t, harness.Options{Args: args, Output: r.out})
+	r.client = r.host.Client(apiKey)
+	var err error
+	r.conn, err = grpc.NewClient(r.host.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = r.conn.Close() })
+	return r
+}
+
+func secretsFile(t *testing.T, secrets []secret) string {
+	t.Helper()
+	values := map[string]string{}
+	for _, s := range secrets {
+		values[s.id] = s.value
+	}
+	doc, err := json.Marshal(values) // JSON is YAML
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "secrets.yaml")
+	require.NoError(t, os.WriteFile(file, doc, 0o600))
+	return file
+}
+
+func (r *rig) do(method, path, body string, headers ...string) *harness.Answer {
+	r.t.Helper()
+	return r.as(r.client, method, path, body, headers...)
+}
+
+func (r *rig) as(c *harness.Client, method, path, body string, headers ...string) *harness.Answer {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+	defer cancel()
+	a, err := c.Do(ctx, method, path, body, headers...)
+	require.NoError(r.t, err)
+	r.answer("REST", a)
+	return a
+}
+
+// refuse sends what must be refused: then it has arrived.
+func (r *rig) refuse(method, path, body string, headers ...string) *harness.Answer {
+	r.t.Helper()
+	a := r.do(method, path, body, headers...)
+	require.GreaterOrEqual(r.t, a.Status, http.StatusBadRequest, "%s %s %s: %s", method, path, body, a.Body)
+	require.Less(r.t, a.Status, http.StatusInternalServerError, "%s %s %s: %s", method, path, body, a.Body)
+	r.refused++
+	return a
+}
+
+// prove fails unless the batch arrived at the places, as the documents show.
+func (r *rig) prove(b batch, docs string, places ...string) {
+	r.t.Helper()
+	for _, place := range places {
+		require.Empty(r.t, b.missing(place, docs), "%s, %s: not every secret has arrived, or one left without its marker", place, b.name)
+		r.proved += len(b.items)
+	}
+}
