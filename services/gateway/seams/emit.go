@@ -99,7 +99,7 @@ func (h *Handler) reliability(ctx context.Context, _ *http.Request, body []byte)
 
 // leak is a refusal under a code of the seam's own.
 func leak(code fault.Code, message string) error {
-	return &leakError{code: code, message: message}
+	return fault.New(code, "%s", message)
 }
 
 // holds looks for a text anywhere in the payload, names of members included, and

@@ -112,14 +112,6 @@ type seamError struct {
 	} `json:"error"`
 }
 
-// leakError is a refusal whose code no other part of the API has.
-type leakError struct {
-	code    fault.Code
-	message string
-}
-
-func (e *leakError) Error() string { return string(e.code) + ": " + e.message }
-
 // created is the document of an answer with status 201.
 type created struct{ doc any }
 
@@ -127,11 +119,6 @@ func (h *Handler) answer(w http.ResponseWriter, doc any, err error) {
 	status := http.StatusOK
 	if c, ok := doc.(created); ok {
 		doc, status = c.doc, http.StatusCreated
-	}
-	if own, ok := errors.AsType[*leakError](err); ok {
-		var body seamError
-		body.Error.Code, body.Error.Message = own.code, own.message
-		doc, status, err = body, http.StatusBadRequest, nil
 	}
 	if err != nil {
 		e, ok := fault.As(err)
@@ -141,7 +128,7 @@ func (h *Handler) answer(w http.ResponseWriter, doc any, err error) {
 		}
 		var body seamError
 		body.Error.Code, body.Error.Message = e.Code, e.Message
-		doc, status = body, fault.Lookup(e.Code).HTTP
+		doc, status = body, statusOf(e.Code)
 	}
 	b, merr := json.Marshal(doc)
 	if merr != nil {
@@ -151,6 +138,15 @@ func (h *Handler) answer(w http.ResponseWriter, doc any, err error) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_, _ = w.Write(b) // the client may have gone
+}
+
+// statusOf is the status of an error. Codes that no other part of the API has are
+// refusals of a seam.
+func statusOf(c fault.Code) int {
+	if !fault.Known(c) {
+		return http.StatusBadRequest
+	}
+	return fault.Lookup(c).HTTP
 }
 
 // accept runs one document through the accept pipeline.

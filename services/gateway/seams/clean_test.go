@@ -1,0 +1,60 @@
+package seams_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/gateway/seams"
+)
+
+// Whatever a seam refuses passes the scrubber as an error with a code, those that
+// no other part of the API has, too: the scrubber cleans no other (OpenWOP envelope
+// contract §11, sinks).
+func TestServeHTTP_EveryRefusalPassesTheScrubber(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name, path, body string
+		code             fault.Code
+		status           int
+	}{
+		{"a code of the table", "test/emit-provider-usage", `{"runId":"r"}`, fault.InvalidArgument, 400},
+		{"no JSON", "test/debug-bundle/export", `{"x`, fault.InvalidArgument, 400},
+		{"reference in usage", "test/emit-provider-usage", `{"runId":"r","payload":{"provider":"secret:x","model":"m","inputTokens":1,"outputTokens":2}}`, "provider_usage_credential_leak", 400},
+		{"credential in a refusal", "test/emit-envelope-reliability", `{"runId":"r","type":"envelope.refusal","payload":{"nodeId":"n","provider":"p","model":"m","credentialRef":"x"}}`, "envelope_reliability_credential_leak", 400},
+		{"content in a recovery", "test/emit-envelope-reliability", `{"runId":"r","type":"envelope.recovery.applied","payload":{"nodeId":"n","path":"custom","text":"x"}}`, "envelope_recovery_content_leak", 400},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := &seams.Handler{
+				Logger: slog.New(slog.DiscardHandler),
+				Clean: func(_ context.Context, err error) error {
+					f, ok := errors.AsType[*fault.Error](err)
+					require.True(t, ok, "%T", err)
+					return fault.New(f.Code, "scrubbed")
+				},
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, seams.Prefix+c.path, strings.NewReader(c.body)))
+			require.Equal(t, c.status, w.Code, "%s", w.Body)
+			var answer struct {
+				Error struct {
+					Code    fault.Code
+					Message string
+				}
+			}
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
+			require.Equal(t, c.code, answer.Error.Code)
+			require.Equal(t, "scrubbed", answer.Error.Message)
+		})
+	}
+}
