@@ -135,6 +135,22 @@ func TestMedia_AForeignURLIsRecordedAndNoMore(t *testing.T) {
 	require.Equal(t, "http://127.0.0.1:1/picture.png", payload["url"])
 }
 
+// OpenWOP envelope contract §17: not in the stream of chunks, either.
+func TestMedia_AboveTheCapStandsInNoEvent(t *testing.T) {
+	t.Parallel()
+	_, c := painter(t, "--max-inline-media-bytes", "1000")
+	text := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("picture "), 500))
+	program(t, c, "painter", `{"type":"media.image","payload":{"alt":"a lamp","base64":"`+text+`","bytes":4000}}`)
+	_, events := run(t, c, `{"workflowId":"paints"}`)
+	require.Positive(t, count(events, "output.chunk"))
+	for _, e := range events {
+		require.NotContains(t, string(e.Payload), text[:64], e.Type)
+		if e.Type == "output.chunk" {
+			require.Contains(t, string(e.Payload), "a lamp", "the rest is shown")
+		}
+	}
+}
+
 // OpenWOP envelope contract §23.5.
 func TestMediaPut_ServesWhatItTook(t *testing.T) {
 	t.Parallel()

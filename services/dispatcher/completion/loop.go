@@ -329,7 +329,11 @@ func (c *call) open(ctx context.Context) (emit func(provider.Delta) error, wait 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	st := newStreamer(c.journal, s, c.task.RunID, c.task.Input.NodeID, c.task.Trust)
+	var assets *assetFilter
+	if c.want.kind != "" || c.contract() != nil { // an envelope can hold one; a text is the node's output as it is
+		assets = newAssetFilter(c.limits.MaxInlineBytes)
+	}
+	st := newStreamer(c.journal, s, assets, c.task.RunID, c.task.Input.NodeID, c.task.Trust)
 	return func(d provider.Delta) error { return st.emit(ctx, d) }, st.wait, s.Close, nil
 }
 

@@ -75,6 +75,8 @@ type Limits struct {
 	EnvelopesPerTurn    int
 	SchemaRounds        int
 	ClarificationRounds int
+	// MaxInlineBytes is the largest asset that may stand in an event.
+	MaxInlineBytes int
 }
 
 // Models finds the provider of a call.

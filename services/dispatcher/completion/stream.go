@@ -8,14 +8,16 @@ import (
 
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/withhold"
 )
 
 // streamer records a model's text as output.chunk events while it arrives.
 // Each piece is one event; pieces that arrive while an append is on its way
 // share the next frame. Secrets are taken out before anything is recorded, also
-// those cut over pieces.
+// those cut over pieces, and so are assets that are too large for the log.
 type streamer struct {
 	journal Journal
+	assets  *assetFilter // nil: what is streamed can hold no asset
 	scrub   Scrub
 	nodeID  string
 	runID   string
@@ -33,8 +35,8 @@ type streamer struct {
 	idle    *sync.Cond // signals that busy fell
 }
 
-func newStreamer(j Journal, s Scrub, runID, nodeID string, trust wire.Trust) *streamer {
-	st := &streamer{journal: j, scrub: s, nodeID: nodeID, runID: runID, trust: trust}
+func newStreamer(j Journal, s Scrub, f *assetFilter, runID, nodeID string, trust wire.Trust) *streamer {
+	st := &streamer{journal: j, assets: f, scrub: s, nodeID: nodeID, runID: runID, trust: trust}
 	st.idle = sync.NewCond(&st.mu)
 	return st
 }
@@ -42,6 +44,10 @@ func newStreamer(j Journal, s Scrub, runID, nodeID string, trust wire.Trust) *st
 // emit takes one piece. An error, which may be that of an earlier append,
 // aborts the call.
 func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
+	d, ok := s.assets.pass(d)
+	if !ok {
+		return s.failed()
+	}
 	text, err := s.scrub.Push(d.Text, d.Last)
 	if err != nil {
 		return fmt.Errorf("redact stream: %w", err)
@@ -58,6 +64,13 @@ func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
 		go s.flush(ctx)
 	}
 	return nil
+}
+
+// failed is the error of an earlier append.
+func (s *streamer) failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
 }
 
 // settle gives the pieces that can be shown. The redactor holds back what may
@@ -127,4 +140,31 @@ func (s *streamer) wait() error {
 		s.idle.Wait()
 	}
 	return s.err
+}
+
+// assetFilter takes large assets out of what is shown of an answer. They are
+// judged, and stored, when all of it is there.
+type assetFilter struct {
+	max  int
+	text *withhold.Filter
+}
+
+func newAssetFilter(maxBytes int) *assetFilter {
+	return &assetFilter{max: maxBytes, text: withhold.New(maxBytes)}
+}
+
+// pass gives the piece as it may be shown; ok is false when nothing of it is.
+func (f *assetFilter) pass(d provider.Delta) (shown provider.Delta, ok bool) {
+	if f == nil {
+		return d, true
+	}
+	had := d.Text != ""
+	d.Text = f.text.Write(d.Text, d.Last)
+	calls := make([]provider.ToolCall, 0, len(d.ToolCalls))
+	for _, c := range d.ToolCalls { // arguments are whole
+		c.Arguments = withhold.New(f.max).Write(c.Arguments, true)
+		calls = append(calls, c)
+	}
+	d.ToolCalls = calls
+	return d, d.Text != "" || !had || d.Last || len(calls) > 0
 }

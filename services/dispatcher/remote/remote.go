@@ -187,7 +187,7 @@ func (s *Schemas) refresh(ctx context.Context) error {
 	}
 	s.limits = completion.Limits{
 		EnvelopesPerTurn: int(res.GetEnvelopesPerTurn()), SchemaRounds: int(res.GetSchemaRounds()),
-		ClarificationRounds: int(res.GetClarificationRounds()),
+		ClarificationRounds: int(res.GetClarificationRounds()), MaxInlineBytes: int(res.GetMaxInlineMediaBytes()),
 	}
 	s.read = s.clock()
 	return nil

@@ -1,0 +1,134 @@
+package completion_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// pieces is a model that says its answer in pieces of a size.
+type pieces struct {
+	size  int
+	text  string
+	calls []provider.ToolCall
+}
+
+func (p *pieces) ID() string { return "pieces" }
+
+func (p *pieces) Call(_ context.Context, _ provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
+	c := provider.NewCollector("m", emit)
+	for text := p.text; text != ""; {
+		n := min(p.size, len(text))
+		if err := c.Add(provider.Delta{Text: text[:n]}); err != nil {
+			return provider.Result{}, err
+		}
+		text = text[n:]
+	}
+	if len(p.calls) > 0 {
+		if err := c.Add(provider.Delta{ToolCalls: p.calls}); err != nil {
+			return provider.Result{}, err
+		}
+	}
+	return c.Finish(provider.Result{Stop: provider.StopClean}, "stop")
+}
+
+// capped are schemas of a host with an inline cap.
+type capped struct {
+	schemas
+
+	limit int
+}
+
+func (c capped) Limits(ctx context.Context) (completion.Limits, error) {
+	l, err := c.schemas.Limits(ctx)
+	l.MaxInlineBytes = c.limit
+	return l, err
+}
+
+// streamed runs a node whose answer is recorded while it arrives.
+func streamed(t *testing.T, config string, p *pieces) (chunks []string, events string, taken []byte) {
+	t.Helper()
+	reg, err := provider.NewRegistry(p)
+	require.NoError(t, err)
+	loop := completion.New(completion.Config{
+		MaxAttempts: 1, Multiplier: 2, Timeout: 5 * time.Second, Defaults: completion.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
+	}, completion.Deps{
+		Models: reg, Schemas: capped{limit: 90}, Scrubber: func(string, string) completion.Scrubber { return plain{} },
+		Clock: func() time.Time { return time.Unix(1_700_000_000, 0) },
+	})
+	j := &journal{accept: func(req completion.AcceptRequest) (completion.Outcome, error) {
+		taken = req.Envelope
+		return acceptAll(req)
+	}}
+	res := loop.Run(t.Context(), completion.Task{
+		Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt,
+		Input: node.Input{NodeID: "n", Config: json.RawMessage(config), Ports: map[string]json.RawMessage{"prompt": json.RawMessage(`"paint"`)}},
+	}, j)
+	require.Nil(t, res.Err)
+	require.NoError(t, res.Interrupted)
+	for _, d := range j.drafts {
+		events += string(d.Payload) + "\n"
+		if d.Type == wire.EventOutputChunk {
+			var c struct {
+				Chunk string
+			}
+			require.NoError(t, json.Unmarshal(d.Payload, &c))
+			chunks = append(chunks, c.Chunk)
+		}
+	}
+	return chunks, events, taken
+}
+
+// OpenWOP envelope contract §17: above the cap the bytes stand in no event, also
+// not in those that show the answer while it arrives.
+func TestStream_ShowsNoAssetAboveTheInlineCap(t *testing.T) {
+	t.Parallel()
+	const config = `{"prompt":"paint","envelopeContract":{"accepts":["media.image"]}}`
+	for _, size := range []int{1, 7, 64, 100_000} {
+		for n, shown := range map[int]bool{90: true, 91: false, 5000: false} {
+			data := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("picture", n)[:n]))
+			text := fmt.Sprintf(`{"type":"media.image","payload":{"alt":"a red lamp","base64":%q,"bytes":%d}}`, data, n)
+			chunks, events, taken := streamed(t, config, &pieces{size: size, text: text})
+			require.Contains(t, string(taken), data, "the accept pipeline gets all of it")
+			all := strings.Join(chunks, "")
+			if shown {
+				require.Equal(t, text, all)
+				continue
+			}
+			require.NotContains(t, events, data[:40])
+			require.Equal(t, strings.Replace(text, data, "[omitted: an asset of more than 90 bytes]", 1), all)
+			if size < 64 {
+				require.Greater(t, len(chunks), 8, "other text still streams")
+			}
+			require.NotContains(t, chunks[:len(chunks)-1], "", "no empty events for what is left out")
+		}
+	}
+}
+
+func TestStream_ShowsNoAssetInTheArgumentsOfATool(t *testing.T) {
+	t.Parallel()
+	data := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("picture", 100)))
+	p := &pieces{size: 10, text: `{"a":1}`, calls: []provider.ToolCall{{ID: "c", Name: "paint", Arguments: `{"base64":"` + data + `"}`}}}
+	_, events, _ := streamed(t, `{"prompt":"paint","envelopeType":"vendor.x.ticket"}`, p)
+	require.Contains(t, events, `"name":"paint"`)
+	require.NotContains(t, events, data[:40])
+	require.Contains(t, p.calls[0].Arguments, data, "the model's own answer is left as it is")
+}
+
+func TestStream_OfATextIsTheTextAsItIs(t *testing.T) {
+	t.Parallel()
+	text := `{"base64":"` + strings.Repeat("A", 400) + `"}`
+	chunks, _, _ := streamed(t, `{"prompt":"say"}`, &pieces{size: 9, text: text})
+	require.Equal(t, text, strings.Join(chunks, ""))
+}
