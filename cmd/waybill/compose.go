@@ -225,7 +225,7 @@ func (h *host) buildAcceptor(context.Context, []auth.Spec) (err error) {
 	if cfg.Packs, err = loadPacks(h.opts.packs, devOffers(), h.log); err != nil {
 		return err
 	}
-	cfg.MaxInlineBytes = h.opts.maxInline
+	cfg.MaxInlineBytes, cfg.MaxMediaBytes = h.opts.maxInline, h.opts.maxMedia
 	vault, err := h.openAssets()
 	if err != nil {
 		return err

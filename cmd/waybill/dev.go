@@ -38,7 +38,7 @@ type devOptions struct {
 	readyFile                                 string
 	configFile                                string
 	maxBody                                   int64
-	maxInline                                 int
+	maxInline, maxMedia                       int
 	publicURL                                 string
 }
 
@@ -94,6 +94,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
 	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
 	f.IntVar(&o.maxInline, "max-inline-media-bytes", accept.DefaultMaxInlineBytes, "largest image, sound or file that is recorded within its event; larger ones are stored and recorded as a URL")
+	f.IntVar(&o.maxMedia, "max-media-base64-bytes", accept.DefaultMaxMediaBytes, "largest image, sound or file that is taken from a model, in characters of base64")
 	o.tracing.flags(f)
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", obs.FormatText, "text or json")
@@ -128,6 +129,9 @@ func (o *devOptions) validate() error {
 	}
 	if o.maxInline < 0 || o.maxInline > accept.MaxPayloadBytes {
 		bad("--max-inline-media-bytes %d: want 0 to %d", o.maxInline, accept.MaxPayloadBytes)
+	}
+	if o.maxMedia < 1 || o.maxMedia > accept.DefaultMaxMediaBytes {
+		bad("--max-media-base64-bytes %d: want 1 to %d", o.maxMedia, accept.DefaultMaxMediaBytes)
 	}
 	if o.maxBody < 1 || o.maxBody > 6<<20 {
 		bad("--max-request-body-bytes %d: want 1 to %d (a run's record must fit one NATS message)", o.maxBody, 6<<20)

@@ -28,6 +28,11 @@ func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*ac
 	if err != nil {
 		return nil, err
 	}
+	leave, err := h.s.large.enter(ctx, len(in.Document))
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	start := h.s.clock()
 	in.Traceparent = rpc.Traceparent(ctx)
 	run := h.s.pipeline.Run

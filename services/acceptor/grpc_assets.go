@@ -2,6 +2,7 @@ package acceptor
 
 import (
 	"context"
+	"encoding/base64"
 	"time"
 
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
@@ -29,6 +30,9 @@ func (h handler) PutAsset(ctx context.Context, req *acceptorv1.PutAssetRequest) 
 		return nil, fault.New(fault.NotFound, "test seams are off")
 	case !subject.Token(req.GetTenant()):
 		return nil, fault.New(fault.ValidationError, "tenant: must not be empty")
+	}
+	if n := base64.StdEncoding.EncodedLen(len(req.GetData())); n > h.s.cfg.MaxMediaBytes {
+		return nil, fault.New(fault.PayloadTooLarge, "the asset has %d characters of base64; at most %d are taken", n, h.s.cfg.MaxMediaBytes)
 	}
 	token, err := h.s.assets.Put(ctx, req.GetTenant(), accept.Asset{Data: req.GetData(), MimeType: req.GetMimeType()},
 		time.Duration(req.GetTtlSeconds())*time.Second)

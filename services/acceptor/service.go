@@ -61,6 +61,8 @@ type Config struct {
 	TestSeams bool
 	// MaxInlineBytes is the largest asset that is recorded within its payload.
 	MaxInlineBytes int
+	// MaxMediaBytes is the longest base64 of an asset that is taken, in characters.
+	MaxMediaBytes int
 }
 
 // DefaultConfig gives the limits that discovery documents by default.
@@ -68,7 +70,7 @@ func DefaultConfig() Config {
 	return Config{
 		Limits:     Limits{EnvelopesPerTurn: 5, SchemaRounds: 2, ClarificationRounds: 3},
 		Strictness: StrictnessWarn, Lint: kinds.LintWarn,
-		MaxInlineBytes: accept.DefaultMaxInlineBytes,
+		MaxInlineBytes: accept.DefaultMaxInlineBytes, MaxMediaBytes: accept.DefaultMaxMediaBytes,
 	}
 }
 
@@ -85,6 +87,9 @@ func (c Config) Validate() error {
 	limit("clarification_rounds", c.Limits.ClarificationRounds)
 	if c.MaxInlineBytes < 0 || c.MaxInlineBytes > accept.MaxPayloadBytes {
 		errs = append(errs, fmt.Errorf("acceptor.max_inline_bytes: %d: needs a number from 0 to %d", c.MaxInlineBytes, accept.MaxPayloadBytes))
+	}
+	if c.MaxMediaBytes < 1 || c.MaxMediaBytes > accept.DefaultMaxMediaBytes {
+		errs = append(errs, fmt.Errorf("acceptor.max_media_bytes: %d: needs a number from 1 to %d", c.MaxMediaBytes, accept.DefaultMaxMediaBytes))
 	}
 	if c.Strictness != StrictnessWarn && c.Strictness != StrictnessStrict {
 		errs = append(errs, fmt.Errorf("acceptor.strictness: %q: needs warn or strict", c.Strictness))
@@ -119,7 +124,8 @@ type Deps struct {
 	Clock func() time.Time
 	// Logger takes one line per accept; nil: none.
 	Logger *slog.Logger
-	// Assets keeps what is too large for the log; nil: assets stay in their payloads.
+	// Assets keeps what is too large for the log; nil: assets above the inline cap
+	// are refused.
 	Assets *assets.Vault
 	// Spans takes the spans of accepts; nil: they are not exported.
 	Spans Spans
@@ -147,6 +153,7 @@ type Service struct {
 	assets   *assets.Vault   // nil: none are kept
 	seam     *seam.Exerciser // nil without test seams
 	tests    SeamStore       // nil without test seams
+	large    turnstile
 	log      *slog.Logger
 	clock    func() time.Time
 }
@@ -170,12 +177,13 @@ func New(cfg Config, d Deps) (*Service, error) {
 		return nil, err
 	}
 	r := redactorClient{client: d.Redactor}
-	strict := cfg.Strictness == StrictnessStrict
+	policy := accept.Policy{Strict: cfg.Strictness == StrictnessStrict, MaxInlineBytes: cfg.MaxInlineBytes, MaxMediaBytes: cfg.MaxMediaBytes}
 	ledger := accept.NewLogLedger(d.Log, d.Clock)
 	s := &Service{
 		spans: d.Spans,
 		cfg:   cfg, registry: registry, log: d.Logger, clock: d.Clock, ledger: ledger,
-		pipeline: accept.New(registry, r, ledger, d.Clock, accept.Policy{Strict: strict, MaxInlineBytes: cfg.MaxInlineBytes}),
+		pipeline: accept.New(registry, r, ledger, d.Clock, policy),
+		large:    make(turnstile, maxLarge),
 		assets:   d.Assets,
 		redactor: r,
 		runs:     opened.New(d.Log, r, d.Clock),
@@ -189,7 +197,10 @@ func New(cfg Config, d Deps) (*Service, error) {
 		}
 		s.tests = d.Seam
 		s.seam = &seam.Exerciser{
-			Kinds: registry, Redactor: r, Vault: r, Store: d.Seam, Log: d.Seam, Clock: d.Clock, Strict: strict,
+			Kinds: registry, Redactor: r, Vault: r, Store: d.Seam, Log: d.Seam, Clock: d.Clock, Policy: policy,
+		}
+		if d.Assets != nil {
+			s.seam.Assets = d.Assets
 		}
 	}
 	return s, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,6 +134,47 @@ func TestMedia_AForeignURLIsRecordedAndNoMore(t *testing.T) {
 	_, c := painter(t)
 	payload := painted(t, c, "media.image", `{"url":"http://127.0.0.1:1/picture.png","bytes":5}`)
 	require.Equal(t, "http://127.0.0.1:1/picture.png", payload["url"])
+}
+
+// An asset has a bound of its own, well above that of a payload.
+func TestMedia_OfMegabytesIsStoredAndOneAboveTheBoundIsRefused(t *testing.T) {
+	t.Parallel()
+	_, c := painter(t)
+	data := bytes.Repeat([]byte("\x89PNG...."), 6<<20/8)
+	text := base64.StdEncoding.EncodeToString(data)
+	require.Len(t, text, 8<<20)
+	envelope := func(more string) string {
+		return fmt.Sprintf(`{"type":"media.image","payload":{"base64":"%s%s","bytes":%d}}`, text, more, len(data)+len(more)/4*3)
+	}
+	program(t, c, "painter", envelope(""))
+	_, events := run(t, c, `{"workflowId":"paints"}`)
+	var url string
+	for _, e := range events {
+		require.Less(t, len(e.Payload), 10_000, "the log holds no asset: %s", e.Type)
+		if e.Type == "artifact.created" {
+			var a struct{ Payload struct{ URL string } }
+			require.NoError(t, json.Unmarshal(e.Payload, &a))
+			url = a.Payload.URL
+		}
+	}
+	res, body := fetch(t, http.MethodGet, url)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.True(t, bytes.Equal(data, body))
+
+	program(t, c, "painter", envelope("AAAA"), `{"type":"media.image","payload":{"base64":"AAAA","bytes":3}}`)
+	_, events = run(t, c, `{"workflowId":"paints"}`)
+	require.Equal(t, 1, count(events, "artifact.created"), "a model that is told can do better")
+	i := slices.IndexFunc(events, func(e harness.Event) bool { return e.Type == "envelope.retry.attempted" })
+	require.Contains(t, string(events[i].Payload), "has 8388612 characters; at most 8388608 are taken")
+}
+
+func TestMedia_TheBoundCanBeSet(t *testing.T) {
+	t.Parallel()
+	_, c := painter(t, "--max-media-base64-bytes", "16")
+	require.Contains(t, painted(t, c, "media.image", `{"base64":"AAAAAAAAAAAAAAAA","bytes":12}`), "base64")
+	a := do(t, c, http.MethodPost, seams+"media/put", `{"contentBase64":"AAAAAAAAAAAAAAAAAAAA"}`)
+	require.Equal(t, http.StatusRequestEntityTooLarge, a.Status)
+	require.Contains(t, string(a.Body), "at most 16 are taken")
 }
 
 // OpenWOP envelope contract §17: not in the stream of chunks, either.

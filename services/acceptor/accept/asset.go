@@ -35,10 +35,43 @@ type Asset struct {
 // (OpenWOP envelope contract §17, aiProviders.maxInlineMediaBytes).
 const DefaultMaxInlineBytes = 256 << 10
 
+// DefaultMaxMediaBytes is how long the base64 of an asset may be, in characters:
+// what the protocol's reference host takes (OpenWOP envelope contract §23.5).
+const DefaultMaxMediaBytes = 8 << 20
+
+func (p Policy) maxMedia() int {
+	if p.MaxMediaBytes == 0 {
+		return DefaultMaxMediaBytes
+	}
+	return p.MaxMediaBytes
+}
+
+// measured gives the length of the asset within a document that nobody has
+// looked at, and refuses one that is too long before any of it is decoded
+// (OpenWOP envelope contract §26 case 5). 0: there is none.
+func (p *passage) measured(doc []byte) (length int, refusal *Refusal) {
+	raw, _ := strictjson.Member(doc, "type")
+	var kind string
+	if len(raw) > maxTypeLength || json.Unmarshal(raw, &kind) != nil || !isMedia(kind) {
+		return 0, nil
+	}
+	payload, _ := strictjson.Member(doc, "payload")
+	text, _ := strictjson.Member(payload, "base64")
+	length = max(0, len(text)-len(`""`))
+	if most := p.policy.maxMedia(); length > most {
+		id, _ := strictjson.Member(doc, "envelopeId")
+		correlation, _ := strictjson.Member(doc, "correlationId")
+		p.peek(map[string]json.RawMessage{"type": raw, "envelopeId": id, "correlationId": correlation})
+		return 0, tooLargeMedia("base64", fmt.Sprintf("has %d characters; at most %d are taken", length, most))
+	}
+	return length, nil
+}
+
 // inline are the members of a media payload that matter here.
 type inline struct {
 	Base64   *string     `json:"base64"`
 	Bytes    json.Number `json:"bytes"`
+	URL      string      `json:"url"`
 	MimeType string      `json:"mimeType"`
 	Name     string      `json:"name"`
 }
@@ -53,13 +86,63 @@ func (p *passage) media() *Refusal {
 		return nil
 	}
 	m, data, refusal := p.inlined()
-	if refusal != nil || m.Base64 == nil {
+	if refusal != nil {
+		return refusal
+	}
+	if refusal := p.withinURL(m.URL); refusal != nil || m.Base64 == nil {
 		return refusal
 	}
 	if said, ok := integerOf(m.Bytes); !ok || said != int64(len(data)) {
 		return wrongMedia("bytes", "equal", fmt.Sprintf("must be the size of the decoded base64, which is %d", len(data)))
 	}
+	if p.assets == nil && !p.fitsInline(len(data)) {
+		return tooLargeMedia("base64", fmt.Sprintf("has %d bytes when decoded; at most %d are recorded, and this host keeps none elsewhere",
+			len(data), p.policy.MaxInlineBytes))
+	}
 	return nil
+}
+
+// maxJudged is how much of the base64 of an asset its kind's schema gets to see:
+// a schema is made for documents, and a pattern over megabytes costs too much.
+const maxJudged = 64 << 10
+
+// shortened is the payload with no more of an asset than its schema may see.
+func (p *passage) shortened(payload []byte) []byte {
+	if !isMedia(p.env.Type) || len(payload) <= maxJudged {
+		return payload
+	}
+	text, _ := strictjson.Member(payload, "base64")
+	if len(text) <= maxJudged {
+		return payload
+	}
+	text = append(text[:maxJudged:maxJudged], '"')
+	if i := bytes.LastIndexByte(text[maxJudged-6:], '\\'); i >= 0 { // an escape that is cut
+		text = append(text[:maxJudged-6+i:maxJudged-6+i], '"')
+	}
+	less, err := replaced(payload, "base64", text)
+	if err != nil {
+		return payload
+	}
+	return less
+}
+
+// withinURL refuses an asset in a data: URL that is above the inline cap: its
+// bytes would stand in the log, and no URL of ours could take their place.
+func (p *passage) withinURL(url string) *Refusal {
+	const scheme = "data:"
+	if len(url) < len(scheme) || !strings.EqualFold(url[:len(scheme)], scheme) {
+		return nil
+	}
+	if n := len(url) - len(scheme); n*3/4 > p.policy.MaxInlineBytes {
+		return tooLargeMedia("url", fmt.Sprintf("is a data: URL of %d characters; put an asset of more than %d bytes into base64", n, p.policy.MaxInlineBytes))
+	}
+	return nil
+}
+
+// fitsInline reports that an asset of n bytes may stand in the log, and the
+// payload with it.
+func (p *passage) fitsInline(n int) bool {
+	return n <= p.policy.MaxInlineBytes && len(p.env.Payload) <= MaxPayloadBytes
 }
 
 // inlined decodes the asset.
@@ -81,8 +164,16 @@ func (p *passage) inlined() (inline, []byte, *Refusal) {
 }
 
 func wrongMedia(member, keyword, message string) *Refusal {
+	return refusedMedia("the asset in the payload is not what the payload says", member, keyword, message)
+}
+
+func tooLargeMedia(member, message string) *Refusal {
+	return refusedMedia("the asset in the payload is too large: its "+member+" "+message, member, "maxLength", message)
+}
+
+func refusedMedia(reason, member, keyword, message string) *Refusal {
 	return &Refusal{
-		Status: Invalid, Code: fault.EnvelopeInvalid, Message: "the asset in the payload is not what the payload says",
+		Status: Invalid, Code: fault.EnvelopeInvalid, Message: reason,
 		Details: []Detail{{InstancePath: "/payload/" + member, SchemaPath: "/properties/" + member, Keyword: keyword, Message: message}},
 	}
 }
@@ -108,7 +199,7 @@ func asset(ctx context.Context, p *passage) (*Refusal, error) {
 	switch {
 	case refusal != nil: // a secret in it, and what is left is no base64
 		return refusal, nil
-	case m.Base64 == nil || len(data) <= p.policy.MaxInlineBytes:
+	case m.Base64 == nil || p.fitsInline(len(data)):
 		return nil, nil
 	}
 	url, err := p.assets.Keep(ctx, p.req.Place, p.env.CorrelationID, Asset{
@@ -124,27 +215,48 @@ func asset(ctx context.Context, p *passage) (*Refusal, error) {
 // byReference is the payload with the URL in the place of the bytes. A URL that
 // was there already says something else and goes.
 func byReference(payload []byte, url string) ([]byte, error) {
-	dec := json.NewDecoder(bytes.NewReader(payload))
-	if _, err := dec.Token(); err != nil {
-		return nil, fmt.Errorf("read a payload that has the shape: %w", err)
-	}
 	var o object
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, fmt.Errorf("read a payload that has the shape: %w", err)
-		}
-		var raw json.RawMessage
-		if err := dec.Decode(&raw); err != nil {
-			return nil, fmt.Errorf("read a payload that has the shape: %w", err)
-		}
-		switch name, _ := key.(string); name {
+	err := members(payload, func(name string, raw json.RawMessage) {
+		switch name {
 		case "url":
 		case "base64":
 			o.raw("url", wire.AppendString(nil, url))
 		default:
 			o.raw(name, raw)
 		}
+	})
+	return o.close(), err
+}
+
+// replaced is the payload with another value for one of its members.
+func replaced(payload []byte, member string, value json.RawMessage) ([]byte, error) {
+	var o object
+	err := members(payload, func(name string, raw json.RawMessage) {
+		if name == member {
+			raw = value
+		}
+		o.raw(name, raw)
+	})
+	return o.close(), err
+}
+
+// members tells the members of an object in their order.
+func members(payload []byte, tell func(name string, raw json.RawMessage)) error {
+	dec := json.NewDecoder(bytes.NewReader(payload))
+	if _, err := dec.Token(); err != nil {
+		return fmt.Errorf("read a payload that has the shape: %w", err)
 	}
-	return o.close(), nil
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return fmt.Errorf("read a payload that has the shape: %w", err)
+		}
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return fmt.Errorf("read a payload that has the shape: %w", err)
+		}
+		name, _ := key.(string)
+		tell(name, raw)
+	}
+	return nil
 }

@@ -85,6 +85,95 @@ func TestAsset_AboveTheCapIsKeptElsewhere(t *testing.T) {
 	}
 }
 
+// OpenWOP envelope contract §26 case 5: an asset has a bound of its own, judged
+// before anything is decoded; what is around it keeps that of any payload.
+func TestAsset_HasABoundOfItsOwn(t *testing.T) {
+	t.Parallel()
+	const most = 4 << 20
+	text := func(n int) string { return strings.Repeat("A", n) }
+	image := func(chars, bytes int, more string) string {
+		return doc(accept.KindImage, fmt.Sprintf(`{"base64":%q,"bytes":%d%s}`, text(chars), bytes, more))
+	}
+	for name, tc := range map[string]struct {
+		doc, path, says string
+		code            fault.Code
+	}{
+		"at the bound":            {doc: image(most, most/4*3, "")},
+		"above it":                {image(most+4, most/4*3+3, ""), "/payload/base64", "has 4194308 characters; at most 4194304 are taken", fault.EnvelopeInvalid},
+		"far above it":            {image(4*most, 3*most, ""), "/payload/base64", "has 16777216 characters; at most 4194304 are taken", fault.EnvelopeInvalid},
+		"an alt text of a MiB":    {image(most, most/4*3, `,"alt":"`+text(accept.MaxPayloadBytes)+`"`), "/payload", "at most 1048576 bytes are taken", fault.InvalidEnvelopeShape},
+		"the same in another one": {doc(note, `{"text":"x","more":{"base64":"`+text(2<<20)+`"}}`), "", "are too many", fault.InvalidEnvelopeShape},
+		"a member of the outside": {`{"base64":"` + text(2<<20) + `",` + strings.TrimPrefix(image(4, 3, ""), "{"), "", "are too many", fault.InvalidEnvelopeShape},
+		"a data: URL":             {doc(accept.KindImage, `{"url":"data:image/png;base64,`+text(accept.DefaultMaxInlineBytes*4/3)+`","bytes":1}`), "/payload/url", "put an asset of more than 262144 bytes into base64", fault.EnvelopeInvalid},
+		"a small data: URL":       {doc: doc(accept.KindImage, `{"url":"data:image/png;base64,AAAA","bytes":3}`)},
+	} {
+		f, s := newFixture(t), &shelf{}
+		f.assets, f.policy.MaxMediaBytes = s, most
+		res := f.accept(tc.doc)
+		if tc.code == "" {
+			require.Nil(t, res.Refusal, name)
+			require.Less(t, len(res.Payload), 1000, name)
+			continue
+		}
+		r := refused(t, res, accept.Invalid, tc.code)
+		require.Equal(t, tc.path, r.Details[0].InstancePath, name)
+		require.Contains(t, r.Details[0].Message, tc.says, name)
+		require.Less(t, len(res.Outcome), 2000, "nothing of the asset is in it")
+		require.Empty(t, s.kept)
+		f.nothingRecorded()
+	}
+}
+
+// Of a long asset its schema sees the beginning, wherever the cut falls.
+func TestAsset_IsJudgedByItsBeginning(t *testing.T) {
+	t.Parallel()
+	for shift := range 12 {
+		for _, a := range []string{`A`, `\u0041`, `\/`} {
+			n := (64<<10)/len(a) + 100
+			text := strings.Repeat("A", shift) + strings.Repeat(a, n-n%4+(4-shift%4)%4)
+			chars := strings.ReplaceAll(strings.ReplaceAll(text, `\u0041`, "A"), `\/`, "/")
+			res := newFixture(t).accept(doc(accept.KindImage, fmt.Sprintf(`{"base64":"%s","bytes":%d}`, text, len(chars)/4*3)))
+			require.Nil(t, res.Refusal, "%d %s: %s", shift, a, res.Outcome)
+		}
+	}
+}
+
+func TestAsset_RefusedForItsSizeKeepsItsIds(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.policy.MaxMediaBytes = 8
+	res := f.accept(doc(accept.KindImage, fmt.Sprintf(`{"base64":%q,"bytes":9}`, base64Of(9))))
+	refused(t, res, accept.Invalid, fault.EnvelopeInvalid)
+	require.Equal(t, "corr-1", res.Facts.CorrelationID)
+	require.Equal(t, accept.KindImage, res.Facts.Kind)
+}
+
+// A host that keeps no assets must not put them into its log instead (OpenWOP
+// envelope contract §17).
+func TestAsset_AboveTheCapIsRefusedWhereNobodyKeepsIt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.policy.MaxInlineBytes = 5
+	require.Nil(t, f.accept(doc(accept.KindImage, fmt.Sprintf(`{"base64":%q,"bytes":5}`, base64Of(5)))).Refusal)
+	f = newFixture(t)
+	f.policy.MaxInlineBytes = 5
+	r := refused(t, f.accept(doc(accept.KindImage, fmt.Sprintf(`{"base64":%q,"bytes":6}`, base64Of(6)))), accept.Invalid, fault.EnvelopeInvalid)
+	require.Equal(t, "/payload/base64", r.Details[0].InstancePath)
+	require.Contains(t, r.Details[0].Message, "has 6 bytes when decoded; at most 5 are recorded")
+}
+
+// An inline asset must leave room for what else is in a frame.
+func TestAsset_InALargePayloadIsStoredBelowTheCap(t *testing.T) {
+	t.Parallel()
+	f, s := newFixture(t), &shelf{}
+	f.assets = s
+	alt := strings.Repeat("x", accept.MaxPayloadBytes-1000)
+	res := f.accept(doc(accept.KindImage, fmt.Sprintf(`{"base64":%q,"bytes":9000,"alt":%q}`, base64Of(9000), alt)))
+	require.Nil(t, res.Refusal)
+	require.Len(t, s.kept, 1)
+	require.LessOrEqual(t, len(res.Payload), accept.MaxPayloadBytes)
+}
+
 func TestAsset_IsStoredBeforeItsEventIsRecorded(t *testing.T) {
 	t.Parallel()
 	f, s := newFixture(t), &shelf{err: fault.New(fault.ServiceUnavailable, "away")}

@@ -11,7 +11,8 @@ import (
 // Bounds of an envelope, checked before anything is decoded (OpenWOP envelope
 // contract §26 case 5).
 const (
-	// MaxPayloadBytes is the largest payload taken.
+	// MaxPayloadBytes is the largest payload taken, the base64 of an asset left
+	// out: that has a bound of its own.
 	MaxPayloadBytes = 1 << 20
 	// MaxPayloadDepth is how deep a payload may be nested.
 	MaxPayloadDepth = 64

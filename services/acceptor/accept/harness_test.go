@@ -78,7 +78,7 @@ func newFixture(t testing.TB) *fixture {
 	_, err = registry.Register(note, version, []byte(noteSchema))
 	require.NoError(t, err)
 	f := &fixture{
-		t: t, kinds: registry, log: memory.New(), redactor: &redactor{},
+		t: t, kinds: registry, log: memory.New(), redactor: &redactor{}, policy: accept.Policy{MaxInlineBytes: accept.DefaultMaxInlineBytes},
 		clock: func() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) },
 	}
 	f.append(frame.NewStart(theRun, []byte(`{"runId":"run-1"}`)), 0)

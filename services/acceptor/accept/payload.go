@@ -83,12 +83,12 @@ func (p *passage) judge() []schema.Violation {
 	if p.kind.Payload == nil {
 		return nil
 	}
-	wrong := p.kind.Payload.Validate(p.env.Payload)
+	wrong := p.kind.Payload.Validate(p.shortened(p.env.Payload))
 	if len(wrong) == 0 {
 		return nil
 	}
 	if less, ok := withoutNull(p.env.Payload, "reasoning"); ok {
-		if wrong = p.kind.Payload.Validate(less); len(wrong) == 0 {
+		if wrong = p.kind.Payload.Validate(p.shortened(less)); len(wrong) == 0 {
 			p.env.Payload = less
 		}
 	}

@@ -60,6 +60,9 @@ type Policy struct {
 	// MaxInlineBytes is the largest asset that is recorded within its payload; 0:
 	// none is.
 	MaxInlineBytes int
+	// MaxMediaBytes is the longest base64 of an asset that is taken, in characters;
+	// 0: DefaultMaxMediaBytes.
+	MaxMediaBytes int
 }
 
 // Pipeline accepts envelopes. It is safe for concurrent use.
@@ -69,7 +72,7 @@ type Pipeline struct {
 	ledger   Ledger
 	clock    Clock
 	policy   Policy
-	assets   Assets // nil: assets stay in their payloads
+	assets   Assets // nil: assets above the inline cap are refused
 	steps    []step
 }
 

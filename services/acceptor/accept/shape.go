@@ -33,12 +33,16 @@ var envelopeSchema = sync.OnceValue(func() *schema.Schema {
 // (ai-envelope.schema.json), with a time that is one.
 func shape(_ context.Context, p *passage) (*Refusal, error) {
 	doc := p.req.Document
-	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxEnvelopeBytes, MaxDepth: maxEnvelopeDepth}); err != nil {
+	asset, refusal := p.measured(doc)
+	if refusal != nil {
+		return refusal, nil
+	}
+	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxEnvelopeBytes + asset, MaxDepth: maxEnvelopeDepth}); err != nil {
 		return misshapen("the document is not one sound JSON value within the limits", unsound(err)), nil
 	}
 	members := topLevel(doc)
 	p.peek(members)
-	if n := len(members["payload"]); n > MaxPayloadBytes {
+	if n := len(members["payload"]) - asset; n > MaxPayloadBytes {
 		return misshapen("the payload is too large", Detail{
 			InstancePath: "/payload", Keyword: strictjson.RuleSize, Message: fmt.Sprintf("at most %d bytes are taken", MaxPayloadBytes),
 		}), nil

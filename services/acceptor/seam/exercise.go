@@ -25,8 +25,10 @@ type Exerciser struct {
 	Store    Store
 	Log      TestLog
 	Clock    accept.Clock
-	// Strict is the host's own envelopeStrictness.
-	Strict bool
+	// Policy is the host's own.
+	Policy accept.Policy
+	// Assets keeps what is too large for a log; nil: nobody does.
+	Assets accept.Assets
 }
 
 // Exercise runs the pipeline on the document of one request and gives the
@@ -50,6 +52,9 @@ func (x *Exerciser) Exercise(ctx context.Context, tenant string, body []byte) (j
 	l := &ledger{store: x.Store, log: x.Log, tenant: tenant, req: req}
 	kinds := catalogue{host: x.Kinds, supported: req.HostSupportedEnvelopes, floor: req.SchemaVersionFloor}
 	pipeline := accept.New(kinds, scoped{x.Redactor, scope}, l, x.Clock, policy)
+	if x.Assets != nil {
+		pipeline.Keeping(x.Assets)
+	}
 	res, err := pipeline.Run(ctx, request(tenant, req))
 	if err != nil {
 		return nil, err
@@ -96,7 +101,8 @@ func (s scoped) Redact(ctx context.Context, _ subject.Run, in accept.Texts) (acc
 
 // policy is the host's, changed as the request and the overlay want it.
 func (x *Exerciser) policy(ctx context.Context, tenant string, req *Request) (accept.Policy, error) {
-	p := accept.Policy{Strict: x.Strict, AnyRequestedKind: req.HostSupportedEnvelopes == nil}
+	p := x.Policy
+	p.AnyRequestedKind = req.HostSupportedEnvelopes == nil
 	if req.EnvelopeStrictness != "" {
 		p.Strict = req.EnvelopeStrictness == "strict"
 	}

@@ -37,7 +37,7 @@ func (c *Collector) AnsweredBy(model string) {
 // what they put together themselves: a refusal, a tool call's arguments.
 func (c *Collector) Fits(n int) error {
 	if c.size+n > MaxAnswerBytes {
-		return &Error{Code: CodeContentTooLong, Message: "the answer is longer than 8 MiB"}
+		return &Error{Code: CodeContentTooLong, Message: "the answer is longer than 9 MiB"}
 	}
 	return nil
 }

@@ -14,8 +14,9 @@ import (
 
 // MaxAnswerBytes bounds one answer: its text, refusal and tool arguments
 // together. A longer one ends the call with CodeContentTooLong, so that a model
-// that does not stop cannot fill the host's memory.
-const MaxAnswerBytes = 8 << 20
+// that does not stop cannot fill the host's memory. It has room for the largest
+// asset, 8 MiB of base64, and the envelope around it.
+const MaxAnswerBytes = 9 << 20
 
 // Message is one turn of the conversation.
 type Message struct {

@@ -119,10 +119,10 @@ func (f *Filter) read(b byte) {
 		return
 	}
 	f.name = append(f.name, byte(c))
-	switch {
-	case string(f.name) == scheme:
+	switch lower := strings.ToLower(string(f.name)); {
+	case lower == scheme:
 		f.enter()
-	case !strings.HasPrefix(member, string(f.name)) && !strings.HasPrefix(scheme, string(f.name)):
+	case !strings.HasPrefix(member, string(f.name)) && !strings.HasPrefix(scheme, lower):
 		f.place = between
 	}
 }

@@ -36,6 +36,7 @@ func TestFilter_ReplacesWhatIsTooLargeAndNothingElse(t *testing.T) {
 		"cut off":                 {`{"base64":"` + large, `{"base64":"` + omitted},
 		"cut off before the cap":  {`{"base64":"` + small, ``},
 		"a data: URL":             {`{"url":"data:image/png;base64,` + large + `"}`, `{"url":"data:` + omitted + `"}`},
+		"in capitals":             {`{"url":"DATA:image/png;base64,` + large + `"}`, `{"url":"DATA:` + omitted + `"}`},
 		"a small data: URL":       {`{"url":"data:,hello"}`, ``},
 		"another member":          {`{"base64x":"` + large + `"}`, ``},
 		"another member's text":   {`{"text":"` + strings.Repeat("no base64 here ", 20) + `"}`, ``},

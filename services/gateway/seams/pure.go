@@ -52,7 +52,7 @@ func (h *Handler) putAsset(ctx context.Context, _ *http.Request, body []byte) (a
 		return nil, err
 	}
 	if len(req.ContentBase64) > maxAssetText {
-		return nil, fault.New(fault.PayloadTooLarge, "contentBase64: at most %d characters are taken", maxAssetText)
+		return nil, fault.New(fault.PayloadTooLarge, "contentBase64: has %d characters; at most %d are taken", len(req.ContentBase64), maxAssetText)
 	}
 	data, err := base64.StdEncoding.DecodeString(req.ContentBase64)
 	if err != nil || len(data) == 0 {

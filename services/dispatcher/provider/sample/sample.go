@@ -126,5 +126,5 @@ func unfit(message string) *provider.Error {
 }
 
 func tooLong() *provider.Error {
-	return &provider.Error{Code: provider.CodeContentTooLong, Message: "the sample provider: the schema asks for an answer longer than 8 MiB"}
+	return &provider.Error{Code: provider.CodeContentTooLong, Message: "the sample provider: the schema asks for an answer longer than 9 MiB"}
 }
