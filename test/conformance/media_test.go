@@ -3,10 +3,13 @@ package conformance
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -166,6 +169,30 @@ func TestMedia_OfMegabytesIsStoredAndOneAboveTheBoundIsRefused(t *testing.T) {
 	require.Equal(t, 1, count(events, "artifact.created"), "a model that is told can do better")
 	i := slices.IndexFunc(events, func(e harness.Event) bool { return e.Type == "envelope.retry.attempted" })
 	require.Contains(t, string(events[i].Payload), "has 8388612 characters; at most 8388608 are taken")
+}
+
+// OpenWOP envelope contract §11: an asset with a secret in it is neither stored
+// nor blamed on the model.
+func TestMedia_WithASecretInItLeavesTheMarker(t *testing.T) {
+	t.Parallel()
+	const secret = "correct-horse-battery-staple"
+	file := filepath.Join(t.TempDir(), "secrets.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("vault-key: "+secret+"\n"), 0o600))
+	_, c := painter(t, "--secrets-file", file, "--max-inline-media-bytes", "20")
+	for name, data := range map[string]string{
+		"aligned": secret, "shifted by one": "\xff" + secret, "shifted by two": "\xff\xff" + secret + "\xff", "in another encoding": "key: " + hex.EncodeToString([]byte(secret)),
+	} {
+		text := base64.StdEncoding.EncodeToString([]byte(data))
+		program(t, c, "painter", fmt.Sprintf(`{"type":"media.file","payload":{"base64":%q,"bytes":%d}}`, text, len(data)))
+		_, events := run(t, c, `{"workflowId":"paints"}`)
+		require.Zero(t, count(events, "envelope.retry.attempted"), name)
+		require.Equal(t, "run.completed", events[len(events)-1].Type, name)
+		i := slices.IndexFunc(events, func(e harness.Event) bool { return e.Type == "artifact.created" })
+		require.Contains(t, string(events[i].Payload), fmt.Sprintf(`"payload":{"base64":"[REDACTED:vault-key]","bytes":%d}`, len(data)), name)
+		for _, e := range events {
+			require.NotContains(t, string(e.Payload), text[8:24], "%s: %s", name, e.Type)
+		}
+	}
 }
 
 func TestMedia_TheBoundCanBeSet(t *testing.T) {

@@ -95,11 +95,20 @@ func (p *passage) media() *Refusal {
 	if said, ok := integerOf(m.Bytes); !ok || said != int64(len(data)) {
 		return wrongMedia("bytes", "equal", fmt.Sprintf("must be the size of the decoded base64, which is %d", len(data)))
 	}
-	if p.assets == nil && !p.fitsInline(len(data)) {
+	if p.assets == nil && !p.fitsInline(len(data), len(p.env.Payload)) {
 		return tooLargeMedia("base64", fmt.Sprintf("has %d bytes when decoded; at most %d are recorded, and this host keeps none elsewhere",
 			len(data), p.policy.MaxInlineBytes))
 	}
+	p.carried = &carried{text: *m.Base64, data: data}
 	return nil
+}
+
+// carried is an asset on its way from the payload to where it is kept.
+type carried struct {
+	text string // base64
+	data []byte
+	// secret is the marker of a secret that was found in it; empty: none was.
+	secret string
 }
 
 // maxJudged is how much of the base64 of an asset its kind's schema gets to see:
@@ -139,13 +148,13 @@ func (p *passage) withinURL(url string) *Refusal {
 	return nil
 }
 
-// fitsInline reports that an asset of n bytes may stand in the log, and the
-// payload with it.
-func (p *passage) fitsInline(n int) bool {
-	return n <= p.policy.MaxInlineBytes && len(p.env.Payload) <= MaxPayloadBytes
+// fitsInline reports that an asset of so many bytes may stand in the log, and
+// the payload with it.
+func (p *passage) fitsInline(asset, payload int) bool {
+	return asset <= p.policy.MaxInlineBytes && payload <= MaxPayloadBytes
 }
 
-// inlined decodes the asset.
+// inlined decodes the asset of a payload that nothing was taken out of yet.
 func (p *passage) inlined() (inline, []byte, *Refusal) {
 	var m inline
 	if err := strictjson.Read(p.env.Payload, &m); err != nil || m.Base64 == nil {
@@ -187,28 +196,36 @@ func integerOf(n json.Number) (int64, bool) {
 	return int64(v), true
 }
 
-// asset moves an asset that is too large for the log to where assets are kept,
-// and puts its URL into the payload. It is the first half of routing: only an
-// envelope that is fresh gets here, and what the URL names is there before the
-// event that tells of it.
-func asset(ctx context.Context, p *passage) (*Refusal, error) {
-	if p.assets == nil || !isMedia(p.env.Type) {
+// asset decides where the asset of an accepted envelope goes: back into its
+// payload, or to where assets are kept, with its URL in the payload. It is the
+// first half of routing: only an envelope that is fresh gets here, and what the
+// URL names is there before the event that tells of it. Of an asset that held a
+// secret only the marker is left.
+func asset(ctx context.Context, p *passage) (_ *Refusal, err error) {
+	c := p.carried
+	if c == nil {
 		return nil, nil
 	}
-	m, data, refusal := p.inlined()
 	switch {
-	case refusal != nil: // a secret in it, and what is left is no base64
-		return refusal, nil
-	case m.Base64 == nil || p.fitsInline(len(data)):
-		return nil, nil
+	case c.secret != "":
+		p.env.Payload, err = replaced(p.env.Payload, "base64", wire.AppendString(nil, c.secret))
+	case p.assets == nil || p.fitsInline(len(c.data), len(p.env.Payload)+len(c.text)):
+		p.env.Payload, err = replaced(p.env.Payload, "base64", wire.AppendString(nil, c.text))
+	default:
+		var m inline
+		if err := strictjson.Read(p.env.Payload, &m); err != nil {
+			return nil, fmt.Errorf("read a redacted payload: %w", err)
+		}
+		var url string
+		url, err = p.assets.Keep(ctx, p.req.Place, p.env.CorrelationID, Asset{
+			Data: c.data, MimeType: m.MimeType, Name: m.Name, Attachment: p.env.Type == KindFile,
+		})
+		if err != nil {
+			return nil, err
+		}
+		p.env.Payload, err = byReference(p.env.Payload, url)
 	}
-	url, err := p.assets.Keep(ctx, p.req.Place, p.env.CorrelationID, Asset{
-		Data: data, MimeType: m.MimeType, Name: m.Name, Attachment: p.env.Type == KindFile,
-	})
-	if err != nil {
-		return nil, err
-	}
-	p.env.Payload, err = byReference(p.env.Payload, url)
+	p.carried = nil // the step is taken again after a lost race to record
 	return nil, err
 }
 

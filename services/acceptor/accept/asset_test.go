@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
@@ -136,6 +137,74 @@ func TestAsset_IsJudgedByItsBeginning(t *testing.T) {
 			require.Nil(t, res.Refusal, "%d %s: %s", shift, a, res.Outcome)
 		}
 	}
+}
+
+// OpenWOP envelope contract §11: redaction is no reason to refuse, and what is
+// left of an asset without its secret is none. So the marker takes its place.
+func TestAsset_WithASecretIsRecordedAsTheMarkerAlone(t *testing.T) {
+	t.Parallel()
+	encode := base64.StdEncoding.EncodeToString
+	binary := "\x89PNG\xff\xfe" + strings.Repeat("x", 30)
+	for name, tc := range map[string]struct {
+		data, spelled string
+		inline        int
+	}{
+		"in the base64, inline":        {binary, encode([]byte(binary))[8:24], 1000},
+		"in the base64, above the cap": {binary, encode([]byte(binary))[8:24], 0},
+		"in the text it decodes to":    {"the key is " + canary, "", 1000},
+		"there, and above the cap":     {"the key is " + canary, "", 0},
+	} {
+		f, s := newFixture(t), &shelf{}
+		f.assets, f.policy.MaxInlineBytes, f.redactor.spelled = s, tc.inline, tc.spelled
+		text := encode([]byte(tc.data))
+		res := f.accept(doc(accept.KindImage, fmt.Sprintf(`{"alt":"a key","base64":%q,"bytes":%d}`, text, len(tc.data))))
+		accepted(t, res)
+		require.JSONEq(t, fmt.Sprintf(`{"alt":"a key","base64":%q,"bytes":%d}`, marker, len(tc.data)), string(res.Payload), name)
+		require.Empty(t, s.kept, name)
+		for _, e := range f.events() {
+			require.NotContains(t, string(e.Payload), text[:8], name)
+			require.NotContains(t, string(e.Payload), canary, name)
+		}
+	}
+}
+
+func TestAsset_OtherSecretsInThePayloadLeaveItAlone(t *testing.T) {
+	t.Parallel()
+	for _, inline := range []int{1000, 0} {
+		f, s := newFixture(t), &shelf{}
+		f.assets, f.policy.MaxInlineBytes = s, inline
+		res := f.accept(doc(accept.KindFile, fmt.Sprintf(`{"name":%q,"base64":%q,"bytes":5,"mimeType":"a/b"}`, canary, base64Of(5))))
+		accepted(t, res)
+		if inline > 0 {
+			require.JSONEq(t, fmt.Sprintf(`{"name":%q,"base64":%q,"bytes":5,"mimeType":"a/b"}`, marker, base64Of(5)), string(res.Payload))
+			continue
+		}
+		require.JSONEq(t, fmt.Sprintf(`{"name":%q,"url":"https://host.example/corr-1","bytes":5,"mimeType":"a/b"}`, marker), string(res.Payload))
+		require.Equal(t, accept.Asset{Data: []byte("xxxxx"), MimeType: "a/b", Name: marker, Attachment: true}, s.kept[0])
+	}
+}
+
+// The redactor is asked a second time for text; without its answer nothing is
+// recorded or stored.
+func TestAsset_IsNotStoredUnlessItsTextWasLookedThrough(t *testing.T) {
+	t.Parallel()
+	f, s := newFixture(t), &shelf{}
+	f.assets, f.policy.MaxInlineBytes = s, 0
+	_, err := accept.New(f.kinds, secondFails{f.redactor}, accept.NewLogLedger(f.log, f.clock), f.clock, f.policy).Keeping(s).
+		Run(t.Context(), f.request(doc(accept.KindFile, fmt.Sprintf(`{"base64":%q,"bytes":5}`, base64Of(5)))))
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+	require.Empty(t, s.kept)
+	f.nothingRecorded()
+}
+
+// secondFails is a redactor that goes away after its first answer.
+type secondFails struct{ *redactor }
+
+func (r secondFails) Redact(ctx context.Context, run subject.Run, in accept.Texts) (accept.Texts, int, error) {
+	if r.calls.Load() > 0 {
+		return accept.Texts{}, 0, fault.New(fault.ServiceUnavailable, "away")
+	}
+	return r.redactor.Redact(ctx, run, in)
 }
 
 func TestAsset_RefusedForItsSizeKeepsItsIds(t *testing.T) {

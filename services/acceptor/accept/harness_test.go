@@ -37,6 +37,8 @@ const noteSchema = `{
 type redactor struct {
 	err   error
 	calls atomic.Int64
+	// spelled is another way to write the canary; empty: it knows none.
+	spelled string
 }
 
 func (r *redactor) Redact(_ context.Context, _ subject.Run, in accept.Texts) (accept.Texts, int, error) {
@@ -52,7 +54,12 @@ func (r *redactor) Redact(_ context.Context, _ subject.Run, in accept.Texts) (ac
 	}
 	for _, s := range in.Strings {
 		n += strings.Count(s, canary)
-		out.Strings = append(out.Strings, strings.ReplaceAll(s, canary, marker))
+		s = strings.ReplaceAll(s, canary, marker)
+		if r.spelled != "" {
+			n += strings.Count(s, r.spelled)
+			s = strings.ReplaceAll(s, r.spelled, marker)
+		}
+		out.Strings = append(out.Strings, s)
 	}
 	return out, n, nil
 }

@@ -95,6 +95,8 @@ type passage struct {
 	env  envelope
 	meta meta
 	kind Kind
+	// carried is the asset within the payload; nil: none, or it has been dealt with.
+	carried *carried
 
 	facts      Facts
 	redactions int

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"waybill.dev/waybill/protocol/fault"
 )
@@ -21,6 +23,13 @@ func redact(ctx context.Context, p *passage) (*Refusal, error) {
 	for _, id := range ids {
 		in.Strings = append(in.Strings, id.text)
 	}
+	if p.carried != nil { // a text of its own: what is cut out of it must be noticed
+		var err error
+		if in.Documents[0], err = replaced(p.env.Payload, "base64", json.RawMessage(`""`)); err != nil {
+			return nil, err
+		}
+		in.Strings = append(in.Strings, p.carried.text)
+	}
 	out, count, err := p.redactor.Redact(ctx, p.req.Run, in)
 	if err != nil {
 		return nil, err
@@ -34,7 +43,52 @@ func redact(ctx context.Context, p *passage) (*Refusal, error) {
 		}
 	}
 	p.redactions = count
+	if p.carried != nil {
+		if err := p.inspect(ctx, out.Strings[len(ids)]); err != nil {
+			return nil, err
+		}
+	}
 	return nil, p.adopt(out.Documents[0], out.Documents[1])
+}
+
+// inspect notes a secret in the asset; redacted is its base64 as the redactor
+// left it. Bytes that something is cut out of are no asset any more, and cannot
+// be blamed on the model: so all of them go, and the marker stays in their place.
+// The redactor knows how base64 spells the secrets that are registered; what a
+// text within it holds besides, such as a secret in another encoding, is looked
+// for in that text.
+func (p *passage) inspect(ctx context.Context, redacted string) error {
+	c := p.carried
+	if redacted == c.text && utf8.Valid(c.data) {
+		plain := string(c.data)
+		out, count, err := p.redactor.Redact(ctx, p.req.Run, Texts{Strings: []string{plain}})
+		if err != nil {
+			return err
+		}
+		if len(out.Strings) != 1 {
+			return fault.New(fault.ServiceUnavailable, "the redactor answered with another number of texts")
+		}
+		if out.Strings[0] == plain {
+			return nil
+		}
+		p.redactions += count
+		redacted = out.Strings[0]
+	}
+	if redacted != c.text {
+		*c = carried{secret: markerIn(redacted)}
+	}
+	return nil
+}
+
+// markerIn is the first marker in a text that the redactor has changed.
+func markerIn(text string) string {
+	const begin, unnamed = "[REDACTED:", "[REDACTED]"
+	_, rest, found := strings.Cut(text, begin)
+	id, _, closed := strings.Cut(rest, "]")
+	if !found || !closed {
+		return unnamed
+	}
+	return begin + id + "]"
 }
 
 // adopt takes over the redacted documents. The payload is written on one line:
