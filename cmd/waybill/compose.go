@@ -242,18 +242,22 @@ func (h *host) buildAcceptor(context.Context, []auth.Spec) (err error) {
 	return nil
 }
 
-// openAssets makes the place of assets. Their URLs are signed with a key that
-// derives from the host's.
+// openAssets makes the place of assets. Their URLs are signed with the operator's
+// keys, or with one that derives from the host's.
 func (h *host) openAssets() (*assets.Vault, error) {
 	secret, err := hostKey(h.opts.dataDir)
 	if err != nil {
 		return nil, err
 	}
-	key, err := assets.DeriveKey(secret)
+	derived, err := assets.DeriveKey(secret)
 	if err != nil {
 		return nil, err
 	}
-	return assets.New(h.stores.assets, assets.Keys{1: key}, func() string { return h.baseURL() + strings.TrimSuffix(rest.AssetsPrefix, "/") }, time.Now)
+	keys, err := assets.ParseKeys(h.opts.assetKeys, derived)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --asset-keys: %w", errUsage, err)
+	}
+	return assets.New(h.stores.assets, keys, func() string { return h.baseURL() + strings.TrimSuffix(rest.AssetsPrefix, "/") }, time.Now)
 }
 
 // baseURL is where clients reach the host.

@@ -16,6 +16,7 @@ import (
 	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/acceptor/accept"
+	"waybill.dev/waybill/services/acceptor/assets"
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
@@ -40,6 +41,7 @@ type devOptions struct {
 	maxBody                                   int64
 	maxInline, maxMedia                       int
 	publicURL                                 string
+	assetKeys                                 []string
 }
 
 // The two promises of --durability.
@@ -75,6 +77,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f := c.Flags()
 	f.StringVar(&o.httpAddr, "http-addr", "127.0.0.1:8080", "address of the REST API; port 0 takes a free one")
 	f.StringVar(&o.publicURL, "public-url", "", "URL at which clients reach the REST API; URLs of assets begin with it; empty: that of --http-addr")
+	f.StringArrayVar(&o.assetKeys, "asset-keys", nil, "VERSION=KEY that signs the URLs of assets: base64 of 32 random bytes, or host (repeatable); the highest signs, all are good; default 1=host")
 	f.StringVar(&o.grpcAddr, "grpc-addr", "127.0.0.1:9090", "address of the gRPC API; port 0 takes a free one")
 	f.StringVar(&o.natsAddr, "nats-addr", "", "address where NATS clients may read run events (user = tenant, password = API key); empty: nowhere")
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "address of the Prometheus metrics and of profiles; empty: nowhere")
@@ -129,6 +132,9 @@ func (o *devOptions) validate() error {
 	}
 	if o.maxInline < 0 || o.maxInline > accept.MaxPayloadBytes {
 		bad("--max-inline-media-bytes %d: want 0 to %d", o.maxInline, accept.MaxPayloadBytes)
+	}
+	if _, err := assets.ParseKeys(o.assetKeys, nil); err != nil {
+		bad("--asset-keys: %w", err)
 	}
 	if o.maxMedia < 1 || o.maxMedia > accept.DefaultMaxMediaBytes {
 		bad("--max-media-base64-bytes %d: want 1 to %d", o.maxMedia, accept.DefaultMaxMediaBytes)

@@ -19,6 +19,7 @@ import (
 	"waybill.dev/waybill/internal/kv/jetkv"
 	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/services/acceptor/assets"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/compat"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
@@ -164,6 +165,9 @@ func hostSecrets(specs []auth.Spec, o devOptions) []redact.Secret {
 	}
 	for _, id := range providerIDs(o.providers) {
 		add("provider-"+id, os.Getenv(providerKeyEnv(id)))
+	}
+	for i, key := range assets.Secrets(o.assetKeys) {
+		add(fmt.Sprintf("asset-key-%d", i+1), key)
 	}
 	if o.testSeams {
 		add(canarySecret, os.Getenv("OPENWOP_CANARY_SECRET_VALUE"))

@@ -121,6 +121,39 @@ func TestMedia_AtTheCapStaysInline(t *testing.T) {
 	require.Equal(t, 8, d.AIProviders.MaxInlineMediaBytes)
 }
 
+// A key can be replaced: URLs of the old one are good until the operator takes it
+// away (OpenWOP envelope contract §17, the interrupt recipe).
+func TestMedia_KeysOfURLsCanBeReplaced(t *testing.T) {
+	t.Parallel()
+	h, c := painter(t, "--max-inline-media-bytes", "0")
+	paint := func() string {
+		return painted(t, c, "media.image", `{"base64":"AAAA","bytes":3}`)["url"].(string)
+	}
+	status := func(url string) int {
+		res, _ := fetch(t, http.MethodGet, h.HTTP+url[strings.Index(url, "/v1/"):])
+		return res.StatusCode
+	}
+	restart := func(keys string) {
+		h.Setenv("WAYBILL_ASSET_KEYS=" + keys)
+		h.Restart()
+		c = c.To(h, testKey)
+	}
+	second, third := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("2"), 32)), base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("3"), 32))
+	derived := paint()
+	restart("1=host;2=" + second)
+	fresh := paint()
+	require.Equal(t, http.StatusOK, status(derived), "the old key is still good")
+	require.Equal(t, http.StatusOK, status(fresh))
+
+	restart("2=" + second + ";3=" + third)
+	require.Equal(t, http.StatusNotFound, status(derived), "its key was removed")
+	require.Equal(t, http.StatusOK, status(fresh))
+
+	restart("2=" + third)
+	require.Equal(t, http.StatusNotFound, status(fresh), "another key of the same version signs nothing of it")
+	require.NotContains(t, h.Log(), second)
+}
+
 func TestMedia_AFileIsSavedUnderItsName(t *testing.T) {
 	t.Parallel()
 	_, c := painter(t, "--max-inline-media-bytes", "0")

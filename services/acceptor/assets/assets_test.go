@@ -98,6 +98,53 @@ func TestOpen_TakesTheTokensOfAReplacedKey(t *testing.T) {
 	require.Equal(t, fault.NotFound, fault.CodeOf(err), "the old one is gone")
 }
 
+func TestParseKeys_ReadsVersionsAndRefusesWhatCannotSign(t *testing.T) {
+	t.Parallel()
+	a, b := base64.StdEncoding.EncodeToString(key('a')), base64.RawURLEncoding.EncodeToString(key('\xfe'))
+	host := key('h')
+	for name, tc := range map[string]struct {
+		list []string
+		want assets.Keys
+		says string
+	}{
+		"none":              {nil, assets.Keys{1: host}, ""},
+		"one":               {[]string{"7=" + a}, assets.Keys{7: key('a')}, ""},
+		"the host's beside": {[]string{"1=host", "2=" + a, "3=" + b}, assets.Keys{1: host, 2: key('a'), 3: key('\xfe')}, ""},
+		"any order":         {[]string{"2=" + a, "1=host"}, assets.Keys{1: host, 2: key('a')}, ""},
+		"no version":        {[]string{a}, nil, "no. 1: want VERSION=KEY"},
+		"version 0":         {[]string{"0=" + a}, nil, "from 1"},
+		"no key":            {[]string{"1="}, nil, "the key of version 1: want base64 of at least 32"},
+		"a short key":       {[]string{"1=host", "2=" + a[:20]}, nil, "no. 2: the key of version 2"},
+		"no base64":         {[]string{"2=" + strings.Repeat("%", 50)}, nil, "the key of version 2"},
+		"a version twice":   {[]string{"1=" + a, "1=" + b}, nil, "two keys of version 1"},
+		"a key twice":       {[]string{"1=" + a, "2=" + a}, nil, "versions 1 and 2 have the same key"},
+	} {
+		got, err := assets.ParseKeys(tc.list, host)
+		require.Equal(t, tc.want, got, name)
+		if tc.says == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, tc.says, name)
+		require.NotContains(t, err.Error(), a[:16], "an error shows no key")
+	}
+	require.Equal(t, []string{a}, assets.Secrets([]string{"1=host", "2=" + a}))
+}
+
+func FuzzParseKeys(f *testing.F) {
+	f.Add("1=host")
+	f.Add("2=" + base64.StdEncoding.EncodeToString(key('a')))
+	f.Add("-1==")
+	f.Fuzz(func(t *testing.T, item string) {
+		keys, err := assets.ParseKeys([]string{item}, key('h'))
+		if err != nil {
+			return
+		}
+		_, err = assets.New(memory.New(), keys, func() string { return base }, time.Now)
+		require.NoError(t, err, "what is read can sign")
+	})
+}
+
 func TestPut_ExpiresWhenItIsToldTo(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)

@@ -22,21 +22,6 @@ type claim struct {
 	Expires int64 `json:"e,omitempty"`
 }
 
-// Keys are the signing keys by version. Tokens are signed with the highest; those
-// of the others are still good, so that a key can be replaced.
-type Keys map[int][]byte
-
-// minKey is the shortest key, in bytes.
-const minKey = 32
-
-func (k Keys) current() int {
-	latest := 0
-	for version := range k {
-		latest = max(latest, version)
-	}
-	return latest
-}
-
 // sign makes a token: base64url(claim) "." base64url(HMAC-SHA256), the recipe of
 // interrupt tokens (OpenWOP envelope contract §17).
 func (k Keys) sign(c claim) string {
