@@ -1,0 +1,85 @@
+package acceptor_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+
+	blobs "waybill.dev/waybill/internal/blob/memory"
+	"waybill.dev/waybill/internal/runlog/memory"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/acceptor"
+	"waybill.dev/waybill/services/acceptor/assets"
+)
+
+// keeper is an acceptor that keeps assets.
+func keeper(t *testing.T, seams bool, now *time.Time) acceptorv1.AcceptorClient {
+	t.Helper()
+	clock := func() time.Time { return *now }
+	vault, err := assets.New(blobs.New(), assets.Keys{1: bytes.Repeat([]byte("k"), 32)}, func() string { return "https://host.example/v1/assets" }, clock)
+	require.NoError(t, err)
+	cfg := acceptor.DefaultConfig()
+	cfg.TestSeams, cfg.MaxMediaBytes = seams, 64
+	redaction, _ := serve(t, func(s *grpc.Server) {
+		redactorv1.RegisterRedactorServer(s, &redactor{secrets: map[string][]*redactorv1.Secret{}})
+	})
+	s, err := acceptor.New(cfg, acceptor.Deps{Log: memory.New(), Redactor: redactorv1.NewRedactorClient(redaction), Assets: vault, Clock: clock})
+	require.NoError(t, err)
+	conn, _ := serve(t, func(g *grpc.Server) { s.Register(g) })
+	return acceptorv1.NewAcceptorClient(conn)
+}
+
+// OpenWOP envelope contract §17: unknown, expired, changed and foreign tokens are
+// not found.
+func TestGetAsset_FindsByItsOwnTokenOnly(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	c := keeper(t, true, &now)
+	put := func(tenant, data string, ttl int64) string {
+		res, err := c.PutAsset(t.Context(), &acceptorv1.PutAssetRequest{Tenant: tenant, Data: []byte(data), MimeType: "text/plain", TtlSeconds: ttl})
+		require.NoError(t, err)
+		return res.GetToken()
+	}
+	acme, beta, short := put("acme", "of acme", 0), put("beta", "of beta", 0), put("acme", "for a minute", 60)
+	for token, want := range map[string]string{acme: "of acme", beta: "of beta", short: "for a minute"} {
+		res, err := c.GetAsset(t.Context(), &acceptorv1.GetAssetRequest{Token: token})
+		require.NoError(t, err)
+		require.Equal(t, want, string(res.GetData()))
+		require.Equal(t, "text/plain", res.GetMimeType())
+	}
+
+	now = now.Add(time.Minute)
+	claim, mac, _ := strings.Cut(acme, ".")
+	betaClaim, betaMAC, _ := strings.Cut(beta, ".")
+	raw, err := base64.RawURLEncoding.DecodeString(claim)
+	require.NoError(t, err)
+	moved := base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(raw), "acme", "beta", 1)))
+	for name, token := range map[string]string{
+		"expired": short, "another tenant's claim": moved + "." + mac, "two tokens in one": claim + "." + betaMAC, "the other way": betaClaim + "." + mac,
+		"unknown": "x.y", "empty": "", "unsigned": claim + ".", "a letter more": acme + "A", "in capitals": strings.ToUpper(acme),
+	} {
+		_, err := c.GetAsset(t.Context(), &acceptorv1.GetAssetRequest{Token: token})
+		require.Equal(t, fault.NotFound, fault.CodeOf(err), name)
+		require.NotContains(t, err.Error(), "acme", "it does not say whose")
+	}
+}
+
+func TestPutAsset_IsForTestsAndBounded(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	_, err := keeper(t, false, &now).PutAsset(t.Context(), &acceptorv1.PutAssetRequest{Tenant: "acme", Data: []byte("x")})
+	require.Equal(t, fault.NotFound, fault.CodeOf(err))
+	c := keeper(t, true, &now)
+	_, err = c.PutAsset(t.Context(), &acceptorv1.PutAssetRequest{Tenant: "acme", Data: make([]byte, 48)})
+	require.NoError(t, err)
+	_, err = c.PutAsset(t.Context(), &acceptorv1.PutAssetRequest{Tenant: "acme", Data: make([]byte, 49)})
+	require.Equal(t, fault.PayloadTooLarge, fault.CodeOf(err))
+	require.ErrorContains(t, err, "has 68 characters of base64; at most 64 are taken")
+}
