@@ -62,7 +62,7 @@ func (s *Scrubber) Knows() bool { return s != nil && (s.known != nil || s.shapes
 // suspects reports whether a text may hold something to take out. Behind escapes it
 // may be anything.
 func (s *Scrubber) suspects(text []byte) bool {
-	return s.known != nil && (bytes.IndexByte(text, '\\') >= 0 || finds(s.known, text)) || s.shapes != nil && len(text) >= MinLength && s.shapes.any(string(text))
+	return bytes.IndexByte(text, '\\') >= 0 || s.known != nil && finds(s.known, text) || s.shapes != nil && len(text) >= MinLength && s.shapes.any(string(text))
 }
 
 // Text replaces every occurrence in text and tells how many there were.

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"regexp"
 	"strings"
@@ -159,8 +160,19 @@ func (s *Shapes) index() {
 	}
 }
 
-// any reports whether a word of any rule is in the text.
-func (s *Shapes) any(text string) bool { return s.wanted(text) != 0 }
+// any reports whether a word of any rule is in the text, or behind its escapes.
+func (s *Shapes) any(text string) bool {
+	for range maxLayers {
+		if s.wanted(text) != 0 {
+			return true
+		}
+		if strings.IndexByte(text, '\\') < 0 {
+			return false
+		}
+		text, _ = unescaped(text, nil)
+	}
+	return s.wanted(text) != 0
+}
 
 // Replace takes out what looks like a secret.
 func (s *Shapes) Replace(text string) (out string, count int) {
@@ -175,30 +187,59 @@ func (s *Shapes) Replace(text string) (out string, count int) {
 			count += n
 		}
 	}
-	return text, count
+	if strings.IndexByte(text, '\\') < 0 {
+		return text, count
+	}
+	text, n := s.replaceBehind(text)
+	return text, count + n
 }
 
 func (r *shape) replace(text string) (string, int) {
-	var b strings.Builder
-	done, count := 0, 0
-	for _, m := range r.re.FindAllStringSubmatchIndex(text, -1) {
-		start, end := m[0], m[1]
-		if len(m) > 2 {
-			start, end = m[2], m[3]
-		}
-		if value := text[start:end]; start < 0 || isMarked(value) || entropy(value) < r.Entropy {
-			continue
-		}
-		b.WriteString(text[done:start])
-		b.WriteString(r.with)
-		done = end
-		count++
+	var found []shaped
+	for at := range r.find(text) {
+		found = append(found, shaped{at[0], at[1], r.with})
 	}
-	if count == 0 {
-		return text, 0
+	return replaceAll(text, found), len(found)
+}
+
+// find gives where the rule finds a secret in the text.
+func (r *shape) find(text string) iter.Seq[[2]int] {
+	return func(yield func([2]int) bool) {
+		for _, m := range r.re.FindAllStringSubmatchIndex(text, -1) {
+			start, end := m[0], m[1]
+			if len(m) > 2 {
+				start, end = m[2], m[3]
+			}
+			if start < 0 || isMarked(text[start:end]) || entropy(text[start:end]) < r.Entropy {
+				continue
+			}
+			if !yield([2]int{start, end}) {
+				return
+			}
+		}
+	}
+}
+
+// shaped is a part of a text that a marker is to stand for.
+type shaped struct {
+	start, end int
+	with       string
+}
+
+// replaceAll puts markers in the place of parts, which are in order and apart.
+func replaceAll(text string, parts []shaped) string {
+	if len(parts) == 0 {
+		return text
+	}
+	var b strings.Builder
+	done := 0
+	for _, f := range parts {
+		b.WriteString(text[done:f.start])
+		b.WriteString(f.with)
+		done = f.end
 	}
 	b.WriteString(text[done:])
-	return b.String(), count
+	return b.String()
 }
 
 // isMarked reports a value that an earlier rule, or the first layer, has dealt with.

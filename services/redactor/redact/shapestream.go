@@ -20,6 +20,8 @@ const (
 	blockBegin = "-----BEGIN "
 	blockKind  = "PRIVATE KEY"
 	blockEnd   = blockKind + "-----"
+	// escapedLine ends a line of a text that is within a JSON text.
+	escapedLine = `\n`
 )
 
 // shapeStream is the second layer over a text that arrives in pieces. A line
@@ -98,7 +100,10 @@ func block(text string) (begin, end int, ok bool) {
 
 // lineCut is how much is settled as far as lines go.
 func (s *shapeStream) lineCut() int {
-	line := strings.LastIndexByte(s.held, '\n') + 1
+	line := max(strings.LastIndexByte(s.held, '\n')+1, strings.LastIndex(s.held, escapedLine)+len(escapedLine))
+	if line == len(escapedLine)-1 { // neither
+		line = 0
+	}
 	if s.shapes.any(s.held[line:]) {
 		return line
 	}
