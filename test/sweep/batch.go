@@ -2,8 +2,12 @@ package sweep
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
+
+	"waybill.dev/waybill/services/redactor/redact/corpus"
 )
 
 // secretCount is how many secrets are planted that the host was told of.
@@ -91,24 +95,49 @@ func (b batch) cut(most int) []batch {
 	return out
 }
 
+// shapedBatches are secrets that nobody has registered, one of each kind that the
+// redactor recognises by its shape, several times over; few together, so that a
+// text stays within the lines that are promised for streams.
+func shapedBatches() []batch {
+	const (
+		variants = 2
+		together = 4
+	)
+	var items []item
+	seen := map[string]int{}
+	for _, l := range corpus.Make(variants) {
+		if seen[l.Rule]++; l.Rule != "" && seen[l.Rule] <= variants {
+			items = append(items, item{"[REDACTED:shape." + l.Rule + "]", l.Text, l.Secret})
+		}
+	}
+	var out []batch
+	for i := 0; i < len(items); i += together {
+		out = append(out, batch{fmt.Sprintf("shapes from %d", i), items[i:min(i+together, len(items))], "\n"})
+	}
+	return out
+}
+
 // missing lists the markers that do not stand at a place of a document, which was
 // read after everything was taken out. None missing proves that what was planted
 // there has arrived.
 func (b batch) missing(place, doc string) []string {
-	shown := map[string]bool{}
+	left := map[string]int{}
+	for _, it := range b.items {
+		left[it.marker]++
+	}
+	want := maps.Clone(left)
 	for _, part := range strings.Split(doc, beginOf(place))[1:] {
 		part, _, _ = strings.Cut(part, endOf(place))
-		for _, it := range b.items {
-			if strings.Contains(part, it.marker) {
-				shown[it.marker] = true
-			}
+		for marker, n := range want {
+			left[marker] = min(left[marker], n-strings.Count(part, marker))
 		}
 	}
 	var out []string
-	for _, it := range b.items {
-		if !shown[it.marker] {
-			out = append(out, it.marker)
+	for marker, n := range left {
+		if n > 0 {
+			out = append(out, marker)
 		}
 	}
+	slices.Sort(out)
 	return out
 }

@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -113,19 +114,26 @@ func (r *rig) requests(b batch) {
 // tags plants one secret in each; what is longer than a tag may be is refused.
 func (r *rig) tags(b batch) {
 	r.t.Helper()
-	var tags []string
-	fits := batch{name: b.name}
-	for _, it := range b.items {
-		tag := beginOf("tag") + it.text
+	var (
+		tags []string
+		fit  []batch
+	)
+	for i, it := range b.items {
+		one := batch{name: b.name, items: []item{it}}
+		tag := one.at(fmt.Sprint("tag ", i))
 		if len([]rune(tag)) > 256 {
 			r.refuse(http.MethodPost, "/v1/runs", mustJSON(map[string]any{"workflowId": "echo", "tags": []string{tag}}))
 			continue
 		}
-		tags, fits.items = append(tags, tag), append(fits.items, it)
+		tags, fit = append(tags, tag), append(fit, one)
 	}
-	if len(tags) > 0 {
-		shown := r.run(map[string]any{"workflowId": "echo", "inputs": map[string]any{"text": "x"}, "tags": tags})
-		r.prove(fits, shown, "tag")
+	if len(tags) == 0 {
+		return
+	}
+	shown := r.run(map[string]any{"workflowId": "echo", "inputs": map[string]any{"text": "x"}, "tags": tags})
+	for i, one := range fit {
+		place, _, _ := strings.Cut(strings.TrimPrefix(tags[i], "(at "), ")")
+		r.prove(one, shown, place)
 	}
 }
 
@@ -136,11 +144,19 @@ func (r *rig) program(nodeID string, entries ...map[string]any) {
 	require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
 }
 
+// envelope has a secret where the protocol leaves room for a short text only.
 func envelope(b batch, payload map[string]any) string {
+	const longest = 128
+	short := "none of them is short"
+	for _, it := range b.items {
+		if len(it.text) <= longest {
+			short = it.text
+		}
+	}
 	return mustJSON(map[string]any{
-		"type": kind, "payload": payload, "correlationId": b.items[0].text, "envelopeId": b.items[0].text,
+		"type": kind, "payload": payload, "correlationId": short, "envelopeId": short,
 		"meta": map[string]any{
-			"label": b.items[0].text, "rendering": map[string]any{"title": b.at("title")}, "source": "ai-generation", "ts": "2026-01-31T12:00:00Z",
+			"label": short, "rendering": map[string]any{"title": b.at("title")}, "source": "ai-generation", "ts": "2026-01-31T12:00:00Z",
 		},
 	})
 }

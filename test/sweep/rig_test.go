@@ -91,7 +91,7 @@ func start(t *testing.T, secrets []secret, args ...string) *rig {
 	}
 	r := &rig{sinks: &sinks{all: map[string]*bytes.Buffer{}}, t: t, spans: otlp.New(), out: &output{}}
 	t.Cleanup(r.spans.Close)
-	args = append(args, "--test-seams", "--log-level", "debug", "--metrics-addr", "127.0.0.1:0", "--durability", "process",
+	args = append(args, "--test-seams", "--kinds", kinds(t), "--log-level", "debug", "--metrics-addr", "127.0.0.1:0", "--durability", "process",
 		"--otlp-endpoint", r.spans.URL(), "--trace-ratio", "1", "--api-key", apiKey+"=acme:*")
 	if len(secrets) > 0 {
 		args = append(args, "--secrets-file", secretsFile(t, secrets))

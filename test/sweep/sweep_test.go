@@ -23,17 +23,29 @@ func TestMain(m *testing.M) {
 func TestSweep_NoSecretLeaves(t *testing.T) {
 	t.Parallel()
 	secrets := makeSecrets()
-	r := start(t, secrets, "--redact-shapes=false", "--kinds", kinds(t)) // the first layer alone must do it
-	r.deploy()
-	batches := knownBatches(secrets)
-	for i, b := range batches {
-		r.requests(b)
-		r.answers(b)
-		r.wrong(b)
-		r.accepts(b, fmt.Sprint("sweep-", i))
+	for name, c := range map[string]struct {
+		args    []string
+		batches []batch
+	}{
+		// The first layer alone must do it.
+		"of those registered, without shapes": {[]string{"--redact-shapes=false"}, knownBatches(secrets)},
+		"of those registered, with shapes":    {nil, knownBatches(secrets)},
+		"of those that look like one":         {nil, shapedBatches()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, secrets, c.args...)
+			r.deploy()
+			for i, b := range c.batches {
+				r.requests(b)
+				r.answers(b)
+				r.wrong(b)
+				r.accepts(b, fmt.Sprint("sweep-", i))
+			}
+			r.end()
+			r.search(c.batches)
+		})
 	}
-	r.end()
-	r.search(batches)
 }
 
 // accepts plants in an envelope from outside.
