@@ -1,0 +1,54 @@
+package kinds_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/services/acceptor/accept"
+	"waybill.dev/waybill/services/acceptor/kinds"
+)
+
+// publishedKind is the published schema of a kind; the test is skipped, with a
+// word, when there is none.
+func publishedKind(t *testing.T, kind string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(schematest.Dir(t), "schemas", "envelopes", kind+".schema.json"))
+	if os.IsNotExist(err) {
+		t.Skipf("the protocol publishes no schema of %s to compare with", kind)
+	}
+	require.NoError(t, err)
+	return b
+}
+
+// Every single change to a valid payload is judged alike by the published schema
+// and by ours, whichever of the two the changes are made up from.
+func TestKinds_AgreeWithThePublishedOnesOnEverySingleMutation(t *testing.T) {
+	t.Parallel()
+	for _, k := range registry(t, kinds.LintOff).All() {
+		t.Run(k.Name, func(t *testing.T) {
+			t.Parallel()
+			theirs := publishedKind(t, k.Name)
+			published, err := schema.Compile(k.Name, theirs)
+			require.NoError(t, err)
+			found, ok := registry(t, kinds.LintOff).Find(k.Name)
+			require.True(t, ok)
+			w := schematest.Twins{Schemas: []any{schematest.Value(t, theirs), schematest.Value(t, k.Schema)}, Words: []string{"https://x.example/a"}}
+			w.Compare(t, func(what string, doc []byte) bool { return agree(t, published, found.Payload, what, doc) })
+		})
+	}
+}
+
+// agree asserts that both find a document valid, or both invalid, and tells which.
+func agree(t *testing.T, published, ours accept.PayloadSchema, what string, doc []byte) bool {
+	t.Helper()
+	want, got := published.Validate(doc), ours.Validate(doc)
+	if (len(want) == 0) != (len(got) == 0) {
+		require.Fail(t, "the published schema and ours disagree", "%s\n%.500s\npublished: %v\nours: %v", what, doc, want, got)
+	}
+	return len(want) == 0
+}
