@@ -121,7 +121,7 @@ then serves waybill.redactor.v1.Redactor beside it.`,
 	}
 	f, def := c.Flags(), acceptor.DefaultConfig()
 	o.flags(f, "127.0.0.1:9091")
-	f.StringVar(&o.natsURL, "nats", "", "URL of a NATS server with JetStream; empty: an embedded one")
+	f.StringVar(&o.natsURL, "nats", "", "URL of a NATS server with JetStream, or several divided by commas; empty: an embedded one")
 	f.StringVar(&o.natsCreds, "nats-creds", "", "credentials file for --nats")
 	f.IntVar(&o.replicas, "log-replicas", 1, "copies of the run log in the NATS cluster: 1, 3 or 5")
 	f.StringVar(&o.dataDir, "data-dir", ".acceptor", "directory of the embedded NATS server's files; used without --nats")
@@ -147,6 +147,9 @@ func (o *acceptorOptions) validate() error {
 		if st, err := os.Stat(o.kinds); err != nil || !st.IsDir() {
 			errs = append(errs, fmt.Errorf("--kinds %q: give an existing directory", o.kinds))
 		}
+	}
+	if o.natsURL != "" {
+		errs = append(errs, checkNATS(o.natsURL))
 	}
 	return errors.Join(append(errs, o.config().Validate())...)
 }
