@@ -170,6 +170,9 @@ func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 		return err
 	}
 	h.later(h.stores.close)
+	if h.opts.testSeams {
+		return h.stores.openSeams(ctx, h.nats, cfg.Replicas)
+	}
 	return nil
 }
 
@@ -230,7 +233,7 @@ func (h *host) buildAcceptor(context.Context, []auth.Spec) (err error) {
 	if err != nil {
 		return err
 	}
-	deps := acceptor.Deps{Log: h.stores.log, Redactor: h.clients.redactor, Clock: time.Now, Logger: h.log, Assets: vault}
+	deps := acceptor.Deps{Log: h.stores.log, Redactor: h.clients.redactor, Clock: time.Now, Logger: h.log, Assets: vault, Seam: h.stores.seams.state}
 	if h.spans != nil {
 		deps.Spans = h.spans
 	}
@@ -285,7 +288,7 @@ func (h *host) buildEventLog(ctx context.Context, _ []auth.Spec) error {
 }
 
 func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
-	providers, mocked, err := buildProviders(h.opts)
+	providers, err := buildProviders(h.opts, h.stores.seams.scripts)
 	if err != nil {
 		return err
 	}
@@ -298,7 +301,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	}
 	deps := dispatcher.Deps{
 		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims,
-		Providers: providers, Mock: mocked, Clock: time.Now, Logger: h.log,
+		Providers: providers, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
 		Acceptor: h.clients.acceptor, Redactor: h.clients.redactor, EventLog: h.clients.events,
 	}
 	if h.spans != nil {

@@ -37,6 +37,7 @@ type stores struct {
 	claims    kv.Store
 	records   kv.Store
 	assets    blob.Store
+	seams     seamStores
 	conns     []*nats.Conn
 }
 
@@ -118,8 +119,8 @@ func providerIDs(flags []string) []string {
 }
 
 // buildProviders makes the providers: sample always, the operator's servers, and
-// the scripted one while test seams are served.
-func buildProviders(o devOptions) (*provider.Registry, *mock.Provider, error) {
+// the scripted one while test seams are served: scripts is nil without them.
+func buildProviders(o devOptions, scripts mock.Scripts) (*provider.Registry, error) {
 	list := []provider.Provider{sample.New(0)}
 	var errs []error
 	for _, f := range o.providers {
@@ -137,16 +138,14 @@ func buildProviders(o devOptions) (*provider.Registry, *mock.Provider, error) {
 		}
 		list = append(list, p)
 	}
-	var scripted *mock.Provider
-	if o.testSeams {
-		scripted = mock.New()
-		list = append(list, scripted)
+	if scripts != nil {
+		list = append(list, mock.New(scripts))
 	}
 	reg, err := provider.NewRegistry(list...)
 	if err := errors.Join(append(errs, err)...); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errUsage, err)
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
 	}
-	return reg, scripted, nil
+	return reg, nil
 }
 
 // canarySecret is the secret that the protocol's suite plants and looks for.

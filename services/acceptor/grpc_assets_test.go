@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	blobs "waybill.dev/waybill/internal/blob/memory"
+	kvmemory "waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/internal/runlog/memory"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
@@ -30,7 +31,7 @@ func keeper(t *testing.T, seams bool, now *time.Time) acceptorv1.AcceptorClient 
 	redaction, _ := serve(t, func(s *grpc.Server) {
 		redactorv1.RegisterRedactorServer(s, &redactor{secrets: map[string][]*redactorv1.Secret{}})
 	})
-	s, err := acceptor.New(cfg, acceptor.Deps{Log: memory.New(), Redactor: redactorv1.NewRedactorClient(redaction), Assets: vault, Clock: clock})
+	s, err := acceptor.New(cfg, acceptor.Deps{Log: memory.New(), Redactor: redactorv1.NewRedactorClient(redaction), Assets: vault, Seam: kvmemory.New(), Clock: clock})
 	require.NoError(t, err)
 	conn, _ := serve(t, func(g *grpc.Server) { s.Register(g) })
 	return acceptorv1.NewAcceptorClient(conn)

@@ -28,18 +28,28 @@ func (s *Service) seams(tenant string) error {
 }
 
 // Inspect reads a run's test log.
-func (h handler) Inspect(_ context.Context, req *acceptorv1.InspectRequest) (*acceptorv1.InspectResponse, error) {
+func (h handler) Inspect(ctx context.Context, req *acceptorv1.InspectRequest) (*acceptorv1.InspectResponse, error) {
 	if err := h.s.seams(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	resp := &acceptorv1.InspectResponse{}
-	for _, e := range h.s.tests.Events(req.GetTenant(), req.GetRunId()) {
-		resp.Events = append(resp.Events, e.AppendJSON(nil))
+	if req.GetRunId() != "" { // of all runs the spans alone
+		events, err := h.s.tests.Events(ctx, req.GetTenant(), req.GetRunId())
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			resp.Events = append(resp.Events, e.AppendJSON(nil))
+		}
 	}
-	for i, s := range h.s.tests.Spans(req.GetTenant(), req.GetRunId()) {
+	spans, err := h.s.tests.Spans(ctx, req.GetTenant(), req.GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range spans {
 		doc, err := json.Marshal(map[string]any{
-			"spanId": runspan.AcceptSpan(req.GetRunId(), fmt.Sprint("test-", i)).String(), "name": s.Name, "attributes": s.Attributes,
-			"events": []any{}, "runId": req.GetRunId(), "envelopeId": s.EnvelopeID, "timestamp": wire.FormatTime(s.At),
+			"spanId": runspan.AcceptSpan(s.RunID, fmt.Sprint("test-", s.Index)).String(), "name": s.Name, "attributes": s.Attributes,
+			"events": []any{}, "runId": s.RunID, "envelopeId": s.EnvelopeID, "timestamp": wire.FormatTime(s.At),
 		})
 		if err != nil {
 			return nil, err
@@ -69,23 +79,32 @@ func (h handler) Emit(ctx context.Context, req *acceptorv1.EmitRequest) (*accept
 }
 
 // Overlay changes what the host is taken to be able to.
-func (h handler) Overlay(_ context.Context, req *acceptorv1.OverlayRequest) (*acceptorv1.OverlayResponse, error) {
+func (h handler) Overlay(ctx context.Context, req *acceptorv1.OverlayRequest) (*acceptorv1.OverlayResponse, error) {
+	err := h.s.seams(req.GetTenant())
+	switch {
+	case err != nil:
+	case req.GetClear():
+		err = h.s.tests.ResetOverlay(ctx, req.GetTenant())
+	default:
+		err = h.s.tests.SetCapability(ctx, req.GetTenant(), req.GetName(), req.Value)
+	}
+	if err != nil {
+		return nil, err
+	}
+	overlay, err := h.s.tests.Overlay(ctx, req.GetTenant())
+	if err != nil {
+		return nil, err
+	}
+	return &acceptorv1.OverlayResponse{Overlay: overlay}, nil
+}
+
+// ResetSeam forgets the test state of a tenant.
+func (h handler) ResetSeam(ctx context.Context, req *acceptorv1.ResetSeamRequest) (*acceptorv1.ResetSeamResponse, error) {
 	if err := h.s.seams(req.GetTenant()); err != nil {
 		return nil, err
 	}
-	if req.GetClear() {
-		h.s.tests.ResetOverlay(req.GetTenant())
-	} else {
-		h.s.tests.SetCapability(req.GetTenant(), req.GetName(), req.Value)
+	if err := h.s.tests.Reset(ctx, req.GetTenant()); err != nil {
+		return nil, err
 	}
-	return &acceptorv1.OverlayResponse{Overlay: h.s.tests.Overlay(req.GetTenant())}, nil
-}
-
-// ResetSeam forgets all test state.
-func (h handler) ResetSeam(context.Context, *acceptorv1.ResetSeamRequest) (*acceptorv1.ResetSeamResponse, error) {
-	if h.s.tests == nil {
-		return nil, fault.New(fault.NotFound, "test seams are off")
-	}
-	h.s.tests.Reset()
 	return &acceptorv1.ResetSeamResponse{}, nil
 }

@@ -18,12 +18,12 @@ import (
 
 	"google.golang.org/grpc"
 
+	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/runlog"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/runspan"
-	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/assets"
 	"waybill.dev/waybill/services/acceptor/kinds"
@@ -100,22 +100,6 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// SeamStore is what the test seam keeps between requests.
-type SeamStore interface {
-	seam.Store
-	seam.TestLog
-	// Events and Spans are the test log of a run.
-	Events(tenant, runID string) []wire.Event
-	Spans(tenant, runID string) []seam.Span
-	// SetCapability, Overlay and ResetOverlay change and read what the host is
-	// taken to be able to.
-	SetCapability(tenant, name string, value *bool)
-	Overlay(tenant string) map[string]bool
-	ResetOverlay(tenant string)
-	// Reset forgets everything.
-	Reset()
-}
-
 // Deps are the collaborators; the caller owns and closes them.
 type Deps struct {
 	Log      runlog.Log
@@ -129,9 +113,9 @@ type Deps struct {
 	Assets *assets.Vault
 	// Spans takes the spans of accepts; nil: they are not exported.
 	Spans Spans
-	// Seam keeps the state of the test seam; nil: this process's memory, which
-	// suits a host of one process. Only used with Config.TestSeams.
-	Seam SeamStore
+	// Seam keeps the state of the test seam, for all processes of the host. Needed
+	// with Config.TestSeams, and only then.
+	Seam kv.Store
 }
 
 // Spans takes the spans of accepts.
@@ -152,7 +136,7 @@ type Service struct {
 	redactor redactorClient
 	assets   *assets.Vault   // nil: none are kept
 	seam     *seam.Exerciser // nil without test seams
-	tests    SeamStore       // nil without test seams
+	tests    *seam.Shared    // nil without test seams
 	large    turnstile
 	log      *slog.Logger
 	clock    func() time.Time
@@ -165,6 +149,9 @@ func New(cfg Config, d Deps) (*Service, error) {
 	}
 	if d.Log == nil || d.Redactor == nil {
 		return nil, errors.New("acceptor: needs a run log and a redactor")
+	}
+	if cfg.TestSeams && d.Seam == nil {
+		return nil, errors.New("acceptor: needs records for the state of the test seams")
 	}
 	if d.Clock == nil {
 		d.Clock = time.Now
@@ -192,12 +179,9 @@ func New(cfg Config, d Deps) (*Service, error) {
 		s.pipeline.Keeping(d.Assets)
 	}
 	if cfg.TestSeams {
-		if d.Seam == nil {
-			d.Seam = seam.NewMemory(d.Clock)
-		}
-		s.tests = d.Seam
+		s.tests = seam.NewShared(d.Seam, d.Clock)
 		s.seam = &seam.Exerciser{
-			Kinds: registry, Redactor: r, Vault: r, Store: d.Seam, Log: d.Seam, Clock: d.Clock, Policy: policy,
+			Kinds: registry, Redactor: r, Vault: r, Store: s.tests, Log: s.tests, Clock: d.Clock, Policy: policy,
 		}
 		if d.Assets != nil {
 			s.seam.Assets = d.Assets

@@ -15,6 +15,8 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
+	"waybill.dev/waybill/internal/kv"
+	kvmemory "waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/rpc/rpctest"
 	"waybill.dev/waybill/internal/runlog/memory"
@@ -115,11 +117,11 @@ func (l *lines) String() string {
 
 func start(t *testing.T, change func(*acceptor.Config)) *host {
 	t.Helper()
-	return startWith(t, change, nil)
+	return startWith(t, change, kvmemory.New())
 }
 
 // startWith gives the test seam a store.
-func startWith(t *testing.T, change func(*acceptor.Config), store acceptor.SeamStore) *host {
+func startWith(t *testing.T, change func(*acceptor.Config), store kv.Store) *host {
 	t.Helper()
 	cfg := acceptor.DefaultConfig()
 	cfg.KindsDir = fstest.MapFS{note + ".schema.json": {Data: []byte(`{"x-schemaVersion":2,"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}`)}}
@@ -411,11 +413,13 @@ func TestNew_WarnsOfKindsOutsideTheSubset(t *testing.T) {
 func TestExercise_KeepsItsStateInTheInjectedStore(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"envelope":` + good + `,"hostSupportedEnvelopes":["` + note + `"],"projectTo":{"runId":"t-1","nodeId":"n"}}`)
-	store := seam.NewMemory(time.Now)
+	store := kvmemory.New()
+	state := seam.NewShared(store, time.Now)
 	h := startWith(t, func(c *acceptor.Config) { c.TestSeams = true }, store)
 	resp, err := h.Exercise(t.Context(), &acceptorv1.ExerciseRequest{Tenant: "acme", Body: body})
 	require.NoError(t, err)
-	events := store.Events("acme", "t-1")
+	events, err := state.Events(t.Context(), "acme", "t-1")
+	require.NoError(t, err)
 	require.Len(t, events, 1)
 	require.Contains(t, string(resp.GetOutcome()), events[0].EventID)
 
@@ -423,5 +427,7 @@ func TestExercise_KeepsItsStateInTheInjectedStore(t *testing.T) {
 	second, err := again.Exercise(t.Context(), &acceptorv1.ExerciseRequest{Tenant: "acme", Body: body})
 	require.NoError(t, err)
 	require.Equal(t, string(resp.GetOutcome()), string(second.GetOutcome()))
-	require.Len(t, store.Events("acme", "t-1"), 1)
+	events, err = state.Events(t.Context(), "acme", "t-1")
+	require.NoError(t, err)
+	require.Len(t, events, 1)
 }

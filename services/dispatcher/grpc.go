@@ -10,7 +10,6 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/definition"
-	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/start"
 )
 
@@ -129,51 +128,6 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 	for _, id := range s.types.IDs() {
 		t := s.types[id]
 		out.NodeTypes = append(out.NodeTypes, &dispatcherv1.NodeType{TypeId: id, Source: t.Source, EmitsEnvelopes: t.EmitsEnvelopes})
-	}
-	return out, nil
-}
-
-// seams is the fault of test seams that are not served.
-func (s *Service) seams() error {
-	if s.deps.Mock == nil {
-		return fault.New(fault.NotFound, "test seams are not served; start the host with --test-seams")
-	}
-	return nil
-}
-
-// ProgramMock scripts the mock provider.
-func (s *Service) ProgramMock(_ context.Context, req *dispatcherv1.ProgramMockRequest) (*dispatcherv1.ProgramMockResponse, error) {
-	if err := s.seams(); err != nil {
-		return nil, err
-	}
-	entries := make([]mock.Entry, len(req.GetProgram()))
-	for i, e := range req.GetProgram() {
-		entries[i] = mock.Entry{
-			StopReason: e.GetStopReason(), Content: e.GetContent(), RefusalText: e.GetRefusalText(),
-			OutputTokens: int(e.GetOutputTokens()), InputTokens: int(e.GetInputTokens()),
-		}
-	}
-	s.deps.Mock.Program(req.GetNodeId(), entries)
-	return &dispatcherv1.ProgramMockResponse{Count: int32(len(entries))}, nil //nolint:gosec // G115: bounded by the request's size
-}
-
-// ResetMock clears the mock's scripts.
-func (s *Service) ResetMock(context.Context, *dispatcherv1.ResetMockRequest) (*dispatcherv1.ResetMockResponse, error) {
-	if err := s.seams(); err != nil {
-		return nil, err
-	}
-	return &dispatcherv1.ResetMockResponse{Cleared: int32(s.deps.Mock.Reset())}, nil //nolint:gosec // G115: a small count
-}
-
-// LastMockBudget tells the maxTokens of a node's latest mock call.
-func (s *Service) LastMockBudget(_ context.Context, req *dispatcherv1.LastMockBudgetRequest) (*dispatcherv1.LastMockBudgetResponse, error) {
-	if err := s.seams(); err != nil {
-		return nil, err
-	}
-	out := &dispatcherv1.LastMockBudgetResponse{}
-	if n, ok := s.deps.Mock.LastBudget(req.GetNodeId()); ok {
-		v := int32(n) //nolint:gosec // G115: a token budget
-		out.MaxTokens = &v
 	}
 	return out, nil
 }

@@ -99,10 +99,10 @@ type Deps struct {
 	Redactor  redactorv1.RedactorClient
 	EventLog  eventlogv1.EventLogClient
 	Providers *provider.Registry
-	// Mock is the scripted provider of the test seams; nil without them.
-	Mock   *mock.Provider
-	Clock  func() time.Time
-	Logger *slog.Logger
+	// Scripts are those of the test seams' provider; nil without them.
+	Scripts mock.Scripts
+	Clock   func() time.Time
+	Logger  *slog.Logger
 	// Spans takes the spans of runs; nil: they are not exported.
 	Spans execute.Spans
 }

@@ -116,7 +116,22 @@ func (s *Schemas) Event(doc []byte) error {
 }
 
 // Payload holds a payload against the schema of its event type; a type that the
-// published index does not have is an error.
+// published index does not have is an error. The closed schema of an interrupt
+// has no place for the members that the engine assigns, so these are left out
+// (OpenWOP envelope contract §10, C5).
 func (s *Schemas) Payload(eventType string, payload []byte) error {
+	if eventType == "interrupt.requested" {
+		var m map[string]json.RawMessage
+		if err := json.Unmarshal(payload, &m); err != nil {
+			return err
+		}
+		for _, name := range []string{"runId", "nodeId", "interruptId", "requestedAt"} {
+			delete(m, name)
+		}
+		var err error
+		if payload, err = json.Marshal(m); err != nil {
+			return err
+		}
+	}
 	return s.Validate("run-event-payloads.schema.json#/$defs/_typeIndex/properties/"+eventType, payload)
 }

@@ -20,6 +20,9 @@ type Config struct {
 	// TTL is how long a record lives; 0: for good.
 	TTL      time.Duration
 	Replicas int
+	// InMemory keeps records in the server's memory, never on a disk: they die
+	// with it.
+	InMemory bool
 }
 
 // Store is a bucket. It is safe for concurrent use.
@@ -31,9 +34,13 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
+	storage := js.FileStorage
+	if cfg.InMemory {
+		storage = js.MemoryStorage
+	}
 	b, err := api.CreateOrUpdateKeyValue(ctx, js.KeyValueConfig{
 		Bucket: cfg.Bucket, Description: cfg.Description, TTL: cfg.TTL, Replicas: cfg.Replicas,
-		History: 1, Storage: js.FileStorage, MaxValueSize: 4 << 20,
+		History: 1, Storage: storage, MaxValueSize: 4 << 20,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)

@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.Store) {
 	t.Run("an update needs the revision it replaces", func(t *testing.T) { revisions(t, open(t)) })
 	t.Run("of eight writers one wins", func(t *testing.T) { race(t, open(t)) })
 	t.Run("a watch sees what is there, then what comes", func(t *testing.T) { watch(t, open(t)) })
+	t.Run("a list has the latest of each key", func(t *testing.T) { list(t, open(t)) })
 }
 
 func revisions(t *testing.T, s kv.Store) {
@@ -100,4 +101,22 @@ func watch(t *testing.T, s kv.Store) {
 			t.Fatal("a change was not seen")
 		}
 	}
+}
+
+func list(t *testing.T, s kv.Store) {
+	t.Helper()
+	none, err := kv.List(t.Context(), s, "a.")
+	require.NoError(t, err)
+	require.Empty(t, none)
+	for _, w := range [][2]string{{"a.2", "two"}, {"a.1", "old"}, {"b.1", "other"}, {"a.1", "one"}, {"a.10", "ten"}} {
+		_, err := s.Put(t.Context(), w[0], []byte(w[1]))
+		require.NoError(t, err)
+	}
+	entries, err := kv.List(t.Context(), s, "a.")
+	require.NoError(t, err)
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Key+"="+string(e.Value))
+	}
+	require.Equal(t, []string{"a.1=one", "a.10=ten", "a.2=two"}, got)
 }

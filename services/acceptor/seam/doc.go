@@ -6,7 +6,8 @@
 //	catalogue.go  kinds and versions as the request wants them
 //	ledger.go     dedup by priors, a persisted store, and the seam's own memory
 //	project.go    the events and the span of the outcome
-//	store.go      what must outlive a request; memory.go keeps it in this process
+//	store.go      what must outlive a request
+//	shared.go     keeps it in records that all processes share; chain.go their lists
 //
 // A conformance suite drives it. It is served only with test seams on.
 package seam

@@ -63,9 +63,7 @@ func (x *Exerciser) Exercise(ctx context.Context, tenant string, body []byte) (j
 		return res.Outcome, nil // projects nothing
 	}
 	if res.Refusal != nil {
-		if err := l.refused(ctx, res); err != nil {
-			return nil, err
-		}
+		return l.refused(ctx, res)
 	}
 	return res.Outcome, l.trace(ctx, res.Facts)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	kvmemory "waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -59,9 +60,34 @@ func (v *vault) Redact(_ context.Context, run subject.Run, in accept.Texts) (acc
 	return out, n, v.down
 }
 
+// memory is a store that cannot fail.
+type memory struct {
+	t *testing.T
+	*seam.Shared
+}
+
+func (m memory) events(tenant, run string) []wire.Event {
+	m.t.Helper()
+	events, err := m.Events(m.t.Context(), tenant, run)
+	require.NoError(m.t, err)
+	return events
+}
+
+func (m memory) spans(tenant, run string) []seam.Span {
+	m.t.Helper()
+	spans, err := m.Spans(m.t.Context(), tenant, run)
+	require.NoError(m.t, err)
+	return spans
+}
+
+func (m memory) set(name string, value *bool) {
+	m.t.Helper()
+	require.NoError(m.t, m.SetCapability(m.t.Context(), tenant, name, value))
+}
+
 type fixture struct {
 	t      *testing.T
-	memory *seam.Memory
+	memory memory
 	vault  *vault
 	x      *seam.Exerciser
 }
@@ -71,8 +97,8 @@ func newFixture(t *testing.T) *fixture {
 	clock := func() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 	registry, err := kinds.New(kinds.LintOff)
 	require.NoError(t, err)
-	f := &fixture{t: t, memory: seam.NewMemory(clock), vault: &vault{open: map[string][]seam.Canary{}}}
-	f.x = &seam.Exerciser{Kinds: registry, Redactor: f.vault, Vault: f.vault, Store: f.memory, Log: f.memory, Clock: clock}
+	f := &fixture{t: t, memory: memory{t, seam.NewShared(kvmemory.New(), clock)}, vault: &vault{open: map[string][]seam.Canary{}}}
+	f.x = &seam.Exerciser{Kinds: registry, Redactor: f.vault, Vault: f.vault, Store: f.memory.Shared, Log: f.memory.Shared, Clock: clock}
 	return f
 }
 
@@ -123,7 +149,7 @@ func (f *fixture) exercise(b body) outcome {
 
 func (f *fixture) types(run string) []string {
 	var out []string
-	for _, e := range f.memory.Events(tenant, run) {
+	for _, e := range f.memory.events(tenant, run) {
 		out = append(out, string(e.Type))
 	}
 	return out
@@ -207,10 +233,10 @@ func TestExercise_ReportsRedactionOnlyWhenCanariesAreGiven(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(text), &o))
 	require.Equal(t, 3, *o.RedactionCount)
 	require.JSONEq(t, `{"code":"x","message":"[REDACTED:k] and [REDACTED:k]","details":{"[REDACTED:k]":1}}`, string(o.RedactedPayload))
-	for _, e := range f.memory.Events(tenant, "r") {
+	for _, e := range f.memory.events(tenant, "r") {
 		require.NotContains(t, string(e.AppendJSON(nil)), canary)
 	}
-	require.NotContains(t, fmt.Sprint(f.memory.Spans(tenant, "r")), canary)
+	require.NotContains(t, fmt.Sprint(f.memory.spans(tenant, "r")), canary)
 	require.Empty(t, f.vault.open, "canaries are forgotten")
 
 	o = f.exercise(body{"envelope": envelope("error", `{"code":"x","message":"y"}`, "correlationId", "c2"), "byokCanaries": []seam.Canary{}})
@@ -232,10 +258,10 @@ func TestExercise_RefusalsShowNoCanary(t *testing.T) {
 		f := newFixture(t)
 		text := f.raw(body{"envelope": e, "byokCanaries": []seam.Canary{{Value: canary, SecretID: "k"}}, "projectTo": body{"runId": "r"}})
 		require.NotContains(t, text, canary, name)
-		for _, ev := range f.memory.Events(tenant, "r") {
+		for _, ev := range f.memory.events(tenant, "r") {
 			require.NotContains(t, string(ev.AppendJSON(nil)), canary, name)
 		}
-		require.NotContains(t, fmt.Sprint(f.memory.Spans(tenant, "r")), canary, name)
+		require.NotContains(t, fmt.Sprint(f.memory.spans(tenant, "r")), canary, name)
 	}
 }
 
@@ -250,20 +276,20 @@ func TestExercise_FailsClosed(t *testing.T) {
 		_, err := f.x.Exercise(t.Context(), tenant, []byte(b))
 		require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 	}
-	require.Empty(t, f.memory.Events(tenant, "r"))
+	require.Empty(t, f.memory.events(tenant, "r"))
 }
 
 func TestExercise_CapabilityOverlayComesFirst(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	off, on := false, true
-	f.memory.SetCapability(tenant, seam.CapabilityEnvelopes, &off)
+	f.memory.set(seam.CapabilityEnvelopes, &off)
 	o := f.exercise(body{"envelope": 7})
 	require.Equal(t, "invalid", o.Status)
 	require.Equal(t, "capability_required", o.Reason)
-	f.memory.SetCapability(tenant, seam.CapabilityEnvelopes, &on)
+	f.memory.set(seam.CapabilityEnvelopes, &on)
 	require.Equal(t, "accepted", f.exercise(body{"envelope": envelope("clarification.request", good)}).Status)
-	f.memory.SetCapability(tenant, seam.CapabilityEnvelopes, nil)
+	f.memory.set(seam.CapabilityEnvelopes, nil)
 	require.Equal(t, "accepted", f.exercise(body{"envelope": envelope("clarification.request", good)}).Status)
 }
 
@@ -274,7 +300,7 @@ func TestDedup_OwnMemoryHoldsAcceptedOutcomes(t *testing.T) {
 	again := f.raw(body{"envelope": envelope("error", `{"code":"x","message":"other"}`, "envelopeId", "env-2"), "projectTo": body{"runId": "r"}})
 	require.Equal(t, first, again)
 	require.Len(t, f.types("r"), 1, "a cached outcome projects nothing")
-	require.Len(t, f.memory.Spans(tenant, "r"), 1)
+	require.Len(t, f.memory.spans(tenant, "r"), 1)
 
 	o := f.exercise(body{"envelope": envelope("clarification.request", good)})
 	require.Equal(t, "invalid", o.Status)
@@ -284,7 +310,7 @@ func TestDedup_OwnMemoryHoldsAcceptedOutcomes(t *testing.T) {
 	require.Equal(t, "invalid", f.exercise(body{"envelope": refusedFirst}).Status)
 	require.Equal(t, "accepted", f.exercise(body{"envelope": envelope("clarification.request", good, "correlationId", "c2")}).Status)
 
-	f.memory.Reset()
+	require.NoError(t, f.memory.Reset(t.Context(), tenant))
 	require.Equal(t, "accepted", f.exercise(body{"envelope": envelope("clarification.request", good)}).Status)
 }
 
@@ -386,7 +412,7 @@ func TestProject_WritesTheEventsOfTheOutcome(t *testing.T) {
 			}
 			o := f.exercise(tc.body)
 			require.Equal(t, tc.types, f.types("r"))
-			events := f.memory.Events(tenant, "r")
+			events := f.memory.events(tenant, "r")
 			for i, e := range events {
 				require.Equal(t, i, e.Sequence)
 				require.Equal(t, "corr-1", e.CausationID)
@@ -399,7 +425,7 @@ func TestProject_WritesTheEventsOfTheOutcome(t *testing.T) {
 			if tc.last != "" {
 				require.JSONEq(t, tc.last, string(events[len(events)-1].Payload))
 			}
-			spans := f.memory.Spans(tenant, "r")
+			spans := f.memory.spans(tenant, "r")
 			require.Len(t, spans, 1)
 			require.Equal(t, "env-1", spans[0].EnvelopeID)
 			require.Equal(t, o.Status, spans[0].Attributes["envelope_outcome"])
@@ -411,7 +437,7 @@ func TestProject_BreachTellsLimitAndObserved(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.exercise(body{"envelope": envelope("error", `{"code":"x","message":"y"}`, "nodeId", "from-envelope"), "counters": body{"envelopesPerTurn": counter(4, 4)}, "projectTo": body{"runId": "r"}})
-	require.JSONEq(t, `{"kind":"envelopes","limit":4,"observed":5,"nodeId":"from-envelope"}`, string(f.memory.Events(tenant, "r")[0].Payload))
+	require.JSONEq(t, `{"kind":"envelopes","limit":4,"observed":5,"nodeId":"from-envelope"}`, string(f.memory.events(tenant, "r")[0].Payload))
 }
 
 func TestProject_NamesANodeInAnyCase(t *testing.T) {
@@ -419,50 +445,8 @@ func TestProject_NamesANodeInAnyCase(t *testing.T) {
 	f := newFixture(t)
 	f.exercise(body{"envelope": []int{}, "projectTo": body{"runId": "r"}})
 	var failed struct{ NodeID string }
-	require.NoError(t, json.Unmarshal(f.memory.Events(tenant, "r")[0].Payload, &failed))
+	require.NoError(t, json.Unmarshal(f.memory.events(tenant, "r")[0].Payload, &failed))
 	require.NotEmpty(t, failed.NodeID)
-}
-
-func TestMemory_IsBoundedAndKeepsTenantsApart(t *testing.T) {
-	t.Parallel()
-	m := seam.NewMemory(time.Now)
-	ctx := t.Context()
-	for i := range 10_050 {
-		require.NoError(t, m.Save(ctx, seam.Key{Tenant: tenant, CorrelationID: fmt.Sprint(i)}, seam.Kept{EnvelopeType: "x"}))
-	}
-	_, found, err := m.Load(ctx, seam.Key{Tenant: tenant, CorrelationID: "49"})
-	require.NoError(t, err)
-	require.False(t, found, "the oldest went")
-	_, found, _ = m.Load(ctx, seam.Key{Tenant: tenant, CorrelationID: "50"})
-	require.True(t, found)
-	_, found, _ = m.Load(ctx, seam.Key{Tenant: "other", CorrelationID: "50"})
-	require.False(t, found)
-
-	for i := range 1_001 {
-		_, err := m.Append(ctx, tenant, fmt.Sprint("run-", i), []wire.Draft{{Type: wire.EventLogAppended}})
-		require.NoError(t, err)
-	}
-	require.Empty(t, m.Events(tenant, "run-0"))
-	require.Len(t, m.Events(tenant, "run-1"), 1)
-	require.Empty(t, m.Events("other", "run-1"))
-	require.Empty(t, m.Events(tenant, "never"))
-	require.Empty(t, m.Spans(tenant, "never"))
-
-	drafts := make([]wire.Draft, 10_001)
-	_, err = m.Append(ctx, tenant, "long", drafts)
-	require.NoError(t, err)
-	events := m.Events(tenant, "long")
-	require.Len(t, events, 10_000)
-	require.Equal(t, 1, events[0].Sequence, "sequences go on")
-
-	for i := range 300 {
-		on := true
-		m.SetCapability(tenant, fmt.Sprint("cap-", i), &on)
-	}
-	_, set, _ := m.Capability(ctx, tenant, "cap-0")
-	require.True(t, set)
-	_, set, _ = m.Capability(ctx, tenant, "cap-299")
-	require.False(t, set)
 }
 
 func FuzzParse(f *testing.F) {

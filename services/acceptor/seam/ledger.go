@@ -80,8 +80,12 @@ func (l *ledger) Record(ctx context.Context, _ accept.Place, e accept.Entry) (*a
 	}
 	kept := Kept{EnvelopeType: e.Type, Outcome: doc}
 	for _, k := range l.keys(e.CorrelationID) {
-		if err := l.store.Save(ctx, k, kept); err != nil {
+		first, err := l.store.Save(ctx, k, kept)
+		if err != nil {
 			return nil, err
+		}
+		if !bytes.Equal(first.Outcome, doc) {
+			return nil, accept.ErrRaced // another process was faster: theirs is the outcome
 		}
 	}
 	return &accept.Record{Type: e.Type, Outcome: doc, Payload: e.Payload, Events: events}, nil
@@ -89,19 +93,23 @@ func (l *ledger) Record(ctx context.Context, _ accept.Place, e accept.Entry) (*a
 
 // refused keeps the outcome of a refusal in the run's store, which holds
 // outcomes of any status (the seam's own memory holds accepted ones only), and
-// projects its events.
-func (l *ledger) refused(ctx context.Context, res *accept.Result) error {
+// projects its events. It gives the outcome that counts: another process may have
+// been faster.
+func (l *ledger) refused(ctx context.Context, res *accept.Result) (json.RawMessage, error) {
 	if k, ok := l.persisted(res.Facts.CorrelationID); ok && k.CorrelationID != "" && res.Refusal.Code != fault.EnvelopeCorrelationClash {
-		if err := l.store.Save(ctx, k, Kept{EnvelopeType: res.Facts.Kind, Outcome: res.Outcome}); err != nil {
-			return err
+		first, err := l.store.Save(ctx, k, Kept{EnvelopeType: res.Facts.Kind, Outcome: res.Outcome})
+		if err != nil || !bytes.Equal(first.Outcome, res.Outcome) {
+			return first.Outcome, err
 		}
 	}
 	drafts, err := refusalDrafts(res.Refusal, res.Facts)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = l.project(ctx, drafts)
-	return err
+	if _, err = l.project(ctx, drafts); err != nil {
+		return nil, err
+	}
+	return res.Outcome, l.trace(ctx, res.Facts)
 }
 
 // project writes events into the test log, if the request names one.

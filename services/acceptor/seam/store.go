@@ -23,8 +23,9 @@ type Kept struct {
 type Store interface {
 	// Load gives the outcome kept under the key; found is false if there is none.
 	Load(ctx context.Context, k Key) (kept Kept, found bool, err error)
-	// Save keeps an outcome. The number of outcomes is bounded: old ones go.
-	Save(ctx context.Context, k Key, kept Kept) error
+	// Save keeps an outcome unless one is kept under the key already, and gives the
+	// one that is kept then.
+	Save(ctx context.Context, k Key, kept Kept) (Kept, error)
 	// Capability gives what the overlay says about a capability of the host; set
 	// is false when it says nothing.
 	Capability(ctx context.Context, tenant, name string) (value, set bool, err error)
@@ -40,10 +41,13 @@ type TestLog interface {
 
 // Span is a recorded span.
 type Span struct {
-	Name       string
-	EnvelopeID string
-	Attributes map[string]any
-	At         time.Time
+	RunID      string         `json:"runId"`
+	Name       string         `json:"name"`
+	EnvelopeID string         `json:"envelopeId"`
+	Attributes map[string]any `json:"attributes"`
+	At         time.Time      `json:"at"`
+	// Index numbers the spans of a run, from 0.
+	Index int `json:"index"`
 }
 
 // CapabilityEnvelopes is the capability whose overlay switches accepting off.

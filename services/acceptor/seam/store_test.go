@@ -22,7 +22,7 @@ var errDown = errors.New("store down")
 
 // flaky is a store of which one operation fails.
 type flaky struct {
-	*seam.Memory
+	*seam.Shared
 
 	fails string
 }
@@ -31,35 +31,35 @@ func (f flaky) Load(ctx context.Context, k seam.Key) (seam.Kept, bool, error) {
 	if f.fails == "load" {
 		return seam.Kept{}, false, errDown
 	}
-	return f.Memory.Load(ctx, k)
+	return f.Shared.Load(ctx, k)
 }
 
-func (f flaky) Save(ctx context.Context, k seam.Key, kept seam.Kept) error {
+func (f flaky) Save(ctx context.Context, k seam.Key, kept seam.Kept) (seam.Kept, error) {
 	if f.fails == "save" {
-		return errDown
+		return seam.Kept{}, errDown
 	}
-	return f.Memory.Save(ctx, k, kept)
+	return f.Shared.Save(ctx, k, kept)
 }
 
 func (f flaky) Capability(ctx context.Context, tenant, name string) (bool, bool, error) {
 	if f.fails == "capability" {
 		return false, false, errDown
 	}
-	return f.Memory.Capability(ctx, tenant, name)
+	return f.Shared.Capability(ctx, tenant, name)
 }
 
 func (f flaky) Append(ctx context.Context, tenant, run string, drafts []wire.Draft) ([]wire.Event, error) {
 	if f.fails == "append" {
 		return nil, errDown
 	}
-	return f.Memory.Append(ctx, tenant, run, drafts)
+	return f.Shared.Append(ctx, tenant, run, drafts)
 }
 
 func (f flaky) Trace(ctx context.Context, tenant, run string, span seam.Span) error {
 	if f.fails == "trace" {
 		return errDown
 	}
-	return f.Memory.Trace(ctx, tenant, run, span)
+	return f.Shared.Trace(ctx, tenant, run, span)
 }
 
 func TestExercise_ReportsAStoreThatFails(t *testing.T) {
@@ -71,7 +71,7 @@ func TestExercise_ReportsAStoreThatFails(t *testing.T) {
 			t.Run(fails+" "+name, func(t *testing.T) {
 				t.Parallel()
 				f := newFixture(t)
-				store := flaky{Memory: f.memory, fails: fails}
+				store := flaky{Shared: f.memory.Shared, fails: fails}
 				f.x.Store, f.x.Log = store, store
 				text, err := json.Marshal(b)
 				require.NoError(t, err)
@@ -143,7 +143,7 @@ func TestProject_EventsSatisfyThePublishedSchemas(t *testing.T) {
 	} {
 		f := newFixture(t)
 		f.exercise(b)
-		events := f.memory.Events(tenant, "r")
+		events := f.memory.events(tenant, "r")
 		require.NotEmpty(t, events, name)
 		for _, e := range events {
 			require.NotNil(t, defs[e.Type], e.Type)
@@ -163,7 +163,7 @@ func TestProject_BreachFailsTheNodeOnce(t *testing.T) {
 	b := body{"envelope": envelope("clarification.request", good), "counters": body{"clarificationRounds": counter(3, 3), "envelopesPerTurn": counter(3, 3)}, "projectTo": body{"runId": "r"}}
 	f.exercise(b)
 	require.Equal(t, []string{"cap.breached", "node.failed"}, f.types("r"))
-	for _, e := range f.memory.Events(tenant, "r") {
+	for _, e := range f.memory.events(tenant, "r") {
 		require.Equal(t, "corr-1", e.CausationID)
 	}
 }
@@ -179,7 +179,7 @@ func TestProject_RefusalsCarryTheTrustOfTheEnvelope(t *testing.T) {
 	} {
 		f := newFixture(t)
 		f.exercise(b)
-		require.Equal(t, wire.Untrusted, f.memory.Events(tenant, "r")[0].ContentTrust, name)
+		require.Equal(t, wire.Untrusted, f.memory.events(tenant, "r")[0].ContentTrust, name)
 	}
 }
 
@@ -191,6 +191,6 @@ func TestExercise_TenantsDoNotMeet(t *testing.T) {
 	for _, tenant := range []string{"acme", "globex"} {
 		_, err := f.x.Exercise(t.Context(), tenant, text)
 		require.NoError(t, err)
-		require.Len(t, f.memory.Events(tenant, "r"), 1)
+		require.Len(t, f.memory.events(tenant, "r"), 1)
 	}
 }

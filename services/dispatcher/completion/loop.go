@@ -135,6 +135,7 @@ func (l *Loop) prepare(ctx context.Context, t Task, j Journal) (*call, *wire.Nod
 	if bad != nil {
 		return nil, bad, nil
 	}
+	req.Tenant = t.Tenant
 	t.Trust = wire.Trusted.Meet(t.Trust).Meet(trust)
 	p, bad := l.provider(&req, o)
 	if bad != nil {

@@ -122,8 +122,9 @@ func (r rig) payload(t *testing.T, typ wire.EventType) string {
 
 func execute(t *testing.T, typeID, config string, accept func(completion.AcceptRequest) (completion.Outcome, error), script ...mock.Entry) rig {
 	t.Helper()
-	p := &spy{Provider: mock.New()}
-	p.Program("n", script)
+	scripts := mock.NewMemory()
+	p := &spy{Provider: mock.New(scripts)}
+	require.NoError(t, scripts.Program(t.Context(), "acme", "n", script))
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := completion.New(completion.Config{
@@ -444,7 +445,7 @@ func TestRecordedAnswer_IsUsedOnlyIfAllOfItIsThere(t *testing.T) {
 // log, and gives what the model was asked.
 func takenOver(t *testing.T, recorded map[string]completion.Recorded) ([]provider.Request, completion.Result) {
 	t.Helper()
-	p := &spy{Provider: mock.New()}
+	p := &spy{Provider: mock.New(mock.NewMemory())}
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := completion.New(completion.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, Defaults: completion.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},

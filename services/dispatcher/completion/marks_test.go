@@ -18,8 +18,9 @@ import (
 // what came of it.
 func prompted(t *testing.T, in node.Input, trust wire.Trust) (provider.Request, completion.Result, string) {
 	t.Helper()
-	p := &spy{Provider: mock.New()}
-	p.Program("n", []mock.Entry{{Content: `{"a":1}`}})
+	scripts := mock.NewMemory()
+	p := &spy{Provider: mock.New(scripts)}
+	require.NoError(t, scripts.Program(t.Context(), "", "n", []mock.Entry{{Content: `{"a":1}`}}))
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := completion.New(completion.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, Defaults: completion.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
@@ -140,8 +141,9 @@ func TestPrompt_FencesWhateverElseAnUntrustedMessageHolds(t *testing.T) {
 
 func TestEvents_OfAnUntrustedPromptAreUntrusted(t *testing.T) {
 	t.Parallel()
-	p := &spy{Provider: mock.New()}
-	p.Program("n", []mock.Entry{{Content: "no JSON"}, {RefusalText: "I will not " + "help"}})
+	scripts := mock.NewMemory()
+	p := &spy{Provider: mock.New(scripts)}
+	require.NoError(t, scripts.Program(t.Context(), "", "n", []mock.Entry{{Content: "no JSON"}, {RefusalText: "I will not " + "help"}}))
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := completion.New(completion.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, Defaults: completion.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},

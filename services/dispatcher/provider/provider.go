@@ -43,8 +43,9 @@ type Request struct {
 	TopP        *float64
 	Seed        *int64
 	Stop        []string
-	// NodeID routes scripts of the test seams; it is never sent to a vendor.
-	NodeID string
+	// Tenant and NodeID route scripts of the test seams; they are never sent to a
+	// vendor.
+	Tenant, NodeID string
 	// InvocationID is sent as the vendor's idempotency key where there is one.
 	InvocationID string
 	// Traceparent is the W3C trace context of the call; empty: none.

@@ -198,7 +198,7 @@ func (h *Handler) program(ctx context.Context, _ *http.Request, body []byte) (an
 	if req.NodeID == "" || req.Program == nil {
 		return nil, argument("nodeId and program are required")
 	}
-	msg := &dispatcherv1.ProgramMockRequest{NodeId: req.NodeID}
+	msg := &dispatcherv1.ProgramMockRequest{Tenant: auth.From(ctx).Tenant, NodeId: req.NodeID}
 	for i, e := range *req.Program {
 		if !slices.Contains(stopReasons, e.StopReason) {
 			return nil, argument("/program/%d/stopReason: want one of end_turn, max_tokens, length, stop_sequence, safety", i)
@@ -222,7 +222,7 @@ func describe(err error) string {
 }
 
 func (h *Handler) resetMock(ctx context.Context, _ *http.Request, _ []byte) (any, error) {
-	res, err := h.Dispatcher.ResetMock(ctx, &dispatcherv1.ResetMockRequest{})
+	res, err := h.Dispatcher.ResetMock(ctx, &dispatcherv1.ResetMockRequest{Tenant: auth.From(ctx).Tenant})
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (h *Handler) budget(ctx context.Context, r *http.Request, _ []byte) (any, e
 	if id == "" {
 		return nil, argument("the query parameter nodeId is required")
 	}
-	res, err := h.Dispatcher.LastMockBudget(ctx, &dispatcherv1.LastMockBudgetRequest{NodeId: id})
+	res, err := h.Dispatcher.LastMockBudget(ctx, &dispatcherv1.LastMockBudgetRequest{Tenant: auth.From(ctx).Tenant, NodeId: id})
 	if err != nil {
 		return nil, err
 	}

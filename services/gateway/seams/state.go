@@ -28,12 +28,14 @@ func read(body []byte, into any) error {
 	return nil
 }
 
-// reset forgets all test state.
+// reset forgets the test state of the caller's tenant; another's is not theirs to
+// forget.
 func (h *Handler) reset(ctx context.Context, _ *http.Request, _ []byte) (any, error) {
-	if _, err := h.Dispatcher.ResetMock(ctx, &dispatcherv1.ResetMockRequest{}); err != nil {
+	tenant := auth.From(ctx).Tenant
+	if _, err := h.Dispatcher.ResetMock(ctx, &dispatcherv1.ResetMockRequest{Tenant: tenant}); err != nil {
 		return nil, err
 	}
-	if _, err := h.Acceptor.ResetSeam(ctx, &acceptorv1.ResetSeamRequest{}); err != nil {
+	if _, err := h.Acceptor.ResetSeam(ctx, &acceptorv1.ResetSeamRequest{Tenant: tenant}); err != nil {
 		return nil, err
 	}
 	return map[string]any{"ok": true}, nil

@@ -8,8 +8,6 @@ package mock
 
 import (
 	"context"
-	"slices"
-	"sync"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -20,62 +18,28 @@ const ID = "mock"
 // Entry is the answer to one call (OpenWOP envelope contract §23.3).
 type Entry struct {
 	// StopReason is end_turn (default), max_tokens, length, stop_sequence or safety.
-	StopReason string
-	Content    string
+	StopReason string `json:"stopReason,omitempty"`
+	Content    string `json:"content,omitempty"`
 	// RefusalText, when set, makes the answer a refusal.
-	RefusalText string
+	RefusalText string `json:"refusalText,omitempty"`
 	// OutputTokens and InputTokens default to 50 and 100.
-	OutputTokens, InputTokens int
+	OutputTokens int `json:"outputTokens,omitempty"`
+	InputTokens  int `json:"inputTokens,omitempty"`
 }
 
 const (
 	defaultOutputTokens = 50
 	defaultInputTokens  = 100
-	// maxNodes bounds the node ids whose script or budget is remembered: a test
-	// host that is never reset must not grow for ever.
-	maxNodes = 10_000
 )
 
-// Provider answers from scripts: a queue of entries for each node id, over all
-// runs. Each call takes the next one. It is safe for concurrent use.
-type Provider struct {
-	mu      sync.Mutex // guards scripts and budgets
-	scripts map[string][]Entry
-	budgets map[string]int
-}
+// Provider answers from scripts: each call takes the next entry of its node's.
+type Provider struct{ scripts Scripts }
 
-// New is a provider without scripts: it answers with nothing.
-func New() *Provider {
-	return &Provider{scripts: map[string][]Entry{}, budgets: map[string]int{}}
-}
+// New answers from scripts.
+func New(scripts Scripts) *Provider { return &Provider{scripts: scripts} }
 
 // ID names the provider.
 func (p *Provider) ID() string { return ID }
-
-// Program replaces the script of a node id. The entries are copied.
-func (p *Provider) Program(nodeID string, entries []Entry) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	put(p.scripts, nodeID, slices.Clone(entries))
-}
-
-// Reset drops all scripts and budgets and tells how many scripts there were.
-func (p *Provider) Reset() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := len(p.scripts)
-	clear(p.scripts)
-	clear(p.budgets)
-	return n
-}
-
-// LastBudget is the MaxTokens of a node's latest call; ok is false without one.
-func (p *Provider) LastBudget(nodeID string) (tokens int, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	tokens, ok = p.budgets[nodeID]
-	return tokens, ok
-}
 
 // Call answers with the next entry of the node's script; an exhausted script
 // gives an empty answer. The answer is one piece.
@@ -86,37 +50,16 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	if err := req.Validate(); err != nil {
 		return provider.Result{}, err
 	}
-	e := p.take(req)
+	e, err := p.scripts.Take(ctx, req.Tenant, req.NodeID, req.MaxTokens)
+	if err != nil {
+		return provider.Result{}, &provider.Error{Code: provider.CodeUnavailable, Message: "the script cannot be reached", Retryable: true}
+	}
 	c := provider.NewCollector(req.Model, emit)
 	if err := c.Add(provider.Delta{Text: e.Content}); err != nil {
 		return provider.Result{}, err
 	}
 	r := e.result()
 	return c.Finish(r, provider.FinishReason(r.Stop))
-}
-
-// take removes the next entry of the node's script and notes the call's budget.
-func (p *Provider) take(req provider.Request) Entry {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	put(p.budgets, req.NodeID, req.MaxTokens)
-	script := p.scripts[req.NodeID]
-	if len(script) == 0 {
-		return Entry{}
-	}
-	p.scripts[req.NodeID] = script[1:]
-	return script[0]
-}
-
-// put sets a key; a full map loses any other one first.
-func put[V any](m map[string]V, key string, v V) {
-	if _, known := m[key]; !known && len(m) >= maxNodes {
-		for victim := range m {
-			delete(m, victim)
-			break
-		}
-	}
-	m[key] = v
 }
 
 func (e Entry) result() provider.Result {

@@ -1,6 +1,8 @@
 package mock_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -14,6 +16,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+func scripted() (*mock.Provider, *mock.Memory) {
+	scripts := mock.NewMemory()
+	return mock.New(scripts), scripts
+}
+
 func ask(nodeID string) provider.Request {
 	r := providertest.Ask("mock-mini", "hello")
 	r.NodeID = nodeID
@@ -22,12 +29,12 @@ func ask(nodeID string) provider.Request {
 
 func TestProvider_PassesTheSuite(t *testing.T) { //nolint:paralleltest // the suite counts goroutines
 	providertest.Run(t, func(*testing.T) provider.Provider {
-		p := mock.New()
+		p, scripts := scripted()
 		script := make([]mock.Entry, 16)
 		for i := range script {
 			script[i].Content = `{"valid":true}`
 		}
-		p.Program("n", script)
+		require.NoError(t, scripts.Program(t.Context(), "", "n", script))
 		return p
 	}, providertest.Options{Request: ask("n")})
 }
@@ -51,8 +58,8 @@ func TestCall_ClassifiesEveryStopReason(t *testing.T) {
 		{mock.Entry{StopReason: "max_tokens", RefusalText: "no"}, provider.StopRefused, "max_tokens", "content_filter"},
 		{mock.Entry{StopReason: "meteor"}, provider.StopUnknown, "meteor", ""},
 	} {
-		p := mock.New()
-		p.Program("n", []mock.Entry{tc.entry})
+		p, scripts := scripted()
+		require.NoError(t, scripts.Program(t.Context(), "", "n", []mock.Entry{tc.entry}))
 		var pieces []provider.Delta
 		res, err := p.Call(t.Context(), ask("n"), func(d provider.Delta) error {
 			pieces = append(pieces, d)
@@ -69,9 +76,9 @@ func TestCall_ClassifiesEveryStopReason(t *testing.T) {
 
 func TestCall_TakesEntriesInOrderPerNodeAndThenAnswersWithNothing(t *testing.T) {
 	t.Parallel()
-	p := mock.New()
-	p.Program("a", []mock.Entry{{Content: "a1"}, {Content: "a2"}})
-	p.Program("b", []mock.Entry{{Content: "b1"}})
+	p, scripts := scripted()
+	require.NoError(t, scripts.Program(t.Context(), "", "a", []mock.Entry{{Content: "a1"}, {Content: "a2"}}))
+	require.NoError(t, scripts.Program(t.Context(), "", "b", []mock.Entry{{Content: "b1"}}))
 	var got []string
 	for _, node := range []string{"a", "b", "a", "a", "b", "nobody"} {
 		res, err := p.Call(t.Context(), ask(node), nil)
@@ -84,8 +91,8 @@ func TestCall_TakesEntriesInOrderPerNodeAndThenAnswersWithNothing(t *testing.T) 
 
 func TestCall_CountsTokensAsProgrammedOrByDefault(t *testing.T) {
 	t.Parallel()
-	p := mock.New()
-	p.Program("n", []mock.Entry{{}, {InputTokens: 7, OutputTokens: 3}})
+	p, scripts := scripted()
+	require.NoError(t, scripts.Program(t.Context(), "", "n", []mock.Entry{{}, {InputTokens: 7, OutputTokens: 3}}))
 	for _, want := range []provider.Usage{
 		{InputTokens: 100, OutputTokens: 50, TotalTokens: 150, Known: true},
 		{InputTokens: 7, OutputTokens: 3, TotalTokens: 10, Known: true},
@@ -98,57 +105,58 @@ func TestCall_CountsTokensAsProgrammedOrByDefault(t *testing.T) {
 
 func TestProgram_ReplacesTheQueueAndCopiesIt(t *testing.T) {
 	t.Parallel()
-	p := mock.New()
-	p.Program("n", []mock.Entry{{Content: "old"}})
+	p, scripts := scripted()
+	require.NoError(t, scripts.Program(t.Context(), "", "n", []mock.Entry{{Content: "old"}}))
 	entries := []mock.Entry{{Content: "new"}}
-	p.Program("n", entries)
+	require.NoError(t, scripts.Program(t.Context(), "", "n", entries))
 	entries[0].Content = "changed"
 	res, err := p.Call(t.Context(), ask("n"), nil)
 	require.NoError(t, err)
 	require.Equal(t, "new", res.Text)
 }
 
-func TestLastBudget_TellsTheLatestCall(t *testing.T) {
+func TestMemory_RemembersABoundedNumberOfNodes(t *testing.T) {
 	t.Parallel()
-	p := mock.New()
-	_, ok := p.LastBudget("n")
-	require.False(t, ok)
+	scripts := mock.NewMemory()
+	for i := range 10_050 {
+		require.NoError(t, scripts.Program(t.Context(), "", fmt.Sprintf("n%d", i), nil))
+	}
+	require.NoError(t, scripts.Program(t.Context(), "", "latest", []mock.Entry{{Content: "here"}}))
+	res, err := mock.New(scripts).Call(t.Context(), ask("latest"), nil)
+	require.NoError(t, err)
+	require.Equal(t, "here", res.Text)
+	n, err := scripts.Reset(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, 10_000, n)
+}
+
+func TestCall_TellsTheBudgetAndTheTenant(t *testing.T) {
+	t.Parallel()
+	scripts := mock.NewMemory()
 	for _, budget := range []int{50, 100} {
 		r := ask("n")
-		r.MaxTokens = budget
-		_, err := p.Call(t.Context(), r, nil)
+		r.MaxTokens, r.Tenant = budget, "acme"
+		_, err := mock.New(scripts).Call(t.Context(), r, nil)
 		require.NoError(t, err)
-		got, ok := p.LastBudget("n")
+		got, ok, err := scripts.LastBudget(t.Context(), "acme", "n")
+		require.NoError(t, err)
 		require.True(t, ok)
 		require.Equal(t, budget, got)
 	}
 }
 
-func TestReset_DropsScriptsAndBudgets(t *testing.T) {
-	t.Parallel()
-	p := mock.New()
-	p.Program("a", []mock.Entry{{Content: "x"}})
-	p.Program("b", nil)
-	_, err := p.Call(t.Context(), ask("c"), nil)
-	require.NoError(t, err)
-	require.Equal(t, 2, p.Reset())
-	require.Zero(t, p.Reset())
-	_, ok := p.LastBudget("c")
-	require.False(t, ok)
-	res, err := p.Call(t.Context(), ask("a"), nil)
-	require.NoError(t, err)
-	require.Empty(t, res.Text)
+// down is a script that cannot be reached.
+type down struct{ mock.Scripts }
+
+func (down) Take(context.Context, string, string, int) (mock.Entry, error) {
+	return mock.Entry{}, errors.New("down")
 }
 
-func TestProvider_RemembersABoundedNumberOfNodes(t *testing.T) {
+func TestCall_WithoutItsScriptMayBeTriedAgain(t *testing.T) {
 	t.Parallel()
-	p := mock.New()
-	for i := range 10_050 {
-		p.Program(fmt.Sprintf("n%d", i), nil)
-	}
-	p.Program("latest", []mock.Entry{{Content: "here"}})
-	res, err := p.Call(t.Context(), ask("latest"), nil)
-	require.NoError(t, err)
-	require.Equal(t, "here", res.Text)
-	require.Equal(t, 10_000, p.Reset())
+	_, err := mock.New(down{}).Call(t.Context(), ask("n"), nil)
+	e, ok := provider.As(err)
+	require.True(t, ok)
+	require.Equal(t, provider.CodeUnavailable, e.Code)
+	require.True(t, e.Retryable)
 }

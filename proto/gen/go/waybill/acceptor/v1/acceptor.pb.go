@@ -1049,9 +1049,10 @@ func (x *PutAssetResponse) GetToken() string {
 
 // InspectRequest names a run, which need not exist.
 type InspectRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// Empty: the spans of all runs, and no events.
+	RunId         string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1400,9 +1401,10 @@ func (x *OverlayResponse) GetOverlay() map[string]bool {
 	return nil
 }
 
-// ResetSeamRequest is empty.
+// ResetSeamRequest names whose test state is forgotten.
 type ResetSeamRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1435,6 +1437,13 @@ func (x *ResetSeamRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use ResetSeamRequest.ProtoReflect.Descriptor instead.
 func (*ResetSeamRequest) Descriptor() ([]byte, []int) {
 	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ResetSeamRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
 }
 
 // ResetSeamResponse is empty.
@@ -1580,8 +1589,9 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\aoverlay\x18\x01 \x03(\v21.waybill.acceptor.v1.OverlayResponse.OverlayEntryR\aoverlay\x1a:\n" +
 	"\fOverlayEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\bR\x05value:\x028\x01\"\x12\n" +
-	"\x10ResetSeamRequest\"\x13\n" +
+	"\x05value\x18\x02 \x01(\bR\x05value:\x028\x01\"*\n" +
+	"\x10ResetSeamRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"\x13\n" +
 	"\x11ResetSeamResponse2\xc8\a\n" +
 	"\bAcceptor\x12Q\n" +
 	"\x06Accept\x12\".waybill.acceptor.v1.AcceptRequest\x1a#.waybill.acceptor.v1.AcceptResponse\x12Z\n" +

@@ -1054,6 +1054,7 @@ type ProgramMockRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	NodeId        string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
 	Program       []*MockEntry           `protobuf:"bytes,2,rep,name=program,proto3" json:"program,omitempty"`
+	Tenant        string                 `protobuf:"bytes,3,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1100,6 +1101,13 @@ func (x *ProgramMockRequest) GetProgram() []*MockEntry {
 		return x.Program
 	}
 	return nil
+}
+
+func (x *ProgramMockRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
 }
 
 // MockEntry is the mock's answer to one call.
@@ -1224,9 +1232,10 @@ func (x *ProgramMockResponse) GetCount() int32 {
 	return 0
 }
 
-// ResetMockRequest is empty.
+// ResetMockRequest names whose scripts are dropped.
 type ResetMockRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1259,6 +1268,13 @@ func (x *ResetMockRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use ResetMockRequest.ProtoReflect.Descriptor instead.
 func (*ResetMockRequest) Descriptor() ([]byte, []int) {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ResetMockRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
 }
 
 // ResetMockResponse tells how many scripts were dropped.
@@ -1310,6 +1326,7 @@ func (x *ResetMockResponse) GetCleared() int32 {
 type LastMockBudgetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	NodeId        string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	Tenant        string                 `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1347,6 +1364,13 @@ func (*LastMockBudgetRequest) Descriptor() ([]byte, []int) {
 func (x *LastMockBudgetRequest) GetNodeId() string {
 	if x != nil {
 		return x.NodeId
+	}
+	return ""
+}
+
+func (x *LastMockBudgetRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
 	}
 	return ""
 }
@@ -1489,10 +1513,11 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\bNodeType\x12\x17\n" +
 	"\atype_id\x18\x01 \x01(\tR\x06typeId\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12'\n" +
-	"\x0femits_envelopes\x18\x03 \x01(\bR\x0eemitsEnvelopes\"i\n" +
+	"\x0femits_envelopes\x18\x03 \x01(\bR\x0eemitsEnvelopes\"\x81\x01\n" +
 	"\x12ProgramMockRequest\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12:\n" +
-	"\aprogram\x18\x02 \x03(\v2 .waybill.dispatcher.v1.MockEntryR\aprogram\"\xb1\x01\n" +
+	"\aprogram\x18\x02 \x03(\v2 .waybill.dispatcher.v1.MockEntryR\aprogram\x12\x16\n" +
+	"\x06tenant\x18\x03 \x01(\tR\x06tenant\"\xb1\x01\n" +
 	"\tMockEntry\x12\x1f\n" +
 	"\vstop_reason\x18\x01 \x01(\tR\n" +
 	"stopReason\x12\x18\n" +
@@ -1501,12 +1526,14 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\routput_tokens\x18\x04 \x01(\x05R\foutputTokens\x12!\n" +
 	"\finput_tokens\x18\x05 \x01(\x05R\vinputTokens\"+\n" +
 	"\x13ProgramMockResponse\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\x05R\x05count\"\x12\n" +
-	"\x10ResetMockRequest\"-\n" +
+	"\x05count\x18\x01 \x01(\x05R\x05count\"*\n" +
+	"\x10ResetMockRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"-\n" +
 	"\x11ResetMockResponse\x12\x18\n" +
-	"\acleared\x18\x01 \x01(\x05R\acleared\"0\n" +
+	"\acleared\x18\x01 \x01(\x05R\acleared\"H\n" +
 	"\x15LastMockBudgetRequest\x12\x17\n" +
-	"\anode_id\x18\x01 \x01(\tR\x06nodeId\"K\n" +
+	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x16\n" +
+	"\x06tenant\x18\x02 \x01(\tR\x06tenant\"K\n" +
 	"\x16LastMockBudgetResponse\x12\"\n" +
 	"\n" +
 	"max_tokens\x18\x01 \x01(\x05H\x00R\tmaxTokens\x88\x01\x01B\r\n" +

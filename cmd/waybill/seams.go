@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/kv/jetkv"
+	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/services/dispatcher/provider/mock"
+	"waybill.dev/waybill/services/dispatcher/script"
+)
+
+// seamStores keep the state of the test seams, for all processes of the host. Both
+// are nil unless test seams are served.
+type seamStores struct {
+	// state outlives the processes: it holds only what has passed the redactor.
+	state kv.Store
+	// scripts are never on a disk: tests plant secrets in what a model says.
+	scripts mock.Scripts
+}
+
+// How long test state lives.
+const (
+	seamStateTTL  = 7 * 24 * time.Hour
+	seamScriptTTL = 24 * time.Hour
+)
+
+// openSeams opens the buckets of the test seams.
+func (s *stores) openSeams(ctx context.Context, srv *natsd.Server, replicas int) error {
+	conn, err := s.connect(srv, "seams")
+	if err != nil {
+		return err
+	}
+	if s.seams.state, err = jetkv.Open(ctx, conn, jetkv.Config{
+		Bucket: "waybill_seams", Description: "state of the test seams", Replicas: replicas, TTL: seamStateTTL,
+	}); err != nil {
+		return err
+	}
+	scripts, err := jetkv.Open(ctx, conn, jetkv.Config{
+		Bucket: "waybill_seam_scripts", Description: "what the mock provider says", Replicas: replicas, TTL: seamScriptTTL, InMemory: true,
+	})
+	if err != nil {
+		return err
+	}
+	s.seams.scripts = script.New(scripts)
+	return nil
+}

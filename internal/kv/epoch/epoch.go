@@ -1,0 +1,140 @@
+// Package epoch keeps records that can all be forgotten at once.
+//
+// A space counts its epochs, and the key of every record names the one it belongs
+// to. To forget everything is to begin the next epoch: one write, which every
+// process sees at its next step. Records of past epochs stay behind until their
+// store lets them go, so it should have a time to live.
+package epoch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"waybill.dev/waybill/internal/kv"
+)
+
+// Space is a family of records. Its zero value is of no use.
+type Space struct {
+	store kv.Store
+	name  string
+}
+
+// New names a space; any texts will do.
+func New(store kv.Store, names ...string) Space {
+	hashed := make([]string, len(names))
+	for i, n := range names {
+		hashed[i] = Token(n)
+	}
+	return Space{store: store, name: strings.Join(hashed, ".")}
+}
+
+// Token makes a part of a key of any text.
+func Token(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (s Space) counter() string { return s.name + ".epoch" }
+
+// current reads the epoch's number and the revision it was written at.
+func (s Space) current(ctx context.Context) (n, revision uint64, err error) {
+	e, err := s.store.Get(ctx, s.counter())
+	if errors.Is(err, kv.ErrNotFound) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	if n, err = strconv.ParseUint(string(e.Value), 10, 64); err != nil {
+		return 0, 0, fmt.Errorf("epoch of %s: %w", s.name, err)
+	}
+	return n, e.Revision, nil
+}
+
+// Now gives the records of the present epoch. Errors: kv.ErrUnavailable.
+func (s Space) Now(ctx context.Context) (Records, error) {
+	n, _, err := s.current(ctx)
+	return Records{store: s.store, prefix: s.name + ".in." + strconv.FormatUint(n, 10) + "."}, err
+}
+
+// Clear begins the next epoch. Errors: kv.ErrUnavailable.
+func (s Space) Clear(ctx context.Context) error {
+	for {
+		n, revision, err := s.current(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = s.store.Update(ctx, s.counter(), strconv.AppendUint(nil, n+1, 10), revision)
+		if errors.Is(err, kv.ErrConflict) {
+			continue // somebody else began one; ours must come after our caller's call
+		}
+		return err
+	}
+}
+
+// Records are those of one epoch. Keys are made of letters, digits, "-", "_" and
+// ".", which separates their parts.
+type Records struct {
+	store  kv.Store
+	prefix string
+}
+
+// Key is the whole key of a record, unique over epochs.
+func (r Records) Key(key string) string { return r.prefix + key }
+
+// Get gives a record's value and revision; nil and 0 if there is none.
+func (r Records) Get(ctx context.Context, key string) ([]byte, uint64, error) {
+	e, err := r.store.Get(ctx, r.Key(key))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, 0, nil
+	}
+	return e.Value, e.Revision, err
+}
+
+// Put writes a record whatever was there.
+func (r Records) Put(ctx context.Context, key string, value []byte) error {
+	_, err := r.store.Put(ctx, r.Key(key), value)
+	return err
+}
+
+// Update writes a record that is at revision; 0: that is not there. Errors:
+// kv.ErrConflict, kv.ErrUnavailable.
+func (r Records) Update(ctx context.Context, key string, value []byte, revision uint64) error {
+	_, err := r.store.Update(ctx, r.Key(key), value, revision)
+	return err
+}
+
+// Change writes what change makes of a record's value, which is nil if there is
+// none. It is called again when somebody else was faster; its errors end it.
+func (r Records) Change(ctx context.Context, key string, change func(value []byte) ([]byte, error)) error {
+	for {
+		value, revision, err := r.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if value, err = change(value); err != nil {
+			return err
+		}
+		if err = r.Update(ctx, key, value, revision); !errors.Is(err, kv.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// List gives the values of the records below prefix (ending in "."), sorted by key.
+func (r Records) List(ctx context.Context, prefix string) ([][]byte, error) {
+	entries, err := kv.List(ctx, r.store, r.Key(prefix))
+	if err != nil {
+		return nil, err
+	}
+	values := make([][]byte, 0, len(entries))
+	for _, e := range entries {
+		values = append(values, e.Value)
+	}
+	return values, nil
+}

@@ -1,0 +1,97 @@
+package mock
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Scripts are what the provider answers with: a queue of entries for each node id
+// of a tenant, over all runs. With several processes they must share them
+// (OpenWOP envelope contract §23, distribution).
+type Scripts interface {
+	// Program replaces a queue.
+	Program(ctx context.Context, tenant, nodeID string, entries []Entry) error
+	// Take removes the next entry, and notes the call's budget; an exhausted queue
+	// gives an empty entry.
+	Take(ctx context.Context, tenant, nodeID string, budget int) (Entry, error)
+	// LastBudget is the budget of the latest call; ok is false without one.
+	LastBudget(ctx context.Context, tenant, nodeID string) (tokens int, ok bool, err error)
+	// Reset drops all of a tenant, and tells how many queues there were.
+	Reset(ctx context.Context, tenant string) (int, error)
+}
+
+// maxNodes bounds the node ids that Memory remembers: a host that is never reset
+// must not grow for ever.
+const maxNodes = 10_000
+
+// Memory keeps scripts in this process. It is safe for concurrent use.
+type Memory struct {
+	mu      sync.Mutex // guards queues and budgets
+	queues  map[place][]Entry
+	budgets map[place]int
+}
+
+type place struct{ tenant, nodeID string }
+
+// NewMemory is empty.
+func NewMemory() *Memory { return &Memory{queues: map[place][]Entry{}, budgets: map[place]int{}} }
+
+// Program replaces a queue; the entries are copied.
+func (m *Memory) Program(_ context.Context, tenant, nodeID string, entries []Entry) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	put(m.queues, place{tenant, nodeID}, slices.Clone(entries))
+	return nil
+}
+
+// Take removes the next entry and notes the budget.
+func (m *Memory) Take(_ context.Context, tenant, nodeID string, budget int) (Entry, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := place{tenant, nodeID}
+	put(m.budgets, at, budget)
+	queue := m.queues[at]
+	if len(queue) == 0 {
+		return Entry{}, nil
+	}
+	m.queues[at] = queue[1:]
+	return queue[0], nil
+}
+
+// LastBudget is the budget of the latest call.
+func (m *Memory) LastBudget(_ context.Context, tenant, nodeID string) (tokens int, ok bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	tokens, ok = m.budgets[place{tenant, nodeID}]
+	return tokens, ok, nil
+}
+
+// Reset drops all of a tenant.
+func (m *Memory) Reset(_ context.Context, tenant string) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := len(m.queues)
+	for at := range m.queues {
+		if at.tenant == tenant {
+			delete(m.queues, at)
+		}
+	}
+	for at := range m.budgets {
+		if at.tenant == tenant {
+			delete(m.budgets, at)
+		}
+	}
+	return before - len(m.queues), nil
+}
+
+// put sets a key; a full map loses any other one first.
+func put[V any](m map[place]V, key place, v V) {
+	if _, known := m[key]; !known && len(m) >= maxNodes {
+		for victim := range m {
+			delete(m, victim)
+			break
+		}
+	}
+	m[key] = v
+}
