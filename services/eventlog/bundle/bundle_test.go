@@ -138,18 +138,125 @@ func TestBuild_TruncatesFromTheEndAndKeepsTheLastEvent(t *testing.T) {
 	require.False(t, r.Truncated)
 }
 
-func TestBuild_StaysBelowTheSizeCap(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", 200_000)
-	more := make([]string, 0, 61)
-	for range 60 {
-		more = append(more, `envelope.recovery.applied {"nodeId":"n","path":"`+long+`"}`)
+// many are the events of a run that went on for long.
+func many(n int, doc string) []string {
+	out := make([]string, 0, n+1)
+	for i := range n {
+		out = append(out, strings.ReplaceAll(doc, "#", fmt.Sprint(i)))
 	}
-	r, text := build(t, input(append(more, `run.completed {}`)...))
-	require.LessOrEqual(t, len(text), bundle.MaxBytes)
+	return append(out, `run.completed {}`)
+}
+
+func within(t *testing.T, in bundle.Input, limit int) read {
+	t.Helper()
+	r, text := build(t, in)
+	require.LessOrEqual(t, len(text), limit)
 	require.True(t, r.Truncated)
 	require.Equal(t, bundle.TruncatedToSize, r.TruncatedReason)
 	require.Equal(t, len(r.Events), r.Metrics.EventCount)
-	require.Greater(t, len(r.Events), 20)
 	require.JSONEq(t, `"run.completed"`, string(r.Events[len(r.Events)-1]["type"]))
+	for i, e := range r.Events[:len(r.Events)-1] {
+		require.JSONEq(t, fmt.Sprint(i), string(e["sequence"]), "cut from the end alone")
+	}
+	return r
+}
+
+func TestBuild_StaysBelowTheSizeCap(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 3000)
+	in := input(many(4000, `envelope.recovery.applied {"nodeId":"n","path":"`+long+`"}`)...)
+	r := within(t, in, bundle.MaxBytes)
+	require.Greater(t, len(r.Events), 2000, "it is filled")
+	require.Equal(t, "openwop.run", r.Spans[0].Name)
+
+	in.MaxBytes = 100_000
+	r = within(t, in, 100_000)
+	require.Greater(t, len(r.Events), 20)
+	in.MaxBytes = 1 << 40
+	within(t, in, bundle.MaxBytes)
+}
+
+// Spans and snapshot are part of the bundle, and of what its size is.
+func TestBuild_CountsAllThatIsInIt(t *testing.T) {
+	t.Parallel()
+	spans := input(many(2000, `artifact.created {"artifactId":"e#","artifactType":"vendor.x.y","nodeId":"n"}`)...)
+	for i := range spans.Events {
+		spans.Events[i].CausationID = fmt.Sprint("cause-", i) // each accept is a span
+	}
+	spans.MaxBytes = 500_000
+	r := within(t, spans, 500_000)
+	require.Greater(t, len(r.Spans), 100)
+	require.Less(t, len(r.Spans), len(r.Events), "spans of events that were cut are cut, too")
+	require.Greater(t, len(r.Events), 300)
+
+	nodes := input(many(2000, `node.started {"nodeId":"node-#","typeId":"core.noop","attempt":0}`)...)
+	nodes.MaxBytes = 300_000
+	r = within(t, nodes, 300_000)
+	require.JSONEq(t, `{}`, string(r.Run["nodeStates"]), "they would leave no room for events")
+	require.Greater(t, len(r.Events), 200)
+	require.Contains(t, string(r.Run["status"]), "completed")
+
+	tiny := input(`run.completed {}`)
+	tiny.MaxBytes = 100
+	_, err := bundle.Build(tiny)
+	require.ErrorContains(t, err, "without any event but the last", "better none than one that is too large")
+}
+
+func TestBuild_CutsTextsThatTakeTheRoomOfTheRest(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 100_000)
+	r, text := build(t, input(
+		`node.failed {"nodeId":"n","error":{"code":"x_y","message":"no `+long+`"}}`,
+		`envelope.recovery.applied {"nodeId":"n","path":"`+long+`"}`,
+		`envelope.recovery.applied {"nodeId":"n","path":["`+long+`"]}`,
+		`run.failed {"error":{"code":"x_y","message":"no `+long+`"}}`))
+	require.False(t, r.Truncated)
+	require.Less(t, len(text), 60_000)
+	require.Contains(t, text, "é… (cut)")
+	require.Contains(t, text, `"message":"no éé`)
+}
+
+func TestBuild_KeepsATagUnlessItRepeatsAnInput(t *testing.T) {
+	t.Parallel()
+	in := input(`run.completed {}`)
+	in.State.Record.Tags = []string{"team-a", "about " + canary}
+	_, text := build(t, in)
+	require.NotContains(t, text, canary)
+	require.Equal(t, 2, strings.Count(text, `["team-a","(omitted: it repeats an input)"]`), "in the snapshot and in the span")
+	require.Equal(t, "about "+canary, in.State.Record.Tags[1], "the run itself is left as it is")
+}
+
+// OpenWOP envelope contract §17: a bundle lists assets by reference. It is handed
+// around, so none of its addresses may open one.
+func TestBuild_NamesAssetsAndOpensNone(t *testing.T) {
+	t.Parallel()
+	mac := strings.Repeat("s", 42) + "A"
+	token := "eyJrIjoxLCJ0IjoiYWNtZSJ9." + mac
+	for url, want := range map[string]string{
+		"https://h/v1/assets/" + token:                       "https://h/v1/assets/eyJrIjoxLCJ0IjoiYWNtZSJ9",
+		"https://h:8080/v1/host/sample/assets/" + token:      "https://h:8080/v1/host/sample/assets/eyJrIjoxLCJ0IjoiYWNtZSJ9",
+		"https://bucket.example/a%20b.png?X-Signature=abc#f": "https://bucket.example/a%20b.png",
+		"https://user:password@h/a":                          "https://h/a",
+		"http://h":                                           "http://h",
+		"data:image/png;base64,AAAA":                         "",
+		"ftp://h/a":                                          "",
+		"/v1/assets/" + token:                                "",
+		"::":                                                 "",
+	} {
+		_, text := build(t, input(`artifact.created {"artifactId":"e9","artifactType":"media.image","nodeId":"n","payload":{"url":"`+url+`","bytes":77}}`))
+		require.Contains(t, text, `"bytes":77`)
+		require.NotContains(t, text, mac)
+		require.NotContains(t, text, "X-Signature")
+		require.NotContains(t, text, "password")
+		if want == "" {
+			require.Contains(t, text, `"payload":{"bytes":77}`, url)
+			continue
+		}
+		require.Contains(t, text, `"payload":{"bytes":77,"url":"`+want+`"}`, url)
+	}
+	_, text := build(t, input(
+		`node.failed {"nodeId":"n","error":{"code":"x_y","message":"cannot read https://h/v1/assets/`+token+`, gave up"}}`,
+		`run.failed {"error":{"code":"x_y","message":"`+token+`"}}`))
+	require.NotContains(t, text, mac)
+	require.Contains(t, text, "eyJrIjoxLCJ0IjoiYWNtZSJ9, gave up")
 }

@@ -2,7 +2,6 @@ package bundle
 
 import (
 	"encoding/json"
-	"net/url"
 	"strings"
 	"time"
 
@@ -50,22 +49,15 @@ func (t *told) event(e wire.Event) json.RawMessage {
 	}
 	var kind string
 	if json.Unmarshal(payload["artifactType"], &kind) == nil && strings.HasPrefix(kind, "media.") {
-		reference := keep(members(payload["payload"]), ofMedia)
-		if inlined(reference["url"]) {
-			delete(reference, "url")
+		asset := keep(members(payload["payload"]), ofMedia)
+		delete(asset, "url")
+		if ref, ok := reference(members(payload["payload"])["url"]); ok {
+			asset["url"] = ref
 		}
-		out["payload"] = mustJSON(reference)
+		out["payload"] = mustJSON(asset)
 	}
 	e.Payload = mustJSON(out)
 	return e.AppendJSON(nil)
-}
-
-// inlined reports that a URL is no address of an asset, but may be the asset itself.
-func inlined(raw json.RawMessage) bool {
-	var s string
-	_ = json.Unmarshal(raw, &s) // what is no text is no address
-	u, err := url.Parse(s)
-	return err != nil || (u.Scheme != "https" && u.Scheme != "http")
 }
 
 func (t *told) nodeError(raw json.RawMessage) json.RawMessage {
@@ -87,10 +79,20 @@ func keep(from map[string]json.RawMessage, names map[string]bool) map[string]jso
 	out := map[string]json.RawMessage{}
 	for name, raw := range from {
 		if names[name] {
-			out[name] = raw
+			out[name] = short(raw)
 		}
 	}
 	return out
+}
+
+// short is a value that takes no room from the rest.
+func short(raw json.RawMessage) json.RawMessage {
+	if len(raw) <= maxText {
+		return raw
+	}
+	var s string
+	_ = json.Unmarshal(raw, &s) // no text: nothing of it is kept
+	return mustJSON(clip(s))
 }
 
 func mustJSON(v any) json.RawMessage {
@@ -126,10 +128,10 @@ type moment struct {
 	Attributes map[string]any `json:"attributes"`
 }
 
-func spanOf(s *runspan.Span) span {
+func (t *told) span(s *runspan.Span) span {
 	out := span{
-		Name: s.Name, SpanID: s.ID.String(), TraceID: s.Trace.String(), Kind: s.Kind, Status: status{s.Code, s.Message},
-		StartedAt: stamp(s.Start), Attributes: s.Attributes,
+		Name: clip(s.Name), SpanID: s.ID.String(), TraceID: s.Trace.String(), Kind: s.Kind, Status: status{s.Code, t.message(s.Message)},
+		StartedAt: stamp(s.Start), Attributes: t.attributes(s.Attributes),
 	}
 	if s.Parent != (runspan.SpanID{}) {
 		p := s.Parent.String()
@@ -140,7 +142,24 @@ func spanOf(s *runspan.Span) span {
 		out.EndedAt = &end
 	}
 	for _, m := range s.Events {
-		out.Events = append(out.Events, moment{m.Name, stamp(m.At), m.Attributes})
+		out.Events = append(out.Events, moment{m.Name, stamp(m.At), t.attributes(m.Attributes)})
+	}
+	return out
+}
+
+// attributes are those of a span: ids, numbers and words of the protocol, which
+// stay, and lists of the caller's own words, its tags.
+func (t *told) attributes(from map[string]any) map[string]any {
+	out := make(map[string]any, len(from))
+	for name, v := range from {
+		switch v := v.(type) {
+		case string:
+			out[name] = clip(v)
+		case []string:
+			out[name] = t.messages(v)
+		default:
+			out[name] = v
+		}
 	}
 	return out
 }

@@ -1,0 +1,100 @@
+package bundle
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// fitting makes a document as small as it must be. All that is in it counts:
+// events, spans, the snapshot.
+type fitting struct {
+	*document
+
+	told  told
+	rec   *wire.RunRecord
+	kept  []wire.Event // those that Events shows
+	limit int
+}
+
+func (f *fitting) take(events []wire.Event) {
+	f.kept, f.Events = events, make([]json.RawMessage, 0, len(events))
+	for _, e := range events {
+		f.Events = append(f.Events, f.told.event(e))
+	}
+}
+
+// shorten drops events from the end of the log, but keeps the last: it says how
+// the run ended.
+func (f *fitting) shorten(n int, reason string) {
+	last := len(f.Events) - 1
+	f.Events = append(f.Events[:n-1:n-1], f.Events[last])
+	f.kept = append(f.kept[:n-1:n-1], f.kept[last])
+	f.Truncated, f.TruncatedReason = true, reason
+}
+
+// render gives the bundle within the limit. Events that do not fit go, and their
+// spans with them; if what is left without any is most of the bundle, the states
+// of the nodes go first.
+func (f *fitting) render() ([]byte, error) {
+	b, err := f.marshal()
+	if err != nil || len(b) <= f.limit {
+		return b, err
+	}
+	f.Truncated, f.TruncatedReason = true, TruncatedToSize
+	least, err := f.least()
+	if err != nil {
+		return nil, err
+	}
+	if least > f.limit/2 {
+		f.Run = bare(f.Run)
+		if least, err = f.least(); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		if b, err = f.marshal(); err != nil || len(b) <= f.limit {
+			return b, err
+		}
+		n := len(f.Events)
+		if n <= 1 {
+			return nil, fmt.Errorf("debug bundle: %d bytes without any event but the last; at most %d are allowed", len(b), f.limit)
+		}
+		// As many as would fit if all were of one size, and fewer than now.
+		room := int64(n) * int64(max(0, f.limit-least)) / int64(max(1, len(b)-least))
+		f.shorten(max(1, min(n-1, int(room))), TruncatedToSize)
+		f.Spans = f.told.spans(f.rec, f.kept)
+	}
+}
+
+// least is the size with the last event alone.
+func (f *fitting) least() (int, error) {
+	if len(f.Events) <= 1 {
+		b, err := f.marshal()
+		return len(b), err
+	}
+	d := *f.document
+	alone := fitting{document: &d, told: f.told, rec: f.rec, kept: f.kept, limit: f.limit}
+	alone.shorten(1, TruncatedToSize)
+	alone.Spans = f.told.spans(f.rec, alone.kept)
+	b, err := alone.marshal()
+	return len(b), err
+}
+
+func (f *fitting) marshal() ([]byte, error) {
+	f.Metrics.EventCount = len(f.Events)
+	b, err := json.Marshal(f.document)
+	if err != nil {
+		return nil, fmt.Errorf("render debug bundle: %w", err)
+	}
+	return b, nil
+}
+
+// bare is a snapshot without the states of its nodes and its tags.
+func bare(v *runstate.Snapshot) *runstate.Snapshot {
+	out := *v
+	out.NodeStates, out.Tags = map[string]runstate.NodeState{}, nil
+	return &out
+}
