@@ -2,28 +2,21 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
 	"waybill.dev/waybill/internal/lifecycle"
-	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/rpc"
-	"waybill.dev/waybill/internal/runlog/jetstream"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 )
 
@@ -178,64 +171,6 @@ func waited(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// runLog is the run log of a service that runs alone.
-type runLog struct {
-	log  *jetstream.Log
-	conn *nats.Conn
-}
-
-func (r runLog) check(ctx context.Context) error {
-	if !r.conn.IsConnected() {
-		return errors.New("no connection to NATS")
-	}
-	return r.log.Check(ctx)
-}
-
-// openRunLog connects to the run log, or starts one of its own.
-func (a *alone) openRunLog(ctx context.Context, o acceptorOptions) (runLog, error) {
-	conn, err := a.connectNATS(o)
-	if err != nil {
-		return runLog{}, err
-	}
-	a.later(func() {
-		_ = conn.FlushTimeout(time.Second)
-		conn.Close()
-	})
-	cfg := jetstream.DefaultConfig()
-	cfg.Replicas = o.replicas
-	log, err := jetstream.Open(ctx, conn, cfg)
-	return runLog{log: log, conn: conn}, err
-}
-
-func (a *alone) connectNATS(o acceptorOptions) (*nats.Conn, error) {
-	if o.natsURL == "" {
-		if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
-			return nil, fmt.Errorf("--data-dir %s: %w", o.dataDir, err)
-		}
-		unlock, err := lockDir(o.dataDir)
-		if err != nil {
-			return nil, err
-		}
-		a.later(unlock)
-		srv, err := natsd.Start(natsd.Config{Dir: o.logDir(), Sync: true, Log: a.log}, rand.Text())
-		if err != nil {
-			return nil, err
-		}
-		a.later(srv.Stop)
-		a.group.Start(lifecycle.Part{Name: "run log", Run: srv.Watch})
-		return srv.Connect("acceptor")
-	}
-	opts := []nats.Option{nats.Name("waybill acceptor"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond)}
-	if o.natsCreds != "" {
-		opts = append(opts, nats.UserCredentials(o.natsCreds))
-	}
-	conn, err := nats.Connect(o.natsURL, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("--nats: cannot connect: %w", err) // the URL may hold a password
-	}
-	return conn, nil
-}
-
 // redactor is the client of the redactor service: one elsewhere, or one that is
 // served here beside the acceptor.
 func (a *alone) redactor(o acceptorOptions) (redactorv1.RedactorClient, error) {
@@ -259,47 +194,6 @@ func (a *alone) redactor(o acceptorOptions) (redactorv1.RedactorClient, error) {
 	}
 	a.later(func() { _ = conn.Close() })
 	return redactorv1.NewRedactorClient(conn), nil
-}
-
-// dial connects to another service: with TLS if ca names who vouches for it, with
-// a token if there is one.
-func dial(addr, ca, tokenFile string) (*grpc.ClientConn, error) {
-	creds := insecure.NewCredentials()
-	if ca != "" {
-		pem, err := os.ReadFile(ca) //nolint:gosec // G304: the operator names the file
-		if err != nil {
-			return nil, err
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no PEM certificate", ca)
-		}
-		creds = credentials.NewTLS(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13})
-	}
-	opts := append(rpc.ClientOptions(), grpc.WithTransportCredentials(creds))
-	if tokenFile != "" {
-		token, err := readToken(tokenFile)
-		if err != nil {
-			return nil, err
-		}
-		opts = append(opts, grpc.WithPerRPCCredentials(rpc.Bearer{Token: token, Clear: ca == ""}))
-	}
-	return grpc.NewClient(addr, opts...)
-}
-
-// minToken is the shortest token that nobody guesses.
-const minToken = 16
-
-func readToken(file string) (string, error) {
-	b, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the file
-	if err != nil {
-		return "", err
-	}
-	token := strings.TrimSpace(string(b))
-	if len(token) < minToken || strings.ContainsAny(token, " \t\r\n") {
-		return "", fmt.Errorf("%s: a token needs at least %d characters on one line, without spaces", file, minToken)
-	}
-	return token, nil
 }
 
 // checkRedactor asks the redactor for nothing.

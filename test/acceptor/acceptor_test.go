@@ -4,108 +4,24 @@ package acceptor
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
-	"waybill.dev/waybill/internal/rpc"
-	"waybill.dev/waybill/internal/runlog/jetstream"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
-	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/test/harness"
 )
-
-func TestMain(m *testing.M) {
-	m.Run()
-	harness.Clean()
-}
-
-// broker is a NATS server on the network.
-func broker(t *testing.T) string {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("starts real processes; left out under -short")
-	}
-	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true, MaxPayload: 8 << 20,
-	})
-	require.NoError(t, err)
-	srv.Start()
-	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	require.True(t, srv.ReadyForConnections(30*time.Second))
-	return srv.ClientURL()
-}
-
-// runs reads the log as nobody's client.
-func runs(t *testing.T, url string) *jetstream.Log {
-	t.Helper()
-	nc, err := nats.Connect(url)
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	log, err := jetstream.Open(t.Context(), nc, jetstream.DefaultConfig())
-	require.NoError(t, err)
-	return log
-}
-
-func dial(t *testing.T, h *harness.Host) *grpc.ClientConn {
-	t.Helper()
-	conn, err := grpc.NewClient(h.GRPC, append(rpc.ClientOptions(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond}}),
-	)...)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
-}
-
-func ref(run string) *runlogv1.RunRef {
-	return &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: run}
-}
-
-func envelope(correlationID, message string) []byte {
-	return fmt.Appendf(nil, `{"type":"error","schemaVersion":1,"envelopeId":%q,"correlationId":%q,"payload":{"code":"x.y","message":%q},`+
-		`"meta":{"source":"ai-generation","ts":"2026-01-31T12:00:00Z"}}`, fmt.Sprintf("env-%x", sha256.Sum256([]byte(message))), correlationID, message)
-}
-
-// patiently calls until the acceptor answers: it may be down at the moment.
-func patiently[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
-	for {
-		res, err := call(ctx)
-		if code := fault.CodeOf(err); err == nil || ctx.Err() != nil || code != fault.ServiceUnavailable {
-			return res, err
-		}
-	}
-}
-
-// number is a count that the environment may raise.
-func number(t *testing.T, name string, fallback int) int {
-	t.Helper()
-	v := os.Getenv(name)
-	if v == "" {
-		return fallback
-	}
-	n, err := strconv.Atoi(v)
-	require.NoError(t, err)
-	return n
-}
 
 // perRun is how many envelopes each run gets.
 const perRun = 20
@@ -180,19 +96,7 @@ func TestDedup_GivesEachEnvelopeOneOutcome(t *testing.T) {
 		}
 	}
 	for r := range (ids + perRun - 1) / perRun {
-		frames, err := log.Run(ctx, subject.Run{Tenant: "acme", RunID: fmt.Sprintf("run-%d", r)})
-		require.NoError(t, err)
-		require.NoError(t, frame.VerifyChain(frames))
-		seen := map[string]int{}
-		for _, f := range frames {
-			events, err := f.Events()
-			require.NoError(t, err)
-			for _, e := range events {
-				if e.CausationID != "" {
-					seen[e.CausationID]++
-				}
-			}
-		}
+		seen := recorded(t, log, fmt.Sprintf("run-%d", r))
 		require.Len(t, seen, min(perRun, ids-r*perRun))
 		for id, n := range seen {
 			require.Equal(t, 1, n, "%s is recorded %d times", id, n)
@@ -262,13 +166,4 @@ func TestRedactor_AwayMeansNothingIsRecorded(t *testing.T) {
 	res, err := client.Accept(t.Context(), req)
 	require.NoError(t, err)
 	require.Contains(t, string(res.GetPayload()), "[REDACTED:password]", "%s", res.GetOutcome())
-}
-
-func awaitHealth(t *testing.T, h *harness.Host, want healthv1.HealthCheckResponse_ServingStatus) {
-	t.Helper()
-	client := healthv1.NewHealthClient(dial(t, h))
-	require.Eventually(t, func() bool {
-		res, err := client.Check(t.Context(), &healthv1.HealthCheckRequest{})
-		return err == nil && res.GetStatus() == want
-	}, 30*time.Second, 20*time.Millisecond, want)
 }

@@ -34,6 +34,10 @@ type Config struct {
 	MaxPending int
 	// Prefetch bounds the runs one dispatcher has been handed but not begun.
 	Prefetch int
+	// Patience is how long an append, and each read of a frame, tries to reach the
+	// server before it fails with runlog.ErrUnavailable; never so long that the
+	// caller's deadline passes first. 0: as long as the caller's context allows.
+	Patience time.Duration
 }
 
 // DefaultConfig is right for one server.
@@ -88,6 +92,8 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 
 // Check asks whether the log can be reached.
 func (l *Log) Check(ctx context.Context) error {
+	ctx, cancel := l.patient(ctx)
+	defer cancel()
 	if _, err := l.stream.Info(ctx); err != nil {
 		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
 	}
@@ -100,13 +106,16 @@ func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 	for k, v := range f.Headers() {
 		msg.Header[k] = []string{v}
 	}
+	caller := ctx
+	ctx, cancel := l.patient(caller)
+	defer cancel()
 	for {
 		pos, err := l.publish(ctx, msg, f.Run, after)
 		switch {
 		case err == nil:
 			return pos, nil
 		case isConflict(err):
-			return l.settle(ctx, f, after)
+			return l.settle(caller, f, after)
 		case !isTransient(err) || ctx.Err() != nil:
 			return 0, fmt.Errorf("%w: append frame %d of run %s: %w", runlog.ErrUnavailable, f.First, f.Run.RunID, err)
 		}
@@ -147,6 +156,8 @@ func (l *Log) settle(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 
 // Last returns the last frame of a run; see runlog.Reader.
 func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
+	ctx, cancel := l.patient(ctx)
+	defer cancel()
 	raw, err := l.stream.GetLastMsgForSubject(ctx, run.All())
 	if err != nil {
 		return nil, readError("last frame", run, err)
@@ -156,9 +167,9 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 
 // Run returns all frames of a run; see runlog.Reader.
 func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) {
-	first, err := l.stream.GetMsg(ctx, 1, js.WithGetMsgSubject(run.Frame(subject.Start)))
+	first, err := l.get(ctx, 1, run.Frame(subject.Start))
 	if errors.Is(err, js.ErrMsgNotFound) {
-		first, err = l.stream.GetMsg(ctx, 1, js.WithGetMsgSubject(run.Frame(subject.Open)))
+		first, err = l.get(ctx, 1, run.Frame(subject.Open))
 	}
 	if err != nil {
 		return nil, readError("first frame", run, err)
@@ -183,7 +194,7 @@ func (l *Log) After(ctx context.Context, run subject.Run, pos uint64) ([]*frame.
 func (l *Log) from(ctx context.Context, run subject.Run, pos uint64, limit int) ([]*frame.Frame, error) {
 	var out []*frame.Frame
 	for limit == 0 || len(out) < limit {
-		raw, err := l.stream.GetMsg(ctx, pos, js.WithGetMsgSubject(run.All()))
+		raw, err := l.get(ctx, pos, run.All())
 		if errors.Is(err, js.ErrMsgNotFound) {
 			return out, nil
 		}
@@ -201,6 +212,26 @@ func (l *Log) from(ctx context.Context, run subject.Run, pos uint64, limit int) 
 		pos = f.Pos + 1
 	}
 	return out, nil
+}
+
+// get reads the first message of a subject at position pos or later.
+func (l *Log) get(ctx context.Context, pos uint64, subj string) (*js.RawStreamMsg, error) {
+	ctx, cancel := l.patient(ctx)
+	defer cancel()
+	return l.stream.GetMsg(ctx, pos, js.WithGetMsgSubject(subj))
+}
+
+// patient bounds what is tried for one frame. A caller's deadline is undercut, so
+// that it learns what is wrong and not only that its time is up.
+func (l *Log) patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	d := l.cfg.Patience
+	if d == 0 {
+		return ctx, func() {}
+	}
+	if end, ok := ctx.Deadline(); ok {
+		d = min(d, time.Until(end)*3/4)
+	}
+	return context.WithTimeout(ctx, d)
 }
 
 func parseRaw(raw *js.RawStreamMsg) (*frame.Frame, error) {
@@ -228,7 +259,8 @@ func isConflict(err error) bool {
 func isTransient(err error) bool {
 	return errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, js.ErrNoStreamResponse) ||
-		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrDisconnected)
+		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrDisconnected) ||
+		errors.Is(err, nats.ErrReconnectBufExceeded) // a connection that keeps nothing for later
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -1,6 +1,7 @@
 package jetstream_test
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -9,8 +10,11 @@ import (
 	"go.uber.org/goleak"
 
 	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/internal/runlog/runlogtest"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
 )
 
 func TestMain(m *testing.M) {
@@ -50,4 +54,37 @@ func testConfig() jetstream.Config {
 
 func TestLog_KeepsThePortsContract(t *testing.T) {
 	runlogtest.Run(t, func(t *testing.T) runlogtest.Full { return open(t, t.TempDir(), testConfig()) })
+}
+
+func TestLog_WithPatienceGivesUpBeforeItsCaller(t *testing.T) {
+	t.Parallel()
+	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	require.NoError(t, err)
+	nc, err := srv.Connect("test")
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	cfg := testConfig()
+	cfg.Patience = 100 * time.Millisecond
+	log, err := jetstream.Open(t.Context(), nc, cfg)
+	require.NoError(t, err)
+	srv.Stop()
+
+	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
+	for name, try := range map[string]func(context.Context) error{
+		"append": func(ctx context.Context) error {
+			_, err := log.Append(ctx, frame.NewOpen(run, []byte(`{}`)), 0)
+			return err
+		},
+		"run":   func(ctx context.Context) error { _, err := log.Run(ctx, run); return err },
+		"after": func(ctx context.Context) error { _, err := log.After(ctx, run, 1); return err },
+		"last":  func(ctx context.Context) error { _, err := log.Last(ctx, run); return err },
+		"check": func(ctx context.Context) error { return log.Check(ctx) },
+	} {
+		require.ErrorIs(t, try(t.Context()), runlog.ErrUnavailable, name)
+		// A caller of less patience still hears it from the log.
+		ctx, cancel := context.WithTimeout(t.Context(), 80*time.Millisecond)
+		require.ErrorIs(t, try(ctx), runlog.ErrUnavailable, name)
+		require.NoError(t, ctx.Err(), name)
+		cancel()
+	}
 }
