@@ -69,6 +69,10 @@ fuzz: ## run every fuzz target for FUZZTIME
 bench: build ## measure the built binary; writes bench/report.md
 	go run ./bench
 
+.PHONY: bench-envelopes
+bench-envelopes: build ## measure only how envelopes are taken in; prints it
+	go run ./bench -only envelopes
+
 .PHONY: lint
 lint: $(GOLANGCI) $(CODEGEN) ## golangci-lint over all modules, buf lint
 	$(GOLANGCI) run $$(go list -m -f '{{.Dir}}/...')

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,72 +19,100 @@ import (
 )
 
 // fsyncs times small synchronous writes in dir.
-func fsyncs(dir string, n int) (p50, p99 time.Duration, err error) {
+func fsyncs(dir string, n int) (samples, error) {
 	f, err := os.CreateTemp(dir, "fsync")
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
 	defer func() { _ = f.Close(); _ = os.Remove(f.Name()) }()
 	block := make([]byte, 1024)
-	all := make([]time.Duration, n)
+	all := make(samples, n)
 	for i := range all {
 		began := time.Now()
 		if _, err := f.Write(block); err != nil {
-			return 0, 0, err
+			return nil, err
 		}
 		if err := f.Sync(); err != nil {
-			return 0, 0, err
+			return nil, err
 		}
 		all[i] = time.Since(began)
 	}
-	slices.Sort(all)
-	return percentile(all, 50), percentile(all, 99), nil
+	return all.sorted(), nil
+}
+
+// bareLog is the embedded log, alone on a fresh directory.
+type bareLog struct {
+	*jetstream.Log
+	stop func()
+}
+
+func openLog(ctx context.Context, dir string, durable bool) (bareLog, error) {
+	store, err := os.MkdirTemp(dir, "log")
+	if err != nil {
+		return bareLog{}, err
+	}
+	l := bareLog{stop: func() { _ = os.RemoveAll(store) }}
+	srv, err := natsd.Start(natsd.Config{Dir: filepath.Join(store, "nats"), Sync: durable, Log: slog.New(slog.DiscardHandler)}, rand.Text())
+	if err != nil {
+		l.stop()
+		return bareLog{}, err
+	}
+	l.stop = func() { srv.Stop(); _ = os.RemoveAll(store) }
+	nc, err := srv.Connect("bench")
+	if err != nil {
+		l.stop()
+		return bareLog{}, err
+	}
+	l.stop = func() { nc.Close(); srv.Stop(); _ = os.RemoveAll(store) }
+	if l.Log, err = jetstream.Open(ctx, nc, jetstream.DefaultConfig()); err != nil {
+		l.stop()
+		return bareLog{}, err
+	}
+	return l, nil
 }
 
 // ceiling measures what the embedded log alone takes: the two frames of a no-op
 // run, guarded as the host guards them, from a number of writers.
 func ceiling(ctx context.Context, dir string, durable bool, writers int, d time.Duration) (float64, error) {
-	store, err := os.MkdirTemp(dir, "log")
+	log, err := openLog(ctx, dir, durable)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = os.RemoveAll(store) }()
-	srv, err := natsd.Start(natsd.Config{Dir: filepath.Join(store, "nats"), Sync: durable, Log: slog.New(slog.DiscardHandler)}, rand.Text())
-	if err != nil {
-		return 0, err
-	}
-	defer srv.Stop()
-	nc, err := srv.Connect("bench")
-	if err != nil {
-		return 0, err
-	}
-	defer nc.Close()
-	log, err := jetstream.Open(ctx, nc, jetstream.DefaultConfig())
-	if err != nil {
-		return 0, err
-	}
+	defer log.stop()
+	end := time.Now().Add(d)
+	frames, err := crowd(writers, func(w int) (int, error) {
+		n := 0
+		for ; time.Now().Before(end); n++ {
+			if err := twoFrames(ctx, log.Log, fmt.Sprintf("run_%d_%d", w, n)); err != nil {
+				return 0, err
+			}
+		}
+		return 2 * n, nil
+	})
+	return float64(frames) / d.Seconds(), err
+}
+
+// crowd lets a number of writers work at once, and adds up what they did.
+func crowd(writers int, work func(w int) (int, error)) (int, error) {
 	var (
-		frames atomic.Int64
+		done   atomic.Int64
 		failed atomic.Pointer[error]
 		wg     sync.WaitGroup
-		end    = time.Now().Add(d)
 	)
 	for w := range writers {
 		wg.Go(func() {
-			for n := 0; time.Now().Before(end); n++ {
-				if err := twoFrames(ctx, log, fmt.Sprintf("run_%d_%d", w, n)); err != nil {
-					failed.Store(&err)
-					return
-				}
-				frames.Add(2)
+			n, err := work(w)
+			if err != nil {
+				failed.Store(&err)
 			}
+			done.Add(int64(n))
 		})
 	}
 	wg.Wait()
 	if err := failed.Load(); err != nil {
 		return 0, *err
 	}
-	return float64(frames.Load()) / d.Seconds(), nil
+	return int(done.Load()), nil
 }
 
 func twoFrames(ctx context.Context, log *jetstream.Log, id string) error {

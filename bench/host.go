@@ -31,15 +31,26 @@ type host struct {
 
 // startHost runs the binary on a fresh directory under dir.
 func startHost(ctx context.Context, bin, dir string, args ...string) (*host, error) {
+	return launch(ctx, bin, dir, func(data string) []string {
+		return append([]string{"dev", "--data-dir", data, "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0"}, args...)
+	})
+}
+
+// startAcceptor runs the acceptor alone, on a fresh directory under dir.
+func startAcceptor(ctx context.Context, bin, dir string, args ...string) (*host, error) {
+	return launch(ctx, bin, dir, func(data string) []string {
+		return append([]string{"serve", "acceptor", "--data-dir", data, "--grpc-addr", "127.0.0.1:0"}, args...)
+	})
+}
+
+func launch(ctx context.Context, bin, dir string, args func(data string) []string) (*host, error) {
 	data, err := os.MkdirTemp(dir, "host")
 	if err != nil {
 		return nil, err
 	}
 	h := &host{dir: data}
 	ready := filepath.Join(data, "ready.json")
-	h.cmd = exec.CommandContext(ctx, bin, append([]string{
-		"dev", "--data-dir", filepath.Join(data, "data"), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--ready-file", ready,
-	}, args...)...)
+	h.cmd = exec.CommandContext(ctx, bin, append(args(filepath.Join(data, "data")), "--ready-file", ready)...)
 	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.out
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	began := time.Now()

@@ -1,7 +1,8 @@
-// Command bench measures the built binary as its users meet it: over HTTP, with
-// the load client on the same machine. It writes bench/report.md, with the
-// ceiling of the embedded log from the same run beside the figures, because only
-// ratios travel between machines.
+// Command bench measures the built binary as its users meet it: over HTTP and
+// gRPC, with the load client on the same machine. It writes bench/report.md, with
+// the ceilings from the same run beside the figures, because only ratios travel
+// between machines. -only measures one section, and writes it to the standard
+// output.
 package main
 
 import (
@@ -20,12 +21,45 @@ type options struct {
 	bin, out, dir string
 	seconds       time.Duration
 	quick         bool
+	only          section
+}
+
+// section is a part of the report that can be measured alone.
+type section string
+
+const (
+	sectionAll       section = ""
+	sectionRuns      section = "runs"
+	sectionEnvelopes section = "envelopes"
+)
+
+// has reports whether a section is to be measured.
+func (o options) has(s section) bool { return o.only == sectionAll || o.only == s }
+
+// fsyncs is how often the disk is asked: often enough for a p99.
+func (o options) fsyncs() int { return min(1000, max(20, int(o.seconds.Seconds()*500))) }
+
+// tries is how often what is measured once is measured.
+func (o options) tries() int {
+	if o.quick {
+		return 1
+	}
+	return 3
+}
+
+func (o options) validate() error {
+	switch o.only {
+	case sectionAll, sectionRuns, sectionEnvelopes:
+		return nil
+	}
+	return fmt.Errorf("-only %q: want %s or %s", o.only, sectionRuns, sectionEnvelopes)
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin/waybill", "the binary")
-	flag.StringVar(&o.out, "out", "bench/report.md", "where the report goes")
+	flag.StringVar(&o.out, "out", "", "where the report goes (default: bench/report.md, or with -only the standard output)")
+	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs or envelopes (default: all)")
 	flag.StringVar(&o.dir, "dir", "", "where the data goes: the disk that is measured (default: a temporary directory)")
 	flag.DurationVar(&o.seconds, "time", 4*time.Second, "how long each load lasts")
 	flag.BoolVar(&o.quick, "quick", false, "fewer loads, a second each")
@@ -41,6 +75,9 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
 	if o.dir == "" {
 		dir, err := os.MkdirTemp("", "waybill-bench")
 		if err != nil {
@@ -50,12 +87,32 @@ func run(ctx context.Context, o options) error {
 		o.dir = dir
 	}
 	r := &report{options: o}
-	for _, step := range []func(context.Context, *report) error{machine, idle, durable, relaxed, subscribers, profile} {
+	steps := []func(context.Context, *report) error{machine}
+	if o.has(sectionRuns) {
+		steps = append(steps, idle, durable, relaxed, subscribers, profile)
+	}
+	if o.has(sectionEnvelopes) {
+		steps = append(steps, envelopes)
+	}
+	for _, step := range steps {
 		if err := step(ctx, r); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(o.out, []byte(r.render()), 0o600)
+	return o.write([]byte(r.render()))
+}
+
+// write puts the report where it goes. A part of it never replaces the whole
+// unless asked to.
+func (o options) write(doc []byte) error {
+	switch {
+	case o.out != "":
+		return os.WriteFile(o.out, doc, 0o600)
+	case o.only != sectionAll:
+		_, err := os.Stdout.Write(doc)
+		return err
+	}
+	return os.WriteFile("bench/report.md", doc, 0o600)
 }
 
 // chain is a workflow of n no-op nodes in a row.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -74,7 +73,7 @@ func fanOut(ctx context.Context, base, workflow string, n int) (sseRow, error) {
 	}
 	var (
 		mu  sync.Mutex
-		all []time.Duration
+		all samples
 		bad error
 		wg  sync.WaitGroup
 	)
@@ -93,8 +92,8 @@ func fanOut(ctx context.Context, base, workflow string, n int) (sseRow, error) {
 	if bad != nil || len(all) == 0 {
 		return sseRow{}, fmt.Errorf("%d subscribers got %d live events: %w", n, len(all), bad)
 	}
-	slices.Sort(all)
-	return sseRow{subscribers: n, p50: percentile(all, 50), p99: percentile(all, 99), events: len(all)}, nil
+	all.sorted()
+	return sseRow{subscribers: n, p50: all.percentile(50), p99: all.percentile(99), events: len(all)}, nil
 }
 
 // listen follows a run and times the events that come after the subscription.

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"testing"
 )
 
 // built is the host's binary: $WAYBILL_BIN, or one that is built once in a test
@@ -39,6 +40,16 @@ func build() (string, error) {
 		return "", fmt.Errorf("build waybill: %w\n%s", err, out)
 	}
 	return path, nil
+}
+
+// Binary is the host's binary, for those who run it in their own way.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // Clean removes the binary that was built for this test process. TestMain calls

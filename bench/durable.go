@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/acceptor/accept"
+	"waybill.dev/waybill/services/acceptor/accept/accepttest"
+)
+
+// durableAccepts are envelopes on disk, and what the log alone does.
+type durableAccepts struct {
+	accepts, appends float64 // a second
+	// CPU of the acceptor's process for one envelope, and of the log's for one append.
+	acceptCPU, appendCPU time.Duration
+	last                 result
+}
+
+// rounds is how often the two take turns, so that other load falls on both.
+const rounds = 3
+
+// durableRate takes envelopes from many writers, and then appends as many frames
+// of the same size to the log alone.
+func durableRate(ctx context.Context, o options) (durableAccepts, error) {
+	var out durableAccepts
+	a, err := serveAcceptor(ctx, o)
+	if err != nil {
+		return out, err
+	}
+	defer a.stop()
+	log, err := openLog(ctx, o.dir, true)
+	if err != nil {
+		return out, err
+	}
+	defer log.stop()
+	before, err := a.proc()
+	if err != nil {
+		return out, err
+	}
+	alone := appenders(log.Log)
+	appended, took, spent := 0, time.Duration(0), time.Duration(0)
+	for range rounds {
+		if out.last, err = load(ctx, writers, o.seconds/rounds, a.accept); err != nil {
+			return out, err
+		}
+		out.accepts += out.last.PerSec / rounds
+		taken := len(out.last.All)
+		began, cpu := time.Now(), processCPU()
+		n, err := crowd(writers, func(w int) (int, error) {
+			share := (taken + w) / writers
+			for range share {
+				if err := alone[w].append(ctx); err != nil {
+					return 0, err
+				}
+			}
+			return share, nil
+		})
+		if err != nil {
+			return out, err
+		}
+		appended, took, spent = appended+n, took+time.Since(began), spent+processCPU()-cpu
+	}
+	after, err := a.proc()
+	if err != nil {
+		return out, err
+	}
+	out.acceptCPU = (after.cpu - before.cpu) / time.Duration(a.taken.Load())
+	out.appends = float64(appended) / took.Seconds()
+	out.appendCPU = spent / time.Duration(max(appended, 1))
+	return out, nil
+}
+
+// appender puts into the log alone what accepted envelopes would, with a new run
+// for every perRun of them.
+type appender struct {
+	log  accept.Log
+	name string
+	run  subject.Run
+	head frame.Head
+	n    int
+}
+
+func (a *appender) append(ctx context.Context) (err error) {
+	if a.n%perRun == 0 {
+		a.run = benchRun(fmt.Sprintf("%s-%d", a.name, a.n/perRun))
+		if a.head, err = beginRun(ctx, a.log, a.run); err != nil {
+			return err
+		}
+	}
+	artifact := wire.Draft{
+		Type: wire.EventArtifactCreated, NodeID: "ask", CausationID: fmt.Sprintf("corr-%04d", a.n%perRun),
+		Payload: []byte(`{"artifactId":"env-corr-0000","artifactType":"` + accepttest.Kind + `","nodeId":"ask","version":"1","payload":` + accepttest.Payload() + `}`),
+	}
+	f := frame.New(a.run, subject.Step, a.head, []wire.Event{artifact.Place(a.run.RunID, a.head.Next, time.Now())})
+	if f.Pos, err = a.log.Append(ctx, f, a.head.Pos); err != nil {
+		return err
+	}
+	a.head, a.n = f.Head(), a.n+1
+	return nil
+}
+
+// appenders are as many as there are callers of the acceptor.
+func appenders(log accept.Log) []*appender {
+	all := make([]*appender, writers)
+	for i := range all {
+		all[i] = &appender{log: log, name: fmt.Sprintf("a%d", i)}
+	}
+	return all
+}
+
+func (d durableAccepts) figures() []figure {
+	return []figure{
+		{
+			fmt.Sprintf("envelopes accepted and on disk, %d writers", writers), absolute, fmt.Sprintf("%.0f/s", d.accepts), "≥ 2,000/s", d.accepts >= 2000,
+			fmt.Sprintf("as many appends by the log alone: %.0f/s", d.appends),
+		},
+		{"… of the log's own rate", ratio, fmt.Sprintf("%.0f %%", 100*d.accepts/d.appends), "", false, "100 %"},
+		{"… CPU of the acceptor's process for one", absolute, short(d.acceptCPU), "", false, "of the log for one append: " + short(d.appendCPU)},
+		{"… over that of the log", ratio, fmt.Sprintf("%.1f×", float64(d.acceptCPU)/float64(d.appendCPU)), "", false, "1×"},
+		{"… one accept meanwhile, p50 and p99", absolute, short(d.last.P50) + ", " + short(d.last.P99), "", false, ""},
+	}
+}

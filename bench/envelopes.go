@@ -1,0 +1,61 @@
+package main
+
+import "context"
+
+// envelopeFigures are those about taking envelopes in.
+type envelopeFigures struct {
+	load      string // what else the machine did
+	accept    accepts
+	durable   durableAccepts
+	paced     pacedAccepts
+	redaction []figure
+	hostile   []hostileRow
+}
+
+// envelopes measures the section.
+func envelopes(ctx context.Context, r *report) (err error) {
+	e := &r.envelopes
+	e.load = busy()
+	// First what counts memory for the whole process: no host runs, and no log.
+	if e.accept, err = pipelineCost(ctx, r.options.seconds); err != nil {
+		return err
+	}
+	e.redaction = redaction(r.options.seconds)
+	e.hostile = hostileSchemas(r.options.tries())
+	if e.durable, err = durableRate(ctx, r.options); err != nil {
+		return err
+	}
+	e.paced, err = paced(ctx, r.options)
+	return err
+}
+
+// render writes the section.
+func (e envelopeFigures) render(p func(string, ...any), tries int) {
+	p("\n## Envelopes\n\nTaken in by the pipeline within this process, over a log in memory, and by `waybill serve acceptor` over its own JetStream\n"+
+		"server with an fsync before every acknowledgement. The machine's load average before: %s.\n\n", e.load)
+	figures := e.accept.figures()
+	figures = append(figures, e.durable.figures()...)
+	figures = append(figures, e.paced.figures()...)
+	figures = append(figures, e.redaction...)
+	figures = append(figures, e.hostileFigure())
+	figureTable(p, figures)
+	p("\n### How single accepts are spread\n\nIn the pipeline, time on the wall.\n\n")
+	spreadTable(p, e.accept.wall)
+	p("\nAt %d envelopes a second, from the instant each was due until its outcome was on disk.\n\n", pace)
+	spreadTable(p, e.paced.latency)
+	p("\n### Hostile schemas\n\nRegistered as a kind, then applied to a payload made for it; the least of %d tries. CPU is absolute, memory a count.\n"+
+		"What is refused may cost no more than what is taken.\n\n", tries)
+	hostileTable(p, e.hostile)
+}
+
+// hostileFigure is the table of hostile schemas in one row.
+func (e envelopeFigures) hostileFigure() figure {
+	worst, met := cost{}, true
+	for _, row := range e.hostile {
+		for _, c := range []cost{row.register, row.validate} {
+			worst.cpu, worst.bytes = max(worst.cpu, c.cpu), max(worst.bytes, c.bytes)
+		}
+		met = met && row.met()
+	}
+	return figure{"a hostile schema, registered or applied, the worst of all", absolute, worst.String(), "≤ 50 ms and ≤ 16 MB", met, ""}
+}

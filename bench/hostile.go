@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/services/acceptor/kinds"
+)
+
+// hostile is a schema that somebody wrote to cost as much as can be, and a
+// payload for it.
+type hostile struct {
+	name            string
+	schema, payload string
+}
+
+// hostiles are the ways a schema can be large in its effect: deep, wide, or
+// unfolding into itself.
+func hostiles() []hostile {
+	nested := func(n int, open, inner, end string) string {
+		return strings.Repeat(open, n) + inner + strings.Repeat(end, n)
+	}
+	list := func(n int, item func(int) string) string {
+		items := make([]string, n)
+		for i := range items {
+			items[i] = item(i)
+		}
+		return strings.Join(items, ",")
+	}
+	// doubled refers twice to the next definition, n times over.
+	doubled := func(n int) string {
+		return `{"$ref":"#/$defs/d0","$defs":{` + list(n, func(i int) string {
+			return fmt.Sprintf(`"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i+1, i+1)
+		}) + fmt.Sprintf(`,"d%d":{"type":"object"}}}`, n)
+	}
+	numbers := func(n int) string { return "[" + list(n, strconv.Itoa) + "]" }
+	return []hostile{
+		{"as deep as is taken", nested(30, `{"properties":{"a":`, `{"type":"string"}`, `}}`), nested(30, `{"a":`, `"x"`, `}`)},
+		{"deeper than is taken", nested(500, `{"not":`, `{}`, `}`), `{}`},
+		{"an enum of 20,000 values", `{"items":{"enum":` + numbers(20_000) + `}}`, numbers(20_000)},
+		{"an enum of 200,000 values", `{"enum":` + numbers(200_000) + `}`, `1`},
+		{
+			"4,000 properties", `{"properties":{` + list(4000, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"integer"}`, i) }) + `}}`,
+			`{` + list(4000, func(i int) string { return fmt.Sprintf(`"p%d":%d`, i, i) }) + `}`,
+		},
+		{"10,000 properties", `{"properties":{` + list(10_000, func(i int) string { return fmt.Sprintf(`"p%d":{}`, i) }) + `}}`, `{}`},
+		{
+			"a definition that is itself, twice", `{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"properties":{"x":{"$ref":"#/$defs/a"}},"required":["y"]},{"properties":{"x":{"$ref":"#/$defs/a"}}}]}}}`,
+			nested(60, `{"x":`, `{}`, `}`),
+		},
+		{"a reference to itself", `{"$ref":"#"}`, `{}`},
+		{"references doubled 10 times", doubled(10), `{}`},
+		{"references doubled 40 times", doubled(40), `{}`},
+		{"a union of 1,000 objects", `{"anyOf":[` + list(1000, func(i int) string {
+			return fmt.Sprintf(`{"properties":{"k":{"const":%d}},"required":["k"]}`, i)
+		}) + `]}`, `{"k":-1}`},
+		{"unique items over 20,000 objects", `{"uniqueItems":true}`, `[` + list(20_000, func(i int) string { return fmt.Sprintf(`{"i":%d}`, i) }) + `]`},
+		{"a pattern of nested stars", `{"type":"string","pattern":"^(((a*)*)*)*$"}`, `"` + strings.Repeat("a", 50_000) + `!"`},
+		{"a pattern that repeats 1,000 times 1,000", `{"type":"string","pattern":"(a{1000}){1000}"}`, `"a"`},
+		{
+			"1,000 patterns over 1,000 names", `{"patternProperties":{` + list(1000, func(i int) string { return fmt.Sprintf(`"x.*%d$":{}`, i) }) + `}}`,
+			`{` + list(1000, func(i int) string { return fmt.Sprintf(`"xxxxxxxx%d":0`, i) }) + `}`,
+		},
+		{"a number of 100,000 digits", `{"multipleOf":3}`, strings.Repeat("9", 100_000)},
+	}
+}
+
+// hostileRow is what a schema and its payload cost.
+type hostileRow struct {
+	name     string
+	register cost
+	refused  bool // the schema
+	validate cost // nothing if the schema was refused
+	verdict  string
+}
+
+// Bounds of what somebody else's schema may take.
+const (
+	hostileTime  = 50 * time.Millisecond
+	hostileBytes = 16 << 20
+)
+
+// hostileSchemas registers each as a kind, and validates its payload. The least of
+// some tries counts: what else the machine does only adds.
+func hostileSchemas(tries int) []hostileRow {
+	var rows []hostileRow
+	for _, h := range hostiles() {
+		row := h.measure()
+		for range tries - 1 {
+			again := h.measure()
+			row.register, row.validate = row.register.least(again.register), row.validate.least(again.validate)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (h hostile) measure() hostileRow {
+	const name = "vendor.bench.hostile"
+	row := hostileRow{name: h.name}
+	registry, err := kinds.New(kinds.LintWarn)
+	if err != nil {
+		panic(err) // the protocol's own kinds
+	}
+	row.register = costOf(func() { _, err = registry.Register(name, 1, []byte(h.schema)) })
+	if err != nil {
+		row.refused = true
+		return row
+	}
+	kind, _ := registry.Find(name)
+	row.verdict = "valid"
+	row.validate = costOf(func() {
+		if wrong := kind.Payload.Validate([]byte(h.payload)); len(wrong) > 0 {
+			row.verdict = "invalid: " + wrong[0].Keyword
+		}
+	})
+	return row
+}
+
+// least is the smaller of two measurements of the same.
+func (c cost) least(d cost) cost {
+	return cost{cpu: min(c.cpu, d.cpu), wall: min(c.wall, d.wall), mallocs: min(c.mallocs, d.mallocs), bytes: min(c.bytes, d.bytes)}
+}
+
+func (c cost) bounded() bool { return c.cpu <= hostileTime && c.bytes <= hostileBytes }
+
+// met reports whether registering and validating stay within the bounds. To refuse
+// may not take more than to take.
+func (r hostileRow) met() bool { return r.register.bounded() && r.validate.bounded() }
+
+func hostileTable(p func(string, ...any), rows []hostileRow) {
+	p("| schema | registering: CPU, memory | then | validating: CPU, memory | verdict | within both bounds |\n|---|---|---|---|---|---|\n")
+	for _, r := range rows {
+		then, second, verdict := "taken", r.validate.String(), r.verdict
+		if r.refused {
+			then, second, verdict = "refused", "–", "–"
+		}
+		met := "yes"
+		if !r.met() {
+			met = "**no**"
+		}
+		p("| %s | %s | %s | %s | %s | %s |\n", r.name, r.register, then, second, verdict, met)
+	}
+}
+
+// String is time and memory.
+func (c cost) String() string {
+	return fmt.Sprintf("%s, %.1f MB", ms(c.cpu), float64(c.bytes)/(1<<20))
+}

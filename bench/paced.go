@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// pacedAccepts are latencies under a load that leaves room.
+type pacedAccepts struct {
+	// latency counts from the instant the envelope was due.
+	latency samples
+	// late is how late the load client itself was.
+	late samples
+	// fsync is of the same disk, before and after.
+	fsync samples
+	// alone is what the log takes for one append at the same pace.
+	alone samples
+}
+
+// pace is how many envelopes come in a second.
+const pace = 200
+
+// paced hands envelopes in at instants that do not depend on the answers, so that
+// a slow one does not hold back those that would have seen it.
+func paced(ctx context.Context, o options) (pacedAccepts, error) {
+	var out pacedAccepts
+	a, err := serveAcceptor(ctx, o)
+	if err != nil {
+		return out, err
+	}
+	defer a.stop()
+	log, err := openLog(ctx, o.dir, true)
+	if err != nil {
+		return out, err
+	}
+	defer log.stop()
+	if out.fsync, err = fsyncs(o.dir, o.fsyncs()); err != nil {
+		return out, err
+	}
+	free := make(chan *appender, writers)
+	for _, w := range appenders(log.Log) { // runs are opened and connections made
+		if err := errors.Join(a.accept(ctx), w.append(ctx)); err != nil {
+			return out, err
+		}
+		free <- w
+	}
+	for range rounds {
+		n := max(1, int(o.seconds.Seconds()*pace/rounds))
+		latency, late, err := drive(ctx, n, func() error { return a.accept(ctx) })
+		if err != nil {
+			return out, err
+		}
+		alone, _, err := drive(ctx, n, func() error {
+			w := <-free
+			defer func() { free <- w }()
+			return w.append(ctx)
+		})
+		if err != nil {
+			return out, err
+		}
+		out.latency, out.late, out.alone = append(out.latency, latency...), append(out.late, late...), append(out.alone, alone...)
+	}
+	after, err := fsyncs(o.dir, o.fsyncs())
+	out.fsync = append(out.fsync, after...)
+	for _, s := range []samples{out.latency, out.late, out.alone, out.fsync} {
+		s.sorted()
+	}
+	return out, err
+}
+
+// drive calls do n times, one every 1/pace of a second. latency counts from the
+// instant a call was due; late is how late it was made.
+func drive(ctx context.Context, n int, do func() error) (latency, late samples, err error) {
+	latency, late = make(samples, n), make(samples, n)
+	failed := make([]error, n)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	start := time.Now()
+	for i := range n {
+		due := start.Add(time.Duration(i) * time.Second / pace)
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(time.Until(due)):
+		}
+		late[i] = time.Since(due)
+		wg.Go(func() {
+			failed[i] = do()
+			latency[i] = time.Since(due)
+		})
+	}
+	wg.Wait()
+	return latency, late, errors.Join(failed...)
+}
+
+func (p pacedAccepts) figures() []figure {
+	p99, disk := p.latency.percentile(99), p.fsync.percentile(99)
+	const room = 10 * time.Millisecond
+	return []figure{
+		{fmt.Sprintf("one accept at %d/s, from the instant it was due, p50", pace), absolute, short(p.latency.percentile(50)), "", false, "an fsync: " + short(p.fsync.percentile(50))},
+		{"… p99", absolute, short(p99), "≤ fsync p99 + 10 ms = " + short(disk+room), p99 <= disk+room, "an fsync: " + short(disk)},
+		{"… p99 over that of an fsync", ratio, fmt.Sprintf("%.1f×", float64(p99)/float64(disk)), "", false, "1×"},
+		{
+			"… p99 over that of the log alone at the same pace", ratio, fmt.Sprintf("%.1f×", float64(p99)/float64(p.alone.percentile(99))), "", false,
+			"one append: " + short(p.alone.percentile(99)),
+		},
+		{"… of which the load client was late, p99", absolute, short(p.late.percentile(99)), "", false, ""},
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/services/redactor/redact"
+)
+
+// thousand are as many secrets, of the lengths that credentials have.
+func thousand() []redact.Secret {
+	r := rand.New(rand.NewPCG(7, 11)) // the same each time
+	const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+	out := make([]redact.Secret, 1000)
+	for i := range out {
+		b := make([]byte, 16+r.IntN(48))
+		for k := range b {
+			b[k] = alphabet[r.IntN(len(alphabet))]
+		}
+		out[i] = redact.Secret{ID: fmt.Sprint("secret-", i), Value: redact.Value(b)}
+	}
+	return out
+}
+
+// megabyte is the size of the texts.
+const megabyte = 1 << 20
+
+const prose = "The lamp arrived broken; the customer wrote twice, on Monday and on Thursday, and wants the money back. "
+
+// fill repeats a text up to a megabyte.
+func fill(text string) string { return strings.Repeat(text, megabyte/len(text)) }
+
+// jsonDocument is a megabyte of what tools answer.
+func jsonDocument() []byte {
+	item := fmt.Sprintf(`{"id":"run_06gzs9m3s1xq16m6ak670468r0","text":%q,"n":[1,2,3.5]},`, prose)
+	return []byte(`{"items":[` + strings.TrimSuffix(fill(item), ",") + `]}`)
+}
+
+// throughput is how many bytes one core takes in a second of its own time.
+func throughput(size int, d time.Duration, do func()) float64 {
+	do()
+	n := 0
+	c := costOf(func() {
+		for end := time.Now().Add(d); n == 0 || time.Now().Before(end); n++ {
+			do()
+		}
+	})
+	return float64(n) * float64(size) / c.cpu.Seconds()
+}
+
+// redaction measures the redactor's engine with a thousand known secrets.
+func redaction(d time.Duration) []figure {
+	secrets := thousand()
+	known, both := redact.Compile(secrets), redact.Compile(secrets).With(redact.DefaultShapes())
+	text, doc := fill(prose), jsonDocument()
+	needle := []byte(secrets[0].Value.Reveal())
+	scan := func(b []byte) float64 {
+		return throughput(len(b), d/5, func() { _ = bytes.Index(b, needle) })
+	}
+	scans := map[bool]float64{false: scan([]byte(text)), true: scan(doc)}
+	var out []figure
+	for _, tc := range []struct {
+		what  string
+		scrub *redact.Scrubber
+		json  bool
+	}{
+		{"prose, known secrets", known, false},
+		{"prose, and what looks like a secret", both, false},
+		{"JSON, known secrets", known, true},
+		{"JSON, and what looks like a secret", both, true},
+	} {
+		size, do := len(text), func() { tc.scrub.Text(text) }
+		if tc.json {
+			size, do = len(doc), func() { _, _, _ = tc.scrub.JSON(doc, strictjson.Limits{MaxBytes: len(doc), MaxDepth: 8}) }
+		}
+		rate := throughput(size, d/5, do)
+		out = append(out,
+			figure{
+				"redacting " + tc.what + ", 1,000 secrets, a core", absolute, fmt.Sprintf("%.0f MB/s", rate/1e6), "≥ 100 MB/s", rate >= 100e6,
+				fmt.Sprintf("looking for one of them: %.0f MB/s", scans[tc.json]/1e6),
+			},
+			figure{"… of looking for one secret", ratio, fmt.Sprintf("%.1f %%", 100*rate/scans[tc.json]), "", false, "100 %"})
+	}
+	return append(out, adversarial(secrets, both)...)
+}
+
+// adversarial times a megabyte of what the engine likes least.
+func adversarial(secrets []redact.Secret, s *redact.Scrubber) []figure {
+	value := secrets[0].Value.Reveal()
+	var starts strings.Builder
+	for starts.Len() < megabyte {
+		v := secrets[starts.Len()%len(secrets)].Value.Reveal()
+		starts.WriteString(v[:len(v)-1] + " ")
+	}
+	var worst time.Duration
+	var name string
+	for _, tc := range []struct{ name, text string }{
+		{"the same near miss", fill(value[:len(value)-1] + " ")},
+		{"near misses of all secrets", starts.String()},
+		{"nothing but secrets", fill(value + " ")},
+		{"words that announce secrets", fill("password: token= sk-ant- eyJ ghp_ secret ")},
+		{"an endless token", fill("sk-ant-") + strings.Repeat("aB3", 100)},
+		{"an endless password", "password=" + fill("x")},
+		{"dots of a web token", "eyJ" + fill("eyJa.")},
+	} {
+		if c := costOf(func() { s.Text(tc.text) }); c.cpu > worst {
+			worst, name = c.cpu, tc.name
+		}
+	}
+	const target = 250 * time.Millisecond
+	return []figure{{"redacting 1 MB made to be slow, the worst of seven: " + name, absolute, ms(worst), "≤ 250 ms", worst <= target, ""}}
+}
