@@ -42,6 +42,8 @@ type walk struct {
 	out    []byte
 	copied int
 	count  int
+	// promise is what the name of the member says of the value at i.
+	promise kind
 }
 
 // flush copies the input up to end.
@@ -62,7 +64,7 @@ func (w *walk) value() {
 	switch w.peek() {
 	case '"':
 		start := w.i
-		if text, n := w.text(); n > 0 {
+		if text, n := w.text(w.promise); n > 0 {
 			w.count += n
 			w.put(start, text)
 		}
@@ -88,7 +90,9 @@ func (w *walk) object() {
 	var names *names // made when a key changes
 	for w.peek() != '}' {
 		at := w.i
-		if key, n := w.text(); n > 0 {
+		key, n := w.text(nothing)
+		promise := w.scrub.shapes.promised(w.name(at))
+		if n > 0 {
 			if names == nil {
 				names = w.collect(start)
 			}
@@ -97,28 +101,39 @@ func (w *walk) object() {
 		}
 		w.peek()
 		w.i++ // the colon
+		if w.peek() == '"' {
+			w.promise = promise
+		}
 		w.value()
+		w.promise = nothing
 		w.comma()
 	}
 	w.i++
 }
 
-// text reads the string at w.i and scrubs it. n is the number of occurrences;
-// text is only set when there are any.
-func (w *walk) text() (text string, n int) {
+// text reads the string at w.i and scrubs it; k is what the name of the member says
+// of it. n is the number of occurrences; text is only set when there are any.
+func (w *walk) text(k kind) (text string, n int) {
 	raw := w.skipString()
 	if bytes.IndexByte(raw, '\\') < 0 {
-		if !w.scrub.suspects(raw) {
-			return "", 0
-		}
-		out, n := w.scrub.pass(raw)
-		return string(out), n
+		return w.scrub.member(raw, k)
 	}
 	var decoded string
 	if err := json.Unmarshal(w.in[w.i-len(raw)-2:w.i], &decoded); err != nil {
 		return "", 0 // not reached: the document was checked
 	}
-	return w.scrub.Text(decoded)
+	return w.scrub.member([]byte(decoded), k)
+}
+
+// name gives the key whose text begins at w.in[at] and ends before w.i.
+func (w *walk) name(at int) []byte {
+	raw := w.in[at:w.i]
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1]
+	}
+	var key string
+	_ = json.Unmarshal(raw, &key)
+	return []byte(key)
 }
 
 // skipString steps over the string at w.i and gives what is between its quotes.
@@ -166,7 +181,7 @@ func (w *walk) collect(start int) *names {
 	look := walk{scrub: w.scrub, in: w.in, i: start + 1}
 	for look.peek() != '}' {
 		from := look.i
-		if _, hits := look.text(); hits == 0 {
+		if _, hits := look.text(nothing); hits == 0 {
 			var key string
 			_ = json.Unmarshal(w.in[from:look.i], &key)
 			n.taken[key] = true

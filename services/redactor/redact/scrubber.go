@@ -62,20 +62,35 @@ func (s *Scrubber) Knows() bool { return s != nil && (s.known != nil || s.shapes
 // suspects reports whether a text may hold something to take out. Behind escapes it
 // may be anything.
 func (s *Scrubber) suspects(text []byte) bool {
-	return bytes.IndexByte(text, '\\') >= 0 || s.known != nil && finds(s.known, text) || s.shapes != nil && len(text) >= MinLength && s.shapes.any(string(text))
+	return s.known != nil && (bytes.IndexByte(text, '\\') >= 0 || finds(s.known, text)) || s.shapes != nil && len(text) >= MinLength && s.shapes.any(text)
 }
 
 // Text replaces every occurrence in text and tells how many there were.
 func (s *Scrubber) Text(text string) (out string, count int) {
-	if !s.Knows() || !s.suspects([]byte(text)) {
+	if !s.Knows() {
 		return text, 0
 	}
-	b, count := s.pass([]byte(text))
+	if out, count = s.member([]byte(text), nothing); count == 0 {
+		return text, 0
+	}
+	return out, count
+}
+
+// member scrubs a text that is the value of a member whose name promises k. out is
+// only set when something was found.
+func (s *Scrubber) member(text []byte, k kind) (out string, count int) {
+	if k == nothing && !s.suspects(text) {
+		return "", 0
+	}
+	b, count := s.pass(text, k)
+	if count == 0 {
+		return "", 0
+	}
 	return string(b), count
 }
 
 // pass takes all of b through the layers.
-func (s *Scrubber) pass(b []byte) (out []byte, count int) {
+func (s *Scrubber) pass(b []byte, k kind) (out []byte, count int) {
 	out = b
 	if s.known != nil {
 		p := pass{a: s.known}
@@ -83,9 +98,9 @@ func (s *Scrubber) pass(b []byte) (out []byte, count int) {
 		count = p.count
 	}
 	if s.shapes != nil {
-		text, n := s.shapes.Replace(string(out))
+		shown, n := s.shapes.replace(out, k)
 		if n > 0 {
-			out, count = []byte(text), count+n
+			out, count = shown, count+n
 		}
 	}
 	return out, count
@@ -101,7 +116,10 @@ type Stream struct {
 func (s *Scrubber) Stream() *Stream {
 	out := &Stream{}
 	if s != nil {
-		out.known.a, out.shapes.shapes = s.known, s.shapes
+		out.known.a = s.known
+		if s.shapes != nil {
+			out.shapes.scan = newScan(s.shapes)
+		}
 	}
 	if out.known.a == nil {
 		out.known.a = newAutomaton(nil)
@@ -115,17 +133,17 @@ func (s *Scrubber) Stream() *Stream {
 func (s *Stream) Write(piece string) (out string, count int) {
 	before := s.known.count
 	b := s.known.feed(nil, []byte(piece))
-	out, n := s.shapes.write(string(b))
-	return out, s.known.count - before + n
+	b, n := s.shapes.write(b)
+	return string(b), s.known.count - before + n
 }
 
 // Close gives the rest: no further piece follows.
 func (s *Stream) Close() (out string, count int) {
 	before := s.known.count
 	b := s.known.end(nil)
-	out, n := s.shapes.write(string(b))
+	b, n := s.shapes.write(b)
 	rest, more := s.shapes.close()
-	return out + rest, s.known.count - before + n + more
+	return string(b) + string(rest), s.known.count - before + n + more
 }
 
 // Held is the number of bytes that are held back.

@@ -4,9 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
-	"regexp"
 	"strings"
 	"sync"
 
@@ -20,16 +18,22 @@ var shapesYAML []byte
 // the second layer, after the values that are known, and can be left out. It is
 // safe for concurrent use; the nil Shapes finds nothing.
 type Shapes struct {
-	rules []shape
-	// pairs are the first two bytes of all words, and words those that begin so.
-	pairs [1 << 16]bool
-	words map[uint16][]word
+	rules   []shape
+	classes []class
+	// Classes of the readers: a value without quotes, what a header holds, and the
+	// part of a URL before its path.
+	bare, header, authority int
+	assignment              int // the rule for names and values, or -1
+	// begins maps the first bytes of a text to the list of words that may begin so;
+	// 0: none.
+	begins [1 << hashBits]uint8
+	lists  [][]word
 }
 
-// maxRules is how many rules a set of bits holds, minWord the shortest word.
 const (
-	maxRules = 64
+	// minWord is the shortest word: so much is hashed.
 	minWord  = 3
+	hashBits = 13
 )
 
 // shape is one rule of shapes.yaml.
@@ -37,11 +41,16 @@ type shape struct {
 	ID      string   `yaml:"id"`
 	Words   []string `yaml:"words"`
 	Fold    bool     `yaml:"fold"`
-	Pattern string   `yaml:"pattern"`
+	Inside  bool     `yaml:"inside"`
+	Keep    bool     `yaml:"keep"`
+	Then    string   `yaml:"then"`
+	Reader  string   `yaml:"reader"`
 	Entropy float64  `yaml:"entropy"`
+	NoWords bool     `yaml:"noWords"`
 
-	re   *regexp.Regexp
-	with string
+	steps []step
+	read  reader
+	with  string
 }
 
 // DefaultShapes are the rules this project ships.
@@ -60,35 +69,67 @@ func ParseShapes(doc []byte) (*Shapes, error) {
 	if err := yaml.Unmarshal(doc, &s.rules); err != nil {
 		return nil, fmt.Errorf("read rules: %w", err)
 	}
+	s.common()
 	var errs []error
 	for i := range s.rules {
-		r := &s.rules[i]
-		if r.ID == "" || len(r.Words) == 0 || r.Pattern == "" {
-			errs = append(errs, fmt.Errorf("rule %d: needs id, words and pattern", i))
-			continue
-		}
-		var err error
-		if r.re, err = regexp.Compile(r.Pattern); err != nil {
-			errs = append(errs, fmt.Errorf("rule %s: %w", r.ID, err))
-		}
-		for _, w := range r.Words {
-			if len(w) < minWord {
-				errs = append(errs, fmt.Errorf("rule %s: word %q: needs %d characters", r.ID, w, minWord))
-			}
-		}
-		r.with = marker("shape." + r.ID)
-		if err := (Secret{ID: "shape." + r.ID}).Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("rule %s: %w", r.ID, err))
-		}
+		errs = append(errs, s.prepare(i))
 	}
-	if len(s.rules) > maxRules {
-		errs = append(errs, fmt.Errorf("%d rules: at most %d are taken", len(s.rules), maxRules))
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, s.index())...); err != nil {
 		return nil, err
 	}
-	s.index()
 	return s, nil
+}
+
+// common makes the classes of the readers.
+func (s *Shapes) common() {
+	without := func(bytes string) (in [256]bool) {
+		for c := range in {
+			in[c] = strings.IndexByte(bytes, byte(c)) < 0
+		}
+		return in
+	}
+	const blank = " \t\n\r\v\f\"'`<>"
+	s.bare = s.class(class{in: without(blank + ",;"), opaque: true, quoted: true})
+	s.authority = s.class(class{in: without(blank + `/\?#`), opaque: true})
+	header := class{opaque: true}
+	for c := range header.in {
+		header.in[c] = isWord(byte(c)) || strings.IndexByte(".~+/=:%-", byte(c)) >= 0
+	}
+	s.header = s.class(header)
+	s.assignment = -1
+}
+
+// prepare reads one rule.
+func (s *Shapes) prepare(i int) error {
+	r := &s.rules[i]
+	if r.ID == "" || len(r.Words) == 0 || (r.Then == "") == (r.Reader == "") {
+		return fmt.Errorf("rule %d: needs id, words, and then or reader", i)
+	}
+	var errs []error
+	longest := 0
+	for _, w := range r.Words {
+		longest = max(longest, len(w))
+		if len(w) < minWord {
+			errs = append(errs, fmt.Errorf("rule %s: word %q: needs %d characters", r.ID, w, minWord))
+		}
+	}
+	if r.read = readers(r.Reader); r.read == nil {
+		errs = append(errs, fmt.Errorf("rule %s: there is no reader %q", r.ID, r.Reader))
+	}
+	if r.Reader == "" {
+		var err error
+		if r.steps, err = s.steps(r.Then, longest); err != nil {
+			errs = append(errs, fmt.Errorf("rule %s: %w", r.ID, err))
+		}
+	}
+	if r.Reader == "assignment" {
+		s.assignment = i
+	}
+	r.with = marker("shape." + r.ID)
+	if err := (Secret{ID: "shape." + r.ID}).Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("rule %s: %w", r.ID, err))
+	}
+	return errors.Join(errs...)
 }
 
 // IDs lists the rules.
@@ -100,27 +141,6 @@ func (s *Shapes) IDs() []string {
 	return out
 }
 
-// maxSolid is the longest text without space that is looked at: a longer one is a
-// blob, such as an image in base64, and not prose that holds a key.
-const maxSolid = 16 << 10
-
-// wanted reports, as bits by their place in the list, which rules have a word in
-// the text.
-func (s *Shapes) wanted(text string) uint64 {
-	var out uint64
-	for i := 0; i+1 < len(text); i++ {
-		if !s.pairs[pairOf(text[i], text[i+1])] {
-			continue
-		}
-		for _, w := range s.words[pairOf(text[i], text[i+1])] {
-			if out&(1<<w.rule) == 0 && w.at(text[i:]) {
-				out |= 1 << w.rule
-			}
-		}
-	}
-	return out
-}
-
 // word is a word of a rule.
 type word struct {
 	text string
@@ -128,137 +148,162 @@ type word struct {
 	rule int
 }
 
-func (w word) at(text string) bool {
+// at reports whether text begins with the word.
+func (w word) at(text []byte) bool {
 	if len(text) < len(w.text) {
 		return false
 	}
-	if w.fold {
-		return strings.EqualFold(text[:len(w.text)], w.text)
-	}
-	return text[:len(w.text)] == w.text
+	return w.same(text[:len(w.text)])
 }
 
-// pairOf is the index of two bytes, letters in lower case.
-func pairOf(a, b byte) uint16 { return uint16(small(a))<<8 | uint16(small(b)) }
+// begins reports whether text, which is shorter, may become the word.
+func (w word) begins(text []byte) bool { return w.same(text) }
 
-func small(c byte) byte {
-	if c >= 'A' && c <= 'Z' {
+func (w word) same(text []byte) bool {
+	for i, c := range text {
+		if c != w.text[i] && (!w.fold || fold(c) != w.text[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// fold gives letters in lower case.
+func fold(c byte) byte {
+	if isUpper(c) {
 		return c + 'a' - 'A'
 	}
 	return c
 }
 
-// index prepares looking for the words.
-func (s *Shapes) index() {
-	s.words = map[uint16][]word{}
-	for i, r := range s.rules {
-		for _, w := range r.Words {
-			p := pairOf(w[0], w[1])
-			s.pairs[p] = true
-			s.words[p] = append(s.words[p], word{w, r.Fold, i})
-		}
-	}
+// hash3 hashes three bytes, given as a number.
+func hash3(h uint32) uint32 {
+	const spread = 2654435761 // Knuth's, for words of 32 bits
+	return h * spread >> (32 - hashBits)
 }
 
-// any reports whether a word of any rule is in the text, or behind its escapes.
-func (s *Shapes) any(text string) bool {
-	for range maxLayers {
-		if s.wanted(text) != 0 {
-			return true
+// index prepares looking for the words, and for markers.
+func (s *Shapes) index() error {
+	s.lists = [][]word{nil}
+	enter := func(text string, w ...word) {
+		var h uint32
+		for k := range minWord {
+			h |= uint32(fold(text[k])) << (8 * k)
 		}
-		if strings.IndexByte(text, '\\') < 0 {
-			return false
+		at := &s.begins[hash3(h)]
+		if *at == 0 {
+			*at = uint8(len(s.lists)) //nolint:gosec // G115: checked below
+			s.lists = append(s.lists, nil)
 		}
-		text, _ = unescaped(text, nil)
+		s.lists[*at] = append(s.lists[*at], w...)
 	}
-	return s.wanted(text) != 0
+	enter(markerBegin)
+	for i, r := range s.rules {
+		for _, w := range r.Words {
+			if r.Fold {
+				w = strings.ToLower(w)
+			}
+			if len(w) >= minWord {
+				enter(w, word{w, r.Fold, i})
+			}
+		}
+	}
+	if len(s.lists) > math.MaxUint8 {
+		return fmt.Errorf("words begin in %d ways: at most %d are taken", len(s.lists), math.MaxUint8)
+	}
+	return nil
+}
+
+// any reports whether a word of any rule is in the text.
+func (s *Shapes) any(text []byte) bool {
+	if len(text) < minWord {
+		return false
+	}
+	h := uint32(fold(text[0])) | uint32(fold(text[1]))<<8
+	for i := 0; i+minWord <= len(text); i++ {
+		h |= uint32(fold(text[i+2])) << 16
+		for _, w := range s.lists[s.begins[hash3(h)]] {
+			if w.at(text[i:]) {
+				return true
+			}
+		}
+		h >>= 8
+	}
+	return false
 }
 
 // Replace takes out what looks like a secret.
 func (s *Shapes) Replace(text string) (out string, count int) {
-	if s == nil || len(text) < MinLength || (len(text) > maxSolid && !strings.ContainsAny(text, " \n\t")) {
+	if s == nil || len(text) < MinLength || !s.any([]byte(text)) {
 		return text, 0
 	}
-	wanted := s.wanted(text) // a marker adds no word that matters
-	for i := range s.rules {
-		if wanted&(1<<i) != 0 {
-			var n int
-			text, n = s.rules[i].replace(text)
-			count += n
+	b, count := s.replace([]byte(text), nothing)
+	if count == 0 {
+		return text, 0
+	}
+	return string(b), count
+}
+
+// replace takes out what looks like a secret of a text that is the value of a member
+// whose name promises k.
+func (s *Shapes) replace(text []byte, k kind) (out []byte, count int) {
+	sc := newScan(s)
+	sc.text, sc.closed = text, true
+	if k != nothing && k.keeps(sc.sample(0, len(text)), true) {
+		sc.add(find{end: len(text), rule: s.assignment})
+	}
+	out = sc.write(make([]byte, 0, len(text)), nil)
+	return out, sc.count
+}
+
+// promised tells what the name of a member promises of its value.
+func (s *Shapes) promised(name []byte) kind {
+	if s == nil || s.assignment < 0 {
+		return nothing
+	}
+	for len(name) > 0 && isDigit(name[len(name)-1]) {
+		name = name[:len(name)-1]
+	}
+	best := nothing
+	for _, w := range s.rules[s.assignment].Words {
+		n := len(w)
+		if n > len(name) || fold(name[len(name)-1]) != w[n-1] {
+			continue
+		}
+		if (word{text: w, fold: true}).same(name[len(name)-n:]) {
+			best = max(best, kindOf(name, n))
 		}
 	}
-	if strings.IndexByte(text, '\\') < 0 {
-		return text, count
-	}
-	text, n := s.replaceBehind(text)
-	return text, count + n
+	return best
 }
 
-func (r *shape) replace(text string) (string, int) {
-	var found []shaped
-	for at := range r.find(text) {
-		found = append(found, shaped{at[0], at[1], r.with})
+// shapeStream is the second layer over a text that arrives in pieces.
+type shapeStream struct{ scan *scan }
+
+// write takes a piece and gives what may be shown.
+func (s *shapeStream) write(piece []byte) (out []byte, count int) {
+	if s.scan == nil {
+		return piece, 0
 	}
-	return replaceAll(text, found), len(found)
+	before := s.scan.count
+	out = s.scan.write(nil, piece)
+	return out, s.scan.count - before
 }
 
-// find gives where the rule finds a secret in the text.
-func (r *shape) find(text string) iter.Seq[[2]int] {
-	return func(yield func([2]int) bool) {
-		for _, m := range r.re.FindAllStringSubmatchIndex(text, -1) {
-			start, end := m[0], m[1]
-			if len(m) > 2 {
-				start, end = m[2], m[3]
-			}
-			if start < 0 || isMarked(text[start:end]) || entropy(text[start:end]) < r.Entropy {
-				continue
-			}
-			if !yield([2]int{start, end}) {
-				return
-			}
-		}
+// close gives the rest.
+func (s *shapeStream) close() (out []byte, count int) {
+	if s.scan == nil {
+		return nil, 0
 	}
+	before := s.scan.count
+	out = s.scan.end(nil)
+	return out, s.scan.count - before
 }
 
-// shaped is a part of a text that a marker is to stand for.
-type shaped struct {
-	start, end int
-	with       string
-}
-
-// replaceAll puts markers in the place of parts, which are in order and apart.
-func replaceAll(text string, parts []shaped) string {
-	if len(parts) == 0 {
-		return text
+// size of the held text, for those who must bound it.
+func (s *shapeStream) size() int {
+	if s.scan == nil {
+		return 0
 	}
-	var b strings.Builder
-	done := 0
-	for _, f := range parts {
-		b.WriteString(text[done:f.start])
-		b.WriteString(f.with)
-		done = f.end
-	}
-	b.WriteString(text[done:])
-	return b.String()
-}
-
-// isMarked reports a value that an earlier rule, or the first layer, has dealt with.
-func isMarked(value string) bool {
-	return strings.Contains(value, "[REDACTED") || strings.Contains(value, "REDACTED:")
-}
-
-// entropy is the mean information of a character of the text, in bits.
-func entropy(text string) float64 {
-	var counts [256]int
-	for i := range len(text) {
-		counts[text[i]]++
-	}
-	h, n := 0.0, float64(len(text))
-	for _, c := range counts {
-		if c > 0 {
-			p := float64(c) / n
-			h -= p * math.Log2(p)
-		}
-	}
-	return h
+	return s.scan.held()
 }

@@ -1,0 +1,250 @@
+package redact
+
+import "bytes"
+
+// kind says what a name promises of its value.
+type kind uint8
+
+const (
+	nothing   kind = iota
+	password       // something people type: short, and perhaps a word
+	keyValue       // something a machine made
+	bareToken      // a token of any kind, such as the id of a correlation
+)
+
+// Bounds of an assignment, in bytes.
+const (
+	maxName     = 64
+	maxSpaces   = 16
+	leastPass   = MinLength
+	leastKey    = 12
+	leastBits   = 3.0
+	leastPassBs = 2.0
+)
+
+// cursor steps through text that may end too early.
+type cursor struct {
+	s     *scan
+	i     int
+	short bool // the text ended where more of it counted
+}
+
+// peek gives the byte at the cursor, 0 at the end.
+func (c *cursor) peek() byte {
+	if c.i < len(c.s.text) {
+		return c.s.text[c.i]
+	}
+	c.short = true
+	return 0
+}
+
+// spaces steps over a few blanks, and tells how many.
+func (c *cursor) spaces() int {
+	n := 0
+	for n < maxSpaces && (c.peek() == ' ' || c.peek() == '\t') {
+		c.i++
+		n++
+	}
+	return n
+}
+
+// quote steps over a quote with the backslashes before it.
+func (c *cursor) quote() (q byte, level int) {
+	from := c.i
+	for c.peek() == '\\' && c.i-from < maxSlashes {
+		c.i++
+	}
+	if q := c.peek(); isQuote(q) {
+		c.i++
+		return q, c.i - from - 1
+	}
+	c.i = from
+	return 0, 0
+}
+
+// sep steps over what stands between a name and its value.
+func (c *cursor) sep() bool {
+	switch c.peek() {
+	case '=':
+		c.i++
+		for n := 0; n < 2 && (c.peek() == '=' || c.peek() == '>'); n++ {
+			c.i++
+		}
+		return true
+	case ':':
+		c.i++
+		if c.peek() == '=' {
+			c.i++
+		}
+		return true
+	case '%':
+		for _, want := range []string{"%3D", "%3d", "%3A", "%3a"} {
+			if c.take(want) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// take steps over a text if it is there.
+func (c *cursor) take(want string) bool {
+	rest := c.s.text[c.i:]
+	if len(rest) < len(want) {
+		c.short = c.short || bytes.HasPrefix([]byte(want), rest)
+		return false
+	}
+	if string(rest[:len(want)]) != want {
+		return false
+	}
+	c.i += len(want)
+	return true
+}
+
+// failed is the verdict where something is missing.
+func (c *cursor) failed() verdict {
+	if c.short {
+		return verdict{state: more}
+	}
+	return verdict{}
+}
+
+// readAssignment finds the value behind a name such as DB_PASSWORD: in code, in
+// settings, in JSON, in a query.
+func readAssignment(s *scan, _ *shape, at, i int) verdict {
+	from := at
+	for from > 0 && at-from < maxName && isName(s.text[from-1]) {
+		from--
+	}
+	if from > 0 && from < at && s.escaped(from) {
+		from++
+	}
+	k := kindOf(s.text[from:i], i-at)
+	if k == nothing {
+		return verdict{}
+	}
+	c := &cursor{s: s, i: i}
+	for n := 0; n < 2 && isDigit(c.peek()); n++ {
+		c.i++
+	}
+	option := c.i
+	c.quote()
+	if c.peek() == ']' {
+		c.i++
+	}
+	blanks := c.spaces()
+	switch {
+	case c.sep():
+		if c.peek() == ' ' && i-from == len("pass") {
+			return verdict{} // the result of a test
+		}
+		c.spaces()
+	case c.peek() == '>' && from > 0 && s.text[from-1] == '<': // <password>
+		c.i++
+	case blanks > 0 && c.i == option+blanks && bytes.HasPrefix(s.text[from:], []byte("--")): // --password x
+	default:
+		return c.failed()
+	}
+	q, level := c.quote()
+	if c.short {
+		return verdict{state: more}
+	}
+	return s.value(c.i, k, q, level)
+}
+
+func isName(c byte) bool { return isWord(c) || c == '-' || c == '.' }
+
+// value judges what stands at i, in quotes or not.
+func (s *scan) value(i int, k kind, q byte, level int) verdict {
+	t := tail{kind: runTail, class: s.shapes.bare}
+	if q != 0 {
+		t = tail{kind: quoteTail, quote: q, level: level}
+	}
+	end, ended := t.follow(s, i)
+	ended = ended || s.closed
+	v := s.sample(i, end)
+	if !ended && len(v) < sampleSize && end-i < maxSample {
+		return verdict{state: more}
+	}
+	if !k.keeps(v, q != 0) {
+		return verdict{}
+	}
+	return verdict{state: yes, start: i, end: end, grows: !ended, tail: t}
+}
+
+// keeps reports whether a value is one that must not be shown.
+func (k kind) keeps(v []byte, quoted bool) bool {
+	if len(v) < leastPass || isTemplate(v) || isDigest(v) || isReference(v) || isPlaceholder(v) {
+		return false
+	}
+	if k == password {
+		return entropy(v) >= leastPassBs && (quoted && bytes.IndexByte(v, ' ') < 0 || !wordy(v, false)) && !isProse(v)
+	}
+	if len(v) < leastKey || k == bareToken && isUUID(v) || bytes.Contains(v, []byte("://")) {
+		return false
+	}
+	return entropy(v) >= leastBits && !wordy(v, true) && !isProse(v)
+}
+
+// isProse reports several words, none of which is a tangle of letters and digits.
+func isProse(v []byte) bool {
+	if bytes.IndexByte(v, ' ') < 0 {
+		return false
+	}
+	for _, w := range bytes.Fields(v) {
+		letters, digits := 0, 0
+		for _, c := range w {
+			if isDigit(c) {
+				digits++
+			} else if isLetter(c) {
+				letters++
+			}
+		}
+		if len(w) >= 6 && letters > 1 && digits > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// kindOf tells what a name promises; its last n bytes are a word of the rule.
+func kindOf(name []byte, n int) kind {
+	word, before := bytes.ToLower(name[len(name)-n:]), name[:len(name)-n]
+	hump := len(before) == 0 || !isLetter(before[len(before)-1]) && !isDigit(before[len(before)-1]) ||
+		isUpper(name[len(before)]) && !isUpper(before[len(before)-1])
+	switch string(word) {
+	case "pass", "pwd":
+		if !hump {
+			return nothing // compass
+		}
+		return password
+	case "password", "passwd", "passphrase":
+		return password
+	case "token":
+		return tokenKind(before)
+	}
+	return keyValue
+}
+
+// tokenKind tells tokens that open something from those that mark a place: those
+// of pages and of vocabularies.
+func tokenKind(before []byte) kind {
+	low := make([]byte, 0, maxName)
+	for _, c := range before {
+		if isLetter(c) || isDigit(c) {
+			low = append(low, c|0x20)
+		}
+	}
+	if len(low) == 0 {
+		return bareToken
+	}
+	for _, place := range []string{
+		"page", "next", "prev", "previous", "continuation", "cursor", "pagination", "sync", "resume", "correlation", "idempotency", "request", "trace",
+		"eos", "bos", "pad", "sep", "cls", "mask", "unk", "stop", "eot", "special", "end", "start", "first", "last", "max", "min",
+	} {
+		if bytes.HasSuffix(low, []byte(place)) {
+			return nothing
+		}
+	}
+	return keyValue
+}

@@ -1,0 +1,207 @@
+package redact
+
+import "bytes"
+
+// Bounds of a block of key material, in bytes.
+const (
+	maxLabel   = 64
+	maxPreface = 1024 // between the first line and the key: headers such as DEK-Info
+	maxHeader  = 256
+	maxGap     = 256 // between two lines
+	longToken  = 20  // a line of key material; a shorter one may be its last, or a word
+)
+
+const (
+	blockKind = "PRIVATE KEY"
+	blockRule = "-----"
+	blockEnd  = "-----END "
+)
+
+// readBlock finds a private key in PEM or PGP armor, also where it lacks its end, and
+// where its line breaks are escaped. The first line alone is none.
+func readBlock(s *scan, _ *shape, at, i int) verdict {
+	label := s.text[i:min(len(s.text), i+maxLabel)]
+	n := bytes.Index(label, []byte(blockRule))
+	for k, c := range label {
+		if k == n {
+			break
+		}
+		if !isUpper(c) && !isDigit(c) && c != ' ' && c != '-' {
+			return verdict{}
+		}
+	}
+	switch {
+	case n < 0 && len(label) < maxLabel:
+		return verdict{state: more}
+	case n < 0 || !bytes.Contains(label[:n], []byte(blockKind)):
+		return verdict{}
+	}
+	body := i + n + len(blockRule)
+	t := tail{kind: blockTail}
+	end, done := s.block(body, &t)
+	if end == body || !s.hasLong(body, end) {
+		if !done && !s.closed && len(s.text)-body < maxPreface {
+			return verdict{state: more}
+		}
+		return verdict{}
+	}
+	return verdict{state: yes, start: at, end: end, grows: !done && !s.closed, tail: t}
+}
+
+// hasLong reports that there is key material within the first bytes of a block.
+func (s *scan) hasLong(from, to int) bool {
+	row := 0
+	for i := from; i < to && i < from+maxPreface; i++ {
+		if s.text[i] == '[' {
+			if n, _ := markerAt(s.text[i:]); n > 0 {
+				i, row = i+n-1, 0
+				continue
+			}
+		}
+		if !isBase64(s.text[i]) {
+			row = 0
+			continue
+		}
+		if row++; row >= longToken {
+			return true
+		}
+	}
+	return false
+}
+
+// isBase64 reports a sign of key material; in a JSON pointer its slash is ~1.
+func isBase64(c byte) bool {
+	return isLetter(c) || isDigit(c) || c == '+' || c == '/' || c == '=' || c == '~'
+}
+
+// block follows key material from i: headers, long tokens, whatever stands between
+// lines, and the last line. It gives how far the block certainly reaches, and whether
+// it ends there. t remembers what was seen before i.
+func (s *scan) block(i int, t *tail) (end int, done bool) {
+	for {
+		p := i
+		if !t.long {
+			var wait bool
+			if p, wait = s.gap(i); wait {
+				return i, s.closed
+			}
+		}
+		q := p
+		for q < len(s.text) && isBase64(s.text[q]) {
+			q++
+		}
+		if t.long || q-p >= longToken {
+			i, t.long, t.keyed = q, q == len(s.text), true
+			if t.long {
+				return i, s.closed
+			}
+			continue
+		}
+		if q == len(s.text) && !s.closed {
+			return i, false
+		}
+		n, v := s.short(p, q, t.keyed)
+		switch v {
+		case more:
+			return i, false
+		case no:
+			return max(i, n), true
+		}
+		i = n
+	}
+}
+
+// gap steps over what may stand between two lines: blanks, line breaks, quotes and
+// escapes.
+func (s *scan) gap(i int) (end int, wait bool) {
+	for p := i; ; p++ {
+		switch {
+		case p-i > maxGap:
+			return p, false
+		case p >= len(s.text):
+			return p, true
+		case s.text[p] == '\\':
+			if p+1 >= len(s.text) {
+				return p, true
+			}
+			if c := s.text[p+1]; c == 'n' || c == 'r' || c == 't' {
+				p++
+			}
+		case bytes.IndexByte([]byte(" \t\r\n\"'`,>|"), s.text[p]) < 0:
+			return p, false
+		}
+	}
+}
+
+// short decides what stands at text[p:q], a few letters or none: the last line, a
+// header, the end of the block, or what follows a block that has no end. It gives how
+// far the block reaches then, and yes if it may go on.
+func (s *scan) short(p, q int, keyed bool) (end int, v state) {
+	rest := s.text[q:]
+	if p == q {
+		return s.blockEnd(q)
+	}
+	if !keyed {
+		return s.header(q)
+	}
+	blanks := 0
+	for blanks < len(rest) && blanks < maxSpaces && (rest[blanks] == ' ' || rest[blanks] == '\t') {
+		blanks++
+	}
+	if blanks == len(rest) {
+		if !s.closed {
+			return 0, more
+		}
+		return q, yes
+	}
+	c := rest[blanks]
+	if c == '\n' || c == '\r' || c == '\\' || c == '-' || c == '[' || blanks == 0 && (isQuote(c) || c == '.') {
+		return q, yes
+	}
+	return 0, no
+}
+
+// blockEnd steps over a marker, or the last line at i.
+func (s *scan) blockEnd(i int) (end int, v state) {
+	rest := s.text[i:]
+	n, open := markerAt(rest)
+	switch {
+	case open && !s.closed:
+		return 0, more
+	case n > 0:
+		return i + n, yes
+	case len(rest) < len(blockEnd) && bytes.HasPrefix([]byte(blockEnd), rest) && !s.closed:
+		return 0, more
+	case !bytes.HasPrefix(rest, []byte(blockEnd)):
+		return 0, no
+	}
+	label := rest[len(blockEnd):min(len(rest), len(blockEnd)+maxLabel)]
+	if n = bytes.Index(label, []byte(blockRule)); n >= 0 {
+		return i + len(blockEnd) + n + len(blockRule), no
+	}
+	if len(label) < maxLabel && !s.closed {
+		return 0, more
+	}
+	return 0, no
+}
+
+// header steps over a line such as "DEK-Info: AES-128-CBC,0F"; q is the end of the
+// first letters of its name.
+func (s *scan) header(q int) (end int, v state) {
+	p := q
+	for p < len(s.text) && p-q < maxName && (isLetter(s.text[p]) || s.text[p] == '-') {
+		p++
+	}
+	if p < len(s.text) && s.text[p] != ':' {
+		return 0, no
+	}
+	for ; p < len(s.text) && p-q < maxHeader; p++ {
+		if c := s.text[p]; c == '\n' || c == '\r' || c == '\\' {
+			return p, yes
+		}
+	}
+	if p == len(s.text) && p-q < maxHeader && !s.closed {
+		return 0, more
+	}
+	return 0, no
+}

@@ -1,0 +1,304 @@
+package redact
+
+import "bytes"
+
+// scan is one text on its way through the second layer. It may be fed in pieces:
+// what it takes out never depends on where the text was cut.
+//
+// Every place where a word of a rule begins is a candidate, and is decided in
+// order. A candidate that the text so far cannot decide stops the scan; nothing
+// behind it is shown. How much text that may take is bounded by the rule. A
+// candidate that is decided may still grow: what it covers is dropped as it
+// comes, and need not be held.
+//
+// The finds may overlap in any way. All that any of them covers is taken out; those
+// that overlap share the marker of the first.
+type scan struct {
+	shapes *Shapes
+	text   []byte
+	closed bool // no more text follows
+	at     int  // candidates before it are decided
+	shown  int  // text before it was given out or taken out
+	cover  int  // finds that begin before shown reach up to here
+	rule   int  // whose marker stands for what is covered
+	marked bool // and whether it is there already
+	count  int
+	finds  []find
+	marks  []mark
+	runs   []reach
+	buf    [sampleSize]byte
+}
+
+// find is a part of the text that a rule takes out.
+type find struct {
+	start, end, rule int
+	grows            bool // end is not known yet
+	tail             tail
+	seen             bool // it has its place in cover
+}
+
+// mark is a marker that was in the text already.
+type mark struct{ start, end int }
+
+// Bounds of a scan, in bytes.
+const (
+	// lookBack is how much shown text a reader may look at.
+	lookBack = 96
+	// slack is how much shown text may stay in memory before it is moved out.
+	slack = 4096
+)
+
+func newScan(s *Shapes) *scan { return &scan{shapes: s, runs: make([]reach, len(s.classes))} }
+
+// write takes a piece and appends to dst what is settled.
+func (s *scan) write(dst, piece []byte) []byte {
+	s.text = append(s.text, piece...)
+	s.grow()
+	s.advance()
+	limit := s.at
+	for i := range s.finds {
+		if s.finds[i].grows {
+			limit = min(limit, s.finds[i].end)
+		}
+	}
+	if !s.closed {
+		limit = wholeRunes(s.text, limit)
+	}
+	dst = s.show(dst, limit)
+	s.forget()
+	return dst
+}
+
+// end appends the rest.
+func (s *scan) end(dst []byte) []byte {
+	s.closed = true
+	return s.write(dst, nil)
+}
+
+// held is how much of the text is kept back.
+func (s *scan) held() int { return len(s.text) - s.shown }
+
+// advance decides the candidates in order.
+func (s *scan) advance() {
+	sh, text := s.shapes, s.text
+	for s.at+minWord <= len(text) {
+		i, h := s.at, uint32(fold(text[s.at]))|uint32(fold(text[s.at+1]))<<8
+		for ; i+minWord <= len(text); i++ { // nearly everywhere nothing begins
+			h |= uint32(fold(text[i+2])) << 16
+			if sh.begins[hash3(h)] != 0 {
+				break
+			}
+			h >>= 8
+		}
+		s.at = i
+		if i+minWord > len(text) {
+			break
+		}
+		n, more := markerAt(text[i:])
+		switch {
+		case more && !s.closed:
+			return
+		case n > 0:
+			s.marks = append(s.marks, mark{i, i + n})
+			s.at += n
+		case !s.candidates(sh.lists[sh.begins[hash3(h)]]):
+			return
+		default:
+			s.at++
+		}
+	}
+	if s.closed {
+		s.at = len(text)
+	}
+}
+
+// candidates decides all rules that have a word at s.at, or none.
+func (s *scan) candidates(words []word) bool {
+	var found [8]find
+	n, rest := 0, s.text[s.at:]
+	for _, w := range words {
+		if !w.at(rest) {
+			if !s.closed && len(rest) < len(w.text) && w.begins(rest) {
+				return false
+			}
+			continue
+		}
+		r := &s.shapes.rules[w.rule]
+		v := r.read(s, r, s.at, s.at+len(w.text))
+		if v.state == more && !s.closed {
+			return false
+		}
+		if v.state == yes && n < len(found) {
+			found[n] = find{start: v.start, end: v.end, rule: w.rule, grows: v.grows && !s.closed, tail: v.tail}
+			n++
+		}
+	}
+	for _, f := range found[:n] {
+		s.add(f)
+	}
+	return true
+}
+
+// add puts a find in its place, unless another one covers it whatever comes.
+func (s *scan) add(f find) {
+	for i := len(s.finds) - 1; i >= 0 && i >= len(s.finds)-2; i-- {
+		if g := &s.finds[i]; !f.grows && g.start < f.start && f.end <= g.end {
+			return
+		}
+	}
+	if f.grows {
+		for i := range s.finds {
+			if g := &s.finds[i]; g.grows && g.start < f.start && g.tail == f.tail && g.end == f.end {
+				return
+			}
+		}
+	}
+	s.finds = append(s.finds, f)
+	for i := len(s.finds) - 1; i > 0 && after(&s.finds[i-1], &s.finds[i]); i-- {
+		s.finds[i-1], s.finds[i] = s.finds[i], s.finds[i-1]
+	}
+}
+
+// after reports whether a belongs behind b: of finds that begin together, the rule
+// that is listed first gives the marker.
+func after(a, b *find) bool { return a.start > b.start || a.start == b.start && a.rule > b.rule }
+
+// grow follows the finds whose end was not known.
+func (s *scan) grow() {
+	for i := range s.finds {
+		f := &s.finds[i]
+		if !f.grows {
+			continue
+		}
+		done := false
+		f.end, done = f.tail.follow(s, f.end)
+		f.grows = !done && !s.closed
+		if f.seen {
+			s.cover = max(s.cover, f.end)
+		}
+	}
+}
+
+// show appends the text up to limit, without what is found in it.
+func (s *scan) show(dst []byte, limit int) []byte {
+	for s.shown < limit {
+		s.look(limit)
+		stop := limit
+		if len(s.marks) > 0 {
+			m := s.marks[0]
+			if m.start == s.shown {
+				dst = append(dst, s.text[m.start:m.end]...)
+				s.shown, s.marked, s.marks = m.end, false, s.marks[1:]
+				continue
+			}
+			stop = min(stop, m.start)
+		}
+		if s.shown < s.cover {
+			stop = min(stop, s.cover)
+			if !s.marked {
+				dst = append(dst, s.shapes.rules[s.rule].with...)
+				s.marked = true
+				s.count++
+			}
+		} else {
+			for i := range s.finds {
+				if !s.finds[i].seen {
+					stop = min(stop, s.finds[i].start)
+					break
+				}
+			}
+			dst = append(dst, s.text[s.shown:stop]...)
+		}
+		s.shown = stop
+	}
+	s.look(limit)
+	return dst
+}
+
+// look takes the finds that begin at s.shown into account, if text is to be shown
+// from there, and drops those that lie behind it.
+func (s *scan) look(limit int) {
+	kept := 0
+	for i := range s.finds {
+		f := s.finds[i]
+		if !f.seen && f.start <= s.shown && f.start < limit {
+			if f.start >= s.cover {
+				s.rule, s.marked = f.rule, false
+			}
+			s.cover = max(s.cover, f.end)
+			f.seen = true
+		}
+		if f.seen && !f.grows && f.end <= s.shown {
+			continue
+		}
+		if !f.seen && kept == i {
+			return // the rest lies ahead, and is in its place
+		}
+		s.finds[kept] = f
+		kept++
+	}
+	s.finds = s.finds[:kept]
+}
+
+// forget moves text that was shown out of memory.
+func (s *scan) forget() {
+	n := s.shown - lookBack
+	if s.closed || n < slack {
+		return
+	}
+	s.text = append(s.text[:0], s.text[n:]...)
+	s.at, s.shown, s.cover = s.at-n, s.shown-n, max(s.cover-n, 0)
+	for i := range s.finds {
+		s.finds[i].start -= n
+		s.finds[i].end -= n
+	}
+	for i := range s.marks {
+		s.marks[i].start -= n
+		s.marks[i].end -= n
+	}
+	for i := range s.runs {
+		s.runs[i].from -= n
+		s.runs[i].to -= n
+	}
+}
+
+// Markers.
+const (
+	markerBegin = "[REDACTED"
+	markerMax   = len(markerBegin) + len(":]") + maxIDLength
+)
+
+// markerAt gives the length of the marker that text begins with; more: the text
+// may be the beginning of one. A marker is opaque: what is in it was put there in
+// the place of a secret (OpenWOP envelope contract §11, existing markers).
+func markerAt(text []byte) (n int, more bool) {
+	if len(text) == 0 || text[0] != '[' {
+		return 0, false
+	}
+	if len(text) <= len(markerBegin) {
+		return 0, bytes.HasPrefix([]byte(markerBegin), text)
+	}
+	if string(text[:len(markerBegin)]) != markerBegin {
+		return 0, false
+	}
+	switch text[len(markerBegin)] {
+	case ']':
+		return len(markerBegin) + 1, false
+	case ':':
+	default:
+		return 0, false
+	}
+	from := len(markerBegin) + 1
+	for i := from; i < len(text) && i < markerMax; i++ {
+		switch c := text[i]; {
+		case c == ']':
+			if i == from {
+				return 0, false
+			}
+			return i + 1, false
+		case c == '[' || c < ' ' || c == 0x7f:
+			return 0, false
+		}
+	}
+	return 0, len(text) < markerMax
+}

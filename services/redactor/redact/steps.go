@@ -1,0 +1,195 @@
+package redact
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp/syntax"
+)
+
+// step is one part of a pattern: a text, or a run of a class.
+type step struct {
+	text     string
+	class    int
+	min, max int
+}
+
+// maxOpen bounds how much text a candidate may need before it is decided.
+const maxOpen = 16 << 10
+
+// maxRun bounds a run that something must follow.
+const maxRun = 7 << 10
+
+// steps reads a pattern: texts and runs of classes in a row, in the notation of
+// RE2. A run takes all it can and gives nothing back, and fails if that is more than
+// it may take: so each byte is looked at once.
+func (s *Shapes) steps(pattern string, open int) ([]step, error) {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	parts := []*syntax.Regexp{re}
+	if re.Op == syntax.OpConcat {
+		parts = re.Sub
+	}
+	var out []step
+	for _, p := range parts {
+		st, err := s.step(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, st)
+	}
+	for i := range out {
+		st := &out[i]
+		switch {
+		case st.text != "":
+			open += len(st.text)
+		case i == len(out)-1:
+			open += st.min + 1
+		default:
+			st.max = min(st.max, maxRun)
+			open += st.max
+		}
+	}
+	if open > maxOpen {
+		return nil, fmt.Errorf("may need more than %d bytes to be decided; bound its runs", maxOpen)
+	}
+	return out, nil
+}
+
+func (s *Shapes) step(p *syntax.Regexp) (step, error) {
+	least, most := 1, 1
+	switch p.Op {
+	case syntax.OpLiteral:
+		return step{text: string(p.Rune)}, nil
+	case syntax.OpPlus:
+		most, p = math.MaxInt, p.Sub[0]
+	case syntax.OpStar:
+		least, most, p = 0, math.MaxInt, p.Sub[0]
+	case syntax.OpRepeat:
+		least, most = p.Min, p.Max
+		if most < 0 {
+			most = math.MaxInt
+		}
+		p = p.Sub[0]
+	}
+	if p.Op != syntax.OpCharClass {
+		return step{}, errors.New("takes texts and runs of classes only")
+	}
+	c := class{}
+	for i := 0; i+1 < len(p.Rune); i += 2 {
+		for r := p.Rune[i]; r <= min(p.Rune[i+1], 0x7f); r++ {
+			c.in[r] = true
+		}
+		if p.Rune[i+1] > 0x7f {
+			for b := 0x80; b < 0x100; b++ {
+				c.in[b] = true
+			}
+		}
+	}
+	return step{class: s.class(c), min: least, max: most}, nil
+}
+
+// class gives the number of a class.
+func (s *Shapes) class(c class) int {
+	for i := range s.classes {
+		if s.classes[i] == c {
+			return i
+		}
+	}
+	s.classes = append(s.classes, c)
+	return len(s.classes) - 1
+}
+
+// state says what is known of a candidate.
+type state uint8
+
+const (
+	no state = iota
+	more
+	yes
+)
+
+// verdict is what a rule finds at a candidate.
+type verdict struct {
+	state      state
+	start, end int
+	grows      bool
+	tail       tail
+}
+
+// readSteps tries a rule that is a row of steps behind its word.
+func readSteps(s *scan, r *shape, at, i int) verdict {
+	if !r.Inside && !s.boundary(at) {
+		return verdict{}
+	}
+	out := verdict{start: at}
+	if r.Keep {
+		out.start = i
+	}
+	ended := true
+	for k := range r.steps {
+		st, last := &r.steps[k], k == len(r.steps)-1
+		if st.text != "" {
+			for j := range len(st.text) {
+				if i+j == len(s.text) {
+					return verdict{state: more}
+				}
+				if s.text[i+j] != st.text[j] {
+					return verdict{}
+				}
+			}
+			i += len(st.text)
+			continue
+		}
+		var end int
+		end, ended = s.run(st.class, i)
+		n := end - i
+		switch {
+		case n > st.max, ended && n < st.min:
+			return verdict{}
+		case !ended && (!last || n < st.min || st.max < math.MaxInt):
+			return verdict{state: more}
+		}
+		i = end
+		out.tail = tail{kind: runTail, class: st.class}
+	}
+	out.end, out.grows = i, !ended
+	if r.Entropy > 0 || r.NoWords {
+		if !ended && i-out.start < sampleSize {
+			return verdict{state: more}
+		}
+		value := s.text[out.start:min(i, out.start+sampleSize)]
+		if entropy(value) < r.Entropy || r.NoWords && wordy(value, true) {
+			return verdict{}
+		}
+	}
+	out.state = yes
+	return out
+}
+
+// boundary reports that no word goes on at i: a letter that belongs to an escape,
+// as in JSON within a text, a URL or a JSON pointer, is no part of a word.
+func (s *scan) boundary(i int) bool {
+	if i == 0 || !isWord(s.text[i-1]) {
+		return true
+	}
+	return i > 1 && (s.escaped(i-1) || s.text[i-2] == '~' && (s.text[i-1] == '0' || s.text[i-1] == '1')) || i > 2 && s.text[i-3] == '%' && isHex(s.text[i-2]) && isHex(s.text[i-1])
+}
+
+// escaped reports that the letter at i stands for a line break or a tab.
+func (s *scan) escaped(i int) bool {
+	c := s.text[i]
+	return i > 0 && s.text[i-1] == '\\' && (c == 'n' || c == 'r' || c == 't')
+}
+
+func isWord(c byte) bool { return isLetter(c) || isDigit(c) || c == '_' }
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
+
+func isHex(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
