@@ -42,9 +42,20 @@ func TestKind_DeregisteredIsRefusedOnTheNextEmission(t *testing.T) {
 	f := newFixture(t)
 	first := f.accept(doc(note, goodNote))
 	accepted(t, first)
+	f.head = first.Head
+	before, had := f.events(), f.kinds
 	registry, err := kinds.New(kinds.LintOff)
 	require.NoError(t, err)
 	f.kinds = registry
-	refused(t, f.accept(doc(note, goodNote, with("correlationId", "corr-2"))), accept.Gated, fault.UnknownEnvelopeKind)
-	require.Contains(t, string(f.events()[2].Payload), goodNote)
+	for _, correlation := range []string{"corr-1", "corr-2"} { // the recorded one's, and a fresh one
+		refused(t, f.accept(doc(note, goodNote, with("correlationId", correlation))), accept.Gated, fault.UnknownEnvelopeKind)
+		f.nothingRecorded()
+	}
+	require.Equal(t, before, f.events())
+	require.Contains(t, string(before[2].Payload), goodNote)
+
+	f.kinds = had
+	again := f.accept(doc(note, goodNote))
+	require.True(t, again.Recalled)
+	require.Equal(t, string(first.Outcome), string(again.Outcome), "the kind is back, and so is the answer")
 }

@@ -106,6 +106,12 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	if res, ok := c.fromLog(); ok {
 		return res
 	}
+	switch bad, err = c.expect(ctx); {
+	case err != nil:
+		return Result{Interrupted: err}
+	case bad != nil:
+		return Result{Err: bad}
+	}
 	res := c.loop(ctx)
 	c.tag(res.Drafts)
 	res.Trust = c.task.Trust
@@ -147,8 +153,7 @@ func (l *Loop) prepare(ctx context.Context, t Task, j Journal) (*call, *wire.Nod
 	}
 	c := &call{Loop: l, task: t, journal: j, cfg: cfg, req: req, provider: p, limits: limits}
 	c.tries = min(l.cfg.MaxAttempts, limits.SchemaRounds+1)
-	bad, err = c.expect(ctx)
-	return c, bad, err
+	return c, nil, nil
 }
 
 func (l *Loop) provider(req *provider.Request, o overlay) (provider.Provider, *wire.NodeError) {

@@ -445,11 +445,16 @@ func TestRecordedAnswer_IsUsedOnlyIfAllOfItIsThere(t *testing.T) {
 // log, and gives what the model was asked.
 func takenOver(t *testing.T, recorded map[string]completion.Recorded) ([]provider.Request, completion.Result) {
 	t.Helper()
+	return takenOverWith(t, schemas{}, recorded)
+}
+
+func takenOverWith(t *testing.T, known completion.Schemas, recorded map[string]completion.Recorded) ([]provider.Request, completion.Result) {
+	t.Helper()
 	p := &spy{Provider: mock.New(mock.NewMemory())}
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := completion.New(completion.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, Defaults: completion.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
-		completion.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+		completion.Deps{Models: reg, Schemas: known, Clock: time.Now})
 	res := loop.Run(t.Context(), completion.Task{
 		RunID: "run_1", TypeID: node.TypeCallPrompt, Recorded: recorded,
 		Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},

@@ -1,6 +1,7 @@
 package completion_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -104,4 +105,31 @@ func TestRecordedAnswer_OfALaterTurnIsNotAskedForAgain(t *testing.T) {
 	})
 	require.Empty(t, asked, "the model is not asked for what the log has")
 	require.JSONEq(t, `{"a":1}`, string(res.Output.Ports["output"]))
+}
+
+// noKinds is a host whose vendor kinds were taken away.
+type noKinds struct{ schemas }
+
+func (noKinds) Kind(context.Context, string) (completion.Kind, bool, error) {
+	return completion.Kind{}, false, nil
+}
+
+// OpenWOP envelope contract §26 case 23: the executor was lost after the answer was
+// recorded, and the one that takes over has the kind no more.
+func TestRecordedAnswer_StaysWhenItsKindIsGone(t *testing.T) {
+	t.Parallel()
+	var ids []string
+	envelope(t, idsOf(t, &ids, acceptAll), mock.Entry{Content: `{"a":1}`})
+	require.Len(t, ids, 1)
+	asked, res := takenOverWith(t, noKinds{}, map[string]completion.Recorded{
+		ids[0]: {Kind: "vendor.x.ticket", EnvelopeID: "env_1", Payload: json.RawMessage(`{"a":1}`)},
+	})
+	require.Nil(t, res.Err)
+	require.Empty(t, asked)
+	require.JSONEq(t, `{"a":1}`, string(res.Output.Ports["output"]))
+
+	asked, res = takenOverWith(t, noKinds{}, nil)
+	require.Empty(t, asked, "a model is not asked for what would be refused")
+	require.NotNil(t, res.Err)
+	require.Equal(t, "unknown_envelope_kind", res.Err.Code)
 }

@@ -233,15 +233,17 @@ func outputOf(kind string, accepted []acceptedEnvelope) node.Output {
 }
 
 // fromLog ends a node whose answer was recorded before its executor was lost:
-// the model is not asked again for what the log has. If a part of an answer is
+// the model is not asked again for what the log has, also on a host that has the
+// kind no more (OpenWOP envelope contract §26 case 23). If a part of an answer is
 // missing the model is asked, and what it repeats is not recorded twice.
 func (c *call) fromLog() (Result, bool) {
-	if c.want.kind == "" {
+	kind := c.cfg.EnvelopeType
+	if kind == "" || c.task.TypeID == node.TypeStructuredOutput {
 		return Result{}, false
 	}
 	for c.round = range c.tries {
-		if answer, whole := c.recordedTurn(); whole {
-			return Result{Output: outputOf(c.want.kind, answer), Trust: wire.Trusted.Meet(c.task.Trust)}, true
+		if answer, whole := c.recordedTurn(kind); whole {
+			return Result{Output: outputOf(kind, answer), Trust: wire.Trusted.Meet(c.task.Trust)}, true
 		}
 	}
 	c.round = 0
@@ -250,7 +252,7 @@ func (c *call) fromLog() (Result, bool) {
 
 // recordedTurn is the answer of a round as the log has it; whole is false unless
 // all of it is there, with an envelope of the kind asked for.
-func (c *call) recordedTurn() (answer []acceptedEnvelope, whole bool) {
+func (c *call) recordedTurn(kind string) (answer []acceptedEnvelope, whole bool) {
 	size := 1
 	for i := 0; i < size; i++ {
 		r, ok := c.recordedAt(i)
@@ -260,7 +262,7 @@ func (c *call) recordedTurn() (answer []acceptedEnvelope, whole bool) {
 		size = max(size, r.TurnSize)
 		answer = append(answer, acceptedEnvelope{Type: r.Kind, EnvelopeID: r.EnvelopeID, Payload: r.Payload})
 	}
-	return answer, slices.ContainsFunc(answer, func(a acceptedEnvelope) bool { return a.Type == c.want.kind })
+	return answer, slices.ContainsFunc(answer, func(a acceptedEnvelope) bool { return a.Type == kind })
 }
 
 // recordedAt is the envelope that the log has of a place in the turn.
