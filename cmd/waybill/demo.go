@@ -53,6 +53,18 @@ func firstKey(specs []string) string {
 	return key
 }
 
+// devKey is the key of a host that was given none. Everybody knows it.
+const devKey = "dev-key"
+
+// shownKey is what the output says of a key. What a host writes may be kept, so a key
+// that was given is not part of it.
+func shownKey(key string) string {
+	if key == devKey {
+		return key
+	}
+	return "<your key>"
+}
+
 func banner(out printer, o devOptions, r readyInfo) {
 	durable := "every acknowledged write is on disk"
 	if o.durability == durabilityProcess {
@@ -63,7 +75,7 @@ func banner(out printer, o devOptions, r readyInfo) {
 	if r.NATS != "" {
 		fmt.Fprintf(out, "  NATS   %s\n", r.NATS)
 	}
-	fmt.Fprintf(out, "  key    %s\n  data   %s (%s)\n  model  %s\n", firstKey(o.apiKeys), o.dataDir, durable, o.defaultModel)
+	fmt.Fprintf(out, "  key    %s\n  data   %s (%s)\n  model  %s\n", shownKey(firstKey(o.apiKeys)), o.dataDir, durable, o.defaultModel)
 	if strings.HasPrefix(o.defaultModel, "sample/") {
 		fmt.Fprint(out, "         sample is no model: it makes schema-valid answers out of the input, always the same\n")
 	}
@@ -153,7 +165,7 @@ func indent(s string, n int) string {
 
 // curls prints how to go on.
 func curls(out printer, r readyInfo, key, runID string) {
-	auth := "-H 'Authorization: Bearer " + key + "'"
+	auth := "-H 'Authorization: Bearer " + shownKey(key) + "'"
 	fmt.Fprintln(out, "Go on from here")
 	fmt.Fprintf(out, "  curl -s %s -H 'Content-Type: application/json' \\\n    -d '{\"workflowId\":\"triage\",\"inputs\":{\"mail\":\"I was charged twice for order 1234, please refund me.\"}}' %s/v1/runs\n", auth, r.HTTP)
 	if runID == "" {

@@ -111,7 +111,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 // flag, the value and the remedy.
 func (o *devOptions) validate() error {
 	if len(o.apiKeys) == 0 {
-		o.apiKeys = []string{"dev-key=default:*"}
+		o.apiKeys = []string{devKey + "=default:*"}
 	}
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a host writes goes to journals and files (OpenWOP envelope contract §11,
+// sinks).
+func TestBanner_ShowsNoKeyThatWasGiven(t *testing.T) {
+	t.Parallel()
+	const key = "hk_live_51e07c3d9b2a4f68"
+	var out strings.Builder
+	banner(&out, devOptions{apiKeys: []string{key + "=acme:*"}}, readyInfo{HTTP: "http://h"})
+	curls(&out, readyInfo{HTTP: "http://h"}, key, "run_1")
+	require.NotContains(t, out.String(), key)
+	require.Contains(t, out.String(), "Authorization: Bearer <your key>")
+}
+
+func TestBanner_ShowsTheKeyThatEverybodyKnows(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	banner(&out, devOptions{apiKeys: []string{devKey + "=default:*"}}, readyInfo{HTTP: "http://h"})
+	require.Contains(t, out.String(), "key    "+devKey+"\n")
+	require.Contains(t, out.String(), "Authorization: Bearer "+devKey+"'")
+}
