@@ -30,8 +30,9 @@ func forms(v string) []string {
 	out = append(out, percentForms(v)...)
 	for _, f := range out { // of those so far
 		if strings.ContainsAny(f, "~/") {
-			// Twice, for the name that the pointer leads to may be a pointer itself.
-			out = append(out, pointerForm(f), pointerForm(pointerForm(f)))
+			// Twice, for the name that the pointer leads to may be a pointer itself. A
+			// slash may have been escaped before: see decode.
+			out = append(out, pointerForm(f), pointerForm(pointerForm(f)), strings.ReplaceAll(f, "~", "~0"))
 		}
 	}
 	return out

@@ -15,7 +15,7 @@ import (
 
 func TestText_FindsBehindEscapesOfJSON(t *testing.T) {
 	t.Parallel()
-	s := redact.Compile([]redact.Secret{secret("k", "sk-live-0001"), secret("odd", "a\"b/c\\d\né😀z")})
+	s := redact.Compile([]redact.Secret{secret("k", "sk-live-0001"), secret("odd", "a\"b/c\\d\né😀z"), secret("tilde", "https://~me/")})
 	tests := map[string]struct {
 		in, want string
 		count    int
@@ -30,6 +30,7 @@ func TestText_FindsBehindEscapesOfJSON(t *testing.T) {
 		"two layers of escapes":     {`\\u0073k-live-0001`, `[REDACTED:k]`, 1},
 		"as it is, with its escape": {"a\"b/c\\d\né😀z", "[REDACTED:odd]", 1},
 		"name in a JSON pointer":    {`/payload/a\"b\~1c\\d\né😀z`, `/payload/[REDACTED:odd]`, 1},
+		"name with both of them":    {`/payload/https:\~1\~1~0me\~1/x`, `/payload/[REDACTED:tilde]/x`, 1},
 		"marker behind an escape":   {`\n[REDACTED:k]\n`, `\n[REDACTED:k]\n`, 0},
 		"behind an escape":          {`\nsk-live-0001\n`, `\n[REDACTED:k]\n`, 1},
 		"no escape":                 {`sk\-live-0001 \u00 \~0 \ud83d \~`, `sk\-live-0001 \u00 \~0 \ud83d \~`, 0},
