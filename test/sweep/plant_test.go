@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/double/openaicompat"
 )
 
 func workflow(id, nodes string) string {
@@ -31,31 +33,50 @@ const (
 	strictNode     = "sweep-strict"
 )
 
-// kind is the kind of an envelope that takes anything.
-const kind = "vendor.waybill.sweep.note"
+// kind is the kind of an envelope that takes anything; closedKind is one that
+// vendors can be held to.
+const (
+	kind       = "vendor.waybill.sweep.note"
+	closedKind = "vendor.waybill.sweep.closed"
+)
 
-// kinds is a folder with that kind.
+// kinds is a folder with those kinds.
 func kinds(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	doc := `{"$schema":"https://json-schema.org/draft/2020-12/schema","title":"note","x-schemaVersion":1,"type":"object","required":["note"],"properties":{"note":{"type":"string"}}}`
-	require.NoError(t, os.WriteFile(filepath.Join(dir, kind+".schema.json"), []byte(doc), 0o600))
+	for name, closed := range map[string]bool{kind: false, closedKind: true} {
+		doc := fmt.Sprintf(`{"$schema":"https://json-schema.org/draft/2020-12/schema","title":"note","x-schemaVersion":1,"type":"object","additionalProperties":%t,`+
+			`"required":["note"],"properties":{"note":{"type":"string"}}}`, !closed)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".schema.json"), []byte(doc), 0o600))
+	}
 	return dir
 }
 
-func structured(id, schema string) string {
-	return node(id, "core.ai.structuredOutput", `{"provider":"mock","model":"m","outputSchema":`+schema+`}`,
-		`{"messages":{"type":"static","value":[{"role":"user","content":"go"}]}}`)
+// The models: one that is scripted, one at a vendor's address.
+const (
+	scripted = `"provider":"mock","model":"m"`
+	distant  = `"provider":"vendor","model":"` + openaicompat.DefaultModel + `"`
+)
+
+func structured(id, model, schema string) string {
+	return node(id, "core.ai.structuredOutput", `{`+model+`,"prompt":"sort {{text}}","outputSchema":`+schema+`}`, "{}")
+}
+
+func ask(id, model string) string {
+	return node(id, "core.ai.callPrompt", `{`+model+`,"prompt":"sort {{text}}"}`, "{}")
 }
 
 func (r *rig) deploy() {
 	r.t.Helper()
 	for _, doc := range []string{
 		workflow("echo", node("a", "core.identity", "{}", `{"text":{"type":"variable","variableName":"text"}}`)),
-		workflow("ask", node(askNode, "core.ai.callPrompt", `{"provider":"mock","model":"m","prompt":"sort {{text}}"}`, "{}")),
-		workflow("take", node(takeNode, "core.ai.callPrompt", `{"provider":"mock","model":"m","prompt":"sort {{text}}","envelopeType":"`+kind+`"}`, "{}")),
-		workflow("structured", structured(structuredNode, `{"type":"object"}`)),
-		workflow("strict", structured(strictNode, `{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"enum":["x"]}}}`)),
+		workflow("ask", ask(askNode, scripted)),
+		workflow("take", ask(takeNode, scripted+`,"envelopeType":"`+kind+`"`)),
+		workflow("structured", structured(structuredNode, scripted, `{"type":"object"}`)),
+		workflow("strict", structured(strictNode, scripted, `{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"enum":["x"]}}}`)),
+		workflow("vendor-ask", ask("n", distant)),
+		workflow("vendor-take", ask("n", distant+`,"envelopeType":"`+closedKind+`"`)),
+		workflow("vendor-structured", structured("n", distant, `{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"type":"string"}}}`)),
 	} {
 		a := r.do(http.MethodPost, "/v1/workflows", doc)
 		require.Equal(r.t, http.StatusCreated, a.Status, "%s", a.Body)
@@ -79,8 +100,15 @@ func (r *rig) run(request map[string]any, headers ...string) string {
 	require.NoError(r.t, err)
 	require.NotEmpty(r.t, events)
 	r.finished++
+	joined := map[string]string{}
 	for _, e := range events {
 		r.add("poll", e.Raw)
+		var piece struct{ Chunk string }
+		require.NoError(r.t, json.Unmarshal(e.Payload, &piece))
+		joined[e.NodeID] += piece.Chunk
+	}
+	for _, text := range joined { // nothing may show once the pieces are put together
+		r.add("chunks", []byte(text))
 	}
 	return r.read(made.RunID)
 }
@@ -145,7 +173,7 @@ func (r *rig) program(nodeID string, entries ...map[string]any) {
 }
 
 // envelope has a secret where the protocol leaves room for a short text only.
-func envelope(b batch, payload map[string]any) string {
+func envelope(b batch, kind string, payload map[string]any) string {
 	const longest = 128
 	short := "none of them is short"
 	for _, it := range b.items {
@@ -179,7 +207,7 @@ func (r *rig) say(b batch, workflowID, nodeID string, entries ...map[string]any)
 func (r *rig) answers(b batch) {
 	r.t.Helper()
 	note := map[string]any{"note": b.at("payload"), "details": map[string]any{b.at("name in a payload"): []any{b.at("bag")}}}
-	shown := r.say(b, "take", takeNode, map[string]any{"content": "so be it: " + envelope(b, note)})
+	shown := r.say(b, "take", takeNode, map[string]any{"content": "so be it: " + envelope(b, kind, note)})
 	require.Contains(r.t, shown, `"type":"artifact.created"`)
 	r.prove(b, shown, "payload", "name in a payload", "bag")
 	shown = r.say(b, "ask", askNode, map[string]any{"content": b.at("prose")})
@@ -223,7 +251,7 @@ func (r *rig) headers(text string) {
 	text = oneLine(text)
 	r.refuse(http.MethodPost, "/v1/runs", `{"workflowId":"echo","inputs":{"text":"x"}}`, "X-Custom", text, "Traceparent", text, "X-Force-Engine-Version", text)
 	wrongKey := *r.client
-	wrongKey.Key = text
+	wrongKey.Key = "not " + text // one of them is the key
 	a := r.as(&wrongKey, http.MethodGet, "/v1/runs", "")
 	require.Equal(r.t, http.StatusUnauthorized, a.Status)
 	r.refused++

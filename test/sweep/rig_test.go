@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"waybill.dev/waybill/test/double/openaicompat"
 	"waybill.dev/waybill/test/double/otlp"
 	"waybill.dev/waybill/test/harness"
 )
@@ -76,12 +77,23 @@ type rig struct {
 	client *harness.Client
 	conn   *grpc.ClientConn
 	spans  *otlp.Collector
+	vendor *openaicompat.Server
 	out    *output
 	// runs are all that were started.
 	runs []string
 }
 
-const apiKey = "hk_test_sweep_0123456789"
+// What the host knows without being told by a file; secrets as well.
+const (
+	apiKey    = "hk_test_sweep_0123456789/x~y"
+	vendorKey = "vk/Sweep~9f2c6e1b+7a5d4038=="
+	canary    = "canary-sweep-51e07c3d9b2a4f68"
+)
+
+// own are the host's secrets, under the ids it gives them.
+func own() []secret {
+	return []secret{{"api-key-1", apiKey}, {"provider-vendor", vendorKey}, {"openwop-conformance-canary-secret", canary}}
+}
 
 // start runs a host that was told the secrets.
 func start(t *testing.T, secrets []secret, args ...string) *rig {
@@ -91,12 +103,16 @@ func start(t *testing.T, secrets []secret, args ...string) *rig {
 	}
 	r := &rig{sinks: &sinks{all: map[string]*bytes.Buffer{}}, t: t, spans: otlp.New(), out: &output{}}
 	t.Cleanup(r.spans.Close)
+	r.vendor = openaicompat.New(openaicompat.Options{Key: vendorKey})
+	t.Cleanup(r.vendor.Close)
 	args = append(args, "--test-seams", "--kinds", kinds(t), "--log-level", "debug", "--metrics-addr", "127.0.0.1:0", "--durability", "process",
-		"--otlp-endpoint", r.spans.URL(), "--trace-ratio", "1", "--api-key", apiKey+"=acme:*")
+		"--otlp-endpoint", r.spans.URL(), "--trace-ratio", "1", "--api-key", apiKey+"=acme:*", "--provider", "vendor="+r.vendor.URL())
 	if len(secrets) > 0 {
 		args = append(args, "--secrets-file", secretsFile(t, secrets))
 	}
-	r.host = harness.StartWith(t, harness.Options{Args: args, Output: r.out})
+	r.host = harness.StartWith(t, harness.Options{
+		Args: args, Output: r.out, Env: []string{"WAYBILL_PROVIDER_VENDOR_KEY=" + vendorKey, "OPENWOP_CANARY_SECRET_VALUE=" + canary},
+	})
 	r.client = r.host.Client(apiKey)
 	var err error
 	r.conn, err = grpc.NewClient(r.host.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))

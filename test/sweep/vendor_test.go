@@ -1,0 +1,91 @@
+package sweep
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/double/openaicompat"
+)
+
+// What a vendor answers, cut into pieces as small as tokens, and every way in which
+// it fails.
+
+// pieces cuts a text as a model's tokens do, anywhere.
+func pieces(text string) []string { return cutAnywhere(text, 60) }
+
+func cutAnywhere(text string, most int) []string {
+	r := rand.New(rand.NewPCG(3, uint64(len(text)))) //nolint:gosec // G404: reproducible on purpose
+	var out []string
+	for runes := []rune(text); len(runes) > 0; {
+		n := min(1+r.IntN(most), len(runes))
+		out, runes = append(out, string(runes[:n])), runes[n:]
+	}
+	return out
+}
+
+// asked lets the vendor answer a run in a way that is planted, and keeps what it was
+// asked: the prompt leaves the host, too.
+func (r *rig) asked(b batch, workflowID string, reply openaicompat.Reply) string {
+	r.t.Helper()
+	r.vendor.Enqueue(reply)
+	before := len(r.vendor.Requests())
+	shown := r.run(map[string]any{"workflowId": workflowID, "inputs": map[string]any{"text": b.at("prompt")}})
+	requests := r.vendor.Requests()[before:]
+	require.NotEmpty(r.t, requests, "the vendor was not asked")
+	want := max(reply.Status, http.StatusOK)
+	require.Equal(r.t, want, requests[0].Status, "the vendor gave another answer than the one that is planted: %.3000s", requests[0].Body)
+	for _, q := range requests {
+		r.add("vendor", q.Body)
+		for name, values := range q.Header {
+			if name != "Authorization" { // the key is sent to its server, and to nobody else
+				r.add("vendor headers", []byte(name+": "+strings.Join(values, ",")))
+			}
+		}
+		r.add("vendor headers", []byte(q.Path))
+	}
+	r.prove(b, string(requests[0].Body), "prompt")
+	return shown
+}
+
+// statuses are what vendors fail with.
+var statuses = []int{400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503}
+
+// vendors plants in what comes from a vendor; i picks the statuses of this batch.
+func (r *rig) vendors(b batch, i int) {
+	r.t.Helper()
+	shown := r.asked(b, "vendor-ask", openaicompat.Reply{Pieces: pieces(b.at("vendor's prose"))})
+	r.prove(b, shown, "vendor's prose")
+	note := envelope(b, closedKind, map[string]any{"note": b.at("vendor's payload")})
+	shown = r.asked(b, "vendor-take", openaicompat.Reply{Pieces: pieces("so be it: " + note)})
+	require.Contains(r.t, shown, `"type":"artifact.created"`, b.name)
+	r.prove(b, shown, "vendor's payload")
+	shown = r.asked(b, "vendor-structured", openaicompat.Reply{Pieces: cutAnywhere(`{"a":"`+eachUnit(b.at("escaped answer"), `\u%04x`)+`"}`, 400)})
+	r.prove(b, shown, "escaped answer")
+	shown = r.asked(b, "vendor-ask", openaicompat.Reply{Pieces: cutAnywhere(eachUnit(b.at("escaped prose"), `\u%04X`), 400)})
+	require.Contains(r.t, shown, `"type":"run.completed"`)
+	shown = r.asked(b, "vendor-ask", openaicompat.Reply{Refusal: b.at("vendor's refusal")})
+	r.prove(b, shown, "vendor's refusal")
+	one := oneLine(b.items[i%len(b.items)].text)
+	r.asked(b, "vendor-ask", openaicompat.Reply{Pieces: pieces("fine"), FinishReason: one, Model: one, ToolCalls: []openaicompat.ToolCall{
+		{ID: one, Name: one, Arguments: mustJSON(map[string]string{"a": b.at("argument")})},
+	}})
+	r.asked(b, "vendor-ask", openaicompat.Reply{Pieces: pieces("half of " + b.at("broken stream")), End: openaicompat.EndCut})
+	r.asked(b, "vendor-ask", openaicompat.Reply{End: openaicompat.EndError, Code: one, Type: one, Message: b.at("error in a stream")})
+	r.asked(b, "vendor-ask", openaicompat.Reply{ContentType: "text/event-stream", Raw: "data: {" + b.at("no JSON") + "\n\n"})
+	r.asked(b, "vendor-ask", openaicompat.Reply{ContentType: "text/html", Raw: b.at("no stream")})
+	some := statuses
+	if i > 0 { // all of them once
+		some = []int{statuses[i%len(statuses)], statuses[(i+5)%len(statuses)]}
+	}
+	for _, status := range some {
+		shown := r.asked(b, "vendor-ask", openaicompat.Reply{
+			Status: status, Code: one, Type: one, Param: one, Message: b.at("error " + strconv.Itoa(status)), RetryAfter: one,
+			Header: http.Header{"X-Request-Id": {one}, "Openai-Organization": {one}, "Www-Authenticate": {one}},
+		})
+		require.Contains(r.t, shown, `"type":"run.failed"`)
+	}
+}
