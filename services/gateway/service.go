@@ -27,6 +27,7 @@ import (
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/services/gateway/asset"
 	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/bundle"
 	"waybill.dev/waybill/services/gateway/discovery"
 	"waybill.dev/waybill/services/gateway/engine"
 	"waybill.dev/waybill/services/gateway/idempotency"
@@ -77,7 +78,7 @@ type Deps struct {
 	Dispatcher dispatcherv1.DispatcherClient
 	EventLog   eventlogv1.EventLogClient
 	Acceptor   acceptorv1.AcceptorClient
-	// Redactor takes secrets out of errors.
+	// Redactor takes secrets out of errors and debug bundles.
 	Redactor redactorv1.RedactorClient
 	// Records keeps idempotency records for a day.
 	Records kv.Store
@@ -114,6 +115,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		cfg:   cfg, deps: d, keys: keys, closing: make(chan struct{}),
 		engine: engine.New(engine.Deps{
 			Dispatcher: d.Dispatcher, EventLog: d.EventLog, Acceptor: d.Acceptor, Discovery: source,
+			Bundles:     bundle.Exporter{EventLog: d.EventLog, Redactor: d.Redactor},
 			Idempotency: idempotency.New(d.Records, d.Clock), RunKey: cfg.RunKey, BaseURL: cfg.BaseURL, Clock: d.Clock,
 			MaxStreams: cfg.MaxStreams,
 		}),
@@ -173,7 +175,10 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 	d.Clean = s.scrub.Clean
 	d.Assets = &asset.Handler{Acceptor: s.deps.Acceptor}
 	if s.cfg.TestSeams {
-		d.Seams = &seams.Handler{Dispatcher: s.deps.Dispatcher, EventLog: s.deps.EventLog, Acceptor: s.deps.Acceptor, Logger: s.deps.Logger, Clock: s.deps.Clock, Clean: s.scrub.Clean}
+		d.Seams = &seams.Handler{
+			Dispatcher: s.deps.Dispatcher, EventLog: s.deps.EventLog, Acceptor: s.deps.Acceptor, Logger: s.deps.Logger, Clock: s.deps.Clock,
+			Clean: s.scrub.Clean, Bundles: bundle.Exporter{EventLog: s.deps.EventLog, Redactor: s.deps.Redactor},
+		}
 	}
 	return rest.New(ctx, s.cfg.REST, d)
 }

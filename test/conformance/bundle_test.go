@@ -3,9 +3,15 @@ package conformance
 import (
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
 )
 
 type debugBundle struct {
@@ -85,4 +91,58 @@ func TestDebugBundle_IsForWhoMayReadTheRun(t *testing.T) {
 	}
 	a := do(t, client(t, testKey), http.MethodGet, "/v1/runs/ghost/debug-bundle", "")
 	require.Equal(t, "run_not_found", a.Code())
+}
+
+// OpenWOP envelope contract §11: a bundle is a sink of its own. What was no secret
+// when it was recorded is one when the bundle is made.
+func TestDebugBundle_HasNoSecretThatWasRegisteredLater(t *testing.T) {
+	t.Parallel()
+	const secret = "correct-horse-battery-staple"
+	h, c := painter(t)
+	a := do(t, c, http.MethodPost, "/v1/runs", `{"workflowId":"paints","tags":["team `+secret+`"]}`)
+	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+	var made created
+	require.NoError(t, a.JSON(&made))
+	_, err := c.Finish(t.Context(), made.RunID)
+	require.NoError(t, err)
+	export := func() string {
+		a := do(t, c, http.MethodGet, "/v1/runs/"+made.RunID+"/debug-bundle", "")
+		require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+		b := do(t, c, http.MethodPost, seams+"test/debug-bundle/export", `{"runId":"`+made.RunID+`"}`)
+		require.Equal(t, http.StatusOK, b.Status, "%s", b.Body)
+		return string(a.Body) + string(b.Body)
+	}
+	require.Contains(t, export(), secret)
+
+	file := filepath.Join(t.TempDir(), "secrets.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("late: "+secret+"\n"), 0o600))
+	h.Setenv("WAYBILL_SECRETS_FILE=" + file)
+	h.Restart()
+	c = c.To(h, testKey)
+	text := export()
+	require.NotContains(t, text, secret)
+	require.Contains(t, text, `"openwop.run.tags":["team [REDACTED:late]"]`)
+	require.Contains(t, text, `"tags":["team [REDACTED:late]"]`)
+}
+
+// OpenWOP envelope contract §17: by reference, and the reference opens nothing.
+func TestDebugBundle_NamesAssetsAndOpensNone(t *testing.T) {
+	t.Parallel()
+	h, c := painter(t, "--max-inline-media-bytes", "0")
+	program(t, c, "painter", `{"type":"media.image","payload":{"base64":"AAAA","bytes":3}}`)
+	id, events := run(t, c, `{"workflowId":"paints"}`)
+	i := slices.IndexFunc(events, func(e harness.Event) bool { return e.Type == "artifact.created" })
+	var made struct{ Payload struct{ URL string } }
+	require.NoError(t, json.Unmarshal(events[i].Payload, &made))
+	res, _ := fetch(t, http.MethodGet, made.Payload.URL)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+
+	a := do(t, c, http.MethodGet, "/v1/runs/"+id+"/debug-bundle", "")
+	require.Equal(t, http.StatusOK, a.Status)
+	unsigned, mac, ok := strings.Cut(made.Payload.URL[len(h.HTTP):], ".")
+	require.True(t, ok)
+	require.NotContains(t, string(a.Body), mac)
+	require.Contains(t, string(a.Body), `"url":"`+h.HTTP+unsigned+`"`)
+	res, _ = fetch(t, http.MethodGet, h.HTTP+unsigned)
+	require.Equal(t, http.StatusNotFound, res.StatusCode)
 }

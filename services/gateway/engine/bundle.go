@@ -4,7 +4,6 @@ import (
 	"context"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
-	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway/auth"
@@ -18,12 +17,10 @@ func (s *Service) GetDebugBundle(ctx context.Context, req *hostv1.GetDebugBundle
 	if req.MaxEvents != nil && req.GetMaxEvents() < 1 {
 		return nil, fault.New(fault.ValidationError, "maxEvents: want an integer of at least 1").With("field", "maxEvents")
 	}
-	res, err := s.deps.EventLog.ExportRun(ctx, &eventlogv1.ExportRunRequest{
-		Tenant: auth.From(ctx).Tenant, RunId: req.GetRunId(), MaxEvents: req.GetMaxEvents(),
-	})
+	doc, err := s.deps.Bundles.Export(ctx, auth.From(ctx).Tenant, req.GetRunId(), req.GetMaxEvents())
 	if err != nil {
 		return nil, err
 	}
 	tell(ctx, MetaCache, "no-store")
-	return &hostv1.GetDebugBundleResponse{Bundle: &openwopv1.JsonDocument{Json: res.GetBundle()}}, nil
+	return &hostv1.GetDebugBundleResponse{Bundle: &openwopv1.JsonDocument{Json: doc}}, nil
 }

@@ -15,6 +15,7 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/services/gateway/bundle"
 	"waybill.dev/waybill/services/gateway/idempotency"
 )
 
@@ -35,6 +36,7 @@ type Deps struct {
 	Dispatcher  dispatcherv1.DispatcherClient
 	EventLog    eventlogv1.EventLogClient
 	Acceptor    acceptorv1.AcceptorClient
+	Bundles     bundle.Exporter
 	Idempotency *idempotency.Keeper
 	Discovery   Discovery
 	// RunKey keys the derivation of run ids from idempotency keys; at least 32 bytes.

@@ -19,6 +19,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/bundle"
 )
 
 // Prefix is where the seams are mounted.
@@ -32,6 +33,7 @@ type Handler struct {
 	Dispatcher dispatcherv1.DispatcherClient
 	EventLog   eventlogv1.EventLogClient
 	Acceptor   acceptorv1.AcceptorClient
+	Bundles    bundle.Exporter
 	Logger     *slog.Logger
 	Clock      func() time.Time
 	// Clean takes secrets out of errors.

@@ -104,11 +104,11 @@ type exported struct {
 
 func (h *Handler) bundle(ctx context.Context, runID string) ([]byte, exported, error) {
 	var e exported
-	res, err := h.EventLog.ExportRun(ctx, &eventlogv1.ExportRunRequest{Tenant: auth.From(ctx).Tenant, RunId: runID})
+	doc, err := h.Bundles.Export(ctx, auth.From(ctx).Tenant, runID, 0)
 	if err != nil {
 		return nil, e, err
 	}
-	return res.GetBundle(), e, json.Unmarshal(res.GetBundle(), &e)
+	return doc, e, json.Unmarshal(doc, &e)
 }
 
 // spans shows the spans of a run: those that its log tells of, and those of
@@ -194,13 +194,18 @@ func (h *Handler) testBundle(ctx context.Context, runID string) (any, error) {
 		return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
 	}
 	events, spans, now := raws(test.GetEvents()), raws(test.GetSpans()), wire.FormatTime(h.Clock())
-	return map[string]any{
+	doc, err := json.Marshal(map[string]any{
 		"bundleVersion": "1.0", "generatedAt": now, "host": map[string]string{"name": version.Name, "version": version.Version},
 		"run":    map[string]any{"runId": runID, "workflowId": testWorkflow, "status": wire.StatusPending},
 		"events": events, "spans": spans, "metrics": map[string]int{"nodeCount": 0, "eventCount": len(events)},
 		"redactionApplied": true, "redactionMode": "omit",
 		"bundle": map[string]any{"runId": runID, "events": events, "spans": spans, "exportedAt": now},
-	}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	doc, err = h.Bundles.Clean(ctx, auth.From(ctx).Tenant, runID, doc)
+	return json.RawMessage(doc), err
 }
 
 // testWorkflow stands for the workflow of a run that has a test log alone.

@@ -895,7 +895,9 @@ type ExportRunRequest struct {
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	RunId  string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// How many events the bundle may hold; 0: all that fit.
-	MaxEvents     int32 `protobuf:"varint,3,opt,name=max_events,json=maxEvents,proto3" json:"max_events,omitempty"`
+	MaxEvents int32 `protobuf:"varint,3,opt,name=max_events,json=maxEvents,proto3" json:"max_events,omitempty"`
+	// How large the bundle may be; 0, or more than 8 MiB: 8 MiB.
+	MaxBytes      int64 `protobuf:"varint,4,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -947,6 +949,13 @@ func (x *ExportRunRequest) GetRunId() string {
 func (x *ExportRunRequest) GetMaxEvents() int32 {
 	if x != nil {
 		return x.MaxEvents
+	}
+	return 0
+}
+
+func (x *ExportRunRequest) GetMaxBytes() int64 {
+	if x != nil {
+		return x.MaxBytes
 	}
 	return 0
 }
@@ -1068,12 +1077,13 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
 	"workflowId\x12\x15\n" +
 	"\x06run_id\x18\x03 \x01(\tR\x05runId\x12\x1e\n" +
-	"\vdue_unix_ms\x18\x04 \x01(\x03R\tdueUnixMs\"`\n" +
+	"\vdue_unix_ms\x18\x04 \x01(\x03R\tdueUnixMs\"}\n" +
 	"\x10ExportRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n" +
 	"\n" +
-	"max_events\x18\x03 \x01(\x05R\tmaxEvents\"+\n" +
+	"max_events\x18\x03 \x01(\x05R\tmaxEvents\x12\x1b\n" +
+	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\"+\n" +
 	"\x11ExportRunResponse\x12\x16\n" +
 	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\xae\x04\n" +
 	"\bEventLog\x12Q\n" +
