@@ -313,7 +313,7 @@ func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 	req := c.req
 	req.Traceparent = c.task.Trace.Call(c.task.Input.NodeID, c.task.Attempt, c.calls)
 	c.calls++
-	res, err := c.provider.Call(callCtx, req, emit)
+	res, err := c.provider.Call(callCtx, req, c.bounded(emit))
 	if werr := wait(); werr != nil {
 		return res, &Result{Interrupted: werr}
 	}
@@ -335,11 +335,7 @@ func (c *call) open(ctx context.Context) (emit func(provider.Delta) error, wait 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	var assets *assetFilter
-	if c.want.kind != "" || c.contract() != nil { // an envelope can hold one; a text is the node's output as it is
-		assets = newAssetFilter(c.limits.MaxInlineBytes)
-	}
-	st := newStreamer(c.journal, s, assets, c.task.RunID, c.task.Input.NodeID, c.task.Trust)
+	st := newStreamer(c.journal, s, c.assets(), c.task.RunID, c.task.Input.NodeID, c.task.Trust)
 	return func(d provider.Delta) error { return st.emit(ctx, d) }, st.wait, s.Close, nil
 }
 

@@ -142,6 +142,42 @@ func (s *streamer) wait() error {
 	return s.err
 }
 
+// maxRecorded bounds the text of one answer as JSON writes it, large assets left
+// out. What a node says can stand three times in the frame that ends its run: as
+// its output, in a variable, and as the run's output; and a frame has 8 MiB. An
+// answer that no frame holds would be asked for again and again.
+const maxRecorded = 2 << 20
+
+// bounded ends a call whose answer could not be recorded. emit may be nil.
+func (c *call) bounded(emit func(provider.Delta) error) func(provider.Delta) error {
+	room, assets := maxRecorded, c.assets()
+	return func(d provider.Delta) error {
+		shown, _ := assets.pass(d)
+		room -= len(wire.AppendString(nil, shown.Text))
+		for _, t := range shown.ToolCalls {
+			room -= len(wire.AppendString(nil, t.Arguments))
+		}
+		if room < 0 {
+			return &provider.Error{
+				Code: provider.CodeContentTooLong, Message: fmt.Sprintf("the answer has more than %d bytes of text, which is all that can be recorded", maxRecorded),
+			}
+		}
+		if emit == nil {
+			return nil
+		}
+		return emit(d)
+	}
+}
+
+// assets is the filter of what the node shows: nil where the text is the node's
+// output as it is, and no envelope.
+func (c *call) assets() *assetFilter {
+	if c.want.kind == "" && c.contract() == nil {
+		return nil
+	}
+	return newAssetFilter(c.limits.MaxInlineBytes)
+}
+
 // assetFilter takes large assets out of what is shown of an answer. They are
 // judged, and stored, when all of it is there.
 type assetFilter struct {

@@ -75,10 +75,13 @@ func streamed(t *testing.T, config string, p *pieces) (chunks []string, events s
 		Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt,
 		Input: node.Input{NodeID: "n", Config: json.RawMessage(config), Ports: map[string]json.RawMessage{"prompt": json.RawMessage(`"paint"`)}},
 	}, j)
-	require.Nil(t, res.Err)
 	require.NoError(t, res.Interrupted)
+	if res.Err != nil {
+		return nil, res.Err.Code + ": " + res.Err.Message, nil
+	}
+	var all strings.Builder
 	for _, d := range j.drafts {
-		events += string(d.Payload) + "\n"
+		all.Write(d.Payload)
 		if d.Type == wire.EventOutputChunk {
 			var c struct {
 				Chunk string
@@ -87,7 +90,7 @@ func streamed(t *testing.T, config string, p *pieces) (chunks []string, events s
 			chunks = append(chunks, c.Chunk)
 		}
 	}
-	return chunks, events, taken
+	return chunks, all.String(), taken
 }
 
 // OpenWOP envelope contract §17: above the cap the bytes stand in no event, also
@@ -131,4 +134,30 @@ func TestStream_OfATextIsTheTextAsItIs(t *testing.T) {
 	text := `{"base64":"` + strings.Repeat("A", 400) + `"}`
 	chunks, _, _ := streamed(t, `{"prompt":"say"}`, &pieces{size: 9, text: text})
 	require.Equal(t, text, strings.Join(chunks, ""))
+}
+
+// A frame has 8 MiB. An answer that fits in none fails its node, once: it would
+// only be asked for, and paid for, again.
+func TestAnswer_ThatCannotBeRecordedFailsTheNode(t *testing.T) {
+	t.Parallel()
+	const envelopes, text = `"envelopeContract":{"accepts":["media.image"]}`, `"topP":1`
+	image := `{"type":"media.image","payload":{"base64":"` + strings.Repeat("A", 4<<20) + `","bytes":3145728}}`
+	for name, tc := range map[string]struct {
+		config, answer string
+		fits           bool
+	}{
+		"text at the bound":         {text, strings.Repeat("x", 2<<20-200), true},
+		"text above it":             {text, strings.Repeat("x", 2<<20), false},
+		"text that JSON makes long": {text, strings.Repeat("\x01", 1<<20), false},
+		"a large asset":             {envelopes, image, true},
+		"the same as text":          {text, image, false},
+		"text beside an asset":      {envelopes, strings.Repeat("x", 2<<20) + image, false},
+	} {
+		for _, streams := range []bool{true, false} {
+			for _, size := range []int{64 << 10, 16 << 20} {
+				_, events, _ := streamed(t, fmt.Sprintf(`{"prompt":"say",%s,"expectsStreaming":%t}`, tc.config, streams), &pieces{size: size, text: tc.answer})
+				require.Equal(t, tc.fits, !strings.HasPrefix(events, provider.CodeContentTooLong), "%s: %.200s", name, events)
+			}
+		}
+	}
 }
