@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
 	"google.golang.org/grpc"
@@ -29,7 +27,6 @@ type alone struct {
 	lis    net.Listener
 	server *grpc.Server
 	health *health.Server
-	nats   string // where the embedded server listens
 	// closers are closed last first.
 	closers []func()
 }
@@ -71,7 +68,9 @@ func newAlone(o commonOptions, log logger) (*alone, error) {
 
 func (a *alone) later(f func()) { a.closers = append(a.closers, f) }
 
+// close ends what still runs, and gives back what was taken.
 func (a *alone) close() {
+	_ = a.group.Stop() // nothing, unless the service could not be built
 	for i := len(a.closers) - 1; i >= 0; i-- {
 		a.closers[i]()
 	}
@@ -80,6 +79,7 @@ func (a *alone) close() {
 // run serves until ctx ends, then lets the calls that are under way finish.
 // check says what the service lacks; nil: it needs nothing.
 func (a *alone) run(ctx context.Context, began time.Time, check func(context.Context) error) error {
+	a.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING) // until it was looked
 	a.group.Start(lifecycle.Part{
 		Name: "grpc",
 		Run: func(ctx context.Context) error {
@@ -101,74 +101,8 @@ func (a *alone) run(ctx context.Context, began time.Time, check func(context.Con
 			}
 		},
 	})
-	if check != nil {
-		a.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
-		if err := a.untilServing(ctx, check); err != nil {
-			return errors.Join(err, a.group.Stop())
-		}
-		a.group.Start(lifecycle.Part{Name: "health", Run: func(ctx context.Context) error { a.watch(ctx, check); return nil }})
-	}
-	a.health.SetServingStatus("", healthv1.HealthCheckResponse_SERVING)
-	ready := readyInfo{GRPC: a.lis.Addr().String(), NATS: a.nats, PID: os.Getpid(), ReadyMs: time.Since(began).Milliseconds()}
-	if err := ready.write(a.opts.readyFile); err != nil {
-		return errors.Join(err, a.group.Stop())
-	}
-	a.log.Info("serving", "grpc", ready.GRPC)
+	a.group.Start(lifecycle.Part{Name: "health", Run: func(ctx context.Context) error { return a.watch(ctx, began, check) }})
 	return a.group.Wait(ctx)
-}
-
-// Times of the health checks.
-const (
-	checkEvery   = time.Second
-	checkTimeout = 5 * time.Second
-)
-
-func (a *alone) untilServing(ctx context.Context, check func(context.Context) error) error {
-	for {
-		err := within(ctx, check)
-		if err == nil {
-			return nil
-		}
-		a.log.Warn("not ready", "error", err)
-		if !waited(ctx, checkEvery) {
-			return fmt.Errorf("stopped while starting: %w", err)
-		}
-	}
-}
-
-// watch keeps the health status true until ctx ends.
-func (a *alone) watch(ctx context.Context, check func(context.Context) error) {
-	serving := true
-	for waited(ctx, checkEvery) {
-		err := within(ctx, check)
-		if ok := err == nil; ok != serving && ctx.Err() == nil {
-			serving = ok
-			status := healthv1.HealthCheckResponse_NOT_SERVING
-			if ok {
-				status = healthv1.HealthCheckResponse_SERVING
-			}
-			a.health.SetServingStatus("", status)
-			a.log.Warn("health changed", "serving", ok, "error", err)
-		}
-	}
-}
-
-func within(ctx context.Context, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	return check(ctx)
-}
-
-// waited reports whether the time has passed; false: ctx has ended.
-func waited(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
 
 // redactor is the client of the redactor service: one elsewhere, or one that is

@@ -3,30 +3,24 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/http"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
 
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 )
-
-// runLog is the run log of a service that runs alone.
-type runLog struct {
-	log  *jetstream.Log
-	conn *nats.Conn
-}
-
-func (r runLog) check(ctx context.Context) error {
-	if !r.conn.IsConnected() {
-		return errors.New("no connection to NATS")
-	}
-	return r.log.Check(ctx)
-}
 
 // logPatience is how long a call waits for a log that does not answer: longer
 // than a change of leader in a cluster takes, far shorter than callers wait.
@@ -55,47 +49,194 @@ func natsOptions(log logger) []nats.Option {
 	}
 }
 
-// openRunLog connects to the run log, or starts one of its own.
-func (a *alone) openRunLog(ctx context.Context, o acceptorOptions) (runLog, error) {
-	conn, err := a.connectNATS(o)
-	if err != nil {
-		return runLog{}, err
-	}
-	a.later(func() {
-		_ = conn.FlushTimeout(time.Second)
-		conn.Close()
-	})
-	cfg := jetstream.DefaultConfig()
-	cfg.Replicas, cfg.Patience = o.replicas, logPatience
-	log, err := jetstream.Open(ctx, conn, cfg)
-	return runLog{log: log, conn: conn}, err
+// runLog is the run log of a service that runs alone. The service may begin
+// before the log's server does.
+type runLog struct {
+	runlog.Late
+
+	connect  func() (*nats.Conn, error)
+	replicas int
+	logger   logger
+
+	mu   sync.Mutex // guards what follows
+	conn *nats.Conn
+	log  *jetstream.Log
+	err  error // why it is not open yet
 }
 
-func (a *alone) connectNATS(o acceptorOptions) (*nats.Conn, error) {
+// openRunLog gives the run log: that of the server at --nats as soon as it is
+// there, or one of this process's own.
+func (a *alone) openRunLog(ctx context.Context, o acceptorOptions) (*runLog, error) {
+	r := &runLog{replicas: o.replicas, logger: a.log}
 	if o.natsURL == "" {
-		if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
-			return nil, fmt.Errorf("--data-dir %s: %w", o.dataDir, err)
-		}
-		unlock, err := lockDir(o.dataDir)
+		srv, err := a.embedNATS(o)
 		if err != nil {
 			return nil, err
 		}
-		a.later(unlock)
-		srv, err := natsd.Start(natsd.Config{Dir: o.logDir(), Sync: true, Log: a.log}, rand.Text())
-		if err != nil {
-			return nil, err
-		}
-		a.later(srv.Stop)
-		a.group.Start(lifecycle.Part{Name: "run log", Run: srv.Watch})
-		return srv.Connect("acceptor")
+		r.connect = func() (*nats.Conn, error) { return srv.Connect("acceptor") }
+		a.later(r.close)
+		return r, r.open(ctx)
 	}
 	opts := append(natsOptions(a.log), nats.Name("waybill acceptor"))
 	if o.natsCreds != "" {
 		opts = append(opts, nats.UserCredentials(o.natsCreds))
 	}
-	conn, err := nats.Connect(o.natsURL, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("--nats: cannot connect: %w", err) // the URL may hold a password
+	r.connect = func() (*nats.Conn, error) { return nats.Connect(o.natsURL, opts...) }
+	a.later(r.close)
+	first, cancel := context.WithTimeout(ctx, logPatience)
+	defer cancel()
+	switch err := r.open(first); {
+	case err == nil:
+		return r, nil
+	case hopeless(err):
+		return nil, fmt.Errorf("--nats: %w", err)
 	}
+	a.group.Start(lifecycle.Part{Name: "run log", Run: r.run})
+	return r, nil
+}
+
+func (a *alone) embedNATS(o acceptorOptions) (*natsd.Server, error) {
+	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("--data-dir %s: %w", o.dataDir, err)
+	}
+	unlock, err := lockDir(o.dataDir)
+	if err != nil {
+		return nil, err
+	}
+	a.later(unlock)
+	srv, err := natsd.Start(natsd.Config{Dir: o.logDir(), Sync: true, Log: a.log}, rand.Text())
+	if err != nil {
+		return nil, err
+	}
+	a.later(srv.Stop)
+	a.group.Start(lifecycle.Part{Name: "run log", Run: srv.Watch})
+	return srv, nil
+}
+
+// run opens the log as soon as its server is there. What waiting does not mend
+// ends the process.
+func (r *runLog) run(ctx context.Context) error {
+	told := ""
+	for {
+		err := r.open(ctx)
+		switch {
+		case err == nil:
+			<-ctx.Done()
+			return nil
+		case ctx.Err() != nil:
+			return nil
+		case hopeless(err):
+			return fmt.Errorf("--nats: %w", err)
+		case err.Error() != told:
+			told = err.Error()
+			r.logger.Warn("the run log does not open yet; it is tried again every second", "error", err)
+		}
+		if !waited(ctx, checkEvery) {
+			return nil
+		}
+	}
+}
+
+// open connects, if that has not been done, and opens the log.
+func (r *runLog) open(ctx context.Context) error {
+	conn, err := r.connected()
+	if err == nil {
+		cfg := jetstream.DefaultConfig()
+		cfg.Replicas, cfg.Patience = r.replicas, logPatience
+		var log *jetstream.Log
+		if log, err = jetstream.Open(ctx, conn, cfg); err == nil {
+			r.opened(log)
+			return nil
+		}
+		if errors.Is(err, nats.ErrNoResponders) {
+			err = fmt.Errorf("no JetStream at this server, or not yet: %w", err)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+	return err
+}
+
+func (r *runLog) connected() (*nats.Conn, error) {
+	r.mu.Lock()
+	conn := r.conn
+	r.mu.Unlock()
+	if conn != nil {
+		return conn, nil
+	}
+	conn, err := r.connect() // may take seconds
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.conn = conn
 	return conn, nil
+}
+
+func (r *runLog) opened(log *jetstream.Log) {
+	r.mu.Lock()
+	r.log, r.err = log, nil
+	r.mu.Unlock()
+	r.Open(log)
+}
+
+func (r *runLog) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.conn != nil {
+		_ = r.conn.FlushTimeout(time.Second)
+		r.conn.Close()
+	}
+}
+
+// check says why the log cannot be used; nil when it can.
+func (r *runLog) check(ctx context.Context) error {
+	r.mu.Lock()
+	conn, log, err := r.conn, r.log, r.err
+	r.mu.Unlock()
+	switch {
+	case log == nil:
+		return fmt.Errorf("the run log is not open: %w", err)
+	case !conn.IsConnected():
+		return errors.New("no connection to NATS")
+	}
+	return log.Check(ctx)
+}
+
+// Codes of the server for what no other try changes. That replicas cannot be had
+// from a single server comes as an error of its own, not as one of the request.
+const (
+	errNoPeers          = 10005 // a cluster that is still gathering says so as well
+	errNoReplicasHere   = 10074
+	errJetStreamOff     = 10076
+	errJetStreamAccount = 10039
+)
+
+// hopeless reports that waiting does not mend an error: the server is there, and
+// lets us not in, or cannot keep the log as it must be kept.
+func hopeless(err error) bool {
+	if api, ok := errors.AsType[*js.APIError](err); ok {
+		switch int(api.ErrorCode) {
+		case errNoReplicasHere, errJetStreamOff, errJetStreamAccount:
+			return true
+		case errNoPeers:
+			return false
+		}
+		return api.Code == http.StatusBadRequest
+	}
+	for _, hard := range []error{
+		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired,
+		nats.ErrSecureConnRequired, nats.ErrSecureConnWanted, nats.ErrNkeysNotSupported, fs.ErrNotExist, fs.ErrPermission,
+	} {
+		if errors.Is(err, hard) {
+			return true
+		}
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	// The client hands this one on as the server's text.
+	return strings.Contains(strings.ToLower(err.Error()), nats.AUTHORIZATION_ERR)
 }

@@ -151,6 +151,9 @@ func (o *acceptorOptions) validate() error {
 	if o.natsURL != "" {
 		errs = append(errs, checkNATS(o.natsURL))
 	}
+	if _, err := os.ReadFile(o.natsCreds); o.natsCreds != "" && err != nil {
+		errs = append(errs, fmt.Errorf("--nats-creds: %w", err))
+	}
 	return errors.Join(append(errs, o.config().Validate())...)
 }
 
@@ -245,7 +248,7 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 	if err != nil {
 		return err
 	}
-	deps := acceptor.Deps{Log: runs.log, Redactor: scrub, Clock: time.Now, Logger: log}
+	deps := acceptor.Deps{Log: runs, Redactor: scrub, Clock: time.Now, Logger: log}
 	spans, err := o.tracing.exporter(ctx, "waybill-acceptor", log, a.later)
 	if err != nil {
 		return err

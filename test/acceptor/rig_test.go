@@ -59,7 +59,12 @@ func newNATS(t *testing.T) *natsServer {
 	return n
 }
 
-func (n *natsServer) url() string { return "nats://" + net.JoinHostPort(n.opts.Host, strconv.Itoa(n.opts.Port)) }
+func (n *natsServer) addr() string { return net.JoinHostPort(n.opts.Host, strconv.Itoa(n.opts.Port)) }
+
+func (n *natsServer) url() string { return "nats://" + n.addr() }
+
+// urlAs is the URL with who connects.
+func (n *natsServer) urlAs(who string) string { return "nats://" + who + "@" + n.addr() }
 
 func (n *natsServer) start() {
 	n.t.Helper()

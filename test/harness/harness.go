@@ -85,21 +85,39 @@ func dev(h *Host) []string {
 // address that it keeps over restarts.
 func Serve(t testing.TB, service string, args ...string) *Host {
 	t.Helper()
+	h := Begin(t, service, args...)
+	h.Await()
+	return h
+}
+
+// Begin is Serve without waiting: what the service needs may be missing yet. Its
+// address is known all the same.
+func Begin(t testing.TB, service string, args ...string) *Host {
+	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("find a free port: %v", err)
 	}
 	addr := lis.Addr().String()
 	_ = lis.Close() // the service takes it
-	return launch(t, &Host{
+	h := prepare(t, &Host{
 		t: t, dir: t.TempDir(), command: func(*Host) []string { return []string{"serve", service, "--grpc-addr", addr} }, args: args,
 	})
+	h.GRPC = addr
+	h.Spawn()
+	return h
 }
 
 func launch(t testing.TB, h *Host) *Host {
 	t.Helper()
-	t.Cleanup(h.end)
+	prepare(t, h)
 	h.Launch()
+	return h
+}
+
+func prepare(t testing.TB, h *Host) *Host {
+	t.Helper()
+	t.Cleanup(h.end)
 	return h
 }
 
@@ -121,9 +139,26 @@ func (h *Host) Dir() string { return filepath.Join(h.dir, "data") }
 func (h *Host) Launch() {
 	h.t.Helper()
 	h.Spawn()
+	h.Await()
+}
+
+// Await waits until the process that was spawned serves.
+func (h *Host) Await() {
+	h.t.Helper()
 	if err := h.await(); err != nil {
 		h.t.Fatalf("launch host: %v", err)
 	}
+}
+
+// Ended waits until the process ends by itself, and reports how.
+func (h *Host) Ended() *os.ProcessState {
+	h.t.Helper()
+	select {
+	case <-h.done:
+	case <-time.After(startTimeout):
+		h.t.Fatalf("host has not ended by itself within %s", startTimeout)
+	}
+	return h.cmd.ProcessState
 }
 
 // Spawn starts a process on the host's data, and does not wait for it: it can

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// watch keeps the health status true until ctx ends, and writes the ready file
+// when the service can serve for the first time. check says what it lacks; nil:
+// it needs nothing.
+func (a *alone) watch(ctx context.Context, began time.Time, check func(context.Context) error) error {
+	var (
+		last  = healthv1.HealthCheckResponse_UNKNOWN
+		ready bool
+	)
+	for {
+		var err error
+		if check != nil {
+			err = within(ctx, check)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		now := healthv1.HealthCheckResponse_SERVING
+		if err != nil {
+			now = healthv1.HealthCheckResponse_NOT_SERVING
+		}
+		if now != last {
+			a.health.SetServingStatus("", now)
+			a.told(now, err)
+			last = now
+		}
+		if err == nil && !ready {
+			ready = true
+			if err := a.ready(began); err != nil {
+				return err
+			}
+		}
+		if !waited(ctx, checkEvery) {
+			return nil
+		}
+	}
+}
+
+// told logs a change of the health status.
+func (a *alone) told(now healthv1.HealthCheckResponse_ServingStatus, err error) {
+	if err != nil {
+		a.log.Warn("not serving", "error", err)
+		return
+	}
+	a.log.Info("serving", "status", now.String())
+}
+
+// ready tells where the service can be reached.
+func (a *alone) ready(began time.Time) error {
+	info := readyInfo{GRPC: a.lis.Addr().String(), PID: os.Getpid(), ReadyMs: time.Since(began).Milliseconds()}
+	if err := info.write(a.opts.readyFile); err != nil {
+		return err
+	}
+	a.log.Info("ready", "grpc", info.GRPC)
+	return nil
+}
+
+// Times of the health checks.
+const (
+	checkEvery   = time.Second
+	checkTimeout = 5 * time.Second
+)
+
+func within(ctx context.Context, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	return check(ctx)
+}
+
+// waited reports whether the time has passed; false: ctx has ended.
+func waited(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
