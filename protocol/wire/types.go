@@ -26,6 +26,9 @@ const (
 	EventInterruptResolved      EventType = "interrupt.resolved"
 	EventApprovalRequested      EventType = "approval.requested"
 	EventApprovalReceived       EventType = "approval.received"
+	EventApprovalGranted        EventType = "approval.granted"
+	EventApprovalRejected       EventType = "approval.rejected"
+	EventApprovalOverridden     EventType = "approval.overridden"
 	EventClarificationRequested EventType = "clarification.requested"
 	EventClarificationResolved  EventType = "clarification.resolved"
 

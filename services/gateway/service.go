@@ -177,7 +177,7 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 	if s.cfg.TestSeams {
 		d.Seams = &seams.Handler{
 			Dispatcher: s.deps.Dispatcher, EventLog: s.deps.EventLog, Acceptor: s.deps.Acceptor, Logger: s.deps.Logger, Clock: s.deps.Clock,
-			Clean: s.scrub.Clean, Bundles: bundle.Exporter{EventLog: s.deps.EventLog, Redactor: s.deps.Redactor},
+			Clean: s.scrub.Clean, Redact: s.scrub.Document, Bundles: bundle.Exporter{EventLog: s.deps.EventLog, Redactor: s.deps.Redactor},
 		}
 	}
 	return rest.New(ctx, s.cfg.REST, d)

@@ -23,6 +23,8 @@ var seamAddresses = []struct{ method, path, body string }{
 	{http.MethodGet, "test/otel/spans?runId=ghost", ""},
 	{http.MethodPost, "test/capability-toggle", `{"reset":true}`},
 	{http.MethodPost, "test/llm-prompt-wrap", `{"payload":"x"}`},
+	{http.MethodPost, "test/evaluate-model-capability-gate", `{"module":{},"activeProvider":"p","activeModel":"m"}`},
+	{http.MethodPost, "governance/approval-gate", `{"scenario":"grant","principal":"p"}`},
 	{http.MethodPost, "test/emit-provider-usage", `{"runId":"r-usage","payload":{"provider":"p","model":"m","inputTokens":1,"outputTokens":2}}`},
 	{http.MethodPost, "test/emit-envelope-reliability", `{"runId":"r-rel","type":"envelope.recovery.applied","payload":{"nodeId":"n","path":"custom"}}`},
 }

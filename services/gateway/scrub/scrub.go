@@ -59,6 +59,18 @@ func (s *Errors) Clean(ctx context.Context, err error) error {
 	return out
 }
 
+// Document takes secrets out of a document. Errors: fault.ServiceUnavailable; it
+// must not be shown then.
+func (s *Errors) Document(ctx context.Context, doc []byte) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	res, err := s.Redactor.Redact(ctx, &redactorv1.RedactRequest{Scope: &redactorv1.Scope{Tenant: tenantOf(ctx)}, Documents: [][]byte{doc}})
+	if err != nil || len(res.GetDocuments()) != 1 {
+		return nil, fault.New(fault.ServiceUnavailable, "the redactor cannot be reached; try again").After(timeout).Wrap(err)
+	}
+	return res.GetDocuments()[0], nil
+}
+
 func tenantOf(ctx context.Context) string {
 	if p := auth.From(ctx); p != nil {
 		return p.Tenant

@@ -36,8 +36,9 @@ type Handler struct {
 	Bundles    bundle.Exporter
 	Logger     *slog.Logger
 	Clock      func() time.Time
-	// Clean takes secrets out of errors.
-	Clean func(context.Context, error) error
+	// Clean takes secrets out of errors, Redact out of documents.
+	Clean  func(context.Context, error) error
+	Redact func(context.Context, []byte) (json.RawMessage, error)
 }
 
 // seam answers one request with a document.
@@ -48,20 +49,22 @@ type seam struct {
 
 // routes are the seams whose features this host has.
 var routes = map[string]seam{
-	"envelope/accept":                   {http.MethodPost, (*Handler).accept},
-	"node-catalog":                      {http.MethodGet, (*Handler).catalog},
-	"test/mock-ai/program":              {http.MethodPost, (*Handler).program},
-	"test/mock-ai/reset":                {http.MethodPost, (*Handler).resetMock},
-	"test/mock-ai/last-dispatch-budget": {http.MethodGet, (*Handler).budget},
-	"test/reset":                        {http.MethodPost, (*Handler).reset},
-	"test/capability-toggle":            {http.MethodPost, (*Handler).toggle},
-	"test/otel/spans":                   {http.MethodGet, (*Handler).spans},
-	"test/debug-bundle/export":          {http.MethodPost, (*Handler).export},
-	"test/llm-prompt-wrap":              {http.MethodPost, (*Handler).wrap},
-	"test/emit-provider-usage":          {http.MethodPost, (*Handler).usage},
-	"test/emit-envelope-reliability":    {http.MethodPost, (*Handler).reliability},
-	"a2ui/emit-surface":                 {http.MethodPost, (*Handler).emitSurface},
-	"media/put":                         {http.MethodPost, (*Handler).putAsset},
+	"envelope/accept":                     {http.MethodPost, (*Handler).accept},
+	"node-catalog":                        {http.MethodGet, (*Handler).catalog},
+	"test/mock-ai/program":                {http.MethodPost, (*Handler).program},
+	"test/mock-ai/reset":                  {http.MethodPost, (*Handler).resetMock},
+	"test/mock-ai/last-dispatch-budget":   {http.MethodGet, (*Handler).budget},
+	"test/reset":                          {http.MethodPost, (*Handler).reset},
+	"test/capability-toggle":              {http.MethodPost, (*Handler).toggle},
+	"test/otel/spans":                     {http.MethodGet, (*Handler).spans},
+	"test/debug-bundle/export":            {http.MethodPost, (*Handler).export},
+	"test/llm-prompt-wrap":                {http.MethodPost, (*Handler).wrap},
+	"test/emit-provider-usage":            {http.MethodPost, (*Handler).usage},
+	"test/emit-envelope-reliability":      {http.MethodPost, (*Handler).reliability},
+	"test/evaluate-model-capability-gate": {http.MethodPost, (*Handler).modelGate},
+	"governance/approval-gate":            {http.MethodPost, (*Handler).approvalGate},
+	"a2ui/emit-surface":                   {http.MethodPost, (*Handler).emitSurface},
+	"media/put":                           {http.MethodPost, (*Handler).putAsset},
 }
 
 // ServeHTTP answers a seam's request.
