@@ -22,7 +22,7 @@ func (s *Service) ExportRun(ctx context.Context, req *eventlogv1.ExportRunReques
 	if err != nil {
 		return nil, s.failure(key, err)
 	}
-	events, err := s.parsed(ctx, row)
+	events, err := s.parsed(ctx, row, bundle.NewTrimmer(run.State))
 	if err != nil {
 		return nil, s.failure(key, err)
 	}
@@ -36,8 +36,9 @@ func (s *Service) ExportRun(ctx context.Context, req *eventlogv1.ExportRunReques
 	return &eventlogv1.ExportRunResponse{Bundle: doc}, nil
 }
 
-// parsed reads all events of a run, as far as the row says they go.
-func (s *Service) parsed(ctx context.Context, row store.Run) ([]wire.Event, error) {
+// parsed reads all events of a run, as far as the row says they go, without their
+// content: that can be more than the memory holds.
+func (s *Service) parsed(ctx context.Context, row store.Run, t *bundle.Trimmer) ([]wire.Event, error) {
 	var out []wire.Event
 	for len(out) <= row.Head {
 		page, err := s.events(ctx, row.Key, len(out), maxEvents)
@@ -50,7 +51,7 @@ func (s *Service) parsed(ctx context.Context, row store.Run) ([]wire.Event, erro
 				return nil, err
 			}
 			if len(out) <= row.Head {
-				out = append(out, events...)
+				out = append(out, t.Trim(events)...)
 			}
 		}
 	}

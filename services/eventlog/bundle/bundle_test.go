@@ -3,6 +3,7 @@ package bundle_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -224,6 +225,27 @@ func TestBuild_KeepsATagUnlessItRepeatsAnInput(t *testing.T) {
 	require.NotContains(t, text, canary)
 	require.Equal(t, 2, strings.Count(text, `["team-a","(omitted: it repeats an input)"]`), "in the snapshot and in the span")
 	require.Equal(t, "about "+canary, in.State.Record.Tags[1], "the run itself is left as it is")
+}
+
+func TestTrim_ChangesNothingOfABundle(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 10_000)
+	in := input(
+		`cap.breached {"nodeId":"n","kind":"envelopes","limit":5,"observed":6}`,
+		`envelope.recovery.applied {"nodeId":"n","path":"`+long+`"}`,
+		`artifact.created {"artifactId":"e9","artifactType":"media.image","nodeId":"n","payload":{"url":"https://h/a?b","bytes":77}}`,
+		`node.failed {"nodeId":"n","error":{"code":"x_y","message":"no `+long+`","details":{"d":1}}}`,
+		`run.failed {"error":{"code":"x_y","message":"`+canary+`"}}`)
+	want, err := bundle.Build(in)
+	require.NoError(t, err)
+	trimmed := in
+	trimmed.Events = bundle.NewTrimmer(in.State).Trim(slices.Clone(in.Events))
+	for _, e := range trimmed.Events {
+		require.NotContains(t, string(e.Payload), canary)
+	}
+	got, err := bundle.Build(trimmed)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got))
 }
 
 // OpenWOP envelope contract §17: a bundle lists assets by reference. It is handed

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/protocol/runspan"
+	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -30,8 +31,24 @@ var ofEnvelope = map[string]bool{"envelopeType": true, "envelopeId": true, "outc
 // envelope contract §17).
 var ofMedia = map[string]bool{"url": true, "bytes": true, "mimeType": true, "durationSeconds": true}
 
+// Trimmer takes the content out of events, so that a run which carried much of it
+// can be read page by page and be kept in memory.
+type Trimmer struct{ told told }
+
+// NewTrimmer makes one for the events of a run.
+func NewTrimmer(s *runstate.State) *Trimmer { return &Trimmer{told: newTold(s)} }
+
+// Trim gives the events without their content. A bundle of them is that of the
+// events as they were.
+func (t *Trimmer) Trim(events []wire.Event) []wire.Event {
+	for i, e := range events {
+		events[i] = t.told.event(e)
+	}
+	return events
+}
+
 // event is the event without its content.
-func (t *told) event(e wire.Event) json.RawMessage {
+func (t *told) event(e wire.Event) wire.Event {
 	payload := members(e.Payload)
 	out := keep(payload, kept)
 	if e.Type == wire.EventRunCancelled {
@@ -57,7 +74,7 @@ func (t *told) event(e wire.Event) json.RawMessage {
 		out["payload"] = mustJSON(asset)
 	}
 	e.Payload = mustJSON(out)
-	return e.AppendJSON(nil)
+	return e
 }
 
 func (t *told) nodeError(raw json.RawMessage) json.RawMessage {

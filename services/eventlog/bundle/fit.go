@@ -22,7 +22,7 @@ type fitting struct {
 func (f *fitting) take(events []wire.Event) {
 	f.kept, f.Events = events, make([]json.RawMessage, 0, len(events))
 	for _, e := range events {
-		f.Events = append(f.Events, f.told.event(e))
+		f.Events = append(f.Events, f.told.event(e).AppendJSON(nil))
 	}
 }
 
