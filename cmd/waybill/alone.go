@@ -27,6 +27,9 @@ type alone struct {
 	lis    net.Listener
 	server *grpc.Server
 	health *health.Server
+	// needs are the health names of services that lack something when the process
+	// does; the others serve as long as it runs.
+	needs []string
 	// closers are closed last first.
 	closers []func()
 }
@@ -79,7 +82,10 @@ func (a *alone) close() {
 // run serves until ctx ends, then lets the calls that are under way finish.
 // check says what the service lacks; nil: it needs nothing.
 func (a *alone) run(ctx context.Context, began time.Time, check func(context.Context) error) error {
-	a.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING) // until it was looked
+	for name := range a.server.GetServiceInfo() {
+		a.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
+	}
+	a.setHealth(healthv1.HealthCheckResponse_NOT_SERVING) // until it was looked
 	a.group.Start(lifecycle.Part{
 		Name: "grpc",
 		Run: func(ctx context.Context) error {

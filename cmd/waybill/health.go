@@ -29,7 +29,7 @@ func (a *alone) watch(ctx context.Context, began time.Time, check func(context.C
 			now = healthv1.HealthCheckResponse_NOT_SERVING
 		}
 		if now != last {
-			a.health.SetServingStatus("", now)
+			a.setHealth(now)
 			a.told(now, err)
 			last = now
 		}
@@ -42,6 +42,14 @@ func (a *alone) watch(ctx context.Context, began time.Time, check func(context.C
 		if !waited(ctx, checkEvery) {
 			return nil
 		}
+	}
+}
+
+// setHealth sets the status of the process, which has the empty name, and of the
+// services that need what it needs.
+func (a *alone) setHealth(now healthv1.HealthCheckResponse_ServingStatus) {
+	for _, name := range append(a.needs, "") {
+		a.health.SetServingStatus(name, now)
 	}
 }
 

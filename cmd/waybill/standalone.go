@@ -14,6 +14,7 @@ import (
 
 	"waybill.dev/waybill/internal/config"
 	"waybill.dev/waybill/internal/obs"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/acceptor/kinds"
 	"waybill.dev/waybill/services/redactor"
@@ -265,6 +266,7 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 		return err
 	}
 	s.Register(a.server)
+	a.needs = []string{acceptorv1.Acceptor_ServiceDesc.ServiceName}
 	return a.run(ctx, began, func(ctx context.Context) error {
 		return errors.Join(runs.check(ctx), checkRedactor(ctx, scrub))
 	})

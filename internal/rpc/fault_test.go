@@ -9,6 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	"waybill.dev/waybill/internal/rpc"
@@ -116,4 +119,14 @@ func TestFromStatus_LeavesContextErrorsAsTheyAre(t *testing.T) {
 		require.Equal(t, fault.InternalError, fault.CodeOf(err), "a deadline of the server's own is not the caller's")
 	}
 	require.NoError(t, rpc.FromStatus(nil))
+}
+
+// Balancers know the statuses of health checks, and nothing of ours.
+func TestHealth_KeepsItsOwnStatuses(t *testing.T) {
+	t.Parallel()
+	srv := rpc.NewServer(slog.New(slog.DiscardHandler), nil, nil)
+	healthv1.RegisterHealthServer(srv, health.NewServer())
+	conn, _ := rpctest.Serve(t, srv)
+	_, err := healthv1.NewHealthClient(conn).Check(t.Context(), &healthv1.HealthCheckRequest{Service: "nobody"})
+	require.Equal(t, codes.NotFound, status.Code(err), "%v", err)
 }

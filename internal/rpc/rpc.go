@@ -12,10 +12,12 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/protocol/fault"
@@ -91,6 +93,11 @@ func recovered(log *slog.Logger, method string, p any) error {
 	return ToStatus(e)
 }
 
+// grpcOwn begins the methods of gRPC's own services, health checks and
+// reflection. What their statuses mean is laid down by them: NOT_FOUND, say, for
+// the health of an unknown service.
+const grpcOwn = "/grpc."
+
 func serverError(ctx context.Context, log *slog.Logger, method string, err error) error {
 	if err == nil {
 		return nil
@@ -99,6 +106,9 @@ func serverError(ctx context.Context, log *slog.Logger, method string, err error
 		return contextStatus(ctx.Err())
 	}
 	e, ok := fault.As(err)
+	if _, isStatus := status.FromError(err); !ok && isStatus && strings.HasPrefix(method, grpcOwn) {
+		return err
+	}
 	if !ok {
 		var id string
 		e, id = internalError()
