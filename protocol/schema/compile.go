@@ -155,7 +155,10 @@ func pointerOf(tokens ...string) string {
 	var b strings.Builder
 	for _, t := range tokens {
 		b.WriteByte('/')
-		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(t))
+		if strings.ContainsAny(t, "~/") { // hardly ever
+			t = strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
+		}
+		b.WriteString(t)
 	}
 	return b.String()
 }

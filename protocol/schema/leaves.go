@@ -152,8 +152,9 @@ func (c collector) union(e *jsonschema.ValidationError) []leaf {
 		return all
 	}
 	tag := tags[0]
+	tag.allowed = slices.Clone(tag.allowed) // the schema's own
 	for _, t := range tags[1:] {
-		tag.allowed = append(slices.Clip(tag.allowed), t.allowed...)
+		tag.allowed = append(tag.allowed, t.allowed...)
 	}
 	tag.Keyword, tag.Message = "enum", describe(&kind.Enum{Want: tag.allowed})
 	tag.SchemaPath = fragment(e.SchemaURL) + pointerOf(e.ErrorKind.KeywordPath()...)
