@@ -12,7 +12,7 @@ import (
 )
 
 // perKind is how many lines each kind of text has.
-const perKind = 30
+const perKind = 12
 
 func main() {
 	if err := write("corpus.jsonl"); err != nil {

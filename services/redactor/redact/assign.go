@@ -8,6 +8,8 @@ type kind uint8
 const (
 	nothing   kind = iota
 	password       // something people type: short, and perhaps a word
+	directory      // the same, or a place: PWD is both
+	phrase         // several words
 	keyValue       // something a machine made
 	bareToken      // a token of any kind, such as the id of a correlation
 )
@@ -51,6 +53,11 @@ func (c *cursor) spaces() int {
 // quote steps over a quote with the backslashes before it.
 func (c *cursor) quote() (q byte, level int) {
 	from := c.i
+	for _, coded := range []string{"&quot;", "&#34;", "&#39;", "%22", "%27", `\u0022`, `\\u0022`} {
+		if c.take(coded) {
+			return 0, 0 // what it ends is no longer quoted, for us
+		}
+	}
 	for c.peek() == '\\' && c.i-from < maxSlashes {
 		c.i++
 	}
@@ -132,13 +139,10 @@ func readAssignment(s *scan, _ *shape, at, i int) verdict {
 	if c.peek() == ']' {
 		c.i++
 	}
-	blanks := c.spaces()
+	blanks, result := c.spaces(), false
 	switch {
 	case c.sep():
-		if c.peek() == ' ' && i-from == len("pass") {
-			return verdict{} // the result of a test
-		}
-		c.spaces()
+		result = c.spaces() > 0 && i-from == len("pass")
 	case c.peek() == '>' && from > 0 && s.text[from-1] == '<': // <password>
 		c.i++
 	case blanks > 0 && c.i == option+blanks && bytes.HasPrefix(s.text[from:], []byte("--")): // --password x
@@ -146,8 +150,11 @@ func readAssignment(s *scan, _ *shape, at, i int) verdict {
 		return c.failed()
 	}
 	q, level := c.quote()
-	if c.short {
+	switch {
+	case c.short:
 		return verdict{state: more}
+	case result && q == 0: // PASS: TestAll
+		return verdict{}
 	}
 	return s.value(c.i, k, q, level)
 }
@@ -177,7 +184,15 @@ func (k kind) keeps(v []byte, quoted bool) bool {
 	if len(v) < leastPass || isTemplate(v) || isDigest(v) || isReference(v) || isPlaceholder(v) {
 		return false
 	}
-	if k == password {
+	switch k {
+	case phrase:
+		return entropy(v) >= leastPassBs && (quoted || !wordy(v, false))
+	case directory:
+		if isPath(v) {
+			return false
+		}
+		fallthrough
+	case password:
 		return entropy(v) >= leastPassBs && (quoted && bytes.IndexByte(v, ' ') < 0 || !wordy(v, false)) && !isProse(v)
 	}
 	if len(v) < leastKey || k == bareToken && isUUID(v) || bytes.Contains(v, []byte("://")) {
@@ -217,18 +232,23 @@ func kindOf(name []byte, n int) kind {
 		if !hump {
 			return nothing // compass
 		}
+		if string(word) == "pwd" {
+			return directory
+		}
 		return password
-	case "password", "passwd", "passphrase":
+	case "passphrase":
+		return phrase
+	case "password", "passwd":
 		return password
 	case "token":
-		return tokenKind(before)
+		return tokenKind(before, hump)
 	}
 	return keyValue
 }
 
 // tokenKind tells tokens that open something from those that mark a place: those
 // of pages and of vocabularies.
-func tokenKind(before []byte) kind {
+func tokenKind(before []byte, hump bool) kind {
 	low := make([]byte, 0, maxName)
 	for _, c := range before {
 		if isLetter(c) || isDigit(c) {
@@ -246,5 +266,13 @@ func tokenKind(before []byte) kind {
 			return nothing
 		}
 	}
-	return keyValue
+	if hump {
+		return keyValue
+	}
+	for _, opens := range []string{"access", "auth", "refresh", "id", "api", "bot", "user", "session", "csrf", "xsrf", "bearer", "secret", "personal", "my"} {
+		if bytes.HasSuffix(low, []byte(opens)) {
+			return keyValue
+		}
+	}
+	return nothing // tiktoken
 }

@@ -154,8 +154,7 @@ func (s *scan) short(p, q int, keyed bool) (end int, v state) {
 		}
 		return q, yes
 	}
-	c := rest[blanks]
-	if c == '\n' || c == '\r' || c == '\\' || c == '-' || c == '[' || blanks == 0 && (isQuote(c) || c == '.') {
+	if c := rest[blanks]; blanks == 0 || c == '\n' || c == '\r' || c == '\\' || c == '-' || c == '[' {
 		return q, yes
 	}
 	return 0, no

@@ -135,7 +135,7 @@ func isReference(v []byte) bool {
 		case len(rest) == 0:
 			return dots > 0 && wordy(v, true)
 		case rest[0] == '(' || rest[0] == '[':
-			return first && isRoot(v[:i]) || wordy(v[:i], false) && bytes.ContainsAny(v[i:], ")]")
+			return first && isRoot(v[:i]) || wordy(v[:i], false) && (bytes.ContainsAny(v[i:], ")]") || isCompound(v[:i]))
 		case rest[0] == '.':
 			i++
 		case bytes.HasPrefix(rest, []byte("::")), bytes.HasPrefix(rest, []byte("->")), bytes.HasPrefix(rest, []byte("?.")):
@@ -149,6 +149,21 @@ func isReference(v []byte) bool {
 		}
 	}
 	return false
+}
+
+// isCompound reports a name of several words.
+func isCompound(name []byte) bool {
+	for i := 1; i < len(name); i++ {
+		if name[i] == '_' || name[i] == '.' || isUpper(name[i]) && !isUpper(name[i-1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isPath reports the place of a file.
+func isPath(v []byte) bool {
+	return v[0] == '/' || v[0] == '~' || v[0] == '.' || v[0] == '$' || len(v) > 2 && isLetter(v[0]) && v[1] == ':' && v[2] == '\\'
 }
 
 // isRoot reports the name of what programs keep their settings in.
