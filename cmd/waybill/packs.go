@@ -8,8 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
+
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/wire"
 )
 
 // loadPacks reads the packs of a folder; none if it has no name. What of them has
@@ -115,14 +118,28 @@ func packFindings(dir string, err error) []finding {
 	for _, e := range pack.Faults(err) {
 		file, _ := e.Details["file"].(string)
 		path, _ := e.Details["path"].(string)
-		out = append(out, finding{File: filepath.Join(dir, file), Path: path, Rule: rulePack, Message: e.Message})
+		problem, _ := e.Details["problem"].(string)
+		out = append(out, finding{File: filepath.Join(dir, file), Path: path, Rule: rulePack, Message: problem})
 	}
 	return out
 }
 
 // acceptorOffers is what packs can count on where there is only an acceptor.
 func acceptorOffers() pack.Host {
-	return pack.Host{Capabilities: []string{"aiEnvelope", "host.aiEnvelope"}}
+	return pack.Host{Protocol: wire.ProtocolVersion, InRange: inRange, Capabilities: []string{"aiEnvelope", "host.aiEnvelope"}}
+}
+
+// inRange holds a version to a range of versions, written as npm writes them.
+func inRange(version, versions string) (bool, error) {
+	c, err := semver.NewConstraint(versions)
+	if err != nil {
+		return false, err
+	}
+	v, err := semver.NewVersion(version)
+	if err != nil {
+		return false, err
+	}
+	return c.Check(v), nil
 }
 
 // devOffers is what they can count on in a whole host. No model is known to have

@@ -166,3 +166,33 @@ func TestSchemaLint_AsksNothingOfAHost(t *testing.T) {
 	require.ErrorContains(t, err, `pack.json at "/peerDependencies/aiProviders": needs a model with the capability vision-input`)
 	require.Len(t, pack.Faults(err), 1)
 }
+
+func TestInRange_ReadsTheRangesOfPacks(t *testing.T) {
+	t.Parallel()
+	for versions, want := range map[string]bool{
+		">=1.0 <2.0.0": true, ">=1.0": true, "^1.0.0": true, "*": true, "1.x": true, "1.1": true, "<1 || >=1.1": true,
+		">=2.0.0": false, "~1.0.0": false, ">1.1.0": false, "0.9": false,
+	} {
+		in, err := inRange("1.1", versions)
+		require.NoError(t, err, versions)
+		require.Equal(t, want, in, versions)
+	}
+	for _, versions := range []string{"soon", "", ">=", ">=1.0 <two"} {
+		_, err := inRange("1.1", versions)
+		require.Error(t, err, "%q", versions)
+	}
+}
+
+func TestLoadPacks_RefusesAPackForAnotherProtocol(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{"notes/pack.json": strings.Replace(notePack, ">=1.0", ">=2.0", 1), "notes/schemas/note.json": `{"type":"object"}`})
+	_, err := loadPacks(dir, devOffers(), slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, `pack.json at "/engines/openwop": this host speaks OpenWOP 1.1`)
+}
+
+func TestSchemaLint_SaysThatAFolderIsNoPack(t *testing.T) {
+	t.Parallel()
+	_, err := command(t, "", "schema", "lint", t.TempDir())
+	require.ErrorIs(t, err, errUsage)
+	require.ErrorContains(t, err, "a folder without a pack.json")
+}

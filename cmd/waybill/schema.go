@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
 )
 
@@ -162,6 +163,9 @@ func readDocument(stdin io.Reader, name string) ([]byte, error) {
 			return nil, fmt.Errorf("%w: %w", errUsage, err)
 		}
 		defer func() { _ = f.Close() }()
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return nil, fmt.Errorf("%w: %s is a folder without a %s; name files, or the folder of one pack", errUsage, name, pack.File)
+		}
 		from = f
 	}
 	doc, err := io.ReadAll(io.LimitReader(from, maxSchemaFile+1))

@@ -94,7 +94,7 @@ type loader struct {
 
 func (l *loader) fail(code fault.Code, pack string, p Problem) {
 	e := fault.New(code, "pack %s: %s", pack, p.shown())
-	l.errs = append(l.errs, e.With("pack", pack).With("file", p.File).With("path", p.Path))
+	l.errs = append(l.errs, e.With("pack", pack).With("file", p.File).With("path", p.Path).With("problem", p.Message))
 }
 
 // load reads one pack.
@@ -117,6 +117,7 @@ func (l *loader) load(s Source) {
 	for _, problem := range p.read(s.FS, m) {
 		l.fail(fault.ValidationError, label, problem)
 	}
+	l.checkVersion(label, "/engines/openwop", "this host speaks OpenWOP", l.host.Protocol, m.Engines.OpenWOP)
 	l.checkPeers(label, m)
 	if len(l.errs) == failed {
 		l.packs, l.needs = append(l.packs, p), append(l.needs, m.Dependencies)
@@ -164,6 +165,20 @@ func (p *Pack) read(pack fs.FS, m *Manifest) (found []Problem) {
 	return found
 }
 
+// checkVersion refuses a range that the version of what is there lies outside of.
+func (l *loader) checkVersion(label, at, there, version, versions string) {
+	if l.host.InRange == nil || l.host.Any {
+		return
+	}
+	in, err := l.host.InRange(version, versions)
+	switch {
+	case err != nil:
+		l.fail(fault.ValidationError, label, Problem{File, at, "want a range of versions, such as \">=1.0 <2.0.0\""})
+	case !in:
+		l.fail(fault.ValidationError, label, Problem{File, at, fmt.Sprintf("%s %s, which lies outside of this range", there, version)})
+	}
+}
+
 // checkPeers refuses a pack that needs what the host does not offer, unless it
 // says that it can do without (OpenWOP envelope contract §16.5).
 func (l *loader) checkPeers(label string, m *Manifest) {
@@ -200,13 +215,13 @@ func (l *loader) tell(p *Pack, m *Manifest) {
 
 // compare holds the packs against each other.
 func (l *loader) compare() {
-	folders, owners := map[string]string{}, map[string]*Pack{}
+	byName, owners := map[string]*Pack{}, map[string]*Pack{}
 	for _, p := range l.packs {
-		if other, taken := folders[p.Name]; taken {
-			l.fail(fault.ValidationError, p.Folder, Problem{File, "/name", fmt.Sprintf("folder %s holds the pack %s already; keep one of the two", other, p.Name)})
+		if other, taken := byName[p.Name]; taken {
+			l.fail(fault.ValidationError, p.Folder, Problem{File, "/name", fmt.Sprintf("folder %s holds the pack %s already; keep one of the two", other.Folder, p.Name)})
 			continue
 		}
-		folders[p.Name] = p.Folder
+		byName[p.Name] = p
 		for _, k := range p.Kinds {
 			if owner, taken := owners[k.Name]; taken {
 				l.fail(fault.ValidationError, fmt.Sprintf("%s (folder %s)", p.Name, p.Folder), Problem{
@@ -223,10 +238,12 @@ func (l *loader) compare() {
 	}
 	for i, p := range l.packs {
 		for _, name := range sortedNames(l.needs[i]) {
-			if _, there := folders[name]; !there {
-				l.fail(fault.ValidationError, fmt.Sprintf("%s (folder %s)", p.Name, p.Folder),
-					Problem{File, "/dependencies/" + escape(name), "the pack it depends on is not there; put it beside this one"})
+			label, at := fmt.Sprintf("%s (folder %s)", p.Name, p.Folder), "/dependencies/"+escape(name)
+			if other := byName[name]; other != nil {
+				l.checkVersion(label, at, "there is "+name, other.Version, l.needs[i][name])
+				continue
 			}
+			l.fail(fault.ValidationError, label, Problem{File, at, "the pack it depends on is not there; put it beside this one"})
 		}
 	}
 }

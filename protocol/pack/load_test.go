@@ -1,6 +1,7 @@
 package pack_test
 
 import (
+	"errors"
 	"io/fs"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ func TestLoad_NamesThePackTheFileThePlaceAndTheRemedy(t *testing.T) {
 		"an unknown member":           {in(`"envelopes":[]`), []string{`"/envelopes"`, "not allowed"}},
 		"another family":              {edited(swap(kindsOnly, `"name"`, `"kind":"prompt","name"`), nil), []string{`"/kind"`, "kind node only"}},
 		"no engines":                  {edited(swap(kindsOnly, `"engines":{"openwop":">=1.0 <2.0.0"},`, ""), nil), []string{"engines"}},
-		"nothing in it":               {edited(`{"name":"vendor.a.b","version":"1.0.0","engines":{"openwop":"*"}}`, nil), []string{"pack notes: pack.json", "required member missing: "}},
+		"nothing in it":               {edited(`{"name":"vendor.a.b","version":"1.0.0","engines":{"openwop":"*"}}`, nil), []string{`pack notes: pack.json at "": the pack brings nothing`, "nodes, agents or x-host-waybill-envelope-kinds"}},
 		"a local name":                {edited(swap(kindsOnly, "vendor.acme.notes", "local.acme.notes"), nil), []string{`"/name"`, "want text that matches"}},
 		"a version that is none":      {edited(swap(kindsOnly, "1.2.0", "1.2"), nil), []string{`"/version"`}},
 		"a kind of the protocol":      {edited(swap(kindsOnly, "vendor.acme.note\"", "media.image\""), nil), []string{kinds + `/0/kind"`, "vendor.<host>.<kind>"}},
@@ -212,4 +213,34 @@ func TestLoad_DoesWithoutWhatIsOptionalAndSaysSo(t *testing.T) {
 	require.Len(t, packs, 1)
 	require.Len(t, said, 1)
 	require.Contains(t, said[0].String(), "without the capability credentials")
+}
+
+func TestLoad_HoldsVersionsToTheRangesThatAskForThem(t *testing.T) {
+	t.Parallel()
+	host := pack.Host{Protocol: "1.1", InRange: func(version, versions string) (bool, error) {
+		if versions == "soon" {
+			return false, errors.New("no range")
+		}
+		return strings.Contains(versions, version), nil
+	}}
+	ranges := func(openwop, notesVersion string) []pack.Source {
+		n := files(map[string]string{"pack.json": strings.Replace(kindsOnly, ">=1.0 <2.0.0", openwop, 1), "schemas/note.json": schemaDoc})
+		return []pack.Source{{Folder: "notes", FS: n}, {Folder: "tools", FS: files(map[string]string{
+			"pack.json":            strings.NewReplacer(`">=1.0"`, `"1.1"`, `"runtime"`, `"dependencies":{"vendor.acme.notes":"`+notesVersion+`"},"runtime"`).Replace(withNode),
+			"contracts/write.json": `{"accepts":[]}`, "schemas/config.json": `{}`,
+		})}}
+	}
+	packs, _, err := pack.Load(ranges("1.0 1.1", "1.2.0"), host)
+	require.NoError(t, err)
+	require.Len(t, packs, 2)
+	for says, sources := range map[string][]pack.Source{
+		`"/engines/openwop": this host speaks OpenWOP 1.1, which lies outside of this range`:                    ranges("2.0", "1.2.0"),
+		`"/engines/openwop": want a range of versions`:                                                          ranges("soon", "1.2.0"),
+		`"/dependencies/vendor.acme.notes": there is vendor.acme.notes 1.2.0, which lies outside of this range`: ranges("1.1", "9"),
+		`"/dependencies/vendor.acme.notes": want a range of versions`:                                           ranges("1.1", "soon"),
+	} {
+		packs, _, err := pack.Load(sources, host)
+		require.Empty(t, packs)
+		require.ErrorContains(t, err, says)
+	}
 }

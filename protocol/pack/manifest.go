@@ -47,6 +47,9 @@ type Manifest struct {
 	Nodes   []Node  `json:"nodes"`
 	Agents  []Agent `json:"agents"`
 	Kinds   []Kind  `json:"x-host-waybill-envelope-kinds"`
+	Engines struct {
+		OpenWOP string `json:"openwop"`
+	} `json:"engines"`
 	Runtime struct {
 		Language string `json:"language"`
 		Entry    string `json:"entry"`
@@ -164,7 +167,7 @@ func Parse(doc []byte) (*Manifest, []Problem) {
 		return nil, []Problem{{File, "/kind", "this host loads packs of kind node only, and leaves the member out for those"}}
 	}
 	if wrong := manifestSchema().Validate(doc); len(wrong) > 0 {
-		return nil, violations(File, wrong)
+		return nil, manifestProblems(wrong)
 	}
 	m := &Manifest{}
 	if err := strictjson.Read(doc, m); err != nil {
@@ -250,6 +253,24 @@ func (m *Manifest) refs() func(yield func(path, ref string) bool) {
 			}
 		}
 	}
+}
+
+// manifestProblems carries over what the manifest's schema found. That a pack needs
+// something in it is one problem, not one for each member that would do.
+func manifestProblems(wrong []schema.Violation) []Problem {
+	var out []Problem
+	empty := false
+	for _, v := range wrong {
+		if v.InstancePath == "" && strings.HasPrefix(v.SchemaPath, "/anyOf/") {
+			empty = true
+			continue
+		}
+		out = append(out, Problem{File, v.InstancePath, v.Message})
+	}
+	if empty {
+		out = append(out, Problem{File, "", "the pack brings nothing; want at least one of nodes, agents or " + KindsMember})
+	}
+	return out
 }
 
 // violations carries over what a schema found.

@@ -19,6 +19,11 @@ type Host struct {
 	// which follows from the packs that are there (OpenWOP envelope contract
 	// §16.5).
 	ModelCapabilities []string
+	// Protocol is the version of OpenWOP it speaks.
+	Protocol string
+	// InRange reports whether a version lies in a range such as ">=1.0 <2.0.0"; an
+	// error says that the range is none. nil: versions are not looked at.
+	InRange func(version, versions string) (bool, error)
 	// Any is a host of which nothing is known, and which so offers whatever is
 	// asked for: packs are looked at, not installed.
 	Any bool
