@@ -15,6 +15,7 @@ import "bytes"
 // that overlap share the marker of the first.
 type scan struct {
 	shapes *Shapes
+	view   *view // nil: the text is read as it is
 	text   []byte
 	closed bool // no more text follows
 	at     int  // candidates before it are decided
@@ -52,7 +53,11 @@ func newScan(s *Shapes) *scan { return &scan{shapes: s, runs: make([]reach, len(
 
 // write takes a piece and appends to dst what is settled.
 func (s *scan) write(dst, piece []byte) []byte {
-	s.text = append(s.text, piece...)
+	if s.view == nil {
+		s.text = append(s.text, piece...)
+	} else {
+		s.text = s.view.read(s.text, piece, s.closed)
+	}
 	s.grow()
 	s.advance()
 	limit := s.at
@@ -76,7 +81,20 @@ func (s *scan) end(dst []byte) []byte {
 }
 
 // held is how much of the text is kept back.
-func (s *scan) held() int { return len(s.text) - s.shown }
+func (s *scan) held() int {
+	if s.view == nil {
+		return len(s.text) - s.shown
+	}
+	return len(s.view.written(s.shown, len(s.text))) + len(s.view.held)
+}
+
+// written is a part of the text as it came.
+func (s *scan) written(from, to int) []byte {
+	if s.view == nil {
+		return s.text[from:to]
+	}
+	return s.view.written(from, to)
+}
 
 // advance decides the candidates in order.
 func (s *scan) advance() {
@@ -141,6 +159,9 @@ func (s *scan) candidates(words []word) bool {
 
 // add puts a find in its place, unless another one covers it whatever comes.
 func (s *scan) add(f find) {
+	if s.view != nil && !s.view.escaped(max(0, f.start-lookBack), f.end) {
+		return // it reads as it is written, and was judged so
+	}
 	for i := len(s.finds) - 1; i >= 0 && i >= len(s.finds)-2; i-- {
 		if g := &s.finds[i]; !f.grows && g.start < f.start && f.end <= g.end {
 			return
@@ -187,7 +208,7 @@ func (s *scan) show(dst []byte, limit int) []byte {
 		if len(s.marks) > 0 {
 			m := s.marks[0]
 			if m.start == s.shown {
-				dst = append(dst, s.text[m.start:m.end]...)
+				dst = append(dst, s.written(m.start, m.end)...)
 				s.shown, s.marked, s.marks = m.end, false, s.marks[1:]
 				continue
 			}
@@ -207,7 +228,7 @@ func (s *scan) show(dst []byte, limit int) []byte {
 					break
 				}
 			}
-			dst = append(dst, s.text[s.shown:stop]...)
+			dst = append(dst, s.written(s.shown, stop)...)
 		}
 		s.shown = stop
 	}
@@ -245,6 +266,9 @@ func (s *scan) forget() {
 	n := s.shown - lookBack
 	if s.closed || n < slack {
 		return
+	}
+	if s.view != nil {
+		s.view.forget(n)
 	}
 	s.text = append(s.text[:0], s.text[n:]...)
 	s.at, s.shown, s.cover = s.at-n, s.shown-n, max(s.cover-n, 0)

@@ -62,7 +62,10 @@ func (s *Scrubber) Knows() bool { return s != nil && (s.known != nil || s.shapes
 // suspects reports whether a text may hold something to take out. Behind escapes it
 // may be anything.
 func (s *Scrubber) suspects(text []byte) bool {
-	return s.known != nil && (bytes.IndexByte(text, '\\') >= 0 || finds(s.known, text)) || s.shapes != nil && len(text) >= MinLength && s.shapes.any(text)
+	if s.known != nil && (bytes.IndexByte(text, '\\') >= 0 || finds(s.known, text)) {
+		return true
+	}
+	return s.shapes != nil && len(text) >= MinLength && (s.shapes.any(text) || escapesSigns(text))
 }
 
 // Text replaces every occurrence in text and tells how many there were.
@@ -118,7 +121,7 @@ func (s *Scrubber) Stream() *Stream {
 	if s != nil {
 		out.known.a = s.known
 		if s.shapes != nil {
-			out.shapes.scan = newScan(s.shapes)
+			out.shapes = newShapeStream(s.shapes)
 		}
 	}
 	if out.known.a == nil {

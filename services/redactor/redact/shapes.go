@@ -234,7 +234,7 @@ func (s *Shapes) any(text []byte) bool {
 
 // Replace takes out what looks like a secret.
 func (s *Shapes) Replace(text string) (out string, count int) {
-	if s == nil || len(text) < MinLength || !s.any([]byte(text)) {
+	if s == nil || len(text) < MinLength || !s.any([]byte(text)) && !escapesSigns([]byte(text)) {
 		return text, 0
 	}
 	b, count := s.replace([]byte(text), nothing)
@@ -253,7 +253,13 @@ func (s *Shapes) replace(text []byte, k kind) (out []byte, count int) {
 		sc.add(find{end: len(text), rule: s.assignment})
 	}
 	out = sc.write(make([]byte, 0, len(text)), nil)
-	return out, sc.count
+	if !escapesSigns(out) {
+		return out, sc.count
+	}
+	behind := newScan(s)
+	behind.view, behind.closed = &view{}, true
+	out = behind.write(make([]byte, 0, len(out)), out)
+	return out, sc.count + behind.count
 }
 
 // promised tells what the name of a member promises of its value.
@@ -277,27 +283,36 @@ func (s *Shapes) promised(name []byte) kind {
 	return best
 }
 
-// shapeStream is the second layer over a text that arrives in pieces.
-type shapeStream struct{ scan *scan }
+// shapeStream is the second layer over a text that arrives in pieces: as it is
+// written, and behind its escapes.
+type shapeStream struct{ scan, behind *scan }
+
+func newShapeStream(s *Shapes) shapeStream {
+	out := shapeStream{newScan(s), newScan(s)}
+	out.behind.view = &view{}
+	return out
+}
 
 // write takes a piece and gives what may be shown.
 func (s *shapeStream) write(piece []byte) (out []byte, count int) {
 	if s.scan == nil {
 		return piece, 0
 	}
-	before := s.scan.count
-	out = s.scan.write(nil, piece)
-	return out, s.scan.count - before
+	before := s.count()
+	out = s.behind.write(nil, s.scan.write(nil, piece))
+	return out, s.count() - before
 }
+
+func (s *shapeStream) count() int { return s.scan.count + s.behind.count }
 
 // close gives the rest.
 func (s *shapeStream) close() (out []byte, count int) {
 	if s.scan == nil {
 		return nil, 0
 	}
-	before := s.scan.count
-	out = s.scan.end(nil)
-	return out, s.scan.count - before
+	before := s.count()
+	out = s.behind.write(nil, s.scan.end(nil))
+	return s.behind.end(out), s.count() - before
 }
 
 // size of the held text, for those who must bound it.
@@ -305,5 +320,5 @@ func (s *shapeStream) size() int {
 	if s.scan == nil {
 		return 0
 	}
-	return s.scan.held()
+	return s.scan.held() + s.behind.held()
 }

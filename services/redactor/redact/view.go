@@ -1,0 +1,134 @@
+package redact
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// view is a text as it reads with its signs of the form \uXXXX decoded, also where
+// the text is a string of a JSON text again and has the backslash twice or more. It
+// remembers what each byte stands for, so that what is not taken out stays as it is
+// written. All other escapes are left to the rules.
+type view struct {
+	raw  []byte
+	ends []int  // ends[i] is where in raw the sign ends that byte i of the text stands for
+	held []byte // an escape that is not complete
+}
+
+// unicodeEscape is what a text with signs to decode has in it.
+const unicodeEscape = `\u`
+
+// maxBackslashes is how many may stand before the u: JSON within JSON within JSON has
+// four.
+const maxBackslashes = 4
+
+func escapesSigns(text []byte) bool { return bytes.Contains(text, []byte(unicodeEscape)) }
+
+// read appends a piece to dst, decoded; closed: no more follows.
+func (v *view) read(dst, piece []byte, closed bool) []byte {
+	for len(piece) > 0 {
+		if len(v.held) == 0 {
+			n := bytes.IndexByte(piece, '\\')
+			if n < 0 {
+				n = len(piece)
+			}
+			for _, c := range piece[:n] {
+				dst = v.sign(dst, []byte{c}, 1, []byte{c})
+			}
+			if piece = piece[n:]; len(piece) == 0 {
+				break
+			}
+		}
+		v.held, piece = append(v.held, piece[0]), piece[1:]
+		dst = v.decode(dst, closed && len(piece) == 0)
+	}
+	if closed {
+		dst = v.decode(dst, true)
+	}
+	return dst
+}
+
+// decode appends what is certain of the held escape.
+func (v *view) decode(dst []byte, closed bool) []byte {
+	for len(v.held) > 0 {
+		r, n, more := escapedSign(v.held)
+		switch {
+		case more && !closed:
+			return dst
+		case n > 0:
+			dst = v.sign(dst, v.held[:n], n, utf8.AppendRune(nil, r))
+		default:
+			n = 1
+			dst = v.sign(dst, v.held[:1], 1, v.held[:1])
+		}
+		v.held = append(v.held[:0], v.held[n:]...)
+	}
+	return dst
+}
+
+// sign appends what a part of the text reads as. Of a sign of several bytes the last
+// stands for all of it.
+func (v *view) sign(dst, raw []byte, size int, read []byte) []byte {
+	at := len(v.raw)
+	for i := range read {
+		end := at
+		if i == len(read)-1 {
+			end += size
+		}
+		v.ends = append(v.ends, end)
+	}
+	v.raw = append(v.raw, raw...)
+	return append(dst, read...)
+}
+
+// escapedSign reads backslashes, u and four digits: the sign, and how long it is; 0:
+// there is none. more: what follows decides.
+func escapedSign(text []byte) (r rune, n int, more bool) {
+	for n < len(text) && text[n] == '\\' {
+		n++
+	}
+	switch {
+	case n == 0 || n > maxBackslashes:
+		return 0, 0, false
+	case n == len(text):
+		return 0, 0, true
+	case text[n] != 'u':
+		return 0, 0, false
+	}
+	n++
+	for k := range 4 {
+		if n+k == len(text) {
+			return 0, 0, true
+		}
+		d := hexDigit(text[n+k])
+		if d < 0 {
+			return 0, 0, false
+		}
+		r = r<<4 | d
+	}
+	return r, n + 4, false // half a pair reads as no letter, which is all that matters
+}
+
+// written is how text[from:to] is written.
+func (v *view) written(from, to int) []byte { return v.raw[v.start(from):v.start(to)] }
+
+// escaped reports that text[from:to] is not written as it reads.
+func (v *view) escaped(from, to int) bool { return v.start(to)-v.start(from) != to-from }
+
+// start is where in raw the sign of byte i begins.
+func (v *view) start(i int) int {
+	if i == 0 {
+		return 0
+	}
+	return v.ends[i-1]
+}
+
+// forget drops the first n bytes of the text.
+func (v *view) forget(n int) {
+	gone := v.start(n)
+	v.raw = append(v.raw[:0], v.raw[gone:]...)
+	v.ends = append(v.ends[:0], v.ends[n:]...)
+	for i := range v.ends {
+		v.ends[i] -= gone
+	}
+}
