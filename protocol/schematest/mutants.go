@@ -128,11 +128,16 @@ func (m mutator) object(parts []map[string]any, v map[string]any, at string, out
 			return false
 		}
 	}
-	for _, name := range append(slices.Sorted(maps.Keys(names(parts))), "unknown", "", "__proto__", "x-host-acme-thing") {
+	strange := map[string]bool{"": true, "__proto__": true, "x-host-acme-thing": true}
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(names(parts))), []string{"unknown"}, slices.Sorted(maps.Keys(strange))) {
 		if _, there := v[name]; there {
 			continue
 		}
-		for _, more := range []any{"x", nil, json.Number("1"), map[string]any{}, []any{}} {
+		values := []any{"x", nil, json.Number("1"), map[string]any{}, []any{}}
+		if strange[name] {
+			values = values[:1] // no schema tells these names apart from "unknown"
+		}
+		for _, more := range values {
 			if !changed(fmt.Sprintf("%s/%s: added, %v", at, name, more), func(o map[string]any) { o[name] = more }) {
 				return false
 			}
@@ -197,6 +202,9 @@ func repeated(v []any, n int) []any {
 }
 
 func (m mutator) text(parts []map[string]any, v, at string, out emit) bool {
+	if !slices.ContainsFunc(parts, judgesText) {
+		return out(at+": another text", v+"é\n")
+	}
 	texts := []string{v + "\n", "\n" + v, v + "\x00", strings.ToUpper(v), v + "/", v + ".", v + "é", v + " " + v, "../" + v, "http://x.example/ü", "https://", "urn:x", "/x", "x:y z", "%zz", "1.2.3", "1.2", "01.2.3", "1.2.3-rc.1+b"}
 	for _, p := range parts {
 		for _, k := range []string{"minLength", "maxLength"} {
@@ -216,6 +224,11 @@ func (m mutator) text(parts []map[string]any, v, at string, out emit) bool {
 		}
 	}
 	return true
+}
+
+// judgesText reports whether a schema looks into a text.
+func judgesText(p map[string]any) bool {
+	return slices.ContainsFunc([]string{"pattern", "format", "minLength", "maxLength", "enum", "const"}, func(k string) bool { return p[k] != nil })
 }
 
 // stretched is v with more of its last letter, so that a pattern may still hold.
