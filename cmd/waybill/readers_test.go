@@ -66,6 +66,7 @@ func FuzzReaders_AgreeOnOneMeaning(f *testing.F) {
 		throughGateway(t, doc, want)
 		r.throughRedactor(t, doc, want)
 		r.throughLog(t, doc, want)
+		throughRun(t, doc, want)
 		r.asEnvelope(t, doc, want)
 	})
 }
