@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +13,8 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/services/acceptor/accept"
 )
 
 // twin judges documents by the published envelope schema and by the shape step.
@@ -35,6 +39,14 @@ func newTwin(t testing.TB) twin {
 func (w twin) agree(t testing.TB, what string, doc []byte) bool {
 	t.Helper()
 	want := w.published.Validate(doc)
+	if len(want) == 0 && strictjson.Check(doc, strictjson.Limits{MaxBytes: accept.MaxPayloadBytes, MaxDepth: accept.MaxPayloadDepth}) != nil {
+		return true // too deep or too large for a host, of which a schema says nothing
+	}
+	if slices.ContainsFunc(want, func(v schema.Violation) bool {
+		return v.Keyword == schema.KeywordBudget || v.Keyword == schema.KeywordNumber && strings.HasPrefix(v.InstancePath, "/payload")
+	}) {
+		return false // a number that no validator compares; here the payload is judged by a later step
+	}
 	res, err := w.f.pipeline().Run(context.Background(), w.f.request(string(doc)))
 	require.NoError(t, err)
 	taken := res.Refusal == nil || res.Refusal.Code != fault.InvalidEnvelopeShape
@@ -65,6 +77,9 @@ func FuzzShape_AgreesWithThePublishedSchema(f *testing.F) {
 		for _, s := range schematest.Samples(facts, "2026-01-31T12:00:00Z") {
 			f.Add(schematest.Document(f, s))
 		}
+	}
+	for _, payload := range []string{`1e999999`, strings.Repeat("[", 70) + strings.Repeat("]", 70)} {
+		f.Add([]byte(doc(note, payload)))
 	}
 	for _, ts := range []string{"2016-12-31T23:59:60Z", "2017-01-01T00:59:60+01:00", "2026-01-31t12:00:00z", "0000-01-01T00:00:00Z", "2026-01-31T12:00:00.Z"} {
 		f.Add([]byte(doc(note, goodNote, meta("ts", ts))))
