@@ -196,3 +196,25 @@ func TestSchemaLint_SaysThatAFolderIsNoPack(t *testing.T) {
 	require.ErrorIs(t, err, errUsage)
 	require.ErrorContains(t, err, "a folder without a pack.json")
 }
+
+func TestServeAcceptor_ReadsPacks(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{"notes/pack.json": strings.Replace(notePack, "vendor.acme.note\"", "note\"", 1)})
+	_, err := command(t, "", "serve", "acceptor", "--grpc-addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--packs", dir)
+	require.ErrorIs(t, err, errUsage)
+	require.ErrorContains(t, err, "pack notes: pack.json at \"/x-host-waybill-envelope-kinds/0/kind\"")
+}
+
+// The manifest in the documentation is one.
+func TestDocs_ShowAManifestThatIsTaken(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "kinds.md"))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(b), "```json\n")
+	require.True(t, found)
+	doc, _, found := strings.Cut(rest, "```")
+	require.True(t, found)
+	m, problems := pack.Parse([]byte(doc))
+	require.Empty(t, problems)
+	require.Equal(t, "vendor.acme.note", m.Kinds[0].Name)
+}

@@ -235,7 +235,12 @@ func newRedactor(o commonOptions) (*redactor.Service, error) {
 
 // runAcceptor serves until ctx ends.
 func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
-	began := time.Now()
+	began, cfg := time.Now(), o.config()
+	packs, err := loadPacks(o.packs, acceptorOffers(), log)
+	if err != nil {
+		return err
+	}
+	cfg.Packs = packs
 	a, err := newAlone(o.commonOptions, log)
 	if err != nil {
 		return err
@@ -256,10 +261,6 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 	}
 	if spans != nil {
 		deps.Spans = spans
-	}
-	cfg := o.config()
-	if cfg.Packs, err = loadPacks(o.packs, acceptorOffers(), log); err != nil {
-		return err
 	}
 	s, err := acceptor.New(cfg, deps)
 	if err != nil {
