@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 )
@@ -40,11 +41,14 @@ func Check(b []byte, l Limits) error {
 	return nil
 }
 
-func check(b []byte, l Limits) *Error {
+func check(b []byte, l Limits) *Error { return checked(&scanner{b: b, maxDepth: l.MaxDepth}, l) }
+
+// checked lets s walk its whole document.
+func checked(s *scanner, l Limits) *Error {
+	b := s.b
 	if len(b) > l.MaxBytes {
 		return &Error{Rule: RuleSize, Reason: fmt.Sprintf("%d bytes are too many; at most %d are taken", len(b), l.MaxBytes)}
 	}
-	s := scanner{b: b, maxDepth: l.MaxDepth}
 	s.space()
 	if err := s.value(0); err != nil {
 		return err
@@ -61,6 +65,8 @@ type scanner struct {
 	b        []byte
 	i        int
 	maxDepth int
+	// top takes the members of the outermost object; nil: nobody asks.
+	top map[string]json.RawMessage
 }
 
 func (s *scanner) fail(rule, reason string) *Error {
@@ -194,8 +200,12 @@ func (s *scanner) member(m *members, depth int) *Error {
 	}
 	s.i++
 	s.space()
+	start = s.i
 	if err := s.value(depth); err != nil {
 		return err.under(name.decode(s.b))
+	}
+	if depth == 1 && s.top != nil {
+		s.top[name.decode(s.b)] = s.b[start:s.i:s.i]
 	}
 	return nil
 }

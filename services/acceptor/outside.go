@@ -48,6 +48,9 @@ func (s *Service) atHead(ctx context.Context, in accept.Request) (*accept.Result
 // counted takes the number of clarification requests from the log if it knows
 // of more than the caller does.
 func (s *Service) counted(ctx context.Context, in accept.Request) (accept.Request, error) {
+	if !accept.Mentions(in.Document, accept.KindClarificationRequest) {
+		return in, nil
+	}
 	kind, correlationID := accept.Peek(in.Document)
 	if kind != accept.KindClarificationRequest {
 		return in, nil

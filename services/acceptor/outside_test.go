@@ -190,6 +190,21 @@ func TestAccept_WithoutAHeadCountsClarificationsItself(t *testing.T) {
 	require.Equal(t, first.GetOutcome(), h.anywhere(t, ask("c1")).GetOutcome(), "its own correlationId does not count")
 }
 
+func TestAccept_WithoutAHeadCountsClarificationsHoweverTheirKindIsSpelled(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(c *acceptor.Config) { c.Limits.ClarificationRounds = 1 })
+	h.open(t, outside, "")
+	for i, kind := range []string{"clarification.request", `clarification\u002erequest`, `\u0063larification.request`} {
+		res := h.anywhere(t, fmt.Appendf(nil, `{"type":"%s","schemaVersion":1,"envelopeId":"e","correlationId":"c%d",`+
+			`"payload":{"questions":[{"id":"q","question":"?"}]},"meta":{"source":"ai-generation","ts":"2026-01-31T12:00:00Z"}}`, kind, i))
+		if i == 0 {
+			require.Contains(t, string(res.GetOutcome()), `"accepted"`)
+			continue
+		}
+		require.Contains(t, string(res.GetOutcome()), `"breached"`, kind)
+	}
+}
+
 func TestAccept_WithoutAHeadNeverRaisesTheRunsTrust(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)

@@ -37,22 +37,24 @@ func shape(_ context.Context, p *passage) (*Refusal, error) {
 	if refusal != nil {
 		return refusal, nil
 	}
-	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxEnvelopeBytes + asset, MaxDepth: maxEnvelopeDepth}); err != nil {
+	members, err := split(doc, asset)
+	if err != nil {
 		return misshapen("the document is not one sound JSON value within the limits", unsound(err)), nil
 	}
-	members := topLevel(doc)
 	p.peek(members)
 	if n := len(members["payload"]) - asset; n > MaxPayloadBytes {
 		return misshapen("the payload is too large", Detail{
 			InstancePath: "/payload", Keyword: strictjson.RuleSize, Message: fmt.Sprintf("at most %d bytes are taken", MaxPayloadBytes),
 		}), nil
 	}
-	if wrong := envelopeSchema().Validate(withoutPayload(doc, members)); len(wrong) > 0 {
+	rest := withoutPayload(doc, members)
+	if wrong := envelopeSchema().Validate(rest); len(wrong) > 0 {
 		return misshapen("the document is not an AI envelope", detailsOf("", wrong)...), nil
 	}
-	if err := json.Unmarshal(doc, &p.env); err != nil {
+	if err := json.Unmarshal(rest, &p.env); err != nil {
 		return nil, fmt.Errorf("decode a document that has the shape: %w", err)
 	}
+	p.env.Payload = members["payload"]
 	if err := json.Unmarshal(p.env.Meta, &p.meta); err != nil {
 		return nil, fmt.Errorf("decode meta that has the shape: %w", err)
 	}
@@ -90,13 +92,10 @@ func unsound(err error) Detail {
 	return Detail{Keyword: strictjson.RuleSyntax}
 }
 
-// topLevel splits an object into its members; nil for any other value.
-func topLevel(doc []byte) map[string]json.RawMessage {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(doc, &members); err != nil {
-		return nil
-	}
-	return members
+// split bounds a document and gives its members; none if it is no object. asset is
+// the length of what does not count in it.
+func split(doc []byte, asset int) (map[string]json.RawMessage, error) {
+	return strictjson.Split(doc, strictjson.Limits{MaxBytes: maxEnvelopeBytes + asset, MaxDepth: maxEnvelopeDepth})
 }
 
 // withoutPayload is the document with null for its payload, which any payload
@@ -142,9 +141,19 @@ func detailsOf(prefix string, wrong []schema.Violation) []Detail {
 }
 
 // Peek reads type and correlationId of a document that nobody has judged yet;
-// empty where it has none.
+// empty where it has none, and for one that is not sound.
 func Peek(doc []byte) (kind, correlationID string) {
+	members, err := split(doc, 0) // one that is larger holds an asset, and asks nothing
+	if err != nil {
+		return "", ""
+	}
 	var p passage
-	p.peek(topLevel(doc))
+	p.peek(members)
 	return p.facts.Kind, p.facts.CorrelationID
+}
+
+// Mentions reports whether a document may be of a kind, without reading it: one
+// that does not hold the kind's name, plain or escaped, is of another.
+func Mentions(doc []byte, kind string) bool {
+	return bytes.Contains(doc, []byte(kind)) || bytes.Contains(doc, []byte(`\u`))
 }
