@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/url"
@@ -80,12 +79,9 @@ func Compile(name string, doc []byte) (*Schema, error) {
 
 // parse bounds and decodes a schema document.
 func parse(doc []byte) (any, *Error) {
-	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxSchemaBytes, MaxDepth: maxSchemaDepth}); err != nil {
-		return nil, notJSON(err)
-	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
+	v, err := strictjson.Value(doc, strictjson.Limits{MaxBytes: maxSchemaBytes, MaxDepth: maxSchemaDepth})
 	if err != nil {
-		return nil, &Error{Reason: err.Error()}
+		return nil, notJSON(err)
 	}
 	if path, ok := findHugeNumber(v); ok {
 		return nil, &Error{Path: path, Reason: hugeNumber}

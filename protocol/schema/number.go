@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -31,22 +32,46 @@ func isHuge(n json.Number) bool {
 }
 
 // findHugeNumber gives the place of the first number of v that is out of bounds.
+// Hardly any document has one, and only then the order of members matters.
 func findHugeNumber(v any) (path string, found bool) {
+	if !hasHugeNumber(v) {
+		return "", false
+	}
+	return firstHugeNumber(v)
+}
+
+func firstHugeNumber(v any) (path string, found bool) {
 	switch v := v.(type) {
 	case json.Number:
 		return "", isHuge(v)
 	case []any:
 		for i, item := range v {
-			if path, found := findHugeNumber(item); found {
+			if path, found := firstHugeNumber(item); found {
 				return pointerOf(strconv.Itoa(i)) + path, true
 			}
 		}
 	case map[string]any:
 		for _, name := range sortedKeys(v) {
-			if path, found := findHugeNumber(v[name]); found {
+			if path, found := firstHugeNumber(v[name]); found {
 				return pointerOf(name) + path, true
 			}
 		}
 	}
 	return "", false
+}
+
+func hasHugeNumber(v any) bool {
+	switch v := v.(type) {
+	case json.Number:
+		return isHuge(v)
+	case []any:
+		return slices.ContainsFunc(v, hasHugeNumber)
+	case map[string]any:
+		for _, item := range v {
+			if hasHugeNumber(item) {
+				return true
+			}
+		}
+	}
+	return false
 }

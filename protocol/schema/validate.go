@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"slices"
@@ -49,13 +48,10 @@ type Violation struct {
 // valid, else sorted by place and at most 32 long: the innermost causes, and of
 // a union only the branch the document seems to mean.
 func (s *Schema) Validate(doc []byte) []Violation {
-	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxDocumentBytes, MaxDepth: maxDocumentDepth}); err != nil {
+	v, err := strictjson.Value(doc, strictjson.Limits{MaxBytes: maxDocumentBytes, MaxDepth: maxDocumentDepth})
+	if err != nil {
 		e := notJSON(err)
 		return []Violation{{InstancePath: e.Path, Keyword: KeywordJSON, Message: e.Reason}}
-	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
-	if err != nil {
-		return []Violation{{Keyword: KeywordJSON, Message: "not a JSON document"}}
 	}
 	if path, found := findHugeNumber(v); found {
 		return []Violation{{InstancePath: path, Keyword: KeywordNumber, Message: hugeNumber}}

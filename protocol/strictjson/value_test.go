@@ -1,0 +1,45 @@
+package strictjson_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/strictjson"
+)
+
+func TestValue_KeepsWhatTheDocumentSays(t *testing.T) {
+	t.Parallel()
+	doc := []byte(` {"a" : [1.0, -0, 1e400, "\u00e4\n", true, false, null, [], {}], "\u0062":{"":"x"}} `)
+	v, err := strictjson.Value(doc, strictjson.Limits{})
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{
+		"a": []any{json.Number("1.0"), json.Number("-0"), json.Number("1e400"), "ä\n", true, false, nil, []any{}, map[string]any{}},
+		"b": map[string]any{"": "x"},
+	}, v)
+	clear(doc)
+	require.Equal(t, "x", v.(map[string]any)["b"].(map[string]any)[""], "nothing of the document is kept")
+
+	_, err = strictjson.Value([]byte(`{"a":1,"a":2}`), strictjson.Limits{})
+	require.Equal(t, strictjson.Check([]byte(`{"a":1,"a":2}`), strictjson.Limits{}), err)
+	_, err = strictjson.Value([]byte(`[[1]]`), strictjson.Limits{MaxDepth: 1})
+	require.ErrorContains(t, err, "nested too deep")
+}
+
+// FuzzValue: it refuses what Check refuses, and reads what encoding/json reads.
+func FuzzValue(f *testing.F) {
+	for _, s := range []string{
+		`{"a":1,"a":2}`, `{"a":1,"\u0061b":[{},[],""]}`, `[1e400,-0,1.0,9007199254740993,0.1e-7]`, `"\ud83d\ude00"`, `"\ud800"`,
+		"\"\xff\"", `true`, ` null `, `tru`, `[ ]`, `{ }`, `[1,2 , 3]`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := strictjson.Value(b, strictjson.Limits{})
+		require.Equal(t, strictjson.Check(b, strictjson.Limits{}), err)
+		if err == nil {
+			require.Equal(t, decodeLossless(t, b), got)
+		}
+	})
+}
