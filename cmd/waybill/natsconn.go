@@ -44,8 +44,19 @@ func natsOptions(log logger) []nats.Option {
 				log.Warn("NATS has gone", "error", err)
 			}
 		}),
-		nats.ReconnectHandler(func(*nats.Conn) { log.Warn("NATS is back") }),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			log.Warn("NATS is back")
+			warnOfPayload(nc, log)
+		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("NATS complains", "error", err) }),
+	}
+}
+
+// warnOfPayload tells when a server takes less at a time than an envelope can
+// cause. It is no reason to end: most envelopes are small.
+func warnOfPayload(nc *nats.Conn, log logger) {
+	if limit := nc.MaxPayload(); limit < runlog.MaxFrameBytes {
+		log.Warn("the NATS server refuses large envelopes: raise its max_payload", "max_payload", limit, "needed", runlog.MaxFrameBytes)
 	}
 }
 
@@ -146,6 +157,7 @@ func (r *runLog) open(ctx context.Context) error {
 		var log *jetstream.Log
 		if log, err = jetstream.Open(ctx, conn, cfg); err == nil {
 			r.opened(log)
+			warnOfPayload(conn, r.logger)
 			return nil
 		}
 		if errors.Is(err, nats.ErrNoResponders) {

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/subject"
 )
 
@@ -74,7 +75,7 @@ func (s *Server) launch() (*server.Server, error) {
 	cfg := s.cfg
 	opts := &server.Options{
 		ServerName: "waybill", JetStream: true, StoreDir: cfg.Dir, SyncAlways: cfg.Sync,
-		NoLog: true, NoSigs: true, DontListen: cfg.Addr == "", MaxPayload: 8 << 20,
+		NoLog: true, NoSigs: true, DontListen: cfg.Addr == "", MaxPayload: runlog.MaxFrameBytes,
 		// One process writes and reads the log; the default of 64 MB would only hide a stuck reader.
 		MaxPending: 64 << 20,
 		// A run log has no use for the server's memory store.

@@ -9,6 +9,7 @@ package runlog
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -25,12 +26,27 @@ var ErrNotFound = errors.New("run not in log")
 // append was stored is unknown; appending the same frame again is safe.
 var ErrUnavailable = errors.New("run log unavailable")
 
+// MaxFrameBytes is how large a frame can get, and what a log's server must take:
+// an event holds the largest payload of an envelope more than once.
+const MaxFrameBytes = 8 << 20
+
+// TooLargeError says that a frame is larger than the log's server takes. Nothing
+// was written, and appending it again changes nothing.
+type TooLargeError struct {
+	// Size is that of the frame, Limit that of the server, in bytes.
+	Size, Limit int64
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("frame of %d bytes: the run log's server takes %d", e.Size, e.Limit)
+}
+
 // Appender writes frames.
 type Appender interface {
 	// Append stores f if the run's last frame is at position after (0: no frame
 	// of the run id is there, under any workflow of the tenant) and returns f's position. The frame is durable when
 	// Append returns. Appending a frame that is already stored there returns its
-	// position and no error. Errors: ErrConflict, ErrUnavailable.
+	// position and no error. Errors: ErrConflict, ErrUnavailable, *TooLargeError.
 	Append(ctx context.Context, f *frame.Frame, after uint64) (pos uint64, err error)
 }
 

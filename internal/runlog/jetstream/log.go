@@ -116,6 +116,8 @@ func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 			return pos, nil
 		case isConflict(err):
 			return l.settle(caller, f, after)
+		case errors.Is(err, nats.ErrMaxPayload): // the client knows the server's limit
+			return 0, &runlog.TooLargeError{Size: int64(msg.Size()), Limit: l.js.Conn().MaxPayload()}
 		case !isTransient(err) || ctx.Err() != nil:
 			return 0, fmt.Errorf("%w: append frame %d of run %s: %w", runlog.ErrUnavailable, f.First, f.Run.RunID, err)
 		}

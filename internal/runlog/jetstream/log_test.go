@@ -1,7 +1,9 @@
 package jetstream_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -87,4 +89,18 @@ func TestLog_WithPatienceGivesUpBeforeItsCaller(t *testing.T) {
 		require.NoError(t, ctx.Err(), name)
 		cancel()
 	}
+}
+
+func TestLog_TellsAFrameThatTheServerNeverTakes(t *testing.T) {
+	t.Parallel()
+	log := open(t, t.TempDir(), testConfig())
+	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
+	_, err := log.Append(t.Context(), frame.NewOpen(run, bytes.Repeat([]byte(" "), runlog.MaxFrameBytes)), 0)
+	large, ok := errors.AsType[*runlog.TooLargeError](err)
+	require.True(t, ok, "%v", err)
+	require.NotErrorIs(t, err, runlog.ErrUnavailable)
+	require.Greater(t, large.Size, large.Limit)
+	require.EqualValues(t, runlog.MaxFrameBytes, large.Limit)
+	_, err = log.Run(t.Context(), run)
+	require.ErrorIs(t, err, runlog.ErrNotFound)
 }

@@ -229,6 +229,11 @@ func (l *LogLedger) Record(ctx context.Context, at Place, e Entry) (*Record, err
 
 // logFault translates what the log says.
 func logFault(err error) error {
+	if large, ok := errors.AsType[*runlog.TooLargeError](err); ok {
+		return fault.New(fault.PayloadTooLarge, "what the envelope causes takes %d bytes in the run log, and its server takes %d at a time; "+
+			"send less, or have the operator raise max_payload of the NATS server to %d", large.Size, large.Limit, runlog.MaxFrameBytes).
+			With("sizeBytes", large.Size).With("limitBytes", large.Limit).Wrap(err)
+	}
 	switch {
 	case errors.Is(err, runlog.ErrConflict):
 		return errors.Join(ErrRaced, err)

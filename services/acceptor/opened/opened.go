@@ -217,6 +217,10 @@ func (e Ending) draft(code, message string) (wire.Draft, error) {
 
 // logFault translates what the log says; nil stays nil.
 func logFault(err error) error {
+	if large, ok := errors.AsType[*runlog.TooLargeError](err); ok {
+		return fault.New(fault.PayloadTooLarge, "the texts of the request take %d bytes in the run log, and its server takes %d at a time; send less",
+			large.Size, large.Limit).With("sizeBytes", large.Size).With("limitBytes", large.Limit).Wrap(err)
+	}
 	switch {
 	case errors.Is(err, runlog.ErrNotFound):
 		return fault.New(fault.RunNotFound, "no run of this id is open").Wrap(err)
