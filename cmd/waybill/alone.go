@@ -114,7 +114,10 @@ func (a *alone) run(ctx context.Context, began time.Time, check func(context.Con
 // redactor is the client of the redactor service: one elsewhere, or one that is
 // served here beside the acceptor.
 func (a *alone) redactor(o acceptorOptions) (redactorv1.RedactorClient, error) {
-	if o.redactorAddr == "" {
+	if o.redactor.addr == "" {
+		if o.redactor != (peer{}) {
+			return nil, fmt.Errorf("%w: --redactor-ca, --redactor-token-file and --redactor-plaintext belong to --redactor", errUsage)
+		}
 		s, err := newRedactor(o.commonOptions)
 		if err != nil {
 			return nil, err
@@ -128,7 +131,7 @@ func (a *alone) redactor(o acceptorOptions) (redactorv1.RedactorClient, error) {
 	if o.secretsFile != "" {
 		return nil, fmt.Errorf("%w: --secrets-file belongs to the redactor service at --redactor", errUsage)
 	}
-	conn, err := dial(o.redactorAddr, o.redactorCA, o.redactorTokenFile)
+	conn, err := o.redactor.dial()
 	if err != nil {
 		return nil, fmt.Errorf("%w: --redactor: %w", errUsage, err)
 	}

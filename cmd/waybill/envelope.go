@@ -161,7 +161,8 @@ func (nothingRecorded) Record(_ context.Context, at accept.Place, e accept.Entry
 
 // target is where `envelope accept` hands its envelope to.
 type target struct {
-	addr, ca, tokenFile         string
+	peer
+
 	tenant, workflow, run, node string
 	open                        bool
 	untrusted                   bool
@@ -188,8 +189,9 @@ command line or the file cannot be used.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&at.addr, "addr", "127.0.0.1:9091", "address of the acceptor")
-	f.StringVar(&at.ca, "ca", "", "PEM certificates that vouch for the acceptor; empty: no TLS")
+	f.StringVar(&at.addr, "addr", "127.0.0.1:9091", "HOST:PORT of the acceptor")
+	f.StringVar(&at.ca, "ca", "", "PEM certificates that vouch for the acceptor; empty: those that the system trusts, and no TLS on loopback")
+	f.BoolVar(&at.plaintext, "plaintext", false, "send the envelope and the token in clear, because something else guards the way")
 	f.StringVar(&at.tokenFile, "token-file", "", "file with the acceptor's bearer token")
 	f.StringVar(&at.tenant, "tenant", "default", "tenant of the run")
 	f.StringVar(&at.workflow, "workflow", "agent", "workflow id of the run")
@@ -204,9 +206,9 @@ command line or the file cannot be used.`,
 }
 
 func (at target) accept(ctx context.Context, out io.Writer, doc []byte) error {
-	conn, err := dial(at.addr, at.ca, at.tokenFile)
+	conn, err := at.dial()
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return fmt.Errorf("%w: --addr: %w", errUsage, err)
 	}
 	defer func() { _ = conn.Close() }()
 	client := acceptorv1.NewAcceptorClient(conn)

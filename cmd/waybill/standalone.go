@@ -93,7 +93,7 @@ type acceptorOptions struct {
 
 	natsURL, natsCreds                                 string
 	dataDir                                            string
-	redactorAddr, redactorTokenFile, redactorCA        string
+	redactor                                           peer
 	kinds, packs, kindLint, strictness                 string
 	envelopesPerTurn, schemaRounds, clarificationRound int
 	replicas                                           int
@@ -126,9 +126,10 @@ then serves waybill.redactor.v1.Redactor beside it.`,
 	f.StringVar(&o.natsCreds, "nats-creds", "", "credentials file for --nats")
 	f.IntVar(&o.replicas, "log-replicas", 1, "copies of the run log in the NATS cluster: 1, 3 or 5")
 	f.StringVar(&o.dataDir, "data-dir", ".acceptor", "directory of the embedded NATS server's files; used without --nats")
-	f.StringVar(&o.redactorAddr, "redactor", "", "address of a redactor service; empty: one within this process")
-	f.StringVar(&o.redactorTokenFile, "redactor-token-file", "", "file with the bearer token for --redactor")
-	f.StringVar(&o.redactorCA, "redactor-ca", "", "PEM certificates that vouch for --redactor; empty: no TLS")
+	f.StringVar(&o.redactor.addr, "redactor", "", "HOST:PORT of a redactor service; empty: one within this process")
+	f.StringVar(&o.redactor.tokenFile, "redactor-token-file", "", "file with the bearer token for --redactor")
+	f.StringVar(&o.redactor.ca, "redactor-ca", "", "PEM certificates that vouch for --redactor; empty: those that the system trusts, and no TLS on loopback")
+	f.BoolVar(&o.redactor.plaintext, "redactor-plaintext", false, "send secrets and the token to --redactor in clear, because something else guards the way")
 	f.StringVar(&o.kinds, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
 	f.StringVar(&o.packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served")
 	f.StringVar(&o.kindLint, "kind-lint", string(def.Lint), "strict, warn or off: what becomes of a kind whose schema models cannot be held to")
