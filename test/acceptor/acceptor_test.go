@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
@@ -52,27 +51,21 @@ func TestDedup_GivesEachEnvelopeOneOutcome(t *testing.T) {
 		wg.Go(func() {
 			client := clients[racer%len(clients)]
 			for i := range ids {
-				run := ref(fmt.Sprintf("run-%d", i/perRun))
+				run := fmt.Sprintf("run-%d", i/perRun)
 				if i%perRun == 0 {
-					_, err := patiently(ctx, func(ctx context.Context) (*acceptorv1.OpenRunResponse, error) {
-						return client.OpenRun(ctx, &acceptorv1.OpenRunRequest{Run: run}, grpc.WaitForReady(true))
-					})
-					if err != nil {
-						t.Errorf("open %s: %v", run.GetRunId(), err)
+					if err := opened(ctx, client, run); err != nil {
+						t.Errorf("open %s: %v", run, err)
 						return
 					}
 				}
 				// Each racer brings another document under the same key.
-				doc := envelope(fmt.Sprintf("c-%d", i), fmt.Sprintf("from %d", racer))
-				res, err := patiently(ctx, func(ctx context.Context) (*acceptorv1.AcceptResponse, error) {
-					return client.Accept(ctx, &acceptorv1.AcceptRequest{Run: run, NodeId: "ask", Envelope: doc}, grpc.WaitForReady(true))
-				})
+				outcome, err := emitted(ctx, client, run, envelope(fmt.Sprintf("c-%d", i), fmt.Sprintf("from %d", racer)))
 				if err != nil {
 					t.Errorf("accept %d: %v", i, err)
 					return
 				}
 				mu.Lock()
-				outcomes[i] = append(outcomes[i], string(res.GetOutcome()))
+				outcomes[i] = append(outcomes[i], outcome)
 				mu.Unlock()
 				done.Add(1)
 			}

@@ -21,6 +21,7 @@ import (
 
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/runlog/jetstream"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
@@ -108,7 +109,10 @@ func dial(t *testing.T, h *harness.Host) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(h.GRPC, append(rpc.ClientOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond}}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond},
+			MinConnectTimeout: 20 * time.Second, // else a try has no longer than the backoff
+		}),
 	)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
@@ -132,6 +136,23 @@ func patiently[T any](ctx context.Context, call func(context.Context) (T, error)
 			return res, err
 		}
 	}
+}
+
+// opened opens a run, whatever becomes of the acceptor meanwhile.
+func opened(ctx context.Context, client acceptorv1.AcceptorClient, run string) error {
+	_, err := patiently(ctx, func(ctx context.Context) (*acceptorv1.OpenRunResponse, error) {
+		return client.OpenRun(ctx, &acceptorv1.OpenRunRequest{Run: ref(run)}, grpc.WaitForReady(true))
+	})
+	return err
+}
+
+// emitted hands an envelope in, whatever becomes of the acceptor meanwhile, and
+// gives its outcome.
+func emitted(ctx context.Context, client acceptorv1.AcceptorClient, run string, doc []byte) (string, error) {
+	res, err := patiently(ctx, func(ctx context.Context) (*acceptorv1.AcceptResponse, error) {
+		return client.Accept(ctx, &acceptorv1.AcceptRequest{Run: ref(run), NodeId: "ask", Envelope: doc}, grpc.WaitForReady(true))
+	})
+	return string(res.GetOutcome()), err
 }
 
 // number is a count that the environment may raise.

@@ -130,7 +130,11 @@ func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 }
 
 func (l *Log) publish(ctx context.Context, msg *nats.Msg, run subject.Run, after uint64) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	try := publishTimeout
+	if p := l.cfg.Patience; p > 0 {
+		try = min(try, p/2) // an acknowledgement that got lost with its connection leaves time to look for the frame
+	}
+	ctx, cancel := context.WithTimeout(ctx, try)
 	defer cancel()
 	if after == 0 {
 		// A new run: no frame of its id may be there, under whatever workflow.
