@@ -59,7 +59,7 @@ chaos: build ## kill the host CHAOS_KILLS times and look for what is lost
 
 .PHONY: dedup
 dedup: build ## race DEDUP_IDS envelopes at two acceptors that are killed meanwhile
-	WAYBILL_BIN=$(CURDIR)/bin/waybill DEDUP_IDS=$(DEDUP_IDS) go test -count=1 -timeout 30m -v -run TestDedup ./test/acceptor
+	WAYBILL_BIN=$(CURDIR)/bin/waybill DEDUP_IDS=$(DEDUP_IDS) go test -count=1 -timeout 30m -v -run 'TestDedup|TestRestart' ./test/acceptor
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME
