@@ -46,7 +46,7 @@ func (s *Service) ProgramMock(ctx context.Context, req *dispatcherv1.ProgramMock
 	for i, e := range req.GetProgram() {
 		entries[i] = mock.Entry{
 			StopReason: e.GetStopReason(), Content: e.GetContent(), RefusalText: e.GetRefusalText(),
-			OutputTokens: int(e.GetOutputTokens()), InputTokens: int(e.GetInputTokens()),
+			OutputTokens: int(e.GetOutputTokens()), InputTokens: int(e.GetInputTokens()), Panic: e.GetPanic(),
 		}
 	}
 	if err := s.deps.Scripts.Program(ctx, req.GetTenant(), req.GetNodeId(), entries); err != nil {
@@ -59,6 +59,9 @@ func (s *Service) ProgramMock(ctx context.Context, req *dispatcherv1.ProgramMock
 func (s *Service) ResetMock(ctx context.Context, req *dispatcherv1.ResetMockRequest) (*dispatcherv1.ResetMockResponse, error) {
 	if err := s.seams(req.GetTenant()); err != nil {
 		return nil, err
+	}
+	if text := req.GetPanic(); text != "" {
+		panic(errors.New(text)) // asked for, to see what becomes of it
 	}
 	n, err := s.deps.Scripts.Reset(ctx, req.GetTenant())
 	if err != nil {

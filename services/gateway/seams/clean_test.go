@@ -58,3 +58,18 @@ func TestServeHTTP_EveryRefusalPassesTheScrubber(t *testing.T) {
 		})
 	}
 }
+
+// What a handler panics with is nobody's to see; the process lives on (OpenWOP
+// envelope contract §11, sinks).
+func TestServeHTTP_PanicsOnlyWhenAskedTo(t *testing.T) {
+	t.Parallel()
+	h := &seams.Handler{Logger: slog.New(slog.DiscardHandler), Clean: func(_ context.Context, err error) error { return err }}
+	ask := func(body string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, seams.Prefix+"test/panic", strings.NewReader(body)))
+		return w
+	}
+	require.Equal(t, http.StatusBadRequest, ask(`{"where":"handler"}`).Code)
+	require.Equal(t, http.StatusBadRequest, ask(`{"where":"elsewhere","text":"x"}`).Code)
+	require.PanicsWithValue(t, "x", func() { ask(`{"where":"handler","text":"x"}`) })
+}

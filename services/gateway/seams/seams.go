@@ -55,6 +55,7 @@ var routes = map[string]seam{
 	"test/mock-ai/reset":                  {http.MethodPost, (*Handler).resetMock},
 	"test/mock-ai/last-dispatch-budget":   {http.MethodGet, (*Handler).budget},
 	"test/reset":                          {http.MethodPost, (*Handler).reset},
+	"test/panic":                          {http.MethodPost, (*Handler).panics},
 	"test/capability-toggle":              {http.MethodPost, (*Handler).toggle},
 	"test/otel/spans":                     {http.MethodGet, (*Handler).spans},
 	"test/debug-bundle/export":            {http.MethodPost, (*Handler).export},
@@ -186,6 +187,8 @@ type mockEntry struct {
 	RefusalText  string `json:"refusalText"`
 	OutputTokens int32  `json:"outputTokens"`
 	InputTokens  int32  `json:"inputTokens"`
+	// Panic is this host's own: what the call of the model panics with.
+	Panic string `json:"panic"`
 }
 
 // stopReasons are what an entry may end with; absent is end_turn.
@@ -209,7 +212,7 @@ func (h *Handler) program(ctx context.Context, _ *http.Request, body []byte) (an
 			return nil, argument("/program/%d/stopReason: want one of end_turn, max_tokens, length, stop_sequence, safety", i)
 		}
 		msg.Program = append(msg.Program, &dispatcherv1.MockEntry{
-			StopReason: e.StopReason, Content: e.Content, RefusalText: e.RefusalText, OutputTokens: e.OutputTokens, InputTokens: e.InputTokens,
+			StopReason: e.StopReason, Content: e.Content, RefusalText: e.RefusalText, OutputTokens: e.OutputTokens, InputTokens: e.InputTokens, Panic: e.Panic,
 		})
 	}
 	res, err := h.Dispatcher.ProgramMock(ctx, msg)

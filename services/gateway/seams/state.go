@@ -41,6 +41,30 @@ func (h *Handler) reset(ctx context.Context, _ *http.Request, _ []byte) (any, er
 	return map[string]any{"ok": true}, nil
 }
 
+// panics makes a handler panic with the caller's text, the one of this request or
+// that of a call to another service: nothing of it may show (OpenWOP envelope
+// contract §11, sinks). The seam is this host's own.
+func (h *Handler) panics(ctx context.Context, _ *http.Request, body []byte) (any, error) {
+	var req struct {
+		Where string `json:"where"`
+		Text  string `json:"text"`
+	}
+	if err := read(body, &req); err != nil {
+		return nil, err
+	}
+	switch {
+	case req.Text == "":
+		return nil, argument("/text: required")
+	case req.Where == "handler":
+		panic(req.Text)
+	case req.Where == "call":
+		_, err := h.Dispatcher.ResetMock(ctx, &dispatcherv1.ResetMockRequest{Tenant: auth.From(ctx).Tenant, Panic: req.Text})
+		return nil, err
+	default:
+		return nil, argument("/where: want handler or call")
+	}
+}
+
 // maxSeamEvents bounds the raw log a seam shows.
 const maxSeamEvents = 5000
 

@@ -25,6 +25,9 @@ type Entry struct {
 	// OutputTokens and InputTokens default to 50 and 100.
 	OutputTokens int `json:"outputTokens,omitempty"`
 	InputTokens  int `json:"inputTokens,omitempty"`
+	// Panic, when set, is what the call panics with: a test sees what becomes of a
+	// fault in a provider.
+	Panic string `json:"panic,omitempty"`
 }
 
 const (
@@ -53,6 +56,9 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	e, err := p.scripts.Take(ctx, req.Tenant, req.NodeID, req.MaxTokens)
 	if err != nil {
 		return provider.Result{}, &provider.Error{Code: provider.CodeUnavailable, Message: "the script cannot be reached", Retryable: true}
+	}
+	if e.Panic != "" {
+		panic(e.Panic)
 	}
 	c := provider.NewCollector(req.Model, emit)
 	if err := c.Add(provider.Delta{Text: e.Content}); err != nil {

@@ -160,3 +160,15 @@ func TestCall_WithoutItsScriptMayBeTriedAgain(t *testing.T) {
 	require.Equal(t, provider.CodeUnavailable, e.Code)
 	require.True(t, e.Retryable)
 }
+
+func TestCall_PanicsWithWhatItWasGivenAndGoesOn(t *testing.T) {
+	t.Parallel()
+	scripts := mock.NewMemory()
+	require.NoError(t, scripts.Program(t.Context(), "", "n", []mock.Entry{{Panic: "boom"}, {Content: "after"}}))
+	p := mock.New(scripts)
+	req := provider.Request{Provider: mock.ID, Model: "m", NodeID: "n", Messages: []provider.Message{{Role: "user", Content: []byte(`"hi"`)}}}
+	require.PanicsWithValue(t, "boom", func() { _, _ = p.Call(t.Context(), req, func(provider.Delta) error { return nil }) })
+	r, err := p.Call(t.Context(), req, func(provider.Delta) error { return nil })
+	require.NoError(t, err)
+	require.Equal(t, "after", r.Text)
+}

@@ -1112,12 +1112,14 @@ func (x *ProgramMockRequest) GetTenant() string {
 
 // MockEntry is the mock's answer to one call.
 type MockEntry struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	StopReason    string                 `protobuf:"bytes,1,opt,name=stop_reason,json=stopReason,proto3" json:"stop_reason,omitempty"`
-	Content       string                 `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
-	RefusalText   string                 `protobuf:"bytes,3,opt,name=refusal_text,json=refusalText,proto3" json:"refusal_text,omitempty"`
-	OutputTokens  int32                  `protobuf:"varint,4,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
-	InputTokens   int32                  `protobuf:"varint,5,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	StopReason   string                 `protobuf:"bytes,1,opt,name=stop_reason,json=stopReason,proto3" json:"stop_reason,omitempty"`
+	Content      string                 `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	RefusalText  string                 `protobuf:"bytes,3,opt,name=refusal_text,json=refusalText,proto3" json:"refusal_text,omitempty"`
+	OutputTokens int32                  `protobuf:"varint,4,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	InputTokens  int32                  `protobuf:"varint,5,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
+	// panic, unless empty, is what the call panics with instead of answering.
+	Panic         string `protobuf:"bytes,6,opt,name=panic,proto3" json:"panic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1187,6 +1189,13 @@ func (x *MockEntry) GetInputTokens() int32 {
 	return 0
 }
 
+func (x *MockEntry) GetPanic() string {
+	if x != nil {
+		return x.Panic
+	}
+	return ""
+}
+
 // ProgramMockResponse tells how many entries are queued.
 type ProgramMockResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1234,8 +1243,10 @@ func (x *ProgramMockResponse) GetCount() int32 {
 
 // ResetMockRequest names whose scripts are dropped.
 type ResetMockRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// panic, unless empty, is what the handler panics with instead.
+	Panic         string `protobuf:"bytes,2,opt,name=panic,proto3" json:"panic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1273,6 +1284,13 @@ func (*ResetMockRequest) Descriptor() ([]byte, []int) {
 func (x *ResetMockRequest) GetTenant() string {
 	if x != nil {
 		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ResetMockRequest) GetPanic() string {
+	if x != nil {
+		return x.Panic
 	}
 	return ""
 }
@@ -1517,18 +1535,20 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x12ProgramMockRequest\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12:\n" +
 	"\aprogram\x18\x02 \x03(\v2 .waybill.dispatcher.v1.MockEntryR\aprogram\x12\x16\n" +
-	"\x06tenant\x18\x03 \x01(\tR\x06tenant\"\xb1\x01\n" +
+	"\x06tenant\x18\x03 \x01(\tR\x06tenant\"\xc7\x01\n" +
 	"\tMockEntry\x12\x1f\n" +
 	"\vstop_reason\x18\x01 \x01(\tR\n" +
 	"stopReason\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12!\n" +
 	"\frefusal_text\x18\x03 \x01(\tR\vrefusalText\x12#\n" +
 	"\routput_tokens\x18\x04 \x01(\x05R\foutputTokens\x12!\n" +
-	"\finput_tokens\x18\x05 \x01(\x05R\vinputTokens\"+\n" +
+	"\finput_tokens\x18\x05 \x01(\x05R\vinputTokens\x12\x14\n" +
+	"\x05panic\x18\x06 \x01(\tR\x05panic\"+\n" +
 	"\x13ProgramMockResponse\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\x05R\x05count\"*\n" +
+	"\x05count\x18\x01 \x01(\x05R\x05count\"@\n" +
 	"\x10ResetMockRequest\x12\x16\n" +
-	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"-\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05panic\x18\x02 \x01(\tR\x05panic\"-\n" +
 	"\x11ResetMockResponse\x12\x18\n" +
 	"\acleared\x18\x01 \x01(\x05R\acleared\"H\n" +
 	"\x15LastMockBudgetRequest\x12\x17\n" +
