@@ -18,6 +18,7 @@ import (
 
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/runlog/jetstream"
@@ -51,6 +52,7 @@ type host struct {
 	// closers are closed last first.
 	closers []func()
 
+	redactor *redactor.Service
 	events   *eventlog.Service
 	dispatch *dispatcher.Service
 	gateway  *gateway.Service
@@ -86,13 +88,16 @@ func compose(ctx context.Context, o devOptions, log logger) (h *host, err error)
 	if err != nil {
 		return h, err
 	}
+	if err := h.openRedactor(specs); err != nil {
+		return h, err
+	}
 	if err := h.listen(); err != nil {
 		return h, err
 	}
 	if err := h.openLog(ctx, specs); err != nil {
 		return h, err
 	}
-	if h.spans, err = h.opts.tracing.exporter(ctx, "waybill", log, h.later); err != nil {
+	if h.spans, err = h.opts.tracing.exporter(ctx, "waybill", h.log, h.later); err != nil {
 		return h, err
 	}
 	for _, build := range []func(context.Context, []auth.Spec) error{
@@ -202,7 +207,8 @@ func (h *host) serve(name string, register func(grpc.ServiceRegistrar)) grpc.Cli
 	return srv
 }
 
-func (h *host) buildRedactor(_ context.Context, specs []auth.Spec) error {
+// openRedactor makes the redactor first: the logs of everything else pass it.
+func (h *host) openRedactor(specs []auth.Spec) error {
 	cfg := redactor.DefaultConfig()
 	more, err := readSecrets(h.opts.secretsFile)
 	if err != nil {
@@ -210,11 +216,15 @@ func (h *host) buildRedactor(_ context.Context, specs []auth.Spec) error {
 	}
 	cfg.Shapes = h.opts.redactShapes
 	cfg.HostSecrets = append(hostSecrets(specs, h.opts), more...)
-	s, err := redactor.New(cfg)
-	if err != nil {
+	if h.redactor, err = redactor.New(cfg); err != nil {
 		return err
 	}
-	h.clients.redactor = redactorv1.NewRedactorClient(h.serve("redactor", s.Register))
+	h.log = obs.Clean(h.log, h.redactor.Clean)
+	return nil
+}
+
+func (h *host) buildRedactor(context.Context, []auth.Spec) error {
+	h.clients.redactor = redactorv1.NewRedactorClient(h.serve("redactor", h.redactor.Register))
 	return nil
 }
 

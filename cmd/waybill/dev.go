@@ -176,7 +176,7 @@ func runDev(ctx context.Context, o devOptions, log logger, out printer) error {
 	if err := h.untilReady(ctx); err != nil {
 		return errors.Join(err, h.group.Stop())
 	}
-	loader := &workflowLoader{client: h.clients.dispatcher, log: log}
+	loader := &workflowLoader{client: h.clients.dispatcher, log: h.log}
 	if err := loader.loadAll(ctx, o.workflows); err != nil {
 		return errors.Join(err, h.group.Stop())
 	}

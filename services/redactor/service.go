@@ -113,6 +113,13 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 	redactorv1.RegisterRedactorServer(r, handler{s: s})
 }
 
+// Clean takes the host's secrets out of a text; for the logs of the process that
+// the service runs in.
+func (s *Service) Clean(text string) string {
+	out, _ := s.registry.Scrubber(secrets.Scope{}).Text(text)
+	return out
+}
+
 func (s *Service) limits() strictjson.Limits {
 	return strictjson.Limits{MaxBytes: s.cfg.MaxBytes, MaxDepth: s.cfg.MaxDepth}
 }

@@ -296,3 +296,11 @@ func TestRedact_TakesDeepDocuments(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, strings.Replace(deep, "host-secret-value", "[REDACTED:host]", 1), string(resp.GetDocuments()[0]))
 }
+
+func TestClean_TakesTheHostsSecretsOutOfALine(t *testing.T) {
+	t.Parallel()
+	s, err := redactor.New(config(nil))
+	require.NoError(t, err)
+	require.Equal(t, "took [REDACTED:host] and more", s.Clean("took host-secret-value and more"))
+	require.Equal(t, "nothing", s.Clean("nothing"))
+}
