@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"errors"
+	"time"
 
 	"waybill.dev/waybill/internal/runlog"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
@@ -10,6 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/remote"
 	"waybill.dev/waybill/services/dispatcher/start"
 )
 
@@ -60,6 +62,9 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 			return nil, err
 		}
 	}
+	if err := s.holdsNoSecret(ctx, req.GetTenant(), def.Raw); err != nil {
+		return nil, err
+	}
 	ref, change, err := s.definitions.Put(ctx, req.GetTenant(), def, req.GetReplace())
 	if err != nil {
 		return nil, err
@@ -68,6 +73,27 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 		WorkflowId: ref.ID, Version: ref.Version, Digest: ref.Digest, UnknownTypes: s.unknown(ref.Types),
 		Unchanged: change == definition.Unchanged, Created: change == definition.Created,
 	}, nil
+}
+
+// everybody is the redactor's scope of a definition that belongs to no tenant. It
+// cannot be the name of one.
+const everybody = "="
+
+// holdsNoSecret refuses a definition that the redactor would change.
+func (s *Service) holdsNoSecret(ctx context.Context, tenant string, raw []byte) error {
+	if tenant == "" {
+		tenant = everybody
+	}
+	clean, changed, err := remote.Redactor{Client: s.deps.Redactor}.Redact(ctx, tenant, "", [][]byte{raw})
+	switch {
+	case err != nil:
+		return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is kept without it; try again").
+			After(time.Second).Wrap(err)
+	case changed:
+		return definition.HoldsSecret(raw, clean[0])
+	default:
+		return nil
+	}
 }
 
 func (s *Service) unknown(types []string) []string {
