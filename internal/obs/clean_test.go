@@ -28,7 +28,7 @@ func TestClean_LetsNoSecretIntoTheLog(t *testing.T) {
 		}
 		log := obs.Clean(raw, func(s string) string { return strings.ReplaceAll(s, secret, "[REDACTED:k]") })
 		log.Info("a "+secret, "text", secret, "error", fmt.Errorf("outer: %w", errors.New(secret)))
-		log.LogAttrs(t.Context(), slog.LevelInfo, "name", slog.Int(secret, 1))
+		log.LogAttrs(t.Context(), slog.LevelInfo, "name", slog.Int(strings.Clone(secret), 1))
 		log.With("with", secret).WithGroup(secret).Warn("grouped", slog.Group("g", "in", secret))
 		log.Error("any", "list", []string{secret}, "struct", struct{ A any }{secret}, "bytes", []byte(secret), "value", secretive{secret})
 		log.Debug("kept", "n", 42, "ok", true, "took", 3*time.Second, "plain", "words")

@@ -242,6 +242,7 @@ func (r *rig) wrong(b batch) {
 		}
 		r.refuse(http.MethodPost, "/v1/workflows", strings.Replace(workflow("bad", node("n", "core.noop", "{}", "{}")), `"settings":{}`, `"settings":{`+quotedText+`:1},`+quotedText+`:1`, 1))
 		r.headers(text)
+		r.strangers(text)
 	}
 }
 

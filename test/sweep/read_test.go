@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -81,7 +83,7 @@ func (r *rig) message(where string, m proto.Message, err error, mds ...metadata.
 
 // end collects what is left once everything is planted, and what the host left
 // behind when it has ended.
-func (r *rig) end() {
+func (r *rig) end(batches []batch) {
 	r.t.Helper()
 	res, err := http.Get(r.host.Metrics) //nolint:noctx // the test's own host
 	require.NoError(r.t, err)
@@ -92,7 +94,19 @@ func (r *rig) end() {
 	require.Eventually(r.t, func() bool { return len(r.spans.Spans()) > len(r.runs) }, 30*time.Second, 20*time.Millisecond)
 	r.host.Kill()
 	r.add("OTLP", r.spans.Bytes())
-	r.add("log", r.out.bytes())
+	log := r.out.bytes()
+	r.add("log", log)
+	n := 0
+	for _, b := range batches {
+		for _, it := range b.items {
+			n++
+			if !strings.HasPrefix(it.marker, "[REDACTED:shape.") { // an error masks some of these before
+				require.True(r.t, bytes.Contains(log, []byte(it.marker)), "%s is not in the log of a definition that was skipped", it.marker)
+			}
+		}
+	}
+	require.Equal(r.t, n, bytes.Count(log, []byte("workflow skipped")))
+	r.proved += n
 	r.disk()
 }
 

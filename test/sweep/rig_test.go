@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -65,7 +66,7 @@ func (o *output) bytes() []byte {
 }
 
 // ledger counts what was planted, so that nothing is left out unseen.
-type ledger struct{ planted, started, finished, refused, proved int }
+type ledger struct{ planted, started, finished, refused, proved, panicked int }
 
 // rig is a host, what is planted in it, and what it lets out.
 type rig struct {
@@ -95,8 +96,22 @@ func own() []secret {
 	return []secret{{"api-key-1", apiKey}, {"provider-vendor", vendorKey}, {"openwop-conformance-canary-secret", canary}}
 }
 
+// broken is a folder of definitions that the host cannot load and tells of in its
+// log, with one secret in each.
+func broken(t *testing.T, batches []batch) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i, b := range batches {
+		for k, it := range b.items {
+			doc := workflow("broken", node("n", "core.noop", "{}", `{`+mustJSON(it.text)+`:{"type":"expression","expression":"1"}}`))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d-%d.json", i, k)), []byte(doc), 0o600))
+		}
+	}
+	return dir
+}
+
 // start runs a host that was told the secrets.
-func start(t *testing.T, secrets []secret, args ...string) *rig {
+func start(t *testing.T, secrets []secret, batches []batch, args ...string) *rig {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a real process; left out under -short")
@@ -105,7 +120,7 @@ func start(t *testing.T, secrets []secret, args ...string) *rig {
 	t.Cleanup(r.spans.Close)
 	r.vendor = openaicompat.New(openaicompat.Options{Key: vendorKey})
 	t.Cleanup(r.vendor.Close)
-	args = append(args, "--test-seams", "--kinds", kinds(t), "--log-level", "debug", "--metrics-addr", "127.0.0.1:0", "--durability", "process",
+	args = append(args, "--test-seams", "--kinds", kinds(t), "--workflows", broken(t, batches), "--log-level", "debug", "--metrics-addr", "127.0.0.1:0", "--durability", "process",
 		"--otlp-endpoint", r.spans.URL(), "--trace-ratio", "1", "--api-key", apiKey+"=acme:*", "--provider", "vendor="+r.vendor.URL())
 	if len(secrets) > 0 {
 		args = append(args, "--secrets-file", secretsFile(t, secrets))

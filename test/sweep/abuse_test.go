@@ -1,0 +1,97 @@
+package sweep
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a caller can say beside a run: definitions, keys of repeated requests,
+// reasons, seams; and what becomes of it when a handler or a node panics.
+
+// definitions plants in every place of a definition; each must be refused, for a
+// definition is shown as it was given.
+func (r *rig) definitions(b batch) {
+	r.t.Helper()
+	text := mustJSON(b.at("definition"))
+	whole := workflow("planted", node("n", "core.ai.callPrompt", `{`+scripted+`,"prompt":"p"}`, `{"x":{"type":"static","value":"v"}}`))
+	for _, change := range [][2]string{
+		{`"prompt":"p"`, `"prompt":` + text},
+		{`"prompt":"p"`, `"prompt":"p",` + text + `:1`},
+		{`"value":"v"`, `"value":` + text},
+		{`"name":"n"`, `"name":` + text},
+		{`"metadata":{}`, `"metadata":{"description":` + text + `}`},
+		{`"typeId":"core.ai.callPrompt"`, `"typeId":` + text},
+		{`"id":"n"`, `"id":` + text},
+		{`"id":"planted"`, `"id":` + text},
+		{`"version":"1"`, `"version":` + text},
+		{`"name":"text"`, `"name":"text","defaultValue":` + text},
+	} {
+		doc := strings.Replace(whole, change[0], change[1], 1)
+		require.NotEqual(r.t, whole, doc, change[0])
+		r.refuse(http.MethodPost, "/v1/workflows", doc)
+	}
+}
+
+// keyed plants in the key that makes a request repeatable, and repeats the request:
+// as it was, with another one, and one that fails for good.
+func (r *rig) keyed(b batch) {
+	r.t.Helper()
+	for i := 0; i < len(b.items); i += 11 {
+		key := strings.Map(func(c rune) rune {
+			if c <= ' ' || c > '~' {
+				return '.'
+			}
+			return c
+		}, b.items[i].text)
+		if len(key) > 255 {
+			continue
+		}
+		request := map[string]any{"workflowId": "echo", "inputs": map[string]any{"text": b.items[i].text}}
+		r.run(request, "Idempotency-Key", key)
+		again := r.do(http.MethodPost, "/v1/runs", mustJSON(request), "Idempotency-Key", key)
+		require.Equal(r.t, http.StatusCreated, again.Status, "%s", again.Body)
+		request["metadata"] = map[string]any{b.items[i].text: b.items[i].text}
+		r.refuse(http.MethodPost, "/v1/runs", mustJSON(request), "Idempotency-Key", key)
+		for range 2 {
+			r.refuse(http.MethodPost, "/v1/runs", `{"workflowId":"none","inputs":{`+mustJSON(b.items[i].text)+`:1}}`, "Idempotency-Key", "f"+key)
+			r.refuse(http.MethodPost, "/v1/workflows", `{"id":`+mustJSON(b.items[i].text)+`}`, "Idempotency-Key", "w"+key)
+			r.refuse(http.MethodPost, "/v1/runs/"+url.PathEscape(b.items[i].text)+"/cancel", `{"reason":`+mustJSON(b.items[i].text)+`}`, "Idempotency-Key", "c"+key)
+		}
+		r.refuse(http.MethodPost, "/v1/runs", mustJSON(request), "Idempotency-Key", key+" "+strings.Repeat("x", 255))
+	}
+}
+
+// panics plants in what a node and two handlers panic with.
+func (r *rig) panics(b batch) {
+	r.t.Helper()
+	r.program(askNode, map[string]any{"panic": b.at("panic of a node")})
+	shown := r.run(map[string]any{"workflowId": "ask", "inputs": map[string]any{"text": "x"}})
+	require.Contains(r.t, shown, `"code":"internal_error"`)
+	for _, where := range []string{"handler", "call"} {
+		a := r.do(http.MethodPost, seams+"test/panic", mustJSON(map[string]any{"where": where, "text": b.at("panic of a " + where)}))
+		require.Equal(r.t, http.StatusInternalServerError, a.Status, "%s", a.Body)
+		r.refused++
+	}
+	r.panicked += 3
+	require.Eventually(r.t, func() bool { return bytes.Count(r.out.bytes(), []byte(`msg="panic in `)) == r.panicked }, 30*time.Second, 5*time.Millisecond)
+}
+
+// strangers plants in credentials that are none.
+func (r *rig) strangers(text string) {
+	r.t.Helper()
+	text = oneLine(text)
+	stranger := *r.client
+	stranger.Key = ""
+	for _, header := range []string{text, "Basic " + text, "Bearer" + text, "Bearer  not " + text, "bearer not\t" + text, "Bearer not " + text + "," + text, "Digest username=\"" + text + "\""} {
+		for _, path := range []string{"/v1/runs", "/v1/nothing?q=" + url.QueryEscape(text), seams + "test/reset"} {
+			a := r.as(&stranger, http.MethodGet, path, "", "Authorization", header)
+			require.Equal(r.t, http.StatusUnauthorized, a.Status, "%s", header)
+			r.refused++
+		}
+	}
+}
