@@ -130,3 +130,22 @@ func TestHealth_KeepsItsOwnStatuses(t *testing.T) {
 	_, err := healthv1.NewHealthClient(conn).Check(t.Context(), &healthv1.HealthCheckRequest{Service: "nobody"})
 	require.Equal(t, codes.NotFound, status.Code(err), "%v", err)
 }
+
+// The name of a method is the caller's text: what is not served is refused without
+// it.
+func TestServer_RepeatsNoNameOfAMethodItDoesNotServe(t *testing.T) {
+	t.Parallel()
+	srv := rpc.NewServer(slog.New(slog.DiscardHandler), nil, nil)
+	redactorv1.RegisterRedactorServer(srv, service{fail: func() error { return nil }})
+	conn, _ := rpctest.Serve(t, srv)
+	for _, method := range []string{"/waybill.redactor.v1.Redactor/hunter2", "/hunter2/Redact", "/hunter2", "/hunter2/hunter2/hunter2"} {
+		err := conn.Invoke(t.Context(), method, &redactorv1.RedactRequest{}, &redactorv1.RedactResponse{})
+		require.Equal(t, fault.NotFound, fault.CodeOf(err), method)
+		st, ok := status.FromError(errors.Unwrap(err))
+		require.True(t, ok, method)
+		require.Equal(t, codes.Unimplemented, st.Code(), method)
+		require.NotContains(t, st.Message(), "hunter2", method)
+	}
+	_, err := redactorv1.NewRedactorClient(conn).Redact(t.Context(), &redactorv1.RedactRequest{})
+	require.NoError(t, err)
+}

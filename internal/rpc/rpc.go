@@ -13,11 +13,14 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/protocol/fault"
@@ -35,7 +38,12 @@ const defaultDeadline = 30 * time.Second
 func NewServer(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []grpc.StreamServerInterceptor, opts ...grpc.ServerOption) *grpc.Server {
 	u := append([]grpc.UnaryServerInterceptor{unaryErrors(log)}, unary...)
 	s := append([]grpc.StreamServerInterceptor{streamErrors(log)}, stream...)
+	var srv *grpc.Server
+	known := sync.OnceValue(func() map[string]bool { return methodsOf(srv) })
 	opts = append([]grpc.ServerOption{
+		grpc.InTapHandle(func(ctx context.Context, info *tap.Info) (context.Context, error) {
+			return ctx, served(known(), info.FullMethodName)
+		}),
 		grpc.ChainUnaryInterceptor(u...),
 		grpc.ChainStreamInterceptor(s...),
 		grpc.MaxRecvMsgSize(MaxMessageBytes),
@@ -47,7 +55,30 @@ func NewServer(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []g
 		grpc.NumStreamWorkers(uint32(4 * runtime.GOMAXPROCS(0))), //nolint:gosec // G115: a small number
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 	}, opts...)
-	return grpc.NewServer(opts...)
+	srv = grpc.NewServer(opts...)
+	return srv
+}
+
+// methodsOf lists what a server serves; it is asked once calls arrive, for services
+// are registered before.
+func methodsOf(srv *grpc.Server) map[string]bool {
+	out := map[string]bool{}
+	for service, info := range srv.GetServiceInfo() {
+		for _, m := range info.Methods {
+			out["/"+service+"/"+m.Name] = true
+		}
+	}
+	return out
+}
+
+// served refuses what the server does not serve. gRPC's own refusal repeats the
+// name, which is the caller's and may be anything (OpenWOP envelope contract §11,
+// sinks).
+func served(known map[string]bool, method string) error {
+	if known[method] {
+		return nil
+	}
+	return status.Error(codes.Unimplemented, "this host does not serve the method")
 }
 
 // ClientOptions are the dial options every client of ours uses.
