@@ -3,8 +3,10 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -17,7 +19,7 @@ const maxEncoded = 4096
 // forms lists the texts under which a value is recognised: the value itself
 // and what base64, hex, percent and JSON encoders make of it.
 func forms(v string) []string {
-	out := make([]string, 0, 24)
+	out := make([]string, 0, 20)
 	if utf8.ValidString(v) { // replacing a part of a rune would leave broken UTF-8
 		out = append(out, v)
 	}
@@ -28,20 +30,54 @@ func forms(v string) []string {
 	lower := hex.EncodeToString([]byte(v))
 	out = append(out, lower, strings.ToUpper(lower))
 	out = append(out, percentForms(v)...)
-	for _, f := range out { // of those so far
-		if strings.ContainsAny(f, "~/") {
-			// Twice, for the name that the pointer leads to may be a pointer itself. A
-			// slash may have been escaped before: see decode.
-			out = append(out, pointerForm(f), pointerForm(pointerForm(f)), strings.ReplaceAll(f, "~", "~0"))
+	out = append(out, jsonForms(v)...)
+	out = append(out, plainForms(v)...)
+	return append(out, pointerForms(out)...)
+}
+
+// pointerForms are texts as the names of members in a JSON pointer, which says where a
+// document is wrong (RFC 6901 §3).
+func pointerForms(texts []string) []string {
+	name := func(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, "~", "~0"), "/", "~1") }
+	var out []string
+	for _, s := range texts {
+		if strings.ContainsAny(s, "~/") {
+			// Twice, for the name may be that of a pointer itself. A slash may have been
+			// escaped before.
+			out = append(out, name(s), name(name(s)), strings.ReplaceAll(s, "~", "~0"))
 		}
 	}
 	return out
 }
 
-// pointerForm is a text as a member's name in a JSON pointer, which says where a
-// document is wrong (RFC 6901 §3).
-func pointerForm(v string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(v, "~", "~0"), "/", "~1")
+// plainForms are the value as the view without escapes shows it: with the escapes in
+// it undone like all others, or kept where each of its characters was escaped; also
+// where a query has made a plus of each space.
+func plainForms(v string) []string {
+	var out []string
+	for _, bare := range []string{string(plainText([]byte(v))), strings.ReplaceAll(v, `\`, "")} {
+		if len(bare) < MinLength || !utf8.ValidString(bare) {
+			continue
+		}
+		for _, text := range []string{bare, strings.ReplaceAll(bare, " ", "+")} {
+			if !slices.Contains(out, text) {
+				out = append(out, text)
+			}
+		}
+	}
+	return out
+}
+
+// viewForms lists the texts under which a value is recognised in each view.
+func viewForms(v string) (out [viewCount][]string) {
+	if len(v) > maxEncoded {
+		return out
+	}
+	out[viewPlain] = plainForms(v)
+	out[viewPlain] = append(out[viewPlain], pointerForms(out[viewPlain])...)
+	out[viewBase64] = base64Forms(v)
+	out[viewHex] = []string{hex.EncodeToString([]byte(v))}
+	return out
 }
 
 // base64Forms are the parts of a base64 text that the value alone determines,
@@ -60,15 +96,11 @@ func base64Forms(v string) []string {
 	return out
 }
 
-// percentForms are the value in a URL: as the usual encoders write it, and with
-// every byte escaped.
+// percentForms are the value in a URL, as the usual encoders write it. What others
+// write, the view without escapes shows.
 func percentForms(v string) []string {
-	var all strings.Builder
-	for i := range len(v) {
-		fmt.Fprintf(&all, "%%%02X", v[i])
-	}
 	var out []string
-	for _, s := range []string{url.QueryEscape(v), url.PathEscape(v), all.String()} {
+	for _, s := range []string{url.QueryEscape(v), url.PathEscape(v)} {
 		out = append(out, s, lowerEscapes(s))
 	}
 	return out
@@ -84,4 +116,41 @@ func lowerEscapes(s string) string {
 		}
 	}
 	return string(b)
+}
+
+// jsonForms are the value inside a JSON text that is itself a string: with and
+// without escapes for HTML, for slashes, and for everything beyond ASCII.
+func jsonForms(v string) []string {
+	if !utf8.ValidString(v) {
+		return nil
+	}
+	var plain strings.Builder
+	enc := json.NewEncoder(&plain)
+	enc.SetEscapeHTML(false)
+	html, err := json.Marshal(v)
+	if err != nil || enc.Encode(v) != nil {
+		return nil
+	}
+	inner := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(plain.String(), "\n"), `"`), `"`)
+	return []string{
+		inner, string(html[1 : len(html)-1]),
+		strings.ReplaceAll(inner, "/", `\/`), asciiOnly(inner),
+	}
+}
+
+// asciiOnly escapes everything beyond ASCII, as many JSON encoders do.
+func asciiOnly(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r < utf8.RuneSelf:
+			b.WriteRune(r)
+		case r > 0xffff:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+(r>>10), 0xdc00+(r&0x3ff))
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }

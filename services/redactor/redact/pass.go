@@ -1,7 +1,7 @@
 package redact
 
 import (
-	"bytes"
+	"cmp"
 	"slices"
 	"unicode/utf8"
 )
@@ -16,112 +16,105 @@ import (
 // any match covers is dropped, so that no remnant of a second secret is left
 // (OpenWOP envelope contract §26 case 13).
 type pass struct {
-	a     *automaton
+	k     *known
+	views views
 	state int32
-	// layers are read while awake: they are the text itself where it has no escape.
-	layers [maxLayers]layer
-	awake  bool
-	// escaped is the position after the last escape.
-	escaped int
-	held    []byte // input not yet settled
-	base    int    // position of held[0] in the whole text
-	gone    int    // position up to which the text was released or covered
-	pos     int    // position after the last byte read
-	found   []span // matches not yet settled; starts and ends both increase
-	cover   int    // position up to which matches cover the text
-	taken   int    // position after the last match that put its marker
-	count   int
+	held  []byte // input not yet settled
+	base  int    // position of held[0] in the whole text
+	gone  int    // position up to which the text was released or covered
+	pos   int    // position after the last byte read
+	found []span // matches not yet settled
+	cover int    // position up to which matches cover the text
+	taken int    // position after the last match that put its marker
+	count int
 }
 
-// span is a match: positions in the whole text, and the pattern.
+// span is a match: positions in the whole text, and what was found by.
 type span struct {
 	start, end int
-	pattern    int32
+	by         *pattern
 }
+
+// newPass begins a text.
+func newPass(k *known) *pass { return &pass{k: k, views: views{k: k}} }
 
 // feed reads a piece and appends to dst what has become settled, never a part
 // of a rune.
 func (p *pass) feed(dst, piece []byte) []byte {
 	p.held = append(p.held, piece...)
 	p.scan(piece)
-	return p.settle(dst, p.base+wholeRunes(p.held, p.open()-p.base))
+	for p.views.next < p.pos && p.views.read(p, false) {
+	}
+	limit := min(p.pos-int(p.k.text.pending[p.state]), p.views.pending())
+	return p.settle(dst, p.base+wholeRunes(p.held, limit-p.base))
 }
 
 // end appends all the rest to dst.
-func (p *pass) end(dst []byte) []byte { return p.settle(dst, p.pos) }
+func (p *pass) end(dst []byte) []byte {
+	for p.views.next < p.pos {
+		p.views.read(p, true)
+	}
+	return p.settle(dst, p.pos)
+}
+
+// whole takes a text that comes in one piece. Without a match it gives b itself.
+func (p *pass) whole(b []byte) []byte {
+	p.held = b
+	p.scan(b)
+	p.views.whole(p)
+	if len(p.found) == 0 {
+		return b
+	}
+	return p.settleAll(make([]byte, 0, len(b)))
+}
 
 // scan runs the automaton over b and notes the longest match at each end.
 func (p *pass) scan(b []byte) {
-	a, from := p.a, p.pos
-	slash := 0 // where the next backslash is: what begins just before it may go on behind an escape
+	a, s := p.k.text, p.state
 	for i, c := range b {
-		if slash < i || i == 0 {
-			slash = nextSlash(b, i)
-		}
-		if c == '\\' && !p.awake {
-			p.wake(from + i)
-		}
 		switch {
-		case p.state != 0:
-			p.state = a.next(p.state, c)
-		case slash-i >= startBytes && nowhere(a.starts, b, i):
-			if !p.awake {
-				continue
-			}
+		case s != 0:
+			s = a.next(s, c)
+		case nowhere(a.starts, b, i):
+			continue
 		default:
-			p.state = a.root[c]
+			s = a.root[c]
 		}
-		p.pos = from + i + 1
-		if m := a.match[p.state]; m >= 0 {
-			p.note(span{p.pos - len(a.patterns[m].text), p.pos, m})
-		}
-		if p.awake {
-			p.read(0, char{c, p.pos - 1, p.pos})
-			p.rest()
+		if m := a.match[s]; m >= 0 {
+			p.note(p.pos+i+1, &a.patterns[m])
 		}
 	}
-	p.pos = from + len(b)
+	p.state, p.pos = s, p.pos+len(b)
 }
 
-// nextSlash is the position of the first backslash from i on, or one that is far.
-func nextSlash(b []byte, i int) int {
-	if n := bytes.IndexByte(b[i:], '\\'); n >= 0 {
-		return i + n
+// note adds a match and drops those it contains: the longer one counts.
+func (p *pass) note(end int, by *pattern) {
+	start := end - len(by.text)
+	for n := len(p.found); n > 0 && p.found[n-1].start >= start; n-- {
+		p.found = p.found[:n-1]
 	}
-	return len(b) + startBytes
-}
-
-// note adds a match, unless it lies within another, and drops those that lie
-// within it: the longer one counts.
-func (p *pass) note(s span) {
-	lo := len(p.found)
-	for lo > 0 && p.found[lo-1].end > s.start {
-		lo--
-	}
-	kept := p.found[:lo]
-	for _, f := range p.found[lo:] {
-		if f.start <= s.start && f.end >= s.end {
-			return // nothing has been dropped: what lies within s lies within f
-		}
-		if f.start < s.start || f.end > s.end {
-			kept = append(kept, f)
-		}
-	}
-	at, _ := slices.BinarySearchFunc(kept, s.start, func(f span, start int) int { return f.start - start })
-	p.found = slices.Insert(kept, at, s)
+	p.found = append(p.found, span{start: start, end: end, by: by})
 }
 
 // settle appends to dst the text before limit: matches replaced, the rest as it is.
 func (p *pass) settle(dst []byte, limit int) []byte {
+	dst = p.replace(dst, limit)
+	p.forget(limit)
+	return dst
+}
+
+// settleAll is settle for all of the text, after which the pass is over.
+func (p *pass) settleAll(dst []byte) []byte { return p.replace(dst, p.pos) }
+
+func (p *pass) replace(dst []byte, limit int) []byte {
+	slices.SortStableFunc(p.found, func(a, b span) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end)) })
 	n := 0
 	for n < len(p.found) && p.found[n].start < limit {
 		dst = p.apply(dst, p.found[n])
 		n++
 	}
 	p.found = append(p.found[:0], p.found[n:]...)
-	dst = p.release(dst, limit)
-	p.forget()
-	return dst
+	return p.release(dst, limit)
 }
 
 // apply puts the marker of a settled match, or only extends the cover if an
@@ -129,10 +122,9 @@ func (p *pass) settle(dst []byte, limit int) []byte {
 func (p *pass) apply(dst []byte, f span) []byte {
 	dst = p.release(dst, f.start)
 	if f.start >= p.taken {
-		pat := p.a.patterns[f.pattern]
-		dst = append(dst, pat.with...)
+		dst = append(dst, f.by.with...)
 		p.taken = f.end
-		if !pat.keep {
+		if !f.by.keep {
 			p.count++
 		}
 	}
@@ -151,11 +143,12 @@ func (p *pass) release(dst []byte, limit int) []byte {
 	return dst
 }
 
-// forget drops what was released or covered: once for many matches, for it moves
-// all the rest.
-func (p *pass) forget() {
-	p.held = append(p.held[:0], p.held[p.gone-p.base:]...)
-	p.base = p.gone
+// forget drops what lies before limit and was released or covered: once for many
+// matches, for it moves all the rest.
+func (p *pass) forget(limit int) {
+	n := min(p.gone, limit) - p.base
+	p.held = append(p.held[:0], p.held[n:]...)
+	p.base += n
 }
 
 // wholeRunes is the largest number of bytes of b, up to n, that does not end

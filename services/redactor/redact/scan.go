@@ -15,7 +15,7 @@ import "bytes"
 // that overlap share the marker of the first.
 type scan struct {
 	shapes *Shapes
-	view   *view // nil: the text is read as it is
+	view   *decoded // nil: the text is read as it is
 	text   []byte
 	closed bool // no more text follows
 	at     int  // candidates before it are decided

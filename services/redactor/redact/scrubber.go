@@ -1,12 +1,18 @@
 package redact
 
-import "bytes"
-
 // Scrubber takes one set of secrets out of whatever it is given. It is safe
 // for concurrent use and never changes. The nil Scrubber knows no secrets.
 type Scrubber struct {
-	known  *automaton // nil when there is nothing to find
-	shapes *Shapes    // nil: without the second layer
+	known  *known  // nil when there is nothing to find
+	shapes *Shapes // nil: without the second layer
+}
+
+// known are values that are known, ready to be looked for.
+type known struct {
+	text  *automaton            // over the text as it is
+	views [viewCount]*automaton // over what is made of it
+	// longest is the longest text that is looked for in a view.
+	longest int
 }
 
 // Compile builds a Scrubber. Secrets whose value is shorter than MinLength are
@@ -14,6 +20,8 @@ type Scrubber struct {
 // are assumed valid (Secret.Validate).
 func Compile(secrets []Secret) *Scrubber {
 	var patterns []pattern
+	var inViews [viewCount][]pattern
+	longest := 0
 	for _, s := range secrets {
 		if len(s.Value) < MinLength {
 			continue
@@ -26,26 +34,41 @@ func Compile(secrets []Secret) *Scrubber {
 		for _, text := range forms(s.Value.Reveal()) {
 			patterns = append(patterns, pattern{text: text, with: shown})
 		}
+		for which, texts := range viewForms(s.Value.Reveal()) {
+			for _, text := range texts {
+				inViews[which] = append(inViews[which], pattern{text: text, with: shown})
+				longest = max(longest, len(text))
+			}
+		}
 	}
 	if len(patterns) == 0 {
 		return &Scrubber{}
 	}
-	a := newAutomaton(patterns)
-	withhold(a, secrets)
-	return &Scrubber{known: a}
+	k := &known{text: newAutomaton(patterns), longest: longest}
+	for i := range k.views {
+		k.views[i] = newAutomaton(inViews[i])
+	}
+	k.withhold(secrets)
+	return &Scrubber{known: k}
 }
 
 // withhold keeps ids that contain another secret's value out of the markers.
-func withhold(a *automaton, secrets []Secret) {
+func (k *known) withhold(secrets []Secret) {
 	leaky := map[string]bool{}
 	for _, s := range secrets {
-		if finds(a, s.ID) {
+		p := newPass(k)
+		if p.whole([]byte(s.ID)); len(p.found) > 0 || p.count > 0 {
 			leaky[marker(s.ID)] = true
 		}
 	}
-	for i := range a.patterns {
-		if p := &a.patterns[i]; leaky[p.with] {
-			p.with, p.keep = marker(withheld), false
+	if len(leaky) == 0 {
+		return
+	}
+	for _, a := range append(k.views[:], k.text) {
+		for i := range a.patterns {
+			if p := &a.patterns[i]; leaky[p.with] {
+				p.with, p.keep = marker(withheld), false
+			}
 		}
 	}
 }
@@ -58,15 +81,6 @@ func (s *Scrubber) With(shapes *Shapes) *Scrubber {
 
 // Knows reports whether there is anything to look for.
 func (s *Scrubber) Knows() bool { return s != nil && (s.known != nil || s.shapes != nil) }
-
-// suspects reports whether a text may hold something to take out. Behind escapes it
-// may be anything.
-func (s *Scrubber) suspects(text []byte) bool {
-	if s.known != nil && (bytes.IndexByte(text, '\\') >= 0 || finds(s.known, text)) {
-		return true
-	}
-	return s.shapes != nil && len(text) >= MinLength && (s.shapes.any(text) || escapesSigns(text))
-}
 
 // Text replaces every occurrence in text and tells how many there were.
 func (s *Scrubber) Text(text string) (out string, count int) {
@@ -82,51 +96,46 @@ func (s *Scrubber) Text(text string) (out string, count int) {
 // member scrubs a text that is the value of a member whose name promises k. out is
 // only set when something was found.
 func (s *Scrubber) member(text []byte, k kind) (out string, count int) {
-	if k == nothing && !s.suspects(text) {
-		return "", 0
+	if s.known != nil {
+		p := newPass(s.known)
+		text = p.whole(text)
+		count = p.count
 	}
-	b, count := s.pass(text, k)
+	if s.shapes != nil && len(text) >= MinLength && (k != nothing || s.shapes.any(text) || escapesSigns(text)) {
+		shown, n := s.shapes.replace(text, k)
+		if n > 0 {
+			text, count = shown, count+n
+		}
+	}
 	if count == 0 {
 		return "", 0
 	}
-	return string(b), count
-}
-
-// pass takes all of b through the layers.
-func (s *Scrubber) pass(b []byte, k kind) (out []byte, count int) {
-	out = b
-	if s.known != nil {
-		p := pass{a: s.known}
-		out = p.end(p.feed(make([]byte, 0, len(b)), b))
-		count = p.count
-	}
-	if s.shapes != nil {
-		shown, n := s.shapes.replace(out, k)
-		if n > 0 {
-			out, count = shown, count+n
-		}
-	}
-	return out, count
+	return string(text), count
 }
 
 // Stream scrubs a text that arrives in pieces. It belongs to one goroutine.
 type Stream struct {
-	known  pass
+	known  *pass
 	shapes shapeStream
 }
 
 // Stream starts a new text.
 func (s *Scrubber) Stream() *Stream {
 	out := &Stream{}
+	var k *known
 	if s != nil {
-		out.known.a = s.known
+		k = s.known
 		if s.shapes != nil {
 			out.shapes = newShapeStream(s.shapes)
 		}
 	}
-	if out.known.a == nil {
-		out.known.a = newAutomaton(nil)
+	if k == nil {
+		k = &known{text: newAutomaton(nil)}
+		for i := range k.views {
+			k.views[i] = k.text
+		}
 	}
+	out.known = newPass(k)
 	return out
 }
 

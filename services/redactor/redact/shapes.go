@@ -257,7 +257,7 @@ func (s *Shapes) replace(text []byte, k kind) (out []byte, count int) {
 		return out, sc.count
 	}
 	behind := newScan(s)
-	behind.view, behind.closed = &view{}, true
+	behind.view, behind.closed = &decoded{}, true
 	out = behind.write(make([]byte, 0, len(out)), out)
 	return out, sc.count + behind.count
 }
@@ -289,7 +289,7 @@ type shapeStream struct{ scan, behind *scan }
 
 func newShapeStream(s *Shapes) shapeStream {
 	out := shapeStream{newScan(s), newScan(s)}
-	out.behind.view = &view{}
+	out.behind.view = &decoded{}
 	return out
 }
 

@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// view is a text as it reads with its signs of the form \uXXXX decoded, also where
+// decoded is a text as it reads with its signs of the form \uXXXX decoded, also where
 // the text is a string of a JSON text again and has the backslash twice or more. It
 // remembers what each byte stands for, so that what is not taken out stays as it is
 // written. All other escapes are left to the rules.
-type view struct {
+type decoded struct {
 	raw  []byte
 	ends []int  // ends[i] is where in raw the sign ends that byte i of the text stands for
 	held []byte // an escape that is not complete
@@ -25,7 +25,7 @@ const maxBackslashes = 4
 func escapesSigns(text []byte) bool { return bytes.Contains(text, []byte(unicodeEscape)) }
 
 // read appends a piece to dst, decoded; closed: no more follows.
-func (v *view) read(dst, piece []byte, closed bool) []byte {
+func (v *decoded) read(dst, piece []byte, closed bool) []byte {
 	for len(piece) > 0 {
 		if len(v.held) == 0 {
 			n := bytes.IndexByte(piece, '\\')
@@ -49,7 +49,7 @@ func (v *view) read(dst, piece []byte, closed bool) []byte {
 }
 
 // decode appends what is certain of the held escape.
-func (v *view) decode(dst []byte, closed bool) []byte {
+func (v *decoded) decode(dst []byte, closed bool) []byte {
 	for len(v.held) > 0 {
 		r, n, more := escapedSign(v.held)
 		switch {
@@ -68,7 +68,7 @@ func (v *view) decode(dst []byte, closed bool) []byte {
 
 // sign appends what a part of the text reads as. Of a sign of several bytes the last
 // stands for all of it.
-func (v *view) sign(dst, raw []byte, size int, read []byte) []byte {
+func (v *decoded) sign(dst, raw []byte, size int, read []byte) []byte {
 	at := len(v.raw)
 	for i := range read {
 		end := at
@@ -100,23 +100,22 @@ func escapedSign(text []byte) (r rune, n int, more bool) {
 		if n+k == len(text) {
 			return 0, 0, true
 		}
-		d := hexDigit(text[n+k])
-		if d < 0 {
+		if !isHex(text[n+k]) {
 			return 0, 0, false
 		}
-		r = r<<4 | d
 	}
+	r, _, _ = hexNumber(text, n, 4)
 	return r, n + 4, false // half a pair reads as no letter, which is all that matters
 }
 
 // written is how text[from:to] is written.
-func (v *view) written(from, to int) []byte { return v.raw[v.start(from):v.start(to)] }
+func (v *decoded) written(from, to int) []byte { return v.raw[v.start(from):v.start(to)] }
 
 // escaped reports that text[from:to] is not written as it reads.
-func (v *view) escaped(from, to int) bool { return v.start(to)-v.start(from) != to-from }
+func (v *decoded) escaped(from, to int) bool { return v.start(to)-v.start(from) != to-from }
 
 // start is where in raw the sign of byte i begins.
-func (v *view) start(i int) int {
+func (v *decoded) start(i int) int {
 	if i == 0 {
 		return 0
 	}
@@ -124,7 +123,7 @@ func (v *view) start(i int) int {
 }
 
 // forget drops the first n bytes of the text.
-func (v *view) forget(n int) {
+func (v *decoded) forget(n int) {
 	gone := v.start(n)
 	v.raw = append(v.raw[:0], v.raw[gone:]...)
 	v.ends = append(v.ends[:0], v.ends[n:]...)

@@ -29,7 +29,7 @@ func TestView_ReadsSignsThatAreWrittenAsEscapes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for cut := range len(tc.text) + 1 {
-				v := &view{}
+				v := &decoded{}
 				got := v.read(nil, []byte(tc.text[:cut]), false)
 				got = v.read(got, []byte(tc.text[cut:]), true)
 				require.Equal(t, tc.read, string(got), "cut at %d", cut)

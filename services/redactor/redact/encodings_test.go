@@ -1,0 +1,239 @@
+package redact_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"waybill.dev/waybill/services/redactor/redact"
+)
+
+// encoding is what somebody may do to a text that holds a secret.
+type encoding struct {
+	name string
+	of   func(text string) string
+}
+
+func each(text string, f func(i int, c string) string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		b.WriteString(f(i, text[i:i+1]))
+	}
+	return b.String()
+}
+
+func eachRune(text string, f func(r rune) string) string {
+	var b strings.Builder
+	for _, r := range text {
+		b.WriteString(f(r))
+	}
+	return b.String()
+}
+
+func inJSON(text string) string {
+	b, _ := json.Marshal(text)
+	return string(b)
+}
+
+func fullEscapes(text, format string) string {
+	return eachRune(text, func(r rune) string {
+		if r > 0xffff {
+			r -= 0x10000
+			return fmt.Sprintf(format+format, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		}
+		return fmt.Sprintf(format, r)
+	})
+}
+
+// wrap breaks a text into lines.
+func wrap(text string, width int, end string) string {
+	var b strings.Builder
+	for len(text) > width {
+		b.WriteString(text[:width] + end)
+		text = text[width:]
+	}
+	return b.String() + text
+}
+
+func bothCases(text string) string {
+	return each(text, func(i int, c string) string {
+		if i%3 == 1 {
+			return strings.ToUpper(c)
+		}
+		return c
+	})
+}
+
+func encodings() []encoding {
+	std := base64.StdEncoding.EncodeToString
+	out := []encoding{
+		{"plain", func(s string) string { return s }},
+		{"base64", func(s string) string { return std([]byte(s)) }},
+		{"base64url", func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }},
+		{"base64 in a query", func(s string) string { return url.QueryEscape(std([]byte(s))) }},
+		{"base64 in JSON", func(s string) string { return inJSON(wrap(std([]byte(s)), 64, "\r\n")) }},
+		{"base64 in JSON in JSON", func(s string) string { return inJSON(inJSON(wrap(std([]byte(s)), 64, "\n"))) }},
+		{"hex", func(s string) string { return hex.EncodeToString([]byte(s)) }},
+		{"upper hex", func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) }},
+		{"hex in both cases", func(s string) string { return bothCases(hex.EncodeToString([]byte(s))) }},
+		{"hex in lines", func(s string) string { return wrap(hex.EncodeToString([]byte(s)), 32, "\n") }},
+		{"a query", url.QueryEscape},
+		{"a path", url.PathEscape},
+		{"a query in a query", func(s string) string { return url.QueryEscape(url.QueryEscape(s)) }},
+		{"a path in a path in a path", func(s string) string { return url.PathEscape(url.PathEscape(url.PathEscape(s))) }},
+		{"every byte in percent", func(s string) string {
+			return each(s, func(_ int, c string) string { return fmt.Sprintf("%%%02X", c) })
+		}},
+		{"some bytes in percent", func(s string) string {
+			return each(s, func(i int, c string) string {
+				if i%3 == 0 || c == "%" || c == "+" {
+					return fmt.Sprintf("%%%02x", c)
+				}
+				return c
+			})
+		}},
+		{"JSON", inJSON},
+		{"JSON in JSON", func(s string) string { return inJSON(inJSON(s)) }},
+		{"JSON in JSON in JSON", func(s string) string { return inJSON(inJSON(inJSON(s))) }},
+		{"JSON with slashes", func(s string) string { return strings.ReplaceAll(inJSON(s), "/", `\/`) }},
+		{"every character escaped", func(s string) string { return fullEscapes(s, `\u%04x`) }},
+		{"every character escaped, in JSON", func(s string) string { return inJSON(fullEscapes(s, `\u%04X`)) }},
+		{"every byte escaped", func(s string) string {
+			return each(s, func(_ int, c string) string { return fmt.Sprintf(`\x%02x`, c) })
+		}},
+		{"HTML", html.EscapeString},
+		{"HTML in HTML", func(s string) string { return html.EscapeString(html.EscapeString(s)) }},
+		{"every character as an entity", func(s string) string { return eachRune(s, func(r rune) string { return fmt.Sprintf("&#%d;", r) }) }},
+		{"every character as a hex entity", func(s string) string { return eachRune(s, func(r rune) string { return fmt.Sprintf("&#x%x;", r) }) }},
+	}
+	for _, width := range []int{64, 76} {
+		for name, end := range map[string]string{"LF": "\n", "CRLF": "\r\n", "LF and blanks": "\n    "} {
+			out = append(out, encoding{fmt.Sprintf("base64 in lines of %d, %s", width, name), func(s string) string { return wrap(std([]byte(s)), width, end) }})
+		}
+	}
+	return out
+}
+
+// tangled is text that no encoder changes.
+func tangled(n int) string { return random("abcdefghijkmnopqrstuvwxyz", n) }
+
+// values are secrets with and without characters that encoders care for.
+var values = []string{
+	"correct-horse-0001", "p4ss word/with+signs=&<more>", `quo"ted\and"slashed9`, "schlüßel-für-漢字-😀-1", "a%41b%2Bc%zz-percent", "&amp;-entity-&lt;x", "AbCdEf0123456789", "line\nbreak\tand-tab1",
+}
+
+// Whatever is done to the text, wherever the secret lies in it and however it is cut,
+// nothing is left that could be turned back into the secret.
+func TestText_FindsEveryEncodingAtEveryAlignment(t *testing.T) {
+	t.Parallel()
+	for vi, value := range values {
+		s := redact.Compile([]redact.Secret{secret("k", value), secret("other", "some-other-secret-value")})
+		for _, e := range encodings() {
+			if strings.Contains(value, "%") && e.name == "some bytes in percent" {
+				continue // escapes within a value, half of them escaped again: see docs/redaction.md
+			}
+			for before := range 100 {
+				if before > 12 && !strings.Contains(e.name, "lines") && !strings.Contains(e.name, "base64 in JSON") {
+					break
+				}
+				text := e.of(tangled(before) + value + tangled(before%7))
+				for _, in := range []string{text, "Grüße, 100% & more: " + text + " - and on."} {
+					got, n := s.Text(in)
+					require.Positive(t, n, "%d: %s, %d bytes before: %q", vi, e.name, before, in)
+					require.Contains(t, got, "[REDACTED:k]")
+					whole := got
+					for cut := before % 5; cut <= len(in); cut += 5 {
+						_, all, m := written(s, in[:cut], in[cut:])
+						require.Equal(t, whole, all, "%d: %s, %d bytes before, cut at %d", vi, e.name, before, cut)
+						require.Equal(t, n, m)
+					}
+				}
+			}
+		}
+	}
+}
+
+// No piece of the encoded secret that tells more than its edges is left.
+func TestText_LeavesNoPartOfAnEncodedSecret(t *testing.T) {
+	t.Parallel()
+	const value = "Zk3vQ9xW-7hJ2mN5pR8tB1cD4fG6"
+	s := redact.Compile([]redact.Secret{secret("k", value)})
+	for _, e := range encodings() {
+		text := e.of("before " + value + " after")
+		got, n := s.Text(text)
+		require.Equal(t, 1, n, e.name)
+		require.Less(t, len(got), len(e.of("before "))+len(e.of(" after"))+len("[REDACTED:k]")+16, "%s: %s", e.name, got)
+	}
+}
+
+// Texts of escapes, cut anywhere, give what they give as a whole.
+func TestStream_GivesWhatTextGivesOfEscapes(t *testing.T) {
+	t.Parallel()
+	parts := []string{
+		"%", "25", "41", "2", "\\", "\\\\", "u", "0041", "ud83d", "x41", "n", "&", "amp;", "#65;", "#x41;", "lt;", "A", "a", "b", "\n", "\r\n", " ", "é",
+		"QUFBQUFBQUFBQUFBQUFB", "4141414141414141", "aB", "+", "/", "=", "AAAAAAAA",
+	}
+	sets := []*redact.Scrubber{
+		redact.Compile([]redact.Secret{secret("a", "AAAAAAAA"), secret("b", "AAAA%41AAAA"), secret("c", "A&lt;AA\\A\nAA")}),
+		redact.Compile([]redact.Secret{secret("d", "aBaBaBaBaB"), secret("e", "AAAAAAAAaaaab")}),
+	}
+	r := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // G404: reproducible on purpose
+	for range 8000 {
+		var b strings.Builder
+		for range r.IntN(30) {
+			b.WriteString(strings.Repeat(parts[r.IntN(len(parts))], 1+r.IntN(1+r.IntN(9))))
+		}
+		for i, s := range sets {
+			text := b.String()
+			want, n := s.Text(text)
+			var pieces []string
+			for rest := text; rest != ""; {
+				cut := 1 + r.IntN(min(len(rest), 1+r.IntN(20)))
+				pieces, rest = append(pieces, rest[:cut]), rest[cut:]
+			}
+			_, all, m := written(s, pieces...)
+			require.Equal(t, want, all, "%d: %q", i, text)
+			require.Equal(t, n, m, "%d: %q", i, text)
+		}
+	}
+}
+
+func TestText_FindsDrawnValuesInEveryEncoding(t *testing.T) {
+	t.Parallel()
+	all := encodings()
+	rapid.Check(t, func(t *rapid.T) {
+		value := rapid.StringMatching(`[ -$'-\[\]-~]{0,20}[a-zA-Z0-9äß漢]{8,20}[!-$'-\[\]-~]`).Draw(t, "value")
+		e := rapid.SampledFrom(all).Draw(t, "encoding")
+		before := rapid.StringMatching(`[g-z ]{0,90}`).Draw(t, "before")
+		s := redact.Compile([]redact.Secret{secret("k", value)})
+		text := e.of(before + value + " tail")
+		_, n := s.Text(text)
+		require.Positive(t, n, "%s: %q", e.name, text)
+	})
+}
+
+func FuzzEncodings(f *testing.F) {
+	for _, v := range values {
+		for _, e := range encodings() {
+			f.Add(v, e.of(v), uint8(7))
+		}
+	}
+	f.Fuzz(func(t *testing.T, value, text string, cut uint8) {
+		s := redact.Compile([]redact.Secret{secret("k", value)})
+		want, n := s.Text(text)
+		at := min(int(cut), len(text))
+		_, all, m := written(s, text[:at], text[at:])
+		if all != want || m != n {
+			t.Fatalf("value %q, text %q cut at %d: %q (%d) as a whole, %q (%d) in pieces", value, text, at, want, n, all, m)
+		}
+	})
+}

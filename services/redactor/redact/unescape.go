@@ -1,0 +1,172 @@
+package redact
+
+import (
+	"html"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Bounds of one escaped character, in bytes and in times.
+const (
+	maxNesting = 8  // %252525…41, &amp;amp;…lt;
+	maxEntity  = 32 // the name or number of an HTML entity
+)
+
+// isEscape reports a byte that may begin an escaped character.
+func isEscape(c byte) bool { return c == '\\' || c == '%' || c == '&' }
+
+// plain is what stands at text[i]: n bytes that mean out[:m]. Escapes of JSON, of
+// URLs and of HTML are undone however often they were applied, all at once, and
+// backslashes mean nothing: what is looked for is read in the same way. more: the
+// text may end within an escape.
+func plain(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
+	switch text[i] {
+	case '\\':
+		n, out, m, more = slashed(text, i)
+	case '%':
+		m = 1
+		n, out[0], more = percent(text, i)
+	case '&':
+		n, out, m, more = entity(text, i)
+	default:
+		n, m, out[0] = 1, 1, text[i]
+	}
+	if m == 1 && out[0] == '\\' {
+		m = 0
+	}
+	return n, out, m, more
+}
+
+// slashed undoes \n, \x41 and \u0041, behind any number of backslashes; those before
+// anything else mean nothing.
+func slashed(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
+	for i+n < len(text) && n < maxSlashes && text[i+n] == '\\' {
+		n++
+	}
+	if i+n == len(text) {
+		return n, out, 0, n < maxSlashes
+	}
+	digits := 0
+	switch text[i+n] {
+	case 'n':
+		out[0] = '\n'
+	case 'r':
+		out[0] = '\r'
+	case 't':
+		out[0] = '\t'
+	case 'b':
+		out[0] = '\b'
+	case 'f':
+		out[0] = '\f'
+	case 'x':
+		digits = 2
+	case 'u':
+		digits = 4
+	default:
+		return n, out, 0, false
+	}
+	if digits == 0 {
+		return n + 1, out, 1, false
+	}
+	r, ok, more := hexNumber(text, i+n+1, digits)
+	if !ok {
+		return n, out, 0, more
+	}
+	n += 1 + digits
+	if digits == 2 {
+		out[0] = byte(r) //nolint:gosec // G115: two digits
+		return n, out, 1, false
+	}
+	if !utf16.IsSurrogate(r) {
+		return n, out, utf8.EncodeRune(out[:], r), false
+	}
+	k := 0
+	for i+n+k < len(text) && k < maxSlashes && text[i+n+k] == '\\' {
+		k++
+	}
+	switch {
+	case i+n+k == len(text):
+		return n, out, utf8.EncodeRune(out[:], utf8.RuneError), k < maxSlashes
+	case k == 0 || text[i+n+k] != 'u':
+		return n, out, utf8.EncodeRune(out[:], utf8.RuneError), false
+	}
+	low, ok, more := hexNumber(text, i+n+k+1, digits)
+	if !ok {
+		return n, out, utf8.EncodeRune(out[:], utf8.RuneError), more
+	}
+	return n + k + 1 + digits, out, utf8.EncodeRune(out[:], utf16.DecodeRune(r, low)), false
+}
+
+// hexNumber reads so many digits.
+func hexNumber(text []byte, i, digits int) (r rune, ok, more bool) {
+	for k := range digits {
+		if i+k == len(text) {
+			return 0, false, true
+		}
+		c := text[i+k]
+		switch {
+		case !isHex(c):
+			return 0, false, false
+		case isDigit(c):
+			r = r<<4 | rune(c-'0')
+		default:
+			r = r<<4 | rune(c|0x20-'a'+10)
+		}
+	}
+	return r, true, false
+}
+
+// percent undoes %41, and %2541, and so on.
+func percent(text []byte, i int) (n int, c byte, more bool) {
+	n = 1
+	for k := 0; ; k++ {
+		r, ok, more := hexNumber(text, i+n, 2)
+		if !ok {
+			if n == 1 {
+				return 1, '%', more
+			}
+			return n, '%', more // %25 of something that is no number
+		}
+		n += 2
+		if r != '%' || k >= maxNesting {
+			return n, byte(r), false //nolint:gosec // G115: two digits
+		}
+	}
+}
+
+// entity undoes &#65; and &amp;, and &amp;#65;.
+func entity(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
+	out[0] = '&'
+	n = 1
+	for k := 0; ; k++ {
+		end := i + n
+		for end < len(text) && end < i+n+maxEntity && (isWord(text[end]) || text[end] == '#' && end == i+n) {
+			end++
+		}
+		switch {
+		case end == len(text) && end < i+n+maxEntity:
+			return n, out, 1, true
+		case end == i+n || end == len(text) || text[end] != ';':
+			return n, out, 1, false
+		}
+		s := html.UnescapeString("&" + string(text[i+n:end+1]))
+		if len(s) > utf8.UTFMax || s[0] == '&' && len(s) > 1 {
+			return n, out, 1, false
+		}
+		n = end + 1 - i
+		if s != "&" || k >= maxNesting {
+			return n, out, copy(out[:], s), false
+		}
+	}
+}
+
+// plainText undoes all escapes of a text.
+func plainText(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); {
+		n, c, m, _ := plain(text, i)
+		out = append(out, c[:m]...)
+		i += n
+	}
+	return out
+}
