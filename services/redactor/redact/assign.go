@@ -80,8 +80,11 @@ func (c *cursor) sep() bool {
 		return true
 	case ':':
 		c.i++
-		if c.peek() == '=' {
+		switch c.peek() {
+		case '=':
 			c.i++
+		case '/':
+			return !c.take("//") // a URL
 		}
 		return true
 	case '%':
@@ -195,7 +198,7 @@ func (k kind) keeps(v []byte, quoted bool) bool {
 	case password:
 		return entropy(v) >= leastPassBs && (quoted && bytes.IndexByte(v, ' ') < 0 || !wordy(v, false)) && !isProse(v)
 	}
-	if len(v) < leastKey || k == bareToken && isUUID(v) || bytes.Contains(v, []byte("://")) {
+	if len(v) < leastKey || k == bareToken && isUUID(v) || isURL(v) {
 		return false
 	}
 	return entropy(v) >= leastBits && !wordy(v, true) && !isProse(v)

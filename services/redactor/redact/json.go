@@ -93,6 +93,7 @@ func (w *walk) object() {
 		key, n := w.text(nothing)
 		promise := w.scrub.shapes.promised(w.name(at))
 		if n > 0 {
+			promise = w.scrub.shapes.promised([]byte(key))
 			if names == nil {
 				names = w.collect(start)
 			}
@@ -116,13 +117,13 @@ func (w *walk) object() {
 func (w *walk) text(k kind) (text string, n int) {
 	raw := w.skipString()
 	if bytes.IndexByte(raw, '\\') < 0 {
-		return w.scrub.member(raw, k)
+		return w.scrub.leaf(raw, k)
 	}
 	var decoded string
 	if err := json.Unmarshal(w.in[w.i-len(raw)-2:w.i], &decoded); err != nil {
 		return "", 0 // not reached: the document was checked
 	}
-	return w.scrub.member([]byte(decoded), k)
+	return w.scrub.leaf([]byte(decoded), k)
 }
 
 // name gives the key whose text begins at w.in[at] and ends before w.i.

@@ -161,6 +161,15 @@ func isCompound(name []byte) bool {
 	return false
 }
 
+// isURL reports an address: what is secret in it, other rules find.
+func isURL(v []byte) bool {
+	i := 0
+	for i < len(v) && (isLetter(v[i]) || isDigit(v[i]) || v[i] == '+' || v[i] == '-' || v[i] == '.') {
+		i++
+	}
+	return i > 0 && bytes.HasPrefix(v[i:], []byte("://"))
+}
+
 // isPath reports the place of a file.
 func isPath(v []byte) bool {
 	return v[0] == '/' || v[0] == '~' || v[0] == '.' || v[0] == '$' || len(v) > 2 && isLetter(v[0]) && v[1] == ':' && v[2] == '\\'

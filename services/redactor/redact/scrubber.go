@@ -113,6 +113,20 @@ func (s *Scrubber) member(text []byte, k kind) (out string, count int) {
 	return string(text), count
 }
 
+// leaf is member for what is recorded: it may be redacted again, and must not change
+// then. What is left of a text is judged anew, without what was found in it.
+func (s *Scrubber) leaf(text []byte, k kind) (out string, count int) {
+	const rounds = 4
+	out, count = s.member(text, k)
+	for n, i := count, 1; n > 0 && i < rounds && s.shapes != nil; i++ {
+		var again []byte
+		if again, n = s.shapes.replace([]byte(out), k); n > 0 {
+			out, count = string(again), count+n
+		}
+	}
+	return out, count
+}
+
 // Stream scrubs a text that arrives in pieces. It belongs to one goroutine.
 type Stream struct {
 	known  *pass
