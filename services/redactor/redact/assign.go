@@ -121,18 +121,8 @@ func (c *cursor) failed() verdict {
 
 // readAssignment finds the value behind a name such as DB_PASSWORD: in code, in
 // settings, in JSON, in a query.
-func readAssignment(s *scan, _ *shape, at, i int) verdict {
-	from := at
-	for from > 0 && at-from < maxName && isName(s.text[from-1]) {
-		from--
-	}
-	if from > 0 && from < at && s.escaped(from) {
-		from++
-	}
-	k := kindOf(s.text[from:i], i-at)
-	if k == nothing {
-		return verdict{}
-	}
+func readAssignment(s *scan, _ *shape, word string, at int) verdict {
+	i := at + len(word)
 	c := &cursor{s: s, i: i}
 	for n := 0; n < 2 && isDigit(c.peek()); n++ {
 		c.i++
@@ -143,6 +133,14 @@ func readAssignment(s *scan, _ *shape, at, i int) verdict {
 		c.i++
 	}
 	blanks, result := c.spaces(), false
+	if next := c.peek(); next != '=' && next != ':' && next != '%' && next != '>' && blanks == 0 {
+		return c.failed() // nearly always
+	}
+	from := s.name(at)
+	k := kindOf(s.text[from:i], word)
+	if k == nothing {
+		return verdict{}
+	}
 	switch {
 	case c.sep():
 		result = c.spaces() > 0 && i-from == len("pass")
@@ -160,6 +158,18 @@ func readAssignment(s *scan, _ *shape, at, i int) verdict {
 		return verdict{}
 	}
 	return s.value(c.i, k, q, level)
+}
+
+// name gives where the name begins that goes on at i.
+func (s *scan) name(i int) int {
+	from := i
+	for from > 0 && i-from < maxName && isName(s.text[from-1]) {
+		from--
+	}
+	if from > 0 && from < i && s.escaped(from) {
+		from++
+	}
+	return from
 }
 
 func isName(c byte) bool { return isWord(c) || c == '-' || c == '.' }
@@ -225,17 +235,17 @@ func isProse(v []byte) bool {
 	return true
 }
 
-// kindOf tells what a name promises; its last n bytes are a word of the rule.
-func kindOf(name []byte, n int) kind {
-	word, before := bytes.ToLower(name[len(name)-n:]), name[:len(name)-n]
+// kindOf tells what a name promises that ends with a word of the rule.
+func kindOf(name []byte, word string) kind {
+	before := name[:len(name)-len(word)]
 	hump := len(before) == 0 || !isLetter(before[len(before)-1]) && !isDigit(before[len(before)-1]) ||
 		isUpper(name[len(before)]) && !isUpper(before[len(before)-1])
-	switch string(word) {
+	switch word {
 	case "pass", "pwd":
 		if !hump {
 			return nothing // compass
 		}
-		if string(word) == "pwd" {
+		if word == "pwd" {
 			return directory
 		}
 		return password

@@ -19,7 +19,8 @@ const (
 
 // readBlock finds a private key in PEM or PGP armor, also where it lacks its end, and
 // where its line breaks are escaped. The first line alone is none.
-func readBlock(s *scan, _ *shape, at, i int) verdict {
+func readBlock(s *scan, _ *shape, word string, at int) verdict {
+	i := at + len(word)
 	label := s.text[i:min(len(s.text), i+maxLabel)]
 	n := bytes.Index(label, []byte(blockRule))
 	for k, c := range label {

@@ -8,15 +8,15 @@ import (
 
 // entropy is the mean information of a character of the text, in bits.
 func entropy(text []byte) float64 {
-	var counts [256]int
+	var counts [256]uint16
 	for _, c := range text {
 		counts[c]++
 	}
 	h, n := 0.0, float64(len(text))
-	for _, c := range counts {
-		if c > 0 {
-			p := float64(c) / n
-			h -= p * math.Log2(p)
+	for _, c := range text {
+		if k := float64(counts[c]); k > 0 {
+			h -= k / n * math.Log2(k/n)
+			counts[c] = 0
 		}
 	}
 	return h

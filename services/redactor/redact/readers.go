@@ -2,8 +2,8 @@ package redact
 
 import "bytes"
 
-// reader finds what a rule takes out, at a word of it: text[at:i].
-type reader func(s *scan, r *shape, at, i int) verdict
+// reader finds what a rule takes out, where a word of it is.
+type reader func(s *scan, r *shape, word string, at int) verdict
 
 // readers are those rules whose form is more than a row of steps.
 func readers(name string) reader {
@@ -32,8 +32,8 @@ const (
 
 // readAuthorization finds the credential of a header, or of a member that is called
 // like one.
-func readAuthorization(s *scan, _ *shape, _, i int) verdict {
-	c := &cursor{s: s, i: i}
+func readAuthorization(s *scan, _ *shape, word string, at int) verdict {
+	c := &cursor{s: s, i: at + len(word)}
 	c.quote()
 	if c.peek() == ']' {
 		c.i++
@@ -68,11 +68,11 @@ func isScheme(name []byte) bool {
 }
 
 // readBearer finds what follows the word, wherever it stands.
-func readBearer(s *scan, _ *shape, at, i int) verdict {
+func readBearer(s *scan, _ *shape, word string, at int) verdict {
 	if !s.boundary(at) {
 		return verdict{}
 	}
-	c := &cursor{s: s, i: i}
+	c := &cursor{s: s, i: at + len(word)}
 	if c.spaces() == 0 && !c.take("%20") && !c.take("+") {
 		return c.failed()
 	}
@@ -105,7 +105,8 @@ const (
 )
 
 // readURL finds the password of scheme://user:password@host.
-func readURL(s *scan, _ *shape, at, i int) verdict {
+func readURL(s *scan, _ *shape, word string, at int) verdict {
+	i := at + len(word)
 	if at == 0 || !isLetter(s.text[at-1]) && !isDigit(s.text[at-1]) {
 		return verdict{}
 	}

@@ -85,7 +85,7 @@ func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 const sampleSize = 128
 
 // maxSample is where a sample ends, though there are nothing but markers in it.
-const maxSample = 1024
+const maxSample = 512
 
 // sample gives the first bytes of a value without the markers in it. It is valid
 // until the next call.

@@ -14,20 +14,22 @@ import "bytes"
 // The finds may overlap in any way. All that any of them covers is taken out; those
 // that overlap share the marker of the first.
 type scan struct {
-	shapes *Shapes
-	view   *decoded // nil: the text is read as it is
-	text   []byte
-	closed bool // no more text follows
-	at     int  // candidates before it are decided
-	shown  int  // text before it was given out or taken out
-	cover  int  // finds that begin before shown reach up to here
-	rule   int  // whose marker stands for what is covered
-	marked bool // and whether it is there already
-	count  int
-	finds  []find
-	marks  []mark
-	runs   []reach
-	buf    [sampleSize]byte
+	shapes  *Shapes
+	view    *decoded // nil: the text is read as it is
+	text    []byte
+	closed  bool // no more text follows
+	at      int  // candidates before it are decided
+	shown   int  // text before it was given out or taken out
+	cover   int  // finds that begin before shown reach up to here
+	rule    int  // whose marker stands for what is covered
+	marked  bool // and whether it is there already
+	count   int
+	finds   []find
+	seen    int // so many of them have their place in cover
+	growing int // so many of them have no end yet
+	marks   []mark
+	runs    []reach
+	buf     [sampleSize]byte
 }
 
 // find is a part of the text that a rule takes out.
@@ -35,7 +37,6 @@ type find struct {
 	start, end, rule int
 	grows            bool // end is not known yet
 	tail             tail
-	seen             bool // it has its place in cover
 }
 
 // mark is a marker that was in the text already.
@@ -61,7 +62,7 @@ func (s *scan) write(dst, piece []byte) []byte {
 	s.grow()
 	s.advance()
 	limit := s.at
-	for i := range s.finds {
+	for i := 0; s.growing > 0 && i < len(s.finds); i++ {
 		if s.finds[i].grows {
 			limit = min(limit, s.finds[i].end)
 		}
@@ -142,7 +143,7 @@ func (s *scan) candidates(words []word) bool {
 			continue
 		}
 		r := &s.shapes.rules[w.rule]
-		v := r.read(s, r, s.at, s.at+len(w.text))
+		v := r.read(s, r, w.text, s.at)
 		if v.state == more && !s.closed {
 			return false
 		}
@@ -162,17 +163,17 @@ func (s *scan) add(f find) {
 	if s.view != nil && !s.view.escaped(max(0, f.start-lookBack), f.end) {
 		return // it reads as it is written, and was judged so
 	}
-	for i := len(s.finds) - 1; i >= 0 && i >= len(s.finds)-2; i-- {
-		if g := &s.finds[i]; !f.grows && g.start < f.start && f.end <= g.end {
+	if n := len(s.finds); n > 0 && !f.grows && s.finds[n-1].start < f.start && f.end <= s.finds[n-1].end {
+		return
+	}
+	for i := 0; s.growing > 0 && i < len(s.finds); i++ {
+		g := &s.finds[i]
+		if g.grows && g.start < f.start && f.end <= g.end && (!f.grows || g.tail == f.tail && g.end == f.end) {
 			return
 		}
 	}
 	if f.grows {
-		for i := range s.finds {
-			if g := &s.finds[i]; g.grows && g.start < f.start && g.tail == f.tail && g.end == f.end {
-				return
-			}
-		}
+		s.growing++
 	}
 	s.finds = append(s.finds, f)
 	for i := len(s.finds) - 1; i > 0 && after(&s.finds[i-1], &s.finds[i]); i-- {
@@ -186,15 +187,17 @@ func after(a, b *find) bool { return a.start > b.start || a.start == b.start && 
 
 // grow follows the finds whose end was not known.
 func (s *scan) grow() {
-	for i := range s.finds {
+	for i := 0; s.growing > 0 && i < len(s.finds); i++ {
 		f := &s.finds[i]
 		if !f.grows {
 			continue
 		}
 		done := false
-		f.end, done = f.tail.follow(s, f.end)
-		f.grows = !done && !s.closed
-		if f.seen {
+		if f.end, done = f.tail.follow(s, f.end); done || s.closed {
+			f.grows = false
+			s.growing--
+		}
+		if i < s.seen {
 			s.cover = max(s.cover, f.end)
 		}
 	}
@@ -222,11 +225,8 @@ func (s *scan) show(dst []byte, limit int) []byte {
 				s.count++
 			}
 		} else {
-			for i := range s.finds {
-				if !s.finds[i].seen {
-					stop = min(stop, s.finds[i].start)
-					break
-				}
+			if s.seen < len(s.finds) {
+				stop = min(stop, s.finds[s.seen].start)
 			}
 			dst = append(dst, s.written(s.shown, stop)...)
 		}
@@ -239,26 +239,18 @@ func (s *scan) show(dst []byte, limit int) []byte {
 // look takes the finds that begin at s.shown into account, if text is to be shown
 // from there, and drops those that lie behind it.
 func (s *scan) look(limit int) {
-	kept := 0
-	for i := range s.finds {
-		f := s.finds[i]
-		if !f.seen && f.start <= s.shown && f.start < limit {
-			if f.start >= s.cover {
-				s.rule, s.marked = f.rule, false
-			}
-			s.cover = max(s.cover, f.end)
-			f.seen = true
+	for s.seen < len(s.finds) && s.finds[s.seen].start <= s.shown && s.finds[s.seen].start < limit {
+		f := &s.finds[s.seen]
+		if f.start >= s.cover {
+			s.rule, s.marked = f.rule, false
 		}
-		if f.seen && !f.grows && f.end <= s.shown {
-			continue
-		}
-		if !f.seen && kept == i {
-			return // the rest lies ahead, and is in its place
-		}
-		s.finds[kept] = f
-		kept++
+		s.cover = max(s.cover, f.end)
+		s.seen++
 	}
-	s.finds = s.finds[:kept]
+	for s.seen > 0 && !s.finds[0].grows && s.finds[0].end <= s.shown {
+		s.finds = s.finds[1:]
+		s.seen--
+	}
 }
 
 // forget moves text that was shown out of memory.

@@ -141,6 +141,15 @@ func (s *Shapes) IDs() []string {
 	return out
 }
 
+// Words lists the words of all rules: where none is, nothing is looked at.
+func (s *Shapes) Words() []string {
+	var out []string
+	for _, r := range s.rules {
+		out = append(out, r.Words...)
+	}
+	return out
+}
+
 // word is a word of a rule.
 type word struct {
 	text string
@@ -277,7 +286,7 @@ func (s *Shapes) promised(name []byte) kind {
 			continue
 		}
 		if (word{text: w, fold: true}).same(name[len(name)-n:]) {
-			best = max(best, kindOf(name, n))
+			best = max(best, kindOf(name, w))
 		}
 	}
 	return best

@@ -120,7 +120,8 @@ type verdict struct {
 }
 
 // readSteps tries a rule that is a row of steps behind its word.
-func readSteps(s *scan, r *shape, at, i int) verdict {
+func readSteps(s *scan, r *shape, word string, at int) verdict {
+	i := at + len(word)
 	if !r.Inside && !s.boundary(at) {
 		return verdict{}
 	}
