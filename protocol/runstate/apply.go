@@ -75,6 +75,16 @@ func (s *State) Apply(e wire.Event) {
 	s.applyRun(e, p)
 	s.applyNode(e, p)
 	s.applyEnvelope(e, p)
+	s.applyTrust(e, p)
+}
+
+// applyTrust lets a node's trust fall with that of its events. It never rises: not
+// with another attempt, and not when somebody folds the log again (OpenWOP envelope
+// contract §12).
+func (s *State) applyTrust(e wire.Event, p payload) {
+	if n := s.Nodes[p.NodeID]; n != nil && e.ContentTrust == wire.Untrusted {
+		n.Trust = wire.Untrusted
+	}
 }
 
 func (s *State) applyRun(e wire.Event, p payload) {
@@ -123,16 +133,15 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		n := s.node(p.NodeID)
 		*n = Node{
 			Status: NodeRunning, TypeID: p.TypeID, Attempt: p.Attempt, Since: e.Timestamp, DelayMs: p.DelayMs,
-			Clarifications: n.Clarifications, Trust: wire.Trusted,
+			Clarifications: n.Clarifications, Trust: n.Trust,
 		}
 		s.Executions++
 	case wire.EventNodeCompleted:
 		n := s.end(e, p, NodeCompleted)
-		n.Trust = n.Trust.Meet(e.ContentTrust)
 		_ = json.Unmarshal(p.Outputs, &n.Outputs)
 	case wire.EventNodeFailed:
 		n := s.end(e, p, NodeFailed)
-		n.Error, n.Trust = p.Error, n.Trust.Meet(e.ContentTrust)
+		n.Error = p.Error
 	case wire.EventNodeRetried:
 		n := s.end(e, p, NodeRetrying)
 		n.Error, n.Attempt, n.DelayMs = p.LastError, p.Attempt, p.DelayMs

@@ -51,7 +51,7 @@ type Node struct {
 	Rounds int
 	// Clarifications counts the node's accepted clarification requests.
 	Clarifications int
-	// Trust is the trust of the node's outputs.
+	// Trust is that of whatever the node has made or was given; it only falls.
 	Trust wire.Trust
 }
 

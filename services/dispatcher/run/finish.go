@@ -27,7 +27,7 @@ func (m *Machine) complete(now time.Time, id string, out node.Output, trust wire
 	}
 	p := nodePayload{NodeID: id, Outputs: out.Ports}
 	if len(out.Ports) == 0 {
-		m.fact(now, wire.EventNodeCompleted, id, p)
+		m.emit(now, m.draft(wire.EventNodeCompleted, id, trust, p), true)
 		return
 	}
 	m.tell(now, wire.EventNodeCompleted, id, trust, p)
@@ -161,7 +161,7 @@ func (m *Machine) finish(now time.Time) {
 // completeRun tells the outputs of the sinks, merged in graph order.
 func (m *Machine) completeRun(now time.Time, outputs map[string]json.RawMessage) {
 	if len(outputs) == 0 {
-		m.fact(now, wire.EventRunCompleted, "", struct{}{})
+		m.emit(now, m.draft(wire.EventRunCompleted, "", m.trustOfSinks(), struct{}{}), true)
 		return
 	}
 	m.tell(now, wire.EventRunCompleted, "", m.trustOfSinks(), nodePayloadOutputs{outputs})

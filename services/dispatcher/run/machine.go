@@ -119,7 +119,9 @@ func (m *Machine) Emit(now time.Time, drafts ...wire.Draft) {
 }
 
 func (m *Machine) emit(now time.Time, d wire.Draft, clean bool) {
-	if m.st.Record.TrustBoundary == wire.Untrusted { // nothing of such a run is better than what it was given
+	// Nothing of an untrusted run is better than what it was given, and nothing of a
+	// node better than what it told before.
+	if n := m.st.Nodes[d.NodeID]; m.st.Record.TrustBoundary == wire.Untrusted || n != nil && n.Trust == wire.Untrusted {
 		d.Trust = wire.Untrusted
 	}
 	e := d.Place(m.st.Record.RunID, m.st.Next, now)
@@ -130,16 +132,20 @@ func (m *Machine) emit(now time.Time, d wire.Draft, clean bool) {
 
 // fact emits an event of the run loop's own: ids and numbers only.
 func (m *Machine) fact(now time.Time, t wire.EventType, nodeID string, payload any) {
-	m.emit(now, wire.Draft{Type: t, NodeID: nodeID, Payload: mustJSON(payload)}, true)
+	m.emit(now, m.draft(t, nodeID, wire.Trusted, payload), true)
 }
 
 // tell emits an event of the run loop's that carries user data.
 func (m *Machine) tell(now time.Time, t wire.EventType, nodeID string, trust wire.Trust, payload any) {
-	d := wire.Draft{Type: t, NodeID: nodeID, Payload: mustJSON(payload)}
-	if trust == wire.Untrusted {
-		d.Trust = trust
+	m.emit(now, m.draft(t, nodeID, trust, payload), false)
+}
+
+// draft is no more trusted than the node it is about.
+func (m *Machine) draft(t wire.EventType, nodeID string, trust wire.Trust, payload any) wire.Draft {
+	if nodeID != "" {
+		trust = trust.Meet(m.trust(nodeID))
 	}
-	m.emit(now, d, false)
+	return wire.Draft{Type: t, NodeID: nodeID, Payload: mustJSON(payload), Trust: untrustedOnly(trust)}
 }
 
 // mustJSON renders payloads made of this package's own types; they always can be.

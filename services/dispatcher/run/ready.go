@@ -98,10 +98,7 @@ func pick(isReady, isSkip bool) verdict {
 func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 	step := m.step(id)
 	def := step.Node
-	r := m.st.Record
-	// Any node may look at the run's inputs, so in an untrusted run nothing that a
-	// node makes is trusted.
-	trust := wire.Trusted.Meet(r.TrustBoundary)
+	r, trust := m.st.Record, m.trust(id)
 	ports, untrusted := map[string]json.RawMessage{}, map[string]bool{}
 	take := func(name string, v json.RawMessage, t wire.Trust) {
 		ports[name] = v
@@ -115,7 +112,6 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 		if src == nil || src.Status != runstate.NodeCompleted {
 			continue
 		}
-		trust = trust.Meet(src.Trust)
 		if v, ok := src.Outputs[l.Edge.SourceOutput]; ok {
 			take(l.Edge.TargetInput, v, src.Trust)
 		}
@@ -126,7 +122,6 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 		if bad != nil {
 			return node.Input{}, trust, bad
 		}
-		trust = trust.Meet(t)
 		if v != nil {
 			take(name, v, t)
 		}
@@ -136,6 +131,35 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 		RunInputs: r.Inputs, Configurable: r.Configurable,
 		UntrustedPorts: untrusted, UntrustedVariables: m.st.Tainted,
 	}, trust, nil
+}
+
+// trust is the meet of all that leads to a node, and of what it has made so far.
+// What an upstream brought about counts however it ended: that a node runs because
+// another was refused is that other's doing (OpenWOP envelope contract §12).
+func (m *Machine) trust(id string) wire.Trust {
+	// Any node may look at the run's inputs, so in an untrusted run nothing that a
+	// node makes is trusted.
+	trust := wire.Trusted.Meet(m.st.Record.TrustBoundary)
+	if n := m.st.Nodes[id]; n != nil {
+		trust = trust.Meet(n.Trust)
+	}
+	step := m.step(id)
+	for _, l := range step.In {
+		if src := m.st.Nodes[l.Edge.SourceNodeID]; src != nil && src.Status.Terminal() {
+			trust = trust.Meet(src.Trust)
+		}
+	}
+	for _, pv := range step.Node.Inputs {
+		switch pv.Type {
+		case workflow.PortVariable:
+			trust = trust.Meet(trustOf(m.st.Tainted[pv.VariableName]))
+		case workflow.PortConnection:
+			if src := m.st.Nodes[pv.NodeID]; src != nil {
+				trust = trust.Meet(src.Trust)
+			}
+		}
+	}
+	return trust
 }
 
 // port resolves one port value; nil when it is optional and has none.
