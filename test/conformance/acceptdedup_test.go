@@ -180,14 +180,38 @@ func seamEvents(t *testing.T, c *harness.Client, run, query string) []seamEvent 
 	require.NotNil(t, log.Events)
 	out := make([]seamEvent, 0, len(log.Events))
 	for _, doc := range log.Events {
-		if published.schemas != nil {
-			require.NoError(t, published.schemas.Event(doc))
-		}
 		var e seamEvent
 		require.NoError(t, json.Unmarshal(doc, &e))
 		out = append(out, e)
+		requirePublished(t, doc, e)
 	}
 	return out
+}
+
+// identity are members that an interrupt's event has beside its payload, which must
+// satisfy its closed schema without them (OpenWOP envelope contract §24, C5).
+var identity = []string{"runId", "nodeId", "interruptId", "requestedAt"}
+
+// requirePublished holds an event to the published schemas, where they are at hand.
+func requirePublished(t *testing.T, doc json.RawMessage, e seamEvent) {
+	t.Helper()
+	if published.schemas == nil {
+		return
+	}
+	if e.Type != "interrupt.requested" {
+		require.NoError(t, published.schemas.Event(doc))
+		return
+	}
+	require.NoError(t, published.schemas.Validate("run-event.schema.json", doc))
+	var payload map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(e.Payload, &payload))
+	for _, name := range identity {
+		require.Contains(t, payload, name)
+		delete(payload, name)
+	}
+	b, err := json.Marshal(payload)
+	require.NoError(t, err)
+	require.NoError(t, published.schemas.Payload(e.Type, b))
 }
 
 func seamTypes(events []seamEvent) []string {
