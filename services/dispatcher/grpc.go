@@ -3,14 +3,17 @@ package dispatcher
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"waybill.dev/waybill/internal/runlog"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/remote"
 	"waybill.dev/waybill/services/dispatcher/start"
 )
@@ -153,7 +156,29 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 	}
 	for _, id := range s.types.IDs() {
 		t := s.types[id]
-		out.NodeTypes = append(out.NodeTypes, &dispatcherv1.NodeType{TypeId: id, Source: t.Source, EmitsEnvelopes: t.EmitsEnvelopes})
+		described := &dispatcherv1.NodeType{TypeId: id, Source: t.Source, EmitsEnvelopes: t.EmitsEnvelopes}
+		if t.Needs != nil {
+			out.GatesModels = true
+			described.RequiredModelCapabilities = t.Needs.Required
+			if f := t.Needs.Fallback; f != nil {
+				described.FallbackProvider, described.FallbackModel = f.Provider, f.Model
+			}
+			out.ModelCapabilities = s.offered(out.ModelCapabilities, t.Needs.Required)
+		}
+		out.NodeTypes = append(out.NodeTypes, described)
 	}
+	slices.Sort(out.ModelCapabilities)
 	return out, nil
+}
+
+// offered adds the capabilities that are required somewhere and that the host's own
+// model has: no others may be advertised (OpenWOP envelope contract §16.4).
+func (s *Service) offered(list, required []string) []string {
+	own := modelgate.Model{Provider: s.cfg.Completion.Defaults.Provider, Model: s.cfg.Completion.Defaults.Model}
+	for _, id := range required {
+		if !slices.Contains(list, id) && provider.Can(s.deps.Providers, own, id) {
+			list = append(list, id)
+		}
+	}
+	return list
 }

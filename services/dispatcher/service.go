@@ -127,6 +127,9 @@ func New(cfg Config, d Deps) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{cfg: cfg, deps: d, types: node.Builtin(), definitions: definition.New(d.Workflows), ready: make(chan struct{})}
+	if cfg.TestSeams {
+		s.types = s.types.Conformance()
+	}
 	redactor := remote.Redactor{Client: d.Redactor}
 	s.watch = sleep.New(sleep.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}, remote.Index{Client: d.EventLog}, d.Clock, d.Logger)
 	s.starter = start.New(start.Deps{
@@ -139,7 +142,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	})
 	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / 3}, execute.Deps{
 		Log: d.Log, Redactor: redactor, Acceptor: remote.Acceptor{Client: d.Acceptor}, Definitions: s.definitions,
-		Models: loop, Types: s.types, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
+		Models: loop, Types: s.types, Gate: loop.Gate, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
 		Spans: d.Spans,
 	})
 	s.watch.Bind(s.executor)

@@ -81,6 +81,7 @@ var workflows = []string{
 	definition("mocked", node("mocked-node", "core.ai.structuredOutput",
 		`{"provider":"mock","model":"mock-mini","outputSchema":{"type":"object","required":["ok"],"properties":{"ok":{"type":"boolean"}}}}`,
 		`{"messages":{"type":"static","value":[{"role":"user","content":"go"}]}}`), "", "", ""),
+	definition("needy", node("insufficient-node", "conformance.modelCapability.insufficient", "{}", "{}"), "", "", ""),
 	definition("asks", node("asking-node", "core.ai.callPrompt",
 		`{"provider":"mock","model":"mock-mini","prompt":"sort this mail","envelopeType":"vendor.waybill.ticket.triage"}`, "{}"), "", "", ""),
 }

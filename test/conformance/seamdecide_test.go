@@ -72,6 +72,32 @@ func TestModelGate_EveryRowOverHTTP(t *testing.T) {
 	}
 }
 
+// OpenWOP envelope contract §16.3, §16.4, §23.6: a real run meets the same gate.
+func TestModelGate_OfARealRun(t *testing.T) {
+	t.Parallel()
+	c := client(t, testKey)
+	id, events := run(t, c, `{"workflowId":"needy","configurable":{"ai.provider":"mock","ai.model":"mock-mini"}}`)
+	require.Equal(t, []string{"run.started", "model.capability.insufficient", "node.failed", "run.failed"}, names(events))
+	require.JSONEq(t, `{"nodeId":"insufficient-node","provider":"mock","model":"mock-mini","missingCapabilities":["nonexistent-capability-9b3f"],"fallbackAttempted":false}`, string(events[1].Payload))
+	requireWithin(t, `{"error":{"code":"capability_not_provided","details":{"provider":"mock","model":"mock-mini","missingCapabilities":["nonexistent-capability-9b3f"]}}}`, events[2].Payload)
+	require.Equal(t, "capability_not_provided", read(t, c, id).Error.Code)
+
+	var d struct{ ModelCapabilities obj }
+	require.NoError(t, do(t, c, http.MethodGet, wellKnown, "").JSON(&d))
+	require.Equal(t, obj{"supported": true, "advertised": []any{}, "substitutionSupported": false}, d.ModelCapabilities, "nothing that is required is met")
+
+	var catalog struct{ Nodes []obj }
+	askSeam(t, c, http.MethodGet, "node-catalog", "", &catalog)
+	for _, n := range catalog.Nodes {
+		if n["typeId"] == "conformance.modelCapability.insufficient" {
+			require.Equal(t, []any{"nonexistent-capability-9b3f"}, n["requiredModelCapabilities"])
+			continue
+		}
+		require.NotContains(t, n, "requiredModelCapabilities")
+		require.NotContains(t, n, "fallbackModel")
+	}
+}
+
 // OpenWOP envelope contract §23.4; host contract §6.3, §6.5, §8.2.
 func TestApprovalGate_OnlyAnAuthorisedPrincipalMovesIt(t *testing.T) {
 	t.Parallel()

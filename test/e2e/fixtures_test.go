@@ -17,7 +17,9 @@ import (
 )
 
 // served are the node types this host executes.
-var served = []string{"core.noop", "core.identity", "core.delay", "core.fail", "core.ai.callPrompt", "core.ai.structuredOutput"}
+var served = []string{
+	"core.noop", "core.identity", "core.delay", "core.fail", "core.ai.callPrompt", "core.ai.structuredOutput", "conformance.modelCapability.insufficient",
+}
 
 // fixtureIDs are the published fixtures all of whose node types exist.
 func fixtureIDs(t *testing.T) []string {
@@ -85,6 +87,8 @@ func request(id string) (body, status, code string) {
 		body, status, code = `,"inputs":{"delayMs":30000},"configurable":{"runTimeoutMs":1000}`, "failed", "run_timeout"
 	case "conformance-stream-text", "conformance-mcp-tool-roundtrip":
 		body = `,"configurable":{"mockProvider":{"id":"stream-text","config":{"tokens":["Hel","lo"," world"]}}}`
+	case "conformance-model-capability-insufficient":
+		status, code = "failed", "capability_not_provided"
 	case "conformance-failure":
 		status, code = "failed", "conformance_test_failure"
 	case "conformance-dispatch-deterministic-fail-child":

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
@@ -76,20 +77,27 @@ func describe(err error) string {
 	return "not a JSON object"
 }
 
-// request turns config, overlay and ports into the first call of the loop. The
-// active model is the node's, else the run's, else the host's (OpenWOP envelope
-// contract §16.3). The trust is that of what the prompt was made of.
-func (c config) request(in node.Input, o overlay, d Defaults) (provider.Request, wire.Trust, *wire.NodeError) {
-	req := provider.Request{
-		Provider: first(c.Provider, o.Provider, o.AI.Provider, d.Provider),
-		System:   c.System, NodeID: in.NodeID, Stop: c.Stop, TopP: c.TopP, Seed: c.Seed,
-		MaxTokens: firstInt(c.MaxTokens, int(min(o.MaxTokens, maxTokens)), d.MaxTokens), Temperature: c.Temperature,
-	}
+// active is the model that is asked: the node's, else the run's, else the host's
+// (OpenWOP envelope contract §16.3).
+func (c config) active(o overlay, d Defaults) modelgate.Model {
+	m := modelgate.Model{Provider: first(c.Provider, o.Provider, o.AI.Provider, d.Provider)}
 	fallback := ""
-	if req.Provider == d.Provider { // the default model belongs to the default provider
+	if m.Provider == d.Provider { // the default model belongs to the default provider
 		fallback = d.Model
 	}
-	req.Model = first(c.Model, o.Model, o.AI.Model, o.LegacyModel, fallback)
+	m.Model = first(c.Model, o.Model, o.AI.Model, o.LegacyModel, fallback)
+	return m
+}
+
+// request turns config, overlay and ports into the first call of the loop. The
+// trust is that of what the prompt was made of.
+func (c config) request(in node.Input, o overlay, d Defaults) (provider.Request, wire.Trust, *wire.NodeError) {
+	active := c.active(o, d)
+	req := provider.Request{
+		Provider: active.Provider, Model: active.Model,
+		System: c.System, NodeID: in.NodeID, Stop: c.Stop, TopP: c.TopP, Seed: c.Seed,
+		MaxTokens: firstInt(c.MaxTokens, int(min(o.MaxTokens, maxTokens)), d.MaxTokens), Temperature: c.Temperature,
+	}
 	if req.Temperature == nil {
 		req.Temperature = o.Temperature
 	}

@@ -41,8 +41,10 @@ type Deps struct {
 	Definitions Definitions
 	Models      Models
 	Types       node.Catalog
-	Clock       func() time.Time
-	Logger      *slog.Logger
+	// Gate decides about models; nil: what nodes require of them is opaque.
+	Gate   run.Gate
+	Clock  func() time.Time
+	Logger *slog.Logger
 	// Spans takes the spans of runs; nil: they are not exported.
 	Spans Spans
 	// Wait is told when a run sleeps until an instant and holds no executor.
@@ -205,7 +207,7 @@ func (x *Executor) plan(ctx context.Context, st *runstate.State) (run.Plan, erro
 	if err != nil {
 		return run.Plan{}, err
 	}
-	return run.Plan{Def: e.Def, Graph: e.Graph, Types: x.deps.Types}, nil
+	return run.Plan{Def: e.Def, Graph: e.Graph, Types: x.deps.Types, Gate: x.deps.Gate}, nil
 }
 
 // maxCancelTries bounds how often a cancel races with the run's own appends.

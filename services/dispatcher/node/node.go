@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
@@ -53,6 +54,8 @@ type Type struct {
 	Source string
 	// EmitsEnvelopes marks types whose result goes through the accept pipeline.
 	EmitsEnvelopes bool
+	// Needs is what the type requires of a model; nil: nothing.
+	Needs *modelgate.Needs
 	// Do executes a pure type.
 	Do func(Input) (Output, *wire.NodeError)
 	// Delay gives the wait of a timer type in milliseconds.
@@ -79,6 +82,18 @@ func Builtin() Catalog {
 		c[t.ID] = t
 	}
 	return c
+}
+
+// Conformance adds the types of the protocol's fixtures that no workflow has a use
+// for: one that requires what no model has (OpenWOP envelope contract §23.6).
+func (c Catalog) Conformance() Catalog {
+	out := maps.Clone(c)
+	const id = "conformance.modelCapability.insufficient"
+	out[id] = Type{
+		ID: id, Class: Pure, Source: "conformance", Do: noop,
+		Needs: &modelgate.Needs{Required: []modelgate.Capability{"nonexistent-capability-9b3f"}},
+	}
+	return out
 }
 
 // The node types that call a model.

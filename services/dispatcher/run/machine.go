@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -33,7 +34,14 @@ type Plan struct {
 	Def   *workflow.Definition
 	Graph *workflow.Graph
 	Types node.Catalog
+	// Gate holds the model that a node would ask against what its type requires; nil:
+	// requirements are opaque.
+	Gate Gate
 }
+
+// Gate decides one dispatch. The input has the node's config and the run's
+// configurable, which say what the active model is.
+type Gate func(needs modelgate.Needs, in node.Input) (active modelgate.Model, o modelgate.Outcome)
 
 // Effect asks the executor to carry out a node.
 type Effect struct {

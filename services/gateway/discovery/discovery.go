@@ -94,6 +94,7 @@ type document struct {
 	Strictness       string           `json:"envelopeStrictness"`
 	Contracts        contracts        `json:"envelopeContracts"`
 	EnvelopeFamily   envelopes        `json:"envelopes"`
+	ModelGate        *modelGate       `json:"modelCapabilities,omitempty"`
 	Providers        *providers       `json:"aiProviders,omitempty"`
 	Usage            usage            `json:"providerUsage"`
 	Idempotency      idempotency      `json:"idempotency"`
@@ -102,6 +103,14 @@ type document struct {
 	Fixtures         []string         `json:"fixtures,omitempty"`
 	Testing          *testing         `json:"testing,omitempty"`
 	Observability    *observability   `json:"observability,omitempty"`
+}
+
+// modelGate is there only while some node requires something of a model: the list
+// holds what is required and met, nothing else (OpenWOP envelope contract §16.4).
+type modelGate struct {
+	Supported    bool     `json:"supported"`
+	Advertised   []string `json:"advertised"`
+	Substitution bool     `json:"substitutionSupported"`
 }
 
 type implementation struct {
@@ -240,6 +249,9 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 		d.SchemaVersions[k.GetName()] = k.GetVersion()
 	}
 	d.Envelopes = slices.Sorted(maps.Keys(d.SchemaVersions))
+	if can.GetGatesModels() {
+		d.ModelGate = &modelGate{Supported: true, Advertised: append([]string{}, can.GetModelCapabilities()...)}
+	}
 	if len(can.GetProviders()) > 0 {
 		d.Providers = &providers{Supported: can.GetProviders(), SelfHosted: can.GetSelfHosted(), MaxInlineMediaBytes: kinds.MaxInlineMediaBytes}
 	}

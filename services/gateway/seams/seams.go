@@ -17,6 +17,7 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/bundle"
@@ -165,8 +166,10 @@ func (h *Handler) accept(ctx context.Context, _ *http.Request, body []byte) (any
 }
 
 type catalogNode struct {
-	TypeID string `json:"typeId"`
-	Source string `json:"source,omitempty"`
+	TypeID   string           `json:"typeId"`
+	Source   string           `json:"source,omitempty"`
+	Required []string         `json:"requiredModelCapabilities,omitempty"`
+	Fallback *modelgate.Model `json:"fallbackModel,omitempty"`
 }
 
 func (h *Handler) catalog(ctx context.Context, _ *http.Request, _ []byte) (any, error) {
@@ -176,7 +179,11 @@ func (h *Handler) catalog(ctx context.Context, _ *http.Request, _ []byte) (any, 
 	}
 	nodes := []catalogNode{}
 	for _, n := range res.GetNodeTypes() {
-		nodes = append(nodes, catalogNode{n.GetTypeId(), n.GetSource()})
+		described := catalogNode{TypeID: n.GetTypeId(), Source: n.GetSource(), Required: n.GetRequiredModelCapabilities()}
+		if n.GetFallbackProvider() != "" {
+			described.Fallback = &modelgate.Model{Provider: n.GetFallbackProvider(), Model: n.GetFallbackModel()}
+		}
+		nodes = append(nodes, described)
 	}
 	return map[string]any{"nodes": nodes}, nil
 }

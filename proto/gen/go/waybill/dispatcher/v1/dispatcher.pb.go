@@ -897,8 +897,12 @@ type DescribeResponse struct {
 	TruncationMultiplier int32    `protobuf:"varint,7,opt,name=truncation_multiplier,json=truncationMultiplier,proto3" json:"truncation_multiplier,omitempty"`
 	// configurable.mockProvider ids, with test seams only.
 	MockProviders []string `protobuf:"bytes,8,rep,name=mock_providers,json=mockProviders,proto3" json:"mock_providers,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Some node type requires something of a model, and is held to it.
+	GatesModels bool `protobuf:"varint,9,opt,name=gates_models,json=gatesModels,proto3" json:"gates_models,omitempty"`
+	// Capabilities that some type requires and the host's own model has, sorted.
+	ModelCapabilities []string `protobuf:"bytes,10,rep,name=model_capabilities,json=modelCapabilities,proto3" json:"model_capabilities,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *DescribeResponse) Reset() {
@@ -987,6 +991,20 @@ func (x *DescribeResponse) GetMockProviders() []string {
 	return nil
 }
 
+func (x *DescribeResponse) GetGatesModels() bool {
+	if x != nil {
+		return x.GatesModels
+	}
+	return false
+}
+
+func (x *DescribeResponse) GetModelCapabilities() []string {
+	if x != nil {
+		return x.ModelCapabilities
+	}
+	return nil
+}
+
 // NodeType is one executable node type.
 type NodeType struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -994,8 +1012,13 @@ type NodeType struct {
 	Source string                 `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	// The type emits envelopes.
 	EmitsEnvelopes bool `protobuf:"varint,3,opt,name=emits_envelopes,json=emitsEnvelopes,proto3" json:"emits_envelopes,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// What the type requires of a model.
+	RequiredModelCapabilities []string `protobuf:"bytes,4,rep,name=required_model_capabilities,json=requiredModelCapabilities,proto3" json:"required_model_capabilities,omitempty"`
+	// The model that is asked if the active one lacks something; empty: none.
+	FallbackProvider string `protobuf:"bytes,5,opt,name=fallback_provider,json=fallbackProvider,proto3" json:"fallback_provider,omitempty"`
+	FallbackModel    string `protobuf:"bytes,6,opt,name=fallback_model,json=fallbackModel,proto3" json:"fallback_model,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *NodeType) Reset() {
@@ -1047,6 +1070,27 @@ func (x *NodeType) GetEmitsEnvelopes() bool {
 		return x.EmitsEnvelopes
 	}
 	return false
+}
+
+func (x *NodeType) GetRequiredModelCapabilities() []string {
+	if x != nil {
+		return x.RequiredModelCapabilities
+	}
+	return nil
+}
+
+func (x *NodeType) GetFallbackProvider() string {
+	if x != nil {
+		return x.FallbackProvider
+	}
+	return ""
+}
+
+func (x *NodeType) GetFallbackModel() string {
+	if x != nil {
+		return x.FallbackModel
+	}
+	return ""
 }
 
 // ProgramMockRequest replaces the script of a node id.
@@ -1516,7 +1560,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\n" +
 	"executable\x18\x05 \x01(\bR\n" +
 	"executable\"\x11\n" +
-	"\x0fDescribeRequest\"\xfa\x02\n" +
+	"\x0fDescribeRequest\"\xcc\x03\n" +
 	"\x10DescribeResponse\x12>\n" +
 	"\n" +
 	"node_types\x18\x01 \x03(\v2\x1f.waybill.dispatcher.v1.NodeTypeR\tnodeTypes\x12\x1c\n" +
@@ -1527,11 +1571,17 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x13max_run_duration_ms\x18\x05 \x01(\x03R\x10maxRunDurationMs\x12,\n" +
 	"\x12max_retry_attempts\x18\x06 \x01(\x05R\x10maxRetryAttempts\x123\n" +
 	"\x15truncation_multiplier\x18\a \x01(\x05R\x14truncationMultiplier\x12%\n" +
-	"\x0emock_providers\x18\b \x03(\tR\rmockProviders\"d\n" +
+	"\x0emock_providers\x18\b \x03(\tR\rmockProviders\x12!\n" +
+	"\fgates_models\x18\t \x01(\bR\vgatesModels\x12-\n" +
+	"\x12model_capabilities\x18\n" +
+	" \x03(\tR\x11modelCapabilities\"\xf8\x01\n" +
 	"\bNodeType\x12\x17\n" +
 	"\atype_id\x18\x01 \x01(\tR\x06typeId\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12'\n" +
-	"\x0femits_envelopes\x18\x03 \x01(\bR\x0eemitsEnvelopes\"\x81\x01\n" +
+	"\x0femits_envelopes\x18\x03 \x01(\bR\x0eemitsEnvelopes\x12>\n" +
+	"\x1brequired_model_capabilities\x18\x04 \x03(\tR\x19requiredModelCapabilities\x12+\n" +
+	"\x11fallback_provider\x18\x05 \x01(\tR\x10fallbackProvider\x12%\n" +
+	"\x0efallback_model\x18\x06 \x01(\tR\rfallbackModel\"\x81\x01\n" +
 	"\x12ProgramMockRequest\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12:\n" +
 	"\aprogram\x18\x02 \x03(\v2 .waybill.dispatcher.v1.MockEntryR\aprogram\x12\x16\n" +

@@ -1,0 +1,34 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// lacksModel ends a node whose type requires what its model cannot do. What was
+// decided is an event before node.failed, and the node never starts (OpenWOP
+// envelope contract §16.3).
+func (m *Machine) lacksModel(now time.Time, id string, t node.Type, attempt int) bool {
+	if t.Needs == nil || m.plan.Gate == nil {
+		return false
+	}
+	active, o := m.plan.Gate(*t.Needs, node.Input{NodeID: id, Config: m.step(id).Node.Config, Configurable: m.st.Record.Configurable})
+	if d, decided := o.Event(id, active); decided {
+		m.emit(now, d, false) // the names of models are the author's words
+	}
+	if o.Route != modelgate.Refuse {
+		return false
+	}
+	m.failNode(now, id, &wire.NodeError{
+		Code:    string(fault.CapabilityNotProvided),
+		Message: fmt.Sprintf("model %q of provider %q lacks %s, which the node requires", active.Model, active.Provider, strings.Join(o.Missing, ", ")),
+		Details: map[string]any{"missingCapabilities": o.Missing, "provider": active.Provider, "model": active.Model},
+	}, attempt, wire.Trusted)
+	return true
+}

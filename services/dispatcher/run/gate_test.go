@@ -1,0 +1,78 @@
+package run_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/run"
+)
+
+const needy = "conformance.modelCapability.insufficient"
+
+// gated is a plan whose gate has one model of one capability.
+func gated(t *testing.T, g graph, has string) run.Plan {
+	t.Helper()
+	g.nodes = append(g.nodes, "a:core.noop")
+	p := g.plan(t)
+	p.Def.Nodes[len(p.Def.Nodes)-1].TypeID = needy
+	p.Types = node.Builtin().Conformance()
+	p.Gate = func(n modelgate.Needs, in node.Input) (modelgate.Model, modelgate.Outcome) {
+		active := modelgate.Model{Provider: "p", Model: "m"}
+		return active, modelgate.Evaluate(n, active, modelgate.Host{
+			Routes: func(string) bool { return false }, Has: func(_ modelgate.Model, id string) bool { return id == has },
+		})
+	}
+	return p
+}
+
+// OpenWOP envelope contract §16.3: refused before the node starts, and told so.
+func TestGate_RefusesBeforeTheNodeStarts(t *testing.T) {
+	t.Parallel()
+	m := run.New(gated(t, graph{settings: `{"maxRetries":3}`}, "reasoning"), limits, runstate.New(record()))
+	require.Empty(t, m.Advance(at))
+	require.Equal(t, "run.started model.capability.insufficient@a node.failed@a run.failed", strings.Join(names(m), " "))
+	require.JSONEq(t, `{"nodeId":"a","provider":"p","model":"m","missingCapabilities":["nonexistent-capability-9b3f"],"fallbackAttempted":false}`,
+		payloadOf(t, m, wire.EventModelInsufficient))
+	var failed struct {
+		Error struct {
+			Code    string
+			Details json.RawMessage
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(payloadOf(t, m, wire.EventNodeFailed)), &failed))
+	require.Equal(t, "capability_not_provided", failed.Error.Code)
+	require.JSONEq(t, `{"missingCapabilities":["nonexistent-capability-9b3f"],"provider":"p","model":"m"}`, string(failed.Error.Details))
+	require.Equal(t, "capability_not_provided", m.State().Error.Code)
+	require.Zero(t, m.State().Executions, "what never started does not count")
+}
+
+func TestGate_LetsPassWhatIsMetOrOpaque(t *testing.T) {
+	t.Parallel()
+	met := gated(t, graph{}, "nonexistent-capability-9b3f")
+	opaque := gated(t, graph{}, "")
+	opaque.Gate = nil
+	for name, p := range map[string]run.Plan{"met": met, "not advertised": opaque} {
+		m := run.New(p, limits, runstate.New(record()))
+		m.Advance(at)
+		require.Equal(t, "run.started node.started@a node.completed@a run.completed", strings.Join(names(m), " "), name)
+	}
+}
+
+// A gate that would substitute is heard, and the node goes on.
+func TestGate_TellsASubstitution(t *testing.T) {
+	t.Parallel()
+	p := gated(t, graph{}, "")
+	p.Gate = func(modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
+		return modelgate.Model{Provider: "p", Model: "m"}, modelgate.Outcome{Route: modelgate.Substitute, Asked: modelgate.Model{Provider: "q", Model: "n"}, Missing: []string{"x"}}
+	}
+	m := run.New(p, limits, runstate.New(record()))
+	m.Advance(at)
+	require.Equal(t, "run.started model.capability.substituted@a node.started@a node.completed@a run.completed", strings.Join(names(m), " "))
+}
