@@ -217,6 +217,16 @@ var acceptFields = []acceptCase{
 		require.JSONEq(t, `{"code":"x.y","message":"m"}`, string(o.RedactedPayload))
 	}},
 	{name: "§23.1 priorCorrelations: of others only", more: obj{"priorCorrelations": []obj{{"correlationId": "someone-else", "outcome": obj{"status": "invalid"}, "envelopeType": "error"}}}, status: "accepted"},
+	{name: "§2 partial: a fragment is shown, and no more", set: []any{"partial", obj{"isPartial": true, "index": 0, "total": -1}}, more: obj{"projectTo": obj{"runId": "partial-run"}, "counters": obj{"envelopesPerTurn": obj{"current": 1, "cap": 1}}}, status: "accepted", check: func(t *testing.T, o seamOutcome) {
+		require.Empty(t, o.RecordedEventIDs)
+	}},
+	{name: "§2 partial: the last one is the envelope", set: []any{"partial", obj{"isPartial": false, "index": 3, "total": 4}}, more: obj{"projectTo": obj{"runId": "partial-last"}}, status: "accepted", check: func(t *testing.T, o seamOutcome) {
+		require.Len(t, o.RecordedEventIDs, 1)
+	}},
+	{name: "§2 partial: closed", set: []any{"partial", obj{"isPartial": true}}, status: "invalid", reason: "invalid_envelope_shape"},
+	{name: "§26.6 digits beyond 2^53 are kept", payload: obj{"code": "x", "message": "m", "details": obj{"n": json.RawMessage("12345678901234567890123")}}, more: obj{"byokCanaries": []obj{}}, status: "accepted", check: func(t *testing.T, o seamOutcome) {
+		require.Contains(t, string(o.RedactedPayload), "12345678901234567890123")
+	}},
 	{name: "§23.1 projectTo: the run need not exist", more: obj{"projectTo": obj{"runId": "never-started"}}, status: "accepted", check: func(t *testing.T, o seamOutcome) { require.Len(t, o.RecordedEventIDs, 1) }},
 }
 
@@ -275,10 +285,17 @@ func TestAccept_ABodyThatIsUnusable(t *testing.T) {
 			require.NotEmpty(t, e.Error.Message)
 		})
 	}
-	for name, body := range map[string]string{"a number": "7", "a text": `"x"`, "null": "null", "a list": "[]", "true": "true"} {
+	for name, body := range map[string]string{
+		"a number": "7", "a text": `"x"`, "null": "null", "a list": "[]", "true": "true",
+		"a member twice (§26.5)": `{"type":"error","type":"error"}`, "nested too deep (§26.5)": strings.Repeat(`[`, 20_000) + strings.Repeat(`]`, 20_000),
+		"too large (§26.5)": `{"payload":"` + strings.Repeat("x", 2<<20) + `"}`, "not UTF-8": "{\"type\":\"\xff\"}",
+	} {
 		t.Run("§23.1 envelope: any JSON is judged, "+name, func(t *testing.T) {
 			t.Parallel()
-			o := acceptBy(t, c, obj{"envelope": json.RawMessage(body)})
+			a := do(t, c, http.MethodPost, seams+"envelope/accept", `{"envelope":`+body+`}`)
+			require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+			var o seamOutcome
+			require.NoError(t, a.JSON(&o))
 			require.Equal(t, "invalid", o.Status)
 			require.True(t, strings.HasPrefix(o.Reason, "invalid_envelope_shape"), o.Reason)
 		})

@@ -1,7 +1,7 @@
 // Package seam is the envelope/accept test seam: the pipeline of production,
 // with its surroundings given by the caller (OpenWOP envelope contract §23.1).
 //
-//	request.go    the body of a request
+//	request.go    the body of a request; split.go takes the envelope out of it
 //	exercise.go   one request: surroundings, pipeline, outcome
 //	catalogue.go  kinds and versions as the request wants them
 //	ledger.go     dedup by priors, a persisted store, and the seam's own memory

@@ -66,10 +66,15 @@ const (
 // Parse reads a body. The envelope in it is not looked at: whatever it is, it
 // is judged by the pipeline. Errors: fault.InvalidArgument.
 func Parse(body []byte) (*Request, error) {
+	envelope, rest, err := split(body)
+	if err != nil {
+		return nil, badRequest("the body is not a JSON object").Wrap(err)
+	}
 	var r Request
-	if err := strictjson.Read(body, &r); err != nil {
+	if err := strictjson.Read(rest, &r); err != nil {
 		return nil, badRequest("the body is not a JSON object of the documented shape").Wrap(err)
 	}
+	r.Envelope = envelope
 	switch {
 	case r.Envelope == nil:
 		return nil, badRequest("envelope is required")
