@@ -5,7 +5,7 @@ import "bytes"
 // Bounds of a block of key material, in bytes.
 const (
 	maxLabel   = 64
-	maxPreface = 1024 // between the first line and the key: headers such as DEK-Info
+	maxPreface = 512 // between the first line and the key: headers such as DEK-Info
 	maxHeader  = 256
 	maxGap     = 256 // between two lines
 	longToken  = 20  // a line of key material; a shorter one may be its last, or a word
@@ -128,10 +128,18 @@ func (s *scan) gap(i int) (end int, wait bool) {
 			if c := s.text[p+1]; c == 'n' || c == 'r' || c == 't' {
 				p++
 			}
-		case bytes.IndexByte([]byte(" \t\r\n\"'`,>|"), s.text[p]) < 0:
+		case !isGap(s.text[p]):
 			return p, false
 		}
 	}
+}
+
+func isGap(c byte) bool {
+	switch c {
+	case ' ', '\t', '\r', '\n', '"', '\'', '`', ',', '>', '|':
+		return true
+	}
+	return false
 }
 
 // short decides what stands at text[p:q], a few letters or none: the last line, a
