@@ -227,6 +227,9 @@ func (h *Host) await() error {
 // Kill ends the process at once, as a power cut would for it.
 func (h *Host) Kill() { h.signal(syscall.SIGKILL) }
 
+// Quit ends the process with the stacks of all its goroutines in the output.
+func (h *Host) Quit() { h.signal(syscall.SIGQUIT) }
+
 // Stop ends the process cleanly, and reports how it ended.
 func (h *Host) Stop() *os.ProcessState {
 	h.signal(syscall.SIGTERM)

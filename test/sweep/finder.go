@@ -51,7 +51,12 @@ func (f *finder) find(b []byte) []hit {
 	seen := map[int]string{}
 	for range 3 {
 		f.scan(b, seen)
-		f.scan(bytes.ReplaceAll(bytes.ReplaceAll(b, []byte("~1"), []byte("/")), []byte("~0"), []byte("~")), seen)
+		if bytes.Contains(b, []byte("~0")) || bytes.Contains(b, []byte("~1")) {
+			f.scan(bytes.ReplaceAll(bytes.ReplaceAll(b, []byte("~1"), []byte("/")), []byte("~0"), []byte("~")), seen)
+		}
+		if !bytes.Contains(b, []byte(`\`)) {
+			break
+		}
 		b = unescape(b)
 	}
 	var out []hit

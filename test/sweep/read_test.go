@@ -6,20 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -39,7 +34,11 @@ func (r *rig) read(runID string) string {
 		shown = append(shown, r.do(http.MethodGet, path, "").Body...)
 	}
 	r.do(http.MethodGet, "/v1/runs/"+runID+"/debug-bundle", "")
-	r.do(http.MethodGet, seams+"test/otel/spans?runId="+runID, "")
+	for _, a := range []*harness.Answer{
+		r.do(http.MethodGet, seams+"test/otel/spans?runId="+runID, ""), r.do(http.MethodPost, seams+"test/debug-bundle/export", `{"runId":"`+runID+`"}`),
+	} {
+		require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
+	}
 	for _, mode := range modes {
 		_, err := r.client.Stream(ctx, "/v1/runs/"+runID+"/events?streamMode="+mode, func(f harness.Frame) bool {
 			r.add("SSE", []byte(f.Event+" "+f.ID+" "+f.Data+" "+f.Comment))
@@ -49,15 +48,6 @@ func (r *rig) read(runID string) string {
 	}
 	r.calls(ctx, runID)
 	return string(shown)
-}
-
-// calls reads the run over gRPC.
-func (r *rig) calls(ctx context.Context, runID string) {
-	r.t.Helper()
-	ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+r.client.Key)
-	var head, tail metadata.MD
-	res, err := openwopv1.NewEngineClient(r.conn).GetRun(ctx, &openwopv1.GetRunRequest{RunId: runID}, grpc.Header(&head), grpc.Trailer(&tail))
-	r.message("gRPC", res, err, head, tail)
 }
 
 // message keeps what a call gave: message, error, headers and trailers.
@@ -81,21 +71,49 @@ func (r *rig) message(where string, m proto.Message, err error, mds ...metadata.
 	}
 }
 
-// end collects what is left once everything is planted, and what the host left
-// behind when it has ended.
-func (r *rig) end(batches []batch) {
+// lists are what REST tells beside single runs.
+var lists = []string{
+	"/v1/runs?limit=100", "/v1/workflows?limit=100", "/v1/workflows/ask", "/.well-known/openwop", "/v1/openapi.json", "/healthz", "/readyz",
+	"/schemas/envelopes/" + kind + ".schema.json", seams + "node-catalog", seams + "test/mock-ai/last-dispatch-budget?nodeId=" + askNode,
+}
+
+// inside are pages of the operator's port.
+var inside = []string{
+	"/metrics", "/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/debug/pprof/goroutine?debug=1", "/debug/pprof/heap?debug=1",
+	"/debug/pprof/allocs?debug=0", "/debug/pprof/threadcreate?debug=1",
+}
+
+func (r *rig) operator(path string) {
 	r.t.Helper()
-	res, err := http.Get(r.host.Metrics) //nolint:noctx // the test's own host
+	res, err := http.Get(strings.TrimSuffix(r.host.Metrics, "/metrics") + path) //nolint:noctx // the test's own host
 	require.NoError(r.t, err)
-	metrics, err := io.ReadAll(res.Body)
+	body, err := io.ReadAll(res.Body)
 	require.NoError(r.t, err)
 	require.NoError(r.t, res.Body.Close())
-	r.add("metrics", metrics)
+	r.add("operator's port", body)
+	for name, values := range res.Header {
+		r.add("operator's port", fmt.Append(nil, name, ": ", values))
+	}
+}
+
+// end collects what is left once everything is planted, and what the host left
+// behind when it has ended as it is told.
+func (r *rig) end(batches []batch, stop func(*harness.Host), last string) {
+	r.t.Helper()
+	for _, path := range lists {
+		a := r.do(http.MethodGet, path, "")
+		require.Equal(r.t, http.StatusOK, a.Status, path)
+	}
+	for _, path := range inside {
+		r.operator(path)
+	}
+	r.overNATS()
 	require.Eventually(r.t, func() bool { return len(r.spans.Spans()) > len(r.runs) }, 30*time.Second, 20*time.Millisecond)
-	r.host.Kill()
+	stop(r.host)
 	r.add("OTLP", r.spans.Bytes())
 	log := r.out.bytes()
 	r.add("log", log)
+	require.True(r.t, bytes.Contains(log, []byte(last)), "the host said nothing of %s", last)
 	n := 0
 	for _, b := range batches {
 		for _, it := range b.items {
@@ -108,17 +126,4 @@ func (r *rig) end(batches []batch) {
 	require.Equal(r.t, n, bytes.Count(log, []byte("workflow skipped")))
 	r.proved += n
 	r.disk()
-}
-
-func (r *rig) disk() {
-	r.t.Helper()
-	require.NoError(r.t, filepath.WalkDir(r.host.Dir(), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(path) //nolint:gosec // G122: the test's own directory
-		r.add("disk: "+filepath.Base(path), content)
-		r.add("disk: names", []byte(path))
-		return err
-	}))
 }

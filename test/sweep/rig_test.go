@@ -120,7 +120,7 @@ func start(t *testing.T, secrets []secret, batches []batch, args ...string) *rig
 	t.Cleanup(r.spans.Close)
 	r.vendor = openaicompat.New(openaicompat.Options{Key: vendorKey})
 	t.Cleanup(r.vendor.Close)
-	args = append(args, "--test-seams", "--kinds", kinds(t), "--workflows", broken(t, batches), "--log-level", "debug", "--metrics-addr", "127.0.0.1:0", "--durability", "process",
+	args = append(args, "--test-seams", "--kinds", kinds(t), "--workflows", broken(t, batches), "--log-level", "debug", "--metrics-addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0", "--durability", "process",
 		"--otlp-endpoint", r.spans.URL(), "--trace-ratio", "1", "--api-key", apiKey+"=acme:*", "--provider", "vendor="+r.vendor.URL())
 	if len(secrets) > 0 {
 		args = append(args, "--secrets-file", secretsFile(t, secrets))

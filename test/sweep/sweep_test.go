@@ -25,13 +25,18 @@ func TestSweep_NoSecretLeaves(t *testing.T) {
 	for name, c := range map[string]struct {
 		args    []string
 		batches []batch
-		// brief leaves out what the second layer has no part in.
+		// brief leaves out what the second layer has no part in, and most of what
+		// is as with the mock.
 		brief bool
+		// stop ends the host: cleanly, at once, or with the stacks of all that runs.
+		stop func(*harness.Host)
+		// last is what the output tells then.
+		last string
 	}{
 		// The first layer alone must do it.
-		"of those registered, without shapes": {[]string{"--redact-shapes=false"}, knownBatches(append(own(), secrets...)), false},
-		"of those registered, with shapes":    {nil, knownBatches(append(own(), secrets...)), true},
-		"of those that look like one":         {nil, shapedBatches(), false},
+		"of those registered, without shapes": {[]string{"--redact-shapes=false"}, knownBatches(append(own(), secrets...)), false, (*harness.Host).Quit, "SIGQUIT: quit"},
+		"of those registered, with shapes":    {nil, knownBatches(append(own(), secrets...)), true, (*harness.Host).Kill, ""},
+		"of those that look like one":         {nil, shapedBatches(), false, func(h *harness.Host) { h.Stop() }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,17 +45,21 @@ func TestSweep_NoSecretLeaves(t *testing.T) {
 			for i, b := range c.batches {
 				r.requests(b)
 				r.answers(b)
-				r.vendors(b, i)
 				r.accepts(b, fmt.Sprint("sweep-", i))
+				if c.brief && i%4 > 0 {
+					continue
+				}
+				r.vendors(b, i)
 				if c.brief {
 					continue
 				}
 				r.wrong(b)
+				r.wrongCalls(b)
 				r.definitions(b)
 				r.keyed(b)
 				r.panics(b)
 			}
-			r.end(c.batches)
+			r.end(c.batches, c.stop, c.last)
 			r.search(c.batches)
 		})
 	}
