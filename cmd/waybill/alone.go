@@ -118,7 +118,7 @@ func (a *alone) redactor(o acceptorOptions) (redactorv1.RedactorClient, error) {
 		if o.redactor != (peer{}) {
 			return nil, fmt.Errorf("%w: --redactor-ca, --redactor-token-file and --redactor-plaintext belong to --redactor", errUsage)
 		}
-		s, err := newRedactor(o.commonOptions)
+		s, err := newRedactor(o.commonOptions, o.assets.keys...)
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 
+	"waybill.dev/waybill/internal/blob/jetblob"
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/runlog"
@@ -65,6 +66,8 @@ func warnOfPayload(nc *nats.Conn, log logger) {
 type runLog struct {
 	runlog.Late
 
+	assets   lateBlobs // opened with the log, if keeps says so
+	keeps    bool
 	connect  func() (*nats.Conn, error)
 	replicas int
 	logger   logger
@@ -78,7 +81,7 @@ type runLog struct {
 // openRunLog gives the run log: that of the server at --nats as soon as it is
 // there, or one of this process's own.
 func (a *alone) openRunLog(ctx context.Context, o acceptorOptions) (*runLog, error) {
-	r := &runLog{replicas: o.replicas, logger: a.log}
+	r := &runLog{replicas: o.replicas, keeps: o.assets.publicURL != "", logger: a.log}
 	if o.natsURL == "" {
 		srv, err := a.embedNATS(o)
 		if err != nil {
@@ -156,6 +159,9 @@ func (r *runLog) open(ctx context.Context) error {
 		cfg.Replicas, cfg.Patience = r.replicas, logPatience
 		var log *jetstream.Log
 		if log, err = jetstream.Open(ctx, conn, cfg); err == nil {
+			err = r.openAssets(ctx, conn)
+		}
+		if err == nil {
 			r.opened(log)
 			warnOfPayload(conn, r.logger)
 			return nil
@@ -168,6 +174,18 @@ func (r *runLog) open(ctx context.Context) error {
 	defer r.mu.Unlock()
 	r.err = err
 	return err
+}
+
+func (r *runLog) openAssets(ctx context.Context, conn *nats.Conn) error {
+	if !r.keeps {
+		return nil
+	}
+	store, err := jetblob.Open(ctx, conn, assetBucket(r.replicas))
+	if err != nil {
+		return err
+	}
+	r.assets.open(store)
+	return nil
 }
 
 func (r *runLog) connected() (*nats.Conn, error) {

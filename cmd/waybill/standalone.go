@@ -16,8 +16,10 @@ import (
 	"waybill.dev/waybill/internal/obs"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	"waybill.dev/waybill/services/acceptor"
+	"waybill.dev/waybill/services/acceptor/assets"
 	"waybill.dev/waybill/services/acceptor/kinds"
 	"waybill.dev/waybill/services/redactor"
+	"waybill.dev/waybill/services/redactor/redact"
 )
 
 // serveCommand runs one service in a process of its own.
@@ -94,6 +96,7 @@ type acceptorOptions struct {
 	natsURL, natsCreds                                 string
 	dataDir                                            string
 	redactor                                           peer
+	assets                                             assetOptions
 	kinds, packs, kindLint, strictness                 string
 	envelopesPerTurn, schemaRounds, clarificationRound int
 	replicas                                           int
@@ -130,6 +133,7 @@ then serves waybill.redactor.v1.Redactor beside it.`,
 	f.StringVar(&o.redactor.tokenFile, "redactor-token-file", "", "file with the bearer token for --redactor")
 	f.StringVar(&o.redactor.ca, "redactor-ca", "", "PEM certificates that vouch for --redactor; empty: those that the system trusts, and no TLS on loopback")
 	f.BoolVar(&o.redactor.plaintext, "redactor-plaintext", false, "send secrets and the token to --redactor in clear, because something else guards the way")
+	o.assets.flags(f)
 	f.StringVar(&o.kinds, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
 	f.StringVar(&o.packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served")
 	f.StringVar(&o.kindLint, "kind-lint", string(def.Lint), "strict, warn or off: what becomes of a kind whose schema models cannot be held to")
@@ -141,7 +145,7 @@ then serves waybill.redactor.v1.Redactor beside it.`,
 }
 
 func (o *acceptorOptions) validate() error {
-	errs := []error{o.commonOptions.validate()}
+	errs := []error{o.commonOptions.validate(), o.assets.validate(o.natsURL == "")}
 	if o.replicas != 1 && o.replicas != 3 && o.replicas != 5 {
 		errs = append(errs, fmt.Errorf("--log-replicas %d: want 1, 3 or 5", o.replicas))
 	}
@@ -164,6 +168,7 @@ func (o *acceptorOptions) config() acceptor.Config {
 	cfg := acceptor.DefaultConfig()
 	cfg.Lint, cfg.Strictness = kinds.Lint(o.kindLint), acceptor.Strictness(o.strictness)
 	cfg.Limits = acceptor.Limits{EnvelopesPerTurn: o.envelopesPerTurn, SchemaRounds: o.schemaRounds, ClarificationRounds: o.clarificationRound}
+	cfg.MaxInlineBytes = o.assets.maxInline
 	if o.kinds != "" {
 		cfg.KindsDir = os.DirFS(o.kinds)
 	}
@@ -223,13 +228,17 @@ func runRedactor(ctx context.Context, o commonOptions, log logger) error {
 	return a.run(ctx, began, nil)
 }
 
-// newRedactor makes a redactor that knows the secrets of the operator's file.
-func newRedactor(o commonOptions) (*redactor.Service, error) {
+// newRedactor makes a redactor that knows the secrets of the operator's file, and the
+// keys that URLs of assets are signed with.
+func newRedactor(o commonOptions, assetKeys ...string) (*redactor.Service, error) {
 	cfg := redactor.DefaultConfig()
 	cfg.Shapes = o.redactShapes
 	var err error
 	if cfg.HostSecrets, err = readSecrets(o.secretsFile); err != nil {
 		return nil, fmt.Errorf("%w: --secrets-file: %w", errUsage, err)
+	}
+	for i, key := range assets.Secrets(assetKeys) {
+		cfg.HostSecrets = append(cfg.HostSecrets, redact.Secret{ID: fmt.Sprintf("asset-key-%d", i+1), Value: redact.Value(key)})
 	}
 	return redactor.New(cfg)
 }
@@ -255,7 +264,11 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 	if err != nil {
 		return err
 	}
-	deps := acceptor.Deps{Log: runs, Redactor: scrub, Clock: time.Now, Logger: log}
+	vault, err := o.assets.vault(&runs.assets, o.dataDir)
+	if err != nil {
+		return err
+	}
+	deps := acceptor.Deps{Assets: vault, Log: runs, Redactor: scrub, Clock: time.Now, Logger: log}
 	spans, err := o.tracing.exporter(ctx, "waybill-acceptor", log, a.later)
 	if err != nil {
 		return err

@@ -78,10 +78,13 @@ func openStores(ctx context.Context, srv *natsd.Server, cfg jetstream.Config) (*
 			return s, err
 		}
 	}
-	s.assets, err = jetblob.Open(ctx, queueConn, jetblob.Config{
-		Bucket: "waybill_assets", Description: "images, sounds and files of models", Replicas: cfg.Replicas,
-	})
+	s.assets, err = jetblob.Open(ctx, queueConn, assetBucket(cfg.Replicas))
 	return s, err
+}
+
+// assetBucket is where assets are kept, by a whole host and by an acceptor alone.
+func assetBucket(replicas int) jetblob.Config {
+	return jetblob.Config{Bucket: "waybill_assets", Description: "images, sounds and files of models", Replicas: replicas}
 }
 
 func (s *stores) connect(srv *natsd.Server, name string) (*nats.Conn, error) {

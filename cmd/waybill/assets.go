@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"waybill.dev/waybill/internal/blob"
+	"waybill.dev/waybill/services/acceptor/accept"
+	"waybill.dev/waybill/services/acceptor/assets"
+	"waybill.dev/waybill/services/gateway/rest"
+)
+
+// assetOptions say where an acceptor that runs alone keeps images, sounds and
+// files that are too large for the log.
+type assetOptions struct {
+	publicURL string
+	keyFile   string
+	keys      []string
+	maxInline int
+}
+
+func (o *assetOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.publicURL, "public-url", "", "URL at which clients reach the REST API of a host that serves assets; URLs of assets begin with it; empty: none are kept, and large ones refused")
+	f.StringVar(&o.keyFile, "asset-key-file", "", "file with the secret that URLs of assets are signed with: host.key of the host at --public-url; empty: one in --data-dir")
+	f.StringArrayVar(&o.keys, "asset-keys", nil, "VERSION=KEY that signs the URLs of assets, as given to the host at --public-url (repeatable); default 1=host, the key of --asset-key-file")
+	f.IntVar(&o.maxInline, "max-inline-media-bytes", accept.DefaultMaxInlineBytes, "largest image, sound or file that is recorded within its event")
+}
+
+// validate returns all that is wrong, joined. embedded: the log is this process's
+// own, and the key may be so as well.
+func (o *assetOptions) validate(embedded bool) error {
+	var errs []error
+	if u, err := url.Parse(o.publicURL); err != nil || o.publicURL != "" && (u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https") {
+		errs = append(errs, errors.New("--public-url: want a URL such as https://waybill.example, without a user"))
+	}
+	if o.maxInline < 0 || o.maxInline > accept.MaxPayloadBytes {
+		errs = append(errs, fmt.Errorf("--max-inline-media-bytes %d: want 0 to %d", o.maxInline, accept.MaxPayloadBytes))
+	}
+	switch {
+	case o.keyFile != "" && o.publicURL == "":
+		errs = append(errs, errors.New("--asset-key-file: signs URLs of assets, and there are none without --public-url"))
+	case o.keyFile == "" && len(o.keys) == 0 && o.publicURL != "" && !embedded:
+		errs = append(errs, errors.New("--public-url: the host there must know the key that signs URLs of assets; give its host.key to --asset-key-file, or the same --asset-keys"))
+	}
+	if o.keyFile != "" {
+		_, err := o.secretOfFile()
+		errs = append(errs, err)
+	}
+	if _, err := assets.ParseKeys(o.keys, nil); err != nil {
+		errs = append(errs, fmt.Errorf("--asset-keys: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// vault makes the place of assets; nil when none are kept.
+func (o *assetOptions) vault(store blob.Store, dataDir string) (*assets.Vault, error) {
+	if o.publicURL == "" {
+		return nil, nil
+	}
+	secret, err := o.secret(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	key, err := assets.DeriveKey(secret)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := assets.ParseKeys(o.keys, key)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --asset-keys: %w", errUsage, err)
+	}
+	base := strings.TrimSuffix(o.publicURL, "/") + strings.TrimSuffix(rest.AssetsPrefix, "/")
+	return assets.New(store, keys, func() string { return base }, time.Now)
+}
+
+// minAssetSecret is that of a host's key.
+const minAssetSecret = 32
+
+func (o *assetOptions) secret(dataDir string) ([]byte, error) {
+	if o.keyFile == "" {
+		return hostKey(dataDir)
+	}
+	return o.secretOfFile()
+}
+
+func (o *assetOptions) secretOfFile() ([]byte, error) {
+	st, err := os.Stat(o.keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("--asset-key-file: %w", err)
+	}
+	if st.Mode().Perm()&0o007 != 0 {
+		return nil, fmt.Errorf("--asset-key-file %s: everybody on this machine may read it; chmod o= it", o.keyFile)
+	}
+	secret, err := os.ReadFile(o.keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("--asset-key-file: %w", err)
+	}
+	if len(secret) < minAssetSecret {
+		return nil, fmt.Errorf("--asset-key-file %s: a key needs at least %d bytes", o.keyFile, minAssetSecret)
+	}
+	return secret, nil
+}
+
+// lateBlobs is a store that is opened after those who use it have begun, and that
+// gives up before its callers do.
+type lateBlobs struct{ store atomic.Pointer[blob.Store] }
+
+func (l *lateBlobs) open(s blob.Store) { l.store.Store(&s) }
+
+var errNoStore = errors.New("the store of assets is not open yet")
+
+// Put stores a blob; see blob.Store.
+func (l *lateBlobs) Put(ctx context.Context, name string, b blob.Blob) error {
+	s := l.store.Load()
+	if s == nil {
+		return errNoStore
+	}
+	ctx, cancel := patiently(ctx)
+	defer cancel()
+	return (*s).Put(ctx, name, b)
+}
+
+// Get gives a blob; see blob.Store.
+func (l *lateBlobs) Get(ctx context.Context, name string) (blob.Blob, error) {
+	s := l.store.Load()
+	if s == nil {
+		return blob.Blob{}, errNoStore
+	}
+	ctx, cancel := patiently(ctx)
+	defer cancel()
+	return (*s).Get(ctx, name)
+}
+
+// patiently bounds a call to a store, so that its caller learns what is wrong and
+// not only that its time is up.
+func patiently(ctx context.Context) (context.Context, context.CancelFunc) {
+	d := logPatience
+	if end, ok := ctx.Deadline(); ok {
+		d = min(d, time.Until(end)*3/4)
+	}
+	return context.WithTimeout(ctx, d)
+}

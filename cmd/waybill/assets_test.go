@@ -1,0 +1,50 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAssetOptions_NameWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), mode))
+		return path
+	}
+	sound, secret := file("sound", strings.Repeat("k", 32), 0o600), "too-short-to-be-a-key"
+	for name, tc := range map[string]struct {
+		o        assetOptions
+		embedded bool
+		want     string // empty: fine
+	}{
+		"none":                     {assetOptions{}, false, ""},
+		"kept":                     {assetOptions{publicURL: "https://h.example", keyFile: sound}, false, ""},
+		"kept, embedded":           {assetOptions{publicURL: "https://h.example"}, true, ""},
+		"a URL and no key":         {assetOptions{publicURL: "https://h.example"}, false, "--asset-key-file"},
+		"a key and no URL":         {assetOptions{keyFile: sound}, false, "--public-url"},
+		"no URL":                   {assetOptions{publicURL: "h.example", keyFile: sound}, false, "--public-url"},
+		"a URL with a password":    {assetOptions{publicURL: "https://u:" + secret + "@h.example", keyFile: sound}, false, "--public-url"},
+		"a URL that is broken":     {assetOptions{publicURL: "https://u:" + secret + "@h.example:x", keyFile: sound}, false, "--public-url"},
+		"a key that is absent":     {assetOptions{publicURL: "https://h.example", keyFile: filepath.Join(dir, "ghost")}, false, "no such file"},
+		"a key that is short":      {assetOptions{publicURL: "https://h.example", keyFile: file("short", secret, 0o600)}, false, "at least 32 bytes"},
+		"a key that is everyone's": {assetOptions{publicURL: "https://h.example", keyFile: file("open", strings.Repeat("k", 32), 0o604)}, false, "chmod o="},
+		"a key of several":         {assetOptions{publicURL: "https://h.example", keys: []string{"1=" + strings.Repeat("QUJD", 11)}}, false, ""},
+		"a key that is none":       {assetOptions{publicURL: "https://h.example", keys: []string{"1=" + secret}}, false, "--asset-keys"},
+		"a cap below nothing":      {assetOptions{maxInline: -1}, false, "--max-inline-media-bytes"},
+		"a cap above a payload":    {assetOptions{maxInline: 2 << 20}, false, "--max-inline-media-bytes"},
+	} {
+		err := tc.o.validate(tc.embedded)
+		if tc.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, tc.want, name)
+		require.NotContains(t, err.Error(), secret, name)
+	}
+}
