@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -30,6 +31,10 @@ type alone struct {
 	// needs are the health names of services that lack something when the process
 	// does; the others serve as long as it runs.
 	needs []string
+	// metrics is nil unless they are served.
+	metrics    net.Listener
+	collectors []prometheus.Collector
+	serving    serving
 	// closers are closed last first.
 	closers []func()
 }
@@ -37,6 +42,7 @@ type alone struct {
 // newAlone takes the address and makes the server; nothing is served before run.
 func newAlone(o commonOptions, log logger) (*alone, error) {
 	a := &alone{opts: o, log: log, health: health.NewServer()}
+	a.serving.set(errStarting)
 	var (
 		opts   []grpc.ServerOption
 		unary  []grpc.UnaryServerInterceptor
@@ -63,6 +69,13 @@ func newAlone(o commonOptions, log logger) (*alone, error) {
 	}
 	a.lis = lis
 	a.later(func() { _ = lis.Close() })
+	if o.metricsAddr != "" {
+		if a.metrics, err = net.Listen("tcp", o.metricsAddr); err != nil {
+			a.close()
+			return nil, fmt.Errorf("--metrics-addr %s: %w; give another address, or port 0 for a free one", o.metricsAddr, err)
+		}
+		a.later(func() { _ = a.metrics.Close() })
+	}
 	a.server = rpc.NewServer(log, unary, stream, opts...)
 	healthv1.RegisterHealthServer(a.server, a.health)
 	reflection.Register(a.server)
@@ -107,6 +120,11 @@ func (a *alone) run(ctx context.Context, began time.Time, check func(context.Con
 			}
 		},
 	})
+	if a.metrics != nil {
+		mux := operatorMux(append(a.collectors, a.serving.gauge())...)
+		probes(mux, a.serving.reason)
+		a.group.Start(metricsPart(a.metrics, mux))
+	}
 	a.group.Start(lifecycle.Part{Name: "health", Run: func(ctx context.Context) error { return a.watch(ctx, began, check) }})
 	return a.group.Wait(ctx)
 }

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
+	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
@@ -24,6 +27,7 @@ func (a *alone) watch(ctx context.Context, began time.Time, check func(context.C
 		if ctx.Err() != nil {
 			return nil
 		}
+		a.serving.set(err)
 		now := healthv1.HealthCheckResponse_SERVING
 		if err != nil {
 			now = healthv1.HealthCheckResponse_NOT_SERVING
@@ -64,12 +68,33 @@ func (a *alone) told(now healthv1.HealthCheckResponse_ServingStatus, err error) 
 
 // ready tells where the service can be reached.
 func (a *alone) ready(began time.Time) error {
-	info := readyInfo{GRPC: a.lis.Addr().String(), PID: os.Getpid(), ReadyMs: time.Since(began).Milliseconds()}
+	info := readyInfo{GRPC: a.lis.Addr().String(), Metrics: metricsURL(a.metrics), PID: os.Getpid(), ReadyMs: time.Since(began).Milliseconds()}
 	if err := info.write(a.opts.readyFile); err != nil {
 		return err
 	}
 	a.log.Info("ready", "grpc", info.GRPC)
 	return nil
+}
+
+// serving is why the service does not serve, as it was found last.
+type serving struct{ why atomic.Pointer[error] }
+
+var errStarting = errors.New("it starts")
+
+func (s *serving) set(err error) { s.why.Store(&err) }
+
+func (s *serving) reason() error { return *s.why.Load() }
+
+// gauge tells it as a metric.
+func (s *serving) gauge() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "waybill", Name: "serving", Help: "Whether the service has all that it needs: 1 or 0.",
+	}, func() float64 {
+		if s.reason() != nil {
+			return 0
+		}
+		return 1
+	})
 }
 
 // Times of the health checks.

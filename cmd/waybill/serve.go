@@ -5,13 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/pprof"
 	"os"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"waybill.dev/waybill/internal/lifecycle"
 )
@@ -59,25 +54,7 @@ func (h *host) start() {
 }
 
 func (h *host) startMetrics() {
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	reg.MustRegister(h.events.Collectors()...)
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
-	// Profiles stand beside the metrics: both are for the operator only.
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	h.group.Start(lifecycle.Part{
-		Name: "metrics",
-		Run: func(context.Context) error {
-			if err := srv.Serve(h.metrics); !errors.Is(err, http.ErrServerClosed) {
-				return err
-			}
-			return nil
-		},
-		Stop: func(ctx context.Context) { _ = srv.Shutdown(ctx) },
-	})
+	h.group.Start(metricsPart(h.metrics, operatorMux(h.events.Collectors()...)))
 }
 
 // ready says why the host cannot serve; nil when it can.
@@ -121,8 +98,6 @@ func (h *host) readyInfo(took time.Duration) readyInfo {
 	if a := h.nats.Addr(); a != "" {
 		r.NATS = "nats://" + a
 	}
-	if h.metrics != nil {
-		r.Metrics = "http://" + h.metrics.Addr().String() + "/metrics"
-	}
+	r.Metrics = metricsURL(h.metrics)
 	return r
 }

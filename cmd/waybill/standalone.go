@@ -37,6 +37,7 @@ than that, or put the services on several machines.`,
 // commonOptions are those of every service that runs alone.
 type commonOptions struct {
 	grpcAddr            string
+	metricsAddr         string
 	tokenFile           string
 	tlsCert, tlsKey     string
 	insecure            bool
@@ -50,6 +51,7 @@ type commonOptions struct {
 
 func (o *commonOptions) flags(f *pflag.FlagSet, addr string) {
 	f.StringVar(&o.grpcAddr, "grpc-addr", addr, "address of the gRPC API; port 0 takes a free one")
+	f.StringVar(&o.metricsAddr, "metrics-addr", "", "address of the Prometheus metrics, of /healthz and /readyz, and of profiles; no token guards it; empty: nowhere")
 	f.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token that callers must send; empty: none, on loopback only")
 	f.StringVar(&o.tlsCert, "tls-cert", "", "PEM certificate chain to serve with; empty: no TLS")
 	f.StringVar(&o.tlsKey, "tls-key", "", "PEM key of --tls-cert")
@@ -281,6 +283,7 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 		return err
 	}
 	s.Register(a.server)
+	a.collectors = s.Collectors()
 	a.needs = []string{acceptorv1.Acceptor_ServiceDesc.ServiceName}
 	return a.run(ctx, began, func(ctx context.Context) error {
 		return errors.Join(runs.check(ctx), checkRedactor(ctx, scrub))

@@ -40,10 +40,11 @@ func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*ac
 		run = h.s.atHead
 	}
 	res, err := run(ctx, in)
+	end := h.s.clock()
+	h.s.metrics.counted(res, err, end.Sub(start))
 	if err != nil {
 		return nil, err
 	}
-	end := h.s.clock()
 	h.s.logged(ctx, in.Run, res, end.Sub(start))
 	h.s.traced(in.Run, res, start, end)
 	return response(res), nil

@@ -138,6 +138,7 @@ type Service struct {
 	seam     *seam.Exerciser // nil without test seams
 	tests    *seam.Shared    // nil without test seams
 	large    turnstile
+	metrics  metrics
 	log      *slog.Logger
 	clock    func() time.Time
 }
@@ -167,8 +168,8 @@ func New(cfg Config, d Deps) (*Service, error) {
 	policy := accept.Policy{Strict: cfg.Strictness == StrictnessStrict, MaxInlineBytes: cfg.MaxInlineBytes, MaxMediaBytes: cfg.MaxMediaBytes}
 	ledger := accept.NewLogLedger(d.Log, d.Clock)
 	s := &Service{
-		spans: d.Spans,
-		cfg:   cfg, registry: registry, log: d.Logger, clock: d.Clock, ledger: ledger,
+		spans: d.Spans, metrics: newMetrics(),
+		cfg: cfg, registry: registry, log: d.Logger, clock: d.Clock, ledger: ledger,
 		pipeline: accept.New(registry, r, ledger, d.Clock, policy),
 		large:    make(turnstile, maxLarge),
 		assets:   d.Assets,

@@ -23,7 +23,8 @@ type Ready struct {
 	HTTP string `json:"http"`
 	GRPC string `json:"grpc"`
 	NATS string `json:"nats"`
-	// Metrics is the address of the metrics; profiles stand beside them.
+	// Metrics is the URL of the metrics; profiles stand beside them. Empty unless they are
+	// served.
 	Metrics string `json:"metrics"`
 	PID     int    `json:"pid"`
 }
