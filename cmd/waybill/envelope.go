@@ -176,8 +176,10 @@ func envelopeAcceptCommand() *cobra.Command {
 		Long: `Hands one envelope to an acceptor, as an agent runtime would, and prints the
 EnvelopeOutcome document. With --open the run is opened first, if it is not yet.
 
-Exits with 0 if it was accepted, 1 if it was refused or the acceptor failed, 2 if the
-command line or the file cannot be used.`,
+Exits with 0 if it was accepted, also if that was decided before; 3 if it is invalid,
+4 if it was gated, 5 if it breached a limit; 6 if the acceptor cannot be reached or
+lacks what it needs, so that the same may be tried again; 2 if the command line or the
+file cannot be used; 1 for anything else, such as a run that is not open.`,
 		Example: `  waybill envelope accept --open --run r1 --node ask answer.json`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -219,18 +221,15 @@ func (at target) accept(ctx context.Context, out io.Writer, doc []byte) error {
 			req.TrustBoundary = string(wire.Untrusted)
 		}
 		if _, err := client.OpenRun(ctx, req); err != nil {
-			return fmt.Errorf("open run: %w", err)
+			return called(fmt.Errorf("open run: %w", err))
 		}
 	}
 	res, err := client.Accept(ctx, &acceptorv1.AcceptRequest{Run: run, NodeId: at.node, Envelope: doc})
 	if err != nil {
-		return err
+		return called(err)
 	}
 	if _, err := fmt.Fprintf(out, "%s\n", res.GetOutcome()); err != nil {
 		return err
 	}
-	if accept.StatusOf(res.GetOutcome()) != accept.Accepted {
-		return errRefused
-	}
-	return nil
+	return judged(accept.StatusOf(res.GetOutcome()))
 }

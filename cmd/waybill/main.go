@@ -3,16 +3,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
 )
-
-// exitInterrupted is what a shell expects of a command ended by Ctrl-C.
-const exitInterrupted = 130
 
 // gcPercent trades memory for time: the host's live heap is small, and most of
 // what a request makes is gone with it. GOGC in the environment wins.
@@ -31,15 +27,11 @@ func main() {
 		signal.Reset(os.Interrupt)
 	})
 	err := root(os.Stdout, os.Stderr).ExecuteContext(ctx)
-	switch {
-	case err == nil && len(interrupted) > 0:
+	if err == nil && len(interrupted) > 0 {
 		os.Exit(exitInterrupted)
-	case err == nil:
-	case errors.Is(err, errUsage):
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
+		os.Exit(exitStatus(err))
 	}
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -58,4 +59,20 @@ func Clean() {
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir) // a temporary directory
 	}
+}
+
+// Command runs the binary to its end, and gives what it printed and its exit
+// status.
+func Command(t testing.TB, args ...string) (out string, status int) {
+	t.Helper()
+	bin, err := binary()
+	if err != nil {
+		t.Fatalf("the binary: %v", err)
+	}
+	cmd := exec.CommandContext(t.Context(), bin, args...)
+	b, err := cmd.CombinedOutput()
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		t.Fatalf("run %v: %v", args, err)
+	}
+	return string(b), cmd.ProcessState.ExitCode()
 }
