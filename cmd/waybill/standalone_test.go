@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
 
@@ -117,5 +119,18 @@ func TestReadToken_WantsOneThatNobodyGuesses(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		_, err := readToken(path)
 		require.Equal(t, ok, err == nil, text)
+	}
+}
+
+func TestServe_DocumentsEveryFlag(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "acceptor-api.md"))
+	require.NoError(t, err)
+	for _, c := range []*cobra.Command{serveAcceptorCommand(), serveRedactorCommand(), envelopeAcceptCommand()} {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if c.Name() != "accept" || f.Name == "ca" || f.Name == "plaintext" {
+				require.Contains(t, string(doc), "`--"+f.Name+"`", c.Name())
+			}
+		})
 	}
 }
