@@ -80,6 +80,8 @@ type rig struct {
 	spans  *otlp.Collector
 	vendor *openaicompat.Server
 	out    *output
+	// blind: the host was not told the secrets, and nothing stands in their place.
+	blind bool
 	// runs are all that were started.
 	runs []string
 }
@@ -156,11 +158,17 @@ func (r *rig) do(method, path, body string, headers ...string) *harness.Answer {
 
 func (r *rig) as(c *harness.Client, method, path, body string, headers ...string) *harness.Answer {
 	r.t.Helper()
+	return r.into("REST", c, method, path, body, headers...)
+}
+
+// into keeps the answer in a sink.
+func (r *rig) into(where string, c *harness.Client, method, path, body string, headers ...string) *harness.Answer {
+	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
 	defer cancel()
 	a, err := c.Do(ctx, method, path, body, headers...)
 	require.NoError(r.t, err)
-	r.answer("REST", a)
+	r.answer(where, a)
 	return a
 }
 
@@ -177,6 +185,9 @@ func (r *rig) refuse(method, path, body string, headers ...string) *harness.Answ
 // prove fails unless the batch arrived at the places, as the documents show.
 func (r *rig) prove(b batch, docs string, places ...string) {
 	r.t.Helper()
+	if r.blind {
+		return // see TestSweep_FindsWhatALeakLooksLike
+	}
 	for _, place := range places {
 		require.Empty(r.t, b.missing(place, docs), "%s, %s: not every secret has arrived, or one left without its marker", place, b.name)
 		r.proved += len(b.items)

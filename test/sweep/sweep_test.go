@@ -75,24 +75,27 @@ func (r *rig) accepts(b batch, runID string) {
 	r.prove(b, string(a.Body), "name")
 }
 
-// search looks for everything that was planted in every sink.
-func (r *rig) search(batches []batch) {
-	r.t.Helper()
-	require.Equal(r.t, r.planted, r.started)
-	require.Equal(r.t, r.planted, r.finished)
-	var (
-		texts []string
-		names []string
-		size  int
-	)
+// finderOf looks for everything that was planted; names tells of each text what it is.
+func finderOf(t *testing.T, batches []batch) (f *finder, names []string) {
+	t.Helper()
+	var texts []string
 	for _, b := range batches {
 		for _, it := range b.items {
 			texts, names = append(texts, it.trace), append(names, it.marker+", "+b.name)
 		}
 	}
-	f := newFinder(texts)
-	require.NotNil(r.t, f)
-	shown := 0
+	f = newFinder(texts)
+	require.NotNil(t, f)
+	return f, names
+}
+
+// search looks for everything that was planted in every sink.
+func (r *rig) search(batches []batch) {
+	r.t.Helper()
+	require.Equal(r.t, r.planted, r.started)
+	require.Equal(r.t, r.planted, r.finished)
+	f, names := finderOf(r.t, batches)
+	shown, size := 0, 0
 	for where, content := range r.all {
 		b := content.Bytes()
 		size += len(b)
@@ -104,5 +107,5 @@ func (r *rig) search(batches []batch) {
 	}
 	require.Greater(r.t, size, 1<<20, "the sinks have something in them")
 	r.t.Logf("planted %d texts in %d runs and %d refused requests, %d proved to have arrived; looked in %d MB of %d sinks",
-		len(texts), r.finished, r.refused, r.proved, size>>20, len(r.all))
+		len(names), r.finished, r.refused, r.proved, size>>20, len(r.all))
 }

@@ -1,0 +1,179 @@
+package sweep
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/stretchr/testify/require"
+	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"waybill.dev/waybill/test/double/openaicompat"
+	"waybill.dev/waybill/test/harness"
+)
+
+// contentSinks are those that show what a run holds.
+var contentSinks = []string{
+	"REST", "poll", "SSE", "chunks", "gRPC", "gRPC stream", "NATS", "NATS store WAYBILL_RUNS", "rows of frames", "vendor",
+}
+
+// TestSweep_FindsWhatALeakLooksLike is the sweep's control: a host that was not told
+// the secrets lets them out, and the same search over the same sinks must find each
+// of them, in each encoding. Otherwise finding none would prove nothing.
+func TestSweep_FindsWhatALeakLooksLike(t *testing.T) {
+	t.Parallel()
+	batches := knownBatches(makeSecrets())
+	r := start(t, nil, batches, "--redact-shapes=false")
+	r.blind = true
+	r.deploy()
+	for _, b := range batches {
+		r.requests(b)
+		r.asked(b, "vendor-ask", openaicompat.Reply{Pieces: pieces(b.at("vendor's prose"))})
+	}
+	r.end(batches, func(h *harness.Host) { h.Stop() }, "")
+	f, names := finderOf(t, batches)
+	found := map[string]map[int]bool{}
+	for where, content := range r.all {
+		where, _, _ = strings.Cut(where, ": ") // all files together: "disk"
+		if found[where] == nil {
+			found[where] = map[int]bool{}
+		}
+		for _, h := range f.find(content.Bytes()) {
+			found[where][h.text] = true
+		}
+	}
+	for _, where := range append([]string{"disk"}, contentSinks...) {
+		for i, name := range names {
+			if !found[where][i] {
+				t.Errorf("%s was not found in %s", name, where)
+			}
+		}
+	}
+	// Spans hold tags; of a busy host some spans are dropped.
+	for i, b := range batches {
+		n := 0
+		for k := range b.items {
+			if found["OTLP"][i*len(b.items)+k] {
+				n++
+			}
+		}
+		require.Positive(t, n, "%s: nothing was found in spans", b.name)
+	}
+	require.NotEmpty(t, found["log"])
+}
+
+// spanOf is a span that tells a text everywhere a span can.
+func spanOf(text string) *collectorpb.ExportTraceServiceRequest {
+	attribute := &commonpb.KeyValue{Key: "a", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: text}}}
+	return &collectorpb.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{ScopeSpans: []*tracepb.ScopeSpans{{
+		Spans: []*tracepb.Span{{Name: "n", Attributes: []*commonpb.KeyValue{attribute}}},
+	}}}}}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func logged(text string, handler func(*bytes.Buffer) slog.Handler) []byte {
+	var out bytes.Buffer
+	slog.New(handler(&out)).Error("handler failed", "error", fmt.Errorf("outer: %w", errors.New(strconv.Quote(text))))
+	return out.Bytes()
+}
+
+// writers make of a text what sinks without content would show if they had any.
+var writers = map[string]func(text string) []byte{
+	"log as text": func(text string) []byte {
+		return logged(text, func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, nil) })
+	},
+	"log as JSON": func(text string) []byte {
+		return logged(text, func(b *bytes.Buffer) slog.Handler { return slog.NewJSONHandler(b, nil) })
+	},
+	"spans as Protobuf": func(text string) []byte { return must(proto.Marshal(spanOf(text))) },
+	"spans as JSON":     func(text string) []byte { return must(protojson.Marshal(spanOf(text))) },
+	"metrics": func(text string) []byte {
+		reg := prometheus.NewRegistry()
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "c", Help: "h"}, []string{"l"})
+		reg.MustRegister(c)
+		c.WithLabelValues(text).Inc()
+		w := httptest.NewRecorder()
+		promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil)) //nolint:noctx // a recorder
+		return w.Body.Bytes()
+	},
+	"bundle": func(text string) []byte {
+		return []byte(mustJSON(map[string]any{"events": []any{map[string]any{"payload": map[string]any{text: text}}}}))
+	},
+	"bundle in a bundle": func(text string) []byte {
+		return []byte(mustJSON(map[string]string{"bundle": mustJSON(map[string]string{"a": text})}))
+	},
+	"error of REST": func(text string) []byte {
+		return []byte(mustJSON(map[string]string{"error": "validation_error", "message": text}))
+	},
+	"error of gRPC": func(text string) []byte {
+		s := &sinks{all: map[string]*bytes.Buffer{}}
+		s.failure("gRPC", status.Error(codes.InvalidArgument, text))
+		return s.all["gRPC errors"].Bytes()
+	},
+	"place in an error": func(text string) []byte {
+		return must(json.Marshal(map[string]string{"instancePath": "/payload/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(text)}))
+	},
+	"panic of the runtime": func(text string) []byte { return fmt.Appendf(nil, "panic: %s\n\ngoroutine 1 [running]:\n", text) },
+}
+
+// Where a host shows no content, even one that knows no secret, the search is held
+// against what the writer of that sink makes of a secret.
+func TestFinder_FindsWhatEveryWriterMakesOfASecret(t *testing.T) {
+	t.Parallel()
+	batches := knownBatches(append(own(), makeSecrets()...))
+	f, names := finderOf(t, batches)
+	for name, write := range writers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := 0
+			for _, b := range batches {
+				found := map[int]bool{}
+				for _, h := range f.find(write(b.at("control"))) {
+					found[h.text] = true
+				}
+				for range b.items {
+					require.True(t, found[at], "%s was not found", names[at])
+					at++
+				}
+			}
+		})
+	}
+}
+
+// What is not there is not found.
+func TestFinder_FindsNothingInMarkers(t *testing.T) {
+	t.Parallel()
+	batches := knownBatches(append(own(), makeSecrets()...))
+	f, _ := finderOf(t, batches)
+	for _, b := range batches {
+		clean := b
+		clean.items = nil
+		for _, it := range b.items {
+			clean.items = append(clean.items, item{it.marker, it.marker, ""})
+		}
+		require.Empty(t, f.find([]byte(clean.at("control"))))
+		require.Empty(t, clean.missing("control", clean.at("control")))
+		require.NotEmpty(t, b.missing("control", b.at("control")), "what left has no marker")
+	}
+}
