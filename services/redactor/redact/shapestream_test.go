@@ -63,6 +63,8 @@ func TestShapeStream_ShowsNoPartOfALongSecret(t *testing.T) {
 	signature := random(urlSafe, 86)
 	for name, tc := range map[string]struct{ text, secret string }{
 		"a signed token of several KiB": {"token: eyJ" + random(urlSafe, 40) + ".eyJ" + random(urlSafe, 6000) + "." + signature, signature},
+		"one of many KiB":               {"eyJ" + random(urlSafe, 40) + ".eyJ" + random(urlSafe, 40_000) + "." + signature, signature},
+		"one that is cut off":           {"eyJ" + random(urlSafe, 40) + ".eyJ" + random(urlSafe, 90), random(urlSafe, 90)[50:]},
 		"a key across the line limit":   {strings.Repeat("the secret of ", 72) + "ghp_" + random(urlSafe[:62], 36) + " is out", random(urlSafe[:62], 36)},
 		"an escaped block":              {block(40, `\n`), random(urlSafe[:62], 80)[:64]},
 		"a block escaped twice":         {block(40, `\\n`), random(urlSafe[:62], 80)[:64]},

@@ -18,7 +18,7 @@ type step struct {
 const maxOpen = 16 << 10
 
 // maxRun bounds a run that something must follow.
-const maxRun = 7 << 10
+const maxRun = 12 << 10
 
 // steps reads a pattern: texts and runs of classes in a row, in the notation of
 // RE2. A run takes all it can and gives nothing back, and fails if that is more than
