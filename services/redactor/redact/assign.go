@@ -10,6 +10,7 @@ const (
 	password       // something people type: short, and perhaps a word
 	directory      // the same, or a place: PWD is both
 	phrase         // several words
+	header         // a scheme, and a credential
 	keyValue       // something a machine made
 	bareToken      // a token of any kind, such as the id of a correlation
 )
@@ -147,6 +148,8 @@ func readAssignment(s *scan, _ *shape, word string, at int) verdict {
 	case c.peek() == '>' && from > 0 && s.text[from-1] == '<': // <password>
 		c.i++
 	case blanks > 0 && c.i == option+blanks && bytes.HasPrefix(s.text[from:], []byte("--")): // --password x
+	case blanks > 0 && c.take("is "): // the password is x
+		c.spaces()
 	default:
 		return c.failed()
 	}
@@ -194,10 +197,12 @@ func (s *scan) value(i int, k kind, q byte, level int) verdict {
 
 // keeps reports whether a value is one that must not be shown.
 func (k kind) keeps(v []byte, quoted bool) bool {
-	if len(v) < leastPass || isTemplate(v) || isDigest(v) || isReference(v) || isPlaceholder(v) {
+	if len(v) < leastPass && k != header || isTemplate(v) || isDigest(v) || isReference(v) || isPlaceholder(v) {
 		return false
 	}
 	switch k {
+	case header:
+		return len(v) >= leastCredential && !wordy(v, false)
 	case phrase:
 		return entropy(v) >= leastPassBs && (quoted || !wordy(v, false))
 	case directory:

@@ -44,19 +44,29 @@ func readAuthorization(s *scan, _ *shape, word string, at int) verdict {
 	}
 	c.spaces()
 	c.quote()
-	least, from := leastBearer, c.i
-	for c.i-from < 20 && isLetter(c.peek()) {
-		c.i++
-	}
-	if scheme := bytes.ToLower(s.text[from:c.i]); c.i > from && c.spaces() > 0 && isScheme(scheme) {
+	least := leastBearer
+	if c.scheme() {
 		least = leastCredential
-	} else if !c.short {
-		c.i = from
 	}
 	if c.short {
 		return verdict{state: more}
 	}
 	return s.credential(c.i, least)
+}
+
+// scheme steps over the scheme of a header's value, if there is one.
+func (c *cursor) scheme() bool {
+	from := c.i
+	for c.i-from < 20 && isLetter(c.peek()) {
+		c.i++
+	}
+	if name := bytes.ToLower(c.s.text[from:c.i]); c.i > from && c.spaces() > 0 && isScheme(name) {
+		return true
+	}
+	if !c.short {
+		c.i = from
+	}
+	return false
 }
 
 func isScheme(name []byte) bool {

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -258,8 +259,12 @@ func (s *Shapes) Replace(text string) (out string, count int) {
 func (s *Shapes) replace(text []byte, k kind) (out []byte, count int) {
 	sc := newScan(s)
 	sc.text, sc.closed = text, true
-	if k != nothing && k.keeps(sc.sample(0, len(text)), true) {
-		sc.add(find{end: len(text), rule: s.assignment})
+	c := &cursor{s: sc}
+	if k == header && !c.scheme() {
+		k = keyValue
+	}
+	if k != nothing && k.keeps(sc.sample(c.i, len(text)), true) {
+		sc.add(find{start: c.i, end: len(text), rule: s.assignment})
 	}
 	out = sc.write(make([]byte, 0, len(text)), nil)
 	if !escapesSigns(out) {
@@ -278,6 +283,9 @@ func (s *Shapes) promised(name []byte) kind {
 	}
 	for len(name) > 0 && isDigit(name[len(name)-1]) {
 		name = name[:len(name)-1]
+	}
+	if n := len(name) - len("authorization"); n >= 0 && bytes.EqualFold(name[n:], []byte("authorization")) {
+		return header
 	}
 	best := nothing
 	for _, w := range s.rules[s.assignment].Words {

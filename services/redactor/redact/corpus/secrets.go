@@ -109,8 +109,9 @@ var within = []struct {
 	{"assignment", `passphrase: "%s"`, func(s source) string { return s.pronounceable() + " " + s.pronounceable() + " " + s.pronounceable() }},
 	{"assignment", "AWS_SECRET_ACCESS_KEY=%s", func(s source) string { return s.from(mixed+"+/", 40) }},
 	{"assignment", "refreshToken=%s", func(s source) string { return s.from(mixed, 20) }},
-	// These the rules do not find, or not always: they are here to be counted.
 	{"assignment", "the password is %s, by the way", func(s source) string { return s.pronounceable() + s.from(digits, 2) }},
+	// These the rules do not find, or not always: they are here to be counted.
+	{"assignment", "the password of the shop was %s, by the way", func(s source) string { return s.pronounceable() + s.from(digits, 2) }},
 	{"assignment", "password: %s", func(s source) string { return s.pronounceable() }},
 	{"assignment", "secret_key: %s", func(s source) string { return s.from(lower, 20) }},
 }
