@@ -304,3 +304,23 @@ func TestClean_TakesTheHostsSecretsOutOfALine(t *testing.T) {
 	require.Equal(t, "took [REDACTED:host] and more", s.Clean("took host-secret-value and more"))
 	require.Equal(t, "nothing", s.Clean("nothing"))
 }
+
+// What looks like a secret is held or dropped while it comes, however long it is.
+func TestRedactStream_ShowsNoPartOfALongToken(t *testing.T) {
+	t.Parallel()
+	c := client(t, config(nil))
+	stream, err := c.RedactStream(t.Context())
+	require.NoError(t, err)
+	signature := strings.Repeat("s1G-", 20)
+	text := "the token: eyJ" + strings.Repeat("hBc1", 10) + ".eyJ" + strings.Repeat("zdWI", 2000) + "." + signature + " expired"
+	shown, count := "", int32(0)
+	for rest := text; rest != ""; {
+		n := min(16, len(rest))
+		require.NoError(t, stream.Send(&redactorv1.RedactStreamRequest{Scope: run("1"), Text: rest[:n], Last: n == len(rest)}))
+		resp, err := stream.Recv()
+		require.NoError(t, err)
+		shown, count, rest = shown+resp.GetText(), count+resp.GetCount(), rest[n:]
+	}
+	require.Equal(t, "the token: [REDACTED:shape.jwt] expired", shown)
+	require.EqualValues(t, 1, count)
+}

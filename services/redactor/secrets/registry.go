@@ -28,7 +28,7 @@ type Limits struct {
 	// ValueBytes is the longest value of one secret.
 	ValueBytes int
 	// ScopeBytes is the sum of all values of a scope. An automaton takes some
-	// 300 times as much, for the encodings of each value.
+	// 400 times as much, for the encodings of each value.
 	ScopeBytes int
 }
 
