@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -174,4 +175,45 @@ func TestMock_EveryMemberOfAProgram(t *testing.T) {
 	var budget struct{ MaxTokens *int }
 	askSeam(t, here, http.MethodGet, "test/mock-ai/last-dispatch-budget?nodeId=mocked-node", "", &budget)
 	require.Equal(t, 10, *budget.MaxTokens)
+}
+
+func TestMock_AnEntryThatNoProviderCouldGive(t *testing.T) {
+	t.Parallel()
+	c := client(t, otherKey)
+	for name, entry := range map[string]string{
+		"§23.3 a stop reason that is none": `{"stopReason":"bored"}`, "§23.3 tokens below 0": `{"outputTokens":-1}`, "§23.3 input below 0": `{"inputTokens":-1}`,
+		"§23.3 half a token": `{"outputTokens":0.5}`, "§23.3 content that is no text": `{"content":{}}`, "§23.3 a member that is none": `{"temperature":1}`, "§23.3 no object": `7`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := do(t, c, http.MethodPost, seams+"test/mock-ai/program", `{"nodeId":"never","program":[`+entry+`]}`)
+			require.Equal(t, http.StatusBadRequest, a.Status, "%s", a.Body)
+			require.Contains(t, string(a.Body), "invalid_argument")
+		})
+	}
+}
+
+// OpenWOP envelope contract §23.5: the token is the credential, as long as it lives.
+func TestAsset_IsThereForItsTime(t *testing.T) {
+	t.Parallel()
+	h, here, _ := controlled(t)
+	url := func(body string) string {
+		var got struct{ URL string }
+		a := do(t, here, http.MethodPost, seams+"media/put", body)
+		require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+		require.NoError(t, a.JSON(&got))
+		return h.HTTP + got.URL
+	}
+	brief, lasting := url(`{"contentBase64":"aGk=","ttlSeconds":1}`), url(`{"contentBase64":"aGk="}`)
+	require.NotEqual(t, brief, lasting, "not guessable from one another")
+	require.Eventually(t, func() bool {
+		res, _ := fetch(t, http.MethodGet, brief)
+		return res.StatusCode == http.StatusNotFound
+	}, 20*time.Second, 50*time.Millisecond)
+	res, body := fetch(t, http.MethodGet, lasting)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Equal(t, "hi", string(body))
+	for name, bad := range map[string]string{"§23.5 empty": `{"contentBase64":""}`, "§23.5 none": `{}`, "§23.5 no base64": `{"contentBase64":"%"}`} {
+		require.Equal(t, http.StatusBadRequest, do(t, here, http.MethodPost, seams+"media/put", bad).Status, name)
+	}
 }

@@ -218,6 +218,9 @@ func (h *Handler) program(ctx context.Context, _ *http.Request, body []byte) (an
 		if !slices.Contains(stopReasons, e.StopReason) {
 			return nil, argument("/program/%d/stopReason: want one of end_turn, max_tokens, length, stop_sequence, safety", i)
 		}
+		if e.OutputTokens < 0 || e.InputTokens < 0 {
+			return nil, argument("/program/%d: outputTokens and inputTokens must be 0 or more", i)
+		}
 		msg.Program = append(msg.Program, &dispatcherv1.MockEntry{
 			StopReason: e.StopReason, Content: e.Content, RefusalText: e.RefusalText, OutputTokens: e.OutputTokens, InputTokens: e.InputTokens, Panic: e.Panic,
 		})
