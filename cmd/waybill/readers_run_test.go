@@ -8,8 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/eventlog/project"
 )
 
@@ -52,4 +55,23 @@ func throughRun(t *testing.T, doc []byte, want any) {
 	out := map[string]any{"output": want, "Output": "another"}
 	require.Equal(t, out, snapshot["outputs"])
 	require.Equal(t, out, snapshot["nodeStates"].(map[string]any)["n"].(map[string]any)["outputs"])
+}
+
+// throughDefinition: as what a node is configured with, and as a constant of one of
+// its ports.
+func throughDefinition(t *testing.T, doc []byte, want any) {
+	t.Helper()
+	if depth(doc) > strictjson.Default.MaxDepth-6 { // the definition around it counts
+		return
+	}
+	def, problems := workflow.Parse([]byte(`{"id":"w","name":"w","version":"1.0.0","nodes":[{"id":"n","typeId":"core.noop","name":"n","position":{"x":0,"y":0},` +
+		`"config":{"in":` + string(doc) + `,"In":1},"inputs":{"p":{"type":"static","value":` + string(doc) + `}}}],` +
+		`"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`))
+	if len(problems) > 0 { // a number too long to compare, or more members than a check may cost
+		require.Contains(t, []string{schema.KeywordNumber, schema.KeywordBudget}, problems[0].Rule)
+		return
+	}
+	config, _ := meaning(t, def.Nodes[0].Config).(map[string]any)
+	require.Equal(t, map[string]any{"in": want, "In": json.Number("1")}, config)
+	require.Equal(t, want, meaning(t, def.Nodes[0].Inputs["p"].Value))
 }

@@ -67,6 +67,7 @@ func FuzzReaders_AgreeOnOneMeaning(f *testing.F) {
 		r.throughRedactor(t, doc, want)
 		r.throughLog(t, doc, want)
 		throughRun(t, doc, want)
+		throughDefinition(t, doc, want)
 		r.asEnvelope(t, doc, want)
 	})
 }
