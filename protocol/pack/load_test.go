@@ -168,7 +168,9 @@ func TestLoad_TellsAllThatIsWrongAndLoadsNone(t *testing.T) {
 // OpenWOP envelope contract §16.5, and §24 C15 for the two spellings.
 func TestLoad_RefusesAPackWhoseNeedsTheHostCannotMeet(t *testing.T) {
 	t.Parallel()
-	host := pack.Host{Capabilities: []string{"aiProviders", "modelCapabilities"}, ModelCapabilities: []string{"vision-input", "x-host-acme-ocr"}}
+	host := pack.Host{Capabilities: []string{"aiProviders", "modelCapabilities"}, Model: func(id string) bool {
+		return id == "vision-input" || id == "x-host-acme-ocr"
+	}}
 	for peers, want := range map[string]struct {
 		code fault.Code
 		says string

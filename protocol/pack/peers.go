@@ -14,11 +14,11 @@ import (
 type Host struct {
 	// Capabilities are the families it offers, named as in discovery.
 	Capabilities []string
-	// ModelCapabilities are those that some model it can route to is known to
-	// have: what the gate could satisfy, not what discovery lists at the moment,
-	// which follows from the packs that are there (OpenWOP envelope contract
-	// §16.5).
-	ModelCapabilities []string
+	// Model reports whether some model that it can route to is known to have a model
+	// capability; nil: none has any. It tells what the gate could satisfy, not what
+	// discovery lists at the moment, which follows from the packs that are there
+	// (OpenWOP envelope contract §16.5).
+	Model func(capability string) bool
 	// Protocol is the version of OpenWOP it speaks.
 	Protocol string
 	// InRange reports whether a version lies in a range such as ">=1.0 <2.0.0"; an
@@ -63,7 +63,7 @@ func (m *Manifest) unmetPeers(h Host) (missing []unmet, wrong []Problem) {
 			missing = append(missing, unmet{at, "the capability " + family, optional})
 		}
 		for _, id := range models {
-			if !slices.Contains(h.ModelCapabilities, id) {
+			if h.Model == nil || !h.Model(id) {
 				missing = append(missing, unmet{at, "a model with the capability " + id, optional})
 			}
 		}
