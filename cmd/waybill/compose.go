@@ -26,6 +26,7 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/acceptor/assets"
 	"waybill.dev/waybill/services/acceptor/kinds"
@@ -46,6 +47,7 @@ type logger = *slog.Logger
 type host struct {
 	log    logger
 	opts   devOptions
+	packs  []*pack.Pack
 	nats   *natsd.Server
 	stores *stores
 	group  lifecycle.Group
@@ -86,6 +88,9 @@ func compose(ctx context.Context, o devOptions, log logger) (h *host, err error)
 	}()
 	specs, err := parseKeys(o.apiKeys)
 	if err != nil {
+		return h, err
+	}
+	if h.packs, err = loadPacks(o.packs, devOffers(), log); err != nil {
 		return h, err
 	}
 	if err := h.openRedactor(specs); err != nil {
@@ -235,9 +240,7 @@ func (h *host) buildAcceptor(context.Context, []auth.Spec) (err error) {
 	if cfg.KindsDir, err = kindFiles(h.opts.kinds); err != nil {
 		return err
 	}
-	if cfg.Packs, err = loadPacks(h.opts.packs, devOffers(), h.log); err != nil {
-		return err
-	}
+	cfg.Packs = h.packs
 	cfg.MaxInlineBytes, cfg.MaxMediaBytes = h.opts.maxInline, h.opts.maxMedia
 	vault, err := h.openAssets()
 	if err != nil {

@@ -205,6 +205,17 @@ func TestServeAcceptor_ReadsPacks(t *testing.T) {
 	require.ErrorContains(t, err, "pack notes: pack.json at \"/x-host-waybill-envelope-kinds/0/kind\"")
 }
 
+// Nothing is opened before the packs are read: no port, no data.
+func TestDev_EndsAtOnceWhenAPackCannotBeLoaded(t *testing.T) {
+	t.Parallel()
+	dir, data := folder(t, map[string]string{"notes/pack.json": notePack}), filepath.Join(t.TempDir(), "data")
+	_, err := command(t, "", "dev", "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--data-dir", data, "--packs", dir)
+	require.ErrorIs(t, err, errUsage)
+	require.ErrorContains(t, err, "pack vendor.acme.notes (folder notes): pack.json at \"/x-host-waybill-envelope-kinds/0/schemaRef\": schemas/note.json: the pack has no such file")
+	require.NoFileExists(t, filepath.Join(data, "host.key"))
+	require.NoDirExists(t, filepath.Join(data, "nats"))
+}
+
 // The manifest in the documentation is one.
 func TestDocs_ShowAManifestThatIsTaken(t *testing.T) {
 	t.Parallel()

@@ -50,6 +50,9 @@ func FuzzLoad(f *testing.F) {
 		}
 		if err != nil {
 			require.Empty(t, packs)
+			require.NotEmpty(t, pack.Faults(err))
+			_, _, again := pack.Load([]pack.Source{{Folder: "x", FS: folder}}, pack.Host{})
+			require.EqualError(t, again, err.Error(), "the same is told in the same order")
 			return
 		}
 		require.True(t, json.Valid([]byte(doc)))
