@@ -16,6 +16,7 @@ import (
 // packFiles are two packs: one brings a kind, the other a node that takes it.
 var packFiles = map[string]string{
 	"packs/notes/pack.json": `{"name":"vendor.acme.notes","version":"1.0.0","engines":{"openwop":">=1.0 <2.0.0"},
+		"peerDependencies":{"host.aiEnvelope":"supported","aiProviders":"supported","providerUsage":"supported","idempotency":"supported","debugBundle":"supported"},
 		"x-host-waybill-envelope-kinds":[{"kind":"vendor.acme.note","version":2,"schemaRef":"schemas/note.json"}]}`,
 	"packs/notes/schemas/note.json": `{"type":"object","additionalProperties":false,"required":["text"],"properties":{"text":{"type":"string"}}}`,
 	"packs/tools/pack.json": `{"name":"vendor.acme.tools","version":"1.0.0","engines":{"openwop":">=1.0"},"dependencies":{"vendor.acme.notes":"^1.0.0"},
@@ -79,6 +80,11 @@ func TestPacks_BringKindsAndNoNodes(t *testing.T) {
 	require.Contains(t, d.SupportedEnvelopes, "vendor.acme.note")
 	require.Equal(t, 2, d.SchemaVersions["vendor.acme.note"])
 	require.NotContains(t, string(get(t, c, "/.well-known/openwop").Body), "vendor.acme.write")
+	var families map[string]json.RawMessage
+	require.NoError(t, get(t, c, "/.well-known/openwop").JSON(&families))
+	for _, f := range []string{"aiProviders", "providerUsage", "idempotency", "debugBundle"} { // what the pack was promised
+		require.Contains(t, families, f)
+	}
 
 	a := get(t, c, "/schemas/envelopes/vendor.acme.note.schema.json")
 	require.Equal(t, http.StatusOK, a.Status)
