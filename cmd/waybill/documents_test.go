@@ -43,7 +43,9 @@ func hardCases() []string {
 		deep(15), deep(31), deep(32), deep(33), deep(500), strings.Repeat("[", 64) + strings.Repeat("]", 64), strings.Repeat("[", 65) + strings.Repeat("]", 65), strings.Repeat("[", 10001),
 		// names that a reader further on knows
 		`{"payload":{"a":1},"Payload":{"a":2}}`, `{"nodeId":"x","NodeID":"y","error":{"code":1},"outputs":7}`, `{"__proto__":{"a":1},"constructor":1}`, `{"a/b":1,"a~b":{"~1":2}}`,
-		// secrets
+		// secrets, and what looks like them
+		`{"password":"correct-horse-battery-9","password ":12345678,"token":["ghp_0123456789abcdefghijABCDEFGHIJ012345"],"Authorization":"Bearer abcdefghijklmnop0123456789"}`,
+		`"{\\"api_key\\":\\"sk-0123456789abcdefghijABCDEFGHIJ\\"}"`, `{"ghp_0123456789abcdefghijABCDEFGHIJ012345":1,"ghp_0123456789abcdefghijABCDEFGHIJ012346":2}`,
 		`{"a":"` + hidden + `","` + hidden + `":"x ` + hidden + ` y"}`, `"hunter2\u002dis-no-secret"`, `{"hunter2\u002dis-no-secret":1,"[REDACTED:canary]":2}`,
 	}
 }

@@ -65,6 +65,7 @@ func FuzzReaders_AgreeOnOneMeaning(f *testing.F) {
 		throughSchema(t, doc)
 		throughGateway(t, doc, want)
 		r.throughRedactor(t, doc, want)
+		r.throughShapes(t, doc, want)
 		r.throughLog(t, doc, want)
 		throughRun(t, doc, want)
 		throughDefinition(t, doc, want)
@@ -76,6 +77,7 @@ func FuzzReaders_AgreeOnOneMeaning(f *testing.F) {
 type readers struct {
 	registry *kinds.Registry
 	scrub    *redact.Scrubber
+	shaped   *redact.Scrubber // with the second layer
 	anything *schema.Schema
 }
 
@@ -87,7 +89,8 @@ func newReaders(t testing.TB) readers {
 	require.NoError(t, err)
 	anything, err := schema.Compile("anything", []byte(`{}`))
 	require.NoError(t, err)
-	return readers{registry, redact.Compile([]redact.Secret{{ID: "canary", Value: redact.Value(hidden)}}), anything}
+	known := []redact.Secret{{ID: "canary", Value: redact.Value(hidden)}}
+	return readers{registry, redact.Compile(known), redact.Compile(known).With(redact.DefaultShapes()), anything}
 }
 
 // refuse: what the edge refuses, nobody behind it takes either, for it
