@@ -13,6 +13,8 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/sample"
 )
 
 // loadPacks reads the packs of a folder; none if it has no name. What of them has
@@ -142,10 +144,22 @@ func inRange(version, versions string) (bool, error) {
 	return c.Check(v), nil
 }
 
-// devOffers is what they can count on in a whole host. No model is known to have
-// a capability yet: nothing gates on them.
+// devOffers is what they can count on in a whole host. Of its models the stand-in
+// knows what it can do; a server of --provider vouches for nothing.
 func devOffers() pack.Host {
 	h := acceptorOffers()
 	h.Capabilities = append(h.Capabilities, "aiProviders", "providerUsage", "idempotency", "debugBundle")
+	h.Model = modelOf(sample.New(0))
 	return h
+}
+
+// modelOf asks a provider what its models can do; nil if it cannot tell.
+func modelOf(p provider.Provider) func(capability string) bool {
+	knows, ok := p.(interface {
+		Can(model, capability string) bool
+	})
+	if !ok {
+		return nil
+	}
+	return func(capability string) bool { return knows.Can("", capability) }
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 const notePack = `{"name":"vendor.acme.notes","version":"1.0.0","engines":{"openwop":">=1.0"},
@@ -203,6 +204,20 @@ func TestServeAcceptor_ReadsPacks(t *testing.T) {
 	_, err := command(t, "", "serve", "acceptor", "--grpc-addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--packs", dir)
 	require.ErrorIs(t, err, errUsage)
 	require.ErrorContains(t, err, "pack notes: pack.json at \"/x-host-waybill-envelope-kinds/0/kind\"")
+}
+
+// seeing is a provider that knows what its models can do.
+type seeing struct{ provider.Provider }
+
+func (seeing) Can(_, capability string) bool { return capability == "vision-input" }
+
+// OpenWOP envelope contract §16.5: what the gate could satisfy counts.
+func TestModelOf_AsksTheProviderWhatItsModelsCan(t *testing.T) {
+	t.Parallel()
+	require.Nil(t, modelOf(struct{ provider.Provider }{}), "who cannot tell vouches for nothing")
+	can := modelOf(seeing{})
+	require.True(t, can("vision-input"))
+	require.False(t, can("audio-input"))
 }
 
 // Nothing is opened before the packs are read: no port, no data.
