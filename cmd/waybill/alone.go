@@ -31,8 +31,11 @@ type alone struct {
 	// needs are the health names of services that lack something when the process
 	// does; the others serve as long as it runs.
 	needs []string
-	// metrics is nil unless they are served.
+	cert  *tls.Certificate // nil: no TLS
+	// metrics and assets are nil unless they are served; http is the URL of assets.
 	metrics    net.Listener
+	assets     net.Listener
+	http       string
 	collectors []prometheus.Collector
 	serving    serving
 	// closers are closed last first.
@@ -53,6 +56,7 @@ func newAlone(o commonOptions, log logger) (*alone, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: --tls-cert, --tls-key: %w", errUsage, err)
 		}
+		a.cert = &cert
 		opts = append(opts, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13})))
 	}
 	if o.tokenFile != "" {

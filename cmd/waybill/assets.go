@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -24,13 +25,15 @@ type assetOptions struct {
 	publicURL string
 	keyFile   string
 	keys      []string
+	addr      string
 	maxInline int
 }
 
 func (o *assetOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.publicURL, "public-url", "", "URL at which clients reach the REST API of a host that serves assets; URLs of assets begin with it; empty: none are kept, and large ones refused")
-	f.StringVar(&o.keyFile, "asset-key-file", "", "file with the secret that URLs of assets are signed with: host.key of the host at --public-url; empty: one in --data-dir")
-	f.StringArrayVar(&o.keys, "asset-keys", nil, "VERSION=KEY that signs the URLs of assets, as given to the host at --public-url (repeatable); default 1=host, the key of --asset-key-file")
+	f.StringVar(&o.publicURL, "public-url", "", "URL at which clients reach what serves assets; their URLs begin with it; empty: none are kept, and large ones refused")
+	f.StringVar(&o.keyFile, "asset-key-file", "", "file with the secret, of 32 bytes at least, that URLs of assets are signed with; the same for all that serve them; empty: host.key in --data-dir")
+	f.StringArrayVar(&o.keys, "asset-keys", nil, "VERSION=KEY that signs URLs of assets, the same for all that serve them (repeatable); default 1=host, the key of --asset-key-file")
+	f.StringVar(&o.addr, "assets-addr", "", "address where assets are served over HTTP, GET /v1/assets/{token}; empty: nowhere, others serve them")
 	f.IntVar(&o.maxInline, "max-inline-media-bytes", accept.DefaultMaxInlineBytes, "largest image, sound or file that is recorded within its event")
 }
 
@@ -48,7 +51,13 @@ func (o *assetOptions) validate(embedded bool) error {
 	case o.keyFile != "" && o.publicURL == "":
 		errs = append(errs, errors.New("--asset-key-file: signs URLs of assets, and there are none without --public-url"))
 	case o.keyFile == "" && len(o.keys) == 0 && o.publicURL != "" && !embedded:
-		errs = append(errs, errors.New("--public-url: the host there must know the key that signs URLs of assets; give its host.key to --asset-key-file, or the same --asset-keys"))
+		errs = append(errs, errors.New("--public-url: whoever serves assets there must know the key that signs their URLs; give it to --asset-key-file or --asset-keys"))
+	}
+	if _, _, err := net.SplitHostPort(o.addr); o.addr != "" && err != nil {
+		errs = append(errs, fmt.Errorf("--assets-addr %q: want host:port, such as 127.0.0.1:8081", o.addr))
+	}
+	if o.addr != "" && o.publicURL == "" {
+		errs = append(errs, errors.New("--assets-addr: there are no assets without --public-url"))
 	}
 	if o.keyFile != "" {
 		_, err := o.secretOfFile()

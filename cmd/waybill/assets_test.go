@@ -36,6 +36,9 @@ func TestAssetOptions_NameWhatIsMissing(t *testing.T) {
 		"a key that is everyone's": {assetOptions{publicURL: "https://h.example", keyFile: file("open", strings.Repeat("k", 32), 0o604)}, false, "chmod o="},
 		"a key of several":         {assetOptions{publicURL: "https://h.example", keys: []string{"1=" + strings.Repeat("QUJD", 11)}}, false, ""},
 		"a key that is none":       {assetOptions{publicURL: "https://h.example", keys: []string{"1=" + secret}}, false, "--asset-keys"},
+		"served":                   {assetOptions{publicURL: "https://h.example", keyFile: sound, addr: "127.0.0.1:0"}, false, ""},
+		"served and not kept":      {assetOptions{addr: "127.0.0.1:0"}, false, "--assets-addr"},
+		"served nowhere":           {assetOptions{publicURL: "https://h.example", keyFile: sound, addr: "8080"}, false, "--assets-addr"},
 		"a cap below nothing":      {assetOptions{maxInline: -1}, false, "--max-inline-media-bytes"},
 		"a cap above a payload":    {assetOptions{maxInline: 2 << 20}, false, "--max-inline-media-bytes"},
 	} {

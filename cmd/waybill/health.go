@@ -68,7 +68,7 @@ func (a *alone) told(now healthv1.HealthCheckResponse_ServingStatus, err error) 
 
 // ready tells where the service can be reached.
 func (a *alone) ready(began time.Time) error {
-	info := readyInfo{GRPC: a.lis.Addr().String(), Metrics: metricsURL(a.metrics), PID: os.Getpid(), ReadyMs: time.Since(began).Milliseconds()}
+	info := readyInfo{HTTP: a.http, GRPC: a.lis.Addr().String(), Metrics: metricsURL(a.metrics), PID: os.Getpid(), ReadyMs: time.Since(began).Milliseconds()}
 	if err := info.write(a.opts.readyFile); err != nil {
 		return err
 	}

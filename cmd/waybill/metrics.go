@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"waybill.dev/waybill/internal/lifecycle"
-	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/protocol/fault"
 )
 
@@ -68,10 +66,6 @@ func probes(mux *http.ServeMux, ready func() error) {
 			healthy(w, r)
 			return
 		}
-		e := fault.New(fault.ServiceUnavailable, "not ready: %s", err).After(checkEvery)
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Retry-After", strconv.Itoa(rpc.RetryAfterSeconds(e.RetryAfter)))
-		w.WriteHeader(fault.Lookup(e.Code).HTTP)
-		_, _ = w.Write(e.Envelope())
+		writeFault(w, fault.New(fault.ServiceUnavailable, "not ready: %s", err).After(checkEvery))
 	})
 }

@@ -148,6 +148,9 @@ then serves waybill.redactor.v1.Redactor beside it.`,
 
 func (o *acceptorOptions) validate() error {
 	errs := []error{o.commonOptions.validate(), o.assets.validate(o.natsURL == "")}
+	if o.assets.addr != "" && !onLoopback(o.assets.addr) && o.tlsCert == "" && !o.insecure {
+		errs = append(errs, fmt.Errorf("--assets-addr %s: URLs of assets are credentials, and would cross the network in clear; give --tls-cert and --tls-key, or --insecure", o.assets.addr))
+	}
 	if o.replicas != 1 && o.replicas != 3 && o.replicas != 5 {
 		errs = append(errs, fmt.Errorf("--log-replicas %d: want 1, 3 or 5", o.replicas))
 	}
@@ -258,6 +261,9 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 		return err
 	}
 	defer a.close()
+	if err := a.listenAssets(o.assets.addr); err != nil {
+		return err
+	}
 	runs, err := a.openRunLog(ctx, o)
 	if err != nil {
 		return err
@@ -283,6 +289,7 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 		return err
 	}
 	s.Register(a.server)
+	a.serveAssets(s)
 	a.collectors = s.Collectors()
 	a.needs = []string{acceptorv1.Acceptor_ServiceDesc.ServiceName}
 	return a.run(ctx, began, func(ctx context.Context) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -126,11 +127,14 @@ func TestServe_DocumentsEveryFlag(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "acceptor-api.md"))
 	require.NoError(t, err)
+	missing := []string{}
 	for _, c := range []*cobra.Command{serveAcceptorCommand(), serveRedactorCommand(), envelopeAcceptCommand()} {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if c.Name() != "accept" || f.Name == "ca" || f.Name == "plaintext" {
-				require.Contains(t, string(doc), "`--"+f.Name+"`", c.Name())
+			told := c.Name() == "accept" && f.Name != "ca" && f.Name != "plaintext" // by its help
+			if !told && !strings.Contains(string(doc), "`--"+f.Name+"`") {
+				missing = append(missing, c.Name()+" --"+f.Name)
 			}
 		})
 	}
+	require.Empty(t, missing)
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -90,6 +92,57 @@ func TestAssets_LargeOnesAreKeptBesideTheLog(t *testing.T) {
 	_, err = emitted(t.Context(), client, "r", file("meanwhile", data))
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"small": 1, "large": 1, "meanwhile": 1}, recorded(t, runs(t, n.url()), "r"))
+}
+
+// The URL in the log is one that a reader can follow.
+func TestAssets_AreServedOverHTTP(t *testing.T) {
+	t.Parallel()
+	n := newNATS(t)
+	n.start()
+	h := harness.Serve(t, "acceptor", "--nats", n.url(), "--public-url", "https://waybill.example",
+		"--asset-key-file", keyFile(t, strings.Repeat("k", 32)), "--assets-addr", "127.0.0.1:0")
+	client := acceptorv1.NewAcceptorClient(dial(t, h))
+	require.NoError(t, opened(t.Context(), client, "r"))
+	data := bytes.Repeat([]byte{1, 2, 3, 4}, 150<<10)
+	res, err := client.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: file("c", data)})
+	require.NoError(t, err)
+	var payload struct{ URL string }
+	require.NoError(t, json.Unmarshal(res.GetPayload(), &payload))
+	at, ok := strings.CutPrefix(payload.URL, "https://waybill.example")
+	require.True(t, ok)
+	fetch := func(method, path string) (*http.Response, []byte) {
+		req, err := http.NewRequestWithContext(t.Context(), method, h.HTTP+path, http.NoBody)
+		require.NoError(t, err)
+		res, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer func() { _ = res.Body.Close() }()
+		body, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		return res, body
+	}
+	got, body := fetch(http.MethodGet, at)
+	require.Equal(t, http.StatusOK, got.StatusCode, "%s", body)
+	require.Equal(t, data, body)
+	require.Equal(t, "a/b", got.Header.Get("Content-Type"))
+	require.Equal(t, "nosniff", got.Header.Get("X-Content-Type-Options"))
+	require.Equal(t, "attachment", got.Header.Get("Content-Disposition"))
+	got, _ = fetch(http.MethodHead, at)
+	require.Equal(t, http.StatusOK, got.StatusCode)
+	for _, path := range []string{at + "x", "/v1/assets/", "/v1/assets/a.b", "/v1/assets/../../etc/passwd", "/v1/runs", "/metrics", "/"} {
+		got, body = fetch(http.MethodGet, path)
+		require.Equal(t, http.StatusNotFound, got.StatusCode, path)
+		require.Contains(t, string(body), `"not_found"`, path)
+	}
+	got, _ = fetch(http.MethodDelete, at)
+	require.Equal(t, http.StatusMethodNotAllowed, got.StatusCode)
+	require.Equal(t, "GET, HEAD", got.Header.Get("Allow"))
+
+	n.stop()
+	got, body = fetch(http.MethodGet, at)
+	require.Equal(t, http.StatusServiceUnavailable, got.StatusCode)
+	require.NotEmpty(t, got.Header.Get("Retry-After"))
+	require.Contains(t, string(body), `"service_unavailable"`)
+	require.NotContains(t, h.Log(), path.Base(at), "a token is a credential")
 }
 
 func TestAssets_LargeOnesAreRefusedWhereNoneAreKept(t *testing.T) {
