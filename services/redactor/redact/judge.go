@@ -27,6 +27,7 @@ const (
 	maxWordLetters = 18
 	maxConsonants  = 4
 	shortWord      = 3
+	acronym        = 5 // in capitals, such as HTTPS
 )
 
 // wordy reports that a text is words put together, such as sk-learn-compatible or
@@ -40,7 +41,7 @@ func wordy(text []byte, digits bool) bool {
 		switch {
 		case isLetter(c):
 			n = wordLength(text[i:])
-			if n > shortWord {
+			if n > shortWord && (n > acronym || !isUpper(text[i+n-1])) {
 				if !pronounced(text[i : i+n]) {
 					return false
 				}

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 
@@ -142,106 +141,6 @@ func (s *Shapes) IDs() []string {
 	return out
 }
 
-// Words lists the words of all rules: where none is, nothing is looked at.
-func (s *Shapes) Words() []string {
-	var out []string
-	for _, r := range s.rules {
-		out = append(out, r.Words...)
-	}
-	return out
-}
-
-// word is a word of a rule.
-type word struct {
-	text string
-	fold bool
-	rule int
-}
-
-// at reports whether text begins with the word.
-func (w word) at(text []byte) bool {
-	if len(text) < len(w.text) {
-		return false
-	}
-	return w.same(text[:len(w.text)])
-}
-
-// begins reports whether text, which is shorter, may become the word.
-func (w word) begins(text []byte) bool { return w.same(text) }
-
-func (w word) same(text []byte) bool {
-	for i, c := range text {
-		if c != w.text[i] && (!w.fold || fold(c) != w.text[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// fold gives letters in lower case.
-func fold(c byte) byte {
-	if isUpper(c) {
-		return c + 'a' - 'A'
-	}
-	return c
-}
-
-// hash3 hashes three bytes, given as a number.
-func hash3(h uint32) uint32 {
-	const spread = 2654435761 // Knuth's, for words of 32 bits
-	return h * spread >> (32 - hashBits)
-}
-
-// index prepares looking for the words, and for markers.
-func (s *Shapes) index() error {
-	s.lists = [][]word{nil}
-	enter := func(text string, w ...word) {
-		var h uint32
-		for k := range minWord {
-			h |= uint32(fold(text[k])) << (8 * k)
-		}
-		at := &s.begins[hash3(h)]
-		if *at == 0 {
-			*at = uint8(len(s.lists)) //nolint:gosec // G115: checked below
-			s.lists = append(s.lists, nil)
-		}
-		s.lists[*at] = append(s.lists[*at], w...)
-	}
-	enter(markerBegin)
-	for i, r := range s.rules {
-		for _, w := range r.Words {
-			if r.Fold {
-				w = strings.ToLower(w)
-			}
-			if len(w) >= minWord {
-				enter(w, word{w, r.Fold, i})
-			}
-		}
-	}
-	if len(s.lists) > math.MaxUint8 {
-		return fmt.Errorf("words begin in %d ways: at most %d are taken", len(s.lists), math.MaxUint8)
-	}
-	return nil
-}
-
-// any reports whether a word of any rule is in the text.
-func (s *Shapes) any(text []byte) bool {
-	if len(text) < minWord {
-		return false
-	}
-	h := uint32(fold(text[0])) | uint32(fold(text[1]))<<8
-	for i := 0; i+minWord <= len(text); i++ {
-		h |= uint32(fold(text[i+2])) << 16
-		for _, w := range s.lists[s.begins[hash3(h)]] {
-			if w.at(text[i:]) {
-				return true
-			}
-		}
-		h >>= 8
-	}
-	return false
-}
-
 // Replace takes out what looks like a secret.
 func (s *Shapes) Replace(text string) (out string, count int) {
 	if s == nil || len(text) < MinLength || !s.any([]byte(text)) && !escapesSigns([]byte(text)) {
@@ -298,44 +197,4 @@ func (s *Shapes) promised(name []byte) kind {
 		}
 	}
 	return best
-}
-
-// shapeStream is the second layer over a text that arrives in pieces: as it is
-// written, and behind its escapes.
-type shapeStream struct{ scan, behind *scan }
-
-func newShapeStream(s *Shapes) shapeStream {
-	out := shapeStream{newScan(s), newScan(s)}
-	out.behind.view = &decoded{}
-	return out
-}
-
-// write takes a piece and gives what may be shown.
-func (s *shapeStream) write(piece []byte) (out []byte, count int) {
-	if s.scan == nil {
-		return piece, 0
-	}
-	before := s.count()
-	out = s.behind.write(nil, s.scan.write(nil, piece))
-	return out, s.count() - before
-}
-
-func (s *shapeStream) count() int { return s.scan.count + s.behind.count }
-
-// close gives the rest.
-func (s *shapeStream) close() (out []byte, count int) {
-	if s.scan == nil {
-		return nil, 0
-	}
-	before := s.count()
-	out = s.behind.write(nil, s.scan.end(nil))
-	return s.behind.end(out), s.count() - before
-}
-
-// size of the held text, for those who must bound it.
-func (s *shapeStream) size() int {
-	if s.scan == nil {
-		return 0
-	}
-	return s.scan.held() + s.behind.held()
 }

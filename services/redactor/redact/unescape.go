@@ -91,6 +91,9 @@ func slashed(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool
 		return n, out, utf8.EncodeRune(out[:], utf8.RuneError), false
 	}
 	low, ok, more := hexNumber(text, i+n+k+1, digits)
+	if whole := utf16.DecodeRune(r, low); ok && whole == utf8.RuneError {
+		ok = false // no second half: it stands for itself
+	}
 	if !ok {
 		return n, out, utf8.EncodeRune(out[:], utf8.RuneError), more
 	}

@@ -1,0 +1,53 @@
+package redact
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPlainText_UndoesEscapesHoweverDeep(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"nothing to undo":                   "nothing to undo",
+		`\u0041\u00e9`:                      "Aé",
+		`\\u0041\\\\u0042`:                  "AB",
+		`\ud83d\ude00 \\ud83d\\ude00`:       "😀 😀",
+		`\ud83d alone`:                      "\ufffd alone",
+		`\ud83d\u0041`:                      "\ufffdA",
+		`\x41\x4`:                           "Ax4",
+		`a\nb\\tc\"d\/e\\\\f`:               "a\nb\tc\"d/e\f",
+		`\`:                                 "",
+		"%41%2541%252541":                   "AAA",
+		"100% of %zz":                       "100% of %zz",
+		"%25zz":                             "%zz",
+		"%5C":                               "",
+		"&lt;&#65;&#x41;&amp;lt;&amp;#65;":  "<AA<A",
+		"R&D &unknown; &amp &#;":            "R&D &unknown; &amp &#;",
+		"&" + "aaaaaaaaaaaaaaaaaaaaaaaaaaa": "&aaaaaaaaaaaaaaaaaaaaaaaaaaa",
+		"\xff%ff":                           "\xff\xff",
+	} {
+		require.Equal(t, want, string(plainText([]byte(in))), in)
+	}
+}
+
+// What is read does not depend on how much of the text is there, once enough is.
+func FuzzPlain(f *testing.F) {
+	for _, s := range []string{`\u0041`, `\\ud83d\\ude00`, "%252541", "&amp;amp;lt;", `\\\\\\\\\\\\\\\\\\\\x`, "&#x41;", "%25%41", "%"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for i := range text {
+			n, out, m, _ := plain(text, i)
+			if n < 1 || i+n > len(text) || m > len(out) {
+				t.Fatalf("%q at %d: %d bytes mean %d", text, i, n, m)
+			}
+			for end := i + 1; end < len(text); end++ {
+				k, part, l, more := plain(text[:end], i)
+				if !more && (k != n || l != m || part != out) {
+					t.Fatalf("%q at %d: %q in the first %d bytes, %q in all", text, i, part[:l], end, out[:m])
+				}
+			}
+		}
+	})
+}
