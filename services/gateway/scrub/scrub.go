@@ -1,4 +1,5 @@
-// Package scrub takes secrets out of errors before they leave. An error names what
+// Package scrub takes secrets out of errors before they leave, and out of what test
+// seams answer. An error names what
 // is wrong and where, and so repeats names that the caller wrote: of members, runs,
 // workflows. None of them may be a secret of the host (OpenWOP envelope contract
 // §11, sinks; host contract §2.0, leakage).
@@ -59,14 +60,15 @@ func (s *Errors) Clean(ctx context.Context, err error) error {
 	return out
 }
 
-// Document takes secrets out of a document. Errors: fault.ServiceUnavailable; it
-// must not be shown then.
+// Document gives a document as it may be shown: without secrets. An error is fit for
+// the caller.
 func (s *Errors) Document(ctx context.Context, doc []byte) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	res, err := s.Redactor.Redact(ctx, &redactorv1.RedactRequest{Scope: &redactorv1.Scope{Tenant: tenantOf(ctx)}, Documents: [][]byte{doc}})
 	if err != nil || len(res.GetDocuments()) != 1 {
-		return nil, fault.New(fault.ServiceUnavailable, "the redactor cannot be reached; try again").After(timeout).Wrap(err)
+		return nil, fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is shown without it; try again").
+			After(time.Second).Wrap(err)
 	}
 	return res.GetDocuments()[0], nil
 }

@@ -59,6 +59,29 @@ func TestServeHTTP_EveryRefusalPassesTheScrubber(t *testing.T) {
 	}
 }
 
+// A seam that shows what it was told shows it without secrets, or not at all.
+func TestServeHTTP_EveryAnswerPassesTheScrubber(t *testing.T) {
+	t.Parallel()
+	const body = `{"payload":{"note":"hunter2-hunter2"}}`
+	answer := func(scrub func(context.Context, []byte) (json.RawMessage, error)) *httptest.ResponseRecorder {
+		h := &seams.Handler{
+			Logger: slog.New(slog.DiscardHandler), Redact: scrub, Clean: func(_ context.Context, err error) error { return err },
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, seams.Prefix+"test/llm-prompt-wrap", strings.NewReader(body)))
+		return w
+	}
+	w := answer(func(_ context.Context, doc []byte) (json.RawMessage, error) {
+		return []byte(strings.ReplaceAll(string(doc), "hunter2-hunter2", "[REDACTED:k]")), nil
+	})
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Contains(t, w.Body.String(), "[REDACTED:k]")
+	require.NotContains(t, w.Body.String(), "hunter2")
+	w = answer(func(context.Context, []byte) (json.RawMessage, error) { return nil, fault.New(fault.ServiceUnavailable, "away") })
+	require.Equal(t, http.StatusServiceUnavailable, w.Code)
+	require.NotContains(t, w.Body.String(), "hunter2")
+}
+
 // What a handler panics with is nobody's to see; the process lives on (OpenWOP
 // envelope contract §11, sinks).
 func TestServeHTTP_PanicsOnlyWhenAskedTo(t *testing.T) {

@@ -37,8 +37,9 @@ type Handler struct {
 	Bundles    bundle.Exporter
 	Logger     *slog.Logger
 	Clock      func() time.Time
-	// Clean takes secrets out of errors, Redact out of documents.
-	Clean  func(context.Context, error) error
+	// Clean takes secrets out of errors.
+	Clean func(context.Context, error) error
+	// Redact takes them out of an answer: a seam may say what it was told.
 	Redact func(context.Context, []byte) (json.RawMessage, error)
 }
 
@@ -94,11 +95,33 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		doc, err := s.do(h, r.Context(), r, body)
+		if err == nil {
+			doc, err = h.scrubbed(r.Context(), doc)
+		}
 		if err != nil {
 			err = h.Clean(r.Context(), err)
 		}
 		h.answer(w, doc, err)
 	}
+}
+
+// scrubbed is a document as it may be answered.
+func (h *Handler) scrubbed(ctx context.Context, doc any) (any, error) {
+	made, isNew := doc.(created)
+	if isNew {
+		doc = made.doc
+	}
+	b, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = h.Redact(ctx, b); err != nil {
+		return nil, err
+	}
+	if isNew {
+		return created{json.RawMessage(b)}, nil
+	}
+	return json.RawMessage(b), nil
 }
 
 func runEvents(name string) (runID string, ok bool) {
