@@ -106,8 +106,7 @@ func TestSeams_RefuseAStopReasonThatIsNone(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, a.Status, "%s", a.Body)
 }
 
-func TestSeams_ProgramTheMock(t *testing.T) {
-	t.Parallel()
+func TestSeams_ProgramTheMock(t *testing.T) { //nolint:paralleltest // another test resets all scripts
 	c := client(t, testKey)
 	const at = seams + "test/mock-ai/"
 	budget := func(node string) string {

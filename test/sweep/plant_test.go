@@ -75,6 +75,9 @@ func (r *rig) deploy() {
 		workflow("take", ask(takeNode, scripted+`,"envelopeType":"`+kind+`"`)),
 		workflow("structured", structured(structuredNode, scripted, `{"type":"object"}`)),
 		workflow("strict", structured(strictNode, scripted, `{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"enum":["x"]}}}`)),
+		strings.Replace(workflow("tools", node(askNode, "core.ai.callPrompt", `{`+scripted+`}`, `{"messages":{"type":"variable","variableName":"text"}}`)),
+			`"type":"string"}]`, `"type":"array"}]`, 1),
+		strings.Replace(workflow("wait", node("n", "core.delay", `{"ms":3600000}`, "{}")), `"name":"text"`, `"name":"none"`, 1),
 		workflow("vendor-ask", ask("n", distant)),
 		workflow("vendor-take", ask("n", distant+`,"envelopeType":"`+closedKind+`"`)),
 		workflow("vendor-structured", structured("n", distant, `{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"type":"string"}}}`)),
@@ -128,7 +131,7 @@ func (r *rig) requests(b batch) {
 	}})
 	r.prove(b, shown, "input", "name of an input", "input in a list")
 	const most = 3000 // of the 8 KiB of metadata; what is planted can become longer in JSON
-	for _, part := range b.cut(most) {
+	for _, part := range b.cut(most / 2) {
 		shown := r.run(map[string]any{
 			"workflowId": "echo", "inputs": map[string]any{"text": "x"}, "metadata": map[string]any{"m": part.at("metadata")},
 			"configurable": map[string]any{"own": part.at("configurable"), part.at("name in configurable"): true},
@@ -138,6 +141,39 @@ func (r *rig) requests(b batch) {
 		r.prove(part, shown, "name in metadata")
 	}
 	r.tags(b)
+}
+
+// toolResults plants in what a tool told a model, which is part of the conversation.
+func (r *rig) toolResults(b batch) {
+	r.t.Helper()
+	r.program(askNode, map[string]any{"content": "fine"})
+	shown := r.run(map[string]any{"workflowId": "tools", "inputs": map[string]any{"text": []any{
+		map[string]any{"role": "user", "content": "look it up"}, map[string]any{"role": "tool", "content": b.at("tool's result")},
+	}}})
+	r.prove(b, shown, "tool's result")
+	require.Contains(r.t, shown, `"type":"run.completed"`)
+}
+
+// cancelled plants in the reason to cancel a run.
+func (r *rig) cancelled(b batch) {
+	r.t.Helper()
+	const most = 512 // the characters of a reason
+	for i, part := range b.cut(most) {
+		if i%3 > 0 || utf8.RuneCountInString(part.at("reason")) > most {
+			continue
+		}
+		r.planted++
+		a := r.do(http.MethodPost, "/v1/runs", `{"workflowId":"wait"}`)
+		require.Equal(r.t, http.StatusCreated, a.Status, "%s", a.Body)
+		r.started++
+		var made struct{ RunID string }
+		require.NoError(r.t, a.JSON(&made))
+		r.runs = append(r.runs, made.RunID)
+		a = r.do(http.MethodPost, "/v1/runs/"+made.RunID+"/cancel", mustJSON(map[string]any{"reason": part.at("reason")}))
+		require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
+		r.finished++
+		r.prove(part, r.read(made.RunID), "reason")
+	}
 }
 
 // fits reports whether a text may be a tag.

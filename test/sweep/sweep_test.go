@@ -57,7 +57,10 @@ func TestSweep_NoSecretLeaves(t *testing.T) {
 				r.wrongCalls(b)
 				r.definitions(b)
 				r.keyed(b)
+				r.toolResults(b)
+				r.cancelled(b)
 				r.panics(b)
+				r.doors(b, fmt.Sprint("door-", i))
 			}
 			r.end(c.batches, c.stop, c.last)
 			r.search(c.batches)
