@@ -44,6 +44,9 @@ type walk struct {
 	count  int
 	// promise is what the name of the member says of the value at i.
 	promise kind
+	// naming asks for the text at i as it is shown, in said.
+	naming bool
+	said   []byte
 }
 
 // flush copies the input up to end.
@@ -67,6 +70,9 @@ func (w *walk) value() {
 		if text, n := w.text(w.promise); n > 0 {
 			w.count += n
 			w.put(start, text)
+			w.said = []byte(text)
+		} else if w.naming {
+			w.said = w.name(start)
 		}
 	case '{':
 		w.object()
@@ -88,10 +94,15 @@ func (w *walk) object() {
 	start := w.i
 	w.i++
 	var names *names // made when a key changes
+	named := nothing // what {"name": "DB_PASSWORD", "value": …} says of the value
 	for w.peek() != '}' {
 		at := w.i
 		key, n := w.text(nothing)
-		promise := w.scrub.shapes.promised(w.name(at))
+		name := w.name(at)
+		promise := w.scrub.shapes.promised(name)
+		if promise == nothing && (string(name) == "value" || string(name) == "Value") {
+			promise = named
+		}
 		if n > 0 {
 			promise = w.scrub.shapes.promised([]byte(key))
 			if names == nil {
@@ -102,14 +113,28 @@ func (w *walk) object() {
 		}
 		w.peek()
 		w.i++ // the colon
-		if w.peek() == '"' {
+		isText := w.peek() == '"'
+		if isText {
 			w.promise = promise
 		}
+		w.naming = isText && isNaming(name)
 		w.value()
 		w.promise = nothing
+		if w.naming {
+			named, w.naming = w.scrub.shapes.promised(w.said), false
+		}
 		w.comma()
 	}
 	w.i++
+}
+
+// isNaming reports a member that names the value beside it.
+func isNaming(key []byte) bool {
+	switch string(key) {
+	case "name", "key", "Name", "Key":
+		return true
+	}
+	return false
 }
 
 // text reads the string at w.i and scrubs it; k is what the name of the member says

@@ -94,7 +94,7 @@ func drawTangle(r *rand.Rand, depth int) any {
 		for range r.IntN(5) {
 			out[text()] = drawTangle(r, depth-1)
 		}
-		for _, name := range []string{"password", "clientSecret", "token"} {
+		for _, name := range []string{"password", "clientSecret", "token", "name", "value"} {
 			out[name] = drawTangle(r, 0)
 		}
 		return out
