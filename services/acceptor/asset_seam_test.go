@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	blobs "waybill.dev/waybill/internal/blob/memory"
+	kvmemory "waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/internal/runlog/memory"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
@@ -30,6 +31,7 @@ func TestPutAsset_RefusesWhatHoldsASecret(t *testing.T) {
 	cfg.TestSeams = true
 	s, err := acceptor.New(cfg, acceptor.Deps{
 		Log: memory.New(), Redactor: redactorv1.NewRedactorClient(redaction), Logger: slog.New(slog.DiscardHandler), Assets: vault, Clock: time.Now,
+		Seam: kvmemory.New(),
 	})
 	require.NoError(t, err)
 	conn, _ := serve(t, func(g *grpc.Server) { s.Register(g) })
