@@ -1,6 +1,6 @@
 package redact
 
-import "bytes"
+import "slices"
 
 // scan is one text on its way through the second layer. It may be fed in pieces:
 // what it takes out never depends on where the text was cut.
@@ -46,6 +46,8 @@ type mark struct{ start, end int }
 const (
 	// lookBack is how much shown text a reader may look at.
 	lookBack = 96
+	// manySeen is how many finds are looked through for those that are over.
+	manySeen = 32
 	// slack is how much shown text may stay in memory before it is moved out.
 	slack = 4096
 )
@@ -251,6 +253,12 @@ func (s *scan) look(limit int) {
 		s.finds = s.finds[1:]
 		s.seen--
 	}
+	if s.seen > manySeen { // those behind a find that grows and grows
+		kept := slices.DeleteFunc(s.finds[:s.seen], func(f find) bool { return !f.grows && f.end <= s.shown })
+		n := len(kept)
+		s.finds = append(kept, s.finds[s.seen:]...)
+		s.seen = n
+	}
 }
 
 // forget moves text that was shown out of memory.
@@ -276,45 +284,4 @@ func (s *scan) forget() {
 		s.runs[i].from -= n
 		s.runs[i].to -= n
 	}
-}
-
-// Markers.
-const (
-	markerBegin = "[REDACTED"
-	markerMax   = len(markerBegin) + len(":]") + maxIDLength
-)
-
-// markerAt gives the length of the marker that text begins with; more: the text
-// may be the beginning of one. A marker is opaque: what is in it was put there in
-// the place of a secret (OpenWOP envelope contract §11, existing markers).
-func markerAt(text []byte) (n int, more bool) {
-	if len(text) == 0 || text[0] != '[' {
-		return 0, false
-	}
-	if len(text) <= len(markerBegin) {
-		return 0, bytes.HasPrefix([]byte(markerBegin), text)
-	}
-	if string(text[:len(markerBegin)]) != markerBegin {
-		return 0, false
-	}
-	switch text[len(markerBegin)] {
-	case ']':
-		return len(markerBegin) + 1, false
-	case ':':
-	default:
-		return 0, false
-	}
-	from := len(markerBegin) + 1
-	for i := from; i < len(text) && i < markerMax; i++ {
-		switch c := text[i]; {
-		case c == ']':
-			if i == from {
-				return 0, false
-			}
-			return i + 1, false
-		case c == '[' || c < ' ' || c == 0x7f:
-			return 0, false
-		}
-	}
-	return 0, len(text) < markerMax
 }

@@ -1,0 +1,44 @@
+package redact
+
+import "bytes"
+
+// What a marker is made of.
+const (
+	markerBegin = "[REDACTED"
+	markerMax   = len(markerBegin) + len(":]") + maxIDLength
+)
+
+// markerAt gives the length of the marker that text begins with; more: the text
+// may be the beginning of one. A marker is opaque: what is in it was put there in
+// the place of a secret (OpenWOP envelope contract §11, existing markers).
+func markerAt(text []byte) (n int, more bool) {
+	if len(text) == 0 || text[0] != '[' {
+		return 0, false
+	}
+	if len(text) <= len(markerBegin) {
+		return 0, bytes.HasPrefix([]byte(markerBegin), text)
+	}
+	if string(text[:len(markerBegin)]) != markerBegin {
+		return 0, false
+	}
+	switch text[len(markerBegin)] {
+	case ']':
+		return len(markerBegin) + 1, false
+	case ':':
+	default:
+		return 0, false
+	}
+	from := len(markerBegin) + 1
+	for i := from; i < len(text) && i < markerMax; i++ {
+		switch c := text[i]; {
+		case c == ']':
+			if i == from {
+				return 0, false
+			}
+			return i + 1, false
+		case c == '[' || c < ' ' || c == 0x7f:
+			return 0, false
+		}
+	}
+	return 0, len(text) < markerMax
+}
