@@ -90,3 +90,22 @@ func recordOf(f *frame.Frame, events []wire.Event, correlationID string) *Record
 	}
 	return &Record{Type: s.EnvelopeType, Outcome: doc, Payload: s.Payload, Events: caused, Head: f.Head()}
 }
+
+// Caused gives the events of a log that an accepted envelope has caused under a
+// correlationId; none if no envelope was accepted under it. What refused envelopes
+// of the same id have caused is not among them.
+func Caused(events []wire.Event, correlationID string) []wire.Event {
+	var caused []wire.Event
+	for _, e := range events {
+		if e.CausationID != correlationID {
+			continue
+		}
+		if len(caused) == 0 {
+			if _, first := stampOf(e); !first {
+				continue
+			}
+		}
+		caused = append(caused, e)
+	}
+	return caused
+}

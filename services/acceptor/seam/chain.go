@@ -19,6 +19,11 @@ type list struct {
 	limit int    // of elements
 	// count tells how many elements a record holds.
 	count func(record []byte) (int, error)
+	// from is where to begin looking for the end; 0: wherever it was last.
+	from int
+	// stop is asked about each record that somebody else has written from there on:
+	// true leaves the list as it is. Nil: never.
+	stop func(record []byte) (bool, error)
 }
 
 // at names the record that begins with the nth element; names sort as numbers do.
@@ -33,7 +38,11 @@ func (s *Shared) extend(ctx context.Context, tenant string, l list, render func(
 		return reached(err)
 	}
 	name := now.Key(l.name)
-	for end := s.ends.get(name); ; {
+	end := l.from
+	if l.stop == nil {
+		end = s.ends.get(name)
+	}
+	for {
 		record, n, err := render(end)
 		switch {
 		case err != nil:
@@ -49,25 +58,30 @@ func (s *Shared) extend(ctx context.Context, tenant string, l list, render func(
 		if !errors.Is(err, kv.ErrConflict) {
 			return reached(err)
 		}
-		taken, err := l.behind(ctx, now, end)
-		if err != nil {
+		taken, stop, err := l.behind(ctx, now, end)
+		if err != nil || stop {
 			return err
 		}
 		end += taken
 	}
 }
 
-// behind tells how many elements the record at end holds.
-func (l list) behind(ctx context.Context, now epoch.Records, end int) (int, error) {
+// behind tells how many elements the record at end holds, and whether to stop at it.
+func (l list) behind(ctx context.Context, now epoch.Records, end int) (n int, stop bool, err error) {
 	record, _, err := now.Get(ctx, l.at(end))
 	if err != nil {
-		return 0, reached(err)
+		return 0, false, reached(err)
 	}
-	n, err := l.count(record)
-	if err == nil && n == 0 {
-		err = fault.New(fault.InternalError, "a record of a test log is empty")
+	if n, err = l.count(record); err != nil {
+		return 0, false, err
 	}
-	return n, err
+	if n == 0 {
+		return 0, false, fault.New(fault.InternalError, "a record of a test log is empty")
+	}
+	if l.stop != nil {
+		stop, err = l.stop(record)
+	}
+	return n, stop, err
 }
 
 // maxEnds bounds the lists whose end is remembered.

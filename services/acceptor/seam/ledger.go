@@ -66,7 +66,7 @@ func (l *ledger) persisted(correlationID string) (Key, bool) {
 
 // Record projects the events and keeps the outcome.
 func (l *ledger) Record(ctx context.Context, _ accept.Place, e accept.Entry) (*accept.Record, error) {
-	events, err := l.project(ctx, e.Drafts)
+	events, err := l.projectOnce(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +118,16 @@ func (l *ledger) project(ctx context.Context, drafts []wire.Draft) ([]wire.Event
 		return nil, nil
 	}
 	return l.log.Append(ctx, l.tenant, l.req.ProjectTo.RunID, drafts)
+}
+
+// projectOnce writes what an accepted envelope causes. Whoever did it before and
+// did not come to keep the outcome, or is at it now, has written the same: the
+// outcome must name those events.
+func (l *ledger) projectOnce(ctx context.Context, e accept.Entry) ([]wire.Event, error) {
+	if l.req.ProjectTo == nil || len(e.Drafts) == 0 {
+		return nil, nil
+	}
+	return l.log.AppendOnce(ctx, l.tenant, l.req.ProjectTo.RunID, e.CorrelationID, e.Drafts)
 }
 
 // trace writes the span into the test log, if the request names one.

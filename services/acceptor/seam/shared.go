@@ -11,6 +11,7 @@ import (
 	"waybill.dev/waybill/internal/kv/epoch"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/acceptor/accept"
 )
 
 // Bounds of what is kept. How long it is kept is the store's business.
@@ -171,12 +172,42 @@ func (s *Shared) changeOverlay(ctx context.Context, tenant string, change func(m
 
 // Append places events at the end of a run's test log.
 func (s *Shared) Append(ctx context.Context, tenant, runID string, drafts []wire.Draft) ([]wire.Event, error) {
+	return s.place(ctx, tenant, eventsOf(runID), runID, drafts)
+}
+
+// AppendOnce places what an accepted envelope causes, unless it is there.
+func (s *Shared) AppendOnce(ctx context.Context, tenant, runID, correlationID string, drafts []wire.Draft) ([]wire.Event, error) {
+	there, err := s.Events(ctx, tenant, runID)
+	if err != nil {
+		return nil, err
+	}
+	if caused := accept.Caused(there, correlationID); len(caused) > 0 {
+		return caused, nil
+	}
+	l, caused := eventsOf(runID), []wire.Event(nil)
+	l.from = len(there)
+	l.stop = func(record []byte) (bool, error) { // somebody was faster: with the same?
+		events, err := wire.ParseEvents(record)
+		caused = accept.Caused(events, correlationID)
+		return len(caused) > 0, err
+	}
+	placed, err := s.place(ctx, tenant, l, runID, drafts)
+	if len(caused) > 0 {
+		return caused, err
+	}
+	return placed, err
+}
+
+func eventsOf(runID string) list {
+	return list{name: "log." + epoch.Token(runID) + ".", limit: maxRunEvents, count: countEvents}
+}
+
+func (s *Shared) place(ctx context.Context, tenant string, l list, runID string, drafts []wire.Draft) ([]wire.Event, error) {
 	var placed []wire.Event
 	if len(drafts) == 0 {
 		return nil, nil
 	}
 	at := s.clock()
-	l := list{name: "log." + epoch.Token(runID) + ".", limit: maxRunEvents, count: countEvents}
 	err := s.extend(ctx, tenant, l, func(first int) ([]byte, int, error) {
 		placed = make([]wire.Event, 0, len(drafts))
 		for i, d := range drafts {

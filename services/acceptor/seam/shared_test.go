@@ -59,7 +59,7 @@ func TestShared_ARaceHasOneOutcome(t *testing.T) {
 	t.Parallel()
 	p := processes(t, 4)
 	for round := range 10 {
-		text, err := json.Marshal(body{"envelope": envelope("error", `{"code":"x","message":"y"}`, "correlationId", fmt.Sprint("c-", round)), "persistedDedup": body{"runId": "r"}})
+		text, err := json.Marshal(body{"envelope": envelope("clarification.request", good, "correlationId", fmt.Sprint("c-", round)), "persistedDedup": body{"runId": "r"}, "projectTo": body{"runId": "r"}})
 		require.NoError(t, err)
 		var (
 			wg       sync.WaitGroup
@@ -79,7 +79,32 @@ func TestShared_ARaceHasOneOutcome(t *testing.T) {
 		for _, o := range outcomes {
 			require.Equal(t, outcomes[0], o)
 		}
+		require.Len(t, p[0].memory.events(tenant, "r"), 2*(round+1), "and it caused its events once")
 	}
+}
+
+// A process that dies between the events and the outcome leaves events behind; who
+// comes after it tells of those.
+func TestShared_ACrashBeforeTheOutcomeCausesNothingTwice(t *testing.T) {
+	t.Parallel()
+	p := processes(t, 2)
+	b := body{"envelope": envelope("clarification.request", good), "projectTo": body{"runId": "r", "nodeId": "n"}}
+	refused := body{"envelope": envelope("clarification.request", `{}`), "projectTo": body{"runId": "r", "nodeId": "n"}}
+	require.Equal(t, "invalid", p[0].exercise(refused).Status)
+
+	dying := flaky{Shared: p[0].memory.Shared, fails: "save"}
+	p[0].x.Store = dying
+	text, err := json.Marshal(b)
+	require.NoError(t, err)
+	_, err = p[0].x.Exercise(t.Context(), tenant, text)
+	require.ErrorIs(t, err, errDown)
+	before := p[1].memory.events(tenant, "r")
+	require.Equal(t, []string{"node.failed", "clarification.requested", "interrupt.requested"}, p[1].types("r"))
+
+	o := p[1].exercise(b)
+	require.Equal(t, "accepted", o.Status)
+	require.Equal(t, before, p[1].memory.events(tenant, "r"), "nothing was added")
+	require.Equal(t, []string{before[1].EventID, before[2].EventID}, o.RecordedEventIDs, "those of the acceptance, not of the refusal before it")
 }
 
 func TestSave_TheFirstStays(t *testing.T) {
@@ -184,10 +209,11 @@ func TestShared_SaysThatItsStoreIsDown(t *testing.T) {
 	_, _, load := s.Load(ctx, seam.Key{})
 	_, save := s.Save(ctx, seam.Key{}, seam.Kept{})
 	_, log := s.Append(ctx, tenant, "r", make([]wire.Draft, 1))
+	_, once := s.AppendOnce(ctx, tenant, "r", "c", make([]wire.Draft, 1))
 	_, events := s.Events(ctx, tenant, "r")
 	_, spans := s.Spans(ctx, tenant, "")
 	_, overlay := s.Overlay(ctx, tenant)
-	for _, err := range []error{load, save, log, events, spans, overlay, s.Reset(ctx, tenant), s.ResetOverlay(ctx, tenant), s.Trace(ctx, tenant, "r", seam.Span{})} {
+	for _, err := range []error{load, save, log, once, events, spans, overlay, s.Reset(ctx, tenant), s.ResetOverlay(ctx, tenant), s.Trace(ctx, tenant, "r", seam.Span{})} {
 		require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 		require.ErrorIs(t, err, kv.ErrUnavailable)
 	}

@@ -35,6 +35,10 @@ type Store interface {
 type TestLog interface {
 	// Append places events at the end of the run's test log and gives them as placed.
 	Append(ctx context.Context, tenant, runID string, drafts []wire.Draft) ([]wire.Event, error)
+	// AppendOnce is Append for what an accepted envelope causes: if the log has what
+	// one of the same correlationId has caused, that is given and nothing is placed,
+	// whoever is at it at the same time.
+	AppendOnce(ctx context.Context, tenant, runID, correlationID string, drafts []wire.Draft) ([]wire.Event, error)
 	// Trace adds the span of an accept.
 	Trace(ctx context.Context, tenant, runID string, span Span) error
 }

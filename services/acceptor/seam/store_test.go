@@ -55,6 +55,13 @@ func (f flaky) Append(ctx context.Context, tenant, run string, drafts []wire.Dra
 	return f.Shared.Append(ctx, tenant, run, drafts)
 }
 
+func (f flaky) AppendOnce(ctx context.Context, tenant, run, correlationID string, drafts []wire.Draft) ([]wire.Event, error) {
+	if f.fails == "append" {
+		return nil, errDown
+	}
+	return f.Shared.AppendOnce(ctx, tenant, run, correlationID, drafts)
+}
+
 func (f flaky) Trace(ctx context.Context, tenant, run string, span seam.Span) error {
 	if f.fails == "trace" {
 		return errDown
