@@ -39,8 +39,18 @@ func hostiles() []hostile {
 	return []hostile{
 		{"as deep as is taken", nested(30, `{"properties":{"a":`, `{"type":"string"}`, `}}`), nested(30, `{"a":`, `"x"`, `}`)},
 		{"deeper than is taken", nested(500, `{"not":`, `{}`, `}`), `{}`},
-		{"an enum of 20,000 values", `{"items":{"enum":` + numbers(20_000) + `}}`, numbers(20_000)},
 		{"an enum of 200,000 values", `{"enum":` + numbers(200_000) + `}`, `1`},
+		{"an enum of 25,000 values", `{"items":{"enum":` + numbers(25_000) + `}}`, numbers(25_000)},
+		{"25,000 required members", `{"required":[` + list(25_000, func(i int) string { return fmt.Sprintf(`"%x"`, i) }) + `]}`, `{}`},
+		{
+			"1,400 properties", `{"properties":{` + list(1400, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"integer"}`, i) }) + `}}`,
+			`{` + list(1400, func(i int) string { return fmt.Sprintf(`"p%d":%d`, i, i) }) + `}`,
+		},
+		{
+			"650 properties of nine keywords each", `{"properties":{` + list(650, func(i int) string {
+				return fmt.Sprintf(`"p%d":{"type":["string","null"],"minLength":1,"maxLength":9,"pattern":"a%d","minimum":1,"maximum":2,"title":"x","format":"email","default":1}`, i, i)
+			}) + `}}`, `{` + list(650, func(i int) string { return fmt.Sprintf(`"p%d":%d`, i, i) }) + `}`,
+		},
 		{
 			"4,000 properties", `{"properties":{` + list(4000, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"integer"}`, i) }) + `}}`,
 			`{` + list(4000, func(i int) string { return fmt.Sprintf(`"p%d":%d`, i, i) }) + `}`,
@@ -53,6 +63,9 @@ func hostiles() []hostile {
 		{"a reference to itself", `{"$ref":"#"}`, `{}`},
 		{"references doubled 10 times", doubled(10), `{}`},
 		{"references doubled 40 times", doubled(40), `{}`},
+		{"a union of 600 objects", `{"anyOf":[` + list(600, func(i int) string {
+			return fmt.Sprintf(`{"properties":{"k":{"const":%d}},"required":["k"]}`, i)
+		}) + `]}`, `{"k":-1}`},
 		{"a union of 1,000 objects", `{"anyOf":[` + list(1000, func(i int) string {
 			return fmt.Sprintf(`{"properties":{"k":{"const":%d}},"required":["k"]}`, i)
 		}) + `]}`, `{"k":-1}`},

@@ -132,10 +132,15 @@ func TestCompile_RefusesWithPlaceAndReason(t *testing.T) {
 			path:   "",
 			reason: "too many",
 		},
-		"too many parts": {
-			doc:    `{"allOf":[` + strings.Repeat("{},", 5000) + `{}]}`,
+		"too many values": {
+			doc:    `{"enum":[` + strings.Repeat("0,", 26_000) + `0]}`,
 			path:   "",
-			reason: "4096",
+			reason: "26000",
+		},
+		"too many parts": {
+			doc:    `{"allOf":[` + strings.Repeat("{},", 1900) + `{}]}`,
+			path:   "",
+			reason: "26000",
 		},
 	}
 	for name, tc := range tests {

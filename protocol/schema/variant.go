@@ -45,7 +45,7 @@ func (l *linter) variants(p position) {
 // reference that leads nowhere, ends at what was reached.
 func (l *linter) resolve(v any) map[string]any {
 	object, _ := v.(map[string]any)
-	for range maxPositions {
+	for range l.refs.positions {
 		ref, ok := object["$ref"].(string)
 		if !ok {
 			return object
