@@ -20,7 +20,7 @@ func envelopes(ctx context.Context, r *report) (err error) {
 	if e.accept, err = pipelineCost(ctx, r.options.seconds); err != nil {
 		return err
 	}
-	e.redaction = redaction(r.options.seconds)
+	e.redaction = redaction(r.options.seconds, r.options.tries())
 	e.hostile = hostileSchemas(r.options.tries())
 	if e.durable, err = durableRate(ctx, r.options); err != nil {
 		return err

@@ -53,7 +53,7 @@ func throughput(size int, d time.Duration, do func()) float64 {
 }
 
 // redaction measures the redactor's engine with a thousand known secrets.
-func redaction(d time.Duration) []figure {
+func redaction(d time.Duration, tries int) []figure {
 	secrets := thousand()
 	known, both := redact.Compile(secrets), redact.Compile(secrets).With(redact.DefaultShapes())
 	text, doc := fill(prose), jsonDocument()
@@ -85,11 +85,12 @@ func redaction(d time.Duration) []figure {
 			},
 			figure{"… of looking for one secret", ratio, fmt.Sprintf("%.1f %%", 100*rate/scans[tc.json]), "", false, "100 %"})
 	}
-	return append(out, adversarial(secrets, both)...)
+	return append(out, adversarial(secrets, both, tries)...)
 }
 
-// adversarial times a megabyte of what the engine likes least.
-func adversarial(secrets []redact.Secret, s *redact.Scrubber) []figure {
+// adversarial times a megabyte of what the engine likes least; of some tries the
+// least counts.
+func adversarial(secrets []redact.Secret, s *redact.Scrubber, tries int) []figure {
 	value := secrets[0].Value.Reveal()
 	var starts strings.Builder
 	for starts.Len() < megabyte {
@@ -107,7 +108,11 @@ func adversarial(secrets []redact.Secret, s *redact.Scrubber) []figure {
 		{"an endless password", "password=" + fill("x")},
 		{"dots of a web token", "eyJ" + fill("eyJa.")},
 	} {
-		if c := costOf(func() { s.Text(tc.text) }); c.cpu > worst {
+		c := costOf(func() { s.Text(tc.text) })
+		for range tries - 1 {
+			c = c.least(costOf(func() { s.Text(tc.text) }))
+		}
+		if c.cpu > worst {
 			worst, name = c.cpu, tc.name
 		}
 	}
