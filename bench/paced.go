@@ -77,12 +77,12 @@ func drive(ctx context.Context, n int, do func() error) (latency, late samples, 
 	latency, late = make(samples, n), make(samples, n)
 	failed := make([]error, n)
 	var wg sync.WaitGroup
-	defer wg.Wait()
 	start := time.Now()
 	for i := range n {
 		due := start.Add(time.Duration(i) * time.Second / pace)
 		select {
 		case <-ctx.Done():
+			wg.Wait()
 			return nil, nil, ctx.Err()
 		case <-time.After(time.Until(due)):
 		}

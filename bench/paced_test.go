@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDrive_CountsFromTheInstantACallWasDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		one := make(chan struct{}, 1) // a server that takes one call at a time, slower than they come
+		latency, late, err := drive(t.Context(), 100, func() error {
+			one <- struct{}{}
+			time.Sleep(2 * time.Second / pace)
+			<-one
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, time.Duration(0), late.sorted().percentile(100), "the calls are made in time, whatever the answers take")
+		latency.sorted()
+		require.Equal(t, 2*time.Second/pace, latency.percentile(0))
+		require.Equal(t, 101*time.Second/pace, latency.percentile(100), "the last waits for all before it, and that shows")
+	})
+}
+
+func TestDrive_TellsWhatFailedAndEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		_, _, err := drive(t.Context(), 3, func() error { return broken })
+		require.ErrorIs(t, err, broken)
+
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second/pace)
+		defer cancel()
+		_, _, err = drive(ctx, 1000, func() error { return nil })
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+func TestLoad_GoesOnUntilSomethingIsDone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		res, err := load(t.Context(), 2, 10*time.Millisecond, func(context.Context) error {
+			time.Sleep(time.Second) // as on a machine that others use
+			return nil
+		})
+		require.NoError(t, err)
+		require.NotEmpty(t, res.All)
+		require.Equal(t, time.Second, res.P50)
+		require.InDelta(t, 1, res.PerSec, 0.1, "counted over the time it took, not over the time it was given")
+	})
+}
