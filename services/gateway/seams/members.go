@@ -2,6 +2,7 @@ package seams
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -24,7 +25,7 @@ type members map[string]member
 // The payloads of the emitters' events (OpenWOP envelope contract §15, §19.1).
 var (
 	usageMembers = members{
-		"provider": must(text(1, 1<<10)), "model": must(text(1, 1<<10)),
+		"provider": must(text(1, 1<<20)), "model": must(text(1, 1<<20)),
 		"inputTokens": must(integer(0, 1<<53)), "outputTokens": must(integer(0, 1<<53)),
 		"totalTokens": integer(0, 1<<53), "cacheReadTokens": integer(0, 1<<53), "cacheWriteTokens": integer(0, 1<<53),
 		"costEstimateUsd": amount(), "currency": like(`^[A-Z]{3}$`), "cacheHit": boolean(),
@@ -38,11 +39,11 @@ var (
 			"nodeId": must(text(1, maxID)), "totalAttempts": must(integer(1, 1<<53)), "finalReason": must(like(retryReason)), "finalError": orNull(text(0, 1<<20)),
 		},
 		wire.EventEnvelopeRefusal: {
-			"nodeId": must(text(1, maxID)), "provider": must(text(1, 1<<10)), "model": must(text(1, 1<<10)),
+			"nodeId": must(text(1, maxID)), "provider": must(text(1, 1<<20)), "model": must(text(1, 1<<20)),
 			"refusalText": orNull(text(0, 1<<20)), "safetyCategory": orNull(text(0, 1<<20)),
 		},
 		wire.EventEnvelopeTruncated: {
-			"nodeId": must(text(1, maxID)), "provider": must(text(1, 1<<10)), "model": must(text(1, 1<<10)), "stopReason": must(like(`^(max_tokens|length|stop_sequence|unknown)$`)),
+			"nodeId": must(text(1, maxID)), "provider": must(text(1, 1<<20)), "model": must(text(1, 1<<20)), "stopReason": must(like(`^(max_tokens|length|stop_sequence|unknown)$`)),
 			"partialPayloadAvailable": boolean(), "outputTokenCount": orNull(integer(0, 1<<53)),
 		},
 		wire.EventEnvelopeNLToFormat: {
@@ -70,7 +71,7 @@ func orNull(m member) member {
 }
 
 func text(shortest, longest int) member {
-	return member{want: "a text of a fitting length", fits: func(v any) bool {
+	return member{want: fmt.Sprintf("a text of %d to %d characters", shortest, longest), fits: func(v any) bool {
 		s, ok := v.(string)
 		n := utf8.RuneCountInString(s)
 		return ok && n >= shortest && n <= longest
@@ -94,7 +95,7 @@ func boolean() member {
 
 // integer is a JSON Schema integer: 1.0 is one.
 func integer(least, most float64) member {
-	return member{want: "an integer within its bounds", fits: func(v any) bool {
+	return member{want: fmt.Sprintf("an integer from %.0f to %.0f", least, most), fits: func(v any) bool {
 		f, ok := number(v)
 		return ok && f == float64(int64(f)) && f >= least && f <= most
 	}}
