@@ -56,7 +56,7 @@ func pointerForms(texts []string) []string {
 func plainForms(v string) []string {
 	var out []string
 	for _, bare := range []string{string(plainText([]byte(v))), strings.ReplaceAll(v, `\`, "")} {
-		if len(bare) < MinLength || !utf8.ValidString(bare) {
+		if len(bare) < MinLength || !wholeAtEnds(bare) {
 			continue
 		}
 		for _, text := range []string{bare, strings.ReplaceAll(bare, " ", "+")} {
@@ -68,13 +68,23 @@ func plainForms(v string) []string {
 	return out
 }
 
+// wholeAtEnds reports that no match of s can begin or end within a rune.
+func wholeAtEnds(s string) bool {
+	return utf8.ValidString(s) || s[0] < utf8.RuneSelf && s[len(s)-1] < utf8.RuneSelf
+}
+
 // viewForms lists the texts under which a value is recognised in each view.
 func viewForms(v string) (out [viewCount][]string) {
 	if len(v) > maxEncoded {
 		return out
 	}
 	out[viewPlain] = plainForms(v)
-	out[viewPlain] = append(out[viewPlain], pointerForms(out[viewPlain])...)
+	// Escapes of one kind may hide those of another: a view undoes each sign once.
+	for _, text := range slices.Concat(percentForms(v), jsonForms(v), pointerForms(out[viewPlain])) {
+		if bare := strings.ReplaceAll(text, `\`, ""); len(bare) >= MinLength && !slices.Contains(out[viewPlain], bare) {
+			out[viewPlain] = append(out[viewPlain], bare)
+		}
+	}
 	out[viewBase64] = base64Forms(v)
 	out[viewHex] = []string{hex.EncodeToString([]byte(v))}
 	return out
