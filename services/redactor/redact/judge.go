@@ -6,9 +6,13 @@ import (
 	"strings"
 )
 
-// entropy is the mean information of a character of the text, in bits.
+// entropySize is how much of a text is counted.
+const entropySize = 64
+
+// entropy is the mean information of a byte of the text's beginning, in bits.
 func entropy(text []byte) float64 {
-	var counts [256]uint16
+	var counts [256]uint8
+	text = text[:min(len(text), entropySize)]
 	for _, c := range text {
 		counts[c]++
 	}
