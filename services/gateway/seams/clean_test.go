@@ -77,7 +77,9 @@ func TestServeHTTP_EveryAnswerPassesTheScrubber(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code)
 	require.Contains(t, w.Body.String(), "[REDACTED:k]")
 	require.NotContains(t, w.Body.String(), "hunter2")
-	w = answer(func(context.Context, []byte) (json.RawMessage, error) { return nil, fault.New(fault.ServiceUnavailable, "away") })
+	w = answer(func(context.Context, []byte) (json.RawMessage, error) {
+		return nil, fault.New(fault.ServiceUnavailable, "away")
+	})
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.NotContains(t, w.Body.String(), "hunter2")
 }

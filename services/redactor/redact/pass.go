@@ -54,6 +54,7 @@ func (p *pass) end(dst []byte) []byte {
 	for p.views.next < p.pos {
 		p.views.read(p, true)
 	}
+	p.views.unnest(p, true)
 	return p.settle(dst, p.pos)
 }
 

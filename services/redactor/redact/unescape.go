@@ -17,8 +17,9 @@ func isEscape(c byte) bool { return c == '\\' || c == '%' || c == '&' }
 
 // plain is what stands at text[i]: n bytes that mean out[:m]. Escapes of JSON, of
 // URLs and of HTML are undone however often they were applied, all at once, and
-// backslashes mean nothing: what is looked for is read in the same way. more: the
-// text may end within an escape.
+// backslashes mean nothing: what is looked for is read in the same way. One that was
+// escaped itself is given, for it may begin an escape. more: the text may end within
+// an escape.
 func plain(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
 	switch text[i] {
 	case '\\':
@@ -30,9 +31,6 @@ func plain(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) 
 		n, out, m, more = entity(text, i)
 	default:
 		n, m, out[0] = 1, 1, text[i]
-	}
-	if m == 1 && out[0] == '\\' {
-		m = 0
 	}
 	return n, out, m, more
 }
@@ -168,7 +166,9 @@ func plainText(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); {
 		n, c, m, _ := plain(text, i)
-		out = append(out, c[:m]...)
+		if m != 1 || c[0] != '\\' {
+			out = append(out, c[:m]...)
+		}
 		i += n
 	}
 	return out

@@ -20,7 +20,15 @@ type views struct {
 	next int  // position of the first byte that is not in the views yet
 	row  int  // length of the run of base64 characters that ends there
 	soft bool // within a line break that is passed over
-	view [viewCount]view
+	// nested is an escape of which the first sign was escaped itself, not complete yet.
+	nested []char
+	view   [viewCount]view
+}
+
+// char is a byte of the plain text, and where it came from.
+type char struct {
+	c          byte
+	start, end int
 }
 
 // view is one of them: the state of its automaton, and where the last bytes came from.
@@ -31,7 +39,7 @@ type view struct {
 
 // reset begins anew at a position.
 func (v *views) reset(next int) {
-	v.next, v.row, v.soft = next, 0, false
+	v.next, v.row, v.soft, v.nested = next, 0, false, v.nested[:0]
 	for i := range v.view {
 		v.view[i].state, v.view[i].from = 0, v.view[i].from[:0]
 	}
@@ -43,7 +51,7 @@ func (v *views) read(p *pass, closed bool) bool {
 	i := v.next - p.base
 	c := p.held[i]
 	if !isEscape(c) {
-		v.step(p, c, v.next, v.next+1)
+		v.char(p, char{c, v.next, v.next + 1})
 		v.next++
 		return true
 	}
@@ -52,11 +60,46 @@ func (v *views) read(p *pass, closed bool) bool {
 		return false
 	}
 	for _, c := range out[:m] {
-		v.step(p, c, v.next, v.next+n)
+		v.char(p, char{c, v.next, v.next + n})
 	}
 	v.next += n
 	return true
 }
+
+// char takes one byte behind the escapes. It may begin an escape again.
+func (v *views) char(p *pass, c char) {
+	if len(v.nested) == 0 && !isEscape(c.c) {
+		v.step(p, c.c, c.start, c.end)
+		return
+	}
+	v.nested = append(v.nested, c)
+	v.unnest(p, false)
+}
+
+// unnest undoes the escape that is nested, as soon as it is certain.
+func (v *views) unnest(p *pass, closed bool) {
+	for len(v.nested) > 0 {
+		var held [maxNested]byte
+		text := held[:0]
+		for _, c := range v.nested[:min(len(v.nested), maxNested)] {
+			text = append(text, c.c)
+		}
+		n, out, m, more := plain(text, 0)
+		if more && !closed && len(v.nested) < maxNested {
+			return
+		}
+		first := v.nested[0]
+		for _, c := range out[:m] {
+			if c != '\\' {
+				v.step(p, c, first.start, v.nested[n-1].end)
+			}
+		}
+		v.nested = append(v.nested[:0], v.nested[n:]...)
+	}
+}
+
+// maxNested is how long an escape may be of which the first sign was escaped.
+const maxNested = 64
 
 // step takes one byte of the plain text, and where it came from.
 func (v *views) step(p *pass, c byte, start, end int) {
@@ -110,6 +153,9 @@ func (v *views) feed(p *pass, which int, c byte, start, end int) {
 // pending is the position from which the text may still become a match.
 func (v *views) pending() int {
 	out := v.next
+	if len(v.nested) > 0 {
+		out = v.nested[0].start
+	}
 	for i := range v.view {
 		w := &v.view[i]
 		if n := int(v.k.views[i].pending[w.state]); n > 0 {
@@ -144,6 +190,9 @@ func (v *views) whole(p *pass) {
 			if from < stop || isEscape(text[from]) || v.soft {
 				left = reach
 			}
+		}
+		if v.next == len(text) {
+			v.unnest(p, true)
 		}
 		at, stop = v.trigger(text, v.next)
 	}
