@@ -31,7 +31,7 @@ func forms(v string) []string {
 	out = append(out, lower, strings.ToUpper(lower))
 	out = append(out, percentForms(v)...)
 	out = append(out, jsonForms(v)...)
-	out = append(out, plainForms(v)...)
+	out = append(out, slices.DeleteFunc(plainForms(v), func(s string) bool { return !utf8.ValidString(s) })...)
 	return append(out, pointerForms(out)...)
 }
 
@@ -52,11 +52,12 @@ func pointerForms(texts []string) []string {
 
 // plainForms are the value as the view without escapes shows it: with the escapes in
 // it undone like all others, or kept where each of its characters was escaped; also
-// where a query has made a plus of each space.
+// where a query has made a plus of each space. A value such as pa%ffss may be no UTF-8
+// then.
 func plainForms(v string) []string {
 	var out []string
 	for _, bare := range []string{string(plainText([]byte(v))), strings.ReplaceAll(v, `\`, "")} {
-		if len(bare) < MinLength || !wholeAtEnds(bare) {
+		if len(bare) < MinLength {
 			continue
 		}
 		for _, text := range []string{bare, strings.ReplaceAll(bare, " ", "+")} {
@@ -66,11 +67,6 @@ func plainForms(v string) []string {
 		}
 	}
 	return out
-}
-
-// wholeAtEnds reports that no match of s can begin or end within a rune.
-func wholeAtEnds(s string) bool {
-	return utf8.ValidString(s) || s[0] < utf8.RuneSelf && s[len(s)-1] < utf8.RuneSelf
 }
 
 // viewForms lists the texts under which a value is recognised in each view.

@@ -1,6 +1,9 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // The views of a text in which known values are looked for, besides the text itself.
 const (
@@ -144,6 +147,9 @@ func (v *views) feed(p *pass, which int, c byte, start, end int) {
 	}
 	pat := &a.patterns[m]
 	first := w.from[len(w.from)-len(pat.text)]
+	if from, to := first-p.base, end-p.base; !utf8.RuneStart(p.held[from]) || wholeRunes(p.held, to) != to {
+		return // a part of a rune, which would be left broken
+	}
 	if end-first == len(pat.text) && (which != viewHex || !mixedCase(p.held[first-p.base:end-p.base])) {
 		return
 	}
