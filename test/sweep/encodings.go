@@ -21,15 +21,17 @@ type encoding struct {
 	trace func(secret string) string
 }
 
-func same(name string, f func(string) string) encoding { return encoding{name, f, f} }
+func same(name string, f func(string) string) encoding {
+	return encoding{name: name, write: f, trace: f}
+}
 
 // base64At writes the secret behind n bytes, so that it begins at another bit of a
 // character; the trace leaves out the characters that it shares with neighbours.
 func base64At(name string, enc *base64.Encoding, n int) encoding {
 	return encoding{
-		name,
-		func(s string) string { return enc.EncodeToString([]byte(strings.Repeat("~", n) + s + "~~")) },
-		func(s string) string {
+		name:  name,
+		write: func(s string) string { return enc.EncodeToString([]byte(strings.Repeat("~", n) + s + "~~")) },
+		trace: func(s string) string {
 			text := enc.EncodeToString([]byte(strings.Repeat("~", n) + s + "~~~"))
 			from := (n*8 + 5) / 6
 			to := (n + len(s)) * 8 / 6
@@ -76,9 +78,9 @@ var encodings = []encoding{
 	same("in JSON", func(s string) string { return quoted(s, false) }), same("in JSON for HTML", func(s string) string { return quoted(s, true) }),
 	same("in JSON with slashes", func(s string) string { return strings.ReplaceAll(quoted(s, false), "/", `\/`) }),
 	{
-		"JSON in JSON",
-		func(s string) string { b, _ := json.Marshal(map[string]string{"inner": s}); return string(b) },
-		func(s string) string { return quoted(s, true) },
+		name:  "JSON in JSON",
+		write: func(s string) string { b, _ := json.Marshal(map[string]string{"inner": s}); return string(b) },
+		trace: func(s string) string { return quoted(s, true) },
 	},
 	same("in a JSON pointer", func(s string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(s) }),
 	same("JSON escapes, every sign", func(s string) string { return eachUnit(s, `\u%04x`) }),
