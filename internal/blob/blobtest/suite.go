@@ -48,9 +48,9 @@ func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 		t.Parallel()
 		s := open(t)
 		var wg sync.WaitGroup
-		for i := range 8 {
+		for i := range 64 {
 			wg.Go(func() {
-				name := fmt.Sprint(i % 4)
+				name := fmt.Sprint(i % 16) // several store each of them at once, and read it
 				if err := s.Put(t.Context(), name, blob.Blob{Data: []byte(name)}); err != nil {
 					t.Error(err)
 					return

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
@@ -54,17 +55,37 @@ func (s *Store) Put(ctx context.Context, name string, b blob.Blob) error {
 }
 
 // Get gives a blob; the server's digest of it was checked.
+//
+// Two who store one blob at the same time both write its parts, and those of the
+// first go when the second is done. A reader who was sent for them waits in vain; the
+// blob is there all the same, so it is looked for anew.
 func (s *Store) Get(ctx context.Context, name string) (blob.Blob, error) {
-	info, err := s.bucket.GetInfo(ctx, name)
-	if errors.Is(err, js.ErrObjectNotFound) {
-		return blob.Blob{}, blob.ErrNotFound
+	for patience := firstPatience; ; patience *= 2 {
+		info, err := s.bucket.GetInfo(ctx, name)
+		if errors.Is(err, js.ErrObjectNotFound) {
+			return blob.Blob{}, blob.ErrNotFound
+		}
+		if err != nil {
+			return blob.Blob{}, fmt.Errorf("look for blob: %w", err)
+		}
+		data, err := s.read(ctx, name, patience)
+		if err == nil {
+			return blob.Blob{Data: data, Meta: info.Metadata}, nil
+		}
+		if ctx.Err() != nil || patience >= lastPatience {
+			return blob.Blob{}, fmt.Errorf("read blob: %w", err)
+		}
 	}
-	if err != nil {
-		return blob.Blob{}, fmt.Errorf("look for blob: %w", err)
-	}
-	data, err := s.bucket.GetBytes(ctx, name)
-	if err != nil {
-		return blob.Blob{}, fmt.Errorf("read blob: %w", err)
-	}
-	return blob.Blob{Data: data, Meta: info.Metadata}, nil
+}
+
+// How long the parts of a blob are waited for, the first time and the last.
+const (
+	firstPatience = time.Second
+	lastPatience  = 8 * time.Second
+)
+
+func (s *Store) read(ctx context.Context, name string, patience time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return s.bucket.GetBytes(ctx, name)
 }
