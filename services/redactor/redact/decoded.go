@@ -1,9 +1,6 @@
 package redact
 
-import (
-	"bytes"
-	"unicode/utf8"
-)
+import "bytes"
 
 // decoded is a text as it reads with its signs of the form \uXXXX decoded, also where
 // the text is a string of a JSON text again and has the backslash twice or more. It
@@ -17,10 +14,6 @@ type decoded struct {
 
 // unicodeEscape is what a text with signs to decode has in it.
 const unicodeEscape = `\u`
-
-// maxBackslashes is how many may stand before the u: JSON within JSON within JSON has
-// four.
-const maxBackslashes = 4
 
 func escapesSigns(text []byte) bool { return bytes.Contains(text, []byte(unicodeEscape)) }
 
@@ -51,16 +44,15 @@ func (v *decoded) read(dst, piece []byte, closed bool) []byte {
 // decode appends what is certain of the held escape.
 func (v *decoded) decode(dst []byte, closed bool) []byte {
 	for len(v.held) > 0 {
-		r, n, more := escapedSign(v.held)
-		switch {
-		case more && !closed:
+		n, out, m, more := slashed(v.held, 0)
+		if more && !closed {
 			return dst
-		case n > 0:
-			dst = v.sign(dst, v.held[:n], n, utf8.AppendRune(nil, r))
-		default:
-			n = 1
-			dst = v.sign(dst, v.held[:1], 1, v.held[:1])
 		}
+		digits := bytes.TrimLeft(v.held, `\`)
+		if m == 0 || v.held[0] != '\\' || digits[0] != 'u' { // not a sign by its number
+			n, m, out[0] = 1, 1, v.held[0]
+		}
+		dst = v.sign(dst, v.held[:n], n, out[:m])
 		v.held = append(v.held[:0], v.held[n:]...)
 	}
 	return dst
@@ -79,33 +71,6 @@ func (v *decoded) sign(dst, raw []byte, size int, read []byte) []byte {
 	}
 	v.raw = append(v.raw, raw...)
 	return append(dst, read...)
-}
-
-// escapedSign reads backslashes, u and four digits: the sign, and how long it is; 0:
-// there is none. more: what follows decides.
-func escapedSign(text []byte) (r rune, n int, more bool) {
-	for n < len(text) && text[n] == '\\' {
-		n++
-	}
-	switch {
-	case n == 0 || n > maxBackslashes:
-		return 0, 0, false
-	case n == len(text):
-		return 0, 0, true
-	case text[n] != 'u':
-		return 0, 0, false
-	}
-	n++
-	for k := range 4 {
-		if n+k == len(text) {
-			return 0, 0, true
-		}
-		if !isHex(text[n+k]) {
-			return 0, 0, false
-		}
-	}
-	r, _, _ = hexNumber(text, n, 4)
-	return r, n + 4, false // half a pair reads as no letter, which is all that matters
 }
 
 // written is how text[from:to] is written.
