@@ -71,6 +71,9 @@ capitals) or in the --config file; flags beat environment beats file.`,
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
+			if o.durability == durabilitySync {
+				makeRoom()
+			}
 			return runDev(cmd.Context(), o, log, cmd.OutOrStdout())
 		},
 	}

@@ -122,6 +122,9 @@ then serves waybill.redactor.v1.Redactor beside it.`,
 			if err != nil {
 				return err
 			}
+			if o.natsURL == "" {
+				makeRoom()
+			}
 			return runAcceptor(cmd.Context(), o, log)
 		},
 	}
