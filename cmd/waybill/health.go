@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"waybill.dev/waybill/internal/lifecycle"
 )
 
 // watch keeps the health status true until ctx ends, and writes the ready file
@@ -43,7 +45,7 @@ func (a *alone) watch(ctx context.Context, began time.Time, check func(context.C
 				return err
 			}
 		}
-		if !waited(ctx, checkEvery) {
+		if !lifecycle.Wait(ctx, checkEvery) {
 			return nil
 		}
 	}
@@ -107,16 +109,4 @@ func within(ctx context.Context, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	return check(ctx)
-}
-
-// waited reports whether the time has passed; false: ctx has ended.
-func waited(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

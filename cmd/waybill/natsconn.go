@@ -145,7 +145,7 @@ func (r *runLog) run(ctx context.Context) error {
 			told = err.Error()
 			r.logger.Warn("the run log does not open yet; it is tried again every second", "error", err)
 		}
-		if !waited(ctx, checkEvery) {
+		if !lifecycle.Wait(ctx, checkEvery) {
 			return nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
 )
 
@@ -52,7 +53,7 @@ func (p *Pool) Run(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 			p.log.Warn("dispatch queue not readable; trying again", "error", err)
-			if !wait(ctx, queueRetry) {
+			if !lifecycle.Wait(ctx, queueRetry) {
 				return ctx.Err()
 			}
 			continue
@@ -66,14 +67,3 @@ func (p *Pool) Run(ctx context.Context) error {
 
 // Busy is the number of runs in execution.
 func (p *Pool) Busy() int { return len(p.slots) }
-
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/services/eventlog/hub"
@@ -106,7 +107,7 @@ func (i *Ingester) Run(ctx context.Context) error {
 		}
 		i.setTrouble(err)
 		i.slog.Warn("read model falls behind, will try again", "error", err, "backoff", backoff)
-		if !pause(ctx, backoff) {
+		if !lifecycle.Wait(ctx, backoff) {
 			return nil
 		}
 		backoff = min(2*backoff, maxBackoff)
@@ -210,20 +211,9 @@ func (i *Ingester) insist(ctx context.Context, step func() error) error {
 		failed = true
 		i.setTrouble(err)
 		i.slog.Warn("store fails, will try again", "error", err, "backoff", backoff)
-		if !pause(ctx, backoff) {
+		if !lifecycle.Wait(ctx, backoff) {
 			return err
 		}
 		backoff = min(2*backoff, maxBackoff)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/services/eventlog/lru"
 	"waybill.dev/waybill/services/eventlog/store"
 )
@@ -85,7 +86,7 @@ func (s *Store) Write(ctx context.Context) error {
 			backoff = minBackoff
 			continue
 		}
-		if !pause(ctx, backoff) {
+		if !lifecycle.Wait(ctx, backoff) {
 			break
 		}
 		backoff = min(2*backoff, maxBackoff)
@@ -217,16 +218,5 @@ func tell(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default: // it is told already
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }
