@@ -12,10 +12,12 @@ import (
 
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// maxSchemaFile bounds what is read of one file.
-const maxSchemaFile = 4 << 20
+// maxDocument bounds what is read of one file: an envelope with the largest asset
+// that is taken, and more than any schema may be.
+const maxDocument = accept.DefaultMaxMediaBytes + 4<<20
 
 func schemaCommand() *cobra.Command {
 	c := &cobra.Command{Use: "schema", Short: "Look at JSON Schemas of envelope payloads"}
@@ -168,12 +170,12 @@ func readDocument(stdin io.Reader, name string) ([]byte, error) {
 		}
 		from = f
 	}
-	doc, err := io.ReadAll(io.LimitReader(from, maxSchemaFile+1))
+	doc, err := io.ReadAll(io.LimitReader(from, maxDocument+1))
 	if err != nil {
 		return nil, fmt.Errorf("%w: read %s: %w", errUsage, name, err)
 	}
-	if len(doc) > maxSchemaFile {
-		return nil, fmt.Errorf("%w: %s has more than %d bytes", errUsage, name, maxSchemaFile)
+	if len(doc) > maxDocument {
+		return nil, fmt.Errorf("%w: %s has more than %d bytes", errUsage, name, maxDocument)
 	}
 	return doc, nil
 }
