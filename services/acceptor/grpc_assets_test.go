@@ -20,21 +20,26 @@ import (
 	"waybill.dev/waybill/services/acceptor/assets"
 )
 
-// keeper is an acceptor that keeps assets.
+// keeper is an acceptor that keeps assets, with a redactor that knows no secret.
 func keeper(t *testing.T, seams bool, now *time.Time) acceptorv1.AcceptorClient {
+	t.Helper()
+	c, _ := keeperWith(t, seams, now, &redactor{secrets: map[string][]*redactorv1.Secret{}})
+	return c
+}
+
+// keeperWith is one with a redactor of the test's; stop takes that away.
+func keeperWith(t *testing.T, seams bool, now *time.Time, r *redactor) (c acceptorv1.AcceptorClient, stop func()) {
 	t.Helper()
 	clock := func() time.Time { return *now }
 	vault, err := assets.New(blobs.New(), assets.Keys{1: bytes.Repeat([]byte("k"), 32)}, func() string { return "https://host.example/v1/assets" }, clock)
 	require.NoError(t, err)
 	cfg := acceptor.DefaultConfig()
 	cfg.TestSeams, cfg.MaxMediaBytes = seams, 64
-	redaction, _ := serve(t, func(s *grpc.Server) {
-		redactorv1.RegisterRedactorServer(s, &redactor{secrets: map[string][]*redactorv1.Secret{}})
-	})
+	redaction, stop := serve(t, func(s *grpc.Server) { redactorv1.RegisterRedactorServer(s, r) })
 	s, err := acceptor.New(cfg, acceptor.Deps{Log: memory.New(), Redactor: redactorv1.NewRedactorClient(redaction), Assets: vault, Seam: kvmemory.New(), Clock: clock})
 	require.NoError(t, err)
 	conn, _ := serve(t, func(g *grpc.Server) { s.Register(g) })
-	return acceptorv1.NewAcceptorClient(conn)
+	return acceptorv1.NewAcceptorClient(conn), stop
 }
 
 // OpenWOP envelope contract §17: unknown, expired, changed and foreign tokens are
@@ -83,4 +88,23 @@ func TestPutAsset_IsForTestsAndBounded(t *testing.T) {
 	_, err = c.PutAsset(t.Context(), &acceptorv1.PutAssetRequest{Tenant: "acme", Data: make([]byte, 49)})
 	require.Equal(t, fault.PayloadTooLarge, fault.CodeOf(err))
 	require.ErrorContains(t, err, "has 68 characters of base64; at most 64 are taken")
+}
+
+// An asset is kept and served as it came, so none may hold a secret (OpenWOP
+// envelope contract §11, sinks).
+func TestPutAsset_RefusesWhatHoldsASecret(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	c, stop := keeperWith(t, true, &now, &redactor{secrets: map[string][]*redactorv1.Secret{"": {{Id: "k", Value: canary}}}})
+	put := func(data, mime string) error {
+		_, err := c.PutAsset(t.Context(), &acceptorv1.PutAssetRequest{Tenant: "acme", Data: []byte(data), MimeType: mime})
+		return err
+	}
+	require.NoError(t, put("\x89PNG\r\n\x1a\n\xff\xfe\x00", "image/png"), "what is no text is no secret")
+	for _, err := range []error{put("a "+canary, "text/plain"), put("\xff\xfe"+canary+"\xff", "image/png"), put("a", "text/plain; x="+canary)} {
+		require.Equal(t, fault.ValidationError, fault.CodeOf(err), "%v", err)
+		require.NotContains(t, err.Error(), canary)
+	}
+	stop()
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(put("a", "text/plain")), "nothing is kept without the redactor")
 }
