@@ -23,20 +23,19 @@ const maxRaces = 64
 // that is by now. What was recorded meanwhile under its correlationId is found
 // by the dedup step.
 func (s *Service) atHead(ctx context.Context, in accept.Request) (*accept.Result, error) {
-	in, err := s.counted(ctx, in)
-	if err != nil {
-		return nil, err
-	}
 	for range maxRaces {
 		now, err := s.ledger.Standing(ctx, in.Run)
 		if err != nil {
 			return nil, err
 		}
-		at := in
-		at.Head = now.Head
-		if now.Boundary == wire.Untrusted { // trust only ever falls
-			at.Boundary = now.Boundary
+		// After the head was read, each time anew: what others have asked meanwhile
+		// counts, or makes the append fail.
+		at, err := s.counted(ctx, in)
+		if err != nil {
+			return nil, err
 		}
+		at.Head = now.Head
+		at.Untrusted = now.Boundary == wire.Untrusted // trust only ever falls
 		res, err := s.pipeline.Run(ctx, at)
 		if fault.CodeOf(err) != fault.Conflict {
 			return res, err

@@ -68,7 +68,10 @@ type Request struct {
 	Mode RefusalMode
 	// Boundary is the trust of the run as a whole; empty: trusted.
 	Boundary wire.Trust
-	Counters Counters
+	// Untrusted says that nothing in the run is trusted, whatever the envelope's tag
+	// says: nobody has followed the taint of what it was made of.
+	Untrusted bool
+	Counters  Counters
 	// ApprovalContext says that the envelope is bound to an approval.
 	ApprovalContext bool
 	// TurnSize is how many envelopes the model's answer holds; 0 and 1: this one.

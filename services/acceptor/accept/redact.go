@@ -17,7 +17,11 @@ import (
 // anything, so an envelope with a secret in one is refused.
 func redact(ctx context.Context, p *passage) (*Refusal, error) {
 	ids := []struct{ path, text string }{
-		{"/type", p.env.Type}, {"/envelopeId", p.env.EnvelopeID}, {"/correlationId", p.env.CorrelationID}, {"/nodeId", p.env.NodeID},
+		{"/type", p.env.Type},
+		{"/envelopeId", p.env.EnvelopeID},
+		{"/correlationId", p.env.CorrelationID},
+		{"/nodeId", p.env.NodeID},
+		{"/nodeId", p.facts.NodeID}, // the caller's, which wins over the envelope's
 	}
 	in := Texts{Documents: []json.RawMessage{p.env.Payload, p.env.Meta}}
 	for _, id := range ids {

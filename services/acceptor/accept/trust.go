@@ -9,7 +9,8 @@ import (
 // trust settles the envelope's trust: its own tag, else the run's boundary,
 // else trusted (OpenWOP envelope contract §12). The tag was set by the
 // executor from the taint of the node's inputs, so it is honoured as it is,
-// also "trusted" within an untrusted run.
+// also "trusted" within an untrusted run; but not where the caller is no executor
+// of this host's, and the run was opened as untrusted.
 func trust(_ context.Context, p *passage) (*Refusal, error) {
 	p.facts.Trust = p.resolveTrust()
 	return nil, nil
@@ -17,6 +18,8 @@ func trust(_ context.Context, p *passage) (*Refusal, error) {
 
 func (p *passage) resolveTrust() wire.Trust {
 	switch {
+	case p.req.Untrusted:
+		return wire.Untrusted
 	case p.meta.ContentTrust != "":
 		return p.meta.ContentTrust
 	case p.req.Boundary != "":

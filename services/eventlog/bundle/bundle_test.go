@@ -79,7 +79,7 @@ func TestBuild_TellsTheCourseAndNoContent(t *testing.T) {
 	r, text := build(t, in)
 	require.NotContains(t, text, canary)
 	require.NotContains(t, text, "AAAA", "assets are listed by reference")
-	require.Contains(t, text, `"url":"https://h/a"`)
+	require.Contains(t, text, `"url":"https://h"`)
 	require.Equal(t, "1.0", r.BundleVersion)
 	require.Equal(t, "omit", r.RedactionMode)
 	require.JSONEq(t, `{}`, string(r.Run["inputs"]))
@@ -248,6 +248,25 @@ func TestTrim_ChangesNothingOfABundle(t *testing.T) {
 	require.Equal(t, string(want), string(got))
 }
 
+// A model's address and media type are its words, and may repeat what the run was
+// told.
+func TestBuild_TakesNoWordOfTheModelFromAnAsset(t *testing.T) {
+	t.Parallel()
+	for _, payload := range []string{
+		`{"url":"https://cdn.example/` + canary + `.png","bytes":77,"mimeType":"image/png"}`,
+		`{"url":"https://` + canary + `/a.png","bytes":77,"mimeType":"image/png"}`,
+		`{"url":"https://cdn.example/v1/assets/` + canary + `","bytes":77}`,
+		`{"url":"https://cdn.example/a","bytes":77,"mimeType":"` + canary + `"}`,
+		`{"url":"https://cdn.example/a","bytes":77,"mimeType":"image/` + canary + `"}`,
+	} {
+		_, text := build(t, input(`artifact.created {"artifactId":"e9","artifactType":"media.image","nodeId":"n","payload":`+payload+`}`))
+		require.Contains(t, text, `"bytes":77`)
+		require.NotContains(t, text, canary, payload)
+	}
+	_, text := build(t, input(`artifact.created {"artifactId":"e9","artifactType":"media.image","nodeId":"n","payload":{"bytes":77,"mimeType":"image/svg+xml"}}`))
+	require.Contains(t, text, `"mimeType":"image/svg+xml"`)
+}
+
 // OpenWOP envelope contract §17: a bundle lists assets by reference. It is handed
 // around, so none of its addresses may open one.
 func TestBuild_NamesAssetsAndOpensNone(t *testing.T) {
@@ -257,8 +276,8 @@ func TestBuild_NamesAssetsAndOpensNone(t *testing.T) {
 	for url, want := range map[string]string{
 		"https://h/v1/assets/" + token:                       "https://h/v1/assets/eyJrIjoxLCJ0IjoiYWNtZSJ9",
 		"https://h:8080/v1/host/sample/assets/" + token:      "https://h:8080/v1/host/sample/assets/eyJrIjoxLCJ0IjoiYWNtZSJ9",
-		"https://bucket.example/a%20b.png?X-Signature=abc#f": "https://bucket.example/a%20b.png",
-		"https://user:password@h/a":                          "https://h/a",
+		"https://bucket.example/a%20b.png?X-Signature=abc#f": "https://bucket.example",
+		"https://user:password@h/a":                          "https://h",
 		"http://h":                                           "http://h",
 		"data:image/png;base64,AAAA":                         "",
 		"ftp://h/a":                                          "",

@@ -66,15 +66,27 @@ func (t *told) event(e wire.Event) wire.Event {
 	}
 	var kind string
 	if json.Unmarshal(payload["artifactType"], &kind) == nil && strings.HasPrefix(kind, "media.") {
-		asset := keep(members(payload["payload"]), ofMedia)
-		delete(asset, "url")
-		if ref, ok := reference(members(payload["payload"])["url"]); ok {
-			asset["url"] = ref
-		}
-		out["payload"] = mustJSON(asset)
+		out["payload"] = mustJSON(t.media(members(payload["payload"])))
 	}
 	e.Payload = mustJSON(out)
 	return e
+}
+
+// media is what is told of an asset. Its address and type are the model's words, if
+// this host did not make them, and may say what the run was told.
+func (t *told) media(payload map[string]json.RawMessage) map[string]json.RawMessage {
+	asset := keep(payload, ofMedia)
+	delete(asset, "url")
+	if ref, ok := reference(payload["url"]); ok {
+		asset["url"] = mustJSON(t.message(ref))
+	}
+	var typ string
+	if json.Unmarshal(payload["mimeType"], &typ) != nil || !mediaType.MatchString(typ) {
+		delete(asset, "mimeType")
+	} else {
+		asset["mimeType"] = mustJSON(t.message(typ))
+	}
+	return asset
 }
 
 func (t *told) nodeError(raw json.RawMessage) json.RawMessage {
