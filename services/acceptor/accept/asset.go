@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
@@ -135,17 +136,38 @@ func (p *passage) shortened(payload []byte) []byte {
 	return less
 }
 
+const scheme = "data:"
+
 // withinURL refuses an asset in a data: URL that is above the inline cap: its
-// bytes would stand in the log, and no URL of ours could take their place.
-func (p *passage) withinURL(url string) *Refusal {
-	const scheme = "data:"
-	if len(url) < len(scheme) || !strings.EqualFold(url[:len(scheme)], scheme) {
+// bytes would stand in the log, and no URL of ours could take their place. Those of
+// a smaller one are looked into as well.
+func (p *passage) withinURL(address string) *Refusal {
+	if len(address) < len(scheme) || !strings.EqualFold(address[:len(scheme)], scheme) {
 		return nil
 	}
-	if n := len(url) - len(scheme); n*3/4 > p.policy.MaxInlineBytes {
+	p.embedded = embeddedIn(address[len(scheme):])
+	if n := len(address) - len(scheme); n*3/4 > p.policy.MaxInlineBytes {
 		return tooLargeMedia("url", fmt.Sprintf("is a data: URL of %d characters; put an asset of more than %d bytes into base64", n, p.policy.MaxInlineBytes))
 	}
 	return nil
+}
+
+// embeddedIn is what a data: URL holds (RFC 2397), as far as it can be read: also one
+// that is not quite right may be read by somebody.
+func embeddedIn(rest string) []byte {
+	head, body, _ := strings.Cut(rest, ",")
+	if plain, err := url.PathUnescape(body); err == nil {
+		body = plain
+	}
+	if !strings.HasSuffix(strings.ToLower(strings.TrimSpace(head)), ";base64") {
+		return []byte(body)
+	}
+	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		if data, err := enc.DecodeString(strings.TrimRight(body, "=")); err == nil {
+			return data
+		}
+	}
+	return []byte(body)
 }
 
 // fitsInline reports that an asset of so many bytes may stand in the log, and

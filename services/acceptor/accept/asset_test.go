@@ -153,6 +153,8 @@ func TestAsset_WithASecretIsRecordedAsTheMarkerAlone(t *testing.T) {
 		"in the base64, above the cap": {binary, encode([]byte(binary))[8:24], 0},
 		"in the text it decodes to":    {"the key is " + canary, "", 1000},
 		"there, and above the cap":     {"the key is " + canary, "", 0},
+		"beside bytes that are none":   {"\xff\xfe" + canary + "\xc3", "", 1000},
+		"in UTF-16":                    {"\xff\xfe" + strings.Join(strings.Split(canary, ""), "\x00") + "\x00", "", 1000},
 	} {
 		f, s := newFixture(t), &shelf{}
 		f.assets, f.policy.MaxInlineBytes, f.redactor.spelled = s, tc.inline, tc.spelled
@@ -166,6 +168,42 @@ func TestAsset_WithASecretIsRecordedAsTheMarkerAlone(t *testing.T) {
 			require.NotContains(t, string(e.Payload), canary, name)
 		}
 	}
+}
+
+// A data: URL is an asset in disguise.
+func TestAsset_WithASecretInItsURLIsRecordedAsTheMarkerAlone(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ url, want string }{
+		"base64":                    {"data:text/plain;base64," + base64.StdEncoding.EncodeToString([]byte("x "+canary)), marker},
+		"base64url without padding": {"data:;base64," + base64.RawURLEncoding.EncodeToString([]byte("\xff "+canary)), marker},
+		"in capitals":               {"DATA:text/plain;BASE64," + base64.StdEncoding.EncodeToString([]byte(canary)), marker},
+		"percent":                   {"data:,x%20" + strings.ReplaceAll(canary, "-", "%2D"), marker},
+		"percent in base64":         {"data:;base64," + strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte(canary)), "=", "%3D"), marker},
+		"none":                      {"data:,harmless", "data:,harmless"},
+		"not quite one":             {"data:;base64,*%zz", "data:;base64,*%zz"},
+	} {
+		f := newFixture(t)
+		f.policy.MaxInlineBytes = 1000
+		res := f.accept(doc(accept.KindImage, fmt.Sprintf(`{"url":%q,"bytes":1}`, tc.url)))
+		if res.Refusal != nil { // no address at all
+			require.Equal(t, "not quite one", name)
+			continue
+		}
+		require.JSONEq(t, fmt.Sprintf(`{"url":%q,"bytes":1}`, tc.want), string(res.Payload), name)
+	}
+}
+
+// The bytes as a reader may take them are no longer than the asset, so that any asset
+// within its bound can be looked through.
+func TestAsset_IsLookedThroughWhateverItsBytesAre(t *testing.T) {
+	t.Parallel()
+	f, s := newFixture(t), &shelf{}
+	f.assets, f.policy.MaxInlineBytes = s, 0
+	data := strings.Repeat("\xffa\x00", 100_000)
+	res := f.accept(doc(accept.KindFile, fmt.Sprintf(`{"base64":%q,"bytes":%d}`, base64.StdEncoding.EncodeToString([]byte(data)), len(data))))
+	accepted(t, res)
+	require.Equal(t, data, string(s.kept[0].Data))
+	require.LessOrEqual(t, f.redactor.longest.Load(), int64(2*len(data)))
 }
 
 func TestAsset_OtherSecretsInThePayloadLeaveItAlone(t *testing.T) {

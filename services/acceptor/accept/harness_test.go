@@ -37,12 +37,19 @@ const noteSchema = `{
 type redactor struct {
 	err   error
 	calls atomic.Int64
+	// longest is the sum of the texts of its largest request.
+	longest atomic.Int64
 	// spelled is another way to write the canary; empty: it knows none.
 	spelled string
 }
 
 func (r *redactor) Redact(_ context.Context, _ subject.Run, in accept.Texts) (accept.Texts, int, error) {
 	r.calls.Add(1)
+	sum := 0
+	for _, s := range in.Strings {
+		sum += len(s)
+	}
+	r.longest.Store(max(r.longest.Load(), int64(sum)))
 	if r.err != nil {
 		return accept.Texts{}, 0, r.err
 	}

@@ -99,6 +99,7 @@ type passage struct {
 	carried *carried
 
 	facts      Facts
+	embedded   []byte // what a data: URL in the payload holds
 	redactions int
 	drafts     []wire.Draft
 	recalled   *Record // what the ledger knew; valid once looked is true

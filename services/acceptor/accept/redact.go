@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
 )
 
 // redact takes the run's secrets out of payload and meta. From here on the
@@ -52,36 +52,73 @@ func redact(ctx context.Context, p *passage) (*Refusal, error) {
 			return nil, err
 		}
 	}
+	if len(p.embedded) > 0 {
+		marker, err := p.within(ctx, p.embedded)
+		if err != nil {
+			return nil, err
+		}
+		if marker != "" {
+			if out.Documents[0], err = replaced(out.Documents[0], "url", wire.AppendString(nil, marker)); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return nil, p.adopt(out.Documents[0], out.Documents[1])
 }
 
 // inspect notes a secret in the asset; redacted is its base64 as the redactor
 // left it. Bytes that something is cut out of are no asset any more, and cannot
 // be blamed on the model: so all of them go, and the marker stays in their place.
-// The redactor knows how base64 spells the secrets that are registered; what a
-// text within it holds besides, such as a secret in another encoding, is looked
-// for in that text.
+// The redactor knows how base64 spells the secrets that are registered; what the
+// bytes hold besides, such as a secret in another encoding, is looked for in them.
 func (p *passage) inspect(ctx context.Context, redacted string) error {
 	c := p.carried
-	if redacted == c.text && utf8.Valid(c.data) {
-		plain := string(c.data)
-		out, count, err := p.redactor.Redact(ctx, p.req.Run, Texts{Strings: []string{plain}})
-		if err != nil {
+	found := ""
+	if redacted != c.text {
+		found = markerIn(redacted)
+	} else {
+		var err error
+		if found, err = p.within(ctx, c.data); err != nil {
 			return err
 		}
-		if len(out.Strings) != 1 {
-			return fault.New(fault.ServiceUnavailable, "the redactor answered with another number of texts")
-		}
-		if out.Strings[0] == plain {
-			return nil
-		}
-		p.redactions += count
-		redacted = out.Strings[0]
 	}
-	if redacted != c.text {
-		*c = carried{secret: markerIn(redacted)}
+	if found != "" {
+		*c = carried{secret: found}
 	}
 	return nil
+}
+
+// within is the marker of a secret in an asset's bytes; empty: there is none.
+func (p *passage) within(ctx context.Context, data []byte) (string, error) {
+	texts := readings(data)
+	out, count, err := p.redactor.Redact(ctx, p.req.Run, Texts{Strings: texts})
+	if err != nil {
+		return "", err
+	}
+	if len(out.Strings) != len(texts) {
+		return "", fault.New(fault.ServiceUnavailable, "the redactor answered with another number of texts")
+	}
+	for i, text := range texts {
+		if out.Strings[i] != text {
+			p.redactions += count
+			return markerIn(out.Strings[i]), nil
+		}
+	}
+	return "", nil
+}
+
+// unread stands for bytes that are no text. It is no longer than one of them, so that
+// a reading is no longer than the asset.
+const unread = "?"
+
+// readings are the texts that bytes may be: UTF-8, whatever stands between, and
+// UTF-16, which is ASCII with a zero beside each byte.
+func readings(data []byte) []string {
+	out := []string{strings.ToValidUTF8(string(data), unread)}
+	if bytes.IndexByte(data, 0) >= 0 {
+		out = append(out, strings.ToValidUTF8(strings.ReplaceAll(string(data), "\x00", ""), unread))
+	}
+	return out
 }
 
 // markerIn is the first marker in a text that the redactor has changed.
