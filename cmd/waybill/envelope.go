@@ -199,7 +199,7 @@ file cannot be used; 1 for anything else, such as a run that is not open.`,
 	f.StringVar(&at.workflow, "workflow", "agent", "workflow id of the run")
 	f.StringVar(&at.run, "run", "", "id of the run")
 	f.StringVar(&at.node, "node", "", "id of the node, or step, that asked the model")
-	f.BoolVar(&at.open, "open", false, "open the run if it is not open yet")
+	f.BoolVar(&at.open, "open", false, "open the run, as one for which no secrets are registered, if it is not open yet")
 	f.BoolVar(&at.untrusted, "untrusted", false, "with --open: what comes in with the run is untrusted")
 	for _, name := range []string{"run", "node"} {
 		_ = c.MarkFlagRequired(name) // the flag is there: a line above
@@ -216,7 +216,7 @@ func (at target) accept(ctx context.Context, out io.Writer, doc []byte) error {
 	client := acceptorv1.NewAcceptorClient(conn)
 	run := &runlogv1.RunRef{Tenant: at.tenant, WorkflowId: at.workflow, RunId: at.run}
 	if at.open {
-		req := &acceptorv1.OpenRunRequest{Run: run}
+		req := &acceptorv1.OpenRunRequest{Run: run, NoSecrets: true}
 		if at.untrusted {
 			req.TrustBoundary = string(wire.Untrusted)
 		}

@@ -35,11 +35,17 @@ func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*ac
 	defer leave()
 	start := h.s.clock()
 	in.Traceparent = rpc.Traceparent(ctx)
-	run := h.s.pipeline.Run
+	run := h.s.atPlace
 	if req.GetHead() == nil {
 		run = h.s.atHead
 	}
 	res, err := run(ctx, in)
+	if unregistered(err) {
+		// Perhaps the run has ended since, and its secrets are forgotten: then what was
+		// recorded can still be recalled.
+		h.s.ledger.Outdate(in.Run)
+		res, err = run(ctx, in)
+	}
 	end := h.s.clock()
 	h.s.metrics.counted(res, err, end.Sub(start))
 	if err != nil {
@@ -48,6 +54,18 @@ func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*ac
 	h.s.logged(ctx, in.Run, res, end.Sub(start))
 	h.s.traced(in.Run, res, start, end)
 	return response(res), nil
+}
+
+// atPlace runs an envelope through the pipeline at the head that its caller, who
+// follows the run's log, has come to.
+func (s *Service) atPlace(ctx context.Context, in accept.Request) (*accept.Result, error) {
+	// How a run began does not change: what is remembered will do.
+	now, err := s.ledger.Standing(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	in.RequireRegistered = now.RequireRegistered
+	return s.pipeline.Run(ctx, in)
 }
 
 func (h handler) request(req *acceptorv1.AcceptRequest) (accept.Request, error) {

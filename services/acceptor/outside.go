@@ -34,7 +34,7 @@ func (s *Service) atHead(ctx context.Context, in accept.Request) (*accept.Result
 		if err != nil {
 			return nil, err
 		}
-		at.Head = now.Head
+		at.Head, at.RequireRegistered = now.Head, now.RequireRegistered
 		at.Untrusted = now.Boundary == wire.Untrusted // trust only ever falls
 		res, err := s.pipeline.Run(ctx, at)
 		if fault.CodeOf(err) != fault.Conflict {
@@ -77,7 +77,7 @@ func (h handler) OpenRun(ctx context.Context, req *acceptorv1.OpenRunRequest) (*
 	if tp := req.GetTraceparent(); tp != "" && !wire.ValidTraceparent(tp) {
 		return nil, fault.New(fault.ValidationError, "traceparent: needs the form 00-<32 hex>-<16 hex>-<2 hex>, or nothing")
 	}
-	head, err := h.s.runs.Open(ctx, run, boundary, req.GetTraceparent())
+	head, err := h.s.runs.Open(ctx, run, opened.Opening{Boundary: boundary, Traceparent: req.GetTraceparent(), NoSecrets: req.GetNoSecrets()})
 	if err != nil {
 		return nil, err
 	}

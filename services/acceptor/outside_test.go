@@ -25,7 +25,7 @@ var outside = &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: "thei
 
 func (h *host) open(t *testing.T, run *runlogv1.RunRef, boundary string) *runlogv1.Head {
 	t.Helper()
-	res, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: run, TrustBoundary: boundary})
+	res, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: run, TrustBoundary: boundary, NoSecrets: true})
 	require.NoError(t, err)
 	return res.GetHead()
 }
@@ -105,8 +105,9 @@ func TestOpenRun_RefusesWhatIsNotItsOwn(t *testing.T) {
 		code fault.Code
 	}{
 		"a dispatcher's run":  {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "wf", RunId: "run-1"}}, fault.Conflict},
-		"another workflow":    {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "other", RunId: "theirs-1"}}, fault.Conflict},
-		"another boundary":    {&acceptorv1.OpenRunRequest{Run: outside, TrustBoundary: "untrusted"}, fault.Conflict},
+		"another workflow":    {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "other", RunId: "theirs-1"}, NoSecrets: true}, fault.Conflict},
+		"another boundary":    {&acceptorv1.OpenRunRequest{Run: outside, NoSecrets: true, TrustBoundary: "untrusted"}, fault.Conflict},
+		"secrets after all":   {&acceptorv1.OpenRunRequest{Run: outside}, fault.Conflict},
 		"an unknown boundary": {&acceptorv1.OpenRunRequest{Run: outside, TrustBoundary: "maybe"}, fault.ValidationError},
 		"no run":              {&acceptorv1.OpenRunRequest{}, fault.ValidationError},
 		"an id with a dot":    {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "a", RunId: "a.b"}}, fault.ValidationError},
@@ -249,10 +250,7 @@ func TestAccept_RefusesASecretInTheNode(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
 	h.open(t, outside, "")
-	_, err := h.redactor.Register(t.Context(), &redactorv1.RegisterRequest{
-		Scope: &redactorv1.Scope{Tenant: outside.GetTenant(), RunId: outside.GetRunId()}, Secrets: []*redactorv1.Secret{{Id: "k", Value: canary}},
-	})
-	require.NoError(t, err)
+	h.register(t)
 	res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: outside, NodeId: canary, Envelope: numbered("c1")})
 	require.NoError(t, err)
 	require.Contains(t, string(res.GetOutcome()), `"invalid_envelope_shape: an id holds a secret"`)
@@ -290,7 +288,7 @@ func TestCloseRun_EndsTheRunOnce(t *testing.T) {
 		_, err = h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: outside, NodeId: "ask", Envelope: numbered("c2")})
 		require.Equal(t, fault.RunTerminal, fault.CodeOf(err))
 		require.Equal(t, recorded.GetOutcome(), h.anywhere(t, numbered("c1")).GetOutcome(), "what was recorded can still be asked for")
-		_, err = h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside})
+		_, err = h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside, NoSecrets: true})
 		require.Equal(t, fault.RunTerminal, fault.CodeOf(err))
 	}
 }
@@ -314,4 +312,102 @@ func TestCloseRun_RefusesWhatItCannotEnd(t *testing.T) {
 	require.NoError(t, err)
 	_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: "cancelled"})
 	require.Equal(t, fault.Conflict, fault.CodeOf(err))
+}
+
+// register tells the redactor the secret of the outside run.
+func (h *host) register(t *testing.T) {
+	t.Helper()
+	_, err := h.redactor.Register(t.Context(), &redactorv1.RegisterRequest{
+		Scope: &redactorv1.Scope{Tenant: outside.GetTenant(), RunId: outside.GetRunId()}, Secrets: []*redactorv1.Secret{{Id: "k", Value: canary}},
+	})
+	require.NoError(t, err)
+}
+
+// restart makes the redactor forget what a restarted one does not know.
+func (r *redactor) restart() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.secrets)
+}
+
+// refused expects that the redactor does not know the run, which then has n frames.
+func (h *host) refused(t *testing.T, err error, n int) {
+	t.Helper()
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+	f, ok := fault.As(err)
+	require.True(t, ok)
+	require.Equal(t, true, f.Details["unregistered"])
+	require.Contains(t, f.Message, "waybill.redactor.v1.Redactor/Register")
+	require.Positive(t, f.RetryAfter)
+	require.Len(t, h.frames(t), n)
+}
+
+// OpenWOP envelope contract §11, registry: a run whose secrets are not registered is
+// not accepted for.
+func TestAccept_WaitsForTheSecretsOfTheRun(t *testing.T) {
+	t.Parallel()
+	leak := []byte(strings.Replace(good, `"payload":{`, `"payload":{"note":"`+canary+`",`, 1))
+	require.Contains(t, string(leak), canary)
+	for name, with := range map[string]func(*host) *acceptorv1.AcceptRequest{
+		"at no head": func(*host) *acceptorv1.AcceptRequest {
+			return &acceptorv1.AcceptRequest{Run: outside, NodeId: "ask", Envelope: leak}
+		},
+		"at a head": func(h *host) *acceptorv1.AcceptRequest {
+			frames := h.frames(t)
+			head := frames[len(frames)-1].Head()
+			return &acceptorv1.AcceptRequest{Run: outside, NodeId: "ask", Envelope: leak, Head: &runlogv1.Head{Pos: head.Pos, Hash: head.Hash, Next: int32(head.Next)}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := start(t, nil)
+			_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside})
+			require.NoError(t, err)
+			_, err = h.Accept(t.Context(), with(h))
+			h.refused(t, err, 2)
+			h.register(t)
+			h.redactor.restart()
+			_, err = h.Accept(t.Context(), with(h))
+			h.refused(t, err, 2)
+			invalid := with(h)
+			invalid.Envelope = []byte(strings.Replace(string(leak), `"type":"`, `"type":"`+canary, 1))
+			_, err = h.Accept(t.Context(), invalid)
+			h.refused(t, err, 2)
+			h.register(t)
+			res, err := h.Accept(t.Context(), with(h))
+			require.NoError(t, err)
+			require.Contains(t, string(res.GetPayload()), "[REDACTED:k]")
+			for _, f := range h.frames(t) {
+				require.NotContains(t, string(f.Body), canary)
+			}
+		})
+	}
+}
+
+func TestCloseRun_ForgetsTheSecretsOfTheRun(t *testing.T) {
+	t.Parallel()
+	h := start(t, nil)
+	_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside})
+	require.NoError(t, err)
+	h.register(t)
+	recorded := h.anywhere(t, numbered("c1"))
+	req := &acceptorv1.CloseRunRequest{Run: outside, Status: "failed", ErrorCode: "x.y", Message: "it said " + canary}
+	h.redactor.restart()
+	_, err = h.CloseRun(t.Context(), req)
+	h.refused(t, err, 3)
+	h.register(t)
+	first, err := h.CloseRun(t.Context(), req)
+	require.NoError(t, err)
+	frames := h.frames(t)
+	require.Contains(t, string(frames[len(frames)-1].Body), "it said [REDACTED:k]")
+	require.Empty(t, h.redactor.secrets)
+
+	again, err := h.CloseRun(t.Context(), req)
+	require.NoError(t, err)
+	require.Equal(t, first.String(), again.String())
+	require.Equal(t, recorded.GetOutcome(), h.anywhere(t, numbered("c1")).GetOutcome(), "what was recorded can still be asked for")
+	h.stopRedactor()
+	_, err = h.CloseRun(t.Context(), req)
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+	require.ErrorContains(t, err, "the run has ended")
 }

@@ -30,6 +30,7 @@ func (r redactorClient) Redact(ctx context.Context, run subject.Run, in accept.T
 	ctx, cancel := context.WithTimeout(ctx, redactTimeout)
 	defer cancel()
 	req := &redactorv1.RedactRequest{Scope: scopeOf(run), Texts: in.Strings}
+	req.Scope.RequireRegistered = in.RequireRegistered
 	for _, d := range in.Documents {
 		req.Documents = append(req.Documents, d)
 	}
@@ -44,9 +45,9 @@ func (r redactorClient) Redact(ctx context.Context, run subject.Run, in accept.T
 	return out, int(resp.GetCount()), nil
 }
 
-// Texts scrubs plain texts in the scope of a run.
-func (r redactorClient) Texts(ctx context.Context, run subject.Run, texts []string) ([]string, error) {
-	out, _, err := r.Redact(ctx, run, accept.Texts{Strings: texts})
+// Texts scrubs plain texts in the scope of a run; see opened.Redactor.
+func (r redactorClient) Texts(ctx context.Context, run subject.Run, registered bool, texts []string) ([]string, error) {
+	out, _, err := r.Redact(ctx, run, accept.Texts{Strings: texts, RequireRegistered: registered})
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +74,18 @@ func (r redactorClient) Open(ctx context.Context, tenant string, canaries []seam
 	}
 	return run, func() {
 		// Also when the request has been cancelled: the canaries must go.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), redactTimeout)
-		defer cancel()
-		_, _ = r.client.Forget(ctx, &redactorv1.ForgetRequest{Scope: req.GetScope()})
+		_ = r.Forget(context.WithoutCancel(ctx), run)
 	}, nil
+}
+
+// Forget drops what was registered for a run; see opened.Redactor.
+func (r redactorClient) Forget(ctx context.Context, run subject.Run) error {
+	ctx, cancel := context.WithTimeout(ctx, redactTimeout)
+	defer cancel()
+	if _, err := r.client.Forget(ctx, &redactorv1.ForgetRequest{Scope: scopeOf(run)}); err != nil {
+		return unreachable(ctx, err)
+	}
+	return nil
 }
 
 func scopeOf(run subject.Run) *redactorv1.Scope {
@@ -90,6 +99,17 @@ func unreachable(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return err // the caller has gone
 	}
+	if unregistered(err) {
+		return fault.New(fault.ServiceUnavailable, "the redactor does not know the run's secrets, and nothing was recorded; "+
+			"register them, or that there are none, with waybill.redactor.v1.Redactor/Register, then try again").
+			With("unregistered", true).After(retryAfter).Wrap(err)
+	}
 	return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached; nothing was recorded, try again").
 		After(retryAfter).Wrap(err)
+}
+
+// unregistered reports that the redactor does not know the secrets of a run.
+func unregistered(err error) bool {
+	f, ok := fault.As(err)
+	return ok && f.Details["unregistered"] == true
 }

@@ -40,7 +40,8 @@ const (
 )
 
 // redactor is a small redactor service: plain replacement of what was
-// registered, in one scope at a time.
+// registered, in one scope at a time. As the real one, it refuses for a run that
+// must be registered and is not.
 type redactor struct {
 	redactorv1.UnimplementedRedactorServer
 
@@ -51,6 +52,9 @@ type redactor struct {
 func (r *redactor) Redact(_ context.Context, req *redactorv1.RedactRequest) (*redactorv1.RedactResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if _, known := r.secrets[req.GetScope().GetRunId()]; req.GetScope().GetRequireRegistered() && !known {
+		return nil, fault.New(fault.ServiceUnavailable, "not registered").With("unregistered", true)
+	}
 	resp := &redactorv1.RedactResponse{}
 	scrub := func(s string) string {
 		for _, k := range r.secrets[req.GetScope().GetRunId()] {

@@ -79,8 +79,10 @@ func (h handler) scrubber(scope *redactorv1.Scope) (*redact.Scrubber, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.s.cfg.RequireRegistered && at.Run != "" && !h.s.registry.Known(at) {
-		return nil, fault.New(fault.ServiceUnavailable, "the secrets of this run are not registered; register them and try again").
+	// What was registered before a restart is forgotten (OpenWOP envelope contract §11,
+	// registry).
+	if scope.GetRequireRegistered() && !h.s.registry.Known(at) {
+		return nil, fault.New(fault.ServiceUnavailable, "the secrets of this run are not registered; register them, or that there are none, and try again").
 			With("unregistered", true)
 	}
 	return h.s.registry.Scrubber(at), nil

@@ -26,11 +26,6 @@ type Config struct {
 	// HostSecrets are scrubbed for everybody: provider keys, database
 	// credentials, signing keys.
 	HostSecrets []redact.Secret
-	// RequireRegistered refuses to redact for a run that nobody registered, even
-	// without secrets. It closes the gap after a restart of this service: the
-	// executor of the run is told to register its secrets again. Needs an
-	// executor that registers every run.
-	RequireRegistered bool
 	// Limits bound what is remembered.
 	Limits secrets.Limits
 	// Shapes also takes out what looks like a secret, though nobody has registered

@@ -93,16 +93,29 @@ func TestRedact_RefusesUnusableRequests(t *testing.T) {
 
 func TestRedact_FailsClosedForAnUnregisteredRun(t *testing.T) {
 	t.Parallel()
-	c := client(t, config(func(cfg *redactor.Config) { cfg.RequireRegistered = true }))
+	c := client(t, config(nil))
 	req := &redactorv1.RedactRequest{Scope: run("1"), Texts: []string{"x"}}
 	_, err := c.Redact(t.Context(), req)
+	require.NoError(t, err, "nobody says that it has secrets")
+	req.Scope.RequireRegistered = true
+	_, err = c.Redact(t.Context(), req)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+	f, _ := fault.As(err)
+	require.Equal(t, true, f.Details["unregistered"])
+	stream, err := c.RedactStream(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, stream.Send(&redactorv1.RedactStreamRequest{Scope: req.GetScope(), Text: "x"}))
+	_, err = stream.Recv()
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+
 	_, err = c.Register(t.Context(), &redactorv1.RegisterRequest{Scope: run("1")})
 	require.NoError(t, err)
 	_, err = c.Redact(t.Context(), req)
 	require.NoError(t, err)
-	_, err = c.Redact(t.Context(), &redactorv1.RedactRequest{Scope: &redactorv1.Scope{Tenant: "acme"}, Texts: []string{"x"}})
-	require.NoError(t, err, "a tenant needs no registration")
+	_, err = c.Forget(t.Context(), &redactorv1.ForgetRequest{Scope: run("1")})
+	require.NoError(t, err)
+	_, err = c.Redact(t.Context(), req)
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "forgotten")
 }
 
 func TestRegister_RefusesWithoutShowingTheValue(t *testing.T) {

@@ -104,7 +104,7 @@ func TestDedup_DoesNotRelyOnTheBroker(t *testing.T) {
 	url := broker(t)
 	h := harness.Serve(t, "acceptor", "--nats", url)
 	client := acceptorv1.NewAcceptorClient(dial(t, h))
-	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r")})
+	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r"), NoSecrets: true})
 	require.NoError(t, err)
 	_, err = client.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: envelope("c", "m")})
 	require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestRedactor_AwayMeansNothingIsRecorded(t *testing.T) {
 	redactor := harness.Serve(t, "redactor")
 	h := harness.Serve(t, "acceptor", "--nats", url, "--redactor", redactor.GRPC)
 	client, log := acceptorv1.NewAcceptorClient(dial(t, h)), runs(t, url)
-	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r")})
+	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r"), NoSecrets: true})
 	require.NoError(t, err)
 	req := &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: envelope("c", "the password is hunter2hunter2")}
 
@@ -159,4 +159,53 @@ func TestRedactor_AwayMeansNothingIsRecorded(t *testing.T) {
 	res, err := client.Accept(t.Context(), req)
 	require.NoError(t, err)
 	require.Contains(t, string(res.GetPayload()), "[REDACTED:password]", "%s", res.GetOutcome())
+}
+
+// The memory of a redactor dies with it: until the executor has registered the run's
+// secrets again, nothing is accepted for the run (OpenWOP envelope contract §11,
+// registry).
+func TestRedactor_RestartedIsToldTheSecretsAgain(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2hunter2"
+	url := broker(t)
+	redactor := harness.Serve(t, "redactor", "--redact-shapes=false")
+	h := harness.Serve(t, "acceptor", "--nats", url, "--redactor", redactor.GRPC)
+	client, log := acceptorv1.NewAcceptorClient(dial(t, h)), runs(t, url)
+	register := func() {
+		_, err := redactorv1.NewRedactorClient(dial(t, redactor)).Register(t.Context(), &redactorv1.RegisterRequest{
+			Scope: &redactorv1.Scope{Tenant: "acme", RunId: "r"}, Secrets: []*redactorv1.Secret{{Id: "password", Value: secret}},
+		})
+		require.NoError(t, err)
+	}
+	take := func(id string) (*acceptorv1.AcceptResponse, error) {
+		return client.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: envelope(id, "the word is "+secret)})
+	}
+	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r")})
+	require.NoError(t, err)
+	register()
+	res, err := take("c1")
+	require.NoError(t, err)
+	require.Contains(t, string(res.GetPayload()), "[REDACTED:password]")
+
+	redactor.Kill()
+	redactor.Launch()
+	awaitHealth(t, h, healthv1.HealthCheckResponse_SERVING)
+	_, err = patiently(t.Context(), func(context.Context) (*acceptorv1.AcceptResponse, error) {
+		res, err := take("c2")
+		if f, ok := fault.As(err); ok && f.Details["unregistered"] == true {
+			return nil, fault.New(fault.Forbidden, "told so")
+		}
+		return res, err // the connection may still be the old one
+	})
+	require.ErrorContains(t, err, "told so")
+	register()
+	res, err = take("c2")
+	require.NoError(t, err)
+	require.Contains(t, string(res.GetPayload()), "[REDACTED:password]")
+	frames, err := log.Run(t.Context(), subject.Run{Tenant: "acme", RunID: "r"})
+	require.NoError(t, err)
+	require.Len(t, frames, 4)
+	for _, f := range frames {
+		require.NotContains(t, string(f.Body), secret)
+	}
 }

@@ -25,7 +25,7 @@ func TestNATS_GoneIsToldAtOnceAndBackNeedsNobody(t *testing.T) {
 	n.start()
 	h := harness.Serve(t, "acceptor", "--nats", n.url())
 	client := acceptorv1.NewAcceptorClient(dial(t, h))
-	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r")})
+	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r"), NoSecrets: true})
 	require.NoError(t, err)
 	accept := func(id string) (*acceptorv1.AcceptResponse, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -41,7 +41,7 @@ func TestNATS_GoneIsToldAtOnceAndBackNeedsNobody(t *testing.T) {
 			"a fresh envelope":    func() error { _, err := accept("meanwhile"); return err },
 			"a repeated envelope": func() error { _, err := accept("before"); return err },
 			"a new run": func() error {
-				_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("other")})
+				_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("other"), NoSecrets: true})
 				return err
 			},
 			"the end of a run": func() error {
@@ -76,7 +76,7 @@ func TestNATS_GoneIsToldWithinTheCallersDeadline(t *testing.T) {
 	n.start()
 	h := harness.Serve(t, "acceptor", "--nats", n.url())
 	client := acceptorv1.NewAcceptorClient(dial(t, h))
-	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r")})
+	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r"), NoSecrets: true})
 	require.NoError(t, err)
 	n.stop()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)

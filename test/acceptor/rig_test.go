@@ -141,7 +141,7 @@ func patiently[T any](ctx context.Context, call func(context.Context) (T, error)
 // opened opens a run, whatever becomes of the acceptor meanwhile.
 func opened(ctx context.Context, client acceptorv1.AcceptorClient, run string) error {
 	_, err := patiently(ctx, func(ctx context.Context) (*acceptorv1.OpenRunResponse, error) {
-		return client.OpenRun(ctx, &acceptorv1.OpenRunRequest{Run: ref(run)}, grpc.WaitForReady(true))
+		return client.OpenRun(ctx, &acceptorv1.OpenRunRequest{Run: ref(run), NoSecrets: true}, grpc.WaitForReady(true))
 	})
 	return err
 }

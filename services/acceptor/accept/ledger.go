@@ -130,6 +130,9 @@ type Standing struct {
 	Head frame.Head
 	// Boundary is the trust it was started with; empty: trusted.
 	Boundary wire.Trust
+	// RequireRegistered says that the run has secrets of its own, which the redactor
+	// must know; of a run that has ended nothing more is recorded, so none are needed.
+	RequireRegistered bool
 }
 
 // Standing tells how a run stands as far as is known here. It may be out of date:
@@ -147,12 +150,16 @@ func (l *LogLedger) Standing(ctx context.Context, run subject.Run) (Standing, er
 	if err != nil {
 		return Standing{}, logFault(err)
 	}
-	s := Standing{Head: frames[len(frames)-1].Head(), Boundary: boundaryOf(frames)}
+	s := standingOf(frames)
 	if frames[len(frames)-1].Kind == subject.End {
+		s.RequireRegistered = false
 		return s, nil // what was recorded before can still be recalled
 	}
 	return s, l.seen.remember(Place{Run: run, Head: s.Head}, frames)
 }
+
+// Outdate says that a run's log may have got more than is remembered of it.
+func (l *LogLedger) Outdate(run subject.Run) { l.seen.outdate(run) }
 
 // standingNow reads what the log has got since.
 func (l *LogLedger) standingNow(ctx context.Context, run subject.Run, known Standing) (Standing, error) {
@@ -165,6 +172,7 @@ func (l *LogLedger) standingNow(ctx context.Context, run subject.Run, known Stan
 		last := frames[len(frames)-1]
 		s.Head = last.Head()
 		if last.Kind == subject.End {
+			s.RequireRegistered = false
 			return s, nil // an end must not be taken for a head
 		}
 	}

@@ -32,6 +32,8 @@ type Redactor interface {
 type Texts struct {
 	Documents []json.RawMessage
 	Strings   []string
+	// RequireRegistered has all refused while the run is not registered.
+	RequireRegistered bool
 }
 
 // Kinds is the host's catalogue of envelope kinds. It always has the universal

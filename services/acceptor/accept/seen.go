@@ -29,9 +29,9 @@ type seen struct {
 type seenRun struct {
 	run  subject.Run
 	head frame.Head
-	// boundary is that of the run's record.
-	boundary wire.Trust
-	ids      map[string]struct{}
+	// began is what the run's record says.
+	began Standing
+	ids   map[string]struct{}
 	// stale: the log has got more since, or may have.
 	stale bool
 }
@@ -66,7 +66,7 @@ func (s *seen) standing(run subject.Run) (known Standing, current, ok bool) {
 		return Standing{}, false, false
 	}
 	r := e.Value.(*seenRun)
-	return Standing{Head: r.head, Boundary: r.boundary}, !r.stale, true
+	return Standing{Head: r.head, Boundary: r.began.Boundary, RequireRegistered: r.began.RequireRegistered}, !r.stale, true
 }
 
 // has reports that the id is among those remembered.
@@ -138,7 +138,7 @@ func collect(ids map[string]struct{}, frames []*frame.Frame) error {
 
 // remember takes in all frames of a run up to a head.
 func (s *seen) remember(at Place, frames []*frame.Frame) error {
-	r := &seenRun{run: at.Run, head: at.Head, boundary: boundaryOf(frames), ids: map[string]struct{}{}}
+	r := &seenRun{run: at.Run, head: at.Head, began: standingOf(frames), ids: map[string]struct{}{}}
 	if err := collect(r.ids, frames); err != nil || len(r.ids) > maxIDsSeen {
 		return err
 	}
@@ -148,17 +148,18 @@ func (s *seen) remember(at Place, frames []*frame.Frame) error {
 	return nil
 }
 
-// boundaryOf is the trust a run was started with. A run whose record cannot be
-// read vouches for nothing.
-func boundaryOf(frames []*frame.Frame) wire.Trust {
+// standingOf is how a run of these frames stands. One whose record cannot be read
+// vouches for nothing.
+func standingOf(frames []*frame.Frame) Standing {
+	s := Standing{Boundary: wire.Untrusted, RequireRegistered: true}
 	if len(frames) == 0 {
-		return wire.Untrusted
+		return s
 	}
-	rec, err := frames[0].Record()
-	if err != nil {
-		return wire.Untrusted
+	s.Head = frames[len(frames)-1].Head()
+	if rec, err := frames[0].Record(); err == nil {
+		s.Boundary, s.RequireRegistered = rec.TrustBoundary, rec.RequireRegistered
 	}
-	return rec.TrustBoundary
+	return s
 }
 
 // append moves a remembered run on by one frame.

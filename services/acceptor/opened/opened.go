@@ -24,8 +24,11 @@ import (
 
 // Redactor takes secrets out of texts; see accept.Redactor.
 type Redactor interface {
-	// Texts gives the texts scrubbed, in order.
-	Texts(ctx context.Context, run subject.Run, texts []string) ([]string, error)
+	// Texts gives the texts scrubbed, in order; with registered it refuses while the
+	// run is not registered.
+	Texts(ctx context.Context, run subject.Run, registered bool, texts []string) ([]string, error)
+	// Forget drops what was registered for the run, if anything was.
+	Forget(ctx context.Context, run subject.Run) error
 }
 
 // Runs opens and closes runs. It is safe for concurrent use, also by several
@@ -47,11 +50,22 @@ const maxTries = 32
 // retryAfter is what a caller waits before it tries a busy log again.
 const retryAfter = time.Second
 
+// Opening is how a run begins.
+type Opening struct {
+	// Boundary is the trust of all that comes of the run; empty: trusted.
+	Boundary wire.Trust
+	// Traceparent is the W3C Trace Context of whoever opens it; empty: none.
+	Traceparent string
+	// NoSecrets says that the run has no secrets of its own. Without it nothing is
+	// accepted for the run while none are registered.
+	NoSecrets bool
+}
+
 // Open begins a run, or finds it when it was opened before. Errors:
 // fault.ValidationError for ids that hold a secret, Conflict when the id is that
 // of another run, RunTerminal when the run has ended, ServiceUnavailable.
-func (r *Runs) Open(ctx context.Context, run subject.Run, boundary wire.Trust, traceparent string) (frame.Head, error) {
-	clean, err := r.redactor.Texts(ctx, run, []string{run.WorkflowID, run.RunID})
+func (r *Runs) Open(ctx context.Context, run subject.Run, o Opening) (frame.Head, error) {
+	clean, err := r.redactor.Texts(ctx, run, false, []string{run.WorkflowID, run.RunID})
 	if err != nil {
 		return frame.Head{}, err
 	}
@@ -59,8 +73,8 @@ func (r *Runs) Open(ctx context.Context, run subject.Run, boundary wire.Trust, t
 		return frame.Head{}, fault.New(fault.ValidationError, "run: workflow_id and run_id must not hold a secret")
 	}
 	record, err := json.Marshal(&wire.RunRecord{
-		RunID: run.RunID, WorkflowID: run.WorkflowID, Owner: wire.Owner{Tenant: run.Tenant}, TrustBoundary: boundary,
-		Traceparent: traceparent, CreatedAt: wire.FormatTime(r.clock()), EngineVersion: wire.EngineVersion, Opened: true,
+		RunID: run.RunID, WorkflowID: run.WorkflowID, Owner: wire.Owner{Tenant: run.Tenant}, TrustBoundary: o.Boundary, Traceparent: o.Traceparent,
+		CreatedAt: wire.FormatTime(r.clock()), EngineVersion: wire.EngineVersion, Opened: true, RequireRegistered: !o.NoSecrets,
 	})
 	if err != nil {
 		return frame.Head{}, fmt.Errorf("render run record: %w", err)
@@ -69,16 +83,16 @@ func (r *Runs) Open(ctx context.Context, run subject.Run, boundary wire.Trust, t
 	pos, err := r.log.Append(ctx, f, 0)
 	switch {
 	case errors.Is(err, runlog.ErrConflict):
-		return r.found(ctx, run, boundary)
+		return r.found(ctx, run, o)
 	case err != nil:
 		return frame.Head{}, logFault(err)
 	}
 	f.Pos = pos
-	return r.started(ctx, run, boundary, f.Head())
+	return r.started(ctx, run, o, f.Head())
 }
 
 // found is the run that has the id already.
-func (r *Runs) found(ctx context.Context, run subject.Run, boundary wire.Trust) (frame.Head, error) {
+func (r *Runs) found(ctx context.Context, run subject.Run, o Opening) (frame.Head, error) {
 	frames, err := r.log.Run(ctx, subject.Run{Tenant: run.Tenant, RunID: run.RunID})
 	if err != nil {
 		return frame.Head{}, logFault(err)
@@ -91,12 +105,12 @@ func (r *Runs) found(ctx context.Context, run subject.Run, boundary wire.Trust) 
 	switch {
 	case !rec.Opened:
 		return frame.Head{}, fault.New(fault.Conflict, "the run_id is that of a run which this host carries out; take another one")
-	case rec.WorkflowID != run.WorkflowID || rec.TrustBoundary != boundary:
-		return frame.Head{}, fault.New(fault.Conflict, "the run is open with another workflow_id or trust_boundary; take another run_id")
+	case rec.WorkflowID != run.WorkflowID || rec.TrustBoundary != o.Boundary || rec.RequireRegistered == o.NoSecrets:
+		return frame.Head{}, fault.New(fault.Conflict, "the run is open with another workflow_id, trust_boundary or no_secrets; take another run_id")
 	case last.Kind == subject.End:
 		return frame.Head{}, ended()
 	case len(frames) == 1: // whoever opened it was lost before it could go on
-		return r.started(ctx, run, boundary, last.Head())
+		return r.started(ctx, run, o, last.Head())
 	}
 	return last.Head(), nil
 }
@@ -104,7 +118,7 @@ func (r *Runs) found(ctx context.Context, run subject.Run, boundary wire.Trust) 
 func ended() error { return fault.New(fault.RunTerminal, "the run has ended; nothing can follow") }
 
 // started writes run.started, the first event of every run.
-func (r *Runs) started(ctx context.Context, run subject.Run, boundary wire.Trust, head frame.Head) (frame.Head, error) {
+func (r *Runs) started(ctx context.Context, run subject.Run, o Opening, head frame.Head) (frame.Head, error) {
 	payload, err := json.Marshal(map[string]any{
 		"workflowId": run.WorkflowID, "engineVersion": strconv.Itoa(wire.EngineVersion), "owner": wire.Owner{Tenant: run.Tenant},
 	})
@@ -112,12 +126,12 @@ func (r *Runs) started(ctx context.Context, run subject.Run, boundary wire.Trust
 		return frame.Head{}, fmt.Errorf("render run.started: %w", err)
 	}
 	d := wire.Draft{Type: wire.EventRunStarted, Payload: payload}
-	if boundary == wire.Untrusted {
-		d.Trust = boundary
+	if o.Boundary == wire.Untrusted {
+		d.Trust = o.Boundary
 	}
 	next, err := r.append(ctx, run, subject.Step, head, d)
 	if errors.Is(err, runlog.ErrConflict) {
-		return r.found(ctx, run, boundary) // somebody else opens the same run
+		return r.found(ctx, run, o) // somebody else opens the same run
 	}
 	if err != nil {
 		return frame.Head{}, logFault(err)
@@ -145,17 +159,27 @@ type Ending struct {
 }
 
 // Close ends a run. Ending it again in the same way changes nothing. Errors:
-// fault.RunNotFound, Conflict when the run is not one that was opened or has
-// ended otherwise, ServiceUnavailable.
+// fault.ValidationError, RunNotFound, Conflict when the run is not one that was
+// opened or has ended otherwise, ServiceUnavailable.
 func (r *Runs) Close(ctx context.Context, run subject.Run, e Ending) (frame.Head, error) {
-	clean, err := r.redactor.Texts(ctx, run, []string{e.Code, e.Message})
+	event, err := e.event()
 	if err != nil {
 		return frame.Head{}, err
 	}
-	d, err := e.draft(clean[0], clean[1])
+	head, err := r.end(ctx, run, event, e)
 	if err != nil {
 		return frame.Head{}, err
 	}
+	// Its secrets die with the run (OpenWOP envelope contract §11, registry).
+	if err := r.redactor.Forget(ctx, run); err != nil {
+		return frame.Head{}, fault.New(fault.ServiceUnavailable, "the run has ended, but the redactor may still remember its secrets; close it again").
+			After(retryAfter).Wrap(err)
+	}
+	return head, nil
+}
+
+// end writes the event that ends the run, or finds it.
+func (r *Runs) end(ctx context.Context, run subject.Run, event wire.EventType, e Ending) (frame.Head, error) {
 	for range maxTries {
 		frames, err := r.log.Run(ctx, run)
 		if err != nil {
@@ -169,10 +193,18 @@ func (r *Runs) Close(ctx context.Context, run subject.Run, e Ending) (frame.Head
 		switch {
 		case !rec.Opened:
 			return frame.Head{}, fault.New(fault.Conflict, "this host carries the run out itself; cancel it instead")
-		case last.Kind == subject.End && last.Types[0] == d.Type:
+		case last.Kind == subject.End && last.Types[0] == event:
 			return last.Head(), nil
 		case last.Kind == subject.End:
 			return frame.Head{}, fault.New(fault.Conflict, "the run has ended with %s", last.Types[0])
+		}
+		clean, err := r.redactor.Texts(ctx, run, rec.RequireRegistered, []string{e.Code, e.Message})
+		if err != nil {
+			return frame.Head{}, err
+		}
+		d := wire.Draft{Type: event}
+		if d.Payload, err = payload(event, clean[0], clean[1]); err != nil {
+			return frame.Head{}, err
 		}
 		if rec.TrustBoundary == wire.Untrusted {
 			d.Trust = wire.Untrusted
@@ -185,34 +217,37 @@ func (r *Runs) Close(ctx context.Context, run subject.Run, e Ending) (frame.Head
 	return frame.Head{}, fault.New(fault.ServiceUnavailable, "the run's log is busy; try again").After(retryAfter)
 }
 
-// draft is the event that ends the run; its texts have passed the redactor.
-func (e Ending) draft(code, message string) (wire.Draft, error) {
-	var (
-		d       wire.Draft
-		payload = map[string]any{}
-	)
+// event is the type of the event that ends the run.
+func (e Ending) event() (wire.EventType, error) {
 	switch e.Status {
 	case wire.StatusCompleted:
-		d.Type = wire.EventRunCompleted
+		return wire.EventRunCompleted, nil
 	case wire.StatusFailed:
-		if code == "" || message == "" {
-			return d, fault.New(fault.ValidationError, "error_code and message: a failed run needs both")
+		if e.Code == "" || e.Message == "" {
+			return "", fault.New(fault.ValidationError, "error_code and message: a failed run needs both")
 		}
-		d.Type, payload["error"] = wire.EventRunFailed, map[string]string{"code": code, "message": message}
+		return wire.EventRunFailed, nil
 	case wire.StatusCancelled:
-		d.Type = wire.EventRunCancelled
-		if message != "" {
-			payload["reason"] = message
-		}
+		return wire.EventRunCancelled, nil
 	default:
-		return d, fault.New(fault.ValidationError, "status: needs completed, failed or cancelled")
+		return "", fault.New(fault.ValidationError, "status: needs completed, failed or cancelled")
 	}
-	b, err := json.Marshal(payload)
+}
+
+// payload is that of the event that ends the run; the texts have passed the redactor.
+func payload(event wire.EventType, code, message string) (json.RawMessage, error) {
+	p := map[string]any{}
+	switch {
+	case event == wire.EventRunFailed:
+		p["error"] = map[string]string{"code": code, "message": message}
+	case event == wire.EventRunCancelled && message != "":
+		p["reason"] = message
+	}
+	b, err := json.Marshal(p)
 	if err != nil {
-		return d, fmt.Errorf("render the end of a run: %w", err)
+		return nil, fmt.Errorf("render the end of a run: %w", err)
 	}
-	d.Payload = b
-	return d, nil
+	return b, nil
 }
 
 // logFault translates what the log says; nil stays nil.

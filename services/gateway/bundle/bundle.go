@@ -58,12 +58,6 @@ func (x Exporter) Export(ctx context.Context, tenant, runID string, maxEvents in
 func (x Exporter) Clean(ctx context.Context, tenant, runID string, doc []byte) ([]byte, error) {
 	req := &redactorv1.RedactRequest{Scope: &redactorv1.Scope{Tenant: tenant, RunId: runID}, Documents: [][]byte{doc}}
 	res, err := x.Redactor.Redact(ctx, req)
-	if f, ok := fault.As(err); ok && f.Details["unregistered"] == true {
-		// A run that is over may have taken its own secrets with it. They were known
-		// when it was recorded; those of the host and the tenant are looked for.
-		req.Scope.RunId = ""
-		res, err = x.Redactor.Redact(ctx, req)
-	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, err // whoever asked has gone

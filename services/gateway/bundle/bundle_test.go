@@ -97,9 +97,6 @@ func TestExport_WithoutTheRedactorExportsNothing(t *testing.T) {
 		"away":            {err: func(*redactorv1.Scope) error { return fault.New(fault.ServiceUnavailable, "away") }},
 		"broken":          {err: func(*redactorv1.Scope) error { return errors.New("no") }},
 		"answers too few": {none: true},
-		"never registered": {err: func(*redactorv1.Scope) error {
-			return fault.New(fault.ServiceUnavailable, "x").With("unregistered", true)
-		}},
 	} {
 		doc, err := bundle.Exporter{EventLog: &eventLog{}, Redactor: red}.Export(t.Context(), "acme", "run_1", 0)
 		require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), name)
@@ -108,21 +105,4 @@ func TestExport_WithoutTheRedactorExportsNothing(t *testing.T) {
 	}
 	_, err := bundle.Exporter{EventLog: &eventLog{err: fault.New(fault.RunNotFound, "no such run")}, Redactor: &redactor{}}.Export(t.Context(), "acme", "x", 0)
 	require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
-}
-
-// A run that is over may have taken its secrets with it.
-func TestExport_OfARunThatIsNotRegisteredUsesTheTenantsSecrets(t *testing.T) {
-	t.Parallel()
-	red := &redactor{err: func(s *redactorv1.Scope) error {
-		if s.GetRunId() != "" {
-			return fault.New(fault.ServiceUnavailable, "not registered").With("unregistered", true)
-		}
-		return nil
-	}}
-	doc, err := bundle.Exporter{EventLog: &eventLog{secrets: 1}, Redactor: red}.Export(t.Context(), "acme", "run_1", 0)
-	require.NoError(t, err)
-	require.NotContains(t, string(doc), secret)
-	require.GreaterOrEqual(t, len(red.scopes), 2)
-	require.Equal(t, "acme", red.scopes[1].GetTenant())
-	require.Empty(t, red.scopes[1].GetRunId())
 }

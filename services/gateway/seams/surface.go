@@ -67,7 +67,7 @@ func (h *Handler) emitSurface(ctx context.Context, _ *http.Request, body []byte)
 // surfaceRun opens the run, or finds one that the dispatcher carries out.
 func (h *Handler) surfaceRun(ctx context.Context, runID string) (*runlogv1.RunRef, error) {
 	run := &runlogv1.RunRef{Tenant: auth.From(ctx).Tenant, WorkflowId: surfaceWorkflow, RunId: runID}
-	_, err := h.Acceptor.OpenRun(ctx, &acceptorv1.OpenRunRequest{Run: run})
+	_, err := h.Acceptor.OpenRun(ctx, &acceptorv1.OpenRunRequest{Run: run, NoSecrets: true})
 	if fault.CodeOf(err) != fault.Conflict {
 		return run, err
 	}

@@ -598,7 +598,10 @@ type OpenRunRequest struct {
 	// trusted | untrusted: the run's boundary; empty: trusted.
 	TrustBoundary string `protobuf:"bytes,2,opt,name=trust_boundary,json=trustBoundary,proto3" json:"trust_boundary,omitempty"`
 	// W3C Trace Context of whoever opens the run; empty: none.
-	Traceparent   string `protobuf:"bytes,3,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Traceparent string `protobuf:"bytes,3,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// The run has no secrets of its own. Without it nothing is accepted for the run
+	// while its secrets are not registered with the redactor.
+	NoSecrets     bool `protobuf:"varint,4,opt,name=no_secrets,json=noSecrets,proto3" json:"no_secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -652,6 +655,13 @@ func (x *OpenRunRequest) GetTraceparent() string {
 		return x.Traceparent
 	}
 	return ""
+}
+
+func (x *OpenRunRequest) GetNoSecrets() bool {
+	if x != nil {
+		return x.NoSecrets
+	}
+	return false
 }
 
 // OpenRunResponse tells where the run's log ends.
@@ -1532,11 +1542,13 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04body\x18\x02 \x01(\fR\x04body\",\n" +
 	"\x10ExerciseResponse\x12\x18\n" +
-	"\aoutcome\x18\x01 \x01(\fR\aoutcome\"\x86\x01\n" +
+	"\aoutcome\x18\x01 \x01(\fR\aoutcome\"\xa5\x01\n" +
 	"\x0eOpenRunRequest\x12+\n" +
 	"\x03run\x18\x01 \x01(\v2\x19.waybill.runlog.v1.RunRefR\x03run\x12%\n" +
 	"\x0etrust_boundary\x18\x02 \x01(\tR\rtrustBoundary\x12 \n" +
-	"\vtraceparent\x18\x03 \x01(\tR\vtraceparent\">\n" +
+	"\vtraceparent\x18\x03 \x01(\tR\vtraceparent\x12\x1d\n" +
+	"\n" +
+	"no_secrets\x18\x04 \x01(\bR\tnoSecrets\">\n" +
 	"\x0fOpenRunResponse\x12+\n" +
 	"\x04head\x18\x01 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head\"\x8f\x01\n" +
 	"\x0fCloseRunRequest\x12+\n" +

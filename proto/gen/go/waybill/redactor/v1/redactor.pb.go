@@ -26,9 +26,12 @@ type Scope struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	// Empty: tenant scope.
-	RunId         string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Refuse what is asked for a run that is not registered, be it without secrets, as
+	// after a restart of the redactor: its memory dies with it.
+	RequireRegistered bool `protobuf:"varint,3,opt,name=require_registered,json=requireRegistered,proto3" json:"require_registered,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Scope) Reset() {
@@ -73,6 +76,13 @@ func (x *Scope) GetRunId() string {
 		return x.RunId
 	}
 	return ""
+}
+
+func (x *Scope) GetRequireRegistered() bool {
+	if x != nil {
+		return x.RequireRegistered
+	}
+	return false
 }
 
 // RedactRequest holds what is to be scrubbed.
@@ -544,10 +554,11 @@ var File_waybill_redactor_v1_redactor_proto protoreflect.FileDescriptor
 
 const file_waybill_redactor_v1_redactor_proto_rawDesc = "" +
 	"\n" +
-	"\"waybill/redactor/v1/redactor.proto\x12\x13waybill.redactor.v1\"6\n" +
+	"\"waybill/redactor/v1/redactor.proto\x12\x13waybill.redactor.v1\"e\n" +
 	"\x05Scope\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
-	"\x06run_id\x18\x02 \x01(\tR\x05runId\"u\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12-\n" +
+	"\x12require_registered\x18\x03 \x01(\bR\x11requireRegistered\"u\n" +
 	"\rRedactRequest\x120\n" +
 	"\x05scope\x18\x01 \x01(\v2\x1a.waybill.redactor.v1.ScopeR\x05scope\x12\x1c\n" +
 	"\tdocuments\x18\x02 \x03(\fR\tdocuments\x12\x14\n" +
