@@ -133,7 +133,7 @@ func buildProviders(o devOptions, scripts mock.Scripts) (*provider.Registry, err
 			continue
 		}
 		p, err := compat.New(compat.Config{
-			ID: id, BaseURL: url, APIKey: compat.Secret(os.Getenv(providerKeyEnv(id))), KeyName: providerKeyEnv(id),
+			ID: id, BaseURL: url, APIKey: provider.Secret(os.Getenv(providerKeyEnv(id))), KeyName: providerKeyEnv(id),
 		})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--provider: %w", err))

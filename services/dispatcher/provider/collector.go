@@ -45,7 +45,7 @@ func (c *Collector) Fits(n int) error {
 // Add takes the next piece. Its error ends the call: the answer is too long, or
 // emit failed.
 func (c *Collector) Add(d Delta) error {
-	n := len(d.Text)
+	n := len(d.Text) + len(d.Thought)
 	for _, t := range d.ToolCalls {
 		n += len(t.ID) + len(t.Name) + len(t.Arguments)
 	}

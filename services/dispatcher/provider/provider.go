@@ -12,8 +12,8 @@ import (
 	"encoding/json"
 )
 
-// MaxAnswerBytes bounds one answer: its text, refusal and tool arguments
-// together. A longer one ends the call with CodeContentTooLong, so that a model
+// MaxAnswerBytes bounds one answer: its text, refusal, tool arguments, thoughts and
+// media (as base64) together. A longer one ends the call with CodeContentTooLong, so that a model
 // that does not stop cannot fill the host's memory. It has room for the largest
 // asset, 8 MiB of base64, and the envelope around it.
 const MaxAnswerBytes = 9 << 20
@@ -34,6 +34,8 @@ type Request struct {
 	Messages []Message
 	// Schema is the JSON Schema the answer must satisfy; nil for free text.
 	Schema json.RawMessage
+	// Via is how the schema is put to the vendor; empty: its response format.
+	Via SchemaVia
 	// SchemaName names the schema to the vendor: [a-zA-Z0-9_-]{1,64}, the same
 	// for the same schema. Empty means "answer".
 	SchemaName string
@@ -43,6 +45,11 @@ type Request struct {
 	TopP        *float64
 	Seed        *int64
 	Stop        []string
+	// Thoughts asks for the model's thinking to be told while it thinks, where the
+	// model has any (Delta.Thought).
+	Thoughts bool
+	// Credential is the tenant's own key for this call; empty: the host's.
+	Credential Secret
 	// Tenant and NodeID route scripts of the test seams; they are never sent to a
 	// vendor.
 	Tenant, NodeID string
@@ -51,6 +58,18 @@ type Request struct {
 	// Traceparent is the W3C trace context of the call; empty: none.
 	Traceparent string
 }
+
+// SchemaVia is a vendor's way to hold an answer to a schema. In both the schema is
+// strict, and the answer is the Result's Text.
+type SchemaVia string
+
+// The ways.
+const (
+	// ViaFormat is the vendor's response format.
+	ViaFormat SchemaVia = ""
+	// ViaTool is a tool that the model is forced to call: its arguments are the answer.
+	ViaTool SchemaVia = "tool"
+)
 
 // StopClass is how an answer ended (OpenWOP envelope contract §14.1).
 type StopClass string
@@ -87,6 +106,13 @@ type ToolCall struct {
 	Arguments string `json:"arguments"`
 }
 
+// Media is an image or a sound that a model made.
+type Media struct {
+	// MIME is its type, such as image/png.
+	MIME string
+	Data []byte
+}
+
 // Result is a whole answer.
 type Result struct {
 	// Text is what all deltas said, joined.
@@ -100,15 +126,20 @@ type Result struct {
 	// SafetyCategory is the provider's category of a refusal, verbatim.
 	SafetyCategory string
 	ToolCalls      []ToolCall
-	Usage          Usage
+	// Media are the images and sounds of the answer, in order.
+	Media []Media
+	Usage Usage
 	// Model is the one that answered, as the provider names it.
 	Model string
 }
 
 // Delta is a piece of an answer as it arrives.
 type Delta struct {
-	// Text may be empty: in a tool call, and in the last piece of an empty answer.
-	Text      string
+	// Text may be empty: in a tool call, in a thought, and in the last piece of an
+	// empty answer.
+	Text string
+	// Thought is a piece of the model's thinking: no part of the answer.
+	Thought   string
 	ToolCalls []ToolCall
 	// Last marks the final piece; exactly one piece of a completed call has it.
 	Last bool

@@ -6,6 +6,7 @@ import (
 	"github.com/openai/openai-go/v3"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
 // answer puts an answer together out of chunks.
@@ -88,7 +89,7 @@ func (a *answer) fits(n int) error {
 // end completes the answer.
 func (a *answer) end() (provider.Result, error) {
 	if a.finish == "" {
-		return provider.Result{}, broken(nil) // the stream ended and the server did not say why
+		return provider.Result{}, outbound.Broken(nil) // the stream ended and the server did not say why
 	}
 	if len(a.calls) > 0 {
 		if err := a.collector.Add(provider.Delta{ToolCalls: a.calls}); err != nil {

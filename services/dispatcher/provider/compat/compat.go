@@ -20,6 +20,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
 // Provider is one server. It is safe for concurrent use; Close it when done.
@@ -34,7 +35,7 @@ func New(cfg Config) (*Provider, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Provider{cfg: cfg, http: newClient(cfg.timeout())}
+	p := &Provider{cfg: cfg, http: outbound.NewClient(cfg.timeout())}
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(cfg.BaseURL, "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // DefaultID is the provider's id when there is but one such server.
@@ -24,7 +26,7 @@ type Config struct {
 	// http://127.0.0.1:11434/v1.
 	BaseURL string
 	// APIKey may be empty: many self-hosted servers want none.
-	APIKey Secret
+	APIKey provider.Secret
 	// KeyName says where the key is set, such as an environment variable; errors
 	// about the key name it.
 	KeyName string
@@ -53,7 +55,7 @@ func (c Config) Validate() error {
 		add("base_url", shown(c.BaseURL), remedy)
 	}
 	if strings.ContainsFunc(string(c.APIKey), func(r rune) bool { return r <= ' ' || r > '~' }) {
-		add("api_key", redacted, "has a space, a line end or a sign that no key has; set it again")
+		add("api_key", provider.Redacted, "has a space, a line end or a sign that no key has; set it again")
 	}
 	if slices.Contains(c.Models, "") {
 		add("models", strings.Join(c.Models, ","), "has an empty name; remove it")
@@ -98,14 +100,14 @@ func checkURL(base string) string {
 func shown(base string) string {
 	u, err := url.Parse(base)
 	if err != nil {
-		return redacted
+		return provider.Redacted
 	}
 	if u.User != nil {
-		u.User = url.User(redacted)
+		u.User = url.User(provider.Redacted)
 	}
 	u.RawQuery, u.Fragment = "", ""
 	if s, err := url.PathUnescape(u.String()); err == nil {
 		return s
 	}
-	return redacted
+	return provider.Redacted
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
 
+	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/compat"
 )
 
@@ -75,7 +76,7 @@ func TestSecret_NeverShowsItsValue(t *testing.T) {
 	for _, verb := range []string{"%s", "%v", "%+v", "%#v", "%q", "%x", "%X", "%d"} {
 		fmt.Fprintf(&out, verb+" "+verb+"\n", c.APIKey, c)
 	}
-	fmt.Fprintln(&out, compat.Secret(key).String(), compat.Secret(key).GoString())
+	fmt.Fprintln(&out, provider.Secret(key).String(), provider.Secret(key).GoString())
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "key", c.APIKey, "config", c)
 	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "key", c.APIKey, "config", c)
 	asJSON, err := json.Marshal(c)

@@ -5,17 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
 // failed maps an error of the SDK. The server's own text is never repeated: it
@@ -35,7 +33,7 @@ func (p *Provider) failed(ctx context.Context, err error, a *answer) (provider.R
 	if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
 		return provider.Result{}, midway(event)
 	}
-	return provider.Result{}, broken(err)
+	return provider.Result{}, outbound.Broken(err)
 }
 
 // refused maps an answer that is an error.
@@ -43,7 +41,7 @@ func (p *Provider) refused(api *openai.Error) *provider.Error {
 	e := p.byStatus(api)
 	e.Status = api.StatusCode
 	if api.Response != nil {
-		e.RetryAfter = retryAfter(api.Response.Header)
+		e.RetryAfter = outbound.RetryAfter(api.Response.Header)
 	}
 	return e
 }
@@ -98,51 +96,6 @@ func midway(event *ssestream.StreamError) *provider.Error {
 	case "context_length_exceeded":
 		return &provider.Error{Code: provider.CodeContentTooLong, Message: "prompt and answer are longer than the model takes"}
 	default:
-		return broken(nil)
+		return outbound.Broken(nil)
 	}
-}
-
-// broken is a call without an answer, or with half of one.
-func broken(err error) *provider.Error {
-	e := &provider.Error{Code: provider.CodeUnavailable, Retryable: true, Cause: causeOf(err)}
-	switch {
-	case errors.Is(err, errRedirect):
-		e.Message, e.Retryable = "the model's server redirects to another address; configure that one if it is meant", false
-	case errors.Is(err, errNoStream), errors.Is(err, errNoContent):
-		e.Message, e.Retryable = "what answers at the model's address does not stream chat completions; check the address, it ends in /v1 as a rule", false
-	case errors.Is(err, errSilent):
-		e.Message = "the model's server kept silent for too long"
-	default:
-		e.Message = "the model's server could not be reached, or ended its answer early"
-	}
-	return e
-}
-
-// causeOf is an error without the address, which url.Error repeats.
-func causeOf(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
-	}
-	return err
-}
-
-// maxRetryAfter bounds what is believed of a server's wish.
-const maxRetryAfter = 24 * time.Hour
-
-// retryAfter reads Retry-After: seconds, or a date, which is compared with the
-// server's own Date so that no clocks need agree. 0 when it says nothing usable.
-func retryAfter(h http.Header) time.Duration {
-	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil && s >= 0 && !math.IsInf(s, 0) {
-		return time.Duration(min(s, maxRetryAfter.Seconds()) * float64(time.Second))
-	}
-	until, err := http.ParseTime(v)
-	if err != nil {
-		return 0
-	}
-	now, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0
-	}
-	return min(max(until.Sub(now), 0), maxRetryAfter)
 }

@@ -1,10 +1,7 @@
 package compat
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"strings"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -12,6 +9,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
 // defaultSchemaName names a schema whose request gives it no name.
@@ -75,21 +73,10 @@ func schemaOf(req provider.Request) *shared.ResponseFormatJSONSchemaParam {
 func headers(req provider.Request) []option.RequestOption {
 	var out []option.RequestOption
 	if req.InvocationID != "" {
-		out = append(out, option.WithHeader("Idempotency-Key", headerValue(req.InvocationID)))
+		out = append(out, option.WithHeader("Idempotency-Key", outbound.HeaderValue(req.InvocationID)))
 	}
 	if req.Traceparent != "" {
 		out = append(out, option.WithHeader("Traceparent", req.Traceparent))
 	}
 	return out
-}
-
-// headerValue is the id, or its digest when a header cannot carry it: node ids
-// are the author's and may have any sign.
-func headerValue(id string) string {
-	const most = 255
-	if len(id) <= most && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return id
-	}
-	sum := sha256.Sum256([]byte(id))
-	return hex.EncodeToString(sum[:])
 }

@@ -1,4 +1,6 @@
-package compat
+// Package outbound is how adapters reach their vendor's servers: one client that
+// streams, follows nobody, and gives up on silence; and what its failures mean.
+package outbound
 
 import (
 	"context"
@@ -12,15 +14,15 @@ import (
 
 // Ends of a call that the HTTP client itself brings about.
 var (
-	errRedirect  = errors.New("the server redirects")
-	errNoStream  = errors.New("the server does not stream events")
-	errSilent    = errors.New("the server kept silent for too long")
-	errNoContent = errors.New("the server answered without a body")
+	ErrRedirect  = errors.New("the server redirects")
+	ErrNoStream  = errors.New("the server does not stream events")
+	ErrSilent    = errors.New("the server kept silent for too long")
+	ErrNoContent = errors.New("the server answered without a body")
 )
 
-// newClient is a client that keeps connections, follows no redirect, and gives a
+// NewClient is a client that keeps connections, follows no redirect, and gives a
 // server up that keeps silent for longer than the timeout.
-func newClient(timeout time.Duration) *http.Client {
+func NewClient(timeout time.Duration) *http.Client {
 	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	t := &http.Transport{
 		// No Proxy: the operator names the server, and what HTTP_PROXY says is meant
@@ -32,7 +34,7 @@ func newClient(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Transport: watch{RoundTripper: t, timeout: timeout},
 		// A redirect would carry key and prompt to an address nobody configured.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },
+		CheckRedirect: func(*http.Request, []*http.Request) error { return ErrRedirect },
 	}
 }
 
@@ -65,9 +67,9 @@ func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
 		const enough = 64 << 10 // an error says what is wrong in less
 		body.left = enough
 	case res.StatusCode == http.StatusNoContent:
-		return nil, errors.Join(errNoContent, body.Close())
+		return nil, errors.Join(ErrNoContent, body.Close())
 	case !isStream(res):
-		return nil, errors.Join(errNoStream, body.Close())
+		return nil, errors.Join(ErrNoStream, body.Close())
 	}
 	return res, nil
 }
@@ -86,7 +88,7 @@ type watchedBody struct {
 	cancel  context.CancelCauseFunc
 }
 
-// Read fails with errSilent when nothing arrives for too long.
+// Read fails with ErrSilent when nothing arrives for too long.
 func (b *watchedBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, io.EOF
@@ -94,14 +96,14 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	if b.left > 0 {
 		p = p[:min(len(p), b.left)]
 	}
-	timer := time.AfterFunc(b.silence, func() { b.cancel(errSilent) })
+	timer := time.AfterFunc(b.silence, func() { b.cancel(ErrSilent) })
 	n, err := b.ReadCloser.Read(p)
 	timer.Stop()
 	if b.left > 0 {
 		b.left -= n
 	}
-	if err != nil && errors.Is(context.Cause(b.ctx), errSilent) {
-		return n, errSilent
+	if err != nil && errors.Is(context.Cause(b.ctx), ErrSilent) {
+		return n, ErrSilent
 	}
 	return n, err
 }
