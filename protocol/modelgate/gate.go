@@ -95,9 +95,19 @@ type Host struct {
 	// Routes reports whether a provider can be asked: it is there, and so is its
 	// credential.
 	Routes func(provider string) bool
+	// Knows reports whether anything is known of a model; nil: of every one. One that
+	// is not known has nothing, unless it is trusted.
+	Knows func(m Model) bool
+	// TrustsUnknown takes a model of which nothing is known for one that has it all.
+	TrustsUnknown bool
+	// HidesFallback withholds which model is asked instead from readers of the run.
+	HidesFallback bool
 	// Has reports whether a model has a capability.
 	Has func(m Model, id Capability) bool
 }
+
+// known reports whether anything is known of a model.
+func (h Host) known(m Model) bool { return h.Knows == nil || h.Knows(m) }
 
 // Route is where a dispatch goes.
 type Route string
@@ -119,30 +129,40 @@ type Outcome struct {
 	Missing []Capability
 	// FallbackAttempted says that a fallback was looked at; for Refuse.
 	FallbackAttempted bool
+	// Unknown says that nothing is known of the active model.
+	Unknown bool
+	// Hidden says that readers are not told which model is asked instead.
+	Hidden bool
 }
 
 // Evaluate decides one dispatch; the numbers are the rows of the contract's table
 // (OpenWOP envelope contract §16.3).
 func Evaluate(n Needs, active Model, h Host) Outcome {
-	missing := n.lacking(active, h)
+	o := Outcome{Route: Refuse, Missing: n.lacking(active, h), Unknown: !h.known(active)}
 	switch {
-	case h.Off || len(missing) == 0: // 1, 2
-		return Outcome{Route: Dispatch, Asked: active}
+	case h.Off || len(o.Missing) == 0: // 1, 2
+		return Outcome{Route: Dispatch, Asked: active, Unknown: o.Unknown}
 	case n.Fallback == nil, !h.Substitutes: // 4, 5
-		return Outcome{Route: Refuse, Missing: missing}
+		return o
 	case !h.Routes(n.Fallback.Provider), // 6; it counts as attempted (C13)
 		len(n.lacking(*n.Fallback, h)) > 0: // 7; there is no second fallback
-		return Outcome{Route: Refuse, Missing: missing, FallbackAttempted: true}
+		o.FallbackAttempted = true
+		return o
 	default: // 3
-		return Outcome{Route: Substitute, Asked: *n.Fallback, Missing: missing}
+		o.Route, o.Asked, o.Hidden = Substitute, *n.Fallback, h.HidesFallback
+		return o
 	}
 }
 
 // lacking lists what a model lacks.
 func (n Needs) lacking(m Model, h Host) []Capability {
+	known := h.known(m)
+	if !known && h.TrustsUnknown {
+		return nil
+	}
 	var out []Capability
 	for _, id := range n.Required {
-		if !h.Has(m, id) && !slices.Contains(out, id) {
+		if (!known || !h.Has(m, id)) && !slices.Contains(out, id) {
 			out = append(out, id)
 		}
 	}
@@ -168,6 +188,10 @@ type insufficient struct {
 	FallbackAttempted bool         `json:"fallbackAttempted"`
 }
 
+// Withheld stands for both names of a model that readers are not told (OpenWOP
+// envelope contract §16.3).
+const Withheld = "[REDACTED]"
+
 // Event is what a run records of the outcome; ok is false on Dispatch. It carries
 // nothing from upstream, so it has no trust tag.
 func (o Outcome) Event(nodeID string, active Model) (d wire.Draft, ok bool) {
@@ -175,7 +199,11 @@ func (o Outcome) Event(nodeID string, active Model) (d wire.Draft, ok bool) {
 	switch o.Route {
 	case Substitute:
 		d.Type = wire.EventModelSubstituted
-		payload = substituted{nodeID, active.Provider, active.Model, o.Asked.Provider, o.Asked.Model, o.Missing}
+		asked := o.Asked
+		if o.Hidden { // both or neither, and nothing else
+			asked = Model{Withheld, Withheld}
+		}
+		payload = substituted{nodeID, active.Provider, active.Model, asked.Provider, asked.Model, o.Missing}
 	case Refuse:
 		d.Type = wire.EventModelInsufficient
 		payload = insufficient{nodeID, active.Provider, active.Model, o.Missing, o.FallbackAttempted}

@@ -30,6 +30,8 @@ func host() modelgate.Host {
 	}
 }
 
+func unknown(modelgate.Model) bool { return false }
+
 // OpenWOP envelope contract §16.3, row by row.
 func TestEvaluate_EveryRow(t *testing.T) {
 	t.Parallel()
@@ -54,6 +56,20 @@ func TestEvaluate_EveryRow(t *testing.T) {
 		"an id that nobody knows is unmet (§16.2)":    {modelgate.Needs{Required: []string{"nonexistent-capability-9b3f"}}, weak, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: []string{"nonexistent-capability-9b3f"}}},
 		"the model counts, not its provider alone (§26.20)": {
 			modelgate.Needs{Required: both}, modelgate.Model{Provider: able.Provider, Model: "other"}, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: both},
+		},
+		"a model of which nothing is known has nothing": {modelgate.Needs{Required: both}, able, func(h *modelgate.Host) { h.Knows = unknown }, modelgate.Outcome{Route: modelgate.Refuse, Missing: both, Unknown: true}},
+		"a fallback of which nothing is known has nothing": {
+			modelgate.Needs{Required: both, Fallback: &able},
+			plain, func(h *modelgate.Host) { h.Knows = func(m modelgate.Model) bool { return m == plain } },
+			modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true},
+		},
+		"a model of which nothing is known may be trusted": {
+			modelgate.Needs{Required: both},
+			plain, func(h *modelgate.Host) { h.Knows, h.TrustsUnknown = unknown, true },
+			modelgate.Outcome{Route: modelgate.Dispatch, Asked: plain, Unknown: true},
+		},
+		"trust in the unknown is none in the known": {
+			modelgate.Needs{Required: both}, plain, func(h *modelgate.Host) { h.TrustsUnknown = true }, modelgate.Outcome{Route: modelgate.Refuse, Missing: both},
 		},
 		"one that is required twice is missing once": {modelgate.Needs{Required: []string{"x", "x"}}, plain, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: []string{"x"}}},
 	} {
@@ -92,6 +108,12 @@ func TestEvent_TellsWhatWasDecided(t *testing.T) {
 	require.Equal(t, wire.EventModelSubstituted, d.Type)
 	require.JSONEq(t, `{"nodeId":"n","originalProvider":"local","originalModel":"plain","fallbackProvider":"anthropic","fallbackModel":"able","missingCapabilities":["vision-input"]}`, string(d.Payload))
 	require.Empty(t, d.Trust)
+
+	h := host()
+	h.HidesFallback = true
+	d, ok = modelgate.Evaluate(needs, plain, h).Event("n", plain)
+	require.True(t, ok)
+	require.JSONEq(t, `{"nodeId":"n","originalProvider":"local","originalModel":"plain","fallbackProvider":"[REDACTED]","fallbackModel":"[REDACTED]","missingCapabilities":["vision-input"]}`, string(d.Payload))
 
 	needs.Fallback = &weak
 	d, ok = modelgate.Evaluate(needs, plain, host()).Event("n", plain)

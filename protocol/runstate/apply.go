@@ -4,29 +4,32 @@ import (
 	"encoding/json"
 	"time"
 
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 )
 
 // payload is the union of the members the fold reads from any payload.
 type payload struct {
-	NodeID       string          `json:"nodeId"`
-	TypeID       string          `json:"typeId"`
-	Attempt      int             `json:"attempt"`
-	DelayMs      int64           `json:"delayMs"`
-	Outputs      json.RawMessage `json:"outputs"`
-	Error        *wire.NodeError `json:"error"`
-	LastError    *wire.NodeError `json:"lastError"`
-	Name         string          `json:"name"`
-	Next         json.RawMessage `json:"next"`
-	Provider     string          `json:"provider"`
-	Model        string          `json:"model"`
-	InputTokens  int64           `json:"inputTokens"`
-	OutputTokens int64           `json:"outputTokens"`
-	CostUSD      *float64        `json:"costEstimateUsd"`
-	ArtifactID   string          `json:"artifactId"`
-	ArtifactType string          `json:"artifactType"`
-	TurnSize     int             `json:"turnSize"`
-	Payload      json.RawMessage `json:"payload"`
+	NodeID           string          `json:"nodeId"`
+	TypeID           string          `json:"typeId"`
+	Attempt          int             `json:"attempt"`
+	DelayMs          int64           `json:"delayMs"`
+	Outputs          json.RawMessage `json:"outputs"`
+	Error            *wire.NodeError `json:"error"`
+	LastError        *wire.NodeError `json:"lastError"`
+	Name             string          `json:"name"`
+	Next             json.RawMessage `json:"next"`
+	Provider         string          `json:"provider"`
+	Model            string          `json:"model"`
+	FallbackProvider string          `json:"fallbackProvider"`
+	FallbackModel    string          `json:"fallbackModel"`
+	InputTokens      int64           `json:"inputTokens"`
+	OutputTokens     int64           `json:"outputTokens"`
+	CostUSD          *float64        `json:"costEstimateUsd"`
+	ArtifactID       string          `json:"artifactId"`
+	ArtifactType     string          `json:"artifactType"`
+	TurnSize         int             `json:"turnSize"`
+	Payload          json.RawMessage `json:"payload"`
 }
 
 // Due is when the node's timer fires; the zero time when its start is unreadable.
@@ -133,9 +136,11 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		n := s.node(p.NodeID)
 		*n = Node{
 			Status: NodeRunning, TypeID: p.TypeID, Attempt: p.Attempt, Since: e.Timestamp, DelayMs: p.DelayMs,
-			Clarifications: n.Clarifications, Trust: n.Trust,
+			Clarifications: n.Clarifications, Trust: n.Trust, Fallback: n.Fallback,
 		}
 		s.Executions++
+	case wire.EventModelSubstituted:
+		s.node(p.NodeID).Fallback = &modelgate.Model{Provider: p.FallbackProvider, Model: p.FallbackModel}
 	case wire.EventNodeCompleted:
 		n := s.end(e, p, NodeCompleted)
 		_ = json.Unmarshal(p.Outputs, &n.Outputs)
@@ -145,6 +150,7 @@ func (s *State) applyNode(e wire.Event, p payload) {
 	case wire.EventNodeRetried:
 		n := s.end(e, p, NodeRetrying)
 		n.Error, n.Attempt, n.DelayMs = p.LastError, p.Attempt, p.DelayMs
+		n.Fallback = nil // each attempt passes the gate anew
 	case wire.EventNodeSkipped:
 		s.end(e, p, NodeSkipped)
 	case wire.EventNodeCancelled:

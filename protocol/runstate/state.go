@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"maps"
 
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -38,6 +39,9 @@ type Node struct {
 	TypeID string
 	// Attempt is the 0-based number of the latest attempt.
 	Attempt int
+	// Fallback is the model that is asked instead of the node's own; nil: none. Its
+	// names are modelgate.Withheld where the log does not tell them.
+	Fallback *modelgate.Model
 	// Outputs are the ports of node.completed.
 	Outputs map[string]json.RawMessage
 	Error   *wire.NodeError

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -28,21 +29,23 @@ func TestGate_EvaluatesTheActiveModel(t *testing.T) {
 		route                          modelgate.Route
 	}{
 		"the host's":                            {`{}`, ``, "structured-output", modelgate.Model{Provider: "sample", Model: "sample-1"}, modelgate.Dispatch},
-		"the host's lacks it":                   {`{}`, ``, "reasoning", modelgate.Model{Provider: "sample", Model: "sample-1"}, modelgate.Refuse},
+		"the host's lacks it":                   {`{}`, ``, "reasoning", modelgate.Model{Provider: "sample", Model: "sample-1"}, modelgate.Substitute},
 		"the run's":                             {`{}`, `{"ai.provider":"mock","ai.model":"x"}`, "reasoning", modelgate.Model{Provider: "mock", Model: "x"}, modelgate.Dispatch},
 		"the run's, nested":                     {`{}`, `{"ai":{"provider":"mock","model":"x"}}`, "reasoning", modelgate.Model{Provider: "mock", Model: "x"}, modelgate.Dispatch},
-		"the node's before the run's":           {`{"provider":"sample","model":"s"}`, `{"ai.provider":"mock","ai.model":"x"}`, "reasoning", modelgate.Model{Provider: "sample", Model: "s"}, modelgate.Refuse},
-		"a provider that vouches for nothing":   {`{"provider":"mute","model":"m"}`, ``, "structured-output", modelgate.Model{Provider: "mute", Model: "m"}, modelgate.Refuse},
-		"a provider that is not there":          {`{"provider":"ghost","model":"m"}`, ``, "structured-output", modelgate.Model{Provider: "ghost", Model: "m"}, modelgate.Refuse},
+		"the node's before the run's":           {`{"provider":"sample","model":"s"}`, `{"ai.provider":"mock","ai.model":"x"}`, "reasoning", modelgate.Model{Provider: "sample", Model: "s"}, modelgate.Substitute},
+		"a provider that vouches for nothing":   {`{"provider":"mute","model":"m"}`, ``, "structured-output", modelgate.Model{Provider: "mute", Model: "m"}, modelgate.Substitute},
+		"a provider that is not there":          {`{"provider":"ghost","model":"m"}`, ``, "structured-output", modelgate.Model{Provider: "ghost", Model: "m"}, modelgate.Substitute},
 		"a config that is none: the host's own": {`7`, ``, "structured-output", modelgate.Model{Provider: "sample", Model: "sample-1"}, modelgate.Dispatch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			needs := modelgate.Needs{Required: []string{tc.requires}, Fallback: &modelgate.Model{Provider: "mock", Model: "m"}}
-			active, o := loop.Gate(needs, node.Input{Config: json.RawMessage(tc.config), Configurable: json.RawMessage(tc.configurable)})
+			active, o := loop.Gate("acme", needs, node.Input{Config: json.RawMessage(tc.config), Configurable: json.RawMessage(tc.configurable)})
 			require.Equal(t, tc.active, active)
 			require.Equal(t, tc.route, o.Route)
-			require.False(t, o.FallbackAttempted, "this host swaps no model")
+			_, o = loop.Gate("acme", modelgate.Needs{Required: append(needs.Required, "x-host-acme-none"), Fallback: needs.Fallback}, node.Input{})
+			require.Equal(t, modelgate.Refuse, o.Route)
+			require.True(t, o.FallbackAttempted)
 		})
 	}
 }
@@ -51,3 +54,61 @@ func TestGate_EvaluatesTheActiveModel(t *testing.T) {
 type mute struct{ provider.Provider }
 
 func (mute) ID() string { return "mute" }
+
+func TestGate_HidesTheFallbackOfWhoeverTheOperatorSays(t *testing.T) {
+	t.Parallel()
+	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
+	require.NoError(t, err)
+	loop := completion.New(completion.Config{HidesFallback: func(tenant string) bool { return tenant == "acme" }}, completion.Deps{Models: reg})
+	needs := modelgate.Needs{Required: []string{"reasoning"}, Fallback: &modelgate.Model{Provider: "mock", Model: "m"}}
+	for tenant, hidden := range map[string]bool{"acme": true, "other": false} {
+		_, o := loop.Gate(tenant, needs, node.Input{})
+		require.Equal(t, modelgate.Substitute, o.Route)
+		require.Equal(t, hidden, o.Hidden, tenant)
+	}
+}
+
+// The model of the log is asked, whatever the node's config says; names that the log
+// withholds are the gate's.
+func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
+	t.Parallel()
+	needs := &modelgate.Needs{Required: []string{"reasoning"}, Fallback: &modelgate.Model{Provider: "mock", Model: "bigger"}}
+	gone := &modelgate.Needs{Required: []string{"x-host-acme-none"}, Fallback: needs.Fallback}
+	hidden := &modelgate.Model{Provider: modelgate.Withheld, Model: modelgate.Withheld}
+	for name, tc := range map[string]struct {
+		fallback *modelgate.Model
+		needs    *modelgate.Needs
+		code     string
+	}{
+		"told":                  {&modelgate.Model{Provider: "mock", Model: "bigger"}, needs, ""},
+		"told, whatever is now": {&modelgate.Model{Provider: "mock", Model: "bigger"}, gone, ""},
+		"withheld":              {hidden, needs, ""},
+		"withheld, and gone":    {hidden, gone, "capability_not_provided"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scripts := mock.NewMemory()
+			require.NoError(t, scripts.Program(t.Context(), "acme", "n", []mock.Entry{{Content: "hello"}}))
+			spied := &spy{Provider: mock.New(scripts)}
+			reg, err := provider.NewRegistry(sample.New(0), spied)
+			require.NoError(t, err)
+			loop := completion.New(completion.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second}, completion.Deps{
+				Models: reg, Schemas: schemas{}, Clock: time.Now, Scrubber: func(string, string) completion.Scrubber { return plain{} },
+			})
+			j := &journal{}
+			res := loop.Run(t.Context(), completion.Task{
+				Tenant: "acme", RunID: "r", TypeID: node.TypeCallPrompt, Fallback: tc.fallback, Needs: tc.needs,
+				Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"provider":"sample","model":"sample-1","prompt":"hi"}`)},
+			}, j)
+			if tc.code != "" {
+				require.NotNil(t, res.Err)
+				require.Equal(t, tc.code, res.Err.Code)
+				require.Empty(t, spied.reqs)
+				return
+			}
+			require.Nil(t, res.Err)
+			require.Equal(t, "bigger", spied.reqs[0].Model)
+			require.Contains(t, rig{journal: j, result: res}.payload(t, wire.EventProviderUsage), `"provider":"mock","model":"bigger"`)
+		})
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
@@ -34,6 +35,9 @@ type Config struct {
 	Defaults   Defaults
 	// Timeout bounds one call to a model.
 	Timeout time.Duration
+	// HidesFallback reports whether readers of a tenant's runs are not told which model
+	// was asked instead of another; nil: they are.
+	HidesFallback func(tenant string) bool
 }
 
 // Deps are the loop's collaborators.
@@ -66,6 +70,10 @@ type Task struct {
 	Trust         wire.Trust
 	// Clarifications is how many clarification requests of the node were accepted before.
 	Clarifications int
+	// Fallback is the model that the gate put in the place of the node's own; nil: none.
+	// Where the log does not tell its names, the gate of Needs does.
+	Fallback *modelgate.Model
+	Needs    *modelgate.Needs
 	// Trace joins the run's trace.
 	Trace runspan.Context
 	// Recorded maps a correlationId to the envelope that is in the log for it
@@ -139,6 +147,9 @@ func (l *Loop) prepare(ctx context.Context, t Task, j Journal) (*call, *wire.Nod
 	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
 	req, trust, bad := cfg.request(t.Input, o, l.cfg.Defaults)
 	if bad != nil {
+		return nil, bad, nil
+	}
+	if bad := l.substitute(t, &req); bad != nil {
 		return nil, bad, nil
 	}
 	req.Tenant = t.Tenant

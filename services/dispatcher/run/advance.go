@@ -281,6 +281,7 @@ func (m *Machine) effects() []Effect {
 		running++
 		out = append(out, Effect{
 			NodeID: id, TypeID: n.TypeID, Attempt: n.Attempt, Input: in, Trust: trust, Clarifications: n.Clarifications,
+			Fallback: n.Fallback, Needs: t.Needs,
 		})
 	}
 	return out

@@ -18,7 +18,9 @@ func (m *Machine) lacksModel(now time.Time, id string, t node.Type, attempt int)
 	if t.Needs == nil || m.plan.Gate == nil {
 		return false
 	}
-	active, o := m.plan.Gate(*t.Needs, node.Input{NodeID: id, Config: m.step(id).Node.Config, Configurable: m.st.Record.Configurable})
+	active, o := m.plan.Gate(m.st.Record.Owner.Tenant, *t.Needs, node.Input{
+		NodeID: id, Config: m.step(id).Node.Config, Configurable: m.st.Record.Configurable,
+	})
 	if d, decided := o.Event(id, active); decided {
 		m.emit(now, d, false) // the names of models are the author's words
 	}
@@ -27,8 +29,17 @@ func (m *Machine) lacksModel(now time.Time, id string, t node.Type, attempt int)
 	}
 	m.failNode(now, id, &wire.NodeError{
 		Code:    string(fault.CapabilityNotProvided),
-		Message: fmt.Sprintf("model %q of provider %q lacks %s, which the node requires", active.Model, active.Provider, strings.Join(o.Missing, ", ")),
+		Message: refusal(active, o),
 		Details: map[string]any{"missingCapabilities": o.Missing, "provider": active.Provider, "model": active.Model},
 	}, attempt, wire.Trusted)
 	return true
+}
+
+// refusal says what the node requires and why it is not there.
+func refusal(active modelgate.Model, o modelgate.Outcome) string {
+	missing := strings.Join(o.Missing, ", ")
+	if o.Unknown {
+		return fmt.Sprintf("the catalogue of models says nothing of model %q of provider %q, and the node requires %s", active.Model, active.Provider, missing)
+	}
+	return fmt.Sprintf("model %q of provider %q lacks %s, which the node requires", active.Model, active.Provider, missing)
 }

@@ -23,7 +23,7 @@ func gated(t *testing.T, g graph, has string) run.Plan {
 	p := g.plan(t)
 	p.Def.Nodes[len(p.Def.Nodes)-1].TypeID = needy
 	p.Types = node.Builtin().Conformance()
-	p.Gate = func(n modelgate.Needs, in node.Input) (modelgate.Model, modelgate.Outcome) {
+	p.Gate = func(_ string, n modelgate.Needs, _ node.Input) (modelgate.Model, modelgate.Outcome) {
 		active := modelgate.Model{Provider: "p", Model: "m"}
 		return active, modelgate.Evaluate(n, active, modelgate.Host{
 			Routes: func(string) bool { return false }, Has: func(_ modelgate.Model, id string) bool { return id == has },
@@ -69,10 +69,50 @@ func TestGate_LetsPassWhatIsMetOrOpaque(t *testing.T) {
 func TestGate_TellsASubstitution(t *testing.T) {
 	t.Parallel()
 	p := gated(t, graph{}, "")
-	p.Gate = func(modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
+	p.Gate = func(string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
 		return modelgate.Model{Provider: "p", Model: "m"}, modelgate.Outcome{Route: modelgate.Substitute, Asked: modelgate.Model{Provider: "q", Model: "n"}, Missing: []string{"x"}}
 	}
 	m := run.New(p, limits, runstate.New(record()))
 	m.Advance(at)
 	require.Equal(t, "run.started model.capability.substituted@a node.started@a node.completed@a run.completed", strings.Join(names(m), " "))
+}
+
+// Whoever takes the run over asks the model of the log, and a further attempt passes
+// the gate anew.
+func TestGate_ItsDecisionOutlivesTheExecutor(t *testing.T) {
+	t.Parallel()
+	p := gated(t, graph{settings: `{"maxRetries":1}`}, "")
+	fallbacks := []string{"n", "o"}
+	p.Gate = func(tenant string, _ modelgate.Needs, _ node.Input) (modelgate.Model, modelgate.Outcome) {
+		require.Equal(t, record().Owner.Tenant, tenant)
+		asked := modelgate.Model{Provider: "q", Model: fallbacks[0]}
+		fallbacks = fallbacks[1:]
+		return modelgate.Model{Provider: "p", Model: "m"}, modelgate.Outcome{Route: modelgate.Substitute, Asked: asked, Missing: []string{"x"}}
+	}
+	effect := p.Types[needy]
+	effect.Class, effect.Do = node.Effect, nil
+	p.Types[needy] = effect
+	m := run.New(p, limits, runstate.New(record()))
+	first := m.Advance(at)
+	require.Len(t, first, 1)
+	require.Equal(t, &modelgate.Model{Provider: "q", Model: "n"}, first[0].Fallback)
+
+	events, _ := m.Pending()
+	folded := runstate.New(record())
+	for _, e := range events {
+		folded.Apply(e)
+	}
+	other := run.New(p, limits, folded)
+	again := other.Advance(at)
+	require.Len(t, again, 1)
+	require.Equal(t, first[0].Fallback, again[0].Fallback)
+	require.Empty(t, names(other), "nothing is decided twice")
+
+	other.FailNode(at, "a", &wire.NodeError{Code: "x.y", Message: "m", Retryable: true}, wire.Trusted)
+	due, ok := other.Due()
+	require.True(t, ok)
+	retried := other.Advance(due)
+	require.Len(t, retried, 1)
+	require.Equal(t, "o", retried[0].Fallback.Model)
+	require.Equal(t, "node.retried@a model.capability.substituted@a node.started@a", strings.Join(names(other), " "))
 }

@@ -39,9 +39,9 @@ type Plan struct {
 	Gate Gate
 }
 
-// Gate decides one dispatch. The input has the node's config and the run's
-// configurable, which say what the active model is.
-type Gate func(needs modelgate.Needs, in node.Input) (active modelgate.Model, o modelgate.Outcome)
+// Gate decides one dispatch of a tenant's. The input has the node's config and the
+// run's configurable, which say what the active model is.
+type Gate func(tenant string, needs modelgate.Needs, in node.Input) (active modelgate.Model, o modelgate.Outcome)
 
 // Effect asks the executor to carry out a node.
 type Effect struct {
@@ -53,6 +53,10 @@ type Effect struct {
 	Trust wire.Trust
 	// Clarifications counts the node's accepted clarification requests so far.
 	Clarifications int
+	// Fallback is the model that is asked instead of the node's own; nil: none. Where
+	// the log does not tell its names, the gate of Needs does.
+	Fallback *modelgate.Model
+	Needs    *modelgate.Needs
 }
 
 // Machine is one run in execution. Not safe for concurrent use: one goroutine,

@@ -250,7 +250,7 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 	}
 	d.Envelopes = slices.Sorted(maps.Keys(d.SchemaVersions))
 	if can.GetGatesModels() {
-		d.ModelGate = &modelGate{Supported: true, Advertised: append([]string{}, can.GetModelCapabilities()...)}
+		d.ModelGate = &modelGate{Supported: true, Substitution: true, Advertised: append([]string{}, can.GetModelCapabilities()...)}
 	}
 	if len(can.GetProviders()) > 0 {
 		d.Providers = &providers{Supported: can.GetProviders(), SelfHosted: can.GetSelfHosted(), MaxInlineMediaBytes: kinds.MaxInlineMediaBytes}

@@ -21,9 +21,9 @@ func TestDocument_AdvertisesWhatModelsAreHeldTo(t *testing.T) {
 		d.can.NodeTypes = []*dispatcherv1.NodeType{{TypeId: "core.noop"}}
 	}
 	require.NotContains(t, newRig(unasked).root(t), "modelCapabilities")
-	require.Equal(t, map[string]any{"supported": true, "advertised": []any{}, "substitutionSupported": false},
+	require.Equal(t, map[string]any{"supported": true, "advertised": []any{}, "substitutionSupported": true},
 		newRig(gating()).root(t)["modelCapabilities"])
 	root := newRig(gating("structured-output")).root(t)
-	require.Equal(t, map[string]any{"supported": true, "advertised": []any{"structured-output"}, "substitutionSupported": false}, root["modelCapabilities"])
+	require.Equal(t, map[string]any{"supported": true, "advertised": []any{"structured-output"}, "substitutionSupported": true}, root["modelCapabilities"])
 	require.NotContains(t, root["aiProviders"], "modelCapabilities")
 }
