@@ -307,7 +307,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	}
 	cfg := dispatcher.DefaultConfig()
 	cfg.Lease, cfg.TestSeams = h.opts.lease, h.opts.testSeams
-	cfg.SelfHosted = providerIDs(h.opts.providers)
+	cfg.SelfHosted, cfg.Packs = providerIDs(h.opts.providers), h.packs
 	cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model, _ = strings.Cut(h.opts.defaultModel, "/")
 	if _, ok := providers.Lookup(cfg.Completion.Defaults.Provider); !ok {
 		return fmt.Errorf("%w: --default-model %q: no such provider; there are %v", errUsage, h.opts.defaultModel, providers.IDs())

@@ -13,6 +13,7 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
 )
@@ -128,7 +129,9 @@ func packFindings(dir string, err error) []finding {
 
 // acceptorOffers is what packs can count on where there is only an acceptor.
 func acceptorOffers() pack.Host {
-	return pack.Host{Protocol: wire.ProtocolVersion, InRange: inRange, Capabilities: []string{"aiEnvelope", "host.aiEnvelope"}}
+	return pack.Host{
+		Protocol: wire.ProtocolVersion, InRange: inRange, Capabilities: []string{"aiEnvelope", "host.aiEnvelope"}, Types: node.Builtin().IDs(),
+	}
 }
 
 // inRange holds a version to a range of versions, written as npm writes them.

@@ -13,11 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/schematest"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-const notePack = `{"name":"vendor.acme.notes","version":"1.0.0","engines":{"openwop":">=1.0"},
-	"x-host-waybill-envelope-kinds":[{"kind":"vendor.acme.note","version":2,"schemaRef":"schemas/note.json"}]}`
+const (
+	notePack  = `{"name":"vendor.acme.notes","version":"1.0.0","engines":{"openwop":">=1.0"}}`
+	noteKinds = `{"envelopeKinds":[{"kind":"vendor.acme.note","version":2,"schemaRef":"schemas/note.json"}]}`
+)
 
 // folder writes files and gives the folder that holds them.
 func folder(t *testing.T, files map[string]string) string {
@@ -34,7 +38,7 @@ func folder(t *testing.T, files map[string]string) string {
 func TestLoadPacks_ReadsEachFolderAndLeavesOtherFilesAlone(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{
-		"notes/pack.json": notePack, "notes/schemas/note.json": `{"type":"object"}`, "README.md": "of people", ".git/config": "of git",
+		"notes/pack.json": notePack, "notes/waybill.json": noteKinds, "notes/schemas/note.json": `{"type":"object"}`, "README.md": "of people", ".git/config": "of git",
 	})
 	require.NoError(t, os.Symlink("note.json", filepath.Join(dir, "notes", "schemas", "same.json")))
 	var logged bytes.Buffer
@@ -52,7 +56,7 @@ func TestLoadPacks_ReadsEachFolderAndLeavesOtherFilesAlone(t *testing.T) {
 // No link leads out of a pack, not even into the pack beside it.
 func TestLoadPacks_KeepsEachPackWithinItsFolder(t *testing.T) {
 	t.Parallel()
-	outside := folder(t, map[string]string{"note.json": `{"type":"object","title":"SECRET"}`, "pack.json": notePack})
+	outside := folder(t, map[string]string{"note.json": `{"type":"object","title":"SECRET"}`, "pack.json": notePack, "waybill.json": noteKinds})
 	for name, link := range map[string]struct{ at, to string }{
 		"a file outside, absolute":  {"notes/schemas/note.json", filepath.Join(outside, "note.json")},
 		"a file of another pack":    {"notes/schemas/note.json", "../../other/schemas/note.json"},
@@ -64,7 +68,7 @@ func TestLoadPacks_KeepsEachPackWithinItsFolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := folder(t, map[string]string{
-				"notes/pack.json": notePack, "other/pack.json": strings.NewReplacer("acme.note\"", "other.note\"", "acme.notes", "other.notes").Replace(notePack),
+				"notes/pack.json": notePack, "notes/waybill.json": noteKinds, "other/pack.json": strings.Replace(notePack, "acme.notes", "other.notes", 1), "other/waybill.json": strings.Replace(noteKinds, "acme.note\"", "other.note\"", 1),
 				"other/schemas/note.json": `{"type":"object"}`,
 			})
 			at := filepath.Join(dir, link.at)
@@ -93,7 +97,7 @@ func TestLoadPacks_ReadsNoArchiveAndSaysSo(t *testing.T) {
 // The test process would hang if the pipe were opened.
 func TestLoadPacks_OpensNothingButFiles(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"notes/pack.json": notePack})
+	dir := folder(t, map[string]string{"notes/pack.json": notePack, "notes/waybill.json": noteKinds})
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "notes", "schemas"), 0o700))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "notes", "schemas", "note.json"), 0o600))
 	_, err := loadPacks(dir, devOffers(), slog.New(slog.DiscardHandler))
@@ -109,13 +113,13 @@ func TestLoadPacks_SaysWhatHasNoEffect(t *testing.T) {
 	var logged bytes.Buffer
 	_, err := loadPacks(dir, devOffers(), slog.New(slog.NewTextHandler(&logged, nil)))
 	require.NoError(t, err)
-	require.Contains(t, logged.String(), "does not execute nodes of packs")
+	require.Contains(t, logged.String(), "has no runtime for nodes of packs")
 	require.Contains(t, logged.String(), "vendor.acme.write")
 }
 
 func TestSchemaLint_TakesAPack(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"pack.json": notePack, "schemas/note.json": `{"type":"object","properties":{"a":{"oneOf":[{"type":"string"}]}}}`})
+	dir := folder(t, map[string]string{"pack.json": notePack, "waybill.json": noteKinds, "schemas/note.json": `{"type":"object","properties":{"a":{"oneOf":[{"type":"string"}]}}}`})
 	out, err := command(t, "", "schema", "lint", "-o", "json", dir)
 	require.ErrorIs(t, err, errFindings)
 	var found []finding
@@ -124,13 +128,13 @@ func TestSchemaLint_TakesAPack(t *testing.T) {
 	require.Equal(t, filepath.Join(dir, "schemas", "note.json"), found[0].File)
 	require.Equal(t, "/properties/a/oneOf", found[0].Path)
 
-	dir = folder(t, map[string]string{"pack.json": strings.Replace(notePack, "vendor.acme.note\"", "note\"", 1)})
+	dir = folder(t, map[string]string{"pack.json": notePack, "waybill.json": strings.Replace(noteKinds, "vendor.acme.note\"", "note\"", 1)})
 	out, err = command(t, "", "schema", "lint", dir)
 	require.ErrorIs(t, err, errFindings)
-	require.Contains(t, out, "pack.json: /x-host-waybill-envelope-kinds/0/kind: not-a-pack: ")
+	require.Contains(t, out, "waybill.json: /envelopeKinds/0/kind: not-a-pack: ")
 	require.Contains(t, out, "vendor.<host>.<kind>")
 
-	dir = folder(t, map[string]string{"pack.json": notePack, "schemas/note.json": `{"type":"object"}`})
+	dir = folder(t, map[string]string{"pack.json": notePack, "waybill.json": noteKinds, "schemas/note.json": `{"type":"object"}`})
 	out, err = command(t, "", "schema", "lint", dir)
 	require.NoError(t, err)
 	require.Empty(t, out)
@@ -138,7 +142,7 @@ func TestSchemaLint_TakesAPack(t *testing.T) {
 
 func TestEnvelopeLint_KnowsTheKindsOfPacks(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"notes/pack.json": notePack, "notes/schemas/note.json": `{"type":"object","required":["text"]}`})
+	dir := folder(t, map[string]string{"notes/pack.json": notePack, "notes/waybill.json": noteKinds, "notes/schemas/note.json": `{"type":"object","required":["text"]}`})
 	for payload, ok := range map[string]bool{`{"text":"x"}`: true, `{}`: false} {
 		out, err := command(t, envelopeOf(t, "vendor.acme.note", 2, payload), "envelope", "lint", "-", "--packs", dir)
 		require.Equal(t, ok, err == nil, "%s %v", out, err)
@@ -159,7 +163,7 @@ func envelopeOf(t *testing.T, kind string, version int, payload string) string {
 func TestSchemaLint_AsksNothingOfAHost(t *testing.T) {
 	t.Parallel()
 	needy := strings.Replace(notePack, `"engines"`, `"peerDependencies":{"aiProviders":{"modelCapabilities":["vision-input"]}},"engines"`, 1)
-	dir := folder(t, map[string]string{"notes/pack.json": needy, "notes/schemas/note.json": `{"type":"object"}`})
+	dir := folder(t, map[string]string{"notes/pack.json": needy, "notes/waybill.json": noteKinds, "notes/schemas/note.json": `{"type":"object"}`})
 	_, err := command(t, "", "schema", "lint", filepath.Join(dir, "notes"))
 	require.NoError(t, err)
 	_, err = loadPacks(dir, devOffers(), slog.New(slog.DiscardHandler))
@@ -186,7 +190,7 @@ func TestInRange_ReadsTheRangesOfPacks(t *testing.T) {
 
 func TestLoadPacks_RefusesAPackForAnotherProtocol(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"notes/pack.json": strings.Replace(notePack, ">=1.0", ">=2.0", 1), "notes/schemas/note.json": `{"type":"object"}`})
+	dir := folder(t, map[string]string{"notes/pack.json": strings.Replace(notePack, ">=1.0", ">=2.0", 1), "notes/waybill.json": noteKinds, "notes/schemas/note.json": `{"type":"object"}`})
 	_, err := loadPacks(dir, devOffers(), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, `pack.json at "/engines/openwop": this host speaks OpenWOP 1.1`)
 }
@@ -200,10 +204,10 @@ func TestSchemaLint_SaysThatAFolderIsNoPack(t *testing.T) {
 
 func TestServeAcceptor_ReadsPacks(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{"notes/pack.json": strings.Replace(notePack, "vendor.acme.note\"", "note\"", 1)})
+	dir := folder(t, map[string]string{"notes/pack.json": notePack, "notes/waybill.json": strings.Replace(noteKinds, "vendor.acme.note\"", "note\"", 1)})
 	_, err := command(t, "", "serve", "acceptor", "--grpc-addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--packs", dir)
 	require.ErrorIs(t, err, errUsage)
-	require.ErrorContains(t, err, "pack notes: pack.json at \"/x-host-waybill-envelope-kinds/0/kind\"")
+	require.ErrorContains(t, err, "waybill.json at \"/envelopeKinds/0/kind\"")
 }
 
 // seeing is a provider that knows what its models can do.
@@ -223,24 +227,66 @@ func TestModelOf_AsksTheProviderWhatItsModelsCan(t *testing.T) {
 // Nothing is opened before the packs are read: no port, no data.
 func TestDev_EndsAtOnceWhenAPackCannotBeLoaded(t *testing.T) {
 	t.Parallel()
-	dir, data := folder(t, map[string]string{"notes/pack.json": notePack}), filepath.Join(t.TempDir(), "data")
+	dir, data := folder(t, map[string]string{"notes/pack.json": notePack, "notes/waybill.json": noteKinds}), filepath.Join(t.TempDir(), "data")
 	_, err := command(t, "", "dev", "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--data-dir", data, "--packs", dir)
 	require.ErrorIs(t, err, errUsage)
-	require.ErrorContains(t, err, "pack vendor.acme.notes (folder notes): pack.json at \"/x-host-waybill-envelope-kinds/0/schemaRef\": schemas/note.json: the pack has no such file")
+	require.ErrorContains(t, err, "pack vendor.acme.notes (folder notes): waybill.json at \"/envelopeKinds/0/schemaRef\": schemas/note.json: the pack has no such file")
 	require.NoFileExists(t, filepath.Join(data, "host.key"))
 	require.NoDirExists(t, filepath.Join(data, "nats"))
 }
 
-// The manifest in the documentation is one.
-func TestDocs_ShowAManifestThatIsTaken(t *testing.T) {
+// The pack in the documentation is one.
+func TestDocs_ShowAPackThatIsTaken(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "kinds.md"))
+	blocks := jsonBlocks(t, "kinds.md")
+	require.Len(t, blocks, 2)
+	packs, err := loadPacks(folder(t, map[string]string{
+		"notes/pack.json": blocks[0], "notes/waybill.json": blocks[1], "notes/schemas/note.json": `{"type":"object"}`,
+	}), devOffers(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(b), "```json\n")
-	require.True(t, found)
-	doc, _, found := strings.Cut(rest, "```")
-	require.True(t, found)
-	m, problems := pack.Parse([]byte(doc))
-	require.Empty(t, problems)
-	require.Equal(t, "vendor.acme.note", m.Kinds[0].Name)
+	require.Equal(t, "vendor.acme.note", packs[0].Kinds[0].Name)
+}
+
+// jsonBlocks are the JSON documents that a page of the documentation shows.
+func jsonBlocks(t *testing.T, page string) (blocks []string) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+	require.NoError(t, err)
+	for rest := string(b); ; {
+		var found bool
+		if _, rest, found = strings.Cut(rest, "```json\n"); !found {
+			return blocks
+		}
+		var block string
+		block, rest, _ = strings.Cut(rest, "```")
+		blocks = append(blocks, block)
+	}
+}
+
+// The example pack is taken, is a published manifest, and is the one that the
+// documentation shows.
+func TestExamplePacks_AreTaken(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join("..", "..", "examples", "packs")
+	packs, err := loadPacks(dir, devOffers(), slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.NotEmpty(t, packs)
+	for i, name := range []string{pack.File, pack.OwnFile} {
+		b, err := os.ReadFile(filepath.Join(dir, "desk", name))
+		require.NoError(t, err)
+		require.JSONEq(t, string(b), jsonBlocks(t, "nodes.md")[i])
+	}
+	doc, err := os.ReadFile(filepath.Join(schematest.Dir(t), "schemas", "node-pack-manifest.schema.json"))
+	require.NoError(t, err)
+	theirs := schematest.Value(t, doc)
+	theirs.(map[string]any)["properties"].(map[string]any)["agents"] = map[string]any{} // of another document
+	published, err := schema.Compile("published manifest", schematest.Document(t, theirs))
+	require.NoError(t, err)
+	manifests, err := filepath.Glob(filepath.Join(dir, "*", pack.File))
+	require.NoError(t, err)
+	for _, m := range manifests {
+		b, err := os.ReadFile(m)
+		require.NoError(t, err)
+		require.Empty(t, published.Validate(b), m)
+	}
 }

@@ -1,8 +1,9 @@
 // Package pack reads packs: folders by which a vendor hands a host envelope
 // kinds and node types.
 //
-//	<pack>/pack.json              the manifest: the protocol's node pack manifest, and
-//	                              x-host-waybill-envelope-kinds, for which that has no place
+//	<pack>/pack.json              the manifest: the protocol's node pack manifest
+//	<pack>/waybill.json           what that has no place for: envelope kinds, and of what
+//	                              this host makes the pack's nodes; for this host alone
 //	<pack>/schemas/note.json      what the manifest names by a path within the pack
 //
 // Load reads the packs of a host, all or none: it checks each manifest, keeps

@@ -33,25 +33,31 @@ func (w watched) Stat(name string) (fs.FileInfo, error) {
 func FuzzLoad(f *testing.F) {
 	for _, doc := range []string{
 		kindsOnly, withNode, `{}`, `[]`, "\xef\xbb\xbf{}",
-		strings.Replace(kindsOnly, "schemas/note.json", "../../etc/passwd", 1), strings.Replace(kindsOnly, "schemas/note.json", "./schemas/note.json", 1),
-		strings.Replace(kindsOnly, `"version":2`, `"version":2.0e0`, 1), strings.Replace(kindsOnly, `"version":2`, `"version":1e400`, 1),
+		strings.Replace(withNode, "schemas/config.json", "../../etc/passwd", 1), strings.Replace(withNode, "schemas/config.json", "./schemas/config.json", 1),
 		strings.Replace(kindsOnly, `"engines"`, `"peerDependencies":{"aiProviders":{"modelCapabilities":["vision-input"]}},"engines"`, 1),
 	} {
-		f.Add(doc)
+		f.Add(doc, ownKinds)
 	}
-	f.Fuzz(func(t *testing.T, doc string) {
+	for _, doc := range []string{
+		`{}`, `{"nodes":{"vendor.acme.write":{"base":"core.noop","config":{"a":1},"configRefs":{"b":"schemas/note.json"}}}}`,
+		strings.Replace(ownKinds, "schemas/note.json", "../../etc/passwd", 1), strings.Replace(ownKinds, "schemas/note.json", "./schemas/note.json", 1),
+		strings.Replace(ownKinds, `"version":2`, `"version":2.0e0`, 1), strings.Replace(ownKinds, `"version":2`, `"version":1e400`, 1),
+	} {
+		f.Add(withNode, doc)
+	}
+	f.Fuzz(func(t *testing.T, doc, own string) {
 		folder := watched{fstest.MapFS{
-			"pack.json": {Data: []byte(doc)}, "schemas/note.json": {Data: []byte(schemaDoc)}, "schemas/config.json": {Data: []byte(`{}`)},
+			"pack.json": {Data: []byte(doc)}, "waybill.json": {Data: []byte(own)}, "schemas/note.json": {Data: []byte(schemaDoc)}, "schemas/config.json": {Data: []byte(`{}`)},
 			"contracts/write.json": {Data: []byte(`{"accepts":[]}`)},
 		}, map[string]bool{}}
-		packs, _, err := pack.Load([]pack.Source{{Folder: "x", FS: folder}}, pack.Host{})
+		packs, _, err := pack.Load([]pack.Source{{Folder: "x", FS: folder}}, pack.Host{Types: []string{"core.noop"}})
 		for name := range folder.opened {
 			require.True(t, fs.ValidPath(name), name)
 		}
 		if err != nil {
 			require.Empty(t, packs)
 			require.NotEmpty(t, pack.Faults(err))
-			_, _, again := pack.Load([]pack.Source{{Folder: "x", FS: folder}}, pack.Host{})
+			_, _, again := pack.Load([]pack.Source{{Folder: "x", FS: folder}}, pack.Host{Types: []string{"core.noop"}})
 			require.EqualError(t, again, err.Error(), "the same is told in the same order")
 			return
 		}
@@ -65,7 +71,7 @@ func FuzzLoad(f *testing.F) {
 			require.NotEmpty(t, k.Schema)
 			seen[k.Name] = true
 		}
-		again, _, err := pack.Load([]pack.Source{{Folder: "x", FS: folder}}, pack.Host{})
+		again, _, err := pack.Load([]pack.Source{{Folder: "x", FS: folder}}, pack.Host{Types: []string{"core.noop"}})
 		require.NoError(t, err)
 		require.Equal(t, packs, again)
 	})

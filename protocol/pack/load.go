@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/workflow"
 )
 
 // Source is where a pack lies. FS must keep reads within the pack's folder, also
@@ -25,10 +24,10 @@ type Source struct {
 type Pack struct {
 	Folder, Name, Version string
 	Kinds                 []EnvelopeKind
-	// Contracts are the envelope contracts of its node types, by typeId.
-	Contracts map[string]*workflow.EnvelopeContract
-	// Nodes and Agents name what the pack brings and this host does not execute.
-	Nodes, Agents []string
+	// Nodes are its node types, in the order of the manifest.
+	Nodes []NodeType
+	// Agents name what the pack brings and this host does not execute.
+	Agents []string
 }
 
 // EnvelopeKind is a kind that a pack brings, with its schema.
@@ -105,16 +104,20 @@ func (l *loader) load(s Source) {
 		l.fail(fault.ValidationError, s.Folder, Problem{File, "", err.Error() + "; a pack is a folder with a " + File})
 		return
 	}
-	m, found := Parse(doc)
-	for _, p := range found {
+	o, found := readOwn(s.FS)
+	m, wrong := parse(doc, o != nil)
+	for _, p := range append(wrong, found...) {
 		l.fail(fault.ValidationError, s.Folder, p)
 	}
 	if m == nil {
 		return
 	}
+	if o == nil {
+		o = &own{}
+	}
 	label := fmt.Sprintf("%s (folder %s)", m.Name, s.Folder)
-	p := &Pack{Folder: s.Folder, Name: m.Name, Version: m.Version, Contracts: map[string]*workflow.EnvelopeContract{}}
-	for _, problem := range p.read(s.FS, m) {
+	p := &Pack{Folder: s.Folder, Name: m.Name, Version: m.Version}
+	for _, problem := range slices.Concat(o.check(m), p.readKinds(s.FS, o), p.readNodes(s.FS, m, o, l.host)) {
 		l.fail(fault.ValidationError, label, problem)
 	}
 	l.checkVersion(label, "/engines/openwop", "this host speaks OpenWOP", l.host.Protocol, m.Engines.OpenWOP)
@@ -125,42 +128,25 @@ func (l *loader) load(s Source) {
 	}
 }
 
-// read reads the files that the manifest names.
-func (p *Pack) read(pack fs.FS, m *Manifest) (found []Problem) {
-	for i, k := range m.Kinds {
-		at := "/" + KindsMember + "/" + strconv.Itoa(i)
-		doc, wrong := readJSON(pack, at+"/schemaRef", k.SchemaRef)
+// readKinds reads the schemas of the pack's kinds.
+func (p *Pack) readKinds(pack fs.FS, o *own) (found []Problem) {
+	for i, k := range o.Kinds {
+		at := "/envelopeKinds/" + strconv.Itoa(i)
+		if _, ok := within(k.SchemaRef); !ok {
+			continue // told already
+		}
+		doc, wrong := readJSON(pack, OwnFile, at+"/schemaRef", k.SchemaRef)
 		found = append(found, wrong...)
 		if wrong != nil {
 			continue
 		}
 		file, _ := within(k.SchemaRef)
-		if own, told, err := SchemaVersion(doc); err != nil {
+		if told, is, err := SchemaVersion(doc); err != nil {
 			found = append(found, Problem{file, "", err.Error()})
-		} else if told && own != k.version() {
-			found = append(found, Problem{file, "/x-schemaVersion", fmt.Sprintf("says %d, and %s at %q says %d; let both say the same", own, File, at+"/version", k.version())})
+		} else if is && told != k.version() {
+			found = append(found, Problem{file, "/x-schemaVersion", fmt.Sprintf("says %d, and %s at %q says %d; let both say the same", told, OwnFile, at+"/version", k.version())})
 		}
 		p.Kinds = append(p.Kinds, EnvelopeKind{Name: k.Name, Version: k.version(), Schema: doc, File: file, At: at})
-	}
-	for i, n := range m.Nodes {
-		at := "/nodes/" + strconv.Itoa(i)
-		p.Nodes = append(p.Nodes, n.TypeID)
-		for _, ref := range []struct{ member, file string }{
-			{"configSchemaRef", n.ConfigSchemaRef}, {"inputSchemaRef", n.InputSchemaRef}, {"outputSchemaRef", n.OutputSchemaRef},
-		} {
-			if ref.file != "" {
-				_, wrong := readJSON(pack, at+"/"+ref.member, ref.file)
-				found = append(found, wrong...)
-			}
-		}
-		if n.EnvelopeContractRef != "" {
-			c, wrong := readContract(pack, at+"/envelopeContractRef", n.EnvelopeContractRef)
-			found = append(found, wrong...)
-			p.Contracts[n.TypeID] = c
-		}
-	}
-	for _, a := range m.Agents {
-		p.Agents = append(p.Agents, a.ID)
 	}
 	return found
 }
@@ -202,8 +188,11 @@ func (l *loader) tell(p *Pack, m *Manifest) {
 	note := func(path, format string, args ...any) {
 		l.notes = append(l.notes, Note{label, Problem{File, path, fmt.Sprintf(format, args...)}})
 	}
-	for i, id := range p.Nodes {
-		note("/nodes/"+strconv.Itoa(i), "this host does not execute nodes of packs; a run of a workflow with %q is refused with %s", id, fault.CapabilityRequired)
+	for i, n := range p.Nodes {
+		if n.Base == "" {
+			note("/nodes/"+strconv.Itoa(i), "this host has no runtime for nodes of packs, and %s does not say of what to make this one; a run of a workflow with %q is refused with %s",
+				OwnFile, n.TypeID, fault.CapabilityRequired)
+		}
 	}
 	for i, id := range p.Agents {
 		note("/agents/"+strconv.Itoa(i), "this host does not execute agents; %q is not there", id)
@@ -215,17 +204,29 @@ func (l *loader) tell(p *Pack, m *Manifest) {
 
 // compare holds the packs against each other.
 func (l *loader) compare() {
-	byName, owners := map[string]*Pack{}, map[string]*Pack{}
+	byName, owners, types := map[string]*Pack{}, map[string]*Pack{}, map[string]string{}
+	for _, id := range l.host.Types {
+		types[id] = "this host"
+	}
 	for _, p := range l.packs {
 		if other, taken := byName[p.Name]; taken {
 			l.fail(fault.ValidationError, p.Folder, Problem{File, "/name", fmt.Sprintf("folder %s holds the pack %s already; keep one of the two", other.Folder, p.Name)})
 			continue
 		}
 		byName[p.Name] = p
+		for i, n := range p.Nodes {
+			if owner, taken := types[n.TypeID]; taken {
+				l.fail(fault.ValidationError, fmt.Sprintf("%s (folder %s)", p.Name, p.Folder), Problem{
+					File, "/nodes/" + strconv.Itoa(i) + "/typeId", fmt.Sprintf("the node type %s is claimed by %s as well; keep one of the two", n.TypeID, owner),
+				})
+				continue
+			}
+			types[n.TypeID] = fmt.Sprintf("pack %s (folder %s)", p.Name, p.Folder)
+		}
 		for _, k := range p.Kinds {
 			if owner, taken := owners[k.Name]; taken {
 				l.fail(fault.ValidationError, fmt.Sprintf("%s (folder %s)", p.Name, p.Folder), Problem{
-					File, k.At + "/kind",
+					OwnFile, k.At + "/kind",
 					fmt.Sprintf("the kind %s is claimed by pack %s (folder %s) as well; a host has one schema of a kind, so keep one of the two packs", k.Name, owner.Name, owner.Folder),
 				})
 				continue
@@ -252,10 +253,10 @@ func (l *loader) compare() {
 // the node type that names it first.
 func (p *Pack) Accepted() []Accepted {
 	var out []Accepted
-	for _, id := range p.Nodes {
-		if c := p.Contracts[id]; c != nil {
-			for _, kind := range c.Accepts {
-				out = append(out, Accepted{Kind: kind, TypeID: id})
+	for _, n := range p.Nodes {
+		if n.Contract != nil {
+			for _, kind := range n.Contract.Accepts {
+				out = append(out, Accepted{Kind: kind, TypeID: n.TypeID})
 			}
 		}
 	}

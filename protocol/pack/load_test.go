@@ -15,9 +15,9 @@ import (
 
 const (
 	schemaDoc = `{"type":"object","additionalProperties":false,"required":["text"],"properties":{"text":{"type":"string"}}}`
-	kindsOnly = `{"name":"vendor.acme.notes","version":"1.2.0","engines":{"openwop":">=1.0 <2.0.0"},
-		"x-host-waybill-envelope-kinds":[{"kind":"vendor.acme.note","version":2,"schemaRef":"schemas/note.json"}]}`
-	withNode = `{"name":"vendor.acme.tools","version":"1.0.0","engines":{"openwop":">=1.0"},
+	kindsOnly = `{"name":"vendor.acme.notes","version":"1.2.0","engines":{"openwop":">=1.0 <2.0.0"}}`
+	ownKinds  = `{"envelopeKinds":[{"kind":"vendor.acme.note","version":2,"schemaRef":"schemas/note.json"}]}`
+	withNode  = `{"name":"vendor.acme.tools","version":"1.0.0","engines":{"openwop":">=1.0"},
 		"runtime":{"language":"javascript","entry":"dist/index.mjs"},
 		"nodes":[{"typeId":"vendor.acme.write","version":"1.0.0","category":"data","role":"side-effect",
 			"envelopeContractRef":"contracts/write.json","configSchemaRef":"schemas/config.json"}]}`
@@ -32,7 +32,7 @@ func files(of map[string]string) fs.FS {
 }
 
 func notes() pack.Source {
-	return pack.Source{Folder: "notes", FS: files(map[string]string{"pack.json": kindsOnly, "schemas/note.json": schemaDoc})}
+	return pack.Source{Folder: "notes", FS: files(map[string]string{"pack.json": kindsOnly, "waybill.json": ownKinds, "schemas/note.json": schemaDoc})}
 }
 
 func tools() pack.Source {
@@ -48,18 +48,18 @@ func TestLoad_GivesPacksInTheOrderOfTheirFolders(t *testing.T) {
 	require.Len(t, packs, 2)
 	require.Equal(t, "notes", packs[0].Folder)
 	require.Equal(t, []pack.EnvelopeKind{{
-		Name: "vendor.acme.note", Version: 2, Schema: []byte(schemaDoc), File: "schemas/note.json", At: "/x-host-waybill-envelope-kinds/0",
+		Name: "vendor.acme.note", Version: 2, Schema: []byte(schemaDoc), File: "schemas/note.json", At: "/envelopeKinds/0",
 	}}, packs[0].Kinds)
-	require.Equal(t, "discard-and-warn", packs[1].Contracts["vendor.acme.write"].RefusalMode)
+	require.Equal(t, "discard-and-warn", packs[1].Nodes[0].Contract.RefusalMode)
 	require.Equal(t, []pack.Accepted{{Kind: "error", TypeID: "vendor.acme.write"}, {Kind: "vendor.acme.note", TypeID: "vendor.acme.write"}}, packs[1].Accepted())
 	require.Len(t, said, 1)
-	require.Equal(t, `pack vendor.acme.tools (folder tools): pack.json at "/nodes/0": this host does not execute nodes of packs; `+
+	require.Equal(t, `pack vendor.acme.tools (folder tools): pack.json at "/nodes/0": this host has no runtime for nodes of packs, and waybill.json does not say of what to make this one; `+
 		`a run of a workflow with "vendor.acme.write" is refused with capability_required`, said[0].String())
 }
 
 // edited is the notes pack with one file more or otherwise.
 func edited(manifest string, more map[string]string) []pack.Source {
-	of := map[string]string{"pack.json": manifest, "schemas/note.json": schemaDoc}
+	of := map[string]string{"pack.json": manifest, "waybill.json": ownKinds, "schemas/note.json": schemaDoc}
 	for name, text := range more {
 		of[name] = text
 	}
@@ -69,35 +69,44 @@ func edited(manifest string, more map[string]string) []pack.Source {
 func TestLoad_NamesThePackTheFileThePlaceAndTheRemedy(t *testing.T) {
 	t.Parallel()
 	swap := func(doc string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(doc) }
-	ref := func(to string) []pack.Source { return edited(swap(kindsOnly, "schemas/note.json", to), nil) }
+	own := func(pairs ...string) []pack.Source {
+		return edited(kindsOnly, map[string]string{"waybill.json": swap(ownKinds, pairs...)})
+	}
+	ref := func(to string) []pack.Source { return own("schemas/note.json", to) }
+	alone := func(manifest string) []pack.Source {
+		return []pack.Source{{Folder: "notes", FS: files(map[string]string{"pack.json": manifest})}}
+	}
 	in := func(member string) []pack.Source {
 		return edited(swap(kindsOnly, `"version":"1.2.0"`, `"version":"1.2.0",`+member), nil)
 	}
-	kinds := `pack.json at "/x-host-waybill-envelope-kinds`
+	kinds := `waybill.json at "/envelopeKinds`
 	for name, tc := range map[string]struct {
 		sources []pack.Source
 		says    []string
 	}{
-		"no manifest":                 {[]pack.Source{{Folder: "empty", FS: files(nil)}}, []string{"pack empty: pack.json", "no such file"}},
-		"a manifest that is a folder": {[]pack.Source{{Folder: "odd", FS: files(map[string]string{"pack.json/x": "{}"})}}, []string{"want a file"}},
-		"a manifest too large":        {edited(strings.Repeat(" ", 300<<10)+kindsOnly, nil), []string{"too large"}},
-		"no JSON":                     {edited(`{`, nil), []string{"pack notes: pack.json", "byte 1"}},
-		"a name twice":                {edited(`{"name":"vendor.a.b","name":"vendor.a.c"}`, nil), []string{`"/name"`}},
-		"a name in another case":      {edited(swap(kindsOnly, `"name"`, `"Name"`), nil), []string{`"/Name"`, "required member missing: name"}},
-		"an unknown member":           {in(`"envelopes":[]`), []string{`"/envelopes"`, "not allowed"}},
-		"another family":              {edited(swap(kindsOnly, `"name"`, `"kind":"prompt","name"`), nil), []string{`"/kind"`, "kind node only"}},
-		"no engines":                  {edited(swap(kindsOnly, `"engines":{"openwop":">=1.0 <2.0.0"},`, ""), nil), []string{"engines"}},
-		"nothing in it":               {edited(`{"name":"vendor.a.b","version":"1.0.0","engines":{"openwop":"*"}}`, nil), []string{`pack notes: pack.json at "": the pack brings nothing`, "nodes, agents or x-host-waybill-envelope-kinds"}},
-		"a local name":                {edited(swap(kindsOnly, "vendor.acme.notes", "local.acme.notes"), nil), []string{`"/name"`, "want text that matches"}},
-		"a version that is none":      {edited(swap(kindsOnly, "1.2.0", "1.2"), nil), []string{`"/version"`}},
-		"a kind of the protocol":      {edited(swap(kindsOnly, "vendor.acme.note\"", "media.image\""), nil), []string{kinds + `/0/kind"`, "vendor.<host>.<kind>"}},
-		"a kind without a vendor":     {edited(swap(kindsOnly, "vendor.acme.note\"", "note\""), nil), []string{kinds + `/0/kind"`}},
-		"a kind that is a path":       {edited(swap(kindsOnly, "vendor.acme.note\"", "vendor.acme.../x\""), nil), []string{kinds + `/0/kind"`}},
+		"no manifest":                          {[]pack.Source{{Folder: "empty", FS: files(nil)}}, []string{"pack empty: pack.json", "no such file"}},
+		"a manifest that is a folder":          {[]pack.Source{{Folder: "odd", FS: files(map[string]string{"pack.json/x": "{}"})}}, []string{"want a file"}},
+		"a manifest too large":                 {edited(strings.Repeat(" ", 300<<10)+kindsOnly, nil), []string{"too large"}},
+		"no JSON":                              {edited(`{`, nil), []string{"pack notes: pack.json", "byte 1"}},
+		"a name twice":                         {edited(`{"name":"vendor.a.b","name":"vendor.a.c"}`, nil), []string{`"/name"`}},
+		"a name in another case":               {edited(swap(kindsOnly, `"name"`, `"Name"`), nil), []string{`"/Name"`, "required member missing: name"}},
+		"an unknown member":                    {in(`"envelopes":[]`), []string{`"/envelopes"`, "not allowed"}},
+		"another family":                       {edited(swap(kindsOnly, `"name"`, `"kind":"prompt","name"`), nil), []string{`"/kind"`, "kind node only"}},
+		"no engines":                           {edited(swap(kindsOnly, `,"engines":{"openwop":">=1.0 <2.0.0"}`, ""), nil), []string{"engines"}},
+		"nothing in it":                        {alone(`{"name":"vendor.a.b","version":"1.0.0","engines":{"openwop":"*"},"runtime":{"language":"go","entry":"x"}}`), []string{`pack notes: pack.json at ""`, "nodes", "agents"}},
+		"nothing for this host":                {own(`"envelopeKinds"`, `"kinds"`), []string{`waybill.json at "/kinds"`, "not allowed"}},
+		"an empty file for this host":          {edited(kindsOnly, map[string]string{"waybill.json": `{}`}), []string{`waybill.json at ""`}},
+		"a file for this host that is no JSON": {edited(kindsOnly, map[string]string{"waybill.json": `{`}), []string{"waybill.json", "byte 1"}},
+		"a local name":                         {edited(swap(kindsOnly, "vendor.acme.notes", "local.acme.notes"), nil), []string{`"/name"`, "want text that matches"}},
+		"a version that is none":               {edited(swap(kindsOnly, "1.2.0", "1.2"), nil), []string{`"/version"`}},
+		"a kind of the protocol":               {own("vendor.acme.note\"", "media.image\""), []string{kinds + `/0/kind"`, "vendor.<host>.<kind>"}},
+		"a kind without a vendor":              {own("vendor.acme.note\"", "note\""), []string{kinds + `/0/kind"`}},
+		"a kind that is a path":                {own("vendor.acme.note\"", "vendor.acme.../x\""), []string{kinds + `/0/kind"`}},
 		"a kind twice in a pack": {
-			edited(swap(kindsOnly, `"schemaRef":"schemas/note.json"}`, `"schemaRef":"schemas/note.json"},{"kind":"vendor.acme.note","version":3,"schemaRef":"schemas/note.json"}`), nil),
+			own(`"schemaRef":"schemas/note.json"}`, `"schemaRef":"schemas/note.json"},{"kind":"vendor.acme.note","version":3,"schemaRef":"schemas/note.json"}`),
 			[]string{kinds + `/1/kind"`, "declares this kind already"},
 		},
-		"a version below 0":          {edited(swap(kindsOnly, `"version":2`, `"version":-1`), nil), []string{kinds + `/0/version"`}},
+		"a version below 0":          {own(`"version":2`, `"version":-1`), []string{kinds + `/0/version"`}},
 		"two versions of one kind":   {edited(kindsOnly, map[string]string{"schemas/note.json": `{"x-schemaVersion":3}`}), []string{`schemas/note.json at "/x-schemaVersion"`, "says 3", "says 2"}},
 		"a strange version":          {edited(kindsOnly, map[string]string{"schemas/note.json": `{"x-schemaVersion":"2"}`}), []string{"schemas/note.json", "integer of 0 or more"}},
 		"an endless version":         {edited(kindsOnly, map[string]string{"schemas/note.json": `{"x-schemaVersion":1e99999999}`}), []string{"integer of 0 or more"}},
@@ -114,7 +123,7 @@ func TestLoad_NamesThePackTheFileThePlaceAndTheRemedy(t *testing.T) {
 		"a dependency that is away":  {in(`"dependencies":{"vendor.acme.base":"^1.0.0"}`), []string{`"/dependencies/vendor.acme.base"`, "put it beside this one"}},
 		"an action without a node":   {in(`"connector":{"id":"acme","displayName":"A","actions":[{"typeId":"vendor.acme.none","displayName":"N"}]}`), []string{`"/connector/actions/0/typeId"`, "connector_action_unresolved"}},
 		"an entry outside":           {edited(swap(withNode, "dist/index.mjs", "../index.mjs"), nil), []string{`"/runtime/entry"`}},
-		"a node without a runtime":   {in(`"nodes":[{"typeId":"a","version":"1","category":"data","role":"pure"}]`), []string{"runtime"}},
+		"a node without a runtime":   {alone(swap(kindsOnly, `"version":"1.2.0"`, `"version":"1.2.0","nodes":[{"typeId":"a","version":"1","category":"data","role":"pure"}]`)), []string{"runtime"}},
 		"a contract that is away":    {edited(withNode, map[string]string{"schemas/config.json": `{}`}), []string{`"/nodes/0/envelopeContractRef"`, "contracts/write.json: the pack has no such file"}},
 		"a contract without accepts": {edited(withNode, map[string]string{"schemas/config.json": `{}`, "contracts/write.json": `{}`}), []string{`contracts/write.json at ""`, "accepts"}},
 		"a contract with a mode of its own": {
@@ -138,11 +147,11 @@ func TestLoad_NamesThePackTheFileThePlaceAndTheRemedy(t *testing.T) {
 func TestLoad_NamesBothPacksThatClaimAKind(t *testing.T) {
 	t.Parallel()
 	other := pack.Source{Folder: "copy", FS: files(map[string]string{
-		"pack.json": strings.Replace(kindsOnly, "vendor.acme.notes", "vendor.other.notes", 1), "schemas/note.json": schemaDoc,
+		"pack.json": strings.Replace(kindsOnly, "vendor.acme.notes", "vendor.other.notes", 1), "waybill.json": ownKinds, "schemas/note.json": schemaDoc,
 	})}
 	_, _, err := pack.Load([]pack.Source{notes(), other}, pack.Host{})
 	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
-	for _, want := range []string{"pack vendor.acme.notes (folder notes)", "claimed by pack vendor.other.notes (folder copy)", "/x-host-waybill-envelope-kinds/0/kind"} {
+	for _, want := range []string{"pack vendor.acme.notes (folder notes)", "claimed by pack vendor.other.notes (folder copy)", "/envelopeKinds/0/kind"} {
 		require.Contains(t, err.Error(), want)
 	}
 }
@@ -226,7 +235,7 @@ func TestLoad_HoldsVersionsToTheRangesThatAskForThem(t *testing.T) {
 		return strings.Contains(versions, version), nil
 	}}
 	ranges := func(openwop, notesVersion string) []pack.Source {
-		n := files(map[string]string{"pack.json": strings.Replace(kindsOnly, ">=1.0 <2.0.0", openwop, 1), "schemas/note.json": schemaDoc})
+		n := files(map[string]string{"pack.json": strings.Replace(kindsOnly, ">=1.0 <2.0.0", openwop, 1), "waybill.json": ownKinds, "schemas/note.json": schemaDoc})
 		return []pack.Source{{Folder: "notes", FS: n}, {Folder: "tools", FS: files(map[string]string{
 			"pack.json":            strings.NewReplacer(`">=1.0"`, `"1.1"`, `"runtime"`, `"dependencies":{"vendor.acme.notes":"`+notesVersion+`"},"runtime"`).Replace(withNode),
 			"contracts/write.json": `{"accepts":[]}`, "schemas/config.json": `{}`,

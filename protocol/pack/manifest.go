@@ -10,16 +10,13 @@ import (
 	"strings"
 	"sync"
 
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // File is the name of the manifest in a pack's folder.
 const File = "pack.json"
-
-// KindsMember is the manifest's member for envelope kinds. It is named as the
-// protocol wants a host's own members named.
-const KindsMember = "x-host-waybill-envelope-kinds"
 
 // maxManifest bounds the manifest, in bytes and in levels.
 const (
@@ -32,13 +29,32 @@ var manifestJSON []byte
 
 // manifestSchema is compiled on first use; the document is part of the binary and
 // a test compiles it.
-var manifestSchema = sync.OnceValue(func() *schema.Schema {
-	s, err := schema.Compile("pack manifest", manifestJSON)
+var manifestSchema = sync.OnceValue(func() *schema.Schema { return embedded("pack manifest", manifestJSON) })
+
+// besideOwn is the manifest's schema where the pack has a file for this host: what
+// that brings needs neither nodes nor a runtime.
+var besideOwn = sync.OnceValue(func() *schema.Schema {
+	var doc map[string]json.RawMessage
+	if err := json.Unmarshal(manifestJSON, &doc); err != nil {
+		panic("pack: embedded manifest schema: " + err.Error())
+	}
+	delete(doc, "anyOf")
+	doc["required"] = json.RawMessage(`["name","version","engines"]`)
+	relaxed, err := json.Marshal(doc)
 	if err != nil {
 		panic("pack: embedded manifest schema: " + err.Error())
 	}
-	return s
+	return embedded("pack manifest beside "+OwnFile, relaxed)
 })
+
+// embedded compiles a schema that is part of the binary.
+func embedded(name string, doc []byte) *schema.Schema {
+	s, err := schema.Compile(name, doc)
+	if err != nil {
+		panic("pack: " + name + ": " + err.Error())
+	}
+	return s
+}
 
 // Manifest is what a pack says about itself, as far as this host reads it.
 type Manifest struct {
@@ -46,7 +62,6 @@ type Manifest struct {
 	Version string  `json:"version"`
 	Nodes   []Node  `json:"nodes"`
 	Agents  []Agent `json:"agents"`
-	Kinds   []Kind  `json:"x-host-waybill-envelope-kinds"`
 	Engines struct {
 		OpenWOP string `json:"openwop"`
 	} `json:"engines"`
@@ -72,21 +87,6 @@ type Manifest struct {
 		PublicKeyRef string `json:"publicKeyRef"`
 		SignatureRef string `json:"signatureRef"`
 	} `json:"signing"`
-}
-
-// Kind is an envelope kind that a pack brings.
-type Kind struct {
-	Name      string      `json:"kind"`
-	Version   json.Number `json:"version"`
-	SchemaRef string      `json:"schemaRef"`
-}
-
-// version is the kind's version as a number; -1, which no kind has, if it is none.
-func (k Kind) version() int {
-	if v, ok := integer([]byte(k.Version)); ok {
-		return v
-	}
-	return -1
 }
 
 // SchemaVersion is the x-schemaVersion of a kind's schema, if it tells one. The
@@ -126,10 +126,25 @@ func integer(number []byte) (int, bool) {
 // Node is a node type that a pack brings.
 type Node struct {
 	TypeID              string `json:"typeId"`
+	Version             string `json:"version"`
 	EnvelopeContractRef string `json:"envelopeContractRef"`
 	ConfigSchemaRef     string `json:"configSchemaRef"`
 	InputSchemaRef      string `json:"inputSchemaRef"`
 	OutputSchemaRef     string `json:"outputSchemaRef"`
+	// RequiresSecrets are those that the host has to have for it.
+	RequiresSecrets []Secret `json:"requiresSecrets"`
+	// RequiredCredentials and Auth are families that this host does not have.
+	RequiredCredentials []json.RawMessage `json:"requiredCredentials"`
+	Auth                json.RawMessage   `json:"auth"`
+	modelgate.Needs
+}
+
+// Secret is a secret that a node needs (OpenWOP host contract §5.7).
+type Secret struct {
+	ID       string `json:"id"`
+	Kind     string `json:"kind"`
+	Provider string `json:"provider"`
+	Scope    string `json:"scope"`
 }
 
 // Agent is an agent that a pack brings.
@@ -157,17 +172,22 @@ const maxKind = 256
 // are the protocol's, and new ones need an RFC (OpenWOP envelope contract §3.1).
 func VendorKind(name string) bool { return len(name) <= maxKind && vendorKind.MatchString(name) }
 
-// Parse reads a manifest. Paths in it are checked for their form; whether there
-// is a file is for Load to find out. The manifest is nil if there are problems.
-func Parse(doc []byte) (*Manifest, []Problem) {
+// parse reads a manifest; owned says that a file for this host stands beside it.
+// Paths are checked for their form; whether there is a file is found out later. The
+// manifest is nil if there are problems.
+func parse(doc []byte, owned bool) (*Manifest, []Problem) {
 	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxManifest, MaxDepth: maxManifestDepth}); err != nil {
 		return nil, []Problem{unsound(File, err)}
 	}
 	if kind := packKind(doc); kind != "" && kind != "node" {
 		return nil, []Problem{{File, "/kind", "this host loads packs of kind node only, and leaves the member out for those"}}
 	}
-	if wrong := manifestSchema().Validate(doc); len(wrong) > 0 {
-		return nil, manifestProblems(wrong)
+	rules := manifestSchema
+	if owned {
+		rules = besideOwn
+	}
+	if wrong := rules().Validate(doc); len(wrong) > 0 {
+		return nil, violations(File, wrong)
 	}
 	m := &Manifest{}
 	if err := strictjson.Read(doc, m); err != nil {
@@ -204,17 +224,6 @@ func (m *Manifest) check() []Problem {
 		}
 		types[n.TypeID] = true
 	}
-	names := map[string]bool{}
-	for i, k := range m.Kinds {
-		at := "/" + KindsMember + "/" + strconv.Itoa(i) + "/kind"
-		switch {
-		case !VendorKind(k.Name):
-			add(at, "want a name of the form vendor.<host>.<kind>; other names are the protocol's")
-		case names[k.Name]:
-			add(at, "the pack declares this kind already; a host has one version of a kind")
-		}
-		names[k.Name] = true
-	}
 	for i, a := range m.Connector.Actions {
 		if !types[a.TypeID] {
 			add("/connector/actions/"+strconv.Itoa(i)+"/typeId", "connector_action_unresolved: want the typeId of one of the pack's nodes")
@@ -222,7 +231,7 @@ func (m *Manifest) check() []Problem {
 	}
 	for path, ref := range m.refs() {
 		if _, ok := within(ref); !ok {
-			add(path, "want a path within the pack, such as schemas/note.json: relative, with / between its parts and no .. among them")
+			add(path, wantPath)
 		}
 	}
 	return out
@@ -238,10 +247,7 @@ func (m *Manifest) refs() func(yield func(path, ref string) bool) {
 			all = append(all, member{at + "configSchemaRef", n.ConfigSchemaRef}, member{at + "inputSchemaRef", n.InputSchemaRef},
 				member{at + "outputSchemaRef", n.OutputSchemaRef}, member{at + "envelopeContractRef", n.EnvelopeContractRef})
 		}
-		for i, k := range m.Kinds {
-			all = append(all, member{"/" + KindsMember + "/" + strconv.Itoa(i) + "/schemaRef", k.SchemaRef})
-		}
-		if m.Runtime.Language != "remote" {
+		if m.Runtime.Language != "remote" && m.Runtime.Entry != "" {
 			all = append(all, member{"/runtime/entry", m.Runtime.Entry})
 		}
 		if m.Signing != nil {
@@ -253,24 +259,6 @@ func (m *Manifest) refs() func(yield func(path, ref string) bool) {
 			}
 		}
 	}
-}
-
-// manifestProblems carries over what the manifest's schema found. That a pack needs
-// something in it is one problem, not one for each member that would do.
-func manifestProblems(wrong []schema.Violation) []Problem {
-	var out []Problem
-	empty := false
-	for _, v := range wrong {
-		if v.InstancePath == "" && strings.HasPrefix(v.SchemaPath, "/anyOf/") {
-			empty = true
-			continue
-		}
-		out = append(out, Problem{File, v.InstancePath, v.Message})
-	}
-	if empty {
-		out = append(out, Problem{File, "", "the pack brings nothing; want at least one of nodes, agents or " + KindsMember})
-	}
-	return out
 }
 
 // violations carries over what a schema found.

@@ -12,6 +12,8 @@ import (
 
 // Host is what a pack can count on.
 type Host struct {
+	// Types are the node types of its own, of which a pack's can be made.
+	Types []string
 	// Capabilities are the families it offers, named as in discovery.
 	Capabilities []string
 	// Model reports whether some model that it can route to is known to have a model

@@ -8,13 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/schematest"
 )
 
-// A manifest without this host's own member is judged as the published schema
-// judges it. Two things apart: agents, into which this host does not look, and the
+// A manifest is judged as the published schema judges it. Two things apart: agents, into which this host does not look, and the
 // object form of a peer dependency, which RFC 0055 has and the published schema
 // has not (OpenWOP envelope contract §24, C15).
 func TestManifest_MeansWhatThePublishedOneMeans(t *testing.T) {
@@ -35,7 +33,6 @@ func TestManifest_MeansWhatThePublishedOneMeans(t *testing.T) {
 		Words:   []string{"vendor.acme.notes", "1.2.0", "https://acme.example/notes", "acme", "vision-input"},
 		Adapt: func(sample any) {
 			m := sample.(map[string]any)
-			delete(m, pack.KindsMember)
 			if peers, ok := m["peerDependencies"].(map[string]any); ok {
 				delete(peers, "aiProviders")
 			}
@@ -55,9 +52,8 @@ func TestManifest_MeansWhatThePublishedOneMeans(t *testing.T) {
 			Dependencies struct {
 				Providers map[string]any `json:"aiProviders"`
 			} `json:"peerDependencies"`
-			Kinds json.RawMessage `json:"x-host-waybill-envelope-kinds"`
 		}
-		if _ = json.Unmarshal(doc, &peers); peers.Dependencies.Providers != nil || peers.Kinds != nil {
+		if _ = json.Unmarshal(doc, &peers); peers.Dependencies.Providers != nil {
 			return len(want) == 0
 		}
 		if (len(want) == 0) != (len(got) == 0) {

@@ -25,13 +25,7 @@ var contractJSON []byte
 
 // contractSchema is compiled on first use; the document is part of the binary and
 // a test compiles it.
-var contractSchema = sync.OnceValue(func() *schema.Schema {
-	s, err := schema.Compile("envelope contract", contractJSON)
-	if err != nil {
-		panic("pack: embedded contract schema: " + err.Error())
-	}
-	return s
-})
+var contractSchema = sync.OnceValue(func() *schema.Schema { return embedded("envelope contract", contractJSON) })
 
 // within gives a path of a manifest in the form that a file system takes. It is
 // not ok if the path leads out of the pack, or would on some other system.
@@ -76,15 +70,16 @@ func unreadable(err error) error {
 	return fmt.Errorf("the file cannot be read within the pack (a link must not lead out of it): %w", err)
 }
 
-// readJSON reads a file that has to be a JSON document.
-func readJSON(pack fs.FS, at, ref string) ([]byte, []Problem) {
+// readJSON reads a file that has to be a JSON document, and that another one names
+// at a place.
+func readJSON(pack fs.FS, by, at, ref string) ([]byte, []Problem) {
 	name, ok := within(ref)
 	if !ok {
-		return nil, []Problem{{File, at, "want a path within the pack"}}
+		return nil, []Problem{{by, at, wantPath}}
 	}
 	doc, err := read(pack, name, maxFile)
 	if err != nil {
-		return nil, []Problem{{File, at, fmt.Sprintf("%s: %s", ref, err)}}
+		return nil, []Problem{{by, at, fmt.Sprintf("%s: %s", ref, err)}}
 	}
 	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxFile, MaxDepth: maxFileDepth}); err != nil {
 		return nil, []Problem{unsound(name, err)}
@@ -94,7 +89,7 @@ func readJSON(pack fs.FS, at, ref string) ([]byte, []Problem) {
 
 // readContract reads an envelope contract (OpenWOP envelope contract §7).
 func readContract(pack fs.FS, at, ref string) (*workflow.EnvelopeContract, []Problem) {
-	doc, found := readJSON(pack, at, ref)
+	doc, found := readJSON(pack, File, at, ref)
 	if found != nil {
 		return nil, found
 	}

@@ -21,8 +21,8 @@ func memoPack(t *testing.T) *pack.Pack {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	packs, _, err := pack.Load([]pack.Source{{Folder: "memo", FS: fstest.MapFS{
 		pack.File: file(`{"name":"vendor.acme.memos","version":"1.0.0","engines":{"openwop":"*"},"runtime":{"language":"remote","entry":"https://acme.example"},
-			"nodes":[{"typeId":"vendor.acme.write","version":"1","category":"data","role":"pure","envelopeContractRef":"write.json"}],
-			"` + pack.KindsMember + `":[{"kind":"vendor.acme.memo","version":4,"schemaRef":"memo.json"}]}`),
+			"nodes":[{"typeId":"vendor.acme.write","version":"1","category":"data","role":"pure","envelopeContractRef":"write.json"}]}`),
+		pack.OwnFile: file(`{"envelopeKinds":[{"kind":"vendor.acme.memo","version":4,"schemaRef":"memo.json"}]}`),
 		"write.json": file(`{"accepts":["vendor.acme.memo","vendor.acme.gone","error"]}`),
 		"memo.json":  file(`{"type":"object","additionalProperties":false,"required":["title"],"properties":{"title":{"type":"string"}}}`),
 	}}}, pack.Host{})

@@ -9,11 +9,9 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/definition"
-	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/remote"
 	"waybill.dev/waybill/services/dispatcher/start"
 )
@@ -171,12 +169,11 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 	return out, nil
 }
 
-// offered adds the capabilities that are required somewhere and that the host's own
-// model has: no others may be advertised (OpenWOP envelope contract §16.4).
+// offered adds the capabilities that are required somewhere and that some model has
+// which can be asked: no others may be advertised (OpenWOP envelope contract §16.4).
 func (s *Service) offered(list, required []string) []string {
-	own := modelgate.Model{Provider: s.cfg.Completion.Defaults.Provider, Model: s.cfg.Completion.Defaults.Model}
 	for _, id := range required {
-		if !slices.Contains(list, id) && provider.Can(s.deps.Providers, own, id) {
+		if !slices.Contains(list, id) && s.loop.Offers(id) {
 			list = append(list, id)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/definition"
@@ -49,6 +50,8 @@ type Config struct {
 	SelfHosted []string
 	// TestSeams lets test keys script the mock provider.
 	TestSeams bool
+	// Packs bring node types; they were read for those that the host has.
+	Packs []*pack.Pack
 }
 
 // DefaultConfig is right for one process on a small machine.
@@ -115,6 +118,7 @@ type Service struct {
 	types       node.Catalog
 	definitions *definition.Registry
 	starter     *start.Starter
+	loop        *completion.Loop
 	executor    *execute.Executor
 	watch       *sleep.Watch
 	pool        *worker.Pool
@@ -130,19 +134,20 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if cfg.TestSeams {
 		s.types = s.types.Conformance()
 	}
+	s.types = s.types.With(cfg.Packs)
 	redactor := remote.Redactor{Client: d.Redactor}
 	s.watch = sleep.New(sleep.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}, remote.Index{Client: d.EventLog}, d.Clock, d.Logger)
 	s.starter = start.New(start.Deps{
 		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Types: s.types,
 		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, Clock: d.Clock,
 	})
-	loop := completion.New(cfg.Completion, completion.Deps{
+	s.loop = completion.New(cfg.Completion, completion.Deps{
 		Models: d.Providers, Schemas: remote.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,
 		Clock: d.Clock, Canned: s.canned(),
 	})
 	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / 3}, execute.Deps{
 		Log: d.Log, Redactor: redactor, Acceptor: remote.Acceptor{Client: d.Acceptor}, Definitions: s.definitions,
-		Models: loop, Types: s.types, Gate: loop.Gate, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
+		Models: s.loop, Types: s.types, Gate: s.loop.Gate, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
 		Spans: d.Spans,
 	})
 	s.watch.Bind(s.executor)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 // packFiles are two packs: one brings a kind, the other a node that takes it.
 var packFiles = map[string]string{
 	"packs/notes/pack.json": `{"name":"vendor.acme.notes","version":"1.0.0","engines":{"openwop":">=1.0 <2.0.0"},
-		"peerDependencies":{"host.aiEnvelope":"supported","aiProviders":"supported","providerUsage":"supported","idempotency":"supported","debugBundle":"supported"},
-		"x-host-waybill-envelope-kinds":[{"kind":"vendor.acme.note","version":2,"schemaRef":"schemas/note.json"}]}`,
+		"peerDependencies":{"host.aiEnvelope":"supported","aiProviders":"supported","providerUsage":"supported","idempotency":"supported","debugBundle":"supported"}}`,
+	"packs/notes/waybill.json":      `{"envelopeKinds":[{"kind":"vendor.acme.note","version":2,"schemaRef":"schemas/note.json"}]}`,
 	"packs/notes/schemas/note.json": `{"type":"object","additionalProperties":false,"required":["text"],"properties":{"text":{"type":"string"}}}`,
 	"packs/tools/pack.json": `{"name":"vendor.acme.tools","version":"1.0.0","engines":{"openwop":">=1.0"},"dependencies":{"vendor.acme.notes":"^1.0.0"},
 		"runtime":{"language":"remote","entry":"https://tools.acme.example"},
@@ -38,8 +39,13 @@ func noteNode(id string) string {
 // packFolder writes packFiles and gives the folder.
 func packFolder(t *testing.T) string {
 	t.Helper()
+	return writeFiles(t, packFiles)
+}
+
+func writeFiles(t *testing.T, files map[string]string) string {
+	t.Helper()
 	dir := t.TempDir()
-	for name, text := range packFiles {
+	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -70,7 +76,7 @@ func discover(t *testing.T, c *harness.Client) (d discovered) {
 
 // OpenWOP envelope contract §4: discovery, serving and validation read one
 // registry, wherever a kind came from; ADR 0014 for the nodes.
-func TestPacks_BringKindsAndNoNodes(t *testing.T) {
+func TestPacks_BringKindsAndNoNodesThatNeedARuntime(t *testing.T) {
 	needsHost(t)
 	dir := packFolder(t)
 	h := harness.Start(t, "--packs", filepath.Join(dir, "packs"), "--workflows", filepath.Join(dir, "workflows"), "--kind-lint", "strict")
@@ -105,7 +111,7 @@ func TestPacks_BringKindsAndNoNodes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusBadRequest, a.Status)
 	require.Contains(t, string(a.Body), "capability_required")
-	require.Contains(t, h.Log(), "does not execute nodes of packs")
+	require.Contains(t, h.Log(), "has no runtime for nodes of packs")
 }
 
 // artifacts are the events of accepted envelopes, as they were sent.
@@ -156,4 +162,77 @@ func TestPacks_AKindTakenAwayIsRefusedAndItsEventsStay(t *testing.T) {
 		}
 	}
 	require.Equal(t, "unknown_envelope_kind", failed.Error.Code)
+}
+
+// deskFiles are a pack whose nodes are made of the host's, and a workflow of each.
+var deskFiles = map[string]string{
+	"packs/desk/pack.json": `{"name":"vendor.acme.desk","version":"1.2.0","engines":{"openwop":">=1.0"},"runtime":{"language":"remote","entry":"none"},"nodes":[
+		{"typeId":"vendor.acme.desk.triage","version":"1.0.0","category":"chat","role":"side-effect","configSchemaRef":"config.json",
+			"requiredModelCapabilities":["reasoning"],"fallbackModel":{"provider":"mock","model":"mock-large"}},
+		{"typeId":"vendor.acme.desk.look","version":"1.0.0","category":"chat","role":"side-effect","requiredModelCapabilities":["vision-input"]}]}`,
+	"packs/desk/waybill.json": `{"nodes":{
+		"vendor.acme.desk.triage":{"base":"core.ai.structuredOutput","config":{"provider":"sample","model":"sample-1"},"configRefs":{"outputSchema":"ticket.json"}},
+		"vendor.acme.desk.look":{"base":"core.ai.callPrompt"}}}`,
+	"packs/desk/ticket.json": `{"type":"object","additionalProperties":false,"required":["team"],"properties":{"team":{"type":"string"}}}`,
+	"packs/desk/config.json": `{"type":"object","additionalProperties":false,"properties":{"prompt":{"type":"string"}}}`,
+	"workflows/triage.json":  deskWorkflow("triage"),
+	"workflows/look.json":    deskWorkflow("look"),
+}
+
+func deskWorkflow(id string) string {
+	return `{"id":"` + id + `","name":"W","version":"1.0.0","nodes":[{"id":"n","typeId":"vendor.acme.desk.` + id + `","name":"N",
+		"position":{"x":0,"y":0},"config":{"prompt":"Hello."},"inputs":{}}],"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`
+}
+
+// OpenWOP envelope contract §16.3, rows 3 and 4, by a real host; §16.4 for what it
+// says of itself.
+func TestPacks_NodesAreMadeOfTheHostsAndPassTheGate(t *testing.T) {
+	needsHost(t)
+	dir := writeFiles(t, deskFiles)
+	h := harness.Start(t, "--packs", filepath.Join(dir, "packs"), "--workflows", filepath.Join(dir, "workflows"), "--test-seams")
+	c := h.Client("dev-key")
+	schemas := harness.LoadSchemas(t)
+
+	a, err := c.Do(t.Context(), http.MethodPost, "/v1/host/sample/test/mock-ai/program", `{"nodeId":"n","program":[{"content":"{\"team\":\"billing\"}"}]}`)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, a.Status)
+	events, snap := finish(t, c, schemas, start(t, c, `{"workflowId":"triage"}`))
+	require.Equal(t, "completed", snap.Status, "%s", h.Log())
+	require.Equal(t, []string{"run.started", "model.capability.substituted", "node.started", "provider.usage", "node.completed", "run.completed"}, typesOf(events))
+	require.JSONEq(t, `{"nodeId":"n","originalProvider":"sample","originalModel":"sample-1","fallbackProvider":"mock","fallbackModel":"mock-large","missingCapabilities":["reasoning"]}`, string(events[1].Payload))
+	require.Contains(t, string(events[2].Payload), "vendor.acme.desk.triage")
+	require.Contains(t, string(events[3].Payload), "mock-large")
+	require.Contains(t, string(events[4].Payload), "billing")
+
+	events, snap = finish(t, c, schemas, start(t, c, `{"workflowId":"look"}`))
+	require.Equal(t, "failed", snap.Status)
+	require.Equal(t, []string{"run.started", "model.capability.insufficient", "node.failed", "run.failed"}, typesOf(events))
+	require.Contains(t, string(events[2].Payload), "capability_not_provided")
+
+	var d struct {
+		ModelCapabilities struct {
+			Advertised   []string
+			Substitution bool `json:"substitutionSupported"`
+		}
+	}
+	require.NoError(t, get(t, c, "/.well-known/openwop").JSON(&d))
+	require.Equal(t, []string{"reasoning"}, d.ModelCapabilities.Advertised, "required, and met by a model that can be asked")
+	require.True(t, d.ModelCapabilities.Substitution)
+
+	a, err = c.Do(t.Context(), http.MethodPost, "/v1/workflows", strings.NewReplacer(`"id":"triage"`, `"id":"odd"`, `"prompt":"Hello."`, `"prompt":7`).Replace(deskFiles["workflows/triage.json"]))
+	require.NoError(t, err)
+	if a.Status < 300 {
+		a, err = c.Do(t.Context(), http.MethodPost, "/v1/runs", `{"workflowId":"odd"}`)
+		require.NoError(t, err)
+	}
+	require.Equal(t, http.StatusBadRequest, a.Status)
+	require.Contains(t, string(a.Body), "/nodes/0/config/prompt")
+}
+
+func typesOf(events []harness.Event) []string {
+	var out []string
+	for _, e := range events {
+		out = append(out, e.Type)
+	}
+	return out
 }

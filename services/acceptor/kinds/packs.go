@@ -22,7 +22,7 @@ func (r *Registry) AddPack(p *pack.Pack) (warnings []string, err error) {
 		if err == nil {
 			continue
 		}
-		e := fault.New(fault.ValidationError, "pack %s: %s at %q: %s: %s", p.Name, pack.File, k.At, k.File, plain(err))
+		e := fault.New(fault.ValidationError, "pack %s: %s at %q: %s: %s", p.Name, pack.OwnFile, k.At, k.File, plain(err))
 		problems = append(problems, e.With("pack", p.Name).With("file", k.File).With("path", k.At))
 	}
 	if len(problems) > 0 {

@@ -21,7 +21,8 @@ func packOf(t *testing.T, name string, schemas map[string]string) *pack.Pack {
 		folder["schemas/"+kind+".json"] = file(doc)
 		declared = append(declared, `{"kind":"`+kind+`","version":3,"schemaRef":"schemas/`+kind+`.json"}`)
 	}
-	folder[pack.File] = file(`{"name":"` + name + `","version":"1.0.0","engines":{"openwop":"*"},"` + pack.KindsMember + `":[` + strings.Join(declared, ",") + `]}`)
+	folder[pack.File] = file(`{"name":"` + name + `","version":"1.0.0","engines":{"openwop":"*"}}`)
+	folder[pack.OwnFile] = file(`{"envelopeKinds":[` + strings.Join(declared, ",") + `]}`)
 	packs, _, err := pack.Load([]pack.Source{{Folder: "acme", FS: folder}}, pack.Host{})
 	require.NoError(t, err)
 	return packs[0]
@@ -71,7 +72,7 @@ func TestAddPack_NamesWhoHasTheKindAlready(t *testing.T) {
 	require.NoError(t, err)
 	_, err = r.AddPack(packOf(t, "vendor.acme.notes", map[string]string{name: tierOne}))
 	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
-	for _, want := range []string{"pack vendor.acme.notes", `pack.json at "/x-host-waybill-envelope-kinds/0"`, "from file vendor.acme.note.schema.json"} {
+	for _, want := range []string{"pack vendor.acme.notes", `waybill.json at "/envelopeKinds/0"`, "from file vendor.acme.note.schema.json"} {
 		require.ErrorContains(t, err, want)
 	}
 

@@ -47,3 +47,13 @@ func (l *Loop) substitute(t Task, req *provider.Request) *wire.NodeError {
 	req.Provider, req.Model = asked.Provider, asked.Model
 	return nil
 }
+
+// Offers reports whether some model that can be asked has a capability.
+func (l *Loop) Offers(id modelgate.Capability) bool {
+	for _, p := range l.deps.Models.IDs() {
+		if provider.Can(l.deps.Models, modelgate.Model{Provider: p}, id) {
+			return true
+		}
+	}
+	return false
+}

@@ -56,6 +56,8 @@ type Type struct {
 	EmitsEnvelopes bool
 	// Needs is what the type requires of a model; nil: nothing.
 	Needs *modelgate.Needs
+	// Made is set for a type that a pack makes of one of the host's.
+	Made *Made
 	// Do executes a pure type.
 	Do func(Input) (Output, *wire.NodeError)
 	// Delay gives the wait of a timer type in milliseconds.

@@ -145,7 +145,7 @@ func (m *Machine) fireTimers(now time.Time) bool {
 		m.startNode(now, id, n.Attempt)
 		return true
 	}
-	m.complete(now, id, node.Output{}, wire.Trusted)
+	m.Complete(now, id, node.Output{}, wire.Trusted)
 	return true
 }
 
@@ -213,6 +213,9 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 	}
 	in, trust, bad := m.input(id)
 	started := startedNodePayload{NodeID: id, TypeID: def.TypeID, Attempt: attempt}
+	if bad == nil {
+		bad = t.CheckInput(in.Ports)
+	}
 	if bad == nil && t.Class == node.Timer {
 		started.DelayMs, bad = t.Delay(in)
 	}
@@ -221,14 +224,14 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 	case bad != nil:
 		m.failNode(now, id, bad, attempt, trust)
 	case t.Class == node.Timer && started.DelayMs == 0:
-		m.complete(now, id, node.Output{}, wire.Trusted)
+		m.Complete(now, id, node.Output{}, wire.Trusted)
 	case t.Class == node.Pure:
 		out, failed := t.Do(in)
 		if failed != nil {
 			m.failNode(now, id, failed, attempt, trust)
 			return
 		}
-		m.complete(now, id, out, trust)
+		m.Complete(now, id, out, trust)
 	}
 }
 
@@ -280,7 +283,7 @@ func (m *Machine) effects() []Effect {
 		m.asked[id] = true
 		running++
 		out = append(out, Effect{
-			NodeID: id, TypeID: n.TypeID, Attempt: n.Attempt, Input: in, Trust: trust, Clarifications: n.Clarifications,
+			NodeID: id, TypeID: t.Executes(), Attempt: n.Attempt, Input: in, Trust: trust, Clarifications: n.Clarifications,
 			Fallback: n.Fallback, Needs: t.Needs,
 		})
 	}

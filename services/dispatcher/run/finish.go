@@ -11,8 +11,13 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Complete ends an effect's node with its outputs.
+// Complete ends a node with its outputs, or fails it if they are not what its type
+// puts out.
 func (m *Machine) Complete(now time.Time, id string, out node.Output, trust wire.Trust) {
+	if bad := m.plan.Types[m.step(id).Node.TypeID].CheckOutput(out.Ports); bad != nil {
+		m.failNode(now, id, bad, m.st.Nodes[id].Attempt, trust)
+		return
+	}
 	m.complete(now, id, out, trust)
 }
 

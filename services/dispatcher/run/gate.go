@@ -19,7 +19,7 @@ func (m *Machine) lacksModel(now time.Time, id string, t node.Type, attempt int)
 		return false
 	}
 	active, o := m.plan.Gate(m.st.Record.Owner.Tenant, *t.Needs, node.Input{
-		NodeID: id, Config: m.step(id).Node.Config, Configurable: m.st.Record.Configurable,
+		NodeID: id, Config: t.Configure(m.step(id).Node.Config), Configurable: m.st.Record.Configurable,
 	})
 	if d, decided := o.Event(id, active); decided {
 		m.emit(now, d, false) // the names of models are the author's words

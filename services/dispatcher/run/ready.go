@@ -127,7 +127,7 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 		}
 	}
 	return node.Input{
-		NodeID: id, Config: def.Config, Ports: ports, Variables: m.st.Variables,
+		NodeID: id, Config: m.plan.Types[def.TypeID].Configure(def.Config), Ports: ports, Variables: m.st.Variables,
 		RunInputs: r.Inputs, Configurable: r.Configurable,
 		UntrustedPorts: untrusted, UntrustedVariables: m.st.Tainted,
 	}, trust, nil

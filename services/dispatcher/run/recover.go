@@ -45,9 +45,13 @@ func (m *Machine) hasAnswer(nodeID string) bool {
 	return false
 }
 
-// Contract is the envelope contract of a node's instance; nil when it declares none.
+// Contract is the envelope contract of a node's instance, else of its type; nil when
+// neither declares one.
 func (m *Machine) Contract(nodeID string) *workflow.EnvelopeContract {
 	c, err := m.step(nodeID).Node.Contract()
+	if made := m.plan.Types[m.step(nodeID).Node.TypeID].Made; err == nil && c == nil && made != nil {
+		return made.Contract
+	}
 	if err != nil {
 		return &workflow.EnvelopeContract{} // registered before contracts were checked: the universal kinds only
 	}

@@ -2,6 +2,7 @@ package start
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"waybill.dev/waybill/protocol/fault"
@@ -11,10 +12,17 @@ import (
 
 // checkTypes refuses a workflow this host cannot execute, before a run of it exists.
 func (s *Starter) checkTypes(def *workflow.Definition) error {
-	for _, n := range def.Nodes {
-		if _, ok := s.deps.Types[n.TypeID]; !ok {
+	for i, n := range def.Nodes {
+		t, ok := s.deps.Types[n.TypeID]
+		if !ok {
 			return fault.New(fault.CapabilityRequired, "node %q is of type %q, which this host does not provide", n.ID, n.TypeID).
 				With("requiredCapability", n.TypeID).With("offendingTypeId", n.TypeID).With("nodeId", n.ID)
+		}
+		if wrong := t.CheckConfig(n.Config); len(wrong) > 0 {
+			for k := range wrong {
+				wrong[k].Path = fmt.Sprintf("/nodes/%d/config%s", i, wrong[k].Path)
+			}
+			return invalid(fmt.Sprintf("the config of node %q does not fit its type %s", n.ID, n.TypeID), wrong)
 		}
 		for port, v := range n.Inputs {
 			if v.Type == workflow.PortExpression {

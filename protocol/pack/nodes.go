@@ -1,0 +1,106 @@
+package pack
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strconv"
+
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/workflow"
+)
+
+// NodeType is a node type that a pack brings.
+type NodeType struct {
+	TypeID, Version string
+	// Base is the node type of the host that does the work; empty: nobody does.
+	Base string
+	// Defaults are the members of the config that the pack fills in.
+	Defaults map[string]json.RawMessage
+	// Config, Input and Output judge a node's config as its author writes it, its
+	// ports, and what it puts out; nil: anything will do.
+	Config, Input, Output *schema.Schema
+	Contract              *workflow.EnvelopeContract
+	Needs                 modelgate.Needs
+	Secrets               []Secret
+}
+
+// readNodes reads what the pack says of its nodes, and the files that it names.
+func (p *Pack) readNodes(pack fs.FS, m *Manifest, o *own, h Host) (found []Problem) {
+	for i, n := range m.Nodes {
+		at := "/nodes/" + strconv.Itoa(i)
+		t := NodeType{TypeID: n.TypeID, Version: n.Version, Needs: n.Needs, Secrets: n.RequiresSecrets}
+		for _, ref := range []struct {
+			member, file string
+			into         **schema.Schema
+		}{
+			{"configSchemaRef", n.ConfigSchemaRef, &t.Config}, {"inputSchemaRef", n.InputSchemaRef, &t.Input}, {"outputSchemaRef", n.OutputSchemaRef, &t.Output},
+		} {
+			if ref.file != "" {
+				var wrong []Problem
+				*ref.into, wrong = readSchema(pack, at+"/"+ref.member, ref.file)
+				found = append(found, wrong...)
+			}
+		}
+		if n.EnvelopeContractRef != "" {
+			var wrong []Problem
+			t.Contract, wrong = readContract(pack, at+"/envelopeContractRef", n.EnvelopeContractRef)
+			found = append(found, wrong...)
+		}
+		for _, problem := range n.Check() {
+			found = append(found, Problem{File, at + problem.Path, problem.Message})
+		}
+		if how, told := o.Nodes[n.TypeID]; told {
+			found = append(found, t.make(pack, how, n, at, h)...)
+		}
+		p.Nodes = append(p.Nodes, t)
+	}
+	for _, a := range m.Agents {
+		p.Agents = append(p.Agents, a.ID)
+	}
+	return found
+}
+
+// make fills in of what the host makes the node.
+func (t *NodeType) make(pack fs.FS, how made, n Node, manifestAt string, h Host) (found []Problem) {
+	at := "/nodes/" + escape(t.TypeID)
+	if !h.Any && !slices.Contains(h.Types, how.Base) {
+		found = append(found, Problem{OwnFile, at + "/base", fmt.Sprintf("want a node type of this host: one of %v", h.Types)})
+	}
+	if len(n.RequiredCredentials) > 0 || n.Auth != nil {
+		found = append(found, Problem{File, manifestAt, "this host resolves no credentials and no OAuth for nodes; want neither requiredCredentials nor auth"})
+	}
+	t.Base, t.Defaults = how.Base, maps.Clone(how.Config)
+	for _, name := range slices.Sorted(maps.Keys(how.ConfigRefs)) {
+		if _, ok := within(how.ConfigRefs[name]); !ok {
+			continue // told already
+		}
+		doc, wrong := readJSON(pack, OwnFile, at+"/configRefs/"+escape(name), how.ConfigRefs[name])
+		found = append(found, wrong...)
+		if t.Defaults == nil {
+			t.Defaults = map[string]json.RawMessage{}
+		}
+		t.Defaults[name] = doc
+	}
+	return found
+}
+
+// readSchema reads a JSON Schema.
+func readSchema(pack fs.FS, at, ref string) (*schema.Schema, []Problem) {
+	if _, ok := within(ref); !ok {
+		return nil, nil // told already
+	}
+	doc, found := readJSON(pack, File, at, ref)
+	if found != nil {
+		return nil, found
+	}
+	s, err := schema.Compile(ref, doc)
+	if err != nil {
+		name, _ := within(ref)
+		return nil, []Problem{{name, "", err.Error()}}
+	}
+	return s, nil
+}
