@@ -31,8 +31,8 @@ var (
 // domain is the code that decides: values in, values and errors out.
 var domain = []string{
 	"services/acceptor/accept", "services/acceptor/kinds", "services/acceptor/seam",
-	"services/dispatcher/completion", "services/dispatcher/definition", "services/dispatcher/execute",
-	"services/dispatcher/node", "services/dispatcher/provider", "services/dispatcher/provider/mock",
+	"services/dispatcher/catalogue", "services/dispatcher/completion", "services/dispatcher/definition",
+	"services/dispatcher/execute", "services/dispatcher/node", "services/dispatcher/provider", "services/dispatcher/provider/mock",
 	"services/dispatcher/provider/sample", "services/dispatcher/run", "services/dispatcher/sleep",
 	"services/dispatcher/start", "services/dispatcher/worker",
 	"services/eventlog/hub", "services/eventlog/ingest", "services/eventlog/lru",
@@ -46,8 +46,8 @@ var services = []string{"gateway", "acceptor", "dispatcher", "eventlog", "redact
 
 // pure is the domain code that gets its time from the caller and reads nothing.
 var pure = []string{
-	"services/acceptor/accept", "services/dispatcher/node", "services/dispatcher/run", "services/eventlog/project",
-	"services/gateway/stream", "services/redactor/redact",
+	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/node", "services/dispatcher/run",
+	"services/eventlog/project", "services/gateway/stream", "services/redactor/redact",
 }
 
 func rules() []rule {

@@ -1,0 +1,148 @@
+package catalogue
+
+import (
+	"cmp"
+	_ "embed"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"waybill.dev/waybill/protocol/modelgate"
+)
+
+// Version is the form of the document that Parse reads.
+const Version = 1
+
+// document is a catalogue as it is written.
+type document struct {
+	Version   int                 `json:"version"`
+	AsOf      string              `json:"asOf"`
+	Providers map[string]Provider `json:"providers,omitempty"`
+	Models    []Entry             `json:"models,omitempty"`
+	Rules     []Rule              `json:"rules,omitempty"`
+}
+
+// Catalogue is what is known of models. It does not change, and neither must what
+// its methods return; it is safe for concurrent use.
+type Catalogue struct {
+	doc    document
+	byName map[name]int // into doc.Models
+}
+
+// name is what a model is found by.
+type name struct{ provider, model string }
+
+//go:embed models.json
+var builtinJSON []byte
+
+// builtin is read on first use; the document is part of the binary and tests read
+// it.
+var builtin = sync.OnceValue(func() *Catalogue {
+	c, err := Parse(builtinJSON)
+	if err != nil {
+		panic("catalogue: embedded data: " + err.Error())
+	}
+	return c
+})
+
+// Builtin is the catalogue that comes with the host.
+func Builtin() *Catalogue { return builtin() }
+
+// index sorts the models and finds their names.
+func index(doc document) *Catalogue {
+	slices.SortFunc(doc.Models, byProviderAndModel)
+	c := &Catalogue{doc: doc, byName: map[name]int{}}
+	for i, e := range doc.Models {
+		for _, n := range e.names() {
+			c.byName[name{e.Provider, n}] = i
+		}
+	}
+	return c
+}
+
+// sort puts lists in order whose order says nothing, so that it cannot tell two
+// catalogues apart.
+func (d *document) sort() {
+	for _, e := range d.Models {
+		slices.Sort(e.Aliases)
+		slices.Sort(e.Snapshots)
+		inOrder(e.Capabilities)
+		inOrder(e.Unsure)
+	}
+	for _, r := range d.Rules {
+		inOrder(r.Capabilities)
+		inOrder(r.Lacks)
+	}
+}
+
+func byProviderAndModel(a, b Entry) int {
+	return cmp.Or(strings.Compare(a.Provider, b.Provider), strings.Compare(a.Model, b.Model))
+}
+
+// inOrder sorts capabilities as the protocol lists them, the host's own last.
+func inOrder(ids []modelgate.Capability) {
+	known := Capabilities()
+	rank := func(id modelgate.Capability) int {
+		if i := slices.Index(known, id); i >= 0 {
+			return i
+		}
+		return len(known)
+	}
+	slices.SortFunc(ids, func(a, b modelgate.Capability) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b))
+	})
+}
+
+// AsOf is the day that the figures are of.
+func (c *Catalogue) AsOf() string { return c.doc.AsOf }
+
+// Entries are the models that are listed, by provider and model.
+func (c *Catalogue) Entries() []Entry { return slices.Clone(c.doc.Models) }
+
+// Rules are those for models that are not listed; the first that matches speaks.
+func (c *Catalogue) Rules() []Rule { return slices.Clone(c.doc.Rules) }
+
+// Providers are those whose models are listed, by id.
+func (c *Catalogue) Providers() map[string]Provider { return maps.Clone(c.doc.Providers) }
+
+// Lookup finds a model by its name, an alias or a snapshot, and then by the rules.
+// It is not ok if nothing is known of the model.
+func (c *Catalogue) Lookup(provider, model string) (Entry, bool) {
+	if i, ok := c.byName[name{provider, model}]; ok {
+		return c.doc.Models[i], true
+	}
+	for _, r := range c.doc.Rules {
+		if c.binds(r, provider) && r.matches(model) {
+			return r.entry(provider, model), true
+		}
+	}
+	return Entry{}, false
+}
+
+// binds reports whether a rule speaks for models of a provider: the models of a
+// provider that is listed are listed too, or unknown.
+func (c *Catalogue) binds(r Rule, provider string) bool {
+	if r.Provider != "" {
+		return r.Provider == provider
+	}
+	_, listed := c.doc.Providers[provider]
+	return !listed
+}
+
+// matches reports whether the rule's pattern fits a model's name. Servers put the
+// maker in front of it, with a slash, and differ in upper and lower case.
+func (r Rule) matches(model string) bool {
+	ok, err := path.Match(r.Match, strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]))
+	return ok && err == nil
+}
+
+// Has reports whether a model has a capability, and whether that is known.
+func (c *Catalogue) Has(m modelgate.Model, id modelgate.Capability) (has, known bool) {
+	e, ok := c.Lookup(m.Provider, m.Model)
+	if !ok {
+		return false, false
+	}
+	return e.Has(id)
+}

@@ -1,0 +1,93 @@
+package catalogue
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"waybill.dev/waybill/protocol/modelgate"
+)
+
+// checker gathers what no schema can say about a document.
+type checker struct{ found []Problem }
+
+func (c *checker) add(path, format string, args ...any) {
+	c.found = append(c.found, Problem{path, fmt.Sprintf(format, args...)})
+}
+
+// check finds what a document contradicts itself in.
+func (d document) check() []Problem {
+	c := &checker{}
+	c.names(d.Models)
+	for i, e := range d.Models {
+		at := "/models/" + strconv.Itoa(i)
+		c.traits(at, e.Traits)
+		c.apart(at+"/unsure", e.Capabilities, e.Unsure)
+	}
+	rules := map[name]int{}
+	for i, r := range d.Rules {
+		at := "/rules/" + strconv.Itoa(i)
+		c.traits(at, r.Traits)
+		c.apart(at+"/lacks", r.Capabilities, r.Lacks)
+		if first, taken := rules[r.key()]; taken {
+			c.add(at+"/match", "rule %d has this pattern for the same models already, and would always speak first; keep one of the two", first)
+			continue
+		}
+		rules[r.key()] = i
+	}
+	return c.found
+}
+
+// names refuses two models of one name at a provider.
+func (c *checker) names(models []Entry) {
+	owners := map[name]int{}
+	claim := func(i int, at, n string) {
+		key := name{models[i].Provider, n}
+		if owner, taken := owners[key]; taken {
+			c.add(at, "models/%d goes by this name of the provider %s already; a name is that of one model", owner, key.provider)
+			return
+		}
+		owners[key] = i
+	}
+	for i, e := range models {
+		at := "/models/" + strconv.Itoa(i)
+		claim(i, at+"/model", e.Model)
+		for j, n := range e.Aliases {
+			claim(i, at+"/aliases/"+strconv.Itoa(j), n)
+		}
+		for j, n := range e.Snapshots {
+			claim(i, at+"/snapshots/"+strconv.Itoa(j), n)
+		}
+	}
+}
+
+// traits refuses figures and capabilities that cannot both be true.
+func (c *checker) traits(at string, t Traits) {
+	has := func(id modelgate.Capability) bool { return slices.Contains(t.Capabilities, id) }
+	if t.ContextTokens > 0 && has(modelgate.LongContext) != (t.ContextTokens >= LongContext) {
+		c.add(at+"/contextTokens", "a model has the capability %s if it takes %d tokens or more, and only then; correct one of the two",
+			modelgate.LongContext, LongContext)
+	}
+	if s := t.StructuredOutput; s != "" && has(modelgate.StructuredOutput) == (s == StructuredNone) {
+		c.add(at+"/structuredOutput", "a model has the capability %s if this is format or tool, and only then; correct one of the two", modelgate.StructuredOutput)
+	}
+	if t.ContextTokens > 0 && t.OutputTokens > t.ContextTokens {
+		c.add(at+"/outputTokens", "want no more than contextTokens, which holds question and answer")
+	}
+	last := ""
+	for p, where := t.Prices, at+"/prices"; p != nil; p, where = p.Then, where+"/then" {
+		if p.Until != "" && p.Until <= last {
+			c.add(where+"/until", "want a day after %s, on which the prices before these end", last)
+		}
+		last = p.Until
+	}
+}
+
+// apart refuses capabilities in a list that the model is said to have.
+func (c *checker) apart(at string, has, not []modelgate.Capability) {
+	for i, id := range not {
+		if slices.Contains(has, id) {
+			c.add(at+"/"+strconv.Itoa(i), "capabilities has this too; name it in one of the two")
+		}
+	}
+}

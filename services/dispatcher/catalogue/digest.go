@@ -1,0 +1,24 @@
+package catalogue
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/gowebpki/jcs"
+)
+
+// Digest names the catalogue's content: "sha256:" and the hash of its canonical
+// form (RFC 8785). How it was written, and in which order models, names and
+// capabilities were, makes no difference.
+func (c *Catalogue) Digest() string {
+	b, err := json.Marshal(c.doc)
+	if err == nil {
+		b, err = jcs.Transform(b)
+	}
+	if err != nil { // a document that was parsed always renders
+		panic("catalogue: canonical form: " + err.Error())
+	}
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

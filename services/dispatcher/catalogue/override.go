@@ -1,0 +1,51 @@
+package catalogue
+
+import (
+	"maps"
+	"slices"
+)
+
+// With lays another catalogue over this one. What it lists replaces what is listed
+// here under the same provider and model, whole, and takes the names it claims;
+// its rules come first; what it says of a provider holds. Of the two days, the
+// later one is the new catalogue's. A nil override changes nothing.
+func (c *Catalogue) With(override *Catalogue) *Catalogue {
+	if override == nil {
+		return c
+	}
+	over := override.doc
+	out := document{
+		Version: Version, AsOf: max(c.doc.AsOf, over.AsOf),
+		Providers: map[string]Provider{},
+		Models:    slices.Clone(over.Models), Rules: slices.Clone(over.Rules),
+	}
+	maps.Copy(out.Providers, c.doc.Providers)
+	maps.Copy(out.Providers, over.Providers)
+	for _, e := range c.doc.Models {
+		if _, taken := override.byName[name{e.Provider, e.Model}]; taken {
+			continue
+		}
+		e.Aliases, e.Snapshots = override.without(e.Provider, e.Aliases), override.without(e.Provider, e.Snapshots)
+		out.Models = append(out.Models, e)
+	}
+	for _, r := range c.doc.Rules {
+		if !slices.ContainsFunc(over.Rules, func(o Rule) bool { return o.key() == r.key() }) {
+			out.Rules = append(out.Rules, r)
+		}
+	}
+	return index(out)
+}
+
+// without leaves out the names that the catalogue has for models of its own.
+func (c *Catalogue) without(provider string, names []string) []string {
+	var out []string
+	for _, n := range names {
+		if _, taken := c.byName[name{provider, n}]; !taken {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// key tells rules apart; of two with one key the second would never speak.
+func (r Rule) key() name { return name{r.Provider, r.Match} }
