@@ -11,11 +11,11 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Bounds of a document, in bytes and levels.
-const (
-	maxDocument      = 4 << 20
-	maxDocumentDepth = 16
-)
+// MaxBytes bounds a document.
+const MaxBytes = 4 << 20
+
+// maxDepth bounds it in levels.
+const maxDepth = 16
 
 //go:embed models.schema.json
 var schemaJSON []byte
@@ -46,9 +46,10 @@ func (e *ParseError) Error() string {
 }
 
 // Parse reads a catalogue. The error is a *ParseError: of all that the document's
-// form forbids or, if that is sound, of all that it contradicts itself in.
+// form forbids (32 of it at most) or, if that is sound, of all that it contradicts
+// itself in.
 func Parse(doc []byte) (*Catalogue, error) {
-	limits := strictjson.Limits{MaxBytes: maxDocument, MaxDepth: maxDocumentDepth}
+	limits := strictjson.Limits{MaxBytes: MaxBytes, MaxDepth: maxDepth}
 	if err := strictjson.Check(doc, limits); err != nil {
 		return nil, unsound(err)
 	}
