@@ -30,7 +30,7 @@ type devOptions struct {
 	secretsFile                               string
 	testSeams, redactShapes                   bool
 	providers                                 []string
-	defaultModel                              string
+	defaultModel, models                      string
 	durability                                string
 	tracing                                   tracingOptions
 	lease                                     time.Duration
@@ -96,6 +96,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.BoolVar(&o.testSeams, "test-seams", false, "serve the protocol's test seams; never in production")
 	f.StringArrayVar(&o.providers, "provider", nil, "ID=URL of an OpenAI-compatible server (repeatable); its key is read from WAYBILL_PROVIDER_ID_KEY")
 	f.StringVar(&o.defaultModel, "default-model", "sample/sample-1", "PROVIDER/MODEL for nodes that name none")
+	f.StringVar(&o.models, "models", "", "JSON file of models, rules and prices that is laid over the built-in model catalogue")
 	f.StringVar(&o.durability, "durability", durabilitySync, "sync: an acknowledged write is on disk; process: it survives the process, not a power cut")
 	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
 	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
@@ -123,6 +124,9 @@ func (o *devOptions) validate() error {
 	}
 	if p, m, ok := strings.Cut(o.defaultModel, "/"); !ok || p == "" || m == "" {
 		bad("--default-model %q: want PROVIDER/MODEL, such as sample/sample-1", o.defaultModel)
+	}
+	if _, err := loadCatalogue(o.models); err != nil {
+		errs = append(errs, err)
 	}
 	if !kinds.Lint(o.kindLint).Valid() {
 		bad("--kind-lint %q: want strict, warn or off", o.kindLint)
