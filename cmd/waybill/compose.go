@@ -31,6 +31,7 @@ import (
 	"waybill.dev/waybill/services/acceptor/assets"
 	"waybill.dev/waybill/services/acceptor/kinds"
 	"waybill.dev/waybill/services/dispatcher"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/eventlog"
 	"waybill.dev/waybill/services/eventlog/store/sqlite"
 	"waybill.dev/waybill/services/eventlog/store/writebehind"
@@ -45,12 +46,13 @@ type logger = *slog.Logger
 // host is the five services in one process: each behind its own gRPC server,
 // wired as they are when each runs alone.
 type host struct {
-	log    logger
-	opts   devOptions
-	packs  []*pack.Pack
-	nats   *natsd.Server
-	stores *stores
-	group  lifecycle.Group
+	log       logger
+	opts      devOptions
+	packs     []*pack.Pack
+	catalogue *catalogue.Catalogue
+	nats      *natsd.Server
+	stores    *stores
+	group     lifecycle.Group
 	// closers are closed last first.
 	closers []func()
 
@@ -90,7 +92,10 @@ func compose(ctx context.Context, o devOptions, log logger) (h *host, err error)
 	if err != nil {
 		return h, err
 	}
-	if h.packs, err = loadPacks(o.packs, devOffers(), log); err != nil {
+	if h.catalogue, err = loadCatalogue(o.models); err != nil {
+		return h, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if h.packs, err = loadPacks(o.packs, devOffers(h.catalogue, modelProviders(o)), log); err != nil {
 		return h, err
 	}
 	if err := h.openRedactor(specs); err != nil {
@@ -308,13 +313,15 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	cfg := dispatcher.DefaultConfig()
 	cfg.Lease, cfg.TestSeams = h.opts.lease, h.opts.testSeams
 	cfg.SelfHosted, cfg.Packs = providerIDs(h.opts.providers), h.packs
+	cfg.Completion.TrustsUnknown = h.opts.unknownModels == trustUnknown
+	cfg.Completion.HidesFallback = h.opts.hidesFallback
 	cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model, _ = strings.Cut(h.opts.defaultModel, "/")
 	if _, ok := providers.Lookup(cfg.Completion.Defaults.Provider); !ok {
 		return fmt.Errorf("%w: --default-model %q: no such provider; there are %v", errUsage, h.opts.defaultModel, providers.IDs())
 	}
 	deps := dispatcher.Deps{
 		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims,
-		Providers: providers, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
+		Providers: providers, Catalogue: h.catalogue, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
 		Acceptor: h.clients.acceptor, Redactor: h.clients.redactor, EventLog: h.clients.events,
 	}
 	if h.spans != nil {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,8 @@ type devOptions struct {
 	secretsFile                               string
 	testSeams, redactShapes                   bool
 	providers                                 []string
-	defaultModel, models                      string
+	defaultModel, models, unknownModels       string
+	hideFallback                              []string
 	durability                                string
 	tracing                                   tracingOptions
 	lease                                     time.Duration
@@ -42,6 +44,17 @@ type devOptions struct {
 	maxInline, maxMedia                       int
 	publicURL                                 string
 	assetKeys                                 []string
+}
+
+// What --unknown-models makes of what is not known of a model.
+const (
+	refuseUnknown = "refuse"
+	trustUnknown  = "trust"
+)
+
+// hidesFallback reports whether a tenant's runs do not tell what was substituted.
+func (o *devOptions) hidesFallback(tenant string) bool {
+	return slices.Contains(o.hideFallback, "*") || slices.Contains(o.hideFallback, tenant)
 }
 
 // The two promises of --durability.
@@ -88,7 +101,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringArrayVar(&o.apiKeys, "api-key", nil, "KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:* (repeatable); default dev-key=default:*")
 	f.StringArrayVar(&o.workflows, "workflows", nil, "directory of *.json workflow definitions, watched for changes (repeatable)")
 	f.StringVar(&o.kinds, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
-	f.StringVar(&o.packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served")
+	f.StringVar(&o.packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served, and their node types executed")
 	f.StringVar(&o.kindLint, "kind-lint", "warn", "strict, warn or off: what becomes of a kind whose schema models cannot be held to")
 	f.StringVar(&o.strictness, "envelope-strictness", "warn", "warn or strict: whether a schemaVersion below the advertised one is refused")
 	f.StringVar(&o.secretsFile, "secrets-file", "", "YAML file of secret ids and values that must never show, for everybody")
@@ -97,6 +110,8 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringArrayVar(&o.providers, "provider", nil, "ID=URL of an OpenAI-compatible server (repeatable); its key is read from WAYBILL_PROVIDER_ID_KEY")
 	f.StringVar(&o.defaultModel, "default-model", "sample/sample-1", "PROVIDER/MODEL for nodes that name none")
 	f.StringVar(&o.models, "models", "", "JSON file of models, rules and prices that is laid over the built-in model catalogue")
+	f.StringVar(&o.unknownModels, "unknown-models", refuseUnknown, "refuse or trust: whether a node's requirements are met by a model of which the catalogue does not say so")
+	f.StringArrayVar(&o.hideFallback, "hide-fallback", nil, "tenant whose runs do not tell which model was asked instead of another (repeatable; * is everybody)")
 	f.StringVar(&o.durability, "durability", durabilitySync, "sync: an acknowledged write is on disk; process: it survives the process, not a power cut")
 	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
 	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
@@ -127,6 +142,9 @@ func (o *devOptions) validate() error {
 	}
 	if _, err := loadCatalogue(o.models); err != nil {
 		errs = append(errs, err)
+	}
+	if o.unknownModels != refuseUnknown && o.unknownModels != trustUnknown {
+		bad("--unknown-models %q: want %s or %s", o.unknownModels, refuseUnknown, trustUnknown)
 	}
 	if !kinds.Lint(o.kindLint).Valid() {
 		bad("--kind-lint %q: want strict, warn or off", o.kindLint)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -13,9 +14,8 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/provider"
-	"waybill.dev/waybill/services/dispatcher/provider/sample"
 )
 
 // loadPacks reads the packs of a folder; none if it has no name. What of them has
@@ -147,22 +147,15 @@ func inRange(version, versions string) (bool, error) {
 	return c.Check(v), nil
 }
 
-// devOffers is what they can count on in a whole host. Of its models the stand-in
-// knows what it can do; a server of --provider vouches for nothing.
-func devOffers() pack.Host {
+// devOffers is what they can count on in a whole host with these providers.
+func devOffers(c *catalogue.Catalogue, providers []string) pack.Host {
 	h := acceptorOffers()
-	h.Capabilities = append(h.Capabilities, "aiProviders", "providerUsage", "idempotency", "debugBundle")
-	h.Model = modelOf(sample.New(0))
-	return h
-}
-
-// modelOf asks a provider what its models can do; nil if it cannot tell.
-func modelOf(p provider.Provider) func(capability string) bool {
-	knows, ok := p.(interface {
-		Can(model, capability string) bool
-	})
-	if !ok {
-		return nil
+	h.Capabilities = append(h.Capabilities, "aiProviders", "providerUsage", "idempotency", "debugBundle", "modelCapabilities")
+	h.Model = func(capability string) bool {
+		return slices.ContainsFunc(c.Entries(), func(e catalogue.Entry) bool {
+			has, _ := e.Has(capability)
+			return has && slices.Contains(providers, e.Provider)
+		})
 	}
-	return func(capability string) bool { return knows.Can("", capability) }
+	return h
 }

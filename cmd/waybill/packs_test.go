@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/schematest"
-	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
 const (
@@ -42,13 +42,13 @@ func TestLoadPacks_ReadsEachFolderAndLeavesOtherFilesAlone(t *testing.T) {
 	})
 	require.NoError(t, os.Symlink("note.json", filepath.Join(dir, "notes", "schemas", "same.json")))
 	var logged bytes.Buffer
-	packs, err := loadPacks(dir, devOffers(), slog.New(slog.NewTextHandler(&logged, nil)))
+	packs, err := loadPacks(dir, sampleOffers(), slog.New(slog.NewTextHandler(&logged, nil)))
 	require.NoError(t, err)
 	require.Len(t, packs, 1)
 	require.Equal(t, "vendor.acme.note", packs[0].Kinds[0].Name)
 	require.Empty(t, logged.String())
 
-	packs, err = loadPacks("", devOffers(), slog.New(slog.DiscardHandler))
+	packs, err = loadPacks("", sampleOffers(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Empty(t, packs)
 }
@@ -75,7 +75,7 @@ func TestLoadPacks_KeepsEachPackWithinItsFolder(t *testing.T) {
 			require.NoError(t, os.RemoveAll(at))
 			require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o700))
 			require.NoError(t, os.Symlink(link.to, at))
-			packs, err := loadPacks(dir, devOffers(), slog.New(slog.DiscardHandler))
+			packs, err := loadPacks(dir, sampleOffers(), slog.New(slog.DiscardHandler))
 			require.Empty(t, packs)
 			require.ErrorIs(t, err, errUsage)
 			require.ErrorContains(t, err, "pack ")
@@ -88,9 +88,9 @@ func TestLoadPacks_KeepsEachPackWithinItsFolder(t *testing.T) {
 
 func TestLoadPacks_ReadsNoArchiveAndSaysSo(t *testing.T) {
 	t.Parallel()
-	_, err := loadPacks(folder(t, map[string]string{"notes.tgz": "x"}), devOffers(), slog.New(slog.DiscardHandler))
+	_, err := loadPacks(folder(t, map[string]string{"notes.tgz": "x"}), sampleOffers(), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "pack notes.tgz: archives are not read; unpack it into a folder")
-	_, err = loadPacks(filepath.Join(t.TempDir(), "none"), devOffers(), slog.New(slog.DiscardHandler))
+	_, err = loadPacks(filepath.Join(t.TempDir(), "none"), sampleOffers(), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "give an existing directory of packs")
 }
 
@@ -100,7 +100,7 @@ func TestLoadPacks_OpensNothingButFiles(t *testing.T) {
 	dir := folder(t, map[string]string{"notes/pack.json": notePack, "notes/waybill.json": noteKinds})
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "notes", "schemas"), 0o700))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "notes", "schemas", "note.json"), 0o600))
-	_, err := loadPacks(dir, devOffers(), slog.New(slog.DiscardHandler))
+	_, err := loadPacks(dir, sampleOffers(), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "pack vendor.acme.notes (folder notes)")
 	require.ErrorContains(t, err, "want a file, and this is none")
 }
@@ -111,7 +111,7 @@ func TestLoadPacks_SaysWhatHasNoEffect(t *testing.T) {
 		"runtime":{"language":"remote","entry":"https://acme.example"},
 		"nodes":[{"typeId":"vendor.acme.write","version":"1","category":"data","role":"pure"}]}`})
 	var logged bytes.Buffer
-	_, err := loadPacks(dir, devOffers(), slog.New(slog.NewTextHandler(&logged, nil)))
+	_, err := loadPacks(dir, sampleOffers(), slog.New(slog.NewTextHandler(&logged, nil)))
 	require.NoError(t, err)
 	require.Contains(t, logged.String(), "has no runtime for nodes of packs")
 	require.Contains(t, logged.String(), "vendor.acme.write")
@@ -166,7 +166,7 @@ func TestSchemaLint_AsksNothingOfAHost(t *testing.T) {
 	dir := folder(t, map[string]string{"notes/pack.json": needy, "notes/waybill.json": noteKinds, "notes/schemas/note.json": `{"type":"object"}`})
 	_, err := command(t, "", "schema", "lint", filepath.Join(dir, "notes"))
 	require.NoError(t, err)
-	_, err = loadPacks(dir, devOffers(), slog.New(slog.DiscardHandler))
+	_, err = loadPacks(dir, sampleOffers(), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "host_capability_missing")
 	require.ErrorContains(t, err, `pack.json at "/peerDependencies/aiProviders": needs a model with the capability vision-input`)
 	require.Len(t, pack.Faults(err), 1)
@@ -191,7 +191,7 @@ func TestInRange_ReadsTheRangesOfPacks(t *testing.T) {
 func TestLoadPacks_RefusesAPackForAnotherProtocol(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{"notes/pack.json": strings.Replace(notePack, ">=1.0", ">=2.0", 1), "notes/waybill.json": noteKinds, "notes/schemas/note.json": `{"type":"object"}`})
-	_, err := loadPacks(dir, devOffers(), slog.New(slog.DiscardHandler))
+	_, err := loadPacks(dir, sampleOffers(), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, `pack.json at "/engines/openwop": this host speaks OpenWOP 1.1`)
 }
 
@@ -210,18 +210,17 @@ func TestServeAcceptor_ReadsPacks(t *testing.T) {
 	require.ErrorContains(t, err, "waybill.json at \"/envelopeKinds/0/kind\"")
 }
 
-// seeing is a provider that knows what its models can do.
-type seeing struct{ provider.Provider }
-
-func (seeing) Can(_, capability string) bool { return capability == "vision-input" }
+// sampleOffers is what a host offers that has the stand-in alone.
+func sampleOffers() pack.Host { return devOffers(catalogue.Builtin(), []string{"sample"}) }
 
 // OpenWOP envelope contract §16.5: what the gate could satisfy counts.
-func TestModelOf_AsksTheProviderWhatItsModelsCan(t *testing.T) {
+func TestDevOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {
 	t.Parallel()
-	require.Nil(t, modelOf(struct{ provider.Provider }{}), "who cannot tell vouches for nothing")
-	can := modelOf(seeing{})
-	require.True(t, can("vision-input"))
-	require.False(t, can("audio-input"))
+	require.True(t, sampleOffers().Model("structured-output"))
+	require.False(t, sampleOffers().Model("vision-input"))
+	with := devOffers(catalogue.Builtin(), []string{"sample", "anthropic"})
+	require.True(t, with.Model("vision-input"))
+	require.False(t, with.Model("x-host-acme-none"))
 }
 
 // Nothing is opened before the packs are read: no port, no data.
@@ -242,7 +241,7 @@ func TestDocs_ShowAPackThatIsTaken(t *testing.T) {
 	require.Len(t, blocks, 2)
 	packs, err := loadPacks(folder(t, map[string]string{
 		"notes/pack.json": blocks[0], "notes/waybill.json": blocks[1], "notes/schemas/note.json": `{"type":"object"}`,
-	}), devOffers(), slog.New(slog.DiscardHandler))
+	}), sampleOffers(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Equal(t, "vendor.acme.note", packs[0].Kinds[0].Name)
 }
@@ -268,7 +267,7 @@ func jsonBlocks(t *testing.T, page string) (blocks []string) {
 func TestExamplePacks_AreTaken(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "..", "examples", "packs")
-	packs, err := loadPacks(dir, devOffers(), slog.New(slog.DiscardHandler))
+	packs, err := loadPacks(dir, sampleOffers(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.NotEmpty(t, packs)
 	for i, name := range []string{pack.File, pack.OwnFile} {

@@ -112,6 +112,10 @@ func providerKeyEnv(id string) string {
 	return "WAYBILL_PROVIDER_" + strings.ToUpper(strings.ReplaceAll(id, "-", "_")) + "_KEY"
 }
 
+// modelProviders are the ids of the providers that the host will have, but for those of
+// the test seams.
+func modelProviders(o devOptions) []string { return append(providerIDs(o.providers), sample.ID) }
+
 func providerIDs(flags []string) []string {
 	var ids []string
 	for _, f := range flags {

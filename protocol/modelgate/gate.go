@@ -95,19 +95,13 @@ type Host struct {
 	// Routes reports whether a provider can be asked: it is there, and so is its
 	// credential.
 	Routes func(provider string) bool
-	// Knows reports whether anything is known of a model; nil: of every one. One that
-	// is not known has nothing, unless it is trusted.
-	Knows func(m Model) bool
-	// TrustsUnknown takes a model of which nothing is known for one that has it all.
+	// TrustsUnknown takes for met what is not known of a model; else it is unmet.
 	TrustsUnknown bool
 	// HidesFallback withholds which model is asked instead from readers of the run.
 	HidesFallback bool
-	// Has reports whether a model has a capability.
-	Has func(m Model, id Capability) bool
+	// Has reports whether a model has a capability, and whether that is known.
+	Has func(m Model, id Capability) (has, known bool)
 }
-
-// known reports whether anything is known of a model.
-func (h Host) known(m Model) bool { return h.Knows == nil || h.Knows(m) }
 
 // Route is where a dispatch goes.
 type Route string
@@ -129,7 +123,8 @@ type Outcome struct {
 	Missing []Capability
 	// FallbackAttempted says that a fallback was looked at; for Refuse.
 	FallbackAttempted bool
-	// Unknown says that nothing is known of the active model.
+	// Unknown says that it is not known of the active model whether it has all that is
+	// required.
 	Unknown bool
 	// Hidden says that readers are not told which model is asked instead.
 	Hidden bool
@@ -138,14 +133,19 @@ type Outcome struct {
 // Evaluate decides one dispatch; the numbers are the rows of the contract's table
 // (OpenWOP envelope contract §16.3).
 func Evaluate(n Needs, active Model, h Host) Outcome {
-	o := Outcome{Route: Refuse, Missing: n.lacking(active, h), Unknown: !h.known(active)}
+	o := Outcome{Route: Refuse}
+	o.Missing, o.Unknown = n.lacking(active, h)
+	ofFallback := func() []Capability {
+		missing, _ := n.lacking(*n.Fallback, h)
+		return missing
+	}
 	switch {
 	case h.Off || len(o.Missing) == 0: // 1, 2
 		return Outcome{Route: Dispatch, Asked: active, Unknown: o.Unknown}
 	case n.Fallback == nil, !h.Substitutes: // 4, 5
 		return o
 	case !h.Routes(n.Fallback.Provider), // 6; it counts as attempted (C13)
-		len(n.lacking(*n.Fallback, h)) > 0: // 7; there is no second fallback
+		len(ofFallback()) > 0: // 7; there is no second fallback
 		o.FallbackAttempted = true
 		return o
 	default: // 3
@@ -154,19 +154,17 @@ func Evaluate(n Needs, active Model, h Host) Outcome {
 	}
 }
 
-// lacking lists what a model lacks.
-func (n Needs) lacking(m Model, h Host) []Capability {
-	known := h.known(m)
-	if !known && h.TrustsUnknown {
-		return nil
-	}
-	var out []Capability
+// lacking lists what a model lacks, and reports whether the host does not know of some
+// of what is required.
+func (n Needs) lacking(m Model, h Host) (missing []Capability, unknown bool) {
 	for _, id := range n.Required {
-		if (!known || !h.Has(m, id)) && !slices.Contains(out, id) {
-			out = append(out, id)
+		has, known := h.Has(m, id)
+		unknown = unknown || !known
+		if !has && (known || !h.TrustsUnknown) && !slices.Contains(missing, id) {
+			missing = append(missing, id)
 		}
 	}
-	return out
+	return missing, unknown
 }
 
 // substituted and insufficient are payloads, closed both

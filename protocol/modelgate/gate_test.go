@@ -24,13 +24,24 @@ func host() modelgate.Host {
 	return modelgate.Host{
 		Substitutes: true,
 		Routes:      func(p string) bool { return p != far.Provider },
-		Has: func(m modelgate.Model, id modelgate.Capability) bool {
-			return m == able || m == far || m == weak && id == modelgate.Reasoning
+		Has: func(m modelgate.Model, id modelgate.Capability) (has, known bool) {
+			return m == able || m == far || m == weak && id == modelgate.Reasoning, true
 		},
 	}
 }
 
-func unknown(modelgate.Model) bool { return false }
+// unknown makes a model one of which nothing is known.
+func unknown(of modelgate.Model) func(*modelgate.Host) {
+	return func(h *modelgate.Host) {
+		has := h.Has
+		h.Has = func(m modelgate.Model, id modelgate.Capability) (bool, bool) {
+			if m == of {
+				return false, false
+			}
+			return has(m, id)
+		}
+	}
+}
 
 // OpenWOP envelope contract §16.3, row by row.
 func TestEvaluate_EveryRow(t *testing.T) {
@@ -57,15 +68,15 @@ func TestEvaluate_EveryRow(t *testing.T) {
 		"the model counts, not its provider alone (§26.20)": {
 			modelgate.Needs{Required: both}, modelgate.Model{Provider: able.Provider, Model: "other"}, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: both},
 		},
-		"a model of which nothing is known has nothing": {modelgate.Needs{Required: both}, able, func(h *modelgate.Host) { h.Knows = unknown }, modelgate.Outcome{Route: modelgate.Refuse, Missing: both, Unknown: true}},
+		"a model of which nothing is known has nothing": {modelgate.Needs{Required: both}, able, unknown(able), modelgate.Outcome{Route: modelgate.Refuse, Missing: both, Unknown: true}},
 		"a fallback of which nothing is known has nothing": {
 			modelgate.Needs{Required: both, Fallback: &able},
-			plain, func(h *modelgate.Host) { h.Knows = func(m modelgate.Model) bool { return m == plain } },
+			plain, unknown(able),
 			modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true},
 		},
 		"a model of which nothing is known may be trusted": {
 			modelgate.Needs{Required: both},
-			plain, func(h *modelgate.Host) { h.Knows, h.TrustsUnknown = unknown, true },
+			plain, func(h *modelgate.Host) { unknown(plain)(h); h.TrustsUnknown = true },
 			modelgate.Outcome{Route: modelgate.Dispatch, Asked: plain, Unknown: true},
 		},
 		"trust in the unknown is none in the known": {
@@ -90,7 +101,7 @@ func TestEvaluate_AsksNoSecondFallback(t *testing.T) {
 	var asked []modelgate.Model
 	h := host()
 	has := h.Has
-	h.Has = func(m modelgate.Model, id modelgate.Capability) bool {
+	h.Has = func(m modelgate.Model, id modelgate.Capability) (bool, bool) {
 		if !slices.Contains(asked, m) {
 			asked = append(asked, m)
 		}

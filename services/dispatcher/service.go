@@ -25,6 +25,7 @@ import (
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/execute"
@@ -102,6 +103,8 @@ type Deps struct {
 	Redactor  redactorv1.RedactorClient
 	EventLog  eventlogv1.EventLogClient
 	Providers *provider.Registry
+	// Catalogue says what models can do; nil: the built-in one.
+	Catalogue *catalogue.Catalogue
 	// Scripts are those of the test seams' provider; nil without them.
 	Scripts mock.Scripts
 	Clock   func() time.Time
@@ -142,7 +145,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, Clock: d.Clock,
 	})
 	s.loop = completion.New(cfg.Completion, completion.Deps{
-		Models: d.Providers, Schemas: remote.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,
+		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Schemas: remote.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,
 		Clock: d.Clock, Canned: s.canned(),
 	})
 	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / 3}, execute.Deps{

@@ -29,22 +29,42 @@ func draft(t wire.EventType, nodeID string, trust wire.Trust, payload any) wire.
 }
 
 type usagePayload struct {
-	Provider         string `json:"provider"`
-	Model            string `json:"model"`
-	InputTokens      int    `json:"inputTokens"`
-	OutputTokens     int    `json:"outputTokens"`
-	TotalTokens      int    `json:"totalTokens,omitempty"`
-	CacheReadTokens  int    `json:"cacheReadTokens,omitempty"`
-	CacheWriteTokens int    `json:"cacheWriteTokens,omitempty"`
-	NodeID           string `json:"nodeId"`
+	Provider         string   `json:"provider"`
+	Model            string   `json:"model"`
+	InputTokens      int      `json:"inputTokens"`
+	OutputTokens     int      `json:"outputTokens"`
+	TotalTokens      int      `json:"totalTokens,omitempty"`
+	CostUSD          *float64 `json:"costEstimateUsd,omitempty"`
+	Currency         string   `json:"currency,omitempty"`
+	CacheReadTokens  int      `json:"cacheReadTokens,omitempty"`
+	CacheWriteTokens int      `json:"cacheWriteTokens,omitempty"`
+	NodeID           string   `json:"nodeId"`
 }
 
-func usageDraft(req provider.Request, res provider.Result) wire.Draft {
+// usageDraft tells what a call took: a cost only if every rate of it is known
+// (OpenWOP envelope contract §19.1).
+func (c *call) usageDraft(res provider.Result) wire.Draft {
 	u := res.Usage
-	return draft(wire.EventProviderUsage, req.NodeID, wire.Trusted, usagePayload{
-		Provider: req.Provider, Model: first(res.Model, req.Model), InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
-		TotalTokens: u.TotalTokens, CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens, NodeID: req.NodeID,
-	})
+	p := usagePayload{
+		Provider: c.req.Provider, Model: first(res.Model, c.req.Model), InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+		TotalTokens: u.TotalTokens, CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens, NodeID: c.req.NodeID,
+	}
+	if usd, known := c.cost(res); known {
+		p.CostUSD, p.Currency = &usd, "USD"
+	}
+	return draft(wire.EventProviderUsage, c.req.NodeID, wire.Trusted, p)
+}
+
+// cost is at the prices of the model that answered, or else of the one that was asked.
+func (c *call) cost(res provider.Result) (usd float64, known bool) {
+	e, ok := c.deps.Catalogue.Lookup(c.req.Provider, first(res.Model, c.req.Model))
+	if !ok || e.Prices == nil {
+		e, ok = c.deps.Catalogue.Lookup(c.req.Provider, c.req.Model)
+	}
+	if !ok {
+		return 0, false
+	}
+	return e.On(c.deps.Clock()).Cost(res.Usage)
 }
 
 func refusalDraft(req provider.Request, res provider.Result) wire.Draft {

@@ -1,10 +1,15 @@
 package completion
 
 import (
+	"context"
+	"log/slog"
+	"slices"
+
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -19,12 +24,38 @@ func (l *Loop) Gate(tenant string, needs modelgate.Needs, in node.Input) (modelg
 	var o overlay
 	_ = strictjson.Read(in.Configurable, &o) // checked at creation
 	active := cfg.active(o, l.cfg.Defaults)
-	return active, modelgate.Evaluate(needs, active, modelgate.Host{
-		Substitutes:   true,
+	out := modelgate.Evaluate(needs, active, modelgate.Host{
+		Substitutes: true, TrustsUnknown: l.cfg.TrustsUnknown,
 		HidesFallback: l.cfg.HidesFallback != nil && l.cfg.HidesFallback(tenant),
 		Routes:        func(id string) bool { _, ok := l.deps.Models.Lookup(id); return ok },
-		Has:           func(m modelgate.Model, id modelgate.Capability) bool { return provider.Can(l.deps.Models, m, id) },
+		Has:           l.has,
 	})
+	l.tell(tenant, in.NodeID, active, out)
+	return active, out
+}
+
+// has asks the catalogue. A provider that is not there has nothing.
+func (l *Loop) has(m modelgate.Model, id modelgate.Capability) (has, known bool) {
+	if _, ok := l.deps.Models.Lookup(m.Provider); !ok {
+		return false, true
+	}
+	return l.deps.Catalogue.Has(m, id)
+}
+
+// tell logs a decision with the catalogue that it was made by.
+func (l *Loop) tell(tenant, nodeID string, active modelgate.Model, o modelgate.Outcome) {
+	level := slog.LevelInfo
+	if o.Route == modelgate.Dispatch {
+		level = slog.LevelDebug
+	}
+	attrs := []slog.Attr{
+		slog.String("tenant", tenant), slog.String("node_id", nodeID), slog.String("route", string(o.Route)), slog.String("provider", active.Provider),
+		slog.String("model", active.Model), slog.Any("missing", o.Missing), slog.Bool("unknown", o.Unknown), slog.String("catalogue", l.deps.Catalogue.Digest()),
+	}
+	if o.Route == modelgate.Substitute && !o.Hidden {
+		attrs = append(attrs, slog.String("asked", o.Asked.Provider+"/"+o.Asked.Model))
+	}
+	l.deps.Logger.LogAttrs(context.Background(), level, "model gate", attrs...)
 }
 
 // substitute puts the model of the call in the place of the node's own if the gate
@@ -48,12 +79,15 @@ func (l *Loop) substitute(t Task, req *provider.Request) *wire.NodeError {
 	return nil
 }
 
-// Offers reports whether some model that can be asked has a capability.
+// Offers reports whether some model that can be asked is known to have a capability:
+// a listed one of a provider that is there, or the host's own.
 func (l *Loop) Offers(id modelgate.Capability) bool {
-	for _, p := range l.deps.Models.IDs() {
-		if provider.Can(l.deps.Models, modelgate.Model{Provider: p}, id) {
-			return true
-		}
+	own := modelgate.Model{Provider: l.cfg.Defaults.Provider, Model: l.cfg.Defaults.Model}
+	if has, _ := l.has(own, id); has {
+		return true
 	}
-	return false
+	return slices.ContainsFunc(l.deps.Catalogue.Entries(), func(e catalogue.Entry) bool {
+		has, _ := l.has(modelgate.Model{Provider: e.Provider, Model: e.Model}, id)
+		return has
+	})
 }

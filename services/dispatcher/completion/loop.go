@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"waybill.dev/waybill/protocol/fault"
@@ -22,6 +23,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -35,6 +37,9 @@ type Config struct {
 	Defaults   Defaults
 	// Timeout bounds one call to a model.
 	Timeout time.Duration
+	// TrustsUnknown dispatches to models of which it is not known whether they have what
+	// is required.
+	TrustsUnknown bool
 	// HidesFallback reports whether readers of a tenant's runs are not told which model
 	// was asked instead of another; nil: they are.
 	HidesFallback func(tenant string) bool
@@ -42,7 +47,11 @@ type Config struct {
 
 // Deps are the loop's collaborators.
 type Deps struct {
-	Models   Models
+	Models Models
+	// Catalogue says what models can do; nil: the built-in one.
+	Catalogue *catalogue.Catalogue
+	// Logger is told what the gate decides; nil: nobody is.
+	Logger   *slog.Logger
 	Schemas  Schemas
 	Scrubber func(tenant, runID string) Scrubber
 	Clock    func() time.Time
@@ -58,7 +67,15 @@ type Loop struct {
 }
 
 // New makes a loop.
-func New(cfg Config, d Deps) *Loop { return &Loop{cfg: cfg, deps: d} }
+func New(cfg Config, d Deps) *Loop {
+	if d.Catalogue == nil {
+		d.Catalogue = catalogue.Builtin()
+	}
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Loop{cfg: cfg, deps: d}
+}
 
 // Task is one model node to execute.
 type Task struct {
@@ -267,7 +284,7 @@ type verdict struct {
 
 // judge applies the truth table to one answer.
 func (c *call) judge(ctx context.Context, res provider.Result, attempt int) verdict {
-	c.drafts = append(c.drafts, usageDraft(c.req, res))
+	c.drafts = append(c.drafts, c.usageDraft(res))
 	f, refused, failed := classify(res)
 	switch {
 	case refused:

@@ -39,7 +39,7 @@ func (m *Machine) lacksModel(now time.Time, id string, t node.Type, attempt int)
 func refusal(active modelgate.Model, o modelgate.Outcome) string {
 	missing := strings.Join(o.Missing, ", ")
 	if o.Unknown {
-		return fmt.Sprintf("the catalogue of models says nothing of model %q of provider %q, and the node requires %s", active.Model, active.Provider, missing)
+		return fmt.Sprintf("the catalogue of models does not say of model %q of provider %q that it has %s, which the node requires", active.Model, active.Provider, missing)
 	}
 	return fmt.Sprintf("model %q of provider %q lacks %s, which the node requires", active.Model, active.Provider, missing)
 }

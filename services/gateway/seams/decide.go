@@ -55,8 +55,8 @@ func (h *Handler) modelGate(_ context.Context, _ *http.Request, body []byte) (an
 	o := modelgate.Evaluate(req.Module, active, modelgate.Host{
 		Substitutes: req.SubstitutionSupported,
 		Routes:      func(provider string) bool { return slices.Contains(req.SupportedProviders, provider) },
-		Has: func(m modelgate.Model, id modelgate.Capability) bool {
-			return slices.Contains(knownVendors, m.Provider) && slices.Contains(modelgate.Base(), id)
+		Has: func(m modelgate.Model, id modelgate.Capability) (has, known bool) {
+			return slices.Contains(knownVendors, m.Provider) && slices.Contains(modelgate.Base(), id), true
 		},
 	})
 	outcome := map[string]any{}

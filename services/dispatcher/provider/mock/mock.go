@@ -8,9 +8,7 @@ package mock
 
 import (
 	"context"
-	"slices"
 
-	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
@@ -45,11 +43,6 @@ func New(scripts Scripts) *Provider { return &Provider{scripts: scripts} }
 
 // ID names the provider.
 func (p *Provider) ID() string { return ID }
-
-// Can reports the base capabilities: a script can answer to all of them.
-func (p *Provider) Can(_ string, capability modelgate.Capability) bool {
-	return slices.Contains(modelgate.Base(), capability)
-}
 
 // Call answers with the next entry of the node's script; an exhausted script
 // gives an empty answer. The answer is one piece.

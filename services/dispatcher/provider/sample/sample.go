@@ -25,7 +25,6 @@ import (
 	"strings"
 	"time"
 
-	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
@@ -43,11 +42,6 @@ func New(delay time.Duration) *Provider { return &Provider{delay: delay} }
 
 // ID names the provider.
 func (p *Provider) ID() string { return ID }
-
-// Can reports what it is made for: answers that satisfy a schema, unions included.
-func (p *Provider) Can(_ string, capability modelgate.Capability) bool {
-	return capability == modelgate.StructuredOutput || capability == modelgate.DiscriminatorEnum
-}
 
 // Call answers a request. A schema that no document can satisfy, or whose
 // smallest document is very large, is CodeSchemaInvalid.
