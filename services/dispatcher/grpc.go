@@ -9,6 +9,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/definition"
@@ -161,7 +162,7 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 			if f := t.Needs.Fallback; f != nil {
 				described.FallbackProvider, described.FallbackModel = f.Provider, f.Model
 			}
-			out.ModelCapabilities = s.offered(out.ModelCapabilities, t.Needs.Required)
+			out.ModelCapabilities = s.offered(out.ModelCapabilities, t.Needs)
 		}
 		out.NodeTypes = append(out.NodeTypes, described)
 	}
@@ -171,9 +172,9 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 
 // offered adds the capabilities that are required somewhere and that some model has
 // which can be asked: no others may be advertised (OpenWOP envelope contract §16.4).
-func (s *Service) offered(list, required []string) []string {
-	for _, id := range required {
-		if !slices.Contains(list, id) && s.loop.Offers(id) {
+func (s *Service) offered(list []string, needs *modelgate.Needs) []string {
+	for _, id := range needs.Required {
+		if !slices.Contains(list, id) && s.loop.Offers(id, needs.Fallback) {
 			list = append(list, id)
 		}
 	}

@@ -80,11 +80,16 @@ func (l *Loop) substitute(t Task, req *provider.Request) *wire.NodeError {
 }
 
 // Offers reports whether some model that can be asked is known to have a capability:
-// a listed one of a provider that is there, or the host's own.
-func (l *Loop) Offers(id modelgate.Capability) bool {
-	own := modelgate.Model{Provider: l.cfg.Defaults.Provider, Model: l.cfg.Defaults.Model}
-	if has, _ := l.has(own, id); has {
+// the host's own, one that a node falls back to, or a listed one of a provider that is
+// there.
+func (l *Loop) Offers(id modelgate.Capability, fallback *modelgate.Model) bool {
+	if has, _ := l.has(modelgate.Model{Provider: l.cfg.Defaults.Provider, Model: l.cfg.Defaults.Model}, id); has {
 		return true
+	}
+	if fallback != nil {
+		if has, _ := l.has(*fallback, id); has {
+			return true
+		}
 	}
 	return slices.ContainsFunc(l.deps.Catalogue.Entries(), func(e catalogue.Entry) bool {
 		has, _ := l.has(modelgate.Model{Provider: e.Provider, Model: e.Model}, id)

@@ -184,6 +184,8 @@ type providers struct {
 type usage struct {
 	Supported     bool `json:"supported"`
 	CostEstimates bool `json:"costEstimates"`
+	// Currency is that of costs, and of the catalogue's prices.
+	Currency string `json:"currency"`
 }
 
 type idempotency struct {
@@ -240,7 +242,7 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 				Completion: completion{DistinguishesTruncation: true, Multiplier: can.GetTruncationMultiplier()},
 			},
 		},
-		Usage:       usage{Supported: true},
+		Usage:       usage{Supported: true, CostEstimates: true, Currency: "USD"},
 		Idempotency: idempotency{Supported: true, Layer1Seconds: RetentionSeconds, CrossRegion: "single-region"},
 		DebugBundle: supported{true},
 		REST:        restTransport{ConditionalRunGet: true},
