@@ -1,0 +1,107 @@
+package projection
+
+import (
+	"fmt"
+	"strings"
+)
+
+// spoken says what each constraint means, for a vendor without the keyword. An
+// empty sentence: the constraint says nothing.
+var spoken = map[string]func(v *value) string{
+	"minLength":         counted("At least %s.", "character"),
+	"maxLength":         counted("At most %s.", "character"),
+	"minItems":          counted("At least %s.", "item"),
+	"maxItems":          counted("At most %s.", "item"),
+	"minProperties":     counted("At least %s.", "member"),
+	"maxProperties":     counted("At most %s.", "member"),
+	"minContains":       counted("At least %s of that kind.", "item"),
+	"maxContains":       counted("At most %s of that kind.", "item"),
+	"pattern":           quoted("Matches the regular expression %s."),
+	"format":            quoted("In the format %s."),
+	"contentEncoding":   quoted("Encoded as %s."),
+	"contentMediaType":  quoted("Of the media type %s."),
+	"minimum":           quoted("At least %s."),
+	"maximum":           quoted("At most %s."),
+	"exclusiveMinimum":  quoted("More than %s."),
+	"exclusiveMaximum":  quoted("Less than %s."),
+	"multipleOf":        quoted("A multiple of %s."),
+	"uniqueItems":       unique,
+	"contains":          satisfied("Some items satisfy this JSON Schema: %s"),
+	"propertyNames":     satisfied("The names of members satisfy this JSON Schema: %s"),
+	"dependentRequired": dependent,
+}
+
+// bounds lists the constraints for each kind of values, in the order they are
+// spoken.
+var bounds = map[kinds][]string{
+	strs:    {"minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType"},
+	numbers: {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
+	arrays:  {"minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains"},
+	objects: {"minProperties", "maxProperties", "propertyNames", "dependentRequired"},
+}
+
+// constrain puts the constraints of a schema on a node: as the vendor says them,
+// else as sentences. Of two of one name, which merging left, one is a sentence.
+func (b *builder) constrain(n *node, s *value, of kinds) {
+	for _, keyword := range bounds[of] {
+		said := !b.dialect.says(keyword)
+		for _, f := range s.fields {
+			switch {
+			case f.name != keyword:
+			case !said:
+				n.keep = append(n.keep, f)
+				said = true
+			default:
+				if sentence := spoken[keyword](f.value); sentence != "" {
+					n.notes = append(n.notes, sentence)
+				}
+			}
+		}
+	}
+}
+
+// counted words a number of things. A bound of 0 from below says nothing.
+func counted(format, thing string) func(*value) string {
+	return func(v *value) string {
+		switch {
+		case v.plain == "0" && strings.HasPrefix(format, "At least"):
+			return ""
+		case v.plain == "1":
+			return fmt.Sprintf(format, "1 "+thing)
+		default:
+			return fmt.Sprintf(format, v.plain+" "+thing+"s")
+		}
+	}
+}
+
+// quoted words a value as it stands.
+func quoted(format string) func(*value) string {
+	return func(v *value) string { return fmt.Sprintf(format, v.plain) }
+}
+
+func unique(v *value) string {
+	if v.is(true) {
+		return "No item twice."
+	}
+	return ""
+}
+
+// satisfied words a schema.
+func satisfied(format string) func(*value) string {
+	return func(v *value) string {
+		if rules := spelled(v); rules != "" {
+			return fmt.Sprintf(format, rules)
+		}
+		return ""
+	}
+}
+
+func dependent(v *value) string {
+	var out []string
+	for _, f := range v.fields {
+		if with := f.value.texts(); len(with) > 0 {
+			out = append(out, fmt.Sprintf("With %s also %s.", f.name, strings.Join(with, ", ")))
+		}
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,161 @@
+package projection
+
+import "slices"
+
+// object gives the node of a schema for objects. Three cases:
+//
+//	named members   an object; a schema that is silent about others is taken to
+//	                mean none, one that speaks of them gets a member for the rest
+//	only a schema   entries, a list of keys and values
+//	nothing known   text
+func (b *builder) object(s *value) *node {
+	others := s.get("additionalProperties")
+	if others == nil {
+		others = s.get("unevaluatedProperties")
+	}
+	patterns := len(s.get("patternProperties").list()) > 0
+	if len(s.get("properties").list()) == 0 && !(others.is(false) && !patterns) {
+		if patterns || !b.restricts(others) {
+			return b.text(s, objects)
+		}
+		return b.entries(s, others)
+	}
+	n := b.described(&node{at: s.at, shape: shapeObject, byName: map[string]int{}}, s)
+	b.constrain(n, s, objects)
+	if !b.named(n, s, others, patterns) {
+		return &node{at: s.at}
+	}
+	n.arrange(s.get("propertyOrdering").texts())
+	if patterns || others != nil && !others.is(false) {
+		b.others(n, s, others, patterns)
+	}
+	return n
+}
+
+// restricts reports whether a schema for members without a name says anything.
+func (b *builder) restricts(others *value) bool {
+	return others != nil && others.kind == objects && saysSomething(others)
+}
+
+// named adds the members a schema names; false when one that has to be there
+// can't be.
+func (b *builder) named(n *node, s, others *value, patterns bool) bool {
+	required := s.get("required").texts()
+	for _, f := range s.get("properties").list() {
+		m := member{f.name, b.build(f.value), slices.Contains(required, f.name)}
+		if m.node.shape == shapeNever {
+			if m.required {
+				return false
+			}
+			continue
+		}
+		n.members = append(n.members, m)
+	}
+	for i, name := range required {
+		if s.get("properties").get(name) != nil || slices.Contains(required[:i], name) {
+			continue
+		}
+		if others.is(false) && !patterns {
+			return false
+		}
+		schema := &value{kind: booleans, plain: "true", at: s.at}
+		if !patterns && b.restricts(others) {
+			schema = others
+		}
+		m := member{name, b.build(schema), true}
+		if m.node.shape == shapeNever {
+			return false
+		}
+		n.members = append(n.members, m)
+	}
+	return true
+}
+
+// others adds the member that holds those without a name.
+func (b *builder) others(n *node, s, others *value, patterns bool) {
+	about := value{kind: objects, at: s.at}
+	if !patterns && b.restricts(others) {
+		n.rest = b.entries(&about, others)
+	} else {
+		for _, k := range []string{"patternProperties", "additionalProperties"} {
+			if v := s.get(k); v != nil && v.kind == objects {
+				about.fields = append(about.fields, field{k, v})
+			}
+		}
+		n.rest = b.text(&about, objects)
+	}
+	n.rest.notes = append([]string{"Members besides those named here; null if there are none."}, n.rest.notes...)
+	n.restAs = "otherMembers"
+	for _, taken := n.byName[n.restAs]; taken; _, taken = n.byName[n.restAs] {
+		n.restAs += "_"
+	}
+}
+
+// arrange orders members: reasoning first, so that a model thinks before it
+// fills the others in, then as the author ordered them (OpenWOP envelope
+// contract §5).
+func (n *node) arrange(ordering []string) {
+	rank := func(name string) int {
+		if name == "reasoning" {
+			return -1
+		}
+		if i := slices.Index(ordering, name); i >= 0 {
+			return i
+		}
+		return len(ordering)
+	}
+	slices.SortStableFunc(n.members, func(x, y member) int { return rank(x.name) - rank(y.name) })
+	for i, m := range n.members {
+		n.byName[m.name] = i
+	}
+}
+
+// entries gives the node of an object whose members have a schema, but no names.
+func (b *builder) entries(s, others *value) *node {
+	n := b.described(&node{at: s.at, shape: shapeEntries}, s)
+	n.notes = append(n.notes, "An object, written as a list of its members; each key once.")
+	key := &value{kind: objects, at: s.at, fields: []field{{"type", &value{kind: strs, plain: "string"}}}}
+	if names := s.get("propertyNames"); names != nil {
+		key = together(s.at, key, names)
+		s = s.without("propertyNames")
+	}
+	b.constrain(n, s, objects)
+	n.key, n.item = b.build(key), b.build(others)
+	if n.key.shape != shapeScalar || n.key.typ != "string" || n.item.shape == shapeNever {
+		return b.text(s, objects)
+	}
+	return n
+}
+
+// array gives the node of a schema for arrays.
+func (b *builder) array(s *value) *node {
+	prefix, rest := s.get("prefixItems"), s.get("items")
+	if prefix != nil && (!b.dialect.says("prefixItems") || rest == nil || rest.is(true)) {
+		return b.text(s, arrays)
+	}
+	n := b.described(&node{at: s.at, shape: shapeArray}, s)
+	b.constrain(n, s, arrays)
+	if prefix != nil {
+		for _, p := range prefix.items {
+			n.prefix = append(n.prefix, b.build(p))
+		}
+		if slices.ContainsFunc(n.prefix, func(p *node) bool { return p.shape == shapeNever }) {
+			return b.text(s, arrays)
+		}
+	}
+	if rest == nil {
+		rest = &value{kind: booleans, plain: "true", at: s.at}
+	}
+	n.items = b.build(rest)
+	if n.items.shape != shapeNever {
+		return n
+	}
+	if prefix != nil {
+		n.items = nil
+		n.notes = append(n.notes, "No further items.")
+		return n
+	}
+	n.items = &node{at: n.items.at, shape: shapeScalar, typ: "null"}
+	n.notes = append(n.notes, "No items.")
+	return n
+}

@@ -1,0 +1,115 @@
+package projection
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"waybill.dev/waybill/protocol/schema"
+)
+
+// LintFor applies a vendor's rules to a schema that is meant to be sent to it.
+// The static check of protocol/schema comes first, as far as it concerns the
+// vendor; then every keyword is held against the table. None: the vendor takes
+// the schema.
+func LintFor(v Vendor, doc []byte) []Problem {
+	d, ok := DialectOf(v)
+	if !ok {
+		return []Problem{{Vendor: v, Rule: RuleVendor, Message: fmt.Sprintf("want one of %v", Vendors())}}
+	}
+	l := linter{dialect: d}
+	for _, f := range schema.Lint(doc, schema.LevelStrict) {
+		if len(f.Vendors) == 0 || slices.Contains(f.Vendors, string(v)) {
+			l.report(f.Path, f.Rule, "%s", f.Message)
+		}
+		if f.Rule == schema.RuleNotSchema {
+			return l.problems
+		}
+	}
+	l.schema(read(doc))
+	return sorted(l.problems)
+}
+
+type linter struct {
+	dialect  Dialect
+	problems []Problem
+}
+
+func (l *linter) report(at, rule, format string, args ...any) {
+	l.problems = append(l.problems, Problem{Vendor: l.dialect.Vendor, Path: at, Rule: rule, Message: fmt.Sprintf(format, args...)})
+}
+
+// schema looks at a place and all below it.
+func (l *linter) schema(s *value) {
+	if s.kind != objects {
+		l.report(s.at, RuleType, "true and false are no schemas here; write a type")
+		return
+	}
+	for _, f := range s.fields {
+		if !l.dialect.says(f.name) && !l.reported(s.at+pointer(f.name)) {
+			l.report(s.at+pointer(f.name), RuleKeyword, "%s does not take the keyword %s; leave it out", l.dialect.Vendor, f.name)
+		}
+	}
+	l.shape(s)
+	if c := s.get("items"); c != nil {
+		l.schema(c)
+	}
+	for _, k := range []string{"anyOf", "prefixItems"} {
+		if c := s.get(k); c != nil {
+			for _, item := range c.items {
+				l.schema(item)
+			}
+		}
+	}
+	for _, k := range []string{"properties", "$defs"} {
+		for _, f := range s.get(k).list() {
+			l.schema(f.value)
+		}
+	}
+}
+
+// reported reports whether the static check has said it already.
+func (l *linter) reported(at string) bool {
+	return slices.ContainsFunc(l.problems, func(p Problem) bool { return p.Path == at })
+}
+
+// shape holds one place to saying one thing.
+func (l *linter) shape(s *value) {
+	t := s.get("type")
+	switch {
+	case t == nil && s.get("anyOf") == nil && s.get("$ref") == nil:
+		l.report(s.at, RuleType, "want type, anyOf or $ref")
+	case t != nil && t.kind == arrays && (len(t.items) != 2 || !slices.Contains(t.texts(), "null")):
+		l.report(s.at+"/type", RuleType, `want one type, or one and "null"; write the others as anyOf`)
+	}
+	if e := s.get("enum"); e != nil {
+		for i, v := range e.items {
+			if v.kind == objects || v.kind == arrays {
+				l.report(s.at+"/enum/"+strconv.Itoa(i), RuleEnum, "want a string, a number, a boolean or null")
+			}
+		}
+	}
+	if typeIs(t, "array") && s.get("items") == nil && s.get("prefixItems") == nil {
+		l.report(s.at, RuleItems, "an array needs items")
+	}
+	if o := s.get("propertyOrdering"); o != nil {
+		l.ordering(s, o)
+	}
+}
+
+func (l *linter) ordering(s, o *value) {
+	var names []string
+	for _, f := range s.get("properties").list() {
+		names = append(names, f.name)
+	}
+	ordered := o.texts()
+	slices.Sort(names)
+	slices.Sort(ordered)
+	if !slices.Equal(names, ordered) {
+		l.report(s.at+"/propertyOrdering", RuleOrdering, "want each property once")
+	}
+}
+
+func typeIs(t *value, name string) bool {
+	return t != nil && (t.kind == strs && t.plain == name || slices.Contains(t.texts(), name))
+}

@@ -1,0 +1,281 @@
+package projection
+
+import (
+	"slices"
+	"strings"
+)
+
+// term is one of the schemas that must hold together: written out, or a place
+// that a reference leads to.
+type term struct {
+	plain  *value
+	target *value
+}
+
+// terms takes a schema apart into what must hold together. Schemas that say
+// nothing are left out.
+func (b *builder) terms(s *value, seen map[string]bool) ([]term, bool) {
+	if !b.sayable(s) {
+		return nil, false
+	}
+	var out []term
+	if own := s.without("$ref", "allOf"); saysSomething(own) {
+		out = append(out, term{plain: own})
+	}
+	for _, f := range s.fields {
+		switch f.name {
+		case "$ref":
+			target, ok := b.resolve(f.value.plain)
+			if !ok {
+				b.problem(s.at+"/$ref", RuleReference, "the reference leads out of the schema, or by way of an inner $id; refer to a place of this document as #/$defs/name")
+				return nil, false
+			}
+			if !seen[target.at] {
+				seen[target.at] = true
+				out = append(out, term{target: target})
+			}
+		case "allOf":
+			for _, part := range f.value.items {
+				more, ok := b.part(part, seen)
+				if !ok {
+					return nil, false
+				}
+				out = append(out, more...)
+			}
+		}
+	}
+	return out, true
+}
+
+// part takes apart what stands in an allOf.
+func (b *builder) part(s *value, seen map[string]bool) ([]term, bool) {
+	if s.kind == booleans {
+		if s.is(true) {
+			return nil, true
+		}
+		return []term{{plain: s}}, true
+	}
+	return b.terms(s, seen)
+}
+
+// sayable reports the keywords whose meaning would be lost.
+func (b *builder) sayable(s *value) bool {
+	ok := true
+	for _, f := range s.fields {
+		if _, bad := refused[f.name]; bad {
+			rule, message := refusal(f.name, b.dialect.Vendor)
+			b.problem(s.at+pointer(f.name), rule, "%s", message)
+			ok = false
+		}
+	}
+	return ok
+}
+
+func saysSomething(s *value) bool {
+	return slices.ContainsFunc(s.fields, func(f field) bool { return slices.Contains(structural, f.name) })
+}
+
+// merged writes terms as one schema.
+func (b *builder) merged(s *value, ts []term) (*value, bool) {
+	seen := map[string]bool{s.at: true}
+	var whole *value
+	for len(ts) > 0 {
+		t := ts[0]
+		ts = ts[1:]
+		if t.target != nil {
+			if seen[t.target.at] {
+				continue
+			}
+			seen[t.target.at] = true
+			more, ok := b.part(t.target, seen)
+			if !ok {
+				return nil, false
+			}
+			ts = append(slices.Clone(more), ts...)
+			continue
+		}
+		switch {
+		case whole == nil || t.plain.is(false):
+			whole = t.plain
+		case !whole.is(false):
+			if whole = b.both(whole, t.plain, s.at); whole == nil {
+				return nil, false
+			}
+		}
+	}
+	if whole == nil { // references in a circle
+		b.problem(s.at, RuleReference, "the references lead in a circle without saying anything; write the schema where one of them stands")
+		return nil, false
+	}
+	return whole, true
+}
+
+// both writes two schemas as one, nil with a problem if that would change what
+// they mean together.
+func (b *builder) both(x, y *value, at string) *value {
+	if (hasAny(x, "patternProperties") && hasAny(y, named...)) || (hasAny(y, "patternProperties") && hasAny(x, named...)) {
+		b.problem(at, RuleAllOf, "patternProperties do not go together with the members of another part of allOf; write the object out")
+		return nil
+	}
+	out := &value{kind: objects, at: at}
+	if hasAny(x, named...) || hasAny(y, named...) {
+		out.fields = append(out.fields, members(x, y, at)...)
+	}
+	out.fields = append(out.fields, x.without(named...).fields...)
+	for _, f := range y.without(named...).fields {
+		if !b.join(out, f, at) {
+			return nil
+		}
+	}
+	if types := out.get("type"); types != nil && types.kind == arrays && len(types.items) == 0 {
+		return &value{kind: booleans, plain: "false", at: at}
+	}
+	return out
+}
+
+// join adds a member of a second schema to a first.
+func (b *builder) join(out *value, f field, at string) bool {
+	i := slices.IndexFunc(out.fields, func(o field) bool { return o.name == f.name })
+	if i < 0 || spoken[f.name] != nil {
+		out.fields = append(out.fields, f) // bounds hold beside each other
+		return true
+	}
+	have := out.fields[i].value
+	switch f.name {
+	case "type":
+		out.fields[i].value = commonTypes(have, f.value)
+	case "required":
+		out.fields[i].value = list(at, slices.Concat(have.items, f.value.items))
+	case "enum":
+		out.fields[i].value = list(at, slices.DeleteFunc(slices.Clone(have.items), func(v *value) bool { return !holds(f.value, v) }))
+	case "items":
+		out.fields[i].value = together(at, have, f.value)
+	case "anyOf", "oneOf", "prefixItems", "const", "unevaluatedProperties":
+		if !equal(have, f.value) {
+			b.problem(at, RuleAllOf, "two parts of allOf have %s; write them as one", f.name)
+			return false
+		}
+	}
+	return true
+}
+
+// named are the keywords that say which members an object has.
+var named = []string{"properties", "additionalProperties", "patternProperties"}
+
+// members says the members of two objects at once: each is held to both, one that
+// only one object knows to what the other says of members it does not know.
+func members(x, y *value, at string) []field {
+	properties := &value{kind: objects, at: at}
+	for _, f := range x.get("properties").list() {
+		properties.fields = append(properties.fields, field{f.name, together(f.value.at, f.value, otherwise(y, f.name))})
+	}
+	for _, f := range y.get("properties").list() {
+		if x.get("properties").get(f.name) == nil {
+			properties.fields = append(properties.fields, field{f.name, together(f.value.at, f.value, x.get("additionalProperties"))})
+		}
+	}
+	var out []field
+	if len(properties.fields) > 0 {
+		out = append(out, field{"properties", properties})
+	}
+	if x.get("additionalProperties") != nil || y.get("additionalProperties") != nil {
+		out = append(out, field{"additionalProperties", together(at, x.get("additionalProperties"), y.get("additionalProperties"))})
+	}
+	for _, o := range []*value{x, y} {
+		if p := o.get("patternProperties"); p != nil {
+			out = append(out, field{"patternProperties", p})
+		}
+	}
+	return out
+}
+
+// otherwise is what an object says of a member, by name or not.
+func otherwise(s *value, name string) *value {
+	if p := s.get("properties").get(name); p != nil {
+		return p
+	}
+	return s.get("additionalProperties")
+}
+
+// together is a schema for values that satisfy both; one may be nil.
+func together(at string, x, y *value) *value {
+	switch {
+	case x == nil || x.is(true):
+		if y == nil {
+			return x
+		}
+		return y
+	case y == nil || y.is(true) || equal(x, y):
+		return x
+	case x.is(false) || y.is(false):
+		return &value{kind: booleans, plain: "false", at: at}
+	}
+	return &value{kind: objects, at: at, fields: []field{{"allOf", list(at, []*value{x, y})}}}
+}
+
+func list(at string, items []*value) *value { return &value{kind: arrays, at: at, items: items} }
+
+// list is the members of v, which may be nil.
+func (v *value) list() []field {
+	if v == nil {
+		return nil
+	}
+	return v.fields
+}
+
+func holds(l, v *value) bool {
+	return slices.ContainsFunc(l.items, func(item *value) bool { return equal(item, v) })
+}
+
+func hasAny(s *value, names ...string) bool {
+	return slices.ContainsFunc(s.fields, func(f field) bool { return slices.Contains(names, f.name) })
+}
+
+// commonTypes are the types two keywords allow; an integer is a number.
+func commonTypes(x, y *value) *value {
+	types := func(v *value) []string {
+		if v.kind == strs {
+			return []string{v.plain}
+		}
+		return v.texts()
+	}
+	var out []*value
+	for _, a := range types(x) {
+		for _, c := range types(y) {
+			t := a
+			switch {
+			case a == c:
+			case a == "number" && c == "integer":
+				t = c
+			case a == "integer" && c == "number":
+			default:
+				continue
+			}
+			out = append(out, &value{kind: strs, plain: t, at: x.at})
+		}
+	}
+	return list(x.at, out)
+}
+
+// spelled writes a schema for the description of text, empty if it says nothing
+// or is long, or refers to what cannot be seen from there.
+func spelled(s *value) string {
+	const most = 1000
+	if s.kind == booleans {
+		return ""
+	}
+	plain := &value{kind: objects}
+	for _, f := range s.fields {
+		if slices.Contains(structural, f.name) {
+			plain.fields = append(plain.fields, f)
+		}
+	}
+	if len(plain.fields) == 0 || len(plain.fields) == 1 && plain.fields[0].name == "type" && plain.fields[0].value.kind == strs {
+		return ""
+	}
+	out := plain.String()
+	if len(out) > most || strings.Contains(out, `"$ref"`) {
+		return ""
+	}
+	return out
+}

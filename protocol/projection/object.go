@@ -1,0 +1,122 @@
+package projection
+
+import "bytes"
+
+// object reads an object, and takes away or replaces members of it.
+func (r *restorer) object(n *node) *AnswerError {
+	r.i++
+	c := cutter{end: r.i}
+	var others *otherMembers
+	if n.rest != nil {
+		others = &otherMembers{seen: map[string]bool{}}
+	}
+	for comma := r.i; r.next('}'); comma = r.i {
+		from := r.i
+		name := r.name()
+		i, known := n.byName[string(name)]
+		switch {
+		case known && r.kind() == nulls && n.members[i].dropsNull():
+			r.skip()
+			c.drop(r)
+			continue
+		case others != nil && string(name) == n.restAs:
+			inner, err := r.others(n)
+			if err != nil {
+				return err.under(string(name))
+			}
+			if len(inner) == 0 {
+				c.drop(r)
+				continue
+			}
+			others.inner = inner
+			c.keep(r, comma, from)
+			r.replace(from, r.i, inner)
+		default:
+			c.keep(r, comma, from)
+			if others != nil {
+				others.seen[string(name)] = true
+			}
+			if err := r.member(n, i, known); err != nil {
+				return err.under(string(name))
+			}
+		}
+		c.kept, c.end = true, r.i
+	}
+	c.close(r)
+	return others.apart(n.restAs)
+}
+
+func (r *restorer) member(n *node, i int, known bool) *AnswerError {
+	if !known {
+		r.skip()
+		return nil
+	}
+	return r.value(n.members[i].node)
+}
+
+// cutter takes members out of an object so that the commas are right.
+type cutter struct {
+	kept    bool // a member stays
+	end     int  // of the last one that stays, or of the opening brace
+	dropped int  // end of the last one that goes; 0: nothing waits
+}
+
+func (c *cutter) drop(r *restorer) { c.dropped = r.i }
+
+// keep is told of a member that stays, and of the comma before it.
+func (c *cutter) keep(r *restorer, comma, from int) {
+	if c.dropped == 0 {
+		return
+	}
+	if c.kept {
+		r.replace(c.end, comma, nil)
+	} else {
+		r.replace(c.end, from, nil)
+	}
+	c.dropped = 0
+}
+
+// close is told that the object ends.
+func (c *cutter) close(r *restorer) {
+	if c.dropped != 0 {
+		r.replace(c.end, c.dropped, nil)
+	}
+}
+
+// others gives the inside of the object of members without a name; nothing for
+// null.
+func (r *restorer) others(n *node) ([]byte, *AnswerError) {
+	if r.kind() == nulls {
+		r.skip()
+		return nil, nil
+	}
+	object, err := r.restored(n.rest)
+	if err != nil {
+		return nil, err
+	}
+	if (&scanner{src: object}).kind() != objects {
+		return nil, &AnswerError{Reason: "want what the description of this member says, or null"}
+	}
+	return bytes.Trim(object[1:len(object)-1], " \t\r\n"), nil
+}
+
+// otherMembers are those without a name in the schema. They come to stand beside
+// the named ones.
+type otherMembers struct {
+	seen  map[string]bool
+	inner []byte
+}
+
+// apart reports a name that would stand twice.
+func (o *otherMembers) apart(as string) *AnswerError {
+	if o == nil || o.inner == nil {
+		return nil
+	}
+	s := scanner{src: append(append([]byte{'{'}, o.inner...), '}')}
+	for s.i = 1; s.next('}'); s.skip() {
+		if name := string(s.name()); o.seen[name] {
+			return (&AnswerError{Reason: "the member stands beside as well; want it once"}).under(name).under(as)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package projection
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"waybill.dev/waybill/protocol/schema"
+)
+
+// Projection is a schema as a vendor is told it, and the way back. It is
+// immutable and safe for concurrent use.
+type Projection struct {
+	vendor  Vendor
+	schema  json.RawMessage
+	root    *node
+	wrapped bool // the schema is about the member of a wrapping object
+}
+
+// wrapAs is the member that holds a value which is no object: all vendors want
+// an object at the root.
+const wrapAs = "value"
+
+// Compile projects a JSON Schema for a vendor. The same source gives the same
+// bytes. It gives either a projection or the reasons why there is none.
+func Compile(source json.RawMessage, v Vendor) (*Projection, []Problem) {
+	d, ok := DialectOf(v)
+	if !ok {
+		return nil, []Problem{{Vendor: v, Rule: RuleVendor, Message: fmt.Sprintf("want one of %v", Vendors())}}
+	}
+	if _, err := schema.Compile("source", source); err != nil {
+		p := Problem{Vendor: v, Rule: schema.RuleNotSchema, Message: err.Error()}
+		if e, ok := errors.AsType[*schema.Error](err); ok {
+			p.Path, p.Message = e.Path, e.Reason
+		}
+		return nil, []Problem{p}
+	}
+	b := newBuilder(d, read(source))
+	root := b.whole()
+	if len(b.problems) > 0 {
+		return nil, sorted(b.problems)
+	}
+	p := &Projection{vendor: v, root: root.end()}
+	if p.root.shape != shapeObject || p.root.nullable {
+		p.wrapped = true
+		p.root = &node{shape: shapeObject, members: []member{{wrapAs, root, true}}, byName: map[string]int{wrapAs: 0}}
+	}
+	w := write(d, p.root)
+	for _, n := range w.never {
+		b.problem(n.at, RuleNothingFits, "no value satisfies the schema here; leave it out, or allow one")
+	}
+	if len(b.problems) == 0 {
+		b.hold(w)
+	}
+	if len(b.problems) > 0 {
+		return nil, sorted(b.problems)
+	}
+	p.schema = w.out
+	mark(p.root)
+	return p, nil
+}
+
+// whole gives the node of the root, unions and references settled.
+func (b *builder) whole() *node {
+	root := &def{at: ""}
+	b.defs[""] = root
+	root.node = b.build(b.places["#"])
+	if len(b.problems) > 0 || b.endless() {
+		return root.node
+	}
+	for _, n := range b.unions {
+		b.settle(n)
+	}
+	return root.node
+}
+
+// hold applies the vendor's rules to what was written, and says where in the
+// source a finding comes from.
+func (b *builder) hold(w *writer) {
+	for _, f := range LintFor(b.dialect.Vendor, w.out) {
+		f.Path = w.origin(f.Path)
+		b.problems = append(b.problems, f)
+	}
+}
+
+// origin is the place of the source that a place of the projection comes from.
+func (w *writer) origin(at string) string {
+	for {
+		if from, ok := w.where[at]; ok {
+			return from
+		}
+		i := strings.LastIndexByte(at, '/')
+		if i < 0 {
+			return ""
+		}
+		at = at[:i]
+	}
+}
+
+// Vendor is whose words the projection is in.
+func (p *Projection) Vendor() Vendor { return p.vendor }
+
+// Schema is what the vendor is told. The caller must not change it.
+func (p *Projection) Schema() json.RawMessage { return p.schema }
+
+// Wrapped reports whether the value of the schema stands in an object with the
+// one member "value", because it is no object itself.
+func (p *Projection) Wrapped() bool { return p.wrapped }

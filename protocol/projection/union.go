@@ -1,0 +1,278 @@
+package projection
+
+import (
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/protocol/schema"
+)
+
+// enum gives the node of a schema that lists its values.
+func (b *builder) enum(s *value) *node {
+	var values []*value
+	if l := s.get("enum"); l != nil {
+		values = l.items
+	}
+	if c := s.get("const"); c != nil {
+		if s.get("enum") == nil || holds(s.get("enum"), c) {
+			values = []*value{c}
+		} else {
+			values = nil
+		}
+	}
+	types := typesOf(s.without("enum", "const"))
+	n := &node{at: s.at, shape: shapeUnion}
+	for _, v := range values {
+		typ := v.typeAmong(types)
+		switch {
+		case typ == "":
+		case typ == "null":
+			n.nullable = true
+		case v.kind == objects || v.kind == arrays:
+			return b.text(s, kindsOf(values))
+		default:
+			n.list(typ, v)
+		}
+	}
+	switch {
+	case len(n.branches) == 0 && !n.nullable:
+		return &node{at: s.at}
+	case len(n.branches) == 0:
+		return b.described(&node{at: s.at, shape: shapeScalar, typ: "null"}, s)
+	case len(n.branches) == 1:
+		n.branches[0].nullable = n.nullable
+		return b.described(n.branches[0], s)
+	}
+	b.unions = append(b.unions, n)
+	return b.described(n, s)
+}
+
+// list adds a value to the branch of its type; among numbers that are not all
+// integers there is but one type.
+func (n *node) list(typ string, v *value) {
+	for _, b := range n.branches {
+		if kindOf(b.typ) == v.kind {
+			if b.typ != typ {
+				b.typ = "number"
+			}
+			b.enum = append(b.enum, v)
+			return
+		}
+	}
+	n.branches = append(n.branches, &node{at: n.at, shape: shapeScalar, typ: typ, enum: []*value{v}})
+}
+
+// typeAmong is the type of a value if it is among those allowed (nil: all), else
+// empty.
+func (v *value) typeAmong(allowed []string) string {
+	var typ string
+	switch v.kind {
+	case nulls:
+		typ = "null"
+	case booleans:
+		typ = "boolean"
+	case strs:
+		typ = "string"
+	case arrays:
+		typ = "array"
+	case objects:
+		typ = "object"
+	default:
+		typ = "integer"
+		if strings.ContainsAny(v.plain, ".eE") {
+			typ = "number"
+		}
+	}
+	if allowed == nil || slices.Contains(allowed, typ) || v.kind == numbers && slices.Contains(allowed, "number") {
+		return typ
+	}
+	if typ == "number" && slices.Contains(allowed, "integer") {
+		return typ // 1.0 is an integer; the value decides in the end
+	}
+	return ""
+}
+
+func kindsOf(values []*value) kinds {
+	var k kinds
+	for _, v := range values {
+		k |= v.kind
+	}
+	return k
+}
+
+// union gives the node of anyOf, and of oneOf, which no vendor takes. What stands
+// beside it holds in each branch.
+func (b *builder) union(s *value) *node {
+	keyword := "anyOf"
+	if s.get("anyOf") == nil {
+		keyword = "oneOf"
+	} else if s.get("oneOf") != nil {
+		b.problem(s.at, RuleAllOf, "anyOf and oneOf hold together here; write one anyOf")
+		return b.text(s, anything)
+	}
+	beside := s.without("description", keyword, "$defs", "definitions")
+	branches := s.get(keyword).items
+	if saysSomething(beside) && onlyRequire(branches) {
+		n := b.typed(s.without(keyword))
+		n.notes = append(n.notes, needed(keyword, branches))
+		return n
+	}
+	n := b.described(&node{at: s.at, shape: shapeUnion}, s)
+	for _, branch := range branches {
+		both := branch
+		if saysSomething(beside) {
+			both = &value{kind: objects, at: branch.at, fields: []field{{"allOf", list(branch.at, []*value{beside, branch})}}}
+			if about := branch.get("description"); about != nil {
+				both.fields = append(both.fields, field{"description", about})
+			}
+		}
+		if c := b.build(both); c.shape != shapeNever {
+			n.branches = append(n.branches, c)
+		}
+	}
+	if len(n.branches) == 0 {
+		return &node{at: s.at}
+	}
+	b.unions = append(b.unions, n)
+	return n
+}
+
+// onlyRequire reports whether branches say nothing but which members there are.
+func onlyRequire(branches []*value) bool {
+	return !slices.ContainsFunc(branches, func(s *value) bool {
+		return s.get("required") == nil || saysSomething(s.without("required", "description"))
+	})
+}
+
+func needed(keyword string, branches []*value) string {
+	var sets []string
+	for _, s := range branches {
+		sets = append(sets, strings.Join(s.get("required").texts(), " and "))
+	}
+	word := "At least"
+	if keyword == "oneOf" {
+		word = "Exactly"
+	}
+	return word + " one of these is given: " + strings.Join(sets, "; ") + "."
+}
+
+// settle decides how the answers of a union are told apart. Unions inside come
+// first, as what they become matters.
+func (b *builder) settle(n *node) {
+	if n.settled {
+		return
+	}
+	n.settled = true
+	for _, c := range n.branches {
+		if leaf := c.end(); leaf.shape == shapeUnion {
+			b.settle(leaf)
+		}
+	}
+	leaves, ok := n.leaves()
+	if !ok {
+		b.problem(n.at, RuleReference, "the union is a branch of itself; leave that branch out")
+		return
+	}
+	n.simplify()
+	if n.shape != shapeUnion {
+		return
+	}
+	plain := slices.DeleteFunc(slices.Clone(leaves), func(l *node) bool { return l.shape != shapeObject })
+	if len(plain) > 1 {
+		if n.tag = b.tagOf(n, plain); n.tag == "" {
+			return
+		}
+	}
+	if !distinct(leaves) {
+		n.asText(leaves)
+	}
+}
+
+// simplify takes null out of the branches, and a union of one branch away.
+func (n *node) simplify() {
+	some := slices.DeleteFunc(slices.Clone(n.branches), func(c *node) bool { return c.shape == shapeScalar && c.typ == "null" && len(c.notes) == 0 })
+	n.nullable = n.nullable || len(some) < len(n.branches)
+	n.branches = some
+	if len(some) == 0 {
+		*n = node{at: n.at, about: n.about, notes: n.notes, shape: shapeScalar, typ: "null", settled: true}
+		return
+	}
+	if len(some) > 1 || some[0].shape == shapeRef {
+		return
+	}
+	only, nullable := *some[0], n.nullable
+	if n.about != "" {
+		only.about = n.about
+	}
+	only.at, only.notes, only.settled = n.at, slices.Concat(n.notes, only.notes), true
+	only.nullable = only.nullable || nullable && !(only.shape == shapeText && only.takes.has(nulls))
+	*n = only
+}
+
+// tagOf is the member by which object branches are told apart (OpenWOP envelope
+// contract §4.2).
+func (b *builder) tagOf(n *node, plain []*node) string {
+	for _, m := range plain[0].members {
+		values := map[string]bool{}
+		for _, o := range plain {
+			if tag, ok := o.pins(m.name); ok {
+				values[tag] = true
+			}
+		}
+		if len(values) == len(plain) {
+			return m.name
+		}
+	}
+	b.problem(n.at, schema.RuleVariantDiscriminator,
+		`the branches cannot be told apart; give each the same required member of type "string" with an enum of exactly one value, another in each branch`)
+	return ""
+}
+
+// pins gives the only value of a required string member.
+func (n *node) pins(name string) (string, bool) {
+	i, ok := n.byName[name]
+	if !ok || !n.members[i].required {
+		return "", false
+	}
+	m := n.members[i].node.end()
+	if m.shape != shapeScalar || m.typ != "string" || len(m.enum) != 1 || m.nullable {
+		return "", false
+	}
+	return m.enum[0].plain, true
+}
+
+// distinct reports whether the kind of a value, or of an answer, tells which leaf
+// it belongs to, objects with a tag apart.
+func distinct(leaves []*node) bool {
+	for _, of := range []func(*node) kinds{(*node).source, (*node).answer} {
+		for k := booleans; k <= objects; k <<= 1 {
+			claims := slices.DeleteFunc(slices.Clone(leaves), func(l *node) bool { return !of(l).has(k) })
+			same := func(l *node) bool { return l.plainly() }
+			if k == objects {
+				same = func(l *node) bool { return l.shape == shapeObject }
+			}
+			if len(claims) > 1 && slices.ContainsFunc(claims, func(l *node) bool { return !same(l) }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// asText says a union as JSON in a string, because its answers would look alike.
+func (n *node) asText(leaves []*node) {
+	var takes kinds
+	for _, l := range leaves {
+		takes |= l.source()
+		if l.takesNull() {
+			takes |= nulls
+		}
+	}
+	if n.nullable {
+		takes |= nulls
+	}
+	*n = node{
+		at: n.at, about: n.about, shape: shapeText, takes: takes, settled: true,
+		notes: append(slices.Clone(n.notes), "A JSON value, written as JSON text."),
+	}
+}

@@ -1,0 +1,193 @@
+package projection
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// kinds is a set of the kinds of JSON values.
+type kinds uint8
+
+const (
+	nulls kinds = 1 << iota
+	booleans
+	numbers
+	strs
+	arrays
+	objects
+	anything = nulls | booleans | numbers | strs | arrays | objects
+)
+
+// has reports whether every kind of k is in the set.
+func (s kinds) has(k kinds) bool { return s&k == k }
+
+// value is a JSON value that keeps the order of members. at is its place in the
+// document it was read from; what is made of several values is placed where they
+// were put together.
+type value struct {
+	kind   kinds
+	at     string
+	fields []field  // of an object; a name may stand twice in what was merged
+	items  []*value // of an array
+	plain  string   // of a string its text, of another scalar its literal
+}
+
+type field struct {
+	name  string
+	value *value
+}
+
+// read gives the value of a document that was checked before.
+func read(doc []byte) *value {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	return readNext(d, "")
+}
+
+func readNext(d *json.Decoder, at string) *value {
+	token, _ := d.Token() // checked before
+	v := &value{at: at}
+	switch token := token.(type) {
+	case json.Delim:
+		if token == '{' {
+			v.kind = objects
+			for d.More() {
+				name, _ := d.Token()
+				text, _ := name.(string)
+				v.fields = append(v.fields, field{text, readNext(d, at+pointer(text))})
+			}
+		} else {
+			v.kind = arrays
+			for d.More() {
+				v.items = append(v.items, readNext(d, at+pointer(strconv.Itoa(len(v.items)))))
+			}
+		}
+		_, _ = d.Token() // the end
+	case string:
+		v.kind, v.plain = strs, token
+	case json.Number:
+		v.kind, v.plain = numbers, token.String()
+	case bool:
+		v.kind, v.plain = booleans, strconv.FormatBool(token)
+	default:
+		v.kind, v.plain = nulls, "null"
+	}
+	return v
+}
+
+// pointer writes one step of a JSON pointer (RFC 6901).
+func pointer(token string) string {
+	return "/" + strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
+}
+
+// get is the first member of a name, nil if there is none.
+func (v *value) get(name string) *value {
+	if v == nil {
+		return nil
+	}
+	for _, f := range v.fields {
+		if f.name == name {
+			return f.value
+		}
+	}
+	return nil
+}
+
+// texts are the strings of a list.
+func (v *value) texts() []string {
+	if v == nil {
+		return nil
+	}
+	var out []string
+	for _, item := range v.items {
+		if item.kind == strs {
+			out = append(out, item.plain)
+		}
+	}
+	return out
+}
+
+// is reports whether v is the boolean schema b.
+func (v *value) is(b bool) bool {
+	return v != nil && v.kind == booleans && v.plain == strconv.FormatBool(b)
+}
+
+// without is an object that lacks some members.
+func (v *value) without(names ...string) *value {
+	out := &value{kind: v.kind, at: v.at}
+	for _, f := range v.fields {
+		if !slices.Contains(names, f.name) {
+			out.fields = append(out.fields, f)
+		}
+	}
+	return out
+}
+
+// append writes v as JSON.
+func (v *value) append(b []byte) []byte {
+	switch v.kind {
+	case objects:
+		b = append(b, '{')
+		for i, f := range v.fields {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendText(b, f.name), ':')
+			b = f.value.append(b)
+		}
+		return append(b, '}')
+	case arrays:
+		b = append(b, '[')
+		for i, item := range v.items {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = item.append(b)
+		}
+		return append(b, ']')
+	case strs:
+		return appendText(b, v.plain)
+	default:
+		return append(b, v.plain...)
+	}
+}
+
+// String is v as JSON.
+func (v *value) String() string { return string(v.append(nil)) }
+
+// appendText writes a JSON string, without the escapes that only HTML needs.
+func appendText(b []byte, s string) []byte {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string always can be
+	return append(b, bytes.TrimSuffix(out.Bytes(), []byte("\n"))...)
+}
+
+// equal compares as JSON Schema does: 1.0 is 1, the order of members is nothing.
+func equal(a, b *value) bool {
+	if a.kind != b.kind || len(a.fields) != len(b.fields) {
+		return false
+	}
+	switch a.kind {
+	case numbers:
+		x, okX := new(big.Rat).SetString(a.plain)
+		y, okY := new(big.Rat).SetString(b.plain)
+		return okX && okY && x.Cmp(y) == 0
+	case arrays:
+		return slices.EqualFunc(a.items, b.items, equal)
+	case objects:
+		for _, f := range a.fields {
+			if other := b.get(f.name); other == nil || !equal(f.value, other) {
+				return false
+			}
+		}
+		return true
+	default:
+		return a.plain == b.plain
+	}
+}

@@ -1,0 +1,68 @@
+package projection
+
+import (
+	"slices"
+
+	"waybill.dev/waybill/protocol/schema"
+)
+
+// Vendor is whose structured-output mode is meant.
+type Vendor string
+
+// The vendors of the table.
+const (
+	OpenAI    Vendor = schema.OpenAI
+	Anthropic Vendor = schema.Anthropic
+	Gemini    Vendor = schema.Gemini
+)
+
+// AsOf is the month the table of dialects was last held against what the vendors
+// say. Look again before relying on a row (OpenWOP envelope contract §20).
+const AsOf = "2026-05"
+
+// Dialect is what a vendor's strict mode takes.
+type Dialect struct {
+	Vendor Vendor
+	// Mode is the name the vendor gives it.
+	Mode string
+	// Keywords are all that a schema may hold.
+	Keywords []string
+	// Recursion: a reference may lead back to where it stands.
+	Recursion bool
+	// MaxDepth counts a step for each properties, items, anyOf and $defs;
+	// MaxProperties the properties of the whole schema. 0: no bound is known.
+	MaxDepth, MaxProperties int
+}
+
+// common are the keywords that every vendor takes.
+var common = []string{"$defs", "$ref", "additionalProperties", "anyOf", "description", "enum", "items", "properties", "required", "type"}
+
+var dialects = []Dialect{
+	{Vendor: OpenAI, Mode: "strict", Keywords: common, Recursion: true, MaxDepth: 5, MaxProperties: 100},
+	{Vendor: Anthropic, Mode: "strict", Keywords: common},
+	// The constraints are those of the models since 2.5. Bounds of arrays are
+	// nowhere documented, so they are not relied on.
+	{
+		Vendor: Gemini, Mode: "responseSchema", Recursion: true,
+		Keywords: append([]string{
+			"format", "maxLength", "maximum", "minLength", "minimum", "multipleOf", "pattern", "prefixItems", "propertyOrdering",
+		}, common...),
+	},
+}
+
+// Vendors lists the vendors of the table.
+func Vendors() []Vendor { return []Vendor{OpenAI, Anthropic, Gemini} }
+
+// DialectOf gives a vendor's row of the table.
+func DialectOf(v Vendor) (Dialect, bool) {
+	i := slices.IndexFunc(dialects, func(d Dialect) bool { return d.Vendor == v })
+	if i < 0 {
+		return Dialect{}, false
+	}
+	d := dialects[i]
+	d.Keywords = slices.Sorted(slices.Values(d.Keywords))
+	return d, true
+}
+
+// says reports whether the vendor takes a keyword.
+func (d Dialect) says(keyword string) bool { return slices.Contains(d.Keywords, keyword) }

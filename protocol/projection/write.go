@@ -1,0 +1,273 @@
+package projection
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// writer writes nodes as a schema in the vendor's words.
+type writer struct {
+	dialect Dialect
+	out     []byte
+	names   map[string]bool // of definitions
+	named   map[*def]string // those that are used
+	queue   []*def          // in the order they are written
+	where   map[string]string
+	never   []*node // places that no value fits
+}
+
+// write gives the schema, and for each place of it the place it comes from.
+func write(d Dialect, root *node) *writer {
+	w := &writer{dialect: d, names: map[string]bool{}, named: map[*def]string{}, where: map[string]string{}}
+	w.node(root, "", false, func() {
+		for i := 0; i < len(w.queue); i++ {
+			if i == 0 {
+				w.raw(`,"$defs":{`)
+			} else {
+				w.raw(`,`)
+			}
+			name := w.named[w.queue[i]]
+			w.text(name)
+			w.raw(`:`)
+			w.node(w.queue[i].node, "/$defs"+pointer(name), false, nil)
+		}
+		if len(w.queue) > 0 {
+			w.raw(`}`)
+		}
+	})
+	return w
+}
+
+func (w *writer) raw(s string)  { w.out = append(w.out, s...) }
+func (w *writer) text(s string) { w.out = appendText(w.out, s) }
+
+// node writes a place. optional: the answer may be null in place of a value.
+func (w *writer) node(n *node, at string, optional bool, more func()) {
+	w.where[at] = n.at
+	w.raw(`{`)
+	switch n.shape {
+	case shapeNever:
+		w.never = append(w.never, n)
+	case shapeScalar:
+		w.scalar(n, optional)
+	case shapeText:
+		w.types("string", n.nullable || optional)
+		w.about(n)
+	case shapeArray:
+		w.array(n, at, optional)
+	case shapeEntries:
+		w.entries(n, at, optional)
+	case shapeObject:
+		w.object(n, at, optional)
+	case shapeUnion:
+		w.union(n, at, optional)
+	case shapeRef:
+		w.reference(n, at, optional)
+	}
+	if more != nil {
+		more()
+	}
+	w.raw(`}`)
+}
+
+// types begins a schema with its type.
+func (w *writer) types(typ string, nullable bool) {
+	if nullable && typ != "null" {
+		w.raw(`"type":["` + typ + `","null"]`)
+		return
+	}
+	w.raw(`"type":"` + typ + `"`)
+}
+
+func (w *writer) about(n *node) {
+	text := strings.Join(append(slices.DeleteFunc([]string{n.about}, func(s string) bool { return s == "" }), n.notes...), " ")
+	if text != "" {
+		w.raw(`,"description":`)
+		w.text(text)
+	}
+}
+
+// kept writes the constraints that the vendor has a keyword for.
+func (w *writer) kept(n *node) {
+	for _, f := range n.keep {
+		w.raw(`,`)
+		w.text(f.name)
+		w.raw(`:`)
+		w.out = f.value.append(w.out)
+	}
+}
+
+func (w *writer) scalar(n *node, optional bool) {
+	nullable := n.nullable || optional
+	w.types(n.typ, nullable)
+	w.about(n)
+	w.kept(n)
+	if len(n.enum) == 0 {
+		return
+	}
+	values := n.enum
+	if nullable {
+		values = append(slices.Clone(values), &value{kind: nulls, plain: "null"})
+	}
+	w.raw(`,"enum":`)
+	w.out = list("", values).append(w.out)
+}
+
+func (w *writer) array(n *node, at string, optional bool) {
+	w.types("array", n.nullable || optional)
+	w.about(n)
+	w.kept(n)
+	for i, p := range n.prefix {
+		w.raw([]string{`,"prefixItems":[`, `,`}[min(i, 1)])
+		w.node(p, fmt.Sprintf("%s/prefixItems/%d", at, i), false, nil)
+	}
+	if len(n.prefix) > 0 {
+		w.raw(`]`)
+	}
+	if n.items != nil {
+		w.raw(`,"items":`)
+		w.node(n.items, at+"/items", false, nil)
+	}
+}
+
+// The members of an entry.
+const (
+	entryKey   = "key"
+	entryValue = "value"
+)
+
+func (w *writer) entries(n *node, at string, optional bool) {
+	w.types("array", n.nullable || optional)
+	w.about(n)
+	w.raw(`,"items":`)
+	w.node(&node{at: n.at, shape: shapeObject, members: []member{{entryKey, n.key, true}, {entryValue, n.item, true}}}, at+"/items", false, nil)
+}
+
+func (w *writer) object(n *node, at string, optional bool) {
+	w.types("object", n.nullable || optional)
+	w.about(n)
+	var names []byte
+	w.raw(`,"properties":{`)
+	put := func(name string, child *node, optional bool) {
+		if len(names) > 0 {
+			w.raw(`,`)
+			names = append(names, ',')
+		}
+		names = appendText(names, name)
+		w.text(name)
+		w.raw(`:`)
+		w.node(child, at+"/properties"+pointer(name), optional, nil)
+	}
+	for _, m := range n.members {
+		put(m.name, m.node, !m.required)
+	}
+	if n.rest != nil {
+		put(n.restAs, n.rest, true)
+	}
+	w.raw(`},"required":[` + string(names) + `],"additionalProperties":false`)
+	if w.dialect.says("propertyOrdering") {
+		w.raw(`,"propertyOrdering":[` + string(names) + `]`)
+	}
+}
+
+func (w *writer) reference(n *node, at string, optional bool) {
+	null := (optional || n.nullable) && !n.takesNullItself()
+	text := n.about != "" || len(n.notes) > 0
+	if !null && !text {
+		w.raw(`"$ref":`)
+		w.text("#/$defs" + pointer(w.name(n.target)))
+		return
+	}
+	w.raw(`"anyOf":[{"$ref":`)
+	w.text("#/$defs" + pointer(w.name(n.target)))
+	w.raw(`}`)
+	if null {
+		w.raw(`,{"type":"null"}`)
+	}
+	w.raw(`]`)
+	w.about(n)
+}
+
+// takesNullItself reports whether the projected schema of n takes null without
+// more.
+func (n *node) takesNullItself() bool { return n.end().takesNull() }
+
+// union writes its branches. Those that are objects stand in a union of their
+// own: beside them there is nothing that would need a tag.
+func (w *writer) union(n *node, at string, optional bool) {
+	tagged, other := n.expand()
+	null := optional || n.takesNull()
+	for _, c := range slices.Concat(tagged, other) {
+		null = null && !c.takesNullItself()
+	}
+	w.raw(`"anyOf":[`)
+	i := 0
+	branch := func(c *node, at string) {
+		if i > 0 {
+			w.raw(`,`)
+		}
+		w.node(c, fmt.Sprintf("%s/anyOf/%d", at, i), false, nil)
+		i++
+	}
+	apart := len(tagged) > 1 && (null || len(other) > 0)
+	if apart {
+		w.where[at+"/anyOf/0"] = n.at
+		w.raw(`{"anyOf":[`)
+		for _, c := range tagged {
+			branch(c, at+"/anyOf/0")
+		}
+		w.raw(`]}`)
+		i = 1
+		tagged = nil
+	}
+	for _, c := range append(tagged, other...) {
+		branch(c, at)
+	}
+	if null {
+		w.raw(`,{"type":"null"}`)
+	}
+	w.raw(`]`)
+	w.about(n)
+}
+
+// expand lists the branches, those of unions among them instead of these.
+func (n *node) expand() (tagged, other []*node) {
+	for _, c := range n.branches {
+		switch leaf := c.end(); leaf.shape {
+		case shapeUnion:
+			more, rest := leaf.expand()
+			tagged, other = append(tagged, more...), append(other, rest...)
+		case shapeObject:
+			tagged = append(tagged, c)
+		default:
+			other = append(other, c)
+		}
+	}
+	return tagged, other
+}
+
+// name gives a definition its name: that of the source, as far as it is plain.
+func (w *writer) name(d *def) string {
+	if name, ok := w.named[d]; ok {
+		return name
+	}
+	last := d.at[strings.LastIndexByte(d.at, '/')+1:]
+	plain := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, last)
+	if plain == "" {
+		plain = "root"
+	}
+	name := plain
+	for i := 2; w.names[name]; i++ {
+		name = fmt.Sprintf("%s_%d", plain, i)
+	}
+	w.names[name] = true
+	w.named[d] = name
+	w.queue = append(w.queue, d)
+	return name
+}
