@@ -10,19 +10,21 @@ import (
 
 // exhausted ends an emission whose attempts are used up. If the last answer was
 // plain prose, one extra call asks to put it into the schema first.
-func (c *call) exhausted(ctx context.Context, f failure, last provider.Result, base []provider.Message) Result {
+func (c *call) exhausted(ctx context.Context, f failure, attempts int, last provider.Result, base []provider.Message) Result {
 	if (f.reason == reasonParse || f.reason == reasonSchema) && isProse(last.Text) {
 		v := c.reformat(ctx, last.Text, base)
 		if v.done != nil {
 			return *v.done
 		}
 	}
-	total := c.tries
 	c.add(wire.EventEnvelopeRetryExhausted, exhaustedPayload{
-		NodeID: c.task.Input.NodeID, TotalAttempts: total, FinalReason: f.reason, FinalError: optional(f.detail),
+		NodeID: c.task.Input.NodeID, TotalAttempts: attempts, FinalReason: f.reason, FinalError: optional(f.detail),
 	})
-	// Retry exhaustion also is a breach of the schema rounds.
-	c.add(wire.EventCapBreached, capPayload{Kind: "schema", Limit: total - 1, Observed: total, NodeID: c.task.Input.NodeID})
+	if attempts >= c.tries {
+		// Retry exhaustion also is a breach of the schema rounds. A model without more
+		// room to give has breached none.
+		c.add(wire.EventCapBreached, capPayload{Kind: "schema", Limit: attempts - 1, Observed: attempts, NodeID: c.task.Input.NodeID})
+	}
 	return Result{Drafts: c.drafts, Err: &wire.NodeError{Code: string(f.code), Message: exhaustedMessage(f)}}
 }
 

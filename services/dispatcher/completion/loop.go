@@ -19,6 +19,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/projection"
 	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
@@ -62,8 +63,9 @@ type Deps struct {
 
 // Loop executes model nodes. It is safe for concurrent use.
 type Loop struct {
-	cfg  Config
-	deps Deps
+	cfg         Config
+	deps        Deps
+	projections projections
 }
 
 // New makes a loop.
@@ -135,6 +137,10 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	case err != nil:
 		return Result{Interrupted: err}
 	case bad != nil:
+		return Result{Err: bad}
+	}
+	c.suit()
+	if bad := c.project(); bad != nil {
 		return Result{Err: bad}
 	}
 	res := c.loop(ctx)
@@ -219,7 +225,11 @@ type call struct {
 	provider provider.Provider
 	limits   Limits
 	tries    int
-	want     want
+	// ceiling is the longest answer that the model can give, in tokens; 0: unknown.
+	ceiling int
+	// projection is set while the model is told the schema in its vendor's words.
+	projection *projection.Projection
+	want       want
 	// round is how many turns of this emission went by in talk about schemas.
 	round int
 	// taught are the kinds whose schemas are in the model's context.
@@ -242,8 +252,8 @@ func (c *call) loop(ctx context.Context) Result {
 		if v.done != nil {
 			return *v.done
 		}
-		if attempt >= c.tries {
-			return c.exhausted(ctx, v.failure, res, base)
+		if attempt >= c.tries || c.full(v.failure) {
+			return c.exhausted(ctx, v.failure, attempt, res, base)
 		}
 		if v.goOn {
 			c.round++
@@ -264,7 +274,7 @@ func (c *call) loop(ctx context.Context) Result {
 // else; the correction after anything else, at the same budget.
 func (c *call) adapt(f failure, base []provider.Message) {
 	if f.reason == reasonTruncation {
-		c.req.MaxTokens *= c.Loop.cfg.Multiplier
+		c.req.MaxTokens = c.within(c.req.MaxTokens * c.Loop.cfg.Multiplier)
 		return
 	}
 	c.req.Messages = base

@@ -14,7 +14,7 @@ import (
 
 // take turns the text of a clean answer into the node's result.
 func (c *call) take(ctx context.Context, text string, attempt int) verdict {
-	docs := extract(text)
+	docs := c.restore(extract(text))
 	switch {
 	case c.want.value != nil:
 		return c.takeValue(docs)

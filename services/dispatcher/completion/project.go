@@ -1,0 +1,91 @@
+package completion
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/projection"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// project puts the request's schema into the vendor's words. The answer comes back in
+// them, too: see restore.
+func (c *call) project() *wire.NodeError {
+	s, ok := c.provider.(provider.Strict)
+	if !ok || len(c.req.Schema) == 0 {
+		return nil
+	}
+	p, problems := c.projections.of(c.req.Schema, s.Dialect())
+	if p == nil {
+		return &wire.NodeError{
+			Code: string(fault.SchemaNotAccepted), Message: "the schema cannot be put to the model: " + explained(problems),
+			Details: map[string]any{"provider": c.req.Provider},
+		}
+	}
+	c.projection, c.req.Schema = p, p.Schema()
+	return nil
+}
+
+// explained lists the reasons, so many that somebody can mend them.
+func explained(problems []projection.Problem) string {
+	var parts []string
+	for _, p := range problems[:min(len(problems), maxViolations)] {
+		parts = append(parts, fmt.Sprintf("%s at %q: %s", p.Vendor, p.Path, p.Message))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// restore brings documents of a projected answer back to what the schema is about.
+// One that is no answer under the projection stays: judging it says what is wrong.
+func (c *call) restore(docs []document) []document {
+	if c.projection == nil {
+		return docs
+	}
+	for i, d := range docs {
+		if raw, err := c.projection.Restore(d.raw); err == nil {
+			docs[i].raw = raw
+		}
+	}
+	return docs
+}
+
+// maxProjections bounds what is remembered: a host asks for some kinds and schemas
+// again and again.
+const maxProjections = 1024
+
+// projections remembers what schemas look like in a vendor's words. It is safe for
+// concurrent use.
+type projections struct {
+	mu    sync.Mutex // guards known
+	known map[projectionKey]projected
+}
+
+type projectionKey struct {
+	schema [sha256.Size]byte
+	vendor projection.Vendor
+}
+
+type projected struct {
+	projection *projection.Projection
+	problems   []projection.Problem
+}
+
+func (m *projections) of(schema json.RawMessage, v projection.Vendor) (*projection.Projection, []projection.Problem) {
+	key := projectionKey{sha256.Sum256(schema), v}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found, ok := m.known[key]
+	if !ok {
+		found.projection, found.problems = projection.Compile(schema, v)
+		if m.known == nil || len(m.known) >= maxProjections {
+			m.known = map[projectionKey]projected{} // rather a second compilation than a growing host
+		}
+		m.known[key] = found
+	}
+	return found.projection, found.problems
+}
