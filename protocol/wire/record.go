@@ -48,6 +48,9 @@ type RunRecord struct {
 	// Opened marks a run that an executor outside this host carries out: it has no
 	// definition here, and no dispatcher works on it.
 	Opened bool `json:"opened,omitempty"`
+	// CredentialRef names the tenant's own key for the run's model calls; empty: the
+	// host's. It is no key.
+	CredentialRef string `json:"credentialRef,omitempty"`
 	// RequireRegistered says that the run has secrets of its own: nothing is accepted
 	// for it while the redactor does not know them.
 	RequireRegistered bool `json:"requireRegistered,omitempty"`

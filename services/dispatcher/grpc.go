@@ -86,7 +86,7 @@ func (s *Service) holdsNoSecret(ctx context.Context, tenant string, raw []byte) 
 	if tenant == "" {
 		tenant = everybody
 	}
-	clean, changed, err := remote.Redactor{Client: s.deps.Redactor}.Redact(ctx, tenant, "", [][]byte{raw})
+	clean, changed, err := remote.Redactor{Client: s.deps.Redactor}.Redact(ctx, tenant, "", false, [][]byte{raw})
 	switch {
 	case err != nil:
 		return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is kept without it; try again").
@@ -147,7 +147,7 @@ func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error
 // Describe says what this dispatcher can execute.
 func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dispatcherv1.DescribeResponse, error) {
 	out := &dispatcherv1.DescribeResponse{
-		Providers: s.deps.Providers.IDs(), SelfHosted: s.cfg.SelfHosted, MockProviders: s.mockProviders(),
+		Providers: s.deps.Providers.IDs(), Byok: s.byok(), SelfHosted: s.cfg.SelfHosted, MockProviders: s.mockProviders(),
 		MaxNodeExecutions:    int32(s.cfg.Limits.MaxNodeExecutions), //nolint:gosec // G115: a small limit
 		MaxRunDurationMs:     s.cfg.Limits.MaxDuration.Milliseconds(),
 		MaxRetryAttempts:     int32(s.cfg.Completion.MaxAttempts), //nolint:gosec // G115: at most 16
@@ -168,6 +168,15 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 	}
 	slices.Sort(out.ModelCapabilities)
 	return out, nil
+}
+
+// byok are the providers that take a tenant's own key: those that want one at all,
+// where there is a store of keys.
+func (s *Service) byok() []string {
+	if s.deps.Credentials == nil {
+		return nil
+	}
+	return slices.DeleteFunc(s.deps.Providers.IDs(), func(id string) bool { return !slices.Contains(s.cfg.Keyed, id) })
 }
 
 // offered adds the capabilities that are required somewhere and that some model has

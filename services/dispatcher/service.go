@@ -27,6 +27,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/credential"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/execute"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -47,6 +48,8 @@ type Config struct {
 	// Lease is how long a silent dispatcher keeps a run: the queue's AckWait.
 	Lease      time.Duration
 	Completion completion.Config
+	// Keyed are the ids of providers that are asked with a key.
+	Keyed []string
 	// SelfHosted are the ids of providers on the operator's own servers.
 	SelfHosted []string
 	// TestSeams lets test keys script the mock provider.
@@ -103,6 +106,8 @@ type Deps struct {
 	Redactor  redactorv1.RedactorClient
 	EventLog  eventlogv1.EventLogClient
 	Providers *provider.Registry
+	// Credentials are the keys that tenants bring; nil: they bring none.
+	Credentials *credential.Store
 	// Catalogue says what models can do; nil: the built-in one.
 	Catalogue *catalogue.Catalogue
 	// Scripts are those of the test seams' provider; nil without them.
@@ -140,22 +145,41 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.types = s.types.With(cfg.Packs)
 	redactor := remote.Redactor{Client: d.Redactor}
 	s.watch = sleep.New(sleep.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}, remote.Index{Client: d.EventLog}, d.Clock, d.Logger)
+	secrets := s.secrets()
 	s.starter = start.New(start.Deps{
+		Secrets: secrets, BYOK: s.byok(), DefaultProvider: cfg.Completion.Defaults.Provider,
 		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Types: s.types,
 		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, Clock: d.Clock,
 	})
+	cfg.Completion.BYOK = s.byok()
 	s.loop = completion.New(cfg.Completion, completion.Deps{
 		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Schemas: remote.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,
-		Clock: d.Clock, Canned: s.canned(),
+		Clock: d.Clock, Canned: s.canned(), Keys: s.keys(),
 	})
 	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / 3}, execute.Deps{
-		Log: d.Log, Redactor: redactor, Acceptor: remote.Acceptor{Client: d.Acceptor}, Definitions: s.definitions,
-		Models: s.loop, Types: s.types, Gate: s.loop.Gate, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
+		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: remote.Acceptor{Client: d.Acceptor}, Definitions: s.definitions,
+		Models: s.loop, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
 		Spans: d.Spans,
 	})
 	s.watch.Bind(s.executor)
 	s.pool = worker.New(d.Queue, s.executor, cfg.MaxRuns, d.Logger)
 	return s, nil
+}
+
+// secrets is nil where tenants bring no keys.
+func (s *Service) secrets() execute.Secrets {
+	if s.deps.Credentials == nil {
+		return nil
+	}
+	return remote.Secrets{Client: s.deps.Redactor, Store: s.deps.Credentials}
+}
+
+// keys is nil where tenants bring none.
+func (s *Service) keys() completion.Keys {
+	if s.deps.Credentials == nil {
+		return nil
+	}
+	return s.deps.Credentials
 }
 
 // canned makes the provider of a run's configurable.mockProvider; nil without

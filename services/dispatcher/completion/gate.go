@@ -17,13 +17,7 @@ import (
 // Gate decides whether a tenant's node may be dispatched to the model it would ask,
 // and which one is asked if not (OpenWOP envelope contract §16.3).
 func (l *Loop) Gate(tenant string, needs modelgate.Needs, in node.Input) (modelgate.Model, modelgate.Outcome) {
-	cfg, bad := parseConfig(in.Config)
-	if bad != nil {
-		cfg = config{} // the node fails on it, once it starts
-	}
-	var o overlay
-	_ = strictjson.Read(in.Configurable, &o) // checked at creation
-	active := cfg.active(o, l.cfg.Defaults)
+	active := l.active(in)
 	out := modelgate.Evaluate(needs, active, modelgate.Host{
 		Substitutes: true, TrustsUnknown: l.cfg.TrustsUnknown,
 		HidesFallback: l.cfg.HidesFallback != nil && l.cfg.HidesFallback(tenant),
@@ -32,6 +26,18 @@ func (l *Loop) Gate(tenant string, needs modelgate.Needs, in node.Input) (modelg
 	})
 	l.tell(tenant, in.NodeID, active, out)
 	return active, out
+}
+
+// active is the model that a node would ask. A config that cannot be read is as none:
+// the node fails on it, once it starts.
+func (l *Loop) active(in node.Input) modelgate.Model {
+	cfg, bad := parseConfig(in.Config)
+	if bad != nil {
+		cfg = config{}
+	}
+	var o overlay
+	_ = strictjson.Read(in.Configurable, &o) // checked at creation
+	return cfg.active(o, l.cfg.Defaults)
 }
 
 // has asks the catalogue. A provider that is not there has nothing.

@@ -93,7 +93,7 @@ func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 			reg, err := provider.NewRegistry(sample.New(0), spied)
 			require.NoError(t, err)
 			loop := completion.New(completion.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second}, completion.Deps{
-				Models: reg, Schemas: schemas{}, Clock: time.Now, Scrubber: func(string, string) completion.Scrubber { return plain{} },
+				Models: reg, Schemas: schemas{}, Clock: time.Now, Scrubber: func(string, string, bool) completion.Scrubber { return plain{} },
 			})
 			j := &journal{}
 			res := loop.Run(t.Context(), completion.Task{

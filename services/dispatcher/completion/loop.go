@@ -41,6 +41,8 @@ type Config struct {
 	// TrustsUnknown dispatches to models of which it is not known whether they have what
 	// is required.
 	TrustsUnknown bool
+	// BYOK are the providers that take a tenant's own key.
+	BYOK []string
 	// HidesFallback reports whether readers of a tenant's runs are not told which model
 	// was asked instead of another; nil: they are.
 	HidesFallback func(tenant string) bool
@@ -52,10 +54,13 @@ type Deps struct {
 	// Catalogue says what models can do; nil: the built-in one.
 	Catalogue *catalogue.Catalogue
 	// Logger is told what the gate decides; nil: nobody is.
-	Logger   *slog.Logger
-	Schemas  Schemas
-	Scrubber func(tenant, runID string) Scrubber
-	Clock    func() time.Time
+	Logger  *slog.Logger
+	Schemas Schemas
+	// Scrubber of a run; registered: it refuses while the run is not registered.
+	Scrubber func(tenant, runID string, registered bool) Scrubber
+	// Keys are those that tenants bring; nil: none.
+	Keys  Keys
+	Clock func() time.Time
 	// Canned makes the provider of a run-level configurable.mockProvider; nil
 	// when test seams are off.
 	Canned func(spec json.RawMessage) (provider.Provider, error)
@@ -93,6 +98,8 @@ type Task struct {
 	// Where the log does not tell its names, the gate of Needs does.
 	Fallback *modelgate.Model
 	Needs    *modelgate.Needs
+	// CredentialRef names the tenant's own key; empty: the host's is used.
+	CredentialRef string
 	// Trace joins the run's trace.
 	Trace runspan.Context
 	// Recorded maps a correlationId to the envelope that is in the log for it
@@ -179,6 +186,9 @@ func (l *Loop) prepare(ctx context.Context, t Task, j Journal) (*call, *wire.Nod
 	t.Trust = wire.Trusted.Meet(t.Trust).Meet(trust)
 	p, bad := l.provider(&req, o)
 	if bad != nil {
+		return nil, bad, nil
+	}
+	if bad := l.credential(t, &req, o); bad != nil {
 		return nil, bad, nil
 	}
 	limits, err := l.deps.Schemas.Limits(ctx)
@@ -369,7 +379,7 @@ func (c *call) open(ctx context.Context) (emit func(provider.Delta) error, wait 
 	if !c.streams() {
 		return nil, func() error { return nil }, func() {}, nil
 	}
-	s, err := c.deps.Scrubber(c.task.Tenant, c.task.RunID).Open(ctx)
+	s, err := c.deps.Scrubber(c.task.Tenant, c.task.RunID, c.task.CredentialRef != "").Open(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -130,7 +130,7 @@ func execute(t *testing.T, typeID, config string, accept func(completion.AcceptR
 	loop := completion.New(completion.Config{
 		MaxAttempts: 3, Multiplier: 2, Timeout: 5 * time.Second, Defaults: completion.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
 	}, completion.Deps{
-		Models: reg, Schemas: schemas{}, Scrubber: func(string, string) completion.Scrubber { return plain{} },
+		Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) completion.Scrubber { return plain{} },
 		Clock: func() time.Time { return time.Unix(1_700_000_000, 0) },
 	})
 	j := &journal{accept: accept}

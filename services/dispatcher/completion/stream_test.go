@@ -64,7 +64,7 @@ func streamed(t *testing.T, config string, p *pieces) (chunks []string, events s
 	loop := completion.New(completion.Config{
 		MaxAttempts: 1, Multiplier: 2, Timeout: 5 * time.Second, Defaults: completion.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
 	}, completion.Deps{
-		Models: reg, Schemas: capped{limit: 90}, Scrubber: func(string, string) completion.Scrubber { return plain{} },
+		Models: reg, Schemas: capped{limit: 90}, Scrubber: func(string, string, bool) completion.Scrubber { return plain{} },
 		Clock: func() time.Time { return time.Unix(1_700_000_000, 0) },
 	})
 	j := &journal{accept: func(req completion.AcceptRequest) (completion.Outcome, error) {

@@ -29,7 +29,7 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 	if len(events) == 0 {
 		return appended{head: head}, nil
 	}
-	changed, err := x.redact(ctx, r, events, clean)
+	changed, err := x.redact(ctx, r, m.State().Record.RequireRegistered, events, clean)
 	if err != nil {
 		return appended{}, err
 	}
@@ -45,7 +45,7 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 // §11): a payload without a longer text cannot hold one.
 const minSecret = 8
 
-func (x *Executor) redact(ctx context.Context, r subject.Run, events []wire.Event, clean []bool) (bool, error) {
+func (x *Executor) redact(ctx context.Context, r subject.Run, registered bool, events []wire.Event, clean []bool) (bool, error) {
 	var (
 		docs  [][]byte
 		index []int
@@ -59,7 +59,7 @@ func (x *Executor) redact(ctx context.Context, r subject.Run, events []wire.Even
 	if len(docs) == 0 {
 		return false, nil
 	}
-	out, changed, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, docs)
+	out, changed, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, docs)
 	if err != nil {
 		return false, fmt.Errorf("redact events of run %s: %w", r.RunID, err)
 	}

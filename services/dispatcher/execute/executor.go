@@ -21,6 +21,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/run"
 )
@@ -35,14 +36,18 @@ type Config struct {
 
 // Deps are the executor's collaborators.
 type Deps struct {
-	Log         runlog.Log
-	Redactor    Redactor
+	Log      runlog.Log
+	Redactor Redactor
+	// Secrets is nil where tenants bring no keys.
+	Secrets     Secrets
 	Acceptor    Acceptor
 	Definitions Definitions
 	Models      Models
 	Types       node.Catalog
 	// Gate decides about models; nil: what nodes require of them is opaque.
-	Gate   run.Gate
+	Gate run.Gate
+	// Needed looks for the secrets that nodes need; nil: they are not looked for.
+	Needed run.Secrets
 	Clock  func() time.Time
 	Logger *slog.Logger
 	// Spans takes the spans of runs; nil: they are not exported.
@@ -172,12 +177,39 @@ func (x *Executor) attempt(ctx context.Context, d runlog.Delivery) error {
 	if err != nil {
 		return err
 	}
+	done, err := x.secrets(ctx, st.Record)
+	if err != nil {
+		return err
+	}
 	s := newSession(x, d, f.Run, head, run.New(plan, x.cfg.Limits, st))
-	defer s.stop()
+	defer func() {
+		s.stop()
+		done(s.m.State().Status)
+	}()
 	if s.spans, err = x.spans(ctx, f.Run, st.Record, head); err != nil {
 		return err
 	}
 	return s.drive(ctx)
+}
+
+// secrets has the redactor know the run's own secrets while something is recorded of
+// it here; done has them forgotten if the run has ended. They are registered each
+// time, because the redactor may have lost its memory meanwhile.
+func (x *Executor) secrets(ctx context.Context, r *wire.RunRecord) (done func(wire.Status), err error) {
+	if r.CredentialRef == "" || x.deps.Secrets == nil {
+		return func(wire.Status) {}, nil
+	}
+	if err := x.deps.Secrets.Open(ctx, r.Owner.Tenant, r.RunID, r.CredentialRef); err != nil {
+		return nil, err
+	}
+	return func(status wire.Status) {
+		if !status.Terminal() {
+			return
+		}
+		if err := x.deps.Secrets.Close(context.WithoutCancel(ctx), r.Owner.Tenant, r.RunID); err != nil {
+			x.deps.Logger.Warn("secrets of an ended run not forgotten", "run_id", r.RunID, "error", err)
+		}
+	}, nil
 }
 
 // stateOf trusts a start frame that is handed out for the first time to be all
@@ -207,7 +239,7 @@ func (x *Executor) plan(ctx context.Context, st *runstate.State) (run.Plan, erro
 	if err != nil {
 		return run.Plan{}, err
 	}
-	return run.Plan{Def: e.Def, Graph: e.Graph, Types: x.deps.Types, Gate: x.deps.Gate}, nil
+	return run.Plan{Def: e.Def, Graph: e.Graph, Types: x.deps.Types, Gate: x.deps.Gate, Secrets: x.deps.Needed}, nil
 }
 
 // maxCancelTries bounds how often a cancel races with the run's own appends.
@@ -233,6 +265,10 @@ func (x *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string)
 		if err != nil {
 			return nil, false, err
 		}
+		done, err := x.secrets(ctx, st.Record)
+		if err != nil {
+			return nil, false, err
+		}
 		m := run.New(plan, x.cfg.Limits, st)
 		m.Begin(x.deps.Clock())
 		m.Cancel(x.deps.Clock(), reason, by)
@@ -250,6 +286,7 @@ func (x *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string)
 			return nil, false, err
 		}
 		x.Abort(runID)
+		done(m.State().Status)
 		x.deps.Forget(tenant, runID)
 		return m.State(), false, nil
 	}

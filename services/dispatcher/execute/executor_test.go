@@ -58,7 +58,7 @@ type redactor struct {
 	calls  atomic.Int32
 }
 
-func (r *redactor) Redact(_ context.Context, _, _ string, docs [][]byte) ([][]byte, bool, error) {
+func (r *redactor) Redact(_ context.Context, _, _ string, _ bool, docs [][]byte) ([][]byte, bool, error) {
 	r.calls.Add(1)
 	if r.down.Load() {
 		return nil, false, errors.New("redactor is down")

@@ -13,8 +13,17 @@ import (
 // Redactor takes secrets out of JSON documents before they are appended.
 type Redactor interface {
 	// Redact returns the documents scrubbed, in order; changed reports that any
-	// of them had to be. An error means that nothing may be appended.
-	Redact(ctx context.Context, tenant, runID string, docs [][]byte) (out [][]byte, changed bool, err error)
+	// of them had to be. With registered it refuses while the run is not registered. An
+	// error means that nothing may be appended.
+	Redact(ctx context.Context, tenant, runID string, registered bool, docs [][]byte) (out [][]byte, changed bool, err error)
+}
+
+// Secrets are the keys that tenants bring for their runs.
+type Secrets interface {
+	// Open tells the redactor what a run's ref names; it registers the run.
+	Open(ctx context.Context, tenant, runID, ref string) error
+	// Close has them forgotten.
+	Close(ctx context.Context, tenant, runID string) error
 }
 
 // Acceptor runs the accept pipeline and records what it accepts.

@@ -162,7 +162,7 @@ func (s *session) task(e run.Effect) completion.Task {
 	t := completion.Task{
 		Tenant: s.run.Tenant, RunID: s.run.RunID, TypeID: e.TypeID, Attempt: e.Attempt, Input: e.Input,
 		Trust: e.Trust, Clarifications: e.Clarifications, Contract: s.m.Contract(e.NodeID), Trace: s.x.trace(s.m.State().Record),
-		Fallback: e.Fallback, Needs: e.Needs,
+		Fallback: e.Fallback, Needs: e.Needs, CredentialRef: s.m.State().Record.CredentialRef,
 		Recorded: map[string]completion.Recorded{},
 	}
 	for id, v := range s.m.State().Envelopes {

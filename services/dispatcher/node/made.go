@@ -37,6 +37,7 @@ func (c Catalog) With(packs []*pack.Pack) Catalog {
 			t := base
 			t.ID, t.Source = n.TypeID, fmt.Sprintf("%s@%s", p.Name, p.Version)
 			t.Made = &Made{Base: n.Base, defaults: n.Defaults, config: n.Config, input: n.Input, output: n.Output, Contract: n.Contract}
+			t.Secrets = n.Secrets
 			if needs := n.Needs; len(needs.Required) > 0 || needs.Fallback != nil {
 				t.Needs = &needs
 			}

@@ -12,6 +12,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
@@ -56,6 +57,8 @@ type Type struct {
 	EmitsEnvelopes bool
 	// Needs is what the type requires of a model; nil: nothing.
 	Needs *modelgate.Needs
+	// Secrets are those that the type needs before it starts.
+	Secrets []pack.Secret
 	// Made is set for a type that a pack makes of one of the host's.
 	Made *Made
 	// Do executes a pure type.

@@ -29,9 +29,9 @@ import (
 type Redactor struct{ Client redactorv1.RedactorClient }
 
 // Redact scrubs documents; see execute.Redactor.
-func (r Redactor) Redact(ctx context.Context, tenant, runID string, docs [][]byte) ([][]byte, bool, error) {
+func (r Redactor) Redact(ctx context.Context, tenant, runID string, registered bool, docs [][]byte) ([][]byte, bool, error) {
 	res, err := r.Client.Redact(ctx, &redactorv1.RedactRequest{
-		Scope: &redactorv1.Scope{Tenant: tenant, RunId: runID}, Documents: docs,
+		Scope: &redactorv1.Scope{Tenant: tenant, RunId: runID, RequireRegistered: registered}, Documents: docs,
 	})
 	if err != nil {
 		return nil, false, fmt.Errorf("redactor: %w", err)
@@ -43,8 +43,8 @@ func (r Redactor) Redact(ctx context.Context, tenant, runID string, docs [][]byt
 }
 
 // Scrubber opens redacting streams for a run; see completion.Scrubber.
-func (r Redactor) Scrubber(tenant, runID string) completion.Scrubber {
-	return scrubber{client: r.Client, scope: &redactorv1.Scope{Tenant: tenant, RunId: runID}}
+func (r Redactor) Scrubber(tenant, runID string, registered bool) completion.Scrubber {
+	return scrubber{client: r.Client, scope: &redactorv1.Scope{Tenant: tenant, RunId: runID, RequireRegistered: registered}}
 }
 
 type scrubber struct {

@@ -208,7 +208,7 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 		}, attempt, wire.Trusted)
 		return
 	}
-	if m.lacksModel(now, id, t, attempt) || m.breachesExecutions(now, id) {
+	if m.lacksSecret(now, id, t, attempt) || m.lacksModel(now, id, t, attempt) || m.breachesExecutions(now, id) {
 		return
 	}
 	in, trust, bad := m.input(id)

@@ -11,6 +11,24 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
+// lacksSecret ends a node whose type needs a secret that is not to be had; the node
+// never starts (OpenWOP host contract §5.7, which has this before the models).
+func (m *Machine) lacksSecret(now time.Time, id string, t node.Type, attempt int) bool {
+	if len(t.Secrets) == 0 || m.plan.Secrets == nil {
+		return false
+	}
+	bad := m.plan.Secrets(m.st.Record, t.Secrets, m.dispatched(id, t))
+	if bad != nil {
+		m.failNode(now, id, bad, attempt, wire.Trusted)
+	}
+	return bad != nil
+}
+
+// dispatched is what says which model a node would ask.
+func (m *Machine) dispatched(id string, t node.Type) node.Input {
+	return node.Input{NodeID: id, Config: t.Configure(m.step(id).Node.Config), Configurable: m.st.Record.Configurable}
+}
+
 // lacksModel ends a node whose type requires what its model cannot do. What was
 // decided is an event before node.failed, and the node never starts (OpenWOP
 // envelope contract §16.3).
@@ -18,9 +36,7 @@ func (m *Machine) lacksModel(now time.Time, id string, t node.Type, attempt int)
 	if t.Needs == nil || m.plan.Gate == nil {
 		return false
 	}
-	active, o := m.plan.Gate(m.st.Record.Owner.Tenant, *t.Needs, node.Input{
-		NodeID: id, Config: t.Configure(m.step(id).Node.Config), Configurable: m.st.Record.Configurable,
-	})
+	active, o := m.plan.Gate(m.st.Record.Owner.Tenant, *t.Needs, m.dispatched(id, t))
 	if d, decided := o.Event(id, active); decided {
 		m.emit(now, d, false) // the names of models are the author's words
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -115,4 +116,22 @@ func TestGate_ItsDecisionOutlivesTheExecutor(t *testing.T) {
 	require.Len(t, retried, 1)
 	require.Equal(t, "o", retried[0].Fallback.Model)
 	require.Equal(t, "node.retried@a model.capability.substituted@a node.started@a", strings.Join(names(other), " "))
+}
+
+// OpenWOP host contract §5.7: a secret that is not to be had ends the node before its
+// model is looked at, and before it starts.
+func TestSecrets_AreLookedForBeforeTheModel(t *testing.T) {
+	t.Parallel()
+	p := gated(t, graph{}, "")
+	typ := p.Types[needy]
+	typ.Secrets = []pack.Secret{{ID: "k", Kind: "ai-provider"}}
+	p.Types[needy] = typ
+	p.Secrets = func(r *wire.RunRecord, needed []pack.Secret, in node.Input) *wire.NodeError {
+		require.Equal(t, "k a "+record().RunID, needed[0].ID+" "+in.NodeID+" "+r.RunID)
+		return &wire.NodeError{Code: "credential_required", Message: "m"}
+	}
+	m := run.New(p, limits, runstate.New(record()))
+	require.Empty(t, m.Advance(at))
+	require.Equal(t, "run.started node.failed@a run.failed", strings.Join(names(m), " "))
+	require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), "credential_required")
 }

@@ -12,6 +12,7 @@ import (
 
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -37,11 +38,17 @@ type Plan struct {
 	// Gate holds the model that a node would ask against what its type requires; nil:
 	// requirements are opaque.
 	Gate Gate
+	// Secrets looks for those that a type needs; nil: they are not looked for.
+	Secrets Secrets
 }
 
 // Gate decides one dispatch of a tenant's. The input has the node's config and the
 // run's configurable, which say what the active model is.
 type Gate func(tenant string, needs modelgate.Needs, in node.Input) (active modelgate.Model, o modelgate.Outcome)
+
+// Secrets finds why a run's node cannot have the secrets that its type needs; nil: it
+// can.
+type Secrets func(r *wire.RunRecord, needed []pack.Secret, in node.Input) *wire.NodeError
 
 // Effect asks the executor to carry out a node.
 type Effect struct {

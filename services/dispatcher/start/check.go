@@ -8,6 +8,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/credential"
 )
 
 // checkTypes refuses a workflow this host cannot execute, before a run of it exists.
@@ -54,33 +55,55 @@ type aiOverlay struct {
 	} `json:"ai"`
 }
 
-func (s *Starter) checkConfigurable(req Request, def *workflow.Definition) error {
+// checkConfigurable also gives the name of the tenant's own key; empty: none.
+func (s *Starter) checkConfigurable(req Request, def *workflow.Definition) (ref string, err error) {
 	if ps := def.CheckConfigurable(req.Configurable); len(ps) > 0 {
-		return invalid("configurable does not fit the workflow's configurableSchema", ps)
+		return "", invalid("configurable does not fit the workflow's configurableSchema", ps)
 	}
 	if len(req.Configurable) == 0 {
-		return nil
+		return "", nil
 	}
 	var o aiOverlay
 	if err := strictjson.Read(req.Configurable, &o); err != nil {
-		return fault.New(fault.ValidationError, "/configurable: a reserved key has the wrong type")
+		return "", fault.New(fault.ValidationError, "/configurable: a reserved key has the wrong type")
 	}
 	if err := s.checkMock(req, o); err != nil {
-		return err
+		return "", err
 	}
 	p := o.Provider
 	if p == "" {
 		p = o.AI.Provider
 	}
 	if p != "" && !slices.Contains(s.deps.Providers, p) {
-		return fault.New(fault.ValidationError, "/configurable/ai.provider: this host has no provider of that id; it has %v", s.deps.Providers).
+		return "", fault.New(fault.ValidationError, "/configurable/ai.provider: this host has no provider of that id; it has %v", s.deps.Providers).
 			With("path", "/configurable/ai.provider")
 	}
-	if o.CredentialRef != "" || o.AI.CredentialRef != "" {
-		return fault.New(fault.CredentialForbidden, "/configurable/ai.credentialRef: no provider of this host takes a caller's own credential").
-			With("path", "/configurable/ai.credentialRef")
+	return s.checkCredential(p, o)
+}
+
+const refPath = "/configurable/ai.credentialRef"
+
+// checkCredential looks at the name of the tenant's own key. Whether there is one is
+// found out when it is needed.
+func (s *Starter) checkCredential(provider string, o aiOverlay) (string, error) {
+	ref := o.CredentialRef
+	if ref == "" {
+		ref = o.AI.CredentialRef
 	}
-	return nil
+	if provider == "" {
+		provider = s.deps.DefaultProvider
+	}
+	switch {
+	case ref == "":
+		return "", nil
+	case !slices.Contains(s.deps.BYOK, provider):
+		return "", fault.New(fault.CredentialForbidden, "%s: provider %q takes no caller's own credential here; these do: %v", refPath, provider, s.deps.BYOK).
+			With("path", refPath).With("provider", provider)
+	case !credential.ValidRef(ref):
+		return "", fault.New(fault.ValidationError, "%s: want the name of a credential: letters, digits, dots, dashes and underscores, at most 128", refPath).
+			With("path", refPath)
+	}
+	return ref, nil
 }
 
 // checkMock lets test keys, and nobody else, put a scripted provider in place.

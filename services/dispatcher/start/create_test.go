@@ -54,7 +54,7 @@ func (s shelf) Get(_ context.Context, _, id string) (*definition.Entry, error) {
 
 type redactor struct{ down atomic.Bool }
 
-func (r *redactor) Redact(_ context.Context, _, _ string, docs [][]byte) ([][]byte, bool, error) {
+func (r *redactor) Redact(_ context.Context, _, _ string, _ bool, docs [][]byte) ([][]byte, bool, error) {
 	if r.down.Load() {
 		return nil, false, errors.New("down")
 	}

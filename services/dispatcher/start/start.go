@@ -51,7 +51,14 @@ type Created struct {
 
 // Redactor takes secrets out of JSON documents.
 type Redactor interface {
-	Redact(ctx context.Context, tenant, runID string, docs [][]byte) (out [][]byte, changed bool, err error)
+	// Redact scrubs; with registered it refuses while the run is not registered.
+	Redact(ctx context.Context, tenant, runID string, registered bool, docs [][]byte) (out [][]byte, changed bool, err error)
+}
+
+// Secrets are the keys that tenants bring.
+type Secrets interface {
+	// Open tells the redactor what a run's ref names; it registers the run.
+	Open(ctx context.Context, tenant, runID, ref string) error
 }
 
 // Definitions finds workflows.
@@ -65,9 +72,13 @@ type Deps struct {
 	Claims      kv.Store // X-Dedup: the active run of a scope
 	Definitions Definitions
 	Redactor    Redactor
-	Types       node.Catalog
-	// Providers are the ids a run may name.
-	Providers []string
+	// Secrets is nil where tenants bring no keys.
+	Secrets Secrets
+	Types   node.Catalog
+	// Providers are the ids a run may name, BYOK those of them that take a tenant's own
+	// key, and DefaultProvider the one of a run that names none.
+	Providers, BYOK []string
+	DefaultProvider string
 	// MockProviders are the ids of configurable.mockProvider; empty without test seams.
 	MockProviders []string
 	// MaxDuration is the host's bound on a run.
@@ -96,6 +107,9 @@ func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
 	if err != nil {
 		return Created{}, err
 	}
+	if err := s.open(ctx, rec); err != nil {
+		return Created{}, err
+	}
 	body, err := s.render(ctx, rec)
 	if err != nil {
 		return Created{}, err
@@ -108,12 +122,29 @@ func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
 	return s.write(ctx, req, rec, body)
 }
 
+// open tells the redactor the run's own secrets, before anything of it is recorded.
+func (s *Starter) open(ctx context.Context, rec *wire.RunRecord) error {
+	if rec.CredentialRef == "" || s.deps.Secrets == nil {
+		return nil
+	}
+	if err := s.deps.Secrets.Open(ctx, rec.Owner.Tenant, rec.RunID, rec.CredentialRef); err != nil {
+		return unreachable(err)
+	}
+	return nil
+}
+
+func unreachable(err error) error {
+	return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is recorded without it; try again").
+		After(time.Second).Wrap(err)
+}
+
 // record checks the request against the workflow.
 func (s *Starter) record(req Request, e *definition.Entry) (*wire.RunRecord, error) {
 	if err := s.checkTypes(e.Def); err != nil {
 		return nil, err
 	}
-	if err := s.checkConfigurable(req, e.Def); err != nil {
+	ref, err := s.checkConfigurable(req, e.Def)
+	if err != nil {
 		return nil, err
 	}
 	inputs := map[string]json.RawMessage{}
@@ -135,7 +166,7 @@ func (s *Starter) record(req Request, e *definition.Entry) (*wire.RunRecord, err
 		Inputs: inputs, Defaults: vars, Configurable: req.Configurable, Tags: req.Tags, Metadata: req.Metadata,
 		Transport: req.Transport, RequestDigest: req.Digest, TestKey: req.TestKey, Traceparent: req.Traceparent,
 		CreatedAt: wire.FormatTime(s.deps.Clock()), EngineVersion: wire.EngineVersion,
-		DurationMs: s.duration(req.Configurable, e.Def.Settings.TimeoutMillis),
+		DurationMs: s.duration(req.Configurable, e.Def.Settings.TimeoutMillis), CredentialRef: ref, RequireRegistered: ref != "",
 	}, nil
 }
 
@@ -181,13 +212,15 @@ func (s *Starter) render(ctx context.Context, rec *wire.RunRecord) ([]byte, erro
 	if !strictjson.HasText(valuesOnly(given), minSecret) {
 		return body, nil
 	}
-	out, changed, err := s.deps.Redactor.Redact(ctx, rec.Owner.Tenant, rec.RunID, [][]byte{given})
-	if err != nil {
-		return nil, fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is recorded without it; try again").
-			After(time.Second).Wrap(err)
-	}
-	if !changed {
+	ref := wire.AppendString(nil, rec.CredentialRef)
+	out, changed, err := s.deps.Redactor.Redact(ctx, rec.Owner.Tenant, rec.RunID, rec.RequireRegistered, [][]byte{given, ref})
+	switch {
+	case err != nil:
+		return nil, unreachable(err)
+	case !changed:
 		return body, nil
+	case !bytes.Equal(out[1], ref):
+		return nil, fault.New(fault.ValidationError, "%s: want the name of a credential; this looks like one itself", refPath).With("path", refPath)
 	}
 	clean := *rec
 	clean.Inputs, clean.Configurable, clean.Metadata = nil, nil, nil

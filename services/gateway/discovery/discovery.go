@@ -97,6 +97,7 @@ type document struct {
 	ModelGate        *modelGate       `json:"modelCapabilities,omitempty"`
 	Providers        *providers       `json:"aiProviders,omitempty"`
 	Usage            usage            `json:"providerUsage"`
+	Secrets          *secrets         `json:"secrets,omitempty"`
 	Idempotency      idempotency      `json:"idempotency"`
 	DebugBundle      supported        `json:"debugBundle"`
 	REST             restTransport    `json:"restTransport"`
@@ -177,8 +178,16 @@ type completion struct {
 type providers struct {
 	Supported  []string `json:"supported"`
 	SelfHosted []string `json:"selfHosted,omitempty"`
+	BYOK       []string `json:"byok,omitempty"`
 	// MaxInlineMediaBytes is 0 where assets never stand in the log.
 	MaxInlineMediaBytes *int64 `json:"maxInlineMediaBytes,omitempty"`
+}
+
+// secrets is there while tenants may bring keys.
+type secrets struct {
+	Supported  bool     `json:"supported"`
+	Scopes     []string `json:"scopes"`
+	Resolution string   `json:"resolution"`
 }
 
 type usage struct {
@@ -255,7 +264,10 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 		d.ModelGate = &modelGate{Supported: true, Substitution: true, Advertised: append([]string{}, can.GetModelCapabilities()...)}
 	}
 	if len(can.GetProviders()) > 0 {
-		d.Providers = &providers{Supported: can.GetProviders(), SelfHosted: can.GetSelfHosted(), MaxInlineMediaBytes: kinds.MaxInlineMediaBytes}
+		d.Providers = &providers{Supported: can.GetProviders(), SelfHosted: can.GetSelfHosted(), BYOK: can.GetByok(), MaxInlineMediaBytes: kinds.MaxInlineMediaBytes}
+	}
+	if len(can.GetByok()) > 0 {
+		d.Secrets = &secrets{Supported: true, Scopes: []string{"tenant"}, Resolution: "host-managed"}
 	}
 	if !s.cfg.TestSeams {
 		return d, nil

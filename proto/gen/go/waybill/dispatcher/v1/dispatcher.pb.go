@@ -899,10 +899,12 @@ type DescribeResponse struct {
 	MockProviders []string `protobuf:"bytes,8,rep,name=mock_providers,json=mockProviders,proto3" json:"mock_providers,omitempty"`
 	// Some node type requires something of a model, and is held to it.
 	GatesModels bool `protobuf:"varint,9,opt,name=gates_models,json=gatesModels,proto3" json:"gates_models,omitempty"`
-	// Capabilities that some type requires and the host's own model has, sorted.
+	// Capabilities that some type requires and some model has that can be asked, sorted.
 	ModelCapabilities []string `protobuf:"bytes,10,rep,name=model_capabilities,json=modelCapabilities,proto3" json:"model_capabilities,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Subset of providers that take a tenant's own key (configurable.ai.credentialRef).
+	Byok          []string `protobuf:"bytes,11,rep,name=byok,proto3" json:"byok,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DescribeResponse) Reset() {
@@ -1001,6 +1003,13 @@ func (x *DescribeResponse) GetGatesModels() bool {
 func (x *DescribeResponse) GetModelCapabilities() []string {
 	if x != nil {
 		return x.ModelCapabilities
+	}
+	return nil
+}
+
+func (x *DescribeResponse) GetByok() []string {
+	if x != nil {
+		return x.Byok
 	}
 	return nil
 }
@@ -1560,7 +1569,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\n" +
 	"executable\x18\x05 \x01(\bR\n" +
 	"executable\"\x11\n" +
-	"\x0fDescribeRequest\"\xcc\x03\n" +
+	"\x0fDescribeRequest\"\xe0\x03\n" +
 	"\x10DescribeResponse\x12>\n" +
 	"\n" +
 	"node_types\x18\x01 \x03(\v2\x1f.waybill.dispatcher.v1.NodeTypeR\tnodeTypes\x12\x1c\n" +
@@ -1574,7 +1583,8 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x0emock_providers\x18\b \x03(\tR\rmockProviders\x12!\n" +
 	"\fgates_models\x18\t \x01(\bR\vgatesModels\x12-\n" +
 	"\x12model_capabilities\x18\n" +
-	" \x03(\tR\x11modelCapabilities\"\xf8\x01\n" +
+	" \x03(\tR\x11modelCapabilities\x12\x12\n" +
+	"\x04byok\x18\v \x03(\tR\x04byok\"\xf8\x01\n" +
 	"\bNodeType\x12\x17\n" +
 	"\atype_id\x18\x01 \x01(\tR\x06typeId\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12'\n" +

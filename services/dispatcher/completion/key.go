@@ -1,0 +1,81 @@
+package completion
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/credential"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// Keys are the keys that tenants bring for their own calls.
+type Keys interface {
+	// Key is a tenant's key for a provider; credential.ErrNone: there is none.
+	Key(tenant, provider, ref string) (provider.Secret, error)
+}
+
+// credential puts the tenant's own key into the call. A run that names one does not
+// fall back to the host's for the provider that it chose; another provider, such as
+// that of a fallback model, is asked with the host's key if the tenant has none for it.
+func (l *Loop) credential(t Task, req *provider.Request, o overlay) *wire.NodeError {
+	if t.CredentialRef == "" || l.deps.Keys == nil {
+		return nil
+	}
+	key, err := l.deps.Keys.Key(t.Tenant, req.Provider, t.CredentialRef)
+	switch chosen := first(o.Provider, o.AI.Provider, l.cfg.Defaults.Provider); {
+	case err == nil:
+		req.Credential = key
+		return nil
+	case !errors.Is(err, credential.ErrNone):
+		return &wire.NodeError{Code: string(fault.CredentialRequired), Message: "the run's credential cannot be used: " + err.Error()}
+	case req.Provider == chosen:
+		return &wire.NodeError{
+			Code:    string(fault.CredentialRequired),
+			Message: fmt.Sprintf("the tenant has no credential %q for provider %q", t.CredentialRef, req.Provider),
+			Details: map[string]any{"provider": req.Provider},
+		}
+	}
+	return nil
+}
+
+// Secrets finds why a run's node cannot have the secrets that its type needs; nil: it
+// can (OpenWOP host contract §5.7). The only ones that this host has are tenants' keys
+// of providers.
+func (l *Loop) Secrets(r *wire.RunRecord, needed []pack.Secret, in node.Input) *wire.NodeError {
+	for _, s := range needed {
+		if bad := l.secret(r, s, in); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// kindProvider is the kind of secret that is a key of a provider.
+const kindProvider = "ai-provider"
+
+func (l *Loop) secret(r *wire.RunRecord, s pack.Secret, in node.Input) *wire.NodeError {
+	fail := func(code fault.Code, details map[string]any, format string, args ...any) *wire.NodeError {
+		return &wire.NodeError{Code: string(code), Message: fmt.Sprintf("the node needs the secret %q: ", s.ID) + fmt.Sprintf(format, args...), Details: details}
+	}
+	if l.deps.Keys == nil || s.Kind != kindProvider {
+		return fail(fault.CredentialUnavailable, map[string]any{"capability": "secrets", "requirement": s.ID},
+			"this host has no secrets of the kind %s for nodes", s.Kind)
+	}
+	id := s.Provider
+	if id == "" {
+		id = l.active(in).Provider
+	}
+	if !slices.Contains(l.cfg.BYOK, id) {
+		return fail(fault.CredentialForbidden, map[string]any{"provider": id}, "provider %q takes no caller's own credential here", id)
+	}
+	_, err := l.deps.Keys.Key(r.Owner.Tenant, id, r.CredentialRef)
+	if err != nil {
+		return fail(fault.CredentialRequired, map[string]any{"provider": id}, "the tenant has no credential for provider %q under the run's ai.credentialRef", id)
+	}
+	return nil
+}

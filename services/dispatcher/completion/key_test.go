@@ -1,0 +1,115 @@
+package completion_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/credential"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/mock"
+)
+
+// keyring has the keys of one tenant, by provider.
+type keyring map[string]string
+
+func (k keyring) Key(tenant, id, ref string) (provider.Secret, error) {
+	if key, ok := k[id]; ok && tenant == "acme" && ref == "main" {
+		if key == "" {
+			return "", errors.New("credential acme/mock/main: want one key")
+		}
+		return provider.Secret(key), nil
+	}
+	return "", credential.ErrNone
+}
+
+func TestRun_AsksWithTheTenantsOwnKey(t *testing.T) {
+	t.Parallel()
+	other := &modelgate.Model{Provider: "mock", Model: "m"}
+	for name, tc := range map[string]struct {
+		keys     keyring
+		ref      string
+		fallback *modelgate.Model
+		chosen   string
+		code     string
+		key      string
+	}{
+		"the host's":                               {keyring{"mock": "sk-1"}, "", nil, "mock", "", ""},
+		"the tenant's":                             {keyring{"mock": "sk-1"}, "main", nil, "mock", "", "sk-1"},
+		"none of that name":                        {keyring{"mock": "sk-1"}, "spare", nil, "mock", "credential_required", ""},
+		"one for another provider":                 {keyring{"openai": "sk-1"}, "main", nil, "mock", "credential_required", ""},
+		"one that is none":                         {keyring{"mock": ""}, "main", nil, "mock", "credential_required", ""},
+		"a fallback with a key of the tenant's":    {keyring{"mock": "sk-1", "openai": "sk-2"}, "main", other, "openai", "", "sk-1"},
+		"a fallback for which the host has to pay": {keyring{"openai": "sk-2"}, "main", other, "openai", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scripts := mock.NewMemory()
+			require.NoError(t, scripts.Program(t.Context(), "acme", "n", []mock.Entry{{Content: "hello"}}))
+			s := &spy{Provider: mock.New(scripts)}
+			reg, err := provider.NewRegistry(s)
+			require.NoError(t, err)
+			loop := completion.New(completion.Config{MaxAttempts: 1, Multiplier: 2, Timeout: time.Second, Defaults: completion.Defaults{Provider: "mock", Model: "m"}}, completion.Deps{
+				Models: reg, Schemas: schemas{}, Clock: time.Now, Keys: tc.keys, Scrubber: func(string, string, bool) completion.Scrubber { return plain{} },
+			})
+			res := loop.Run(t.Context(), completion.Task{
+				Tenant: "acme", RunID: "r", TypeID: node.TypeCallPrompt, CredentialRef: tc.ref, Fallback: tc.fallback,
+				Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"prompt":"hi"}`), Configurable: json.RawMessage(`{"ai.provider":"` + tc.chosen + `","ai.model":"m"}`)},
+			}, &journal{})
+			if tc.code != "" {
+				require.NotNil(t, res.Err)
+				require.Equal(t, tc.code, res.Err.Code)
+				require.False(t, res.Err.Retryable)
+				require.Empty(t, s.reqs)
+				return
+			}
+			require.Nil(t, res.Err)
+			require.Equal(t, tc.key, string(s.reqs[0].Credential))
+		})
+	}
+}
+
+// OpenWOP host contract §5.7, step 4.
+func TestSecrets_SaysWhyANodeCannotHaveThem(t *testing.T) {
+	t.Parallel()
+	reg, err := provider.NewRegistry(mock.New(mock.NewMemory()))
+	require.NoError(t, err)
+	with := func(k completion.Keys) *completion.Loop {
+		return completion.New(completion.Config{BYOK: []string{"openai", "mock"}, Defaults: completion.Defaults{Provider: "mock", Model: "m"}}, completion.Deps{Models: reg, Keys: k})
+	}
+	keys := with(keyring{"openai": "sk-1", "mock": "sk-2"})
+	for name, tc := range map[string]struct {
+		loop   *completion.Loop
+		secret pack.Secret
+		ref    string
+		code   string
+	}{
+		"there":                    {keys, pack.Secret{ID: "k", Kind: "ai-provider", Provider: "openai"}, "main", ""},
+		"of the node's provider":   {keys, pack.Secret{ID: "k", Kind: "ai-provider"}, "main", ""},
+		"no ref":                   {keys, pack.Secret{ID: "k", Kind: "ai-provider", Provider: "openai"}, "", "credential_required"},
+		"not there":                {keys, pack.Secret{ID: "k", Kind: "ai-provider", Provider: "openai"}, "spare", "credential_required"},
+		"of a provider without":    {keys, pack.Secret{ID: "k", Kind: "ai-provider", Provider: "sample"}, "main", "credential_forbidden"},
+		"of another kind":          {keys, pack.Secret{ID: "k", Kind: "oauth-token"}, "main", "credential_unavailable"},
+		"a host that has no store": {with(nil), pack.Secret{ID: "k", Kind: "ai-provider", Provider: "openai"}, "main", "credential_unavailable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bad := tc.loop.Secrets(&wire.RunRecord{Owner: wire.Owner{Tenant: "acme"}, CredentialRef: tc.ref}, []pack.Secret{tc.secret}, node.Input{})
+			if tc.code == "" {
+				require.Nil(t, bad)
+				return
+			}
+			require.NotNil(t, bad)
+			require.Equal(t, tc.code, bad.Code)
+			require.NotEmpty(t, bad.Details)
+		})
+	}
+}

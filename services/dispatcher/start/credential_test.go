@@ -1,0 +1,90 @@
+package start_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	kvmemory "waybill.dev/waybill/internal/kv/memory"
+	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/start"
+)
+
+// vault remembers whose keys it was told to register.
+type vault struct {
+	opened []string
+	err    error
+}
+
+func (v *vault) Open(_ context.Context, tenant, runID, ref string) error {
+	v.opened = append(v.opened, tenant+" "+runID+" "+ref)
+	return v.err
+}
+
+func withKeys(t *testing.T, v *vault) (*start.Starter, *memory.Log) {
+	t.Helper()
+	def, problems := workflow.Parse([]byte(documents[0]))
+	require.Empty(t, problems)
+	log := memory.New()
+	return start.New(start.Deps{
+		Log: log, Claims: kvmemory.New(), Definitions: shelf{def.ID: &definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}},
+		Redactor: &redactor{}, Secrets: v, Types: node.Builtin(), Providers: []string{"openai", "sample"}, BYOK: []string{"openai"}, DefaultProvider: "sample",
+		MaxDuration: time.Hour, Clock: time.Now,
+	}), log
+}
+
+// OpenWOP host contract §2.3, ai.credentialRef: a name, bound to a provider that takes
+// keys, registered before anything of the run is recorded.
+func TestStart_RecordsTheNameOfTheTenantsKey(t *testing.T) {
+	t.Parallel()
+	for _, configurable := range []string{`{"ai.provider":"openai","ai.credentialRef":"main"}`, `{"ai":{"provider":"openai","credentialRef":"main"}}`} {
+		v := &vault{}
+		s, log := withKeys(t, v)
+		_, err := s.Start(t.Context(), request("plain", "r", with("", configurable)))
+		require.NoError(t, err)
+		require.Equal(t, []string{"acme r main"}, v.opened)
+		rec, err := log.Frames()[0].Record()
+		require.NoError(t, err)
+		require.Equal(t, "main", rec.CredentialRef)
+		require.True(t, rec.RequireRegistered)
+	}
+	v := &vault{}
+	s, log := withKeys(t, v)
+	_, err := s.Start(t.Context(), request("plain", "r", with("", `{"ai.provider":"openai"}`)))
+	require.NoError(t, err)
+	require.Empty(t, v.opened)
+	rec, err := log.Frames()[0].Record()
+	require.NoError(t, err)
+	require.False(t, rec.RequireRegistered)
+}
+
+func TestStart_RefusesCredentialsItCannotUse(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		configurable string
+		vault        error
+		code         fault.Code
+	}{
+		"a provider that takes none":    {`{"ai.provider":"sample","ai.credentialRef":"main"}`, nil, fault.CredentialForbidden},
+		"the default, which takes none": {`{"ai.credentialRef":"main"}`, nil, fault.CredentialForbidden},
+		"a way out":                     {`{"ai.provider":"openai","ai.credentialRef":"../main"}`, nil, fault.ValidationError},
+		"a key in place of its name":    {`{"ai.provider":"openai","ai.credentialRef":"hunter2-hunter2"}`, nil, fault.ValidationError},
+		"a redactor that is away":       {`{"ai.provider":"openai","ai.credentialRef":"main"}`, errors.New("away"), fault.ServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, log := withKeys(t, &vault{err: tc.vault})
+			_, err := s.Start(t.Context(), request("plain", "r", with("", tc.configurable)))
+			require.Equal(t, tc.code, fault.CodeOf(err), "%v", err)
+			require.NotContains(t, err.Error(), "hunter2")
+			require.Empty(t, log.Frames())
+		})
+	}
+}
