@@ -12,7 +12,6 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"waybill.dev/waybill/protocol/pack"
-	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -92,7 +91,7 @@ func isPack(dir string) bool {
 
 // lintPack finds what is wrong with a pack, and where the schemas of its kinds
 // leave the subset.
-func lintPack(dir string, level schema.Level) ([]finding, error) {
+func lintPack(dir string, rules lint) ([]finding, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
@@ -104,7 +103,7 @@ func lintPack(dir string, level schema.Level) ([]finding, error) {
 	}
 	var out []finding
 	for _, k := range packs[0].Kinds {
-		for _, f := range lintSchema(k.Name, k.Schema, level) {
+		for _, f := range rules.schema(k.Name, k.Schema) {
 			f.File = filepath.Join(dir, k.File)
 			out = append(out, f)
 		}

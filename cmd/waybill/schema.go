@@ -26,7 +26,7 @@ func schemaCommand() *cobra.Command {
 }
 
 func schemaLintCommand() *cobra.Command {
-	var level, output string
+	var level, vendor, output string
 	c := &cobra.Command{
 		Use:   "lint FILE|PACK...",
 		Short: "Say where payload schemas leave the subset that models can be held to",
@@ -39,6 +39,10 @@ is a pack: its manifest is checked, and the schema of each kind that it brings.
 discriminator for each variant. --level strict adds what the vendors' strict modes
 demand: closed objects, every property required, no constraints.
 
+What a strict mode demands the host says for itself: it asks a model for a projection
+of the schema. Where a vendor cannot be asked, because the schema is too deep for it or
+says what it has no words for, the finding names the vendor; --vendor looks at one only.
+
 Exits with 0 if nothing was found, 1 if something was, 2 if a file cannot be read.`,
 		Example: `  waybill schema lint kinds/*.schema.json
   waybill schema lint --level strict -o json ticket.schema.json
@@ -49,14 +53,19 @@ Exits with 0 if nothing was found, 1 if something was, 2 if a file cannot be rea
 			if !ok {
 				return fmt.Errorf("%w: --level %q: want always or strict", errUsage, level)
 			}
+			vendors, err := vendorsNamed(vendor)
+			if err != nil {
+				return err
+			}
 			report, err := lintReport(output)
 			if err != nil {
 				return err
 			}
-			return lintSchemas(cmd.InOrStdin(), cmd.OutOrStdout(), files, l, report)
+			return lintSchemas(cmd.InOrStdin(), cmd.OutOrStdout(), files, lint{l, vendors}, report)
 		},
 	}
 	c.Flags().StringVar(&level, "level", "always", "always or strict")
+	c.Flags().StringVar(&vendor, "vendor", allVendors, "whose strict mode the schemas are projected for: openai, anthropic, gemini or all")
 	c.Flags().StringVarP(&output, "output", "o", outputText, "text or json")
 	return c
 }
@@ -112,11 +121,11 @@ func shownPath(pointer string) string {
 }
 
 // lintSchemas reports the findings of all files, then fails if there were any.
-func lintSchemas(stdin io.Reader, out io.Writer, files []string, level schema.Level, report func(io.Writer, []finding) error) error {
+func lintSchemas(stdin io.Reader, out io.Writer, files []string, rules lint, report func(io.Writer, []finding) error) error {
 	var all []finding
 	for _, name := range files {
 		if isPack(name) {
-			found, err := lintPack(name, level)
+			found, err := lintPack(name, rules)
 			if err != nil {
 				return err
 			}
@@ -127,7 +136,7 @@ func lintSchemas(stdin io.Reader, out io.Writer, files []string, level schema.Le
 		if err != nil {
 			return err
 		}
-		for _, f := range lintSchema(name, doc, level) {
+		for _, f := range rules.schema(name, doc) {
 			f.File = name
 			all = append(all, f)
 		}
@@ -139,21 +148,6 @@ func lintSchemas(stdin io.Reader, out io.Writer, files []string, level schema.Le
 		return fmt.Errorf("%d %w in %d file(s)", len(all), errFindings, len(files))
 	}
 	return nil
-}
-
-// lintSchema also tells of a schema that nobody could validate with.
-func lintSchema(name string, doc []byte, level schema.Level) []finding {
-	var out []finding
-	for _, f := range schema.Lint(doc, level) {
-		out = append(out, finding{Path: f.Path, Rule: f.Rule, Vendors: f.Vendors, Message: f.Message})
-	}
-	if len(out) > 0 && out[0].Rule == schema.RuleNotSchema {
-		return out
-	}
-	if _, err := schema.Compile(name, doc); err != nil {
-		out = append(out, finding{Rule: schema.RuleNotSchema, Message: err.Error()})
-	}
-	return out
 }
 
 // readDocument reads a file, or standard input for "-".

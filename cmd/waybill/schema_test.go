@@ -24,6 +24,7 @@ func command(t *testing.T, stdin string, args ...string) (stdout string, err err
 func TestSchemaLint_ExplainsEachFinding(t *testing.T) {
 	t.Parallel()
 	variants := `{"type":"object","properties":{"a":{"anyOf":[{"type":"object","properties":{"x":{"type":"string"}}},{"type":"object"}]}}}`
+	recursive := `{"type":"object","properties":{"parts":{"type":"array","items":{"$ref":"#"}}}}`
 	for name, tc := range map[string]struct {
 		args  []string
 		doc   string
@@ -36,9 +37,17 @@ func TestSchemaLint_ExplainsEachFinding(t *testing.T) {
 		}},
 		"a forbidden keyword": {nil, `{"oneOf":[{"type":"string"}]}`, []string{"-: /oneOf: forbidden-keyword [openai, anthropic, gemini]: the keyword oneOf"}},
 		"strict only":         {[]string{"--level", "strict"}, `{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"type":"string","maxLength":3}}}`, []string{"-: /properties/a/maxLength: no-string-constraint [openai, anthropic]"}},
-		"no JSON":             {nil, `{`, []string{"-: (root): not-a-schema: "}},
-		"no schema":           {nil, `{"type":"thing"}`, []string{"-: (root): not-a-schema: "}},
-		"a reference outside": {nil, `{"$ref":"https://schemas.example/x.json"}`, []string{"-: (root): not-a-schema: "}},
+		"a recursion that one vendor refuses": {nil, recursive, []string{
+			"-: /properties/parts/items: no-recursive-ref [anthropic]: the reference leads back to itself; unroll",
+		}},
+		"of another vendor": {[]string{"--vendor", "openai"}, recursive, nil},
+		"what no vendor can say": {nil, `{"allOf":[{"patternProperties":{"x":true}},{"properties":{"a":true}}]}`, []string{
+			"-: /allOf: forbidden-keyword", "-: (root): all-of-not-plain [openai, anthropic, gemini]: ",
+		}},
+		"an open object is no finding": {nil, `{"type":"object"}`, nil},
+		"no JSON":                      {nil, `{`, []string{"-: (root): not-a-schema: "}},
+		"no schema":                    {nil, `{"type":"thing"}`, []string{"-: (root): not-a-schema: "}},
+		"a reference outside":          {nil, `{"$ref":"https://schemas.example/x.json"}`, []string{"-: (root): not-a-schema: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,7 +87,7 @@ func TestSchemaLint_ReadsSeveralFilesAndWritesJSON(t *testing.T) {
 func TestSchemaLint_NamesAWrongCommandLine(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
-		"level": {"--level", "lax", "-"}, "output": {"-o", "xml", "-"}, "file": {"no-such-file.json"},
+		"level": {"--level", "lax", "-"}, "output": {"-o", "xml", "-"}, "file": {"no-such-file.json"}, "vendor": {"--vendor", "acme", "-"},
 	} {
 		_, err := command(t, "{}", append([]string{"schema", "lint"}, args...)...)
 		require.ErrorIs(t, err, errUsage, name)

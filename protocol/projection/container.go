@@ -14,7 +14,8 @@ func (b *builder) object(s *value) *node {
 		others = s.get("unevaluatedProperties")
 	}
 	patterns := len(s.get("patternProperties").list()) > 0
-	if len(s.get("properties").list()) == 0 && !(others.is(false) && !patterns) {
+	closed := others.is(false) && !patterns
+	if len(s.get("properties").list()) == 0 && !closed {
 		if patterns || !b.restricts(others) {
 			return b.text(s, objects)
 		}

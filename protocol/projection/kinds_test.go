@@ -11,6 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/projection"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // project compiles a schema that is meant to have a projection, and holds it to
@@ -35,8 +36,15 @@ func roundTrip(t testing.TB, p *projection.Projection, instance string) string {
 	require.Empty(t, projected.Validate(answer), "%s\n%s", p.Schema(), answer)
 	restored, err := p.Restore(answer)
 	require.NoError(t, err, "%s", answer)
-	require.JSONEq(t, instance, string(restored), "%s\n%s", p.Schema(), answer)
+	require.Equal(t, decoded(t, instance), decoded(t, string(restored)), "%s\n%s", p.Schema(), answer)
 	return string(answer)
+}
+
+// decoded reads without rounding numbers.
+func decoded(t require.TestingT, doc string) any {
+	v, err := strictjson.Value([]byte(doc), strictjson.Limits{})
+	require.NoError(t, err, doc)
+	return v
 }
 
 // values are payloads of the protocol's kinds.
@@ -47,7 +55,7 @@ var values = map[string][]string{
 	},
 	"schema.request":  {`{"envelopeType":"x"}`, `{"reasoning":"","envelopeType":"x","reason":"y"}`},
 	"schema.response": {`{"envelopeType":"x","ack":true}`},
-	"error":           {`{"code":"c","message":"m"}`, `{"code":"c","message":"m","details":{}}`, `{"reasoning":"r","code":"c","message":"m","details":{"a":{"b":1e400}}}`},
+	"error":           {`{"code":"c","message":"m"}`, `{"code":"c","message":"m","details":{}}`, `{"reasoning":"r","code":"c","message":"m","details":{"a":{"b":1e300}}}`},
 	"media.image":     {`{"bytes":0}`, `{"url":"https://x.example/1","base64":"AA==","bytes":12345678901234567890,"mimeType":"image/png","alt":"a"}`},
 	"media.audio":     {`{"bytes":1}`, `{"bytes":1,"durationSeconds":1.50}`},
 	"media.file":      {`{"bytes":1,"name":"n"}`},

@@ -7,9 +7,9 @@ import (
 
 // Lift says a value of the schema as an answer under the projection: for examples
 // in a prompt, and for what a model said in an earlier turn. Members that are
-// absent are null, in the order of the projection. Restore undoes it. The error
-// is an *AnswerError: the value is not one of the schema, or has members that a
-// schema without additionalProperties does not name.
+// absent are null, in the order of the projection. Restore undoes it. Lift does not
+// validate; but a value that it has no words for is an *AnswerError, such as one
+// with members that a schema without additionalProperties does not name.
 func (p *Projection) Lift(instance json.RawMessage) (json.RawMessage, error) {
 	if err := sound(instance, maxAnswerDepth); err != nil {
 		return nil, err
@@ -36,6 +36,9 @@ func (n *node) lift(v *value) (*value, *AnswerError) {
 	}
 	if n == nil || !n.source().has(v.kind) {
 		return nil, &AnswerError{Reason: "the value is of a kind the schema does not take here"}
+	}
+	if n.plainly() {
+		return v, nil
 	}
 	switch n.shape {
 	case shapeText:

@@ -92,7 +92,7 @@ func (l *linter) shape(s *value) {
 	if typeIs(t, "array") && s.get("items") == nil && s.get("prefixItems") == nil {
 		l.report(s.at, RuleItems, "an array needs items")
 	}
-	if o := s.get("propertyOrdering"); o != nil {
+	if o := s.get("propertyOrdering"); o != nil && l.dialect.says("propertyOrdering") {
 		l.ordering(s, o)
 	}
 }

@@ -63,7 +63,7 @@ func (b *builder) sayable(s *value) bool {
 	ok := true
 	for _, f := range s.fields {
 		if _, bad := refused[f.name]; bad {
-			rule, message := refusal(f.name, b.dialect.Vendor)
+			rule, message := refusal(f.name)
 			b.problem(s.at+pointer(f.name), rule, "%s", message)
 			ok = false
 		}

@@ -1,5 +1,7 @@
 package projection
 
+import "slices"
+
 // shape is how a place of the schema is said to the vendor.
 type shape uint8
 
@@ -64,8 +66,8 @@ type member struct {
 
 // def is a place that references lead to.
 type def struct {
-	at, name string
-	node     *node
+	at   string
+	node *node
 }
 
 // end is the node behind references.
@@ -77,9 +79,15 @@ func (n *node) end() *node {
 }
 
 // leaves are the branches of a union, those of the unions among them instead of
-// these, and references followed. ok is false when it holds itself.
+// these, and references followed; each once. ok is false when it holds itself.
 func (n *node) leaves() (out []*node, ok bool) {
-	return n.gather(map[*node]bool{})
+	all, ok := n.gather(map[*node]bool{})
+	for _, l := range all {
+		if !slices.Contains(out, l) {
+			out = append(out, l)
+		}
+	}
+	return out, ok
 }
 
 func (n *node) gather(inside map[*node]bool) (out []*node, ok bool) {

@@ -5,7 +5,7 @@ import "bytes"
 // object reads an object, and takes away or replaces members of it.
 func (r *restorer) object(n *node) *AnswerError {
 	r.i++
-	c := cutter{end: r.i}
+	var c cutter
 	var others *otherMembers
 	if n.rest != nil {
 		others = &otherMembers{seen: map[string]bool{}}
@@ -17,7 +17,7 @@ func (r *restorer) object(n *node) *AnswerError {
 		switch {
 		case known && r.kind() == nulls && n.members[i].dropsNull():
 			r.skip()
-			c.drop(r)
+			c.drop(r, from)
 			continue
 		case others != nil && string(name) == n.restAs:
 			inner, err := r.others(n)
@@ -25,7 +25,7 @@ func (r *restorer) object(n *node) *AnswerError {
 				return err.under(string(name))
 			}
 			if len(inner) == 0 {
-				c.drop(r)
+				c.drop(r, from)
 				continue
 			}
 			others.inner = inner
@@ -57,11 +57,17 @@ func (r *restorer) member(n *node, i int, known bool) *AnswerError {
 // cutter takes members out of an object so that the commas are right.
 type cutter struct {
 	kept    bool // a member stays
-	end     int  // of the last one that stays, or of the opening brace
+	end     int  // of the last one that stays, else the start of the first
 	dropped int  // end of the last one that goes; 0: nothing waits
 }
 
-func (c *cutter) drop(r *restorer) { c.dropped = r.i }
+// drop is told of a member that goes.
+func (c *cutter) drop(r *restorer, from int) {
+	if !c.kept && c.dropped == 0 {
+		c.end = from
+	}
+	c.dropped = r.i
+}
 
 // keep is told of a member that stays, and of the comma before it.
 func (c *cutter) keep(r *restorer, comma, from int) {

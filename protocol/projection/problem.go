@@ -43,8 +43,8 @@ type Problem struct {
 	Message string
 }
 
-// Error names vendor, place, rule and remedy.
-func (p Problem) Error() string {
+// String names vendor, place, rule and remedy.
+func (p Problem) String() string {
 	return fmt.Sprintf("%s at %q: %s: %s", p.Vendor, p.Path, p.Rule, p.Message)
 }
 
@@ -72,10 +72,10 @@ var refused = map[string]string{
 }
 
 // refusal is the rule and the message for a refused keyword.
-func refusal(keyword string, v Vendor) (rule, message string) {
+func refusal(keyword string) (rule, message string) {
 	rule = schema.RuleForbiddenKeyword
 	if keyword == "$dynamicRef" || keyword == "$recursiveRef" {
 		rule = RuleReference
 	}
-	return rule, fmt.Sprintf("the keyword %s cannot be said to %s; %s", keyword, v, refused[keyword])
+	return rule, fmt.Sprintf("the keyword %s has no words in a strict mode; %s", keyword, refused[keyword])
 }

@@ -65,6 +65,9 @@ func (p *Projection) Restore(answer json.RawMessage) (json.RawMessage, error) {
 	r := restorer{scanner: scanner{src: answer}}
 	r.space()
 	if err := r.value(node); err != nil {
+		if p.wrapped {
+			err = err.under(wrapAs)
+		}
 		return nil, err
 	}
 	return r.result(), nil

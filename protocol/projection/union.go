@@ -205,7 +205,8 @@ func (n *node) simplify() {
 		only.about = n.about
 	}
 	only.at, only.notes, only.settled = n.at, slices.Concat(n.notes, only.notes), true
-	only.nullable = only.nullable || nullable && !(only.shape == shapeText && only.takes.has(nulls))
+	nullInText := only.shape == shapeText && only.takes.has(nulls)
+	only.nullable = only.nullable || nullable && !nullInText
 	*n = only
 }
 
@@ -264,11 +265,8 @@ func (n *node) asText(leaves []*node) {
 	var takes kinds
 	for _, l := range leaves {
 		takes |= l.source()
-		if l.takesNull() {
-			takes |= nulls
-		}
 	}
-	if n.nullable {
+	if n.takesNull() {
 		takes |= nulls
 	}
 	*n = node{

@@ -231,20 +231,27 @@ func (w *writer) union(n *node, at string, optional bool) {
 	w.about(n)
 }
 
-// expand lists the branches, those of unions among them instead of these.
+// expand lists the branches, those of unions among them instead of these, each
+// once.
 func (n *node) expand() (tagged, other []*node) {
-	for _, c := range n.branches {
-		switch leaf := c.end(); leaf.shape {
-		case shapeUnion:
-			more, rest := leaf.expand()
-			tagged, other = append(tagged, more...), append(other, rest...)
-		case shapeObject:
-			tagged = append(tagged, c)
-		default:
-			other = append(other, c)
-		}
-	}
+	n.spread(map[*node]bool{}, &tagged, &other)
 	return tagged, other
+}
+
+func (n *node) spread(seen map[*node]bool, tagged, other *[]*node) {
+	for _, c := range n.branches {
+		leaf := c.end()
+		switch {
+		case seen[leaf]:
+		case leaf.shape == shapeUnion:
+			leaf.spread(seen, tagged, other)
+		case leaf.shape == shapeObject:
+			*tagged = append(*tagged, c)
+		default:
+			*other = append(*other, c)
+		}
+		seen[leaf] = true
+	}
 }
 
 // name gives a definition its name: that of the source, as far as it is plain.

@@ -1,0 +1,272 @@
+package projection_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/projection"
+	"waybill.dev/waybill/protocol/schema"
+)
+
+// in wraps the schema of one required member into a whole one.
+func in(member string) string {
+	return `{"type":"object","properties":{"m":` + member + `},"required":["m"],"additionalProperties":false}`
+}
+
+// of gives what the projection says of that member.
+func of(t *testing.T, v projection.Vendor, member string) string {
+	t.Helper()
+	var doc struct {
+		Properties struct{ M json.RawMessage }
+	}
+	require.NoError(t, json.Unmarshal(project(t, in(member), v).Schema(), &doc))
+	return string(doc.Properties.M)
+}
+
+// One row for each of the table of the subset (OpenWOP envelope contract §20).
+// gemini is given where it differs.
+func TestCompile_SaysEachFeatureInTheVendorsWords(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ source, want, gemini string }{
+		"a plain member":          {source: `{"type":"string","description":"d"}`, want: `{"type":"string","description":"d"}`},
+		"annotations are dropped": {source: `{"type":"string","title":"t","default":"x","examples":["x"],"$comment":"c","deprecated":true,"x-a":1}`, want: `{"type":"string"}`},
+		"lengths": {
+			source: `{"type":"string","minLength":1,"maxLength":20,"description":"A name."}`,
+			want:   `{"type":"string","description":"A name. At least 1 character. At most 20 characters."}`,
+			gemini: `{"type":"string","description":"A name.","minLength":1,"maxLength":20}`,
+		},
+		"pattern and format": {
+			source: `{"type":"string","pattern":"^a","format":"uri"}`,
+			want:   `{"type":"string","description":"Matches the regular expression ^a. In the format uri."}`,
+			gemini: `{"type":"string","pattern":"^a","format":"uri"}`,
+		},
+		"bounds of numbers": {
+			source: `{"type":"integer","minimum":1,"maximum":6,"multipleOf":2}`,
+			want:   `{"type":"integer","description":"At least 1. At most 6. A multiple of 2."}`,
+			gemini: `{"type":"integer","minimum":1,"maximum":6,"multipleOf":2}`,
+		},
+		"exclusive bounds": {
+			source: `{"type":"number","exclusiveMinimum":0,"exclusiveMaximum":1e3}`,
+			want:   `{"type":"number","description":"More than 0. Less than 1e3."}`,
+		},
+		"bounds of arrays": {
+			source: `{"type":"array","minItems":1,"maxItems":3,"uniqueItems":true,"items":{"type":"string"}}`,
+			want:   `{"type":"array","description":"At least 1 item. At most 3 items. No item twice.","items":{"type":"string"}}`,
+		},
+		"bounds that say nothing": {
+			source: `{"type":"array","minItems":0,"uniqueItems":false,"items":{"type":"string"}}`,
+			want:   `{"type":"array","items":{"type":"string"}}`,
+		},
+		"contains": {
+			source: `{"type":"array","items":{"type":"integer"},"contains":{"const":1}}`,
+			want:   `{"type":"array","description":"Some items satisfy this JSON Schema: {\"const\":1}","items":{"type":"integer"}}`,
+		},
+		"const":                 {source: `{"const":true}`, want: `{"type":"boolean","enum":[true]}`},
+		"const of a type":       {source: `{"type":"string","const":"a"}`, want: `{"type":"string","enum":["a"]}`},
+		"enum":                  {source: `{"enum":["a","b"]}`, want: `{"type":"string","enum":["a","b"]}`},
+		"enum of integers":      {source: `{"enum":[1,2]}`, want: `{"type":"integer","enum":[1,2]}`},
+		"enum with null":        {source: `{"enum":["a",null]}`, want: `{"type":["string","null"],"enum":["a",null]}`},
+		"enum of its type only": {source: `{"type":"string","enum":["a",1]}`, want: `{"type":"string","enum":["a"]}`},
+		"enum of several types": {source: `{"enum":["a",1,2.5]}`, want: `{"anyOf":[{"type":"string","enum":["a"]},{"type":"number","enum":[1,2.5]}]}`},
+		"enum of objects": {
+			source: `{"enum":[{"a":1}]}`,
+			want:   `{"type":"string","description":"A JSON object, written as JSON text. It satisfies this JSON Schema: {\"enum\":[{\"a\":1}]}"}`,
+		},
+		"null":          {source: `{"type":"null"}`, want: `{"type":"null"}`},
+		"nullable":      {source: `{"type":["string","null"]}`, want: `{"type":["string","null"]}`},
+		"several types": {source: `{"type":["string","integer","null"],"minLength":2}`, want: `{"anyOf":[{"type":"string","description":"At least 2 characters."},{"type":"integer"},{"type":"null"}]}`, gemini: `{"anyOf":[{"type":"string","minLength":2},{"type":"integer"},{"type":"null"}]}`},
+		"a type read off the keywords": {
+			source: `{"minimum":1}`, want: `{"type":"number","description":"At least 1."}`, gemini: `{"type":"number","minimum":1}`,
+		},
+		"anything":       {source: `true`, want: `{"type":"string","description":"Any JSON value, written as JSON text."}`},
+		"an open object": {source: `{"type":"object"}`, want: `{"type":"string","description":"A JSON object, written as JSON text."}`},
+		"an open object that may be null": {
+			source: `{"type":["object","null"],"additionalProperties":true}`,
+			want:   `{"type":["string","null"],"description":"A JSON object, written as JSON text. It satisfies this JSON Schema: {\"type\":[\"object\",\"null\"],\"additionalProperties\":true}"}`,
+		},
+		"a closed object without members": {
+			source: `{"type":"object","additionalProperties":false}`,
+			want:   `{"type":"object","properties":{},"required":[],"additionalProperties":false}`,
+			gemini: `{"type":"object","properties":{},"required":[],"additionalProperties":false,"propertyOrdering":[]}`,
+		},
+		"a tuple": {
+			source: `{"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}],"items":false}`,
+			want:   `{"type":"string","description":"A JSON array, written as JSON text. It satisfies this JSON Schema: {\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"},{\"type\":\"integer\"}],\"items\":false}"}`,
+			gemini: `{"type":"array","description":"No further items.","prefixItems":[{"type":"string"},{"type":"integer"}]}`,
+		},
+		"an empty array": {source: `{"type":"array","items":false}`, want: `{"type":"array","description":"No items.","items":{"type":"null"}}`},
+		"allOf": {
+			source: `{"allOf":[{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]},{"properties":{"a":{"type":"integer"}}}]}`,
+			want:   `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}`,
+			gemini: `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false,"propertyOrdering":["a"]}`,
+		},
+		"allOf of one": {source: `{"allOf":[{"type":"string"}]}`, want: `{"type":"string"}`},
+		"oneOf":        {source: `{"oneOf":[{"type":"string"},{"type":"integer"}]}`, want: `{"anyOf":[{"type":"string"},{"type":"integer"}]}`},
+		"a union that answers would not tell apart": {
+			source: `{"anyOf":[{"type":"string"},{"type":"object"}]}`,
+			want:   `{"type":"string","description":"A JSON value, written as JSON text."}`,
+		},
+		"a union of one and null": {source: `{"anyOf":[{"type":"integer"},{"type":"null"}]}`, want: `{"type":["integer","null"]}`},
+		"one of several members": {
+			source: `{"type":"object","properties":{"a":{"type":"null"}},"anyOf":[{"required":["a"]},{"required":["b","c"]}]}`,
+			want:   `{"type":"object","description":"At least one of these is given: a; b and c.","properties":{"a":{"type":"null"}},"required":["a"],"additionalProperties":false}`,
+			gemini: `{"type":"object","description":"At least one of these is given: a; b and c.","properties":{"a":{"type":"null"}},"required":["a"],"additionalProperties":false,"propertyOrdering":["a"]}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tc.gemini == "" {
+				tc.gemini = tc.want
+			}
+			require.Equal(t, tc.want, of(t, projection.OpenAI, tc.source))
+			require.Equal(t, tc.want, of(t, projection.Anthropic, tc.source))
+			require.Equal(t, tc.gemini, of(t, projection.Gemini, tc.source))
+		})
+	}
+}
+
+func TestCompile_SaysWholeSchemas(t *testing.T) {
+	t.Parallel()
+	closed := func(properties, required string) string {
+		return `{"type":"object","properties":{` + properties + `},"required":[` + required + `],"additionalProperties":false}`
+	}
+	for name, tc := range map[string]struct{ source, want string }{
+		"reasoning comes first, the rest as it was": {
+			source: `{"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"https://x.example/s","type":"object","properties":{"b":{"type":"string"},"a":{"type":"string"},"reasoning":{"type":"string"}},"required":["a"]}`,
+			want:   closed(`"reasoning":{"type":["string","null"]},"b":{"type":["string","null"]},"a":{"type":"string"}`, `"reasoning","b","a"`),
+		},
+		"the author's order": {
+			source: `{"type":"object","propertyOrdering":["a"],"properties":{"b":{"type":"null"},"a":{"type":"string"}},"required":["a","b"]}`,
+			want:   closed(`"a":{"type":"string"},"b":{"type":"null"}`, `"a","b"`),
+		},
+		"optional members": {
+			source: `{"type":"object","properties":{"e":{"enum":["x"]},"o":{"type":"object","additionalProperties":false},"l":{"type":"array","items":{"type":"string"}},"u":{"anyOf":[{"type":"string"},{"type":"boolean"}]},"n":false}}`,
+			want: closed(`"e":{"type":["string","null"],"enum":["x",null]},"o":{"type":["object","null"],"properties":{},"required":[],"additionalProperties":false},`+
+				`"l":{"type":["array","null"],"items":{"type":"string"}},"u":{"anyOf":[{"type":"string"},{"type":"boolean"},{"type":"null"}]}`, `"e","o","l","u"`),
+		},
+		"references stay": {
+			source: `{"type":"object","properties":{"a":{"$ref":"#/$defs/p"},"b":{"$ref":"#/$defs/p","description":"d"},"c":{"$ref":"#p"}},"required":["a","b"],"$defs":{"p":{"$anchor":"p","type":"string"},"unused":{}}}`,
+			want: strings.TrimSuffix(closed(`"a":{"$ref":"#/$defs/p"},"b":{"anyOf":[{"$ref":"#/$defs/p"}],"description":"d"},"c":{"anyOf":[{"$ref":"#/$defs/p"},{"type":"null"}]}`, `"a","b","c"`), `}`) +
+				`,"$defs":{"p":{"type":"string"}}}`,
+		},
+		"tagged objects that may be absent stand apart": {
+			source: `{"type":"object","properties":{"u":{"oneOf":[{"type":"object","properties":{"k":{"const":"a"}},"required":["k"]},{"type":"object","properties":{"k":{"const":"b"}},"required":["k"]}]}}}`,
+			want:   closed(`"u":{"anyOf":[{"anyOf":[`+closed(`"k":{"type":"string","enum":["a"]}`, `"k"`)+`,`+closed(`"k":{"type":"string","enum":["b"]}`, `"k"`)+`]},{"type":"null"}]}`, `"u"`),
+		},
+		"an array at the root": {
+			source: `{"type":"array","items":{"type":"string"}}`,
+			want:   closed(`"value":{"type":"array","items":{"type":"string"}}`, `"value"`),
+		},
+		"an object that may be null at the root": {
+			source: `{"type":["object","null"],"properties":{"a":{"type":"null"}},"required":["a"]}`,
+			want:   closed(`"value":{"type":["object","null"],"properties":{"a":{"type":"null"}},"required":["a"],"additionalProperties":false}`, `"value"`),
+		},
+		"members with a schema but no names": {
+			source: `{"type":"object","properties":{"otherMembers":{"type":"null"}},"required":["otherMembers"],"additionalProperties":{"type":"integer"}}`,
+			want: closed(`"otherMembers":{"type":"null"},"otherMembers_":{"type":["array","null"],"description":"Members besides those named here; null if there are none. An object, written as a list of its members; each key once.",`+
+				`"items":`+closed(`"key":{"type":"string"},"value":{"type":"integer"}`, `"key","value"`)+`}`, `"otherMembers","otherMembers_"`),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, string(project(t, tc.source, projection.OpenAI).Schema()))
+			require.Equal(t, tc.want, string(project(t, tc.source, projection.Anthropic).Schema()))
+		})
+	}
+}
+
+func TestCompile_OrdersPropertiesForGemini(t *testing.T) {
+	t.Parallel()
+	p := project(t, `{"type":"object","properties":{"a":{"type":"string"},"reasoning":{"type":"string"}}}`, projection.Gemini)
+	require.True(t, strings.HasSuffix(string(p.Schema()), `"propertyOrdering":["reasoning","a"]}`), string(p.Schema()))
+	require.Equal(t, projection.Gemini, p.Vendor())
+	require.False(t, p.Wrapped())
+}
+
+func TestCompile_KeepsRecursionWhereTheVendorTakesIt(t *testing.T) {
+	t.Parallel()
+	source := `{"type":"object","properties":{"name":{"type":"string"},"parts":{"type":"array","items":{"$ref":"#"}}},"required":["name"],"additionalProperties":false}`
+	for _, v := range []projection.Vendor{projection.OpenAI, projection.Gemini} {
+		roundTrip(t, project(t, source, v), `{"name":"a","parts":[{"name":"b"},{"name":"c","parts":[]}]}`)
+	}
+	_, problems := projection.Compile(json.RawMessage(source), projection.Anthropic)
+	require.Equal(t, []projection.Problem{{
+		Vendor: projection.Anthropic, Path: "/properties/parts/items", Rule: schema.RuleRecursiveRef, Message: "the reference leads back to itself; unroll the recursion",
+	}}, problems)
+}
+
+func TestCompile_NamesWhatCannotBeSaid(t *testing.T) {
+	t.Parallel()
+	nested := func(n int) string {
+		return strings.Repeat(`{"type":"object","properties":{"p":`, n) + `{"type":"string"}` + strings.Repeat(`}}`, n)
+	}
+	var many []string
+	for i := range 101 {
+		many = append(many, fmt.Sprintf(`"p%d":{"type":"string"}`, i))
+	}
+	object := `{"type":"object","properties":{"x":{"type":"string"}}}`
+	for name, tc := range map[string]struct {
+		source, path, rule, message string
+		only                        projection.Vendor // the others take it
+	}{
+		"not a schema":         {source: `{"type":7}`, path: "/type", rule: schema.RuleNotSchema, message: "not a JSON Schema"},
+		"not JSON":             {source: `{`, rule: schema.RuleNotSchema, message: "want"},
+		"not":                  {source: in(`{"not":{}}`), path: "/properties/m/not", rule: schema.RuleForbiddenKeyword, message: "list what is allowed"},
+		"if":                   {source: `{"type":"object","if":{}}`, path: "/if", rule: schema.RuleForbiddenKeyword, message: "one branch per case"},
+		"a dynamic reference":  {source: `{"$dynamicAnchor":"a","$dynamicRef":"#a"}`, path: "/$dynamicRef", rule: projection.RuleReference, message: "use $ref"},
+		"the dialect":          {source: in(`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`), path: "/properties/m/$ref", rule: projection.RuleReference, message: "#/$defs/name"},
+		"references in a ring": {source: `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, path: "/$defs/a", rule: projection.RuleReference, message: "circle"},
+		"a union of itself":    {source: `{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"type":"string"},{"$ref":"#/$defs/a"}]}}}`, path: "/$defs/a", rule: projection.RuleReference, message: "branch of itself"},
+		"no discriminator":     {source: in(`{"anyOf":[` + object + `,` + object + `]}`), path: "/properties/m", rule: schema.RuleVariantDiscriminator, message: "another in each branch"},
+		"one tag twice": {
+			source: in(`{"anyOf":[{"type":"object","properties":{"k":{"const":"a"}},"required":["k"]},{"type":"object","properties":{"k":{"const":"a"},"l":{}},"required":["k"]}]}`),
+			path:   "/properties/m", rule: schema.RuleVariantDiscriminator, message: "another in each branch",
+		},
+		"nothing fits":                {source: in(`false`), rule: projection.RuleNothingFits, message: "allow one"},
+		"types that exclude":          {source: in(`{"allOf":[{"type":"string"},{"type":"integer"}]}`), rule: projection.RuleNothingFits, message: "allow one"},
+		"unions that hold together":   {source: in(`{"anyOf":[{"type":"string"}],"allOf":[{"anyOf":[{"type":"integer"}]}]}`), path: "/properties/m", rule: projection.RuleAllOf, message: "write them as one"},
+		"patterns in a part of allOf": {source: `{"allOf":[` + object + `,{"patternProperties":{"x":true}}]}`, rule: projection.RuleAllOf, message: "write the object out"},
+		"too deep":                    {source: nested(6), path: strings.Repeat("/properties/p", 6), rule: schema.RuleMaxNestingDepth, message: "flatten", only: projection.OpenAI},
+		"too many properties":         {source: `{"type":"object","properties":{` + strings.Join(many, ",") + `}}`, rule: schema.RuleMaxProperties, message: "at most 100", only: projection.OpenAI},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, v := range projection.Vendors() {
+				p, problems := projection.Compile(json.RawMessage(tc.source), v)
+				if tc.only != "" && tc.only != v {
+					require.Empty(t, problems)
+					continue
+				}
+				require.Nil(t, p)
+				require.Len(t, problems, 1, problems)
+				got := problems[0]
+				require.Equal(t, []any{v, tc.path, tc.rule}, []any{got.Vendor, got.Path, got.Rule}, got.String())
+				require.Contains(t, got.Message, tc.message)
+			}
+		})
+	}
+}
+
+func TestCompile_BoundsWhatASchemaUnfoldsTo(t *testing.T) {
+	t.Parallel()
+	defs := []string{`"d0":{"type":"object","properties":{"a":{"type":"string"}}}`}
+	for i := 1; i < 40; i++ {
+		defs = append(defs, fmt.Sprintf(`"d%d":{"anyOf":[{"allOf":[{"$ref":"#/$defs/d%d"},{"minProperties":%d}]},{"allOf":[{"$ref":"#/$defs/d%d"},{"maxProperties":%d}]}]}`, i, i-1, i, i-1, i))
+	}
+	_, problems := projection.Compile(json.RawMessage(`{"$ref":"#/$defs/d39","$defs":{`+strings.Join(defs, ",")+`}}`), projection.OpenAI)
+	require.NotEmpty(t, problems)
+	require.Equal(t, projection.RuleTooLarge, problems[0].Rule)
+}
+
+func TestCompile_WantsAVendorOfTheTable(t *testing.T) {
+	t.Parallel()
+	_, problems := projection.Compile(json.RawMessage(`{}`), "acme")
+	require.Equal(t, projection.RuleVendor, problems[0].Rule)
+	require.Equal(t, projection.RuleVendor, projection.LintFor("acme", []byte(`{}`))[0].Rule)
+	_, ok := projection.DialectOf("acme")
+	require.False(t, ok)
+}
