@@ -12,6 +12,11 @@ import (
 const (
 	maxNodes = 8_000
 	maxNest  = 200
+	// maxWork bounds comparisons of the values of enums.
+	maxWork = 1 << 21
+	// maxWritten is the size up to which a projection is written; one of more
+	// bytes could not be compiled.
+	maxWritten = 256 << 10
 )
 
 // structural are the keywords that say what a value is; the others annotate it or
@@ -33,6 +38,7 @@ type builder struct {
 	unions   []*node
 	nodes    int
 	nest     int
+	work     int
 	problems []Problem
 }
 
@@ -101,6 +107,15 @@ func (b *builder) build(s *value) *node {
 		n.about = about.plain
 	}
 	return n
+}
+
+// spend counts comparisons; false when they are too many.
+func (b *builder) spend(n int) bool {
+	if b.work += n; b.work <= maxWork {
+		return true
+	}
+	b.problem("", RuleTooLarge, "written out, the schema has too many values in enums; list fewer")
+	return false
 }
 
 // typed gives the node of a schema without references and allOf.

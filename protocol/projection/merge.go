@@ -147,6 +147,9 @@ func (b *builder) join(out *value, f field, at string) bool {
 	case "required":
 		out.fields[i].value = list(at, slices.Concat(have.items, f.value.items))
 	case "enum":
+		if !b.spend(len(have.items) * len(f.value.items)) {
+			return false
+		}
 		out.fields[i].value = list(at, slices.DeleteFunc(slices.Clone(have.items), func(v *value) bool { return !holds(f.value, v) }))
 	case "items":
 		out.fields[i].value = together(at, have, f.value)
@@ -273,9 +276,30 @@ func spelled(s *value) string {
 	if len(plain.fields) == 0 || len(plain.fields) == 1 && plain.fields[0].name == "type" && plain.fields[0].value.kind == strs {
 		return ""
 	}
+	if left := most; !plain.within(&left) {
+		return ""
+	}
 	out := plain.String()
 	if len(out) > most || strings.Contains(out, `"$ref"`) {
 		return ""
 	}
 	return out
+}
+
+// within reports whether v can be as short as that many bytes.
+func (v *value) within(left *int) bool {
+	if *left -= len(v.plain) + 1; *left < 0 {
+		return false
+	}
+	for _, f := range v.fields {
+		if *left -= len(f.name); !f.value.within(left) {
+			return false
+		}
+	}
+	for _, item := range v.items {
+		if !item.within(left) {
+			return false
+		}
+	}
+	return true
 }

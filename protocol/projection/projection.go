@@ -50,6 +50,9 @@ func Compile(source json.RawMessage, v Vendor) (*Projection, []Problem) {
 	for _, n := range w.never {
 		b.problem(n.at, RuleNothingFits, "no value satisfies the schema here; leave it out, or allow one")
 	}
+	if w.large {
+		b.problem("", RuleTooLarge, "written out, the schema has more than %d bytes; say what is common once, in $defs", maxWritten)
+	}
 	if len(b.problems) == 0 {
 		b.hold(w)
 	}
@@ -79,7 +82,9 @@ func (b *builder) whole() *node {
 // source a finding comes from.
 func (b *builder) hold(w *writer) {
 	for _, f := range LintFor(b.dialect.Vendor, w.out) {
-		f.Path = w.origin(f.Path)
+		if f.Path = w.origin(f.Path); f.Rule == schema.RuleNotSchema { // only its size can be wrong
+			f.Rule, f.Message = RuleTooLarge, "written out, "+f.Message
+		}
 		b.problems = append(b.problems, f)
 	}
 }

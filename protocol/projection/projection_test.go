@@ -257,9 +257,29 @@ func TestCompile_BoundsWhatASchemaUnfoldsTo(t *testing.T) {
 	for i := 1; i < 40; i++ {
 		defs = append(defs, fmt.Sprintf(`"d%d":{"anyOf":[{"allOf":[{"$ref":"#/$defs/d%d"},{"minProperties":%d}]},{"allOf":[{"$ref":"#/$defs/d%d"},{"maxProperties":%d}]}]}`, i, i-1, i, i-1, i))
 	}
-	_, problems := projection.Compile(json.RawMessage(`{"$ref":"#/$defs/d39","$defs":{`+strings.Join(defs, ",")+`}}`), projection.OpenAI)
-	require.NotEmpty(t, problems)
-	require.Equal(t, projection.RuleTooLarge, problems[0].Rule)
+	values := make([]string, 3_000)
+	for i := range values {
+		values[i] = fmt.Sprintf(`"value number %d"`, i)
+	}
+	enum := `{"enum":[` + strings.Join(values, ",") + `]}`
+	branches := make([]string, 450)
+	for i := range branches {
+		branches[i] = fmt.Sprintf(`{"properties":{"k":{"type":"string","enum":["%d"]}},"required":["k"]}`, i)
+	}
+	for name, source := range map[string]string{
+		"unions in unions":   `{"$ref":"#/$defs/d39","$defs":{` + strings.Join(defs, ",") + `}}`,
+		"lists side by side": in(`{"allOf":[` + enum + `,` + enum + `]}`),
+		"a list in a union":  in(`{"type":"object","properties":{"a":` + enum + `},"anyOf":[` + strings.Join(branches, ",") + `]}`),
+		"text in a union":    in(`{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("x", 100_000) + `"}},"anyOf":[` + strings.Join(branches, ",") + `]}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, problems := projection.Compile(json.RawMessage(source), projection.Gemini)
+			require.NotEmpty(t, problems)
+			require.Equal(t, projection.RuleTooLarge, problems[0].Rule, problems[0])
+			require.Less(t, len(problems), 4)
+		})
+	}
 }
 
 func TestCompile_WantsAVendorOfTheTable(t *testing.T) {

@@ -20,6 +20,9 @@ func (b *builder) enum(s *value) *node {
 			values = nil
 		}
 	}
+	if !b.spend(len(values)) {
+		return b.text(s, anything)
+	}
 	types := typesOf(s.without("enum", "const"))
 	n := &node{at: s.at, shape: shapeUnion}
 	for _, v := range values {

@@ -15,6 +15,7 @@ type writer struct {
 	queue   []*def          // in the order they are written
 	where   map[string]string
 	never   []*node // places that no value fits
+	large   bool    // it was not written to the end
 }
 
 // write gives the schema, and for each place of it the place it comes from.
@@ -45,6 +46,10 @@ func (w *writer) text(s string) { w.out = appendText(w.out, s) }
 // node writes a place. optional: the answer may be null in place of a value.
 func (w *writer) node(n *node, at string, optional bool, more func()) {
 	w.where[at] = n.at
+	if len(w.out) > maxWritten {
+		w.large = true
+		return
+	}
 	w.raw(`{`)
 	switch n.shape {
 	case shapeNever:
