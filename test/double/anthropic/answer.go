@@ -1,0 +1,181 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// part is a content block of an answer and the pieces it comes in.
+type part struct {
+	kind, id, name string
+	pieces         []string
+	raw            json.RawMessage // of a block that comes whole
+}
+
+// made is an answer as this request gets it.
+type made struct {
+	parts              []part
+	reason, sequence   string
+	thoughts, answered int // tokens
+}
+
+// compose puts the reply's parts together and cuts them at the request's bound.
+func (r Reply) compose(req request) made {
+	var m made
+	if len(r.Thoughts) > 0 && req.thinks() {
+		m.parts = append(m.parts, part{kind: "thinking", pieces: r.Thoughts})
+	}
+	forced := req.forced()
+	switch {
+	case len(r.Pieces) > 0 && forced != "" && len(r.ToolCalls) == 0:
+		m.parts = append(m.parts, part{kind: "tool_use", id: "toolu_double_0", name: forced, pieces: r.Pieces})
+	case len(r.Pieces) > 0:
+		m.parts = append(m.parts, part{kind: "text", pieces: r.Pieces})
+	}
+	for i, t := range r.ToolCalls {
+		p := part{kind: "tool_use", id: t.ID, name: t.Name, pieces: halves(t.Input)}
+		if p.id == "" {
+			p.id = fmt.Sprintf("toolu_double_%d", i+1)
+		}
+		m.parts = append(m.parts, p)
+	}
+	for _, b := range r.Blocks {
+		m.parts = append(m.parts, part{raw: b})
+	}
+	m.cut(req.MaxTokens)
+	m.stops(r)
+	return m
+}
+
+// stops fills in the reason.
+func (m *made) stops(r Reply) {
+	m.sequence = r.StopSequence
+	switch {
+	case r.Refusal != nil:
+		m.reason = "refusal"
+	case m.reason != "": // cut
+	case r.StopReason != "":
+		m.reason = r.StopReason
+	case r.StopSequence != "":
+		m.reason = "stop_sequence"
+	default:
+		m.reason = "end_turn"
+		for _, p := range m.parts {
+			if p.kind == "tool_use" {
+				m.reason = "tool_use"
+			}
+		}
+	}
+}
+
+// tokenRunes is the length of this server's tokens.
+const tokenRunes = 4
+
+// tokens counts a text's tokens.
+func tokens(s string) int { return (len([]rune(s)) + tokenRunes - 1) / tokenRunes }
+
+// cut ends the answer where its tokens are used up, as the vendor's models do.
+func (m *made) cut(most int) {
+	left := most * tokenRunes
+	for i := range m.parts {
+		p := &m.parts[i]
+		all := strings.Join(p.pieces, "")
+		if n := len([]rune(all)); n > left {
+			p.pieces = shorten(p.pieces, left)
+			m.parts, m.reason = m.parts[:i+1], "max_tokens"
+			all = strings.Join(p.pieces, "")
+		}
+		left -= tokens(all) * tokenRunes
+		m.answered += tokens(all)
+		if p.kind == "thinking" {
+			m.thoughts += tokens(all)
+		}
+		if m.reason != "" {
+			return
+		}
+	}
+}
+
+// shorten keeps so many runes of the pieces.
+func shorten(pieces []string, runes int) []string {
+	var out []string
+	for _, p := range pieces {
+		r := []rune(p)
+		if len(r) >= runes {
+			return append(out, string(r[:runes]))
+		}
+		out, runes = append(out, p), runes-len(r)
+	}
+	return out
+}
+
+// halves cuts a text in two pieces, as the vendor cuts inputs.
+func halves(s string) []string {
+	r := []rune(s)
+	if len(r) < 2 {
+		return []string{s}
+	}
+	return []string{string(r[:len(r)/2]), string(r[len(r)/2:])}
+}
+
+// instance is a smallest document of a strict schema.
+func instance(schema json.RawMessage) string {
+	var root map[string]any
+	if json.Unmarshal(schema, &root) != nil {
+		return "{}"
+	}
+	return string(marshal(instanceOf(root, root)))
+}
+
+func instanceOf(root map[string]any, v any) any {
+	s, _ := v.(map[string]any)
+	if ref, ok := s["$ref"].(string); ok {
+		return instanceOf(root, resolve(root, ref))
+	}
+	if c, ok := s["const"]; ok {
+		return c
+	}
+	if list, ok := s["enum"].([]any); ok && len(list) > 0 {
+		return list[0]
+	}
+	if list, ok := s["anyOf"].([]any); ok && len(list) > 0 {
+		return instanceOf(root, list[0])
+	}
+	kind := s["type"]
+	if list, ok := kind.([]any); ok && len(list) > 0 {
+		kind = list[0]
+	}
+	switch kind {
+	case "object":
+		props, _ := s["properties"].(map[string]any)
+		out := map[string]any{}
+		for name, p := range props {
+			out[name] = instanceOf(root, p)
+		}
+		return out
+	case "array":
+		return []any{instanceOf(root, s["items"])}
+	case "integer", "number":
+		return 1
+	case "boolean":
+		return true
+	case "null":
+		return nil
+	default:
+		return "text"
+	}
+}
+
+// resolve finds what a reference within the schema points to.
+func resolve(root map[string]any, ref string) any {
+	var at any = root
+	for step := range strings.SplitSeq(strings.TrimPrefix(strings.TrimPrefix(ref, "#"), "/"), "/") {
+		if step == "" {
+			continue
+		}
+		m, _ := at.(map[string]any)
+		at = m[strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")]
+	}
+	return at
+}

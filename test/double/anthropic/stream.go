@@ -1,0 +1,226 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+// messageID is the same for all replies.
+const messageID = "msg_double"
+
+// out writes a body, and cuts it where the reply says.
+type out struct {
+	w     http.ResponseWriter
+	reply Reply
+	sent  int
+	gone  bool
+}
+
+func (o *out) write(b []byte) {
+	if o.gone {
+		return
+	}
+	if o.reply.CutAfter != 0 {
+		left := max(o.reply.CutAfter, 0) - o.sent
+		if left < len(b) {
+			o.flush(b[:left])
+			o.gone = true
+			if !o.reply.CutClean {
+				panic(http.ErrAbortHandler) // net/http's way to break a connection off
+			}
+			return
+		}
+	}
+	o.flush(b)
+}
+
+func (o *out) flush(b []byte) {
+	_, err := o.w.Write(b)
+	if err == nil {
+		err = http.NewResponseController(o.w).Flush()
+	}
+	o.sent += len(b)
+	o.gone = err != nil
+}
+
+// streamer writes events.
+type streamer struct {
+	out
+	call call
+	made made
+}
+
+type doc = map[string]any
+
+// stream sends the reply as server-sent events.
+func (r Reply) stream(w http.ResponseWriter, c call) {
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-cache")
+	s := &streamer{out: out{w: w, reply: r}, call: c, made: r.compose(c.request)}
+	m := s.message()
+	m["content"], m["stop_reason"], m["stop_sequence"] = []any{}, nil, nil
+	if !r.NoUsage {
+		u := s.usage()
+		u["output_tokens"] = 1 // the vendor has said next to nothing yet
+		m["usage"] = u
+	}
+	s.event("message_start", doc{"message": m})
+	s.event("ping", doc{})
+	s.noise()
+	for i, p := range s.made.parts {
+		s.part(i, p)
+	}
+	s.end()
+}
+
+func (s *streamer) message() doc {
+	model := s.reply.Model
+	if model == "" {
+		model = s.call.request.Model
+	}
+	return doc{"id": messageID, "type": "message", "role": "assistant", "model": model}
+}
+
+// usage is what the vendor tells at the start.
+func (s *streamer) usage() doc {
+	u := s.counts()
+	return doc{
+		"input_tokens": u.Input, "cache_creation_input_tokens": u.CacheWrite, "cache_read_input_tokens": u.CacheRead,
+		"cache_creation": doc{"ephemeral_5m_input_tokens": u.CacheWrite, "ephemeral_1h_input_tokens": 0},
+		"output_tokens":  u.Output, "service_tier": "standard",
+	}
+}
+
+func (s *streamer) counts() Usage {
+	if s.reply.Usage != nil {
+		return *s.reply.Usage
+	}
+	return Usage{Input: s.call.request.prompt, Output: s.made.answered, Thinking: s.made.thoughts}
+}
+
+// part sends a content block.
+func (s *streamer) part(i int, p part) {
+	at := func(d doc) doc {
+		d["index"] = i
+		return d
+	}
+	delta := func(d doc) {
+		s.gone = s.gone || !s.call.pause(s.reply.Interval) || !s.call.pass(s.reply.Gate)
+		s.event("content_block_delta", at(doc{"delta": d}))
+	}
+	switch p.kind {
+	case "thinking":
+		s.event("content_block_start", at(doc{"content_block": doc{"type": p.kind, "thinking": "", "signature": ""}}))
+		for _, piece := range p.pieces {
+			delta(doc{"type": "thinking_delta", "thinking": piece})
+		}
+		delta(doc{"type": "signature_delta", "signature": "c2lnbmVk"})
+	case "text":
+		s.event("content_block_start", at(doc{"content_block": doc{"type": p.kind, "text": ""}}))
+		for _, piece := range p.pieces {
+			delta(doc{"type": "text_delta", "text": piece})
+		}
+	case "tool_use":
+		s.event("content_block_start", at(doc{"content_block": doc{"type": p.kind, "id": p.id, "name": p.name, "input": doc{}}}))
+		s.event("content_block_delta", at(doc{"delta": doc{"type": "input_json_delta", "partial_json": ""}}))
+		for _, piece := range p.pieces {
+			delta(doc{"type": "input_json_delta", "partial_json": piece})
+		}
+	default:
+		s.event("content_block_start", at(doc{"content_block": p.raw}))
+	}
+	if s.reply.Noise {
+		s.event("ping", doc{})
+		s.event("content_block_delta", at(doc{"delta": doc{"type": "mood_delta", "mood": "cheerful"}}))
+	}
+	if i == len(s.made.parts)-1 && s.reply.End != EndWhole && s.reply.End != EndOpen {
+		return // what breaks off breaks off in a block
+	}
+	s.event("content_block_stop", at(doc{}))
+}
+
+// noise is what clients must skip.
+func (s *streamer) noise() {
+	if s.reply.Noise {
+		s.write([]byte(": keep-alive\n\n"))
+		s.event("weather_report", doc{"sky": "blue"})
+	}
+}
+
+func (s *streamer) end() {
+	switch s.reply.End {
+	case EndStall:
+		s.call.pause(-1)
+		panic(http.ErrAbortHandler)
+	case EndCut:
+		panic(http.ErrAbortHandler)
+	case EndSilent:
+	case EndError:
+		s.send("error", marshal(s.reply.errorDoc()))
+	default:
+		s.noise()
+		d := doc{"delta": s.stop()}
+		if !s.reply.NoUsage {
+			u := s.counts()
+			d["usage"] = doc{
+				"input_tokens": u.Input, "cache_creation_input_tokens": u.CacheWrite, "cache_read_input_tokens": u.CacheRead,
+				"output_tokens": u.Output, "output_tokens_details": doc{"thinking_tokens": u.Thinking},
+			}
+		}
+		s.event("message_delta", d)
+		s.event("message_stop", doc{})
+		if s.reply.End == EndOpen && !s.gone {
+			s.call.pause(-1)
+		}
+	}
+}
+
+// stop is the reason and its details.
+func (s *streamer) stop() doc {
+	d := doc{"stop_reason": s.made.reason, "stop_sequence": optional(s.made.sequence), "stop_details": nil}
+	if f := s.reply.Refusal; f != nil {
+		d["stop_details"] = doc{"type": "refusal", "category": optional(f.Category), "explanation": optional(f.Explanation)}
+	}
+	return d
+}
+
+// event sends a document of the event's type.
+func (s *streamer) event(kind string, d doc) {
+	d["type"] = kind
+	s.send(kind, marshal(d))
+}
+
+func (s *streamer) send(kind string, data []byte) {
+	s.write([]byte("event: " + kind + "\ndata: " + string(data) + "\n\n"))
+}
+
+// whole sends the reply as one document.
+func (r Reply) whole(w http.ResponseWriter, c call) {
+	s := &streamer{out: out{w: w, reply: r}, call: c, made: r.compose(c.request)}
+	content := []any{}
+	for _, p := range s.made.parts {
+		all := strings.Join(p.pieces, "")
+		switch p.kind {
+		case "thinking":
+			content = append(content, doc{"type": p.kind, "thinking": all, "signature": "c2lnbmVk"})
+		case "text":
+			content = append(content, doc{"type": p.kind, "text": all})
+		case "tool_use":
+			input := json.RawMessage(all)
+			if !json.Valid(input) { // cut in the middle
+				input = json.RawMessage("{}")
+			}
+			content = append(content, doc{"type": p.kind, "id": p.id, "name": p.name, "input": input})
+		default:
+			content = append(content, p.raw)
+		}
+	}
+	m := s.message()
+	m["content"], m["usage"] = content, s.usage()
+	for name, v := range s.stop() {
+		m[name] = v
+	}
+	w.Header().Set("Content-Type", "application/json")
+	s.write(marshal(m))
+}
