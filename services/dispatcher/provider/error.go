@@ -21,6 +21,9 @@ const (
 	CodeContentTooLong = "content_too_long"
 	// CodeCredentialRequired: the key is missing or was not accepted.
 	CodeCredentialRequired = "credential_required"
+	// CodeUnsupportedModality: the provider takes no such content (OpenWOP host
+	// contract §9.3).
+	CodeUnsupportedModality = "unsupported_modality"
 	// CodeInvalidRequest: the request itself is wrong.
 	CodeInvalidRequest = "validation_error"
 )

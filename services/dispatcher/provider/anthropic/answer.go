@@ -1,0 +1,148 @@
+package anthropic
+
+import (
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
+)
+
+// answer puts an answer together out of the stream's events. It keeps to the
+// vendor's order (start, blocks one after another, stop reason, stop), so that a
+// stream that lost a part on its way is not taken for a whole answer.
+type answer struct {
+	collector *provider.Collector
+	viaTool   bool // the forced tool's input is the text
+	thoughts  bool
+
+	started, stopped bool
+	block            *block // the one that is open
+	blocks           int64  // how many there were
+
+	answered bool // the forced tool was called
+	calls    []provider.ToolCall
+	prose    strings.Builder // text beside the forced tool
+	aside    int             // bytes of prose and calls
+
+	stop    string
+	details anthropic.RefusalStopDetails
+	usage   provider.Usage
+}
+
+func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
+	return &answer{collector: provider.NewCollector(req.Model, emit), viaTool: viaTool(req), thoughts: req.Thoughts}
+}
+
+// take adds an event. Its error ends the call. Events of kinds that are not known
+// are skipped, as the vendor asks of its clients.
+func (a *answer) take(e anthropic.MessageStreamEventUnion) error {
+	switch e.Type {
+	case "message_start":
+		if a.started {
+			return disordered()
+		}
+		a.started = true
+		a.collector.AnsweredBy(e.Message.Model)
+		a.startUsage(e.Message)
+	case "content_block_start":
+		return a.open(e)
+	case "content_block_delta":
+		if a.block == nil || e.Index != a.block.index {
+			return disordered()
+		}
+		return a.delta(e.Delta)
+	case "content_block_stop":
+		if a.block == nil || e.Index != a.block.index {
+			return disordered()
+		}
+		return a.shut()
+	case "message_delta":
+		if !a.started || a.block != nil {
+			return disordered()
+		}
+		a.ended(e)
+	case "message_stop":
+		if a.stop == "" || a.block != nil {
+			return disordered()
+		}
+		a.stopped = true
+	}
+	return nil
+}
+
+func disordered() *provider.Error {
+	return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server sent the parts of its answer out of any order"}
+}
+
+// ended notes why the model stopped and what it cost.
+func (a *answer) ended(e anthropic.MessageStreamEventUnion) {
+	if e.Delta.StopReason != "" {
+		a.stop, a.details = string(e.Delta.StopReason), e.Delta.StopDetails
+	}
+	a.endUsage(e.Usage)
+}
+
+// end completes the answer.
+func (a *answer) end() (provider.Result, error) {
+	if !a.stopped {
+		return provider.Result{}, outbound.Broken(nil) // the stream ended before the answer did
+	}
+	if a.prose.Len() > 0 {
+		// The model spoke where it had to call: what it said is its answer.
+		if err := a.collector.Add(provider.Delta{Text: a.prose.String()}); err != nil {
+			return provider.Result{}, err
+		}
+	}
+	if len(a.calls) > 0 {
+		if err := a.collector.Add(provider.Delta{ToolCalls: a.calls}); err != nil {
+			return provider.Result{}, err
+		}
+	}
+	r := provider.Result{RawStop: a.stop, Stop: a.stopClass(), Usage: a.usage}
+	if r.Stop == provider.StopRefused {
+		r.RefusalText, r.SafetyCategory = a.details.Explanation, string(a.details.Category)
+	}
+	return a.collector.Finish(r, a.finishReason(r.Stop))
+}
+
+// blocked completes an answer that a filter beside the model stopped.
+func (a *answer) blocked() (provider.Result, error) {
+	a.stop, a.stopped = contentFilter, true
+	a.details = anthropic.RefusalStopDetails{Category: contentFilter}
+	return a.end()
+}
+
+// contentFilter is the word for a stop that the vendor tells as an error, without
+// a stop reason.
+const contentFilter = "content_filter"
+
+// stopClass classifies the vendor's stop reason (OpenWOP envelope contract §14.1).
+// A context window that is full cuts an answer as a budget that is used up does.
+func (a *answer) stopClass() provider.StopClass {
+	switch anthropic.StopReason(a.stop) {
+	case anthropic.StopReasonEndTurn:
+		return provider.StopClean
+	case anthropic.StopReasonMaxTokens, anthropic.StopReasonModelContextWindowExceeded:
+		return provider.StopTruncated
+	case anthropic.StopReasonStopSequence:
+		return provider.StopSequence
+	case anthropic.StopReasonRefusal, contentFilter:
+		return provider.StopRefused
+	case anthropic.StopReasonToolUse:
+		if a.answered && len(a.calls) == 0 {
+			return provider.StopClean // the forced call is the answer
+		}
+		return provider.StopUnknown // no other tool was offered
+	default: // pause_turn too: nothing that pauses was asked for
+		return provider.StopUnknown
+	}
+}
+
+func (a *answer) finishReason(stop provider.StopClass) string {
+	if stop == provider.StopUnknown && a.stop == string(anthropic.StopReasonToolUse) {
+		return "tool_calls"
+	}
+	return provider.FinishReason(stop)
+}

@@ -1,0 +1,165 @@
+package anthropic
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/anthropics/anthropic-sdk-go"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// conversation is a request's messages as the vendor takes them: the system's
+// apart, and the user and the model in turn.
+type conversation struct {
+	system   []anthropic.TextBlockParam
+	messages []anthropic.MessageParam
+}
+
+// conversationOf tells who says what. Empty texts are left out, because the vendor
+// refuses them and they say nothing. What a tool said is told as the user's: the
+// vendor wants the call's id with a tool's result, and the port has none.
+func conversationOf(req provider.Request) (conversation, error) {
+	var c conversation
+	c.says(req.System)
+	for i, m := range req.Messages {
+		parts, err := m.Parts()
+		if err != nil {
+			return c, at(i, err)
+		}
+		if err := c.add(i, m.Role, parts); err != nil {
+			return c, err
+		}
+	}
+	return c, c.finish()
+}
+
+// at says in which message something is wrong.
+func at(i int, err error) error {
+	if e, ok := provider.As(err); ok {
+		return invalid("messages[%d].%s", i, e.Message)
+	}
+	return err
+}
+
+// says adds to the system's text.
+func (c *conversation) says(text string) {
+	if text != "" {
+		c.system = append(c.system, anthropic.TextBlockParam{Text: text})
+	}
+}
+
+func (c *conversation) add(i int, role string, parts []provider.Part) error {
+	var blocks []anthropic.ContentBlockParamUnion
+	for j, p := range parts {
+		where := fmt.Sprintf("messages[%d].content[%d]", i, j)
+		switch {
+		case p.Kind == provider.PartText && role == "system":
+			c.says(p.Text)
+		case p.Kind == provider.PartText && p.Text == "":
+		case p.Kind == provider.PartText:
+			blocks = append(blocks, anthropic.NewTextBlock(p.Text))
+		case role == "system" || role == "assistant":
+			return unsupported("%s: %s: this provider takes nothing but text of the %s", where, p.Kind, role)
+		default:
+			b, err := mediaOf(where, p)
+			if err != nil {
+				return err
+			}
+			blocks = append(blocks, b)
+		}
+	}
+	switch {
+	case len(blocks) == 0:
+	case role == "assistant":
+		c.messages = append(c.messages, anthropic.NewAssistantMessage(blocks...))
+	default:
+		c.messages = append(c.messages, anthropic.NewUserMessage(blocks...))
+	}
+	return nil
+}
+
+// finish puts right, or refuses, what the vendor would refuse.
+func (c *conversation) finish() error {
+	if len(c.messages) == 0 {
+		// The vendor wants a turn of the user, and there is but one text to answer.
+		var blocks []anthropic.ContentBlockParamUnion
+		for _, s := range c.system {
+			blocks = append(blocks, anthropic.NewTextBlock(s.Text))
+		}
+		if len(blocks) == 0 {
+			return invalid("messages: all of them are empty")
+		}
+		c.system, c.messages = nil, []anthropic.MessageParam{anthropic.NewUserMessage(blocks...)}
+	}
+	if c.messages[0].Role != anthropic.MessageParamRoleUser {
+		return invalid("messages: the first one that says anything is the assistant's; this provider wants the user's first")
+	}
+	if last := c.messages[len(c.messages)-1]; last.Role == anthropic.MessageParamRoleAssistant {
+		// The model goes on from here, and the vendor wants no white space to go on from.
+		if text := last.Content[len(last.Content)-1].OfText; text != nil {
+			text.Text = strings.TrimRight(text.Text, " \t\r\n")
+			if text.Text == "" {
+				return invalid("messages: the last one ends in nothing but white space; leave it out")
+			}
+		}
+	}
+	if n := len(c.system); n > 0 {
+		// All before this point, the tools included, is the same in each call of a
+		// node; the vendor keeps it, if it is long enough to be worth it.
+		c.system[n-1].CacheControl = anthropic.NewCacheControlEphemeralParam()
+	}
+	return nil
+}
+
+// imageTypes are the images the vendor's models see.
+var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
+
+const pdf = "application/pdf"
+
+// mediaOf is a part that is no text.
+func mediaOf(where string, p provider.Part) (anthropic.ContentBlockParamUnion, error) {
+	var none anthropic.ContentBlockParamUnion
+	switch {
+	case p.Kind == provider.PartImage && p.URL != "":
+		return anthropic.NewImageBlock(anthropic.URLImageSourceParam{URL: p.URL}), nil
+	case p.Kind == provider.PartImage && slices.Contains(imageTypes, p.MIME):
+		return anthropic.NewImageBlockBase64(p.MIME, base64.StdEncoding.EncodeToString(p.Data)), nil
+	case p.Kind == provider.PartImage:
+		return none, unsupported("%s: image of type %q; this provider takes %s", where, p.MIME, strings.Join(imageTypes, ", "))
+	case p.Kind == provider.PartFile && p.URL != "" && (p.MIME == "" || p.MIME == pdf):
+		return document(p, anthropic.NewDocumentBlock(anthropic.URLPDFSourceParam{URL: p.URL})), nil
+	case p.Kind == provider.PartFile && p.URL == "" && p.MIME == pdf:
+		return document(p, anthropic.NewDocumentBlock(anthropic.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(p.Data)})), nil
+	case p.Kind == provider.PartFile && p.URL == "" && isText(p):
+		return document(p, anthropic.NewDocumentBlock(anthropic.PlainTextSourceParam{Data: string(p.Data)})), nil
+	case p.Kind == provider.PartFile:
+		return none, unsupported("%s: file of type %q; this provider takes %s, and text as data", where, p.MIME, pdf)
+	default:
+		return none, unsupported("%s: %s: this provider takes text, images and files", where, p.Kind)
+	}
+}
+
+// isText reports whether a file is plain text to the vendor.
+func isText(p provider.Part) bool {
+	return (strings.HasPrefix(p.MIME, "text/") || p.MIME == "application/json") && utf8.Valid(p.Data)
+}
+
+// document gives a file its name.
+func document(p provider.Part, b anthropic.ContentBlockParamUnion) anthropic.ContentBlockParamUnion {
+	if p.Name != "" {
+		b.OfDocument.Title = anthropic.String(p.Name)
+	}
+	return b
+}
+
+func invalid(format string, args ...any) *provider.Error {
+	return &provider.Error{Code: provider.CodeInvalidRequest, Message: fmt.Sprintf(format, args...)}
+}
+
+func unsupported(format string, args ...any) *provider.Error {
+	return &provider.Error{Code: provider.CodeUnsupportedModality, Message: fmt.Sprintf(format, args...)}
+}

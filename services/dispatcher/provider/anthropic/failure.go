@@ -1,0 +1,174 @@
+package anthropic
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/shared"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
+)
+
+// failed maps an error of the SDK. The vendor's own text is never repeated: it
+// may quote the prompt or the key.
+func (p *Provider) failed(ctx context.Context, err error, req provider.Request, a *answer) (provider.Result, error) {
+	if ctx.Err() != nil {
+		return provider.Result{}, ctx.Err()
+	}
+	if errors.Is(err, errEvent) || errors.Is(err, bufio.ErrTooLong) {
+		return provider.Result{}, &provider.Error{Code: provider.CodeContentTooLong, Message: "a piece of the answer is longer than an answer may be"}
+	}
+	api, ok := errors.AsType[*anthropic.Error](err)
+	if !ok {
+		return provider.Result{}, outbound.Broken(err)
+	}
+	kind, text := api.Type(), messageOf(api)
+	if kind == shared.ErrorTypeInvalidRequestError && says(text, filtered) {
+		// A filter beside the model declined: an answer, not a failure.
+		return a.blocked()
+	}
+	if api.StatusCode < http.StatusBadRequest { // an event of a stream that began well
+		return provider.Result{}, p.byType(kind, text, req)
+	}
+	return provider.Result{}, p.refused(api, text, req)
+}
+
+// refused maps an answer that is an error.
+func (p *Provider) refused(api *anthropic.Error, text string, req provider.Request) *provider.Error {
+	e := p.byStatus(api.StatusCode, text, req)
+	e.Status = api.StatusCode
+	if api.Response != nil {
+		e.RetryAfter = retryAfter(api.Response.Header)
+	}
+	return e
+}
+
+func (p *Provider) byStatus(status int, text string, req provider.Request) *provider.Error {
+	switch {
+	case status == http.StatusUnauthorized:
+		return p.byType(shared.ErrorTypeAuthenticationError, text, req)
+	case status == http.StatusPaymentRequired:
+		return p.byType(shared.ErrorTypeBillingError, text, req)
+	case status == http.StatusForbidden:
+		return p.byType(shared.ErrorTypePermissionError, text, req)
+	case status == http.StatusNotFound:
+		return p.byType(shared.ErrorTypeNotFoundError, text, req)
+	case status == http.StatusRequestEntityTooLarge:
+		return p.byType(requestTooLarge, text, req)
+	case status == http.StatusTooManyRequests:
+		return p.byType(shared.ErrorTypeRateLimitError, text, req)
+	case status == overloaded:
+		return p.byType(shared.ErrorTypeOverloadedError, text, req)
+	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooEarly || status >= http.StatusInternalServerError:
+		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server failed with status " + strconv.Itoa(status), Retryable: true}
+	default:
+		return p.byType(shared.ErrorTypeInvalidRequestError, text, req)
+	}
+}
+
+const (
+	// overloaded is the vendor's own status.
+	overloaded = 529
+	// requestTooLarge is a type the SDK has no name for.
+	requestTooLarge shared.ErrorType = "request_too_large"
+)
+
+// byType maps the vendor's types of errors, which are the same in an answer and in
+// a stream.
+func (p *Provider) byType(kind shared.ErrorType, text string, req provider.Request) *provider.Error {
+	switch kind {
+	case shared.ErrorTypeAuthenticationError:
+		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server refused the key, or wants one; check " + p.keyName(req)}
+	case shared.ErrorTypePermissionError:
+		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server does not let this key do that; check the permissions of " + p.keyName(req)}
+	case shared.ErrorTypeNotFoundError:
+		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID())}
+	case requestTooLarge:
+		return tooLong()
+	case shared.ErrorTypeRateLimitError:
+		if says(text, usedUp) {
+			return exhausted()
+		}
+		return &provider.Error{Code: provider.CodeQuota, Message: "the model's server refused for its rate limit", Retryable: true}
+	case shared.ErrorTypeBillingError:
+		return exhausted()
+	case shared.ErrorTypeOverloadedError:
+		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server is overloaded", Retryable: true}
+	case shared.ErrorTypeInvalidRequestError:
+		return badRequest(text, req)
+	default: // api_error, timeout_error, and what is not known yet
+		return outbound.Broken(nil)
+	}
+}
+
+// The vendor has one type for all bad requests; only its words tell them apart.
+var (
+	filtered   = []string{"content filtering policy"}
+	usedUp     = []string{"credit balance is too low", "usage limit", "spend limit", "spending limit"}
+	longPrompt = []string{"prompt is too long", "exceed context limit", "exceeds the maximum allowed", "image exceeds", "too many total text bytes"}
+	longAnswer = []string{"maximum allowed number of output tokens"}
+	badSchema  = []string{"output_config", "output_format", "tools.0", "schema", "strict", "structured output", "grammar"}
+)
+
+func says(text string, phrases []string) bool {
+	for _, p := range phrases {
+		if strings.Contains(text, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func badRequest(text string, req provider.Request) *provider.Error {
+	switch {
+	case says(text, usedUp):
+		return exhausted()
+	case says(text, longAnswer):
+		return invalid("maxTokens: %d; the model does not say so much in one answer", maxTokens(req))
+	case says(text, longPrompt):
+		return tooLong()
+	case len(req.Schema) > 0 && says(text, badSchema):
+		return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the model's server does not accept the response schema, or has no strict answers of this model"}
+	default:
+		return invalid("the model's server does not accept the request; check that the model takes its content, temperature, topP and stop")
+	}
+}
+
+func tooLong() *provider.Error {
+	return &provider.Error{Code: provider.CodeContentTooLong, Message: "the prompt, with room for the answer, is longer than the model takes"}
+}
+
+// exhausted is an account without money, which waiting does not help.
+func exhausted() *provider.Error {
+	return &provider.Error{Code: provider.CodeQuota, Message: "the account at the model's server is used up"}
+}
+
+func (p *Provider) keyName(req provider.Request) string {
+	switch {
+	case req.Credential != "":
+		return "the tenant's own key for provider " + p.ID()
+	case p.cfg.KeyName != "":
+		return p.cfg.KeyName
+	default:
+		return "the API key of provider " + p.ID()
+	}
+}
+
+// messageOf is the vendor's text, in lower case, to look into and not to show.
+func messageOf(api *anthropic.Error) string {
+	var body struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	_ = json.Unmarshal([]byte(api.RawJSON()), &body) // unreadable is as good as unknown
+	return strings.ToLower(body.Error.Message)
+}

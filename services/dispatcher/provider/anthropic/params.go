@@ -1,0 +1,99 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// defaultSchemaName names a schema whose request gives it no name.
+const defaultSchemaName = "answer"
+
+// DefaultMaxTokens bounds an answer whose request does not: the vendor wants a
+// bound with every call. Every model that has strict output takes as much.
+const DefaultMaxTokens = 16_384
+
+// paramsOf says a checked request in the vendor's words.
+func paramsOf(req provider.Request) (anthropic.MessageNewParams, error) {
+	var p anthropic.MessageNewParams
+	if err := checkSampling(req); err != nil {
+		return p, err
+	}
+	talk, err := conversationOf(req)
+	if err != nil {
+		return p, err
+	}
+	p = anthropic.MessageNewParams{
+		Model: req.Model, MaxTokens: maxTokens(req), Messages: talk.messages, System: talk.system,
+		StopSequences: req.Stop, Thinking: thinkingOf(req),
+	}
+	if req.Temperature != nil {
+		p.Temperature = anthropic.Float(*req.Temperature)
+	}
+	if req.TopP != nil {
+		p.TopP = anthropic.Float(*req.TopP)
+	}
+	schema(&p, req)
+	return p, nil
+}
+
+func maxTokens(req provider.Request) int64 {
+	if req.MaxTokens == 0 {
+		return DefaultMaxTokens
+	}
+	return int64(req.MaxTokens)
+}
+
+// checkSampling refuses what the vendor would, with the member's name, which the
+// vendor's text may not be repeated for.
+func checkSampling(req provider.Request) error {
+	switch {
+	case req.Temperature != nil && (*req.Temperature < 0 || *req.Temperature > 1):
+		return invalid("temperature: %g; this provider takes 0 to 1", *req.Temperature)
+	case req.TopP != nil && (*req.TopP < 0 || *req.TopP > 1):
+		return invalid("topP: %g; want 0 to 1", *req.TopP)
+	}
+	for i, s := range req.Stop {
+		if strings.TrimSpace(s) == "" {
+			return invalid("stop[%d]: has nothing but white space, which this provider does not stop at", i)
+		}
+	}
+	return nil
+}
+
+// schema asks for an answer of the schema, in strict mode either way.
+func schema(p *anthropic.MessageNewParams, req provider.Request) {
+	switch {
+	case len(req.Schema) == 0:
+	case req.Via == provider.ViaTool:
+		p.Tools = []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{
+			Name: schemaName(req), Strict: anthropic.Bool(true),
+			// As raw JSON, because the order of the properties is the author's.
+			InputSchema: param.Override[anthropic.ToolInputSchemaParam](req.Schema),
+		}}}
+		p.ToolChoice = anthropic.ToolChoiceUnionParam{OfTool: &anthropic.ToolChoiceToolParam{
+			Name: schemaName(req), DisableParallelToolUse: anthropic.Bool(true),
+		}}
+	default:
+		p.OutputConfig.Format = param.Override[anthropic.JSONOutputFormatParam](struct {
+			Type   string          `json:"type"`
+			Schema json.RawMessage `json:"schema"`
+		}{"json_schema", req.Schema})
+	}
+}
+
+// viaTool reports whether the answer is the input of the forced tool.
+func viaTool(req provider.Request) bool {
+	return len(req.Schema) > 0 && req.Via == provider.ViaTool
+}
+
+func schemaName(req provider.Request) string {
+	if req.SchemaName == "" {
+		return defaultSchemaName
+	}
+	return req.SchemaName
+}
