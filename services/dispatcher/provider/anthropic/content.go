@@ -98,7 +98,8 @@ func (c *conversation) finish() error {
 	if c.messages[0].Role != anthropic.MessageParamRoleUser {
 		return invalid("messages: the first one that says anything is the assistant's; this provider wants the user's first")
 	}
-	if last := c.messages[len(c.messages)-1]; last.Role == anthropic.MessageParamRoleAssistant {
+	if c.begun() {
+		last := c.messages[len(c.messages)-1]
 		// The model goes on from here, and the vendor wants no white space to go on from.
 		if text := last.Content[len(last.Content)-1].OfText; text != nil {
 			text.Text = strings.TrimRight(text.Text, " \t\r\n")
@@ -113,6 +114,12 @@ func (c *conversation) finish() error {
 		c.system[n-1].CacheControl = anthropic.NewCacheControlEphemeralParam()
 	}
 	return nil
+}
+
+// begun reports whether the last word is the model's own, which it goes on from.
+func (c *conversation) begun() bool {
+	n := len(c.messages)
+	return n > 0 && c.messages[n-1].Role == anthropic.MessageParamRoleAssistant
 }
 
 // imageTypes are the images the vendor's models see.

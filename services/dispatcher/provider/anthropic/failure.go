@@ -111,11 +111,11 @@ func (p *Provider) byType(kind shared.ErrorType, text string, req provider.Reque
 
 // The vendor has one type for all bad requests; only its words tell them apart.
 var (
-	filtered   = []string{"content filtering policy"}
+	filtered   = []string{"blocked by content filtering"}
 	usedUp     = []string{"credit balance is too low", "usage limit", "spend limit", "spending limit"}
 	longPrompt = []string{"prompt is too long", "exceed context limit", "exceeds the maximum allowed", "image exceeds", "too many total text bytes"}
 	longAnswer = []string{"maximum allowed number of output tokens"}
-	badSchema  = []string{"output_config", "output_format", "tools.0", "schema", "strict", "structured output", "grammar"}
+	badSchema  = []string{"output_config", "output_format", "tools.0", "schema", "strict tool", "strict mode", "structured output", "grammar"}
 )
 
 func says(text string, phrases []string) bool {

@@ -27,6 +27,9 @@ func paramsOf(req provider.Request) (anthropic.MessageNewParams, error) {
 	if err != nil {
 		return p, err
 	}
+	if talk.begun() && len(req.Schema) > 0 && !viaTool(req) {
+		return p, invalid("messages: the last one is the assistant's; this provider goes on from no beginning where the answer has a schema")
+	}
 	p = anthropic.MessageNewParams{
 		Model: req.Model, MaxTokens: maxTokens(req), Messages: talk.messages, System: talk.system,
 		StopSequences: req.Stop, Thinking: thinkingOf(req),

@@ -146,7 +146,10 @@ func TestCall_NamesWhatTheVendorWouldRefuse(t *testing.T) {
 		"messages: all of them are empty":              func(r *provider.Request) { r.Messages = []provider.Message{message("user", `""`)} },
 		"the assistant's; this provider wants":         func(r *provider.Request) { r.Messages = []provider.Message{message("assistant", `"x"`)} },
 		"nothing but white space; leave it out":        func(r *provider.Request) { r.Messages = append(r.Messages, message("assistant", `" "`)) },
-		"messages[0].content[0]: type":                 func(r *provider.Request) { r.Messages = []provider.Message{message("user", `[{"type":"hologram"}]`)} },
+		"goes on from no beginning": func(r *provider.Request) {
+			r.Schema, r.Messages = json.RawMessage(schema), append(r.Messages, message("assistant", `"{"`))
+		},
+		"messages[0].content[0]: type": func(r *provider.Request) { r.Messages = []provider.Message{message("user", `[{"type":"hologram"}]`)} },
 	} {
 		r := newRig(t, nil)
 		req := ask()

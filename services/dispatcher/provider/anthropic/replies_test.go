@@ -201,13 +201,14 @@ func TestCall_TellsABadSchemaFromABadRequest(t *testing.T) {
 // never a part of it that passes for the whole.
 func TestCall_NeverTakesAPartForTheWhole(t *testing.T) {
 	t.Parallel()
-	for _, w := range []way{format, tool} {
-		for _, clean := range []bool{false, true} {
+	for w, clean := range map[way]bool{format: false, tool: true} {
+		t.Run(string(w), func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t, nil)
 			whole, failed := 0, 0
 			for at := 0; whole < 3; at++ {
 				cut := at
-				if at == 0 {
+				if at == 0 { // which would mean no cut
 					cut = -1
 				}
 				r.server.Enqueue(double.Reply{Pieces: []string{`{"z":"a`, ` b","a":1}`}, CutAfter: cut, CutClean: clean})
@@ -226,6 +227,6 @@ func TestCall_NeverTakesAPartForTheWhole(t *testing.T) {
 				failed++
 			}
 			require.Greater(t, failed, 1000, "the cuts reach through the whole stream")
-		}
+		})
 	}
 }
