@@ -24,6 +24,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
+	"waybill.dev/waybill/protocol/projection"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
@@ -59,6 +60,9 @@ func New(cfg Config) (*Provider, error) {
 
 // ID names the provider.
 func (p *Provider) ID() string { return p.cfg.id() }
+
+// Dialect is what of JSON Schema the vendor's strict mode takes.
+func (p *Provider) Dialect() projection.Vendor { return projection.Anthropic }
 
 // Close drops idle connections. Calls in progress go on.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }

@@ -52,7 +52,7 @@ func models(names ...string) func(*anthropic.Config, *double.Options) {
 
 func ask() provider.Request { return providertest.Ask(double.DefaultModel, "private words") }
 
-const schema = `{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"}},"required":["z","a"],"additionalProperties":false}`
+const answerSchema = `{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"}},"required":["z","a"],"additionalProperties":false}`
 
 // way asks for a schema in one of the two ways, or for free text.
 type way string
@@ -68,7 +68,7 @@ func (w way) ask() provider.Request {
 	if w == free {
 		return req
 	}
-	req.Schema = json.RawMessage(schema)
+	req.Schema = json.RawMessage(answerSchema)
 	if w == tool {
 		req.Via = provider.ViaTool
 	}

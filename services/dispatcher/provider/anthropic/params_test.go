@@ -27,7 +27,7 @@ func TestCall_SaysTheRequestInTheVendorsWords(t *testing.T) {
 			message("system", `"and kind"`),
 			message("tool", `"42"`),
 		},
-		Schema: json.RawMessage(schema), SchemaName: "vendor_waybill_x-1",
+		Schema: json.RawMessage(answerSchema), SchemaName: "vendor_waybill_x-1",
 		MaxTokens: 50, Temperature: &temperature, TopP: &topP, Seed: &seed, Stop: []string{"END"},
 		NodeID: "secret-node", Tenant: "secret-tenant",
 	}
@@ -38,8 +38,8 @@ func TestCall_SaysTheRequestInTheVendorsWords(t *testing.T) {
 			{"role":"assistant","content":[{"type":"text","text":"yes"}]},
 			{"role":"user","content":[{"type":"text","text":"42"}]}]`
 	for via, want := range map[provider.SchemaVia]string{
-		provider.ViaFormat: `"output_config":{"format":{"type":"json_schema","schema":` + schema + `}}`,
-		provider.ViaTool: `"tools":[{"name":"vendor_waybill_x-1","strict":true,"input_schema":` + schema + `}],
+		provider.ViaFormat: `"output_config":{"format":{"type":"json_schema","schema":` + answerSchema + `}}`,
+		provider.ViaTool: `"tools":[{"name":"vendor_waybill_x-1","strict":true,"input_schema":` + answerSchema + `}],
 			"tool_choice":{"type":"tool","name":"vendor_waybill_x-1","disable_parallel_tool_use":true}`,
 	} {
 		r := newRig(t, nil)
@@ -147,7 +147,7 @@ func TestCall_NamesWhatTheVendorWouldRefuse(t *testing.T) {
 		"the assistant's; this provider wants":         func(r *provider.Request) { r.Messages = []provider.Message{message("assistant", `"x"`)} },
 		"nothing but white space; leave it out":        func(r *provider.Request) { r.Messages = append(r.Messages, message("assistant", `" "`)) },
 		"goes on from no beginning": func(r *provider.Request) {
-			r.Schema, r.Messages = json.RawMessage(schema), append(r.Messages, message("assistant", `"{"`))
+			r.Schema, r.Messages = json.RawMessage(answerSchema), append(r.Messages, message("assistant", `"{"`))
 		},
 		"messages[0].content[0]: type": func(r *provider.Request) { r.Messages = []provider.Message{message("user", `[{"type":"hologram"}]`)} },
 	} {
@@ -185,8 +185,8 @@ func TestCall_AsksForThoughtsAsTheModelWantsIt(t *testing.T) {
 		{"claude-opus-4-6", func(r *provider.Request) { r.Temperature = number(1) }, adaptive},
 		{"claude-opus-4-6", func(r *provider.Request) { r.TopP = number(0.9) }, nil},
 		{"claude-opus-4-6", func(r *provider.Request) { r.TopP = number(0.95) }, adaptive},
-		{"claude-opus-4-6", func(r *provider.Request) { r.Schema = json.RawMessage(schema) }, adaptive},
-		{"claude-opus-4-6", func(r *provider.Request) { r.Schema, r.Via = json.RawMessage(schema), provider.ViaTool }, nil},
+		{"claude-opus-4-6", func(r *provider.Request) { r.Schema = json.RawMessage(answerSchema) }, adaptive},
+		{"claude-opus-4-6", func(r *provider.Request) { r.Schema, r.Via = json.RawMessage(answerSchema), provider.ViaTool }, nil},
 	} {
 		r := newRig(t, models(tc.model))
 		req := ask()

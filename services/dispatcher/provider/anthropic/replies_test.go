@@ -191,7 +191,7 @@ func TestCall_TellsABadSchemaFromABadRequest(t *testing.T) {
 		}
 	}
 	req := format.ask()
-	req.Schema = json.RawMessage(strings.Replace(schema, `"type":"integer"`, `"type":"integer","minimum":1`, 1))
+	req.Schema = json.RawMessage(strings.Replace(answerSchema, `"type":"integer"`, `"type":"integer","minimum":1`, 1))
 	require.Equal(t, provider.CodeSchemaInvalid, newRig(t, nil).fail(t, req).Code, "as the server itself finds")
 	req.Via = provider.ViaTool
 	require.Equal(t, provider.CodeSchemaInvalid, newRig(t, nil).fail(t, req).Code)
