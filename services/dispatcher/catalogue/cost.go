@@ -52,13 +52,17 @@ func (e Entry) Cost(u provider.Usage) (usd float64, ok bool) {
 	if e.Prices == nil || !u.Known {
 		return 0, false
 	}
-	rates := e.Prices.of(u.InputTokens)
+	plain, all := u.InputTokens-u.CacheReadTokens-u.CacheWriteTokens, u.InputTokens
+	if u.CacheApart {
+		plain, all = u.InputTokens, u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens
+	}
+	rates := e.Prices.of(all)
 	sum := new(big.Int)
 	for _, part := range []struct {
 		tokens int
 		rate   *Rate
 	}{
-		{u.InputTokens - u.CacheReadTokens - u.CacheWriteTokens, rates.Input},
+		{plain, rates.Input},
 		{u.CacheReadTokens, rates.CacheRead},
 		{u.CacheWriteTokens, rates.CacheWrite},
 		{u.OutputTokens, rates.Output},

@@ -23,6 +23,12 @@ func used(in, out, read, write int) provider.Usage {
 	return provider.Usage{InputTokens: in, OutputTokens: out, CacheReadTokens: read, CacheWriteTokens: write, Known: true}
 }
 
+// apart is usage as a vendor tells it that does not count the cache as input.
+func apart(u provider.Usage) provider.Usage {
+	u.CacheApart = true
+	return u
+}
+
 func TestCost_PricesEachKindOfTokenApart(t *testing.T) {
 	t.Parallel()
 	full := `{"input":2,"output":10,"cacheRead":0.1,"cacheWrite":2.5,"long":{"over":1000,"input":4,"output":15}}`
@@ -34,6 +40,8 @@ func TestCost_PricesEachKindOfTokenApart(t *testing.T) {
 	}{
 		"input and output":             {full, used(100, 50, 0, 0), 0.0007, true},
 		"the cache is part of input":   {full, used(1000, 0, 600, 300), 0.00101, true},
+		"the cache beside the input":   {full, apart(used(100, 0, 600, 300)), 0.00101, true},
+		"a long call with its cache":   {`{"input":2,"long":{"over":1000,"input":4,"cacheRead":1}}`, apart(used(1, 0, 1000, 0)), 0.001004, true},
 		"all of it from the cache":     {full, used(1000, 0, 1000, 0), 0.0001, true},
 		"the longest short call":       {full, used(1000, 10, 0, 0), 0.0021, true},
 		"a long call, all of it":       {full, used(1001, 10, 0, 0), 0.004154, true},

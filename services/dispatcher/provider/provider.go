@@ -94,6 +94,8 @@ type Usage struct {
 	// CacheReadTokens and CacheWriteTokens are the part of the input that was
 	// read from, or written to, the vendor's prompt cache.
 	CacheReadTokens, CacheWriteTokens int
+	// CacheApart says that InputTokens does not count these, as the vendor tells it.
+	CacheApart bool
 	// Known is false when the provider told nothing; then all counts are 0.
 	Known bool
 }

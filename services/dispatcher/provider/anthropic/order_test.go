@@ -37,14 +37,14 @@ func TestCall_ReadsTheVendorsStream(t *testing.T) {
 	t.Parallel()
 	res, _ := newRig(t, nil).call(t, ask(), stream(evStart, evText, evA, evA, evShut, evEnd, evStop))
 	require.Equal(t, "aa", res.Text)
-	require.Equal(t, provider.Usage{InputTokens: 3, OutputTokens: 4, TotalTokens: 7, CacheReadTokens: 2, CacheWriteTokens: 1, Known: true}, res.Usage, "the end has the output's tokens alone")
+	require.Equal(t, provider.Usage{InputTokens: 3, OutputTokens: 4, TotalTokens: 7, CacheReadTokens: 2, CacheWriteTokens: 1, CacheApart: true, Known: true}, res.Usage, "the end has the output's tokens alone")
 }
 
 func TestCall_BelievesNoUsageThatCannotBe(t *testing.T) {
 	t.Parallel()
 	end := strings.Replace(evEnd, `"output_tokens":4`, `"input_tokens":-5,"output_tokens":9223372036854775807,"cache_read_input_tokens":null`, 1)
 	res, _ := newRig(t, nil).call(t, ask(), stream(evStart, evText, evA, evShut, end, evStop))
-	require.Equal(t, provider.Usage{OutputTokens: 1 << 40, TotalTokens: 1 << 40, CacheReadTokens: 2, CacheWriteTokens: 1, Known: true}, res.Usage)
+	require.Equal(t, provider.Usage{OutputTokens: 1 << 40, TotalTokens: 1 << 40, CacheReadTokens: 2, CacheWriteTokens: 1, CacheApart: true, Known: true}, res.Usage)
 }
 
 func TestCall_ReadsAnInputThatComesWhole(t *testing.T) {

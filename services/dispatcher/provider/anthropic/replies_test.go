@@ -18,7 +18,7 @@ var whole = []string{`{"z":"a`, ` b",`, `"a":1}`}
 const wholeText = `{"z":"a b","a":1}`
 
 func usage(in, out, read, write int) provider.Usage {
-	return provider.Usage{InputTokens: in, OutputTokens: out, TotalTokens: in + out, CacheReadTokens: read, CacheWriteTokens: write, Known: true}
+	return provider.Usage{InputTokens: in, OutputTokens: out, TotalTokens: in + out, CacheReadTokens: read, CacheWriteTokens: write, CacheApart: true, Known: true}
 }
 
 // outcome is a reply of the vendor, and what a call makes of it in each way.

@@ -13,7 +13,7 @@ func (a *answer) startUsage(m anthropic.Message) {
 	if !m.JSON.Usage.Valid() {
 		return
 	}
-	a.usage.Known = true
+	a.usage.Known, a.usage.CacheApart = true, true
 	u := m.Usage
 	count(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens)
 	count(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens)
@@ -28,7 +28,7 @@ func (a *answer) endUsage(u anthropic.MessageDeltaUsage) {
 	if u.RawJSON() == "" || u.RawJSON() == "null" {
 		return
 	}
-	a.usage.Known = true
+	a.usage.Known, a.usage.CacheApart = true, true
 	count(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens)
 	count(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens)
 	count(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
