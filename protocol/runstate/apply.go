@@ -159,7 +159,7 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		s.end(e, p, NodeSuspended)
 	case wire.EventNodeResumed:
 		s.end(e, p, NodeRunning)
-	case wire.EventOutputChunk:
+	case wire.EventOutputChunk, wire.EventAgentReasoningDelta:
 		s.node(p.NodeID).Chunked = true
 	case wire.EventClarificationRequested:
 		s.node(p.NodeID).Clarifications++

@@ -39,6 +39,9 @@ const (
 	EventCapBreached     EventType = "cap.breached"
 	EventProviderUsage   EventType = "provider.usage"
 
+	EventAgentReasoningDelta EventType = "agent.reasoning.delta"
+	EventAgentReasoned       EventType = "agent.reasoned"
+
 	EventModelSubstituted  EventType = "model.capability.substituted"
 	EventModelInsufficient EventType = "model.capability.insufficient"
 

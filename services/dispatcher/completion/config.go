@@ -19,17 +19,19 @@ import (
 // config is what a model node may say of its call. Unknown members are left to
 // later versions.
 type config struct {
-	Provider         string                     `json:"provider"`
-	Model            string                     `json:"model"`
-	System           string                     `json:"system"`
-	Prompt           string                     `json:"prompt"`
-	EnvelopeType     string                     `json:"envelopeType"`
-	OutputSchema     json.RawMessage            `json:"outputSchema"`
-	MaxTokens        int                        `json:"maxTokens"`
-	Temperature      *float64                   `json:"temperature"`
-	TopP             *float64                   `json:"topP"`
-	Seed             *int64                     `json:"seed"`
-	Stop             []string                   `json:"stop"`
+	Provider     string          `json:"provider"`
+	Model        string          `json:"model"`
+	System       string          `json:"system"`
+	Prompt       string          `json:"prompt"`
+	EnvelopeType string          `json:"envelopeType"`
+	OutputSchema json.RawMessage `json:"outputSchema"`
+	MaxTokens    int             `json:"maxTokens"`
+	Temperature  *float64        `json:"temperature"`
+	TopP         *float64        `json:"topP"`
+	Seed         *int64          `json:"seed"`
+	Stop         []string        `json:"stop"`
+	// Thoughts asks for the model's thinking to be shown, where it has any.
+	Thoughts         bool                       `json:"thoughts"`
 	ExpectsStreaming *bool                      `json:"expectsStreaming"`
 	Contract         *workflow.EnvelopeContract `json:"envelopeContract"`
 }
@@ -45,6 +47,7 @@ type overlay struct {
 	LegacyModel  string          `json:"model"`
 	Temperature  *float64        `json:"temperature"`
 	MaxTokens    float64         `json:"maxTokens"`
+	Verbosity    string          `json:"reasoningVerbosity"`
 	MockProvider json.RawMessage `json:"mockProvider"`
 	AI           struct {
 		Provider string `json:"provider"`

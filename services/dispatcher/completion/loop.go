@@ -196,6 +196,8 @@ func (l *Loop) prepare(ctx context.Context, t Task, j Journal) (*call, *wire.Nod
 		return nil, nil, err
 	}
 	c := &call{Loop: l, task: t, journal: j, cfg: cfg, req: req, provider: p, limits: limits}
+	c.verbosity = first(o.Verbosity, thoughtsFull)
+	c.req.Thoughts = cfg.Thoughts && c.verbosity != thoughtsOff && c.streams()
 	c.tries = min(l.cfg.MaxAttempts, limits.SchemaRounds+1)
 	return c, nil, nil
 }
@@ -235,6 +237,8 @@ type call struct {
 	provider provider.Provider
 	limits   Limits
 	tries    int
+	// verbosity is how much of the model's thoughts is shown.
+	verbosity string
 	// ceiling is the longest answer that the model can give, in tokens; 0: unknown.
 	ceiling int
 	// projection is set while the model is told the schema in its vendor's words.
@@ -379,12 +383,18 @@ func (c *call) open(ctx context.Context) (emit func(provider.Delta) error, wait 
 	if !c.streams() {
 		return nil, func() error { return nil }, func() {}, nil
 	}
-	s, err := c.deps.Scrubber(c.task.Tenant, c.task.RunID, c.task.CredentialRef != "").Open(ctx)
+	scrubber := c.deps.Scrubber(c.task.Tenant, c.task.RunID, c.task.CredentialRef != "")
+	s, err := scrubber.Open(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	st := newStreamer(c.journal, s, c.assets(), c.task.RunID, c.task.Input.NodeID, c.task.Trust)
-	return func(d provider.Delta) error { return st.emit(ctx, d) }, st.wait, s.Close, nil
+	th := c.thinker(scrubber)
+	st := newStreamer(c.journal, s, c.assets(), th, c.task.RunID, c.task.Input.NodeID, c.task.Trust)
+	closeAll := func() {
+		s.Close()
+		th.close()
+	}
+	return func(d provider.Delta) error { return st.emit(ctx, d) }, st.wait, closeAll, nil
 }
 
 // streams reports whether the node shows its answer while it arrives: a prompt

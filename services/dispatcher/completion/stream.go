@@ -18,6 +18,7 @@ import (
 type streamer struct {
 	journal Journal
 	assets  *assetFilter // nil: what is streamed can hold no asset
+	thinker *thinker     // nil: thoughts are not shown
 	scrub   Scrub
 	nodeID  string
 	runID   string
@@ -35,8 +36,8 @@ type streamer struct {
 	idle    *sync.Cond // signals that busy fell
 }
 
-func newStreamer(j Journal, s Scrub, f *assetFilter, runID, nodeID string, trust wire.Trust) *streamer {
-	st := &streamer{journal: j, assets: f, scrub: s, nodeID: nodeID, runID: runID, trust: trust}
+func newStreamer(j Journal, s Scrub, f *assetFilter, th *thinker, runID, nodeID string, trust wire.Trust) *streamer {
+	st := &streamer{journal: j, assets: f, thinker: th, scrub: s, nodeID: nodeID, runID: runID, trust: trust}
 	st.idle = sync.NewCond(&st.mu)
 	return st
 }
@@ -44,15 +45,17 @@ func newStreamer(j Journal, s Scrub, f *assetFilter, runID, nodeID string, trust
 // emit takes one piece. An error, which may be that of an earlier append,
 // aborts the call.
 func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
-	d, ok := s.assets.pass(d)
-	if !ok {
-		return s.failed()
-	}
-	text, err := s.scrub.Push(d.Text, d.Last)
+	chunks, err := s.thinker.think(ctx, d)
 	if err != nil {
-		return fmt.Errorf("redact stream: %w", err)
+		return err
 	}
-	chunks := s.settle(d, text)
+	if d.Text != "" || d.Last || len(d.ToolCalls) > 0 {
+		said, err := s.say(d)
+		if err != nil {
+			return err
+		}
+		chunks = append(chunks, said...)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -66,11 +69,21 @@ func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
 	return nil
 }
 
-// failed is the error of an earlier append.
-func (s *streamer) failed() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
+// say takes a piece of the answer, which ends the thoughts before it.
+func (s *streamer) say(d provider.Delta) ([]wire.Draft, error) {
+	out, err := s.thinker.conclude()
+	if err != nil {
+		return nil, err
+	}
+	d, ok := s.assets.pass(d)
+	if !ok {
+		return out, nil
+	}
+	text, err := s.scrub.Push(d.Text, d.Last)
+	if err != nil {
+		return nil, fmt.Errorf("redact stream: %w", err)
+	}
+	return append(out, s.settle(d, text)...), nil
 }
 
 // settle gives the pieces that can be shown. The redactor holds back what may
@@ -153,13 +166,13 @@ func (c *call) bounded(emit func(provider.Delta) error) func(provider.Delta) err
 	room, assets := maxRecorded, c.assets()
 	return func(d provider.Delta) error {
 		shown, _ := assets.pass(d)
-		room -= len(wire.AppendString(nil, shown.Text))
+		room -= len(wire.AppendString(nil, shown.Text)) + len(wire.AppendString(nil, shown.Thought))
 		for _, t := range shown.ToolCalls {
 			room -= len(wire.AppendString(nil, t.Arguments))
 		}
 		if room < 0 {
 			return &provider.Error{
-				Code: provider.CodeContentTooLong, Message: fmt.Sprintf("the answer has more than %d bytes of text, which is all that can be recorded", maxRecorded),
+				Code: provider.CodeContentTooLong, Message: fmt.Sprintf("the answer has more than %d bytes of text and thoughts, which is all that can be recorded", maxRecorded),
 			}
 		}
 		if emit == nil {

@@ -161,3 +161,86 @@ func TestAnswer_ThatCannotBeRecordedFailsTheNode(t *testing.T) {
 		}
 	}
 }
+
+// thinking is a model that thinks twice before it answers.
+type thinking struct{ thoughts []string }
+
+func (*thinking) ID() string { return "pieces" }
+
+func (p *thinking) Call(_ context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
+	c := provider.NewCollector("m", emit)
+	deltas := []provider.Delta{{Text: "so "}, {Text: "be it"}}
+	if req.Thoughts {
+		deltas = append([]provider.Delta{{Thought: p.thoughts[0]}, {Thought: p.thoughts[1]}}, deltas...)
+	}
+	for _, d := range deltas {
+		if err := c.Add(d); err != nil {
+			return provider.Result{}, err
+		}
+	}
+	return c.Finish(provider.Result{Stop: provider.StopClean}, "stop")
+}
+
+// secretive takes one secret out, also where it is cut.
+type secretive struct{ held *strings.Builder }
+
+func (secretive) Open(context.Context) (completion.Scrub, error) {
+	return secretive{&strings.Builder{}}, nil
+}
+
+func (s secretive) Push(piece string, last bool) (string, error) {
+	s.held.WriteString(piece)
+	if !last {
+		return "", nil
+	}
+	return strings.ReplaceAll(s.held.String(), "hunter2-hunter2", "[REDACTED:s]"), nil
+}
+
+func (secretive) Close() {}
+
+// OpenWOP envelope contract §5: thoughts are a surface of their own, redacted like the
+// answer, shown before it, and no part of it.
+func TestStream_ShowsThoughtsBesideTheAnswer(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ü", completion.SummaryBytes)
+	for name, tc := range map[string]struct {
+		config, configurable string
+		thoughts             []string
+		scrubber             completion.Scrubber
+		want                 string
+		reasoned             string
+	}{
+		"full":                 {`{"thoughts":true}`, ``, []string{"hm, ", "well"}, plain{}, "agent.reasoning.delta agent.reasoning.delta agent.reasoned output.chunk output.chunk provider.usage", "hm, well"},
+		"a secret that is cut": {`{"thoughts":true}`, ``, []string{"hunter2-", "hunter2"}, secretive{}, "agent.reasoning.delta agent.reasoned output.chunk output.chunk provider.usage", "[REDACTED:s]"},
+		"summary":              {`{"thoughts":true}`, `{"reasoningVerbosity":"summary"}`, []string{"a", long}, plain{}, "agent.reasoned output.chunk output.chunk provider.usage", "a" + long[:completion.SummaryBytes-2]},
+		"off":                  {`{"thoughts":true}`, `{"reasoningVerbosity":"off"}`, []string{"hm, ", "well"}, plain{}, "output.chunk output.chunk provider.usage", ""},
+		"not asked for":        {`{}`, ``, []string{"hm, ", "well"}, plain{}, "output.chunk output.chunk provider.usage", ""},
+		"not streamed":         {`{"thoughts":true,"expectsStreaming":false}`, ``, []string{"hm, ", "well"}, plain{}, "provider.usage", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reg, err := provider.NewRegistry(&thinking{tc.thoughts})
+			require.NoError(t, err)
+			loop := completion.New(completion.Config{
+				MaxAttempts: 1, Multiplier: 2, Timeout: 5 * time.Second, Defaults: completion.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
+			}, completion.Deps{Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) completion.Scrubber { return tc.scrubber }, Clock: time.Now})
+			j := &journal{}
+			res := loop.Run(t.Context(), completion.Task{
+				Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt,
+				Input: node.Input{NodeID: "n", Config: json.RawMessage(tc.config), Configurable: json.RawMessage(tc.configurable)},
+			}, j)
+			require.Nil(t, res.Err)
+			r := rig{journal: j, result: res}
+			require.Equal(t, tc.want, r.names())
+			require.Equal(t, `"so be it"`, string(res.Output.Ports["output"]))
+			if tc.reasoned != "" {
+				var p struct{ AgentID, Reasoning string }
+				require.NoError(t, json.Unmarshal([]byte(r.payload(t, wire.EventAgentReasoned)), &p))
+				require.Equal(t, "node:n "+tc.reasoned, p.AgentID+" "+p.Reasoning)
+			}
+			for i, d := range j.drafts {
+				require.NotContains(t, string(d.Payload), "hunter2", i)
+			}
+		})
+	}
+}

@@ -98,6 +98,7 @@ type document struct {
 	Providers        *providers       `json:"aiProviders,omitempty"`
 	Usage            usage            `json:"providerUsage"`
 	Secrets          *secrets         `json:"secrets,omitempty"`
+	Agents           agents           `json:"agents"`
 	Idempotency      idempotency      `json:"idempotency"`
 	DebugBundle      supported        `json:"debugBundle"`
 	REST             restTransport    `json:"restTransport"`
@@ -183,6 +184,17 @@ type providers struct {
 	MaxInlineMediaBytes *int64 `json:"maxInlineMediaBytes,omitempty"`
 }
 
+// agents says that thoughts of models are shown; this host has no agents besides.
+type agents struct {
+	Reasoning agentReasoning `json:"reasoning"`
+}
+
+type agentReasoning struct {
+	Verbosity  string `json:"verbosity"`
+	TokenLimit int    `json:"tokenLimit"`
+	Streaming  bool   `json:"streaming"`
+}
+
 // secrets is there while tenants may bring keys.
 type secrets struct {
 	Supported  bool     `json:"supported"`
@@ -252,6 +264,7 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 			},
 		},
 		Usage:       usage{Supported: true, CostEstimates: true, Currency: "USD"},
+		Agents:      agents{Reasoning: agentReasoning{Verbosity: "full", TokenLimit: 512, Streaming: true}},
 		Idempotency: idempotency{Supported: true, Layer1Seconds: RetentionSeconds, CrossRegion: "single-region"},
 		DebugBundle: supported{true},
 		REST:        restTransport{ConditionalRunGet: true},

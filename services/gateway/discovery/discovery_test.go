@@ -195,7 +195,7 @@ func TestDocument_LeavesOutFamiliesThatAreNotThere(t *testing.T) {
 		root := r.root(t)
 		for _, absent := range []string{
 			"replay", "webhooks", "interrupts", "interrupt", "secrets", "credentials", "feedback", "subWorkflow", "modelCapabilities",
-			"production", "authorization", "agents", "memory", "mcp", "a2a", "sandbox", "budget", "dispatch", "orchestrator", "dataResidency", "runs",
+			"production", "authorization", "memory", "mcp", "a2a", "sandbox", "budget", "dispatch", "orchestrator", "dataResidency", "runs",
 		} {
 			require.NotContains(t, root, absent)
 		}
