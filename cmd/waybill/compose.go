@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -225,7 +226,7 @@ func (h *host) openRedactor(specs []auth.Spec) error {
 		return fmt.Errorf("%w: --secrets-file: %w", errUsage, err)
 	}
 	cfg.Shapes = h.opts.redactShapes
-	cfg.HostSecrets = append(hostSecrets(specs, h.opts), more...)
+	cfg.HostSecrets = slices.Concat(hostSecrets(specs, h.opts), h.opts.tools.secrets(), more)
 	if h.redactor, err = redactor.New(cfg); err != nil {
 		return err
 	}
@@ -310,6 +311,10 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	if err != nil {
 		return err
 	}
+	tools, err := h.opts.tools.runners(h.later)
+	if err != nil {
+		return err
+	}
 	cfg := dispatcher.DefaultConfig()
 	cfg.Lease, cfg.TestSeams = h.opts.lease, h.opts.testSeams
 	cfg.SelfHosted, cfg.Packs = providerIDs(h.opts.providers), h.packs
@@ -321,7 +326,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	}
 	deps := dispatcher.Deps{
 		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims,
-		Providers: providers, Catalogue: h.catalogue, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
+		Providers: providers, Catalogue: h.catalogue, Tools: tools, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
 		Acceptor: h.clients.acceptor, Redactor: h.clients.redactor, EventLog: h.clients.events,
 	}
 	if h.spans != nil {

@@ -35,6 +35,7 @@ type devOptions struct {
 	hideFallback                              []string
 	durability                                string
 	tracing                                   tracingOptions
+	tools                                     toolOptions
 	lease                                     time.Duration
 	logLevel, logFormat                       string
 	demo                                      bool
@@ -117,6 +118,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
 	f.IntVar(&o.maxInline, "max-inline-media-bytes", accept.DefaultMaxInlineBytes, "largest image, sound or file that is recorded within its event; larger ones are stored and recorded as a URL")
 	f.IntVar(&o.maxMedia, "max-media-base64-bytes", accept.DefaultMaxMediaBytes, "largest image, sound or file that is taken from a model, in characters of base64")
+	o.tools.flags(f)
 	o.tracing.flags(f)
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", obs.FormatText, "text or json")
@@ -166,6 +168,9 @@ func (o *devOptions) validate() error {
 	}
 	if o.maxBody < 1 || o.maxBody > 6<<20 {
 		bad("--max-request-body-bytes %d: want 1 to %d (a run's record must fit one NATS message)", o.maxBody, 6<<20)
+	}
+	if err := o.tools.validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if err := o.tracing.config("waybill").Validate(); err != nil {
 		bad("--%w", err)

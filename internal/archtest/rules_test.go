@@ -34,7 +34,7 @@ var domain = []string{
 	"services/dispatcher/catalogue", "services/dispatcher/completion", "services/dispatcher/definition",
 	"services/dispatcher/execute", "services/dispatcher/node", "services/dispatcher/provider", "services/dispatcher/provider/mock",
 	"services/dispatcher/provider/sample", "services/dispatcher/run", "services/dispatcher/sleep",
-	"services/dispatcher/start", "services/dispatcher/worker",
+	"services/dispatcher/start", "services/dispatcher/tool", "services/dispatcher/worker",
 	"services/eventlog/hub", "services/eventlog/ingest", "services/eventlog/lru",
 	"services/eventlog/project", "services/eventlog/store",
 	"services/gateway/stream",

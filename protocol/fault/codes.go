@@ -62,6 +62,8 @@ const (
 	ModelNotSupported     Code = "model_not_supported"
 	SchemaNotAccepted     Code = "response_schema_invalid"
 	ContentTooLong        Code = "content_too_long"
+	ToolFailed            Code = "tool_failed"
+	PeerInputRequired     Code = "peer_input_required"
 	ConformanceFailure    Code = "conformance_test_failure"
 	PromptVariable        Code = "prompt_variable_unresolved"
 )

@@ -37,6 +37,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/run"
 	"waybill.dev/waybill/services/dispatcher/sleep"
 	"waybill.dev/waybill/services/dispatcher/start"
+	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/worker"
 )
 
@@ -110,6 +111,9 @@ type Deps struct {
 	Credentials *credential.Store
 	// Catalogue says what models can do; nil: the built-in one.
 	Catalogue *catalogue.Catalogue
+	// Tools execute the node types that ask somebody outside who is no model; none
+	// where the operator has named nobody.
+	Tools tool.Runners
 	// Scripts are those of the test seams' provider; nil without them.
 	Scripts mock.Scripts
 	Clock   func() time.Time
@@ -138,7 +142,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, deps: d, types: node.Builtin(), definitions: definition.New(d.Workflows), ready: make(chan struct{})}
+	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), ready: make(chan struct{})}
 	if cfg.TestSeams {
 		s.types = s.types.Conformance()
 	}
@@ -158,7 +162,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	})
 	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / 3}, execute.Deps{
 		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: remote.Acceptor{Client: d.Acceptor}, Definitions: s.definitions,
-		Models: s.loop, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
+		Models: tool.Mux{Runners: d.Tools, Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
 		Spans: d.Spans,
 	})
 	s.watch.Bind(s.executor)

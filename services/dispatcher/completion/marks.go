@@ -27,7 +27,7 @@ func (m *material) value(name string) (text string, ok bool) {
 		if raw, ok = m.in.Variables[name]; !ok {
 			return "", false
 		}
-		tainted, kind = m.in.UntrustedVariables[name], "variable"
+		tainted, kind = m.in.UntrustedVariables[name], kindVariable
 	}
 	if tainted {
 		return m.fenced(raw, kind, name), true
@@ -35,10 +35,17 @@ func (m *material) value(name string) (text string, ok bool) {
 	return shown(raw), true
 }
 
+// kindVariable is what a fence calls a variable; everything else is a port.
+const kindVariable = "variable"
+
 // fenced uses something untrusted.
 func (m *material) fenced(raw json.RawMessage, kind, name string) string {
 	m.trust = wire.Untrusted
-	return untrusted.Prompt(raw, wire.Untrusted, untrusted.Mark{Type: kind, Attributes: map[string]string{"name": name}})
+	mark := untrusted.Mark{Type: kind, Attributes: map[string]string{"name": name}}
+	if kind != kindVariable {
+		mark = m.in.Mark(kind, name)
+	}
+	return untrusted.Prompt(raw, wire.Untrusted, mark)
 }
 
 // shown is a value in a prompt: a string as it is, anything else as JSON.

@@ -14,6 +14,7 @@ import (
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -39,6 +40,8 @@ type Input struct {
 	// UntrustedPorts and UntrustedVariables name those whose value comes from an
 	// untrusted source.
 	UntrustedPorts, UntrustedVariables map[string]bool
+	// Origins tells of untrusted ports who outside made the value, where that is known.
+	Origins map[string]untrusted.Mark
 }
 
 // Output is what a node gives back.
@@ -61,6 +64,9 @@ type Type struct {
 	Secrets []pack.Secret
 	// Made is set for a type that a pack makes of one of the host's.
 	Made *Made
+	// Check says what is wrong with a node's config before a run of it exists; nil:
+	// that is found out when the node runs.
+	Check func(config json.RawMessage) *wire.NodeError
 	// Do executes a pure type.
 	Do func(Input) (Output, *wire.NodeError)
 	// Delay gives the wait of a timer type in milliseconds.
@@ -70,9 +76,10 @@ type Type struct {
 // Catalog maps a typeId to its type.
 type Catalog map[string]Type
 
+const builtin = "builtin"
+
 // Builtin are the types every host has.
 func Builtin() Catalog {
-	const builtin = "builtin"
 	types := []Type{
 		{ID: "core.noop", Class: Pure, Do: noop},
 		{ID: "core.identity", Class: Pure, Do: identity},
@@ -106,6 +113,23 @@ const (
 	TypeCallPrompt       = "core.ai.callPrompt"
 	TypeStructuredOutput = "core.ai.structuredOutput"
 )
+
+// The node types that ask somebody the operator has named: they are there only
+// where somebody is.
+const (
+	TypeMCPCallTool    = "core.mcp.callTool"
+	TypeA2ASendMessage = "core.a2a.sendMessage"
+)
+
+// And adds types that not every host has.
+func (c Catalog) And(types ...Type) Catalog {
+	out := maps.Clone(c)
+	for _, t := range types {
+		t.Source = builtin
+		out[t.ID] = t
+	}
+	return out
+}
 
 // IDs lists the catalog's typeIds, sorted.
 func (c Catalog) IDs() []string { return slices.Sorted(maps.Keys(c)) }

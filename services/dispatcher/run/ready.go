@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -99,12 +100,16 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 	step := m.step(id)
 	def := step.Node
 	r, trust := m.st.Record, m.trust(id)
-	ports, untrusted := map[string]json.RawMessage{}, map[string]bool{}
-	take := func(name string, v json.RawMessage, t wire.Trust) {
+	ports, tainted, origins := map[string]json.RawMessage{}, map[string]bool{}, map[string]untrusted.Mark{}
+	take := func(name string, v json.RawMessage, t wire.Trust, source string) {
 		ports[name] = v
-		delete(untrusted, name)
+		delete(tainted, name)
+		delete(origins, name)
 		if t == wire.Untrusted {
-			untrusted[name] = true
+			tainted[name] = true
+			if o := m.origin(source); o.Source != "" {
+				origins[name] = o
+			}
 		}
 	}
 	for _, l := range step.In {
@@ -113,7 +118,7 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 			continue
 		}
 		if v, ok := src.Outputs[l.Edge.SourceOutput]; ok {
-			take(l.Edge.TargetInput, v, src.Trust)
+			take(l.Edge.TargetInput, v, src.Trust, l.Edge.SourceNodeID)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) { // the first problem is the same on every replay
@@ -123,14 +128,24 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 			return node.Input{}, trust, bad
 		}
 		if v != nil {
-			take(name, v, t)
+			take(name, v, t, pv.NodeID)
 		}
 	}
 	return node.Input{
 		NodeID: id, Config: m.plan.Types[def.TypeID].Configure(def.Config), Ports: ports, Variables: m.st.Variables,
 		RunInputs: r.Inputs, Configurable: r.Configurable,
-		UntrustedPorts: untrusted, UntrustedVariables: m.st.Tainted,
+		UntrustedPorts: tainted, UntrustedVariables: m.st.Tainted, Origins: origins,
 	}, trust, nil
+}
+
+// origin is who outside made what a node gives; the zero Mark for no node.
+func (m *Machine) origin(id string) untrusted.Mark {
+	if _, ok := m.plan.Graph.Lookup(id); !ok {
+		return untrusted.Mark{}
+	}
+	n := m.step(id).Node
+	t := m.plan.Types[n.TypeID]
+	return node.Origin(t.Executes(), t.Configure(n.Config))
 }
 
 // trust is the meet of all that leads to a node, and of what it has made so far.

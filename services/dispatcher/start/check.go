@@ -25,6 +25,11 @@ func (s *Starter) checkTypes(def *workflow.Definition) error {
 			}
 			return invalid(fmt.Sprintf("the config of node %q does not fit its type %s", n.ID, n.TypeID), wrong)
 		}
+		if t.Check != nil {
+			if bad := t.Check(t.Configure(n.Config)); bad != nil {
+				return fault.New(fault.ValidationError, "node %q, %s", n.ID, bad.Message).With("nodeId", n.ID)
+			}
+		}
 		for port, v := range n.Inputs {
 			if v.Type == workflow.PortExpression {
 				return fault.New(fault.CapabilityRequired, "node %q, port %q: this host does not evaluate expressions yet", n.ID, port).

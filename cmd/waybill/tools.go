@@ -1,0 +1,178 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/tool"
+	"waybill.dev/waybill/services/dispatcher/tool/a2a"
+	"waybill.dev/waybill/services/dispatcher/tool/mcp"
+	"waybill.dev/waybill/services/redactor/redact"
+)
+
+// toolOptions are the flags that name whom workflows may ask beside models.
+type toolOptions struct {
+	mcpServers, a2aAgents []string
+}
+
+func (o *toolOptions) flags(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.mcpServers, "mcp-server", nil,
+		"ID=URL of an MCP server (streamable HTTP), or ID=stdio:COMMAND ARGS (repeatable); its bearer token is read from WAYBILL_MCP_ID_TOKEN, variables of a command from WAYBILL_MCP_ID_ENV_NAME")
+	f.StringArrayVar(&o.a2aAgents, "a2a-agent", nil, "ID=URL of an A2A agent (repeatable); its bearer token is read from WAYBILL_A2A_ID_TOKEN")
+}
+
+// envID is an id as names of environment variables have it.
+func envID(id string) string { return strings.ToUpper(strings.ReplaceAll(id, "-", "_")) }
+
+func mcpTokenEnv(id string) string { return "WAYBILL_MCP_" + envID(id) + "_TOKEN" }
+
+// mcpVariable is before the names of the variables that a command is given.
+func mcpVariable(id string) string { return "WAYBILL_MCP_" + envID(id) + "_ENV_" }
+
+func a2aTokenEnv(id string) string { return "WAYBILL_A2A_" + envID(id) + "_TOKEN" }
+
+// mcpConfigs reads the servers and what the environment says of them.
+func (o *toolOptions) mcpConfigs() ([]mcp.Config, error) {
+	var (
+		out  []mcp.Config
+		errs []error
+	)
+	for _, f := range o.mcpServers {
+		c, err := mcp.Parse(f)
+		c.TokenName = mcpTokenEnv(c.ID)
+		c.Token = os.Getenv(c.TokenName)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("--mcp-server: %w", err))
+			continue
+		case c.URL == nil && c.Token != "":
+			errs = append(errs, fmt.Errorf("%s: a command takes no bearer token; give it a variable with %sNAME", c.TokenName, mcpVariable(c.ID)))
+		}
+		if err := checkToken(c.TokenName, c.Token); err != nil {
+			errs = append(errs, err)
+		}
+		if c.URL == nil {
+			c.Env = commandEnv(c.ID, os.Environ())
+		}
+		out = append(out, c)
+	}
+	return out, errors.Join(errs...)
+}
+
+// a2aConfigs reads the agents.
+func (o *toolOptions) a2aConfigs() ([]a2a.Config, error) {
+	var (
+		out  []a2a.Config
+		errs []error
+	)
+	for _, f := range o.a2aAgents {
+		id, target, _ := strings.Cut(f, "=")
+		c, err := a2a.Parse(id, target)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--a2a-agent: %w", err))
+			continue
+		}
+		c.TokenName = a2aTokenEnv(id)
+		c.Token = os.Getenv(c.TokenName)
+		if err := checkToken(c.TokenName, c.Token); err != nil {
+			errs = append(errs, err)
+		}
+		out = append(out, c)
+	}
+	return out, errors.Join(errs...)
+}
+
+// checkToken refuses what no header carries; the token is not repeated.
+func checkToken(name, token string) error {
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%s: has a space, a line end or a sign that no token has; set it again", name)
+	}
+	return nil
+}
+
+// inherited are the variables that every program gets. What else is in the host's
+// environment, keys of others among it, is not for a tool.
+var inherited = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE"}
+
+// commandEnv is the environment of a server that is a command.
+func commandEnv(id string, environ []string) []string {
+	var out []string
+	for _, kv := range environ {
+		for _, name := range inherited {
+			if strings.HasPrefix(kv, name+"=") {
+				out = append(out, kv)
+			}
+		}
+		if own, ok := strings.CutPrefix(kv, mcpVariable(id)); ok {
+			out = append(out, own)
+		}
+	}
+	return out
+}
+
+// validate returns all that is wrong with the flags, joined.
+func (o *toolOptions) validate() error {
+	_, mcpErr := o.mcpConfigs()
+	_, a2aErr := o.a2aConfigs()
+	return errors.Join(mcpErr, a2aErr)
+}
+
+// secrets are the tokens, and what commands are given: none of it may ever show.
+func (o *toolOptions) secrets() []redact.Secret {
+	var out []redact.Secret
+	add := func(id, value string) {
+		if len(value) >= redact.MinLength { // shorter ones are not matched
+			out = append(out, redact.Secret{ID: id, Value: redact.Value(value)})
+		}
+	}
+	for _, f := range o.mcpServers {
+		id, _, _ := strings.Cut(f, "=")
+		add("mcp-"+id, os.Getenv(mcpTokenEnv(id)))
+		for _, kv := range os.Environ() {
+			if own, ok := strings.CutPrefix(kv, mcpVariable(id)); ok {
+				name, value, _ := strings.Cut(own, "=")
+				add("mcp-"+id+"-"+strings.ToLower(name), value)
+			}
+		}
+	}
+	for _, f := range o.a2aAgents {
+		id, _, _ := strings.Cut(f, "=")
+		add("a2a-"+id, os.Getenv(a2aTokenEnv(id)))
+	}
+	return out
+}
+
+// runners make the node types of what is configured, and nothing for what is not.
+func (o *toolOptions) runners(later func(func())) (tool.Runners, error) {
+	out := tool.Runners{}
+	servers, err := o.mcpConfigs()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	agents, err := o.a2aConfigs()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if len(servers) > 0 {
+		r, err := mcp.New(servers...)
+		if err != nil {
+			return nil, fmt.Errorf("%w: --mcp-server: %w", errUsage, err)
+		}
+		later(r.Close)
+		out[node.TypeMCPCallTool] = r
+	}
+	if len(agents) > 0 {
+		r, err := a2a.New(agents...)
+		if err != nil {
+			return nil, fmt.Errorf("%w: --a2a-agent: %w", errUsage, err)
+		}
+		later(r.Close)
+		out[node.TypeA2ASendMessage] = r
+	}
+	return out, nil
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+func TestToolOptions_TellAllThatIsWrong(t *testing.T) { //nolint:paralleltest // sets the environment
+	t.Setenv("WAYBILL_MCP_FILES_TOKEN", "hunter2 hunter2")
+	t.Setenv("WAYBILL_MCP_LOCAL_TOKEN", "hunter2-hunter2")
+	o := toolOptions{
+		mcpServers: []string{"files=http://h", "local=stdio:server", "Big=http://h"},
+		a2aAgents:  []string{"desk", "desk=http://u:hunter2@h"},
+	}
+	err := o.validate()
+	for _, want := range []string{
+		"WAYBILL_MCP_FILES_TOKEN: has a space", "WAYBILL_MCP_LOCAL_TOKEN: a command takes no bearer token; give it a variable with WAYBILL_MCP_LOCAL_ENV_NAME",
+		`--mcp-server: id "Big"`, "--a2a-agent: agent desk: want http(s)", "give the token apart",
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	require.NotContains(t, err.Error(), "hunter2")
+}
+
+func TestToolOptions_KnowTheirSecrets(t *testing.T) { //nolint:paralleltest // sets the environment
+	t.Setenv("WAYBILL_MCP_MY_FILES_TOKEN", "token-of-files")
+	t.Setenv("WAYBILL_MCP_LOCAL_ENV_API_KEY", "key-of-local")
+	t.Setenv("WAYBILL_A2A_DESK_TOKEN", "token-of-desk")
+	o := toolOptions{mcpServers: []string{"my-files=http://h", "local=stdio:server"}, a2aAgents: []string{"desk=http://h"}}
+	got := map[string]string{}
+	for _, s := range o.secrets() {
+		require.NoError(t, s.Validate())
+		got[s.ID] = s.Value.Reveal()
+	}
+	require.Equal(t, map[string]string{"mcp-my-files": "token-of-files", "mcp-local-api_key": "key-of-local", "a2a-desk": "token-of-desk"}, got)
+}
+
+func TestToolOptions_MakeTheTypesOfWhatIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		options toolOptions
+		types   []string
+	}{
+		{toolOptions{}, nil},
+		{toolOptions{mcpServers: []string{"a=http://h"}}, []string{node.TypeMCPCallTool}},
+		{toolOptions{a2aAgents: []string{"a=http://h"}}, []string{node.TypeA2ASendMessage}},
+	} {
+		var closers []func()
+		r, err := tc.options.runners(func(f func()) { closers = append(closers, f) })
+		require.NoError(t, err)
+		var ids []string
+		for _, typ := range r.Types() {
+			ids = append(ids, typ.ID)
+		}
+		require.Equal(t, tc.types, ids)
+		require.Len(t, closers, len(tc.types))
+		for _, f := range closers {
+			f()
+		}
+	}
+	_, err := (&toolOptions{mcpServers: []string{"a=http://h", "a=http://i"}}).runners(func(func()) {})
+	require.ErrorIs(t, err, errUsage)
+}
+
+func TestCommandEnv_GivesAToolItsOwnAlone(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"PATH=/bin", "KEY=1=2"}, commandEnv("my-files", []string{
+		"PATH=/bin", "OPENAI_API_KEY=x", "WAYBILL_MCP_MY_FILES_ENV_KEY=1=2", "WAYBILL_MCP_OTHER_ENV_KEY=3", "WAYBILL_API_KEY=k", "PATHS=no",
+	}))
+}

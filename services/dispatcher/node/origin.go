@@ -1,0 +1,36 @@
+package node
+
+import (
+	"encoding/json"
+
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/untrusted"
+)
+
+// Origin says of what comes out of a node who made it, for the fence around it in a
+// prompt; the zero Mark when that is nobody outside (OpenWOP envelope contract §12).
+func Origin(typeID string, config json.RawMessage) untrusted.Mark {
+	var c struct {
+		Server string `json:"server"`
+		Tool   string `json:"tool"`
+		Agent  string `json:"agent"`
+	}
+	_ = strictjson.Read(config, &c) // a node whose config cannot be read has no output
+	switch typeID {
+	case TypeMCPCallTool:
+		return untrusted.Mark{Source: "mcp-tool", Attributes: map[string]string{"server": c.Server, "tool": c.Tool}}
+	case TypeA2ASendMessage:
+		return untrusted.Mark{Source: "a2a", Attributes: map[string]string{"agent": c.Agent}}
+	default:
+		return untrusted.Mark{}
+	}
+}
+
+// Mark is the fence around a port's value, which is of a kind.
+func (in Input) Mark(kind, port string) untrusted.Mark {
+	m := untrusted.Mark{Source: in.Origins[port].Source, Type: kind, Attributes: map[string]string{"name": port}}
+	for name, v := range in.Origins[port].Attributes {
+		m.Attributes[name] = v
+	}
+	return m
+}

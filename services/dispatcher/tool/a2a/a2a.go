@@ -1,0 +1,171 @@
+// Package a2a executes core.a2a.sendMessage: one message to an agent over A2A 0.3
+// (JSON-RPC), and its answer, waited for until the agent's task has ended.
+//
+// The answer is recorded with the end of its node. A crash before that sends the
+// message again under the same messageId, by which an agent can recognise it.
+package a2a
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/a2aproject/a2a-go/a2a"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/tool"
+	"waybill.dev/waybill/services/dispatcher/tool/outbound"
+)
+
+// taskTimeout is how long an agent's task may take whose node says nothing.
+const taskTimeout = 5 * time.Minute
+
+// Runner executes nodes. It is safe for concurrent use.
+type Runner struct {
+	agents map[string]*agent
+	ends   sync.WaitGroup // cancellations under way
+}
+
+// New checks the configurations and asks nobody.
+func New(configs ...Config) (*Runner, error) {
+	r := &Runner{agents: map[string]*agent{}}
+	for _, c := range configs {
+		if _, twice := r.agents[c.ID]; twice {
+			return nil, fmt.Errorf("agent %s is named twice", c.ID)
+		}
+		r.agents[c.ID] = newAgent(c)
+	}
+	return r, nil
+}
+
+// Close waits for what is told to agents, and drops the connections.
+func (r *Runner) Close() {
+	r.ends.Wait()
+	for _, a := range r.agents {
+		a.http.CloseIdleConnections()
+	}
+}
+
+// config is what a node may say. Unknown members are left to later versions.
+type config struct {
+	Agent     string `json:"agent"`
+	Message   string `json:"message"`
+	TimeoutMs int64  `json:"timeoutMs"`
+}
+
+func parse(raw json.RawMessage) (config, *wire.NodeError) {
+	var c config
+	if err := strictjson.Read(raw, &c); err != nil {
+		return c, node.Invalid("/config: want {agent, message?, timeoutMs?}")
+	}
+	return c, tool.CheckTimeout(c.TimeoutMs)
+}
+
+// Check says what is wrong with a node's config; see tool.Runner.
+func (r *Runner) Check(raw json.RawMessage) *wire.NodeError {
+	c, bad := parse(raw)
+	if bad == nil {
+		_, bad = r.agent(c)
+	}
+	return bad
+}
+
+func (r *Runner) agent(c config) (*agent, *wire.NodeError) {
+	a, ok := r.agents[c.Agent]
+	if !ok {
+		return nil, &wire.NodeError{
+			Code:    string(fault.CapabilityNotProvided),
+			Message: fmt.Sprintf("/config/agent: this host has no A2A agent of that id; it has %v", slices.Sorted(maps.Keys(r.agents))),
+		}
+	}
+	return a, nil
+}
+
+// Run sends a message and waits for what comes of it.
+func (r *Runner) Run(ctx context.Context, t completion.Task, _ completion.Journal) completion.Result {
+	c, bad := parse(t.Input.Config)
+	if bad != nil {
+		return completion.Result{Err: bad}
+	}
+	a, bad := r.agent(c)
+	if bad != nil {
+		return completion.Result{Err: bad}
+	}
+	part, bad := c.part(t.Input)
+	if bad != nil {
+		return completion.Result{Err: bad}
+	}
+	msg := &a2a.Message{ID: tool.InvocationID(t, "a2a:"+c.Agent), Role: a2a.MessageRoleUser, Parts: a2a.ContentParts{part}}
+	callCtx, cancel := context.WithTimeout(ctx, tool.Timeout(c.TimeoutMs, taskTimeout))
+	defer cancel()
+	callCtx, note := outbound.Noted(callCtx)
+	e := &exchange{agent: a, ends: &r.ends}
+	answer, err := e.run(callCtx, msg)
+	switch {
+	case err == nil:
+		return e.end(answer)
+	case ctx.Err() != nil:
+		return completion.Result{Interrupted: context.Cause(ctx)}
+	default:
+		return tool.Failed(a.failure(errors.Join(err, callCtx.Err()), note))
+	}
+}
+
+// portMessage is the port of a message.
+const portMessage = "message"
+
+// part is the message: the port's, else what the template gives. What is untrusted
+// is fenced, for an agent is a model's reader like any other; and then it is text.
+func (c config) part(in node.Input) (a2a.Part, *wire.NodeError) {
+	t := &tool.Template{In: in, Fenced: true}
+	given, ok := in.Ports[portMessage]
+	if !ok {
+		if c.Message == "" {
+			return nil, node.Invalid("/config/message: give a message, or connect the port %s", portMessage)
+		}
+		text, bad := t.Text("/config/message", c.Message)
+		return a2a.TextPart{Text: text}, bad
+	}
+	d := json.NewDecoder(bytes.NewReader(given))
+	d.UseNumber()
+	var object map[string]any
+	if !in.UntrustedPorts[portMessage] && d.Decode(&object) == nil && object != nil {
+		return a2a.DataPart{Data: object}, nil
+	}
+	return a2a.TextPart{Text: t.Show(portMessage, given, in.UntrustedPorts[portMessage])}, nil
+}
+
+// failure is the node error of a message that brought no answer.
+func (a *agent) failure(err error, n *outbound.Note) *wire.NodeError {
+	for kind, retryable := range refusals {
+		if errors.Is(err, kind) {
+			return &wire.NodeError{
+				Code: string(fault.ToolFailed), Message: fmt.Sprintf("%s refused: %s", a.peer().Name, kind), Details: map[string]any{"agent": a.cfg.ID},
+				Retryable: retryable,
+			}
+		}
+	}
+	if errors.Is(err, errNoJSONRPC) {
+		return &wire.NodeError{Code: string(fault.CapabilityNotProvided), Message: a.peer().Name + ": " + errNoJSONRPC.Error()}
+	}
+	a.forget()
+	return a.peer().Failure(err, n)
+}
+
+// refusals are the protocol's own errors, and whether the same message may
+// succeed later. Their texts are the library's.
+var refusals = map[error]bool{
+	a2a.ErrInvalidRequest: false, a2a.ErrMethodNotFound: false, a2a.ErrInvalidParams: false, a2a.ErrInternalError: true, a2a.ErrServerError: true,
+	a2a.ErrTaskNotFound: false, a2a.ErrUnsupportedOperation: false, a2a.ErrUnsupportedContentType: false, a2a.ErrInvalidAgentResponse: false,
+	a2a.ErrParseError: false,
+}

@@ -1,0 +1,221 @@
+package a2a
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/a2aproject/a2a-go/a2a"
+	"github.com/a2aproject/a2a-go/a2aclient"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/tool"
+	"waybill.dev/waybill/services/dispatcher/tool/outbound"
+)
+
+// exchange is one message and what comes of it.
+type exchange struct {
+	agent *agent
+	ends  *sync.WaitGroup
+}
+
+// The pause between two looks at a task doubles between these.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+// maxLost is how many looks in a row may fail: the agent goes on meanwhile, and to
+// send the message again would begin anew.
+const maxLost = 5
+
+// cancelTimeout bounds the wish that a task be ended.
+const cancelTimeout = 2 * time.Second
+
+// run sends the message; the answer is a message, or a task that does not go on by
+// itself.
+func (e *exchange) run(ctx context.Context, msg *a2a.Message) (a2a.Event, error) {
+	client, err := e.agent.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res, err := e.send(ctx, client, msg)
+	if err != nil {
+		return nil, err
+	}
+	task, ok := res.(*a2a.Task)
+	if !ok {
+		return res, nil
+	}
+	task, err = follow(ctx, client, task)
+	if err != nil || !task.Status.State.Terminal() {
+		e.cancel(ctx, client, task.ID) // nobody waits for it any more
+	}
+	return task, err
+}
+
+// send sends the message. Whoever goes away meanwhile does not learn what task the
+// agent made of it, so the answer is waited for a moment longer, to cancel the task.
+func (e *exchange) send(ctx context.Context, client *a2aclient.Client, msg *a2a.Message) (a2a.SendMessageResult, error) {
+	type reply struct {
+		res a2a.SendMessageResult
+		err error
+	}
+	replies := make(chan reply)
+	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(ctx, func() { time.AfterFunc(cancelTimeout, stop) })
+	e.ends.Go(func() {
+		defer stop()
+		defer unhook()
+		res, err := client.SendMessage(sending, &a2a.MessageSendParams{Message: msg})
+		select {
+		case replies <- reply{res, err}:
+		case <-ctx.Done():
+			if task, ok := res.(*a2a.Task); ok && err == nil {
+				e.cancel(ctx, client, task.ID)
+			}
+		}
+	})
+	select {
+	case r := <-replies:
+		return r.res, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// follow looks at a task until it has ended, or waits for somebody. The task is
+// never nil.
+func follow(ctx context.Context, client *a2aclient.Client, task *a2a.Task) (*a2a.Task, error) {
+	id := task.ID
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for pause, lost := firstPause, 0; ; pause = min(2*pause, lastPause) {
+		if state := task.Status.State; state != a2a.TaskStateSubmitted && state != a2a.TaskStateWorking {
+			return task, nil
+		}
+		timer.Reset(pause)
+		select {
+		case <-ctx.Done():
+			return task, ctx.Err()
+		case <-timer.C:
+		}
+		next, err := client.GetTask(ctx, &a2a.TaskQueryParams{ID: id})
+		switch {
+		case err == nil:
+			task, lost = next, 0
+		case ctx.Err() != nil || refused(err) || lost == maxLost:
+			return task, err
+		default:
+			lost++
+		}
+	}
+}
+
+// refused reports whether another look would find nothing else.
+func refused(err error) bool {
+	if errors.Is(err, outbound.ErrTooLarge) || errors.Is(err, outbound.ErrElsewhere) {
+		return true
+	}
+	for kind := range refusals {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// cancel tells the agent in the background.
+func (e *exchange) cancel(ctx context.Context, client *a2aclient.Client, id a2a.TaskID) {
+	e.ends.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+		defer cancel()
+		_, _ = client.CancelTask(ctx, &a2a.TaskIDParams{ID: id}) // a wish
+	})
+}
+
+// Ports of a node's result.
+const (
+	portOutput = "output"
+	portTask   = "task"
+)
+
+// end makes an answer the node's.
+func (e *exchange) end(answer a2a.Event) completion.Result {
+	text := ""
+	switch v := answer.(type) {
+	case *a2a.Message:
+		text = textOf(v.Parts)
+	case *a2a.Task:
+		if bad := e.unfinished(v.Status.State); bad != nil {
+			return tool.Failed(bad)
+		}
+		text = textOfTask(v)
+	}
+	doc, err := json.Marshal(answer)
+	if err != nil {
+		return tool.Failed(&wire.NodeError{Code: string(fault.ToolFailed), Message: e.agent.peer().Name + " answered with something that is no document"})
+	}
+	return tool.Done(map[string]json.RawMessage{portOutput: wire.AppendString(nil, text), portTask: doc})
+}
+
+// unfinished is the error of a task that did not complete. Only states of the
+// protocol are repeated: any other word is the agent's.
+func (e *exchange) unfinished(state a2a.TaskState) *wire.NodeError {
+	name := e.agent.peer().Name
+	bad := &wire.NodeError{Code: string(fault.ToolFailed), Details: map[string]any{"agent": e.agent.cfg.ID, "state": string(state)}}
+	switch state {
+	case a2a.TaskStateCompleted:
+		return nil
+	case a2a.TaskStateInputRequired:
+		bad.Code = string(fault.PeerInputRequired)
+		bad.Message = name + " asks for further input before it goes on; a workflow cannot give it: say everything in one message"
+	case a2a.TaskStateAuthRequired:
+		bad.Code = string(fault.CredentialRequired)
+		bad.Message = name + " asks for a credential before it goes on; set " + e.agent.cfg.TokenName + " to a token that it takes"
+	case a2a.TaskStateFailed, a2a.TaskStateRejected, a2a.TaskStateCanceled, a2a.TaskStateUnknown:
+		bad.Message = name + " ended its task as " + string(state)
+	default:
+		delete(bad.Details, "state")
+		bad.Message = name + " put its task into a state that A2A 0.3 does not know"
+	}
+	return bad
+}
+
+// textOfTask is what its artifacts say, else what its status says.
+func textOfTask(t *a2a.Task) string {
+	var texts []string
+	for _, artifact := range t.Artifacts {
+		if artifact == nil {
+			continue
+		}
+		if text := textOf(artifact.Parts); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) == 0 && t.Status.Message != nil {
+		return textOf(t.Status.Message.Parts)
+	}
+	return strings.Join(texts, "\n")
+}
+
+// textOf joins the texts of an answer; data is shown as JSON.
+func textOf(parts a2a.ContentParts) string {
+	var texts []string
+	for _, p := range parts {
+		switch p := p.(type) {
+		case a2a.TextPart:
+			texts = append(texts, p.Text)
+		case a2a.DataPart:
+			if b, err := json.Marshal(p.Data); err == nil {
+				texts = append(texts, string(b))
+			}
+		}
+	}
+	return strings.Join(texts, "\n")
+}

@@ -1,0 +1,181 @@
+// Package mcp executes core.mcp.callTool: one call of a tool of an MCP server,
+// over streamable HTTP or the standard input and output of a program.
+//
+// A result is recorded with the end of its node. A crash before that repeats the
+// call, with the same idempotency key in _meta, by which a server can recognise it.
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/tool"
+	"waybill.dev/waybill/services/dispatcher/tool/outbound"
+)
+
+// Members of _meta that tell a server what call this is.
+const (
+	MetaIdempotencyKey = "waybill.dev/idempotencyKey"
+	MetaAttempt        = "waybill.dev/attempt"
+	metaTraceparent    = "traceparent"
+)
+
+// Runner executes nodes. It is safe for concurrent use.
+type Runner struct {
+	servers map[string]*server
+}
+
+// New checks the configurations and connects to nothing: a server that is away
+// keeps nobody from starting.
+func New(configs ...Config) (*Runner, error) {
+	r := &Runner{servers: map[string]*server{}}
+	for _, c := range configs {
+		if _, twice := r.servers[c.ID]; twice {
+			return nil, fmt.Errorf("server %s is named twice", c.ID)
+		}
+		r.servers[c.ID] = newServer(c)
+	}
+	return r, nil
+}
+
+// Close ends all sessions, and the programs behind them.
+func (r *Runner) Close() {
+	var wg sync.WaitGroup
+	for _, s := range r.servers {
+		wg.Go(s.close)
+	}
+	wg.Wait()
+}
+
+// config is what a node may say. Unknown members are left to later versions.
+type config struct {
+	Server         string          `json:"server"`
+	Tool           string          `json:"tool"`
+	Arguments      json.RawMessage `json:"arguments"`
+	AllowToolError bool            `json:"allowToolError"`
+	TimeoutMs      int64           `json:"timeoutMs"`
+}
+
+func (r *Runner) parse(raw json.RawMessage) (config, *wire.NodeError) {
+	var c config
+	if err := strictjson.Read(raw, &c); err != nil {
+		return c, node.Invalid("/config: want {server, tool, arguments?, allowToolError?, timeoutMs?}")
+	}
+	if c.Tool == "" {
+		return c, node.Invalid("/config/tool: name the tool to call")
+	}
+	if len(c.Arguments) > 0 && string(c.Arguments) != "null" && c.Arguments[0] != '{' {
+		return c, node.Invalid("/config/arguments: want an object")
+	}
+	return c, tool.CheckTimeout(c.TimeoutMs)
+}
+
+// Check says what is wrong with a node's config; see tool.Runner.
+func (r *Runner) Check(raw json.RawMessage) *wire.NodeError {
+	c, bad := r.parse(raw)
+	if bad != nil {
+		return bad
+	}
+	_, bad = r.server(c)
+	return bad
+}
+
+func (r *Runner) server(c config) (*server, *wire.NodeError) {
+	s, ok := r.servers[c.Server]
+	if !ok {
+		return nil, &wire.NodeError{
+			Code:    string(fault.CapabilityNotProvided),
+			Message: fmt.Sprintf("/config/server: this host has no MCP server of that id; it has %v", slices.Sorted(maps.Keys(r.servers))),
+		}
+	}
+	return s, nil
+}
+
+// Run calls a tool.
+func (r *Runner) Run(ctx context.Context, t completion.Task, _ completion.Journal) completion.Result {
+	c, bad := r.parse(t.Input.Config)
+	if bad != nil {
+		return completion.Result{Err: bad}
+	}
+	s, bad := r.server(c)
+	if bad != nil {
+		return completion.Result{Err: bad}
+	}
+	args, bad := c.arguments(t.Input)
+	if bad != nil {
+		return completion.Result{Err: bad}
+	}
+	callCtx, cancel := context.WithTimeout(ctx, tool.Timeout(c.TimeoutMs, callTimeout))
+	defer cancel()
+	callCtx, note := outbound.Noted(callCtx)
+	res, err := s.call(callCtx, &mcp.CallToolParams{Name: c.Tool, Arguments: args, Meta: meta(t, c)}, note)
+	switch {
+	case err == nil:
+		return c.end(s, res)
+	case ctx.Err() != nil: // the server has been told
+		return completion.Result{Interrupted: context.Cause(ctx)}
+	default:
+		return tool.Failed(s.failure(err, note, callCtx.Err()))
+	}
+}
+
+// meta tells the server what call this is.
+func meta(t completion.Task, c config) mcp.Meta {
+	m := mcp.Meta{MetaIdempotencyKey: tool.InvocationID(t, "mcp:"+c.Server+":"+c.Tool), MetaAttempt: t.Attempt + 1}
+	if trace := t.Trace.Call(t.Input.NodeID, t.Attempt, 0); trace != "" {
+		m[metaTraceparent] = trace
+	}
+	return m
+}
+
+// portArguments is the port of arguments.
+const portArguments = "arguments"
+
+// arguments are the port's, else what the template gives.
+func (c config) arguments(in node.Input) (json.RawMessage, *wire.NodeError) {
+	if given, ok := in.Ports[portArguments]; ok {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(given, &object) != nil || object == nil {
+			return nil, node.Invalid("/inputs/%s: want an object", portArguments)
+		}
+		return given, nil
+	}
+	if len(c.Arguments) == 0 || string(c.Arguments) == "null" {
+		return json.RawMessage("{}"), nil
+	}
+	return (&tool.Template{In: in}).JSON("/config/arguments", c.Arguments)
+}
+
+// failure is the node error of a call that brought no result.
+func (s *server) failure(err error, n *outbound.Note, ended error) *wire.NodeError {
+	rpc, answered := errors.AsType[*jsonrpc.Error](err)
+	if answered && !rejected(rpc.Code) && !n.TooLarge() {
+		return &wire.NodeError{
+			Code:      string(fault.ToolFailed),
+			Message:   fmt.Sprintf("%s refused the call with JSON-RPC code %d", s.peer().Name, rpc.Code),
+			Details:   map[string]any{"server": s.cfg.ID, "jsonrpcCode": rpc.Code},
+			Retryable: rpc.Code == jsonrpc.CodeInternalError,
+		}
+	}
+	return s.peer().Failure(errors.Join(err, ended), n)
+}
+
+// rejected are the codes that the library gives to what never reached a server.
+func rejected(code int64) bool { return code == -32005 || code == -32004 || code == -32003 }
+
+func (s *server) peer() outbound.Peer {
+	return outbound.Peer{Name: fmt.Sprintf("MCP server %q", s.cfg.ID), TokenName: s.cfg.TokenName}
+}

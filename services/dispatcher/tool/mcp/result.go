@@ -1,0 +1,84 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/tool"
+)
+
+// Ports of a node's result.
+const (
+	portOutput  = "output"
+	portContent = "content"
+	portIsError = "isError"
+)
+
+// end makes a result the node's.
+func (c config) end(s *server, res *mcp.CallToolResult) completion.Result {
+	switch {
+	case res.NeedsInput():
+		return tool.Failed(&wire.NodeError{
+			Code: string(fault.PeerInputRequired), Message: s.peer().Name + " asks for input before it answers; a workflow cannot give it",
+		})
+	case res.IsError && !c.AllowToolError:
+		return tool.Failed(&wire.NodeError{
+			Code:    string(fault.ToolFailed),
+			Message: fmt.Sprintf("a tool of %s says that it failed; allowToolError lets the workflow read what it says", s.peer().Name),
+			Details: map[string]any{"server": s.cfg.ID},
+		})
+	}
+	content, err := blocks(res)
+	if err != nil {
+		return tool.Failed(unreadable(s))
+	}
+	output, err := outputOf(res, content)
+	if err != nil {
+		return tool.Failed(unreadable(s))
+	}
+	return tool.Done(map[string]json.RawMessage{
+		portOutput: output, portContent: content, portIsError: json.RawMessage(fmt.Sprint(res.IsError)),
+	})
+}
+
+func unreadable(s *server) *wire.NodeError {
+	return &wire.NodeError{Code: string(fault.ToolFailed), Message: s.peer().Name + " answered with something that is no result of a tool"}
+}
+
+// outputOf is the structured content, else the texts joined, else the blocks.
+func outputOf(res *mcp.CallToolResult, content json.RawMessage) (json.RawMessage, error) {
+	var texts []string
+	for _, b := range res.Content {
+		if t, ok := b.(*mcp.TextContent); ok {
+			texts = append(texts, t.Text)
+		}
+	}
+	if res.StructuredContent != nil {
+		return structured(res.StructuredContent, texts)
+	}
+	if len(texts) == 0 {
+		return content, nil
+	}
+	return wire.AppendString(nil, strings.Join(texts, "\n")), nil
+}
+
+// structured renders the structured content. The library reads numbers as floats;
+// servers repeat the document as text, and there they are whole.
+func structured(v any, texts []string) (json.RawMessage, error) {
+	b, err := json.Marshal(v)
+	if err != nil || len(texts) != 1 {
+		return b, err
+	}
+	var told, said any
+	if json.Unmarshal(b, &told) == nil && json.Unmarshal([]byte(texts[0]), &said) == nil && reflect.DeepEqual(told, said) {
+		return json.RawMessage(strings.TrimSpace(texts[0])), nil
+	}
+	return b, nil
+}

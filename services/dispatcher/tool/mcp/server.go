@@ -1,0 +1,190 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"waybill.dev/waybill/internal/version"
+	"waybill.dev/waybill/services/dispatcher/tool"
+	"waybill.dev/waybill/services/dispatcher/tool/outbound"
+)
+
+var errClosed = errors.New("the host is shutting down")
+
+// server is one MCP server: a session that all calls share, made when the first
+// call needs it and made again after it was lost.
+type server struct {
+	cfg    Config
+	client *mcp.Client
+	http   *http.Client // nil for a command
+
+	connecting chan struct{} // held by who connects
+
+	mu     sync.Mutex // guards all below
+	live   *session   // nil: connect first
+	closed bool
+	ends   sync.WaitGroup
+}
+
+// session is a connection in use. One that has become stale serves the calls it
+// has, and is closed after the last of them.
+type session struct {
+	*mcp.ClientSession
+
+	users int
+	stale bool
+}
+
+func newServer(c Config) *server {
+	s := &server{cfg: c, connecting: make(chan struct{}, 1)}
+	s.client = mcp.NewClient(&mcp.Implementation{Name: version.Name, Version: version.Version}, &mcp.ClientOptions{
+		Logger: slog.New(slog.DiscardHandler), // it would repeat what servers say
+		// A server may ask nothing of this host: no roots, no sampling, no questions.
+		Capabilities:   &mcp.ClientCapabilities{},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+	})
+	if c.URL != nil {
+		s.http = outbound.New(outbound.Config{Base: c.URL, Token: c.Token, MaxBytes: tool.MaxResultBytes})
+	}
+	return s
+}
+
+func (s *server) transport() mcp.Transport {
+	if s.http == nil {
+		return process{argv: s.cfg.Command, env: s.cfg.Env}
+	}
+	return &mcp.StreamableClientTransport{
+		Endpoint: s.cfg.URL.String(), HTTPClient: s.http, DisableStandaloneSSE: true, MaxEventSize: tool.MaxResultBytes,
+	}
+}
+
+// call asks for one tool. A session that the server no longer knows is replaced,
+// once: what was refused for that has not been carried out.
+func (s *server) call(ctx context.Context, p *mcp.CallToolParams, n *outbound.Note) (*mcp.CallToolResult, error) {
+	for again := true; ; again = false {
+		sess, err := s.acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		res, err := sess.CallTool(ctx, p)
+		gone := err != nil && sess.ID() != "" && (n.Status() == http.StatusNotFound || n.Status() == http.StatusBadRequest)
+		s.release(sess, gone || s.broke(ctx, err))
+		if !gone || !again {
+			return res, err
+		}
+	}
+}
+
+// broke reports whether a session cannot be used any more. A program that failed to
+// answer has ended, or writes what cannot be read.
+func (s *server) broke(ctx context.Context, err error) bool {
+	if err == nil || ctx.Err() != nil {
+		return false
+	}
+	_, answered := errors.AsType[*jsonrpc.Error](err)
+	return errors.Is(err, mcp.ErrConnectionClosed) || s.http == nil && !answered
+}
+
+// acquire gives the live session, connecting if there is none.
+func (s *server) acquire(ctx context.Context) (*session, error) {
+	select {
+	case s.connecting <- struct{}{}:
+		defer func() { <-s.connecting }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	s.mu.Lock()
+	sess, closed := s.live, s.closed
+	if sess != nil {
+		sess.users++
+	}
+	s.mu.Unlock()
+	if sess != nil || closed {
+		return sess, errIf(closed)
+	}
+	connectCtx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	cs, err := s.client.Connect(connectCtx, s.transport(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.adopt(&session{ClientSession: cs, users: 1})
+}
+
+func errIf(closed bool) error {
+	if closed {
+		return errClosed
+	}
+	return nil
+}
+
+// adopt makes a session the live one, and watches it.
+func (s *server) adopt(sess *session) (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		s.ends.Go(func() { _ = sess.Close() })
+		return nil, errClosed
+	}
+	s.live = sess
+	s.ends.Go(func() {
+		_ = sess.Wait() // it was lost, or closed below
+		s.forget(sess)
+		_ = sess.Close() // also the program behind it
+	})
+	return sess, nil
+}
+
+func (s *server) forget(sess *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live == sess {
+		s.live = nil
+	}
+}
+
+// release ends a use of a session.
+func (s *server) release(sess *session, stale bool) {
+	s.mu.Lock()
+	sess.users--
+	sess.stale = sess.stale || stale
+	if sess.stale && s.live == sess {
+		s.live = nil
+	}
+	over := sess.stale && sess.users == 0
+	s.mu.Unlock()
+	if over {
+		s.ends.Go(func() { _ = sess.Close() }) // in the background: the server may be slow
+	}
+}
+
+// close ends the session and the program behind it.
+func (s *server) close() {
+	s.mu.Lock()
+	s.closed = true
+	sess := s.live
+	s.live = nil
+	s.mu.Unlock()
+	if sess != nil {
+		_ = sess.Close()
+	}
+	s.ends.Wait()
+	if s.http != nil {
+		s.http.CloseIdleConnections()
+	}
+}
+
+// blocks are the content blocks of a result as JSON.
+func blocks(res *mcp.CallToolResult) (json.RawMessage, error) {
+	if len(res.Content) == 0 {
+		return json.RawMessage("[]"), nil
+	}
+	return json.Marshal(res.Content)
+}

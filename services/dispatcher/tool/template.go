@@ -1,0 +1,150 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/untrusted"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// placeholder is what prompts have, too.
+var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]+)\s*\}\}`)
+
+// Template fills {{name}} from a node's port, else from a variable.
+type Template struct {
+	In node.Input
+	// Fenced marks what is untrusted, for a reader that may be a model (OpenWOP
+	// envelope contract §12). A value for a program stays as it is.
+	Fenced bool
+
+	missing []string
+}
+
+// Text fills a text. Strings go in as they are, other values as JSON. The path
+// stands in the error.
+func (t *Template) Text(path, text string) (string, *wire.NodeError) {
+	out := t.fill(text)
+	return out, t.unresolved(path)
+}
+
+// JSON fills the strings of a document. One that is nothing but a placeholder
+// becomes the value itself; names of members stay as they are.
+func (t *Template) JSON(path string, doc json.RawMessage) (json.RawMessage, *wire.NodeError) {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber() // integers pass unchanged, however large
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, node.Invalid("%s: not JSON", path)
+	}
+	v, bad := t.walk(path, v)
+	if bad != nil {
+		return nil, bad
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, node.Invalid("%s: a value cannot be put into the document", path)
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+func (t *Template) walk(path string, v any) (any, *wire.NodeError) {
+	var bad *wire.NodeError
+	switch v := v.(type) {
+	case string:
+		return t.leaf(path, v)
+	case map[string]any:
+		for _, name := range sortedKeys(v) { // the first problem is the same every time
+			if v[name], bad = t.walk(path+"/"+pointer.Replace(name), v[name]); bad != nil {
+				return nil, bad
+			}
+		}
+	case []any:
+		for i := range v {
+			if v[i], bad = t.walk(path+"/"+strconv.Itoa(i), v[i]); bad != nil {
+				return nil, bad
+			}
+		}
+	}
+	return v, nil
+}
+
+// pointer escapes a member's name in a JSON pointer.
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+func sortedKeys(m map[string]any) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (t *Template) leaf(path, text string) (any, *wire.NodeError) {
+	if m := placeholder.FindStringSubmatch(text); m != nil && m[0] == text {
+		raw, _, ok := t.value(m[1])
+		if !ok {
+			t.missing = append(t.missing, m[1])
+		}
+		return raw, t.unresolved(path)
+	}
+	return t.Text(path, text)
+}
+
+func (t *Template) fill(text string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(m string) string {
+		name := placeholder.FindStringSubmatch(m)[1]
+		raw, tainted, ok := t.value(name)
+		if !ok {
+			t.missing = append(t.missing, name)
+		}
+		return t.Show(name, raw, tainted)
+	})
+}
+
+// Show is a value as text.
+func (t *Template) Show(name string, raw json.RawMessage, tainted bool) string {
+	if tainted && t.Fenced {
+		return untrusted.Prompt(raw, wire.Untrusted, t.mark(name))
+	}
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+func (t *Template) mark(name string) untrusted.Mark {
+	if _, ok := t.In.Ports[name]; ok {
+		return t.In.Mark("input", name)
+	}
+	return untrusted.Mark{Type: "variable", Attributes: map[string]string{"name": name}}
+}
+
+func (t *Template) value(name string) (raw json.RawMessage, tainted, ok bool) {
+	if raw, ok = t.In.Ports[name]; ok {
+		return raw, t.In.UntrustedPorts[name], true
+	}
+	raw, ok = t.In.Variables[name]
+	return raw, t.In.UntrustedVariables[name], ok
+}
+
+func (t *Template) unresolved(path string) *wire.NodeError {
+	if len(t.missing) == 0 {
+		return nil
+	}
+	return &wire.NodeError{
+		Code:    string(fault.PromptVariable),
+		Message: fmt.Sprintf("%s: no port and no variable is named %s", path, strings.Join(t.missing, ", ")),
+	}
+}
