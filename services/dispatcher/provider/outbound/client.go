@@ -18,6 +18,7 @@ var (
 	ErrNoStream  = errors.New("the server does not stream events")
 	ErrSilent    = errors.New("the server kept silent for too long")
 	ErrNoContent = errors.New("the server answered without a body")
+	ErrTooLong   = errors.New("the server sent an event that is too long")
 )
 
 // NewClient is a client that keeps connections, follows no redirect, and gives a
@@ -70,6 +71,8 @@ func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errors.Join(ErrNoContent, body.Close())
 	case !isStream(res):
 		return nil, errors.Join(ErrNoStream, body.Close())
+	default:
+		res.Body = &events{ReadCloser: body}
 	}
 	return res, nil
 }

@@ -15,6 +15,8 @@ import (
 func Broken(err error) *provider.Error {
 	e := &provider.Error{Code: provider.CodeUnavailable, Retryable: true, Cause: causeOf(err)}
 	switch {
+	case errors.Is(err, ErrTooLong):
+		e.Code, e.Message, e.Retryable = provider.CodeContentTooLong, "a single event of the model's server is longer than 16 MiB", false
 	case errors.Is(err, ErrRedirect):
 		e.Message, e.Retryable = "the model's server redirects to another address; configure that one if it is meant", false
 	case errors.Is(err, ErrNoStream), errors.Is(err, ErrNoContent):
