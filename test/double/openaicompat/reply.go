@@ -19,13 +19,21 @@ type Reply struct {
 	// Header is added to the reply's headers.
 	Header http.Header
 
-	// Pieces are the contents of the chunks.
+	// Pieces are the contents of the chunks: of the text, of the arguments of a
+	// forced function, or of the transcript when sound was asked for.
 	Pieces []string
+	// AsText keeps Pieces text although a function was forced.
+	AsText bool
+	// Sound is what is heard beside the transcript.
+	Sound []byte
+	// Thoughts come before the pieces, as servers show them that do so.
+	Thoughts []string
 	// Refusal is streamed after the pieces, as a refusal.
 	Refusal string
 	// ToolCalls are asked for after the pieces.
 	ToolCalls []ToolCall
-	// FinishReason defaults to "stop", or "tool_calls" with ToolCalls.
+	// FinishReason defaults to "stop", or "tool_calls" with ToolCalls. It is "stop"
+	// after a function that was forced, as with the vendor.
 	FinishReason string
 	// Usage defaults to as many completion tokens as Pieces.
 	Usage *Usage
@@ -34,6 +42,12 @@ type Reply struct {
 
 	// Wait is the pause before the first byte, Interval that before each chunk.
 	Wait, Interval time.Duration
+	// Step, when set, lets one chunk out for each value it gives.
+	Step <-chan struct{}
+	// Noise is written as it is before each chunk, such as ": ping\n\n".
+	Noise string
+	// Cut ends the body within the stream; nil for not at all.
+	Cut *Cut
 	// End is how the stream ends after the pieces.
 	End End
 	// Raw, when set, is the whole body of a 200 reply of ContentType, as it is.
@@ -60,8 +74,17 @@ const (
 // ToolCall is a function call.
 type ToolCall struct{ ID, Name, Arguments string }
 
-// Usage counts tokens.
-type Usage struct{ Prompt, Completion, Cached int }
+// Cut ends a body early.
+type Cut struct {
+	// At is how many of its bytes are sent.
+	At int
+	// Clean ends it as if it were whole; otherwise the connection is broken off.
+	Clean bool
+}
+
+// Usage counts tokens. Completion holds Reasoning, as the vendor counts; Total is
+// their sum with Prompt unless it is set, to something that may be a lie.
+type Usage struct{ Prompt, Completion, Cached, Written, Reasoning, Total int }
 
 func (r Reply) status() int {
 	if r.Status == 0 {
@@ -73,6 +96,7 @@ func (r Reply) status() int {
 // call is a request being answered.
 type call struct {
 	request request
+	openai  bool
 	ended   <-chan struct{}
 	closing <-chan struct{}
 }
@@ -89,8 +113,13 @@ func (c call) pause(d time.Duration) bool {
 		defer t.Stop()
 		timer = t.C
 	}
+	return await(c, timer)
+}
+
+// await waits for a value; false when client or server went away.
+func await[T any](c call, values <-chan T) bool {
 	select {
-	case <-timer:
+	case <-values:
 		return true
 	case <-c.ended:
 		return false
@@ -105,6 +134,9 @@ func (r Reply) write(w http.ResponseWriter, c call) {
 	}
 	if !c.pause(r.Wait) {
 		return
+	}
+	if r.Cut != nil {
+		w = &cutter{ResponseWriter: w, left: r.Cut.At, clean: r.Cut.Clean}
 	}
 	switch {
 	case r.status() != http.StatusOK:
@@ -185,9 +217,23 @@ func (r Reply) usage() usageDoc {
 	if r.Usage != nil {
 		u = *r.Usage
 	}
-	d := usageDoc{Prompt: u.Prompt, Completion: u.Completion, Total: u.Prompt + u.Completion}
-	d.Details.Cached = u.Cached
+	if u.Total == 0 {
+		u.Total = u.Prompt + u.Completion
+	}
+	d := usageDoc{Prompt: u.Prompt, Completion: u.Completion, Total: u.Total}
+	d.Details.Cached, d.Details.Written = u.Cached, u.Written
+	if u.Reasoning > 0 {
+		d.Spent = &spentDoc{Reasoning: u.Reasoning}
+	}
 	return d
+}
+
+// forced is the function that Pieces are the arguments of, empty for none.
+func (r Reply) forced(c call) string {
+	if r.AsText || len(r.ToolCalls) > 0 || r.Refusal != "" && len(r.Pieces) == 0 {
+		return ""
+	}
+	return c.request.forced
 }
 
 func (r Reply) finish() string {

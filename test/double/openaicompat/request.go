@@ -18,9 +18,19 @@ type request struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
+	MaxTokens           int      `json:"max_tokens"`
+	MaxCompletionTokens int      `json:"max_completion_tokens"`
+	Modalities          []string `json:"modalities"`
+	// forced is the function that must be called, empty for none.
+	forced string
 }
 
 func (r request) wantsUsage() bool { return r.Stream && r.StreamOptions.IncludeUsage }
+
+func (r request) wantsSound() bool { return slices.Contains(r.Modalities, "audio") }
+
+// room is how many tokens the answer may have; 0 for any number.
+func (r request) room() int { return max(r.MaxTokens, r.MaxCompletionTokens) }
 
 // parameters are the members of a request and how each is checked; nil for those
 // a double need not look into.
@@ -29,18 +39,18 @@ var parameters = map[string]func(json.RawMessage) string{
 	"temperature": between(0, 2), "top_p": between(0, 1), "presence_penalty": between(-2, 2), "frequency_penalty": between(-2, 2),
 	"max_tokens": whole(1), "max_completion_tokens": whole(1), "n": whole(1), "seed": whole(-1 << 62), "stop": stops,
 	"user": text, "store": boolean, "logprobs": boolean, "parallel_tool_calls": boolean,
-	"audio": nil, "function_call": nil, "functions": nil, "logit_bias": nil, "metadata": nil, "modalities": nil, "prediction": nil,
+	"audio": nil, "function_call": nil, "functions": nil, "logit_bias": nil, "metadata": nil, "modalities": words, "prediction": nil,
 	"prompt_cache_key": text, "reasoning_effort": text, "safety_identifier": text, "service_tier": text, "tool_choice": nil, "tools": nil,
 	"top_logprobs": whole(0), "verbosity": text, "web_search_options": nil,
 }
 
 // parse checks a body by the vendor's rules.
-func parse(body []byte, models []string) (request, *Reply) {
+func (o Options) parse(body []byte) (request, *Reply) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil || members == nil {
 		return request{}, bad("", "We could not parse the JSON body of your request.")
 	}
-	for _, check := range []func(map[string]json.RawMessage) *Reply{knownMembers, requiredMembers, messages, streamOptions, responseFormat} {
+	for _, check := range []func(map[string]json.RawMessage) *Reply{knownMembers, requiredMembers, o.messages, streamOptions, o.responseFormat, o.tools, o.schemaRequired} {
 		if refusal := check(members); refusal != nil {
 			return request{}, refusal
 		}
@@ -49,10 +59,19 @@ func parse(body []byte, models []string) (request, *Reply) {
 	if err := json.Unmarshal(body, &r); err != nil {
 		return request{}, bad("", "We could not parse the JSON body of your request.")
 	}
-	if !slices.Contains(models, r.Model) {
+	var c choice
+	_ = json.Unmarshal(members["tool_choice"], &c) // a word forces no function
+	r.forced = c.Function.Name
+	if !slices.Contains(o.Models, r.Model) {
 		return r, &Reply{Status: http.StatusNotFound, Code: "model_not_found", Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", r.Model)}
 	}
-	return r, nil
+	if !o.OpenAI {
+		return r, nil
+	}
+	if refusal := modelRules(r.Model, members); refusal != nil {
+		return r, refusal
+	}
+	return r, soundRules(r.Model, members)
 }
 
 func bad(param, format string, args ...any) *Reply {
@@ -101,7 +120,7 @@ type message struct {
 	ToolCallID string          `json:"tool_call_id"`
 }
 
-func messages(members map[string]json.RawMessage) *Reply {
+func (o Options) messages(members map[string]json.RawMessage) *Reply {
 	var list []message
 	if json.Unmarshal(members["messages"], &list) != nil {
 		return bad("messages", "Invalid type for 'messages': expected an array of objects.")
@@ -120,31 +139,11 @@ func messages(members map[string]json.RawMessage) *Reply {
 		if m.Role == "assistant" && len(m.ToolCalls) > 0 && len(m.Content) == 0 {
 			continue
 		}
-		if want := content(m.Content); want != "" {
+		if want := o.content(m.Role, m.Content); want != "" {
 			return bad(at+".content", "Invalid value for 'content': expected %s.", want)
 		}
 	}
 	return nil
-}
-
-// content says what is wrong with a message's content.
-func content(raw json.RawMessage) string {
-	var s *string
-	if json.Unmarshal(raw, &s) == nil && s != nil {
-		return ""
-	}
-	var parts []struct {
-		Type string `json:"type"`
-	}
-	if json.Unmarshal(raw, &parts) != nil || len(parts) == 0 {
-		return "a string or an array of content parts"
-	}
-	for _, p := range parts {
-		if !slices.Contains([]string{"text", "image_url", "input_audio", "file", "refusal"}, p.Type) {
-			return "parts of type 'text', 'image_url', 'input_audio', 'file' or 'refusal'"
-		}
-	}
-	return ""
 }
 
 func streamOptions(members map[string]json.RawMessage) *Reply {
@@ -169,7 +168,7 @@ func streamOptions(members map[string]json.RawMessage) *Reply {
 
 var schemaName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-func responseFormat(members map[string]json.RawMessage) *Reply {
+func (o Options) responseFormat(members map[string]json.RawMessage) *Reply {
 	raw := members["response_format"]
 	if len(raw) == 0 {
 		return nil
@@ -194,7 +193,7 @@ func responseFormat(members map[string]json.RawMessage) *Reply {
 	case !f.JSONSchema.Strict:
 		return nil
 	}
-	if wrong := strict(f.JSONSchema.Schema); wrong != "" {
+	if wrong := o.limits().strict(f.JSONSchema.Schema); wrong != "" {
 		return bad("response_format", "Invalid schema for response_format '%s': %s", f.JSONSchema.Name, wrong)
 	}
 	return nil
@@ -206,6 +205,14 @@ func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
 		return "a string"
+	}
+	return ""
+}
+
+func words(raw json.RawMessage) string {
+	var list []string
+	if json.Unmarshal(raw, &list) != nil {
+		return "an array of strings"
 	}
 	return ""
 }

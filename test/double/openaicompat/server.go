@@ -5,7 +5,8 @@
 //
 // A test queues replies; each accepted request takes one. Refused requests take
 // none. The rules of strict response schemas are those of the OpenAI column of
-// OpenWOP envelope contract §20.
+// OpenWOP envelope contract §20, which compatible servers hold to at least, or, with
+// Options.OpenAI, those that OpenAI has today.
 package openaicompat
 
 import (
@@ -27,6 +28,14 @@ type Options struct {
 	Key string
 	// Models are the ids the server knows; none means DefaultModel.
 	Models []string
+	// OpenAI makes the server OpenAI itself: what its models refuse, its limits of
+	// strict schemas, its headers, the members of its chunks, and answers that are
+	// really cut at the most tokens allowed.
+	OpenAI bool
+	// RequireSchema refuses each call that is held to no strict schema.
+	RequireSchema bool
+	// Limit is how many requests OpenAI's rate limit lets through; 0 for all.
+	Limit int
 	// Answer makes the reply when the queue is empty; nil gives a fixed one.
 	Answer func(Recorded) Reply
 }
@@ -50,6 +59,7 @@ type Server struct {
 
 	mu       sync.Mutex // guards all below
 	closed   bool
+	counted  int
 	replies  []Reply
 	requests []Recorded
 }
@@ -125,23 +135,30 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rec := Recorded{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
-	reply, req := s.decide(rec)
+	reply, req := s.decide(w.Header(), rec)
 	rec.Status = reply.status()
 	s.record(rec)
-	reply.write(w, call{request: req, ended: r.Context().Done(), closing: s.closing})
+	reply.write(w, call{request: req, openai: s.options.OpenAI, ended: r.Context().Done(), closing: s.closing})
 }
 
 // decide is the reply to a request: a refusal if it breaks a rule, else the next
 // one of the queue.
-func (s *Server) decide(rec Recorded) (Reply, request) {
+func (s *Server) decide(h http.Header, rec Recorded) (Reply, request) {
 	if refusal := s.admit(rec); refusal != nil {
 		return *refusal, request{}
 	}
-	req, refusal := parse(rec.Body, s.options.Models)
+	if refusal := s.limited(h); refusal != nil {
+		return *refusal, request{}
+	}
+	req, refusal := s.options.parse(rec.Body)
 	if refusal != nil {
 		return *refusal, request{}
 	}
-	return s.next(rec), req
+	reply := s.next(rec)
+	if s.options.OpenAI {
+		reply = reply.truncated(req)
+	}
+	return reply, req
 }
 
 // admit checks what comes before the body.
@@ -181,4 +198,12 @@ func (s *Server) record(rec Recorded) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, rec)
+}
+
+// count counts a request that the rate limit is about.
+func (s *Server) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counted++
+	return s.counted
 }

@@ -1,6 +1,7 @@
 package openaicompat
 
 import (
+	"encoding/base64"
 	"net/http"
 	"strings"
 )
@@ -17,16 +18,22 @@ type usageDoc struct {
 	Completion int `json:"completion_tokens"`
 	Total      int `json:"total_tokens"`
 	Details    struct {
-		Cached int `json:"cached_tokens"`
+		Cached  int `json:"cached_tokens"`
+		Written int `json:"cache_write_tokens,omitempty"`
 	} `json:"prompt_tokens_details"`
+	Spent *spentDoc `json:"completion_tokens_details,omitempty"`
+}
+
+type spentDoc struct {
+	Reasoning int `json:"reasoning_tokens"`
 }
 
 type toolCallDoc struct {
 	Index    int    `json:"index"`
-	ID       string `json:"id"`
-	Type     string `json:"type"`
+	ID       string `json:"id,omitempty"`
+	Type     string `json:"type,omitempty"`
 	Function struct {
-		Name      string `json:"name"`
+		Name      string `json:"name,omitempty"`
 		Arguments string `json:"arguments"`
 	} `json:"function"`
 }
@@ -36,13 +43,25 @@ type messageDoc struct {
 	Content   *string       `json:"content,omitempty"`
 	Refusal   *string       `json:"refusal,omitempty"`
 	ToolCalls []toolCallDoc `json:"tool_calls,omitempty"`
+	Audio     *audioDoc     `json:"audio,omitempty"`
+	Thought   string        `json:"reasoning_content,omitempty"`
+}
+
+// audioDoc is a piece of sound, of what is said in it, or its end.
+type audioDoc struct {
+	ID         string `json:"id,omitempty"`
+	Data       string `json:"data,omitempty"`
+	Transcript string `json:"transcript,omitempty"`
+	Expires    int    `json:"expires_at,omitempty"`
 }
 
 type choiceDoc struct {
 	Index   int         `json:"index"`
 	Delta   *messageDoc `json:"delta,omitempty"`
 	Message *messageDoc `json:"message,omitempty"`
-	Finish  *string     `json:"finish_reason"`
+	// Logprobs is null with OpenAI, and absent elsewhere.
+	Logprobs any     `json:"logprobs,omitempty"`
+	Finish   *string `json:"finish_reason"`
 }
 
 type replyDoc struct {
@@ -50,10 +69,14 @@ type replyDoc struct {
 	Object  string      `json:"object"`
 	Created int         `json:"created"`
 	Model   string      `json:"model"`
+	Tier    string      `json:"service_tier,omitempty"`
+	System  string      `json:"system_fingerprint,omitempty"`
 	Choices []choiceDoc `json:"choices"`
 	// Usage is null in every chunk but the last when it was asked for, and absent
 	// when it was not.
 	Usage any `json:"usage,omitempty"`
+	// Padding hides the length of the piece from who counts bytes on the way.
+	Padding string `json:"obfuscation,omitempty"`
 }
 
 // null is a usage that is there and null; a nil would be left out.
@@ -76,9 +99,10 @@ func (r Reply) stream(w http.ResponseWriter, c call) {
 	s := &streamer{w: w, call: c, reply: r}
 	empty := ""
 	s.chunk(messageDoc{Role: "assistant", Content: &empty}, nil)
-	for _, piece := range r.Pieces {
-		s.paced(messageDoc{Content: &piece})
+	for _, thought := range r.Thoughts {
+		s.paced(messageDoc{Thought: thought})
 	}
+	s.pieces()
 	for piece := range strings.SplitAfterSeq(r.Refusal, " ") {
 		if piece != "" {
 			s.paced(messageDoc{Refusal: &piece})
@@ -88,6 +112,43 @@ func (r Reply) stream(w http.ResponseWriter, c call) {
 		s.toolCall(t)
 	}
 	s.end()
+}
+
+// pieces sends what the reply says, where the request wants it said.
+func (s *streamer) pieces() {
+	if name := s.reply.forced(s.call); name != "" {
+		first := toolCallDoc{ID: "call_double", Type: "function"}
+		first.Function.Name = name
+		s.chunk(messageDoc{ToolCalls: []toolCallDoc{first}}, nil)
+		for _, piece := range s.reply.Pieces {
+			var t toolCallDoc
+			t.Function.Arguments = piece
+			s.paced(messageDoc{ToolCalls: []toolCallDoc{t}})
+		}
+		return
+	}
+	for _, piece := range s.reply.Pieces {
+		if s.call.request.wantsSound() {
+			s.paced(messageDoc{Audio: &audioDoc{ID: "audio_double", Transcript: piece}})
+			continue
+		}
+		s.paced(messageDoc{Content: &piece})
+	}
+	s.sound()
+}
+
+// sound comes in two pieces of whole samples.
+func (s *streamer) sound() {
+	all := s.reply.Sound
+	if len(all) == 0 {
+		return
+	}
+	half := len(all) / 4 * 2
+	for _, piece := range [][]byte{all[:half], all[half:]} {
+		if len(piece) > 0 {
+			s.paced(messageDoc{Audio: &audioDoc{ID: "audio_double", Data: base64.StdEncoding.EncodeToString(piece)}})
+		}
+	}
 }
 
 // toolCall comes in two chunks, as the vendor cuts arguments.
@@ -113,6 +174,9 @@ func (s *streamer) end() {
 	default:
 		finish := s.reply.finish()
 		s.chunk(messageDoc{}, &finish)
+		if len(s.reply.Sound) > 0 {
+			s.chunk(messageDoc{Audio: &audioDoc{Expires: created + 3600}}, nil)
+		}
 		if s.call.request.wantsUsage() {
 			d := s.doc()
 			d.Choices, d.Usage = []choiceDoc{}, s.reply.usage()
@@ -127,25 +191,37 @@ func (s *streamer) doc() replyDoc {
 	if s.call.request.wantsUsage() {
 		d.Usage = null{}
 	}
+	if s.call.openai {
+		d.Tier, d.System = "default", "fp_double"
+	}
 	return d
 }
 
 func (s *streamer) paced(m messageDoc) {
-	s.gone = s.gone || !s.call.pause(s.reply.Interval)
+	s.gone = s.gone || !s.call.pause(s.reply.Interval) || s.reply.Step != nil && !await(s.call, s.reply.Step)
+	if s.reply.Noise != "" {
+		s.write(s.reply.Noise)
+	}
 	s.chunk(m, nil)
 }
 
 func (s *streamer) chunk(m messageDoc, finish *string) {
 	d := s.doc()
-	d.Choices = []choiceDoc{{Delta: &m, Finish: finish}}
+	one := choiceDoc{Delta: &m, Finish: finish}
+	if s.call.openai {
+		one.Logprobs, d.Padding = null{}, "k3Q"
+	}
+	d.Choices = []choiceDoc{one}
 	s.event(string(marshal(d)))
 }
 
-func (s *streamer) event(data string) {
+func (s *streamer) event(data string) { s.write("data: " + data + "\n\n") }
+
+func (s *streamer) write(text string) {
 	if s.gone {
 		return
 	}
-	_, err := s.w.Write([]byte("data: " + data + "\n\n"))
+	_, err := s.w.Write([]byte(text))
 	if err == nil {
 		err = http.NewResponseController(s.w).Flush()
 	}
@@ -157,6 +233,11 @@ func (r Reply) whole(w http.ResponseWriter, c call) {
 	content := strings.Join(r.Pieces, "")
 	finish := r.finish()
 	m := &messageDoc{Role: "assistant", Content: &content, Refusal: optional(r.Refusal), ToolCalls: r.calls()}
+	if name := r.forced(c); name != "" {
+		t := toolCallDoc{ID: "call_double", Type: "function"}
+		t.Function.Name, t.Function.Arguments = name, content
+		m.Content, m.ToolCalls = nil, []toolCallDoc{t}
+	}
 	d := replyDoc{ID: replyID, Object: "chat.completion", Created: created, Model: r.model(c), Usage: r.usage()}
 	d.Choices = []choiceDoc{{Message: m, Finish: &finish}}
 	w.Header().Set("Content-Type", "application/json")

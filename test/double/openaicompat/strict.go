@@ -8,29 +8,52 @@ import (
 	"strings"
 )
 
-// forbidden are the keywords a strict schema must not have (OpenWOP envelope
-// contract §20, column "OpenAI strict").
-var forbidden = []string{
-	"oneOf", "allOf", "not", "if", "then", "else", "dependencies", "dependentRequired", "dependentSchemas", "prefixItems", "propertyNames",
-	"patternProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "minContains", "maxContains", "minProperties", "maxProperties",
-	"minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-	"minItems", "maxItems", "uniqueItems",
+// limits are the rules of strict schemas that differ.
+type limits struct {
+	// forbidden are the keywords a strict schema must not have.
+	forbidden []string
+	depth     int
+	// objects says that depth counts objects in objects, not steps.
+	objects    bool
+	properties int
+	// enums and letters bound the values of all enums, and the length of all names
+	// and values together; 0 for any number.
+	enums, letters int
 }
 
-const (
-	maxDepth      = 5
-	maxProperties = 100
-)
+// unknown are the keywords no strict schema may have.
+var unknown = []string{
+	"oneOf", "allOf", "not", "if", "then", "else", "dependencies", "dependentRequired", "dependentSchemas", "prefixItems", "propertyNames",
+	"patternProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "minContains", "maxContains", "minProperties", "maxProperties",
+	"minLength", "maxLength", "uniqueItems",
+}
+
+// constraints are those that OpenAI's models have learned since.
+var constraints = []string{
+	"pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems",
+}
+
+// formats are the formats OpenAI holds strings to.
+var formats = []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
+
+func (o Options) limits() limits {
+	if o.OpenAI {
+		return limits{forbidden: unknown, depth: 10, objects: true, properties: 5000, enums: 1000, letters: 120_000}
+	}
+	// OpenWOP envelope contract §20, column "OpenAI strict".
+	return limits{forbidden: slices.Concat(unknown, constraints), depth: 5, properties: 100}
+}
 
 // strictWalk checks a schema, position by position; a property that is named
 // like a keyword is none.
 type strictWalk struct {
-	defs       map[string]any
-	properties int
+	limits
+	defs                            map[string]any
+	seenProperties, values, written int
 }
 
 // strict says what makes a schema unfit for strict mode.
-func strict(raw json.RawMessage) string {
+func (l limits) strict(raw json.RawMessage) string {
 	var root map[string]any
 	if json.Unmarshal(raw, &root) != nil {
 		return "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"None\"'."
@@ -41,13 +64,64 @@ func strict(raw json.RawMessage) string {
 	if root["anyOf"] != nil {
 		return "schema must not have 'anyOf' at the top level."
 	}
-	w := &strictWalk{}
+	w := &strictWalk{limits: l}
 	w.defs, _ = root["$defs"].(map[string]any)
 	if wrong := w.schema(root, nil, 0); wrong != "" {
 		return wrong
 	}
-	if w.properties > maxProperties {
-		return fmt.Sprintf("%d properties in total; at most %d are permitted.", w.properties, maxProperties)
+	return w.size()
+}
+
+// size says which of the limits of the whole schema is passed.
+func (w *strictWalk) size() string {
+	switch {
+	case w.seenProperties > w.properties:
+		return fmt.Sprintf("%d properties in total; at most %d are permitted.", w.seenProperties, w.properties)
+	case w.enums > 0 && w.values > w.enums:
+		return fmt.Sprintf("%d enum values in total; at most %d are permitted.", w.values, w.enums)
+	case w.letters > 0 && w.written > w.letters:
+		return fmt.Sprintf("names and values have %d characters in total; at most %d are permitted.", w.written, w.letters)
+	default:
+		return ""
+	}
+}
+
+// deeper is the depth within s.
+func (w *strictWalk) deeper(s map[string]any, depth int) int {
+	if w.objects && !isObject(s["type"]) {
+		return depth
+	}
+	return depth + 1
+}
+
+// count counts names and values, and says whether one enum is too long.
+func (w *strictWalk) count(s map[string]any) string {
+	for _, keyword := range []string{"properties", "$defs"} {
+		members, _ := s[keyword].(map[string]any)
+		for name := range members {
+			w.written += len(name)
+		}
+	}
+	list, _ := s["enum"].([]any)
+	if s["const"] != nil {
+		w.written += len(fmt.Sprint(s["const"]))
+	}
+	letters := 0
+	for _, v := range list {
+		letters += len(fmt.Sprint(v))
+	}
+	w.values += len(list)
+	w.written += letters
+	if w.enums > 0 && len(list) > 250 && letters > 15_000 {
+		return fmt.Sprintf("an enum of more than 250 values has %d characters; at most 15000 are permitted", letters)
+	}
+	return ""
+}
+
+// format says whether a format is one that OpenAI does not know.
+func (w *strictWalk) format(s map[string]any) string {
+	if f := s["format"]; f != nil && !slices.Contains(formats, fmt.Sprint(f)) {
+		return fmt.Sprintf("'%v' is not a valid format", f)
 	}
 	return ""
 }
@@ -57,12 +131,17 @@ func (w *strictWalk) schema(v any, path []string, depth int) string {
 	if !ok {
 		return in(path, "schema must be an object")
 	}
-	if depth > maxDepth {
-		return in(path, fmt.Sprintf("nested deeper than %d levels", maxDepth))
+	if w.objects && isObject(s["type"]) && depth >= w.depth || depth > w.depth {
+		return in(path, fmt.Sprintf("nested deeper than %d levels", w.depth))
 	}
-	for _, name := range forbidden {
+	for _, name := range w.forbidden {
 		if s[name] != nil {
 			return in(path, fmt.Sprintf("'%s' is not permitted", name))
+		}
+	}
+	for _, check := range []func(map[string]any) string{w.count, w.format} {
+		if wrong := check(s); wrong != "" {
+			return in(path, wrong)
 		}
 	}
 	if wrong := w.ref(s, path); wrong != "" {
@@ -95,7 +174,7 @@ func (w *strictWalk) object(s map[string]any, path []string) string {
 	if !isObject(s["type"]) && props == nil {
 		return ""
 	}
-	w.properties += len(props)
+	w.seenProperties += len(props)
 	if s["additionalProperties"] != false {
 		return in(path, "'additionalProperties' is required to be supplied and to be false")
 	}
@@ -118,18 +197,19 @@ func isObject(t any) bool {
 	return t == "object" || slices.Contains(list, any("object"))
 }
 
-// inside walks the schemas in a schema, one level further down.
+// inside walks the schemas in a schema.
 func (w *strictWalk) inside(s map[string]any, path []string, depth int) string {
+	depth = w.deeper(s, depth)
 	for _, keyword := range []string{"properties", "$defs"} {
 		members, _ := s[keyword].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(members)) {
-			if wrong := w.schema(members[name], append(slices.Clone(path), keyword, name), depth+1); wrong != "" {
+			if wrong := w.schema(members[name], append(slices.Clone(path), keyword, name), depth); wrong != "" {
 				return wrong
 			}
 		}
 	}
 	if items, ok := s["items"]; ok {
-		if wrong := w.schema(items, append(slices.Clone(path), "items"), depth+1); wrong != "" {
+		if wrong := w.schema(items, append(slices.Clone(path), "items"), depth); wrong != "" {
 			return wrong
 		}
 	} else if s["type"] == "array" {
@@ -137,7 +217,7 @@ func (w *strictWalk) inside(s map[string]any, path []string, depth int) string {
 	}
 	branches, _ := s["anyOf"].([]any)
 	for i, b := range branches {
-		if wrong := w.schema(b, append(slices.Clone(path), "anyOf", fmt.Sprint(i)), depth+1); wrong != "" {
+		if wrong := w.schema(b, append(slices.Clone(path), "anyOf", fmt.Sprint(i)), depth); wrong != "" {
 			return wrong
 		}
 	}

@@ -1,0 +1,136 @@
+package openaicompat
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The rules below are OpenAI's own, on top of those that every server of its API
+// has: Options.OpenAI turns them on.
+
+var reasoner = regexp.MustCompile(`^(ft:)?(o\d|gpt-([5-9]|\d\d))`)
+
+// reasons reports whether a model thinks before it answers.
+func reasons(model string) bool {
+	return reasoner.MatchString(model) && !strings.Contains(model, "-chat")
+}
+
+// hears reports whether a model takes and makes sound.
+func hears(model string) bool { return strings.Contains(model, "audio") }
+
+// modelRules are what a model does not take.
+func modelRules(model string, members map[string]json.RawMessage) *Reply {
+	if !reasons(model) {
+		if members["reasoning_effort"] != nil {
+			return unsupported("reasoning_effort", "")
+		}
+		return nil
+	}
+	if members["max_tokens"] != nil {
+		return unsupported("max_tokens", " Use 'max_completion_tokens' instead.")
+	}
+	for _, name := range []string{"top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "logit_bias", "stop"} {
+		if members[name] != nil {
+			return unsupported(name, "")
+		}
+	}
+	if t := members["temperature"]; t != nil && string(t) != "1" {
+		r := bad("temperature", "Unsupported value: 'temperature' does not support %s with this model. Only the default (1) value is supported.", t)
+		r.Code = "unsupported_value"
+		return r
+	}
+	var effort string
+	_ = json.Unmarshal(members["reasoning_effort"], &effort) // a string, as was checked, or absent
+	if effort != "" && !slices.Contains([]string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}, effort) {
+		r := bad("reasoning_effort", "Invalid value: '%s'.", effort)
+		r.Code = "invalid_value"
+		return r
+	}
+	return nil
+}
+
+func unsupported(name, hint string) *Reply {
+	r := bad(name, "Unsupported parameter: '%s' is not supported with this model.%s", name, hint)
+	r.Code = "unsupported_parameter"
+	return r
+}
+
+// soundRules are those of models that hear and speak, and of all others.
+func soundRules(model string, members map[string]json.RawMessage) *Reply {
+	var modalities []string
+	_ = json.Unmarshal(members["modalities"], &modalities) // checked before, or absent
+	speaks := slices.Contains(modalities, "audio")
+	heard := strings.Contains(string(members["messages"]), `"input_audio"`)
+	var format struct {
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal(members["response_format"], &format) // checked before, or absent
+	switch {
+	case !hears(model) && speaks:
+		r := bad("modalities", "This model does not support audio output.")
+		r.Code = "unsupported_value"
+		return r
+	case !hears(model) && heard:
+		r := bad("messages", "This model does not support input_audio content.")
+		r.Code = "unsupported_value"
+		return r
+	case !hears(model):
+		return nil
+	case format.Type == "json_schema":
+		return bad("response_format", "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.")
+	case !speaks && !heard:
+		return bad("model", "This model requires that either input content or output modality contain audio.")
+	case speaks:
+		return voice(members)
+	default:
+		return nil
+	}
+}
+
+func voice(members map[string]json.RawMessage) *Reply {
+	var audio struct{ Voice, Format string }
+	switch err := json.Unmarshal(members["audio"], &audio); {
+	case err != nil:
+		return bad("audio", "Missing required parameter: 'audio'.")
+	case audio.Voice == "":
+		return bad("audio.voice", "Missing required parameter: 'audio.voice'.")
+	case string(members["stream"]) == "true" && audio.Format != "pcm16":
+		r := bad("audio.format", "Unsupported value: 'audio.format' does not support '%s' when stream=true. Supported values are: 'pcm16'.", audio.Format)
+		r.Code = "unsupported_value"
+		return r
+	default:
+		return nil
+	}
+}
+
+// requestsPerMinute is the limit that the headers tell when Options set none.
+const requestsPerMinute = 500
+
+// limited sets OpenAI's headers, which tell how much of the limit is left, and
+// refuses what is over it.
+func (s *Server) limited(h http.Header) *Reply {
+	if !s.options.OpenAI {
+		return nil
+	}
+	count, limit := s.count(), s.options.Limit
+	if limit == 0 {
+		limit = max(requestsPerMinute, count)
+	}
+	left := max(limit-count, 0)
+	for name, value := range map[string]string{
+		"X-Request-Id": fmt.Sprintf("req_%032x", count), "Openai-Version": "2020-10-01", "Openai-Organization": "org-double", "Openai-Processing-Ms": "7",
+		"X-Ratelimit-Limit-Requests": strconv.Itoa(limit), "X-Ratelimit-Remaining-Requests": strconv.Itoa(left), "X-Ratelimit-Reset-Requests": "1m0s",
+		"X-Ratelimit-Limit-Tokens": "30000", "X-Ratelimit-Remaining-Tokens": "29000", "X-Ratelimit-Reset-Tokens": "2ms",
+	} {
+		h.Set(name, value)
+	}
+	if count <= limit {
+		return nil
+	}
+	return &Reply{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", Type: "requests", Message: "Rate limit reached for requests."}
+}
