@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/openai/openai-go/v3"
@@ -12,15 +13,26 @@ import (
 // answer puts an answer together out of chunks.
 type answer struct {
 	collector *provider.Collector
-	refusal   strings.Builder
-	calls     []provider.ToolCall
-	aside     int // bytes of refusal and tool calls
-	finish    string
-	usage     provider.Usage
+	thoughts  bool
+	// tool is the one that the model is forced to call, empty for none. The
+	// arguments of the first call are the text then.
+	tool string
+	// beside is what was said without the forced tool.
+	beside  strings.Builder
+	refusal strings.Builder
+	calls   []*toolCall
+	sound   sound
+	aside   int // bytes of all that is neither text nor thought
+	finish  string
+	usage   provider.Usage
 }
 
-func newAnswer(model string, emit func(provider.Delta) error) *answer {
-	return &answer{collector: provider.NewCollector(model, emit)}
+func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
+	a := &answer{collector: provider.NewCollector(req.Model, emit), thoughts: req.Thoughts}
+	if len(req.Schema) > 0 && req.Via == provider.ViaTool {
+		a.tool = schemaName(req)
+	}
+	return a
 }
 
 // take adds a chunk. Its error ends the call.
@@ -44,6 +56,9 @@ func (a *answer) take(c openai.ChatCompletionChunk) error {
 }
 
 func (a *answer) piece(d openai.ChatCompletionChunkChoiceDelta) error {
+	if err := a.thought(d); err != nil {
+		return err
+	}
 	if d.Refusal != "" {
 		a.refusal.WriteString(d.Refusal)
 		if err := a.fits(len(d.Refusal)); err != nil {
@@ -51,33 +66,43 @@ func (a *answer) piece(d openai.ChatCompletionChunkChoiceDelta) error {
 		}
 	}
 	for _, t := range d.ToolCalls {
-		if err := a.toolCall(t); err != nil {
+		if err := a.call(t); err != nil {
 			return err
 		}
 	}
-	if d.Content == "" { // the first chunk names the role and says nothing
-		return nil
+	if err := a.hear(d.Audio); err != nil {
+		return err
 	}
-	return a.collector.Add(provider.Delta{Text: d.Content})
+	return a.say(d.Content)
 }
 
-// maxToolCalls bounds the index a server may give.
-const maxToolCalls = 128
+// thought hands thinking on. OpenAI shows none here; compatible servers do, in
+// members of two names that are not in the vendor's API.
+func (a *answer) thought(d openai.ChatCompletionChunkChoiceDelta) error {
+	if !a.thoughts {
+		return nil
+	}
+	for _, name := range []string{"reasoning_content", "reasoning"} {
+		var s string
+		if json.Unmarshal([]byte(d.JSON.ExtraFields[name].Raw()), &s) == nil && s != "" {
+			return a.collector.Add(provider.Delta{Thought: s})
+		}
+	}
+	return nil
+}
 
-// toolCall adds a fragment of a call; id and name come in the first one.
-func (a *answer) toolCall(t openai.ChatCompletionChunkChoiceDeltaToolCall) error {
-	i := int(t.Index)
-	if i < 0 || i >= maxToolCalls {
-		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server sent a tool call out of any order"}
+// say takes text. Beside a forced tool it is kept until it is known whether the
+// tool was called: if so, it is no part of the answer.
+func (a *answer) say(text string) error {
+	switch {
+	case text == "": // the first chunk names the role and says nothing
+		return nil
+	case a.tool != "":
+		a.beside.WriteString(text)
+		return a.fits(len(text))
+	default:
+		return a.collector.Add(provider.Delta{Text: text})
 	}
-	for len(a.calls) <= i {
-		a.calls = append(a.calls, provider.ToolCall{})
-	}
-	call := &a.calls[i]
-	call.ID += t.ID
-	call.Name += t.Function.Name
-	call.Arguments += t.Function.Arguments
-	return a.fits(len(t.ID) + len(t.Function.Name) + len(t.Function.Arguments))
 }
 
 // fits counts bytes that are not text and checks that they are not too many.
@@ -91,53 +116,15 @@ func (a *answer) end() (provider.Result, error) {
 	if a.finish == "" {
 		return provider.Result{}, outbound.Broken(nil) // the stream ended and the server did not say why
 	}
-	if len(a.calls) > 0 {
-		if err := a.collector.Add(provider.Delta{ToolCalls: a.calls}); err != nil {
-			return provider.Result{}, err
-		}
-	}
-	r := provider.Result{RawStop: a.finish, Stop: stopOf(a.finish), RefusalText: a.refusal.String(), Usage: a.usage}
+	r := provider.Result{RawStop: a.finish, Stop: a.stop(), RefusalText: a.refusal.String(), Media: a.sound.media(), Usage: a.usage}
 	if r.RefusalText != "" { // the reason is "stop" then
 		r.Stop = provider.StopRefused
 	}
-	if a.finish == contentFilter {
-		r.SafetyCategory = contentFilter
+	if blocked(a.finish) {
+		r.SafetyCategory = a.finish
+	}
+	if err := a.settle(); err != nil {
+		return provider.Result{}, err
 	}
 	return a.collector.Finish(r, reasonOf(a.finish, r.Stop))
-}
-
-// The vendor's finish reasons.
-const (
-	contentFilter = "content_filter"
-	toolCalls     = "tool_calls"
-)
-
-// stopOf classifies the vendor's finish reason (OpenWOP envelope contract §14.1).
-// tool_calls is unknown, not clean: no tool was offered, let alone forced.
-func stopOf(finish string) provider.StopClass {
-	switch finish {
-	case "stop":
-		return provider.StopClean
-	case "length":
-		return provider.StopTruncated
-	case contentFilter:
-		return provider.StopRefused
-	default:
-		return provider.StopUnknown
-	}
-}
-
-func reasonOf(finish string, stop provider.StopClass) string {
-	if finish == toolCalls {
-		return toolCalls
-	}
-	return provider.FinishReason(stop)
-}
-
-func usageOf(u openai.CompletionUsage) provider.Usage {
-	n := func(v int64) int { return int(max(v, 0)) }
-	return provider.Usage{
-		InputTokens: n(u.PromptTokens), OutputTokens: n(u.CompletionTokens), TotalTokens: n(u.TotalTokens),
-		CacheReadTokens: n(u.PromptTokensDetails.CachedTokens), Known: true,
-	}
 }

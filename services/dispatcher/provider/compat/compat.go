@@ -1,12 +1,19 @@
-// Package compat speaks to any server with OpenAI's chat completions API, over
-// the official SDK. The SDK's own retries are off: retrying is the run loop's.
+// Package compat speaks Chat Completions, over OpenAI's official SDK: to OpenAI
+// itself and to any server compatible with it. What differs between the two is the
+// configuration's Dialect. The SDK's own retries are off: retrying is the run loop's.
+//
+// Chat Completions, not the newer Responses API, because compatible servers have
+// it, and a host that asks once and keeps the conversation itself misses nothing
+// there: strict schemas, refusals, usage, forced tools, image, sound and file parts,
+// spoken answers. It draws no pictures, so Result.Media holds sound alone.
 //
 // The way of a call:
 //
 //	Request -> params (the vendor's words) -> stream of chunks -> answer (text, stop, usage)
 //	                                      \-> failure (status or break) -> *provider.Error
 //
-// The response schema is sent as it is given, in strict mode.
+// The response schema is sent as it is given, in strict mode: as response format or
+// as the one tool the model is forced to call.
 package compat
 
 import (
@@ -37,7 +44,7 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{cfg: cfg, http: outbound.NewClient(cfg.timeout())}
 	opts := []option.RequestOption{
-		option.WithBaseURL(strings.TrimSuffix(cfg.BaseURL, "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
+		option.WithBaseURL(strings.TrimSuffix(cfg.baseURL(), "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
 	}
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(string(cfg.APIKey)))
@@ -62,18 +69,22 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	if err := p.check(req); err != nil {
 		return provider.Result{}, err
 	}
+	params, err := p.cfg.paramsOf(req)
+	if err != nil {
+		return provider.Result{}, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the connection when emit fails
-	s := p.chat.NewStreaming(ctx, paramsOf(req), headers(req)...)
+	s := p.chat.NewStreaming(ctx, params, options(req)...)
 	defer func() { _ = s.Close() }() // nothing of it is used any more
-	a := newAnswer(req.Model, emit)
+	a := newAnswer(req, emit)
 	for s.Next() {
 		if err := a.take(s.Current()); err != nil {
 			return provider.Result{}, err
 		}
 	}
 	if err := s.Err(); err != nil {
-		return p.failed(ctx, err, a)
+		return p.failed(ctx, req, err, a)
 	}
 	return a.end()
 }
@@ -88,5 +99,18 @@ func (p *Provider) check(req provider.Request) error {
 			Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("provider %s has no model %q; it has %s", p.ID(), req.Model, strings.Join(p.cfg.Models, ", ")),
 		}
 	}
-	return nil
+	return p.checkKey(req)
+}
+
+// checkKey refuses a call without a key that needs one, and one whose key no header
+// carries.
+func (p *Provider) checkKey(req provider.Request) error {
+	switch {
+	case malformed(req.Credential):
+		return &provider.Error{Code: provider.CodeCredentialRequired, Message: p.keyName(req) + " has a space, a line end or a sign that no key has; set it again"}
+	case p.cfg.Dialect == DialectOpenAI && p.cfg.APIKey == "" && req.Credential == "":
+		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "OpenAI wants a key and there is none; set " + p.keyName(req)}
+	default:
+		return nil
+	}
 }

@@ -12,26 +12,31 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// DefaultID is the provider's id when there is but one such server.
-const DefaultID = "compat"
-
 // DefaultTimeout is long enough for a model that has to be loaded first.
 const DefaultTimeout = 2 * time.Minute
 
 // Config names a server.
 type Config struct {
-	// ID is what workflows call the provider; empty means DefaultID.
+	// Dialect says whose rules the server has; empty means DialectCompatible.
+	Dialect Dialect
+	// ID is what workflows call the provider; empty means the dialect's default.
 	ID string
 	// BaseURL is the server's address up to and including the version, such as
-	// http://127.0.0.1:11434/v1.
+	// http://127.0.0.1:11434/v1. Empty means OpenAI's own, in its dialect.
 	BaseURL string
-	// APIKey may be empty: many self-hosted servers want none.
+	// APIKey may be empty: many self-hosted servers want none, and OpenAI may be
+	// asked with tenants' keys alone.
 	APIKey provider.Secret
 	// KeyName says where the key is set, such as an environment variable; errors
 	// about the key name it.
 	KeyName string
 	// Models are the models that may be asked; none allows any.
 	Models []string
+	// ReasoningEffort is how much models think that do: none, minimal, low, medium,
+	// high, xhigh or max, not all known to all models. Empty leaves it to the model.
+	ReasoningEffort string
+	// Voice is that of OpenAI's models that speak; empty means DefaultVoice.
+	Voice string
 	// Timeout is how long the server may keep silent: until it answers, and
 	// between two pieces of the answer. It does not bound the whole call, which is
 	// the caller's context's to do. 0 means DefaultTimeout.
@@ -51,14 +56,20 @@ func (c Config) Validate() error {
 	if !validID.MatchString(c.id()) {
 		add("id", c.ID, "want lower-case letters, digits and dashes, beginning with a letter, 64 at most")
 	}
-	if remedy := checkURL(c.BaseURL); remedy != "" {
+	if c.Dialect != DialectCompatible && c.Dialect != DialectOpenAI {
+		add("dialect", string(c.Dialect), "want openai, or nothing for a compatible server")
+	}
+	if remedy := checkURL(c.baseURL()); remedy != "" {
 		add("base_url", shown(c.BaseURL), remedy)
 	}
-	if strings.ContainsFunc(string(c.APIKey), func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if malformed(c.APIKey) {
 		add("api_key", provider.Redacted, "has a space, a line end or a sign that no key has; set it again")
 	}
 	if slices.Contains(c.Models, "") {
 		add("models", strings.Join(c.Models, ","), "has an empty name; remove it")
+	}
+	if c.ReasoningEffort != "" && !slices.Contains(efforts, c.ReasoningEffort) {
+		add("reasoning_effort", c.ReasoningEffort, "want one of "+strings.Join(efforts, ", ")+", or nothing for the model's own")
 	}
 	if c.Timeout < 0 {
 		add("timeout", c.Timeout.String(), "must not be negative; 0 means "+DefaultTimeout.String())
@@ -66,11 +77,26 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// malformed reports whether a key has a sign that no header carries.
+func malformed(key provider.Secret) bool {
+	return strings.ContainsFunc(string(key), func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
 func (c Config) id() string {
-	if c.ID == "" {
-		return DefaultID
+	if c.ID != "" {
+		return c.ID
 	}
-	return c.ID
+	if c.Dialect == DialectOpenAI {
+		return OpenAIID
+	}
+	return DefaultID
+}
+
+func (c Config) baseURL() string {
+	if c.BaseURL == "" && c.Dialect == DialectOpenAI {
+		return OpenAIBaseURL
+	}
+	return c.BaseURL
 }
 
 func (c Config) timeout() time.Duration {

@@ -19,6 +19,7 @@ func TestValidate_AcceptsUsualServers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []compat.Config{
 		{BaseURL: "http://127.0.0.1:11434/v1"},
+		{Dialect: compat.DialectOpenAI, ReasoningEffort: "low"},
 		{ID: "vllm-2", BaseURL: "https://models.example.com/v1/", APIKey: "sk-1", Models: []string{"a", "b"}, Timeout: time.Second},
 	} {
 		require.NoError(t, c.Validate())
@@ -51,6 +52,9 @@ func TestValidate_NamesFieldValueAndRemedy(t *testing.T) {
 		{compat.Config{BaseURL: "http://jo:hush@x:y/v1"}, `base_url: "[REDACTED]"`},
 		{compat.Config{BaseURL: ok, APIKey: "hush\n"}, `api_key: "[REDACTED]": has a space`},
 		{compat.Config{BaseURL: ok, Models: []string{"a", ""}}, `models: "a,": has an empty name`},
+		{compat.Config{BaseURL: ok, Dialect: "latin"}, `dialect: "latin": want openai, or nothing for a compatible server`},
+		{compat.Config{Dialect: compat.DialectOpenAI, BaseURL: "nowhere"}, `provider openai: base_url: "nowhere"`},
+		{compat.Config{BaseURL: ok, ReasoningEffort: "immense"}, `reasoning_effort: "immense": want one of none, minimal`},
 		{compat.Config{BaseURL: ok, Timeout: -time.Second}, `timeout: "-1s": must not be negative`},
 	} {
 		err := tc.config.Validate()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,72 +19,100 @@ import (
 
 // failed maps an error of the SDK. The server's own text is never repeated: it
 // may quote the prompt or the key.
-func (p *Provider) failed(ctx context.Context, err error, a *answer) (provider.Result, error) {
+func (p *Provider) failed(ctx context.Context, req provider.Request, err error, a *answer) (provider.Result, error) {
 	if ctx.Err() != nil {
 		return provider.Result{}, ctx.Err()
 	}
+	var code string
+	var failure *provider.Error
 	if api, ok := errors.AsType[*openai.Error](err); ok {
-		if api.StatusCode == http.StatusBadRequest && api.Code == contentFilter {
-			// A filter before the model refused the prompt: an answer, not a failure.
-			a.finish = contentFilter
-			return a.end()
+		if api.StatusCode == http.StatusBadRequest {
+			code = api.Code
 		}
-		return provider.Result{}, p.refused(api)
+		failure = p.refused(req, api)
+	} else if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
+		code, failure = midway(event)
+	} else {
+		failure = outbound.Broken(err)
 	}
-	if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
-		return provider.Result{}, midway(event)
+	if blocked(code) {
+		// A filter before the model refused the prompt: an answer, not a failure.
+		a.finish = code
+		return a.end()
 	}
-	return provider.Result{}, outbound.Broken(err)
+	return provider.Result{}, failure
 }
 
 // refused maps an answer that is an error.
-func (p *Provider) refused(api *openai.Error) *provider.Error {
-	e := p.byStatus(api)
+func (p *Provider) refused(req provider.Request, api *openai.Error) *provider.Error {
+	e := p.byStatus(req, api)
 	e.Status = api.StatusCode
 	if api.Response != nil {
-		e.RetryAfter = outbound.RetryAfter(api.Response.Header)
+		e.RetryAfter = retryAfter(api.Response.Header)
 	}
 	return e
 }
 
-func (p *Provider) byStatus(api *openai.Error) *provider.Error {
+func (p *Provider) byStatus(req provider.Request, api *openai.Error) *provider.Error {
 	switch status := api.StatusCode; {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server refused the key, or wants one; check " + p.keyName()}
-	case status == http.StatusNotFound:
+		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server refused the key, or wants one; check " + p.keyName(req)}
+	case status == http.StatusNotFound || status == http.StatusBadRequest && api.Param == "model":
 		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID())}
 	case status == http.StatusTooManyRequests || status == http.StatusPaymentRequired:
 		return quota(status, api.Code)
-	case status == http.StatusRequestEntityTooLarge || api.Code == "context_length_exceeded":
+	case status == http.StatusRequestEntityTooLarge || api.Code == "context_length_exceeded" || api.Code == "string_above_max_length":
 		return &provider.Error{Code: provider.CodeContentTooLong, Message: "the prompt is longer than the model takes"}
 	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooEarly || status >= http.StatusInternalServerError:
 		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server failed with status " + strconv.Itoa(status), Retryable: true}
-	case strings.HasPrefix(api.Param, "response_format") || api.Code == "invalid_json_schema":
+	case aboutSchema(api):
 		return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the model's server does not accept the response schema"}
 	default:
-		return &provider.Error{Code: provider.CodeInvalidRequest, Message: "the model's server does not accept the request, status " + strconv.Itoa(status)}
+		return &provider.Error{Code: provider.CodeInvalidRequest, Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + about(api.Param)}
 	}
 }
 
-func (p *Provider) keyName() string {
-	if p.cfg.KeyName != "" {
-		return p.cfg.KeyName
+// aboutSchema reports whether an error is about the schema, be it a format's or a
+// tool's: no other tool is ever sent.
+func aboutSchema(api *openai.Error) bool {
+	return strings.HasPrefix(api.Param, "response_format") || strings.HasPrefix(api.Param, "tool") ||
+		api.Code == "invalid_json_schema" || api.Code == "invalid_function_parameters"
+}
+
+// about names the member of the request that an error is about, if it is one that
+// the author sets: any other name is the server's text.
+func about(member string) string {
+	named := []string{"temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens", "reasoning_effort", "modalities", "audio", "messages"}
+	if !slices.Contains(named, member) {
+		return ""
 	}
-	return "the API key of provider " + p.ID()
+	return ": the model does not take " + member + " as it is"
+}
+
+// keyName says where the key is to be found that the call was made with.
+func (p *Provider) keyName(req provider.Request) string {
+	switch {
+	case req.Credential != "":
+		return "the tenant's own credential for provider " + p.ID()
+	case p.cfg.KeyName != "":
+		return p.cfg.KeyName
+	default:
+		return "the API key of provider " + p.ID()
+	}
 }
 
 // quota tells a rate, which passes, from an account without money, which waiting
 // does not help.
 func quota(status int, code string) *provider.Error {
 	e := &provider.Error{Code: provider.CodeQuota, Message: "the model's server refused for its rate limit", Retryable: true}
-	if status == http.StatusPaymentRequired || code == "insufficient_quota" {
+	if status == http.StatusPaymentRequired || code == "insufficient_quota" || code == "billing_hard_limit_reached" {
 		e.Message, e.Retryable = "the account at the model's server is used up", false
 	}
 	return e
 }
 
-// midway maps an error that came as an event of the stream.
-func midway(event *ssestream.StreamError) *provider.Error {
+// midway maps an error that came as an event of the stream, and tells its code.
+func midway(event *ssestream.StreamError) (string, *provider.Error) {
 	var body struct {
 		Error struct {
 			Code any `json:"code"` // a string with the vendor, a number with others
@@ -91,11 +120,11 @@ func midway(event *ssestream.StreamError) *provider.Error {
 	}
 	_ = json.Unmarshal(event.Event.Data, &body) // unreadable is as good as unknown
 	switch code := fmt.Sprint(body.Error.Code); code {
-	case "rate_limit_exceeded", "insufficient_quota", "429":
-		return quota(http.StatusTooManyRequests, code)
+	case "rate_limit_exceeded", "insufficient_quota", "billing_hard_limit_reached", "429":
+		return code, quota(http.StatusTooManyRequests, code)
 	case "context_length_exceeded":
-		return &provider.Error{Code: provider.CodeContentTooLong, Message: "prompt and answer are longer than the model takes"}
+		return code, &provider.Error{Code: provider.CodeContentTooLong, Message: "prompt and answer are longer than the model takes"}
 	default:
-		return outbound.Broken(nil)
+		return code, outbound.Broken(nil)
 	}
 }

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -16,14 +17,52 @@ import (
 const defaultSchemaName = "answer"
 
 // paramsOf says a checked request in the vendor's words.
-func paramsOf(req provider.Request) openai.ChatCompletionNewParams {
+func (c Config) paramsOf(req provider.Request) (openai.ChatCompletionNewParams, error) {
+	messages, err := c.Dialect.messagesOf(req)
+	if err != nil {
+		return openai.ChatCompletionNewParams{}, err
+	}
 	p := openai.ChatCompletionNewParams{
-		Model: req.Model, Messages: messagesOf(req),
+		Model: req.Model, Messages: messages,
 		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
 	}
 	if req.MaxTokens > 0 {
-		// Not max_completion_tokens: compatible servers know the older name.
-		p.MaxTokens = openai.Int(int64(req.MaxTokens))
+		c.limit(&p, int64(req.MaxTokens))
+	}
+	if err := c.sampling(&p, req); err != nil {
+		return p, err
+	}
+	if c.ReasoningEffort != "" && (c.Dialect == DialectCompatible || c.Dialect.thinks(req.Model)) {
+		p.ReasoningEffort = shared.ReasoningEffort(c.ReasoningEffort)
+	}
+	switch {
+	case len(req.Schema) > 0:
+		hold(&p, req)
+	case c.Dialect.speaks(req.Model): // an answer that has a schema is text
+		c.sound(&p)
+	}
+	return p, nil
+}
+
+// limit bounds the answer. OpenAI's models refuse the older name, at least those
+// that think, whose thinking counts too; compatible servers may know no other.
+func (c Config) limit(p *openai.ChatCompletionNewParams, tokens int64) {
+	if c.Dialect == DialectOpenAI {
+		p.MaxCompletionTokens = openai.Int(tokens)
+		return
+	}
+	p.MaxTokens = openai.Int(tokens)
+}
+
+// sampling sets how the model chooses its words. Models that think choose by
+// themselves: what only tunes the choice is left out for them, so that one request
+// may go to any model. A stop sequence is no tuning: it changes the answer.
+func (c Config) sampling(p *openai.ChatCompletionNewParams, req provider.Request) error {
+	if c.Dialect.thinks(req.Model) {
+		if len(req.Stop) > 0 {
+			return &provider.Error{Code: provider.CodeInvalidRequest, Message: fmt.Sprintf("stop: model %q takes no stop sequences; leave them out or choose another model", req.Model)}
+		}
+		return nil
 	}
 	if req.Temperature != nil {
 		p.Temperature = openai.Float(*req.Temperature)
@@ -37,46 +76,64 @@ func paramsOf(req provider.Request) openai.ChatCompletionNewParams {
 	if len(req.Stop) > 0 {
 		p.Stop = openai.ChatCompletionNewParamsStopUnion{OfStringArray: req.Stop}
 	}
-	if len(req.Schema) > 0 {
-		p.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: schemaOf(req)}
-	}
-	return p
+	return nil
 }
 
-func messagesOf(req provider.Request) []openai.ChatCompletionMessageParamUnion {
-	var list []openai.ChatCompletionMessageParamUnion
-	if req.System != "" {
-		list = append(list, openai.SystemMessage(req.System))
+// schemaName is what the vendor is told to call the request's schema.
+func schemaName(req provider.Request) string {
+	if req.SchemaName == "" {
+		return defaultSchemaName
 	}
-	for _, m := range req.Messages {
-		// As raw JSON, because the content is the author's, verbatim.
-		list = append(list, param.Override[openai.ChatCompletionMessageParamUnion](struct {
-			Role    string          `json:"role"`
-			Content json.RawMessage `json:"content"`
-		}{m.Role, m.Content}))
-	}
-	return list
+	return req.SchemaName
 }
 
-func schemaOf(req provider.Request) *shared.ResponseFormatJSONSchemaParam {
-	name := req.SchemaName
-	if name == "" {
-		name = defaultSchemaName
+// hold holds the answer to the request's schema, strictly, in the way it asks for.
+func hold(p *openai.ChatCompletionNewParams, req provider.Request) {
+	name := schemaName(req)
+	if req.Via != provider.ViaTool {
+		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
+			Name: name, Strict: openai.Bool(true), Schema: req.Schema,
+		}}
+		return
 	}
-	return &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-		Name: name, Strict: openai.Bool(true), Schema: req.Schema,
-	}}
+	// As raw JSON: the SDK's map would lose the order of the properties, which is
+	// the order the model writes them in.
+	type function struct {
+		Name       string          `json:"name"`
+		Strict     bool            `json:"strict"`
+		Parameters json.RawMessage `json:"parameters"`
+	}
+	p.Tools = []openai.ChatCompletionToolUnionParam{param.Override[openai.ChatCompletionToolUnionParam](struct {
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}{"function", function{name, true, req.Schema}})}
+	p.ToolChoice = openai.ToolChoiceOptionFunctionToolChoice(openai.ChatCompletionNamedToolChoiceFunctionParam{Name: name})
+	p.ParallelToolCalls = openai.Bool(false) // strictness does not hold for parallel calls
 }
 
-// headers make a repeated call recognizable to servers that look for it, and let
-// them join the trace of the run.
-func headers(req provider.Request) []option.RequestOption {
+// sound asks for speech beside the text. Only raw samples can be streamed.
+func (c Config) sound(p *openai.ChatCompletionNewParams) {
+	voice := c.Voice
+	if voice == "" {
+		voice = DefaultVoice
+	}
+	p.Modalities = []string{"text", "audio"}
+	p.Audio.Format = openai.ChatCompletionAudioParamFormatPcm16
+	p.Audio.Voice.OfString = openai.String(voice)
+}
+
+// options make a repeated call recognizable to servers that look for it, let them
+// join the trace of the run, and bill the tenant whose key it is.
+func options(req provider.Request) []option.RequestOption {
 	var out []option.RequestOption
 	if req.InvocationID != "" {
 		out = append(out, option.WithHeader("Idempotency-Key", outbound.HeaderValue(req.InvocationID)))
 	}
 	if req.Traceparent != "" {
 		out = append(out, option.WithHeader("Traceparent", req.Traceparent))
+	}
+	if req.Credential != "" {
+		out = append(out, option.WithAPIKey(string(req.Credential)))
 	}
 	return out
 }

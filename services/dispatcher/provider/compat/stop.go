@@ -1,0 +1,56 @@
+package compat
+
+import (
+	"slices"
+
+	"github.com/openai/openai-go/v3"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// The vendor's finish reasons that are looked at twice.
+const (
+	contentFilter = "content_filter"
+	toolCalls     = "tool_calls"
+	functionCall  = "function_call"
+)
+
+// blocked reports whether a finish reason or an error's code says that a filter
+// stopped the prompt or the answer.
+func blocked(reason string) bool {
+	return slices.Contains([]string{contentFilter, "content_policy_violation", "invalid_prompt"}, reason)
+}
+
+// stopOf classifies the vendor's finish reason (OpenWOP envelope contract §14.1).
+// tool_calls is clean when the tool was forced, for then its arguments are the
+// answer; the vendor itself says stop then. Otherwise it is unknown: no tool was
+// offered. function_call, its older form, was never asked for.
+func stopOf(finish string, forced bool) provider.StopClass {
+	switch {
+	case finish == "stop", finish == toolCalls && forced:
+		return provider.StopClean
+	case finish == "length":
+		return provider.StopTruncated
+	case blocked(finish):
+		return provider.StopRefused
+	default:
+		return provider.StopUnknown
+	}
+}
+
+func reasonOf(finish string, stop provider.StopClass) string {
+	if stop == provider.StopUnknown && (finish == toolCalls || finish == functionCall) {
+		return toolCalls
+	}
+	return provider.FinishReason(stop)
+}
+
+// usageOf counts as the vendor bills: completion tokens hold the tokens of thinking
+// and sound already, prompt tokens those of the cache.
+func usageOf(u openai.CompletionUsage) provider.Usage {
+	n := func(v int64) int { return int(max(v, 0)) }
+	return provider.Usage{
+		InputTokens: n(u.PromptTokens), OutputTokens: n(u.CompletionTokens), TotalTokens: n(u.TotalTokens),
+		CacheReadTokens: n(u.PromptTokensDetails.CachedTokens), CacheWriteTokens: n(u.PromptTokensDetails.CacheWriteTokens), Known: true,
+	}
+}
