@@ -13,7 +13,7 @@ import (
 // The rules below are OpenAI's own, on top of those that every server of its API
 // has: Options.OpenAI turns them on.
 
-var reasoner = regexp.MustCompile(`^(ft:)?(o\d|gpt-([5-9]|\d\d))`)
+var reasoner = regexp.MustCompile(`^(ft:)?(o\d|gpt-([5-9]|[12]\d))`)
 
 // reasons reports whether a model thinks before it answers.
 func reasons(model string) bool {

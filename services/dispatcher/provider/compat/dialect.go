@@ -34,7 +34,7 @@ var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max
 
 // thinker is the name of an OpenAI model that thinks before it answers, a tuned
 // one's too. The names are the only thing that tells: no endpoint says it.
-var thinker = regexp.MustCompile(`^(ft:)?(o\d|gpt-([5-9]|\d\d))`)
+var thinker = regexp.MustCompile(`^(ft:)?(o\d|gpt-([5-9]|[12]\d))`)
 
 // thinks reports whether an OpenAI model is of those that think, and that refuse
 // temperature, top_p and stop sequences. The chat models of these families do not.

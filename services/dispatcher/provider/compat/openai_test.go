@@ -272,33 +272,38 @@ func TestCall_NamesTheMemberThatTheModelDoesNotTake(t *testing.T) {
 // Wherever a stream is cut, the call fails or has the whole answer.
 func TestCall_NeverTakesHalfAnAnswerForAWholeOne(t *testing.T) {
 	t.Parallel()
-	for way, set := range ways {
+	for way, dialect := range map[string]compat.Dialect{"format": compat.DialectCompatible, "tool": compat.DialectOpenAI} {
 		for _, clean := range []bool{false, true} {
 			t.Run(way, func(t *testing.T) {
 				t.Parallel()
-				r := openAIRig(t, nil)
-				req := outcome{}.request(compat.DialectOpenAI, set)
+				r := dialectRig(t, dialect, nil)
+				req := outcome{}.request(dialect, ways[way])
 				r.call(t, req, openaicompat.Reply{Pieces: answer})
 				for at := range streamed(t, r, r.server.Requests()[0].Body) + 1 {
-					r.server.Enqueue(openaicompat.Reply{Pieces: answer, Cut: &openaicompat.Cut{At: at, Clean: clean}})
-					var told string
-					res, err := r.Call(t.Context(), req, func(d provider.Delta) error {
-						told += d.Text
-						return nil
-					})
-					require.Equal(t, told, (half + other)[:len(told)], "cut at %d", at)
-					if err != nil {
-						e, ok := provider.As(err)
-						require.True(t, ok, "cut at %d: %v", at, err)
-						require.Equal(t, provider.CodeUnavailable, e.Code)
-						continue
-					}
-					require.Equal(t, half+other, res.Text, "cut at %d", at)
-					require.Equal(t, provider.StopClean, res.Stop)
+					r.cutAt(t, req, openaicompat.Cut{At: at, Clean: clean})
 				}
 			})
 		}
 	}
+}
+
+func (r rig) cutAt(t *testing.T, req provider.Request, cut openaicompat.Cut) {
+	t.Helper()
+	r.server.Enqueue(openaicompat.Reply{Pieces: answer, Cut: &cut})
+	var told string
+	res, err := r.Call(t.Context(), req, func(d provider.Delta) error {
+		told += d.Text
+		return nil
+	})
+	require.True(t, strings.HasPrefix(half+other, told), "cut at %d: %q", cut.At, told)
+	if err != nil {
+		e, ok := provider.As(err)
+		require.True(t, ok, "cut at %d: %v", cut.At, err)
+		require.Equal(t, provider.CodeUnavailable, e.Code)
+		return
+	}
+	require.Equal(t, half+other, res.Text, "cut at %d", cut.At)
+	require.Equal(t, provider.StopClean, res.Stop)
 }
 
 // streamed is how many bytes the server streams as an answer to a body.
