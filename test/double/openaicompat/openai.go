@@ -13,9 +13,13 @@ import (
 // The rules below are OpenAI's own, on top of those that every server of its API
 // has: Options.OpenAI turns them on.
 
-var reasoner = regexp.MustCompile(`^(ft:)?(o\d|gpt-([5-9]|[12]\d))`)
+var (
+	reasoner = regexp.MustCompile(`^(ft:)?(o\d|gpt-([5-9]|[12]\d))`)
+	// asked are the models that reason only when they are asked to.
+	asked = regexp.MustCompile(`^(ft:)?gpt-5\.[1-4]`)
+)
 
-// reasons reports whether a model thinks before it answers.
+// reasons reports whether a model can think before it answers.
 func reasons(model string) bool {
 	return reasoner.MatchString(model) && !strings.Contains(model, "-chat")
 }
@@ -34,6 +38,21 @@ func modelRules(model string, members map[string]json.RawMessage) *Reply {
 	if members["max_tokens"] != nil {
 		return unsupported("max_tokens", " Use 'max_completion_tokens' instead.")
 	}
+	var effort string
+	_ = json.Unmarshal(members["reasoning_effort"], &effort) // a string, as was checked, or absent
+	if effort != "" && !slices.Contains([]string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}, effort) {
+		r := bad("reasoning_effort", "Invalid value: '%s'.", effort)
+		r.Code = "invalid_value"
+		return r
+	}
+	if asked.MatchString(model) && (effort == "" || effort == "none") {
+		return nil
+	}
+	return thinkingRules(members)
+}
+
+// thinkingRules are what a model does not take while it thinks.
+func thinkingRules(members map[string]json.RawMessage) *Reply {
 	for _, name := range []string{"top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "logit_bias", "stop"} {
 		if members[name] != nil {
 			return unsupported(name, "")
@@ -42,13 +61,6 @@ func modelRules(model string, members map[string]json.RawMessage) *Reply {
 	if t := members["temperature"]; t != nil && string(t) != "1" {
 		r := bad("temperature", "Unsupported value: 'temperature' does not support %s with this model. Only the default (1) value is supported.", t)
 		r.Code = "unsupported_value"
-		return r
-	}
-	var effort string
-	_ = json.Unmarshal(members["reasoning_effort"], &effort) // a string, as was checked, or absent
-	if effort != "" && !slices.Contains([]string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}, effort) {
-		r := bad("reasoning_effort", "Invalid value: '%s'.", effort)
-		r.Code = "invalid_value"
 		return r
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 
 func vendor(t *testing.T, o openaicompat.Options) *openaicompat.Server {
 	t.Helper()
-	o.OpenAI, o.Models = true, []string{"gpt-double", "gpt-5-double", "gpt-5-chat-double", "o3-double", "gpt-audio-double"}
+	o.OpenAI, o.Models = true, []string{"gpt-double", "gpt-5-double", "gpt-5-chat-double", "gpt-5.4-double", "o3-double", "gpt-audio-double"}
 	return start(t, o)
 }
 
@@ -35,6 +35,7 @@ func TestOpenAI_RefusesWhatItsModelsDoNotTake(t *testing.T) {
 		{of("o3-double", `,"max_tokens":5`), "max_tokens", "unsupported_parameter", "not supported with this model"},
 		{of("o3-double", `,"temperature":0`), "temperature", "unsupported_value", "does not support 0"},
 		{of("gpt-5-double", `,"top_p":0.5`), "top_p", "unsupported_parameter", "'top_p'"},
+		{of("gpt-5.4-double", `,"temperature":0,"reasoning_effort":"low"`), "temperature", "unsupported_value", "does not support 0"},
 		{of("gpt-5-double", `,"stop":["x"]`), "stop", "unsupported_parameter", "'stop'"},
 		{of("gpt-5-double", `,"reasoning_effort":"immense"`), "reasoning_effort", "invalid_value", "'immense'"},
 		{body(`,"reasoning_effort":"low"`), "reasoning_effort", "unsupported_parameter", "'reasoning_effort'"},
@@ -63,6 +64,7 @@ func TestOpenAI_RefusesWhatItsModelsDoNotTake(t *testing.T) {
 	}
 	for _, b := range []string{
 		of("gpt-5-double", `,"max_completion_tokens":5,"temperature":1,"reasoning_effort":"minimal"`),
+		of("gpt-5.4-double", `,"temperature":0,"reasoning_effort":"none"`),
 		of("gpt-5-chat-double", `,"max_tokens":5,"temperature":0,"stop":"x"`),
 		of("gpt-audio-double", `,"stream":true,"modalities":["text","audio"],"audio":{"voice":"alloy","format":"pcm16"}`),
 		said("user", `{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AQI="}},{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AQI="}}`),

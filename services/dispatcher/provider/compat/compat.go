@@ -5,7 +5,9 @@
 // Chat Completions, not the newer Responses API, because compatible servers have
 // it, and a host that asks once and keeps the conversation itself misses nothing
 // there: strict schemas, refusals, usage, forced tools, image, sound and file parts,
-// spoken answers. It draws no pictures, so Result.Media holds sound alone.
+// spoken answers. It draws no pictures, so Result.Media holds sound alone; OpenAI's
+// models show no thoughts in it, and the newest take no tools while they think, so
+// schemas go to them as a response format.
 //
 // The way of a call:
 //
@@ -26,6 +28,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
+	"waybill.dev/waybill/protocol/projection"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
@@ -57,6 +60,10 @@ func New(cfg Config) (*Provider, error) {
 
 // ID names the provider.
 func (p *Provider) ID() string { return p.cfg.id() }
+
+// Dialect is the strict mode that schemas are put to: the vendor's own, which
+// compatible servers follow.
+func (p *Provider) Dialect() projection.Vendor { return projection.OpenAI }
 
 // Close drops idle connections. Calls in progress go on.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }

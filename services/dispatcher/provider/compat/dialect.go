@@ -32,14 +32,28 @@ const (
 // efforts are the vendor's words for how much a model thinks.
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
-// thinker is the name of an OpenAI model that thinks before it answers, a tuned
-// one's too. The names are the only thing that tells: no endpoint says it.
-var thinker = regexp.MustCompile(`^(ft:)?(o\d|gpt-([5-9]|[12]\d))`)
+// The names of OpenAI's models that can think before they answer, tuned ones' too,
+// and of those among them that do so only when they are asked to. The names are the
+// only thing that tells: no endpoint says it.
+var (
+	thinker = regexp.MustCompile(`^(ft:)?(o\d|gpt-([5-9]|[12]\d))`)
+	asked   = regexp.MustCompile(`^(ft:)?gpt-5\.[1-4]`)
+)
 
-// thinks reports whether an OpenAI model is of those that think, and that refuse
-// temperature, top_p and stop sequences. The chat models of these families do not.
-func (d Dialect) thinks(model string) bool {
+// canThink reports whether a model is one of OpenAI's that can think. The chat models
+// of these families do not.
+func (d Dialect) canThink(model string) bool {
 	return d == DialectOpenAI && thinker.MatchString(model) && !strings.Contains(model, "-chat")
+}
+
+// thinks reports whether a model of OpenAI's thinks, and so refuses temperature, top_p
+// and stop sequences. What a host's catalogue says of models is used before; this
+// holds for those it does not know.
+func (c Config) thinks(model string) bool {
+	if asked.MatchString(model) && (c.ReasoningEffort == "" || c.ReasoningEffort == "none") {
+		return false
+	}
+	return c.Dialect.canThink(model)
 }
 
 // speaks reports whether an OpenAI model answers in sound: its name asks for it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/projection"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/compat"
 	"waybill.dev/waybill/services/dispatcher/provider/providertest"
@@ -23,7 +24,7 @@ const speaking = "gpt-audio-double"
 func openAIRig(t *testing.T, edit func(*compat.Config)) rig {
 	t.Helper()
 	s := openaicompat.New(openaicompat.Options{
-		Key: key, OpenAI: true, Models: []string{openaicompat.DefaultModel, thinking, speaking, "o3-double", "gpt-5-chat-double"},
+		Key: key, OpenAI: true, Models: []string{openaicompat.DefaultModel, thinking, speaking, "o3-double", "gpt-5-chat-double", "gpt-5.4-double"},
 	})
 	c := compat.Config{Dialect: compat.DialectOpenAI, BaseURL: s.URL(), APIKey: key, Timeout: 10 * time.Second}
 	if edit != nil {
@@ -83,6 +84,25 @@ func TestOpenAI_TunesOnlyModelsThatCanBeTuned(t *testing.T) {
 		got, err := json.Marshal(body)
 		require.NoError(t, err)
 		require.JSONEq(t, want, string(got), model)
+	}
+}
+
+// Some models think only when they are asked to, and can be tuned otherwise.
+func TestOpenAI_TunesModelsThatAreNotAskedToThink(t *testing.T) {
+	t.Parallel()
+	for effort, want := range map[string]bool{"": true, "none": true, "low": false} {
+		r := openAIRig(t, func(c *compat.Config) { c.ReasoningEffort = effort })
+		r.call(t, tuned("gpt-5.4-double"))
+		_, is := r.lastBody(t)["temperature"]
+		require.Equal(t, want, is, effort)
+	}
+}
+
+func TestProvider_IsStrictAsOpenAI(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []compat.Dialect{compat.DialectCompatible, compat.DialectOpenAI} {
+		var strict provider.Strict = dialectRig(t, dialect, nil)
+		require.Equal(t, projection.OpenAI, strict.Dialect())
 	}
 }
 

@@ -32,7 +32,7 @@ func (c Config) paramsOf(req provider.Request) (openai.ChatCompletionNewParams, 
 	if err := c.sampling(&p, req); err != nil {
 		return p, err
 	}
-	if c.ReasoningEffort != "" && (c.Dialect == DialectCompatible || c.Dialect.thinks(req.Model)) {
+	if c.ReasoningEffort != "" && (c.Dialect == DialectCompatible || c.Dialect.canThink(req.Model)) {
 		p.ReasoningEffort = shared.ReasoningEffort(c.ReasoningEffort)
 	}
 	switch {
@@ -58,7 +58,7 @@ func (c Config) limit(p *openai.ChatCompletionNewParams, tokens int64) {
 // themselves: what only tunes the choice is left out for them, so that one request
 // may go to any model. A stop sequence is no tuning: it changes the answer.
 func (c Config) sampling(p *openai.ChatCompletionNewParams, req provider.Request) error {
-	if c.Dialect.thinks(req.Model) {
+	if c.thinks(req.Model) {
 		if len(req.Stop) > 0 {
 			return &provider.Error{Code: provider.CodeInvalidRequest, Message: fmt.Sprintf("stop: model %q takes no stop sequences; leave them out or choose another model", req.Model)}
 		}
