@@ -1,0 +1,180 @@
+package gemini
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
+)
+
+// answer puts an answer together out of the stream's responses.
+type answer struct {
+	collector *provider.Collector
+	x         *exchange
+	tool      string // the function whose arguments are the answer; empty for none
+	thoughts  bool
+	aside     int             // bytes that are not with the collector
+	spoken    strings.Builder // what was said beside the tool
+	called    bool            // the tool was
+	calls     []provider.ToolCall
+	media     media
+	ending    ending
+	usage     provider.Usage
+}
+
+// ending is how the answer ended, as far as is known.
+type ending struct {
+	finish  genai.FinishReason
+	blocked genai.BlockedReason
+	message string
+	ratings []*genai.SafetyRating
+}
+
+func newAnswer(req provider.Request, x *exchange, emit func(provider.Delta) error) *answer {
+	a := &answer{collector: provider.NewCollector(req.Model, emit), x: x, thoughts: req.Thoughts}
+	if isTool(req) {
+		a.tool = toolName(req)
+	}
+	return a
+}
+
+// take adds a response. Its error ends the call.
+func (a *answer) take(r *genai.GenerateContentResponse) error {
+	a.collector.AnsweredBy(r.ModelVersion)
+	if r.UsageMetadata != nil { // a running total
+		a.usage = usageOf(r.UsageMetadata)
+	}
+	if f := r.PromptFeedback; f != nil && f.BlockReason != "" {
+		a.ending.blocked, a.ending.message = f.BlockReason, f.BlockReasonMessage
+	}
+	for _, c := range r.Candidates {
+		if c == nil || c.Index != 0 { // one was asked for
+			continue
+		}
+		if err := a.candidate(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *answer) candidate(c *genai.Candidate) error {
+	if c.FinishReason != "" && (a.ending.finish == "" || c.FinishReason != genai.FinishReasonUnspecified) {
+		a.ending.finish, a.ending.message = c.FinishReason, c.FinishMessage
+	}
+	if len(c.SafetyRatings) > 0 {
+		a.ending.ratings = c.SafetyRatings
+	}
+	if c.Content == nil {
+		return nil
+	}
+	for _, p := range c.Content.Parts {
+		if p == nil {
+			continue
+		}
+		if err := a.part(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *answer) part(p *genai.Part) error {
+	switch {
+	case p.FunctionCall != nil:
+		return a.call(p.FunctionCall)
+	case p.Thought: // a picture drawn while thinking is none of the answer's
+		if !a.thoughts || p.Text == "" {
+			return nil
+		}
+		return a.add(provider.Delta{Thought: p.Text})
+	case p.InlineData != nil && len(p.InlineData.Data) > 0:
+		a.media.add(p.InlineData)
+		return a.fits(base64.StdEncoding.EncodedLen(len(p.InlineData.Data)))
+	case p.Text == "": // the last part often carries a signature alone
+		return nil
+	case a.tool != "":
+		a.spoken.WriteString(p.Text)
+		return a.fits(len(p.Text))
+	default:
+		return a.add(provider.Delta{Text: p.Text})
+	}
+}
+
+// call takes a function call, which comes whole. Arguments of the forced tool are
+// the answer's text. A model that calls it twice gives two answers, one a line.
+func (a *answer) call(f *genai.FunctionCall) error {
+	arguments := a.x.argumentsOf(f)
+	if a.tool == "" || f.Name != a.tool {
+		a.calls = append(a.calls, provider.ToolCall{ID: f.ID, Name: f.Name, Arguments: arguments})
+		return a.fits(len(f.ID) + len(f.Name) + len(arguments))
+	}
+	if a.called {
+		arguments = "\n" + arguments
+	}
+	a.called = true
+	return a.add(provider.Delta{Text: arguments})
+}
+
+// add hands a piece on, if there is room for it beside what is not handed on.
+func (a *answer) add(d provider.Delta) error {
+	if err := a.collector.Fits(a.aside + len(d.Text) + len(d.Thought)); err != nil {
+		return err
+	}
+	return a.collector.Add(d)
+}
+
+// fits counts bytes that are not text and checks that they are not too many.
+func (a *answer) fits(n int) error {
+	a.aside += n
+	return a.collector.Fits(a.aside)
+}
+
+// end completes the answer.
+func (a *answer) end() (provider.Result, error) {
+	if a.ending.finish == "" && a.ending.blocked == "" {
+		return provider.Result{}, outbound.Broken(nil) // the stream ended and the vendor did not say why
+	}
+	if err := a.rest(); err != nil {
+		return provider.Result{}, err
+	}
+	r := a.result()
+	reason := provider.FinishReason(r.Stop)
+	if len(a.calls) > 0 && r.Stop == provider.StopUnknown {
+		reason = "tool_calls"
+	}
+	return a.collector.Finish(r, reason)
+}
+
+// rest hands on what waited for the end.
+func (a *answer) rest() error {
+	if said := a.spoken.String(); said != "" && !a.called {
+		a.aside -= len(said) // it is with the collector from now on
+		if err := a.add(provider.Delta{Text: said}); err != nil {
+			return err
+		}
+	}
+	if len(a.calls) == 0 {
+		return nil
+	}
+	return a.collector.Add(provider.Delta{ToolCalls: a.calls})
+}
+
+// result is the answer without what the collector knows. A blocked prompt has no
+// finish reason of its own.
+func (a *answer) result() provider.Result {
+	e := a.ending
+	r := provider.Result{RawStop: string(e.finish), Stop: stopOf(e.finish), Usage: a.usage, Media: a.media.list}
+	switch {
+	case e.blocked != "":
+		r.Stop, r.RawStop, r.SafetyCategory, r.RefusalText = provider.StopRefused, string(e.blocked), string(e.blocked), e.message
+	case r.Stop == provider.StopRefused:
+		r.SafetyCategory, r.RefusalText = categoryOf(e.finish, e.ratings), e.message
+	case r.Stop == provider.StopClean && len(a.calls) > 0: // of tools nobody offered
+		r.Stop = provider.StopUnknown
+	}
+	return r
+}

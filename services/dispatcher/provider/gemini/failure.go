@@ -1,0 +1,158 @@
+package gemini
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
+)
+
+// failed maps an error of the SDK, or of the stream below it. The vendor's own
+// text is never repeated: it may quote the prompt or the key.
+func (p *Provider) failed(ctx context.Context, err error, x *exchange) (provider.Result, error) {
+	if ctx.Err() != nil {
+		return provider.Result{}, ctx.Err()
+	}
+	if api, ok := errors.AsType[genai.APIError](err); ok {
+		return provider.Result{}, p.refused(api, x)
+	}
+	if e, ok := provider.As(err); ok { // ours: an event that is too long
+		return provider.Result{}, e
+	}
+	if x.status >= http.StatusBadRequest { // an error whose body broke off
+		return provider.Result{}, p.refused(genai.APIError{Code: x.status}, x)
+	}
+	if _, ok := errors.AsType[*url.Error](err); !ok && x.broken == nil {
+		err = errGarbage // the SDK's error quotes what it could not read
+	}
+	return provider.Result{}, outbound.Broken(err)
+}
+
+// refused maps an answer, or an event of one, that is an error.
+func (p *Provider) refused(api genai.APIError, x *exchange) *provider.Error {
+	api = unlisted(api)
+	details := detailsOf(api)
+	e := p.byStatus(statusOf(api, x.status), api, details)
+	e.RetryAfter = details.retryAfter()
+	if x.status != http.StatusOK { // else it came within the stream
+		e.Status = x.status
+		if e.RetryAfter == 0 {
+			e.RetryAfter = outbound.RetryAfter(x.header)
+		}
+	}
+	return e
+}
+
+// unlisted is an error that came as the only one of a list, which the SDK takes
+// for a text.
+func unlisted(api genai.APIError) genai.APIError {
+	var list []struct{ Error *genai.APIError }
+	if json.Unmarshal([]byte(api.Message), &list) == nil && len(list) > 0 && list[0].Error != nil {
+		return *list[0].Error
+	}
+	return api
+}
+
+// statuses are the vendor's names of HTTP statuses, for errors that do not say.
+var statuses = map[int]string{
+	http.StatusBadRequest: "INVALID_ARGUMENT", http.StatusUnauthorized: "UNAUTHENTICATED", http.StatusForbidden: "PERMISSION_DENIED",
+	http.StatusNotFound: "NOT_FOUND", http.StatusRequestTimeout: "DEADLINE_EXCEEDED", http.StatusConflict: "ABORTED",
+	http.StatusTooEarly: "UNAVAILABLE", http.StatusTooManyRequests: "RESOURCE_EXHAUSTED", 499: "CANCELLED",
+	http.StatusPaymentRequired: paymentRequired, http.StatusRequestEntityTooLarge: tooLarge, http.StatusNotImplemented: "UNIMPLEMENTED",
+}
+
+// Statuses that HTTP has and the vendor's list has not.
+const (
+	paymentRequired = "PAYMENT_REQUIRED"
+	tooLarge        = "TOO_LARGE"
+)
+
+// statusOf is the error's status by the vendor's name of it.
+func statusOf(api genai.APIError, status int) string {
+	if api.Status != "" && strings.ToUpper(api.Status) == api.Status && !strings.Contains(api.Status, " ") {
+		return api.Status
+	}
+	if status == http.StatusOK {
+		status = api.Code
+	}
+	if name, ok := statuses[status]; ok {
+		return name
+	}
+	if status >= http.StatusInternalServerError || status == http.StatusOK {
+		return "UNAVAILABLE"
+	}
+	return "INVALID_ARGUMENT"
+}
+
+func (p *Provider) byStatus(status string, api genai.APIError, d details) *provider.Error {
+	switch status {
+	case "INVALID_ARGUMENT", "OUT_OF_RANGE":
+		return p.invalid(api, d)
+	case "UNAUTHENTICATED", "PERMISSION_DENIED":
+		return p.unauthorized()
+	case "NOT_FOUND":
+		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("the vendor of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID())}
+	case "RESOURCE_EXHAUSTED", paymentRequired:
+		return d.quota(status)
+	case "FAILED_PRECONDITION":
+		return &provider.Error{Code: provider.CodeUnavailable, Message: "the vendor does not serve this account as it is; check its billing and where it may be used from"}
+	case tooLarge:
+		return &provider.Error{Code: provider.CodeContentTooLong, Message: "the prompt is longer than the vendor takes"}
+	case "UNIMPLEMENTED":
+		return &provider.Error{Code: provider.CodeUnavailable, Message: "the vendor does not offer this call; check the provider's address"}
+	default: // UNAVAILABLE, INTERNAL, DEADLINE_EXCEEDED, ABORTED, CANCELLED, UNKNOWN, DATA_LOSS
+		return &provider.Error{Code: provider.CodeUnavailable, Message: "the vendor failed or is overloaded" + codeOf(api.Code), Retryable: true}
+	}
+}
+
+func codeOf(code int) string {
+	if code == 0 {
+		return ""
+	}
+	return ", status " + strconv.Itoa(code)
+}
+
+func (p *Provider) unauthorized() *provider.Error {
+	return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the vendor refused the key, or wants one; check " + p.keyName()}
+}
+
+func (p *Provider) keyName() string {
+	if p.cfg.KeyName != "" {
+		return p.cfg.KeyName
+	}
+	return "the API key of provider " + p.ID()
+}
+
+// invalid tells requests apart that the vendor calls invalid: a wrong key has a
+// reason, a wrong schema a path, and of a prompt that is too long only the text
+// tells, which is looked at and not repeated.
+func (p *Provider) invalid(api genai.APIError, d details) *provider.Error {
+	text := strings.ToLower(api.Message)
+	mentions := func(phrases ...string) bool {
+		for _, phrase := range phrases {
+			if strings.Contains(text, phrase) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case strings.HasPrefix(d.reason, "API_KEY_"), mentions("api key not valid", "api key expired"):
+		return p.unauthorized()
+	case mentions("token count", "payload size exceeds", "context length"):
+		return &provider.Error{Code: provider.CodeContentTooLong, Message: "the prompt is longer than the model takes"}
+	case strings.Contains(strings.ToLower(d.field), "schema"), mentions("schema"):
+		return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the vendor does not accept the response schema"}
+	default:
+		return &provider.Error{Code: provider.CodeInvalidRequest, Message: "the vendor does not accept the request" + codeOf(api.Code)}
+	}
+}

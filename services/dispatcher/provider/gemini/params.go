@@ -1,0 +1,146 @@
+package gemini
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+
+	"google.golang.org/genai"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+const (
+	// defaultSchemaName names a schema whose request gives it no name.
+	defaultSchemaName = "answer"
+	// maxStops is how many stop sequences the vendor takes.
+	maxStops = 5
+)
+
+// params are a request in the vendor's words.
+type params struct {
+	contents []*genai.Content
+	config   *genai.GenerateContentConfig
+}
+
+// paramsOf says a checked request in the vendor's words.
+func paramsOf(req provider.Request) (params, error) {
+	system, contents, err := contentsOf(req)
+	if err != nil {
+		return params{}, err
+	}
+	once := false // the SDK would ask again by itself
+	c := &genai.GenerateContentConfig{
+		SystemInstruction: system, StopSequences: req.Stop, AutomaticContinuation: &once,
+		ResponseModalities: modalitiesOf(req), ThinkingConfig: thinkingOf(req),
+		Temperature: single(req.Temperature), TopP: single(req.TopP),
+		HTTPOptions: &genai.HTTPOptions{Headers: headers(req), ExtrasRequestProvider: schemaInto(req)},
+		// 0 leaves it to the model.
+		MaxOutputTokens: int32(min(req.MaxTokens, math.MaxInt32)), //nolint:gosec // bounded in the line
+	}
+	if req.Seed != nil {
+		c.Seed = genai.Ptr(fold(*req.Seed))
+	}
+	switch {
+	case len(req.Schema) == 0:
+	case isTool(req):
+		c.ToolConfig = &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{
+			Mode: genai.FunctionCallingConfigModeAny, AllowedFunctionNames: []string{toolName(req)},
+		}}
+	default:
+		c.ResponseMIMEType = "application/json"
+	}
+	return params{contents: contents, config: c}, nil
+}
+
+func single(f *float64) *float32 {
+	if f == nil {
+		return nil
+	}
+	return genai.Ptr(float32(*f))
+}
+
+// fold makes a seed small enough for the vendor; the same gives the same.
+func fold(seed int64) int32 {
+	if seed >= math.MinInt32 && seed <= math.MaxInt32 {
+		return int32(seed)
+	}
+	return int32(seed ^ seed>>32) //nolint:gosec // the low half of a mix
+}
+
+func isTool(req provider.Request) bool {
+	return len(req.Schema) > 0 && req.Via == provider.ViaTool
+}
+
+func schemaName(req provider.Request) string {
+	if req.SchemaName == "" {
+		return defaultSchemaName
+	}
+	return req.SchemaName
+}
+
+// toolName is the schema's name as that of a function, which begins with a letter
+// or an underscore.
+func toolName(req provider.Request) string {
+	name := schemaName(req)
+	if c := name[0] | 0x20; c >= 'a' && c <= 'z' || name[0] == '_' {
+		return name
+	}
+	const most = 64
+	return ("_" + name)[:min(len(name)+1, most)]
+}
+
+// schemaInto puts the schema into the body, where the SDK would sort its members
+// and round its numbers: the model writes in the order of the schema.
+func schemaInto(req provider.Request) genai.ExtrasRequestProvider {
+	if len(req.Schema) == 0 {
+		return nil
+	}
+	return func(body map[string]any) map[string]any {
+		if isTool(req) {
+			body["tools"] = []any{map[string]any{"functionDeclarations": []any{map[string]any{
+				"name": toolName(req), "description": "Gives the answer.", "parametersJsonSchema": json.RawMessage(req.Schema),
+			}}}}
+			return body
+		}
+		generation, ok := body["generationConfig"].(map[string]any)
+		if !ok {
+			generation = map[string]any{}
+			body["generationConfig"] = generation
+		}
+		generation["responseJsonSchema"] = json.RawMessage(req.Schema)
+		return body
+	}
+}
+
+// Bounds of the tokens for thinking that all thinking models take.
+const (
+	leastThinking = 512
+	mostThinking  = 24576
+)
+
+// thinkingOf asks for thoughts. They count as output, so half of a bounded answer
+// is kept from them; one that has no room for both is not thought about aloud.
+func thinkingOf(req provider.Request) *genai.ThinkingConfig {
+	if !req.Thoughts || !thinks(req.Model) {
+		return nil
+	}
+	t := &genai.ThinkingConfig{IncludeThoughts: true}
+	if req.MaxTokens > 0 {
+		budget := min(max(req.MaxTokens/2, leastThinking), mostThinking)
+		if budget >= req.MaxTokens {
+			return nil
+		}
+		t.ThinkingBudget = genai.Ptr(int32(budget)) //nolint:gosec // bounded above
+	}
+	return t
+}
+
+// headers let the vendor join the trace of the run.
+func headers(req provider.Request) http.Header {
+	h := http.Header{}
+	if req.Traceparent != "" {
+		h.Set("Traceparent", req.Traceparent)
+	}
+	return h
+}

@@ -1,0 +1,277 @@
+package gemini
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Reply is what the server answers with. The zero value is an empty answer that
+// ended by itself.
+type Reply struct {
+	// Status other than 0 and 200 makes the reply an error. Code is its name, such
+	// as RESOURCE_EXHAUSTED; it defaults to what goes with the status.
+	Status        int
+	Code, Message string
+	// Details are the error's, each a google.rpc detail with its @type.
+	Details []any
+	// RetryAfter is the header of that name: seconds, or an HTTP date.
+	RetryAfter string
+	// Listed puts the error into a list of one, as the vendor does at times.
+	Listed bool
+	// Header is added to the reply's headers.
+	Header http.Header
+
+	// Thoughts come first, as thought parts, if the request asks for thoughts.
+	Thoughts []string
+	// Pieces are the texts of the events.
+	Pieces []string
+	// Calls are the functions called after the pieces.
+	Calls []Call
+	// Media are the inline data after these.
+	Media []Media
+	// Blocked answers with a blocked prompt and no candidate.
+	Blocked string
+	// Finish defaults to STOP, or MAX_TOKENS if the answer was cut at the request's
+	// maxOutputTokens. FinishMessage goes with it.
+	Finish, FinishMessage string
+	// Harm is the category whose rating blocked the answer.
+	Harm string
+	// Usage defaults to the server's own count; NoUsage tells none.
+	Usage   *Usage
+	NoUsage bool
+	// Model is the version that answers; default the one asked for.
+	Model string
+
+	// Wait is the pause before the first byte, Interval that before each event.
+	Wait, Interval time.Duration
+	// Step, when set, is received from before each event.
+	Step <-chan struct{}
+	// Extra are lines sent, each as an event of its own, before each event.
+	Extra []string
+	// End is how the stream ends after the pieces.
+	End End
+	// Cut, when positive, ends the body after so many bytes, with a broken
+	// connection or, if CutWell, in good order.
+	Cut     int
+	CutWell bool
+	// Raw, when ContentType is set, is the whole body, as it is.
+	Raw, ContentType string
+}
+
+// End is how a stream ends.
+type End int
+
+// The ends of a stream.
+const (
+	// EndWhole sends the finish reason.
+	EndWhole End = iota
+	// EndCut closes the connection after the pieces.
+	EndCut
+	// EndSilent ends the body after the pieces, without a reason.
+	EndSilent
+	// EndStall sends nothing more until the client gives up.
+	EndStall
+	// EndError sends an error event of Status, Code, Message and Details.
+	EndError
+	// EndBareError sends that error as a document of its own, in no event.
+	EndBareError
+)
+
+// Call is a function call. Args is a JSON object.
+type Call struct{ ID, Name, Args string }
+
+// Media is an inline part.
+type Media struct {
+	MIME string
+	Data []byte
+	// Thought marks one that was made while thinking.
+	Thought bool
+}
+
+// Usage counts tokens.
+type Usage struct{ Prompt, Candidates, Thoughts, Cached, ToolUse, Total int }
+
+func (r Reply) status() int {
+	if r.Status == 0 || r.End != EndWhole {
+		return http.StatusOK
+	}
+	return r.Status
+}
+
+// call is a request being answered.
+type call struct {
+	request request
+	ended   <-chan struct{}
+	closing <-chan struct{}
+}
+
+// pause waits for d, for ever if that is negative; false when client or server
+// went away.
+func (c call) pause(d time.Duration) bool {
+	if d == 0 {
+		return true
+	}
+	var timer <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-timer:
+		return true
+	case <-c.ended:
+		return false
+	case <-c.closing:
+		return false
+	}
+}
+
+// step waits for the test; false when client or server went away.
+func (c call) step(steps <-chan struct{}) bool {
+	if steps == nil {
+		return true
+	}
+	select {
+	case <-steps:
+		return true
+	case <-c.ended:
+		return false
+	case <-c.closing:
+		return false
+	}
+}
+
+func (r Reply) write(w http.ResponseWriter, c call) {
+	for name, values := range r.Header {
+		w.Header()[name] = values
+	}
+	if !c.pause(r.Wait) {
+		return
+	}
+	switch {
+	case r.ContentType != "":
+		w.Header().Set("Content-Type", r.ContentType)
+		w.WriteHeader(r.status())
+		out := &cutter{w: w, left: r.Cut, well: r.CutWell, bounded: r.Cut > 0}
+		out.write([]byte(r.Raw))
+	case r.status() != http.StatusOK:
+		r.writeError(w)
+	case c.request.stream && !c.request.listed:
+		r.streamTo(w, c)
+	default:
+		r.whole(w, c)
+	}
+}
+
+// cutter writes, up to a byte.
+type cutter struct {
+	w             http.ResponseWriter
+	left          int
+	bounded, well bool
+	gone          bool
+}
+
+// write says with gone that no more is wanted; it panics where net/http is to
+// break the connection off.
+func (c *cutter) write(b []byte) {
+	if c.gone {
+		return
+	}
+	short := c.bounded && len(b) >= c.left
+	if short {
+		b = b[:c.left]
+	}
+	_, err := c.w.Write(b)
+	if err == nil {
+		err = http.NewResponseController(c.w).Flush()
+	}
+	c.left -= len(b)
+	c.gone = err != nil || short
+	if short && !c.well {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+type errorDoc struct {
+	Error struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+		Status  string `json:"status"`
+		Details []any  `json:"details,omitempty"`
+	} `json:"error"`
+}
+
+// codes are the names of the statuses.
+var codes = map[int]string{
+	400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 409: "ABORTED", 429: "RESOURCE_EXHAUSTED",
+	499: "CANCELLED", 500: "INTERNAL", 501: "UNIMPLEMENTED", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
+}
+
+func (r Reply) errorBody() []byte {
+	var d errorDoc
+	d.Error.Code, d.Error.Message, d.Error.Status, d.Error.Details = r.Status, r.Message, r.Code, r.Details
+	if d.Error.Message == "" {
+		d.Error.Message = http.StatusText(r.Status)
+	}
+	if d.Error.Status == "" {
+		d.Error.Status = codes[r.Status]
+	}
+	if r.Listed {
+		return indented([]errorDoc{d})
+	}
+	return indented(d)
+}
+
+func (r Reply) writeError(w http.ResponseWriter) {
+	if r.RetryAfter != "" {
+		w.Header().Set("Retry-After", r.RetryAfter)
+	}
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	w.WriteHeader(r.Status)
+	_, _ = w.Write(r.errorBody()) // the client may have gone
+}
+
+// indented renders as the vendor does what is no event.
+func indented(v any) []byte {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		panic("gemini: " + err.Error())
+	}
+	return append(b, '\n')
+}
+
+// InvalidKey is the vendor's answer to a key it does not know: no 401.
+func InvalidKey() *Reply {
+	r := invalid("API key not valid. Please pass a valid API key.")
+	r.Details = []any{map[string]any{
+		"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com",
+		"metadata": map[string]any{"service": "generativelanguage.googleapis.com"},
+	}}
+	return r
+}
+
+// RateLimited is the vendor's answer when a quota is used up, such as
+// GenerateRequestsPerMinutePerProjectPerModel; delay is its RetryInfo.
+func RateLimited(quotaID, delay string) Reply {
+	return Reply{Status: http.StatusTooManyRequests, Message: "You exceeded your current quota, please check your plan and billing details.", Details: []any{
+		map[string]any{"@type": "type.googleapis.com/google.rpc.Help", "links": []any{map[string]any{"description": "Learn more about Gemini API quotas", "url": "https://ai.google.dev/gemini-api/docs/rate-limits"}}},
+		map[string]any{"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": []any{map[string]any{
+			"quotaMetric": "generativelanguage.googleapis.com/generate_content_free_tier_requests", "quotaId": quotaID, "quotaValue": "20",
+		}}},
+		map[string]any{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay},
+	}}
+}
+
+func invalid(format string, args ...any) *Reply {
+	return &Reply{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
+}
+
+// violated is an invalid request whose wrong member is named to machines too.
+func violated(field, format string, args ...any) *Reply {
+	r := invalid(format, args...)
+	r.Details = []any{map[string]any{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": []any{map[string]any{"field": field, "description": r.Message}}}}
+	return r
+}

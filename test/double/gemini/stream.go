@@ -1,0 +1,252 @@
+package gemini
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+)
+
+// responseID is the same for all replies: nothing here depends on the clock.
+const responseID = "double-response"
+
+type callDoc struct {
+	ID   string          `json:"id,omitempty"`
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args"`
+}
+
+type inlineDoc struct {
+	MIME string `json:"mimeType"`
+	Data []byte `json:"data"`
+}
+
+type partDoc struct {
+	Text      *string    `json:"text,omitempty"`
+	Thought   bool       `json:"thought,omitempty"`
+	Call      *callDoc   `json:"functionCall,omitempty"`
+	Inline    *inlineDoc `json:"inlineData,omitempty"`
+	Signature string     `json:"thoughtSignature,omitempty"`
+}
+
+type contentDoc struct {
+	Parts []partDoc `json:"parts"`
+	Role  string    `json:"role"`
+}
+
+type ratingDoc struct {
+	Category    string `json:"category"`
+	Probability string `json:"probability"`
+	Blocked     bool   `json:"blocked,omitempty"`
+}
+
+type candidateDoc struct {
+	Content       *contentDoc `json:"content,omitempty"`
+	Finish        string      `json:"finishReason,omitempty"`
+	FinishMessage string      `json:"finishMessage,omitempty"`
+	Index         int         `json:"index"`
+	Ratings       []ratingDoc `json:"safetyRatings,omitempty"`
+}
+
+type feedbackDoc struct {
+	Reason  string      `json:"blockReason"`
+	Ratings []ratingDoc `json:"safetyRatings,omitempty"`
+}
+
+type usageDoc struct {
+	Prompt     int `json:"promptTokenCount"`
+	Candidates int `json:"candidatesTokenCount,omitempty"`
+	Total      int `json:"totalTokenCount"`
+	Cached     int `json:"cachedContentTokenCount,omitempty"`
+	ToolUse    int `json:"toolUsePromptTokenCount,omitempty"`
+	Thoughts   int `json:"thoughtsTokenCount,omitempty"`
+}
+
+type responseDoc struct {
+	Candidates []candidateDoc `json:"candidates,omitempty"`
+	Feedback   *feedbackDoc   `json:"promptFeedback,omitempty"`
+	Usage      *usageDoc      `json:"usageMetadata,omitempty"`
+	Model      string         `json:"modelVersion"`
+	ID         string         `json:"responseId"`
+}
+
+// tokenRunes is how many signs the server counts as a token.
+const tokenRunes = 4
+
+// tokens counts a text.
+func tokens(s string) int { return (utf8.RuneCountInString(s) + tokenRunes - 1) / tokenRunes }
+
+// script is a reply worked out for a request: what is said, and at what cost.
+type script struct {
+	parts  []partDoc
+	finish string
+	usage  usageDoc
+}
+
+// scripted says the reply under the request's bound of tokens: what goes beyond it
+// is cut off, in the middle of a word.
+func (r Reply) scripted(req request) script {
+	s := script{usage: usageDoc{Prompt: req.prompt}}
+	room := req.maxTokens
+	say := func(text string, thought bool, count *int) bool {
+		cut := false
+		if room > 0 {
+			left := room - s.usage.Candidates - s.usage.Thoughts
+			if cut = tokens(text) > left; cut {
+				text = string([]rune(text)[:max(left, 0)*tokenRunes])
+			}
+		}
+		*count += tokens(text)
+		if text != "" || !cut {
+			s.parts = append(s.parts, partDoc{Text: &text, Thought: thought})
+		}
+		return !cut
+	}
+	whole := true
+	for _, t := range r.Thoughts {
+		whole = whole && (!req.thoughts || say(t, true, &s.usage.Thoughts))
+	}
+	for _, p := range r.Pieces {
+		whole = whole && say(p, false, &s.usage.Candidates)
+	}
+	s.finish = "MAX_TOKENS"
+	if whole {
+		s.rest(r)
+		s.finish = "STOP"
+	}
+	if r.Finish != "" {
+		s.finish = r.Finish
+	}
+	s.usage.Total = s.usage.Prompt + s.usage.Candidates + s.usage.Thoughts
+	if u := r.Usage; u != nil {
+		s.usage = usageDoc{Prompt: u.Prompt, Candidates: u.Candidates, Total: u.Total, Cached: u.Cached, ToolUse: u.ToolUse, Thoughts: u.Thoughts}
+	}
+	return s
+}
+
+// rest is what comes in one piece: calls and media.
+func (s *script) rest(r Reply) {
+	for _, c := range r.Calls {
+		args := c.Args
+		if args == "" {
+			args = "{}"
+		}
+		s.usage.Candidates += tokens(args)
+		s.parts = append(s.parts, partDoc{Call: &callDoc{ID: c.ID, Name: c.Name, Args: json.RawMessage(args)}, Signature: "c2lnbmVk"})
+	}
+	for _, m := range r.Media {
+		s.parts = append(s.parts, partDoc{Inline: &inlineDoc{MIME: m.MIME, Data: m.Data}, Thought: m.Thought})
+	}
+}
+
+// streamer writes events.
+type streamer struct {
+	out   *cutter
+	call  call
+	reply Reply
+	usage *usageDoc
+}
+
+// streamTo sends the reply as server-sent events.
+func (r Reply) streamTo(w http.ResponseWriter, c call) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	said := r.scripted(c.request)
+	s := &streamer{out: &cutter{w: w, left: r.Cut, well: r.CutWell, bounded: r.Cut > 0}, call: c, reply: r}
+	if !r.NoUsage {
+		s.usage = &said.usage
+	}
+	if r.Blocked != "" {
+		d := s.doc()
+		d.Feedback = &feedbackDoc{Reason: r.Blocked, Ratings: []ratingDoc{{Category: "HARM_CATEGORY_DANGEROUS_CONTENT", Probability: "HIGH", Blocked: true}}}
+		s.paced(d)
+		return
+	}
+	// The last part goes with the reason, as the vendor sends it.
+	last := len(said.parts) - 1
+	if r.End != EndWhole {
+		last = len(said.parts)
+	}
+	for _, p := range said.parts[:max(last, 0)] {
+		s.paced(s.doc(candidateDoc{Content: &contentDoc{Parts: []partDoc{p}, Role: "model"}}))
+	}
+	s.end(said, max(last, 0))
+}
+
+func (s *streamer) end(said script, last int) {
+	switch s.reply.End {
+	case EndStall:
+		s.call.pause(-1)
+		panic(http.ErrAbortHandler)
+	case EndCut:
+		panic(http.ErrAbortHandler) // net/http's way to break a connection off
+	case EndSilent:
+	case EndError:
+		s.out.write([]byte("data: " + string(compact(s.reply.errorBody())) + "\r\n\r\n"))
+	case EndBareError:
+		s.out.write(s.reply.errorBody())
+	default:
+		c := candidateDoc{Finish: said.finish, FinishMessage: s.reply.FinishMessage}
+		if last < len(said.parts) {
+			c.Content = &contentDoc{Parts: said.parts[last:], Role: "model"}
+		}
+		if s.reply.Harm != "" {
+			c.Ratings = []ratingDoc{{Category: "HARM_CATEGORY_HARASSMENT", Probability: "NEGLIGIBLE"}, {Category: s.reply.Harm, Probability: "HIGH", Blocked: true}}
+		}
+		s.paced(s.doc(c))
+	}
+}
+
+func (s *streamer) doc(candidates ...candidateDoc) responseDoc {
+	d := responseDoc{Candidates: candidates, Usage: s.usage, Model: s.reply.Model, ID: responseID}
+	if d.Model == "" {
+		d.Model = s.call.request.model
+	}
+	return d
+}
+
+func (s *streamer) paced(d responseDoc) {
+	if !s.call.pause(s.reply.Interval) || !s.call.step(s.reply.Step) {
+		s.out.gone = true
+		return
+	}
+	for _, line := range s.reply.Extra {
+		s.out.write([]byte(line + "\r\n\r\n"))
+	}
+	s.out.write([]byte("data: " + string(marshal(d)) + "\r\n\r\n"))
+}
+
+// whole sends the reply as one document, or as a list of one where the client
+// streams and did not ask for events.
+func (r Reply) whole(w http.ResponseWriter, c call) {
+	said := r.scripted(c.request)
+	s := &streamer{call: c, reply: r, usage: &said.usage}
+	d := s.doc(candidateDoc{Content: &contentDoc{Parts: said.parts, Role: "model"}, Finish: said.finish})
+	if r.Blocked != "" {
+		d.Candidates, d.Feedback = nil, &feedbackDoc{Reason: r.Blocked}
+	}
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	if c.request.listed {
+		_, _ = w.Write(indented([]responseDoc{d})) // the client may have gone
+		return
+	}
+	_, _ = w.Write(indented(d))
+}
+
+// marshal renders a document of this package's own types.
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("gemini: " + err.Error())
+	}
+	return b
+}
+
+// compact is a document on one line.
+func compact(doc []byte) []byte {
+	var out strings.Builder
+	for line := range strings.Lines(string(doc)) {
+		out.WriteString(strings.TrimSpace(line))
+	}
+	return []byte(out.String())
+}
