@@ -151,6 +151,7 @@ type streamer struct {
 func (r Reply) streamTo(w http.ResponseWriter, c call) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(w).Flush() // a client that is gone is noticed later
 	said := r.scripted(c.request)
 	s := &streamer{out: &cutter{w: w, left: r.Cut, well: r.CutWell, bounded: r.Cut > 0}, call: c, reply: r}
 	if !r.NoUsage {

@@ -29,7 +29,7 @@ type answer struct {
 type ending struct {
 	finish  genai.FinishReason
 	blocked genai.BlockedReason
-	message string
+	message string // about what is blocked
 	ratings []*genai.SafetyRating
 }
 
@@ -63,7 +63,7 @@ func (a *answer) take(r *genai.GenerateContentResponse) error {
 
 func (a *answer) candidate(c *genai.Candidate) error {
 	if c.FinishReason != "" && (a.ending.finish == "" || c.FinishReason != genai.FinishReasonUnspecified) {
-		a.ending.finish, a.ending.message = c.FinishReason, c.FinishMessage
+		a.ending.finish = c.FinishReason
 	}
 	if len(c.SafetyRatings) > 0 {
 		a.ending.ratings = c.SafetyRatings
@@ -172,7 +172,7 @@ func (a *answer) result() provider.Result {
 	case e.blocked != "":
 		r.Stop, r.RawStop, r.SafetyCategory, r.RefusalText = provider.StopRefused, string(e.blocked), string(e.blocked), e.message
 	case r.Stop == provider.StopRefused:
-		r.SafetyCategory, r.RefusalText = categoryOf(e.finish, e.ratings), e.message
+		r.SafetyCategory = categoryOf(e.finish, e.ratings)
 	case r.Stop == provider.StopClean && len(a.calls) > 0: // of tools nobody offered
 		r.Stop = provider.StopUnknown
 	}

@@ -32,9 +32,12 @@ import (
 // Provider is one account with the vendor. It is safe for concurrent use; Close
 // it when done.
 type Provider struct {
-	cfg    Config
-	models *genai.Models
-	http   *http.Client
+	cfg Config // without the key
+	// hostKey is a function because fmt shows what an unexported field holds
+	// without asking the field's type.
+	hostKey func() provider.Secret
+	models  *genai.Models
+	http    *http.Client
 }
 
 // New checks the configuration and connects to nothing.
@@ -42,7 +45,9 @@ func New(cfg Config) (*Provider, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Provider{cfg: cfg, http: outbound.NewClient(cfg.timeout())}
+	host := cfg.APIKey
+	cfg.APIKey = ""
+	p := &Provider{cfg: cfg, hostKey: func() provider.Secret { return host }, http: outbound.NewClient(cfg.timeout())}
 	p.http.Transport = wire{RoundTripper: p.http.Transport}
 	// What is set here the SDK does not take from the environment: backend, key and
 	// address. The key is a marker, because errors of the SDK print its options: the
@@ -105,7 +110,7 @@ func (p *Provider) keyFor(req provider.Request) provider.Secret {
 	if req.Credential != "" {
 		return req.Credential
 	}
-	return p.cfg.APIKey
+	return p.hostKey()
 }
 
 // validModel are names that are one segment of a path: the model goes there.
