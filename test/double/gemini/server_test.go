@@ -209,7 +209,8 @@ func TestServer_SendsEventsWhenTheTestSaysSo(t *testing.T) {
 		step <- struct{}{}
 		require.True(t, lines.Scan())
 		require.Equal(t, ": ping", lines.Text())
-		require.True(t, lines.Scan() && lines.Scan())
+		require.True(t, lines.Scan())
+		require.True(t, lines.Scan())
 		require.Contains(t, lines.Text(), want)
 		require.True(t, lines.Scan())
 	}

@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"encoding/json"
 	"math"
 	"net/http"
 
@@ -99,7 +98,7 @@ func schemaInto(req provider.Request) genai.ExtrasRequestProvider {
 	return func(body map[string]any) map[string]any {
 		if isTool(req) {
 			body["tools"] = []any{map[string]any{"functionDeclarations": []any{map[string]any{
-				"name": toolName(req), "description": "Gives the answer.", "parametersJsonSchema": json.RawMessage(req.Schema),
+				"name": toolName(req), "description": "Gives the answer.", "parametersJsonSchema": req.Schema,
 			}}}}
 			return body
 		}
@@ -108,7 +107,7 @@ func schemaInto(req provider.Request) genai.ExtrasRequestProvider {
 			generation = map[string]any{}
 			body["generationConfig"] = generation
 		}
-		generation["responseJsonSchema"] = json.RawMessage(req.Schema)
+		generation["responseJsonSchema"] = req.Schema
 		return body
 	}
 }
