@@ -25,6 +25,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"waybill.dev/waybill/protocol/projection"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
@@ -65,6 +66,9 @@ func New(cfg Config) (*Provider, error) {
 
 // ID names the provider.
 func (p *Provider) ID() string { return p.cfg.id() }
+
+// Dialect is the subset of JSON Schema that the vendor's schemas are written in.
+func (p *Provider) Dialect() projection.Vendor { return projection.Gemini }
 
 // Close drops idle connections. Calls in progress go on.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }

@@ -10,8 +10,12 @@ import (
 	"pgregory.net/rapid"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/gemini"
 	double "waybill.dev/waybill/test/double/gemini"
 )
+
+// The host projects schemas for a provider that says to which dialect.
+var _ provider.Strict = (*gemini.Provider)(nil)
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
