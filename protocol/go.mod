@@ -12,5 +12,5 @@ require (
 require (
 	github.com/dlclark/regexp2 v1.12.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/text v0.14.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
 )
