@@ -93,10 +93,10 @@ func compose(ctx context.Context, o devOptions, log logger) (h *host, err error)
 	if err != nil {
 		return h, err
 	}
-	if h.catalogue, err = loadCatalogue(o.models); err != nil {
+	if h.catalogue, err = loadCatalogue(o.models.models); err != nil {
 		return h, fmt.Errorf("%w: %w", errUsage, err)
 	}
-	if h.packs, err = loadPacks(o.packs, devOffers(h.catalogue, modelProviders(o)), log); err != nil {
+	if h.packs, err = loadPacks(o.packs, devOffers(h.catalogue, o.models.ids()), log); err != nil {
 		return h, err
 	}
 	if err := h.openRedactor(specs); err != nil {
@@ -226,7 +226,7 @@ func (h *host) openRedactor(specs []auth.Spec) error {
 		return fmt.Errorf("%w: --secrets-file: %w", errUsage, err)
 	}
 	cfg.Shapes = h.opts.redactShapes
-	cfg.HostSecrets = slices.Concat(hostSecrets(specs, h.opts), h.opts.tools.secrets(), more)
+	cfg.HostSecrets = slices.Concat(hostSecrets(specs, h.opts), h.opts.models.secrets(), h.opts.tools.secrets(), more)
 	if h.redactor, err = redactor.New(cfg); err != nil {
 		return err
 	}
@@ -307,26 +307,32 @@ func (h *host) buildEventLog(ctx context.Context, _ []auth.Spec) error {
 }
 
 func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
-	providers, err := buildProviders(h.opts, h.stores.seams.scripts)
+	models := &h.opts.models
+	providers, err := models.open(h.stores.seams.scripts)
 	if err != nil {
 		return err
 	}
+	credentials, err := models.credentials()
+	if err != nil {
+		return err
+	}
+	h.later(func() { _ = credentials.Close() })
 	tools, err := h.opts.tools.runners(h.later)
 	if err != nil {
 		return err
 	}
 	cfg := dispatcher.DefaultConfig()
 	cfg.Lease, cfg.TestSeams = h.opts.lease, h.opts.testSeams
-	cfg.SelfHosted, cfg.Packs = providerIDs(h.opts.providers), h.packs
-	cfg.Completion.TrustsUnknown = h.opts.unknownModels == trustUnknown
-	cfg.Completion.HidesFallback = h.opts.hidesFallback
-	cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model, _ = strings.Cut(h.opts.defaultModel, "/")
+	cfg.SelfHosted, cfg.Keyed, cfg.Packs = models.selfHosted(), models.keyed(), h.packs
+	cfg.Completion.TrustsUnknown = models.unknownModels == trustUnknown
+	cfg.Completion.HidesFallback = models.hidesFallback
+	cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model, _ = strings.Cut(models.defaultModel, "/")
 	if _, ok := providers.Lookup(cfg.Completion.Defaults.Provider); !ok {
-		return fmt.Errorf("%w: --default-model %q: no such provider; there are %v", errUsage, h.opts.defaultModel, providers.IDs())
+		return fmt.Errorf("%w: --default-model %q: no such provider; there are %v", errUsage, models.defaultModel, providers.IDs())
 	}
 	deps := dispatcher.Deps{
 		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims,
-		Providers: providers, Catalogue: h.catalogue, Tools: tools, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
+		Providers: providers, Credentials: credentials, Catalogue: h.catalogue, Tools: tools, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
 		Acceptor: h.clients.acceptor, Redactor: h.clients.redactor, EventLog: h.clients.events,
 	}
 	if h.spans != nil {

@@ -75,8 +75,8 @@ func banner(out printer, o devOptions, r readyInfo) {
 	if r.NATS != "" {
 		fmt.Fprintf(out, "  NATS   %s\n", r.NATS)
 	}
-	fmt.Fprintf(out, "  key    %s\n  data   %s (%s)\n  model  %s\n", shownKey(firstKey(o.apiKeys)), o.dataDir, durable, o.defaultModel)
-	if strings.HasPrefix(o.defaultModel, "sample/") {
+	fmt.Fprintf(out, "  key    %s\n  data   %s (%s)\n  model  %s\n", shownKey(firstKey(o.apiKeys)), o.dataDir, durable, o.models.defaultModel)
+	if strings.HasPrefix(o.models.defaultModel, "sample/") {
 		fmt.Fprint(out, "         sample is no model: it makes schema-valid answers out of the input, always the same\n")
 	}
 	fmt.Fprintln(out)

@@ -7,8 +7,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,9 +28,7 @@ type devOptions struct {
 	kinds, packs, kindLint, strictness        string
 	secretsFile                               string
 	testSeams, redactShapes                   bool
-	providers                                 []string
-	defaultModel, models, unknownModels       string
-	hideFallback                              []string
+	models                                    modelOptions
 	durability                                string
 	tracing                                   tracingOptions
 	tools                                     toolOptions
@@ -45,17 +41,6 @@ type devOptions struct {
 	maxInline, maxMedia                       int
 	publicURL                                 string
 	assetKeys                                 []string
-}
-
-// What --unknown-models makes of what is not known of a model.
-const (
-	refuseUnknown = "refuse"
-	trustUnknown  = "trust"
-)
-
-// hidesFallback reports whether a tenant's runs do not tell what was substituted.
-func (o *devOptions) hidesFallback(tenant string) bool {
-	return slices.Contains(o.hideFallback, "*") || slices.Contains(o.hideFallback, tenant)
 }
 
 // The two promises of --durability.
@@ -108,11 +93,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringVar(&o.secretsFile, "secrets-file", "", "YAML file of secret ids and values that must never show, for everybody")
 	f.BoolVar(&o.redactShapes, "redact-shapes", true, "also take out text that looks like a secret, though nobody has registered it")
 	f.BoolVar(&o.testSeams, "test-seams", false, "serve the protocol's test seams; never in production")
-	f.StringArrayVar(&o.providers, "provider", nil, "ID=URL of an OpenAI-compatible server (repeatable); its key is read from WAYBILL_PROVIDER_ID_KEY")
-	f.StringVar(&o.defaultModel, "default-model", "sample/sample-1", "PROVIDER/MODEL for nodes that name none")
-	f.StringVar(&o.models, "models", "", "JSON file of models, rules and prices that is laid over the built-in model catalogue")
-	f.StringVar(&o.unknownModels, "unknown-models", refuseUnknown, "refuse or trust: whether a node's requirements are met by a model of which the catalogue does not say so")
-	f.StringArrayVar(&o.hideFallback, "hide-fallback", nil, "tenant whose runs do not tell which model was asked instead of another (repeatable; * is everybody)")
+	o.models.flags(f)
 	f.StringVar(&o.durability, "durability", durabilitySync, "sync: an acknowledged write is on disk; process: it survives the process, not a power cut")
 	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
 	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
@@ -139,15 +120,7 @@ func (o *devOptions) validate() error {
 	if o.durability != durabilitySync && o.durability != durabilityProcess {
 		bad("--durability %q: want %s or %s", o.durability, durabilitySync, durabilityProcess)
 	}
-	if p, m, ok := strings.Cut(o.defaultModel, "/"); !ok || p == "" || m == "" {
-		bad("--default-model %q: want PROVIDER/MODEL, such as sample/sample-1", o.defaultModel)
-	}
-	if _, err := loadCatalogue(o.models); err != nil {
-		errs = append(errs, err)
-	}
-	if o.unknownModels != refuseUnknown && o.unknownModels != trustUnknown {
-		bad("--unknown-models %q: want %s or %s", o.unknownModels, refuseUnknown, trustUnknown)
-	}
+	errs = append(errs, o.models.validate()...)
 	if !kinds.Lint(o.kindLint).Valid() {
 		bad("--kind-lint %q: want strict, warn or off", o.kindLint)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,10 +19,6 @@ import (
 	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/services/acceptor/assets"
-	"waybill.dev/waybill/services/dispatcher/provider"
-	"waybill.dev/waybill/services/dispatcher/provider/compat"
-	"waybill.dev/waybill/services/dispatcher/provider/mock"
-	"waybill.dev/waybill/services/dispatcher/provider/sample"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/discovery"
 	"waybill.dev/waybill/services/redactor/redact"
@@ -107,54 +102,6 @@ func (s *stores) close() {
 	}
 }
 
-// providerKeyEnv is where a provider's key is read from.
-func providerKeyEnv(id string) string {
-	return "WAYBILL_PROVIDER_" + strings.ToUpper(strings.ReplaceAll(id, "-", "_")) + "_KEY"
-}
-
-// modelProviders are the ids of the providers that the host will have, but for those of
-// the test seams.
-func modelProviders(o devOptions) []string { return append(providerIDs(o.providers), sample.ID) }
-
-func providerIDs(flags []string) []string {
-	var ids []string
-	for _, f := range flags {
-		id, _, _ := strings.Cut(f, "=")
-		ids = append(ids, id)
-	}
-	return ids
-}
-
-// buildProviders makes the providers: sample always, the operator's servers, and
-// the scripted one while test seams are served: scripts is nil without them.
-func buildProviders(o devOptions, scripts mock.Scripts) (*provider.Registry, error) {
-	list := []provider.Provider{sample.New(0)}
-	var errs []error
-	for _, f := range o.providers {
-		id, url, ok := strings.Cut(f, "=")
-		if !ok {
-			errs = append(errs, fmt.Errorf("--provider %q: want ID=URL", f))
-			continue
-		}
-		p, err := compat.New(compat.Config{
-			ID: id, BaseURL: url, APIKey: provider.Secret(os.Getenv(providerKeyEnv(id))), KeyName: providerKeyEnv(id),
-		})
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--provider: %w", err))
-			continue
-		}
-		list = append(list, p)
-	}
-	if scripts != nil {
-		list = append(list, mock.New(scripts))
-	}
-	reg, err := provider.NewRegistry(list...)
-	if err := errors.Join(append(errs, err)...); err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	return reg, nil
-}
-
 // canarySecret is the secret that the protocol's suite plants and looks for.
 const canarySecret = "openwop-conformance-canary-secret"
 
@@ -168,9 +115,6 @@ func hostSecrets(specs []auth.Spec, o devOptions) []redact.Secret {
 	}
 	for i, s := range specs {
 		add(fmt.Sprintf("api-key-%d", i+1), s.Key)
-	}
-	for _, id := range providerIDs(o.providers) {
-		add("provider-"+id, os.Getenv(providerKeyEnv(id)))
 	}
 	for i, key := range assets.Secrets(o.assetKeys) {
 		add(fmt.Sprintf("asset-key-%d", i+1), key)

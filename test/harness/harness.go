@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -189,7 +191,7 @@ func (h *Host) spawn() error {
 		return err
 	}
 	h.cmd = exec.Command(bin, append(append(h.command(h), "--ready-file", h.readyFile()), h.args...)...)
-	h.cmd.Env = append(os.Environ(), h.env...)
+	h.cmd.Env = append(withoutKeys(os.Environ()), h.env...)
 	h.cmd.Stdout, h.cmd.Stderr = h, h
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := h.cmd.Start(); err != nil {
@@ -282,4 +284,13 @@ func (h *Host) Log() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return string(h.log)
+}
+
+// withoutKeys is an environment without the keys of vendors: with one of them a host
+// would ask a vendor's models.
+func withoutKeys(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains([]string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"}, name)
+	})
 }

@@ -21,6 +21,9 @@ func (c *call) project() *wire.NodeError {
 		return nil
 	}
 	p, problems := c.projections.of(c.req.Schema, s.Dialect())
+	if p == nil && !s.Insists() {
+		return nil
+	}
 	if p == nil {
 		return &wire.NodeError{
 			Code: string(fault.SchemaNotAccepted), Message: "the schema cannot be put to the model: " + explained(problems),

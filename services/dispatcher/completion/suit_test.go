@@ -26,19 +26,30 @@ func traits(t *testing.T, of string) *catalogue.Catalogue {
 }
 
 // strict is a provider with a dialect of its own.
-type strict struct{ *spy }
+type strict struct {
+	*spy
+
+	lenient bool
+}
 
 func (strict) Dialect() projection.Vendor { return projection.OpenAI }
 
+func (s strict) Insists() bool { return !s.lenient }
+
 // ask runs a structured node against the mock's model m.
 func ask(t *testing.T, c *catalogue.Catalogue, dialect bool, config string, entries ...mock.Entry) rig {
+	t.Helper()
+	return askOf(t, c, dialect, false, config, entries...)
+}
+
+func askOf(t *testing.T, c *catalogue.Catalogue, dialect, lenient bool, config string, entries ...mock.Entry) rig {
 	t.Helper()
 	scripts := mock.NewMemory()
 	require.NoError(t, scripts.Program(t.Context(), "acme", "n", entries))
 	s := &spy{Provider: mock.New(scripts)}
 	var p provider.Provider = s
 	if dialect {
-		p = strict{s}
+		p = strict{spy: s, lenient: lenient}
 	}
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
@@ -155,4 +166,9 @@ func TestLoop_RefusesWhatCannotBeProjected(t *testing.T) {
 	require.Contains(t, r.result.Err.Message, "openai at \"/properties/a")
 	require.False(t, r.result.Err.Retryable)
 	require.Empty(t, r.spy.reqs)
+
+	const deep = `{"outputSchema":{"type":"object","properties":{"a":{"allOf":[{"type":"string"},{"not":{"type":"string"}}]}}}}`
+	r = askOf(t, nil, true, true, deep, mock.Entry{Content: `{}`})
+	require.Nil(t, r.result.Err, "a server that does not insist gets the schema as it is")
+	require.Contains(t, string(r.spy.reqs[0].Schema), "allOf")
 }

@@ -64,6 +64,9 @@ func (p *Provider) ID() string { return p.cfg.id() }
 // Dialect is what of JSON Schema the vendor's strict mode takes.
 func (p *Provider) Dialect() projection.Vendor { return projection.Anthropic }
 
+// Insists is true: the vendor refuses, or drops, what it does not know.
+func (*Provider) Insists() bool { return true }
+
 // Close drops idle connections. Calls in progress go on.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }
 

@@ -65,6 +65,10 @@ func (p *Provider) ID() string { return p.cfg.id() }
 // compatible servers follow.
 func (p *Provider) Dialect() projection.Vendor { return projection.OpenAI }
 
+// Insists is true of OpenAI: of what other servers can be told, more or less is known
+// to none but their operators.
+func (p *Provider) Insists() bool { return p.cfg.Dialect == DialectOpenAI }
+
 // Close drops idle connections. Calls in progress go on.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }
 

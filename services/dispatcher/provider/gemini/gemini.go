@@ -70,6 +70,9 @@ func (p *Provider) ID() string { return p.cfg.id() }
 // Dialect is the subset of JSON Schema that the vendor's schemas are written in.
 func (p *Provider) Dialect() projection.Vendor { return projection.Gemini }
 
+// Insists is true: the vendor refuses, or drops, what it does not know.
+func (*Provider) Insists() bool { return true }
+
 // Close drops idle connections. Calls in progress go on.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }
 

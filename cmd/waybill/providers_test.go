@@ -1,0 +1,107 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/services/dispatcher/catalogue"
+)
+
+// noKeys takes the keys of whoever runs the tests away.
+func noKeys(t *testing.T) {
+	t.Helper()
+	for _, v := range vendors {
+		for _, name := range []string{v.keyEnv, "WAYBILL_PROVIDER_" + envID(v.id) + "_KEY", "WAYBILL_PROVIDER_" + envID(v.id) + "_KEY_FILE"} {
+			t.Setenv(name, "")
+		}
+	}
+}
+
+func modelsOf(providers ...string) *modelOptions {
+	return &modelOptions{providers: providers, unknownModels: refuseUnknown}
+}
+
+func TestVendors_AreThereWhenTheirKeyIs(t *testing.T) { //nolint:paralleltest // sets the environment
+	file := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(file, []byte("sk-of-a-file\n"), 0o600))
+	for name, tc := range map[string]struct {
+		env     map[string]string
+		flags   []string
+		ids     []string
+		model   string
+		secrets []string
+	}{
+		"no key":                {nil, nil, []string{"sample"}, "sample/sample-1", nil},
+		"the vendor's variable": {map[string]string{"ANTHROPIC_API_KEY": "sk-ant-0001"}, nil, []string{"sample", "anthropic"}, "anthropic/claude-sonnet-5-5", []string{"sk-ant-0001"}},
+		"our variable first": {
+			map[string]string{"OPENAI_API_KEY": "sk-theirs-1", "WAYBILL_PROVIDER_OPENAI_KEY": "sk-ours-001"}, nil, []string{"sample", "openai"}, "openai/gpt-6.1-terra", []string{"sk-ours-001"},
+		},
+		"a file":             {map[string]string{"WAYBILL_PROVIDER_GEMINI_KEY_FILE": file}, nil, []string{"sample", "gemini"}, "gemini/gemini-3.8-flash", []string{"sk-of-a-file"}},
+		"an address as well": {map[string]string{"OPENAI_API_KEY": "sk-theirs-1"}, []string{"openai=http://127.0.0.1:9/v1"}, []string{"sample", "openai"}, "openai/gpt-6.1-terra", []string{"sk-theirs-1"}},
+		"a server":           {map[string]string{"WAYBILL_PROVIDER_MY_BOX_KEY": "sk-box-0001"}, []string{"my-box=http://127.0.0.1:9/v1"}, []string{"sample", "my-box"}, "sample/sample-1", []string{"sk-box-0001"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noKeys(t)
+			for k, v := range tc.env {
+				t.Setenv(k, v)
+			}
+			o := modelsOf(tc.flags...)
+			require.Empty(t, o.validate())
+			require.Equal(t, tc.ids, o.ids())
+			require.Equal(t, tc.ids[1:], o.keyed())
+			require.Equal(t, tc.model, o.defaultModel)
+			var secrets []string
+			for _, s := range o.secrets() {
+				secrets = append(secrets, string(s.Value))
+			}
+			require.Equal(t, tc.secrets, secrets)
+			reg, err := o.open(nil)
+			require.NoError(t, err)
+			require.ElementsMatch(t, tc.ids, reg.IDs())
+		})
+	}
+}
+
+func TestProviders_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets the environment
+	for name, tc := range map[string]struct {
+		env   map[string]string
+		flags []string
+		says  string
+	}{
+		"a server without an address": {nil, []string{"my-box"}, `--provider "my-box": want ID=URL, or one of openai, anthropic and gemini`},
+		"a vendor without a key":      {nil, []string{"openai"}, "--provider openai: there is no key; set WAYBILL_PROVIDER_OPENAI_KEY"},
+		"two keys":                    {map[string]string{"WAYBILL_PROVIDER_X_KEY": "sk-hush", "WAYBILL_PROVIDER_X_KEY_FILE": "/none"}, []string{"x=http://h/v1"}, "are both set; keep one of the two"},
+		"a file that is away":         {map[string]string{"WAYBILL_PROVIDER_X_KEY_FILE": "/none"}, []string{"x=http://h/v1"}, "WAYBILL_PROVIDER_X_KEY_FILE: want the path of a file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noKeys(t)
+			for k, v := range tc.env {
+				t.Setenv(k, v)
+			}
+			errs := modelsOf(tc.flags...).validate()
+			require.Len(t, errs, 1)
+			require.ErrorContains(t, errs[0], tc.says)
+			require.NotContains(t, errs[0].Error(), "sk-hush")
+		})
+	}
+	noKeys(t)
+	o := modelsOf("openai")
+	o.credentialsDir = t.TempDir()
+	require.Empty(t, o.validate(), "tenants bring the keys")
+}
+
+// What a vendor is asked for where nobody chose is in the catalogue, and can be held to
+// a schema.
+func TestVendors_DefaultModelsAreKnown(t *testing.T) {
+	t.Parallel()
+	for _, v := range vendors {
+		e, ok := catalogue.Builtin().Lookup(v.id, v.model)
+		require.True(t, ok, v.model)
+		require.True(t, slices.Contains(e.Capabilities, "structured-output"), v.model)
+		require.Empty(t, e.Retires, v.model)
+	}
+}
