@@ -14,9 +14,7 @@ package anthropic
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +30,7 @@ import (
 // Provider is the vendor's API under one key. It is safe for concurrent use; Close
 // it when done.
 type Provider struct {
-	cfg      Config
+	server   outbound.Server // without the key, which the service has
 	messages anthropic.MessageService
 	http     *http.Client
 }
@@ -42,9 +40,11 @@ func New(cfg Config) (*Provider, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Provider{cfg: cfg, http: outbound.NewClient(cfg.timeout())}
+	p := &Provider{server: cfg.server()}
+	p.server.APIKey = ""
+	p.http = outbound.NewClient(p.server.Timeout)
 	opts := []option.RequestOption{
-		option.WithBaseURL(strings.TrimSuffix(cfg.baseURL(), "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
+		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
 		// Each of the two would otherwise be decided by the environment.
 		option.WithoutOpenTelemetry(), option.WithOpenTelemetryPropagation(false),
 		option.WithMiddleware(boundEvents),
@@ -59,7 +59,7 @@ func New(cfg Config) (*Provider, error) {
 }
 
 // ID names the provider.
-func (p *Provider) ID() string { return p.cfg.id() }
+func (p *Provider) ID() string { return p.server.ID }
 
 // Dialect is what of JSON Schema the vendor's strict mode takes.
 func (p *Provider) Dialect() projection.Vendor { return projection.Anthropic }
@@ -75,7 +75,7 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	if err := ctx.Err(); err != nil {
 		return provider.Result{}, err
 	}
-	if err := p.check(req); err != nil {
+	if err := p.server.Check(req); err != nil {
 		return provider.Result{}, err
 	}
 	params, err := paramsOf(req)
@@ -110,22 +110,6 @@ func drain(s *ssestream.Stream[anthropic.MessageStreamEventUnion], cancel contex
 	defer timer.Stop()
 	for s.Next() { //nolint:revive // what comes after the end is nothing to anybody
 	}
-}
-
-// check refuses what need not be asked.
-func (p *Provider) check(req provider.Request) error {
-	if err := req.Validate(); err != nil {
-		return err
-	}
-	if len(p.cfg.Models) > 0 && !slices.Contains(p.cfg.Models, req.Model) {
-		return &provider.Error{
-			Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("provider %s has no model %q; it has %s", p.ID(), req.Model, strings.Join(p.cfg.Models, ", ")),
-		}
-	}
-	if !isKey(req.Credential) {
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the tenant's key for provider " + p.ID() + " has a space, a line end or a sign that no key has; set it again"}
-	}
-	return nil
 }
 
 // options are what a call has beside its body: the tenant's key, what makes a

@@ -223,7 +223,7 @@ func TestCall_UsesTheTenantsKeyForThatCallAlone(t *testing.T) {
 	require.Equal(t, []string{theirs}, r.server.Requests()[0].Header.Values("X-Api-Key"))
 	require.Equal(t, []string{key}, r.server.Requests()[1].Header.Values("X-Api-Key"))
 	req.Credential = "sk-ant-hush-wrong"
-	require.Contains(t, r.fail(t, req).Message, "the tenant's own key for provider anthropic")
+	require.Contains(t, r.fail(t, req).Message, "the tenant's key for provider anthropic")
 	req.Credential = "hush\r\nX-Evil: 1"
 	e := r.fail(t, req)
 	require.Equal(t, provider.CodeCredentialRequired, e.Code)

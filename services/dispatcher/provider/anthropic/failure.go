@@ -86,9 +86,9 @@ const (
 func (p *Provider) byType(kind shared.ErrorType, text string, req provider.Request) *provider.Error {
 	switch kind {
 	case shared.ErrorTypeAuthenticationError:
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server refused the key, or wants one; check " + p.keyName(req)}
+		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server refused the key, or wants one; check " + p.server.KeyOf(req)}
 	case shared.ErrorTypePermissionError:
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server does not let this key do that; check the permissions of " + p.keyName(req)}
+		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server does not let this key do that; check the permissions of " + p.server.KeyOf(req)}
 	case shared.ErrorTypeNotFoundError:
 		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID())}
 	case requestTooLarge:
@@ -149,17 +149,6 @@ func tooLong() *provider.Error {
 // exhausted is an account without money, which waiting does not help.
 func exhausted() *provider.Error {
 	return &provider.Error{Code: provider.CodeQuota, Message: "the account at the model's server is used up"}
-}
-
-func (p *Provider) keyName(req provider.Request) string {
-	switch {
-	case req.Credential != "":
-		return "the tenant's own key for provider " + p.ID()
-	case p.cfg.KeyName != "":
-		return p.cfg.KeyName
-	default:
-		return "the API key of provider " + p.ID()
-	}
 }
 
 // messageOf is the vendor's text, in lower case, to look into and not to show.

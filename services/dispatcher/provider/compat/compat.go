@@ -20,9 +20,7 @@ package compat
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/openai/openai-go/v3"
@@ -35,9 +33,12 @@ import (
 
 // Provider is one server. It is safe for concurrent use; Close it when done.
 type Provider struct {
-	cfg  Config
-	chat openai.ChatCompletionService
-	http *http.Client
+	cfg    Config          // without the key, which the service has
+	server outbound.Server // the same
+	// keyed says that the host has a key.
+	keyed bool
+	chat  openai.ChatCompletionService
+	http  *http.Client
 }
 
 // New checks the configuration and connects to nothing.
@@ -45,9 +46,11 @@ func New(cfg Config) (*Provider, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Provider{cfg: cfg, http: outbound.NewClient(cfg.timeout())}
+	p := &Provider{cfg: cfg, server: cfg.server(), keyed: cfg.APIKey != ""}
+	p.cfg.APIKey, p.server.APIKey = "", ""
+	p.http = outbound.NewClient(p.server.Timeout)
 	opts := []option.RequestOption{
-		option.WithBaseURL(strings.TrimSuffix(cfg.baseURL(), "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
+		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
 	}
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(string(cfg.APIKey)))
@@ -59,7 +62,7 @@ func New(cfg Config) (*Provider, error) {
 }
 
 // ID names the provider.
-func (p *Provider) ID() string { return p.cfg.id() }
+func (p *Provider) ID() string { return p.server.ID }
 
 // Dialect is the strict mode that schemas are put to: the vendor's own, which
 // compatible servers follow.
@@ -102,26 +105,11 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 
 // check refuses what need not be asked.
 func (p *Provider) check(req provider.Request) error {
-	if err := req.Validate(); err != nil {
+	if err := p.server.Check(req); err != nil {
 		return err
 	}
-	if len(p.cfg.Models) > 0 && !slices.Contains(p.cfg.Models, req.Model) {
-		return &provider.Error{
-			Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("provider %s has no model %q; it has %s", p.ID(), req.Model, strings.Join(p.cfg.Models, ", ")),
-		}
+	if p.cfg.Dialect == DialectOpenAI && !p.keyed && req.Credential == "" {
+		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "OpenAI wants a key and there is none; set " + p.server.KeyOf(req)}
 	}
-	return p.checkKey(req)
-}
-
-// checkKey refuses a call without a key that needs one, and one whose key no header
-// carries.
-func (p *Provider) checkKey(req provider.Request) error {
-	switch {
-	case malformed(req.Credential):
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: p.keyName(req) + " has a space, a line end or a sign that no key has; set it again"}
-	case p.cfg.Dialect == DialectOpenAI && p.cfg.APIKey == "" && req.Credential == "":
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "OpenAI wants a key and there is none; set " + p.keyName(req)}
-	default:
-		return nil
-	}
+	return nil
 }

@@ -56,7 +56,7 @@ func (p *Provider) refused(req provider.Request, api *openai.Error) *provider.Er
 func (p *Provider) byStatus(req provider.Request, api *openai.Error) *provider.Error {
 	switch status := api.StatusCode; {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server refused the key, or wants one; check " + p.keyName(req)}
+		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the model's server refused the key, or wants one; check " + p.server.KeyOf(req)}
 	case status == http.StatusNotFound || status == http.StatusBadRequest && api.Param == "model":
 		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID())}
 	case status == http.StatusTooManyRequests || status == http.StatusPaymentRequired:
@@ -87,18 +87,6 @@ func about(member string) string {
 		return ""
 	}
 	return ": the model does not take " + member + " as it is"
-}
-
-// keyName says where the key is to be found that the call was made with.
-func (p *Provider) keyName(req provider.Request) string {
-	switch {
-	case req.Credential != "":
-		return "the tenant's own credential for provider " + p.ID()
-	case p.cfg.KeyName != "":
-		return p.cfg.KeyName
-	default:
-		return "the API key of provider " + p.ID()
-	}
 }
 
 // quota tells a rate, which passes, from an account without money, which waiting

@@ -230,8 +230,8 @@ func TestCall_UsesTheTenantsKey(t *testing.T) {
 
 	for credential, want := range map[provider.Secret]string{
 		"":                "WAYBILL_PROVIDER_OPENAI_KEY",
-		"sk-hush-tenant":  "the tenant's own credential for provider openai",
-		"sk-hush\r\nX: y": "the tenant's own credential for provider openai has a space",
+		"sk-hush-tenant":  "the tenant's key for provider openai",
+		"sk-hush\r\nX: y": "the tenant's key for provider openai has a space",
 	} {
 		req.Credential = credential
 		_, err := r.Call(t.Context(), req, nil)

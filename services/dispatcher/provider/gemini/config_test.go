@@ -41,7 +41,7 @@ func TestValidate_NamesFieldValueAndRemedy(t *testing.T) {
 		{gemini.Config{BaseURL: "127.0.0.1:11434"}, "base_url: "},
 		{gemini.Config{BaseURL: "ftp://x"}, `base_url: "ftp://x": want http(s)://host[:port][/path], such as https://generativelanguage.googleapis.com`},
 		{gemini.Config{BaseURL: "http://x?key=hush"}, `base_url: "http://x": must not have a query`},
-		{gemini.Config{BaseURL: "http://x/v1beta/"}, `base_url: "http://x/v1beta/": must not end with the version`},
+		{gemini.Config{BaseURL: "http://x/v1beta/"}, `base_url: "http://x/v1beta/": must not end in /v1beta`},
 		{gemini.Config{BaseURL: "http://jo:hush@x"}, `base_url: "http://[REDACTED]@x": must not hold a user`},
 		{gemini.Config{APIKey: "hush\n"}, `api_key: "[REDACTED]": has a space`},
 		{gemini.Config{Models: []string{"a", ""}}, `models: "a,": has an empty name`},

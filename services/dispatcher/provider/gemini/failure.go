@@ -41,7 +41,7 @@ func (p *Provider) failed(ctx context.Context, err error, x *exchange) (provider
 func (p *Provider) refused(api genai.APIError, x *exchange) *provider.Error {
 	api = unlisted(api)
 	details := detailsOf(api)
-	e := p.byStatus(statusOf(api, x.status), api, details)
+	e := p.byStatus(statusOf(api, x.status), x.keyName, api, details)
 	e.RetryAfter = details.retryAfter()
 	if x.status != http.StatusOK { // else it came within the stream
 		e.Status = x.status
@@ -93,12 +93,12 @@ func statusOf(api genai.APIError, status int) string {
 	return "INVALID_ARGUMENT"
 }
 
-func (p *Provider) byStatus(status string, api genai.APIError, d details) *provider.Error {
+func (p *Provider) byStatus(status, keyName string, api genai.APIError, d details) *provider.Error {
 	switch status {
 	case "INVALID_ARGUMENT", "OUT_OF_RANGE":
-		return p.invalid(api, d)
+		return invalid(keyName, api, d)
 	case "UNAUTHENTICATED", "PERMISSION_DENIED":
-		return p.unauthorized()
+		return unauthorized(keyName)
 	case "NOT_FOUND":
 		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("the vendor of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID())}
 	case "RESOURCE_EXHAUSTED", paymentRequired:
@@ -121,21 +121,14 @@ func codeOf(code int) string {
 	return ", status " + strconv.Itoa(code)
 }
 
-func (p *Provider) unauthorized() *provider.Error {
-	return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the vendor refused the key, or wants one; check " + p.keyName()}
-}
-
-func (p *Provider) keyName() string {
-	if p.cfg.KeyName != "" {
-		return p.cfg.KeyName
-	}
-	return "the API key of provider " + p.ID()
+func unauthorized(keyName string) *provider.Error {
+	return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the vendor refused the key, or wants one; check " + keyName}
 }
 
 // invalid tells requests apart that the vendor calls invalid: a wrong key has a
 // reason, a wrong schema a path, and of a prompt that is too long only the text
 // tells, which is looked at and not repeated.
-func (p *Provider) invalid(api genai.APIError, d details) *provider.Error {
+func invalid(keyName string, api genai.APIError, d details) *provider.Error {
 	text := strings.ToLower(api.Message)
 	mentions := func(phrases ...string) bool {
 		for _, phrase := range phrases {
@@ -147,7 +140,7 @@ func (p *Provider) invalid(api genai.APIError, d details) *provider.Error {
 	}
 	switch {
 	case strings.HasPrefix(d.reason, "API_KEY_"), mentions("api key not valid", "api key expired"):
-		return p.unauthorized()
+		return unauthorized(keyName)
 	case mentions("token count", "payload size exceeds", "context length"):
 		return &provider.Error{Code: provider.CodeContentTooLong, Message: "the prompt is longer than the model takes"}
 	case strings.Contains(strings.ToLower(d.field), "schema"), mentions("schema"):

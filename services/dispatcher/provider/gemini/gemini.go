@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 
 	"google.golang.org/genai"
@@ -33,7 +32,7 @@ import (
 // Provider is one account with the vendor. It is safe for concurrent use; Close
 // it when done.
 type Provider struct {
-	cfg Config // without the key
+	server outbound.Server // without the key
 	// hostKey is a function because fmt shows what an unexported field holds
 	// without asking the field's type.
 	hostKey func() provider.Secret
@@ -47,25 +46,26 @@ func New(cfg Config) (*Provider, error) {
 		return nil, err
 	}
 	host := cfg.APIKey
-	cfg.APIKey = ""
-	p := &Provider{cfg: cfg, hostKey: func() provider.Secret { return host }, http: outbound.NewClient(cfg.timeout())}
+	p := &Provider{server: cfg.server(), hostKey: func() provider.Secret { return host }}
+	p.server.APIKey = ""
+	p.http = outbound.NewClient(p.server.Timeout)
 	p.http.Transport = wire{RoundTripper: p.http.Transport}
 	// What is set here the SDK does not take from the environment: backend, key and
 	// address. The key is a marker, because errors of the SDK print its options: the
 	// wire puts the true one in its place.
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		Backend: genai.BackendGeminiAPI, APIKey: provider.Redacted, HTTPClient: p.http,
-		HTTPOptions: genai.HTTPOptions{BaseURL: cfg.baseURL(), APIVersion: apiVersion},
+		HTTPOptions: genai.HTTPOptions{BaseURL: p.server.BaseURL, APIVersion: apiVersion},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("provider %s: %w", cfg.id(), err)
+		return nil, fmt.Errorf("provider %s: %w", p.server.ID, err)
 	}
 	p.models = client.Models
 	return p, nil
 }
 
 // ID names the provider.
-func (p *Provider) ID() string { return p.cfg.id() }
+func (p *Provider) ID() string { return p.server.ID }
 
 // Dialect is the subset of JSON Schema that the vendor's schemas are written in.
 func (p *Provider) Dialect() projection.Vendor { return projection.Gemini }
@@ -88,7 +88,7 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	if err != nil {
 		return provider.Result{}, err
 	}
-	x := &exchange{key: p.keyFor(req)}
+	x := &exchange{key: p.keyFor(req), keyName: p.server.KeyOf(req)}
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, exchangeKey{}, x))
 	defer cancel() // ends the connection when emit fails
 	a := newAnswer(req, x, emit)
@@ -125,19 +125,11 @@ var validModel = regexp.MustCompile(`^((models|tunedModels)/)?[A-Za-z0-9][A-Za-z
 
 // check refuses what need not be asked.
 func (p *Provider) check(req provider.Request) error {
-	if err := req.Validate(); err != nil {
+	if err := p.server.Check(req); err != nil {
 		return err
-	}
-	if len(p.cfg.Models) > 0 && !slices.Contains(p.cfg.Models, req.Model) {
-		return &provider.Error{
-			Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("provider %s has no model %q; it has %s", p.ID(), req.Model, strings.Join(p.cfg.Models, ", ")),
-		}
 	}
 	if !validModel.MatchString(req.Model) || strings.Contains(req.Model, "..") {
 		return &provider.Error{Code: provider.CodeModelNotSupported, Message: fmt.Sprintf("model: %q is no name of a Gemini model; want one such as gemini-2.5-flash", req.Model)}
-	}
-	if !headerValue(string(req.Credential)) {
-		return &provider.Error{Code: provider.CodeCredentialRequired, Message: "the key of this call has a space, a line end or a sign that no key has; set it again"}
 	}
 	if n := len(req.Stop); n > maxStops {
 		return &provider.Error{Code: provider.CodeInvalidRequest, Message: fmt.Sprintf("stop: %d sequences; Gemini takes %d at most", n, maxStops)}

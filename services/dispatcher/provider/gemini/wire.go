@@ -19,9 +19,11 @@ const keyHeader = "X-Goog-Api-Key"
 // on neither the headers of an error nor how a stream broke. One goroutine uses
 // it: the call's.
 type exchange struct {
-	key    provider.Secret
-	status int
-	header http.Header
+	key provider.Secret
+	// keyName says where it is to be found.
+	keyName string
+	status  int
+	header  http.Header
 	// broken is how the stream ended, if it did not end well. The SDK is told of an
 	// end only, for it prints what breaks to the standard logger.
 	broken error
