@@ -173,7 +173,7 @@ func TestBuiltin_RulesPromiseOnlyWhatFollowsFromTheModel(t *testing.T) {
 		if r.Provider == mock.ID {
 			continue
 		}
-		require.Empty(t, r.Provider, r.Match)
+		require.NotEqual(t, "*", r.Match)
 		require.Empty(t, r.StructuredOutput, r.Match)
 		require.Zero(t, r.ContextTokens, r.Match)
 		require.Nil(t, r.Prices, r.Match)
@@ -181,6 +181,19 @@ func TestBuiltin_RulesPromiseOnlyWhatFollowsFromTheModel(t *testing.T) {
 			require.NotContains(t, r.Capabilities, id, r.Match)
 		}
 	}
+}
+
+// The vendor names its models by what they make.
+func TestBuiltin_KnowsWhichModelsPaintAndSpeak(t *testing.T) {
+	t.Parallel()
+	for model, id := range map[string]modelgate.Capability{
+		"gemini-2.5-flash-image": modelgate.ImageOutput, "gemini-3-pro-image-preview": modelgate.ImageOutput, "gemini-2.5-pro-preview-tts": modelgate.AudioOutput,
+	} {
+		has, known := catalogue.Builtin().Has(modelgate.Model{Provider: "gemini", Model: model}, id)
+		require.True(t, has && known, model)
+	}
+	_, ok := catalogue.Builtin().Lookup("openai", "gpt-image-9")
+	require.False(t, ok)
 }
 
 func TestBuiltin_RulesDoNotSpeakForTheVendors(t *testing.T) {

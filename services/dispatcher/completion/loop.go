@@ -318,7 +318,7 @@ func (c *call) judge(ctx context.Context, res provider.Result, attempt int) verd
 		c.drafts = append(c.drafts, truncatedDraft(c.req, res, c.want.holds(res.Text)))
 		return verdict{failure: f}
 	}
-	v := c.take(ctx, res.Text, attempt)
+	v := c.take(ctx, res, attempt)
 	if v.done == nil && !v.goOn {
 		v.failure = contentFailure(res, v.failure)
 		if v.failure.reason == reasonTruncation {

@@ -9,6 +9,9 @@ import (
 // how it is held to a schema, how long its answers may be, and whether it lets anybody
 // choose how it samples. A model of which nothing is known gets the request as it is.
 func (c *call) suit() {
+	if c.paints() {
+		c.req.Schema, c.req.System = nil, c.cfg.System
+	}
 	e, ok := c.deps.Catalogue.Lookup(c.req.Provider, c.req.Model)
 	if !ok {
 		return

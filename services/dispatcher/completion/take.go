@@ -10,18 +10,19 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// take turns the text of a clean answer into the node's result.
-func (c *call) take(ctx context.Context, text string, attempt int) verdict {
-	docs := c.restore(extract(text))
+// take turns a clean answer into the node's result.
+func (c *call) take(ctx context.Context, res provider.Result, attempt int) verdict {
+	docs := c.restore(extract(res.Text))
 	switch {
 	case c.want.value != nil:
 		return c.takeValue(docs)
-	case c.want.kind != "" || c.contract() != nil:
-		return c.takeEnvelopes(ctx, text, docs, attempt)
+	case c.want.kind != "" || c.contract() != nil || len(res.Media) > 0:
+		return c.takeEnvelopes(ctx, res, docs, attempt)
 	default:
-		return c.succeed(textOutput(text))
+		return c.succeed(textOutput(res.Text))
 	}
 }
 
@@ -64,11 +65,11 @@ const kindClarification = "clarification.request"
 
 // takeEnvelopes hands each envelope of the answer to the accept pipeline, in
 // order. If one of them fails the node, the rest is not processed.
-func (c *call) takeEnvelopes(ctx context.Context, text string, docs []document, attempt int) verdict {
-	emissions := recognise(docs, c.want.kind)
+func (c *call) takeEnvelopes(ctx context.Context, res provider.Result, docs []document, attempt int) verdict {
+	emissions := c.emissions(docs, res)
 	if len(emissions) == 0 {
 		if c.want.kind == "" { // nothing was asked for: the text is the answer
-			return c.succeed(textOutput(text))
+			return c.succeed(textOutput(res.Text))
 		}
 		return verdict{failure: parseFailure()}
 	}
