@@ -33,6 +33,7 @@ import (
 	"waybill.dev/waybill/services/acceptor/kinds"
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/eventlog"
 	"waybill.dev/waybill/services/eventlog/store/sqlite"
 	"waybill.dev/waybill/services/eventlog/store/writebehind"
@@ -326,6 +327,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	cfg.SelfHosted, cfg.Keyed, cfg.Packs = models.selfHosted(), models.keyed(), h.packs
 	cfg.Completion.TrustsUnknown = models.unknownModels == trustUnknown
 	cfg.Completion.HidesFallback = models.hidesFallback
+	cfg.Completion.Directive = completion.Directive(models.directive)
 	cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model, _ = strings.Cut(models.defaultModel, "/")
 	if _, ok := providers.Lookup(cfg.Completion.Defaults.Provider); !ok {
 		return fmt.Errorf("%w: --default-model %q: no such provider; there are %v", errUsage, models.defaultModel, providers.IDs())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/credential"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/anthropic"
@@ -27,6 +28,7 @@ type modelOptions struct {
 	models         string
 	unknownModels  string
 	hideFallback   []string
+	directive      string
 }
 
 func (o *modelOptions) flags(f *pflag.FlagSet) {
@@ -36,6 +38,7 @@ func (o *modelOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.credentialsDir, "credentials", "", "directory of tenants' own keys, one a file: TENANT/PROVIDER/REF; a run names its key by configurable.ai.credentialRef")
 	f.StringVar(&o.models, "models", "", "JSON file of models, rules and prices that is laid over the built-in model catalogue")
 	f.StringVar(&o.unknownModels, "unknown-models", refuseUnknown, "refuse or trust: whether a node's requirements are met by a model of which the catalogue does not say so")
+	f.StringVar(&o.directive, "reasoning-directive", string(completion.Advisory), "mandatory, advisory or off: how strongly models are asked to write their reasoning into an answer that has a place for it")
 	f.StringArrayVar(&o.hideFallback, "hide-fallback", nil, "tenant whose runs do not tell which model was asked instead of another (repeatable; * is everybody)")
 }
 
@@ -53,6 +56,9 @@ func (o *modelOptions) validate() (errs []error) {
 	}
 	if o.unknownModels != refuseUnknown && o.unknownModels != trustUnknown {
 		errs = append(errs, fmt.Errorf("--unknown-models %q: want %s or %s", o.unknownModels, refuseUnknown, trustUnknown))
+	}
+	if !completion.Directive(o.directive).Valid() {
+		errs = append(errs, fmt.Errorf("--reasoning-directive %q: want mandatory, advisory or off", o.directive))
 	}
 	all, err := o.given()
 	if err != nil {

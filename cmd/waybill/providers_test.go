@@ -22,7 +22,7 @@ func noKeys(t *testing.T) {
 }
 
 func modelsOf(providers ...string) *modelOptions {
-	return &modelOptions{providers: providers, unknownModels: refuseUnknown}
+	return &modelOptions{providers: providers, unknownModels: refuseUnknown, directive: "off"}
 }
 
 func TestVendors_AreThereWhenTheirKeyIs(t *testing.T) { //nolint:paralleltest // sets the environment

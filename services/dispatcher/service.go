@@ -66,7 +66,7 @@ func DefaultConfig() Config {
 		MaxRuns: 1024,
 		Lease:   3 * time.Second,
 		Completion: completion.Config{
-			MaxAttempts: 3, Multiplier: 2, Timeout: 5 * time.Minute,
+			MaxAttempts: 3, Multiplier: 2, Timeout: 5 * time.Minute, Directive: completion.Advisory,
 			Defaults: completion.Defaults{Provider: "sample", Model: "sample-1", MaxTokens: 4000},
 		},
 	}
@@ -93,6 +93,9 @@ func (c Config) Validate() error {
 	}
 	if c.Completion.Multiplier < 1 || c.Completion.Multiplier > 8 {
 		bad("dispatcher.truncationBudgetMultiplier: %d: needs 1 to 8", c.Completion.Multiplier)
+	}
+	if d := c.Completion.Directive; d != "" && !d.Valid() {
+		bad("reasoning-directive: %q: needs mandatory, advisory or off", d)
 	}
 	return errors.Join(errs...)
 }

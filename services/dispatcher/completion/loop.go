@@ -38,6 +38,8 @@ type Config struct {
 	Defaults   Defaults
 	// Timeout bounds one call to a model.
 	Timeout time.Duration
+	// Directive is how strongly models are asked to reason; empty: advisory.
+	Directive Directive
 	// TrustsUnknown dispatches to models of which it is not known whether they have what
 	// is required.
 	TrustsUnknown bool

@@ -79,10 +79,9 @@ func (c *call) expectValue() *wire.NodeError {
 }
 
 // instruct puts the schema hint before the author's system text. It stays the
-// same on every attempt (OpenWOP envelope contract §14.4). The reasoning
-// directive is advisory: its absence is never a reason to refuse.
+// same on every attempt (OpenWOP envelope contract §14.4).
 func (c *call) instruct(what string) {
-	hint := what + " If the schema has a member \"reasoning\", fill it first."
+	hint := what + c.directive()
 	if c.req.System == "" {
 		c.req.System = hint
 		return

@@ -256,7 +256,7 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 		},
 		Strictness: kinds.GetStrictness(), Contracts: contracts{Advertised: true},
 		EnvelopeFamily: envelopes{
-			Reasoning: reasoning{Supported: true, PromptDirective: "advisory"},
+			Reasoning: reasoning{Supported: true, PromptDirective: can.GetReasoningDirective()},
 			TierOne:   kinds.GetSubset(),
 			Reliability: reliability{
 				Supported: true, Events: reliabilityEvents, MaxAttempts: min(can.GetMaxRetryAttempts(), kinds.GetSchemaRounds()+1),

@@ -73,7 +73,8 @@ type rig struct {
 func newRig(change ...func(*discovery.Config, *dispatcher)) *rig {
 	d := &dispatcher{
 		can: &dispatcherv1.DescribeResponse{
-			Providers: []string{"local", "sample"}, SelfHosted: []string{"local"}, MaxNodeExecutions: 100, MaxRunDurationMs: 86400000,
+			ReasoningDirective: "advisory",
+			Providers:          []string{"local", "sample"}, SelfHosted: []string{"local"}, MaxNodeExecutions: 100, MaxRunDurationMs: 86400000,
 			MaxRetryAttempts: 3, TruncationMultiplier: 2, MockProviders: []string{"stream-text", "error"},
 		},
 		workflows: [][]*dispatcherv1.WorkflowSummary{nil},
@@ -113,7 +114,7 @@ func seamed(c *discovery.Config, d *dispatcher) {
 }
 
 func bare(_ *discovery.Config, d *dispatcher) {
-	d.can = &dispatcherv1.DescribeResponse{MaxNodeExecutions: 1, MaxRunDurationMs: 1000, MaxRetryAttempts: 1, TruncationMultiplier: 1}
+	d.can = &dispatcherv1.DescribeResponse{ReasoningDirective: "advisory", MaxNodeExecutions: 1, MaxRunDurationMs: 1000, MaxRetryAttempts: 1, TruncationMultiplier: 1}
 }
 
 type pattern struct{ *regexp2.Regexp }

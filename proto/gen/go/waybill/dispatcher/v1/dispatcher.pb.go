@@ -902,9 +902,11 @@ type DescribeResponse struct {
 	// Capabilities that some type requires and some model has that can be asked, sorted.
 	ModelCapabilities []string `protobuf:"bytes,10,rep,name=model_capabilities,json=modelCapabilities,proto3" json:"model_capabilities,omitempty"`
 	// Subset of providers that take a tenant's own key (configurable.ai.credentialRef).
-	Byok          []string `protobuf:"bytes,11,rep,name=byok,proto3" json:"byok,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Byok []string `protobuf:"bytes,11,rep,name=byok,proto3" json:"byok,omitempty"`
+	// How strongly models are asked to reason: mandatory, advisory or off.
+	ReasoningDirective string `protobuf:"bytes,12,opt,name=reasoning_directive,json=reasoningDirective,proto3" json:"reasoning_directive,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *DescribeResponse) Reset() {
@@ -1012,6 +1014,13 @@ func (x *DescribeResponse) GetByok() []string {
 		return x.Byok
 	}
 	return nil
+}
+
+func (x *DescribeResponse) GetReasoningDirective() string {
+	if x != nil {
+		return x.ReasoningDirective
+	}
+	return ""
 }
 
 // NodeType is one executable node type.
@@ -1569,7 +1578,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\n" +
 	"executable\x18\x05 \x01(\bR\n" +
 	"executable\"\x11\n" +
-	"\x0fDescribeRequest\"\xe0\x03\n" +
+	"\x0fDescribeRequest\"\x91\x04\n" +
 	"\x10DescribeResponse\x12>\n" +
 	"\n" +
 	"node_types\x18\x01 \x03(\v2\x1f.waybill.dispatcher.v1.NodeTypeR\tnodeTypes\x12\x1c\n" +
@@ -1584,7 +1593,8 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\fgates_models\x18\t \x01(\bR\vgatesModels\x12-\n" +
 	"\x12model_capabilities\x18\n" +
 	" \x03(\tR\x11modelCapabilities\x12\x12\n" +
-	"\x04byok\x18\v \x03(\tR\x04byok\"\xf8\x01\n" +
+	"\x04byok\x18\v \x03(\tR\x04byok\x12/\n" +
+	"\x13reasoning_directive\x18\f \x01(\tR\x12reasoningDirective\"\xf8\x01\n" +
 	"\bNodeType\x12\x17\n" +
 	"\atype_id\x18\x01 \x01(\tR\x06typeId\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12'\n" +

@@ -1,0 +1,46 @@
+package completion
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"waybill.dev/waybill/protocol/strictjson"
+)
+
+// Directive is how strongly a model is asked to reason in its answer before it gives
+// it. It is never a reason to refuse one (OpenWOP envelope contract §5).
+type Directive string
+
+// The strengths.
+const (
+	Mandatory Directive = "mandatory"
+	Advisory  Directive = "advisory"
+	Off       Directive = "off"
+)
+
+// Valid reports whether there is such a strength.
+func (d Directive) Valid() bool { return d == Mandatory || d == Advisory || d == Off }
+
+// directive asks for the payload's reasoning, where the schema has a place for it.
+func (c *call) directive() string {
+	switch {
+	case c.Loop.cfg.Directive == Off, !reasons(c.req.Schema):
+		return ""
+	case c.Loop.cfg.Directive == Mandatory:
+		return ` Write how you come to the answer into the member "reasoning" before anything else. Never leave it out.`
+	default:
+		return ` If it helps you, write how you come to the answer into the member "reasoning" before anything else.`
+	}
+}
+
+// reasons reports that a payload has a place for reasoning.
+func reasons(schema json.RawMessage) bool {
+	if !bytes.Contains(schema, []byte(`"reasoning"`)) {
+		return false
+	}
+	var s struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	_ = strictjson.Read(schema, &s) // another form has no such member
+	return s.Properties["reasoning"] != nil
+}
