@@ -153,15 +153,15 @@ func New(cfg Config, d Deps) (*Service, error) {
 	redactor := remote.Redactor{Client: d.Redactor}
 	s.watch = sleep.New(sleep.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}, remote.Index{Client: d.EventLog}, d.Clock, d.Logger)
 	secrets := s.secrets()
-	s.starter = start.New(start.Deps{
-		Secrets: secrets, BYOK: s.byok(), DefaultProvider: cfg.Completion.Defaults.Provider,
-		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Types: s.types,
-		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, Clock: d.Clock,
-	})
 	cfg.Completion.BYOK = s.byok()
 	s.loop = completion.New(cfg.Completion, completion.Deps{
 		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Schemas: remote.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,
 		Clock: d.Clock, Canned: s.canned(), Keys: s.keys(),
+	})
+	s.starter = start.New(start.Deps{
+		Secrets: secrets, CheckModel: s.loop.Check, BYOK: s.byok(), DefaultProvider: cfg.Completion.Defaults.Provider,
+		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Types: s.types,
+		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, Clock: d.Clock,
 	})
 	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / 3}, execute.Deps{
 		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: remote.Acceptor{Client: d.Acceptor}, Definitions: s.definitions,

@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/projection"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
@@ -25,13 +26,36 @@ func (c *call) project() *wire.NodeError {
 		return nil
 	}
 	if p == nil {
-		return &wire.NodeError{
-			Code: string(fault.SchemaNotAccepted), Message: "the schema cannot be put to the model: " + explained(problems),
-			Details: map[string]any{"provider": c.req.Provider},
-		}
+		return unsayable(c.req.Provider, problems)
 	}
 	c.projection, c.req.Schema = p, p.Schema()
 	return nil
+}
+
+// Check finds what keeps a node from ever being answered: a schema of its own that the
+// provider it names cannot be held to. What a run may still decide is not looked at.
+func (l *Loop) Check(typeID string, raw json.RawMessage) *wire.NodeError {
+	cfg, bad := parseConfig(raw)
+	if bad != nil || typeID != node.TypeStructuredOutput || len(cfg.OutputSchema) == 0 {
+		return nil // the node says it when it starts
+	}
+	p, _ := l.deps.Models.Lookup(cfg.Provider)
+	s, ok := p.(provider.Strict)
+	if !ok || !s.Insists() {
+		return nil
+	}
+	if found, problems := l.projections.of(cfg.OutputSchema, s.Dialect()); found == nil {
+		return unsayable(cfg.Provider, problems)
+	}
+	return nil
+}
+
+// unsayable fails a node whose schema its provider cannot be told.
+func unsayable(id string, problems []projection.Problem) *wire.NodeError {
+	return &wire.NodeError{
+		Code: string(fault.SchemaNotAccepted), Message: "the schema cannot be put to the model: " + explained(problems),
+		Details: map[string]any{"provider": id},
+	}
 }
 
 // explained lists the reasons, so many that somebody can mend them.

@@ -172,3 +172,36 @@ func TestLoop_RefusesWhatCannotBeProjected(t *testing.T) {
 	require.Nil(t, r.result.Err, "a server that does not insist gets the schema as it is")
 	require.Contains(t, string(r.spy.reqs[0].Schema), "allOf")
 }
+
+// A workflow that names the provider is told before a run of it exists.
+func TestCheck_FindsSchemasThatTheirProviderCannotBeTold(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		lenient      bool
+		typeID       string
+		config, says string
+	}{
+		"cannot be told":         {false, node.TypeStructuredOutput, `{"provider":"mock","outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, `openai at "/properties/a`},
+		"can be told":            {false, node.TypeStructuredOutput, `{"provider":"mock","outputSchema":{"type":"object"}}`, ""},
+		"does not insist":        {true, node.TypeStructuredOutput, `{"provider":"mock","outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, ""},
+		"the run may choose":     {false, node.TypeStructuredOutput, `{"outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, ""},
+		"a provider that is not": {false, node.TypeStructuredOutput, `{"provider":"ghost","outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, ""},
+		"another type":           {false, node.TypeCallPrompt, `{"provider":"mock","outputSchema":{"not":{}}}`, ""},
+		"a config that is none":  {false, node.TypeStructuredOutput, `7`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reg, err := provider.NewRegistry(strict{spy: &spy{Provider: mock.New(mock.NewMemory())}, lenient: tc.lenient})
+			require.NoError(t, err)
+			loop := completion.New(completion.Config{Defaults: completion.Defaults{Provider: "mock", Model: "m"}}, completion.Deps{Models: reg})
+			bad := loop.Check(tc.typeID, json.RawMessage(tc.config))
+			if tc.says == "" {
+				require.Nil(t, bad)
+				return
+			}
+			require.NotNil(t, bad)
+			require.Equal(t, "response_schema_invalid", bad.Code)
+			require.Contains(t, bad.Message, tc.says)
+		})
+	}
+}

@@ -2,7 +2,6 @@ package node
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 
 	"waybill.dev/waybill/protocol/pack"
@@ -35,7 +34,10 @@ func (c Catalog) With(packs []*pack.Pack) Catalog {
 				continue // the pack does not say of what to make it
 			}
 			t := base
-			t.ID, t.Source = n.TypeID, fmt.Sprintf("%s@%s", p.Name, p.Version)
+			t.ID, t.Source = n.TypeID, source(p)
+			if t.Made != nil {
+				t.Check = both(t.Check, t.Made.config)
+			}
 			t.Made = &Made{Base: n.Base, defaults: n.Defaults, config: n.Config, input: n.Input, output: n.Output, Contract: n.Contract}
 			t.Secrets = n.Secrets
 			if needs := n.Needs; len(needs.Required) > 0 || needs.Fallback != nil {
@@ -45,6 +47,24 @@ func (c Catalog) With(packs []*pack.Pack) Catalog {
 		}
 	}
 	return out
+}
+
+// source names a pack.
+func source(p *pack.Pack) string { return p.Name + "@" + p.Version }
+
+// both checks the whole config of a made type as its base would, too.
+func both(check func(json.RawMessage) *wire.NodeError, config *schema.Schema) func(json.RawMessage) *wire.NodeError {
+	return func(raw json.RawMessage) *wire.NodeError {
+		if config != nil && len(raw) > 0 {
+			if wrong := config.Validate(raw); len(wrong) > 0 {
+				return Invalid("/config%s: %s", wrong[0].InstancePath, wrong[0].Message)
+			}
+		}
+		if check == nil {
+			return nil
+		}
+		return check(raw)
+	}
 }
 
 // Executes is the host's type that does the work.

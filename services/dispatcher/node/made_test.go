@@ -77,3 +77,36 @@ func TestChecks_HoldANodeToItsType(t *testing.T) {
 	require.Nil(t, noop.CheckInput(nil))
 	require.Nil(t, noop.CheckOutput(nil))
 }
+
+// The nodes that ask models ship as a pack: data for what they take, the host for what
+// they do.
+func TestBuiltin_ModelNodesShipAsAPack(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{node.TypeCallPrompt, node.TypeStructuredOutput} {
+		typ := node.Builtin()[id]
+		require.Equal(t, "core.ai.nodes@1.0.0", typ.Source)
+		require.Equal(t, node.Effect, typ.Class)
+		require.True(t, typ.EmitsEnvelopes)
+		require.Equal(t, id, typ.Executes())
+		require.Empty(t, typ.CheckConfig(json.RawMessage(`{"maxTokens":100,"x-later":1,"retryOnInvalidJson":true}`)))
+		wrong := typ.CheckConfig(json.RawMessage(`{"maxTokens":"many"}`))
+		require.Len(t, wrong, 1)
+		require.Equal(t, "/maxTokens", wrong[0].Path)
+	}
+}
+
+// A pack's type takes what its base takes, filled in or not.
+func TestWith_HoldsTheWholeConfigToTheBase(t *testing.T) {
+	t.Parallel()
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	packs, _, err := pack.Load([]pack.Source{{Folder: "desk", FS: fstest.MapFS{
+		"pack.json":    file(`{"name":"vendor.acme.desk","version":"1.0.0","engines":{"openwop":"*"},"nodes":[{"typeId":"vendor.acme.desk.ask","version":"1.0.0","category":"chat","role":"pure"}]}`),
+		"waybill.json": file(`{"nodes":{"vendor.acme.desk.ask":{"base":"core.ai.callPrompt","config":{"prompt":7}}}}`),
+	}}}, pack.Host{Types: node.Builtin().IDs()})
+	require.NoError(t, err)
+	typ := node.Builtin().With(packs)["vendor.acme.desk.ask"]
+	bad := typ.Check(typ.Configure(json.RawMessage(`{}`)))
+	require.NotNil(t, bad)
+	require.Contains(t, bad.Message, "/config/prompt")
+	require.Nil(t, typ.Check(typ.Configure(json.RawMessage(`{"prompt":"hi"}`))))
+}

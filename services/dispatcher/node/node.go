@@ -85,14 +85,13 @@ func Builtin() Catalog {
 		{ID: "core.identity", Class: Pure, Do: identity},
 		{ID: "core.fail", Class: Pure, Do: fail},
 		{ID: "core.delay", Class: Timer, Delay: delay},
-		{ID: TypeCallPrompt, Class: Effect, EmitsEnvelopes: true},
-		{ID: TypeStructuredOutput, Class: Effect, EmitsEnvelopes: true},
 	}
 	c := make(Catalog, len(types))
 	for _, t := range types {
 		t.Source = builtin
 		c[t.ID] = t
 	}
+	maps.Copy(c, models())
 	return c
 }
 

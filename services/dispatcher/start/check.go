@@ -30,6 +30,11 @@ func (s *Starter) checkTypes(def *workflow.Definition) error {
 				return fault.New(fault.ValidationError, "node %q, %s", n.ID, bad.Message).With("nodeId", n.ID)
 			}
 		}
+		if s.deps.CheckModel != nil {
+			if bad := s.deps.CheckModel(t.Executes(), t.Configure(n.Config)); bad != nil {
+				return fault.New(fault.Code(bad.Code), "node %q, %s", n.ID, bad.Message).With("nodeId", n.ID).With("path", fmt.Sprintf("/nodes/%d/config", i))
+			}
+		}
 		for port, v := range n.Inputs {
 			if v.Type == workflow.PortExpression {
 				return fault.New(fault.CapabilityRequired, "node %q, port %q: this host does not evaluate expressions yet", n.ID, port).

@@ -75,6 +75,8 @@ type Deps struct {
 	// Secrets is nil where tenants bring no keys.
 	Secrets Secrets
 	Types   node.Catalog
+	// CheckModel finds what a model could never be asked; nil: nothing is looked for.
+	CheckModel func(typeID string, config json.RawMessage) *wire.NodeError
 	// Providers are the ids a run may name, BYOK those of them that take a tenant's own
 	// key, and DefaultProvider the one of a run that names none.
 	Providers, BYOK []string
