@@ -182,8 +182,7 @@ func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 	h.group.Start(lifecycle.Part{Name: "run log", Run: h.nats.Watch})
 	cfg := jetstream.DefaultConfig()
 	cfg.AckWait = h.opts.lease
-	h.stores, err = openStores(ctx, h.nats, cfg)
-	if err != nil {
+	if h.stores, err = openStoresAgain(ctx, h.nats, cfg); err != nil {
 		return err
 	}
 	h.later(h.stores.close)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -34,6 +35,25 @@ type stores struct {
 	assets    blob.Store
 	seams     seamStores
 	conns     []*nats.Conn
+}
+
+// openTries bounds how often the stores are opened.
+const openTries = 4
+
+// openStoresAgain opens the stores of a server that may be started anew meanwhile, as
+// after a crash that left a file of the log half written: nobody answers then.
+func openStoresAgain(ctx context.Context, srv *natsd.Server, cfg jetstream.Config) (s *stores, err error) {
+	for range openTries {
+		s, err = openStores(ctx, srv, cfg)
+		if err == nil {
+			return s, nil
+		}
+		s.close()
+		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, nats.ErrNoResponders) {
+			return nil, err
+		}
+	}
+	return nil, err
 }
 
 // openStores opens the run log and the buckets, over connections of their own
