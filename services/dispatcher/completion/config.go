@@ -36,7 +36,8 @@ type config struct {
 	Contract         *workflow.EnvelopeContract `json:"envelopeContract"`
 }
 
-// maxTokens is more than any model takes; it keeps a huge number within an int.
+// maxTokens is more than any model takes; it keeps a huge number within an int, also
+// one that grows after every truncation.
 const maxTokens = 1 << 30
 
 // overlay are the reserved keys of a run's configurable that touch a call; flat
@@ -99,7 +100,7 @@ func (c config) request(in node.Input, o overlay, d Defaults) (provider.Request,
 	req := provider.Request{
 		Provider: active.Provider, Model: active.Model,
 		System: c.System, NodeID: in.NodeID, Stop: c.Stop, TopP: c.TopP, Seed: c.Seed,
-		MaxTokens: firstInt(c.MaxTokens, int(min(o.MaxTokens, maxTokens)), d.MaxTokens), Temperature: c.Temperature,
+		MaxTokens: min(firstInt(c.MaxTokens, int(min(o.MaxTokens, maxTokens)), d.MaxTokens), maxTokens), Temperature: c.Temperature,
 	}
 	if req.Temperature == nil {
 		req.Temperature = o.Temperature

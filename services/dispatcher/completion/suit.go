@@ -38,6 +38,7 @@ func (c *call) suit() {
 // within bounds an output budget by what the model can say (OpenWOP envelope contract
 // §14.3, ceiling).
 func (c *call) within(tokens int) int {
+	tokens = min(tokens, maxTokens)
 	if c.ceiling > 0 {
 		return min(tokens, c.ceiling)
 	}
