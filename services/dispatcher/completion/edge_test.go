@@ -140,8 +140,8 @@ func (s *stopping) Call(context.Context, provider.Request, func(provider.Delta) 
 	return provider.Result{Text: `{}`, Stop: provider.StopClean, Model: "m"}, nil
 }
 
-// stopped runs a node whose work is ended by why during its first call.
-func stopped(t *testing.T, why error) (*stopping, *journal, completion.Result) {
+// interrupted runs a node whose work is ended by why during its first call.
+func interrupted(t *testing.T, why error) (*stopping, *journal, completion.Result) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	p := &stopping{stop: func() { cancel(why) }}
@@ -157,7 +157,7 @@ func stopped(t *testing.T, why error) (*stopping, *journal, completion.Result) {
 func TestEdgeCase21_ACancelledRunMakesNoFurtherCall(t *testing.T) {
 	t.Parallel()
 	cancelled := errors.New("the run is cancelled")
-	p, j, res := stopped(t, cancelled)
+	p, j, res := interrupted(t, cancelled)
 	require.Equal(t, 1, p.calls)
 	require.ErrorIs(t, res.Interrupted, cancelled)
 	require.Empty(t, j.drafts)
@@ -166,7 +166,7 @@ func TestEdgeCase21_ACancelledRunMakesNoFurtherCall(t *testing.T) {
 
 func TestEdgeCase22_TheRunsDeadlineEndsTheLoopWithoutAnEnvelopeError(t *testing.T) {
 	t.Parallel()
-	p, j, res := stopped(t, context.DeadlineExceeded)
+	p, j, res := interrupted(t, context.DeadlineExceeded)
 	require.Equal(t, 1, p.calls)
 	require.ErrorIs(t, res.Interrupted, context.DeadlineExceeded, "the run's own code is told by its fold")
 	require.Nil(t, res.Err)

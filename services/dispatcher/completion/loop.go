@@ -286,14 +286,15 @@ func (c *call) loop(ctx context.Context) Result {
 	}
 }
 
-// adapt prepares the next attempt: more room after a truncation and nothing
-// else; the correction after anything else, at the same budget.
+// adapt prepares the next attempt: more room after a truncation and nothing else,
+// not even the correction that the truncated attempt had; the correction after
+// anything else, at the same budget.
 func (c *call) adapt(f failure, base []provider.Message) {
+	c.req.Messages = base
 	if f.reason == reasonTruncation {
 		c.req.MaxTokens = c.within(c.req.MaxTokens * c.Loop.cfg.Multiplier)
 		return
 	}
-	c.req.Messages = base
 	if text := f.correction(); text != "" {
 		c.req.Messages = append(append([]provider.Message(nil), base...), userMessage(text))
 	}
