@@ -9,13 +9,15 @@ import (
 )
 
 // exhausted ends an emission whose attempts are used up. If the last answer was
-// plain prose, one extra call asks to put it into the schema first.
+// plain prose, one extra call asks to put it into the schema first; it is none of
+// the attempts.
 func (c *call) exhausted(ctx context.Context, f failure, attempts int, last provider.Result, base []provider.Message) Result {
-	if (f.reason == reasonParse || f.reason == reasonSchema) && isProse(last.Text) {
+	if c.reformats(f, last) {
 		v := c.reformat(ctx, last.Text, base)
 		if v.done != nil {
 			return *v.done
 		}
+		f = v.failure // reason and code are those of the last failure
 	}
 	c.add(wire.EventEnvelopeRetryExhausted, exhaustedPayload{
 		NodeID: c.task.Input.NodeID, TotalAttempts: attempts, FinalReason: f.reason, FinalError: optional(f.detail),
@@ -28,9 +30,15 @@ func (c *call) exhausted(ctx context.Context, f failure, attempts int, last prov
 	return Result{Drafts: c.drafts, Err: &wire.NodeError{Code: string(f.code), Message: exhaustedMessage(f)}}
 }
 
+// reformats reports whether an answer is prose that could be put into a schema: there
+// must be one that was asked for.
+func (c *call) reformats(f failure, last provider.Result) bool {
+	return (f.reason == reasonParse || f.reason == reasonSchema) && c.want.name != "" && isProse(last.Text)
+}
+
 func exhaustedMessage(f failure) string {
 	if f.reason == reasonTruncation {
-		return "the model was cut off on every attempt, also with a larger budget"
+		return "the model was cut off, and no attempt is left to give it more room"
 	}
 	return "no attempt gave an acceptable answer: " + f.detail
 }
