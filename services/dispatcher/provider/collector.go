@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Collector puts an answer together while it arrives and hands the pieces on.
@@ -26,9 +27,14 @@ func NewCollector(model string, emit func(Delta) error) *Collector {
 	return &Collector{emit: emit, model: model}
 }
 
-// AnsweredBy notes the model as the server names it, for the pieces to come.
+// maxModelName bounds the name that a server gives its model: it stands in every
+// piece, and every piece is recorded.
+const maxModelName = 256
+
+// AnsweredBy notes the model as the server names it, for the pieces to come. A name
+// that can be none is passed over.
 func (c *Collector) AnsweredBy(model string) {
-	if model != "" {
+	if model != "" && len(model) <= maxModelName && utf8.ValidString(model) {
 		c.model = model
 	}
 }
@@ -90,6 +96,7 @@ func (c *Collector) flush() error {
 // with the text, the tool calls and the model. reason is the piece's FinishReason.
 func (c *Collector) Finish(r Result, reason string) (Result, error) {
 	r.Text, r.ToolCalls, r.Model = c.text.String(), c.calls, c.model
+	r.Usage = r.Usage.believed()
 	last := Delta{Model: c.model}
 	if c.held != nil {
 		last = *c.held

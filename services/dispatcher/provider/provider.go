@@ -100,6 +100,22 @@ type Usage struct {
 	Known bool
 }
 
+// maxTokenCount bounds what is believed of a count: a number that JSON readers keep,
+// also in a sum of all of them.
+const maxTokenCount = 1 << 50
+
+// believed are the counts as they can be, whatever the server said (OpenWOP envelope
+// contract §19.1).
+func (u Usage) believed() Usage {
+	if !u.Known {
+		return Usage{}
+	}
+	for _, n := range []*int{&u.InputTokens, &u.OutputTokens, &u.TotalTokens, &u.CacheReadTokens, &u.CacheWriteTokens} {
+		*n = min(max(*n, 0), maxTokenCount)
+	}
+	return u
+}
+
 // ToolCall is a tool the model wants called.
 type ToolCall struct {
 	ID   string `json:"id"`
