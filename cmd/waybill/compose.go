@@ -325,8 +325,8 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	cfg.Lease, cfg.TestSeams = h.opts.lease, h.opts.testSeams
 	cfg.SelfHosted, cfg.Keyed, cfg.Packs = models.selfHosted(), models.keyed(), h.packs
 	cfg.Completion.TrustsUnknown = models.unknownModels == trustUnknown
-	cfg.Completion.HidesFallback = models.hidesFallback
 	cfg.Completion.Directive = completion.Directive(models.directive)
+	cfg.Completion.HidesFallback, cfg.Completion.WithholdsRefusals = models.hidesFallback, models.refusalText == noRefusals
 	cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model, _ = strings.Cut(models.defaultModel, "/")
 	if _, ok := providers.Lookup(cfg.Completion.Defaults.Provider); !ok {
 		return fmt.Errorf("%w: --default-model %q: no such provider; there are %v", errUsage, models.defaultModel, providers.IDs())

@@ -29,6 +29,7 @@ type modelOptions struct {
 	unknownModels  string
 	hideFallback   []string
 	directive      string
+	refusalText    string
 }
 
 func (o *modelOptions) flags(f *pflag.FlagSet) {
@@ -40,7 +41,14 @@ func (o *modelOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.unknownModels, "unknown-models", refuseUnknown, "refuse or trust: whether a node's requirements are met by a model of which the catalogue does not say so")
 	f.StringVar(&o.directive, "reasoning-directive", string(completion.Advisory), "mandatory, advisory or off: how strongly models are asked to write their reasoning into an answer that has a place for it")
 	f.StringArrayVar(&o.hideFallback, "hide-fallback", nil, "tenant whose runs do not tell which model was asked instead of another (repeatable; * is everybody)")
+	f.StringVar(&o.refusalText, "refusal-text", redactRefusals, "redacted or none: whether a run records the words in which a model refuses, without secrets and without words of the prompt")
 }
+
+// What --refusal-text makes of the words in which a model refuses.
+const (
+	redactRefusals = "redacted"
+	noRefusals     = "none"
+)
 
 // What --unknown-models makes of what is not known of a model.
 const (
@@ -59,6 +67,9 @@ func (o *modelOptions) validate() (errs []error) {
 	}
 	if !completion.Directive(o.directive).Valid() {
 		errs = append(errs, fmt.Errorf("--reasoning-directive %q: want mandatory, advisory or off", o.directive))
+	}
+	if o.refusalText != redactRefusals && o.refusalText != noRefusals {
+		errs = append(errs, fmt.Errorf("--refusal-text %q: want %s or %s", o.refusalText, redactRefusals, noRefusals))
 	}
 	all, err := o.given()
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +23,7 @@ func noKeys(t *testing.T) {
 }
 
 func modelsOf(providers ...string) *modelOptions {
-	return &modelOptions{providers: providers, unknownModels: refuseUnknown, directive: "off"}
+	return &modelOptions{providers: providers, unknownModels: refuseUnknown, directive: "off", refusalText: redactRefusals}
 }
 
 func TestVendors_AreThereWhenTheirKeyIs(t *testing.T) { //nolint:paralleltest // sets the environment
@@ -89,6 +90,9 @@ func TestProviders_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets 
 		})
 	}
 	noKeys(t)
+	odd := modelsOf()
+	odd.refusalText = "all"
+	require.ErrorContains(t, errors.Join(odd.validate()...), `--refusal-text "all": want redacted or none`)
 	o := modelsOf("openai")
 	o.credentialsDir = t.TempDir()
 	require.Empty(t, o.validate(), "tenants bring the keys")

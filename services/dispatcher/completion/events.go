@@ -67,16 +67,6 @@ func (c *call) cost(res provider.Result) (usd float64, known bool) {
 	return e.On(c.deps.Clock()).Cost(res.Usage)
 }
 
-func refusalDraft(req provider.Request, res provider.Result) wire.Draft {
-	return draft(wire.EventEnvelopeRefusal, req.NodeID, wire.Trusted, struct {
-		NodeID         string  `json:"nodeId"`
-		Provider       string  `json:"provider"`
-		Model          string  `json:"model"`
-		RefusalText    *string `json:"refusalText"`
-		SafetyCategory *string `json:"safetyCategory,omitempty"`
-	}{req.NodeID, req.Provider, first(res.Model, req.Model), optional(res.RefusalText), optional(res.SafetyCategory)})
-}
-
 func optional(s string) *string {
 	if s == "" {
 		return nil

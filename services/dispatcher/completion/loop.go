@@ -48,6 +48,9 @@ type Config struct {
 	// HidesFallback reports whether readers of a tenant's runs are not told which model
 	// was asked instead of another; nil: they are.
 	HidesFallback func(tenant string) bool
+	// WithholdsRefusals records no word of a refusal; else it is recorded without
+	// secrets and without words of the prompt.
+	WithholdsRefusals bool
 }
 
 // Deps are the loop's collaborators.
@@ -315,7 +318,11 @@ func (c *call) judge(ctx context.Context, res provider.Result, attempt int) verd
 	f, refused, failed := classify(res)
 	switch {
 	case refused:
-		c.drafts = append(c.drafts, refusalDraft(c.req, res))
+		told, err := c.refused(ctx, res)
+		if err != nil {
+			return verdict{done: &Result{Interrupted: err}}
+		}
+		c.drafts = append(c.drafts, told)
 		return c.end(&wire.NodeError{Code: string(fault.EnvelopeRefusal), Message: "the model refused to answer; refusals are not retried"})
 	case failed:
 		c.drafts = append(c.drafts, truncatedDraft(c.req, res, c.want.holds(res.Text)))
