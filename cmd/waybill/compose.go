@@ -324,6 +324,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	cfg := dispatcher.DefaultConfig()
 	cfg.Lease, cfg.TestSeams = h.opts.lease, h.opts.testSeams
 	cfg.SelfHosted, cfg.Keyed, cfg.Packs = models.selfHosted(), models.keyed(), h.packs
+	cfg.Completion.TenantKeyed = models.tenantKeyed()
 	cfg.Completion.TrustsUnknown = models.unknownModels == trustUnknown
 	cfg.Completion.Directive = completion.Directive(models.directive)
 	cfg.Completion.HidesFallback, cfg.Completion.WithholdsRefusals = models.hidesFallback, models.refusalText == noRefusals

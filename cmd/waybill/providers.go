@@ -226,6 +226,17 @@ func (o *modelOptions) keyed() []string {
 	return slices.DeleteFunc(o.ids(), func(id string) bool { return id == sample.ID })
 }
 
+// tenantKeyed are the vendors that can be asked with a tenant's key alone.
+func (o *modelOptions) tenantKeyed() (out []string) {
+	all, _ := o.given() // checked before
+	for _, g := range all {
+		if g.vendor != nil && g.url == "" && g.key == "" {
+			out = append(out, g.id)
+		}
+	}
+	return out
+}
+
 // secrets are the keys of the host's own: none of them may ever show.
 func (o *modelOptions) secrets() (out []redact.Secret) {
 	all, _ := o.given() // checked before

@@ -96,6 +96,10 @@ func TestProviders_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets 
 	o := modelsOf("openai")
 	o.credentialsDir = t.TempDir()
 	require.Empty(t, o.validate(), "tenants bring the keys")
+	require.Equal(t, []string{"openai"}, o.tenantKeyed())
+	require.Empty(t, modelsOf("openai=http://h/v1", "x=http://h/v1").tenantKeyed(), "a server of the operator's may want none")
+	t.Setenv("OPENAI_API_KEY", "sk-of-the-host")
+	require.Empty(t, o.tenantKeyed())
 }
 
 // What a vendor is asked for where nobody chose is in the catalogue, and can be held to

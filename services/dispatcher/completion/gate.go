@@ -15,14 +15,17 @@ import (
 )
 
 // Gate decides whether a tenant's node may be dispatched to the model it would ask,
-// and which one is asked if not (OpenWOP envelope contract §16.3).
-func (l *Loop) Gate(tenant string, needs modelgate.Needs, in node.Input) (modelgate.Model, modelgate.Outcome) {
+// and which one is asked if not (OpenWOP envelope contract §16.3). The ref is that of
+// the run's own keys; empty: it has none.
+func (l *Loop) Gate(tenant, credentialRef string, needs modelgate.Needs, in node.Input) (modelgate.Model, modelgate.Outcome) {
 	active := l.active(in)
 	out := modelgate.Evaluate(needs, active, modelgate.Host{
 		Substitutes: true, TrustsUnknown: l.cfg.TrustsUnknown,
 		HidesFallback: l.cfg.HidesFallback != nil && l.cfg.HidesFallback(tenant),
-		Routes:        func(id string) bool { _, ok := l.deps.Models.Lookup(id); return ok },
-		Has:           l.has,
+		Routes: func(id string) bool {
+			return l.routes(Task{Tenant: tenant, CredentialRef: credentialRef, Input: in}, id)
+		},
+		Has: l.has,
 	})
 	l.tell(tenant, in.NodeID, active, out)
 	return active, out
@@ -38,6 +41,21 @@ func (l *Loop) active(in node.Input) modelgate.Model {
 	var o overlay
 	_ = strictjson.Read(in.Configurable, &o) // checked at creation
 	return cfg.active(o, l.cfg.Defaults)
+}
+
+// routes reports whether a provider can be asked for a task: it is there, and so is a
+// key, the tenant's or the host's.
+func (l *Loop) routes(t Task, id string) bool {
+	if _, ok := l.deps.Models.Lookup(id); !ok {
+		return false
+	}
+	var o overlay
+	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
+	req := provider.Request{Provider: id}
+	if bad := l.credential(t, &req, o); bad != nil {
+		return false
+	}
+	return req.Credential != "" || !slices.Contains(l.cfg.TenantKeyed, id)
 }
 
 // has asks the catalogue. A provider that is not there has nothing.
@@ -73,7 +91,7 @@ func (l *Loop) substitute(t Task, req *provider.Request) *wire.NodeError {
 	}
 	asked := *t.Fallback
 	if asked.Provider == modelgate.Withheld && t.Needs != nil {
-		_, o := l.Gate(t.Tenant, *t.Needs, t.Input)
+		_, o := l.Gate(t.Tenant, t.CredentialRef, *t.Needs, t.Input)
 		if o.Route != modelgate.Substitute {
 			return &wire.NodeError{
 				Code: string(fault.CapabilityNotProvided), Message: "the model that was to be asked instead of the node's own can be asked no more",

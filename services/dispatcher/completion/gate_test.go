@@ -40,10 +40,10 @@ func TestGate_EvaluatesTheActiveModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			needs := modelgate.Needs{Required: []string{tc.requires}, Fallback: &modelgate.Model{Provider: "mock", Model: "m"}}
-			active, o := loop.Gate("acme", needs, node.Input{Config: json.RawMessage(tc.config), Configurable: json.RawMessage(tc.configurable)})
+			active, o := loop.Gate("acme", "", needs, node.Input{Config: json.RawMessage(tc.config), Configurable: json.RawMessage(tc.configurable)})
 			require.Equal(t, tc.active, active)
 			require.Equal(t, tc.route, o.Route)
-			_, o = loop.Gate("acme", modelgate.Needs{Required: append(needs.Required, "x-host-acme-none"), Fallback: needs.Fallback}, node.Input{})
+			_, o = loop.Gate("acme", "", modelgate.Needs{Required: append(needs.Required, "x-host-acme-none"), Fallback: needs.Fallback}, node.Input{})
 			require.Equal(t, modelgate.Refuse, o.Route)
 			require.True(t, o.FallbackAttempted)
 		})
@@ -62,7 +62,7 @@ func TestGate_HidesTheFallbackOfWhoeverTheOperatorSays(t *testing.T) {
 	loop := completion.New(completion.Config{HidesFallback: func(tenant string) bool { return tenant == "acme" }}, completion.Deps{Models: reg})
 	needs := modelgate.Needs{Required: []string{"reasoning"}, Fallback: &modelgate.Model{Provider: "mock", Model: "m"}}
 	for tenant, hidden := range map[string]bool{"acme": true, "other": false} {
-		_, o := loop.Gate(tenant, needs, node.Input{})
+		_, o := loop.Gate(tenant, "", needs, node.Input{})
 		require.Equal(t, modelgate.Substitute, o.Route)
 		require.Equal(t, hidden, o.Hidden, tenant)
 	}
@@ -109,6 +109,41 @@ func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 			require.Nil(t, res.Err)
 			require.Equal(t, "bigger", spied.reqs[0].Model)
 			require.Contains(t, rig{journal: j, result: res}.payload(t, wire.EventProviderUsage), `"provider":"mock","model":"bigger"`)
+		})
+	}
+}
+
+// OpenWOP envelope contract §16.3, rows 3 and 6: a fallback that the run has no key for,
+// be it the tenant's or the host's, is none.
+func TestGate_WantsAKeyForTheFallback(t *testing.T) {
+	t.Parallel()
+	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
+	require.NoError(t, err)
+	needs := modelgate.Needs{Required: []string{"reasoning"}, Fallback: &modelgate.Model{Provider: "mock", Model: "m"}}
+	for name, tc := range map[string]struct {
+		alone []string // providers that the host has no key for
+		keys  completion.Keys
+		ref   string
+		route modelgate.Route
+	}{
+		"the host's":                             {nil, nil, "", modelgate.Substitute},
+		"the host's, though tenants may":         {nil, keyring{}, "main", modelgate.Substitute},
+		"the tenant's":                           {[]string{"mock"}, keyring{"mock": "sk-1"}, "main", modelgate.Substitute},
+		"the tenant's, of a run that names none": {[]string{"mock"}, keyring{"mock": "sk-1"}, "", modelgate.Refuse},
+		"the tenant's, of another name":          {[]string{"mock"}, keyring{"mock": "sk-1"}, "spare", modelgate.Refuse},
+		"the tenant's, for another vendor":       {[]string{"mock"}, keyring{"openai": "sk-1"}, "main", modelgate.Refuse},
+		"the tenant's, which is none":            {nil, keyring{"mock": ""}, "main", modelgate.Refuse},
+		"nobody's":                               {[]string{"mock"}, nil, "", modelgate.Refuse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			loop := completion.New(completion.Config{TenantKeyed: tc.alone, Defaults: completion.Defaults{Provider: "sample", Model: "sample-1"}},
+				completion.Deps{Models: reg, Keys: tc.keys})
+			active, o := loop.Gate("acme", tc.ref, needs, node.Input{})
+			require.Equal(t, tc.route, o.Route)
+			require.Equal(t, tc.route == modelgate.Refuse, o.FallbackAttempted)
+			require.Equal(t, []string{"reasoning"}, o.Missing)
+			require.Equal(t, modelgate.Model{Provider: "sample", Model: "sample-1"}, active)
 		})
 	}
 }

@@ -45,6 +45,8 @@ type Config struct {
 	TrustsUnknown bool
 	// BYOK are the providers that take a tenant's own key.
 	BYOK []string
+	// TenantKeyed are those of them that the host itself has no key for.
+	TenantKeyed []string
 	// HidesFallback reports whether readers of a tenant's runs are not told which model
 	// was asked instead of another; nil: they are.
 	HidesFallback func(tenant string) bool

@@ -36,9 +36,9 @@ func (m *Machine) lacksModel(now time.Time, id string, t node.Type, attempt int)
 	if t.Needs == nil || m.plan.Gate == nil {
 		return false
 	}
-	active, o := m.plan.Gate(m.st.Record.Owner.Tenant, *t.Needs, m.dispatched(id, t))
+	active, o := m.plan.Gate(m.st.Record.Owner.Tenant, m.st.Record.CredentialRef, *t.Needs, m.dispatched(id, t))
 	if d, decided := o.Event(id, active); decided {
-		m.emit(now, d, false) // the names of models are the author's words
+		m.place(now, d, false) // the names of models are the author's words; nothing of it is from upstream
 	}
 	if o.Route != modelgate.Refuse {
 		return false

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/runstate"
@@ -24,7 +25,7 @@ func gated(t *testing.T, g graph, has string) run.Plan {
 	p := g.plan(t)
 	p.Def.Nodes[len(p.Def.Nodes)-1].TypeID = needy
 	p.Types = node.Builtin().Conformance()
-	p.Gate = func(_ string, n modelgate.Needs, _ node.Input) (modelgate.Model, modelgate.Outcome) {
+	p.Gate = func(_, _ string, n modelgate.Needs, _ node.Input) (modelgate.Model, modelgate.Outcome) {
 		active := modelgate.Model{Provider: "p", Model: "m"}
 		return active, modelgate.Evaluate(n, active, modelgate.Host{
 			Routes: func(string) bool { return false }, Has: func(_ modelgate.Model, id string) (bool, bool) { return id == has, true },
@@ -70,12 +71,52 @@ func TestGate_LetsPassWhatIsMetOrOpaque(t *testing.T) {
 func TestGate_TellsASubstitution(t *testing.T) {
 	t.Parallel()
 	p := gated(t, graph{}, "")
-	p.Gate = func(string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
+	p.Gate = func(string, string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
 		return modelgate.Model{Provider: "p", Model: "m"}, modelgate.Outcome{Route: modelgate.Substitute, Asked: modelgate.Model{Provider: "q", Model: "n"}, Missing: []string{"x"}}
 	}
 	m := run.New(p, limits, runstate.New(record()))
 	m.Advance(at)
 	require.Equal(t, "run.started model.capability.substituted@a node.started@a node.completed@a run.completed", strings.Join(names(m), " "))
+}
+
+// OpenWOP envelope contract §16.3: the decision carries nothing from upstream, so it has
+// no trust tag, also in a run that was given untrusted content. What follows from it has.
+func TestGate_ItsDecisionHasNoTrustTag(t *testing.T) {
+	t.Parallel()
+	for name, route := range map[string]modelgate.Route{"substituted": modelgate.Substitute, "insufficient": modelgate.Refuse} {
+		p := gated(t, graph{}, "")
+		p.Gate = func(string, string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
+			return modelgate.Model{Provider: "p", Model: "m"}, modelgate.Outcome{Route: route, Asked: modelgate.Model{Provider: "q", Model: "n"}, Missing: []string{"x"}}
+		}
+		r := record()
+		r.TrustBoundary = wire.Untrusted
+		m := run.New(p, limits, runstate.New(r))
+		m.Advance(at)
+		events, _ := m.Pending()
+		for _, e := range events {
+			if e.Type == wire.EventModelSubstituted || e.Type == wire.EventModelInsufficient {
+				require.Empty(t, e.ContentTrust, name)
+			} else if e.NodeID != "" {
+				require.Equal(t, wire.Untrusted, e.ContentTrust, "%s: %s", name, e.Type)
+			}
+		}
+	}
+}
+
+// OpenWOP envelope contract §14.3, §16.3: what is no matter of luck is not tried again,
+// whatever the workflow's policy says.
+func TestFailNode_RepeatsNothingThatStays(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{
+		"envelope_refusal", "capability_not_provided", "envelope_contract_violation", "cap_breached", "envelope_invalid", "envelope_truncation_unrecoverable",
+	} {
+		require.False(t, fault.Lookup(fault.Code(code)).Retryable, code)
+		_, m, _ := trace(t, graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":5}`})
+		m.Flushed()
+		m.FailNode(at, "a", &wire.NodeError{Code: code, Message: "m"}, wire.Trusted)
+		m.Advance(at)
+		require.Equal(t, "node.failed@a run.failed", strings.Join(names(m), " "), code)
+	}
 }
 
 // Whoever takes the run over asks the model of the log, and a further attempt passes
@@ -84,7 +125,7 @@ func TestGate_ItsDecisionOutlivesTheExecutor(t *testing.T) {
 	t.Parallel()
 	p := gated(t, graph{settings: `{"maxRetries":1}`}, "")
 	fallbacks := []string{"n", "o"}
-	p.Gate = func(tenant string, _ modelgate.Needs, _ node.Input) (modelgate.Model, modelgate.Outcome) {
+	p.Gate = func(tenant, _ string, _ modelgate.Needs, _ node.Input) (modelgate.Model, modelgate.Outcome) {
 		require.Equal(t, record().Owner.Tenant, tenant)
 		asked := modelgate.Model{Provider: "q", Model: fallbacks[0]}
 		fallbacks = fallbacks[1:]

@@ -43,8 +43,9 @@ type Plan struct {
 }
 
 // Gate decides one dispatch of a tenant's. The input has the node's config and the
-// run's configurable, which say what the active model is.
-type Gate func(tenant string, needs modelgate.Needs, in node.Input) (active modelgate.Model, o modelgate.Outcome)
+// run's configurable, which say what the active model is; the ref names the run's own
+// keys.
+type Gate func(tenant, credentialRef string, needs modelgate.Needs, in node.Input) (active modelgate.Model, o modelgate.Outcome)
 
 // Secrets finds why a run's node cannot have the secrets that its type needs; nil: it
 // can.
@@ -143,6 +144,11 @@ func (m *Machine) emit(now time.Time, d wire.Draft, clean bool) {
 	if n := m.st.Nodes[d.NodeID]; m.st.Record.TrustBoundary == wire.Untrusted || n != nil && n.Trust == wire.Untrusted {
 		d.Trust = wire.Untrusted
 	}
+	m.place(now, d, clean)
+}
+
+// place is emit for what has no trust tag, whatever it is about.
+func (m *Machine) place(now time.Time, d wire.Draft, clean bool) {
 	e := d.Place(m.st.Record.RunID, m.st.Next, now)
 	m.st.Apply(e)
 	m.pending = append(m.pending, e)
