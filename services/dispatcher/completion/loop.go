@@ -334,7 +334,7 @@ func (c *call) judge(ctx context.Context, res provider.Result, attempt int) verd
 	if v.done == nil && !v.goOn {
 		v.failure = contentFailure(res, v.failure)
 		if v.failure.reason == reasonTruncation {
-			c.drafts = append(c.drafts, truncatedDraft(c.req, res, false))
+			c.drafts = append(c.drafts, truncatedDraft(c.req, res, c.want.holds(res.Text)))
 		}
 	}
 	return v
