@@ -137,6 +137,9 @@ func TestFixtures_RunAsTheirDescriptionsSay(t *testing.T) {
 			}
 			if want, ok := reliability[id]; ok {
 				require.Equal(t, want, between(events))
+				if status == "failed" {
+					require.Equal(t, []string{"node.failed", "run.failed"}, names(events)[len(events)-2:], "the node's end follows, then the run's")
+				}
 			}
 			if id == "conformance-identity" {
 				require.JSONEq(t, `{"n":9007199254740993,"list":[1,null,{"x":"y"}]}`, string(snap.Variables["payload"]))

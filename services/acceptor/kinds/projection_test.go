@@ -1,6 +1,7 @@
 package kinds_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,4 +37,27 @@ func TestKinds_HaveAProjectionForEveryVendor(t *testing.T) {
 			})
 		}
 	}
+}
+
+// OpenWOP envelope contract §5: where a dialect orders members, reasoning comes before
+// what follows from it.
+func TestKinds_ReasonBeforeTheyAnswer(t *testing.T) {
+	t.Parallel()
+	places := 0
+	for _, k := range registry(t, kinds.LintOff).All() {
+		var source struct{ Properties map[string]any }
+		require.NoError(t, json.Unmarshal(k.Schema, &source))
+		_, reasons := source.Properties["reasoning"]
+		p, problems := projection.Compile(k.Schema, projection.Gemini)
+		require.Empty(t, problems)
+		var projected struct{ PropertyOrdering []string }
+		require.NoError(t, json.Unmarshal(p.Schema(), &projected))
+		if !reasons {
+			require.NotContains(t, projected.PropertyOrdering, "reasoning")
+			continue
+		}
+		places++
+		require.Equal(t, "reasoning", projected.PropertyOrdering[0], k.Name)
+	}
+	require.Equal(t, 4, places, "three universal kinds, and the surface")
 }

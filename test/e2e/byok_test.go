@@ -1,0 +1,41 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// OpenWOP envelope contract §21: who may bring keys, and for which of the providers
+// that are there; neither without a place for keys.
+func TestDiscovery_TellsForWhomTenantsMayBringKeys(t *testing.T) {
+	needsHost(t)
+	type document struct {
+		Providers struct{ Supported, BYOK []string } `json:"aiProviders"`
+		Secrets   map[string]any
+	}
+	keys := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.MkdirAll(keys, 0o700))
+	schemas := harness.LoadSchemas(t)
+	told := func(flags ...string) (d document) {
+		a := get(t, harness.Start(t, flags...).Client("dev-key"), "/.well-known/openwop")
+		require.NoError(t, a.JSON(&d))
+		if len(d.Providers.BYOK) == 0 { // the published schema does not know selfHosted, which servers of one's own are
+			require.NoError(t, schemas.Validate("capabilities.schema.json", a.Body))
+		}
+		return d
+	}
+	d := told("--credentials", keys, "--provider", "openai", "--provider", "box=http://127.0.0.1:1/v1")
+	require.Equal(t, []string{"box", "openai"}, d.Providers.BYOK, "the stand-in wants no key")
+	require.Subset(t, d.Providers.Supported, d.Providers.BYOK)
+	require.Contains(t, d.Providers.Supported, "sample")
+	require.Equal(t, map[string]any{"supported": true, "scopes": []any{"tenant"}, "resolution": "host-managed"}, d.Secrets)
+
+	d = told()
+	require.Empty(t, d.Providers.BYOK)
+	require.Nil(t, d.Secrets)
+}
