@@ -164,6 +164,34 @@ func TestEdgeCase21_ACancelledRunMakesNoFurtherCall(t *testing.T) {
 	require.Nil(t, res.Err)
 }
 
+// ending ends the run's work while a retry is recorded.
+type ending struct {
+	journal
+
+	end func()
+}
+
+func (e *ending) Record(ctx context.Context, drafts ...wire.Draft) error {
+	e.end()
+	return e.journal.Record(ctx, drafts...)
+}
+
+func TestEdgeCase21_ARunCancelledBetweenAttemptsMakesNoFurtherCall(t *testing.T) {
+	t.Parallel()
+	cancelled := errors.New("the run is cancelled")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	p := &stopping{stop: func() {}}
+	reg, err := provider.NewRegistry(p)
+	require.NoError(t, err)
+	loop := completion.New(completion.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Minute, Defaults: completion.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
+		completion.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+	res := loop.Run(ctx, completion.Task{TypeID: node.TypeStructuredOutput, Input: node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)}},
+		&ending{end: func() { cancel(cancelled) }})
+	require.Equal(t, 1, p.calls)
+	require.ErrorIs(t, res.Interrupted, cancelled)
+	require.Nil(t, res.Err)
+}
+
 func TestEdgeCase22_TheRunsDeadlineEndsTheLoopWithoutAnEnvelopeError(t *testing.T) {
 	t.Parallel()
 	p, j, res := interrupted(t, context.DeadlineExceeded)

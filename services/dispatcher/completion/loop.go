@@ -367,6 +367,9 @@ func (c *call) flush(ctx context.Context) error {
 // ask calls the model once. A failed call is no failed attempt: it carries no
 // envelope event (OpenWOP envelope contract §14.1).
 func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
+	if ctx.Err() != nil { // the run ended between two attempts
+		return provider.Result{}, &Result{Interrupted: context.Cause(ctx)}
+	}
 	callCtx, cancel := context.WithTimeout(ctx, c.Loop.cfg.Timeout)
 	defer cancel()
 	emit, wait, closeStream, err := c.open(ctx)
