@@ -147,3 +147,23 @@ func TestGate_WantsAKeyForTheFallback(t *testing.T) {
 		})
 	}
 }
+
+// OpenWOP envelope contract §16.4: only what a model that can be asked is known to have
+// may be advertised, whatever the operator trusts.
+func TestOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {
+	t.Parallel()
+	reg, err := provider.NewRegistry(sample.New(0), mute{})
+	require.NoError(t, err)
+	host := completion.Config{TrustsUnknown: true, Defaults: completion.Defaults{Provider: "sample", Model: "sample-1"}}
+	loop := completion.New(host, completion.Deps{Models: reg})
+	require.True(t, loop.Offers("structured-output", nil), "the host's own model")
+	require.False(t, loop.Offers("vision-input", nil), "listed models of vendors that are not there")
+	require.False(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "a fallback that is not there")
+	require.False(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mute", Model: "m"}), "nobody knows")
+	require.False(t, loop.Offers("nonexistent-capability-9b3f", nil))
+
+	reg, err = provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
+	require.NoError(t, err)
+	loop = completion.New(host, completion.Deps{Models: reg})
+	require.True(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "what a node falls back to")
+}
