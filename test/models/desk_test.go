@@ -1,0 +1,119 @@
+package models
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// stop is why a model stopped.
+type stop int
+
+const (
+	clean stop = iota
+	refused
+	sequence
+	unknown
+)
+
+// end is how a stream ends.
+type end int
+
+const (
+	whole end = iota
+	broken
+	failing
+	stalled
+)
+
+// answer is what a model is to say, in no vendor's words.
+type answer struct {
+	text    string
+	stop    stop
+	end     end
+	in, out int
+	// status other than 0 is an error instead.
+	status     int
+	retryAfter string
+	// gate lets one piece out for each value it gives.
+	gate chan struct{}
+	// raw is the body as it is, if rawType is set.
+	raw, rawType string
+}
+
+// pieces cuts the text as models do, at three of the doubles' tokens.
+func (a answer) pieces() []string {
+	var out []string
+	text := a.text
+	for len(text) > 12 {
+		out, text = append(out, text[:12]), text[12:]
+	}
+	return append(out, text)
+}
+
+// call is a request that was answered.
+type call struct {
+	header http.Header
+	body   []byte
+}
+
+// desk keeps the answers of many runs apart: each run's prompts name its case.
+type desk struct {
+	mu      sync.Mutex // guards all below
+	answers map[string][]answer
+	// always are the answers of cases that are asked any number of times.
+	always map[string]answer
+	calls  map[string][]call
+}
+
+func newDesk() *desk {
+	return &desk{answers: map[string][]answer{}, always: map[string]answer{}, calls: map[string][]call{}}
+}
+
+// put queues the answers of a case.
+func (d *desk) put(name string, list ...answer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.answers[name] = append(d.answers[name], list...)
+}
+
+// keep answers a case again and again.
+func (d *desk) keep(name string, a answer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.always[name] = a
+}
+
+var caseName = regexp.MustCompile(`\[case:([A-Za-z0-9-]+)\]`)
+
+// unforeseen is the answer to a call that no test expects: it fails the run.
+const unforeseen = http.StatusTeapot
+
+// answer takes the next one of the request's case.
+func (d *desk) answer(h http.Header, body []byte) answer {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	name := ""
+	if m := caseName.FindSubmatch(body); m != nil {
+		name = string(m[1])
+	}
+	d.calls[name] = append(d.calls[name], call{h, body})
+	if list := d.answers[name]; len(list) > 0 {
+		d.answers[name] = list[1:]
+		return list[0]
+	}
+	if a, ok := d.always[name]; ok {
+		return a
+	}
+	return answer{status: unforeseen}
+}
+
+// of are the calls of a case.
+func (d *desk) of(name string) []call {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]call(nil), d.calls[name]...)
+}
+
+func trimBearer(s string) string { return strings.TrimPrefix(s, "Bearer ") }

@@ -1,0 +1,241 @@
+// Package models holds a running host against the vendors' models: what it asks
+// OpenAI, Anthropic and Gemini, what it makes of their answers, and what is left of
+// a call when the host is killed in it. Each vendor is a double on a real port that
+// refuses every call without a strict schema.
+package models
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// The keys of the shared host. They are secrets to the redactor, so they look like
+// keys and not like words.
+const (
+	apiKey   = "hk_live_6b1e93d0a7c24f58" // acme
+	quietKey = "hk_live_d02c7f4e918ab635" // quiet: its runs do not tell of substitutes
+)
+
+// vendors are the doubles that all tests of the package share.
+var vendors []*vendor
+
+var shared = &harness.Shared{Setup: deploy}
+
+func TestMain(m *testing.M) {
+	vendors = openAll()
+	dir, err := os.MkdirTemp("", "waybill-models")
+	if err == nil {
+		err = writeFiles(dir, hostFiles)
+	}
+	if err != nil {
+		panic(err)
+	}
+	shared.Args, shared.Env = append(hostArgs(dir, urls(vendors)), "--api-key", apiKey+"=acme:*", "--api-key", quietKey+"=quiet:*", "--hide-fallback", "quiet"), keys(vendors)
+	m.Run()
+	log := shared.Close()
+	for _, v := range vendors {
+		v.close()
+	}
+	_ = os.RemoveAll(dir) // a temporary directory
+	if strings.Contains(log, "panic") {
+		panic("the shared host panicked:\n" + log) // fails the package whatever its tests say
+	}
+}
+
+// hostArgs are the flags of a host that asks vendors at these addresses. What is
+// said does not depend on how fast the disk is.
+func hostArgs(dir string, addresses map[string]string) []string {
+	args := []string{
+		"--durability", "process", "--lease", "1s", "--kinds", filepath.Join(dir, "kinds"), "--packs", filepath.Join(dir, "packs"),
+		"--models", filepath.Join(dir, "models.json"),
+	}
+	for id, url := range addresses {
+		args = append(args, "--provider", id+"="+url)
+	}
+	return args
+}
+
+func urls(list []*vendor) map[string]string {
+	out := map[string]string{}
+	for _, v := range list {
+		out[v.id] = v.url
+	}
+	return out
+}
+
+func keys(list []*vendor) (env []string) {
+	for _, v := range list {
+		env = append(env, "WAYBILL_PROVIDER_"+strings.ToUpper(v.id)+"_KEY="+v.key)
+	}
+	return env
+}
+
+func writeFiles(dir string, files map[string]string) error {
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answerSchema is what models are asked for, as a value and as the payload of kind.
+const (
+	answerSchema = `{"title":"answer","type":"object","additionalProperties":false,"required":["answer","note"],"properties":{"answer":{"type":"integer"},"note":{"type":["string","null"]}}}`
+	kind         = "vendor.acme.answer"
+)
+
+// hostFiles are what the host reads at its start: a kind, the models with prices that
+// are easy to multiply, and a pack whose nodes look at pictures. The blind models take
+// schemas as tools.
+var hostFiles = map[string]string{
+	"kinds/" + kind + ".schema.json": answerSchema,
+	"models.json": `{"version":1,"asOf":"2026-01-31","models":[` + listed("openai", "gpt-4o", "gpt-4o-mini") + `,` +
+		listed("anthropic", "claude-opus-4-6", "claude-haiku-4-5") + `,` + listed("gemini", "gemini-2.5-flash", "gemini-2.5-flash-lite") + `]}`,
+	"packs/look/pack.json": `{"name":"vendor.acme.look","version":"1.0.0","engines":{"openwop":">=1.0"},"runtime":{"language":"remote","entry":"none"},"nodes":[` +
+		looker("openai", "gpt-4o") + `,` + looker("anthropic", "claude-opus-4-6") + `,` + looker("gemini", "gemini-2.5-flash") + `]}`,
+	"packs/look/waybill.json": `{"nodes":{"vendor.acme.look.openai":` + looks + `,"vendor.acme.look.anthropic":` + looks + `,"vendor.acme.look.gemini":` + looks + `}}`,
+	"packs/look/answer.json":  answerSchema,
+}
+
+// Prices, in dollars for a million tokens.
+const (
+	inputPrice  = 2
+	outputPrice = 10
+)
+
+func listed(provider, seeing, blind string) string {
+	const entry = `{"provider":%q,"model":%q,"capabilities":[%s],"contextTokens":128000,"outputTokens":16384,"structuredOutput":%q,"sampling":true,"prices":{"input":%d,"output":%d}}`
+	return fmt.Sprintf(entry, provider, seeing, `"structured-output","discriminator-enum","function-calling","vision-input"`, "format", inputPrice, outputPrice) + "," +
+		fmt.Sprintf(entry, provider, blind, `"structured-output","discriminator-enum","function-calling"`, "tool", inputPrice, outputPrice)
+}
+
+func looker(provider, model string) string {
+	return fmt.Sprintf(`{"typeId":"vendor.acme.look.%s","version":"1.0.0","category":"chat","role":"side-effect","requiredModelCapabilities":["vision-input"],
+		"fallbackModel":{"provider":%q,"model":%q}}`, provider, provider, model)
+}
+
+const looks = `{"base":"core.ai.structuredOutput","config":{"maxTokens":64},"configRefs":{"outputSchema":"answer.json"}}`
+
+// node is a node of a workflow.
+func node(id, typ, config, inputs string) string {
+	return fmt.Sprintf(`{"id":%q,"typeId":%q,"name":"n","position":{"x":0,"y":0},"config":%s,"inputs":%s}`, id, typ, config, inputs)
+}
+
+// workflow has one node, which a call that failed is repeated of once. Each run of it
+// says by its input which answers it gets.
+func workflow(id, node string) string {
+	return fmt.Sprintf(`{"id":%q,"name":"n","version":"1","nodes":[%s],"edges":[],"triggers":[],"variables":[{"name":"case","type":"string","required":true}],"metadata":{},"settings":{"maxRetries":1}}`, id, node)
+}
+
+// question is what every model is asked; the case finds its answers.
+const question = `[case:{{case}}] What is six times seven?`
+
+// shapes are how a node can want its answer.
+var shapes = map[string]struct{ typ, config string }{
+	"value":    {"core.ai.structuredOutput", `"outputSchema":` + answerSchema},
+	"envelope": {"core.ai.callPrompt", `"envelopeType":"` + kind + `"`},
+}
+
+func workflows() (out []string) {
+	for shape, s := range shapes {
+		for name, streams := range map[string]bool{"streamed": true, "whole": false} {
+			config := fmt.Sprintf(`{"prompt":%q,"maxTokens":%d,"stop":["END"],"expectsStreaming":%t,%s}`, question, budget, streams, s.config)
+			out = append(out, workflow(shape+"-"+name, node("ask", s.typ, config, "{}")))
+		}
+	}
+	for _, id := range []string{"openai", "anthropic", "gemini"} {
+		out = append(out, workflow("look-"+id, node("look", "vendor.acme.look."+id, `{"prompt":"`+question+`"}`, `{"messages":{"type":"static","value":[
+			{"role":"user","content":[{"type":"text","text":"Look."},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}]}}`)))
+	}
+	return append(out, workflow("talk", node("ask", "core.ai.callPrompt", `{"prompt":"`+question+`"}`, "{}")))
+}
+
+// budget is how many tokens of output the workflows allow.
+const budget = 64
+
+// deploy registers the workflows for every tenant.
+func deploy(h *harness.Host) error { return deployAs(h, apiKey, quietKey) }
+
+func deployAs(h *harness.Host, keys ...string) error {
+	for _, key := range keys {
+		for _, doc := range workflows() {
+			a, err := h.Client(key).Do(context.Background(), http.MethodPost, "/v1/workflows", doc)
+			if err != nil {
+				return err
+			}
+			if a.Status != http.StatusCreated {
+				return fmt.Errorf("deploy: %d %s\n%s", a.Status, a.Body, doc)
+			}
+		}
+	}
+	return nil
+}
+
+var published struct {
+	once    sync.Once
+	schemas *harness.Schemas
+}
+
+// checked makes a client validate whatever it reads.
+func checked(t *testing.T, c *harness.Client) *harness.Client {
+	t.Helper()
+	published.once.Do(func() {
+		// Without the schemas the rest is still worth testing: only this is left out.
+		t.Run("published schemas", func(t *testing.T) { published.schemas = harness.LoadSchemas(t) })
+	})
+	return c.Checked(published.schemas)
+}
+
+// client calls the shared host.
+func client(t *testing.T, key string) *harness.Client {
+	t.Helper()
+	return checked(t, shared.Host(t).Client(key))
+}
+
+// within bounds a test's requests.
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// asks is the body that starts a run.
+func asks(workflow, name string, v *vendor, model, more string) string {
+	return fmt.Sprintf(`{"workflowId":%q,"inputs":{"case":%q},"configurable":{"ai.provider":%q,"ai.model":%q%s}}`, workflow, name, v.id, model, more)
+}
+
+// start starts a run.
+func start(t *testing.T, c *harness.Client, body string) string {
+	t.Helper()
+	a, err := c.Do(within(t, 30*time.Second), http.MethodPost, "/v1/runs", body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+	var v struct{ RunID string }
+	require.NoError(t, a.JSON(&v))
+	return v.RunID
+}
+
+// finish waits for a run's end.
+func finish(t *testing.T, c *harness.Client, id string) []harness.Event {
+	t.Helper()
+	events, err := c.Finish(within(t, 90*time.Second), id)
+	require.NoError(t, err)
+	return events
+}

@@ -1,0 +1,293 @@
+package models
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// variant is how a case is asked.
+type variant struct {
+	v     *vendor
+	model string
+	shape string // value or envelope
+	mode  string // streamed or whole
+	tool  bool
+}
+
+var unsafeInName = regexp.MustCompile(`[^a-z0-9]+`)
+
+// OpenWOP envelope contract §14.1, §14.2, §14.5, §15 and §19.1: every vendor, streamed
+// or not, for an envelope or a value.
+func TestMatrix_EveryVendorEveryWayEveryOutcome(t *testing.T) {
+	client(t, apiKey) // before the parallel ones, for the schemas
+	for _, v := range vendors {
+		for _, r := range rows(v) {
+			for shape := range shapes {
+				for _, mode := range []string{"streamed", "whole"} {
+					runCase(t, r, variant{v, v.seeing, shape, mode, false})
+				}
+			}
+			if slices.Contains([]string{"success at once", "invalid, then valid", "truncated, then valid", "refused"}, r.name) {
+				runCase(t, r, variant{v, v.blind, "value", "streamed", true})
+			}
+		}
+	}
+}
+
+func runCase(t *testing.T, r row, w variant) {
+	t.Helper()
+	name := strings.Join([]string{w.v.id, w.shape, w.mode, r.name}, "/")
+	if w.tool {
+		name += " as a tool"
+	}
+	t.Run(name, func(t *testing.T) {
+		id := unsafeInName.ReplaceAllString(strings.ToLower(name), "-")
+		w.v.desk.put(id, r.answers...)
+		c := client(t, apiKey)
+		runID := start(t, c, asks(w.shape+"-"+w.mode, id, w.v, w.model, ""))
+		t.Parallel() // all runs are under way before one of them is looked at
+		events := finish(t, c, runID)
+		checkOrder(t, r, w, events)
+		checkPayloads(t, r, w, events)
+		checkUsage(t, r, w, events)
+		checkEnd(t, c, r, runID, events)
+		checkSecrecy(t, w, events)
+		checkChunks(t, r, w, events)
+		checkCalls(t, r, w, w.v.desk.of(id))
+	})
+}
+
+func checkOrder(t *testing.T, r row, w variant, events []harness.Event) {
+	t.Helper()
+	want := append([]string{"run.started", started}, r.events...)
+	if r.code == "" {
+		want = append(want, "run.completed")
+	} else {
+		want = append(want, "run.failed")
+	}
+	if w.shape == "value" {
+		want = slices.DeleteFunc(want, func(e string) bool { return e == artifact })
+	}
+	require.Equal(t, want, typesBut(events, chunk), "%s", dump(events))
+	for i, e := range events {
+		require.Equal(t, i, e.Sequence)
+	}
+}
+
+// typesBut lists the types of events, but for one.
+func typesBut(events []harness.Event, but string) (out []string) {
+	for _, e := range events {
+		if e.Type != but {
+			out = append(out, e.Type)
+		}
+	}
+	return out
+}
+
+func dump(events []harness.Event) string {
+	var b strings.Builder
+	for _, e := range events {
+		b.WriteString(e.Type + " " + string(e.Payload) + "\n")
+	}
+	return b.String()
+}
+
+// of are the events of a type.
+func of(events []harness.Event, typ string) (out []harness.Event) {
+	for _, e := range events {
+		if e.Type == typ {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// checkPayloads looks for what the events must say; what else they say is for the
+// published schemas to judge.
+func checkPayloads(t *testing.T, r row, w variant, events []harness.Event) {
+	t.Helper()
+	for typ, want := range r.payloads {
+		got := of(events, typ)
+		require.Len(t, got, len(want), typ)
+		for i := range want {
+			requireHas(t, want[i], got[i].Payload)
+			if typ == truncated || typ == refusal {
+				requireHas(t, `{"provider":"`+w.v.id+`","model":"`+w.model+`"}`, got[i].Payload)
+			}
+		}
+	}
+}
+
+// requireHas holds a document against the members that it must have.
+func requireHas(t *testing.T, want string, got []byte) {
+	t.Helper()
+	var w, g any
+	require.NoError(t, json.Unmarshal([]byte(want), &w))
+	require.NoError(t, json.Unmarshal(got, &g))
+	require.True(t, has(w, g), "want %s in %s", want, got)
+}
+
+func has(want, got any) bool {
+	w, isObject := want.(map[string]any)
+	if !isObject {
+		return want == got
+	}
+	g, _ := got.(map[string]any)
+	for name, v := range w {
+		if _, there := g[name]; !there || !has(v, g[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkUsage wants one provider.usage of each call that was answered, with what the
+// vendor counted and what that costs.
+func checkUsage(t *testing.T, r row, w variant, events []harness.Event) {
+	t.Helper()
+	got := of(events, usage)
+	i := 0
+	for _, a := range r.answers {
+		if a.status != 0 || a.end != whole {
+			continue // without an answer there is nothing to count
+		}
+		require.Less(t, i, len(got))
+		var u struct {
+			Provider, Model, NodeID, Currency string
+			InputTokens, OutputTokens         int
+			CostEstimateUsd                   *float64
+		}
+		require.NoError(t, json.Unmarshal(got[i].Payload, &u))
+		require.Equal(t, []string{w.v.id, w.model, "ask", "USD"}, []string{u.Provider, u.Model, u.NodeID, u.Currency})
+		require.Equal(t, []int{a.in, a.out}, []int{u.InputTokens, u.OutputTokens}, "verbatim from the vendor")
+		require.NotNil(t, u.CostEstimateUsd)
+		require.InDelta(t, float64(a.in*inputPrice+a.out*outputPrice)/1e6, *u.CostEstimateUsd, 1e-9)
+		i++
+	}
+	require.Len(t, got, i)
+}
+
+func checkEnd(t *testing.T, c *harness.Client, r row, runID string, events []harness.Event) {
+	t.Helper()
+	a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+runID, "")
+	require.NoError(t, err)
+	var snap struct {
+		Status string
+		Error  *struct{ Code, Message string }
+	}
+	require.NoError(t, a.JSON(&snap))
+	if r.code == "" {
+		require.Equal(t, "completed", snap.Status)
+		require.Contains(t, string(of(events, completed)[0].Payload), `"answer":42`)
+		return
+	}
+	require.Equal(t, "failed", snap.Status)
+	require.Equal(t, r.code, snap.Error.Code)
+	require.NotContains(t, snap.Error.Message, secretWords)
+	requireHas(t, `{"nodeId":"ask","error":{"code":"`+r.code+`"}}`, of(events, failed)[0].Payload)
+	requireHas(t, `{"error":{"code":"`+r.code+`"}}`, events[len(events)-1].Payload)
+}
+
+// checkSecrecy looks for the vendor's words where they must not be: they are the
+// model's in what is shown of its answer and in the event of a refusal, and nowhere else.
+func checkSecrecy(t *testing.T, w variant, events []harness.Event) {
+	t.Helper()
+	for _, e := range events {
+		if e.Type != chunk && e.Type != refusal {
+			require.NotContains(t, string(e.Raw), "xyzzy", e.Type)
+		}
+		require.NotContains(t, string(e.Raw), w.v.key)
+		require.NotContains(t, string(e.Raw), w.v.url, "the address of a server is disclosed nowhere")
+	}
+}
+
+// checkChunks holds what was shown while it arrived against what the model said, call
+// by call.
+func checkChunks(t *testing.T, r row, w variant, events []harness.Event) {
+	t.Helper()
+	if w.mode == "whole" {
+		require.Empty(t, of(events, chunk))
+		return
+	}
+	var shown []string
+	text := ""
+	for _, e := range events {
+		switch e.Type {
+		case chunk:
+			var p struct{ Chunk string }
+			require.NoError(t, json.Unmarshal(e.Payload, &p))
+			text += p.Chunk
+		case usage, again, failed:
+			if e.Type == usage || text != "" {
+				shown, text = append(shown, text), ""
+			}
+		}
+	}
+	i := 0
+	for _, a := range r.answers {
+		switch {
+		case a.status != 0:
+			continue
+		case a.end != whole:
+			if strings.HasPrefix(a.text, shown[i]) {
+				i++ // a part of it was shown
+			}
+			continue
+		}
+		require.Less(t, i, len(shown), "%q", shown)
+		if a.stop != refused {
+			want := a.text
+			if cut := a.out * 4; a.out >= budget && len(want) > cut {
+				want = want[:cut]
+				if w.tool && w.v.id == "gemini" {
+					want = "" // half a call is none
+				}
+			}
+			require.Equal(t, want, shown[i])
+		}
+		i++
+	}
+	require.Len(t, shown, i, "%q", shown)
+}
+
+// checkCalls holds what the vendor was asked against the truth table: the strict schema
+// every time, more room after a truncation and nothing else, a correction at the same
+// budget otherwise, and never a word of the answer that was wrong.
+func checkCalls(t *testing.T, r row, w variant, calls []call) {
+	t.Helper()
+	require.Len(t, calls, len(r.answers), "no call more, none less")
+	first, err := w.v.read(calls[0].body)
+	require.NoError(t, err)
+	require.Equal(t, budget, first.budget)
+	for i, made := range calls {
+		a, err := w.v.read(made.body)
+		require.NoError(t, err)
+		require.Equal(t, w.v.key, w.v.keyOf(made.header))
+		require.Contains(t, string(a.schema), `"answer"`)
+		require.JSONEq(t, string(first.schema), string(a.schema), "call %d", i)
+		require.Equal(t, w.tool, a.tool)
+		want := 1
+		if r.budgets != nil {
+			want = r.budgets[i]
+		}
+		require.Equal(t, want*budget, a.budget, "call %d", i)
+		if r.silent {
+			require.Equal(t, first.talk, a.talk, "nothing was added to the prompt")
+		}
+		if !strings.HasPrefix(r.name, "prose fallback") { // which quotes the prose, fenced
+			require.NotContains(t, string(made.body), "xyzzy", "no answer is quoted")
+		}
+		if i > 0 && strings.HasPrefix(r.name, "invalid") {
+			require.Greater(t, len(a.talk), len(first.talk))
+			require.Contains(t, a.talk, "was not accepted")
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package models
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"waybill.dev/waybill/test/double/anthropic"
+	"waybill.dev/waybill/test/double/gemini"
+	"waybill.dev/waybill/test/double/openaicompat"
+)
+
+// vendor is one double, with its vendor's own words for the same things.
+type vendor struct {
+	id, key, url string
+	// seeing takes pictures and schemas as a format; blind takes schemas as a tool.
+	seeing, blind string
+	desk          *desk
+	close         func()
+	// keyOf is the key that a request was made with.
+	keyOf func(http.Header) string
+	// read finds in a request what all vendors have.
+	read func(body []byte) (asked, error)
+	// sequences says that the vendor tells a stop sequence from an end of its own.
+	sequences bool
+	unknown   string // a reason to stop that stands for nothing known
+}
+
+// asked is what a request says, whichever vendor's it is.
+type asked struct {
+	budget int
+	// talk is all that is said to the model.
+	talk string
+	// schema is the strict one; empty: there is none.
+	schema json.RawMessage
+	tool   bool
+}
+
+// secretWords are the vendors' own: in errors, refusals and wrong answers. They are
+// not fit for a run's log, but for the event that tells of a refusal.
+const secretWords = "xyzzy plugh"
+
+func openAll() []*vendor {
+	return []*vendor{openOpenAI(), openAnthropic(), openGemini()}
+}
+
+func openOpenAI() *vendor {
+	v := &vendor{
+		id: "openai", key: "sk-double-openai-0a1b2c3d4e5f", seeing: "gpt-4o", blind: "gpt-4o-mini", desk: newDesk(), unknown: "function_call",
+		keyOf: func(h http.Header) string { return trimBearer(h.Get("Authorization")) }, read: readOpenAI,
+	}
+	s := openaicompat.New(openaicompat.Options{
+		OpenAI: true, RequireSchema: true, Models: []string{v.seeing, v.blind},
+		Answer: func(r openaicompat.Recorded) openaicompat.Reply {
+			return openaiReply(v.desk.answer(r.Header, r.Body), v)
+		},
+	})
+	v.url, v.close = s.URL(), s.Close
+	return v
+}
+
+func openaiReply(a answer, v *vendor) openaicompat.Reply {
+	r := openaicompat.Reply{
+		Pieces: a.pieces(), Usage: &openaicompat.Usage{Prompt: a.in, Completion: a.out}, Status: a.status, RetryAfter: a.retryAfter,
+		Message: secretWords, Step: a.gate, Raw: a.raw, ContentType: a.rawType,
+	}
+	switch a.stop {
+	case refused:
+		r.Pieces, r.Refusal = nil, secretWords
+	case unknown:
+		r.FinishReason = v.unknown
+	case clean, sequence: // the vendor has one word for both
+	}
+	switch a.end {
+	case broken:
+		r.End = openaicompat.EndCut
+	case failing:
+		r.End, r.Code = openaicompat.EndError, "server_error"
+	case stalled:
+		r.End = openaicompat.EndStall
+	case whole:
+	}
+	return r
+}
+
+func readOpenAI(body []byte) (asked, error) {
+	var r struct {
+		MaxTokens int             `json:"max_completion_tokens"`
+		OldTokens int             `json:"max_tokens"`
+		Messages  json.RawMessage `json:"messages"`
+		Format    struct {
+			JSONSchema struct {
+				Strict bool            `json:"strict"`
+				Schema json.RawMessage `json:"schema"`
+			} `json:"json_schema"`
+		} `json:"response_format"`
+		Tools []struct {
+			Function struct {
+				Strict     bool            `json:"strict"`
+				Parameters json.RawMessage `json:"parameters"`
+			} `json:"function"`
+		} `json:"tools"`
+	}
+	err := json.Unmarshal(body, &r)
+	a := asked{budget: max(r.MaxTokens, r.OldTokens), talk: string(r.Messages)}
+	switch {
+	case r.Format.JSONSchema.Strict:
+		a.schema = r.Format.JSONSchema.Schema
+	case len(r.Tools) == 1 && r.Tools[0].Function.Strict:
+		a.schema, a.tool = r.Tools[0].Function.Parameters, true
+	}
+	return a, err
+}
+
+func openAnthropic() *vendor {
+	v := &vendor{
+		id: "anthropic", key: "sk-double-anthropic-5f6a7b8c9d0e", seeing: "claude-opus-4-6", blind: "claude-haiku-4-5", desk: newDesk(),
+		keyOf: func(h http.Header) string { return h.Get("X-Api-Key") }, read: readAnthropic, sequences: true, unknown: "pause_turn",
+	}
+	s := anthropic.New(anthropic.Options{
+		RequireSchema: true, Models: []string{v.seeing, v.blind},
+		Answer: func(r anthropic.Recorded) anthropic.Reply { return anthropicReply(v.desk.answer(r.Header, r.Body), v) },
+	})
+	v.url, v.close = s.URL(), s.Close
+	return v
+}
+
+func anthropicReply(a answer, v *vendor) anthropic.Reply {
+	r := anthropic.Reply{
+		Pieces: a.pieces(), Usage: &anthropic.Usage{Input: a.in, Output: a.out}, Status: a.status, RetryAfter: a.retryAfter,
+		Message: secretWords, Gate: a.gate, Raw: a.raw, ContentType: a.rawType,
+	}
+	switch a.stop {
+	case refused:
+		r.Pieces, r.Refusal = nil, &anthropic.Refusal{Category: "cyber", Explanation: secretWords}
+	case unknown:
+		r.StopReason = v.unknown
+	case sequence:
+		r.StopSequence = "END"
+	case clean:
+	}
+	switch a.end {
+	case broken:
+		r.End = anthropic.EndCut
+	case failing:
+		r.End, r.Type = anthropic.EndError, "overloaded_error"
+	case stalled:
+		r.End = anthropic.EndStall
+	case whole:
+	}
+	return r
+}
+
+func readAnthropic(body []byte) (asked, error) {
+	var r struct {
+		MaxTokens int             `json:"max_tokens"`
+		System    json.RawMessage `json:"system"`
+		Messages  json.RawMessage `json:"messages"`
+		Output    struct {
+			Format struct {
+				Schema json.RawMessage `json:"schema"`
+			} `json:"format"`
+		} `json:"output_config"`
+		Tools []struct {
+			Strict bool            `json:"strict"`
+			Schema json.RawMessage `json:"input_schema"`
+		} `json:"tools"`
+	}
+	err := json.Unmarshal(body, &r)
+	a := asked{budget: r.MaxTokens, talk: string(r.System) + string(r.Messages), schema: r.Output.Format.Schema}
+	if len(r.Tools) == 1 && r.Tools[0].Strict {
+		a.schema, a.tool = r.Tools[0].Schema, true
+	}
+	return a, err
+}
+
+func openGemini() *vendor {
+	v := &vendor{
+		id: "gemini", key: "AIza-double-gemini-1f2e3d4c5b6a7988", seeing: "gemini-2.5-flash", blind: "gemini-2.5-flash-lite", desk: newDesk(), unknown: "OTHER",
+		keyOf: func(h http.Header) string { return h.Get("X-Goog-Api-Key") }, read: readGemini,
+	}
+	s := gemini.New(gemini.Options{
+		RequireSchema: true, Models: []string{v.seeing, v.blind},
+		Answer: func(r gemini.Recorded) gemini.Reply { return geminiReply(v.desk.answer(r.Header, r.Body), v, r.Body) },
+	})
+	v.url, v.close = s.URL(), s.Close
+	return v
+}
+
+func geminiReply(a answer, v *vendor, body []byte) gemini.Reply {
+	r := gemini.Reply{
+		Pieces: a.pieces(), Usage: &gemini.Usage{Prompt: a.in, Candidates: a.out, Total: a.in + a.out}, Status: a.status, RetryAfter: a.retryAfter,
+		Message: secretWords, Step: a.gate, Raw: a.raw, ContentType: a.rawType,
+	}
+	if req, err := readGemini(body); err == nil && req.tool && a.rawType == "" && a.stop != refused && json.Valid([]byte(a.text)) {
+		// The vendor calls a function with whole arguments, or not at all.
+		r.Pieces = nil
+		if len(a.text) > req.budget*4 {
+			r.Finish = "MAX_TOKENS"
+		} else {
+			r.Calls = []gemini.Call{{Name: toolName(body), Args: a.text}}
+		}
+	}
+	switch a.stop {
+	case refused:
+		r.Pieces, r.Finish, r.FinishMessage, r.Harm = nil, "SAFETY", secretWords, "HARM_CATEGORY_DANGEROUS_CONTENT"
+	case unknown:
+		r.Finish = v.unknown
+	case clean, sequence: // the vendor has one word for both
+	}
+	switch a.end {
+	case broken:
+		r.End = gemini.EndCut
+	case failing:
+		r.End, r.Status = gemini.EndError, http.StatusServiceUnavailable
+	case stalled:
+		r.End = gemini.EndStall
+	case whole:
+	}
+	return r
+}
+
+type geminiRequest struct {
+	System   json.RawMessage `json:"systemInstruction"`
+	Contents json.RawMessage `json:"contents"`
+	Config   struct {
+		MaxTokens int             `json:"maxOutputTokens"`
+		Schema    json.RawMessage `json:"responseJsonSchema"`
+	} `json:"generationConfig"`
+	Tools []struct {
+		Functions []struct {
+			Name   string          `json:"name"`
+			Schema json.RawMessage `json:"parametersJsonSchema"`
+		} `json:"functionDeclarations"`
+	} `json:"tools"`
+}
+
+func readGemini(body []byte) (asked, error) {
+	var r geminiRequest
+	err := json.Unmarshal(body, &r)
+	a := asked{budget: r.Config.MaxTokens, talk: string(r.System) + string(r.Contents), schema: r.Config.Schema}
+	if len(r.Tools) == 1 && len(r.Tools[0].Functions) == 1 {
+		a.schema, a.tool = r.Tools[0].Functions[0].Schema, true
+	}
+	return a, err
+}
+
+func toolName(body []byte) string {
+	var r geminiRequest
+	_ = json.Unmarshal(body, &r) // it was read before
+	return r.Tools[0].Functions[0].Name
+}
