@@ -108,8 +108,10 @@ var hostFiles = map[string]string{
 	"models.json": `{"version":1,"asOf":"2026-01-31","models":[` + listed("openai", "gpt-4o", "gpt-4o-mini") + `,` +
 		listed("anthropic", "claude-opus-4-6", "claude-haiku-4-5") + `,` + listed("gemini", "gemini-2.5-flash", "gemini-2.5-flash-lite") + `]}`,
 	"packs/look/pack.json": `{"name":"vendor.acme.look","version":"1.0.0","engines":{"openwop":">=1.0"},"runtime":{"language":"remote","entry":"none"},"nodes":[` +
-		looker("openai", "gpt-4o") + `,` + looker("anthropic", "claude-opus-4-6") + `,` + looker("gemini", "gemini-2.5-flash") + `]}`,
-	"packs/look/waybill.json": `{"nodes":{"vendor.acme.look.openai":` + looks + `,"vendor.acme.look.anthropic":` + looks + `,"vendor.acme.look.gemini":` + looks + `}}`,
+		looker("openai", "openai", "gpt-4o") + `,` + looker("anthropic", "anthropic", "claude-opus-4-6") + `,` + looker("gemini", "gemini", "gemini-2.5-flash") + `,` +
+		looker("nobody", "anthropic", "claude-haiku-4-5") + `]}`,
+	"packs/look/waybill.json": `{"nodes":{"vendor.acme.look.openai":` + looks + `,"vendor.acme.look.anthropic":` + looks + `,"vendor.acme.look.gemini":` + looks +
+		`,"vendor.acme.look.nobody":` + looks + `}}`,
 	"packs/look/answer.json":  answerSchema,
 }
 
@@ -125,9 +127,9 @@ func listed(provider, seeing, blind string) string {
 		fmt.Sprintf(entry, provider, blind, `"structured-output","discriminator-enum","function-calling"`, "tool", inputPrice, outputPrice)
 }
 
-func looker(provider, model string) string {
+func looker(name, provider, model string) string {
 	return fmt.Sprintf(`{"typeId":"vendor.acme.look.%s","version":"1.0.0","category":"chat","role":"side-effect","requiredModelCapabilities":["vision-input"],
-		"fallbackModel":{"provider":%q,"model":%q}}`, provider, provider, model)
+		"fallbackModel":{"provider":%q,"model":%q}}`, name, provider, model)
 }
 
 const looks = `{"base":"core.ai.structuredOutput","config":{"maxTokens":64},"configRefs":{"outputSchema":"answer.json"}}`

@@ -1,0 +1,89 @@
+package models
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// OpenWOP envelope contract §16.3, row 3, over real vendors: a node that looks at a
+// picture, a model that is blind, and another vendor's model that is asked instead, by
+// its own rules of strict schemas, at the first attempt and at the one after a mistake.
+func TestSubstitute_AsksTheOtherVendorByItsRules(t *testing.T) {
+	c := client(t, apiKey)
+	for i, blind := range vendors {
+		for _, fallback := range []*vendor{vendors[(i+1)%3], vendors[(i+2)%3]} {
+			t.Run(blind.id+" to "+fallback.id, func(t *testing.T) {
+				name := "look-" + blind.id + "-" + fallback.id
+				fallback.desk.put(name, withUsage(answer{text: wrong}, answer{text: good})...)
+				id := start(t, c, asks("look-"+fallback.id, name, blind, blind.blind, ""))
+				t.Parallel()
+				events := finish(t, c, id)
+				require.Equal(t, []string{"run.started", "model.capability.substituted", started, usage, retry, usage, completed, "run.completed"}, typesBut(events, ""), "%s", dump(events))
+				require.JSONEq(t, `{"nodeId":"look","originalProvider":"`+blind.id+`","originalModel":"`+blind.blind+`","fallbackProvider":"`+fallback.id+
+					`","fallbackModel":"`+fallback.seeing+`","missingCapabilities":["vision-input"]}`, string(events[1].Payload))
+				for n, e := range of(events, usage) {
+					requireHas(t, `{"provider":"`+fallback.id+`","model":"`+fallback.seeing+`"}`, e.Payload)
+					var u struct{ InputTokens int }
+					require.NoError(t, json.Unmarshal(e.Payload, &u))
+					require.Equal(t, 100+n, u.InputTokens)
+				}
+				require.Empty(t, blind.desk.of(name), "the blind model was not asked")
+				requireLooked(t, fallback, name)
+			})
+		}
+	}
+}
+
+// requireLooked holds the two calls of a node that looks against the vendor's rules.
+func requireLooked(t *testing.T, v *vendor, name string) {
+	t.Helper()
+	calls := v.desk.of(name)
+	require.Len(t, calls, 2)
+	var first asked
+	for i, made := range calls {
+		a, err := v.read(made.body)
+		require.NoError(t, err)
+		require.NotEmpty(t, a.schema, "call %d has no strict schema", i)
+		require.Contains(t, a.talk, "iVBORw0KGgo=", "call %d shows the picture", i)
+		require.Equal(t, v.key, v.keyOf(made.header))
+		require.Equal(t, budget, a.budget)
+		if i == 0 {
+			first = a
+			continue
+		}
+		require.JSONEq(t, string(first.schema), string(a.schema))
+		require.Contains(t, a.talk, "was not accepted")
+	}
+}
+
+// The redaction pair of OpenWOP envelope contract §16.3: a workspace that is not to
+// know which model was asked instead.
+func TestSubstitute_HidesBothNamesOrNone(t *testing.T) {
+	c := client(t, quietKey)
+	blind, fallback := vendors[0], vendors[1]
+	fallback.desk.put("look-hidden", answer{text: good, in: 1, out: 1})
+	events := finish(t, c, start(t, c, asks("look-"+fallback.id, "look-hidden", blind, blind.blind, "")))
+	require.Equal(t, "run.completed", events[len(events)-1].Type, "%s", dump(events))
+	require.JSONEq(t, `{"nodeId":"look","originalProvider":"`+blind.id+`","originalModel":"`+blind.blind+
+		`","fallbackProvider":"[REDACTED]","fallbackModel":"[REDACTED]","missingCapabilities":["vision-input"]}`, string(of(events, "model.capability.substituted")[0].Payload))
+	require.Len(t, fallback.desk.of("look-hidden"), 1)
+}
+
+// OpenWOP envelope contract §16.3, row 7: the fallback is blind, too; nobody is asked.
+func TestSubstitute_NeverASecondTime(t *testing.T) {
+	c := client(t, apiKey)
+	v := vendors[0]
+	a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", workflow("look-nobody", node("look", "vendor.acme.look.nobody", `{"prompt":"`+question+`"}`, "{}")))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+	events := finish(t, c, start(t, c, asks("look-nobody", "look-nobody", v, v.blind, "")))
+	require.Equal(t, []string{"run.started", "model.capability.insufficient", failed, "run.failed"}, typesBut(events, ""), "%s", dump(events))
+	requireHas(t, `{"provider":"openai","model":"`+v.blind+`","fallbackAttempted":true}`, events[1].Payload)
+	requireHas(t, `{"error":{"code":"capability_not_provided"}}`, events[2].Payload)
+	for _, v := range vendors {
+		require.Empty(t, v.desk.of("look-nobody"))
+	}
+}
