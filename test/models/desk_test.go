@@ -116,4 +116,7 @@ func (d *desk) of(name string) []call {
 	return append([]call(nil), d.calls[name]...)
 }
 
+// count is how often a case was asked.
+func (d *desk) count(name string) int { return len(d.of(name)) }
+
 func trimBearer(s string) string { return strings.TrimPrefix(s, "Bearer ") }

@@ -41,7 +41,9 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	shared.Args, shared.Env = append(hostArgs(dir, urls(vendors)), "--api-key", apiKey+"=acme:*", "--api-key", quietKey+"=quiet:*", "--hide-fallback", "quiet"), keys(vendors)
+	hostDir = dir
+	// What is said does not depend on how fast the disk is.
+	shared.Args, shared.Env = append(hostArgs(urls(vendors)), "--durability", "process", "--api-key", apiKey+"=acme:*", "--api-key", quietKey+"=quiet:*", "--hide-fallback", "quiet"), keys(vendors)
 	m.Run()
 	log := shared.Close()
 	for _, v := range vendors {
@@ -53,12 +55,13 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// hostArgs are the flags of a host that asks vendors at these addresses. What is
-// said does not depend on how fast the disk is.
-func hostArgs(dir string, addresses map[string]string) []string {
+// hostDir holds hostFiles.
+var hostDir string
+
+// hostArgs are the flags of a host that asks vendors at these addresses.
+func hostArgs(addresses map[string]string) []string {
 	args := []string{
-		"--durability", "process", "--lease", "1s", "--kinds", filepath.Join(dir, "kinds"), "--packs", filepath.Join(dir, "packs"),
-		"--models", filepath.Join(dir, "models.json"),
+		"--lease", "1s", "--kinds", filepath.Join(hostDir, "kinds"), "--packs", filepath.Join(hostDir, "packs"), "--models", filepath.Join(hostDir, "models.json"),
 	}
 	for id, url := range addresses {
 		args = append(args, "--provider", id+"="+url)
@@ -112,7 +115,7 @@ var hostFiles = map[string]string{
 		looker("nobody", "anthropic", "claude-haiku-4-5") + `]}`,
 	"packs/look/waybill.json": `{"nodes":{"vendor.acme.look.openai":` + looks + `,"vendor.acme.look.anthropic":` + looks + `,"vendor.acme.look.gemini":` + looks +
 		`,"vendor.acme.look.nobody":` + looks + `}}`,
-	"packs/look/answer.json":  answerSchema,
+	"packs/look/answer.json": answerSchema,
 }
 
 // Prices, in dollars for a million tokens.

@@ -1,0 +1,196 @@
+package models
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// kills is how often each point is tried; WAYBILL_MODEL_KILLS sets another number.
+func kills(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(os.Getenv("WAYBILL_MODEL_KILLS"))
+	if err != nil {
+		return len(vendors)
+	}
+	return n
+}
+
+func seed(t *testing.T) *rand.Rand {
+	t.Helper()
+	s := uint64(time.Now().UnixNano())
+	if v := os.Getenv("CHAOS_SEED"); v != "" {
+		n, err := strconv.ParseUint(v, 10, 64)
+		require.NoError(t, err)
+		s = n
+	}
+	t.Logf("CHAOS_SEED=%d", s)
+	return rand.New(rand.NewPCG(s, 7)) //nolint:gosec // G404: reproducible on purpose
+}
+
+// crash is one run whose host is killed.
+type crash struct {
+	h     *harness.Host
+	v     *vendor
+	line  *line
+	name  string
+	shape string
+	mode  string
+	run   string
+	rand  *rand.Rand
+	// before is what the log held before the kill, and envelope the id of the envelope in
+	// it; empty where they are not known.
+	before   []harness.Event
+	envelope string
+}
+
+// OpenWOP envelope contract §26 cases 10 and 11, and §9: whenever the host dies, there
+// is one answer in the end, and none that was recorded is asked for again.
+func TestCrash_OneAnswerWhereverTheHostDies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills real processes; left out under -short")
+	}
+	checked(t, &harness.Client{}) // loads the schemas before the parallel ones
+	for name, p := range killed {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := seed(t)
+			h, lines := hostOnLines(t)
+			for i := range kills(t) {
+				v := vendors[i%len(vendors)]
+				hit := false
+				for try := 0; !hit; try++ {
+					require.Less(t, try, 20, "the point was missed again and again")
+					k := &crash{h: h, v: v, line: lines[v.id], shape: p.shapes[r.IntN(len(p.shapes))], mode: p.modes[r.IntN(len(p.modes))], rand: r}
+					k.name = unsafeInName.ReplaceAllString(fmt.Sprintf("%s-%d-%d", name, i, try), "-")
+					hit = p.kill(t, k)
+					if hit {
+						h.Launch()
+					}
+					events := finish(t, checked(t, h.Client("dev-key")), k.run)
+					checkLog(t, k, events)
+					if hit && p.calls > 0 {
+						require.Equal(t, p.calls, k.v.desk.count(k.name), "calls of the vendor\n%s", dump(events))
+						checkFresh(t, p.shown && k.mode == "streamed", events)
+					}
+				}
+			}
+		})
+	}
+}
+
+// hostOnLines is a host of its own whose calls go over lines.
+func hostOnLines(t *testing.T) (*harness.Host, map[string]*line) {
+	t.Helper()
+	lines, addresses := map[string]*line{}, map[string]string{}
+	for _, v := range vendors {
+		lines[v.id] = newLine(t, v)
+		addresses[v.id] = lines[v.id].url
+	}
+	h := harness.StartWith(t, harness.Options{Args: hostArgs(addresses), Env: keys(vendors)})
+	require.NoError(t, deployAs(h, "dev-key"))
+	return h, lines
+}
+
+// begin starts the run.
+func (k *crash) begin(t *testing.T) {
+	t.Helper()
+	k.run = start(t, k.h.Client("dev-key"), asks(k.shape+"-"+k.mode, k.name, k.v, k.v.seeing, ""))
+}
+
+// await waits until the run's log has an event of a type, and gives the log.
+func (k *crash) await(t *testing.T, typ string) []harness.Event {
+	t.Helper()
+	var events []harness.Event
+	require.Eventually(t, func() bool {
+		a, err := k.h.Client("dev-key").Do(t.Context(), http.MethodGet, "/v1/runs/"+k.run+"/events/poll", "")
+		if err != nil || a.Status != http.StatusOK {
+			return false
+		}
+		var p harness.Page
+		require.NoError(t, a.JSON(&p))
+		events, err = harness.ParseEvents(p.Events)
+		require.NoError(t, err)
+		return len(of(events, typ)) > 0
+	}, 20*time.Second, time.Millisecond, "no %s", typ)
+	return events
+}
+
+func reach(t *testing.T, p chan struct{}) {
+	t.Helper()
+	select {
+	case <-p:
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "the call did not come so far")
+	}
+}
+
+// checkLog holds a run's log against the rules that no crash may break.
+func checkLog(t *testing.T, k *crash, events []harness.Event) {
+	t.Helper()
+	counts, ids := map[string]int{}, map[string]bool{}
+	for i, e := range events {
+		require.Equal(t, i, e.Sequence, "sequences are contiguous from 0")
+		require.False(t, ids[e.EventID], "event %s stands twice", e.EventID)
+		ids[e.EventID] = true
+		counts[e.Type]++
+	}
+	for i, e := range k.before {
+		require.Equal(t, string(e.Raw), string(events[i].Raw), "what was recorded stays, byte for byte")
+	}
+	for _, once := range []string{"run.started", completed, "run.completed"} {
+		require.Equal(t, 1, counts[once], "%s\n%s", once, dump(events))
+	}
+	require.Equal(t, "run.completed", events[len(events)-1].Type)
+	var end struct {
+		Outputs struct {
+			Output    struct{ Answer int }
+			Envelopes []struct{ EnvelopeID string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(of(events, completed)[0].Payload, &end))
+	require.Equal(t, 42, end.Outputs.Output.Answer, "the answer is not lost")
+	require.Zero(t, counts[failed])
+	if k.shape == "value" {
+		return
+	}
+	require.Equal(t, 1, counts[artifact], "one accepted envelope\n%s", dump(events))
+	require.Len(t, end.Outputs.Envelopes, 1)
+	if k.envelope != "" {
+		require.Equal(t, k.envelope, end.Outputs.Envelopes[0].EnvelopeID, "the recorded one")
+	}
+	requireHas(t, `{"artifactId":"`+end.Outputs.Envelopes[0].EnvelopeID+`"}`, of(events, artifact)[0].Payload)
+}
+
+// checkFresh wants another attempt exactly where readers have seen a part of an answer.
+func checkFresh(t *testing.T, fresh bool, events []harness.Event) {
+	t.Helper()
+	text, retried := "", 0
+	for _, e := range events {
+		switch e.Type {
+		case started:
+			text = ""
+		case again:
+			retried++
+		case chunk:
+			var p struct{ Chunk string }
+			require.NoError(t, json.Unmarshal(e.Payload, &p))
+			text += p.Chunk
+		}
+	}
+	if !fresh {
+		require.Zero(t, retried, "%s", dump(events))
+		return
+	}
+	require.Equal(t, 1, retried, "%s", dump(events))
+	require.Equal(t, good, text, "the text begins again")
+}

@@ -1,0 +1,181 @@
+package models
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// killed are the points of a call at which the host is killed.
+var killed = map[string]struct {
+	shapes, modes []string
+	// kill brings the run to the point, and kills; false: the point was missed.
+	kill func(t *testing.T, k *crash) bool
+	// calls is how often the vendor is asked in all; 0: that depends.
+	calls int
+	// shown says that readers of a streamed answer have seen a part of it.
+	shown bool
+}{
+	"before the call":              {kindsOfAnswer, waysToAnswer, killBefore, 1, false},
+	"during the answer":            {kindsOfAnswer, waysToAnswer[:1], killDuring, 2, true},
+	"after the answer, unread":     {kindsOfAnswer, waysToAnswer, killAfter, 2, false},
+	"while it takes the answer in": {kindsOfAnswer, waysToAnswer, killAnywhere, 0, false},
+	"between envelope and node":    {kindsOfAnswer[1:], waysToAnswer, killBetween, 1, false},
+	"between two attempts":         {kindsOfAnswer, waysToAnswer, killRetry, 2, true},
+}
+
+var kindsOfAnswer, waysToAnswer = []string{"value", "envelope"}, []string{"streamed", "whole"}
+
+// killBefore kills while the call is on its way and the vendor knows nothing of it.
+func killBefore(t *testing.T, k *crash) bool {
+	t.Helper()
+	k.v.desk.put(k.name, answer{text: good, in: 5, out: 5})
+	p := k.line.holdCall()
+	k.begin(t)
+	k.before = k.await(t, started)
+	reach(t, p.reached)
+	require.Empty(t, k.v.desk.of(k.name))
+	k.h.Kill()
+	close(p.open)
+	return true
+}
+
+// killDuring kills when a part of the answer is recorded, and the rest is not said yet.
+func killDuring(t *testing.T, k *crash) bool {
+	t.Helper()
+	gate := make(chan struct{})
+	k.v.desk.put(k.name, answer{text: long(50), in: 5, out: 50, gate: gate}, answer{text: good, in: 6, out: 5})
+	k.begin(t)
+	for range 3 {
+		select {
+		case gate <- struct{}{}:
+		case <-time.After(20 * time.Second):
+			require.Fail(t, "the vendor was not asked")
+		}
+	}
+	k.before = k.await(t, chunk)
+	k.h.Kill()
+	require.Empty(t, of(k.before, usage))
+	return true
+}
+
+// killAfter kills when all of the answer has reached the host, and the host, stopped,
+// has not read a byte of it.
+func killAfter(t *testing.T, k *crash) bool {
+	t.Helper()
+	k.v.desk.put(k.name, answer{text: wrong, in: 5, out: 5}, answer{text: good, in: 6, out: 6})
+	k.stopAtAnswer(t)
+	k.h.Kill()
+	return true
+}
+
+// stopAtAnswer stops the host and has the whole answer sent to it.
+func (k *crash) stopAtAnswer(t *testing.T) {
+	t.Helper()
+	p := k.line.holdAnswer()
+	k.begin(t)
+	k.await(t, started)
+	reach(t, p.reached)
+	from := len(k.log(t))
+	k.stop(t)
+	close(p.open)
+	reach(t, p.sent)
+	require.Len(t, k.log(t), from, "nothing is recorded yet")
+}
+
+// killAnywhere lets the host go on with the answer for a random while.
+func killAnywhere(t *testing.T, k *crash) bool {
+	t.Helper()
+	k.v.desk.put(k.name, answer{text: good, in: 5, out: 5}, answer{text: good, in: 5, out: 5})
+	k.stopAtAnswer(t)
+	require.NoError(t, syscall.Kill(k.h.PID, syscall.SIGCONT))
+	select {
+	case <-time.After(time.Duration(k.rand.IntN(12000)) * time.Microsecond): // the moment is what is tested
+	case <-t.Context().Done():
+	}
+	k.h.Kill()
+	return true
+}
+
+// killBetween stops the host when the envelope is in its log on disk, and kills it if
+// the end of the node is not.
+func killBetween(t *testing.T, k *crash) bool {
+	t.Helper()
+	k.v.desk.put(k.name, answer{text: good, in: 5, out: 5})
+	p := k.line.holdAnswer()
+	k.begin(t)
+	reach(t, p.reached)
+	log, err := os.Open(k.logFile())
+	require.NoError(t, err)
+	defer func() { _ = log.Close() }()
+	at := int64(len(k.log(t)))
+	close(p.open)
+	buf := make([]byte, 64<<10)
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		n, _ := log.ReadAt(buf, at) // it ends early as long as the log does
+		if bytes.Contains(buf[:n], []byte(artifact)) {
+			break
+		}
+		require.True(t, time.Now().Before(deadline), "no envelope was recorded: %s", buf[:n])
+	}
+	k.stop(t)
+	if bytes.Contains(k.log(t)[at:], []byte(completed)) {
+		require.NoError(t, syscall.Kill(k.h.PID, syscall.SIGCONT))
+		return false
+	}
+	id := envelopeID.FindSubmatch(k.log(t)[at:])
+	require.NotNil(t, id)
+	k.envelope = string(id[1])
+	k.h.Kill()
+	return true
+}
+
+var envelopeID = regexp.MustCompile(`"artifactId":"([^"]+)"`)
+
+// killRetry kills while the second call, whose announcement is recorded, is on its way.
+func killRetry(t *testing.T, k *crash) bool {
+	t.Helper()
+	k.v.desk.put(k.name, answer{text: wrong, in: 5, out: 5}, answer{text: good, in: 6, out: 6})
+	first := k.line.holdAnswer()
+	k.begin(t)
+	reach(t, first.reached)
+	p := k.line.holdCall()
+	close(first.open)
+	k.before = k.await(t, retry)
+	reach(t, p.reached)
+	k.h.Kill()
+	close(p.open)
+	return true
+}
+
+// stop stops the host's process, and returns when it stands.
+func (k *crash) stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, syscall.Kill(k.h.PID, syscall.SIGSTOP))
+	require.Eventually(t, func() bool {
+		b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(k.h.PID), "stat"))
+		require.NoError(t, err)
+		_, rest, _ := strings.Cut(string(b), ") ")
+		return strings.HasPrefix(rest, "T")
+	}, 10*time.Second, time.Millisecond)
+}
+
+// logFile is the log of runs on disk.
+func (k *crash) logFile() string {
+	return filepath.Join(k.h.Dir(), "nats", "jetstream", "$G", "streams", "WAYBILL_RUNS", "msgs", "1.blk")
+}
+
+func (k *crash) log(t *testing.T) []byte {
+	t.Helper()
+	b, err := os.ReadFile(k.logFile())
+	require.NoError(t, err)
+	return b
+}
