@@ -186,7 +186,7 @@ func (s *Service) keys() completion.Keys {
 	if s.deps.Credentials == nil {
 		return nil
 	}
-	return s.deps.Credentials
+	return remote.Secrets{Client: s.deps.Redactor, Store: s.deps.Credentials}
 }
 
 // canned makes the provider of a run's configurable.mockProvider; nil without

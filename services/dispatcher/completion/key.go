@@ -1,6 +1,7 @@
 package completion
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,30 +18,35 @@ import (
 type Keys interface {
 	// Key is a tenant's key for a provider; credential.ErrNone: there is none.
 	Key(tenant, provider, ref string) (provider.Secret, error)
+	// Hide has a key known as a secret of a run. Error: it is not, and must not be used.
+	Hide(ctx context.Context, tenant, runID, provider, ref string, key provider.Secret) error
 }
 
 // credential puts the tenant's own key into the call. A run that names one does not
 // fall back to the host's for the provider that it chose; another provider, such as
 // that of a fallback model, is asked with the host's key if the tenant has none for it.
-func (l *Loop) credential(t Task, req *provider.Request, o overlay) *wire.NodeError {
+//
+// The key may have been changed since the run was taken up, so it is hidden before
+// anybody is asked with it who could repeat it. The error is not the node's.
+func (l *Loop) credential(ctx context.Context, t Task, req *provider.Request, o overlay) (*wire.NodeError, error) {
 	if t.CredentialRef == "" || l.deps.Keys == nil {
-		return nil
+		return nil, nil
 	}
 	key, err := l.deps.Keys.Key(t.Tenant, req.Provider, t.CredentialRef)
 	switch chosen := first(o.Provider, o.AI.Provider, l.cfg.Defaults.Provider); {
 	case err == nil:
 		req.Credential = key
-		return nil
+		return nil, l.deps.Keys.Hide(ctx, t.Tenant, t.RunID, req.Provider, t.CredentialRef, key)
 	case !errors.Is(err, credential.ErrNone):
-		return &wire.NodeError{Code: string(fault.CredentialRequired), Message: "the run's credential cannot be used: " + err.Error()}
+		return &wire.NodeError{Code: string(fault.CredentialRequired), Message: "the run's credential cannot be used: " + err.Error()}, nil
 	case req.Provider == chosen:
 		return &wire.NodeError{
 			Code:    string(fault.CredentialRequired),
 			Message: fmt.Sprintf("the tenant has no credential %q for provider %q", t.CredentialRef, req.Provider),
 			Details: map[string]any{"provider": req.Provider},
-		}
+		}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // Secrets finds why a run's node cannot have the secrets that its type needs; nil: it

@@ -1,8 +1,10 @@
 package completion_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +31,55 @@ func (k keyring) Key(tenant, id, ref string) (provider.Secret, error) {
 		return provider.Secret(key), nil
 	}
 	return "", credential.ErrNone
+}
+
+func (keyring) Hide(context.Context, string, string, string, string, provider.Secret) error {
+	return nil
+}
+
+// shy is a keyring whose keys are hidden, or cannot be.
+type shy struct {
+	keyring
+
+	hidden []string
+	err    error
+}
+
+func (s *shy) Hide(_ context.Context, tenant, runID, id, ref string, key provider.Secret) error {
+	s.hidden = append(s.hidden, strings.Join([]string{tenant, runID, id, ref, string(key)}, " "))
+	return s.err
+}
+
+// A key that was changed while the run went on is known to the redactor before the
+// model, which may repeat it, is asked; if it cannot be, nobody is.
+func TestRun_HidesAKeyBeforeItIsUsed(t *testing.T) {
+	t.Parallel()
+	for name, down := range map[string]error{"hidden": nil, "not to be hidden": errors.New("redactor: down")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scripts := mock.NewMemory()
+			require.NoError(t, scripts.Program(t.Context(), "acme", "n", []mock.Entry{{Content: "hello"}}))
+			s := &spy{Provider: mock.New(scripts)}
+			reg, err := provider.NewRegistry(s)
+			require.NoError(t, err)
+			keys := &shy{keyring: keyring{"mock": "sk-1"}, err: down}
+			loop := completion.New(completion.Config{MaxAttempts: 1, Multiplier: 2, Timeout: time.Second, Defaults: completion.Defaults{Provider: "mock", Model: "m"}}, completion.Deps{
+				Models: reg, Schemas: schemas{}, Clock: time.Now, Keys: keys, Scrubber: func(string, string, bool) completion.Scrubber { return plain{} },
+			})
+			res := loop.Run(t.Context(), completion.Task{
+				Tenant: "acme", RunID: "r", TypeID: node.TypeCallPrompt, CredentialRef: "main",
+				Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"prompt":"hi"}`)},
+			}, &journal{})
+			require.Equal(t, []string{"acme r mock main sk-1"}, keys.hidden)
+			require.ErrorIs(t, res.Interrupted, down)
+			require.Nil(t, res.Err, "a redactor that is down fails no node")
+			if down != nil {
+				require.Empty(t, s.reqs)
+				return
+			}
+			require.Len(t, s.reqs, 1)
+		})
+	}
 }
 
 func TestRun_AsksWithTheTenantsOwnKey(t *testing.T) {

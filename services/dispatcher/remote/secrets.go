@@ -6,6 +6,7 @@ import (
 
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/services/dispatcher/credential"
+	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // Secrets tells the redactor the keys that runs use.
@@ -21,10 +22,30 @@ func (s Secrets) Open(ctx context.Context, tenant, runID, ref string) error {
 	if err != nil {
 		return err
 	}
-	req := &redactorv1.RegisterRequest{Scope: &redactorv1.Scope{Tenant: tenant, RunId: runID}}
-	for provider, key := range keys {
-		req.Secrets = append(req.Secrets, &redactorv1.Secret{Id: provider + "." + ref, Value: string(key)})
+	var list []*redactorv1.Secret
+	for id, key := range keys {
+		list = append(list, secretOf(id, ref, key))
 	}
+	return s.register(ctx, tenant, runID, list...)
+}
+
+// Key is a tenant's key for a provider.
+func (s Secrets) Key(tenant, providerID, ref string) (provider.Secret, error) {
+	return s.Store.Key(tenant, providerID, ref)
+}
+
+// Hide registers one key for a run. A key that was changed meanwhile is known beside
+// the one before.
+func (s Secrets) Hide(ctx context.Context, tenant, runID, providerID, ref string, key provider.Secret) error {
+	return s.register(ctx, tenant, runID, secretOf(providerID, ref, key))
+}
+
+func secretOf(providerID, ref string, key provider.Secret) *redactorv1.Secret {
+	return &redactorv1.Secret{Id: providerID + "." + ref, Value: string(key)}
+}
+
+func (s Secrets) register(ctx context.Context, tenant, runID string, list ...*redactorv1.Secret) error {
+	req := &redactorv1.RegisterRequest{Scope: &redactorv1.Scope{Tenant: tenant, RunId: runID}, Secrets: list}
 	if _, err := s.Client.Register(ctx, req); err != nil {
 		return fmt.Errorf("redactor: %w", err)
 	}
