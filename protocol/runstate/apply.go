@@ -30,6 +30,8 @@ type payload struct {
 	ArtifactType     string          `json:"artifactType"`
 	TurnSize         int             `json:"turnSize"`
 	Payload          json.RawMessage `json:"payload"`
+	Reason           string          `json:"reason"`
+	PreviousError    string          `json:"previousError"`
 }
 
 // Due is when the node's timer fires; the zero time when its start is unreadable.
@@ -161,6 +163,9 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		s.end(e, p, NodeRunning)
 	case wire.EventOutputChunk, wire.EventAgentReasoningDelta:
 		s.node(p.NodeID).Chunked = true
+	case wire.EventEnvelopeRetryAttempted:
+		n := s.node(p.NodeID)
+		n.Retries = append(n.Retries, Retry{Attempt: p.Attempt, Reason: p.Reason, Detail: p.PreviousError})
 	case wire.EventClarificationRequested:
 		s.node(p.NodeID).Clarifications++
 	}

@@ -53,10 +53,20 @@ type Node struct {
 	Chunked bool
 	// Rounds counts the model calls of the running attempt whose usage is recorded.
 	Rounds int
+	// Retries are those of the running attempt's emission that the log announces.
+	Retries []Retry
 	// Clarifications counts the node's accepted clarification requests.
 	Clarifications int
 	// Trust is that of whatever the node has made or was given; it only falls.
 	Trust wire.Trust
+}
+
+// Retry is a further call of a model for one emission, announced before it goes out.
+type Retry struct {
+	// Attempt is its number; the emission's first call is 1.
+	Attempt int
+	// Reason and Detail say what was wrong with the answer before.
+	Reason, Detail string
 }
 
 // Envelope is what the log says about an accepted envelope.

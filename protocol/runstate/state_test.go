@@ -109,6 +109,19 @@ func TestFold_TracksANodeThroughItsAttempts(t *testing.T) {
 	require.Equal(t, 2, s.Executions, "retries count")
 }
 
+func TestRetriesOfAnEmission_AreThoseOfTheRunningAttempt(t *testing.T) {
+	t.Parallel()
+	facts := []fact{
+		{t: wire.EventRunStarted},
+		{t: wire.EventNodeStarted, payload: `{"nodeId":"n","typeId":"core.x"}`},
+		{t: wire.EventEnvelopeRetryAttempted, payload: `{"nodeId":"n","attempt":2,"reason":"truncation"}`},
+		{t: wire.EventEnvelopeRetryAttempted, payload: `{"nodeId":"n","attempt":3,"reason":"schema-violation","previousError":"want a"}`},
+	}
+	require.Equal(t, []runstate.Retry{{Attempt: 2, Reason: "truncation"}, {Attempt: 3, Reason: "schema-violation", Detail: "want a"}}, fold(t, facts...).Nodes["n"].Retries)
+	facts = append(facts, fact{t: wire.EventNodeStarted, payload: `{"nodeId":"n","typeId":"core.x","attempt":1}`})
+	require.Empty(t, fold(t, facts...).Nodes["n"].Retries, "another attempt begins anew")
+}
+
 func TestTimer_IsTheEarliestAndGoneWithTheRun(t *testing.T) {
 	t.Parallel()
 	facts := []fact{

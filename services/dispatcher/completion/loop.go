@@ -112,6 +112,9 @@ type Task struct {
 	// Recorded maps a correlationId to the envelope that is in the log for it
 	// already: the run was taken over after the answer, or a part of it, was recorded.
 	Recorded map[string]Recorded
+	// Retries are further calls of this emission that the log announces: the run was
+	// taken over while it was under way.
+	Retries []Retry
 }
 
 // Recorded is an accepted envelope found in the log.
@@ -264,7 +267,7 @@ type call struct {
 // loop asks until the answer is taken, refused, or no attempt is left.
 func (c *call) loop(ctx context.Context) Result {
 	base := c.req.Messages
-	for attempt := 1; ; attempt++ {
+	for attempt := c.resume(base); ; attempt++ {
 		res, fail := c.ask(ctx)
 		if fail != nil {
 			return *fail

@@ -122,6 +122,11 @@ func (r rig) payload(t *testing.T, typ wire.EventType) string {
 
 func execute(t *testing.T, typeID, config string, accept func(completion.AcceptRequest) (completion.Outcome, error), script ...mock.Entry) rig {
 	t.Helper()
+	return executeTask(t, completion.Task{TypeID: typeID, Input: node.Input{Config: json.RawMessage(config)}}, accept, script...)
+}
+
+func executeTask(t *testing.T, task completion.Task, accept func(completion.AcceptRequest) (completion.Outcome, error), script ...mock.Entry) rig {
+	t.Helper()
 	scripts := mock.NewMemory()
 	p := &spy{Provider: mock.New(scripts)}
 	require.NoError(t, scripts.Program(t.Context(), "acme", "n", script))
@@ -134,12 +139,9 @@ func execute(t *testing.T, typeID, config string, accept func(completion.AcceptR
 		Clock: func() time.Time { return time.Unix(1_700_000_000, 0) },
 	})
 	j := &journal{accept: accept}
-	res := loop.Run(t.Context(), completion.Task{
-		Tenant: "acme", RunID: "run_1", TypeID: typeID,
-		Input: node.Input{NodeID: "n", Config: json.RawMessage(config), Ports: map[string]json.RawMessage{
-			"messages": json.RawMessage(`[{"role":"user","content":"hello"}]`),
-		}},
-	}, j)
+	task.Tenant, task.RunID, task.Input.NodeID = "acme", "run_1", "n"
+	task.Input.Ports = map[string]json.RawMessage{"messages": json.RawMessage(`[{"role":"user","content":"hello"}]`)}
+	res := loop.Run(t.Context(), task, j)
 	return rig{journal: j, spy: p, result: res}
 }
 

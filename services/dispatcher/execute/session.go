@@ -165,6 +165,9 @@ func (s *session) task(e run.Effect) completion.Task {
 		Fallback: e.Fallback, Needs: e.Needs, CredentialRef: s.m.State().Record.CredentialRef,
 		Recorded: map[string]completion.Recorded{},
 	}
+	for _, r := range e.Retries {
+		t.Retries = append(t.Retries, completion.Retry{Attempt: r.Attempt, Reason: r.Reason, Detail: r.Detail})
+	}
 	for id, v := range s.m.State().Envelopes {
 		if v.NodeID == e.NodeID && v.Payload != nil {
 			t.Recorded[id] = completion.Recorded{Kind: v.Kind, EnvelopeID: v.ID, Payload: v.Payload, TurnSize: v.TurnSize}

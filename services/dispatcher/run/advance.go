@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -284,7 +285,7 @@ func (m *Machine) effects() []Effect {
 		running++
 		out = append(out, Effect{
 			NodeID: id, TypeID: t.Executes(), Attempt: n.Attempt, Input: in, Trust: trust, Clarifications: n.Clarifications,
-			Fallback: n.Fallback, Needs: t.Needs,
+			Fallback: n.Fallback, Needs: t.Needs, Retries: slices.Clone(n.Retries),
 		})
 	}
 	return out

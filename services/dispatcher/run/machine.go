@@ -65,6 +65,8 @@ type Effect struct {
 	// the log does not tell its names, the gate of Needs does.
 	Fallback *modelgate.Model
 	Needs    *modelgate.Needs
+	// Retries are those that an executor announced which was lost.
+	Retries []runstate.Retry
 }
 
 // Machine is one run in execution. Not safe for concurrent use: one goroutine,
