@@ -143,7 +143,14 @@ var envelopeID = regexp.MustCompile(`"artifactId":"([^"]+)"`)
 // killRetry kills while the second call, whose announcement is recorded, is on its way.
 func killRetry(t *testing.T, k *crash) bool {
 	t.Helper()
-	k.v.desk.put(k.name, answer{text: wrong, in: 5, out: 5}, answer{text: good, in: 6, out: 6})
+	k.killAtRetry(t, answer{text: wrong, in: 5, out: 5}, answer{text: good, in: 6, out: 6})
+	return true
+}
+
+// killAtRetry is killRetry with the answers of the vendor.
+func (k *crash) killAtRetry(t *testing.T, answers ...answer) {
+	t.Helper()
+	k.v.desk.put(k.name, answers...)
 	first := k.line.holdAnswer()
 	k.begin(t)
 	reach(t, first.reached)
@@ -153,7 +160,6 @@ func killRetry(t *testing.T, k *crash) bool {
 	reach(t, p.reached)
 	k.h.Kill()
 	close(p.open)
-	return true
 }
 
 // stop stops the host's process, and returns when it stands.
