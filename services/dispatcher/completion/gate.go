@@ -51,11 +51,8 @@ func (l *Loop) routes(t Task, id string) bool {
 	}
 	var o overlay
 	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
-	req := provider.Request{Provider: id}
-	if bad := l.credential(t, &req, o); bad != nil {
-		return false
-	}
-	return req.Credential != "" || !slices.Contains(l.cfg.TenantKeyed, id)
+	key, bad := l.credential(t, id, o)
+	return bad == nil && (key != "" || !slices.Contains(l.cfg.TenantKeyed, id))
 }
 
 // has asks the catalogue. A provider that is not there has nothing.

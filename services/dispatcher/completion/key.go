@@ -22,31 +22,40 @@ type Keys interface {
 	Hide(ctx context.Context, tenant, runID, provider, ref string, key provider.Secret) error
 }
 
-// credential puts the tenant's own key into the call. A run that names one does not
-// fall back to the host's for the provider that it chose; another provider, such as
-// that of a fallback model, is asked with the host's key if the tenant has none for it.
-//
-// The key may have been changed since the run was taken up, so it is hidden before
-// anybody is asked with it who could repeat it. The error is not the node's.
-func (l *Loop) credential(ctx context.Context, t Task, req *provider.Request, o overlay) (*wire.NodeError, error) {
+// credential finds the tenant's own key for a call to a provider; empty: the host's is
+// used. A run that names one does not fall back to the host's for the provider that it
+// chose; another provider, such as that of a fallback model, is asked with the host's
+// key if the tenant has none for it.
+func (l *Loop) credential(t Task, id string, o overlay) (provider.Secret, *wire.NodeError) {
 	if t.CredentialRef == "" || l.deps.Keys == nil {
-		return nil, nil
+		return "", nil
 	}
-	key, err := l.deps.Keys.Key(t.Tenant, req.Provider, t.CredentialRef)
+	key, err := l.deps.Keys.Key(t.Tenant, id, t.CredentialRef)
 	switch chosen := first(o.Provider, o.AI.Provider, l.cfg.Defaults.Provider); {
 	case err == nil:
-		req.Credential = key
-		return nil, l.deps.Keys.Hide(ctx, t.Tenant, t.RunID, req.Provider, t.CredentialRef, key)
+		return key, nil
 	case !errors.Is(err, credential.ErrNone):
-		return &wire.NodeError{Code: string(fault.CredentialRequired), Message: "the run's credential cannot be used: " + err.Error()}, nil
-	case req.Provider == chosen:
-		return &wire.NodeError{
+		return "", &wire.NodeError{Code: string(fault.CredentialRequired), Message: "the run's credential cannot be used: " + err.Error()}
+	case id == chosen:
+		return "", &wire.NodeError{
 			Code:    string(fault.CredentialRequired),
-			Message: fmt.Sprintf("the tenant has no credential %q for provider %q", t.CredentialRef, req.Provider),
-			Details: map[string]any{"provider": req.Provider},
-		}, nil
+			Message: fmt.Sprintf("the tenant has no credential %q for provider %q", t.CredentialRef, id),
+			Details: map[string]any{"provider": id},
+		}
 	}
-	return nil, nil
+	return "", nil
+}
+
+// pay puts the tenant's own key into the call. It may have been changed since the run
+// was taken up, so it is hidden before anybody is asked with it who could repeat it.
+// The error is not the node's.
+func (l *Loop) pay(ctx context.Context, t Task, req *provider.Request, o overlay) (*wire.NodeError, error) {
+	key, bad := l.credential(t, req.Provider, o)
+	if bad != nil || key == "" {
+		return bad, nil
+	}
+	req.Credential = key
+	return nil, l.deps.Keys.Hide(ctx, t.Tenant, t.RunID, req.Provider, t.CredentialRef, key)
 }
 
 // Secrets finds why a run's node cannot have the secrets that its type needs; nil: it

@@ -198,7 +198,7 @@ func (l *Loop) prepare(ctx context.Context, t Task, j Journal) (*call, *wire.Nod
 	if bad != nil {
 		return nil, bad, nil
 	}
-	if bad, err := l.credential(ctx, t, &req, o); bad != nil || err != nil {
+	if bad, err := l.pay(ctx, t, &req, o); bad != nil || err != nil {
 		return nil, bad, err
 	}
 	limits, err := l.deps.Schemas.Limits(ctx)
