@@ -168,18 +168,19 @@ func TestCreateRun_RefusesDocumentsThatAreNotStrictJSON(t *testing.T) {
 func TestCreateRun_TypesTheReservedKeysOfConfigurable(t *testing.T) {
 	t.Parallel()
 	bad := map[string][]string{
-		"recursionLimit":   {`0`, `-1`, `1.5`, `"5"`, `null`, `true`, `[]`, `1e400`},
-		"maxTokens":        {`0`, `2.5`, `"1"`, `null`},
-		"runTimeoutMs":     {`0`, `-1`, `"1000"`, `null`, `{}`},
-		"temperature":      {`-0.1`, `2.1`, `"1"`, `null`},
-		"model":            {`""`, `1`, `null`, `[]`},
-		"ai.provider":      {`""`, `1`, `null`},
-		"ai.model":         {`""`, `false`},
-		"ai.credentialRef": {`""`, `{}`},
-		"promptOverrides":  {`"x"`, `[]`, `null`, `{"a":1}`},
-		"ai":               {`"x"`, `null`, `{"provider":1}`, `[]`},
-		"mockProvider":     {`"x"`, `null`, `[]`},
-		"mockProvider/id":  {},
+		"recursionLimit":     {`0`, `-1`, `1.5`, `"5"`, `null`, `true`, `[]`, `1e400`},
+		"maxTokens":          {`0`, `2.5`, `"1"`, `null`},
+		"runTimeoutMs":       {`0`, `-1`, `"1000"`, `null`, `{}`},
+		"temperature":        {`-0.1`, `2.1`, `"1"`, `null`},
+		"model":              {`""`, `1`, `null`, `[]`},
+		"ai.provider":        {`""`, `1`, `null`},
+		"ai.model":           {`""`, `false`},
+		"ai.credentialRef":   {`""`, `{}`},
+		"reasoningVerbosity": {`""`, `"loud"`, `"Full"`, `7`, `null`},
+		"promptOverrides":    {`"x"`, `[]`, `null`, `{"a":1}`},
+		"ai":                 {`"x"`, `null`, `{"provider":1}`, `[]`},
+		"mockProvider":       {`"x"`, `null`, `[]`},
+		"mockProvider/id":    {},
 	}
 	for key, values := range bad {
 		for _, v := range values {
@@ -222,7 +223,7 @@ func long(n int) string { return strings.Repeat("m", n) }
 
 func TestCreateRun_PassesSoundAndUnknownKeysThroughUntouched(t *testing.T) {
 	t.Parallel()
-	const overlay = `{"recursionLimit":1,"maxTokens":1.0,"runTimeoutMs":0.5,"temperature":2,"model":"m","ai.provider":"p","ai.model":"m","ai.credentialRef":"r",` +
+	const overlay = `{"recursionLimit":1,"maxTokens":1.0,"runTimeoutMs":0.5,"temperature":2,"model":"m","ai.provider":"p","ai.model":"m","ai.credentialRef":"r","reasoningVerbosity":"off",` +
 		`"promptOverrides":{},"ai":{"provider":"p"}, "acme":{"deep":[1,2.50]},"escalationThreshold":"ignored"}`
 	r := newRig(t)
 	_, err := r.CreateRun(as(t, liveKey), &openwopv1.CreateRunRequest{WorkflowId: "wf", Configurable: doc(overlay)})

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -190,8 +191,16 @@ func checkConfigurable(p *problems, doc []byte) {
 	for _, key := range []string{"model", "ai.provider", "ai.model", "ai.credentialRef"} {
 		text(key)
 	}
+	var v string
+	if raw, given := c["reasoningVerbosity"]; given && (json.Unmarshal(raw, &v) != nil || !slices.Contains(verbosities, v)) {
+		p.add("/configurable/reasoningVerbosity", "want %s", strings.Join(verbosities, ", "))
+	}
 	checkShapes(p, c)
 }
+
+// verbosities are how much a run may show of what its models think (OpenWOP host
+// contract §2.3).
+var verbosities = []string{"full", "summary", "off"}
 
 // checkShapes checks the reserved keys that are objects.
 func checkShapes(p *problems, c map[string]json.RawMessage) {
