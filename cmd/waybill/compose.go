@@ -330,7 +330,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	cfg.Completion.HidesFallback, cfg.Completion.WithholdsRefusals = models.hidesFallback, models.refusalText == noRefusals
 	cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model, _ = strings.Cut(models.defaultModel, "/")
 	if _, ok := providers.Lookup(cfg.Completion.Defaults.Provider); !ok {
-		return fmt.Errorf("%w: --default-model %q: no such provider; there are %v", errUsage, models.defaultModel, providers.IDs())
+		return fmt.Errorf("%w: --default-model %q: no such provider; there are %v, and --provider adds one", errUsage, models.defaultModel, providers.IDs())
 	}
 	deps := dispatcher.Deps{
 		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims,

@@ -84,8 +84,11 @@ func (o *modelOptions) validate() (errs []error) {
 			}
 		}
 	}
-	if p, m, ok := strings.Cut(o.defaultModel, "/"); !ok || p == "" || m == "" {
+	p, m, ok := strings.Cut(o.defaultModel, "/")
+	if !ok || p == "" || m == "" {
 		errs = append(errs, fmt.Errorf("--default-model %q: want PROVIDER/MODEL, such as sample/sample-1", o.defaultModel))
+	} else if v := vendorOf(p); v != nil && !slices.ContainsFunc(all, func(g given) bool { return g.id == p }) {
+		errs = append(errs, fmt.Errorf("--default-model %q: there is no key for %s; set %s", o.defaultModel, p, v.keyEnv))
 	}
 	return errs
 }
@@ -163,7 +166,7 @@ func (o *modelOptions) given() ([]given, error) {
 		case !isServer && g.vendor == nil:
 			errs = append(errs, fmt.Errorf("--provider %q: want ID=URL, or one of openai, anthropic and gemini", f))
 		case g.vendor != nil && url == "" && g.key == "" && o.credentialsDir == "":
-			errs = append(errs, fmt.Errorf("--provider %s: there is no key; set %s or %s, or let tenants bring theirs with --credentials", id, g.keyName, g.keyName+"_FILE"))
+			errs = append(errs, fmt.Errorf("--provider %s: there is no key; set %s, %s or %s, or let tenants bring theirs with --credentials", id, g.vendor.keyEnv, g.keyName, g.keyName+"_FILE"))
 		}
 	}
 	for _, v := range vendors {

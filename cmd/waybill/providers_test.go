@@ -74,7 +74,7 @@ func TestProviders_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets 
 		says  string
 	}{
 		"a server without an address": {nil, []string{"my-box"}, `--provider "my-box": want ID=URL, or one of openai, anthropic and gemini`},
-		"a vendor without a key":      {nil, []string{"openai"}, "--provider openai: there is no key; set WAYBILL_PROVIDER_OPENAI_KEY"},
+		"a vendor without a key":      {nil, []string{"openai"}, "--provider openai: there is no key; set OPENAI_API_KEY, WAYBILL_PROVIDER_OPENAI_KEY or WAYBILL_PROVIDER_OPENAI_KEY_FILE, or "},
 		"two keys":                    {map[string]string{"WAYBILL_PROVIDER_X_KEY": "sk-hush", "WAYBILL_PROVIDER_X_KEY_FILE": "/none"}, []string{"x=http://h/v1"}, "are both set; keep one of the two"},
 		"a file that is away":         {map[string]string{"WAYBILL_PROVIDER_X_KEY_FILE": "/none"}, []string{"x=http://h/v1"}, "WAYBILL_PROVIDER_X_KEY_FILE: want the path of a file"},
 	} {
@@ -93,6 +93,13 @@ func TestProviders_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets 
 	odd := modelsOf()
 	odd.refusalText = "all"
 	require.ErrorContains(t, errors.Join(odd.validate()...), `--refusal-text "all": want redacted or none`)
+	chosen := modelsOf()
+	chosen.defaultModel = "gemini/gemini-3.8-flash"
+	errs := chosen.validate()
+	require.Len(t, errs, 1, "told before anything is started")
+	require.ErrorContains(t, errs[0], `--default-model "gemini/gemini-3.8-flash": there is no key for gemini; set GEMINI_API_KEY`)
+	chosen.providers = []string{"gemini=http://127.0.0.1:1"}
+	require.Empty(t, chosen.validate(), "a server of one's own may want none")
 	o := modelsOf("openai")
 	o.credentialsDir = t.TempDir()
 	require.Empty(t, o.validate(), "tenants bring the keys")
