@@ -2,6 +2,7 @@ package completion
 
 import (
 	"context"
+	"fmt"
 
 	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
@@ -27,7 +28,7 @@ func (c *call) exhausted(ctx context.Context, f failure, attempts int, last prov
 		// room to give has breached none.
 		c.add(wire.EventCapBreached, capPayload{Kind: "schema", Limit: attempts - 1, Observed: attempts, NodeID: c.task.Input.NodeID})
 	}
-	return Result{Drafts: c.drafts, Err: &wire.NodeError{Code: string(f.code), Message: exhaustedMessage(f)}}
+	return Result{Drafts: c.drafts, Err: &wire.NodeError{Code: string(f.code), Message: c.exhaustedMessage(f)}}
 }
 
 // reformats reports whether an answer is prose that could be put into a schema: there
@@ -36,8 +37,11 @@ func (c *call) reformats(f failure, last provider.Result) bool {
 	return (f.reason == reasonParse || f.reason == reasonSchema) && c.want.name != "" && isProse(last.Text)
 }
 
-func exhaustedMessage(f failure) string {
-	if f.reason == reasonTruncation {
+func (c *call) exhaustedMessage(f failure) string {
+	switch {
+	case c.full(f):
+		return fmt.Sprintf("the model was cut off with all the room that it has, %d tokens", c.ceiling)
+	case f.reason == reasonTruncation:
 		return "the model was cut off, and no attempt is left to give it more room"
 	}
 	return "no attempt gave an acceptable answer: " + f.detail

@@ -79,6 +79,7 @@ func TestLoop_GivesNoMoreRoomThanTheModelHas(t *testing.T) {
 	r := ask(t, small, false, valueConfig, cut, cut, cut, cut)
 	require.Equal(t, "provider.usage envelope.truncated envelope.retry.attempted provider.usage envelope.truncated envelope.retry.exhausted", r.names())
 	require.Equal(t, "envelope_truncation_unrecoverable", r.result.Err.Code)
+	require.Equal(t, "the model was cut off with all the room that it has, 150 tokens", r.result.Err.Message)
 	require.JSONEq(t, `{"nodeId":"n","totalAttempts":2,"finalReason":"truncation"}`, r.payload(t, wire.EventEnvelopeRetryExhausted))
 	require.Len(t, r.spy.reqs, 2)
 	require.Equal(t, []int{100, 150}, []int{r.spy.reqs[0].MaxTokens, r.spy.reqs[1].MaxTokens})
