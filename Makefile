@@ -15,7 +15,7 @@ MODULES := . proto protocol
 # What `make race` looks at: everything that runs at the same time.
 CONCURRENT := ./internal/... ./services/... ./cmd/...
 # What drives a whole host from outside.
-BLACKBOX := ./test/e2e/... ./test/conformance/... ./test/acceptor/... ./test/models/...
+BLACKBOX := ./test/e2e/... ./test/conformance/... ./test/acceptor/... ./test/models/... ./test/tools/... ./examples/models
 BUILD := go build -trimpath -ldflags "-s -w"
 
 FUZZTIME ?= 10s
@@ -34,6 +34,10 @@ help: ## list the targets
 .PHONY: run
 run: build ## build, start the whole host, and run the example once
 	bin/waybill dev --demo
+
+.PHONY: models
+models: build ## five runs that a model makes hard, and their event logs; needs no key
+	go run ./examples/models -bin bin/waybill
 
 .PHONY: build
 build: ## build bin/waybill

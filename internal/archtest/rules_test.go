@@ -83,7 +83,7 @@ func rules() []rule {
 		{name: "nobody imports a command", from: []string{"..."}, direct: []string{root + "/cmd", root + "/tools", root + "/bench"}},
 		{
 			name: "the product does not import its tests", from: []string{"..."},
-			but:    []string{"test/...", "bench/...", "protocol/schematest"},
+			but:    []string{"test/...", "bench/...", "examples/models", "protocol/schematest"},
 			direct: []string{root + "/test", "github.com/stretchr/testify", "go.uber.org/goleak"},
 		},
 		{
