@@ -54,8 +54,12 @@ func (m *Machine) lacksModel(now time.Time, id string, t node.Type, attempt int)
 // refusal says what the node requires and why it is not there.
 func refusal(active modelgate.Model, o modelgate.Outcome) string {
 	missing := strings.Join(o.Missing, ", ")
+	why := fmt.Sprintf("model %q of provider %q lacks %s, which the node requires", active.Model, active.Provider, missing)
 	if o.Unknown {
-		return fmt.Sprintf("the catalogue of models does not say of model %q of provider %q that it has %s, which the node requires", active.Model, active.Provider, missing)
+		why = fmt.Sprintf("the catalogue of models does not say of model %q of provider %q that it has %s, which the node requires", active.Model, active.Provider, missing)
 	}
-	return fmt.Sprintf("model %q of provider %q lacks %s, which the node requires", active.Model, active.Provider, missing)
+	if o.FallbackAttempted {
+		why += "; the fallback model lacks something, too, or cannot be asked"
+	}
+	return why
 }

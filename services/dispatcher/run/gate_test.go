@@ -55,6 +55,32 @@ func TestGate_RefusesBeforeTheNodeStarts(t *testing.T) {
 	require.Zero(t, m.State().Executions, "what never started does not count")
 }
 
+// The failure says what stood in the way, without the name of a model that may be hidden.
+func TestGate_SaysWhyTheNodeIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		outcome modelgate.Outcome
+		want    string
+	}{
+		{modelgate.Outcome{}, `model "m" of provider "p" lacks reasoning, which the node requires`},
+		{modelgate.Outcome{Unknown: true}, `the catalogue of models does not say of model "m" of provider "p" that it has reasoning, which the node requires`},
+		{
+			modelgate.Outcome{FallbackAttempted: true},
+			`model "m" of provider "p" lacks reasoning, which the node requires; the fallback model lacks something, too, or cannot be asked`,
+		},
+	} {
+		p := gated(t, graph{}, "")
+		p.Gate = func(string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
+			o := tc.outcome
+			o.Route, o.Missing = modelgate.Refuse, []string{"reasoning"}
+			return modelgate.Model{Provider: "p", Model: "m"}, o
+		}
+		m := run.New(p, limits, runstate.New(record()))
+		require.Empty(t, m.Advance(at))
+		require.Equal(t, tc.want, m.State().Error.Message)
+	}
+}
+
 func TestGate_LetsPassWhatIsMetOrOpaque(t *testing.T) {
 	t.Parallel()
 	met := gated(t, graph{}, "nonexistent-capability-9b3f")
