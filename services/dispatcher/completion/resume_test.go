@@ -27,7 +27,7 @@ func TestResume_MakesTheAttemptThatWasAnnounced(t *testing.T) {
 		"after a truncation":  {[]completion.Retry{{2, "truncation", ""}}, []mock.Entry{good}, "provider.usage", 200, false},
 		"after two":           {[]completion.Retry{{2, "truncation", ""}, {3, "truncation", ""}}, []mock.Entry{good}, "provider.usage", 400, false},
 		"after a mistake":     {[]completion.Retry{{2, "schema-violation", "want type boolean"}}, []mock.Entry{good}, "provider.usage", 100, true},
-		"after one of each":   {[]completion.Retry{{2, "schema-violation", "want type boolean"}, {3, "truncation", ""}}, []mock.Entry{good}, "provider.usage", 200, true},
+		"after one of each":   {[]completion.Retry{{2, "schema-violation", "want type boolean"}, {3, "truncation", ""}}, []mock.Entry{good}, "provider.usage", 200, false},
 		"with one to go":      {[]completion.Retry{{2, "schema-violation", "x"}}, []mock.Entry{bad, good}, "provider.usage envelope.retry.attempted provider.usage", 100, true},
 		"with none to go":     {[]completion.Retry{{2, "parse-error", "x"}, {3, "parse-error", "x"}}, []mock.Entry{bad}, "provider.usage envelope.retry.exhausted cap.breached", 100, true},
 		"with nothing at all": {nil, []mock.Entry{good}, "provider.usage", 100, false},

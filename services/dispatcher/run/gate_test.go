@@ -70,7 +70,7 @@ func TestGate_SaysWhyTheNodeIsRefused(t *testing.T) {
 		},
 	} {
 		p := gated(t, graph{}, "")
-		p.Gate = func(string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
+		p.Gate = func(string, string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
 			o := tc.outcome
 			o.Route, o.Missing = modelgate.Refuse, []string{"reasoning"}
 			return modelgate.Model{Provider: "p", Model: "m"}, o
