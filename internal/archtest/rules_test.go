@@ -32,7 +32,7 @@ var (
 var domain = []string{
 	"services/acceptor/accept", "services/acceptor/kinds", "services/acceptor/seam",
 	"services/dispatcher/catalogue", "services/dispatcher/completion", "services/dispatcher/definition",
-	"services/dispatcher/execute", "services/dispatcher/node", "services/dispatcher/provider", "services/dispatcher/provider/mock",
+	"services/dispatcher/execute", "services/dispatcher/node", "services/dispatcher/provider", "services/dispatcher/provider/mock", "services/dispatcher/prompt",
 	"services/dispatcher/provider/sample", "services/dispatcher/run", "services/dispatcher/sleep",
 	"services/dispatcher/start", "services/dispatcher/tool", "services/dispatcher/worker",
 	"services/eventlog/hub", "services/eventlog/ingest", "services/eventlog/lru",
@@ -46,7 +46,7 @@ var services = []string{"gateway", "acceptor", "dispatcher", "eventlog", "redact
 
 // pure is the domain code that gets its time from the caller and reads nothing.
 var pure = []string{
-	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/node", "services/dispatcher/run",
+	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/node", "services/dispatcher/prompt", "services/dispatcher/run",
 	"services/eventlog/project", "services/gateway/stream", "services/redactor/redact",
 }
 

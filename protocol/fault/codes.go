@@ -66,4 +66,5 @@ const (
 	PeerInputRequired     Code = "peer_input_required"
 	ConformanceFailure    Code = "conformance_test_failure"
 	PromptVariable        Code = "prompt_variable_unresolved"
+	TemplateNotFound      Code = "template_not_found" // and the answer of a test seam
 )

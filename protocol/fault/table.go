@@ -102,6 +102,7 @@ var table = map[Code]Row{
 	ToolFailed:            {0, grpcFailedPrecondition, false, "A tool or an agent was asked, and says that it failed."},
 	PeerInputRequired:     {0, grpcFailedPrecondition, false, "A tool or an agent asks for input that a workflow cannot give."},
 	PromptVariable:        {422, grpcFailedPrecondition, false, "The prompt names a variable that has no value."},
+	TemplateNotFound:      {404, grpcNotFound, false, "The host has no such prompt template, or not in this version."},
 	ConformanceFailure:    {0, grpcFailedPrecondition, false, "core.fail did what it is for."},
 }
 

@@ -55,6 +55,12 @@ func Wrap(text string, m Mark) string {
 	return m.open() + "\n" + Neutralise(text) + "\n</" + name + ">"
 }
 
+// Bare fences a payload between marks that say no more, as composed prompts have them
+// (OpenWOP envelope contract §19.2).
+func Bare(payload json.RawMessage) string {
+	return "<" + name + ">" + Neutralise(show(payload)) + "</" + name + ">"
+}
+
 // Prompt is a payload as a prompt shows it: fenced if it is untrusted. Strings are
 // shown as they are, other JSON is indented by two.
 func Prompt(payload json.RawMessage, trust wire.Trust, m Mark) string {

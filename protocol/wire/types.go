@@ -38,6 +38,7 @@ const (
 	EventLogAppended     EventType = "log.appended"
 	EventCapBreached     EventType = "cap.breached"
 	EventProviderUsage   EventType = "provider.usage"
+	EventPromptComposed  EventType = "prompt.composed"
 
 	EventAgentReasoningDelta EventType = "agent.reasoning.delta"
 	EventAgentReasoned       EventType = "agent.reasoned"

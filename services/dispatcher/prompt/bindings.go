@@ -1,0 +1,115 @@
+package prompt
+
+import (
+	"encoding/json"
+	"regexp"
+
+	"waybill.dev/waybill/protocol/fault"
+)
+
+// Scope has values by name; those in Untrusted come from nobody who may be believed.
+type Scope struct {
+	Values    map[string]json.RawMessage
+	Untrusted map[string]bool
+}
+
+// Bindings are what the variables of templates can be filled with.
+type Bindings struct {
+	Input, Variable, Context Scope
+	// Secret gives the value of a secret of this host; nil: there are none.
+	Secret func(id string) (value string, ok bool)
+}
+
+func (b Bindings) scope(s Source) Scope {
+	switch s {
+	case FromVariable:
+		return b.Variable
+	case FromContext:
+		return b.Context
+	case FromInput, FromSecret:
+	}
+	return b.Input
+}
+
+// bound is the value of a variable.
+type bound struct {
+	// sent is what goes to the model, shown what is told of it. They differ in secrets.
+	sent, shown json.RawMessage
+	untrusted   bool
+	secret      *secret
+}
+
+// secret is a value that must not show.
+type secret struct{ id, value string }
+
+// marker stands where the value of a secret stood (OpenWOP envelope contract §11).
+func (s secret) marker() string { return "[REDACTED:" + s.id + "]" }
+
+// secretID is the form of a secret's id: it stands in a marker.
+var secretID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// bind finds the value of a variable. ok is false if a required one has none.
+func (b Bindings) bind(p Part, v Variable) (out bound, ok bool, err *fault.Error) {
+	raw, untrusted := p.Overrides[v.Name], false
+	if missing(raw) {
+		raw, untrusted = b.scope(v.source()).value(v)
+	}
+	if missing(raw) {
+		if v.Required {
+			return bound{}, false, nil
+		}
+		raw, untrusted = v.Default, false
+	}
+	if missing(raw) {
+		empty := json.RawMessage(`""`)
+		return bound{sent: empty, shown: empty}, true, nil
+	}
+	if !v.fits(raw) {
+		return bound{}, false, fault.New(fault.ValidationError, "the variable %q of the template %s wants a value of type %s", v.Name, p.Template.Ref(), v.Type).
+			With("variable", v.Name)
+	}
+	if v.source() == FromSecret {
+		out, err = b.reveal(p, v, raw, untrusted)
+		return out, err == nil, err
+	}
+	raw = canonical(raw)
+	return bound{sent: raw, shown: raw, untrusted: untrusted}, true, nil
+}
+
+// value follows the variable's path: within the value of its name, or else from the
+// names of the scope on.
+func (s Scope) value(v Variable) (raw json.RawMessage, untrusted bool) {
+	path, ok := parsePath(v.ExtractPath)
+	if !ok { // parsed before
+		return nil, false
+	}
+	name := v.Name
+	if _, there := s.Values[name]; !there && len(path) > 0 && path[0].index < 0 {
+		name, path = path[0].name, path[1:]
+	}
+	return follow(s.Values[name], path), s.Untrusted[name]
+}
+
+// reveal turns the id of a secret into its value. The id is not repeated in errors:
+// somebody may have given the secret itself.
+func (b Bindings) reveal(p Part, v Variable, raw json.RawMessage, untrusted bool) (bound, *fault.Error) {
+	fail := func(why string) (bound, *fault.Error) {
+		return bound{}, fault.New(fault.CredentialUnavailable, "the variable %q of the template %s %s", v.Name, p.Template.Ref(), why).
+			With("variable", v.Name)
+	}
+	if untrusted {
+		return fail("would take the secret that an untrusted value names; name it in the workflow")
+	}
+	var s secret
+	if json.Unmarshal(raw, &s.id) != nil || !secretID.MatchString(s.id) {
+		return fail("wants the id of a secret")
+	}
+	there := false
+	if b.Secret != nil {
+		s.value, there = b.Secret(s.id)
+	}
+	if !there {
+		return fail("names a secret that this host does not have")
+	}
+	return bound{sent: quoted(s.value), shown: quoted(s.marker()), secret: &s}, nil
+}

@@ -1,0 +1,192 @@
+package prompt
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/untrusted"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Text is what a composition says to a model.
+type Text struct{ System, User string }
+
+// Composition is a prompt made of templates.
+type Composition struct {
+	// Refs are the templates with their versions: system, user, others.
+	Refs []string
+	// Sent has the real values of secrets. It goes to the model and nowhere else.
+	Sent Text
+	// HasSystem and HasUser tell an empty text from none.
+	HasSystem, HasUser bool
+	// Trust is untrusted if anything is that was put into the text.
+	Trust wire.Trust
+
+	shown     Text
+	variables map[string]json.RawMessage
+}
+
+// Compose fills templates in. Few-shot examples come before the user's text, and hints
+// about schemas behind the system's. The error is one of validation_error,
+// prompt_variable_unresolved or credential_unavailable.
+func Compose(parts []Part, b Bindings) (*Composition, *fault.Error) {
+	c := &composer{Composition: &Composition{Trust: wire.Trusted, variables: map[string]json.RawMessage{}}}
+	for _, p := range parts {
+		if err := c.part(p, b); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.unresolved) > 0 {
+		return nil, unresolved(c.unresolved)
+	}
+	return c.finish(), nil
+}
+
+func unresolved(names []string) *fault.Error {
+	return fault.New(fault.PromptVariable, "required variables of the prompt have no value: %s", strings.Join(names, ", ")).
+		With("variable", names[0]).With("variables", names)
+}
+
+// composer gathers the parts of a composition.
+type composer struct {
+	*Composition
+
+	system, hints, examples, user []piece
+	secrets                       []*secret
+	unresolved                    []string
+}
+
+// piece is a template that was filled in.
+type piece struct{ sent, shown string }
+
+// part fills in one template.
+func (c *composer) part(p Part, b Bindings) *fault.Error {
+	values := map[string]bound{}
+	for _, v := range p.Template.slots() {
+		value, ok, err := b.bind(p, v)
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			if !slices.Contains(c.unresolved, v.Name) {
+				c.unresolved = append(c.unresolved, v.Name)
+			}
+			continue
+		}
+		values[v.Name] = value
+		c.remember(p, v.Name, value)
+	}
+	c.Refs = append(c.Refs, p.Template.Ref())
+	made := piece{
+		sent:  fill(p.Template.Text, func(name string) string { return c.placed(values[name], values[name].sent) }),
+		shown: fill(p.Template.Text, func(name string) string { return c.placed(values[name], values[name].shown) }),
+	}
+	switch p.Template.Kind {
+	case System:
+		c.system = append(c.system, made)
+	case SchemaHint:
+		c.hints = append(c.hints, made)
+	case FewShot:
+		c.examples = append(c.examples, made)
+	case User:
+		c.user = append(c.user, made)
+	}
+	return nil
+}
+
+// remember keeps a value for the event. A name that another template uses for another
+// value goes with its template.
+func (c *composer) remember(p Part, name string, value bound) {
+	if value.secret != nil {
+		c.secrets = append(c.secrets, value.secret)
+	}
+	if other, taken := c.variables[name]; taken && string(other) != string(value.shown) {
+		name = p.Template.ID + "." + name
+	}
+	c.variables[name] = value.shown
+}
+
+// fill puts values into the places of a text, in one pass: what a value says is text,
+// also if it looks like a place.
+func fill(text string, value func(name string) string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(m string) string {
+		return value(placeName(placeholder.FindStringSubmatch(m)))
+	})
+}
+
+// placed is a value as it stands in the text: between bare marks if it is untrusted
+// (OpenWOP envelope contract §12, §19.2).
+func (c *composer) placed(v bound, raw json.RawMessage) string {
+	switch {
+	case raw == nil: // unresolved; nothing comes of the composition
+		return ""
+	case v.untrusted:
+		c.Trust = wire.Untrusted
+		return untrusted.Bare(raw)
+	}
+	return shownText(raw)
+}
+
+// finish joins the parts and takes the secrets out of what is shown.
+func (c *composer) finish() *Composition {
+	out := c.Composition
+	system, user := append(c.system, c.hints...), append(c.examples, c.user...)
+	out.HasSystem, out.HasUser = len(system) > 0, len(user) > 0
+	out.Sent = Text{joined(system, piece.real), joined(user, piece.real)}
+	out.shown = Text{joined(system, piece.told), joined(user, piece.told)}
+	out.mask(c.secrets)
+	return out
+}
+
+func (p piece) real() string { return p.sent }
+func (p piece) told() string { return p.shown }
+
+func joined(pieces []piece, face func(piece) string) string {
+	texts := make([]string, len(pieces))
+	for i, p := range pieces {
+		texts[i] = face(p)
+	}
+	return strings.Join(texts, gap)
+}
+
+// gap is between parts.
+const gap = "\n\n"
+
+// mask puts the marks of secrets in the place of their values in all that is shown.
+func (c *Composition) mask(secrets []*secret) {
+	if len(secrets) == 0 {
+		return
+	}
+	hide := masker(secrets)
+	c.shown.System, c.shown.User = hide(c.shown.System), hide(c.shown.User)
+	for name, raw := range c.variables {
+		c.variables[name] = eachText(raw, hide)
+	}
+}
+
+// shownDocument is all of a composition that may be told.
+type shownDocument struct {
+	System    string                     `json:"systemPrompt"`
+	User      string                     `json:"userPrompt"`
+	Variables map[string]json.RawMessage `json:"variableBindings"`
+}
+
+// Redact lets somebody who knows more secrets take them out of what is shown. What is
+// sent stays as it is. The hash is of what comes back, so this comes before the event.
+func (c *Composition) Redact(clean func(doc []byte) ([]byte, error)) error {
+	doc, err := json.Marshal(shownDocument{c.shown.System, c.shown.User, c.variables})
+	if err != nil {
+		return err
+	}
+	if doc, err = clean(doc); err != nil {
+		return err
+	}
+	var out shownDocument
+	if err := json.Unmarshal(doc, &out); err != nil {
+		return err
+	}
+	c.shown, c.variables = Text{out.System, out.User}, out.Variables
+	return nil
+}

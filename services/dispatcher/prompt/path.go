@@ -1,0 +1,61 @@
+package prompt
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// wantPath is the remedy for a path that this host does not follow.
+const wantPath = "want a path of names and indices, such as $.customer.name, items[0].id or $['first name']; filters and wildcards are not there"
+
+// step finds the next part of a path: .name, [0], ['name'] or ["name"].
+var step = regexp.MustCompile(`^(?:\.([^.\[\]'"*?@()\s]+)|\[(\d{1,9})\]|\['([^']*)'\]|\["([^"]*)"\])`)
+
+// segment is a member's name, or an index.
+type segment struct {
+	name  string
+	index int // -1: the segment is a name
+}
+
+// parsePath takes a path apart. Both $.a.b and a.b are read; an empty one is the whole.
+func parsePath(path string) ([]segment, bool) {
+	rest := strings.TrimPrefix(path, "$")
+	if rest == path && rest != "" && rest[0] != '[' {
+		rest = "." + rest
+	}
+	var out []segment
+	for rest != "" {
+		m := step.FindStringSubmatch(rest)
+		if m == nil {
+			return nil, false
+		}
+		s := segment{name: m[1] + m[3] + m[4], index: -1}
+		if m[2] != "" {
+			s.index, _ = strconv.Atoi(m[2]) // digits
+		}
+		out, rest = append(out, s), rest[len(m[0]):]
+	}
+	return out, true
+}
+
+// follow gives what a path leads to; nothing if there is no such place.
+func follow(raw json.RawMessage, path []segment) json.RawMessage {
+	for _, s := range path {
+		if s.index >= 0 {
+			var list []json.RawMessage
+			if json.Unmarshal(raw, &list) != nil || s.index >= len(list) {
+				return nil
+			}
+			raw = list[s.index]
+			continue
+		}
+		var members map[string]json.RawMessage
+		if json.Unmarshal(raw, &members) != nil {
+			return nil
+		}
+		raw = members[s.name]
+	}
+	return raw
+}

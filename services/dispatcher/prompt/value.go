@@ -1,0 +1,73 @@
+package prompt
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"waybill.dev/waybill/protocol/wire"
+)
+
+func quoted(text string) json.RawMessage { return wire.AppendString(nil, text) }
+
+// canonical writes a value so that equal ones look equal: members sorted, no spaces,
+// numbers as they are.
+func canonical(raw json.RawMessage) json.RawMessage {
+	v, err := decode(raw)
+	if err != nil {
+		return raw
+	}
+	return encode(v)
+}
+
+func decode(raw json.RawMessage) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err = d.Decode(&v)
+	return v, err
+}
+
+func encode(v any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil { // it came out of JSON
+		panic("prompt: " + err.Error())
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// shownText is a value as a prompt shows it: a string as it is, anything else as JSON.
+func shownText(raw json.RawMessage) string {
+	var s string
+	if raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// eachText puts every string of a value, names of members as well, through a function.
+func eachText(raw json.RawMessage, f func(string) string) json.RawMessage {
+	v, err := decode(raw)
+	if err != nil { // it is JSON: it came out of it
+		return quoted(f(string(raw)))
+	}
+	return encode(mapTexts(v, f))
+}
+
+func mapTexts(v any, f func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return f(v)
+	case []any:
+		for i := range v {
+			v[i] = mapTexts(v[i], f)
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, member := range v {
+			out[f(name)] = mapTexts(member, f)
+		}
+		return out
+	}
+	return v
+}
