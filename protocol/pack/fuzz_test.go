@@ -39,7 +39,7 @@ func FuzzLoad(f *testing.F) {
 		f.Add(doc, ownKinds)
 	}
 	for _, doc := range []string{
-		`{}`, `{"nodes":{"vendor.acme.write":{"base":"core.noop","config":{"a":1},"configRefs":{"b":"schemas/note.json"}}}}`,
+		`{}`, `{"nodes":{"vendor.acme.write":{"base":"core.noop","config":{"a":1},"configRefs":{"b":"schemas/note.json"}}}}`, `{"prompts":["schemas/note.json"]}`,
 		strings.Replace(ownKinds, "schemas/note.json", "../../etc/passwd", 1), strings.Replace(ownKinds, "schemas/note.json", "./schemas/note.json", 1),
 		strings.Replace(ownKinds, `"version":2`, `"version":2.0e0`, 1), strings.Replace(ownKinds, `"version":2`, `"version":1e400`, 1),
 	} {

@@ -26,6 +26,9 @@ type Pack struct {
 	Kinds                 []EnvelopeKind
 	// Nodes are its node types, in the order of the manifest.
 	Nodes []NodeType
+	// Prompts are its prompt templates, as they were read: what a template is, is not the
+	// vocabulary's to say.
+	Prompts []PromptFile
 	// Agents name what the pack brings and this host does not execute.
 	Agents []string
 }
@@ -38,6 +41,12 @@ type EnvelopeKind struct {
 	// File is the schema's path within the pack, At the place of the declaration in
 	// the manifest.
 	File, At string
+}
+
+// PromptFile is a file with a prompt template.
+type PromptFile struct {
+	File     string
+	Document []byte
 }
 
 // Note is something about a pack that an operator should know; the pack is there
@@ -117,7 +126,7 @@ func (l *loader) load(s Source) {
 	}
 	label := fmt.Sprintf("%s (folder %s)", m.Name, s.Folder)
 	p := &Pack{Folder: s.Folder, Name: m.Name, Version: m.Version}
-	for _, problem := range slices.Concat(o.check(m), p.readKinds(s.FS, o), p.readNodes(s.FS, m, o, l.host)) {
+	for _, problem := range slices.Concat(o.check(m), p.readKinds(s.FS, o), p.readNodes(s.FS, m, o, l.host), p.readPrompts(s.FS, o)) {
 		l.fail(fault.ValidationError, label, problem)
 	}
 	l.checkVersion(label, "/engines/openwop", "this host speaks OpenWOP", l.host.Protocol, m.Engines.OpenWOP)
@@ -147,6 +156,22 @@ func (p *Pack) readKinds(pack fs.FS, o *own) (found []Problem) {
 			found = append(found, Problem{file, "/x-schemaVersion", fmt.Sprintf("says %d, and %s at %q says %d; let both say the same", told, OwnFile, at+"/version", k.version())})
 		}
 		p.Kinds = append(p.Kinds, EnvelopeKind{Name: k.Name, Version: k.version(), Schema: doc, File: file, At: at})
+	}
+	return found
+}
+
+// readPrompts reads the files of the pack's prompt templates.
+func (p *Pack) readPrompts(pack fs.FS, o *own) (found []Problem) {
+	for i, ref := range o.Prompts {
+		name, ok := within(ref)
+		if !ok {
+			continue // told already
+		}
+		doc, wrong := readJSON(pack, OwnFile, "/prompts/"+strconv.Itoa(i), ref)
+		found = append(found, wrong...)
+		if wrong == nil {
+			p.Prompts = append(p.Prompts, PromptFile{name, doc})
+		}
 	}
 	return found
 }

@@ -29,6 +29,8 @@ var ownSchema = sync.OnceValue(func() *schema.Schema { return embedded(OwnFile, 
 type own struct {
 	// Kinds are envelope kinds, for which the manifest has no place.
 	Kinds []Kind `json:"envelopeKinds"`
+	// Prompts are files of prompt templates.
+	Prompts []string `json:"prompts"`
 	// Nodes tells of what the host makes nodes of the manifest, by typeId.
 	Nodes map[string]made `json:"nodes"`
 }
@@ -93,6 +95,18 @@ func (o *own) check(m *Manifest) []Problem {
 		if _, ok := within(k.SchemaRef); !ok {
 			add(at+"/schemaRef", wantPath)
 		}
+	}
+	files := map[string]bool{}
+	for i, ref := range o.Prompts {
+		at := "/prompts/" + strconv.Itoa(i)
+		name, ok := within(ref)
+		switch {
+		case !ok:
+			add(at, wantPath)
+		case files[name]:
+			add(at, "the pack names this file already; a template is there once")
+		}
+		files[name] = true
 	}
 	for _, id := range slices.Sorted(maps.Keys(o.Nodes)) {
 		at := "/nodes/" + escape(id)
