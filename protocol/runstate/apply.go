@@ -143,6 +143,10 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		s.Executions++
 	case wire.EventModelSubstituted:
 		s.node(p.NodeID).Fallback = &modelgate.Model{Provider: p.FallbackProvider, Model: p.FallbackModel}
+	case wire.EventPromptComposed:
+		said := &Prompt{}
+		_ = json.Unmarshal(e.Payload, said) // an unreadable one was never composed
+		s.node(p.NodeID).Prompt = said
 	case wire.EventNodeCompleted:
 		n := s.end(e, p, NodeCompleted)
 		_ = json.Unmarshal(p.Outputs, &n.Outputs)

@@ -55,6 +55,8 @@ type Node struct {
 	Rounds int
 	// Retries are those of the running attempt's emission that the log announces.
 	Retries []Retry
+	// Prompt is what the running attempt has said of its prompt; nil: nothing.
+	Prompt *Prompt
 	// Clarifications counts the node's accepted clarification requests.
 	Clarifications int
 	// Trust is that of whatever the node has made or was given; it only falls.
@@ -67,6 +69,12 @@ type Retry struct {
 	Attempt int
 	// Reason and Detail say what was wrong with the answer before.
 	Reason, Detail string
+}
+
+// Prompt is a composition of prompt templates, as the log tells it.
+type Prompt struct {
+	Refs []string `json:"refs"`
+	Hash string   `json:"hash"`
 }
 
 // Envelope is what the log says about an accepted envelope.

@@ -246,3 +246,13 @@ func BenchmarkFold_NoopRun(b *testing.B) {
 		runstate.Fold(record(), all)
 	}
 }
+
+// OpenWOP envelope contract §19.2: a composition is that of the running attempt.
+func TestFold_RemembersThePromptOfTheRunningAttempt(t *testing.T) {
+	t.Parallel()
+	started := fact{t: wire.EventNodeStarted, node: "n", payload: `{"nodeId":"n","typeId":"core.ai.callPrompt","attempt":0}`}
+	composed := fact{t: wire.EventPromptComposed, node: "n", payload: `{"nodeId":"n","refs":["prompt:w@1.0.0"],"kind":"user-only","hash":"sha256:0"}`}
+	require.Nil(t, fold(t, started).Nodes["n"].Prompt)
+	require.Equal(t, &runstate.Prompt{Refs: []string{"prompt:w@1.0.0"}, Hash: "sha256:0"}, fold(t, started, composed).Nodes["n"].Prompt)
+	require.Nil(t, fold(t, started, composed, started).Nodes["n"].Prompt)
+}

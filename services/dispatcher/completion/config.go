@@ -13,6 +13,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/prompt"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
@@ -34,6 +35,9 @@ type config struct {
 	Thoughts         bool                       `json:"thoughts"`
 	ExpectsStreaming *bool                      `json:"expectsStreaming"`
 	Contract         *workflow.EnvelopeContract `json:"envelopeContract"`
+
+	// composed is set while templates say what System and Prompt would.
+	composed *prompt.Composition
 }
 
 // maxTokens is more than any model takes; it keeps a huge number within an int, also
@@ -106,6 +110,9 @@ func (c config) request(in node.Input, o overlay, d Defaults) (provider.Request,
 		req.Temperature = o.Temperature
 	}
 	m := &material{in: in, trust: wire.Trusted}
+	if c.composed != nil && c.composed.HasSystem {
+		req.System = c.composed.Sent.System
+	}
 	var bad *wire.NodeError
 	req.Messages, bad = c.messages(m)
 	return req, m.trust, bad
@@ -153,6 +160,9 @@ func (c config) messages(m *material) ([]provider.Message, *wire.NodeError) {
 			return nil, bad
 		}
 		msgs = append(msgs, userMessage(text))
+	}
+	if c.composed != nil && c.composed.HasUser {
+		msgs = append(msgs, userMessage(c.composed.Sent.User))
 	}
 	if len(msgs) > 0 {
 		return msgs, nil

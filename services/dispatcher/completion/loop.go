@@ -21,6 +21,7 @@ import (
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/projection"
 	"waybill.dev/waybill/protocol/runspan"
+	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
@@ -65,6 +66,7 @@ type Deps struct {
 	Schemas Schemas
 	// Scrubber of a run; registered: it refuses while the run is not registered.
 	Scrubber func(tenant, runID string, registered bool) Scrubber
+	Prompts  Prompts
 	// Keys are those that tenants bring; nil: none.
 	Keys  Keys
 	Clock func() time.Time
@@ -94,6 +96,7 @@ func New(cfg Config, d Deps) *Loop {
 // Task is one model node to execute.
 type Task struct {
 	Tenant, RunID string
+	WorkflowID    string
 	TypeID        string
 	Attempt       int
 	Input         node.Input
@@ -115,6 +118,8 @@ type Task struct {
 	// Retries are further calls of this emission that the log announces: the run was
 	// taken over while it was under way.
 	Retries []Retry
+	// Composed is what the log has of the attempt's prompt; nil: nothing.
+	Composed *runstate.Prompt
 }
 
 // Recorded is an accepted envelope found in the log.
@@ -160,6 +165,9 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	if bad := c.project(); bad != nil {
 		return Result{Err: bad}
 	}
+	if err := c.announce(ctx); err != nil {
+		return Result{Interrupted: err}
+	}
 	res := c.loop(ctx)
 	c.tag(res.Drafts)
 	res.Trust = c.task.Trust
@@ -185,6 +193,9 @@ func (l *Loop) prepare(ctx context.Context, t Task, j Journal) (*call, *wire.Nod
 	}
 	var o overlay
 	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
+	if bad, err := l.compose(ctx, t, &cfg); bad != nil || err != nil {
+		return nil, bad, err
+	}
 	req, trust, bad := cfg.request(t.Input, o, l.cfg.Defaults)
 	if bad != nil {
 		return nil, bad, nil
@@ -193,7 +204,7 @@ func (l *Loop) prepare(ctx context.Context, t Task, j Journal) (*call, *wire.Nod
 		return nil, bad, nil
 	}
 	req.Tenant = t.Tenant
-	t.Trust = wire.Trusted.Meet(t.Trust).Meet(trust)
+	t.Trust = wire.Trusted.Meet(t.Trust).Meet(trust).Meet(cfg.trust())
 	p, bad := l.provider(&req, o)
 	if bad != nil {
 		return nil, bad, nil

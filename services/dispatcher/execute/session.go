@@ -160,13 +160,16 @@ func (s *session) begin(ctx context.Context, e run.Effect) {
 // machine's state while it changes.
 func (s *session) task(e run.Effect) completion.Task {
 	t := completion.Task{
-		Tenant: s.run.Tenant, RunID: s.run.RunID, TypeID: e.TypeID, Attempt: e.Attempt, Input: e.Input,
+		Tenant: s.run.Tenant, RunID: s.run.RunID, WorkflowID: s.m.State().Record.WorkflowID, TypeID: e.TypeID, Attempt: e.Attempt, Input: e.Input,
 		Trust: e.Trust, Clarifications: e.Clarifications, Contract: s.m.Contract(e.NodeID), Trace: s.x.trace(s.m.State().Record),
 		Fallback: e.Fallback, Needs: e.Needs, CredentialRef: s.m.State().Record.CredentialRef,
 		Recorded: map[string]completion.Recorded{},
 	}
 	for _, r := range e.Retries {
 		t.Retries = append(t.Retries, completion.Retry{Attempt: r.Attempt, Reason: r.Reason, Detail: r.Detail})
+	}
+	if n := s.m.State().Nodes[e.NodeID]; n != nil {
+		t.Composed = n.Prompt
 	}
 	for id, v := range s.m.State().Envelopes {
 		if v.NodeID == e.NodeID && v.Payload != nil {

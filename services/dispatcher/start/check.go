@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -34,6 +35,9 @@ func (s *Starter) checkTypes(def *workflow.Definition) error {
 			if bad := s.deps.CheckModel(t.Executes(), t.Configure(n.Config)); bad != nil {
 				return fault.New(fault.Code(bad.Code), "node %q, %s", n.ID, bad.Message).With("nodeId", n.ID).With("path", fmt.Sprintf("/nodes/%d/config", i))
 			}
+		}
+		if err := s.checkPrompts(n.ID, "/nodes/"+strconv.Itoa(i)+"/config", t, n.Config); err != nil {
+			return err
 		}
 		for port, v := range n.Inputs {
 			if v.Type == workflow.PortExpression {

@@ -21,6 +21,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
 // Request is an authenticated wish for a run. JSON members are objects, or empty.
@@ -77,6 +78,8 @@ type Deps struct {
 	Types   node.Catalog
 	// CheckModel finds what a model could never be asked; nil: nothing is looked for.
 	CheckModel func(typeID string, config json.RawMessage) *wire.NodeError
+	// Prompts is nil where there are no templates.
+	Prompts *prompt.Library
 	// Providers are the ids a run may name, BYOK those of them that take a tenant's own
 	// key, and DefaultProvider the one of a run that names none.
 	Providers, BYOK []string
