@@ -52,6 +52,7 @@ type host struct {
 	opts      devOptions
 	packs     []*pack.Pack
 	catalogue *catalogue.Catalogue
+	prompts   dispatcher.PromptConfig
 	nats      *natsd.Server
 	stores    *stores
 	group     lifecycle.Group
@@ -84,6 +85,9 @@ type clients struct {
 // compose builds everything; nothing runs before start. What was opened is
 // closed again if a later part cannot be built.
 func compose(ctx context.Context, o devOptions, log logger) (h *host, err error) {
+	if o.testSeams {
+		o.prompts.canary = canaryValue()
+	}
 	h = &host{log: log, opts: o}
 	defer func() {
 		if err != nil {
@@ -98,6 +102,9 @@ func compose(ctx context.Context, o devOptions, log logger) (h *host, err error)
 		return h, fmt.Errorf("%w: %w", errUsage, err)
 	}
 	if h.packs, err = loadPacks(o.packs, devOffers(h.catalogue, o.models.ids()), log); err != nil {
+		return h, err
+	}
+	if h.prompts, err = o.prompts.config(h.packs, log); err != nil {
 		return h, err
 	}
 	if err := h.openRedactor(specs); err != nil {
@@ -325,6 +332,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	cfg.Lease, cfg.TestSeams = h.opts.lease, h.opts.testSeams
 	cfg.SelfHosted, cfg.Keyed, cfg.Packs = models.selfHosted(), models.keyed(), h.packs
 	cfg.Completion.TenantKeyed = models.tenantKeyed()
+	cfg.Prompts = h.prompts
 	cfg.Completion.TrustsUnknown = models.unknownModels == trustUnknown
 	cfg.Completion.Directive = completion.Directive(models.directive)
 	cfg.Completion.HidesFallback, cfg.Completion.WithholdsRefusals = models.hidesFallback, models.refusalText == noRefusals

@@ -29,6 +29,7 @@ type devOptions struct {
 	secretsFile                               string
 	testSeams, redactShapes                   bool
 	models                                    modelOptions
+	prompts                                   promptOptions
 	durability                                string
 	tracing                                   tracingOptions
 	tools                                     toolOptions
@@ -87,13 +88,14 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringArrayVar(&o.apiKeys, "api-key", nil, "KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:* (repeatable); default dev-key=default:*")
 	f.StringArrayVar(&o.workflows, "workflows", nil, "directory of *.json workflow definitions, watched for changes (repeatable)")
 	f.StringVar(&o.kinds, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
-	f.StringVar(&o.packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served, and their node types executed")
+	f.StringVar(&o.packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served, their node types executed, and their prompt templates filled in")
 	f.StringVar(&o.kindLint, "kind-lint", "warn", "strict, warn or off: what becomes of a kind whose schema models cannot be held to")
 	f.StringVar(&o.strictness, "envelope-strictness", "warn", "warn or strict: whether a schemaVersion below the advertised one is refused")
 	f.StringVar(&o.secretsFile, "secrets-file", "", "YAML file of secret ids and values that must never show, for everybody")
 	f.BoolVar(&o.redactShapes, "redact-shapes", true, "also take out text that looks like a secret, though nobody has registered it")
 	f.BoolVar(&o.testSeams, "test-seams", false, "serve the protocol's test seams; never in production")
 	o.models.flags(f)
+	o.prompts.flags(f)
 	f.StringVar(&o.durability, "durability", durabilitySync, "sync: an acknowledged write is on disk; process: it survives the process, not a power cut")
 	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
 	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
@@ -121,6 +123,7 @@ func (o *devOptions) validate() error {
 		bad("--durability %q: want %s or %s", o.durability, durabilitySync, durabilityProcess)
 	}
 	errs = append(errs, o.models.validate()...)
+	errs = append(errs, o.prompts.validate()...)
 	if !kinds.Lint(o.kindLint).Valid() {
 		bad("--kind-lint %q: want strict, warn or off", o.kindLint)
 	}
@@ -148,12 +151,12 @@ func (o *devOptions) validate() error {
 	if err := o.tracing.config("waybill").Validate(); err != nil {
 		bad("--%w", err)
 	}
-	for _, dir := range append([]string{o.kinds, o.packs}, o.workflows...) {
+	for _, dir := range append([]string{o.kinds, o.packs, o.prompts.dir}, o.workflows...) {
 		if dir == "" {
 			continue
 		}
 		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-			bad("directory %q cannot be read: give an existing directory to --workflows, --kinds or --packs", dir)
+			bad("directory %q cannot be read: give an existing directory to --workflows, --kinds, --packs or --prompts", dir)
 		}
 	}
 	return errors.Join(errs...)

@@ -101,7 +101,7 @@ func lintPack(dir string, rules lint) ([]finding, error) {
 	if err != nil {
 		return packFindings(dir, err), nil
 	}
-	var out []finding
+	out := templateFindings(dir, packs[0])
 	for _, k := range packs[0].Kinds {
 		for _, f := range rules.schema(k.Name, k.Schema) {
 			f.File = filepath.Join(dir, k.File)

@@ -139,9 +139,7 @@ func hostSecrets(specs []auth.Spec, o devOptions) []redact.Secret {
 	for i, key := range assets.Secrets(o.assetKeys) {
 		add(fmt.Sprintf("asset-key-%d", i+1), key)
 	}
-	if o.testSeams {
-		add(canarySecret, os.Getenv("OPENWOP_CANARY_SECRET_VALUE"))
-	}
+	add(canarySecret, o.prompts.canary)
 	return out
 }
 

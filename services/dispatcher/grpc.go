@@ -153,6 +153,9 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 		MaxRetryAttempts:     int32(s.cfg.Completion.MaxAttempts), //nolint:gosec // G115: at most 16
 		TruncationMultiplier: int32(s.cfg.Completion.Multiplier),  //nolint:gosec // G115: at most 8
 	}
+	if !s.prompts.Library.Empty() {
+		out.Prompts = s.promptSupport()
+	}
 	for _, id := range s.types.IDs() {
 		t := s.types[id]
 		described := &dispatcherv1.NodeType{TypeId: id, Source: t.Source, EmitsEnvelopes: t.EmitsEnvelopes}

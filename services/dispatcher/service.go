@@ -57,6 +57,8 @@ type Config struct {
 	TestSeams bool
 	// Packs bring node types; they were read for those that the host has.
 	Packs []*pack.Pack
+	// Prompts are the prompt templates that nodes may name.
+	Prompts PromptConfig
 }
 
 // DefaultConfig is right for one process on a small machine.
@@ -84,6 +86,9 @@ func (c Config) Validate() error {
 	}
 	if c.Limits.MaxParallel < 1 || c.MaxRuns < 1 {
 		bad("dispatcher: maxParallel %d and maxRuns %d need at least 1", c.Limits.MaxParallel, c.MaxRuns)
+	}
+	if o := c.Prompts.Observability; o != "" && !o.Valid() {
+		bad("dispatcher.prompts.observability: %q: needs off, hashed or full", o)
 	}
 	if c.Lease < 200*time.Millisecond {
 		bad("lease: %s: needs at least 200ms, so that heartbeats can keep it", c.Lease)
@@ -133,6 +138,7 @@ type Service struct {
 	types       node.Catalog
 	definitions *definition.Registry
 	starter     *start.Starter
+	prompts     completion.Prompts
 	loop        *completion.Loop
 	executor    *execute.Executor
 	watch       *sleep.Watch
@@ -151,16 +157,20 @@ func New(cfg Config, d Deps) (*Service, error) {
 	}
 	s.types = s.types.With(cfg.Packs)
 	redactor := remote.Redactor{Client: d.Redactor}
+	var err error
+	if s.prompts, err = cfg.prompts(redactor); err != nil {
+		return nil, err
+	}
 	s.watch = sleep.New(sleep.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}, remote.Index{Client: d.EventLog}, d.Clock, d.Logger)
 	secrets := s.secrets()
 	cfg.Completion.BYOK = s.byok()
 	s.loop = completion.New(cfg.Completion, completion.Deps{
 		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Schemas: remote.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,
-		Clock: d.Clock, Canned: s.canned(), Keys: s.keys(),
+		Clock: d.Clock, Canned: s.canned(), Keys: s.keys(), Prompts: s.prompts,
 	})
 	s.starter = start.New(start.Deps{
 		Secrets: secrets, CheckModel: s.loop.Check, BYOK: s.byok(), DefaultProvider: cfg.Completion.Defaults.Provider,
-		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Types: s.types,
+		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Types: s.types, Prompts: s.prompts.Library,
 		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, Clock: d.Clock,
 	})
 	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / 3}, execute.Deps{

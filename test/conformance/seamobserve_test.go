@@ -222,10 +222,7 @@ func TestWrap_EveryMember(t *testing.T) {
 func TestSeams_OfFeaturesThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
-	for _, path := range []string{"prompt/compose", "prompt/resolve", "test/emit-envelope", "test/synthesize-model-capability-event"} {
+	for _, path := range []string{"prompt/resolve", "test/emit-envelope", "test/synthesize-model-capability-event"} {
 		require.Equal(t, http.StatusNotFound, do(t, c, http.MethodPost, seams+path, `{}`).Status, path)
 	}
-	var d obj
-	require.NoError(t, do(t, c, http.MethodGet, wellKnown, "").JSON(&d))
-	require.NotContains(t, d, "prompts")
 }

@@ -97,6 +97,7 @@ type document struct {
 	ModelGate        *modelGate       `json:"modelCapabilities,omitempty"`
 	Providers        *providers       `json:"aiProviders,omitempty"`
 	Usage            usage            `json:"providerUsage"`
+	Prompts          *prompts         `json:"prompts,omitempty"`
 	Secrets          *secrets         `json:"secrets,omitempty"`
 	Agents           agents           `json:"agents"`
 	Idempotency      idempotency      `json:"idempotency"`
@@ -282,6 +283,7 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 	if len(can.GetByok()) > 0 {
 		d.Secrets = &secrets{Supported: true, Scopes: []string{"tenant"}, Resolution: "host-managed"}
 	}
+	d.Prompts = promptsOf(can.GetPrompts())
 	if !s.cfg.TestSeams {
 		return d, nil
 	}

@@ -148,7 +148,7 @@ func TestDocument_SatisfiesThePublishedSchema(t *testing.T) {
 	require.NoError(t, err)
 	// The published schema does not know aiProviders.selfHosted.
 	hosted := func(_ *discovery.Config, d *dispatcher) { d.can.SelfHosted = nil }
-	for name, r := range map[string]*rig{"plain": newRig(hosted), "with seams": newRig(seamed, hosted), "bare": newRig(bare)} {
+	for name, r := range map[string]*rig{"plain": newRig(hosted), "with seams": newRig(seamed, hosted), "bare": newRig(bare), "with prompts": newRig(templated, hosted)} {
 		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(r.bytes(t)))
 		require.NoError(t, err)
 		require.NoError(t, s.Validate(v), name)

@@ -29,6 +29,9 @@ type event struct {
 // capabilities; no other model has any.
 var knownVendors = []string{"anthropic", "openai", "google", "gemini"}
 
+// testNode is the node of a request that names none.
+const testNode = "test-node"
+
 // modelGate evaluates the gate of model capabilities.
 func (h *Handler) modelGate(_ context.Context, _ *http.Request, body []byte) (any, error) {
 	var req struct {
@@ -49,7 +52,7 @@ func (h *Handler) modelGate(_ context.Context, _ *http.Request, body []byte) (an
 		return nil, argument("/module%s: %s", wrong[0].Path, wrong[0].Message)
 	}
 	if req.NodeID == "" {
-		req.NodeID = "test-node"
+		req.NodeID = testNode
 	}
 	active := modelgate.Model{Provider: req.ActiveProvider, Model: req.ActiveModel}
 	o := modelgate.Evaluate(req.Module, active, modelgate.Host{

@@ -67,6 +67,7 @@ var routes = map[string]seam{
 	"test/evaluate-model-capability-gate": {http.MethodPost, (*Handler).modelGate},
 	"governance/approval-gate":            {http.MethodPost, (*Handler).approvalGate},
 	"a2ui/emit-surface":                   {http.MethodPost, (*Handler).emitSurface},
+	"prompt/compose":                      {http.MethodPost, (*Handler).composePrompt},
 	"media/put":                           {http.MethodPost, (*Handler).putAsset},
 }
 
@@ -107,9 +108,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // scrubbed is a document as it may be answered.
 func (h *Handler) scrubbed(ctx context.Context, doc any) (any, error) {
-	made, isNew := doc.(created)
-	if isNew {
-		doc = made.doc
+	given, hasStatus := doc.(reply)
+	if hasStatus {
+		doc = given.doc
 	}
 	b, err := json.Marshal(doc)
 	if err != nil {
@@ -118,8 +119,8 @@ func (h *Handler) scrubbed(ctx context.Context, doc any) (any, error) {
 	if b, err = h.Redact(ctx, b); err != nil {
 		return nil, err
 	}
-	if isNew {
-		return created{json.RawMessage(b)}, nil
+	if hasStatus {
+		return reply{given.status, json.RawMessage(b)}, nil
 	}
 	return json.RawMessage(b), nil
 }
@@ -142,13 +143,26 @@ type seamError struct {
 	} `json:"error"`
 }
 
-// created is the document of an answer with status 201.
-type created struct{ doc any }
+// reply is the document of an answer with a status other than 200.
+type reply struct {
+	status int
+	doc    any
+}
+
+// created is an answer to something that was made.
+func created(doc any) reply { return reply{http.StatusCreated, doc} }
+
+// refused is a refusal whose code means another status elsewhere.
+func refused(c fault.Code, message string) reply {
+	var body seamError
+	body.Error.Code, body.Error.Message = c, message
+	return reply{http.StatusBadRequest, body}
+}
 
 func (h *Handler) answer(w http.ResponseWriter, doc any, err error) {
 	status := http.StatusOK
-	if c, ok := doc.(created); ok {
-		doc, status = c.doc, http.StatusCreated
+	if r, ok := doc.(reply); ok {
+		doc, status = r.doc, r.status
 	}
 	if err != nil {
 		e, ok := fault.As(err)

@@ -905,8 +905,10 @@ type DescribeResponse struct {
 	Byok []string `protobuf:"bytes,11,rep,name=byok,proto3" json:"byok,omitempty"`
 	// How strongly models are asked to reason: mandatory, advisory or off.
 	ReasoningDirective string `protobuf:"bytes,12,opt,name=reasoning_directive,json=reasoningDirective,proto3" json:"reasoning_directive,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Unset while there are no prompt templates.
+	Prompts       *PromptSupport `protobuf:"bytes,13,opt,name=prompts,proto3" json:"prompts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DescribeResponse) Reset() {
@@ -1023,6 +1025,83 @@ func (x *DescribeResponse) GetReasoningDirective() string {
 	return ""
 }
 
+func (x *DescribeResponse) GetPrompts() *PromptSupport {
+	if x != nil {
+		return x.Prompts
+	}
+	return nil
+}
+
+// PromptSupport says what of prompt templates there is.
+type PromptSupport struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	TemplateKinds    []string               `protobuf:"bytes,1,rep,name=template_kinds,json=templateKinds,proto3" json:"template_kinds,omitempty"`
+	VariableSources  []string               `protobuf:"bytes,2,rep,name=variable_sources,json=variableSources,proto3" json:"variable_sources,omitempty"`
+	MaxTemplateBytes int32                  `protobuf:"varint,3,opt,name=max_template_bytes,json=maxTemplateBytes,proto3" json:"max_template_bytes,omitempty"`
+	// off, hashed or full.
+	Observability string `protobuf:"bytes,4,opt,name=observability,proto3" json:"observability,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PromptSupport) Reset() {
+	*x = PromptSupport{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PromptSupport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PromptSupport) ProtoMessage() {}
+
+func (x *PromptSupport) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PromptSupport.ProtoReflect.Descriptor instead.
+func (*PromptSupport) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PromptSupport) GetTemplateKinds() []string {
+	if x != nil {
+		return x.TemplateKinds
+	}
+	return nil
+}
+
+func (x *PromptSupport) GetVariableSources() []string {
+	if x != nil {
+		return x.VariableSources
+	}
+	return nil
+}
+
+func (x *PromptSupport) GetMaxTemplateBytes() int32 {
+	if x != nil {
+		return x.MaxTemplateBytes
+	}
+	return 0
+}
+
+func (x *PromptSupport) GetObservability() string {
+	if x != nil {
+		return x.Observability
+	}
+	return ""
+}
+
 // NodeType is one executable node type.
 type NodeType struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1041,7 +1120,7 @@ type NodeType struct {
 
 func (x *NodeType) Reset() {
 	*x = NodeType{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[13]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1053,7 +1132,7 @@ func (x *NodeType) String() string {
 func (*NodeType) ProtoMessage() {}
 
 func (x *NodeType) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[13]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1066,7 +1145,7 @@ func (x *NodeType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeType.ProtoReflect.Descriptor instead.
 func (*NodeType) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{13}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *NodeType) GetTypeId() string {
@@ -1123,7 +1202,7 @@ type ProgramMockRequest struct {
 
 func (x *ProgramMockRequest) Reset() {
 	*x = ProgramMockRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1135,7 +1214,7 @@ func (x *ProgramMockRequest) String() string {
 func (*ProgramMockRequest) ProtoMessage() {}
 
 func (x *ProgramMockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1148,7 +1227,7 @@ func (x *ProgramMockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramMockRequest.ProtoReflect.Descriptor instead.
 func (*ProgramMockRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{14}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ProgramMockRequest) GetNodeId() string {
@@ -1188,7 +1267,7 @@ type MockEntry struct {
 
 func (x *MockEntry) Reset() {
 	*x = MockEntry{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1279,7 @@ func (x *MockEntry) String() string {
 func (*MockEntry) ProtoMessage() {}
 
 func (x *MockEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1292,7 @@ func (x *MockEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MockEntry.ProtoReflect.Descriptor instead.
 func (*MockEntry) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{15}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MockEntry) GetStopReason() string {
@@ -1268,7 +1347,7 @@ type ProgramMockResponse struct {
 
 func (x *ProgramMockResponse) Reset() {
 	*x = ProgramMockResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1280,7 +1359,7 @@ func (x *ProgramMockResponse) String() string {
 func (*ProgramMockResponse) ProtoMessage() {}
 
 func (x *ProgramMockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1293,7 +1372,7 @@ func (x *ProgramMockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramMockResponse.ProtoReflect.Descriptor instead.
 func (*ProgramMockResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{16}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ProgramMockResponse) GetCount() int32 {
@@ -1315,7 +1394,7 @@ type ResetMockRequest struct {
 
 func (x *ResetMockRequest) Reset() {
 	*x = ResetMockRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1406,7 @@ func (x *ResetMockRequest) String() string {
 func (*ResetMockRequest) ProtoMessage() {}
 
 func (x *ResetMockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1419,7 @@ func (x *ResetMockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetMockRequest.ProtoReflect.Descriptor instead.
 func (*ResetMockRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{17}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ResetMockRequest) GetTenant() string {
@@ -1367,7 +1446,7 @@ type ResetMockResponse struct {
 
 func (x *ResetMockResponse) Reset() {
 	*x = ResetMockResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1379,7 +1458,7 @@ func (x *ResetMockResponse) String() string {
 func (*ResetMockResponse) ProtoMessage() {}
 
 func (x *ResetMockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1392,7 +1471,7 @@ func (x *ResetMockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetMockResponse.ProtoReflect.Descriptor instead.
 func (*ResetMockResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{18}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ResetMockResponse) GetCleared() int32 {
@@ -1413,7 +1492,7 @@ type LastMockBudgetRequest struct {
 
 func (x *LastMockBudgetRequest) Reset() {
 	*x = LastMockBudgetRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1425,7 +1504,7 @@ func (x *LastMockBudgetRequest) String() string {
 func (*LastMockBudgetRequest) ProtoMessage() {}
 
 func (x *LastMockBudgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1438,7 +1517,7 @@ func (x *LastMockBudgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastMockBudgetRequest.ProtoReflect.Descriptor instead.
 func (*LastMockBudgetRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{19}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LastMockBudgetRequest) GetNodeId() string {
@@ -1465,7 +1544,7 @@ type LastMockBudgetResponse struct {
 
 func (x *LastMockBudgetResponse) Reset() {
 	*x = LastMockBudgetResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1556,7 @@ func (x *LastMockBudgetResponse) String() string {
 func (*LastMockBudgetResponse) ProtoMessage() {}
 
 func (x *LastMockBudgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1569,7 @@ func (x *LastMockBudgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastMockBudgetResponse.ProtoReflect.Descriptor instead.
 func (*LastMockBudgetResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{20}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LastMockBudgetResponse) GetMaxTokens() int32 {
@@ -1498,6 +1577,140 @@ func (x *LastMockBudgetResponse) GetMaxTokens() int32 {
 		return *x.MaxTokens
 	}
 	return 0
+}
+
+// ComposePromptRequest names a template and what to fill it with.
+type ComposePromptRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// An id, or a reference with a version.
+	TemplateId string `protobuf:"bytes,2,opt,name=template_id,json=templateId,proto3" json:"template_id,omitempty"`
+	// A JSON object: values by the names of variables.
+	Bindings []byte `protobuf:"bytes,3,opt,name=bindings,proto3" json:"bindings,omitempty"`
+	// Names of bindings whose values are untrusted.
+	Untrusted []string `protobuf:"bytes,4,rep,name=untrusted,proto3" json:"untrusted,omitempty"`
+	// hashed or full; empty: as the host is set.
+	Observability string `protobuf:"bytes,5,opt,name=observability,proto3" json:"observability,omitempty"`
+	NodeId        string `protobuf:"bytes,6,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ComposePromptRequest) Reset() {
+	*x = ComposePromptRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ComposePromptRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ComposePromptRequest) ProtoMessage() {}
+
+func (x *ComposePromptRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ComposePromptRequest.ProtoReflect.Descriptor instead.
+func (*ComposePromptRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ComposePromptRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ComposePromptRequest) GetTemplateId() string {
+	if x != nil {
+		return x.TemplateId
+	}
+	return ""
+}
+
+func (x *ComposePromptRequest) GetBindings() []byte {
+	if x != nil {
+		return x.Bindings
+	}
+	return nil
+}
+
+func (x *ComposePromptRequest) GetUntrusted() []string {
+	if x != nil {
+		return x.Untrusted
+	}
+	return nil
+}
+
+func (x *ComposePromptRequest) GetObservability() string {
+	if x != nil {
+		return x.Observability
+	}
+	return ""
+}
+
+func (x *ComposePromptRequest) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+// ComposePromptResponse holds the payload of the event.
+type ComposePromptResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Payload       []byte                 `protobuf:"bytes,1,opt,name=payload,proto3" json:"payload,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ComposePromptResponse) Reset() {
+	*x = ComposePromptResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ComposePromptResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ComposePromptResponse) ProtoMessage() {}
+
+func (x *ComposePromptResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ComposePromptResponse.ProtoReflect.Descriptor instead.
+func (*ComposePromptResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ComposePromptResponse) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
 }
 
 var File_waybill_dispatcher_v1_dispatcher_proto protoreflect.FileDescriptor
@@ -1578,7 +1791,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\n" +
 	"executable\x18\x05 \x01(\bR\n" +
 	"executable\"\x11\n" +
-	"\x0fDescribeRequest\"\x91\x04\n" +
+	"\x0fDescribeRequest\"\xd1\x04\n" +
 	"\x10DescribeResponse\x12>\n" +
 	"\n" +
 	"node_types\x18\x01 \x03(\v2\x1f.waybill.dispatcher.v1.NodeTypeR\tnodeTypes\x12\x1c\n" +
@@ -1594,7 +1807,13 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x12model_capabilities\x18\n" +
 	" \x03(\tR\x11modelCapabilities\x12\x12\n" +
 	"\x04byok\x18\v \x03(\tR\x04byok\x12/\n" +
-	"\x13reasoning_directive\x18\f \x01(\tR\x12reasoningDirective\"\xf8\x01\n" +
+	"\x13reasoning_directive\x18\f \x01(\tR\x12reasoningDirective\x12>\n" +
+	"\aprompts\x18\r \x01(\v2$.waybill.dispatcher.v1.PromptSupportR\aprompts\"\xb5\x01\n" +
+	"\rPromptSupport\x12%\n" +
+	"\x0etemplate_kinds\x18\x01 \x03(\tR\rtemplateKinds\x12)\n" +
+	"\x10variable_sources\x18\x02 \x03(\tR\x0fvariableSources\x12,\n" +
+	"\x12max_template_bytes\x18\x03 \x01(\x05R\x10maxTemplateBytes\x12$\n" +
+	"\robservability\x18\x04 \x01(\tR\robservability\"\xf8\x01\n" +
 	"\bNodeType\x12\x17\n" +
 	"\atype_id\x18\x01 \x01(\tR\x06typeId\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12'\n" +
@@ -1627,7 +1846,17 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x16LastMockBudgetResponse\x12\"\n" +
 	"\n" +
 	"max_tokens\x18\x01 \x01(\x05H\x00R\tmaxTokens\x88\x01\x01B\r\n" +
-	"\v_max_tokens2\x93\a\n" +
+	"\v_max_tokens\"\xc8\x01\n" +
+	"\x14ComposePromptRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vtemplate_id\x18\x02 \x01(\tR\n" +
+	"templateId\x12\x1a\n" +
+	"\bbindings\x18\x03 \x01(\fR\bbindings\x12\x1c\n" +
+	"\tuntrusted\x18\x04 \x03(\tR\tuntrusted\x12$\n" +
+	"\robservability\x18\x05 \x01(\tR\robservability\x12\x17\n" +
+	"\anode_id\x18\x06 \x01(\tR\x06nodeId\"1\n" +
+	"\x15ComposePromptResponse\x12\x18\n" +
+	"\apayload\x18\x01 \x01(\fR\apayload2\xff\a\n" +
 	"\n" +
 	"Dispatcher\x12[\n" +
 	"\bStartRun\x12&.waybill.dispatcher.v1.StartRunRequest\x1a'.waybill.dispatcher.v1.StartRunResponse\x12^\n" +
@@ -1638,7 +1867,8 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\bDescribe\x12&.waybill.dispatcher.v1.DescribeRequest\x1a'.waybill.dispatcher.v1.DescribeResponse\x12d\n" +
 	"\vProgramMock\x12).waybill.dispatcher.v1.ProgramMockRequest\x1a*.waybill.dispatcher.v1.ProgramMockResponse\x12^\n" +
 	"\tResetMock\x12'.waybill.dispatcher.v1.ResetMockRequest\x1a(.waybill.dispatcher.v1.ResetMockResponse\x12m\n" +
-	"\x0eLastMockBudget\x12,.waybill.dispatcher.v1.LastMockBudgetRequest\x1a-.waybill.dispatcher.v1.LastMockBudgetResponseB\xe7\x01\n" +
+	"\x0eLastMockBudget\x12,.waybill.dispatcher.v1.LastMockBudgetRequest\x1a-.waybill.dispatcher.v1.LastMockBudgetResponse\x12j\n" +
+	"\rComposePrompt\x12+.waybill.dispatcher.v1.ComposePromptRequest\x1a,.waybill.dispatcher.v1.ComposePromptResponseB\xe7\x01\n" +
 	"\x19com.waybill.dispatcher.v1B\x0fDispatcherProtoP\x01ZCwaybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1;dispatcherv1\xa2\x02\x03WDX\xaa\x02\x15Waybill.Dispatcher.V1\xca\x02\x15Waybill\\Dispatcher\\V1\xe2\x02!Waybill\\Dispatcher\\V1\\GPBMetadata\xea\x02\x17Waybill::Dispatcher::V1b\x06proto3"
 
 var (
@@ -1653,7 +1883,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP() []byte {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescData
 }
 
-var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*StartRunRequest)(nil),        // 0: waybill.dispatcher.v1.StartRunRequest
 	(*StartRunResponse)(nil),       // 1: waybill.dispatcher.v1.StartRunResponse
@@ -1668,42 +1898,48 @@ var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*WorkflowSummary)(nil),        // 10: waybill.dispatcher.v1.WorkflowSummary
 	(*DescribeRequest)(nil),        // 11: waybill.dispatcher.v1.DescribeRequest
 	(*DescribeResponse)(nil),       // 12: waybill.dispatcher.v1.DescribeResponse
-	(*NodeType)(nil),               // 13: waybill.dispatcher.v1.NodeType
-	(*ProgramMockRequest)(nil),     // 14: waybill.dispatcher.v1.ProgramMockRequest
-	(*MockEntry)(nil),              // 15: waybill.dispatcher.v1.MockEntry
-	(*ProgramMockResponse)(nil),    // 16: waybill.dispatcher.v1.ProgramMockResponse
-	(*ResetMockRequest)(nil),       // 17: waybill.dispatcher.v1.ResetMockRequest
-	(*ResetMockResponse)(nil),      // 18: waybill.dispatcher.v1.ResetMockResponse
-	(*LastMockBudgetRequest)(nil),  // 19: waybill.dispatcher.v1.LastMockBudgetRequest
-	(*LastMockBudgetResponse)(nil), // 20: waybill.dispatcher.v1.LastMockBudgetResponse
+	(*PromptSupport)(nil),          // 13: waybill.dispatcher.v1.PromptSupport
+	(*NodeType)(nil),               // 14: waybill.dispatcher.v1.NodeType
+	(*ProgramMockRequest)(nil),     // 15: waybill.dispatcher.v1.ProgramMockRequest
+	(*MockEntry)(nil),              // 16: waybill.dispatcher.v1.MockEntry
+	(*ProgramMockResponse)(nil),    // 17: waybill.dispatcher.v1.ProgramMockResponse
+	(*ResetMockRequest)(nil),       // 18: waybill.dispatcher.v1.ResetMockRequest
+	(*ResetMockResponse)(nil),      // 19: waybill.dispatcher.v1.ResetMockResponse
+	(*LastMockBudgetRequest)(nil),  // 20: waybill.dispatcher.v1.LastMockBudgetRequest
+	(*LastMockBudgetResponse)(nil), // 21: waybill.dispatcher.v1.LastMockBudgetResponse
+	(*ComposePromptRequest)(nil),   // 22: waybill.dispatcher.v1.ComposePromptRequest
+	(*ComposePromptResponse)(nil),  // 23: waybill.dispatcher.v1.ComposePromptResponse
 }
 var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	10, // 0: waybill.dispatcher.v1.ListWorkflowsResponse.workflows:type_name -> waybill.dispatcher.v1.WorkflowSummary
-	13, // 1: waybill.dispatcher.v1.DescribeResponse.node_types:type_name -> waybill.dispatcher.v1.NodeType
-	15, // 2: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
-	0,  // 3: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
-	2,  // 4: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
-	4,  // 5: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
-	6,  // 6: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
-	8,  // 7: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
-	11, // 8: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
-	14, // 9: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
-	17, // 10: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
-	19, // 11: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
-	1,  // 12: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
-	3,  // 13: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
-	5,  // 14: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
-	7,  // 15: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
-	9,  // 16: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
-	12, // 17: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
-	16, // 18: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
-	18, // 19: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
-	20, // 20: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
-	12, // [12:21] is the sub-list for method output_type
-	3,  // [3:12] is the sub-list for method input_type
-	3,  // [3:3] is the sub-list for extension type_name
-	3,  // [3:3] is the sub-list for extension extendee
-	0,  // [0:3] is the sub-list for field type_name
+	14, // 1: waybill.dispatcher.v1.DescribeResponse.node_types:type_name -> waybill.dispatcher.v1.NodeType
+	13, // 2: waybill.dispatcher.v1.DescribeResponse.prompts:type_name -> waybill.dispatcher.v1.PromptSupport
+	16, // 3: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
+	0,  // 4: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
+	2,  // 5: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
+	4,  // 6: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
+	6,  // 7: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
+	8,  // 8: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
+	11, // 9: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
+	15, // 10: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
+	18, // 11: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
+	20, // 12: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
+	22, // 13: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
+	1,  // 14: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
+	3,  // 15: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
+	5,  // 16: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
+	7,  // 17: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
+	9,  // 18: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
+	12, // 19: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
+	17, // 20: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
+	19, // 21: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
+	21, // 22: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
+	23, // 23: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
+	14, // [14:24] is the sub-list for method output_type
+	4,  // [4:14] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_waybill_dispatcher_v1_dispatcher_proto_init() }
@@ -1711,14 +1947,14 @@ func file_waybill_dispatcher_v1_dispatcher_proto_init() {
 	if File_waybill_dispatcher_v1_dispatcher_proto != nil {
 		return
 	}
-	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20].OneofWrappers = []any{}
+	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc), len(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

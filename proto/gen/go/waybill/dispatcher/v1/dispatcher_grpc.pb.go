@@ -28,6 +28,7 @@ const (
 	Dispatcher_ProgramMock_FullMethodName    = "/waybill.dispatcher.v1.Dispatcher/ProgramMock"
 	Dispatcher_ResetMock_FullMethodName      = "/waybill.dispatcher.v1.Dispatcher/ResetMock"
 	Dispatcher_LastMockBudget_FullMethodName = "/waybill.dispatcher.v1.Dispatcher/LastMockBudget"
+	Dispatcher_ComposePrompt_FullMethodName  = "/waybill.dispatcher.v1.Dispatcher/ComposePrompt"
 )
 
 // DispatcherClient is the client API for Dispatcher service.
@@ -54,6 +55,9 @@ type DispatcherClient interface {
 	ResetMock(ctx context.Context, in *ResetMockRequest, opts ...grpc.CallOption) (*ResetMockResponse, error)
 	// LastMockBudget tells the maxTokens of the latest mock call of a node.
 	LastMockBudget(ctx context.Context, in *LastMockBudgetRequest, opts ...grpc.CallOption) (*LastMockBudgetResponse, error)
+	// ComposePrompt fills a template in and tells what its event would; refused unless
+	// test seams are on.
+	ComposePrompt(ctx context.Context, in *ComposePromptRequest, opts ...grpc.CallOption) (*ComposePromptResponse, error)
 }
 
 type dispatcherClient struct {
@@ -154,6 +158,16 @@ func (c *dispatcherClient) LastMockBudget(ctx context.Context, in *LastMockBudge
 	return out, nil
 }
 
+func (c *dispatcherClient) ComposePrompt(ctx context.Context, in *ComposePromptRequest, opts ...grpc.CallOption) (*ComposePromptResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ComposePromptResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_ComposePrompt_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DispatcherServer is the server API for Dispatcher service.
 // All implementations must embed UnimplementedDispatcherServer
 // for forward compatibility.
@@ -178,6 +192,9 @@ type DispatcherServer interface {
 	ResetMock(context.Context, *ResetMockRequest) (*ResetMockResponse, error)
 	// LastMockBudget tells the maxTokens of the latest mock call of a node.
 	LastMockBudget(context.Context, *LastMockBudgetRequest) (*LastMockBudgetResponse, error)
+	// ComposePrompt fills a template in and tells what its event would; refused unless
+	// test seams are on.
+	ComposePrompt(context.Context, *ComposePromptRequest) (*ComposePromptResponse, error)
 	mustEmbedUnimplementedDispatcherServer()
 }
 
@@ -214,6 +231,9 @@ func (UnimplementedDispatcherServer) ResetMock(context.Context, *ResetMockReques
 }
 func (UnimplementedDispatcherServer) LastMockBudget(context.Context, *LastMockBudgetRequest) (*LastMockBudgetResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method LastMockBudget not implemented")
+}
+func (UnimplementedDispatcherServer) ComposePrompt(context.Context, *ComposePromptRequest) (*ComposePromptResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ComposePrompt not implemented")
 }
 func (UnimplementedDispatcherServer) mustEmbedUnimplementedDispatcherServer() {}
 func (UnimplementedDispatcherServer) testEmbeddedByValue()                    {}
@@ -398,6 +418,24 @@ func _Dispatcher_LastMockBudget_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Dispatcher_ComposePrompt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ComposePromptRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).ComposePrompt(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_ComposePrompt_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).ComposePrompt(ctx, req.(*ComposePromptRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Dispatcher_ServiceDesc is the grpc.ServiceDesc for Dispatcher service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -440,6 +478,10 @@ var Dispatcher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "LastMockBudget",
 			Handler:    _Dispatcher_LastMockBudget_Handler,
+		},
+		{
+			MethodName: "ComposePrompt",
+			Handler:    _Dispatcher_ComposePrompt_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

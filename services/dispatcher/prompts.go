@@ -1,0 +1,105 @@
+package dispatcher
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"time"
+
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/prompt"
+	"waybill.dev/waybill/services/dispatcher/remote"
+)
+
+// PromptConfig is what an operator sets about prompt templates.
+type PromptConfig struct {
+	// Library is nil where there are none.
+	Library *prompt.Library
+	// Observability is how much of a composition its event tells; empty: hashes.
+	Observability prompt.Observability
+	// TestSecrets are those that templates may name, by id: there are none but those of
+	// the test seams. The redactor has to know them.
+	TestSecrets map[string]string
+}
+
+// prompts are the templates with those of the test seams, if these are served.
+func (c Config) prompts(redactor remote.Redactor) (completion.Prompts, error) {
+	p := completion.Prompts{
+		Library: c.Prompts.Library, Observability: cmp.Or(c.Prompts.Observability, prompt.Hashed), Redact: redactor.Redact,
+	}
+	if !c.TestSeams {
+		return p, nil
+	}
+	var err error
+	p.Library, err = p.Library.With(prompt.Conformance()...)
+	p.Secret = func(id string) (string, bool) {
+		value, ok := c.Prompts.TestSecrets[id]
+		return value, ok
+	}
+	return p, err
+}
+
+// promptSupport is told while there are templates. Secrets are among the sources only
+// where the family of secrets is there as well.
+func (s *Service) promptSupport() *dispatcherv1.PromptSupport {
+	out := &dispatcherv1.PromptSupport{
+		VariableSources:  []string{string(prompt.FromInput), string(prompt.FromVariable), string(prompt.FromContext)},
+		MaxTemplateBytes: prompt.MaxTemplateBytes, Observability: string(s.prompts.Observability),
+	}
+	if len(s.cfg.Prompts.TestSecrets) > 0 && s.cfg.TestSeams && len(s.byok()) > 0 {
+		out.VariableSources = append(out.VariableSources, string(prompt.FromSecret))
+	}
+	for _, k := range prompt.Kinds() {
+		out.TemplateKinds = append(out.TemplateKinds, string(k))
+	}
+	return out
+}
+
+// ComposePrompt fills a template in (OpenWOP envelope contract §23.4).
+func (s *Service) ComposePrompt(ctx context.Context, req *dispatcherv1.ComposePromptRequest) (*dispatcherv1.ComposePromptResponse, error) {
+	if err := s.seams(req.GetTenant()); err != nil {
+		return nil, err
+	}
+	level := cmp.Or(prompt.Observability(req.GetObservability()), s.prompts.Observability)
+	if level != prompt.Hashed && level != prompt.Full {
+		return nil, fault.New(fault.ValidationError, "/observability: want hashed or full; without either there is no event to show")
+	}
+	t, ferr := s.template(req.GetTemplateId())
+	if ferr != nil {
+		return nil, ferr
+	}
+	scope := prompt.Scope{Untrusted: map[string]bool{}}
+	if b := req.GetBindings(); len(b) > 0 && strictjson.Read(b, &scope.Values) != nil {
+		return nil, fault.New(fault.ValidationError, "/bindings: want an object of values by the names of variables")
+	}
+	for _, name := range req.GetUntrusted() {
+		scope.Untrusted[name] = true
+	}
+	c, ferr := prompt.Compose([]prompt.Part{{Template: t}}, prompt.Bindings{Input: scope, Variable: scope, Context: scope, Secret: s.prompts.Secret})
+	if ferr != nil {
+		return nil, ferr
+	}
+	if err := c.Redact(func(doc []byte) ([]byte, error) {
+		out, _, err := s.prompts.Redact(ctx, req.GetTenant(), "", false, [][]byte{doc})
+		if err != nil {
+			return nil, err
+		}
+		return out[0], nil
+	}); err != nil {
+		return nil, fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is composed without it; try again").After(time.Second).Wrap(err)
+	}
+	payload, err := json.Marshal(c.Payload(req.GetNodeId(), level))
+	return &dispatcherv1.ComposePromptResponse{Payload: payload}, err
+}
+
+// template finds one by its id or by a reference.
+func (s *Service) template(id string) (*prompt.Template, *fault.Error) {
+	r, wrong := prompt.ParseName(id)
+	if wrong != nil {
+		return nil, fault.New(fault.TemplateNotFound, "/templateId: this host has no template of that name")
+	}
+	return s.prompts.Library.Find(r)
+}
