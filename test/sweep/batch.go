@@ -75,9 +75,10 @@ func (b batch) at(place string) string {
 	return beginOf(place) + strings.Join(texts, b.sep) + endOf(place)
 }
 
-// The marks around what is planted. They survive every encoding on the way.
+// The marks around what is planted. They survive every encoding on the way; but for
+// the place they have no word that is struck out where a refusal repeats the prompt.
 func beginOf(place string) string { return "(at " + place + ") " }
-func endOf(place string) string   { return " (end of " + place + ")" }
+func endOf(place string) string   { return " (that was " + place + ")" }
 
 // cut gives batches whose texts have at most a number of bytes each.
 func (b batch) cut(most int) []batch {

@@ -67,8 +67,8 @@ func (r *rig) vendors(b batch, i int) {
 	r.prove(b, shown, "escaped answer")
 	shown = r.asked(b, "vendor-ask", openaicompat.Reply{Pieces: cutAnywhere(eachUnit(b.at("escaped prose"), `\u%04X`), 400)})
 	require.Contains(r.t, shown, `"type":"run.completed"`)
-	shown = r.asked(b, "vendor-ask", openaicompat.Reply{Refusal: b.at("vendor's refusal")})
-	r.prove(b, shown, "vendor's refusal")
+	shown = r.asked(b, "vendor-ask", openaicompat.Reply{Refusal: b.at("declining elsewhere")})
+	r.prove(b, shown, "declining elsewhere")
 	one := oneLine(b.items[i%len(b.items)].text)
 	r.asked(b, "vendor-ask", openaicompat.Reply{Pieces: pieces("fine"), FinishReason: one, Model: one, ToolCalls: []openaicompat.ToolCall{
 		{ID: one, Name: one, Arguments: mustJSON(map[string]string{"a": b.at("argument")})},

@@ -14,7 +14,7 @@ import (
 )
 
 // maxRefusal bounds what is recorded of a refusal, in bytes.
-const maxRefusal = 2048
+const maxRefusal = 8192
 
 // maxCategory bounds a vendor's category. A longer one is none.
 const maxCategory = 256
