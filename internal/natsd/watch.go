@@ -38,6 +38,7 @@ func (s *Server) Ready() error {
 func (s *Server) Watch(ctx context.Context) error {
 	t := time.NewTicker(look)
 	defer t.Stop()
+	var failing alarm
 	for {
 		select {
 		case <-ctx.Done():
@@ -45,12 +46,32 @@ func (s *Server) Watch(ctx context.Context) error {
 		case <-t.C:
 		}
 		err := s.Ready()
-		if !errors.Is(err, ErrStorage) {
+		if !failing.rings(err) {
 			continue
 		}
 		s.cfg.Log.Error("the run log will be opened again", "error", err, "dir", s.cfg.Dir)
 		s.reopen(ctx)
 	}
+}
+
+// looks is how many looks in a row must find the storage failed. A process that gets no
+// CPU for a moment looks so, too: the server gives its own check a millisecond.
+const looks = 2
+
+// alarm counts the looks in a row that found the storage failed.
+type alarm int
+
+// rings reports whether the server is to be started anew; the count then begins again.
+func (a *alarm) rings(err error) bool {
+	if !errors.Is(err, ErrStorage) {
+		*a = 0
+		return false
+	}
+	if *a++; *a < looks {
+		return false
+	}
+	*a = 0
+	return true
 }
 
 // reopen starts the server until that succeeds or ctx ends.
