@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -93,6 +94,19 @@ func TestForeignErrors_AreHiddenBehindAnId(t *testing.T) {
 	}
 }
 
+// A handler that ran out of the time which it gave somebody else says so: the caller may
+// ask again.
+func TestSlowNeighbours_AreWorthAnotherTry(t *testing.T) {
+	t.Parallel()
+	for _, err := range calls(t, func() error { return fmt.Errorf("read: %w", context.DeadlineExceeded) }) {
+		e, ok := fault.As(err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, fault.ServiceUnavailable, e.Code)
+		require.Equal(t, time.Second, e.RetryAfter)
+		require.NotContains(t, e.Error(), "read:")
+	}
+}
+
 func TestPanic_FailsTheCallAndNotTheServer(t *testing.T) {
 	t.Parallel()
 	errs := calls(t, func() error { panic("boom") })
@@ -116,7 +130,7 @@ func TestToStatus_CarriesTheEnvelopeAsTheProfileAsks(t *testing.T) {
 func TestFromStatus_LeavesContextErrorsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	for _, err := range calls(t, func() error { return context.DeadlineExceeded }) {
-		require.Equal(t, fault.InternalError, fault.CodeOf(err), "a deadline of the server's own is not the caller's")
+		require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "a deadline of the server's own is not the caller's")
 	}
 	require.NoError(t, rpc.FromStatus(nil))
 }

@@ -9,6 +9,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"runtime"
 	"runtime/debug"
@@ -139,6 +140,11 @@ func serverError(ctx context.Context, log *slog.Logger, method string, err error
 	e, ok := fault.As(err)
 	if _, isStatus := status.FromError(err); !ok && isStatus && strings.HasPrefix(method, grpcOwn) {
 		return err
+	}
+	if !ok && errors.Is(err, context.DeadlineExceeded) {
+		// The caller has time left: somebody whom the handler asked was too slow.
+		e, ok = fault.New(fault.ServiceUnavailable, "the host did not answer in time; try again").After(time.Second).Wrap(err), true
+		log.Warn("handler too slow", "method", method, "error", err)
 	}
 	if !ok {
 		var id string
