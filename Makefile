@@ -77,6 +77,10 @@ bench: build ## measure the built binary; writes bench/report.md
 bench-envelopes: build ## measure only how envelopes are taken in; prints it
 	go run ./bench -only envelopes
 
+.PHONY: bench-models
+bench-models: build ## measure only what is added around calls of models; prints it
+	go run ./bench -only models
+
 .PHONY: lint
 lint: $(GOLANGCI) $(CODEGEN) ## golangci-lint over all modules, buf lint
 	$(GOLANGCI) run $$(go list -m -f '{{.Dir}}/...')

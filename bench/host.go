@@ -31,19 +31,24 @@ type host struct {
 
 // startHost runs the binary on a fresh directory under dir.
 func startHost(ctx context.Context, bin, dir string, args ...string) (*host, error) {
-	return launch(ctx, bin, dir, func(data string) []string {
+	return startHostIn(ctx, nil, bin, dir, args...)
+}
+
+// startHostIn runs it with more environment, each NAME=VALUE.
+func startHostIn(ctx context.Context, env []string, bin, dir string, args ...string) (*host, error) {
+	return launch(ctx, env, bin, dir, func(data string) []string {
 		return append([]string{"dev", "--data-dir", data, "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0"}, args...)
 	})
 }
 
 // startAcceptor runs the acceptor alone, on a fresh directory under dir.
 func startAcceptor(ctx context.Context, bin, dir string, args ...string) (*host, error) {
-	return launch(ctx, bin, dir, func(data string) []string {
+	return launch(ctx, nil, bin, dir, func(data string) []string {
 		return append([]string{"serve", "acceptor", "--data-dir", data, "--grpc-addr", "127.0.0.1:0"}, args...)
 	})
 }
 
-func launch(ctx context.Context, bin, dir string, args func(data string) []string) (*host, error) {
+func launch(ctx context.Context, env []string, bin, dir string, args func(data string) []string) (*host, error) {
 	data, err := os.MkdirTemp(dir, "host")
 	if err != nil {
 		return nil, err
@@ -52,6 +57,7 @@ func launch(ctx context.Context, bin, dir string, args func(data string) []strin
 	ready := filepath.Join(data, "ready.json")
 	h.cmd = exec.CommandContext(ctx, bin, append(args(filepath.Join(data, "data")), "--ready-file", ready)...)
 	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.out
+	h.cmd.Env = append(os.Environ(), env...)
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	began := time.Now()
 	if err := h.cmd.Start(); err != nil {
@@ -80,7 +86,9 @@ func (h *host) stop() {
 // proc is what the kernel says of the host's process.
 type proc struct {
 	rssMB float64
-	cpu   time.Duration
+	// peakMB is the most it ever had.
+	peakMB float64
+	cpu    time.Duration
 }
 
 // clockTick is the unit of /proc's CPU times on Linux.
@@ -94,24 +102,32 @@ func (h *host) proc() (proc, error) {
 	}
 	var p proc
 	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-			if err != nil {
-				return p, err
-			}
-			p.rssMB = kb / 1024
+		name, rest, _ := strings.Cut(line, ":")
+		into := map[string]*float64{"VmRSS": &p.rssMB, "VmHWM": &p.peakMB}[name]
+		if into == nil {
+			continue
 		}
+		kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+		if err != nil {
+			return p, err
+		}
+		*into = kb / 1024
 	}
-	stat, err := os.ReadFile(dir + "/stat")
+	p.cpu, err = cpuOf(dir)
+	return p, err
+}
+
+// cpuOf reads what a process has spent, its children left out.
+func cpuOf(dir string) (time.Duration, error) {
+	stat, err := os.ReadFile(dir + "/stat") //nolint:gosec // G304: /proc
 	if err != nil {
-		return p, err
+		return 0, err
 	}
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
-		return p, errors.New("/proc stat is short")
+		return 0, errors.New("/proc stat is short")
 	}
 	user, err1 := strconv.Atoi(fields[11])
 	system, err2 := strconv.Atoi(fields[12])
-	p.cpu = time.Duration(user+system) * clockTick
-	return p, errors.Join(err1, err2)
+	return time.Duration(user+system) * clockTick, errors.Join(err1, err2)
 }

@@ -40,6 +40,7 @@ type report struct {
 	shares    []share
 
 	envelopes envelopeFigures
+	models    modelFigures
 }
 
 // machine says what the figures were measured on.
@@ -102,6 +103,9 @@ func (r *report) render() string {
 	}
 	if r.options.has(sectionEnvelopes) {
 		r.envelopes.render(p, r.options.tries())
+	}
+	if r.options.has(sectionModels) {
+		r.models.render(p)
 	}
 	return b.String()
 }

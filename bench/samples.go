@@ -58,6 +58,8 @@ func (s samples) spread() []bucket {
 // short writes a latency with the precision that it was measured with.
 func short(d time.Duration) string {
 	switch {
+	case d <= -time.Millisecond:
+		return ms(d)
 	case d < 100*time.Microsecond:
 		return fmt.Sprintf("%.1f µs", float64(d)/1e3)
 	case d < time.Millisecond:

@@ -38,6 +38,9 @@ type Options struct {
 	Limit int
 	// Answer makes the reply when the queue is empty; nil gives a fixed one.
 	Answer func(Recorded) Reply
+	// Watch, when set, is told of each request once its answer is out, from several
+	// goroutines, and the server records none: a load would fill its memory.
+	Watch func(Watched)
 }
 
 // Recorded is a request as it arrived.
@@ -130,6 +133,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.active.Done()
+	arrived := time.Now()
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil { // the client went away
 		return
@@ -137,7 +141,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	rec := Recorded{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
 	reply, req := s.decide(w.Header(), rec)
 	rec.Status = reply.status()
-	s.record(rec)
+	if s.options.Watch != nil {
+		t := &timer{ResponseWriter: w, watched: Watched{Recorded: rec, Arrived: arrived}}
+		defer func() { s.options.Watch(t.watched) }()
+		w = t
+	} else {
+		s.record(rec)
+	}
 	reply.write(w, call{request: req, openai: s.options.OpenAI, ended: r.Context().Done(), closing: s.closing})
 }
 

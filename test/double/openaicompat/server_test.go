@@ -370,3 +370,24 @@ func TestServer_RecordsRequests(t *testing.T) {
 	require.Equal(t, []int{200, 400}, []int{got[0].Status, got[1].Status})
 	require.Equal(t, "application/json", got[0].Header.Get("Content-Type"))
 }
+
+func TestWatch_TellsWhenTheAnswerWentOut(t *testing.T) {
+	t.Parallel()
+	seen := make(chan openaicompat.Watched, 1)
+	s := start(t, openaicompat.Options{Watch: func(w openaicompat.Watched) { seen <- w }})
+	s.Enqueue(openaicompat.Reply{Pieces: []string{"a", "b"}})
+	began := time.Now()
+	res := post(t, s, `{"model":"gpt-double","stream":true,"messages":[{"role":"user","content":"hello"}]}`)
+	_, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	w := <-seen
+	require.Equal(t, http.StatusOK, w.Status)
+	require.Contains(t, string(w.Body), "hello")
+	require.Len(t, w.Writes, 5, "the role, two pieces, the finish reason and the end")
+	for last := began; len(w.Writes) > 0; w.Writes = w.Writes[1:] {
+		require.False(t, w.Arrived.Before(began))
+		require.False(t, w.Writes[0].Before(last))
+		last = w.Writes[0]
+	}
+	require.Empty(t, s.Requests(), "who watches is told, and nothing is kept")
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// render writes the section.
+func (m modelFigures) render(p func(string, ...any)) {
+	p("\n## Calls of models\n\nA run of one node asks a model for a value of a schema: a question of 0.5 KB, an answer of 2 KB in eight pieces. `waybill dev` is a\n"+
+		"process of its own; the model is a double of an OpenAI-compatible server, in the load client's process. Load client, double and\n"+
+		"host share the machine's cores. Before the load the host has shown that it refuses an answer against the schema and takes a\n"+
+		"known secret out of one. Calls come at a fixed rate, whatever the answers take; what takes a second longer than the double\n"+
+		"has failed. The baseline is the same load on the double, with the host's own adapter and no host. The machine's load\n"+
+		"average before: %s.\n\n", m.load)
+	var figures []figure
+	for _, row := range m.rows {
+		figures = append(figures, row.figures()...)
+	}
+	for _, row := range m.stream {
+		figures = append(figures, row.streamFigures()...)
+	}
+	for _, row := range m.most {
+		figures = append(figures, row.figure())
+	}
+	figureTable(p, figures)
+	p("\n### Where a call's time goes\n\nBefore: from the acknowledgement of the run's creation until the double has the request. After: from the double's last\n"+
+		"byte until the caller sees the run completed. All: also the creation. The late is the load client's own lateness.\n\n%s",
+		"| load | side | succeeded | before p50, p99 | after p50, p99 | both p50, p99 | all p50, p99 | late p99 |\n|---|---|---|---|---|---|---|---|\n")
+	for _, row := range append(append([]modelRow(nil), m.rows...), m.stream...) {
+		row.host.line(p, row.name(), "host")
+		row.base.line(p, row.name(), "baseline")
+	}
+}
+
+// line writes a load of one side.
+func (f callFigures) line(p func(string, ...any), load, side string) {
+	p("| %s | %s | %d of %d | %s | %s | %s | %s | %s |\n", load, side, f.succeeded, f.made,
+		pair(f.before), pair(f.after), pair(f.over), pair(f.whole), short(f.late.percentile(99)))
+}
+
+// pair writes the percentiles that targets are about.
+func pair(s samples) string {
+	if len(s) == 0 {
+		return "–"
+	}
+	return short(s.percentile(50)) + ", " + short(s.percentile(99))
+}
+
+func (r modelRow) name() string {
+	s := fmt.Sprintf("`%s`, %d/s, the double takes %s", r.durability, r.rate, r.how.wait)
+	if r.how.interval > 0 {
+		s += fmt.Sprintf(" and %s a piece", r.how.interval)
+	}
+	return s
+}
+
+// above is what the host adds to the baseline at a percentile.
+func above(host, base samples, percent float64) time.Duration {
+	return host.percentile(percent) - base.percentile(percent)
+}
+
+// perCall is what one of the calls took of the CPU.
+func (r modelRow) perCall(all time.Duration) string {
+	return short(all / time.Duration(max(r.host.made, 1)))
+}
+
+func (r modelRow) figures() []figure {
+	if r.host.success() < overrun {
+		return []figure{{
+			"added around a call, " + r.name(), absolute, fmt.Sprintf("overrun: %.1f %% of %d succeed", r.host.success(), r.host.made),
+			"p50 ≤ 1 ms, p99 ≤ 5 ms, 100 %", false, "",
+		}}
+	}
+	p50, p99 := above(r.host.over, r.base.over, 50), above(r.host.over, r.base.over, 99)
+	of := func(percent float64) string {
+		return fmt.Sprintf("baseline %s, host %s", short(r.base.over.percentile(percent)), short(r.host.over.percentile(percent)))
+	}
+	cpu := fmt.Sprintf("%s of the host, %s of load client and double", r.perCall(r.hostCPU), r.perCall(r.ownCPU))
+	out := []figure{
+		{"added around a call, " + r.name() + ", p50", absolute, short(p50), "≤ 1 ms", p50 <= time.Millisecond, of(50)},
+		{"… p99", absolute, short(p99), "≤ 5 ms", p99 <= 5*time.Millisecond, of(99)},
+		{"… p50 over the baseline's", ratio, fmt.Sprintf("%.1f×", float64(r.host.over.percentile(50))/float64(r.base.over.percentile(50))), "", false, "1×"},
+		{"… succeeded", ratio, fmt.Sprintf("%.2f %%", r.host.success()), "100 %", r.host.succeeded == r.host.made, fmt.Sprintf("baseline %.2f %%", r.base.success())},
+		{"… RSS after it, and the most so far", absolute, fmt.Sprintf("%.0f MB, %.0f MB", r.proc.rssMB, r.proc.peakMB), "≤ 200 MB", r.proc.peakMB <= 200, ""},
+		{"… CPU of a call", absolute, cpu, "", false, "without a host: " + r.perCall(r.baseCPU)},
+		{
+			"… CPU of the host over that of the baseline's two ends", ratio, fmt.Sprintf("%.1f×", float64(r.hostCPU)/float64(max(r.baseCPU, 1))), "", false, "1×",
+		},
+	}
+	if r.host.failure != nil {
+		out = append(out, figure{"… one of the failures", count, r.host.failure.Error(), "", false, ""})
+	}
+	return out
+}
+
+func (r modelRow) streamFigures() []figure {
+	p50, p99 := above(r.host.first, r.base.first, 50), above(r.host.first, r.base.first, 99)
+	of := func(percent float64) string {
+		return fmt.Sprintf("baseline %s, host %s", short(r.base.first.percentile(percent)), short(r.host.first.percentile(percent)))
+	}
+	return []figure{
+		{"added to the first piece of a streamed answer, " + r.name() + ", p50", absolute, short(p50), "", false, of(50)},
+		{"… p99", absolute, short(p99), "≤ 5 ms", p99 <= 5*time.Millisecond, of(99)},
+		{"… succeeded", ratio, fmt.Sprintf("%.2f %%", r.host.success()), "100 %", r.host.succeeded == r.host.made, fmt.Sprintf("baseline %.2f %%", r.base.success())},
+		{"… RSS after it, and the most so far", absolute, fmt.Sprintf("%.0f MB, %.0f MB", r.proc.rssMB, r.proc.peakMB), "≤ 200 MB", r.proc.peakMB <= 200, ""},
+		{"… CPU of a call of 40 pieces", absolute, fmt.Sprintf("%s of the host, %s of load client and double", r.perCall(r.hostCPU), r.perCall(r.ownCPU)), "", false, "without a host: " + r.perCall(r.baseCPU)},
+	}
+}
+
+func (r mostRow) figure() figure {
+	beyond := "not looked for"
+	if r.broke > 0 {
+		beyond = fmt.Sprintf("at %d/s %.1f %% succeed", r.broke, r.beyond.success())
+	}
+	return figure{
+		fmt.Sprintf("most calls of which 99 %% succeed, `%s`, the double takes %s", r.durability, r.how.wait), absolute,
+		fmt.Sprintf("%d/s, p99 added %s", r.rate, short(r.at.over.percentile(99))), "", false, beyond,
+	}
+}
