@@ -80,6 +80,7 @@ type Loop struct {
 	cfg         Config
 	deps        Deps
 	projections projections
+	values      values
 }
 
 // New makes a loop.

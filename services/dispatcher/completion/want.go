@@ -68,11 +68,11 @@ func (c *call) expectValue() *wire.NodeError {
 	if len(c.cfg.OutputSchema) == 0 {
 		return node.Invalid("/config/outputSchema: core.ai.structuredOutput needs the JSON Schema of its output")
 	}
-	s, err := schema.Compile("outputSchema", c.cfg.OutputSchema)
+	v, err := c.values.of(c.cfg.OutputSchema)
 	if err != nil {
 		return node.Invalid("/config/outputSchema: %s", err)
 	}
-	c.want = want{value: s, name: valueName(c.cfg.OutputSchema)}
+	c.want = want{value: v.schema, name: v.name}
 	c.req.Schema, c.req.SchemaName = c.cfg.OutputSchema, schemaName(c.want.name)
 	c.instruct("Answer with one JSON document that satisfies the given schema.")
 	return nil
