@@ -19,6 +19,10 @@ type callFigures struct {
 	whole samples
 	// first is from the first piece that the double sent to the first that was seen.
 	first samples
+	// freed is the same from the third piece on, which is what the first one waits for:
+	// each piece for the next, because it could be the last, and the end of a word
+	// for what comes after it, because it could begin a secret.
+	freed samples
 	// late is how late the load client was.
 	late samples
 	// failure is one of those that failed, if any did.
@@ -33,7 +37,7 @@ func (f *callFigures) add(g callFigures) {
 	for _, s := range []struct {
 		to   *samples
 		from samples
-	}{{&f.over, g.over}, {&f.before, g.before}, {&f.after, g.after}, {&f.whole, g.whole}, {&f.first, g.first}, {&f.late, g.late}} {
+	}{{&f.over, g.over}, {&f.before, g.before}, {&f.after, g.after}, {&f.whole, g.whole}, {&f.first, g.first}, {&f.freed, g.freed}, {&f.late, g.late}} {
 		*s.to = append(*s.to, s.from...).sorted()
 	}
 	if g.failure != nil {
@@ -49,7 +53,10 @@ func (f *callFigures) take(t trip, w openaicompat.Watched) {
 	f.before, f.after, f.over = append(f.before, before), append(f.after, after), append(f.over, before+after)
 	f.whole = append(f.whole, t.answered.Sub(t.sent)-last.Sub(w.Arrived))
 	if !t.first.IsZero() {
-		f.first = append(f.first, t.first.Sub(w.Writes[1])) // the first says only who speaks
+		f.first = append(f.first, t.first.Sub(w.Writes[1])) // the first write says only who speaks
+	}
+	if !t.first.IsZero() && len(w.Writes) > 3 {
+		f.freed = append(f.freed, t.first.Sub(w.Writes[3]))
 	}
 }
 
@@ -94,7 +101,7 @@ func (c *modelCaller) paced(ctx context.Context, ask asker, rate, n int, how ans
 		return nil
 	})
 	out.late = late
-	for _, s := range []samples{out.over, out.before, out.after, out.whole, out.first, out.late} {
+	for _, s := range []samples{out.over, out.before, out.after, out.whole, out.first, out.freed, out.late} {
 		s.sorted()
 	}
 	return out, err

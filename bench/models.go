@@ -213,11 +213,12 @@ func (r *modelRig) probe(ctx context.Context) error {
 // is overrun is not asked again.
 func (r *modelRig) row(ctx context.Context, o options, row modelRow, hosted asker) (modelRow, error) {
 	n := max(1, int(o.modelSeconds().Seconds()*float64(row.rate)/rounds))
-	if _, err := r.paced(ctx, r.direct, row.rate, max(1, n/3), row.how); err != nil {
+	alone, err := r.paced(ctx, r.direct, row.rate, max(1, n/3), row.how)
+	if err != nil {
 		return row, err
 	}
 	if warm, err := r.paced(ctx, hosted, row.rate, max(1, n/3), row.how); err != nil || warm.success() < overrun {
-		row.host = warm
+		row.base, row.host = alone, warm
 		return row, err
 	}
 	for range rounds {

@@ -52,11 +52,11 @@ func TestCallFigures_CountWhatIsAroundTheDouble(t *testing.T) {
 	t.Parallel()
 	at := func(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
 	var f callFigures
-	f.take(trip{sent: at(0), asked: at(3), first: at(19), answered: at(42)}, openaicompat.Watched{
+	f.take(trip{sent: at(0), asked: at(3), first: at(38), answered: at(42)}, openaicompat.Watched{
 		Arrived: at(5), Writes: []time.Time{at(10), at(12), at(30), at(35)},
 	})
 	require.Equal(t, callFigures{
-		succeeded: 1, before: samples{2e6}, after: samples{7e6}, over: samples{9e6}, whole: samples{12e6}, first: samples{7e6},
+		succeeded: 1, before: samples{2e6}, after: samples{7e6}, over: samples{9e6}, whole: samples{12e6}, first: samples{26e6}, freed: samples{3e6},
 	}, f)
 }
 
