@@ -11,7 +11,8 @@ func (m modelFigures) render(p func(string, ...any)) {
 		"process of its own; the model is a double of an OpenAI-compatible server, in the load client's process. Load client, double and\n"+
 		"host share the machine's cores. Before the load the host has shown that it refuses an answer against the schema and takes a\n"+
 		"known secret out of one. Calls come at a fixed rate, whatever the answers take; what takes a second longer than the double\n"+
-		"has failed. The baseline is the same load on the double, with the host's own adapter and no host. The machine's load\n"+
+		"has failed. The baseline is the same load on the double, with the host's own adapter and no host; where it does not hold a\n"+
+		"rate, the machine does not, and that row says nothing of the host. The machine's load\n"+
 		"average before: %s.\n\n"+
 		"Streamed answers come in 40 pieces. The first is shown when two more are there: each piece waits for the next, because only the\n"+
 		"end of the stream tells which was the last, and the end of a word waits for what follows it, because it could begin a secret.\n\n", m.load)
@@ -73,7 +74,10 @@ func (r modelRow) overran(what, target string) figure {
 	if r.host.failure != nil {
 		why = "; such as: " + r.host.failure.Error()
 	}
-	return figure{what + r.name(), absolute, fmt.Sprintf("overrun: %.1f %% of %d succeed%s", r.host.success(), r.host.made, why), target, false, ""}
+	return figure{
+		what + r.name(), absolute, fmt.Sprintf("overrun: %.1f %% of %d succeed%s", r.host.success(), r.host.made, why), target, false,
+		fmt.Sprintf("baseline: %.1f %% of %d succeed", r.base.success(), r.base.made),
+	}
 }
 
 func (r modelRow) figures() []figure {
@@ -125,8 +129,12 @@ func (r mostRow) figure() figure {
 	if r.broke > 0 {
 		beyond = fmt.Sprintf("at %d/s %.1f %% succeed", r.broke, r.beyond.success())
 	}
+	held := fmt.Sprintf("%d/s, p99 added %s", r.rate, short(r.at.over.percentile(99)))
+	if r.rate == 0 {
+		held = fmt.Sprintf("fewer than %d/s", r.broke)
+	}
 	return figure{
 		fmt.Sprintf("most calls of which 99 %% succeed, `%s`, the double takes %s", r.durability, r.how.wait), absolute,
-		fmt.Sprintf("%d/s, p99 added %s", r.rate, short(r.at.over.percentile(99))), "", false, beyond,
+		held, "", false, beyond,
 	}
 }

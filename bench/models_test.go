@@ -60,6 +60,19 @@ func TestCallFigures_CountWhatIsAroundTheDouble(t *testing.T) {
 	}, f)
 }
 
+func TestModelRow_TellsAnOverrunHostFromAnOverrunMachine(t *testing.T) {
+	t.Parallel()
+	row := modelRow{host: callFigures{made: 10, succeeded: 3, failure: errors.New("too late")}, base: callFigures{made: 10, succeeded: 5}}
+	for _, figures := range [][]figure{row.figures(), row.streamFigures()} {
+		require.Len(t, figures, 1, "no percentiles of what heaped up")
+		require.Equal(t, "overrun: 30.0 % of 10 succeed; such as: too late", figures[0].measured)
+		require.Equal(t, "baseline: 50.0 % of 10 succeed", figures[0].ceiling)
+		require.False(t, figures[0].met)
+	}
+	none := mostRow{broke: 100}.figure()
+	require.Equal(t, "fewer than 100/s", none.measured)
+}
+
 func TestPaced_CountsFailuresAndTellsOne(t *testing.T) {
 	t.Parallel()
 	c := modelCaller{double: newModelDouble(), patience: time.Second}
