@@ -188,7 +188,7 @@ func (s *Service) secrets() execute.Secrets {
 	if s.deps.Credentials == nil {
 		return nil
 	}
-	return remote.Secrets{Client: s.deps.Redactor, Store: s.deps.Credentials}
+	return remote.Secrets{Client: s.deps.Redactor, Store: s.deps.Credentials, Logger: s.deps.Logger}
 }
 
 // keys is nil where tenants bring none.
@@ -196,7 +196,7 @@ func (s *Service) keys() completion.Keys {
 	if s.deps.Credentials == nil {
 		return nil
 	}
-	return remote.Secrets{Client: s.deps.Redactor, Store: s.deps.Credentials}
+	return remote.Secrets{Client: s.deps.Redactor, Store: s.deps.Credentials, Logger: s.deps.Logger}
 }
 
 // canned makes the provider of a run's configurable.mockProvider; nil without

@@ -80,21 +80,20 @@ func (l *Loop) tell(tenant, nodeID string, active modelgate.Model, o modelgate.O
 }
 
 // substitute puts the model of the call in the place of the node's own if the gate
-// said so when the node was dispatched. The log has the decision; only the names that
-// it withholds are asked of the gate again.
+// said so when the node was dispatched. The log has the decision; the names that it
+// withholds are those of the node's type.
 func (l *Loop) substitute(t Task, req *provider.Request) *wire.NodeError {
 	if t.Fallback == nil {
 		return nil
 	}
 	asked := *t.Fallback
-	if asked.Provider == modelgate.Withheld && t.Needs != nil {
-		_, o := l.Gate(t.Tenant, t.CredentialRef, *t.Needs, t.Input)
-		if o.Route != modelgate.Substitute {
+	if asked.Provider == modelgate.Withheld {
+		if t.Needs == nil || t.Needs.Fallback == nil {
 			return &wire.NodeError{
-				Code: string(fault.CapabilityNotProvided), Message: "the model that was to be asked instead of the node's own can be asked no more",
+				Code: string(fault.CapabilityNotProvided), Message: "the model that was to be asked instead of the node's own is not known any more: its pack has changed",
 			}
 		}
-		asked = o.Asked
+		asked = *t.Needs.Fallback // there is no second one
 	}
 	req.Provider, req.Model = asked.Provider, asked.Model
 	return nil

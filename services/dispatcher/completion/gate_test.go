@@ -80,10 +80,12 @@ func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 		needs    *modelgate.Needs
 		code     string
 	}{
-		"told":                  {&modelgate.Model{Provider: "mock", Model: "bigger"}, needs, ""},
-		"told, whatever is now": {&modelgate.Model{Provider: "mock", Model: "bigger"}, gone, ""},
-		"withheld":              {hidden, needs, ""},
-		"withheld, and gone":    {hidden, gone, "capability_not_provided"},
+		"told":                           {&modelgate.Model{Provider: "mock", Model: "bigger"}, needs, ""},
+		"told, whatever is now":          {&modelgate.Model{Provider: "mock", Model: "bigger"}, gone, ""},
+		"withheld":                       {hidden, needs, ""},
+		"withheld, whatever is now":      {hidden, gone, ""},
+		"withheld, and its pack changed": {hidden, &modelgate.Needs{Required: []string{"reasoning"}}, "capability_not_provided"},
+		"withheld, and its pack is gone": {hidden, nil, "capability_not_provided"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

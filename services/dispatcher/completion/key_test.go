@@ -164,3 +164,49 @@ func TestSecrets_SaysWhyANodeCannotHaveThem(t *testing.T) {
 		})
 	}
 }
+
+// OpenWOP envelope contract §26 case 10: what is recorded is the answer, though the key
+// or the provider it was got with is gone.
+func TestRun_TakesTheRecordedAnswerWithoutAKeyOrAProvider(t *testing.T) {
+	t.Parallel()
+	var sent struct{ CorrelationID, EnvelopeID string }
+	first := envelope(t, func(req completion.AcceptRequest) (completion.Outcome, error) {
+		require.NoError(t, json.Unmarshal(req.Envelope, &sent))
+		return acceptAll(req)
+	}, mock.Entry{Content: `{"a":1}`})
+	require.Nil(t, first.result.Err)
+	reg, err := provider.NewRegistry(mock.New(mock.NewMemory()))
+	require.NoError(t, err)
+	for name, config := range map[string]string{"no key": `{"envelopeType":"vendor.x.ticket"}`, "no provider": `{"envelopeType":"vendor.x.ticket","provider":"ghost","model":"g"}`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			loop := completion.New(completion.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, Defaults: completion.Defaults{Provider: "mock", Model: "m"}}, completion.Deps{
+				Models: reg, Schemas: schemas{}, Clock: time.Now, Keys: keyring{},
+			})
+			res := loop.Run(t.Context(), completion.Task{
+				Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt, CredentialRef: "main",
+				Input:    node.Input{NodeID: "n", Config: json.RawMessage(config)},
+				Recorded: map[string]completion.Recorded{sent.CorrelationID: {Kind: "vendor.x.ticket", EnvelopeID: sent.EnvelopeID, Payload: json.RawMessage(`{"a":1}`)}},
+			}, &journal{})
+			require.Nil(t, res.Err)
+			require.NoError(t, res.Interrupted)
+			require.JSONEq(t, `{"a":1}`, string(res.Output.Ports["output"]))
+		})
+	}
+}
+
+// OpenWOP host contract §5.5: a call has one name, whoever makes it, and another call
+// another one.
+func TestInvocationID_NamesTheCall(t *testing.T) {
+	t.Parallel()
+	good, bad := mock.Entry{Content: `{"valid":true}`}, mock.Entry{Content: `{"valid":"no"}`}
+	whole := value(t, bad, good)
+	require.Len(t, whole.spy.reqs, 2)
+	require.NotEqual(t, whole.spy.reqs[0].InvocationID, whole.spy.reqs[1].InvocationID)
+	resumed := executeTask(t, completion.Task{
+		TypeID: node.TypeStructuredOutput, Retries: []completion.Retry{{Attempt: 2, Reason: "schema-violation", Detail: "x"}}, Input: node.Input{Config: json.RawMessage(valueConfig)},
+	}, acceptAll, good)
+	require.Equal(t, whole.spy.reqs[1].InvocationID, resumed.spy.reqs[0].InvocationID)
+	again := value(t, good)
+	require.Equal(t, whole.spy.reqs[0].InvocationID, again.spy.reqs[0].InvocationID)
+}

@@ -106,7 +106,7 @@ type Task struct {
 	// Clarifications is how many clarification requests of the node were accepted before.
 	Clarifications int
 	// Fallback is the model that the gate put in the place of the node's own; nil: none.
-	// Where the log does not tell its names, the gate of Needs does.
+	// Where the log does not tell its names, Needs does.
 	Fallback *modelgate.Model
 	Needs    *modelgate.Needs
 	// CredentialRef names the tenant's own key; empty: the host's is used.
@@ -146,25 +146,17 @@ type Result struct {
 
 // Run executes a model node.
 func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
-	c, bad, err := l.prepare(ctx, t, j)
-	switch {
-	case err != nil:
-		return Result{Interrupted: err}
-	case bad != nil:
-		return Result{Err: bad}
+	c, bad, err := l.begin(ctx, t, j)
+	if bad != nil || err != nil {
+		return Result{Err: bad, Interrupted: err}
 	}
-	if res, ok := c.fromLog(); ok {
+	if res, ok := c.fromLog(); ok { // whoever would be asked now, and with which key
 		return res
 	}
-	switch bad, err = c.expect(ctx); {
-	case err != nil:
-		return Result{Interrupted: err}
-	case bad != nil:
-		return Result{Err: bad}
-	}
-	c.suit()
-	if bad := c.project(); bad != nil {
-		return Result{Err: bad}
+	for _, step := range []func(context.Context) (*wire.NodeError, error){c.address, c.expect, c.fit} {
+		if bad, err := step(ctx); bad != nil || err != nil {
+			return Result{Err: bad, Interrupted: err}
+		}
 	}
 	if err := c.announce(ctx); err != nil {
 		return Result{Interrupted: err}
@@ -186,42 +178,50 @@ func (c *call) tag(drafts []wire.Draft) {
 	}
 }
 
-// prepare resolves the model, the wanted schema and the prompt.
-func (l *Loop) prepare(ctx context.Context, t Task, j Journal) (*call, *wire.NodeError, error) {
+// begin reads what the node and the host say of the emission.
+func (l *Loop) begin(ctx context.Context, t Task, j Journal) (*call, *wire.NodeError, error) {
 	cfg, bad := parseConfig(t.Input.Config)
 	if bad != nil {
 		return nil, bad, nil
-	}
-	var o overlay
-	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
-	if bad, err := l.compose(ctx, t, &cfg); bad != nil || err != nil {
-		return nil, bad, err
-	}
-	req, trust, bad := cfg.request(t.Input, o, l.cfg.Defaults)
-	if bad != nil {
-		return nil, bad, nil
-	}
-	if bad := l.substitute(t, &req); bad != nil {
-		return nil, bad, nil
-	}
-	req.Tenant = t.Tenant
-	t.Trust = wire.Trusted.Meet(t.Trust).Meet(trust).Meet(cfg.trust())
-	p, bad := l.provider(&req, o)
-	if bad != nil {
-		return nil, bad, nil
-	}
-	if bad, err := l.pay(ctx, t, &req, o); bad != nil || err != nil {
-		return nil, bad, err
 	}
 	limits, err := l.deps.Schemas.Limits(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	c := &call{Loop: l, task: t, journal: j, cfg: cfg, req: req, provider: p, limits: limits}
+	return &call{Loop: l, task: t, journal: j, cfg: cfg, limits: limits, tries: min(l.cfg.MaxAttempts, limits.SchemaRounds+1)}, nil, nil
+}
+
+// address makes the prompt, and finds the model that is asked, its provider and the key.
+func (c *call) address(ctx context.Context) (bad *wire.NodeError, err error) {
+	var o overlay
+	_ = strictjson.Read(c.task.Input.Configurable, &o) // checked at creation
+	if bad, err := c.compose(ctx, c.task, &c.cfg); bad != nil || err != nil {
+		return bad, err
+	}
+	var trust wire.Trust
+	if c.req, trust, bad = c.cfg.request(c.task.Input, o, c.Loop.cfg.Defaults); bad != nil {
+		return bad, nil
+	}
+	if bad := c.substitute(c.task, &c.req); bad != nil {
+		return bad, nil
+	}
+	c.req.Tenant, c.author = c.task.Tenant, c.req.System
+	c.task.Trust = wire.Trusted.Meet(c.task.Trust).Meet(trust).Meet(c.cfg.trust())
+	if c.provider, bad = c.Loop.provider(&c.req, o); bad != nil {
+		return bad, nil
+	}
+	if bad, err := c.pay(ctx, c.task, &c.req, o); bad != nil || err != nil {
+		return bad, err
+	}
 	c.verbosity = first(o.Verbosity, thoughtsFull)
-	c.req.Thoughts = cfg.Thoughts && c.verbosity != thoughtsOff && c.streams()
-	c.tries = min(l.cfg.MaxAttempts, limits.SchemaRounds+1)
-	return c, nil, nil
+	c.req.Thoughts = c.cfg.Thoughts && c.verbosity != thoughtsOff && c.streams()
+	return nil, nil
+}
+
+// fit makes the request one that the model and its vendor take.
+func (c *call) fit(context.Context) (*wire.NodeError, error) {
+	c.suit()
+	return c.project(), nil
 }
 
 func (l *Loop) provider(req *provider.Request, o overlay) (provider.Provider, *wire.NodeError) {
@@ -257,8 +257,10 @@ type call struct {
 	cfg      config
 	req      provider.Request
 	provider provider.Provider
-	limits   Limits
-	tries    int
+	// author is the system text as the node's author has it, before the host's hint.
+	author string
+	limits Limits
+	tries  int
 	// verbosity is how much of the model's thoughts is shown.
 	verbosity string
 	// ceiling is the longest answer that the model can give, in tokens; 0: unknown.
@@ -270,8 +272,9 @@ type call struct {
 	round int
 	// taught are the kinds whose schemas are in the model's context.
 	taught []string
-	// calls counts the calls of the model.
-	calls int
+	// calls counts the calls of the model that were made here, ordinal all of the
+	// emission's before this one, whoever made them.
+	calls, ordinal int
 	// drafts are events decided and not yet appended: they go with the next frame.
 	drafts []wire.Draft
 }
@@ -280,6 +283,7 @@ type call struct {
 func (c *call) loop(ctx context.Context) Result {
 	base := c.req.Messages
 	for attempt := c.resume(base); ; attempt++ {
+		c.ordinal = attempt - 1
 		res, fail := c.ask(ctx)
 		if fail != nil {
 			return *fail
@@ -394,6 +398,7 @@ func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 	defer closeStream()
 	req := c.req
 	req.Traceparent = c.task.Trace.Call(c.task.Input.NodeID, c.task.Attempt, c.calls)
+	req.InvocationID = InvocationID(c.task, c.ordinal, req.Provider+":"+req.Model)
 	c.calls++
 	res, err := c.provider.Call(callCtx, req, c.bounded(emit))
 	if werr := wait(); werr != nil {

@@ -10,7 +10,7 @@ import (
 // choose how it samples. A model of which nothing is known gets the request as it is.
 func (c *call) suit() {
 	if c.paints() {
-		c.req.Schema, c.req.System = nil, c.cfg.System
+		c.req.Schema, c.req.System = nil, c.author
 	}
 	e, ok := c.deps.Catalogue.Lookup(c.req.Provider, c.req.Model)
 	if !ok {

@@ -19,16 +19,18 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// maxKey bounds a key, in bytes.
-const maxKey = 16 << 10
+// maxKey bounds a key, in bytes: as long as the redactor takes a secret.
+const maxKey = 8 << 10
 
 var (
-	// validRef is an id of the redactor's, too: markers name it.
-	validRef = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+	// validRef is part of a secret's id: with a provider's id before it, it has to be
+	// within the 128 bytes that the redactor takes. Markers name it.
+	validRef = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 	// validName is a tenant's or a provider's: no way out of the directory.
 	validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 )
@@ -68,7 +70,8 @@ func (s *Store) Key(tenant, providerID, ref string) (provider.Secret, error) {
 	return s.read(path.Join(tenant, providerID, ref))
 }
 
-// Keys are all keys that a tenant has under a ref, by provider.
+// Keys are all keys that a tenant has under a ref, by provider. The error is about
+// those that cannot be read, which are left out: nobody can be asked with them.
 func (s *Store) Keys(tenant, ref string) (map[string]provider.Secret, error) {
 	if s == nil || !validName.MatchString(tenant) || !ValidRef(ref) {
 		return nil, nil
@@ -80,7 +83,7 @@ func (s *Store) Keys(tenant, ref string) (map[string]provider.Secret, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the credentials of tenant %s: %w", tenant, cause(err))
 	}
-	out := map[string]provider.Secret{}
+	out, errs := map[string]provider.Secret{}, []error(nil)
 	for _, e := range entries {
 		if !validName.MatchString(e.Name()) {
 			continue // a mount keeps its own folders beside
@@ -90,15 +93,15 @@ func (s *Store) Keys(tenant, ref string) (map[string]provider.Secret, error) {
 		case err == nil:
 			out[e.Name()] = key
 		case !errors.Is(err, ErrNone):
-			return nil, err
+			errs = append(errs, err)
 		}
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }
 
 func (s *Store) read(name string) (provider.Secret, error) {
 	f, err := s.root.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return "", ErrNone
 	}
 	if err != nil {

@@ -113,6 +113,27 @@ func TestKeys_AreAllThatTheRefNames(t *testing.T) {
 	}
 }
 
+// One file that is none keeps nobody from the keys beside it.
+func TestKeys_LeaveOutWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	s := store(t, map[string]string{"acme/README": "of people", "acme/openai/main": "sk-o", "acme/gemini/main": "half\nwritten"})
+	got, err := s.Keys("acme", "main")
+	require.ErrorContains(t, err, "credential acme/gemini/main")
+	require.Len(t, got, 1)
+	require.Equal(t, "sk-o", string(got["openai"]))
+	_, err = s.Key("acme", "README", "main")
+	require.ErrorIs(t, err, credential.ErrNone)
+}
+
+// The redactor takes no longer ids and values.
+func TestValidRef_FitsIntoTheIDOfASecret(t *testing.T) {
+	t.Parallel()
+	require.True(t, credential.ValidRef(strings.Repeat("r", 63)))
+	require.False(t, credential.ValidRef(strings.Repeat("r", 64)))
+	_, err := store(t, map[string]string{"acme/p/long": strings.Repeat("k", 8<<10+1)}).Key("acme", "p", "long")
+	require.ErrorContains(t, err, "at most 8192 bytes")
+}
+
 func TestStore_ThatIsNilHasNone(t *testing.T) {
 	t.Parallel()
 	var s *credential.Store

@@ -158,6 +158,7 @@ func (x *Executor) lookAgain(ctx context.Context, d runlog.Delivery) error {
 		return err
 	}
 	if st.Status.Terminal() {
+		x.forget(ctx, st.Record)
 		return nil
 	}
 	return errLost
@@ -171,6 +172,7 @@ func (x *Executor) attempt(ctx context.Context, d runlog.Delivery) error {
 		return err
 	}
 	if st.Status.Terminal() {
+		x.forget(ctx, st.Record) // whoever ended it may have been lost before it did
 		return nil
 	}
 	plan, err := x.plan(ctx, st)
@@ -203,13 +205,20 @@ func (x *Executor) secrets(ctx context.Context, r *wire.RunRecord) (done func(wi
 		return nil, err
 	}
 	return func(status wire.Status) {
-		if !status.Terminal() {
-			return
-		}
-		if err := x.deps.Secrets.Close(context.WithoutCancel(ctx), r.Owner.Tenant, r.RunID); err != nil {
-			x.deps.Logger.Warn("secrets of an ended run not forgotten", "run_id", r.RunID, "error", err)
+		if status.Terminal() {
+			x.forget(ctx, r)
 		}
 	}, nil
+}
+
+// forget has the secrets of an ended run forgotten.
+func (x *Executor) forget(ctx context.Context, r *wire.RunRecord) {
+	if r.CredentialRef == "" || x.deps.Secrets == nil {
+		return
+	}
+	if err := x.deps.Secrets.Close(context.WithoutCancel(ctx), r.Owner.Tenant, r.RunID); err != nil {
+		x.deps.Logger.Warn("secrets of an ended run not forgotten", "run_id", r.RunID, "error", err)
+	}
 }
 
 // stateOf trusts a start frame that is handed out for the first time to be all

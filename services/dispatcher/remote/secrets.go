@@ -3,6 +3,9 @@ package remote
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/services/dispatcher/credential"
@@ -13,18 +16,20 @@ import (
 type Secrets struct {
 	Client redactorv1.RedactorClient
 	Store  *credential.Store
+	// Logger is told of keys that cannot be read.
+	Logger *slog.Logger
 }
 
 // Open registers what a tenant has under a ref, be it nothing, for a run. It may be
 // repeated, and has to be after a restart of the redactor.
 func (s Secrets) Open(ctx context.Context, tenant, runID, ref string) error {
 	keys, err := s.Store.Keys(tenant, ref)
-	if err != nil {
-		return err
+	if err != nil { // no call is made with such a key
+		s.Logger.Warn("credentials left out", "tenant", tenant, "error", err)
 	}
 	var list []*redactorv1.Secret
-	for id, key := range keys {
-		list = append(list, secretOf(id, ref, key))
+	for _, id := range slices.Sorted(maps.Keys(keys)) { // of two with one value the first names it
+		list = append(list, secretOf(id, ref, keys[id]))
 	}
 	return s.register(ctx, tenant, runID, list...)
 }

@@ -62,7 +62,7 @@ type Effect struct {
 	// Clarifications counts the node's accepted clarification requests so far.
 	Clarifications int
 	// Fallback is the model that is asked instead of the node's own; nil: none. Where
-	// the log does not tell its names, the gate of Needs does.
+	// the log does not tell its names, Needs does.
 	Fallback *modelgate.Model
 	Needs    *modelgate.Needs
 	// Retries are those that an executor announced which was lost.

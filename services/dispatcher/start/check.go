@@ -114,7 +114,7 @@ func (s *Starter) checkCredential(provider string, o aiOverlay) (string, error) 
 		return "", fault.New(fault.CredentialForbidden, "%s: provider %q takes no caller's own credential here; these do: %v", refPath, provider, s.deps.BYOK).
 			With("path", refPath).With("provider", provider)
 	case !credential.ValidRef(ref):
-		return "", fault.New(fault.ValidationError, "%s: want the name of a credential: letters, digits, dots, dashes and underscores, at most 128", refPath).
+		return "", fault.New(fault.ValidationError, "%s: want the name of a credential: letters, digits, dots, dashes and underscores, at most 63", refPath).
 			With("path", refPath)
 	}
 	return ref, nil

@@ -3,6 +3,7 @@ package start_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,12 +21,21 @@ import (
 // vault remembers whose keys it was told to register.
 type vault struct {
 	opened []string
+	open   int
 	err    error
 }
 
 func (v *vault) Open(_ context.Context, tenant, runID, ref string) error {
-	v.opened = append(v.opened, tenant+" "+runID+" "+ref)
+	v.opened = append(v.opened, tenant+" "+strings.Fields(runID)[0]+" "+ref)
+	if v.err == nil {
+		v.open++
+	}
 	return v.err
+}
+
+func (v *vault) Close(context.Context, string, string) error {
+	v.open--
+	return nil
 }
 
 func withKeys(t *testing.T, v *vault) (*start.Starter, *memory.Log) {
@@ -50,6 +60,7 @@ func TestStart_RecordsTheNameOfTheTenantsKey(t *testing.T) {
 		_, err := s.Start(t.Context(), request("plain", "r", with("", configurable)))
 		require.NoError(t, err)
 		require.Equal(t, []string{"acme r main"}, v.opened)
+		require.Zero(t, v.open, "whoever executes the run registers it")
 		rec, err := log.Frames()[0].Record()
 		require.NoError(t, err)
 		require.Equal(t, "main", rec.CredentialRef)
@@ -80,11 +91,31 @@ func TestStart_RefusesCredentialsItCannotUse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, log := withKeys(t, &vault{err: tc.vault})
+			v := &vault{err: tc.vault}
+			s, log := withKeys(t, v)
 			_, err := s.Start(t.Context(), request("plain", "r", with("", tc.configurable)))
 			require.Equal(t, tc.code, fault.CodeOf(err), "%v", err)
 			require.NotContains(t, err.Error(), "hunter2")
 			require.Empty(t, log.Frames())
+			require.Zero(t, v.open, "nothing is left behind")
 		})
 	}
+}
+
+// Starts that come to nothing leave nothing with the redactor, whose memory is bounded.
+func TestStart_LeavesNoSecretsOfRunsThatAreNotMade(t *testing.T) {
+	t.Parallel()
+	v := &vault{}
+	s, log := withKeys(t, v)
+	dedup := func(r *start.Request) { r.Dedup, r.ScopeID = true, "one" }
+	key := with("", `{"ai.provider":"openai","ai.credentialRef":"main"}`)
+	_, err := s.Start(t.Context(), request("plain", "r1", key, dedup))
+	require.NoError(t, err)
+	for _, id := range []string{"r2", "r3"} {
+		_, err = s.Start(t.Context(), request("plain", id, key, dedup))
+		require.Equal(t, fault.RunAlreadyActive, fault.CodeOf(err), "%v", err)
+	}
+	require.Len(t, log.Frames(), 1)
+	require.Len(t, v.opened, 3)
+	require.Zero(t, v.open)
 }

@@ -60,6 +60,8 @@ type Redactor interface {
 type Secrets interface {
 	// Open tells the redactor what a run's ref names; it registers the run.
 	Open(ctx context.Context, tenant, runID, ref string) error
+	// Close has that forgotten.
+	Close(ctx context.Context, tenant, runID string) error
 }
 
 // Definitions finds workflows.
@@ -112,10 +114,12 @@ func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
 	if err != nil {
 		return Created{}, err
 	}
-	if err := s.open(ctx, rec); err != nil {
+	scope, done, err := s.open(ctx, rec)
+	if err != nil {
 		return Created{}, err
 	}
-	body, err := s.render(ctx, rec)
+	body, err := s.render(ctx, rec, scope)
+	done()
 	if err != nil {
 		return Created{}, err
 	}
@@ -127,15 +131,18 @@ func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
 	return s.write(ctx, req, rec, body)
 }
 
-// open tells the redactor the run's own secrets, before anything of it is recorded.
-func (s *Starter) open(ctx context.Context, rec *wire.RunRecord) error {
+// open tells the redactor the run's own secrets, before anything of it is recorded. It
+// does so in a scope of its own, which done gives back: the run may never come to be,
+// and whoever executes it registers its secrets then.
+func (s *Starter) open(ctx context.Context, rec *wire.RunRecord) (scope string, done func(), err error) {
 	if rec.CredentialRef == "" || s.deps.Secrets == nil {
-		return nil
+		return rec.RunID, func() {}, nil
 	}
-	if err := s.deps.Secrets.Open(ctx, rec.Owner.Tenant, rec.RunID, rec.CredentialRef); err != nil {
-		return unreachable(err)
+	tenant, scope := rec.Owner.Tenant, rec.RunID+" "+rand.Text() // no run has a space in its id
+	if err := s.deps.Secrets.Open(ctx, tenant, scope, rec.CredentialRef); err != nil {
+		return "", nil, unreachable(err)
 	}
-	return nil
+	return scope, func() { _ = s.deps.Secrets.Close(context.WithoutCancel(ctx), tenant, scope) }, nil
 }
 
 func unreachable(err error) error {
@@ -197,8 +204,8 @@ func (s *Starter) duration(configurable json.RawMessage, workflow int64) int64 {
 const minSecret = 8
 
 // render makes the start frame's body. Everything the caller sent passes the
-// redactor; ids and the host's own members are not the caller's to fill.
-func (s *Starter) render(ctx context.Context, rec *wire.RunRecord) ([]byte, error) {
+// redactor in a scope; ids and the host's own members are not the caller's to fill.
+func (s *Starter) render(ctx context.Context, rec *wire.RunRecord, scope string) ([]byte, error) {
 	body, err := json.Marshal(rec)
 	if err != nil {
 		return nil, fmt.Errorf("render run record: %w", err)
@@ -218,7 +225,7 @@ func (s *Starter) render(ctx context.Context, rec *wire.RunRecord) ([]byte, erro
 		return body, nil
 	}
 	ref := wire.AppendString(nil, rec.CredentialRef)
-	out, changed, err := s.deps.Redactor.Redact(ctx, rec.Owner.Tenant, rec.RunID, rec.RequireRegistered, [][]byte{given, ref})
+	out, changed, err := s.deps.Redactor.Redact(ctx, rec.Owner.Tenant, scope, rec.RequireRegistered, [][]byte{given, ref})
 	switch {
 	case err != nil:
 		return nil, unreachable(err)

@@ -8,14 +8,11 @@ package tool
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"waybill.dev/waybill/protocol/fault"
@@ -71,14 +68,9 @@ func (m Mux) Run(ctx context.Context, t completion.Task, j completion.Journal) c
 	return m.Models.Run(ctx, t, j)
 }
 
-// InvocationID names what a node asks for, the same for every attempt and for
-// every repetition after a crash, so that a peer can recognise it (OpenWOP host
-// contract §5.5). The peer is what is asked, such as mcp:files:read.
-func InvocationID(t completion.Task, peer string) string {
-	const first = "0" // a node asks once
-	sum := sha256.Sum256([]byte("openwop:activity:v2\x00" + strings.Join([]string{t.Tenant, t.RunID, t.Input.NodeID, first, peer}, "\x00")))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
-}
+// InvocationID names what a node asks for of a peer, such as mcp:files:read: a node asks
+// once.
+func InvocationID(t completion.Task, peer string) string { return completion.InvocationID(t, 0, peer) }
 
 // Timeout is how long a call may take: as long as its node says, else the usual.
 func Timeout(millis int64, usual time.Duration) time.Duration {
