@@ -3,7 +3,6 @@ package completion
 import (
 	"encoding/json"
 
-	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -69,11 +68,9 @@ func (m *material) ports() string {
 	return string(raw)
 }
 
-// media are the parts of a message that hold no text for a model to follow.
-var media = map[string]bool{"image_url": true, "image": true, "input_audio": true, "audio": true, "file": true}
-
-// message fences all text of an untrusted one. Parts that are no text stay, what
-// is neither is fenced as a whole, and nobody untrusted speaks for the system.
+// message fences all text of an untrusted one, text in its files among it. Images
+// and sounds stay, what is neither is fenced as a whole, and nobody untrusted speaks
+// for the system.
 func (m *material) message(g provider.Message) provider.Message {
 	if !m.in.UntrustedPorts[portMessages] {
 		return g
@@ -87,20 +84,11 @@ func (m *material) message(g provider.Message) provider.Message {
 		g.Content = wire.AppendString(nil, m.fenced(g.Content, "message", portMessages))
 		return g
 	}
-	for i, p := range parts {
-		var part struct {
-			Type string          `json:"type"`
-			Text json.RawMessage `json:"text"`
-		}
-		if strictjson.Read(p, &part) == nil && media[part.Type] {
-			continue
-		}
-		if part.Type != "text" || part.Text == nil {
-			part.Text = p
-		}
-		parts[i] = json.RawMessage(`{"type":"text","text":` + string(wire.AppendString(nil, m.fenced(part.Text, "message", portMessages))) + `}`)
+	said := make([]json.RawMessage, 0, len(parts))
+	for _, p := range parts {
+		said = append(said, m.part(p)...)
 	}
-	out, err := json.Marshal(parts)
+	out, err := json.Marshal(said)
 	if err != nil { // it came out of JSON
 		out = wire.AppendString(nil, m.fenced(g.Content, "message", portMessages))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
 
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
@@ -62,7 +63,7 @@ func (d Dialect) content(m provider.Message) (json.RawMessage, *provider.Error) 
 	}
 	blocks := make([]block, len(raw))
 	for i := range raw {
-		_ = json.Unmarshal(raw[i], &blocks[i]) // Parts says what is wrong with it
+		_ = strictjson.Read(raw[i], &blocks[i]) // as Parts does, which says what is wrong with it
 	}
 	if d == DialectCompatible && slices.ContainsFunc(blocks, func(b block) bool { return !b.known() }) {
 		return m.Content, nil // the server may know types that OpenAI does not
