@@ -203,10 +203,7 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 	def := m.step(id).Node
 	t, known := m.plan.Types[def.TypeID]
 	if !known {
-		// Creation refuses such workflows; a definition can outlive a pack.
-		m.failNode(now, id, &wire.NodeError{
-			Code: string(fault.UnsupportedNodeType), Message: fmt.Sprintf("node type %q is not registered on this host", def.TypeID),
-		}, attempt, wire.Trusted)
+		m.failNode(now, id, unsupported(def.TypeID), attempt, wire.Trusted)
 		return
 	}
 	if m.lacksSecret(now, id, t, attempt) || m.lacksModel(now, id, t, attempt) || m.breachesExecutions(now, id) {

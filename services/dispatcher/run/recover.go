@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"time"
 
 	"waybill.dev/waybill/protocol/fault"
@@ -13,7 +14,8 @@ import (
 // recoverNodes looks after effects whose executor was lost. One that had shown
 // partial output is started as a fresh attempt, so that a reader of the stream
 // sees where the text begins again; any other goes on unseen. A node whose
-// answer is in the log keeps its attempt, and with it the answer's ids.
+// answer is in the log keeps its attempt, and with it the answer's ids. One whose
+// type this host no longer has fails: nobody could carry it on.
 func (m *Machine) recoverNodes(now time.Time) {
 	if m.recovered || m.st.Status != wire.StatusRunning {
 		return
@@ -22,10 +24,15 @@ func (m *Machine) recoverNodes(now time.Time) {
 	for _, step := range m.plan.Graph.Steps {
 		id := step.Node.ID
 		n := m.st.Nodes[id]
-		if n == nil || n.Status != runstate.NodeRunning || !n.Chunked || m.hasAnswer(id) {
+		if n == nil || n.Status != runstate.NodeRunning {
 			continue
 		}
-		if m.plan.Types[n.TypeID].Class != node.Effect {
+		t, known := m.plan.Types[n.TypeID]
+		if !known {
+			m.failNode(now, id, unsupported(n.TypeID), n.Attempt, wire.Trusted)
+			continue
+		}
+		if t.Class != node.Effect || !n.Chunked || m.hasAnswer(id) {
 			continue
 		}
 		next := n.Attempt + 1
@@ -33,6 +40,14 @@ func (m *Machine) recoverNodes(now time.Time) {
 			Code: string(fault.InternalError), Message: "the executor was lost while the node was running", Retryable: true,
 		}})
 		m.startNode(now, id, next)
+	}
+}
+
+// unsupported is the failure of a node whose type this host does not have. Creation
+// refuses such workflows; a definition can outlive a pack.
+func unsupported(typeID string) *wire.NodeError {
+	return &wire.NodeError{
+		Code: string(fault.UnsupportedNodeType), Message: fmt.Sprintf("node type %q is not registered on this host", typeID),
 	}
 }
 

@@ -1,0 +1,53 @@
+package run_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/run"
+)
+
+// A pack, or the last MCP server, can be taken from a host whose runs still use it.
+func TestAdvance_FailsARunningNodeWhoseTypeIsGone(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		g    graph
+		want string
+	}{
+		"alone": {graph{nodes: []string{"a:core.ai.callPrompt"}}, "node.failed@a run.failed"},
+		"no retry brings it back": {
+			graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":2}`}, "node.failed@a run.failed",
+		},
+		"another node takes the failure up": {
+			graph{nodes: []string{"a:core.ai.callPrompt", "b:core.noop"}, edges: []string{"a>b:any_failed"}},
+			"node.failed@a node.started@b node.completed@b run.completed",
+		},
+		"a timer": {graph{nodes: []string{`a:core.delay:{"delayMs":1000}`}}, "node.failed@a run.failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, before, _ := trace(t, tc.g)
+			st := runstate.New(record())
+			events, _ := before.Pending()
+			for _, e := range events {
+				st.Apply(e)
+			}
+			require.Equal(t, runstate.NodeRunning, st.Nodes["a"].Status)
+			plan := tc.g.plan(t)
+			plan.Types = maps.Clone(plan.Types)
+			delete(plan.Types, st.Nodes["a"].TypeID)
+
+			m := run.New(plan, limits, st)
+			require.Empty(t, m.Advance(at.Add(time.Second/2)))
+			require.Equal(t, tc.want, strings.Join(names(m), " "))
+			require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), `"unsupported_node_type"`)
+			require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), `is not registered on this host`)
+		})
+	}
+}
