@@ -22,7 +22,7 @@ type toolOptions struct {
 
 func (o *toolOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.mcpServers, "mcp-server", nil,
-		"ID=URL of an MCP server (streamable HTTP), or ID=stdio:COMMAND ARGS (repeatable); its bearer token is read from WAYBILL_MCP_ID_TOKEN, variables of a command from WAYBILL_MCP_ID_ENV_NAME")
+		"ID=URL of an MCP server (streamable HTTP), or ID=stdio:COMMAND ARGS (repeatable); its bearer token is read from WAYBILL_MCP_ID_TOKEN, variables of a command from WAYBILL_MCP_ID_ENV_NAME, or WAYBILL_MCP_ID_SECRET_NAME if they are secret")
 	f.StringArrayVar(&o.a2aAgents, "a2a-agent", nil, "ID=URL of an A2A agent (repeatable); its bearer token is read from WAYBILL_A2A_ID_TOKEN")
 }
 
@@ -31,16 +31,14 @@ func envID(id string) string { return strings.ToUpper(strings.ReplaceAll(id, "-"
 
 func mcpTokenEnv(id string) string { return "WAYBILL_MCP_" + envID(id) + "_TOKEN" }
 
-// mcpVariable is before the names of the variables that a command is given.
-func mcpVariable(id string) string { return "WAYBILL_MCP_" + envID(id) + "_ENV_" }
-
 func a2aTokenEnv(id string) string { return "WAYBILL_A2A_" + envID(id) + "_TOKEN" }
 
 // mcpConfigs reads the servers and what the environment says of them.
 func (o *toolOptions) mcpConfigs() ([]mcp.Config, error) {
 	var (
-		out  []mcp.Config
-		errs []error
+		out           []mcp.Config
+		ids, programs []string
+		errs          []error
 	)
 	for _, f := range o.mcpServers {
 		c, err := mcp.Parse(f)
@@ -58,9 +56,13 @@ func (o *toolOptions) mcpConfigs() ([]mcp.Config, error) {
 		}
 		if c.URL == nil {
 			c.Env = commandEnv(c.ID, os.Environ())
+			errs = append(errs, checkVariables(variablesOf(c.ID, os.Environ()))...)
+			programs = append(programs, c.ID)
 		}
+		ids = append(ids, c.ID)
 		out = append(out, c)
 	}
+	errs = append(errs, overlaps(programs, ids)...)
 	return out, errors.Join(errs...)
 }
 
@@ -108,9 +110,9 @@ func commandEnv(id string, environ []string) []string {
 				out = append(out, kv)
 			}
 		}
-		if own, ok := strings.CutPrefix(kv, mcpVariable(id)); ok {
-			out = append(out, own)
-		}
+	}
+	for _, v := range variablesOf(id, environ) {
+		out = append(out, v.name+"="+v.value)
 	}
 	return out
 }
@@ -119,30 +121,46 @@ func commandEnv(id string, environ []string) []string {
 func (o *toolOptions) validate() error {
 	_, mcpErr := o.mcpConfigs()
 	_, a2aErr := o.a2aConfigs()
-	return errors.Join(mcpErr, a2aErr)
+	errs := []error{mcpErr, a2aErr}
+	for _, s := range o.hostSecrets() {
+		errs = append(errs, s.check())
+	}
+	return errors.Join(errs...)
 }
 
-// secrets are the tokens, and what commands are given: none of it may ever show.
+// secrets are the tokens, and the variables of commands that are secret.
 func (o *toolOptions) secrets() []redact.Secret {
 	var out []redact.Secret
-	add := func(id, value string) {
+	for _, s := range o.hostSecrets() {
+		out = append(out, s.Secret)
+	}
+	return out
+}
+
+// hostSecrets are the secrets, each with the variable that it is read from. Their
+// ids show in events; those of variables say nothing of what they are.
+func (o *toolOptions) hostSecrets() []hostSecret {
+	var out []hostSecret
+	add := func(id, from, value string) {
 		if len(value) >= redact.MinLength { // shorter ones are not matched
-			out = append(out, redact.Secret{ID: id, Value: redact.Value(value)})
+			out = append(out, hostSecret{redact.Secret{ID: id, Value: redact.Value(value)}, from})
 		}
 	}
-	for _, f := range o.mcpServers {
-		id, _, _ := strings.Cut(f, "=")
-		add("mcp-"+id, os.Getenv(mcpTokenEnv(id)))
-		for _, kv := range os.Environ() {
-			if own, ok := strings.CutPrefix(kv, mcpVariable(id)); ok {
-				name, value, _ := strings.Cut(own, "=")
-				add("mcp-"+id+"-"+strings.ToLower(name), value)
+	servers, _ := o.mcpConfigs() // what is wrong with them is told by validate
+	for n, c := range servers {
+		add("mcp-"+c.ID, c.TokenName, c.Token)
+		if c.URL != nil {
+			continue
+		}
+		for m, v := range variablesOf(c.ID, os.Environ()) {
+			if v.secret {
+				add(fmt.Sprintf("mcp-%d-env-%d", n+1, m+1), v.from, v.value)
 			}
 		}
 	}
-	for _, f := range o.a2aAgents {
-		id, _, _ := strings.Cut(f, "=")
-		add("a2a-"+id, os.Getenv(a2aTokenEnv(id)))
+	agents, _ := o.a2aConfigs()
+	for _, c := range agents {
+		add("a2a-"+c.ID, c.TokenName, c.Token)
 	}
 	return out
 }

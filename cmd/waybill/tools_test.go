@@ -35,7 +35,7 @@ func TestToolOptions_KnowTheirSecrets(t *testing.T) { //nolint:paralleltest // s
 		require.NoError(t, s.Validate())
 		got[s.ID] = s.Value.Reveal()
 	}
-	require.Equal(t, map[string]string{"mcp-my-files": "token-of-files", "mcp-local-api_key": "key-of-local", "a2a-desk": "token-of-desk"}, got)
+	require.Equal(t, map[string]string{"mcp-my-files": "token-of-files", "mcp-2-env-1": "key-of-local", "a2a-desk": "token-of-desk"}, got)
 }
 
 func TestToolOptions_MakeTheTypesOfWhatIsNamed(t *testing.T) {
