@@ -315,7 +315,7 @@ func (h *host) buildEventLog(ctx context.Context, _ []auth.Spec) error {
 
 func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	models := &h.opts.models
-	providers, err := models.open(h.stores.seams.scripts)
+	providers, err := models.open(h.stores.seams.scripts, h.later)
 	if err != nil {
 		return err
 	}

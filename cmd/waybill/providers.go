@@ -252,8 +252,9 @@ func (o *modelOptions) secrets() (out []redact.Secret) {
 }
 
 // open makes the providers: sample always, the operator's, and the scripted one while
-// test seams are served: scripts is nil without them.
-func (o *modelOptions) open(scripts mock.Scripts) (*provider.Registry, error) {
+// test seams are served: scripts is nil without them. Their connections are closed
+// later.
+func (o *modelOptions) open(scripts mock.Scripts, later func(func())) (*provider.Registry, error) {
 	list := []provider.Provider{sample.New(0)}
 	all, err := o.given()
 	errs := []error{err}
@@ -262,6 +263,9 @@ func (o *modelOptions) open(scripts mock.Scripts) (*provider.Registry, error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--provider: %w", err))
 			continue
+		}
+		if c, ok := p.(interface{ Close() }); ok {
+			later(c.Close)
 		}
 		list = append(list, p)
 	}

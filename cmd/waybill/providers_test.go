@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // noKeys takes the keys of whoever runs the tests away.
@@ -60,7 +64,7 @@ func TestVendors_AreThereWhenTheirKeyIs(t *testing.T) { //nolint:paralleltest //
 				secrets = append(secrets, string(s.Value))
 			}
 			require.Equal(t, tc.secrets, secrets)
-			reg, err := o.open(nil)
+			reg, err := o.open(nil, func(func()) {})
 			require.NoError(t, err)
 			require.ElementsMatch(t, tc.ids, reg.IDs())
 		})
@@ -119,4 +123,36 @@ func TestVendors_DefaultModelsAreKnown(t *testing.T) {
 		require.True(t, slices.Contains(e.Capabilities, "structured-output"), v.model)
 		require.Empty(t, e.Retires, v.model)
 	}
+}
+
+// A host that has stopped keeps no connection to a vendor.
+func TestProviders_CloseTheirConnections(t *testing.T) { //nolint:paralleltest // sets the environment
+	noKeys(t)
+	t.Setenv("ANTHROPIC_API_KEY", "sk-ant-0001")
+	idle, closed := make(chan struct{}), make(chan struct{})
+	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		switch s {
+		case http.StateIdle:
+			close(idle)
+		case http.StateClosed:
+			close(closed)
+		case http.StateNew, http.StateActive, http.StateHijacked:
+		}
+	}
+	srv.Start()
+	t.Cleanup(srv.Close)
+	var closers []func()
+	reg, err := modelsOf("box="+srv.URL).open(nil, func(f func()) { closers = append(closers, f) })
+	require.NoError(t, err)
+	require.Len(t, closers, 2, "the server's and the vendor's")
+	p, ok := reg.Lookup("box")
+	require.True(t, ok)
+	_, err = p.Call(t.Context(), provider.Request{Model: "m", MaxTokens: 1, Messages: []provider.Message{{Role: "user", Content: []byte(`"x"`)}}}, nil)
+	require.Error(t, err)
+	<-idle
+	for _, f := range closers {
+		f()
+	}
+	<-closed
 }
