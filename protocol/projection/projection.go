@@ -12,7 +12,6 @@ import (
 // Projection is a schema as a vendor is told it, and the way back. It is
 // immutable and safe for concurrent use.
 type Projection struct {
-	vendor  Vendor
 	schema  json.RawMessage
 	root    *node
 	wrapped bool // the schema is about the member of a wrapping object
@@ -41,7 +40,7 @@ func Compile(source json.RawMessage, v Vendor) (*Projection, []Problem) {
 	if len(b.problems) > 0 {
 		return nil, sorted(b.problems)
 	}
-	p := &Projection{vendor: v, root: root.end()}
+	p := &Projection{root: root.end()}
 	if p.root.shape != shapeObject || p.root.nullable {
 		p.wrapped = true
 		p.root = &node{shape: shapeObject, members: []member{{wrapAs, root, true}}, byName: map[string]int{wrapAs: 0}}
@@ -103,12 +102,5 @@ func (w *writer) origin(at string) string {
 	}
 }
 
-// Vendor is whose words the projection is in.
-func (p *Projection) Vendor() Vendor { return p.vendor }
-
 // Schema is what the vendor is told. The caller must not change it.
 func (p *Projection) Schema() json.RawMessage { return p.schema }
-
-// Wrapped reports whether the value of the schema stands in an object with the
-// one member "value", because it is no object itself.
-func (p *Projection) Wrapped() bool { return p.wrapped }

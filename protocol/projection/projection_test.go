@@ -183,8 +183,6 @@ func TestCompile_OrdersPropertiesForGemini(t *testing.T) {
 	t.Parallel()
 	p := project(t, `{"type":"object","properties":{"a":{"type":"string"},"reasoning":{"type":"string"}}}`, projection.Gemini)
 	require.True(t, strings.HasSuffix(string(p.Schema()), `"propertyOrdering":["reasoning","a"]}`), string(p.Schema()))
-	require.Equal(t, projection.Gemini, p.Vendor())
-	require.False(t, p.Wrapped())
 }
 
 func TestCompile_KeepsRecursionWhereTheVendorTakesIt(t *testing.T) {
