@@ -170,6 +170,9 @@ func (s *State) applyNode(e wire.Event, p payload) {
 	case wire.EventEnvelopeRetryAttempted:
 		n := s.node(p.NodeID)
 		n.Retries = append(n.Retries, Retry{Attempt: p.Attempt, Reason: p.Reason, Detail: p.PreviousError})
+	case wire.EventEnvelopeNLToFormat:
+		n := s.node(p.NodeID)
+		n.Retries = append(n.Retries, Retry{Reason: ReasonProse})
 	case wire.EventClarificationRequested:
 		s.node(p.NodeID).Clarifications++
 	}

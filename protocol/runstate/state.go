@@ -63,9 +63,14 @@ type Node struct {
 	Trust wire.Trust
 }
 
+// ReasonProse is the reason of the extra call that puts prose into the schema. It is
+// none of the attempts, so no attempt's reason is called so.
+const ReasonProse = "prose"
+
 // Retry is a further call of a model for one emission, announced before it goes out.
 type Retry struct {
-	// Attempt is its number; the emission's first call is 1.
+	// Attempt is its number; the emission's first call is 1. The extra call for prose
+	// has none.
 	Attempt int
 	// Reason and Detail say what was wrong with the answer before.
 	Reason, Detail string

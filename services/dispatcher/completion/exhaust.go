@@ -20,6 +20,11 @@ func (c *call) exhausted(ctx context.Context, f failure, attempts int, last prov
 		}
 		f = v.failure // reason and code are those of the last failure
 	}
+	return c.usedUp(f, attempts)
+}
+
+// usedUp fails the node after its attempts.
+func (c *call) usedUp(f failure, attempts int) Result {
 	c.add(wire.EventEnvelopeRetryExhausted, exhaustedPayload{
 		NodeID: c.task.Input.NodeID, TotalAttempts: attempts, FinalReason: f.reason, FinalError: optional(f.detail),
 	})

@@ -2,15 +2,80 @@ package completion_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
+
+// OpenWOP envelope contract §14.7: the prose is in no log, so who takes a run over
+// during the extra call asks no model again, and announces nothing twice.
+func TestResume_EndsWhereTheExtraCallForProseWasLost(t *testing.T) {
+	t.Parallel()
+	prose := []completion.Retry{{2, "parse-error", "x"}, {3, "parse-error", "x"}, {0, runstate.ReasonProse, ""}}
+	for name, tc := range map[string]struct{ typeID, config string }{
+		"a value":     {node.TypeStructuredOutput, valueConfig},
+		"an envelope": {node.TypeCallPrompt, `{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := executeTask(t, completion.Task{
+				TypeID: tc.typeID, Retries: prose, Trust: wire.Untrusted, Input: node.Input{Config: json.RawMessage(tc.config)},
+			}, acceptAll, mock.Entry{Content: `{"valid":true}`})
+			require.Empty(t, r.spy.reqs)
+			require.Equal(t, "envelope.retry.exhausted cap.breached", r.names())
+			require.JSONEq(t, `{"nodeId":"n","totalAttempts":3,"finalReason":"unknown","finalError":"the executor was lost while the model put its prose into the schema"}`,
+				r.payload(t, wire.EventEnvelopeRetryExhausted))
+			require.Equal(t, "envelope_invalid", r.result.Err.Code)
+			for _, d := range r.result.Drafts {
+				require.Equal(t, wire.Untrusted, d.Trust)
+			}
+		})
+	}
+}
+
+// What the first executor records is what the second one needs.
+func TestResume_KnowsTheExtraCallByItsEvent(t *testing.T) {
+	t.Parallel()
+	prose := mock.Entry{Content: "well, it is"}
+	r := value(t, prose, prose, prose, prose)
+	s := runstate.New(&wire.RunRecord{})
+	s.Apply(wire.Event{Type: wire.EventNodeStarted, NodeID: "n", Payload: json.RawMessage(`{"nodeId":"n"}`)})
+	for i, d := range r.drafts { // those recorded before the extra call went out
+		s.Apply(wire.Event{Sequence: i + 1, Type: d.Type, NodeID: d.NodeID, Payload: d.Payload})
+	}
+	var told []completion.Retry
+	for _, n := range s.Nodes["n"].Retries {
+		told = append(told, completion.Retry{Attempt: n.Attempt, Reason: n.Reason, Detail: n.Detail})
+	}
+	again := executeTask(t, completion.Task{TypeID: node.TypeStructuredOutput, Retries: told, Input: node.Input{Config: json.RawMessage(valueConfig)}}, acceptAll, prose)
+	require.Empty(t, again.spy.reqs)
+	require.Equal(t, 1, strings.Count(r.names(), "envelope.nlToFormat.engaged"))
+	require.Equal(t, "envelope.retry.exhausted cap.breached", again.names())
+}
+
+// An answer that the extra call did bring is taken from the log.
+func TestResume_TakesTheAnswerOfTheExtraCall(t *testing.T) {
+	t.Parallel()
+	var ids []string
+	prose := mock.Entry{Content: "well"}
+	envelope(t, idsOf(t, &ids, acceptAll), prose, prose, prose, mock.Entry{Content: `{"a":1}`})
+	require.Len(t, ids, 1)
+	r := executeTask(t, completion.Task{
+		TypeID: node.TypeCallPrompt, Retries: []completion.Retry{{0, runstate.ReasonProse, ""}},
+		Input:    node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
+		Recorded: map[string]completion.Recorded{ids[0]: {Kind: "vendor.x.ticket", EnvelopeID: "env_1", Payload: json.RawMessage(`{"a":1}`)}},
+	}, acceptAll)
+	require.Nil(t, r.result.Err)
+	require.Empty(t, r.spy.reqs)
+	require.JSONEq(t, `{"a":1}`, string(r.result.Output.Ports["output"]))
+}
 
 // OpenWOP envelope contract §14.3 and §14.5: who takes a run over makes the attempt that
 // was announced, and announces none a second time.

@@ -238,17 +238,28 @@ func outputOf(kind string, accepted []acceptedEnvelope) node.Output {
 // kind no more (OpenWOP envelope contract §26 case 23). If a part of an answer is
 // missing the model is asked, and what it repeats is not recorded twice.
 func (c *call) fromLog() (Result, bool) {
+	if answer, whole := c.recorded(); whole {
+		return Result{Output: outputOf(c.cfg.EnvelopeType, answer), Trust: wire.Trusted.Meet(c.task.Trust)}, true
+	}
+	if c.proseLost() {
+		return c.endProse(), true
+	}
+	return Result{}, false
+}
+
+// recorded is the answer that the log has of any round.
+func (c *call) recorded() (answer []acceptedEnvelope, whole bool) {
 	kind := c.cfg.EnvelopeType
 	if kind == "" || c.task.TypeID == node.TypeStructuredOutput {
-		return Result{}, false
+		return nil, false
 	}
 	for c.round = range c.tries {
-		if answer, whole := c.recordedTurn(kind); whole {
-			return Result{Output: outputOf(kind, answer), Trust: wire.Trusted.Meet(c.task.Trust)}, true
+		if answer, whole = c.recordedTurn(kind); whole {
+			return answer, true
 		}
 	}
 	c.round = 0
-	return Result{}, false
+	return nil, false
 }
 
 // recordedTurn is the answer of a round as the log has it; whole is false unless
