@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/projection"
@@ -81,15 +80,10 @@ func (c *call) restore(docs []document) []document {
 	return docs
 }
 
-// maxProjections bounds what is remembered: a host asks for some kinds and schemas
-// again and again.
-const maxProjections = 1024
-
-// projections remembers what schemas look like in a vendor's words. It is safe for
-// concurrent use.
+// projections remembers what schemas look like in a vendor's words, or why they cannot be
+// said in them.
 type projections struct {
-	mu    sync.Mutex // guards known
-	known map[projectionKey]projected
+	cache[projectionKey, projected]
 }
 
 type projectionKey struct {
@@ -102,17 +96,22 @@ type projected struct {
 	problems   []projection.Problem
 }
 
-func (m *projections) of(schema json.RawMessage, v projection.Vendor) (*projection.Projection, []projection.Problem) {
-	key := projectionKey{sha256.Sum256(schema), v}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	found, ok := m.known[key]
-	if !ok {
-		found.projection, found.problems = projection.Compile(schema, v)
-		if m.known == nil || len(m.known) >= maxProjections {
-			m.known = map[projectionKey]projected{} // rather a second compilation than a growing host
-		}
-		m.known[key] = found
+// size is that of the text: what is written out can be far longer than its source.
+func (p projected) size() int {
+	n := 0
+	if p.projection != nil {
+		n = len(p.projection.Schema())
 	}
+	for _, found := range p.problems {
+		n += len(found.Path) + len(found.Message)
+	}
+	return n
+}
+
+func (m *projections) of(schema json.RawMessage, v projection.Vendor) (*projection.Projection, []projection.Problem) {
+	found, _ := m.cache.of(projectionKey{sha256.Sum256(schema), v}, func() (made projected, size int, err error) {
+		made.projection, made.problems = projection.Compile(schema, v)
+		return made, len(schema) + made.size(), nil
+	})
 	return found.projection, found.problems
 }

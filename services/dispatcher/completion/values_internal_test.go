@@ -44,8 +44,8 @@ func TestValues_DoNotGrowWithoutBound(t *testing.T) {
 		v, err := m.of(fmt.Appendf(nil, `{"description":%q,"const":%d}`, text, i))
 		require.NoError(t, err)
 		require.Empty(t, v.schema.Validate(fmt.Append(nil, i)))
-		require.LessOrEqual(t, m.bytes, maxValueBytes)
-		require.LessOrEqual(t, len(m.known), maxValueBytes/len(text))
+		require.LessOrEqual(t, m.bytes, maxCached)
+		require.LessOrEqual(t, len(m.known), maxCached/len(text))
 		require.NotEmpty(t, m.known)
 	}
 }

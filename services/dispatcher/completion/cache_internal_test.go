@@ -1,0 +1,92 @@
+package completion
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/projection"
+)
+
+// Whoever compiles holds up nobody: within a compilation the cache still answers.
+func TestCache_CompilesBesideItsLock(t *testing.T) {
+	t.Parallel()
+	var m cache[string, int]
+	slow, err := m.of("slow", func() (int, int, error) {
+		require.True(t, m.mu.TryLock(), "the lock is held while somebody compiles")
+		m.mu.Unlock()
+		quick, err := m.of("quick", func() (int, int, error) { return 1, 1, nil })
+		return quick + 1, 1, err
+	})
+	require.NoError(t, err)
+	require.Equal(t, 2, slow)
+	require.Equal(t, map[string]int{"slow": 2, "quick": 1}, m.known)
+	require.Equal(t, 2, m.bytes)
+}
+
+func TestCache_KeepsWhatWasThereFirst(t *testing.T) {
+	t.Parallel()
+	var m cache[string, int]
+	got, err := m.of("a", func() (int, int, error) {
+		_, err := m.of("a", func() (int, int, error) { return 1, 1, nil })
+		return 2, 1, err
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, got)
+	require.Equal(t, 1, m.bytes, "what is there once counts once")
+}
+
+func TestCache_RemembersNoFailureAndNothingTooLarge(t *testing.T) {
+	t.Parallel()
+	var m cache[string, int]
+	broken := errors.New("broken")
+	_, err := m.of("a", func() (int, int, error) { return 0, 1, broken })
+	require.ErrorIs(t, err, broken)
+	require.Empty(t, m.known)
+	_, err = m.of("small", func() (int, int, error) { return 1, 1, nil })
+	require.NoError(t, err)
+	got, err := m.of("large", func() (int, int, error) { return 7, maxCached + 1, nil })
+	require.NoError(t, err)
+	require.Equal(t, 7, got)
+	require.Equal(t, map[string]int{"small": 1}, m.known, "one that is too large drives out no other")
+}
+
+// Tenants reach this cache when they register a workflow.
+func TestProjections_DoNotGrowWithoutBound(t *testing.T) {
+	t.Parallel()
+	var m projections
+	text := strings.Repeat("x", 100<<10)
+	for i := range 60 {
+		source := fmt.Appendf(nil, `{"type":"object","properties":{"a":{"type":"string","description":%q}},"title":"%d"}`, text, i)
+		p, problems := m.of(source, projection.OpenAI)
+		require.Empty(t, problems)
+		require.NotNil(t, p)
+		require.NotEmpty(t, m.known)
+		require.LessOrEqual(t, m.bytes, maxCached)
+		require.LessOrEqual(t, len(m.known), maxCached/len(text))
+	}
+}
+
+func TestProjections_RememberByTextAndVendor(t *testing.T) {
+	t.Parallel()
+	var m projections
+	doc := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`)
+	first, _ := m.of(doc, projection.OpenAI)
+	again, _ := m.of(append(json.RawMessage(nil), doc...), projection.OpenAI)
+	require.Same(t, first, again)
+	other, _ := m.of(doc, projection.Gemini)
+	require.NotSame(t, first, other)
+	require.Len(t, m.known, 2)
+
+	bad := json.RawMessage(`{"type":"object","not":{}}`)
+	none, problems := m.of(bad, projection.OpenAI)
+	require.Nil(t, none)
+	require.NotEmpty(t, problems)
+	_, same := m.of(bad, projection.OpenAI)
+	require.Equal(t, problems, same)
+	require.Len(t, m.known, 3, "why a schema cannot be said is not looked for twice")
+}
