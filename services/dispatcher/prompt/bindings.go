@@ -5,6 +5,7 @@ import (
 	"regexp"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/untrusted"
 )
 
 // Scope has values by name; those in Untrusted come from nobody who may be believed.
@@ -33,10 +34,26 @@ func (b Bindings) scope(s Source) Scope {
 
 // bound is the value of a variable.
 type bound struct {
-	// sent is what goes to the model, shown what is told of it. They differ in secrets.
-	sent, shown json.RawMessage
-	untrusted   bool
-	secret      *secret
+	// sent is the text that goes to the model, shown what is told of it. They differ in
+	// secrets.
+	sent, shown string
+	// told is the value as the event has it.
+	told      json.RawMessage
+	untrusted bool
+	secret    *secret
+}
+
+// plain is a value that stands in a text as it is.
+func plain(raw json.RawMessage) bound {
+	text := shownText(raw)
+	return bound{sent: text, shown: text, told: raw}
+}
+
+// fenced is a value that nobody vouches for: it stands between bare marks, in the text
+// and in the event (OpenWOP envelope contract §12, §19.2).
+func fenced(raw json.RawMessage) bound {
+	text := untrusted.Bare(raw)
+	return bound{sent: text, shown: text, told: quoted(text), untrusted: true}
 }
 
 // secret is a value that must not show.
@@ -50,35 +67,36 @@ var secretID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // bind finds the value of a variable. ok is false if a required one has none.
 func (b Bindings) bind(p Part, v Variable) (out bound, ok bool, err *fault.Error) {
-	raw, untrusted := p.Overrides[v.Name], false
+	raw, tainted := p.Overrides[v.Name], false
 	if missing(raw) {
-		raw, untrusted = b.scope(v.source()).value(v)
+		raw, tainted = b.scope(v.source()).value(v)
 	}
 	if missing(raw) {
 		if v.Required {
 			return bound{}, false, nil
 		}
-		raw, untrusted = v.Default, false
+		raw, tainted = v.Default, false
 	}
 	if missing(raw) {
-		empty := json.RawMessage(`""`)
-		return bound{sent: empty, shown: empty}, true, nil
+		return plain(json.RawMessage(`""`)), true, nil
 	}
 	if !v.fits(raw) {
 		return bound{}, false, fault.New(fault.ValidationError, "the variable %q of the template %s wants a value of type %s", v.Name, p.Template.Ref(), v.Type).
 			With("variable", v.Name)
 	}
 	if v.source() == FromSecret {
-		out, err = b.reveal(p, v, raw, untrusted)
+		out, err = b.reveal(p, v, raw, tainted)
 		return out, err == nil, err
 	}
-	raw = canonical(raw)
-	return bound{sent: raw, shown: raw, untrusted: untrusted}, true, nil
+	if raw = canonical(raw); tainted {
+		return fenced(raw), true, nil
+	}
+	return plain(raw), true, nil
 }
 
 // value follows the variable's path: within the value of its name, or else from the
 // names of the scope on.
-func (s Scope) value(v Variable) (raw json.RawMessage, untrusted bool) {
+func (s Scope) value(v Variable) (raw json.RawMessage, tainted bool) {
 	path, ok := parsePath(v.ExtractPath)
 	if !ok { // parsed before
 		return nil, false
@@ -92,12 +110,12 @@ func (s Scope) value(v Variable) (raw json.RawMessage, untrusted bool) {
 
 // reveal turns the id of a secret into its value. The id is not repeated in errors:
 // somebody may have given the secret itself.
-func (b Bindings) reveal(p Part, v Variable, raw json.RawMessage, untrusted bool) (bound, *fault.Error) {
+func (b Bindings) reveal(p Part, v Variable, raw json.RawMessage, tainted bool) (bound, *fault.Error) {
 	fail := func(why string) (bound, *fault.Error) {
 		return bound{}, fault.New(fault.CredentialUnavailable, "the variable %q of the template %s %s", v.Name, p.Template.Ref(), why).
 			With("variable", v.Name)
 	}
-	if untrusted {
+	if tainted {
 		return fail("would take the secret that an untrusted value names; name it in the workflow")
 	}
 	var s secret
@@ -111,5 +129,5 @@ func (b Bindings) reveal(p Part, v Variable, raw json.RawMessage, untrusted bool
 	if !there {
 		return fail("names a secret that this host does not have")
 	}
-	return bound{sent: quoted(s.value), shown: quoted(s.marker()), secret: &s}, nil
+	return bound{sent: s.value, shown: s.marker(), told: quoted(s.marker()), secret: &s}, nil
 }

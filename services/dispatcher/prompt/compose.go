@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -21,7 +20,7 @@ type Composition struct {
 	Sent Text
 	// HasSystem and HasUser tell an empty text from none.
 	HasSystem, HasUser bool
-	// Trust is untrusted if anything is that was put into the text.
+	// Trust is untrusted if the value of any variable is.
 	Trust wire.Trust
 
 	shown     Text
@@ -80,8 +79,8 @@ func (c *composer) part(p Part, b Bindings) *fault.Error {
 	}
 	c.Refs = append(c.Refs, p.Template.Ref())
 	made := piece{
-		sent:  fill(p.Template.Text, func(name string) string { return c.placed(values[name], values[name].sent) }),
-		shown: fill(p.Template.Text, func(name string) string { return c.placed(values[name], values[name].shown) }),
+		sent:  fill(p.Template.Text, func(name string) string { return values[name].sent }),
+		shown: fill(p.Template.Text, func(name string) string { return values[name].shown }),
 	}
 	switch p.Template.Kind {
 	case System:
@@ -97,15 +96,19 @@ func (c *composer) part(p Part, b Bindings) *fault.Error {
 }
 
 // remember keeps a value for the event. A name that another template uses for another
-// value goes with its template.
+// value goes with its template. The composition is no better than any of its values,
+// whether or not the text has a place for it.
 func (c *composer) remember(p Part, name string, value bound) {
+	if value.untrusted {
+		c.Trust = wire.Untrusted
+	}
 	if value.secret != nil {
 		c.secrets = append(c.secrets, value.secret)
 	}
-	if other, taken := c.variables[name]; taken && string(other) != string(value.shown) {
+	if other, taken := c.variables[name]; taken && string(other) != string(value.told) {
 		name = p.Template.ID + "." + name
 	}
-	c.variables[name] = value.shown
+	c.variables[name] = value.told
 }
 
 // fill puts values into the places of a text, in one pass: what a value says is text,
@@ -114,19 +117,6 @@ func fill(text string, value func(name string) string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(m string) string {
 		return value(placeName(placeholder.FindStringSubmatch(m)))
 	})
-}
-
-// placed is a value as it stands in the text: between bare marks if it is untrusted
-// (OpenWOP envelope contract §12, §19.2).
-func (c *composer) placed(v bound, raw json.RawMessage) string {
-	switch {
-	case raw == nil: // unresolved; nothing comes of the composition
-		return ""
-	case v.untrusted:
-		c.Trust = wire.Untrusted
-		return untrusted.Bare(raw)
-	}
-	return shownText(raw)
 }
 
 // finish joins the parts and takes the secrets out of what is shown.
