@@ -105,7 +105,9 @@ func TestCall_RefusesPartsThatAreWrong(t *testing.T) {
 		require.Equal(t, provider.CodeInvalidRequest, e.Code)
 		require.Equal(t, "messages[1].content[0]: want the data as base64", e.Message)
 	}
-	_, err := told(t, compat.DialectOpenAI, "user", `[{"type":"hologram"}]`)
+	_, err := told(t, compat.DialectCompatible, "user", `[{"type":"file","Type":"hologram","text":"x"}]`)
+	require.ErrorContains(t, err, "messages[1].content[0]: want a MIME type", "a member in another case makes it no other part")
+	_, err = told(t, compat.DialectOpenAI, "user", `[{"type":"hologram"}]`)
 	require.ErrorContains(t, err, "messages[1].content[0]: type: want text, image_url")
 	_, err = told(t, compat.DialectOpenAI, "tool", `"42"`)
 	require.ErrorContains(t, err, "messages[1].role: OpenAI takes a tool's result only with the id")
