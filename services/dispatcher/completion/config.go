@@ -38,6 +38,8 @@ type config struct {
 
 	// composed is set while templates say what System and Prompt would.
 	composed *prompt.Composition
+	// told is what the log gets of it; nil: nothing.
+	told *told
 }
 
 // maxTokens is more than any model takes; it keeps a huge number within an int, also

@@ -47,7 +47,29 @@ func (l *Loop) compose(ctx context.Context, t Task, cfg *config) (*wire.NodeErro
 		}
 	}
 	cfg.composed = c
-	return nil, nil
+	return cfg.write(t, l.deps.Prompts.Observability), nil
+}
+
+// write puts down what is told of the composition. One that the log cannot hold fails
+// the node here: later, recording it would fail again and again.
+func (c *config) write(t Task, o prompt.Observability) *wire.NodeError {
+	if o == prompt.Off {
+		return nil
+	}
+	p := c.composed.Payload(t.Input.NodeID, o)
+	doc, err := c.composed.Record(p)
+	if err != nil {
+		return &wire.NodeError{Code: string(err.Code), Message: err.Message, Details: err.Details}
+	}
+	c.told = &told{event: doc, hash: p.Hash, refs: p.Refs}
+	return nil
+}
+
+// told is what the log gets of a composition.
+type told struct {
+	event json.RawMessage
+	hash  string
+	refs  []string
 }
 
 // unplanned fails a node whose references do not lead to templates. Creation refuses
@@ -90,14 +112,13 @@ func (c config) trust() wire.Trust {
 // taken over may have it already; one that came out otherwise, because a variable of the
 // run changed meanwhile, is another composition.
 func (c *call) announce(ctx context.Context) error {
-	made := c.cfg.composed
-	if made == nil || c.deps.Prompts.Observability == prompt.Off {
+	made := c.cfg.told
+	if made == nil {
 		return nil
 	}
-	p := made.Payload(c.task.Input.NodeID, c.deps.Prompts.Observability)
-	if said := c.task.Composed; said != nil && said.Hash == p.Hash && slices.Equal(said.Refs, p.Refs) {
+	if said := c.task.Composed; said != nil && said.Hash == made.hash && slices.Equal(said.Refs, made.refs) {
 		return nil
 	}
-	c.add(wire.EventPromptComposed, p)
+	c.add(wire.EventPromptComposed, made.event)
 	return c.flush(ctx)
 }

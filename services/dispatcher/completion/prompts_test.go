@@ -260,3 +260,25 @@ func TestPrompts_FailTheNodeWithACode(t *testing.T) {
 		require.Empty(t, r.names(), name)
 	}
 }
+
+// An event that no frame of the log holds would be tried to record until the run's time
+// is over.
+func TestPrompts_ThatCannotBeRecordedFailTheNodeBeforeAnythingIs(t *testing.T) {
+	t.Parallel()
+	rows := wire.AppendString(nil, strings.Repeat(`{"a":1},`, 240<<10)) // what a tool brings
+	in := node.Input{Ports: map[string]json.RawMessage{"topic": rows}, UntrustedPorts: map[string]bool{"topic": true}}
+	for _, level := range []prompt.Observability{prompt.Full, prompt.Hashed, prompt.Off} {
+		r := composing{level: level, config: `"promptId":"ask"`, in: in}.run(t)
+		require.NoError(t, r.result.Interrupted)
+		if level != prompt.Full {
+			require.Nil(t, r.result.Err, level)
+			require.Len(t, r.spy.reqs, 1)
+			continue
+		}
+		require.NotNil(t, r.result.Err)
+		require.Equal(t, "content_too_long", r.result.Err.Code)
+		require.Equal(t, map[string]any{"template": "prompt:ask@1.1.0", "variable": "topic"}, r.result.Err.Details)
+		require.Empty(t, r.spy.reqs)
+		require.Empty(t, r.names())
+	}
+}

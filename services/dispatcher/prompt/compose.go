@@ -25,13 +25,17 @@ type Composition struct {
 
 	shown     Text
 	variables map[string]json.RawMessage
+	origins   map[string]origin // of variables
 }
 
 // Compose fills templates in. Few-shot examples come before the user's text, and hints
 // about schemas behind the system's. The error is one of validation_error,
-// prompt_variable_unresolved or credential_unavailable.
+// prompt_variable_unresolved, credential_unavailable or content_too_long.
 func Compose(parts []Part, b Bindings) (*Composition, *fault.Error) {
-	c := &composer{Composition: &Composition{Trust: wire.Trusted, variables: map[string]json.RawMessage{}}}
+	c := &composer{
+		Composition: &Composition{Trust: wire.Trusted, variables: map[string]json.RawMessage{}, origins: map[string]origin{}},
+		room:        maxComposed, roomForValues: maxComposed,
+	}
 	for _, p := range parts {
 		if err := c.part(p, b); err != nil {
 			return nil, err
@@ -40,7 +44,11 @@ func Compose(parts []Part, b Bindings) (*Composition, *fault.Error) {
 	if len(c.unresolved) > 0 {
 		return nil, unresolved(c.unresolved)
 	}
-	return c.finish(), nil
+	made := c.finish()
+	if err := made.checkShown(); err != nil {
+		return nil, err
+	}
+	return made, nil
 }
 
 func unresolved(names []string) *fault.Error {
@@ -55,6 +63,8 @@ type composer struct {
 	system, hints, examples, user []piece
 	secrets                       []*secret
 	unresolved                    []string
+	// room and roomForValues are the bytes that are left.
+	room, roomForValues int
 }
 
 // piece is a template that was filled in.
@@ -74,13 +84,16 @@ func (c *composer) part(p Part, b Bindings) *fault.Error {
 			}
 			continue
 		}
+		if c.roomForValues -= len(value.shown); c.roomForValues < 0 {
+			return bindTooLong(origin{p.Template.Ref(), v.Name})
+		}
 		values[v.Name] = value
 		c.remember(p, v.Name, value)
 	}
 	c.Refs = append(c.Refs, p.Template.Ref())
-	made := piece{
-		sent:  fill(p.Template.Text, func(name string) string { return values[name].sent }),
-		shown: fill(p.Template.Text, func(name string) string { return values[name].shown }),
+	made, err := c.fill(p.Template, values)
+	if err != nil {
+		return err
 	}
 	switch p.Template.Kind {
 	case System:
@@ -105,18 +118,41 @@ func (c *composer) remember(p Part, name string, value bound) {
 	if value.secret != nil {
 		c.secrets = append(c.secrets, value.secret)
 	}
+	of := origin{p.Template.Ref(), name}
 	if other, taken := c.variables[name]; taken && string(other) != string(value.told) {
 		name = p.Template.ID + "." + name
 	}
-	c.variables[name] = value.told
+	c.variables[name], c.origins[name] = value.told, of
 }
 
 // fill puts values into the places of a text, in one pass: what a value says is text,
-// also if it looks like a place.
-func fill(text string, value func(name string) string) string {
-	return placeholder.ReplaceAllStringFunc(text, func(m string) string {
-		return value(placeName(placeholder.FindStringSubmatch(m)))
-	})
+// also if it looks like a place. It stops where there is no more room.
+func (c *composer) fill(t *Template, values map[string]bound) (piece, *fault.Error) {
+	var sent, shown strings.Builder
+	put := func(v bound, o origin) *fault.Error {
+		if c.room -= max(len(v.sent), len(v.shown)); c.room < 0 {
+			return textTooLong(o)
+		}
+		sent.WriteString(v.sent)
+		shown.WriteString(v.shown)
+		return nil
+	}
+	text := func(s string) *fault.Error { return put(bound{sent: s, shown: s}, origin{template: t.Ref()}) }
+	done := 0
+	for _, at := range placeholder.FindAllStringIndex(t.Text, -1) {
+		if err := text(t.Text[done:at[0]]); err != nil {
+			return piece{}, err
+		}
+		name := placeName(placeholder.FindStringSubmatch(t.Text[at[0]:at[1]]))
+		if err := put(values[name], origin{t.Ref(), name}); err != nil {
+			return piece{}, err
+		}
+		done = at[1]
+	}
+	if err := text(t.Text[done:]); err != nil {
+		return piece{}, err
+	}
+	return piece{sent.String(), shown.String()}, nil
 }
 
 // finish joins the parts and takes the secrets out of what is shown.

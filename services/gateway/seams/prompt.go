@@ -68,7 +68,7 @@ func composeRefused(err error) (any, error) {
 	switch e.Code {
 	case fault.ValidationError:
 		return nil, argument("%s", e.Message)
-	case fault.PromptVariable, fault.CredentialUnavailable:
+	case fault.PromptVariable, fault.CredentialUnavailable, fault.ContentTooLong:
 		return refused(e.Code, e.Message), nil
 	}
 	return nil, err

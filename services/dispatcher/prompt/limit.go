@@ -1,0 +1,88 @@
+package prompt
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"waybill.dev/waybill/protocol/fault"
+)
+
+// maxComposed bounds the text of a composition, and apart from it the values of its
+// variables: a template can name a long value many times, and many variables can hold
+// it. It is as much as a model may answer.
+const maxComposed = 2 << 20
+
+// maxRecorded bounds the event of a composition as JSON writes it. Under full it has all
+// of the text twice and the values once; escapes and marks of secrets can make that
+// longer. A frame has 8 MiB, and an event that no frame holds would be tried to record
+// again and again.
+const maxRecorded = 3 * maxComposed
+
+// origin is where a variable was declared.
+type origin struct{ template, variable string }
+
+func (o origin) tooLong(format string, args ...any) *fault.Error {
+	e := fault.New(fault.ContentTooLong, "%s", fmt.Sprintf(format, args...)).With("template", o.template)
+	if o.variable != "" {
+		e = e.With("variable", o.variable)
+	}
+	return e
+}
+
+// bindTooLong refuses the value that makes those of all variables too long.
+func bindTooLong(o origin) *fault.Error {
+	return o.tooLong("the values of the prompt's variables have more than %d bytes with that of %q of the template %s; give it a shorter one", maxComposed, o.variable, o.template)
+}
+
+// textTooLong refuses the place where the text becomes too long.
+func textTooLong(o origin) *fault.Error {
+	if o.variable == "" {
+		return o.tooLong("the prompt has more than %d bytes with the template %s; name fewer templates, or shorter values", maxComposed, o.template)
+	}
+	return o.tooLong("the prompt has more than %d bytes with the variable %q in the template %s; give it a shorter value, or name it less often", maxComposed, o.variable, o.template)
+}
+
+// checkShown refuses a composition that the marks of its secrets have made too long.
+func (c *Composition) checkShown() *fault.Error {
+	values := 0
+	for _, raw := range c.variables {
+		values += len(raw)
+	}
+	if max(len(c.shown.System)+len(c.shown.User), values) <= 2*maxComposed {
+		return nil
+	}
+	return c.largest().tooLong("the prompt has more than %d bytes with the marks of its secrets in their places; give its secrets shorter ids", 2*maxComposed)
+}
+
+// Record writes a payload of this composition down. The error is content_too_long: what
+// no frame of the log holds is refused before anything is asked.
+func (c *Composition) Record(p Payload) (json.RawMessage, *fault.Error) {
+	doc, err := json.Marshal(p)
+	if err != nil {
+		panic("prompt: payload is not JSON: " + err.Error()) // it came out of JSON
+	}
+	if len(doc) <= maxRecorded {
+		return doc, nil
+	}
+	o := c.largest()
+	if o.variable == "" {
+		return nil, o.tooLong("recorded, the prompt has %d bytes and may have %d; shorten its templates, the first is %s", len(doc), maxRecorded, o.template)
+	}
+	return nil, o.tooLong("recorded, the prompt has %d bytes and may have %d; its longest value is that of the variable %q of the template %s: give it a shorter one",
+		len(doc), maxRecorded, o.variable, o.template)
+}
+
+// largest is the variable with the longest value, or else the first template.
+func (c *Composition) largest() (found origin) {
+	size := 0
+	for name, raw := range c.variables {
+		o, known := c.origins[name]
+		if known && (len(raw) > size || len(raw) == size && o.variable < found.variable) {
+			found, size = o, len(raw)
+		}
+	}
+	if found.template == "" && len(c.Refs) > 0 {
+		found.template = c.Refs[0]
+	}
+	return found
+}

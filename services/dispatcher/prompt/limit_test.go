@@ -1,0 +1,107 @@
+package prompt_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/prompt"
+)
+
+const mib = 1 << 20
+
+// long is a JSON string of n characters.
+func long(char string, n int) json.RawMessage { return wire.AppendString(nil, strings.Repeat(char, n)) }
+
+// A template of 64 KiB can name a value of a megabyte thousands of times.
+func TestCompose_BoundsWhatItMakes(t *testing.T) {
+	t.Parallel()
+	in := prompt.Bindings{Secret: func(string) (string, bool) { return "abcdefgh", true }, Input: prompt.Scope{Values: values{
+		"a": long("x", mib), "s": long("x", 64<<10), "key": long("k", 128), "spelled": long("abcdefgh", mib/8-1), "open": long("x", mib), "tail": long("x", 2*mib+1),
+	}, Untrusted: map[string]bool{"open": true}}}
+	path := func(name, path string) string {
+		return variable(name, "string", required+`,"extractPath":"`+path+`"`)
+	}
+	for name, tc := range map[string]struct {
+		text, variables, variable string
+		fits                      bool
+	}{
+		"a value in one place":          {text: "{{a}}", fits: true},
+		"a value in two places":         {text: "{{a}}{{a}}", fits: true},
+		"in one too many":               {text: "{{a}}{{a}}{{a}}", variable: "a"},
+		"a short one in many":           {text: strings.Repeat("{{s}} ", 100), variable: "s"},
+		"marks count":                   {text: "{{open}}{{a}}", variable: "a"},
+		"nobody puts the values in":     {text: "x", variables: path("p", "a") + "," + path("q", "a"), fits: true},
+		"there are too many of them":    {text: "x", variables: path("p", "a") + "," + path("q", "a") + "," + path("r", "a"), variable: "r"},
+		"one of them is too long":       {text: "x", variables: variable("tail", "string", required), variable: "tail"},
+		"the template's own text":       {text: "{{a}}{{a}}" + strings.Repeat("x", 5)},
+		"the mark is longer than it is": {text: "{{spelled}}", variables: variable("key", "string", required+`,"source":"secret"`), variable: "spelled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := one(t, "user", tc.text, tc.variables, in)
+			if tc.fits {
+				require.Nil(t, err)
+				require.LessOrEqual(t, len(c.Sent.User), 2*mib)
+				return
+			}
+			require.Nil(t, c)
+			require.NotNil(t, err)
+			require.Equal(t, fault.ContentTooLong, err.Code)
+			require.Equal(t, "prompt:t@1.0.0", err.Details["template"])
+			if tc.variable == "" {
+				require.NotContains(t, err.Details, "variable")
+				return
+			}
+			require.Equal(t, tc.variable, err.Details["variable"])
+			require.Less(t, len(err.Message), 300)
+		})
+	}
+}
+
+// The bound is on all templates of a node together.
+func TestCompose_BoundsAllPartsTogether(t *testing.T) {
+	t.Parallel()
+	b := prompt.Bindings{Input: prompt.Scope{Values: values{"a": long("x", mib*3/4)}}}
+	var parts []prompt.Part
+	for _, kind := range []string{"system", "user", "few-shot"} {
+		parts = append(parts, prompt.Part{Template: parse(t, `{"templateId":"`+kind+`","version":"1.0.0","kind":"`+kind+`","text":"{{a}}"}`)})
+	}
+	_, err := prompt.Compose(parts[:2], b)
+	require.Nil(t, err)
+	_, err = prompt.Compose(parts, b)
+	require.NotNil(t, err)
+	require.Equal(t, fault.ContentTooLong, err.Code)
+	require.Equal(t, "prompt:few-shot@1.0.0", err.Details["template"])
+}
+
+// An event that no frame holds is refused, and tells which value makes it so long.
+func TestRecord_BoundsTheEvent(t *testing.T) {
+	t.Parallel()
+	b := prompt.Bindings{Input: prompt.Scope{Values: values{"a": long("<", mib), "b": json.RawMessage(`"x"`)}}}
+	c, err := one(t, "user", "{{b}}: {{a}}", "", b)
+	require.Nil(t, err)
+	doc, err := c.Record(c.Payload("n", prompt.Hashed))
+	require.Nil(t, err)
+	require.Less(t, len(doc), 1000)
+	full := c.Payload("n", prompt.Full)
+	doc, err = c.Record(full)
+	require.Nil(t, doc)
+	require.NotNil(t, err)
+	require.Equal(t, fault.ContentTooLong, err.Code)
+	require.Equal(t, "a", err.Details["variable"])
+	require.Equal(t, "prompt:t@1.0.0", err.Details["template"])
+
+	b.Input.Values["a"] = long("x", mib)
+	c, err = one(t, "user", "{{b}}: {{a}}", "", b)
+	require.Nil(t, err)
+	doc, err = c.Record(c.Payload("n", prompt.Full))
+	require.Nil(t, err)
+	var back prompt.Payload
+	require.NoError(t, json.Unmarshal(doc, &back))
+	require.Equal(t, c.Payload("n", prompt.Full), back)
+}
