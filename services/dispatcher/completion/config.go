@@ -182,18 +182,36 @@ func userMessage(text string) provider.Message {
 
 var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]+)\s*\}\}`)
 
+// maxRendered bounds what a node's own words come to: they can name a long value many
+// times. It is more than any model reads, and is recorded nowhere.
+const maxRendered = 16 << 20
+
 // render fills the template's {{name}} from a port, else a variable. Strings go
 // in as they are, other values as JSON.
 func render(template string, from *material) (string, *wire.NodeError) {
 	var missing []string
+	room, tooLong := maxRendered-len(template), ""
 	out := placeholder.ReplaceAllStringFunc(template, func(m string) string {
+		if tooLong != "" {
+			return ""
+		}
 		name := placeholder.FindStringSubmatch(m)[1]
 		text, ok := from.value(name)
 		if !ok {
 			missing = append(missing, name)
 		}
+		if room -= len(text); room < 0 {
+			tooLong = name
+			return ""
+		}
 		return text
 	})
+	if tooLong != "" {
+		return "", &wire.NodeError{
+			Code:    string(fault.ContentTooLong),
+			Message: fmt.Sprintf("/config/prompt: the prompt has more than %d bytes with the value of %q; give it a shorter one, or name it less often", maxRendered, tooLong),
+		}
+	}
 	if len(missing) > 0 {
 		return "", &wire.NodeError{
 			Code: string(fault.PromptVariable), Message: "/config/prompt: no port and no variable is named " + strings.Join(missing, ", "),

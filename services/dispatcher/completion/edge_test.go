@@ -202,3 +202,29 @@ func TestEdgeCase22_TheRunsDeadlineEndsTheLoopWithoutAnEnvelopeError(t *testing.
 		require.False(t, strings.HasPrefix(string(d.Type), "envelope."), d.Type)
 	}
 }
+
+// A value that is named again and again must not take the host's memory.
+func TestPrompt_OfItsOwnWordsIsBounded(t *testing.T) {
+	t.Parallel()
+	run := func(times int) (*spy, completion.Result) {
+		scripts := mock.NewMemory()
+		require.NoError(t, scripts.Program(t.Context(), "acme", "n", []mock.Entry{{Content: "done"}}))
+		p := &spy{Provider: mock.New(scripts)}
+		reg, err := provider.NewRegistry(p)
+		require.NoError(t, err)
+		loop := completion.New(completion.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Minute, Defaults: completion.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
+			completion.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+		return p, loop.Run(t.Context(), completion.Task{Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt, Input: node.Input{
+			NodeID: "n", Config: json.RawMessage(`{"expectsStreaming":false,"prompt":"` + strings.Repeat("{{long}}", times) + `"}`),
+			Ports: map[string]json.RawMessage{"long": wire.AppendString(nil, strings.Repeat("x", 1<<20))},
+		}}, &journal{})
+	}
+	p, res := run(15)
+	require.Nil(t, res.Err)
+	require.Len(t, p.reqs, 1)
+	p, res = run(16)
+	require.NotNil(t, res.Err)
+	require.Equal(t, "content_too_long", res.Err.Code)
+	require.Contains(t, res.Err.Message, `"long"`)
+	require.Empty(t, p.reqs)
+}
