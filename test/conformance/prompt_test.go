@@ -56,8 +56,9 @@ func TestPromptCompose_MarksUntrustedBindings(t *testing.T) {
 	require.Equal(t, "trusted", good.ContentTrust)
 	require.NotContains(t, *good.Composed, "<UNTRUSTED>")
 	require.NotEqual(t, bad.Hash, good.Hash)
-	require.Equal(t, bad.VariableHashes, good.VariableHashes)
+	require.NotEqual(t, bad.VariableHashes, good.VariableHashes, "a value is told as it is bound: between marks")
 	require.Equal(t, bad.Hash, with("untrusted").Hash)
+	require.Equal(t, bad.VariableHashes, with("untrusted").VariableHashes)
 	require.Equal(t, "test-node", good.NodeID)
 }
 
