@@ -96,8 +96,8 @@ func TestCompile_PlacesEveryNodeOfLoopsToo(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		d := drawGraph(rt)
-		if d.hasCycle() {
-			rt.Skip("no sound definition")
+		for d.hasCycle() { // a definition with one is not compiled
+			d.edges = d.edges[:len(d.edges)-1]
 		}
 		g := workflow.Compile(parse(t, d.document(t)))
 		require.Len(rt, g.Steps, len(d.types))

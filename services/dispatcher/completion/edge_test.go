@@ -228,3 +228,13 @@ func TestPrompt_OfItsOwnWordsIsBounded(t *testing.T) {
 	require.Contains(t, res.Err.Message, `"long"`)
 	require.Empty(t, p.reqs)
 }
+
+// An answer that breaks a rule of JSON itself is told so, and no place in a schema.
+func TestCorrection_NamesNoRuleThatThereIsNot(t *testing.T) {
+	t.Parallel()
+	twice := mock.Entry{Content: `{"valid":true,"valid":true}`}
+	r := value(t, twice, twice, twice)
+	require.NotNil(t, r.result.Err)
+	require.Contains(t, r.result.Err.Message, "two members of this name")
+	require.NotContains(t, r.result.Err.Message, "()")
+}

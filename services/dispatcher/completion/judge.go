@@ -2,7 +2,6 @@ package completion
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
@@ -75,7 +74,7 @@ const maxViolations = 8
 func schemaFailure(violations []schema.Violation) failure {
 	var parts []string
 	for _, v := range violations[:min(len(violations), maxViolations)] {
-		parts = append(parts, fmt.Sprintf("%s (%s)", v.Message, v.SchemaPath))
+		parts = append(parts, violated(v.Message, v.SchemaPath))
 	}
 	return failure{reason: reasonSchema, code: fault.EnvelopeInvalid, detail: strings.Join(parts, "; ")}
 }
@@ -101,7 +100,7 @@ func outcomeDetail(o Outcome) string {
 	for _, raw := range o.Details[:min(len(o.Details), maxViolations)] {
 		var d struct{ Message, SchemaPath string }
 		if json.Unmarshal(raw, &d) == nil && d.Message != "" {
-			parts = append(parts, fmt.Sprintf("%s (%s)", d.Message, d.SchemaPath))
+			parts = append(parts, violated(d.Message, d.SchemaPath))
 		}
 	}
 	if len(parts) > 0 {
@@ -111,4 +110,13 @@ func outcomeDetail(o Outcome) string {
 		return "its type is not one of " + strings.Join(o.AllowedKinds, ", ")
 	}
 	return "it is not a valid envelope"
+}
+
+// violated puts a violation into words: what would be right, and the rule's place if one
+// of the schema's is broken.
+func violated(message, schemaPath string) string {
+	if schemaPath == "" {
+		return message
+	}
+	return message + " (" + schemaPath + ")"
 }
