@@ -51,9 +51,25 @@ type RunRecord struct {
 	// CredentialRef names the tenant's own key for the run's model calls; empty: the
 	// host's. It is no key.
 	CredentialRef string `json:"credentialRef,omitempty"`
-	// RequireRegistered says that the run has secrets of its own: nothing is accepted
-	// for it while the redactor does not know them.
-	RequireRegistered bool `json:"requireRegistered,omitempty"`
+	// NoSecrets says of an opened run that neither it nor its tenant has secrets,
+	// NoTenantSecrets that its tenant has none; see Registration.
+	NoSecrets       bool `json:"noSecrets,omitempty"`
+	NoTenantSecrets bool `json:"noTenantSecrets,omitempty"`
+}
+
+// Registration says whose secrets the redactor must have been told, be there none,
+// before anything is recorded or shown of a run (OpenWOP envelope contract §11,
+// registry).
+type Registration struct{ Run, Tenant bool }
+
+// Registration is what the run needs. A run of this host has secrets of its own when
+// it uses its tenant's key, and whoever works on it registers them; what an opened
+// one has, only its executor knows, so both are needed unless it says otherwise.
+func (r *RunRecord) Registration() Registration {
+	if !r.Opened {
+		return Registration{Run: r.CredentialRef != ""}
+	}
+	return Registration{Run: !r.NoSecrets, Tenant: !r.NoSecrets && !r.NoTenantSecrets}
 }
 
 // ParseRunRecord reads the body of a start frame.

@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
@@ -40,9 +41,9 @@ func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*ac
 		run = h.s.atHead
 	}
 	res, err := run(ctx, in)
-	if unregistered(err) {
+	if missing(err) != nil {
 		// Perhaps the run has ended since, and its secrets are forgotten: then what was
-		// recorded can still be recalled.
+		// recorded is recalled.
 		h.s.ledger.Outdate(in.Run)
 		res, err = run(ctx, in)
 	}
@@ -59,12 +60,19 @@ func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*ac
 // atPlace runs an envelope through the pipeline at the head that its caller, who
 // follows the run's log, has come to.
 func (s *Service) atPlace(ctx context.Context, in accept.Request) (*accept.Result, error) {
-	// How a run began does not change: what is remembered will do.
+	// How a run began does not change, and one that has ended takes no append: what is
+	// remembered will do.
 	now, err := s.ledger.Standing(ctx, in.Run)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case now.Ended:
+		return s.pipeline.Recall(ctx, in)
 	}
-	in.RequireRegistered = now.RequireRegistered
+	in.Registration = now.Registration
+	// Dispatchers follow the taint of what they hand in, executors outside need not:
+	// there trust only ever falls.
+	in.Untrusted = now.Opened && now.Boundary == wire.Untrusted
 	return s.pipeline.Run(ctx, in)
 }
 

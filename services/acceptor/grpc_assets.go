@@ -9,6 +9,7 @@ import (
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
@@ -28,7 +29,7 @@ func (h handler) GetAsset(ctx context.Context, req *acceptorv1.GetAssetRequest) 
 // and served as it came. Those of envelopes pass the redactor with their envelope.
 func (h handler) holdsNoSecret(ctx context.Context, req *acceptorv1.PutAssetRequest) error {
 	text := strings.ToValidUTF8(string(req.GetData()), "\uFFFD") // of an image nothing else is text
-	clean, err := h.s.redactor.Texts(ctx, subject.Run{Tenant: req.GetTenant()}, false, []string{text, req.GetMimeType()})
+	clean, err := h.s.redactor.Texts(ctx, subject.Run{Tenant: req.GetTenant()}, wire.Registration{}, []string{text, req.GetMimeType()})
 	switch {
 	case err != nil:
 		return err

@@ -28,14 +28,18 @@ func (s *Service) atHead(ctx context.Context, in accept.Request) (*accept.Result
 		if err != nil {
 			return nil, err
 		}
+		in.Head = now.Head
+		if now.Ended {
+			return s.pipeline.Recall(ctx, in)
+		}
 		// After the head was read, each time anew: what others have asked meanwhile
 		// counts, or makes the append fail.
 		at, err := s.counted(ctx, in)
 		if err != nil {
 			return nil, err
 		}
-		at.Head, at.RequireRegistered = now.Head, now.RequireRegistered
-		at.Untrusted = now.Boundary == wire.Untrusted // trust only ever falls
+		at.Registration = now.Registration
+		at.Untrusted = now.Boundary == wire.Untrusted // nobody here has followed any taint
 		res, err := s.pipeline.Run(ctx, at)
 		if fault.CodeOf(err) != fault.Conflict {
 			return res, err
@@ -77,7 +81,9 @@ func (h handler) OpenRun(ctx context.Context, req *acceptorv1.OpenRunRequest) (*
 	if tp := req.GetTraceparent(); tp != "" && !wire.ValidTraceparent(tp) {
 		return nil, fault.New(fault.ValidationError, "traceparent: needs the form 00-<32 hex>-<16 hex>-<2 hex>, or nothing")
 	}
-	head, err := h.s.runs.Open(ctx, run, opened.Opening{Boundary: boundary, Traceparent: req.GetTraceparent(), NoSecrets: req.GetNoSecrets()})
+	head, err := h.s.runs.Open(ctx, run, opened.Opening{
+		Boundary: boundary, Traceparent: req.GetTraceparent(), NoSecrets: req.GetNoSecrets(), NoTenantSecrets: req.GetNoTenantSecrets(),
+	})
 	if err != nil {
 		return nil, err
 	}

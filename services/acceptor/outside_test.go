@@ -76,7 +76,7 @@ func TestOpenRun_GoesOnWhereItsOpenerWasLost(t *testing.T) {
 	h := start(t, nil)
 	run := subject.Run{Tenant: "acme", WorkflowID: "agent", RunID: "theirs-1"}
 	_, err := h.log.Append(t.Context(), frame.NewOpen(run, []byte(
-		`{"runId":"theirs-1","workflowId":"agent","owner":{"tenant":"acme"},"createdAt":"2026-01-31T12:00:00.000Z","engineVersion":1,"opened":true}`)), 0)
+		`{"runId":"theirs-1","workflowId":"agent","owner":{"tenant":"acme"},"createdAt":"2026-01-31T12:00:00.000Z","engineVersion":1,"opened":true,"noSecrets":true}`)), 0)
 	require.NoError(t, err)
 	h.open(t, outside, "")
 	frames := h.frames(t)
@@ -108,6 +108,7 @@ func TestOpenRun_RefusesWhatIsNotItsOwn(t *testing.T) {
 		"another workflow":    {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "other", RunId: "theirs-1"}, NoSecrets: true}, fault.Conflict},
 		"another boundary":    {&acceptorv1.OpenRunRequest{Run: outside, NoSecrets: true, TrustBoundary: "untrusted"}, fault.Conflict},
 		"secrets after all":   {&acceptorv1.OpenRunRequest{Run: outside}, fault.Conflict},
+		"secrets of its own":  {&acceptorv1.OpenRunRequest{Run: outside, NoTenantSecrets: true}, fault.Conflict},
 		"an unknown boundary": {&acceptorv1.OpenRunRequest{Run: outside, TrustBoundary: "maybe"}, fault.ValidationError},
 		"no run":              {&acceptorv1.OpenRunRequest{}, fault.ValidationError},
 		"an id with a dot":    {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "a", RunId: "a.b"}}, fault.ValidationError},
@@ -210,18 +211,67 @@ func TestAccept_WithoutAHeadCountsClarificationsHoweverTheirKindIsSpelled(t *tes
 	}
 }
 
-func TestAccept_WithoutAHeadNeverRaisesTheRunsTrust(t *testing.T) {
+// OpenWOP envelope contract §12: trust only ever falls. Of a run outside nobody here
+// has followed the taint, with a head or without.
+func TestAccept_NeverRaisesTheTrustOfAnOpenedRun(t *testing.T) {
+	t.Parallel()
+	tagged := func(id string) []byte {
+		return []byte(strings.Replace(string(numbered(id)), `"source":`, `"contentTrust":"trusted","source":`, 1))
+	}
+	for name, with := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := start(t, nil)
+			h.open(t, outside, "untrusted")
+			accept := func(req *acceptorv1.AcceptRequest) string {
+				req.TrustBoundary = "trusted"
+				res, err := h.Accept(t.Context(), req)
+				require.NoError(t, err)
+				return string(res.GetOutcome())
+			}
+			require.Contains(t, accept(with(h, t, numbered("c1"))), `"contentTrust":"untrusted"`, "whatever its caller says")
+			require.Contains(t, accept(with(h, t, tagged("c2"))), `"contentTrust":"untrusted"`, "whatever the envelope claims")
+			approval := with(h, t, tagged("c3"))
+			approval.ApprovalContext = true
+			require.Contains(t, accept(approval), `"reason":"untrusted_content_blocks_approval"`)
+			for _, f := range h.frames(t)[1:] {
+				events, err := f.Events()
+				require.NoError(t, err)
+				for _, e := range events {
+					require.Equal(t, wire.Untrusted, e.ContentTrust)
+				}
+			}
+		})
+	}
+}
+
+// OpenWOP envelope contract §12: in a run of this host the envelope's tag is honoured,
+// for the dispatcher has set it from the taint of what the node was given.
+func TestAccept_HonoursTheTagOfADispatchersEnvelope(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
-	h.open(t, outside, "untrusted")
-	res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: outside, NodeId: "ask", Envelope: numbered("c1"), TrustBoundary: "trusted"})
+	req := h.request(t, strings.Replace(good, `"source":`, `"contentTrust":"trusted","source":`, 1))
+	req.TrustBoundary = "untrusted"
+	res, err := h.Accept(t.Context(), req)
 	require.NoError(t, err)
-	require.Contains(t, string(res.GetOutcome()), `"contentTrust":"untrusted"`)
+	require.Contains(t, string(res.GetOutcome()), `"contentTrust":"trusted"`)
+}
 
-	tagged := strings.Replace(string(numbered("c2")), `"source":`, `"contentTrust":"trusted","source":`, 1)
-	require.Contains(t, tagged, `"contentTrust":"trusted"`)
-	res = h.anywhere(t, []byte(tagged))
-	require.Contains(t, string(res.GetOutcome()), `"contentTrust":"untrusted"`, "whatever the envelope claims")
+// The frame stands under its workflow: a caller cannot file it under another one.
+func TestAccept_KnowsTheRunsWorkflow(t *testing.T) {
+	t.Parallel()
+	for name, with := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := start(t, nil)
+			h.open(t, outside, "")
+			req := with(h, t, numbered("c1"))
+			req.Run = &runlogv1.RunRef{Tenant: "acme", WorkflowId: "other", RunId: "theirs-1"}
+			_, err := h.Accept(t.Context(), req)
+			require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
+			require.Len(t, h.frames(t), 2)
+		})
+	}
 }
 
 // Each try counts anew: what others have asked meanwhile counts.
@@ -250,7 +300,7 @@ func TestAccept_RefusesASecretInTheNode(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
 	h.open(t, outside, "")
-	h.register(t)
+	h.register(t, outside.GetRunId(), "k", canary)
 	res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: outside, NodeId: canary, Envelope: numbered("c1")})
 	require.NoError(t, err)
 	require.Contains(t, string(res.GetOutcome()), `"invalid_envelope_shape: an id holds a secret"`)
@@ -312,102 +362,4 @@ func TestCloseRun_RefusesWhatItCannotEnd(t *testing.T) {
 	require.NoError(t, err)
 	_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: "cancelled"})
 	require.Equal(t, fault.Conflict, fault.CodeOf(err))
-}
-
-// register tells the redactor the secret of the outside run.
-func (h *host) register(t *testing.T) {
-	t.Helper()
-	_, err := h.redactor.Register(t.Context(), &redactorv1.RegisterRequest{
-		Scope: &redactorv1.Scope{Tenant: outside.GetTenant(), RunId: outside.GetRunId()}, Secrets: []*redactorv1.Secret{{Id: "k", Value: canary}},
-	})
-	require.NoError(t, err)
-}
-
-// restart makes the redactor forget what a restarted one does not know.
-func (r *redactor) restart() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	clear(r.secrets)
-}
-
-// refused expects that the redactor does not know the run, which then has n frames.
-func (h *host) refused(t *testing.T, err error, n int) {
-	t.Helper()
-	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
-	f, ok := fault.As(err)
-	require.True(t, ok)
-	require.Equal(t, true, f.Details["unregistered"])
-	require.Contains(t, f.Message, "waybill.redactor.v1.Redactor/Register")
-	require.Positive(t, f.RetryAfter)
-	require.Len(t, h.frames(t), n)
-}
-
-// OpenWOP envelope contract §11, registry: a run whose secrets are not registered is
-// not accepted for.
-func TestAccept_WaitsForTheSecretsOfTheRun(t *testing.T) {
-	t.Parallel()
-	leak := []byte(strings.Replace(good, `"payload":{`, `"payload":{"note":"`+canary+`",`, 1))
-	require.Contains(t, string(leak), canary)
-	for name, with := range map[string]func(*host) *acceptorv1.AcceptRequest{
-		"at no head": func(*host) *acceptorv1.AcceptRequest {
-			return &acceptorv1.AcceptRequest{Run: outside, NodeId: "ask", Envelope: leak}
-		},
-		"at a head": func(h *host) *acceptorv1.AcceptRequest {
-			frames := h.frames(t)
-			head := frames[len(frames)-1].Head()
-			return &acceptorv1.AcceptRequest{Run: outside, NodeId: "ask", Envelope: leak, Head: &runlogv1.Head{Pos: head.Pos, Hash: head.Hash, Next: int32(head.Next)}}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := start(t, nil)
-			_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside})
-			require.NoError(t, err)
-			_, err = h.Accept(t.Context(), with(h))
-			h.refused(t, err, 2)
-			h.register(t)
-			h.redactor.restart()
-			_, err = h.Accept(t.Context(), with(h))
-			h.refused(t, err, 2)
-			invalid := with(h)
-			invalid.Envelope = []byte(strings.Replace(string(leak), `"type":"`, `"type":"`+canary, 1))
-			_, err = h.Accept(t.Context(), invalid)
-			h.refused(t, err, 2)
-			h.register(t)
-			res, err := h.Accept(t.Context(), with(h))
-			require.NoError(t, err)
-			require.Contains(t, string(res.GetPayload()), "[REDACTED:k]")
-			for _, f := range h.frames(t) {
-				require.NotContains(t, string(f.Body), canary)
-			}
-		})
-	}
-}
-
-func TestCloseRun_ForgetsTheSecretsOfTheRun(t *testing.T) {
-	t.Parallel()
-	h := start(t, nil)
-	_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside})
-	require.NoError(t, err)
-	h.register(t)
-	recorded := h.anywhere(t, numbered("c1"))
-	req := &acceptorv1.CloseRunRequest{Run: outside, Status: "failed", ErrorCode: "x.y", Message: "it said " + canary}
-	h.redactor.restart()
-	_, err = h.CloseRun(t.Context(), req)
-	h.refused(t, err, 3)
-	h.register(t)
-	first, err := h.CloseRun(t.Context(), req)
-	require.NoError(t, err)
-	frames := h.frames(t)
-	require.Contains(t, string(frames[len(frames)-1].Body), "it said [REDACTED:k]")
-	require.Empty(t, h.redactor.secrets)
-
-	again, err := h.CloseRun(t.Context(), req)
-	require.NoError(t, err)
-	require.Equal(t, first.String(), again.String())
-	require.Equal(t, recorded.GetOutcome(), h.anywhere(t, numbered("c1")).GetOutcome(), "what was recorded can still be asked for")
-	h.stopRedactor()
-	_, err = h.CloseRun(t.Context(), req)
-	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
-	require.ErrorContains(t, err, "the run has ended")
 }

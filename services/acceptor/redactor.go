@@ -5,11 +5,14 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/seam"
 )
@@ -30,7 +33,7 @@ func (r redactorClient) Redact(ctx context.Context, run subject.Run, in accept.T
 	ctx, cancel := context.WithTimeout(ctx, redactTimeout)
 	defer cancel()
 	req := &redactorv1.RedactRequest{Scope: scopeOf(run), Texts: in.Strings}
-	req.Scope.RequireRegistered = in.RequireRegistered
+	req.Scope.RequireRegistered, req.Scope.RequireTenantRegistered = in.Registration.Run, in.Registration.Tenant
 	for _, d := range in.Documents {
 		req.Documents = append(req.Documents, d)
 	}
@@ -46,8 +49,8 @@ func (r redactorClient) Redact(ctx context.Context, run subject.Run, in accept.T
 }
 
 // Texts scrubs plain texts in the scope of a run; see opened.Redactor.
-func (r redactorClient) Texts(ctx context.Context, run subject.Run, registered bool, texts []string) ([]string, error) {
-	out, _, err := r.Redact(ctx, run, accept.Texts{Strings: texts, RequireRegistered: registered})
+func (r redactorClient) Texts(ctx context.Context, run subject.Run, needs wire.Registration, texts []string) ([]string, error) {
+	out, _, err := r.Redact(ctx, run, accept.Texts{Strings: texts, Registration: needs})
 	if err != nil {
 		return nil, err
 	}
@@ -99,17 +102,31 @@ func unreachable(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return err // the caller has gone
 	}
-	if unregistered(err) {
-		return fault.New(fault.ServiceUnavailable, "the redactor does not know the run's secrets, and nothing was recorded; "+
-			"register them, or that there are none, with waybill.redactor.v1.Redactor/Register, then try again").
-			With("unregistered", true).After(retryAfter).Wrap(err)
+	if who := missing(err); who != nil {
+		return fault.New(fault.ServiceUnavailable, "the redactor does not know the secrets of the %s, and nothing was recorded; "+
+			"register them, or that there are none, with waybill.redactor.v1.Redactor/Register, then try again", strings.Join(who, " and the ")).
+			With("unregistered", who).After(retryAfter).Wrap(err)
 	}
 	return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached; nothing was recorded, try again").
 		After(retryAfter).Wrap(err)
 }
 
-// unregistered reports that the redactor does not know the secrets of a run.
-func unregistered(err error) bool {
+// missing names those whose secrets the redactor does not know, run or tenant; nil:
+// the error is about something else.
+func missing(err error) []string {
 	f, ok := fault.As(err)
-	return ok && f.Details["unregistered"] == true
+	if !ok {
+		return nil
+	}
+	switch who := f.Details["unregistered"].(type) {
+	case []string:
+		return who
+	case []any: // as it comes from another process
+		names := make([]string, 0, len(who))
+		for _, w := range who {
+			names = append(names, fmt.Sprint(w))
+		}
+		return names
+	}
+	return nil
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +27,7 @@ import (
 	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/acceptor"
@@ -39,9 +42,11 @@ const (
 	note   = "vendor.acme.note"
 )
 
-// redactor is a small redactor service: plain replacement of what was
-// registered, in one scope at a time. As the real one, it refuses for a run that
-// must be registered and is not.
+// tenantScope is the run of what is registered for a tenant.
+const tenantScope = ""
+
+// redactor is a small redactor service for one tenant: plain replacement of what was
+// registered. As the real one, it refuses while what must be registered is not.
 type redactor struct {
 	redactorv1.UnimplementedRedactorServer
 
@@ -52,12 +57,19 @@ type redactor struct {
 func (r *redactor) Redact(_ context.Context, req *redactorv1.RedactRequest) (*redactorv1.RedactResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	var missing []string
 	if _, known := r.secrets[req.GetScope().GetRunId()]; req.GetScope().GetRequireRegistered() && !known {
-		return nil, fault.New(fault.ServiceUnavailable, "not registered").With("unregistered", true)
+		missing = append(missing, "run")
+	}
+	if _, known := r.secrets[tenantScope]; req.GetScope().GetRequireTenantRegistered() && !known {
+		missing = append(missing, "tenant")
+	}
+	if missing != nil {
+		return nil, fault.New(fault.ServiceUnavailable, "not registered").With("unregistered", missing)
 	}
 	resp := &redactorv1.RedactResponse{}
 	scrub := func(s string) string {
-		for _, k := range r.secrets[req.GetScope().GetRunId()] {
+		for _, k := range append(slices.Clone(r.secrets[req.GetScope().GetRunId()]), r.secrets[tenantScope]...) {
 			resp.Count += int32(strings.Count(s, k.GetValue())) //nolint:gosec // G115: a test
 			s = strings.ReplaceAll(s, k.GetValue(), "[REDACTED:"+k.GetId()+"]")
 		}
@@ -99,6 +111,29 @@ type host struct {
 	redactor     *redactor
 	stopRedactor func()
 	lines        *lines
+	spans        *spans
+}
+
+// spans are those that were exported.
+type spans struct {
+	mu  sync.Mutex // guards all
+	all []*runspan.Span
+}
+
+func (s *spans) Accepted(span *runspan.Span, _ bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, span)
+}
+
+func (s *spans) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for _, span := range s.all {
+		fmt.Fprintf(&b, "%+v\n", *span)
+	}
+	return b.String()
 }
 
 // lines is what was logged.
@@ -132,12 +167,12 @@ func startWith(t *testing.T, change func(*acceptor.Config), store kv.Store) *hos
 	if change != nil {
 		change(&cfg)
 	}
-	h := &host{log: memory.New(), redactor: &redactor{secrets: map[string][]*redactorv1.Secret{}}, lines: &lines{}}
+	h := &host{log: memory.New(), redactor: &redactor{secrets: map[string][]*redactorv1.Secret{}}, lines: &lines{}, spans: &spans{}}
 	redaction, stop := serve(t, func(s *grpc.Server) { redactorv1.RegisterRedactorServer(s, h.redactor) })
 	h.stopRedactor = stop
 	s, err := acceptor.New(cfg, acceptor.Deps{
 		Log: h.log, Redactor: redactorv1.NewRedactorClient(redaction),
-		Logger: slog.New(slog.NewJSONHandler(h.lines, nil)), Seam: store,
+		Logger: slog.New(slog.NewJSONHandler(h.lines, nil)), Seam: store, Spans: h.spans,
 	})
 	require.NoError(t, err)
 	conn, _ := serve(t, func(g *grpc.Server) { s.Register(g) })

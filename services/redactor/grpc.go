@@ -79,13 +79,7 @@ func (h handler) scrubber(scope *redactorv1.Scope) (*redact.Scrubber, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What was registered before a restart is forgotten (OpenWOP envelope contract §11,
-	// registry).
-	if scope.GetRequireRegistered() && !h.s.registry.Known(at) {
-		return nil, fault.New(fault.ServiceUnavailable, "the secrets of this run are not registered; register them, or that there are none, and try again").
-			With("unregistered", true)
-	}
-	return h.s.registry.Scrubber(at), nil
+	return h.s.registry.Scrubber(at, secrets.Need{Run: scope.GetRequireRegistered(), Tenant: scope.GetRequireTenantRegistered()})
 }
 
 func scopeOf(scope *redactorv1.Scope) (secrets.Scope, error) {

@@ -101,7 +101,7 @@ func TestRedact_FailsClosedForAnUnregisteredRun(t *testing.T) {
 	_, err = c.Redact(t.Context(), req)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 	f, _ := fault.As(err)
-	require.Equal(t, true, f.Details["unregistered"])
+	require.Equal(t, []any{"run"}, f.Details["unregistered"])
 	stream, err := c.RedactStream(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, stream.Send(&redactorv1.RedactStreamRequest{Scope: req.GetScope(), Text: "x"}))
@@ -116,6 +116,30 @@ func TestRedact_FailsClosedForAnUnregisteredRun(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Redact(t.Context(), req)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "forgotten")
+}
+
+// OpenWOP envelope contract §11, registry: the tenant's secrets die with the process
+// as well, and the run's alone do not stand in for them.
+func TestRedact_FailsClosedForAnUnregisteredTenant(t *testing.T) {
+	t.Parallel()
+	c := client(t, config(nil))
+	_, err := c.Register(t.Context(), &redactorv1.RegisterRequest{Scope: run("1")})
+	require.NoError(t, err)
+	needs := run("1")
+	needs.RequireRegistered, needs.RequireTenantRegistered = true, true
+	req := &redactorv1.RedactRequest{Scope: needs, Texts: []string{"tenant-secret"}}
+	_, err = c.Redact(t.Context(), req)
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+	f, _ := fault.As(err)
+	require.Equal(t, []any{"tenant"}, f.Details["unregistered"])
+
+	_, err = c.Register(t.Context(), &redactorv1.RegisterRequest{
+		Scope: &redactorv1.Scope{Tenant: "acme"}, Secrets: []*redactorv1.Secret{{Id: "t", Value: "tenant-secret"}},
+	})
+	require.NoError(t, err)
+	resp, err := c.Redact(t.Context(), req)
+	require.NoError(t, err)
+	require.Equal(t, []string{"[REDACTED:t]"}, resp.GetTexts())
 }
 
 func TestRegister_RefusesWithoutShowingTheValue(t *testing.T) {

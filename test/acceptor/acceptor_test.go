@@ -166,19 +166,21 @@ func TestRedactor_AwayMeansNothingIsRecorded(t *testing.T) {
 // registry).
 func TestRedactor_RestartedIsToldTheSecretsAgain(t *testing.T) {
 	t.Parallel()
-	const secret = "hunter2hunter2"
+	const secret, tenantSecret = "hunter2hunter2", "swordfish-of-the-tenant"
 	url := broker(t)
 	redactor := harness.Serve(t, "redactor", "--redact-shapes=false")
 	h := harness.Serve(t, "acceptor", "--nats", url, "--redactor", redactor.GRPC)
 	client, log := acceptorv1.NewAcceptorClient(dial(t, h)), runs(t, url)
 	register := func() {
-		_, err := redactorv1.NewRedactorClient(dial(t, redactor)).Register(t.Context(), &redactorv1.RegisterRequest{
-			Scope: &redactorv1.Scope{Tenant: "acme", RunId: "r"}, Secrets: []*redactorv1.Secret{{Id: "password", Value: secret}},
-		})
-		require.NoError(t, err)
+		for scope, s := range map[*redactorv1.Scope]*redactorv1.Secret{
+			{Tenant: "acme", RunId: "r"}: {Id: "password", Value: secret}, {Tenant: "acme"}: {Id: "crm", Value: tenantSecret},
+		} {
+			_, err := redactorv1.NewRedactorClient(dial(t, redactor)).Register(t.Context(), &redactorv1.RegisterRequest{Scope: scope, Secrets: []*redactorv1.Secret{s}})
+			require.NoError(t, err)
+		}
 	}
 	take := func(id string) (*acceptorv1.AcceptResponse, error) {
-		return client.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: envelope(id, "the word is "+secret)})
+		return client.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: envelope(id, "the word is "+secret+" "+tenantSecret)})
 	}
 	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r")})
 	require.NoError(t, err)
@@ -192,7 +194,7 @@ func TestRedactor_RestartedIsToldTheSecretsAgain(t *testing.T) {
 	awaitHealth(t, h, healthv1.HealthCheckResponse_SERVING)
 	_, err = patiently(t.Context(), func(context.Context) (*acceptorv1.AcceptResponse, error) {
 		res, err := take("c2")
-		if f, ok := fault.As(err); ok && f.Details["unregistered"] == true {
+		if f, ok := fault.As(err); ok && f.Details["unregistered"] != nil {
 			return nil, fault.New(fault.Forbidden, "told so")
 		}
 		return res, err // the connection may still be the old one
@@ -201,11 +203,20 @@ func TestRedactor_RestartedIsToldTheSecretsAgain(t *testing.T) {
 	register()
 	res, err = take("c2")
 	require.NoError(t, err)
-	require.Contains(t, string(res.GetPayload()), "[REDACTED:password]")
+	require.Contains(t, string(res.GetPayload()), "[REDACTED:password] [REDACTED:crm]")
 	frames, err := log.Run(t.Context(), subject.Run{Tenant: "acme", RunID: "r"})
 	require.NoError(t, err)
 	require.Len(t, frames, 4)
 	for _, f := range frames {
 		require.NotContains(t, string(f.Body), secret)
+		require.NotContains(t, string(f.Body), tenantSecret)
 	}
+
+	_, err = client.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: ref("r"), Status: "completed"})
+	require.NoError(t, err)
+	again, err := take("c2")
+	require.NoError(t, err)
+	require.Equal(t, res.GetOutcome(), again.GetOutcome())
+	_, err = take("c3")
+	require.Equal(t, fault.RunTerminal, fault.CodeOf(err), "forgotten, so that nothing more is taken in")
 }

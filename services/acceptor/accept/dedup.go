@@ -18,18 +18,26 @@ func dedup(ctx context.Context, p *passage) (*Refusal, error) {
 	case before == nil && p.raced:
 		// Somebody else has moved the run on. What this caller knows of it is old, so
 		// it must read the log before it may go on.
-		return nil, fault.New(fault.Conflict, "the run has moved on; read its log and try again").Wrap(runlog.ErrConflict)
+		return nil, errMovedOn()
 	case before == nil:
 		return nil, nil
 	case before.Type != p.env.Type:
-		return &Refusal{
-			Status: Invalid, Code: fault.EnvelopeCorrelationClash,
-			Message: "the correlationId was used in this run by an envelope of another type",
-			Details: []Detail{{InstancePath: "/correlationId", Keyword: "unique", Message: "must be fresh, or belong to a re-emission of the same type"}},
-		}, nil
+		return clash(), nil
 	}
 	p.done = before
 	return nil, nil
+}
+
+func errMovedOn() error {
+	return fault.New(fault.Conflict, "the run has moved on; read its log and try again").Wrap(runlog.ErrConflict)
+}
+
+func clash() *Refusal {
+	return &Refusal{
+		Status: Invalid, Code: fault.EnvelopeCorrelationClash,
+		Message: "the correlationId was used in this run by an envelope of another type",
+		Details: []Detail{{InstancePath: "/correlationId", Keyword: "unique", Message: "must be fresh, or belong to a re-emission of the same type"}},
+	}
 }
 
 // recall asks the ledger once.

@@ -68,9 +68,9 @@ type Request struct {
 	Mode RefusalMode
 	// Boundary is the trust of the run as a whole; empty: trusted.
 	Boundary wire.Trust
-	// RequireRegistered says that nothing is accepted while the run's secrets are not
-	// registered with the redactor (OpenWOP envelope contract §11).
-	RequireRegistered bool
+	// Registration says whose secrets must be registered with the redactor before
+	// anything is accepted (OpenWOP envelope contract §11).
+	Registration wire.Registration
 	// Untrusted says that nothing in the run is trusted, whatever the envelope's tag
 	// says: nobody has followed the taint of what it was made of.
 	Untrusted bool

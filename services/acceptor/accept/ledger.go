@@ -122,17 +122,19 @@ func (l *LogLedger) admit(at Place, frames []*frame.Frame) error {
 	return l.seen.remember(Place{Run: at.Run, Head: last.Head()}, frames)
 }
 
-func errEnded() error { return fault.New(fault.RunTerminal, "the run has ended; nothing can follow") }
-
 // Standing is what callers need to know of a run that they do not follow.
 type Standing struct {
 	// Head is where its log ends.
 	Head frame.Head
 	// Boundary is the trust it was started with; empty: trusted.
 	Boundary wire.Trust
-	// RequireRegistered says that the run has secrets of its own, which the redactor
-	// must know; of a run that has ended nothing more is recorded, so none are needed.
-	RequireRegistered bool
+	// Opened says that an executor outside this host carries it out, which need not
+	// have followed the taint of what it hands in.
+	Opened bool
+	// Registration says whose secrets the redactor must know.
+	Registration wire.Registration
+	// Ended says that nothing more is recorded. What was can be recalled.
+	Ended bool
 }
 
 // Standing tells how a run stands as far as is known here. It may be out of date:
@@ -152,8 +154,8 @@ func (l *LogLedger) Standing(ctx context.Context, run subject.Run) (Standing, er
 	}
 	s := standingOf(frames)
 	if frames[len(frames)-1].Kind == subject.End {
-		s.RequireRegistered = false
-		return s, nil // what was recorded before can still be recalled
+		s.Ended = true
+		return s, nil // an end must not be taken for a head
 	}
 	return s, l.seen.remember(Place{Run: run, Head: s.Head}, frames)
 }
@@ -172,8 +174,8 @@ func (l *LogLedger) standingNow(ctx context.Context, run subject.Run, known Stan
 		last := frames[len(frames)-1]
 		s.Head = last.Head()
 		if last.Kind == subject.End {
-			s.RequireRegistered = false
-			return s, nil // an end must not be taken for a head
+			s.Ended = true
+			return s, nil
 		}
 	}
 	return s, l.seen.extend(run, known.Head, frames)

@@ -32,8 +32,8 @@ type Redactor interface {
 type Texts struct {
 	Documents []json.RawMessage
 	Strings   []string
-	// RequireRegistered has all refused while the run is not registered.
-	RequireRegistered bool
+	// Registration has all refused while those whose secrets it names are not registered.
+	Registration wire.Registration
 }
 
 // Kinds is the host's catalogue of envelope kinds. It always has the universal

@@ -23,7 +23,7 @@ func redact(ctx context.Context, p *passage) (*Refusal, error) {
 		{"/nodeId", p.env.NodeID},
 		{"/nodeId", p.facts.NodeID}, // the caller's, which wins over the envelope's
 	}
-	in := Texts{Documents: []json.RawMessage{p.env.Payload, p.env.Meta}, RequireRegistered: p.req.RequireRegistered}
+	in := Texts{Documents: []json.RawMessage{p.env.Payload, p.env.Meta}, Registration: p.req.Registration}
 	for _, id := range ids {
 		in.Strings = append(in.Strings, id.text)
 	}
@@ -91,7 +91,7 @@ func (p *passage) inspect(ctx context.Context, redacted string) error {
 // within is the marker of a secret in an asset's bytes; empty: there is none.
 func (p *passage) within(ctx context.Context, data []byte) (string, error) {
 	texts := readings(data)
-	out, count, err := p.redactor.Redact(ctx, p.req.Run, Texts{Strings: texts, RequireRegistered: p.req.RequireRegistered})
+	out, count, err := p.redactor.Redact(ctx, p.req.Run, Texts{Strings: texts, Registration: p.req.Registration})
 	if err != nil {
 		return "", err
 	}
@@ -164,7 +164,7 @@ func (p *passage) scrub(ctx context.Context, r *Refusal) error {
 	ids := []*string{&p.facts.EnvelopeID, &p.facts.CorrelationID, &p.facts.NodeID, &p.facts.Traceparent}
 	texts = append(texts, ids...)
 
-	in := Texts{RequireRegistered: p.req.RequireRegistered}
+	in := Texts{Registration: p.req.Registration}
 	for _, t := range texts {
 		in.Strings = append(in.Strings, *t)
 	}

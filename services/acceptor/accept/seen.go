@@ -29,7 +29,7 @@ type seen struct {
 type seenRun struct {
 	run  subject.Run
 	head frame.Head
-	// began is what the run's record says.
+	// began is what the run's record says; its head is not kept up to date.
 	began Standing
 	ids   map[string]struct{}
 	// stale: the log has got more since, or may have.
@@ -66,7 +66,9 @@ func (s *seen) standing(run subject.Run) (known Standing, current, ok bool) {
 		return Standing{}, false, false
 	}
 	r := e.Value.(*seenRun)
-	return Standing{Head: r.head, Boundary: r.began.Boundary, RequireRegistered: r.began.RequireRegistered}, !r.stale, true
+	known = r.began
+	known.Head = r.head
+	return known, !r.stale, true
 }
 
 // has reports that the id is among those remembered.
@@ -151,13 +153,13 @@ func (s *seen) remember(at Place, frames []*frame.Frame) error {
 // standingOf is how a run of these frames stands. One whose record cannot be read
 // vouches for nothing.
 func standingOf(frames []*frame.Frame) Standing {
-	s := Standing{Boundary: wire.Untrusted, RequireRegistered: true}
+	s := Standing{Boundary: wire.Untrusted, Opened: true, Registration: wire.Registration{Run: true, Tenant: true}}
 	if len(frames) == 0 {
 		return s
 	}
 	s.Head = frames[len(frames)-1].Head()
 	if rec, err := frames[0].Record(); err == nil {
-		s.Boundary, s.RequireRegistered = rec.TrustBoundary, rec.RequireRegistered
+		s.Boundary, s.Opened, s.Registration = rec.TrustBoundary, rec.Opened, rec.Registration()
 	}
 	return s
 }

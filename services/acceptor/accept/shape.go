@@ -143,7 +143,12 @@ func detailsOf(prefix string, wrong []schema.Violation) []Detail {
 // Peek reads type and correlationId of a document that nobody has judged yet;
 // empty where it has none, and for one that is not sound.
 func Peek(doc []byte) (kind, correlationID string) {
-	members, err := split(doc, 0) // one that is larger holds an asset, and asks nothing
+	return named(doc, 0) // one that is larger holds an asset, and asks nothing
+}
+
+// named is Peek of a document in which asset bytes do not count.
+func named(doc []byte, asset int) (kind, correlationID string) {
+	members, err := split(doc, asset)
 	if err != nil {
 		return "", ""
 	}

@@ -9,8 +9,8 @@ import (
 // trust settles the envelope's trust: its own tag, else the run's boundary,
 // else trusted (OpenWOP envelope contract §12). The tag was set by the
 // executor from the taint of the node's inputs, so it is honoured as it is,
-// also "trusted" within an untrusted run; but not where the caller is no executor
-// of this host's, and the run was opened as untrusted.
+// also "trusted" within an untrusted run; but not in a run that was opened as
+// untrusted, where nobody here has followed the taint.
 func trust(_ context.Context, p *passage) (*Refusal, error) {
 	p.facts.Trust = p.resolveTrust()
 	return nil, nil

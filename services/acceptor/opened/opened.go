@@ -24,9 +24,9 @@ import (
 
 // Redactor takes secrets out of texts; see accept.Redactor.
 type Redactor interface {
-	// Texts gives the texts scrubbed, in order; with registered it refuses while the
-	// run is not registered.
-	Texts(ctx context.Context, run subject.Run, registered bool, texts []string) ([]string, error)
+	// Texts gives the texts scrubbed, in order; it refuses while those whose secrets are
+	// needed are not registered.
+	Texts(ctx context.Context, run subject.Run, needs wire.Registration, texts []string) ([]string, error)
 	// Forget drops what was registered for the run, if anything was.
 	Forget(ctx context.Context, run subject.Run) error
 }
@@ -56,16 +56,16 @@ type Opening struct {
 	Boundary wire.Trust
 	// Traceparent is the W3C Trace Context of whoever opens it; empty: none.
 	Traceparent string
-	// NoSecrets says that the run has no secrets of its own. Without it nothing is
-	// accepted for the run while none are registered.
-	NoSecrets bool
+	// NoSecrets says that neither the run nor its tenant has secrets, NoTenantSecrets
+	// that its tenant has none; see wire.RunRecord.Registration.
+	NoSecrets, NoTenantSecrets bool
 }
 
 // Open begins a run, or finds it when it was opened before. Errors:
 // fault.ValidationError for ids that hold a secret, Conflict when the id is that
 // of another run, RunTerminal when the run has ended, ServiceUnavailable.
 func (r *Runs) Open(ctx context.Context, run subject.Run, o Opening) (frame.Head, error) {
-	clean, err := r.redactor.Texts(ctx, run, false, []string{run.WorkflowID, run.RunID})
+	clean, err := r.redactor.Texts(ctx, run, wire.Registration{}, []string{run.WorkflowID, run.RunID})
 	if err != nil {
 		return frame.Head{}, err
 	}
@@ -74,7 +74,7 @@ func (r *Runs) Open(ctx context.Context, run subject.Run, o Opening) (frame.Head
 	}
 	record, err := json.Marshal(&wire.RunRecord{
 		RunID: run.RunID, WorkflowID: run.WorkflowID, Owner: wire.Owner{Tenant: run.Tenant}, TrustBoundary: o.Boundary, Traceparent: o.Traceparent,
-		CreatedAt: wire.FormatTime(r.clock()), EngineVersion: wire.EngineVersion, Opened: true, RequireRegistered: !o.NoSecrets,
+		CreatedAt: wire.FormatTime(r.clock()), EngineVersion: wire.EngineVersion, Opened: true, NoSecrets: o.NoSecrets, NoTenantSecrets: o.NoTenantSecrets,
 	})
 	if err != nil {
 		return frame.Head{}, fmt.Errorf("render run record: %w", err)
@@ -105,8 +105,9 @@ func (r *Runs) found(ctx context.Context, run subject.Run, o Opening) (frame.Hea
 	switch {
 	case !rec.Opened:
 		return frame.Head{}, fault.New(fault.Conflict, "the run_id is that of a run which this host carries out; take another one")
-	case rec.WorkflowID != run.WorkflowID || rec.TrustBoundary != o.Boundary || rec.RequireRegistered == o.NoSecrets:
-		return frame.Head{}, fault.New(fault.Conflict, "the run is open with another workflow_id, trust_boundary or no_secrets; take another run_id")
+	case rec.WorkflowID != run.WorkflowID || rec.TrustBoundary != o.Boundary || rec.NoSecrets != o.NoSecrets || rec.NoTenantSecrets != o.NoTenantSecrets:
+		return frame.Head{}, fault.New(fault.Conflict,
+			"the run is open with another workflow_id, trust_boundary, no_secrets or no_tenant_secrets; take another run_id")
 	case last.Kind == subject.End:
 		return frame.Head{}, ended()
 	case len(frames) == 1: // whoever opened it was lost before it could go on
@@ -198,12 +199,12 @@ func (r *Runs) end(ctx context.Context, run subject.Run, event wire.EventType, e
 		case last.Kind == subject.End:
 			return frame.Head{}, fault.New(fault.Conflict, "the run has ended with %s", last.Types[0])
 		}
-		clean, err := r.redactor.Texts(ctx, run, rec.RequireRegistered, []string{e.Code, e.Message})
+		clean, err := r.clean(ctx, run, rec.Registration(), e)
 		if err != nil {
 			return frame.Head{}, err
 		}
 		d := wire.Draft{Type: event}
-		if d.Payload, err = payload(event, clean[0], clean[1]); err != nil {
+		if d.Payload, err = payload(event, clean); err != nil {
 			return frame.Head{}, err
 		}
 		if rec.TrustBoundary == wire.Untrusted {
@@ -215,6 +216,20 @@ func (r *Runs) end(ctx context.Context, run subject.Run, event wire.EventType, e
 		}
 	}
 	return frame.Head{}, fault.New(fault.ServiceUnavailable, "the run's log is busy; try again").After(retryAfter)
+}
+
+// clean takes secrets out of what is said about the end. Where nothing is said there
+// are none: such a run ends without a redactor that knows them.
+func (r *Runs) clean(ctx context.Context, run subject.Run, needs wire.Registration, e Ending) (Ending, error) {
+	if e.Code == "" && e.Message == "" {
+		return e, nil
+	}
+	texts, err := r.redactor.Texts(ctx, run, needs, []string{e.Code, e.Message})
+	if err != nil {
+		return e, err
+	}
+	e.Code, e.Message = texts[0], texts[1]
+	return e, nil
 }
 
 // event is the type of the event that ends the run.
@@ -235,13 +250,13 @@ func (e Ending) event() (wire.EventType, error) {
 }
 
 // payload is that of the event that ends the run; the texts have passed the redactor.
-func payload(event wire.EventType, code, message string) (json.RawMessage, error) {
+func payload(event wire.EventType, e Ending) (json.RawMessage, error) {
 	p := map[string]any{}
 	switch {
 	case event == wire.EventRunFailed:
-		p["error"] = map[string]string{"code": code, "message": message}
-	case event == wire.EventRunCancelled && message != "":
-		p["reason"] = message
+		p["error"] = map[string]string{"code": e.Code, "message": e.Message}
+	case event == wire.EventRunCancelled && e.Message != "":
+		p["reason"] = e.Message
 	}
 	b, err := json.Marshal(p)
 	if err != nil {

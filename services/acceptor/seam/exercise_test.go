@@ -30,6 +30,8 @@ const (
 type vault struct {
 	open map[string][]seam.Canary
 	down error
+	// lost: it forgets what it is told at once, as one that is restarted does.
+	lost bool
 }
 
 func (v *vault) Open(_ context.Context, tenant string, canaries []seam.Canary) (subject.Run, func(), error) {
@@ -37,11 +39,16 @@ func (v *vault) Open(_ context.Context, tenant string, canaries []seam.Canary) (
 		return subject.Run{}, nil, v.down
 	}
 	id := fmt.Sprint("scope-", len(v.open))
-	v.open[id] = canaries
+	if !v.lost {
+		v.open[id] = canaries
+	}
 	return subject.Run{Tenant: tenant, RunID: id}, func() { delete(v.open, id) }, nil
 }
 
 func (v *vault) Redact(_ context.Context, run subject.Run, in accept.Texts) (accept.Texts, int, error) {
+	if _, known := v.open[run.RunID]; in.Registration.Run && !known {
+		return accept.Texts{}, 0, fault.New(fault.ServiceUnavailable, "not registered")
+	}
 	n := 0
 	scrub := func(s string) string {
 		for _, c := range v.open[run.RunID] {
@@ -245,6 +252,15 @@ func TestExercise_RefusalsShowNoCanary(t *testing.T) {
 		}
 		require.NotContains(t, fmt.Sprint(f.memory.spans(tenant, "r")), canary, name)
 	}
+}
+
+// OpenWOP envelope contract §11, registry.
+func TestExercise_ShowsNothingOnceTheCanariesAreLost(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.vault.lost = true
+	_, err := f.x.Exercise(t.Context(), tenant, []byte(`{"envelope":{},"byokCanaries":[{"value":"`+canary+`","secretId":"k"}]}`))
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 }
 
 func TestExercise_FailsClosed(t *testing.T) {

@@ -29,7 +29,7 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 	if len(events) == 0 {
 		return appended{head: head}, nil
 	}
-	changed, err := x.redact(ctx, r, m.State().Record.RequireRegistered, events, clean)
+	changed, err := x.redact(ctx, r, m.State().Record.Registration().Run, events, clean)
 	if err != nil {
 		return appended{}, err
 	}

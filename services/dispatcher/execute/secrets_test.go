@@ -67,7 +67,7 @@ func withKeys(t *testing.T, v *vault, m execute.Models) (*execute.Executor, *mem
 		Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
 	})
 	rec, err := json.Marshal(&wire.RunRecord{
-		RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, CredentialRef: "main", RequireRegistered: true,
+		RunID: "run_1", WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, CredentialRef: "main",
 	})
 	require.NoError(t, err)
 	_, err = log.Append(t.Context(), frame.NewStart(theRun, rec), 0)

@@ -64,7 +64,7 @@ func TestStart_RecordsTheNameOfTheTenantsKey(t *testing.T) {
 		rec, err := log.Frames()[0].Record()
 		require.NoError(t, err)
 		require.Equal(t, "main", rec.CredentialRef)
-		require.True(t, rec.RequireRegistered)
+		require.True(t, rec.Registration().Run)
 	}
 	v := &vault{}
 	s, log := withKeys(t, v)
@@ -73,7 +73,7 @@ func TestStart_RecordsTheNameOfTheTenantsKey(t *testing.T) {
 	require.Empty(t, v.opened)
 	rec, err := log.Frames()[0].Record()
 	require.NoError(t, err)
-	require.False(t, rec.RequireRegistered)
+	require.False(t, rec.Registration().Run)
 }
 
 func TestStart_RefusesCredentialsItCannotUse(t *testing.T) {

@@ -178,7 +178,7 @@ func (s *Starter) record(req Request, e *definition.Entry) (*wire.RunRecord, err
 		Inputs: inputs, Defaults: vars, Configurable: req.Configurable, Tags: req.Tags, Metadata: req.Metadata,
 		Transport: req.Transport, RequestDigest: req.Digest, TestKey: req.TestKey, Traceparent: req.Traceparent,
 		CreatedAt: wire.FormatTime(s.deps.Clock()), EngineVersion: wire.EngineVersion,
-		DurationMs: s.duration(req.Configurable, e.Def.Settings.TimeoutMillis), CredentialRef: ref, RequireRegistered: ref != "",
+		DurationMs: s.duration(req.Configurable, e.Def.Settings.TimeoutMillis), CredentialRef: ref,
 	}, nil
 }
 
@@ -225,7 +225,7 @@ func (s *Starter) render(ctx context.Context, rec *wire.RunRecord, scope string)
 		return body, nil
 	}
 	ref := wire.AppendString(nil, rec.CredentialRef)
-	out, changed, err := s.deps.Redactor.Redact(ctx, rec.Owner.Tenant, scope, rec.RequireRegistered, [][]byte{given, ref})
+	out, changed, err := s.deps.Redactor.Redact(ctx, rec.Owner.Tenant, scope, rec.Registration().Run, [][]byte{given, ref})
 	switch {
 	case err != nil:
 		return nil, unreachable(err)

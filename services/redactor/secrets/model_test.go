@@ -59,17 +59,20 @@ func (m *model) forget(t *rapid.T) {
 
 func (m *model) check(t *rapid.T) {
 	at := drawScope(t)
-	known := map[string]bool{"host": true}
+	held := map[string]bool{"host": true}
 	for _, s := range append(append([]redact.Secret{}, m.held[at]...), m.held[secrets.Scope{Tenant: at.Tenant}]...) {
-		known[s.ID] = true
+		held[s.ID] = true
 	}
 	_, registered := m.held[at]
-	require.Equal(t, registered, m.registry.Known(at))
+	_, tenant := m.held[secrets.Scope{Tenant: at.Tenant}]
+	require.Equal(t, registered, known(m.registry, at, secrets.Need{Run: true}))
+	require.Equal(t, tenant, known(m.registry, at, secrets.Need{Tenant: true}))
+	require.Equal(t, registered && tenant, known(m.registry, at, secrets.Need{Run: true, Tenant: true}))
 	require.Equal(t, len(m.held), m.registry.Len())
 	for n := range 6 {
 		id, value := fmt.Sprintf("id-%d", n), fmt.Sprintf("value-no-%d", n)
 		want := value
-		if known[id] {
+		if held[id] {
 			want = "[REDACTED:" + id + "]"
 		}
 		require.Equal(t, want, shown(m.registry, at, value))
@@ -87,7 +90,7 @@ func BenchmarkScrubber(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				r.Scrubber(at)
+				scrubber(r, at)
 			}
 		})
 	}

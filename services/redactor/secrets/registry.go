@@ -9,6 +9,7 @@ package secrets
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -152,14 +153,6 @@ func (r *Registry) Forget(scope Scope) {
 	r.changed(scope)
 }
 
-// Known reports whether the scope was registered, be it without secrets.
-func (r *Registry) Known(scope Scope) bool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	_, known := r.scopes[scope]
-	return known
-}
-
 // Len is how many tenants and runs have secrets.
 func (r *Registry) Len() int {
 	r.mu.RLock()
@@ -167,30 +160,63 @@ func (r *Registry) Len() int {
 	return len(r.scopes)
 }
 
+// Host gives the automaton of the host's own secrets.
+func (r *Registry) Host() *redact.Scrubber { return r.host }
+
+// Need says who must have been registered, be it without secrets, before anything
+// is scrubbed.
+type Need struct{ Run, Tenant bool }
+
 // Scrubber gives the automaton for a scope: its own secrets, its tenant's and
 // the host's. It is compiled on first use and kept until one of them changes.
-func (r *Registry) Scrubber(scope Scope) *redact.Scrubber {
+// Errors: fault.ServiceUnavailable while one that is needed is not registered; one
+// look tells both, so that what is forgotten meanwhile lets nothing through.
+func (r *Registry) Scrubber(scope Scope, need Need) (*redact.Scrubber, error) {
 	r.mu.RLock()
+	err := r.registered(scope, need)
 	_, e := r.narrow(scope)
 	r.mu.RUnlock()
-	if e == nil {
-		return r.host
+	switch {
+	case err != nil:
+		return nil, err
+	case e == nil:
+		return r.host, nil
 	}
 	if s := e.scrubber.Load(); s != nil {
-		return s
+		return s, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	scope, e = r.narrow(scope) // anew: the scope may have changed in between
+	if err := r.registered(scope, need); err != nil { // anew: the scope may have changed in between
+		return nil, err
+	}
+	at, e := r.narrow(scope)
 	if e == nil {
-		return r.host
+		return r.host, nil
 	}
 	s := e.scrubber.Load()
 	if s == nil {
-		s = redact.Compile(r.merged(scope)).With(r.shapes)
+		s = redact.Compile(r.merged(at)).With(r.shapes)
 		e.scrubber.Store(s)
 	}
-	return s
+	return s, nil
+}
+
+// registered refuses while one that is needed is not known, as after a restart
+// (OpenWOP envelope contract §11, registry). r.mu is held.
+func (r *Registry) registered(scope Scope, need Need) error {
+	var missing []string
+	if need.Run && r.scopes[scope] == nil {
+		missing = append(missing, "run")
+	}
+	if need.Tenant && r.scopes[Scope{Tenant: scope.Tenant}] == nil {
+		missing = append(missing, "tenant")
+	}
+	if missing == nil {
+		return nil
+	}
+	return fault.New(fault.ServiceUnavailable, "the secrets of the %s are not registered; register them, or that there are none, and try again",
+		strings.Join(missing, " and the ")).With("unregistered", missing)
 }
 
 // narrow finds the innermost scope that has secrets, so that runs without any

@@ -23,8 +23,23 @@ func registry(t *testing.T, limits secrets.Limits, host ...redact.Secret) *secre
 }
 
 func shown(r *secrets.Registry, at secrets.Scope, text string) string {
-	out, _ := r.Scrubber(at).Text(text)
+	out, _ := scrubber(r, at).Text(text)
 	return out
+}
+
+// scrubber is that of a scope, of which nobody says that it must be registered.
+func scrubber(r *secrets.Registry, at secrets.Scope) *redact.Scrubber {
+	s, err := r.Scrubber(at, secrets.Need{})
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// known reports that everything which is needed in a scope is registered.
+func known(r *secrets.Registry, at secrets.Scope, need secrets.Need) bool {
+	_, err := r.Scrubber(at, need)
+	return err == nil
 }
 
 const everything = "host-value tenant-value run-value-1 run-value-2"
@@ -49,13 +64,13 @@ func TestScrubber_IsCompiledOnceAndAnewAfterAChange(t *testing.T) {
 	r := registry(t, secrets.DefaultLimits)
 	acme, run := secrets.Scope{Tenant: "acme"}, secrets.Scope{Tenant: "acme", Run: "1"}
 	require.NoError(t, r.Register(run, []redact.Secret{secret("r", "run-value-1")}))
-	first := r.Scrubber(run)
-	require.Same(t, first, r.Scrubber(run))
+	first := scrubber(r, run)
+	require.Same(t, first, scrubber(r, run))
 	require.NoError(t, r.Register(run, []redact.Secret{secret("r", "run-value-1")}))
-	require.Same(t, first, r.Scrubber(run), "nothing new was registered")
+	require.Same(t, first, scrubber(r, run), "nothing new was registered")
 
 	require.NoError(t, r.Register(acme, []redact.Secret{secret("t", "tenant-value")}))
-	require.NotSame(t, first, r.Scrubber(run), "the tenant's secrets apply in its runs")
+	require.NotSame(t, first, scrubber(r, run), "the tenant's secrets apply in its runs")
 	require.Equal(t, "[REDACTED:t]", shown(r, run, "tenant-value"))
 	r.Forget(acme)
 	require.Equal(t, "tenant-value", shown(r, run, "tenant-value"))
@@ -66,8 +81,74 @@ func TestScrubber_IsSharedByRunsWithoutSecrets(t *testing.T) {
 	r := registry(t, secrets.DefaultLimits, secret("h", "host-value"))
 	a, b := secrets.Scope{Tenant: "acme", Run: "a"}, secrets.Scope{Tenant: "acme", Run: "b"}
 	require.NoError(t, r.Register(a, nil))
-	require.Same(t, r.Scrubber(a), r.Scrubber(b))
-	require.Same(t, r.Scrubber(a), r.Scrubber(secrets.Scope{Tenant: "other"}))
+	require.Same(t, scrubber(r, a), scrubber(r, b))
+	require.Same(t, scrubber(r, a), scrubber(r, secrets.Scope{Tenant: "other"}))
+}
+
+// OpenWOP envelope contract §11, registry.
+func TestScrubber_RefusesWhileOneThatIsNeededIsNotRegistered(t *testing.T) {
+	t.Parallel()
+	acme, run := secrets.Scope{Tenant: "acme"}, secrets.Scope{Tenant: "acme", Run: "1"}
+	for name, tc := range map[string]struct {
+		registered []secrets.Scope
+		need       secrets.Need
+		missing    []string
+	}{
+		"nothing is needed":         {nil, secrets.Need{}, nil},
+		"nobody":                    {nil, secrets.Need{Run: true, Tenant: true}, []string{"run", "tenant"}},
+		"the run alone":             {[]secrets.Scope{run}, secrets.Need{Run: true, Tenant: true}, []string{"tenant"}},
+		"the tenant alone":          {[]secrets.Scope{acme}, secrets.Need{Run: true, Tenant: true}, []string{"run"}},
+		"both":                      {[]secrets.Scope{run, acme}, secrets.Need{Run: true, Tenant: true}, nil},
+		"the run, which is enough":  {[]secrets.Scope{run}, secrets.Need{Run: true}, nil},
+		"another run of the tenant": {[]secrets.Scope{{Tenant: "acme", Run: "2"}}, secrets.Need{Run: true}, []string{"run"}},
+		"the run of another tenant": {[]secrets.Scope{{Tenant: "other", Run: "1"}}, secrets.Need{Run: true}, []string{"run"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := registry(t, secrets.DefaultLimits)
+			for _, at := range tc.registered {
+				require.NoError(t, r.Register(at, nil))
+			}
+			_, err := r.Scrubber(run, tc.need)
+			if tc.missing == nil {
+				require.NoError(t, err)
+				return
+			}
+			require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+			f, _ := fault.As(err)
+			require.Equal(t, tc.missing, f.Details["unregistered"])
+		})
+	}
+}
+
+// What is forgotten at the same time is not let through: who is given an automaton
+// for a run that must be known has one that knows its secrets.
+func TestScrubber_KnowsTheSecretsOfARunThatIsBeingForgotten(t *testing.T) {
+	t.Parallel()
+	r := registry(t, secrets.DefaultLimits)
+	at := secrets.Scope{Tenant: "acme", Run: "1"}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for range 2000 {
+			_ = r.Register(at, []redact.Secret{secret("k", "run-value-1")})
+			r.Forget(at)
+		}
+	})
+	for range 2 {
+		wg.Go(func() {
+			for range 2000 {
+				s, err := r.Scrubber(at, secrets.Need{Run: true})
+				if err != nil {
+					continue
+				}
+				if out, _ := s.Text("run-value-1"); out != "[REDACTED:k]" {
+					t.Errorf("shown: %s", out)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestRegister_KeepsTheOldValueOfARotatedSecret(t *testing.T) {
@@ -84,10 +165,10 @@ func TestForget_DropsTheRunOnly(t *testing.T) {
 	r := registry(t, secrets.DefaultLimits, secret("h", "host-value"))
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
 	require.NoError(t, r.Register(at, []redact.Secret{secret("r1", "run-value-1")}))
-	require.True(t, r.Known(at))
+	require.True(t, known(r, at, secrets.Need{Run: true}))
 	r.Forget(at)
 	r.Forget(at)
-	require.False(t, r.Known(at))
+	require.False(t, known(r, at, secrets.Need{Run: true}))
 	require.Zero(t, r.Len())
 	require.Equal(t, "[REDACTED:h] tenant-value run-value-1 run-value-2", shown(r, at, everything))
 }

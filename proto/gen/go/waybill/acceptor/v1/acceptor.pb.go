@@ -599,11 +599,13 @@ type OpenRunRequest struct {
 	TrustBoundary string `protobuf:"bytes,2,opt,name=trust_boundary,json=trustBoundary,proto3" json:"trust_boundary,omitempty"`
 	// W3C Trace Context of whoever opens the run; empty: none.
 	Traceparent string `protobuf:"bytes,3,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
-	// The run has no secrets of its own. Without it nothing is accepted for the run
-	// while its secrets are not registered with the redactor.
-	NoSecrets     bool `protobuf:"varint,4,opt,name=no_secrets,json=noSecrets,proto3" json:"no_secrets,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Neither the run nor its tenant has secrets. Without it nothing is accepted for
+	// the run while its secrets and its tenant's are not registered with the redactor.
+	NoSecrets bool `protobuf:"varint,4,opt,name=no_secrets,json=noSecrets,proto3" json:"no_secrets,omitempty"`
+	// The tenant has none: only the run's are waited for.
+	NoTenantSecrets bool `protobuf:"varint,5,opt,name=no_tenant_secrets,json=noTenantSecrets,proto3" json:"no_tenant_secrets,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *OpenRunRequest) Reset() {
@@ -660,6 +662,13 @@ func (x *OpenRunRequest) GetTraceparent() string {
 func (x *OpenRunRequest) GetNoSecrets() bool {
 	if x != nil {
 		return x.NoSecrets
+	}
+	return false
+}
+
+func (x *OpenRunRequest) GetNoTenantSecrets() bool {
+	if x != nil {
+		return x.NoTenantSecrets
 	}
 	return false
 }
@@ -1542,13 +1551,14 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04body\x18\x02 \x01(\fR\x04body\",\n" +
 	"\x10ExerciseResponse\x12\x18\n" +
-	"\aoutcome\x18\x01 \x01(\fR\aoutcome\"\xa5\x01\n" +
+	"\aoutcome\x18\x01 \x01(\fR\aoutcome\"\xd1\x01\n" +
 	"\x0eOpenRunRequest\x12+\n" +
 	"\x03run\x18\x01 \x01(\v2\x19.waybill.runlog.v1.RunRefR\x03run\x12%\n" +
 	"\x0etrust_boundary\x18\x02 \x01(\tR\rtrustBoundary\x12 \n" +
 	"\vtraceparent\x18\x03 \x01(\tR\vtraceparent\x12\x1d\n" +
 	"\n" +
-	"no_secrets\x18\x04 \x01(\bR\tnoSecrets\">\n" +
+	"no_secrets\x18\x04 \x01(\bR\tnoSecrets\x12*\n" +
+	"\x11no_tenant_secrets\x18\x05 \x01(\bR\x0fnoTenantSecrets\">\n" +
 	"\x0fOpenRunResponse\x12+\n" +
 	"\x04head\x18\x01 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head\"\x8f\x01\n" +
 	"\x0fCloseRunRequest\x12+\n" +

@@ -30,8 +30,10 @@ type Scope struct {
 	// Refuse what is asked for a run that is not registered, be it without secrets, as
 	// after a restart of the redactor: its memory dies with it.
 	RequireRegistered bool `protobuf:"varint,3,opt,name=require_registered,json=requireRegistered,proto3" json:"require_registered,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// The same for the tenant's own secrets.
+	RequireTenantRegistered bool `protobuf:"varint,4,opt,name=require_tenant_registered,json=requireTenantRegistered,proto3" json:"require_tenant_registered,omitempty"`
+	unknownFields           protoimpl.UnknownFields
+	sizeCache               protoimpl.SizeCache
 }
 
 func (x *Scope) Reset() {
@@ -81,6 +83,13 @@ func (x *Scope) GetRunId() string {
 func (x *Scope) GetRequireRegistered() bool {
 	if x != nil {
 		return x.RequireRegistered
+	}
+	return false
+}
+
+func (x *Scope) GetRequireTenantRegistered() bool {
+	if x != nil {
+		return x.RequireTenantRegistered
 	}
 	return false
 }
@@ -554,11 +563,12 @@ var File_waybill_redactor_v1_redactor_proto protoreflect.FileDescriptor
 
 const file_waybill_redactor_v1_redactor_proto_rawDesc = "" +
 	"\n" +
-	"\"waybill/redactor/v1/redactor.proto\x12\x13waybill.redactor.v1\"e\n" +
+	"\"waybill/redactor/v1/redactor.proto\x12\x13waybill.redactor.v1\"\xa1\x01\n" +
 	"\x05Scope\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12-\n" +
-	"\x12require_registered\x18\x03 \x01(\bR\x11requireRegistered\"u\n" +
+	"\x12require_registered\x18\x03 \x01(\bR\x11requireRegistered\x12:\n" +
+	"\x19require_tenant_registered\x18\x04 \x01(\bR\x17requireTenantRegistered\"u\n" +
 	"\rRedactRequest\x120\n" +
 	"\x05scope\x18\x01 \x01(\v2\x1a.waybill.redactor.v1.ScopeR\x05scope\x12\x1c\n" +
 	"\tdocuments\x18\x02 \x03(\fR\tdocuments\x12\x14\n" +
