@@ -265,6 +265,7 @@ func (x *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string)
 			return nil, false, err
 		}
 		if st.Status.Terminal() {
+			x.forget(ctx, st.Record) // an earlier round may have registered them, after whoever ended it had them forgotten
 			return st, true, nil
 		}
 		if st.Record.Opened {

@@ -26,9 +26,14 @@ type vault struct {
 	mu     sync.Mutex // guards all below
 	known  map[string]bool
 	opened int
+	// before is called before a run is registered; nil: nothing is.
+	before func()
 }
 
 func (v *vault) Open(_ context.Context, tenant, runID, ref string) error {
+	if v.before != nil {
+		v.before()
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.opened++
@@ -107,6 +112,26 @@ func TestExecute_TellsTheRedactorTheRunsKeysInEachSession(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, handOut(t, x, log))
 	require.Equal(t, 2, v.opened)
 	require.Empty(t, v.known, "the keys die with the run")
+}
+
+// A run that ends while it is being cancelled has its keys registered once more, after
+// whoever ended it had them forgotten.
+func TestCancel_ForgetsTheKeysOfARunThatEndedMeanwhile(t *testing.T) {
+	t.Parallel()
+	v := &vault{known: map[string]bool{}}
+	x, log := withKeys(t, v, nil)
+	v.before = func() {
+		start := log.Frames()[0]
+		end := frame.New(theRun, subject.End, start.Head(), []wire.Event{wire.Draft{Type: wire.EventRunCompleted}.Place("run_1", 0, time.Now())})
+		_, err := log.Append(t.Context(), end, start.Pos)
+		require.NoError(t, err)
+	}
+	st, already, err := x.Cancel(t.Context(), "acme", "run_1", "a long reason", "somebody")
+	require.NoError(t, err)
+	require.True(t, already)
+	require.Equal(t, wire.StatusCompleted, st.Status)
+	require.Equal(t, 1, v.opened)
+	require.Empty(t, v.known)
 }
 
 func TestCancel_ForgetsTheRunsKeys(t *testing.T) {
