@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	double "waybill.dev/waybill/test/double/vendor"
 )
 
 // stop is why a model stopped.
@@ -17,27 +19,25 @@ const (
 	unknown
 )
 
-// end is how a stream ends.
-type end int
-
+// The ends of a stream that cases have.
 const (
-	whole end = iota
-	broken
-	failing
-	stalled
+	whole   = double.EndWhole
+	broken  = double.EndCut
+	failing = double.EndError
+	stalled = double.EndStall
 )
 
 // answer is what a model is to say, in no vendor's words.
 type answer struct {
 	text    string
 	stop    stop
-	end     end
+	end     double.End
 	in, out int
 	// status other than 0 is an error instead.
 	status     int
 	retryAfter string
-	// gate lets one piece out for each value it gives.
-	gate chan struct{}
+	// step lets one piece out for each value it gives.
+	step chan struct{}
 	// raw is the body as it is, if rawType is set.
 	raw, rawType string
 }

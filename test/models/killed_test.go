@@ -51,12 +51,12 @@ func killBefore(t *testing.T, k *crash) bool {
 // killDuring kills when a part of the answer is recorded, and the rest is not said yet.
 func killDuring(t *testing.T, k *crash) bool {
 	t.Helper()
-	gate := make(chan struct{})
-	k.v.desk.put(k.name, answer{text: long(50), in: 5, out: 50, gate: gate}, answer{text: good, in: 6, out: 5})
+	step := make(chan struct{})
+	k.v.desk.put(k.name, answer{text: long(50), in: 5, out: 50, step: step}, answer{text: good, in: 6, out: 5})
 	k.begin(t)
 	for range 3 {
 		select {
-		case gate <- struct{}{}:
+		case step <- struct{}{}:
 		case <-time.After(20 * time.Second):
 			require.Fail(t, "the vendor was not asked")
 		}

@@ -61,7 +61,7 @@ func openOpenAI() *vendor {
 func openaiReply(a answer, v *vendor) openaicompat.Reply {
 	r := openaicompat.Reply{
 		Pieces: a.pieces(), Usage: &openaicompat.Usage{Prompt: a.in, Completion: a.out}, Status: a.status, RetryAfter: a.retryAfter,
-		Message: secretWords, Step: a.gate, Raw: a.raw, ContentType: a.rawType,
+		Message: secretWords, Step: a.step, End: a.end, Raw: a.raw, ContentType: a.rawType,
 	}
 	switch a.stop {
 	case refused:
@@ -70,14 +70,8 @@ func openaiReply(a answer, v *vendor) openaicompat.Reply {
 		r.FinishReason = v.unknown
 	case clean, sequence: // the vendor has one word for both
 	}
-	switch a.end {
-	case broken:
-		r.End = openaicompat.EndCut
-	case failing:
-		r.End, r.Code = openaicompat.EndError, "server_error"
-	case stalled:
-		r.End = openaicompat.EndStall
-	case whole:
+	if a.end == failing {
+		r.Code = "server_error"
 	}
 	return r
 }
@@ -127,7 +121,7 @@ func openAnthropic() *vendor {
 func anthropicReply(a answer, v *vendor) anthropic.Reply {
 	r := anthropic.Reply{
 		Pieces: a.pieces(), Usage: &anthropic.Usage{Input: a.in, Output: a.out}, Status: a.status, RetryAfter: a.retryAfter,
-		Message: secretWords, Gate: a.gate, Raw: a.raw, ContentType: a.rawType,
+		Message: secretWords, Step: a.step, End: a.end, Raw: a.raw, ContentType: a.rawType,
 	}
 	switch a.stop {
 	case refused:
@@ -138,14 +132,8 @@ func anthropicReply(a answer, v *vendor) anthropic.Reply {
 		r.StopSequence = "END"
 	case clean:
 	}
-	switch a.end {
-	case broken:
-		r.End = anthropic.EndCut
-	case failing:
-		r.End, r.Type = anthropic.EndError, "overloaded_error"
-	case stalled:
-		r.End = anthropic.EndStall
-	case whole:
+	if a.end == failing {
+		r.Type = "overloaded_error"
 	}
 	return r
 }
@@ -189,32 +177,26 @@ func openGemini() *vendor {
 func geminiReply(a answer, v *vendor, body []byte) gemini.Reply {
 	r := gemini.Reply{
 		Pieces: a.pieces(), Usage: &gemini.Usage{Prompt: a.in, Candidates: a.out, Total: a.in + a.out}, Status: a.status, RetryAfter: a.retryAfter,
-		Message: secretWords, Step: a.gate, Raw: a.raw, ContentType: a.rawType,
+		Message: secretWords, Step: a.step, End: a.end, Raw: a.raw, ContentType: a.rawType,
 	}
 	if req, err := readGemini(body); err == nil && req.tool && a.rawType == "" && a.stop != refused && json.Valid([]byte(a.text)) {
 		// The vendor calls a function with whole arguments, or not at all.
 		r.Pieces = nil
 		if len(a.text) > req.budget*4 {
-			r.Finish = "MAX_TOKENS"
+			r.FinishReason = "MAX_TOKENS"
 		} else {
 			r.Calls = []gemini.Call{{Name: toolName(body), Args: a.text}}
 		}
 	}
 	switch a.stop {
 	case refused:
-		r.Pieces, r.Finish, r.FinishMessage, r.Harm = nil, "SAFETY", secretWords, "HARM_CATEGORY_DANGEROUS_CONTENT"
+		r.Pieces, r.FinishReason, r.FinishMessage, r.Harm = nil, "SAFETY", secretWords, "HARM_CATEGORY_DANGEROUS_CONTENT"
 	case unknown:
-		r.Finish = v.unknown
+		r.FinishReason = v.unknown
 	case clean, sequence: // the vendor has one word for both
 	}
-	switch a.end {
-	case broken:
-		r.End = gemini.EndCut
-	case failing:
-		r.End, r.Status = gemini.EndError, http.StatusServiceUnavailable
-	case stalled:
-		r.End = gemini.EndStall
-	case whole:
+	if a.end == failing {
+		r.Status = http.StatusServiceUnavailable
 	}
 	return r
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"waybill.dev/waybill/test/double/vendor"
 )
 
 // part is a content block of an answer and the pieces it comes in.
@@ -125,7 +127,7 @@ func instance(schema json.RawMessage) string {
 	if json.Unmarshal(schema, &root) != nil {
 		return "{}"
 	}
-	return string(marshal(instanceOf(root, root)))
+	return string(vendor.JSON(instanceOf(root, root)))
 }
 
 func instanceOf(root map[string]any, v any) any {

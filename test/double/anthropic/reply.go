@@ -2,8 +2,11 @@ package anthropic
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"time"
+
+	"waybill.dev/waybill/test/double/vendor"
 )
 
 // Reply is what the server answers with. The zero value is an empty answer that
@@ -42,38 +45,39 @@ type Reply struct {
 
 	// Wait is the pause before the first byte, Interval that before each piece.
 	Wait, Interval time.Duration
-	// Gate, when set, is received from before each piece: a drip in the test's hand.
-	Gate <-chan struct{}
+	// Step, when set, lets one piece out for each value it gives.
+	Step <-chan struct{}
 	// Noise adds what clients must skip: pings, comments, events, deltas and blocks
 	// of kinds that are not known.
 	Noise bool
 	// End is how the stream ends after the pieces.
 	End End
-	// CutAfter, when not 0, ends the body after so many bytes, before the first one
-	// if negative: with a broken connection, or cleanly with CutClean.
-	CutAfter int
-	CutClean bool
+	// Cut ends the body early; nil for not at all.
+	Cut *Cut
 	// Raw, when set, is the whole body of a 200 reply of ContentType, as it is.
 	Raw, ContentType string
 }
 
+// Cut ends a body early.
+type Cut = vendor.Cut
+
 // End is how a stream ends.
-type End int
+type End = vendor.End
 
 // The ends of a stream.
 const (
 	// EndWhole sends message_delta and message_stop.
-	EndWhole End = iota
+	EndWhole = vendor.EndWhole
 	// EndCut closes the connection after the pieces.
-	EndCut
+	EndCut = vendor.EndCut
 	// EndSilent ends the body after the pieces, with neither reason nor stop.
-	EndSilent
+	EndSilent = vendor.EndSilent
 	// EndStall sends nothing more until the client gives up.
-	EndStall
+	EndStall = vendor.EndStall
 	// EndError sends an error event of Type and Message after the pieces.
-	EndError
+	EndError = vendor.EndError
 	// EndOpen is EndWhole and then leaves the body open.
-	EndOpen
+	EndOpen = vendor.EndOwn
 )
 
 // ToolCall is a call of a tool; Input is JSON text.
@@ -94,70 +98,30 @@ func (r Reply) status() int {
 
 // call is a request being answered.
 type call struct {
+	vendor.Call
 	request request
-	ended   <-chan struct{}
-	closing <-chan struct{}
-}
-
-// pause waits for d, for ever if that is negative; false when client or server
-// went away.
-func (c call) pause(d time.Duration) bool {
-	if d == 0 {
-		return true
-	}
-	var timer <-chan time.Time
-	if d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		timer = t.C
-	}
-	select {
-	case <-timer:
-		return true
-	case <-c.ended:
-		return false
-	case <-c.closing:
-		return false
-	}
-}
-
-// pass waits at a gate; false when client or server went away.
-func (c call) pass(gate <-chan struct{}) bool {
-	if gate == nil {
-		return true
-	}
-	select {
-	case <-gate:
-		return true
-	case <-c.ended:
-		return false
-	case <-c.closing:
-		return false
-	}
 }
 
 // requestID is the same for all replies: nothing here depends on chance.
 const requestID = "req_double"
 
 func (r Reply) write(w http.ResponseWriter, c call) {
-	for name, values := range r.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), r.Header)
 	w.Header().Set("Request-Id", requestID)
-	if !c.pause(r.Wait) {
+	if !c.Pause(r.Wait) {
 		return
 	}
+	body := c.Begin(w, r.Cut)
 	switch {
 	case r.status() != http.StatusOK:
-		r.writeError(w)
+		r.writeError(body)
 	case r.ContentType != "":
-		w.Header().Set("Content-Type", r.ContentType)
-		o := &out{w: w, reply: r}
-		o.write([]byte(r.Raw))
+		body.Header().Set("Content-Type", r.ContentType)
+		body.Send(r.Raw)
 	case c.request.Stream:
-		r.stream(w, c)
+		r.stream(body, c)
 	default:
-		r.whole(w, c)
+		r.whole(body, c)
 	}
 }
 
@@ -219,16 +183,7 @@ func (r Reply) writeError(w http.ResponseWriter) {
 	w.WriteHeader(r.status())
 	d := r.errorDoc()
 	d.RequestID = requestID
-	_, _ = w.Write(marshal(d)) // the client may have gone
-}
-
-// marshal renders a document of this package's own types, which always works.
-func marshal(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("anthropic double: " + err.Error())
-	}
-	return b
+	_, _ = w.Write(vendor.JSON(d)) // the client may have gone
 }
 
 func optional(s string) *string {

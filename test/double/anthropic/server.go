@@ -10,13 +10,12 @@ package anthropic
 
 import (
 	"fmt"
-	"io"
 	"mime"
-	"net"
 	"net/http"
 	"slices"
-	"sync"
-	"time"
+	"sync/atomic"
+
+	"waybill.dev/waybill/test/double/vendor"
 )
 
 // DefaultModel is the server's model when Options name none.
@@ -48,27 +47,13 @@ type Options struct {
 }
 
 // Recorded is a request as it arrived.
-type Recorded struct {
-	Method, Path string
-	Header       http.Header
-	Body         []byte
-	// Status is what it was answered with.
-	Status int
-}
+type Recorded = vendor.Recorded
 
-// Server is a running server; Close it.
+// Server is a running server; Close it. Its URL is without the version.
 type Server struct {
-	options Options
-	url     string
-	http    *http.Server
-	closing chan struct{}
-	active  sync.WaitGroup
-
-	mu       sync.Mutex // guards all below
-	closed   bool
-	accepted int
-	replies  []Reply
-	requests []Recorded
+	vendor.Server[Reply]
+	options  Options
+	accepted atomic.Int64
 }
 
 // New starts a server on a free port of the loopback interface. It panics if
@@ -83,104 +68,45 @@ func New(o Options) *Server {
 	if o.Context == 0 {
 		o.Context = 200_000
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic("anthropic double: listen: " + err.Error())
-	}
-	s := &Server{options: o, url: "http://" + l.Addr().String(), closing: make(chan struct{})}
-	s.http = &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: 10 * time.Second}
-	s.active.Go(func() { _ = s.http.Serve(l) }) // it returns when Close closes the listener
+	s := &Server{options: o}
+	s.Start(maxBody, s.answer)
 	return s
-}
-
-// URL is the base address for a client, without the version.
-func (s *Server) URL() string { return s.url }
-
-// Enqueue adds replies to the queue.
-func (s *Server) Enqueue(replies ...Reply) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.replies = append(s.replies, replies...)
-}
-
-// Requests are all requests so far, refused ones included, in order of arrival.
-func (s *Server) Requests() []Recorded {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.requests)
-}
-
-// Close ends all connections and returns when every handler has. A second call
-// does nothing.
-func (s *Server) Close() {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	s.mu.Unlock()
-	if first {
-		close(s.closing)
-		_ = s.http.Close() // nothing to flush
-	}
-	s.active.Wait()
-}
-
-// enter counts a handler; false when the server is closing, for then nobody
-// waits for it.
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.active.Add(1)
-	}
-	return !s.closed
 }
 
 // maxBody is the vendor's bound of a request.
 const maxBody = 32 << 20
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
-		return
-	}
-	defer s.active.Done()
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	if err != nil { // the client went away
-		return
-	}
-	rec := Recorded{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
-	reply, req := s.decide(rec)
-	rec.Status = reply.status()
-	s.mu.Lock()
-	s.requests = append(s.requests, rec)
-	s.mu.Unlock()
-	reply.write(w, call{request: req, ended: r.Context().Done(), closing: s.closing})
+func (s *Server) answer(w http.ResponseWriter, c vendor.Call) {
+	reply, req := s.decide(c)
+	s.Record(c.Recorded, reply.status())
+	reply.write(w, call{Call: c, request: req})
 }
 
 // decide is the reply to a request: a refusal if it breaks a rule, else the next
 // one of the queue.
-func (s *Server) decide(rec Recorded) (Reply, request) {
-	if refusal := s.admit(rec); refusal != nil {
+func (s *Server) decide(c vendor.Call) (Reply, request) {
+	if refusal := s.admit(c); refusal != nil {
 		return *refusal, request{}
 	}
-	req, refusal := s.parse(rec.Body)
+	req, refusal := s.parse(c.Body)
 	if refusal != nil {
 		return *refusal, request{}
 	}
-	return s.next(rec, req), req
+	return s.next(c.Recorded, req), req
 }
 
 // admit checks what comes before the body.
-func (s *Server) admit(rec Recorded) *Reply {
-	kind, _, _ := mime.ParseMediaType(rec.Header.Get("Content-Type"))
-	version := rec.Header.Get("Anthropic-Version")
+func (s *Server) admit(c vendor.Call) *Reply {
+	kind, _, _ := mime.ParseMediaType(c.Header.Get("Content-Type"))
+	version := c.Header.Get("Anthropic-Version")
 	switch {
-	case rec.Path != "/v1/messages":
+	case c.Path != "/v1/messages":
 		return &Reply{Status: http.StatusNotFound, Message: "Not found"}
-	case rec.Method != http.MethodPost:
+	case c.Method != http.MethodPost:
 		return &Reply{Status: http.StatusMethodNotAllowed, Message: "Method Not Allowed"}
-	case rec.Header.Get("X-Api-Key") == "":
+	case c.Header.Get("X-Api-Key") == "":
 		return &Reply{Status: http.StatusUnauthorized, Message: "x-api-key header is required"}
-	case s.options.Key != "" && rec.Header.Get("X-Api-Key") != s.options.Key && !slices.Contains(s.options.Keys, rec.Header.Get("X-Api-Key")):
+	case s.options.Key != "" && c.Header.Get("X-Api-Key") != s.options.Key && !slices.Contains(s.options.Keys, c.Header.Get("X-Api-Key")):
 		return &Reply{Status: http.StatusUnauthorized, Message: "invalid x-api-key"}
 	case version == "":
 		return bad("anthropic-version: header is required")
@@ -188,32 +114,23 @@ func (s *Server) admit(rec Recorded) *Reply {
 		return bad("anthropic-version: %q is not a valid version", version)
 	case kind != "application/json":
 		return bad("content-type: want application/json")
-	case len(rec.Body) > maxBody:
+	case c.TooLarge:
 		return &Reply{Status: http.StatusRequestEntityTooLarge, Message: "Request exceeds the maximum size"}
 	default:
 		return nil
 	}
 }
 
+// next is the reply to a request that keeps the rules.
 func (s *Server) next(rec Recorded, req request) Reply {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.accepted++
-	if s.options.RateLimit > 0 && s.accepted > s.options.RateLimit {
-		return limited(s.options.RateLimit)
+	if limit := s.options.RateLimit; s.accepted.Add(1) > int64(limit) && limit > 0 {
+		return limited(limit)
 	}
-	if len(s.replies) > 0 {
-		r := s.replies[0]
-		s.replies = s.replies[1:]
-		return r
-	}
-	if s.options.Answer != nil {
-		return s.options.Answer(rec)
-	}
+	plain := vendor.Hello()
 	if schema := req.schema(); len(schema) > 0 {
-		return Reply{Pieces: halves(instance(schema))}
+		plain = halves(instance(schema))
 	}
-	return Reply{Pieces: []string{"Hello", " from", " the", " double"}}
+	return s.Next(rec, s.options.Answer, Reply{Pieces: plain})
 }
 
 // limited is the vendor's refusal for its rate limit.

@@ -215,14 +215,14 @@ func TestServer_EndsStreamsInEveryWay(t *testing.T) {
 func TestServer_CutsAtTheByte(t *testing.T) {
 	t.Parallel()
 	s := start(t, anthropic.Options{})
-	for after, want := range map[int]int{-1: 0, 1: 1, 40: 40, 1 << 20: 1012} {
+	for at, want := range map[int]int{0: 0, 1: 1, 40: 40, 1 << 20: 1012} {
 		for _, clean := range []bool{true, false} {
-			s.Enqueue(anthropic.Reply{Pieces: []string{"a"}, CutAfter: after, CutClean: clean})
+			s.Enqueue(anthropic.Reply{Pieces: []string{"a"}, Cut: &anthropic.Cut{At: at, Clean: clean}})
 			raw, err := io.ReadAll(post(t, s, body(streamed)).Body)
-			if after < 1<<20 {
+			if at < 1<<20 {
 				require.Len(t, raw, want)
 			}
-			require.Equal(t, clean || after == 1<<20, err == nil, "%d %v", after, clean)
+			require.Equal(t, clean || at == 1<<20, err == nil, "%d %v", at, clean)
 		}
 	}
 }
@@ -230,8 +230,8 @@ func TestServer_CutsAtTheByte(t *testing.T) {
 func TestServer_DripsAtTheTestsPace(t *testing.T) {
 	t.Parallel()
 	s := start(t, anthropic.Options{})
-	gate := make(chan struct{})
-	s.Enqueue(anthropic.Reply{Pieces: []string{"one", "two"}, Gate: gate, Noise: true, Interval: time.Microsecond})
+	step := make(chan struct{})
+	s.Enqueue(anthropic.Reply{Pieces: []string{"one", "two"}, Step: step, Noise: true, Interval: time.Microsecond})
 	lines := bufio.NewScanner(post(t, s, body(streamed)).Body)
 	until := func(what string) {
 		for lines.Scan() {
@@ -243,9 +243,9 @@ func TestServer_DripsAtTheTestsPace(t *testing.T) {
 		t.Fatalf("the stream ended before %s", what)
 	}
 	until("content_block_start")
-	gate <- struct{}{}
+	step <- struct{}{}
 	until("one")
-	close(gate)
+	close(step)
 	rest := ""
 	for lines.Scan() {
 		rest += lines.Text() + "\n"

@@ -2,62 +2,29 @@ package anthropic
 
 import (
 	"encoding/json"
-	"net/http"
 	"strings"
+
+	"waybill.dev/waybill/test/double/vendor"
 )
 
 // messageID is the same for all replies.
 const messageID = "msg_double"
 
-// out writes a body, and cuts it where the reply says.
-type out struct {
-	w     http.ResponseWriter
-	reply Reply
-	sent  int
-	gone  bool
-}
-
-func (o *out) write(b []byte) {
-	if o.gone {
-		return
-	}
-	if o.reply.CutAfter != 0 {
-		left := max(o.reply.CutAfter, 0) - o.sent
-		if left < len(b) {
-			o.flush(b[:left])
-			o.gone = true
-			if !o.reply.CutClean {
-				panic(http.ErrAbortHandler) // net/http's way to break a connection off
-			}
-			return
-		}
-	}
-	o.flush(b)
-}
-
-func (o *out) flush(b []byte) {
-	_, err := o.w.Write(b)
-	if err == nil {
-		err = http.NewResponseController(o.w).Flush()
-	}
-	o.sent += len(b)
-	o.gone = err != nil
-}
-
 // streamer writes events.
 type streamer struct {
-	out
-	call call
-	made made
+	*vendor.Body
+	reply Reply
+	call  call
+	made  made
 }
 
 type doc = map[string]any
 
 // stream sends the reply as server-sent events.
-func (r Reply) stream(w http.ResponseWriter, c call) {
-	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-cache")
-	s := &streamer{out: out{w: w, reply: r}, call: c, made: r.compose(c.request)}
+func (r Reply) stream(body *vendor.Body, c call) {
+	body.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	body.Header().Set("Cache-Control", "no-cache")
+	s := &streamer{Body: body, reply: r, call: c, made: r.compose(c.request)}
 	m := s.message()
 	m["content"], m["stop_reason"], m["stop_sequence"] = []any{}, nil, nil
 	if !r.NoUsage {
@@ -106,7 +73,7 @@ func (s *streamer) part(i int, p part) {
 		return d
 	}
 	delta := func(d doc) {
-		s.gone = s.gone || !s.call.pause(s.reply.Interval) || !s.call.pass(s.reply.Gate)
+		s.Pace(s.reply.Interval, s.reply.Step)
 		s.event("content_block_delta", at(doc{"delta": d}))
 	}
 	switch p.kind {
@@ -143,21 +110,16 @@ func (s *streamer) part(i int, p part) {
 // noise is what clients must skip.
 func (s *streamer) noise() {
 	if s.reply.Noise {
-		s.write([]byte(": keep-alive\n\n"))
+		s.Send(": keep-alive\n\n")
 		s.event("weather_report", doc{"sky": "blue"})
 	}
 }
 
 func (s *streamer) end() {
-	switch s.reply.End {
-	case EndStall:
-		s.call.pause(-1)
-		panic(http.ErrAbortHandler)
-	case EndCut:
-		panic(http.ErrAbortHandler)
-	case EndSilent:
-	case EndError:
-		s.send("error", marshal(s.reply.errorDoc()))
+	switch end := s.reply.End; {
+	case s.Ends(end):
+	case end == EndError:
+		s.send("error", vendor.JSON(s.reply.errorDoc()))
 	default:
 		s.noise()
 		d := doc{"delta": s.stop()}
@@ -170,8 +132,8 @@ func (s *streamer) end() {
 		}
 		s.event("message_delta", d)
 		s.event("message_stop", doc{})
-		if s.reply.End == EndOpen && !s.gone {
-			s.call.pause(-1)
+		if end == EndOpen {
+			s.Pace(-1, nil)
 		}
 	}
 }
@@ -188,16 +150,16 @@ func (s *streamer) stop() doc {
 // event sends a document of the event's type.
 func (s *streamer) event(kind string, d doc) {
 	d["type"] = kind
-	s.send(kind, marshal(d))
+	s.send(kind, vendor.JSON(d))
 }
 
 func (s *streamer) send(kind string, data []byte) {
-	s.write([]byte("event: " + kind + "\ndata: " + string(data) + "\n\n"))
+	s.Send("event: " + kind + "\ndata: " + string(data) + "\n\n")
 }
 
 // whole sends the reply as one document.
-func (r Reply) whole(w http.ResponseWriter, c call) {
-	s := &streamer{out: out{w: w, reply: r}, call: c, made: r.compose(c.request)}
+func (r Reply) whole(body *vendor.Body, c call) {
+	s := &streamer{Body: body, reply: r, call: c, made: r.compose(c.request)}
 	content := []any{}
 	for _, p := range s.made.parts {
 		all := strings.Join(p.pieces, "")
@@ -221,6 +183,6 @@ func (r Reply) whole(w http.ResponseWriter, c call) {
 	for name, v := range s.stop() {
 		m[name] = v
 	}
-	w.Header().Set("Content-Type", "application/json")
-	s.write(marshal(m))
+	body.Header().Set("Content-Type", "application/json")
+	_, _ = body.Write(vendor.JSON(m)) // the client may have gone
 }

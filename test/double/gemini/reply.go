@@ -3,8 +3,11 @@ package gemini
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
+
+	"waybill.dev/waybill/test/double/vendor"
 )
 
 // Reply is what the server answers with. The zero value is an empty answer that
@@ -33,9 +36,9 @@ type Reply struct {
 	Media []Media
 	// Blocked answers with a blocked prompt and no candidate.
 	Blocked string
-	// Finish defaults to STOP, or MAX_TOKENS if the answer was cut at the request's
-	// maxOutputTokens. FinishMessage goes with it.
-	Finish, FinishMessage string
+	// FinishReason defaults to STOP, or MAX_TOKENS if the answer was cut at the
+	// request's maxOutputTokens. FinishMessage goes with it.
+	FinishReason, FinishMessage string
 	// Harm is the category whose rating blocked the answer.
 	Harm string
 	// Usage defaults to the server's own count; NoUsage tells none.
@@ -46,37 +49,38 @@ type Reply struct {
 
 	// Wait is the pause before the first byte, Interval that before each event.
 	Wait, Interval time.Duration
-	// Step, when set, is received from before each event.
+	// Step, when set, lets one event out for each value it gives.
 	Step <-chan struct{}
-	// Extra are lines sent, each as an event of its own, before each event.
-	Extra []string
+	// Noise is written as it is before each event, such as ": ping\r\n\r\n".
+	Noise string
 	// End is how the stream ends after the pieces.
 	End End
-	// Cut, when positive, ends the body after so many bytes, with a broken
-	// connection or, if CutWell, in good order.
-	Cut     int
-	CutWell bool
+	// Cut ends the body early; nil for not at all.
+	Cut *Cut
 	// Raw, when ContentType is set, is the whole body, as it is.
 	Raw, ContentType string
 }
 
+// Cut ends a body early.
+type Cut = vendor.Cut
+
 // End is how a stream ends.
-type End int
+type End = vendor.End
 
 // The ends of a stream.
 const (
 	// EndWhole sends the finish reason.
-	EndWhole End = iota
+	EndWhole = vendor.EndWhole
 	// EndCut closes the connection after the pieces.
-	EndCut
+	EndCut = vendor.EndCut
 	// EndSilent ends the body after the pieces, without a reason.
-	EndSilent
+	EndSilent = vendor.EndSilent
 	// EndStall sends nothing more until the client gives up.
-	EndStall
-	// EndError sends an error event of Status, Code, Message and Details.
-	EndError
+	EndStall = vendor.EndStall
+	// EndError sends an error event of Status, Code, Message and Details after the pieces.
+	EndError = vendor.EndError
 	// EndBareError sends that error as a document of its own, in no event.
-	EndBareError
+	EndBareError = vendor.EndOwn
 )
 
 // Call is a function call. Args is a JSON object.
@@ -102,96 +106,27 @@ func (r Reply) status() int {
 
 // call is a request being answered.
 type call struct {
+	vendor.Call
 	request request
-	ended   <-chan struct{}
-	closing <-chan struct{}
-}
-
-// pause waits for d, for ever if that is negative; false when client or server
-// went away.
-func (c call) pause(d time.Duration) bool {
-	if d == 0 {
-		return true
-	}
-	var timer <-chan time.Time
-	if d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		timer = t.C
-	}
-	select {
-	case <-timer:
-		return true
-	case <-c.ended:
-		return false
-	case <-c.closing:
-		return false
-	}
-}
-
-// step waits for the test; false when client or server went away.
-func (c call) step(steps <-chan struct{}) bool {
-	if steps == nil {
-		return true
-	}
-	select {
-	case <-steps:
-		return true
-	case <-c.ended:
-		return false
-	case <-c.closing:
-		return false
-	}
 }
 
 func (r Reply) write(w http.ResponseWriter, c call) {
-	for name, values := range r.Header {
-		w.Header()[name] = values
-	}
-	if !c.pause(r.Wait) {
+	maps.Copy(w.Header(), r.Header)
+	if !c.Pause(r.Wait) {
 		return
 	}
+	body := c.Begin(w, r.Cut)
 	switch {
 	case r.ContentType != "":
-		w.Header().Set("Content-Type", r.ContentType)
-		w.WriteHeader(r.status())
-		out := &cutter{w: w, left: r.Cut, well: r.CutWell, bounded: r.Cut > 0}
-		out.write([]byte(r.Raw))
+		body.Header().Set("Content-Type", r.ContentType)
+		body.WriteHeader(r.status())
+		body.Send(r.Raw)
 	case r.status() != http.StatusOK:
-		r.writeError(w)
+		r.writeError(body)
 	case c.request.stream && !c.request.listed:
-		r.streamTo(w, c)
+		r.stream(body, c)
 	default:
-		r.whole(w, c)
-	}
-}
-
-// cutter writes, up to a byte.
-type cutter struct {
-	w             http.ResponseWriter
-	left          int
-	bounded, well bool
-	gone          bool
-}
-
-// write says with gone that no more is wanted; it panics where net/http is to
-// break the connection off.
-func (c *cutter) write(b []byte) {
-	if c.gone {
-		return
-	}
-	short := c.bounded && len(b) >= c.left
-	if short {
-		b = b[:c.left]
-	}
-	_, err := c.w.Write(b)
-	if err == nil {
-		err = http.NewResponseController(c.w).Flush()
-	}
-	c.left -= len(b)
-	c.gone = err != nil || short
-	if short && !c.well {
-		panic(http.ErrAbortHandler)
+		r.whole(body, c)
 	}
 }
 

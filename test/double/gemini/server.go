@@ -9,14 +9,11 @@
 package gemini
 
 import (
-	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
-	"sync"
-	"time"
+
+	"waybill.dev/waybill/test/double/vendor"
 )
 
 // DefaultModel is the server's model when Options name none.
@@ -38,27 +35,12 @@ type Options struct {
 }
 
 // Recorded is a request as it arrived.
-type Recorded struct {
-	Method, Path string
-	Query        url.Values
-	Header       http.Header
-	Body         []byte
-	// Status is what it was answered with.
-	Status int
-}
+type Recorded = vendor.Recorded
 
-// Server is a running server; Close it.
+// Server is a running server; Close it. Its URL is without the version.
 type Server struct {
+	vendor.Server[Reply]
 	options Options
-	url     string
-	http    *http.Server
-	closing chan struct{}
-	active  sync.WaitGroup
-
-	mu       sync.Mutex // guards all below
-	closed   bool
-	replies  []Reply
-	requests []Recorded
 }
 
 // New starts a server on a free port of the loopback interface. It panics if
@@ -67,116 +49,59 @@ func New(o Options) *Server {
 	if len(o.Models) == 0 {
 		o.Models = []string{DefaultModel}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic("gemini: listen: " + err.Error())
-	}
-	s := &Server{options: o, url: "http://" + l.Addr().String(), closing: make(chan struct{})}
-	s.http = &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: 10 * time.Second}
-	s.active.Go(func() { _ = s.http.Serve(l) }) // it returns when Close closes the listener
+	s := &Server{options: o}
+	s.Start(maxBody, s.answer)
 	return s
-}
-
-// URL is the base address for a client, without the version and a final slash.
-func (s *Server) URL() string { return s.url }
-
-// Enqueue adds replies to the queue.
-func (s *Server) Enqueue(replies ...Reply) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.replies = append(s.replies, replies...)
-}
-
-// Requests are all requests so far, refused ones included, in order of arrival.
-func (s *Server) Requests() []Recorded {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.requests)
-}
-
-// Close ends all connections and returns when every handler has. A second call
-// does nothing.
-func (s *Server) Close() {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	s.mu.Unlock()
-	if first {
-		close(s.closing)
-		_ = s.http.Close() // nothing to flush
-	}
-	s.active.Wait()
-}
-
-// enter counts a handler; false when the server is closing, for then nobody
-// waits for it.
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.active.Add(1)
-	}
-	return !s.closed
 }
 
 // maxBody is how large a request may be.
 const maxBody = 20 << 20
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
-		return
-	}
-	defer s.active.Done()
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	if err != nil { // the client went away
-		return
-	}
-	rec := Recorded{Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header.Clone(), Body: body}
-	reply, req := s.decide(rec)
-	rec.Status = reply.status()
-	s.record(rec)
-	reply.write(w, call{request: req, ended: r.Context().Done(), closing: s.closing})
+func (s *Server) answer(w http.ResponseWriter, c vendor.Call) {
+	reply, req := s.decide(c)
+	s.Record(c.Recorded, reply.status())
+	reply.write(w, call{Call: c, request: req})
 }
 
 // decide is the reply to a request: a refusal if it breaks a rule, else the next
 // one of the queue.
-func (s *Server) decide(rec Recorded) (Reply, request) {
-	method, refusal := s.admit(rec)
+func (s *Server) decide(c vendor.Call) (Reply, request) {
+	method, refusal := s.admit(c)
 	if refusal != nil {
 		return *refusal, request{}
 	}
-	req, refusal := parse(rec.Body, s.modelOf(rec))
+	req, refusal := parse(c.Body, modelOf(c.Path))
 	if refusal != nil {
 		return *refusal, request{}
 	}
 	req.stream = method == "streamGenerateContent"
-	req.listed = req.stream && rec.Query.Get("alt") != "sse"
+	req.listed = req.stream && c.Query.Get("alt") != "sse"
 	if s.options.RequireSchema && !req.hasSchema() {
 		return *invalid("This server wants a JSON Schema with every call: generation_config.response_json_schema, or the parameters of a function that must be called."), req
 	}
 	if most := s.options.MaxInputTokens; most > 0 && req.prompt > most {
 		return *invalid("The input token count (%d) exceeds the maximum number of tokens allowed (%d).", req.prompt, most), req
 	}
-	return s.next(rec), req
+	return s.Next(c.Recorded, s.options.Answer, Reply{Pieces: vendor.Hello()}), req
 }
 
-func (s *Server) modelOf(rec Recorded) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(rec.Path, "/v1beta/models/"), ":")
+func modelOf(path string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/v1beta/models/"), ":")
 	return name
 }
 
 // admit checks what comes before the body, and gives the method called.
-func (s *Server) admit(rec Recorded) (string, *Reply) {
-	kind, _, _ := strings.Cut(rec.Header.Get("Content-Type"), ";")
-	_, method, _ := strings.Cut(rec.Path, ":")
-	key := rec.Header.Get("X-Goog-Api-Key")
+func (s *Server) admit(c vendor.Call) (string, *Reply) {
+	kind, _, _ := strings.Cut(c.Header.Get("Content-Type"), ";")
+	_, method, _ := strings.Cut(c.Path, ":")
+	key := c.Header.Get("X-Goog-Api-Key")
 	if key == "" {
-		key = rec.Query.Get("key")
+		key = c.Query.Get("key")
 	}
 	switch {
-	case !strings.HasPrefix(rec.Path, "/v1beta/models/") || (method != "streamGenerateContent" && method != "generateContent"), rec.Method != http.MethodPost:
+	case !strings.HasPrefix(c.Path, "/v1beta/models/") || (method != "streamGenerateContent" && method != "generateContent"), c.Method != http.MethodPost:
 		return "", &Reply{Status: http.StatusNotFound, ContentType: "text/html; charset=UTF-8", Raw: "<!DOCTYPE html><title>Error 404 (Not Found)!!1</title>"}
-	case rec.Header.Get("Authorization") != "":
+	case c.Header.Get("Authorization") != "":
 		return "", &Reply{Status: http.StatusUnauthorized, Message: "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential."}
 	case s.options.Key != "" && key == "":
 		return "", &Reply{Status: http.StatusForbidden, Message: "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API."}
@@ -184,31 +109,11 @@ func (s *Server) admit(rec Recorded) (string, *Reply) {
 		return "", InvalidKey()
 	case strings.TrimSpace(strings.ToLower(kind)) != "application/json":
 		return "", invalid("Invalid content type; want application/json.")
-	case len(rec.Body) > maxBody:
+	case c.TooLarge:
 		return "", invalid("Request payload size exceeds the limit: %d bytes.", maxBody)
-	case !slices.Contains(s.options.Models, s.modelOf(rec)):
-		return "", &Reply{Status: http.StatusNotFound, Message: "models/" + s.modelOf(rec) + " is not found for API version v1beta, or is not supported for generateContent. Call ListModels to see the list of available models and their supported methods."}
+	case !slices.Contains(s.options.Models, modelOf(c.Path)):
+		return "", &Reply{Status: http.StatusNotFound, Message: "models/" + modelOf(c.Path) + " is not found for API version v1beta, or is not supported for generateContent. Call ListModels to see the list of available models and their supported methods."}
 	default:
 		return method, nil
 	}
-}
-
-func (s *Server) next(rec Recorded) Reply {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.replies) > 0 {
-		r := s.replies[0]
-		s.replies = s.replies[1:]
-		return r
-	}
-	if s.options.Answer != nil {
-		return s.options.Answer(rec)
-	}
-	return Reply{Pieces: []string{"Hello", " from", " the", " double"}}
-}
-
-func (s *Server) record(rec Recorded) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.requests = append(s.requests, rec)
 }

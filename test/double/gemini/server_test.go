@@ -146,8 +146,8 @@ func TestServer_StreamsCallsMediaRefusalsAndBlocks(t *testing.T) {
 	}{
 		{gemini.Reply{Calls: []gemini.Call{{Name: "look", Args: `{"b":1,"a":2}`}}}, `{"functionCall":{"name":"look","args":{"b":1,"a":2}},"thoughtSignature":"c2lnbmVk"}`},
 		{gemini.Reply{Media: []gemini.Media{{MIME: "image/png", Data: []byte{1, 2}}}}, `{"inlineData":{"mimeType":"image/png","data":"AQI="}}`},
-		{gemini.Reply{Finish: "SAFETY", Harm: "HARM_CATEGORY_HATE_SPEECH"}, `{"finishReason":"SAFETY","index":0,"safetyRatings":[{"category":"HARM_CATEGORY_HARASSMENT","probability":"NEGLIGIBLE"},{"category":"HARM_CATEGORY_HATE_SPEECH","probability":"HIGH","blocked":true}]}`},
-		{gemini.Reply{Finish: "OTHER", FinishMessage: "why"}, `"finishReason":"OTHER","finishMessage":"why"`},
+		{gemini.Reply{FinishReason: "SAFETY", Harm: "HARM_CATEGORY_HATE_SPEECH"}, `{"finishReason":"SAFETY","index":0,"safetyRatings":[{"category":"HARM_CATEGORY_HARASSMENT","probability":"NEGLIGIBLE"},{"category":"HARM_CATEGORY_HATE_SPEECH","probability":"HIGH","blocked":true}]}`},
+		{gemini.Reply{FinishReason: "OTHER", FinishMessage: "why"}, `"finishReason":"OTHER","finishMessage":"why"`},
 		{gemini.Reply{Blocked: "SAFETY"}, `{"promptFeedback":{"blockReason":"SAFETY",`},
 		{gemini.Reply{NoUsage: true}, `"index":0}],"modelVersion":`},
 	} {
@@ -181,15 +181,15 @@ func TestServer_EndsStreamsBadly(t *testing.T) {
 		{gemini.Reply{Pieces: []string{"a"}, End: gemini.EndCut}, `"text":"a"`, true},
 		{gemini.Reply{Pieces: []string{"a"}, End: gemini.EndSilent}, `"text":"a"`, false},
 		{gemini.Reply{Pieces: []string{"a"}, End: gemini.EndError, Status: 503, Message: "oops"}, `{"error": {"code": 503,"message": "oops","status": "UNAVAILABLE"}}`, false},
-		{gemini.Reply{Pieces: []string{"a", "b"}, Cut: 20}, `{"candidates"`, true},
-		{gemini.Reply{Pieces: []string{"a", "b"}, Cut: 20, CutWell: true}, `{"candidates"`, false},
+		{gemini.Reply{Pieces: []string{"a", "b"}, Cut: &gemini.Cut{At: 20}}, `{"candidates"`, true},
+		{gemini.Reply{Pieces: []string{"a", "b"}, Cut: &gemini.Cut{At: 20, Clean: true}}, `{"candidates"`, false},
 	} {
 		s.Enqueue(tc.reply)
 		got, err := events(stream(t, s, body("")))
 		require.Equal(t, tc.cut, err != nil, "%v", err)
 		require.Contains(t, got[len(got)-1], tc.last)
 	}
-	s.Enqueue(gemini.Reply{End: gemini.EndBareError, Status: 503}, gemini.Reply{Raw: "0123456789", ContentType: "text/event-stream", Cut: 4, CutWell: true})
+	s.Enqueue(gemini.Reply{End: gemini.EndBareError, Status: 503}, gemini.Reply{Raw: "0123456789", ContentType: "text/event-stream", Cut: &gemini.Cut{At: 4, Clean: true}})
 	raw, err := io.ReadAll(stream(t, s, body("")).Body)
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(string(raw), "{\n  \"error\""))
@@ -202,7 +202,7 @@ func TestServer_SendsEventsWhenTheTestSaysSo(t *testing.T) {
 	t.Parallel()
 	s := start(t, gemini.Options{})
 	step := make(chan struct{})
-	s.Enqueue(gemini.Reply{Pieces: []string{"a", "b"}, Step: step, Extra: []string{": ping"}})
+	s.Enqueue(gemini.Reply{Pieces: []string{"a", "b"}, Step: step, Noise: ": ping\r\n\r\n"})
 	res := stream(t, s, body(""))
 	lines := bufio.NewScanner(res.Body)
 	for _, want := range []string{`"text":"a"`, `"text":"b"`} {
@@ -286,6 +286,13 @@ func TestServer_AdmitsByKeyPathMethodAndType(t *testing.T) {
 		}
 	}
 	require.Len(t, s.Requests(), 9)
+}
+
+func TestServer_RefusesBodiesThatAreTooLarge(t *testing.T) {
+	t.Parallel()
+	res := stream(t, start(t, gemini.Options{}), body("")+strings.Repeat(" ", 20<<20))
+	require.Equal(t, 400, res.StatusCode)
+	require.Contains(t, errorOf(t, res).Error.Message, "payload size exceeds the limit: 20971520 bytes")
 }
 
 func TestServer_RecordsRequests(t *testing.T) {

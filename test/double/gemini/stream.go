@@ -2,9 +2,10 @@ package gemini
 
 import (
 	"encoding/json"
-	"net/http"
 	"strings"
 	"unicode/utf8"
+
+	"waybill.dev/waybill/test/double/vendor"
 )
 
 // responseID is the same for all replies: nothing here depends on the clock.
@@ -114,8 +115,8 @@ func (r Reply) scripted(req request) script {
 		s.rest(r)
 		s.finish = "STOP"
 	}
-	if r.Finish != "" {
-		s.finish = r.Finish
+	if r.FinishReason != "" {
+		s.finish = r.FinishReason
 	}
 	s.usage.Total = s.usage.Prompt + s.usage.Candidates + s.usage.Thoughts
 	if u := r.Usage; u != nil {
@@ -141,19 +142,18 @@ func (s *script) rest(r Reply) {
 
 // streamer writes events.
 type streamer struct {
-	out   *cutter
+	*vendor.Body
 	call  call
 	reply Reply
 	usage *usageDoc
 }
 
-// streamTo sends the reply as server-sent events.
-func (r Reply) streamTo(w http.ResponseWriter, c call) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(w).Flush() // a client that is gone is noticed later
+// stream sends the reply as server-sent events.
+func (r Reply) stream(body *vendor.Body, c call) {
+	body.Header().Set("Content-Type", "text/event-stream")
+	body.Send("") // the headers, before any pause
 	said := r.scripted(c.request)
-	s := &streamer{out: &cutter{w: w, left: r.Cut, well: r.CutWell, bounded: r.Cut > 0}, call: c, reply: r}
+	s := &streamer{Body: body, call: c, reply: r}
 	if !r.NoUsage {
 		s.usage = &said.usage
 	}
@@ -175,17 +175,12 @@ func (r Reply) streamTo(w http.ResponseWriter, c call) {
 }
 
 func (s *streamer) end(said script, last int) {
-	switch s.reply.End {
-	case EndStall:
-		s.call.pause(-1)
-		panic(http.ErrAbortHandler)
-	case EndCut:
-		panic(http.ErrAbortHandler) // net/http's way to break a connection off
-	case EndSilent:
-	case EndError:
-		s.out.write([]byte("data: " + string(compact(s.reply.errorBody())) + "\r\n\r\n"))
-	case EndBareError:
-		s.out.write(s.reply.errorBody())
+	switch end := s.reply.End; {
+	case s.Ends(end):
+	case end == EndError:
+		s.Send("data: " + string(compact(s.reply.errorBody())) + "\r\n\r\n")
+	case end == EndBareError:
+		s.Send(string(s.reply.errorBody()))
 	default:
 		c := candidateDoc{Finish: said.finish, FinishMessage: s.reply.FinishMessage}
 		if last < len(said.parts) {
@@ -207,40 +202,28 @@ func (s *streamer) doc(candidates ...candidateDoc) responseDoc {
 }
 
 func (s *streamer) paced(d responseDoc) {
-	if !s.call.pause(s.reply.Interval) || !s.call.step(s.reply.Step) {
-		s.out.gone = true
-		return
+	s.Pace(s.reply.Interval, s.reply.Step)
+	if s.reply.Noise != "" {
+		s.Send(s.reply.Noise)
 	}
-	for _, line := range s.reply.Extra {
-		s.out.write([]byte(line + "\r\n\r\n"))
-	}
-	s.out.write([]byte("data: " + string(marshal(d)) + "\r\n\r\n"))
+	s.Send("data: " + string(vendor.JSON(d)) + "\r\n\r\n")
 }
 
 // whole sends the reply as one document, or as a list of one where the client
 // streams and did not ask for events.
-func (r Reply) whole(w http.ResponseWriter, c call) {
+func (r Reply) whole(body *vendor.Body, c call) {
 	said := r.scripted(c.request)
 	s := &streamer{call: c, reply: r, usage: &said.usage}
 	d := s.doc(candidateDoc{Content: &contentDoc{Parts: said.parts, Role: "model"}, Finish: said.finish})
 	if r.Blocked != "" {
 		d.Candidates, d.Feedback = nil, &feedbackDoc{Reason: r.Blocked}
 	}
-	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	body.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	if c.request.listed {
-		_, _ = w.Write(indented([]responseDoc{d})) // the client may have gone
+		_, _ = body.Write(indented([]responseDoc{d})) // the client may have gone
 		return
 	}
-	_, _ = w.Write(indented(d))
-}
-
-// marshal renders a document of this package's own types.
-func marshal(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("gemini: " + err.Error())
-	}
-	return b
+	_, _ = body.Write(indented(d))
 }
 
 // compact is a document on one line.

@@ -129,7 +129,7 @@ func (s *Server) limited(h http.Header) *Reply {
 	if !s.options.OpenAI {
 		return nil
 	}
-	count, limit := s.count(), s.options.Limit
+	count, limit := int(s.counted.Add(1)), s.options.RateLimit
 	if limit == 0 {
 		limit = max(requestsPerMinute, count)
 	}

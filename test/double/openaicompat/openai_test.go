@@ -208,7 +208,7 @@ func TestOpenAI_StreamsItsOwnMembers(t *testing.T) {
 
 func TestOpenAI_RefusesWhatIsOverTheLimit(t *testing.T) {
 	t.Parallel()
-	s := vendor(t, openaicompat.Options{Limit: 2})
+	s := vendor(t, openaicompat.Options{RateLimit: 2})
 	for i, want := range []int{200, 200, 429} {
 		res := post(t, s, body(""))
 		require.Equal(t, want, res.StatusCode)

@@ -1,10 +1,12 @@
 package openaicompat
 
 import (
-	"encoding/json"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
+
+	"waybill.dev/waybill/test/double/vendor"
 )
 
 // Reply is what the server answers with. The zero value is an empty answer that
@@ -46,7 +48,7 @@ type Reply struct {
 	Step <-chan struct{}
 	// Noise is written as it is before each chunk, such as ": ping\n\n".
 	Noise string
-	// Cut ends the body within the stream; nil for not at all.
+	// Cut ends the body early; nil for not at all.
 	Cut *Cut
 	// End is how the stream ends after the pieces.
 	End End
@@ -54,33 +56,28 @@ type Reply struct {
 	Raw, ContentType string
 }
 
+// Cut ends a body early.
+type Cut = vendor.Cut
+
 // End is how a stream ends.
-type End int
+type End = vendor.End
 
 // The ends of a stream.
 const (
 	// EndWhole sends finish reason, usage if asked for, and [DONE].
-	EndWhole End = iota
+	EndWhole = vendor.EndWhole
 	// EndCut closes the connection after the pieces.
-	EndCut
+	EndCut = vendor.EndCut
 	// EndSilent ends the body after the pieces, with neither reason nor [DONE].
-	EndSilent
+	EndSilent = vendor.EndSilent
 	// EndStall sends nothing more until the client gives up.
-	EndStall
+	EndStall = vendor.EndStall
 	// EndError sends an error event of Code, Type and Message after the pieces.
-	EndError
+	EndError = vendor.EndError
 )
 
 // ToolCall is a function call.
 type ToolCall struct{ ID, Name, Arguments string }
-
-// Cut ends a body early.
-type Cut struct {
-	// At is how many of its bytes are sent.
-	At int
-	// Clean ends it as if it were whole; otherwise the connection is broken off.
-	Clean bool
-}
 
 // Usage counts tokens. Completion holds Reasoning, as the vendor counts; Total is
 // their sum with Prompt unless it is set, to something that may be a lie.
@@ -95,59 +92,27 @@ func (r Reply) status() int {
 
 // call is a request being answered.
 type call struct {
+	vendor.Call
 	request request
 	openai  bool
-	ended   <-chan struct{}
-	closing <-chan struct{}
-}
-
-// pause waits for d, for ever if that is negative; false when client or server
-// went away.
-func (c call) pause(d time.Duration) bool {
-	if d == 0 {
-		return true
-	}
-	var timer <-chan time.Time
-	if d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		timer = t.C
-	}
-	return await(c, timer)
-}
-
-// await waits for a value; false when client or server went away.
-func await[T any](c call, values <-chan T) bool {
-	select {
-	case <-values:
-		return true
-	case <-c.ended:
-		return false
-	case <-c.closing:
-		return false
-	}
 }
 
 func (r Reply) write(w http.ResponseWriter, c call) {
-	for name, values := range r.Header {
-		w.Header()[name] = values
-	}
-	if !c.pause(r.Wait) {
+	maps.Copy(w.Header(), r.Header)
+	if !c.Pause(r.Wait) {
 		return
 	}
-	if r.Cut != nil {
-		w = &cutter{ResponseWriter: w, left: r.Cut.At, clean: r.Cut.Clean}
-	}
+	body := c.Begin(w, r.Cut)
 	switch {
 	case r.status() != http.StatusOK:
-		r.writeError(w)
+		r.writeError(body)
 	case r.ContentType != "":
-		w.Header().Set("Content-Type", r.ContentType)
-		_, _ = w.Write([]byte(r.Raw)) // the client may have gone
+		body.Header().Set("Content-Type", r.ContentType)
+		body.Send(r.Raw)
 	case c.request.Stream:
-		r.stream(w, c)
+		r.stream(body, c)
 	default:
-		r.whole(w, c)
+		r.whole(body, c)
 	}
 }
 
@@ -200,16 +165,7 @@ func (r Reply) writeError(w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(r.status())
-	_, _ = w.Write(marshal(r.errorBody()))
-}
-
-// marshal renders a document of this package's own types, which always works.
-func marshal(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("openaicompat: " + err.Error())
-	}
-	return b
+	_, _ = w.Write(vendor.JSON(r.errorBody())) // the client may have gone
 }
 
 func (r Reply) usage() usageDoc {

@@ -10,13 +10,12 @@
 package openaicompat
 
 import (
-	"io"
-	"net"
+	"fmt"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
-	"time"
+	"sync/atomic"
+
+	"waybill.dev/waybill/test/double/vendor"
 )
 
 // DefaultModel is the server's model when Options name none.
@@ -34,8 +33,8 @@ type Options struct {
 	OpenAI bool
 	// RequireSchema refuses each call that is held to no strict schema.
 	RequireSchema bool
-	// Limit is how many requests OpenAI's rate limit lets through; 0 for all.
-	Limit int
+	// RateLimit is how many requests OpenAI's rate limit lets through; 0 for all.
+	RateLimit int
 	// Answer makes the reply when the queue is empty; nil gives a fixed one.
 	Answer func(Recorded) Reply
 	// Watch, when set, is told of each request once its answer is out, from several
@@ -44,27 +43,13 @@ type Options struct {
 }
 
 // Recorded is a request as it arrived.
-type Recorded struct {
-	Method, Path string
-	Header       http.Header
-	Body         []byte
-	// Status is what it was answered with.
-	Status int
-}
+type Recorded = vendor.Recorded
 
 // Server is a running server; Close it.
 type Server struct {
+	vendor.Server[Reply]
 	options Options
-	url     string
-	http    *http.Server
-	closing chan struct{}
-	active  sync.WaitGroup
-
-	mu       sync.Mutex // guards all below
-	closed   bool
-	counted  int
-	replies  []Reply
-	requests []Recorded
+	counted atomic.Int64 // requests that the rate limit is about
 }
 
 // New starts a server on a free port of the loopback interface. It panics if
@@ -73,98 +58,44 @@ func New(o Options) *Server {
 	if len(o.Models) == 0 {
 		o.Models = []string{DefaultModel}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic("openaicompat: listen: " + err.Error())
-	}
-	s := &Server{options: o, url: "http://" + l.Addr().String() + "/v1", closing: make(chan struct{})}
-	s.http = &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: 10 * time.Second}
-	s.active.Go(func() { _ = s.http.Serve(l) }) // it returns when Close closes the listener
+	s := &Server{options: o}
+	s.Start(maxBody, s.answer)
 	return s
 }
 
 // URL is the base address for a client, with the version and no final slash.
-func (s *Server) URL() string { return s.url }
+func (s *Server) URL() string { return s.Server.URL() + "/v1" }
 
-// Enqueue adds replies to the queue.
-func (s *Server) Enqueue(replies ...Reply) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.replies = append(s.replies, replies...)
-}
-
-// Requests are all requests so far, refused ones included, in order of arrival.
-func (s *Server) Requests() []Recorded {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.requests)
-}
-
-// Close ends all connections and returns when every handler has. A second call
-// does nothing.
-func (s *Server) Close() {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	s.mu.Unlock()
-	if first {
-		close(s.closing)
-		_ = s.http.Close() // nothing to flush
-	}
-	s.active.Wait()
-}
-
-// enter counts a handler; false when the server is closing, for then nobody
-// waits for it.
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.active.Add(1)
-	}
-	return !s.closed
-}
-
-// maxBody is how much of a request is read.
+// maxBody is how large a request may be.
 const maxBody = 16 << 20
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
-		return
-	}
-	defer s.active.Done()
-	arrived := time.Now()
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
-	if err != nil { // the client went away
-		return
-	}
-	rec := Recorded{Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
-	reply, req := s.decide(w.Header(), rec)
-	rec.Status = reply.status()
-	if s.options.Watch != nil {
-		t := &timer{ResponseWriter: w, watched: Watched{Recorded: rec, Arrived: arrived}}
+func (s *Server) answer(w http.ResponseWriter, c vendor.Call) {
+	reply, req := s.decide(w.Header(), c)
+	if s.options.Watch == nil {
+		s.Record(c.Recorded, reply.status())
+	} else {
+		t := &timer{ResponseWriter: w, watched: Watched{Recorded: c.Recorded, Arrived: c.Arrived}}
+		t.watched.Status = reply.status()
 		defer func() { s.options.Watch(t.watched) }()
 		w = t
-	} else {
-		s.record(rec)
 	}
-	reply.write(w, call{request: req, openai: s.options.OpenAI, ended: r.Context().Done(), closing: s.closing})
+	reply.write(w, call{Call: c, request: req, openai: s.options.OpenAI})
 }
 
 // decide is the reply to a request: a refusal if it breaks a rule, else the next
 // one of the queue.
-func (s *Server) decide(h http.Header, rec Recorded) (Reply, request) {
-	if refusal := s.admit(rec); refusal != nil {
+func (s *Server) decide(h http.Header, c vendor.Call) (Reply, request) {
+	if refusal := s.admit(c); refusal != nil {
 		return *refusal, request{}
 	}
 	if refusal := s.limited(h); refusal != nil {
 		return *refusal, request{}
 	}
-	req, refusal := s.options.parse(rec.Body)
+	req, refusal := s.options.parse(c.Body)
 	if refusal != nil {
 		return *refusal, request{}
 	}
-	reply := s.next(rec)
+	reply := s.Next(c.Recorded, s.options.Answer, Reply{Pieces: vendor.Hello()})
 	if s.options.OpenAI {
 		reply = reply.truncated(req)
 	}
@@ -172,48 +103,22 @@ func (s *Server) decide(h http.Header, rec Recorded) (Reply, request) {
 }
 
 // admit checks what comes before the body.
-func (s *Server) admit(rec Recorded) *Reply {
-	kind, _, _ := strings.Cut(rec.Header.Get("Content-Type"), ";")
+func (s *Server) admit(c vendor.Call) *Reply {
+	kind, _, _ := strings.Cut(c.Header.Get("Content-Type"), ";")
 	switch {
-	case rec.Path != "/v1/chat/completions":
-		return &Reply{Status: http.StatusNotFound, Code: "unknown_url", Message: "Unknown request URL: " + rec.Method + " " + rec.Path}
-	case rec.Method != http.MethodPost:
+	case c.Path != "/v1/chat/completions":
+		return &Reply{Status: http.StatusNotFound, Code: "unknown_url", Message: "Unknown request URL: " + c.Method + " " + c.Path}
+	case c.Method != http.MethodPost:
 		return &Reply{Status: http.StatusMethodNotAllowed, Code: "method_not_supported", Message: "Only POST requests are accepted."}
-	case s.options.Key != "" && rec.Header.Get("Authorization") == "":
+	case s.options.Key != "" && c.Header.Get("Authorization") == "":
 		return &Reply{Status: http.StatusUnauthorized, Message: "You didn't provide an API key."}
-	case s.options.Key != "" && rec.Header.Get("Authorization") != "Bearer "+s.options.Key:
+	case s.options.Key != "" && c.Header.Get("Authorization") != "Bearer "+s.options.Key:
 		return &Reply{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "Incorrect API key provided."}
 	case strings.TrimSpace(strings.ToLower(kind)) != "application/json":
 		return &Reply{Status: http.StatusUnsupportedMediaType, Code: "unsupported_content_type", Message: "Unsupported content type; want application/json."}
+	case c.TooLarge:
+		return &Reply{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The request is too large; the most are %d bytes.", maxBody)}
 	default:
 		return nil
 	}
-}
-
-func (s *Server) next(rec Recorded) Reply {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.replies) > 0 {
-		r := s.replies[0]
-		s.replies = s.replies[1:]
-		return r
-	}
-	if s.options.Answer != nil {
-		return s.options.Answer(rec)
-	}
-	return Reply{Pieces: []string{"Hello", " from", " the", " double"}}
-}
-
-func (s *Server) record(rec Recorded) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.requests = append(s.requests, rec)
-}
-
-// count counts a request that the rate limit is about.
-func (s *Server) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.counted++
-	return s.counted
 }

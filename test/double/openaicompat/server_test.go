@@ -238,6 +238,13 @@ func TestServer_RefusesWrongPathMethodAndContentType(t *testing.T) {
 	}
 }
 
+func TestServer_RefusesBodiesThatAreTooLarge(t *testing.T) {
+	t.Parallel()
+	res := post(t, start(t, openaicompat.Options{}), body("")+strings.Repeat(" ", 16<<20))
+	require.Equal(t, 413, res.StatusCode)
+	require.Contains(t, errorOf(t, res).Error.Message, "16777216 bytes")
+}
+
 func TestServer_RefusesRequestsTheVendorWould(t *testing.T) {
 	t.Parallel()
 	s := start(t, openaicompat.Options{Models: []string{"gpt-double", "other"}})

@@ -2,8 +2,9 @@ package openaicompat
 
 import (
 	"encoding/base64"
-	"net/http"
 	"strings"
+
+	"waybill.dev/waybill/test/double/vendor"
 )
 
 // replyID and created are the same for all replies: nothing here depends on the
@@ -87,16 +88,15 @@ func (null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
 // streamer writes chunks.
 type streamer struct {
-	w     http.ResponseWriter
+	*vendor.Body
 	call  call
 	reply Reply
-	gone  bool
 }
 
 // stream sends the reply as server-sent events.
-func (r Reply) stream(w http.ResponseWriter, c call) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	s := &streamer{w: w, call: c, reply: r}
+func (r Reply) stream(body *vendor.Body, c call) {
+	body.Header().Set("Content-Type", "text/event-stream")
+	s := &streamer{Body: body, call: c, reply: r}
 	empty := ""
 	s.chunk(messageDoc{Role: "assistant", Content: &empty}, nil)
 	for _, thought := range r.Thoughts {
@@ -162,15 +162,10 @@ func (s *streamer) toolCall(t toolCallDoc) {
 }
 
 func (s *streamer) end() {
-	switch s.reply.End {
-	case EndStall:
-		s.call.pause(-1)
-		panic(http.ErrAbortHandler)
-	case EndCut:
-		panic(http.ErrAbortHandler) // net/http's way to break a connection off
-	case EndSilent:
-	case EndError:
-		s.event(string(marshal(s.reply.errorBody())))
+	switch end := s.reply.End; {
+	case s.Ends(end):
+	case end == EndError:
+		s.event(string(vendor.JSON(s.reply.errorBody())))
 	default:
 		finish := s.reply.finish()
 		s.chunk(messageDoc{}, &finish)
@@ -180,7 +175,7 @@ func (s *streamer) end() {
 		if s.call.request.wantsUsage() {
 			d := s.doc()
 			d.Choices, d.Usage = []choiceDoc{}, s.reply.usage()
-			s.event(string(marshal(d)))
+			s.event(string(vendor.JSON(d)))
 		}
 		s.event("[DONE]")
 	}
@@ -198,9 +193,9 @@ func (s *streamer) doc() replyDoc {
 }
 
 func (s *streamer) paced(m messageDoc) {
-	s.gone = s.gone || !s.call.pause(s.reply.Interval) || s.reply.Step != nil && !await(s.call, s.reply.Step)
+	s.Pace(s.reply.Interval, s.reply.Step)
 	if s.reply.Noise != "" {
-		s.write(s.reply.Noise)
+		s.Send(s.reply.Noise)
 	}
 	s.chunk(m, nil)
 }
@@ -212,24 +207,13 @@ func (s *streamer) chunk(m messageDoc, finish *string) {
 		one.Logprobs, d.Padding = null{}, "k3Q"
 	}
 	d.Choices = []choiceDoc{one}
-	s.event(string(marshal(d)))
+	s.event(string(vendor.JSON(d)))
 }
 
-func (s *streamer) event(data string) { s.write("data: " + data + "\n\n") }
-
-func (s *streamer) write(text string) {
-	if s.gone {
-		return
-	}
-	_, err := s.w.Write([]byte(text))
-	if err == nil {
-		err = http.NewResponseController(s.w).Flush()
-	}
-	s.gone = err != nil
-}
+func (s *streamer) event(data string) { s.Send("data: " + data + "\n\n") }
 
 // whole sends the reply as one document.
-func (r Reply) whole(w http.ResponseWriter, c call) {
+func (r Reply) whole(body *vendor.Body, c call) {
 	content := strings.Join(r.Pieces, "")
 	finish := r.finish()
 	m := &messageDoc{Role: "assistant", Content: &content, Refusal: optional(r.Refusal), ToolCalls: r.calls()}
@@ -240,6 +224,6 @@ func (r Reply) whole(w http.ResponseWriter, c call) {
 	}
 	d := replyDoc{ID: replyID, Object: "chat.completion", Created: created, Model: r.model(c), Usage: r.usage()}
 	d.Choices = []choiceDoc{{Message: m, Finish: &finish}}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(marshal(d))
+	body.Header().Set("Content-Type", "application/json")
+	_, _ = body.Write(vendor.JSON(d)) // the client may have gone
 }

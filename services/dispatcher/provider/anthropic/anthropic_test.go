@@ -160,15 +160,15 @@ func TestCall_EmitsWhileTheAnswerArrives(t *testing.T) {
 	t.Parallel()
 	for _, w := range []way{free, format, tool} {
 		r := newRig(t, nil)
-		gate := make(chan struct{}, 4)
-		gate <- struct{}{}
-		gate <- struct{}{}
-		r.server.Enqueue(double.Reply{Pieces: []string{"1", "2", "3", "4"}, Gate: gate})
+		step := make(chan struct{}, 4)
+		step <- struct{}{}
+		step <- struct{}{}
+		r.server.Enqueue(double.Reply{Pieces: []string{"1", "2", "3", "4"}, Step: step})
 		var got strings.Builder
 		res, err := r.Call(t.Context(), w.ask(), func(d provider.Delta) error {
 			got.WriteString(d.Text)
 			if !d.Last {
-				gate <- struct{}{}
+				step <- struct{}{}
 			}
 			return nil
 		})

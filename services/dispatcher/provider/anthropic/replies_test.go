@@ -207,11 +207,7 @@ func TestCall_NeverTakesAPartForTheWhole(t *testing.T) {
 			r := newRig(t, nil)
 			whole, failed := 0, 0
 			for at := 0; whole < 3; at++ {
-				cut := at
-				if at == 0 { // which would mean no cut
-					cut = -1
-				}
-				r.server.Enqueue(double.Reply{Pieces: []string{`{"z":"a`, ` b","a":1}`}, CutAfter: cut, CutClean: clean})
+				r.server.Enqueue(double.Reply{Pieces: []string{`{"z":"a`, ` b","a":1}`}, Cut: &double.Cut{At: at, Clean: clean}})
 				res, err := r.Call(t.Context(), w.ask(), nil)
 				if err == nil {
 					require.Equal(t, wholeText, res.Text, "cut at %d", at)

@@ -268,7 +268,7 @@ func TestOpenAI_KeepsHowLongToWaitByItsOwnHeaders(t *testing.T) {
 		e := newRig(t, nil).fail(t, openaicompat.Reply{Status: 429, Header: tc.header})
 		require.Equal(t, tc.want, e.RetryAfter, "%v", tc.header)
 	}
-	s := openaicompat.New(openaicompat.Options{OpenAI: true, Limit: 1})
+	s := openaicompat.New(openaicompat.Options{OpenAI: true, RateLimit: 1})
 	defer s.Close()
 	p, err := compat.New(compat.Config{Dialect: compat.DialectOpenAI, BaseURL: s.URL(), APIKey: key})
 	require.NoError(t, err)

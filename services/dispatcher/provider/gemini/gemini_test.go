@@ -146,7 +146,7 @@ func TestCall_PrintsNothing(t *testing.T) { //nolint:paralleltest // redirects t
 	r.call(t, ask())
 	for _, reply := range []double.Reply{
 		{Pieces: []string{"vendor says"}, End: double.EndCut},
-		{Pieces: []string{"vendor says"}, Cut: 20},
+		{Pieces: []string{"vendor says"}, Cut: &double.Cut{At: 20}},
 		{ContentType: "text/event-stream", Raw: "data: {\"vendor says"},
 		{Status: 503, Message: "vendor says"},
 	} {

@@ -82,36 +82,36 @@ func midway(r double.Reply) double.Reply {
 var answered = []outcome{
 	{name: "clean", says: document, reply: double.Reply{Usage: known}, stop: "clean", raw: "STOP", reason: "stop", usage: counted},
 	{name: "clean, empty", stop: "clean", raw: "STOP", reason: "stop"},
-	{name: "clean, kept alive", says: document, reply: double.Reply{Extra: []string{": ping", ":"}}, stop: "clean", raw: "STOP", reason: "stop"},
-	{name: "clean, events of other types", says: document, reply: double.Reply{Extra: []string{"event: gossip\r\nid: 7\r\nretry: 5", "nonsense"}}, stop: "clean", raw: "STOP", reason: "stop"},
-	{name: "clean, responses that say nothing", says: document, reply: double.Reply{Extra: []string{"data: {}", "data: null", `data: {"candidates":null}`}}, stop: "clean", raw: "STOP", reason: "stop"},
-	{name: "clean, another candidate", says: document, reply: double.Reply{Extra: []string{`data: {"candidates":[{"index":1,"content":{"parts":[{"text":"other"},{"functionCall":{"name":"answer","args":{}}}]},"finishReason":"SAFETY"}]}`}}, stop: "clean", raw: "STOP", reason: "stop"},
-	{name: "clean, done as others say it", says: document, reply: double.Reply{Extra: []string{"data: [DONE]"}}, stop: "clean", raw: "STOP", reason: "stop"},
+	{name: "clean, kept alive", says: document, reply: double.Reply{Noise: ": ping\r\n\r\n:\r\n\r\n"}, stop: "clean", raw: "STOP", reason: "stop"},
+	{name: "clean, events of other types", says: document, reply: double.Reply{Noise: "event: gossip\r\nid: 7\r\nretry: 5\r\n\r\nnonsense\r\n\r\n"}, stop: "clean", raw: "STOP", reason: "stop"},
+	{name: "clean, responses that say nothing", says: document, reply: double.Reply{Noise: "data: {}\r\n\r\ndata: null\r\n\r\n" + `data: {"candidates":null}` + "\r\n\r\n"}, stop: "clean", raw: "STOP", reason: "stop"},
+	{name: "clean, another candidate", says: document, reply: double.Reply{Noise: `data: {"candidates":[{"index":1,"content":{"parts":[{"text":"other"},{"functionCall":{"name":"answer","args":{}}}]},"finishReason":"SAFETY"}]}` + "\r\n\r\n"}, stop: "clean", raw: "STOP", reason: "stop"},
+	{name: "clean, done as others say it", says: document, reply: double.Reply{Noise: "data: [DONE]\r\n\r\n"}, stop: "clean", raw: "STOP", reason: "stop"},
 	{name: "clean, no usage", says: document, reply: double.Reply{NoUsage: true}, stop: "clean", raw: "STOP", reason: "stop", usage: &provider.Usage{}},
 	{name: "clean, usage below nothing", says: document, reply: double.Reply{Usage: &double.Usage{Prompt: -1, Candidates: -2, Total: -3, Cached: -4}}, stop: "clean", raw: "STOP", reason: "stop", usage: &provider.Usage{Known: true}},
 	{name: "clean, thoughts", says: document, reply: double.Reply{Thoughts: []string{"hm", "so"}, Usage: known}, ask: func(r *provider.Request) { r.Thoughts = true }, stop: "clean", raw: "STOP", reason: "stop", usage: counted},
-	{name: "truncated though whole", says: document, reply: double.Reply{Finish: "MAX_TOKENS", Usage: known}, stop: "truncated", raw: "MAX_TOKENS", reason: "length", usage: counted},
-	{name: "truncated before a word", reply: double.Reply{Finish: "MAX_TOKENS"}, stop: "truncated", raw: "MAX_TOKENS", reason: "length"},
-	{name: "truncated, to be continued", says: document, reply: double.Reply{Finish: "CONTINUATION"}, stop: "truncated", raw: "CONTINUATION", reason: "length"},
-	{name: "refused for a harm", reply: double.Reply{Finish: "SAFETY", Harm: "HARM_CATEGORY_HATE_SPEECH", Usage: known}, stop: "refused", raw: "SAFETY", category: "HARM_CATEGORY_HATE_SPEECH", reason: "content_filter", usage: counted},
-	{name: "refused though whole", says: document, reply: double.Reply{Finish: "SAFETY"}, stop: "refused", raw: "SAFETY", category: "SAFETY", reason: "content_filter"},
-	{name: "refused with words", reply: double.Reply{Finish: "PROHIBITED_CONTENT", FinishMessage: "not this"}, stop: "refused", raw: "PROHIBITED_CONTENT", category: "PROHIBITED_CONTENT", reason: "content_filter"},
+	{name: "truncated though whole", says: document, reply: double.Reply{FinishReason: "MAX_TOKENS", Usage: known}, stop: "truncated", raw: "MAX_TOKENS", reason: "length", usage: counted},
+	{name: "truncated before a word", reply: double.Reply{FinishReason: "MAX_TOKENS"}, stop: "truncated", raw: "MAX_TOKENS", reason: "length"},
+	{name: "truncated, to be continued", says: document, reply: double.Reply{FinishReason: "CONTINUATION"}, stop: "truncated", raw: "CONTINUATION", reason: "length"},
+	{name: "refused for a harm", reply: double.Reply{FinishReason: "SAFETY", Harm: "HARM_CATEGORY_HATE_SPEECH", Usage: known}, stop: "refused", raw: "SAFETY", category: "HARM_CATEGORY_HATE_SPEECH", reason: "content_filter", usage: counted},
+	{name: "refused though whole", says: document, reply: double.Reply{FinishReason: "SAFETY"}, stop: "refused", raw: "SAFETY", category: "SAFETY", reason: "content_filter"},
+	{name: "refused with words", reply: double.Reply{FinishReason: "PROHIBITED_CONTENT", FinishMessage: "not this"}, stop: "refused", raw: "PROHIBITED_CONTENT", category: "PROHIBITED_CONTENT", reason: "content_filter"},
 	{name: "blocked with words", reply: sse(`data: {"promptFeedback":{"blockReason":"OTHER","blockReasonMessage":"not this"},"usageMetadata":{"promptTokenCount":4,"totalTokenCount":4}}`), stop: "refused", raw: "OTHER", category: "OTHER", refusal: "not this", reason: "content_filter", usage: &provider.Usage{InputTokens: 4, TotalTokens: 4, Known: true}},
-	{name: "unknown, but whole", says: document, reply: double.Reply{Finish: "OTHER", FinishMessage: "who knows"}, stop: "unknown", raw: "OTHER"},
-	{name: "a reason nobody knows", says: document, reply: double.Reply{Finish: "METEOR"}, stop: "unknown", raw: "METEOR"},
+	{name: "unknown, but whole", says: document, reply: double.Reply{FinishReason: "OTHER", FinishMessage: "who knows"}, stop: "unknown", raw: "OTHER"},
+	{name: "a reason nobody knows", says: document, reply: double.Reply{FinishReason: "METEOR"}, stop: "unknown", raw: "METEOR"},
 }
 
 // refusals and prompts that are blocked, and reasons that say nothing.
 func reasons() []outcome {
 	var out []outcome
 	for _, r := range []string{"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"} {
-		out = append(out, outcome{name: "refused for " + r, reply: double.Reply{Finish: r}, stop: "refused", raw: r, category: r, reason: "content_filter"})
+		out = append(out, outcome{name: "refused for " + r, reply: double.Reply{FinishReason: r}, stop: "refused", raw: r, category: r, reason: "content_filter"})
 	}
 	for _, r := range []string{"BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR", "JAILBREAK", "METEOR"} {
 		out = append(out, outcome{name: "blocked for " + r, reply: double.Reply{Blocked: r}, stop: "refused", raw: r, category: r, reason: "content_filter"})
 	}
 	for _, r := range []string{"FINISH_REASON_UNSPECIFIED", "LANGUAGE", "OTHER", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "NO_IMAGE", "IMAGE_OTHER", "MISSING_THOUGHT_SIGNATURE"} {
-		out = append(out, outcome{name: "unknown for " + r, reply: double.Reply{Finish: r}, stop: "unknown", raw: r})
+		out = append(out, outcome{name: "unknown for " + r, reply: double.Reply{FinishReason: r}, stop: "unknown", raw: r})
 	}
 	return out
 }
@@ -145,7 +145,7 @@ var failed = []outcome{
 	{name: "overloaded otherwise", reply: fails(529, double.Reply{}), code: "provider_unavailable", retryable: true, status: 529},
 	{name: "an error in a list", reply: fails(400, double.Reply{Listed: true, Message: "The input token count (2) exceeds"}), code: "content_too_long", status: 400},
 	{name: "a page for an error", reply: double.Reply{Status: 503, ContentType: "text/html", Raw: "<html>vendor says"}, code: "provider_unavailable", retryable: true, status: 503},
-	{name: "an error that breaks off", reply: double.Reply{Status: 403, ContentType: "application/json", Raw: `{"error":{"code":403,"message":"vendor says`, Cut: 20}, code: "credential_required", status: 403},
+	{name: "an error that breaks off", reply: double.Reply{Status: 403, ContentType: "application/json", Raw: `{"error":{"code":403,"message":"vendor says`, Cut: &double.Cut{At: 20}}, code: "credential_required", status: 403},
 	{name: "rate limit midway", says: document, reply: midway(double.RateLimited("PerMinute", "3s")), code: "provider_quota_exhausted", retryable: true, wait: 3 * time.Second},
 	{name: "overloaded midway", says: document, reply: midway(fails(503, double.Reply{})), code: "provider_unavailable", retryable: true},
 	{name: "internal midway", says: document, reply: midway(fails(500, double.Reply{})), code: "provider_unavailable", retryable: true},
@@ -235,7 +235,7 @@ func TestStop_ClassifiesEveryReasonOfTheSDK(t *testing.T) {
 		genai.FinishReasonNoImage: "unknown", genai.FinishReasonImageRecitation: "refused", genai.FinishReasonImageOther: "unknown",
 		genai.FinishReasonContinuation: "truncated",
 	} {
-		res, _ := newRig(t, nil).call(t, ask(), double.Reply{Finish: string(reason)})
+		res, _ := newRig(t, nil).call(t, ask(), double.Reply{FinishReason: string(reason)})
 		require.Equal(t, want, res.Stop, reason)
 	}
 }

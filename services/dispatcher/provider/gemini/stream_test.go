@@ -46,10 +46,10 @@ func TestCall_TakesNoPartOfAnAnswerForTheWhole(t *testing.T) {
 	t.Parallel()
 	for via, stream := range map[provider.SchemaVia]string{provider.ViaFormat: long, provider.ViaTool: longTool} {
 		r := newRig(t, nil)
-		for _, well := range []bool{false, true} {
+		for _, clean := range []bool{false, true} {
 			wholes := 0
 			for at := 1; at <= len(stream); at++ {
-				r.server.Enqueue(double.Reply{ContentType: "text/event-stream", Raw: stream, Cut: at, CutWell: well})
+				r.server.Enqueue(double.Reply{ContentType: "text/event-stream", Raw: stream, Cut: &double.Cut{At: at, Clean: clean}})
 				res, err := r.Call(t.Context(), askVia(via), nil)
 				if err != nil {
 					e, ok := provider.As(err)
@@ -65,7 +65,7 @@ func TestCall_TakesNoPartOfAnAnswerForTheWhole(t *testing.T) {
 			}
 			// Whole are the streams that lack an end of a line at most.
 			require.LessOrEqual(t, wholes, len("\r\n\r\n")+1)
-			require.Equal(t, well, wholes > 0)
+			require.Equal(t, clean, wholes > 0)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func TestCall_TakesNoPartOfAServersAnswerForTheWhole(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	for at := 1; at < 700; at++ {
-		reply := double.Reply{Pieces: []string{`{"z":1,`, `"a":"é"}`}, Extra: []string{": ping"}, Cut: at, CutWell: at%2 == 0}
+		reply := double.Reply{Pieces: []string{`{"z":1,`, `"a":"é"}`}, Noise: ": ping\r\n\r\n", Cut: &double.Cut{At: at, Clean: at%2 == 0}}
 		r.server.Enqueue(reply)
 		res, err := r.Call(t.Context(), askVia(provider.ViaFormat), nil)
 		if err == nil {

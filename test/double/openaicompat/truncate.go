@@ -1,41 +1,9 @@
 package openaicompat
 
 import (
-	"errors"
-	"net/http"
 	"strings"
 	"unicode/utf8"
 )
-
-// cutter ends a body after so many bytes.
-type cutter struct {
-	http.ResponseWriter
-	left  int
-	clean bool
-}
-
-var errCut = errors.New("openaicompat: the body was cut")
-
-// Unwrap lets http.ResponseController flush.
-func (c *cutter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
-
-// Write writes as much as is left. After that the connection breaks off, or nothing
-// more is written.
-func (c *cutter) Write(p []byte) (int, error) {
-	if len(p) < c.left {
-		c.left -= len(p)
-		return c.ResponseWriter.Write(p)
-	}
-	n, err := c.ResponseWriter.Write(p[:c.left])
-	c.left = 0
-	if err == nil {
-		err = http.NewResponseController(c.ResponseWriter).Flush()
-	}
-	if err == nil && !c.clean {
-		panic(http.ErrAbortHandler) // net/http's way to break a connection off
-	}
-	return n, errors.Join(err, errCut)
-}
 
 // tokenBytes is how much text the double takes for a token.
 const tokenBytes = 4
