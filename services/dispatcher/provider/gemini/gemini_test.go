@@ -68,27 +68,18 @@ func askVia(via provider.SchemaVia) provider.Request {
 func (r rig) call(t *testing.T, req provider.Request, replies ...double.Reply) (provider.Result, []provider.Delta) {
 	t.Helper()
 	r.server.Enqueue(replies...)
-	var pieces []provider.Delta
-	res, err := r.Call(t.Context(), req, func(d provider.Delta) error {
-		pieces = append(pieces, d)
-		return nil
-	})
-	require.NoError(t, err)
-	providertest.Check(t, res, pieces)
-	return res, pieces
+	return providertest.Answer(t, r, req)
 }
 
 // fail calls, wants an *Error, and checks that it repeats nothing it must not.
 func (r rig) fail(t *testing.T, req provider.Request, replies ...double.Reply) *provider.Error {
 	t.Helper()
 	r.server.Enqueue(replies...)
-	_, err := r.Call(t.Context(), req, func(provider.Delta) error { return nil })
-	e, ok := provider.As(err)
-	require.True(t, ok, "got %v", err)
-	for _, secret := range []string{"hush", "private words", "vendor says"} {
-		require.NotContains(t, e.Error(), secret)
-		if e.Cause != nil {
-			require.NotContains(t, e.Cause.Error(), secret)
+	hidden := []string{"hush", "private words", "vendor says"}
+	e := providertest.Failure(t, r, req, hidden...)
+	if e.Cause != nil {
+		for _, word := range hidden {
+			require.NotContains(t, e.Cause.Error(), word)
 		}
 	}
 	return e

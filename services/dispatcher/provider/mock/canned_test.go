@@ -24,14 +24,7 @@ func open(t *testing.T, id, config string) provider.Provider {
 
 func call(t *testing.T, p provider.Provider) (provider.Result, []provider.Delta) {
 	t.Helper()
-	var pieces []provider.Delta
-	res, err := p.Call(t.Context(), ask("n"), func(d provider.Delta) error {
-		pieces = append(pieces, d)
-		return nil
-	})
-	require.NoError(t, err)
-	providertest.Check(t, res, pieces)
-	return res, pieces
+	return providertest.Answer(t, p, ask("n"))
 }
 
 func TestCanned_PassesTheSuite(t *testing.T) { //nolint:paralleltest // the suite counts goroutines

@@ -60,17 +60,11 @@ func TestCall_ClassifiesEveryStopReason(t *testing.T) {
 	} {
 		p, scripts := scripted()
 		require.NoError(t, scripts.Program(t.Context(), "", "n", []mock.Entry{tc.entry}))
-		var pieces []provider.Delta
-		res, err := p.Call(t.Context(), ask("n"), func(d provider.Delta) error {
-			pieces = append(pieces, d)
-			return nil
-		})
-		require.NoError(t, err)
+		res, pieces := providertest.Answer(t, p, ask("n"))
 		require.Equal(t, tc.want, res.Stop, "%+v", tc.entry)
 		require.Equal(t, tc.raw, res.RawStop)
 		require.Equal(t, tc.entry.RefusalText, res.RefusalText)
 		require.Equal(t, tc.finish, pieces[len(pieces)-1].FinishReason, "%+v", tc.entry)
-		providertest.Check(t, res, pieces)
 	}
 }
 

@@ -65,22 +65,34 @@ func (s suite) keepsID(t *testing.T) {
 	require.Equal(t, p.ID(), p.ID())
 }
 
-// call asks once and keeps the pieces.
-func (s suite) call(t *testing.T, p provider.Provider) (provider.Result, []provider.Delta) {
+// Answer asks once and keeps the pieces. The call must complete, and as the port
+// promises.
+func Answer(t *testing.T, p provider.Provider, req provider.Request) (provider.Result, []provider.Delta) {
 	t.Helper()
 	var pieces []provider.Delta
-	res, err := p.Call(t.Context(), s.o.Request, func(d provider.Delta) error {
+	res, err := p.Call(t.Context(), req, func(d provider.Delta) error {
 		pieces = append(pieces, d)
 		return nil
 	})
 	require.NoError(t, err)
+	Check(t, res, pieces)
 	return res, pieces
 }
 
-func (s suite) emitsInOrder(t *testing.T) {
-	res, pieces := s.call(t, s.open(t))
-	Check(t, res, pieces)
+// Failure asks once. The call must fail, with an *Error that shows none of the hidden
+// words.
+func Failure(t *testing.T, p provider.Provider, req provider.Request, hidden ...string) *provider.Error {
+	t.Helper()
+	_, err := p.Call(t.Context(), req, func(provider.Delta) error { return nil })
+	e, ok := provider.As(err)
+	require.True(t, ok, "got %v", err)
+	for _, word := range hidden {
+		require.NotContains(t, e.Error(), word)
+	}
+	return e
 }
+
+func (s suite) emitsInOrder(t *testing.T) { Answer(t, s.open(t), s.o.Request) }
 
 // Check asserts what the port promises of a completed call.
 func Check(t *testing.T, res provider.Result, pieces []provider.Delta) {
@@ -122,7 +134,7 @@ func checkEnd(t *testing.T, res provider.Result, last provider.Delta) {
 }
 
 func (s suite) answersWithoutEmit(t *testing.T) {
-	with, _ := s.call(t, s.open(t))
+	with, _ := Answer(t, s.open(t), s.o.Request)
 	without, err := s.open(t).Call(t.Context(), s.o.Request, nil)
 	require.NoError(t, err)
 	require.Equal(t, with.Text, without.Text)
@@ -131,7 +143,7 @@ func (s suite) answersWithoutEmit(t *testing.T) {
 
 func (s suite) returnsEmitError(t *testing.T) {
 	enough := errors.New("enough")
-	_, pieces := s.call(t, s.open(t))
+	_, pieces := Answer(t, s.open(t), s.o.Request)
 	for _, at := range []int{1, len(pieces)} {
 		seen := 0
 		_, err := s.open(t).Call(t.Context(), s.o.Request, func(provider.Delta) error {

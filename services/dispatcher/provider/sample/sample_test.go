@@ -34,13 +34,7 @@ func ask(text, schema string) provider.Request {
 
 func say(t *testing.T, r provider.Request) provider.Result {
 	t.Helper()
-	var pieces []provider.Delta
-	res, err := sample.New(0).Call(t.Context(), r, func(d provider.Delta) error {
-		pieces = append(pieces, d)
-		return nil
-	})
-	require.NoError(t, err)
-	providertest.Check(t, res, pieces)
+	res, _ := providertest.Answer(t, sample.New(0), r)
 	return res
 }
 
