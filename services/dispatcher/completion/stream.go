@@ -24,7 +24,7 @@ type streamer struct {
 	runID   string
 	trust   wire.Trust
 
-	// held are pieces whose text is not settled yet, and settled what the
+	// held are tokens whose text is not settled yet, and settled what the
 	// redactor has let go of theirs. Only emit touches them.
 	held    []provider.Delta
 	settled string
@@ -83,13 +83,19 @@ func (s *streamer) say(d provider.Delta) ([]wire.Draft, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redact stream: %w", err)
 	}
-	return append(out, s.settle(d, text)...), nil
+	switch {
+	case d.Token:
+		return append(out, s.settle(d, text)...), nil
+	case text == "" && !d.Last && len(d.ToolCalls) == 0:
+		return out, nil // all of the piece is held back
+	}
+	return append(out, s.chunk(d, text)), nil
 }
 
-// settle gives the pieces that can be shown. The redactor holds back what may
-// begin a secret; a piece waits until all of it was let go, so that chunks are
+// settle gives the tokens that can be shown. The redactor holds back what may
+// begin a secret; a token waits until all of it was let go, so that chunks are
 // the model's tokens, text for text. Where something was redacted the tokens are
-// gone: what was let go is shown with the first piece that waits for it.
+// gone: what was let go is shown with the first token that waits for it.
 func (s *streamer) settle(d provider.Delta, released string) []wire.Draft {
 	s.held = append(s.held, d)
 	s.settled += released

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -162,6 +163,87 @@ func TestAnswer_ThatCannotBeRecordedFailsTheNode(t *testing.T) {
 	}
 }
 
+// patient is a model that says the second piece of its answer when the first is shown.
+type patient struct{ shown chan struct{} }
+
+func (patient) ID() string { return "pieces" }
+
+func (p patient) Call(ctx context.Context, _ provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
+	c := provider.NewCollector("m", emit)
+	if err := c.Add(provider.Delta{Text: "Hello, w"}); err != nil {
+		return provider.Result{}, err
+	}
+	select {
+	case <-p.shown:
+	case <-ctx.Done():
+		return provider.Result{}, ctx.Err()
+	}
+	if err := c.Add(provider.Delta{Text: "orld"}); err != nil {
+		return provider.Result{}, err
+	}
+	return c.Finish(provider.Result{Stop: provider.StopClean}, "stop")
+}
+
+// wary holds back the last byte of what it was given.
+type wary struct{ held *string }
+
+func (wary) Open(context.Context) (completion.Scrub, error) { return wary{new(string)}, nil }
+
+func (w wary) Push(piece string, last bool) (string, error) {
+	text := *w.held + piece
+	cut := len(text)
+	if !last {
+		cut = max(0, cut-1)
+	}
+	*w.held = text[cut:]
+	return text[:cut], nil
+}
+
+func (wary) Close() {}
+
+// What a model says is shown as soon as the redactor lets go of it: nothing waits for a
+// later piece, nor for the end of its own.
+func TestStream_ShowsAPieceBeforeTheNextIsThere(t *testing.T) {
+	t.Parallel()
+	p := patient{make(chan struct{})}
+	reg, err := provider.NewRegistry(p)
+	require.NoError(t, err)
+	loop := completion.New(completion.Config{
+		MaxAttempts: 1, Multiplier: 2, Timeout: 5 * time.Second, Defaults: completion.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
+	}, completion.Deps{Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) completion.Scrubber { return wary{} }, Clock: time.Now})
+	j := &journal{}
+	once := sync.OnceFunc(func() { close(p.shown) })
+	res := loop.Run(t.Context(), completion.Task{
+		Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt, Input: node.Input{NodeID: "n", Config: json.RawMessage(`{}`)},
+	}, telling{j, once})
+	require.Nil(t, res.Err, "the second piece came when the first was shown")
+	var chunks []string
+	for _, d := range j.drafts {
+		if d.Type == wire.EventOutputChunk {
+			var c struct {
+				Chunk  string
+				IsLast bool
+			}
+			require.NoError(t, json.Unmarshal(d.Payload, &c))
+			chunks = append(chunks, fmt.Sprint(c.Chunk, c.IsLast))
+		}
+	}
+	require.Equal(t, []string{"Hello, false", "worlfalse", "dtrue"}, chunks)
+}
+
+// telling is a journal that tells when something is recorded.
+type telling struct {
+	*journal
+
+	recorded func()
+}
+
+func (w telling) Record(ctx context.Context, drafts ...wire.Draft) error {
+	err := w.journal.Record(ctx, drafts...)
+	w.recorded()
+	return err
+}
+
 // thinking is a model that thinks twice before it answers.
 type thinking struct{ thoughts []string }
 
@@ -210,11 +292,11 @@ func TestStream_ShowsThoughtsBesideTheAnswer(t *testing.T) {
 		want                 string
 		reasoned             string
 	}{
-		"full":                 {`{"thoughts":true}`, ``, []string{"hm, ", "well"}, plain{}, "agent.reasoning.delta agent.reasoning.delta agent.reasoned output.chunk output.chunk provider.usage", "hm, well"},
-		"a secret that is cut": {`{"thoughts":true}`, ``, []string{"hunter2-", "hunter2"}, secretive{}, "agent.reasoning.delta agent.reasoned output.chunk output.chunk provider.usage", "[REDACTED:s]"},
-		"summary":              {`{"thoughts":true}`, `{"reasoningVerbosity":"summary"}`, []string{"a", long}, plain{}, "agent.reasoned output.chunk output.chunk provider.usage", "a" + long[:completion.SummaryBytes-2]},
-		"off":                  {`{"thoughts":true}`, `{"reasoningVerbosity":"off"}`, []string{"hm, ", "well"}, plain{}, "output.chunk output.chunk provider.usage", ""},
-		"not asked for":        {`{}`, ``, []string{"hm, ", "well"}, plain{}, "output.chunk output.chunk provider.usage", ""},
+		"full":                 {`{"thoughts":true}`, ``, []string{"hm, ", "well"}, plain{}, "agent.reasoning.delta agent.reasoning.delta agent.reasoned output.chunk output.chunk output.chunk provider.usage", "hm, well"},
+		"a secret that is cut": {`{"thoughts":true}`, ``, []string{"hunter2-", "hunter2"}, secretive{}, "agent.reasoning.delta agent.reasoned output.chunk provider.usage", "[REDACTED:s]"},
+		"summary":              {`{"thoughts":true}`, `{"reasoningVerbosity":"summary"}`, []string{"a", long}, plain{}, "agent.reasoned output.chunk output.chunk output.chunk provider.usage", "a" + long[:completion.SummaryBytes-2]},
+		"off":                  {`{"thoughts":true}`, `{"reasoningVerbosity":"off"}`, []string{"hm, ", "well"}, plain{}, "output.chunk output.chunk output.chunk provider.usage", ""},
+		"not asked for":        {`{}`, ``, []string{"hm, ", "well"}, plain{}, "output.chunk output.chunk output.chunk provider.usage", ""},
 		"not streamed":         {`{"thoughts":true,"expectsStreaming":false}`, ``, []string{"hm, ", "well"}, plain{}, "provider.usage", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,24 +7,30 @@ import (
 	"unicode/utf8"
 )
 
-// Collector puts an answer together while it arrives and hands the pieces on.
-//
-// It holds back one piece, because only when the stream ends is it known which
-// piece was the last and what the answer cost: so the pieces a consumer counts
-// are the pieces the model sent, with no empty one at the end. It is used by one
-// goroutine.
+// Collector puts an answer together while it arrives and hands the pieces on, each
+// as soon as it is there. Only when the stream ends is it known that a piece was the
+// last, and what the answer cost: an empty piece says so. It is used by one goroutine.
 type Collector struct {
-	emit  func(Delta) error
-	model string
-	text  strings.Builder
-	calls []ToolCall
-	size  int
-	held  *Delta
+	emit   func(Delta) error
+	model  string
+	tokens bool
+	text   strings.Builder
+	calls  []ToolCall
+	size   int
+	held   *Delta // of tokens alone
 }
 
 // NewCollector collects an answer of the model; emit may be nil.
 func NewCollector(model string, emit func(Delta) error) *Collector {
 	return &Collector{emit: emit, model: model}
+}
+
+// NewTokenCollector is for providers that make their answers themselves, so that their
+// pieces are tokens. It holds one back, which is then marked as the last: those who
+// count the pieces count the tokens, with no empty one at the end (OpenWOP host
+// contract §4.3, messages).
+func NewTokenCollector(model string, emit func(Delta) error) *Collector {
+	return &Collector{emit: emit, model: model, tokens: true}
 }
 
 // maxModelName bounds the name that a server gives its model: it stands in every
@@ -62,6 +68,10 @@ func (c *Collector) Add(d Delta) error {
 	c.text.WriteString(d.Text)
 	c.calls = append(c.calls, d.ToolCalls...)
 	d.Model = c.model
+	if !c.tokens {
+		return c.send(d)
+	}
+	d.Token = true
 	if err := c.flush(); err != nil {
 		return err
 	}
@@ -69,9 +79,8 @@ func (c *Collector) Add(d Delta) error {
 	return nil
 }
 
-// AddAfter takes a piece that is said a while after the one before it, which is
-// emitted first. Providers that make their answers themselves pace them so. When
-// ctx ends the error is ctx's.
+// AddAfter takes a token that is said a while after the one before it, which is
+// emitted first. When ctx ends the error is ctx's.
 func (c *Collector) AddAfter(ctx context.Context, wait time.Duration, d Delta) error {
 	if err := c.flush(); err != nil {
 		return err
@@ -82,7 +91,7 @@ func (c *Collector) AddAfter(ctx context.Context, wait time.Duration, d Delta) e
 	return c.Add(d)
 }
 
-// flush emits the piece that is held back.
+// flush emits the token that is held back.
 func (c *Collector) flush() error {
 	if c.held == nil {
 		return nil

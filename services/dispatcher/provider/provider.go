@@ -153,9 +153,10 @@ type Result struct {
 
 // Delta is a piece of an answer as it arrives.
 type Delta struct {
-	// Text may be empty: in a tool call, in a thought, and in the last piece of an
-	// empty answer.
+	// Text may be empty: in a tool call, in a thought, and in the last piece.
 	Text string
+	// Token says that the text is one token, and to be shown as one.
+	Token bool
 	// Thought is a piece of the model's thinking: no part of the answer.
 	Thought   string
 	ToolCalls []ToolCall

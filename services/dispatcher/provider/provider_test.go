@@ -101,11 +101,14 @@ func TestValidate_NamesTheMember(t *testing.T) {
 	}
 }
 
-// collect runs add on a collector and gives what was emitted.
-func collect(t *testing.T, end provider.Result, pieces ...provider.Delta) (provider.Result, []provider.Delta) {
+// making is how a collector is made.
+type making func(model string, emit func(provider.Delta) error) *provider.Collector
+
+// collect adds pieces to a collector and gives what was emitted.
+func collect(t *testing.T, newCollector making, end provider.Result, pieces ...provider.Delta) (provider.Result, []provider.Delta) {
 	t.Helper()
 	var out []provider.Delta
-	c := provider.NewCollector("m", func(d provider.Delta) error {
+	c := newCollector("m", func(d provider.Delta) error {
 		out = append(out, d)
 		return nil
 	})
@@ -117,30 +120,51 @@ func collect(t *testing.T, end provider.Result, pieces ...provider.Delta) (provi
 	return r, out
 }
 
-func TestCollector_EmitsAsManyPiecesAsCameAndMarksTheLast(t *testing.T) {
+// OpenWOP host contract §4.3, messages: the pieces are the tokens.
+func TestTokenCollector_EmitsAsManyPiecesAsCameAndMarksTheLast(t *testing.T) {
 	t.Parallel()
 	usage := provider.Usage{InputTokens: 1, OutputTokens: 2, TotalTokens: 3, Known: true}
-	r, out := collect(t, provider.Result{Stop: provider.StopClean, Usage: usage}, provider.Delta{Text: "a"}, provider.Delta{Text: ""}, provider.Delta{Text: "b"})
+	r, out := collect(t, provider.NewTokenCollector, provider.Result{Stop: provider.StopClean, Usage: usage}, provider.Delta{Text: "a"}, provider.Delta{Text: ""}, provider.Delta{Text: "b"})
 	require.Equal(t, "ab", r.Text)
 	require.Equal(t, "m", r.Model)
 	require.Equal(t, []provider.Delta{
-		{Text: "a", Model: "m"},
-		{Model: "m"},
-		{Text: "b", Model: "m", Last: true, FinishReason: "stop", Usage: &usage},
+		{Text: "a", Token: true, Model: "m"},
+		{Token: true, Model: "m"},
+		{Text: "b", Token: true, Model: "m", Last: true, FinishReason: "stop", Usage: &usage},
 	}, out)
+}
+
+// Nothing waits for a later piece.
+func TestCollector_EmitsAPieceAtOnce(t *testing.T) {
+	t.Parallel()
+	var out []provider.Delta
+	c := provider.NewCollector("m", func(d provider.Delta) error {
+		out = append(out, d)
+		return nil
+	})
+	for i, text := range []string{"a", "b"} {
+		require.NoError(t, c.Add(provider.Delta{Text: text}))
+		require.Len(t, out, i+1)
+		require.Equal(t, provider.Delta{Text: text, Model: "m"}, out[i])
+	}
+	_, err := c.Finish(provider.Result{Stop: provider.StopClean}, "stop")
+	require.NoError(t, err)
+	require.Equal(t, provider.Delta{Model: "m", Last: true, FinishReason: "stop"}, out[2])
 }
 
 func TestCollector_EndsAnEmptyAnswerWithAnEmptyPiece(t *testing.T) {
 	t.Parallel()
-	r, out := collect(t, provider.Result{Stop: provider.StopRefused})
-	require.Empty(t, r.Text)
-	require.Equal(t, []provider.Delta{{Model: "m", Last: true, FinishReason: "content_filter"}}, out)
+	for _, newCollector := range []making{provider.NewCollector, provider.NewTokenCollector} {
+		r, out := collect(t, newCollector, provider.Result{Stop: provider.StopRefused})
+		require.Empty(t, r.Text)
+		require.Equal(t, []provider.Delta{{Model: "m", Last: true, FinishReason: "content_filter"}}, out)
+	}
 }
 
 func TestCollector_KeepsToolCalls(t *testing.T) {
 	t.Parallel()
 	call := provider.ToolCall{ID: "1", Name: "look", Arguments: "{}"}
-	r, out := collect(t, provider.Result{Stop: provider.StopClean}, provider.Delta{ToolCalls: []provider.ToolCall{call}})
+	r, out := collect(t, provider.NewCollector, provider.Result{Stop: provider.StopClean}, provider.Delta{ToolCalls: []provider.ToolCall{call}})
 	require.Equal(t, []provider.ToolCall{call}, r.ToolCalls)
 	require.Equal(t, []provider.ToolCall{call}, out[0].ToolCalls)
 }
@@ -176,20 +200,22 @@ func TestCollector_BoundsTheAnswer(t *testing.T) {
 func TestCollector_ReturnsTheErrorOfEmit(t *testing.T) {
 	t.Parallel()
 	enough := errors.New("enough")
-	c := provider.NewCollector("m", func(provider.Delta) error { return enough })
+	c := provider.NewTokenCollector("m", func(provider.Delta) error { return enough })
 	require.NoError(t, c.Add(provider.Delta{Text: "held back"}))
 	require.Same(t, enough, c.Add(provider.Delta{Text: "b"}))
+	c = provider.NewCollector("m", func(provider.Delta) error { return enough })
+	require.Same(t, enough, c.Add(provider.Delta{Text: "a"}))
 	_, err := provider.NewCollector("m", func(provider.Delta) error { return enough }).Finish(provider.Result{}, "stop")
 	require.Same(t, enough, err)
 }
 
-// A piece that is paced is out before the next one is waited for.
-func TestCollector_AddAfterIsNeverOnePieceLate(t *testing.T) {
+// A token that is paced is out before the next one is waited for.
+func TestTokenCollector_AddAfterIsNeverOneLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var at []time.Duration
-		c := provider.NewCollector("m", func(provider.Delta) error {
+		c := provider.NewTokenCollector("m", func(provider.Delta) error {
 			at = append(at, time.Since(start))
 			return nil
 		})

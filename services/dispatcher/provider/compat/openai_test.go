@@ -151,7 +151,6 @@ func TestCall_StreamsTheForcedToolAsText(t *testing.T) {
 	step := make(chan struct{}, 5)
 	r := openAIRig(t, nil)
 	r.server.Enqueue(openaicompat.Reply{Pieces: []string{`{"a"`, `:"`, `b"}`}, Step: step})
-	step <- struct{}{} // the adapter holds one piece back
 	step <- struct{}{}
 	var pieces []string
 	res, err := r.Call(t.Context(), req, func(d provider.Delta) error {
@@ -160,7 +159,7 @@ func TestCall_StreamsTheForcedToolAsText(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	require.Equal(t, []string{`{"a"`, `:"`, `b"}`}, pieces)
+	require.Equal(t, []string{`{"a"`, `:"`, `b"}`, ""}, pieces)
 	require.Equal(t, `{"a":"b"}`, res.Text)
 	require.Equal(t, provider.StopClean, res.Stop)
 	require.Empty(t, res.ToolCalls, "the tool is a channel, not something to call")
@@ -200,7 +199,7 @@ func TestOpenAI_AnswersInSoundWhereTheModelDoes(t *testing.T) {
 	samples := []byte{1, 0, 2, 0, 3, 0}
 	res, pieces := r.call(t, req, openaicompat.Reply{Pieces: []string{"Good ", "day"}, Sound: samples})
 	require.Equal(t, "Good day", res.Text, "what is spoken")
-	require.Len(t, pieces, 2)
+	require.Len(t, pieces, 3, "and the end")
 	require.Len(t, res.Media, 1)
 	require.Equal(t, "audio/wav", res.Media[0].MIME)
 	require.Equal(t, "RIFF\x2a\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\xc0\x5d\x00\x00\x80\xbb\x00\x00\x02\x00\x10\x00data\x06\x00\x00\x00"+string(samples), string(res.Media[0].Data))

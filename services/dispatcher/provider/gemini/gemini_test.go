@@ -151,20 +151,19 @@ func TestCall_EmitsOnePieceForEachEventOfText(t *testing.T) {
 	res, pieces := newRig(t, nil).call(t, ask(), double.Reply{
 		Pieces: []string{"a", "ü", "c"}, Model: "gemini-2.5-double-001", Usage: &double.Usage{Prompt: 9, Candidates: 3, Thoughts: 5, Cached: 4, Total: 17},
 	})
-	require.Len(t, pieces, 3)
+	require.Len(t, pieces, 4, "and the end")
 	require.Equal(t, "aüc", res.Text)
 	require.Equal(t, "gemini-2.5-double-001", res.Model)
 	require.Equal(t, provider.Usage{InputTokens: 9, OutputTokens: 8, TotalTokens: 17, CacheReadTokens: 4, Known: true}, res.Usage)
-	require.Equal(t, "stop", pieces[2].FinishReason)
+	require.Equal(t, "stop", pieces[3].FinishReason)
 }
 
-// A piece does not wait for the end of the answer: the server sends the next one
-// only when this one is here. (The collector holds one back.)
+// A piece waits for none after it: the server sends the next one only when this one
+// is here.
 func TestCall_EmitsWhileTheAnswerArrives(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	step := make(chan struct{}, 2)
-	step <- struct{}{}
 	step <- struct{}{}
 	r.server.Enqueue(double.Reply{Pieces: []string{"a", "b", "c", "d"}, Step: step})
 	var got string

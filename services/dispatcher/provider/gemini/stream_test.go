@@ -111,7 +111,7 @@ func TestCall_ReadsWhatIsSaidBesideTheTool(t *testing.T) {
 	r := newRig(t, nil)
 	res, pieces := r.call(t, askVia(provider.ViaTool), double.Reply{Pieces: []string{"Here", " it is"}, Calls: []double.Call{{Name: "answer", Args: `{"z":1}`}}})
 	require.Equal(t, `{"z":1}`, res.Text, "a preamble is no part of the answer")
-	require.Len(t, pieces, 1)
+	require.Len(t, pieces, 2, "and the end")
 	res, _ = r.call(t, askVia(provider.ViaTool), double.Reply{Pieces: []string{"I", " will not"}})
 	require.Equal(t, "I will not", res.Text, "without a call it is all there is")
 	res, _ = r.call(t, askVia(provider.ViaTool), double.Reply{Calls: []double.Call{{Name: "answer", Args: `{"z":1}`}, {Name: "answer", Args: `{"z":2}`}}})

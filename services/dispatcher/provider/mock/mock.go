@@ -60,7 +60,7 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	if e.Panic != "" {
 		panic(e.Panic)
 	}
-	c := provider.NewCollector(req.Model, emit)
+	c := provider.NewTokenCollector(req.Model, emit)
 	if err := c.Add(provider.Delta{Text: e.Content}); err != nil {
 		return provider.Result{}, err
 	}

@@ -106,7 +106,7 @@ func (a answer) say(ctx context.Context, req provider.Request, emit func(provide
 	if err := req.Validate(); err != nil {
 		return provider.Result{}, err
 	}
-	c := provider.NewCollector(a.model, emit)
+	c := provider.NewTokenCollector(a.model, emit)
 	for _, d := range a.pieces {
 		if err := c.AddAfter(ctx, a.delay, d); err != nil {
 			return provider.Result{}, err

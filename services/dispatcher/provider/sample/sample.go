@@ -60,7 +60,7 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 		return provider.Result{}, err
 	}
 	pieces, r := limit(text, req)
-	c := provider.NewCollector(Model, emit)
+	c := provider.NewTokenCollector(Model, emit)
 	for _, piece := range pieces {
 		if err := c.AddAfter(ctx, p.delay, provider.Delta{Text: piece}); err != nil {
 			return provider.Result{}, err
