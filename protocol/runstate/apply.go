@@ -30,6 +30,7 @@ type payload struct {
 	ArtifactType     string          `json:"artifactType"`
 	TurnSize         int             `json:"turnSize"`
 	Payload          json.RawMessage `json:"payload"`
+	Fields           json.RawMessage `json:"fields"`
 	Reason           string          `json:"reason"`
 	PreviousError    string          `json:"previousError"`
 }
@@ -195,7 +196,23 @@ func (s *State) applyEnvelope(e wire.Event, p payload) {
 		s.Envelopes[e.CausationID] = v
 	}
 	v.EventIDs = append(v.EventIDs, e.EventID)
-	if e.Type == wire.EventArtifactCreated {
+	switch e.Type {
+	case wire.EventArtifactCreated:
 		v.Kind, v.ID, v.Payload, v.TurnSize = p.ArtifactType, p.ArtifactID, p.Payload, p.TurnSize
+	case wire.EventLogAppended:
+		v.applyLogged(p.Fields)
 	}
+}
+
+// applyLogged takes an envelope that no artifact came of. The outcome tells it from a
+// warning about one that was discarded.
+func (v *Envelope) applyLogged(fields json.RawMessage) {
+	var told struct {
+		EnvelopeType, EnvelopeID, Outcome string
+		Payload                           json.RawMessage
+	}
+	if json.Unmarshal(fields, &told) != nil || told.Outcome != "accepted" {
+		return
+	}
+	v.Kind, v.ID, v.Payload, v.Logged = told.EnvelopeType, told.EnvelopeID, told.Payload, true
 }

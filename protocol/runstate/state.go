@@ -86,12 +86,15 @@ type Prompt struct {
 type Envelope struct {
 	NodeID   string
 	EventIDs []string
-	// Kind, ID and Payload are known for kinds recorded as artifacts.
+	// Kind, ID and Payload are known for kinds recorded as artifacts, and for those that
+	// are Logged.
 	Kind    string
 	ID      string
 	Payload json.RawMessage
 	// TurnSize is how many envelopes the same answer of the model holds; 0: one.
 	TurnSize int
+	// Logged says that the envelope is told by log.appended: no artifact came of it.
+	Logged bool
 }
 
 // State is a run as its events tell it.

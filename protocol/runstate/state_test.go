@@ -165,6 +165,25 @@ func TestFold_RemembersWhatAnEnvelopeCaused(t *testing.T) {
 	require.Equal(t, []string{"ev_r_1"}, v.EventIDs)
 }
 
+// OpenWOP envelope contract §9: the log alone tells which envelope it was, also where no
+// artifact came of it.
+func TestFold_RemembersAnEnvelopeThatIsLogged(t *testing.T) {
+	t.Parallel()
+	s := fold(t,
+		fact{t: wire.EventRunStarted},
+		fact{t: wire.EventLogAppended, node: "n", cause: "corr-1", payload: `{"fields":{"envelopeType":"schema.request","envelopeId":"env_1","outcome":"accepted","payload":{"a":1}}}`},
+		fact{t: wire.EventLogAppended, node: "n", cause: "corr-2", payload: `{"fields":{"refusedType":"x","outcome":"gated"}}`},
+		fact{t: wire.EventLogAppended, node: "n", cause: "corr-3", payload: `{"fields":"none"}`},
+	)
+	require.Equal(t, &runstate.Envelope{
+		NodeID: "n", EventIDs: []string{"ev_r_1"}, Kind: "schema.request", ID: "env_1", Payload: json.RawMessage(`{"a":1}`), Logged: true,
+	}, s.Envelopes["corr-1"])
+	for _, id := range []string{"corr-2", "corr-3"} {
+		require.Empty(t, s.Envelopes[id].Kind)
+		require.False(t, s.Envelopes[id].Logged)
+	}
+}
+
 func TestFold_TaintFollowsVariables(t *testing.T) {
 	t.Parallel()
 	s := fold(t, fact{t: wire.EventVariableChanged, payload: `{"name":"v","next":1}`, trust: wire.Untrusted})

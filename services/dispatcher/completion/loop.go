@@ -282,7 +282,14 @@ type call struct {
 // loop asks until the answer is taken, refused, or no attempt is left.
 func (c *call) loop(ctx context.Context) Result {
 	base := c.req.Messages
-	for attempt := c.resume(base); ; attempt++ {
+	attempt, err := c.resume(ctx, base)
+	switch {
+	case err != nil:
+		return Result{Interrupted: err}
+	case attempt > c.tries: // the executor was lost before it could say that none is left
+		return c.usedUp(talkFailure(), c.tries)
+	}
+	for ; ; attempt++ {
 		c.ordinal = attempt - 1
 		res, fail := c.ask(ctx)
 		if fail != nil {

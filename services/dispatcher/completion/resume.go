@@ -1,6 +1,7 @@
 package completion
 
 import (
+	"context"
 	"slices"
 
 	"waybill.dev/waybill/protocol/fault"
@@ -18,18 +19,58 @@ type Retry struct {
 }
 
 // resume goes on where an executor was lost, and gives the number of the attempt to make
-// next: the one that was announced last, with the room and the correction that it was to
-// get. So no announcement is recorded twice, and an emission has no more calls with an
-// answer than it may have, however often its executor is lost (OpenWOP envelope contract
-// §14.3).
-func (c *call) resume(base []provider.Message) (attempt int) {
-	attempt = 1
+// next, with the room, the correction and the schemas that it was to get. So nothing is
+// announced twice, and an emission has no more calls with an answer than it may have,
+// however often its executor is lost (OpenWOP envelope contract §8, §14.3).
+func (c *call) resume(ctx context.Context, base []provider.Message) (attempt int, err error) {
+	announced := 1
 	for _, r := range c.task.Retries {
 		c.adapt(failure{reason: r.Reason, detail: r.Detail}, base)
-		attempt = r.Attempt
+		announced = r.Attempt
+	}
+	if err := c.relearn(ctx); err != nil {
+		return 0, err
+	}
+	// Each turn before was wrong, and a retry announced, or went by in talk about schemas.
+	attempt = max(announced, 1+len(c.task.Retries)+c.round)
+	if attempt > announced {
+		c.req.Messages = base // the last turn was talk, and needs no correction
 	}
 	c.calls = attempt - 1
-	return attempt
+	return attempt, nil
+}
+
+// relearn gives the model the schemas that it asked for in the turns which the log has.
+func (c *call) relearn(ctx context.Context) error {
+	for c.round = 0; ; c.round++ {
+		asked := c.talk()
+		if len(asked) == 0 {
+			return nil
+		}
+		for _, a := range asked {
+			if a.Kind != kindSchemaRequest {
+				continue
+			}
+			if err := c.teach(ctx, a.Payload); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// talk is what the log has of a turn that was about schemas alone; none if it was not.
+func (c *call) talk() []Recorded {
+	var asked []Recorded
+	for i := 0; ; i++ {
+		r, ok := c.recordedAt(i)
+		switch {
+		case !ok:
+			return asked
+		case !sideChannel(r.Kind):
+			return nil
+		}
+		asked = append(asked, r)
+	}
 }
 
 // proseLost reports that the log announces the extra call for prose, and has no answer

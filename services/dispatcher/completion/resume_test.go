@@ -2,6 +2,7 @@ package completion_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,4 +115,64 @@ func TestResume_MakesTheAttemptThatWasAnnounced(t *testing.T) {
 			}
 		})
 	}
+}
+
+// recordedTalk is what the log has of turns in which the model asked for the schema.
+func recordedTalk(t *testing.T, turns int) map[string]completion.Recorded {
+	t.Helper()
+	var ids []string
+	script := slices.Repeat([]mock.Entry{{Content: asksForSchema}}, turns)
+	envelope(t, idsOf(t, &ids, acceptAll), append(script, mock.Entry{Content: `{"a":1}`})...)
+	out := map[string]completion.Recorded{}
+	for _, id := range ids[:turns] {
+		out[id] = completion.Recorded{Kind: "schema.request", EnvelopeID: "env_" + id, Payload: json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`)}
+	}
+	return out
+}
+
+// OpenWOP envelope contract §8: counters come from folding the log, so turns in which the
+// model asked for schemas count also when their executor was lost.
+func TestResume_CountsTheTurnsThatWentByInTalkAboutSchemas(t *testing.T) {
+	t.Parallel()
+	good, bad := mock.Entry{Content: `{"a":1}`}, mock.Entry{Content: `{"a":1`}
+	for name, tc := range map[string]struct {
+		turns     int
+		retries   []completion.Retry
+		script    []mock.Entry
+		want      string
+		corrected bool
+	}{
+		"one turn":                    {1, nil, []mock.Entry{good}, "provider.usage accept", false},
+		"one, and two that are wrong": {1, nil, []mock.Entry{bad, bad}, "provider.usage envelope.retry.attempted provider.usage envelope.retry.exhausted cap.breached", false},
+		"one, and another":            {1, nil, []mock.Entry{{Content: asksForSchema}, good}, "provider.usage accept provider.usage accept", false},
+		"two":                         {2, nil, []mock.Entry{good}, "provider.usage accept", false},
+		"two, and a wrong one":        {2, nil, []mock.Entry{bad}, "provider.usage envelope.retry.exhausted cap.breached", false},
+		"before a retry":              {1, []completion.Retry{{3, "parse-error", "x"}}, []mock.Entry{good}, "provider.usage accept", true},
+		"after a retry":               {1, []completion.Retry{{2, "parse-error", "x"}}, []mock.Entry{good}, "provider.usage accept", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := executeTask(t, completion.Task{
+				TypeID: node.TypeCallPrompt, Retries: tc.retries, Recorded: recordedTalk(t, tc.turns),
+				Input: node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
+			}, acceptAll, tc.script...)
+			require.Equal(t, tc.want, r.names())
+			require.Len(t, r.spy.reqs, len(tc.script))
+			require.Equal(t, 1, strings.Count(r.spy.reqs[0].System, "JSON Schema of the payload of envelopes of type vendor.x.ticket"), "what it asked for")
+			require.Len(t, r.spy.reqs[0].Messages, map[bool]int{true: 2, false: 1}[tc.corrected])
+		})
+	}
+}
+
+// The executor was lost after the last turn, before it could say that none is left.
+func TestResume_EndsWhereAllTurnsWentByInTalk(t *testing.T) {
+	t.Parallel()
+	r := executeTask(t, completion.Task{
+		TypeID: node.TypeCallPrompt, Retries: []completion.Retry{{3, "parse-error", "x"}}, Recorded: recordedTalk(t, 2),
+		Input: node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
+	}, acceptAll, mock.Entry{Content: `{"a":1}`})
+	require.Empty(t, r.spy.reqs)
+	require.Equal(t, "envelope.retry.exhausted cap.breached", r.names())
+	require.JSONEq(t, `{"nodeId":"n","totalAttempts":3,"finalReason":"type-drift","finalError":"it talks about schemas and holds no answer"}`,
+		r.payload(t, wire.EventEnvelopeRetryExhausted))
 }

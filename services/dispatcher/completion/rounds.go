@@ -36,9 +36,12 @@ func (t *turn) another(ctx context.Context) verdict {
 			return verdict{done: &Result{Interrupted: err}}
 		}
 	}
-	return verdict{goOn: true, failure: failure{
-		reason: reasonTypeDrift, code: fault.EnvelopeInvalid, detail: "it talks about schemas and holds no answer",
-	}}
+	return verdict{goOn: true, failure: talkFailure()}
+}
+
+// talkFailure is what a turn about schemas comes to when no attempt is left.
+func talkFailure() failure {
+	return failure{reason: reasonTypeDrift, code: fault.EnvelopeInvalid, detail: "it talks about schemas and holds no answer"}
 }
 
 // teach puts the schema of the kind that was asked for into the model's context,

@@ -53,7 +53,7 @@ func unsupported(typeID string) *wire.NodeError {
 
 func (m *Machine) hasAnswer(nodeID string) bool {
 	for _, v := range m.st.Envelopes {
-		if v.NodeID == nodeID && v.Payload != nil {
+		if v.NodeID == nodeID && v.Payload != nil && !v.Logged {
 			return true
 		}
 	}
