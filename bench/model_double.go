@@ -32,7 +32,7 @@ type answers struct {
 // process, that tells when it was asked and when it answered.
 type modelDouble struct {
 	*openaicompat.Server
-	waiting sync.Map // id of a call → chan openaicompat.Watched
+	waiting sync.Map // id of a call → *expected
 
 	mu  sync.Mutex // guards how
 	how answers
@@ -86,27 +86,36 @@ func cut(text string, n int) []string {
 var callID = regexp.MustCompile(`call-[0-9]{9}`)
 
 func (d *modelDouble) watch(w openaicompat.Watched) {
-	if c, ok := d.waiting.LoadAndDelete(string(callID.Find(w.Body))); ok {
+	if c, ok := d.waiting.Load(string(callID.Find(w.Body))); ok {
 		c.(chan openaicompat.Watched) <- w //nolint:forcetypeassert // expect stores no other
 	}
 }
 
-// expect announces a call; told gives what the double saw of it.
-func (d *modelDouble) expect(n int64) (id string, told func(context.Context) (openaicompat.Watched, error)) {
-	id = fmt.Sprintf("call-%09d", n)
-	c := make(chan openaicompat.Watched, 1)
+// maxSeen is how many calls of one id the double tells of; a host that makes more
+// than it should must not stop it.
+const maxSeen = 4 * links
+
+// expect announces calls under one id; told gives what the double saw of the first n
+// of them, and forgets them.
+func (d *modelDouble) expect(call int64) (id string, told func(ctx context.Context, n int) ([]openaicompat.Watched, error)) {
+	id = fmt.Sprintf("call-%09d", call)
+	c := make(chan openaicompat.Watched, maxSeen)
 	d.waiting.Store(id, c)
-	return id, func(ctx context.Context) (openaicompat.Watched, error) {
+	return id, func(ctx context.Context, n int) ([]openaicompat.Watched, error) {
 		defer d.waiting.Delete(id)
-		select {
-		case w := <-c:
-			if len(w.Writes) < 2 {
-				return w, fmt.Errorf("the double answered %s with status %d", id, w.Status)
+		var all []openaicompat.Watched
+		for len(all) < n {
+			select {
+			case w := <-c:
+				if len(w.Writes) < 2 {
+					return nil, fmt.Errorf("the double answered %s with status %d", id, w.Status)
+				}
+				all = append(all, w)
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
 			}
-			return w, nil
-		case <-ctx.Done():
-			return openaicompat.Watched{}, context.Cause(ctx)
 		}
+		return all, nil
 	}
 }
 

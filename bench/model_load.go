@@ -19,10 +19,6 @@ type callFigures struct {
 	whole samples
 	// first is from the first piece that the double sent to the first that was seen.
 	first samples
-	// freed is the same from the third piece on, which is what the first one waits for:
-	// each piece for the next, because it could be the last, and the end of a word
-	// for what comes after it, because it could begin a secret.
-	freed samples
 	// late is how late the load client was.
 	late samples
 	// failure is one of those that failed, if any did.
@@ -37,7 +33,7 @@ func (f *callFigures) add(g callFigures) {
 	for _, s := range []struct {
 		to   *samples
 		from samples
-	}{{&f.over, g.over}, {&f.before, g.before}, {&f.after, g.after}, {&f.whole, g.whole}, {&f.first, g.first}, {&f.freed, g.freed}, {&f.late, g.late}} {
+	}{{&f.over, g.over}, {&f.before, g.before}, {&f.after, g.after}, {&f.whole, g.whole}, {&f.first, g.first}, {&f.late, g.late}} {
 		*s.to = append(*s.to, s.from...).sorted()
 	}
 	if g.failure != nil {
@@ -54,9 +50,6 @@ func (f *callFigures) take(t trip, w openaicompat.Watched) {
 	f.whole = append(f.whole, t.answered.Sub(t.sent)-last.Sub(w.Arrived))
 	if !t.first.IsZero() {
 		f.first = append(f.first, t.first.Sub(w.Writes[1])) // the first write says only who speaks
-	}
-	if !t.first.IsZero() && len(w.Writes) > 3 {
-		f.freed = append(f.freed, t.first.Sub(w.Writes[3]))
 	}
 }
 
@@ -75,8 +68,11 @@ func (c *modelCaller) call(ctx context.Context, ask asker) (trip, openaicompat.W
 		c.double.waiting.Delete(id)
 		return t, openaicompat.Watched{}, err
 	}
-	w, err := told(ctx)
-	return t, w, err
+	w, err := told(ctx, 1)
+	if err != nil {
+		return t, openaicompat.Watched{}, err
+	}
+	return t, w[0], nil
 }
 
 // paced makes n calls, rate a second, whatever the answers take.
@@ -87,7 +83,7 @@ func (c *modelCaller) paced(ctx context.Context, ask asker, rate, n int, how ans
 		mu  sync.Mutex
 		out = callFigures{made: n}
 	)
-	_, late, err := drive(ctx, rate, n, func() error {
+	_, late, err := drive(ctx, time.Second/time.Duration(rate), n, func() error {
 		ctx, cancel := context.WithTimeoutCause(ctx, allowed, fmt.Errorf("no answer within %s", allowed))
 		defer cancel()
 		t, w, err := c.call(ctx, ask)
@@ -101,7 +97,7 @@ func (c *modelCaller) paced(ctx context.Context, ask asker, rate, n int, how ans
 		return nil
 	})
 	out.late = late
-	for _, s := range []samples{out.over, out.before, out.after, out.whole, out.first, out.freed, out.late} {
+	for _, s := range []samples{out.over, out.before, out.after, out.whole, out.first, out.late} {
 		s.sorted()
 	}
 	return out, err

@@ -7,16 +7,21 @@ import (
 
 // render writes the section.
 func (m modelFigures) render(p func(string, ...any)) {
-	p("\n## Calls of models\n\nA run of one node asks a model for a value of a schema: a question of 0.5 KB, an answer of 2 KB in eight pieces. `waybill dev` is a\n"+
+	p("\n## Calls of models\n\nA node asks a model for a value of a schema: a question of 0.5 KB, an answer of 2 KB in eight pieces. `waybill dev` is a\n"+
 		"process of its own; the model is a double of an OpenAI-compatible server, in the load client's process. Load client, double and\n"+
 		"host share the machine's cores. Before the load the host has shown that it refuses an answer against the schema and takes a\n"+
 		"known secret out of one. Calls come at a fixed rate, whatever the answers take; what takes a second longer than the double\n"+
 		"has failed. The baseline is the same load on the double, with the host's own adapter and no host; where it does not hold a\n"+
 		"rate, the machine does not, and that row says nothing of the host. The machine's load\n"+
 		"average before: %s.\n\n"+
-		"Streamed answers come in 40 pieces. The first is shown when two more are there: each piece waits for the next, because only the\n"+
-		"end of the stream tells which was the last, and the end of a word waits for what follows it, because it could begin a secret.\n\n", m.load)
+		"Within a run: runs of %d such nodes in a row, as an agent works. Counted is what lies between the last byte of one answer and the\n"+
+		"arrival of the next question: the whole of what the host does for a call. Alone: each call is a run of its own, so that the\n"+
+		"beginning of the session, the end of the run and the stream of its events count as well.\n\n"+
+		"Streamed answers come in 40 pieces. Each is shown as it comes, but for its end, where that could begin a secret.\n\n", m.load, links)
 	var figures []figure
+	for _, row := range m.chains {
+		figures = append(figures, row.figures()...)
+	}
 	for _, row := range m.rows {
 		figures = append(figures, row.figures()...)
 	}
@@ -82,7 +87,7 @@ func (r modelRow) overran(what, target string) figure {
 
 func (r modelRow) figures() []figure {
 	if r.host.success() < overrun {
-		return []figure{r.overran("added around a call, ", "p50 ≤ 1 ms, p99 ≤ 5 ms, 100 %")}
+		return []figure{r.overran("added around a call alone, ", "p50 ≤ 1 ms, p99 ≤ 5 ms, 100 %")}
 	}
 	p50, p99 := above(r.host.over, r.base.over, 50), above(r.host.over, r.base.over, 99)
 	of := func(percent float64) string {
@@ -90,7 +95,7 @@ func (r modelRow) figures() []figure {
 	}
 	cpu := fmt.Sprintf("%s of the host, %s of load client and double", r.perCall(r.hostCPU), r.perCall(r.ownCPU))
 	out := []figure{
-		{"added around a call, " + r.name() + ", p50", absolute, short(p50), "≤ 1 ms", p50 <= time.Millisecond, of(50)},
+		{"added around a call alone, " + r.name() + ", p50", absolute, short(p50), "≤ 1 ms", p50 <= time.Millisecond, of(50)},
 		{"… p99", absolute, short(p99), "≤ 5 ms", p99 <= 5*time.Millisecond, of(99)},
 		{"… p50 over the baseline's", ratio, fmt.Sprintf("%.1f×", float64(r.host.over.percentile(50))/float64(r.base.over.percentile(50))), "", false, "1×"},
 		{"… succeeded", ratio, fmt.Sprintf("%.2f %%", r.host.success()), "100 %", r.host.succeeded == r.host.made, fmt.Sprintf("baseline %.2f %%", r.base.success())},
@@ -106,6 +111,26 @@ func (r modelRow) figures() []figure {
 	return out
 }
 
+func (r chainRow) figures() []figure {
+	name := fmt.Sprintf("added around a call within a run, `%s`, %d/s, the double takes %s", r.durability, r.rate, r.how.wait)
+	if r.host.success() < overrun {
+		return []figure{{name, absolute, fmt.Sprintf("overrun: %.1f %% of %d succeed; such as: %v", r.host.success(), r.host.made, r.host.failure), "p50 ≤ 1 ms, p99 ≤ 5 ms, 100 %", false, ""}}
+	}
+	p50, p99 := above(r.host.gaps, r.base.gaps, 50), above(r.host.gaps, r.base.gaps, 99)
+	of := func(percent float64) string {
+		return fmt.Sprintf("baseline %s, host %s", short(r.base.gaps.percentile(percent)), short(r.host.gaps.percentile(percent)))
+	}
+	perCall := func(all time.Duration) string { return short(all / time.Duration(max(r.host.made, 1))) }
+	return []figure{
+		{name + ", p50", absolute, short(p50), "≤ 1 ms", p50 <= time.Millisecond, of(50)},
+		{"… p99", absolute, short(p99), "≤ 5 ms", p99 <= 5*time.Millisecond, of(99)},
+		{"… p50 over the baseline's", ratio, fmt.Sprintf("%.1f×", float64(r.host.gaps.percentile(50))/float64(r.base.gaps.percentile(50))), "", false, "1×"},
+		{"… succeeded", ratio, fmt.Sprintf("%.2f %%", r.host.success()), "100 %", r.host.succeeded == r.host.made, fmt.Sprintf("baseline %.2f %%", r.base.success())},
+		{"… RSS after it, and the most so far", absolute, fmt.Sprintf("%.0f MB, %.0f MB", r.proc.rssMB, r.proc.peakMB), "≤ 200 MB", r.proc.peakMB <= 200, ""},
+		{"… CPU of a call", absolute, fmt.Sprintf("%s of the host, %s of load client and double", perCall(r.hostCPU), perCall(r.ownCPU)), "", false, "without a host: " + perCall(r.baseCPU)},
+	}
+}
+
 func (r modelRow) streamFigures() []figure {
 	if r.host.success() < overrun {
 		return []figure{r.overran("added to the first piece of a streamed answer, ", "p99 ≤ 5 ms, 100 %")}
@@ -117,7 +142,6 @@ func (r modelRow) streamFigures() []figure {
 	return []figure{
 		{"added to the first piece of a streamed answer, " + r.name() + ", p50", absolute, short(p50), "", false, of(50)},
 		{"… p99", absolute, short(p99), "≤ 5 ms", p99 <= 5*time.Millisecond, of(99)},
-		{"… from the third piece on, which lets go of the first, p50 and p99", absolute, pair(r.host.freed), "", false, ""},
 		{"… succeeded", ratio, fmt.Sprintf("%.2f %%", r.host.success()), "100 %", r.host.succeeded == r.host.made, fmt.Sprintf("baseline %.2f %%", r.base.success())},
 		{"… RSS after it, and the most so far", absolute, fmt.Sprintf("%.0f MB, %.0f MB", r.proc.rssMB, r.proc.peakMB), "≤ 200 MB", r.proc.peakMB <= 200, ""},
 		{"… CPU of a call of 40 pieces", absolute, fmt.Sprintf("%s of the host, %s of load client and double", r.perCall(r.hostCPU), r.perCall(r.ownCPU)), "", false, "without a host: " + r.perCall(r.baseCPU)},

@@ -21,6 +21,7 @@ const streamRate = 10
 // modelFigures are those about calls of models.
 type modelFigures struct {
 	load   string // what else the machine did
+	chains []chainRow
 	rows   []modelRow
 	stream []modelRow
 	most   []mostRow
@@ -76,6 +77,17 @@ func (m *modelFigures) measure(ctx context.Context, o options, durability string
 	rates := modelRates
 	if o.quick {
 		rates = rates[:1]
+	}
+	for _, rate := range rates {
+		row := chainRow{durability: durability, rate: o.pace(rate), how: answers{wait: thinks, pieces: 8}}
+		err := withModelRig(ctx, o, durability, func(rig *modelRig) (err error) {
+			row, err = rig.chainRow(ctx, o, row)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		m.chains = append(m.chains, row)
 	}
 	for _, rate := range rates {
 		for _, wait := range []time.Duration{0, thinks} {
@@ -169,8 +181,12 @@ func (r *modelRig) stop() {
 // prepare deploys the workflows, sees that the host does all that its figures are
 // about, and learns what it asks for.
 func (r *modelRig) prepare(ctx context.Context) error {
+	docs := [][]byte{modelChain()}
 	for _, streaming := range []bool{false, true} {
 		_, doc := modelWorkflow(streaming)
+		docs = append(docs, doc)
+	}
+	for _, doc := range docs {
 		if _, err := r.client.do(ctx, http.MethodPost, "/v1/workflows", doc); err != nil {
 			return err
 		}

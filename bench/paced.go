@@ -49,11 +49,11 @@ func paced(ctx context.Context, o options) (pacedAccepts, error) {
 	}
 	for range rounds {
 		n := max(1, int(o.seconds.Seconds()*pace/rounds))
-		latency, late, err := drive(ctx, pace, n, func() error { return a.accept(ctx) })
+		latency, late, err := drive(ctx, time.Second/pace, n, func() error { return a.accept(ctx) })
 		if err != nil {
 			return out, err
 		}
-		alone, _, err := drive(ctx, pace, n, func() error {
+		alone, _, err := drive(ctx, time.Second/pace, n, func() error {
 			w := <-free
 			defer func() { free <- w }()
 			return w.append(ctx)
@@ -71,15 +71,15 @@ func paced(ctx context.Context, o options) (pacedAccepts, error) {
 	return out, err
 }
 
-// drive calls do n times, rate times a second. latency counts from the
+// drive calls do n times, once in every period. latency counts from the
 // instant a call was due; late is how late it was made.
-func drive(ctx context.Context, rate, n int, do func() error) (latency, late samples, err error) {
+func drive(ctx context.Context, period time.Duration, n int, do func() error) (latency, late samples, err error) {
 	latency, late = make(samples, n), make(samples, n)
 	failed := make([]error, n)
 	var wg sync.WaitGroup
 	start := time.Now()
 	for i := range n {
-		due := start.Add(time.Duration(i) * time.Second / time.Duration(rate))
+		due := start.Add(time.Duration(i) * period)
 		select {
 		case <-ctx.Done():
 			wg.Wait()
