@@ -24,6 +24,10 @@ func TestEnvelope_RepeatsNothingThatLooksLikeACredential(t *testing.T) {
 		"pk_test_12345678 and hk_live_12345678":       "[REDACTED] and [REDACTED]",
 		"sk-proj-12345678":                            "[REDACTED]",
 		strings.Repeat("Ab3+", 8) + "==":              "[REDACTED]",
+		// Nothing is left of one that has further signs in it.
+		"/inputs/" + looksSecret + "/c4e7+a8=35: unknown member":               "/inputs/[REDACTED]: unknown member",
+		`port "` + strings.Repeat("Ab3+", 8) + `/Qx7~1Zw9": unknown`:           `port "[REDACTED]": unknown`,
+		"aVeryLongNameOfAMemberThatSomebodyHasChosen/" + looksSecret + "~x, y": "aVeryLongNameOfAMemberThatSomebodyHasChosen/[REDACTED], y",
 		// What errors are made of stays.
 		"no run of this id in your tenant":                   "no run of this id in your tenant",
 		"run_06gzrgcz75tj1arxptsr4mpddm":                     "run_06gzrgcz75tj1arxptsr4mpddm",
