@@ -100,7 +100,7 @@ func (s *Server[R]) Enqueue(replies ...R) {
 func (s *Server[R]) Next(rec Recorded, answer func(Recorded) R, plain R) R {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	if r, ok := s.pop(); ok {
+	if r, ok := s.Take(func(R) bool { return true }); ok {
 		return r
 	}
 	if answer != nil {
@@ -109,15 +109,23 @@ func (s *Server[R]) Next(rec Recorded, answer func(Recorded) R, plain R) R {
 	return plain
 }
 
-func (s *Server[R]) pop() (reply R, ok bool) {
+// Take gives the next reply of the queue, if there is one and it fits.
+func (s *Server[R]) Take(fits func(R) bool) (reply R, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.replies) == 0 {
+	if len(s.replies) == 0 || !fits(s.replies[0]) {
 		return reply, false
 	}
 	reply = s.replies[0]
 	s.replies = s.replies[1:]
 	return reply, true
+}
+
+// Left is how many replies nobody has got yet.
+func (s *Server[R]) Left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.replies)
 }
 
 // Hello is what a model says that no test gave words.

@@ -196,3 +196,22 @@ func TestServer_TakesNoCallAfterItIsClosed(t *testing.T) {
 	require.Error(t, err)
 	require.Len(t, s.Requests(), 1)
 }
+
+func TestServer_GivesTheNextReplyOnlyIfItFits(t *testing.T) {
+	t.Parallel()
+	s := scripted(t, nil)
+	is := func(want string) func(string) bool { return func(r string) bool { return r == want } }
+	_, ok := s.Take(is("a"))
+	require.False(t, ok, "there is none")
+	s.Enqueue("a", "b")
+	require.Equal(t, 2, s.Left())
+	_, ok = s.Take(is("b"))
+	require.False(t, ok, "another one comes first")
+	require.Equal(t, 2, s.Left())
+	got, ok := s.Take(is("a"))
+	require.True(t, ok)
+	require.Equal(t, "a", got)
+	require.Equal(t, 1, s.Left())
+	require.Equal(t, "b", post(t, s.URL(), ""))
+	require.Zero(t, s.Left())
+}
