@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -20,6 +18,11 @@ import (
 
 func workflow(id, nodes string) string {
 	return `{"id":"` + id + `","name":"n","version":"1","nodes":[` + nodes + `],"edges":[],"triggers":[],"variables":[{"name":"text","type":"string"}],"metadata":{},"settings":{}}`
+}
+
+// graph is a workflow of several nodes.
+func graph(id string, edges []string, nodes ...string) string {
+	return strings.Replace(workflow(id, strings.Join(nodes, ",")), `"edges":[]`, `"edges":[`+strings.Join(edges, ",")+`]`, 1)
 }
 
 func node(id, typ, config, inputs string) string {
@@ -78,43 +81,14 @@ func (r *rig) deploy() {
 		strings.Replace(workflow("tools", node(askNode, "core.ai.callPrompt", `{`+scripted+`}`, `{"messages":{"type":"variable","variableName":"text"}}`)),
 			`"type":"string"}]`, `"type":"array"}]`, 1),
 		strings.Replace(workflow("wait", node("n", "core.delay", `{"ms":3600000}`, "{}")), `"name":"text"`, `"name":"none"`, 1),
-		workflow("vendor-ask", ask("n", distant)),
+		workflow("vendor-ask", ask("n", distant+`,"thoughts":true`)),
 		workflow("vendor-take", ask("n", distant+`,"envelopeType":"`+closedKind+`"`)),
 		workflow("vendor-structured", structured("n", distant, `{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"type":"string"}}}`)),
+		talkFlow(), relayFlow(), failFlow(),
 	} {
 		a := r.do(http.MethodPost, "/v1/workflows", doc)
 		require.Equal(r.t, http.StatusCreated, a.Status, "%s", a.Body)
 	}
-}
-
-// run carries a run out and reads it. A run that does not start or does not end
-// fails the test: nothing would have been planted.
-func (r *rig) run(request map[string]any, headers ...string) string {
-	r.t.Helper()
-	r.planted++
-	a := r.do(http.MethodPost, "/v1/runs", mustJSON(request), headers...)
-	require.Equal(r.t, http.StatusCreated, a.Status, "%s", a.Body)
-	r.started++
-	var made struct{ RunID string }
-	require.NoError(r.t, a.JSON(&made))
-	r.runs = append(r.runs, made.RunID)
-	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
-	defer cancel()
-	events, err := r.client.Finish(ctx, made.RunID)
-	require.NoError(r.t, err)
-	require.NotEmpty(r.t, events)
-	r.finished++
-	joined := map[string]string{}
-	for _, e := range events {
-		r.add("poll", e.Raw)
-		var piece struct{ Chunk string }
-		require.NoError(r.t, json.Unmarshal(e.Payload, &piece))
-		joined[e.NodeID] += piece.Chunk
-	}
-	for _, text := range joined { // nothing may show once the pieces are put together
-		r.add("chunks", []byte(text))
-	}
-	return r.read(made.RunID)
 }
 
 func mustJSON(v any) string {

@@ -137,6 +137,7 @@ func (r *rig) end(batches []batch, stop func(*harness.Host), last string) {
 	r.add("OTLP", r.spans.Bytes())
 	log := r.out.bytes()
 	r.add("log", log)
+	r.gates(log)
 	require.True(r.t, bytes.Contains(log, []byte(last)), "the host said nothing of %s", last)
 	n := 0
 	for _, b := range batches {

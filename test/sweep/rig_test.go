@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +18,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"waybill.dev/waybill/test/double/openaicompat"
 	"waybill.dev/waybill/test/double/otlp"
 	"waybill.dev/waybill/test/harness"
 )
@@ -72,30 +72,41 @@ type ledger struct{ planted, started, finished, refused, proved, panicked int }
 type rig struct {
 	*sinks
 	ledger
+	doubles
 
 	t      *testing.T
 	host   *harness.Host
 	client *harness.Client
 	conn   *grpc.ClientConn
 	spans  *otlp.Collector
-	vendor *openaicompat.Server
+	asks   []*server
 	out    *output
 	// blind: the host was not told the secrets, and nothing stands in their place.
 	blind bool
 	// runs are all that were started.
 	runs []string
+	// thoughts are those of the last run, by node.
+	thoughts map[string]thoughts
+	// ref, when set, names the tenant's own keys, which runs use then.
+	ref string
+	// gated were planted in the names of models, of which the log tells.
+	gated []batch
 }
 
 // What the host knows without being told by a file; secrets as well.
 const (
 	apiKey    = "hk_test_sweep_0123456789/x~y"
 	vendorKey = "vk/Sweep~9f2c6e1b+7a5d4038=="
+	claudeKey = "sk-ant-Sweep_6d2b90f1/c4e7a835"
+	geminiKey = "AIzaSweep-1f7b3c9e0d5a48-26_e"
+	toolsKey  = "mt.Sweep=5b8e2d7f~904c1a63+"
+	deskKey   = "at&Sweep<3c6f0e9a>d18b7245"
 	canary    = "canary-sweep-51e07c3d9b2a4f68"
 )
 
 // own are the host's secrets, under the ids it gives them.
 func own() []secret {
-	return []secret{{"api-key-1", apiKey}, {"provider-vendor", vendorKey}, {"openwop-conformance-canary-secret", canary}}
+	return []secret{{"api-key-1", apiKey}, {"provider-vendor", vendorKey}, {"provider-anthropic", claudeKey}, {"provider-gemini", geminiKey}, {"mcp-tools", toolsKey}, {"a2a-desk", deskKey}, {canarySecret, canary}}
 }
 
 // broken is a folder of definitions that the host cannot load and tells of in its
@@ -120,15 +131,20 @@ func start(t *testing.T, secrets []secret, batches []batch, args ...string) *rig
 	}
 	r := &rig{sinks: &sinks{all: map[string]*bytes.Buffer{}}, t: t, spans: otlp.New(), out: &output{}}
 	t.Cleanup(r.spans.Close)
-	r.vendor = openaicompat.New(openaicompat.Options{Key: vendorKey})
-	t.Cleanup(r.vendor.Close)
+	r.openDoubles(batches)
+	args = append(args, "--provider", "vendor="+r.vendor.URL(), "--provider", "anthropic="+r.claude.URL(), "--provider", "gemini="+r.gemini.URL(),
+		"--mcp-server", "tools="+r.tools.URL(), "--a2a-agent", "desk="+r.desk.URL(), "--packs", packs(t),
+		"--prompts", templates(t, append(slices.Clone(batches), tenantBatches()...)), "--prompt-observability", "full", "--credentials", credentials(t))
 	args = append(args, "--test-seams", "--kinds", kinds(t), "--workflows", broken(t, batches), "--log-level", "debug", "--metrics-addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0", "--durability", "process",
-		"--otlp-endpoint", r.spans.URL(), "--trace-ratio", "1", "--api-key", apiKey+"=acme:*", "--provider", "vendor="+r.vendor.URL())
+		"--otlp-endpoint", r.spans.URL(), "--trace-ratio", "1", "--api-key", apiKey+"=acme:*")
 	if len(secrets) > 0 {
 		args = append(args, "--secrets-file", secretsFile(t, secrets))
 	}
 	r.host = harness.StartWith(t, harness.Options{
-		Args: args, Output: r.out, Env: []string{"WAYBILL_PROVIDER_VENDOR_KEY=" + vendorKey, "OPENWOP_CANARY_SECRET_VALUE=" + canary},
+		Args: args, Output: r.out, Env: []string{
+			"WAYBILL_PROVIDER_VENDOR_KEY=" + vendorKey, "WAYBILL_PROVIDER_ANTHROPIC_KEY=" + claudeKey, "WAYBILL_PROVIDER_GEMINI_KEY=" + geminiKey,
+			"WAYBILL_MCP_TOOLS_TOKEN=" + toolsKey, "WAYBILL_A2A_DESK_TOKEN=" + deskKey, "OPENWOP_CANARY_SECRET_VALUE=" + canary,
+		},
 	})
 	r.client = r.host.Client(apiKey)
 	var err error

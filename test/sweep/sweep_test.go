@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,15 +29,17 @@ func TestSweep_NoSecretLeaves(t *testing.T) {
 		// brief leaves out what the second layer has no part in, and most of what
 		// is as with the mock.
 		brief bool
+		// own plants the tenant's keys as well.
+		own bool
 		// stop ends the host: cleanly, at once, or with the stacks of all that runs.
 		stop func(*harness.Host)
 		// last is what the output tells then.
 		last string
 	}{
 		// The first layer alone must do it.
-		"of those registered, without shapes": {[]string{"--redact-shapes=false"}, knownBatches(append(own(), secrets...)), false, (*harness.Host).Quit, "SIGQUIT: quit"},
-		"of those registered, with shapes":    {nil, knownBatches(append(own(), secrets...)), true, (*harness.Host).Kill, ""},
-		"of those that look like one":         {nil, shapedBatches(), false, func(h *harness.Host) { h.Stop() }, ""},
+		"of those registered, without shapes": {[]string{"--redact-shapes=false"}, knownBatches(append(own(), secrets...)), false, true, (*harness.Host).Quit, "SIGQUIT: quit"},
+		"of those registered, with shapes":    {nil, knownBatches(append(own(), secrets...)), true, false, (*harness.Host).Kill, ""},
+		"of those that look like one":         {nil, shapedBatches(), false, false, func(h *harness.Host) { h.Stop() }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,6 +53,10 @@ func TestSweep_NoSecretLeaves(t *testing.T) {
 					continue
 				}
 				r.vendors(b, i)
+				r.talks(b)
+				r.relays(b)
+				r.fails(b, i)
+				r.composes(b, i)
 				if c.brief {
 					continue
 				}
@@ -61,9 +68,15 @@ func TestSweep_NoSecretLeaves(t *testing.T) {
 				r.cancelled(b)
 				r.panics(b)
 				r.doors(b, fmt.Sprint("door-", i))
+				r.seamComposes(b)
+			}
+			all := c.batches
+			if c.own {
+				r.owned(tenantBatches(), len(all))
+				all = append(slices.Clone(all), tenantBatches()...)
 			}
 			r.end(c.batches, c.stop, c.last)
-			r.search(c.batches)
+			r.search(all)
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,26 +26,16 @@ func cutAnywhere(text string, most int) []string {
 	return out
 }
 
-// asked lets the vendor answer a run in a way that is planted, and keeps what it was
-// asked: the prompt leaves the host, too.
+// asked lets the vendor answer a run in a way that is planted.
 func (r *rig) asked(b batch, workflowID string, reply openaicompat.Reply) string {
 	r.t.Helper()
 	r.vendor.Enqueue(reply)
-	before := len(r.vendor.Requests())
+	r.collect()
 	shown := r.run(map[string]any{"workflowId": workflowID, "inputs": map[string]any{"text": b.at("prompt")}})
-	requests := r.vendor.Requests()[before:]
+	requests := r.collect()["vendor"]
 	require.NotEmpty(r.t, requests, "the vendor was not asked")
 	want := max(reply.Status, http.StatusOK)
 	require.Equal(r.t, want, requests[0].Status, "the vendor gave another answer than the one that is planted: %.3000s", requests[0].Body)
-	for _, q := range requests {
-		r.add("vendor", q.Body)
-		for name, values := range q.Header {
-			if name != "Authorization" { // the key is sent to its server, and to nobody else
-				r.add("vendor headers", []byte(name+": "+strings.Join(values, ",")))
-			}
-		}
-		r.add("vendor headers", []byte(q.Path))
-	}
 	r.prove(b, string(requests[0].Body), "prompt")
 	return shown
 }
@@ -57,8 +46,9 @@ var statuses = []int{400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502,
 // vendors plants in what comes from a vendor; i picks the statuses of this batch.
 func (r *rig) vendors(b batch, i int) {
 	r.t.Helper()
-	shown := r.asked(b, "vendor-ask", openaicompat.Reply{Pieces: pieces(b.at("vendor's prose"))})
-	r.prove(b, shown, "vendor's prose")
+	shown := r.asked(b, "vendor-ask", openaicompat.Reply{Thoughts: cutAnywhere(b.at("vendor's thought"), 400), Pieces: pieces(b.at("vendor's prose"))})
+	r.prove(b, shown, "vendor's thought", "vendor's prose")
+	r.thought(b, "n", "vendor's thought")
 	note := envelope(b, closedKind, map[string]any{"note": b.at("vendor's payload")})
 	shown = r.asked(b, "vendor-take", openaicompat.Reply{Pieces: pieces("so be it: " + note)})
 	require.Contains(r.t, shown, `"type":"artifact.created"`, b.name)
@@ -81,8 +71,9 @@ func (r *rig) vendors(b batch, i int) {
 	if i > 0 { // all of them once
 		some = []int{statuses[i%len(statuses)], statuses[(i+5)%len(statuses)]}
 	}
+	few := batch{name: b.name, items: b.items[:1], sep: b.sep} // in the prompt, which is the same each time
 	for _, status := range some {
-		shown := r.asked(b, "vendor-ask", openaicompat.Reply{
+		shown := r.asked(few, "vendor-ask", openaicompat.Reply{
 			Status: status, Code: one, Type: one, Param: one, Message: b.at("error " + strconv.Itoa(status)), RetryAfter: one,
 			Header: http.Header{"X-Request-Id": {one}, "Openai-Organization": {one}, "Www-Authenticate": {one}},
 		})
