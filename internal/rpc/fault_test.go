@@ -119,12 +119,28 @@ func TestPanic_FailsTheCallAndNotTheServer(t *testing.T) {
 // The one detail of a status is the envelope's JSON (OpenWOP host contract §9.4).
 func TestToStatus_CarriesTheEnvelopeAsTheProfileAsks(t *testing.T) {
 	t.Parallel()
-	st, ok := status.FromError(rpc.ToStatus(fault.New(fault.RunNotFound, "gone")))
+	st, ok := status.FromError(rpc.ToStatus(fault.New(fault.RunNotFound, "gone"), false))
 	require.True(t, ok)
 	require.Equal(t, int32(5), st.Proto().GetCode())
 	require.Len(t, st.Proto().GetDetails(), 1)
 	require.Equal(t, "openwop.dev/spec/v1/ErrorEnvelope", st.Proto().GetDetails()[0].GetTypeUrl())
 	require.JSONEq(t, `{"error":"run_not_found","message":"gone"}`, string(st.Proto().GetDetails()[0].GetValue()))
+}
+
+// Within the process the redactor has to see the whole of a secret (OpenWOP envelope
+// contract §11, sinks); what leaves it is masked.
+func TestToStatus_MasksWhatLeavesTheProcess(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2.plum.sk-abcdef12345678,and-the-rest"
+	e := fault.New(fault.ValidationError, "/%s: unknown member", secret).With("path", "/"+secret)
+	for within, want := range map[bool]string{true: secret, false: "hunter2.plum.[REDACTED],and-the-rest"} {
+		err := rpc.ToStatus(e, within)
+		require.Contains(t, err.Error(), want)
+		got, ok := fault.As(rpc.FromStatus(err))
+		require.True(t, ok)
+		require.Equal(t, "/"+want+": unknown member", got.Message)
+		require.Equal(t, "/"+want, got.Details["path"])
+	}
 }
 
 func TestFromStatus_LeavesContextErrorsAsTheyAre(t *testing.T) {

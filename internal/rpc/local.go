@@ -32,8 +32,8 @@ type Local struct {
 func NewLocal(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []grpc.StreamServerInterceptor) *Local {
 	l := &Local{channel: &inprocgrpc.Channel{}, serving: make(chan struct{})}
 	l.life, l.end = context.WithCancel(context.Background())
-	l.channel.WithServerUnaryInterceptor(chainUnary(append([]grpc.UnaryServerInterceptor{l.unary, unaryErrors(log)}, unary...)))
-	l.channel.WithServerStreamInterceptor(chainStream(append([]grpc.StreamServerInterceptor{l.stream, streamErrors(log)}, stream...)))
+	l.channel.WithServerUnaryInterceptor(chainUnary(append([]grpc.UnaryServerInterceptor{l.unary, unaryErrors(log, true)}, unary...)))
+	l.channel.WithServerStreamInterceptor(chainStream(append([]grpc.StreamServerInterceptor{l.stream, streamErrors(log, true)}, stream...)))
 	l.ClientConnInterface = grpchan.InterceptClientConn(l.channel, clientUnary, clientStream)
 	return l
 }

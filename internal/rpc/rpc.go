@@ -37,8 +37,8 @@ const defaultDeadline = 30 * time.Second
 // NewServer makes a server with the common interceptors; extra run inside
 // them, in order, around the handlers.
 func NewServer(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []grpc.StreamServerInterceptor, opts ...grpc.ServerOption) *grpc.Server {
-	u := append([]grpc.UnaryServerInterceptor{unaryErrors(log)}, unary...)
-	s := append([]grpc.StreamServerInterceptor{streamErrors(log)}, stream...)
+	u := append([]grpc.UnaryServerInterceptor{unaryErrors(log, false)}, unary...)
+	s := append([]grpc.StreamServerInterceptor{streamErrors(log, false)}, stream...)
 	var srv *grpc.Server
 	known := sync.OnceValue(func() map[string]bool { return methodsOf(srv) })
 	opts = append([]grpc.ServerOption{
@@ -94,35 +94,36 @@ func ClientOptions() []grpc.DialOption {
 	}
 }
 
-func unaryErrors(log *slog.Logger) grpc.UnaryServerInterceptor {
+// unaryErrors makes statuses of errors. within: who gets them is in this process.
+func unaryErrors(log *slog.Logger, within bool) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				err = recovered(log, info.FullMethod, p)
+				err = recovered(log, info.FullMethod, within, p)
 			}
 		}()
 		resp, err = next(ctx, req)
-		return resp, serverError(ctx, log, info.FullMethod, err)
+		return resp, serverError(ctx, log, info.FullMethod, within, err)
 	}
 }
 
-func streamErrors(log *slog.Logger) grpc.StreamServerInterceptor {
+func streamErrors(log *slog.Logger, within bool) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				err = recovered(log, info.FullMethod, p)
+				err = recovered(log, info.FullMethod, within, p)
 			}
 		}()
-		return serverError(ss.Context(), log, info.FullMethod, next(srv, ss))
+		return serverError(ss.Context(), log, info.FullMethod, within, next(srv, ss))
 	}
 }
 
 // recovered turns a panic of a handler into an internal error; the process and
 // its other requests live on.
-func recovered(log *slog.Logger, method string, p any) error {
+func recovered(log *slog.Logger, method string, within bool, p any) error {
 	e, id := internalError()
 	log.Error("panic in handler", "method", method, "correlation_id", id, "panic", obs.Panic(p), "stack", string(debug.Stack()))
-	return ToStatus(e)
+	return ToStatus(e, within)
 }
 
 // grpcOwn begins the methods of gRPC's own services, health checks and
@@ -130,7 +131,7 @@ func recovered(log *slog.Logger, method string, p any) error {
 // the health of an unknown service.
 const grpcOwn = "/grpc."
 
-func serverError(ctx context.Context, log *slog.Logger, method string, err error) error {
+func serverError(ctx context.Context, log *slog.Logger, method string, within bool, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -151,7 +152,7 @@ func serverError(ctx context.Context, log *slog.Logger, method string, err error
 		e, id = internalError()
 		log.Error("handler failed", "method", method, "correlation_id", id, "error", err)
 	}
-	return ToStatus(e)
+	return ToStatus(e, within)
 }
 
 func clientUnary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

@@ -21,15 +21,19 @@ import (
 // envelope, not a packed message (OpenWOP host contract §9.4).
 const envelopeType = "openwop.dev/spec/v1/ErrorEnvelope"
 
-// ToStatus renders a fault as the gRPC status of the protocol's profile.
-func ToStatus(e *fault.Error) error {
+// ToStatus renders a fault as the gRPC status of the protocol's profile. One that stays
+// within the process is not masked: whoever shows it has the redactor look at it first.
+func ToStatus(e *fault.Error, within bool) error {
 	if e.RetryAfter > 0 {
 		e = e.With(retryAfterDetail, RetryAfterSeconds(e.RetryAfter))
 	}
+	if !within {
+		e = e.Masked()
+	}
 	return status.FromProto(&spb.Status{
 		Code:    int32(fault.Lookup(e.Code).GRPC), //nolint:gosec // G115: the table holds codes 3..16
-		Message: e.Masked().Message,
-		Details: []*anypb.Any{{TypeUrl: envelopeType, Value: e.Envelope()}},
+		Message: e.Message,
+		Details: []*anypb.Any{{TypeUrl: envelopeType, Value: e.Internal()}},
 	}).Err()
 }
 

@@ -104,9 +104,12 @@ type envelope struct {
 }
 
 // Envelope renders the canonical error envelope as JSON, masked.
-func (e *Error) Envelope() []byte {
-	m := e.Masked()
-	b, _ := render(envelope{Error: m.Code, Message: m.Message, Details: m.Details}) // Masked has left what JSON can say
+func (e *Error) Envelope() []byte { return e.Masked().Internal() }
+
+// Internal is the envelope as services of one host tell it each other. Nothing in it is
+// masked: of a secret that is known, the redactor has to see the whole.
+func (e *Error) Internal() []byte {
+	b, _ := render(envelope{Error: e.Code, Message: e.Message, Details: plain(e.Details)}) // plain leaves what JSON can say
 	return b
 }
 
