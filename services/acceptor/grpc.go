@@ -41,11 +41,16 @@ func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*ac
 		run = h.s.atHead
 	}
 	res, err := run(ctx, in)
-	if missing(err) != nil {
-		// Perhaps the run has ended since, and its secrets are forgotten: then what was
-		// recorded is recalled.
-		h.s.ledger.Outdate(in.Run)
-		res, err = run(ctx, in)
+	if missing(err) != nil || err == nil && res.Unrecorded() {
+		// No append has told whether the run has ended. Its secrets are forgotten with
+		// its end, so nothing may be shown then that was not read before it.
+		ended, lerr := h.s.ledger.Ended(ctx, in.Run)
+		switch {
+		case lerr != nil:
+			res, err = nil, lerr
+		case ended:
+			res, err = run(ctx, in)
+		}
 	}
 	end := h.s.clock()
 	h.s.metrics.counted(res, err, end.Sub(start))

@@ -207,30 +207,41 @@ func TestAccept_ShowsNothingOfAnEnvelopeWhoseRunHasEnded(t *testing.T) {
 	t.Parallel()
 	for name, tc := range late {
 		for way, with := range ways {
-			t.Run(name+" "+way, func(t *testing.T) {
-				t.Parallel()
-				h := start(t, nil)
-				_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside, NoTenantSecrets: true})
-				require.NoError(t, err)
-				h.register(t, outside.GetRunId(), "k", canary)
-				recorded := h.anywhere(t, numbered("c1"))
-				_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: "completed"})
-				require.NoError(t, err)
+			for state, after := range map[string]struct {
+				open *acceptorv1.OpenRunRequest
+				// then is what the redactor is told after the end.
+				then func(*host, *testing.T)
+			}{
+				"forgotten":        {&acceptorv1.OpenRunRequest{Run: outside, NoTenantSecrets: true}, func(*host, *testing.T) {}},
+				"without secrets":  {&acceptorv1.OpenRunRequest{Run: outside, NoSecrets: true}, func(*host, *testing.T) {}},
+				"registered again": {&acceptorv1.OpenRunRequest{Run: outside, NoTenantSecrets: true}, func(h *host, t *testing.T) { h.register(t, outside.GetRunId(), "o", "another-secret") }},
+			} {
+				t.Run(name+" "+way+" "+state, func(t *testing.T) {
+					t.Parallel()
+					h := start(t, nil)
+					_, err := h.OpenRun(t.Context(), after.open)
+					require.NoError(t, err)
+					h.register(t, outside.GetRunId(), "k", canary)
+					recorded := h.anywhere(t, numbered("c1"))
+					_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: "completed"})
+					require.NoError(t, err)
+					after.then(h, t)
 
-				req := with(h, t, tc.envelope)
-				req.NodeId = canary
-				res, err := h.Accept(t.Context(), req)
-				require.Equal(t, tc.code, fault.CodeOf(err), "%v", err)
-				require.Contains(t, string(res.GetOutcome()), tc.outcome)
-				if strings.Contains(tc.outcome, "accepted") {
-					require.Equal(t, recorded.GetOutcome(), res.GetOutcome())
-					require.Equal(t, recorded.GetEvents(), res.GetEvents())
-				}
-				require.Len(t, h.frames(t), 4)
-				for where, shown := range map[string]string{"answer": res.String(), "error": errorText(err), "log": h.lines.String(), "spans": h.spans.String()} {
-					require.NotContains(t, shown, canary, where)
-				}
-			})
+					req := with(h, t, tc.envelope)
+					req.NodeId = canary
+					res, err := h.Accept(t.Context(), req)
+					require.Equal(t, tc.code, fault.CodeOf(err), "%v", err)
+					require.Contains(t, string(res.GetOutcome()), tc.outcome)
+					if strings.Contains(tc.outcome, "accepted") {
+						require.Equal(t, recorded.GetOutcome(), res.GetOutcome())
+						require.Equal(t, recorded.GetEvents(), res.GetEvents())
+					}
+					require.Len(t, h.frames(t), 4)
+					for where, shown := range map[string]string{"answer": res.String(), "error": errorText(err), "log": h.lines.String(), "spans": h.spans.String()} {
+						require.NotContains(t, shown, canary, where)
+					}
+				})
+			}
 		}
 	}
 }

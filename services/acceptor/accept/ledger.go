@@ -160,8 +160,12 @@ func (l *LogLedger) Standing(ctx context.Context, run subject.Run) (Standing, er
 	return s, l.seen.remember(Place{Run: run, Head: s.Head}, frames)
 }
 
-// Outdate says that a run's log may have got more than is remembered of it.
-func (l *LogLedger) Outdate(run subject.Run) { l.seen.outdate(run) }
+// Ended reads whether a run has ended. Errors: as Standing.
+func (l *LogLedger) Ended(ctx context.Context, run subject.Run) (bool, error) {
+	l.seen.outdate(run)
+	now, err := l.Standing(ctx, run)
+	return now.Ended, err
+}
 
 // standingNow reads what the log has got since.
 func (l *LogLedger) standingNow(ctx context.Context, run subject.Run, known Standing) (Standing, error) {

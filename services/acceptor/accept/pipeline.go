@@ -126,6 +126,10 @@ type Result struct {
 	Facts Facts
 }
 
+// Unrecorded reports an envelope that left nothing in the log: it was refused, or is a
+// fragment.
+func (r *Result) Unrecorded() bool { return !r.Recalled && len(r.Events) == 0 }
+
 // Run takes one envelope through all steps. Errors: a *fault.Error
 // (ServiceUnavailable when the redactor or the log cannot be reached, Conflict
 // when the run has moved on without this envelope, RunNotFound, RunTerminal);
@@ -161,8 +165,12 @@ func (l *Pipeline) Run(ctx context.Context, req Request) (*Result, error) {
 // accepted is the result of a passage that was not refused.
 func (p *passage) accepted() *Result {
 	p.facts.Outcome = StatusOf(p.done.Outcome)
+	recalled := p.done == p.recalled
+	if recalled { // what the log says of it, whoever asks again
+		p.facts.NodeID = nodeOf(p.done.Events)
+	}
 	return &Result{
-		Outcome: p.done.Outcome, Recalled: p.done == p.recalled, Payload: p.done.Payload,
+		Outcome: p.done.Outcome, Recalled: recalled, Payload: p.done.Payload,
 		Events: p.done.Events, Head: p.done.Head, Facts: p.facts,
 	}
 }
