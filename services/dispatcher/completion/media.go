@@ -1,6 +1,7 @@
 package completion
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"slices"
@@ -51,13 +52,18 @@ type mediaPayload struct {
 // maxAlt bounds the words that go with an image, in bytes.
 const maxAlt = 1024
 
-// painted are the envelopes of what the model made besides text. What it said with it
-// describes it.
-func painted(media []provider.Media, said string) []emission {
-	alt := strings.TrimSpace(said)
-	if len(alt) > maxAlt {
-		alt = strings.ToValidUTF8(alt[:maxAlt], "") // no half of a rune
+// alt is what the model said with what it made, and describes it.
+func (c *call) alt(ctx context.Context, said string) (string, error) {
+	said = strings.TrimSpace(said)
+	if len(said) <= maxAlt {
+		return said, nil
 	}
+	clean, err := c.beginning(ctx, said, maxAlt)
+	return upTo(clean, maxAlt), err
+}
+
+// painted are the envelopes of what the model made besides text.
+func painted(media []provider.Media, alt string) []emission {
 	out := make([]emission, 0, len(media))
 	for _, m := range media {
 		payload, err := json.Marshal(mediaPayload{base64.StdEncoding.EncodeToString(m.Data), len(m.Data), m.MIME, alt})
@@ -74,10 +80,17 @@ func painted(media []provider.Media, said string) []emission {
 
 // emissions are the envelopes of an answer: those of its text, and what the model made
 // besides. The text of an answer that was to be an image is no envelope.
-func (c *call) emissions(docs []document, res provider.Result) []emission {
-	made := painted(res.Media, res.Text)
-	if slices.ContainsFunc(made, func(e emission) bool { return e.kind == c.want.kind }) {
-		return made
+func (c *call) emissions(ctx context.Context, docs []document, res provider.Result) ([]emission, error) {
+	if len(res.Media) == 0 {
+		return recognise(docs, c.want.kind), nil
 	}
-	return append(recognise(docs, c.want.kind), made...)
+	alt, err := c.alt(ctx, res.Text)
+	if err != nil {
+		return nil, err
+	}
+	made := painted(res.Media, alt)
+	if slices.ContainsFunc(made, func(e emission) bool { return e.kind == c.want.kind }) {
+		return made, nil
+	}
+	return append(recognise(docs, c.want.kind), made...), nil
 }

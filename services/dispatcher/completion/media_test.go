@@ -3,8 +3,10 @@ package completion_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,7 +48,9 @@ func paint(t *testing.T, p *painter, c *catalogue.Catalogue, config string) (com
 	require.NoError(t, err)
 	loop := completion.New(completion.Config{
 		MaxAttempts: 1, Multiplier: 2, Timeout: time.Second, Defaults: completion.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
-	}, completion.Deps{Models: reg, Schemas: mediaKinds{}, Catalogue: c, Clock: time.Now})
+	}, completion.Deps{
+		Models: reg, Schemas: mediaKinds{}, Catalogue: c, Clock: time.Now, Scrubber: func(string, string, bool) completion.Scrubber { return secretive{} },
+	})
 	var taken []string
 	res := loop.Run(t.Context(), completion.Task{
 		Tenant: "acme", RunID: "r", TypeID: node.TypeCallPrompt, Input: node.Input{NodeID: "n", Config: json.RawMessage(config)},
@@ -87,4 +91,22 @@ func TestMedia_OfTheModelIsAnEnvelope(t *testing.T) {
 	res, _ = paint(t, &painter{text: "I would rather not."}, able, `{`+quiet+`,"envelopeType":"media.image"}`)
 	require.NotNil(t, res.Err)
 	require.Equal(t, "envelope_invalid", res.Err.Code, "no image came")
+}
+
+// OpenWOP envelope contract §11: of half a secret nobody would know, so what the model
+// says with an image is cut when the secrets are out.
+func TestMedia_IsDescribedByWordsWithoutHalfASecret(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2-hunter2"
+	for _, before := range []int{1010, 1015, 1020} {
+		p := &painter{media: []provider.Media{{MIME: "image/png", Data: []byte{1, 2}}}, text: strings.Repeat("é", before/2) + secret + strings.Repeat("x", 3000)}
+		res, taken := paint(t, p, traits(t, `"capabilities":["`+modelgate.ImageOutput+`"]`), `{"prompt":"paint","expectsStreaming":false,"envelopeType":"media.image"}`)
+		require.Nil(t, res.Err)
+		require.NotContains(t, taken[0], "hunter2")
+		var out struct{ Alt string }
+		require.NoError(t, json.Unmarshal(res.Output.Ports["output"], &out))
+		require.LessOrEqual(t, len(out.Alt), 1024)
+		require.Greater(t, len(out.Alt), 1000)
+		require.True(t, utf8.ValidString(out.Alt))
+	}
 }

@@ -43,17 +43,12 @@ func (c *call) refused(ctx context.Context, res provider.Result) (wire.Draft, er
 // models like to repeat. Secrets go first: a secret of which a word was taken out is
 // none that anybody would find. Where nobody finds secrets nothing is told.
 func (c *call) refusalText(ctx context.Context, text string) (string, error) {
-	if text == "" || c.Loop.cfg.WithholdsRefusals || c.deps.Scrubber == nil {
+	if text == "" || c.Loop.cfg.WithholdsRefusals {
 		return "", nil
 	}
-	s, err := c.deps.Scrubber(c.task.Tenant, c.task.RunID, c.task.CredentialRef != "").Open(ctx)
-	if err != nil {
+	clean, err := c.beginning(ctx, text, maxRefusal)
+	if clean == "" || err != nil {
 		return "", err
-	}
-	defer s.Close()
-	clean, err := beginning(s, strings.ToValidUTF8(text, "\uFFFD"))
-	if err != nil {
-		return "", fmt.Errorf("redact refusal: %w", err)
 	}
 	said := vocabulary{}
 	said.learn(c.req.System)
@@ -63,16 +58,27 @@ func (c *call) refusalText(ctx context.Context, text string) (string, error) {
 	return upTo(said.strike(clean), maxRefusal), nil
 }
 
-// beginning redacts so much of a text as is recorded of it.
-func beginning(s Scrub, text string) (string, error) {
+// beginning redacts so much of a text as is recorded of it, some bytes more than most:
+// it is cut when the secrets are out, for of half a secret nobody would know. Empty
+// where nobody finds secrets.
+func (c *call) beginning(ctx context.Context, text string, most int) (string, error) {
+	if c.deps.Scrubber == nil {
+		return "", nil
+	}
+	s, err := c.deps.Scrubber(c.task.Tenant, c.task.RunID, c.task.CredentialRef != "").Open(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	var out strings.Builder
-	for last := false; !last && out.Len() < maxRefusal; {
-		piece := upTo(text, maxRefusal)
+	for last := false; !last && out.Len() < most; {
+		piece := upTo(text, most)
 		text = text[len(piece):]
 		last = text == ""
 		clean, err := s.Push(piece, last)
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("redact the beginning of a text: %w", err)
 		}
 		out.WriteString(clean)
 	}

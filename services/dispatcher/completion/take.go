@@ -66,7 +66,10 @@ const kindClarification = "clarification.request"
 // takeEnvelopes hands each envelope of the answer to the accept pipeline, in
 // order. If one of them fails the node, the rest is not processed.
 func (c *call) takeEnvelopes(ctx context.Context, res provider.Result, docs []document, attempt int) verdict {
-	emissions := c.emissions(docs, res)
+	emissions, err := c.emissions(ctx, docs, res)
+	if err != nil {
+		return verdict{done: &Result{Interrupted: err}}
+	}
 	if len(emissions) == 0 {
 		if c.want.kind == "" { // nothing was asked for: the text is the answer
 			return c.succeed(textOutput(res.Text))
