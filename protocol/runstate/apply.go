@@ -209,10 +209,11 @@ func (s *State) applyEnvelope(e wire.Event, p payload) {
 func (v *Envelope) applyLogged(fields json.RawMessage) {
 	var told struct {
 		EnvelopeType, EnvelopeID, Outcome string
+		TurnSize                          int
 		Payload                           json.RawMessage
 	}
 	if json.Unmarshal(fields, &told) != nil || told.Outcome != "accepted" {
 		return
 	}
-	v.Kind, v.ID, v.Payload, v.Logged = told.EnvelopeType, told.EnvelopeID, told.Payload, true
+	v.Kind, v.ID, v.Payload, v.TurnSize, v.Logged = told.EnvelopeType, told.EnvelopeID, told.Payload, told.TurnSize, true
 }

@@ -87,9 +87,7 @@ func (p *passage) artifact() []wire.Draft {
 	if len(p.meta.Rendering) > 0 {
 		o.raw("rendering", p.meta.Rendering)
 	}
-	if p.req.TurnSize > 1 {
-		o.raw("turnSize", []byte(strconv.Itoa(p.req.TurnSize)))
-	}
+	p.turnSize(&o)
 	o.raw("payload", p.env.Payload)
 	return []wire.Draft{{Type: wire.EventArtifactCreated, Payload: o.close()}}
 }

@@ -113,6 +113,8 @@ func TestRoute_AnArtifactTellsHowManyItsAnswerHolds(t *testing.T) {
 		res := newFixture(t).accept(doc(note, goodNote), func(r *accept.Request) { r.TurnSize = size })
 		accepted(t, res)
 		require.Equal(t, want, strings.Contains(string(res.Events[0].Payload), `"turnSize":3`), size)
+		res = newFixture(t).accept(doc(accept.KindError, `{"code":"x","message":"y"}`), func(r *accept.Request) { r.TurnSize = size })
+		require.Equal(t, want, strings.Contains(string(res.Events[0].Payload), `"turnSize":3`), "%d: one that is logged as well", size)
 	}
 }
 

@@ -3,6 +3,7 @@ package accept
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/wire"
@@ -32,8 +33,17 @@ func (p *passage) stamp() []byte {
 	o.text("envelopeType", p.env.Type)
 	o.text("envelopeId", p.env.EnvelopeID)
 	o.text("outcome", string(Accepted))
+	p.turnSize(&o)
 	o.raw("payload", p.env.Payload)
 	return o.close()
+}
+
+// turnSize notes how many envelopes the model's answer holds, so that whoever takes the
+// run over after a crash knows whether the log has all of them.
+func (p *passage) turnSize(o *object) {
+	if p.req.TurnSize > 1 {
+		o.raw("turnSize", []byte(strconv.Itoa(p.req.TurnSize)))
+	}
 }
 
 // stampOf reads the stamp of an event; ok is false for an event that is not the

@@ -31,7 +31,7 @@ func (c *call) resume(ctx context.Context, base []provider.Message) (attempt int
 	if err := c.relearn(ctx); err != nil {
 		return 0, err
 	}
-	// Each turn before was wrong, and a retry announced, or went by in talk about schemas.
+	// Each turn before was wrong, and a retry announced, or went by in talk alone.
 	attempt = max(announced, 1+len(c.task.Retries)+c.round)
 	if attempt > announced {
 		c.req.Messages = base // the last turn was talk, and needs no correction
@@ -58,19 +58,20 @@ func (c *call) relearn(ctx context.Context) error {
 	}
 }
 
-// talk is what the log has of a turn that was about schemas alone; none if it was not.
+// talk is what the log has of a turn that was about schemas alone; none if it was not,
+// or if a part of it is missing: then it was wrong, and a retry is announced, or it was
+// cut off, and the model is asked for it again.
 func (c *call) talk() []Recorded {
 	var asked []Recorded
-	for i := 0; ; i++ {
+	for i, size := 0, 1; i < size; i++ {
 		r, ok := c.recordedAt(i)
-		switch {
-		case !ok:
-			return asked
-		case !sideChannel(r.Kind):
+		if !ok || !sideChannel(r.Kind) {
 			return nil
 		}
+		size = max(size, r.TurnSize)
 		asked = append(asked, r)
 	}
+	return asked
 }
 
 // proseLost reports that the log announces the extra call for prose, and has no answer

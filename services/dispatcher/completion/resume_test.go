@@ -164,6 +164,37 @@ func TestResume_CountsTheTurnsThatWentByInTalkAboutSchemas(t *testing.T) {
 	}
 }
 
+// A turn of which a part is missing was no talk: it was wrong, and a retry announced, or
+// its executor was lost between its envelopes.
+func TestResume_CountsNoTurnTwice(t *testing.T) {
+	t.Parallel()
+	half := recordedTalk(t, 1)
+	for id, r := range half {
+		r.TurnSize = 2
+		half[id] = r
+	}
+	both := mock.Entry{Content: `[` + asksForSchema + `,{"type":"vendor.x.ticket","payload":{"a":1}}]`}
+	for name, retries := range map[string][]completion.Retry{
+		"wrong once":         {{2, "schema-violation", "want x"}},
+		"wrong twice":        {{2, "schema-violation", "want x"}, {3, "schema-violation", "want x"}},
+		"cut off":            nil,
+		"cut off at the end": {{2, "parse-error", "x"}, {3, "parse-error", "x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var ids []string
+			r := executeTask(t, completion.Task{
+				TypeID: node.TypeCallPrompt, Retries: retries, Recorded: half,
+				Input: node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
+			}, idsOf(t, &ids, acceptAll), both)
+			require.Nil(t, r.result.Err)
+			require.Len(t, r.spy.reqs, 1)
+			require.Len(t, r.spy.reqs[0].Messages, map[bool]int{true: 2, false: 1}[retries != nil], "the correction that was announced")
+			require.Contains(t, half, ids[0], "what it repeats has the id that it had")
+		})
+	}
+}
+
 // The executor was lost after the last turn, before it could say that none is left.
 func TestResume_EndsWhereAllTurnsWentByInTalk(t *testing.T) {
 	t.Parallel()
