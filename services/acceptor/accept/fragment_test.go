@@ -10,14 +10,15 @@ import (
 )
 
 // OpenWOP envelope contract §2, PartialInfo.
-func TestFragment_IsShownButNeitherRecordedNorCountedNorBound(t *testing.T) {
+func TestFragment_IsJudgedAndNeitherRecordedNorCountedNorBound(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	piece := map[string]any{"partial": map[string]any{"isPartial": true, "index": 0, "total": -1}}
 	full := func(r *accept.Request) { r.Counters.EnvelopesPerTurn = &accept.Counter{Current: 5, Cap: 5} }
 	res := f.accept(doc(note, `{"text":{"not":"whole yet, `+canary+`"}}`, piece), full)
 	require.Empty(t, accepted(t, res).RecordedEventIDs)
-	require.JSONEq(t, `{"text":{"not":"whole yet, `+marker+`"}}`, string(res.Payload))
+	require.Empty(t, res.Payload, "a secret may be cut over two fragments")
+	require.NotContains(t, string(res.Outcome), canary)
 	f.nothingRecorded()
 
 	refused(t, f.accept(doc("vendor.acme.other", goodNote, piece)), accept.Gated, fault.UnknownEnvelopeKind)

@@ -17,7 +17,7 @@ type step struct {
 	name string
 	run  func(ctx context.Context, p *passage) (*Refusal, error)
 	// whole marks steps that a fragment of a streamed envelope does not take: it
-	// is shown, but it is not counted, recorded or bound (OpenWOP envelope
+	// is judged, but it is not counted, recorded or bound (OpenWOP envelope
 	// contract §2, PartialInfo).
 	whole bool
 }
@@ -116,7 +116,7 @@ type Result struct {
 	Refusal *Refusal
 	// Recalled says that the outcome was decided earlier.
 	Recalled bool
-	// Payload is the payload as recorded; nil unless accepted.
+	// Payload is the payload as recorded; nil unless something was.
 	Payload json.RawMessage
 	// Events are those of the outcome.
 	Events []wire.Event
@@ -157,7 +157,7 @@ func (l *Pipeline) Run(ctx context.Context, req Request) (*Result, error) {
 		}
 	}
 	if p.done == nil {
-		return p.shown(), nil
+		return p.passed(), nil
 	}
 	return p.accepted(), nil
 }

@@ -224,7 +224,8 @@ type AcceptResponse struct {
 	Head *v1.Head `protobuf:"bytes,2,opt,name=head,proto3" json:"head,omitempty"`
 	// The recorded RunEventDocs of the outcome, in order.
 	Events [][]byte `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`
-	// The payload as recorded (redacted, normalised); unset unless accepted.
+	// The payload as recorded (redacted, normalised); unset unless accepted, and for
+	// fragments, which are not recorded: show them with Redactor/RedactStream.
 	Payload       []byte `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
