@@ -73,8 +73,10 @@ func (s *Service) atPlace(ctx context.Context, in accept.Request) (*accept.Resul
 		return nil, err
 	case now.Ended:
 		return s.pipeline.Recall(ctx, in)
+	case now.Opened && in.Head.Next == 0:
+		return nil, errNotStarted()
 	}
-	in.Registration = now.Registration
+	in.Registration, in.Boundary = now.Registration, in.Boundary.Meet(now.Boundary)
 	// Dispatchers follow the taint of what they hand in, executors outside need not:
 	// there trust only ever falls.
 	in.Untrusted = now.Opened && now.Boundary == wire.Untrusted

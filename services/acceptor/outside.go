@@ -29,8 +29,11 @@ func (s *Service) atHead(ctx context.Context, in accept.Request) (*accept.Result
 			return nil, err
 		}
 		in.Head = now.Head
-		if now.Ended {
+		switch {
+		case now.Ended:
 			return s.pipeline.Recall(ctx, in)
+		case now.Opened && in.Head.Next == 0:
+			return nil, errNotStarted()
 		}
 		// After the head was read, each time anew: what others have asked meanwhile
 		// counts, or makes the append fail.
@@ -46,6 +49,12 @@ func (s *Service) atHead(ctx context.Context, in accept.Request) (*accept.Result
 		}
 	}
 	return nil, fault.New(fault.ServiceUnavailable, "others append to the run all the time; try again").After(retryAfter)
+}
+
+// errNotStarted is about a run whose opener was lost before run.started, which is the
+// first event of every run.
+func errNotStarted() error {
+	return fault.New(fault.RunNotFound, "the run is not open yet: whoever opened it was lost; OpenRun again")
 }
 
 // counted takes the number of clarification requests from the log if it knows

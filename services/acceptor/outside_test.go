@@ -84,6 +84,28 @@ func TestOpenRun_GoesOnWhereItsOpenerWasLost(t *testing.T) {
 	require.Equal(t, []wire.EventType{wire.EventRunStarted}, frames[1].Types)
 }
 
+// run.started is the first event of every run, so nothing is taken before it.
+func TestAccept_WaitsForARunWhoseOpenerWasLost(t *testing.T) {
+	t.Parallel()
+	for name, with := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := start(t, nil)
+			run := subject.Run{Tenant: "acme", WorkflowID: "agent", RunID: "theirs-1"}
+			_, err := h.log.Append(t.Context(), frame.NewOpen(run, []byte(
+				`{"runId":"theirs-1","workflowId":"agent","owner":{"tenant":"acme"},"createdAt":"2026-01-31T12:00:00.000Z","engineVersion":1,"opened":true,"noSecrets":true}`)), 0)
+			require.NoError(t, err)
+			_, err = h.Accept(t.Context(), with(h, t, numbered("c1")))
+			require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
+			require.ErrorContains(t, err, "OpenRun again")
+			h.open(t, outside, "trusted")
+			_, err = h.Accept(t.Context(), with(h, t, numbered("c1")))
+			require.NoError(t, err)
+			require.Equal(t, []wire.EventType{wire.EventRunStarted}, h.frames(t)[1].Types)
+		})
+	}
+}
+
 func TestOpenRun_IsHandedToNoDispatcher(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
@@ -255,6 +277,25 @@ func TestAccept_HonoursTheTagOfADispatchersEnvelope(t *testing.T) {
 	res, err := h.Accept(t.Context(), req)
 	require.NoError(t, err)
 	require.Contains(t, string(res.GetOutcome()), `"contentTrust":"trusted"`)
+}
+
+// OpenWOP envelope contract §12: without a tag the boundary of the run decides, whatever
+// the caller says of it.
+func TestAccept_KnowsTheBoundaryOfADispatchersRun(t *testing.T) {
+	t.Parallel()
+	for _, said := range []string{"", "trusted", "untrusted"} {
+		h := start(t, nil)
+		first := frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "agent", RunID: "theirs-1"}, []byte(
+			`{"runId":"theirs-1","workflowId":"agent","owner":{"tenant":"acme"},"trustBoundary":"untrusted"}`))
+		pos, err := h.log.Append(t.Context(), first, 0)
+		require.NoError(t, err)
+		first.Pos = pos
+		req := atFrame(first, numbered("c1"))
+		req.TrustBoundary = said
+		res, err := h.Accept(t.Context(), req)
+		require.NoError(t, err)
+		require.Contains(t, string(res.GetOutcome()), `"contentTrust":"untrusted"`, said)
+	}
 }
 
 // The frame stands under its workflow: a caller cannot file it under another one.

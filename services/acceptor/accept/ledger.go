@@ -157,6 +157,9 @@ func (l *LogLedger) Standing(ctx context.Context, run subject.Run) (Standing, er
 		s.Ended = true
 		return s, nil // an end must not be taken for a head
 	}
+	if s.Head.Next == 0 {
+		return s, nil // whoever began it has not come to its first event
+	}
 	return s, l.seen.remember(Place{Run: run, Head: s.Head}, frames)
 }
 

@@ -105,7 +105,7 @@ func (r *Runs) found(ctx context.Context, run subject.Run, o Opening) (frame.Hea
 	switch {
 	case !rec.Opened:
 		return frame.Head{}, fault.New(fault.Conflict, "the run_id is that of a run which this host carries out; take another one")
-	case rec.WorkflowID != run.WorkflowID || rec.TrustBoundary != o.Boundary || rec.NoSecrets != o.NoSecrets || rec.NoTenantSecrets != o.NoTenantSecrets:
+	case rec.WorkflowID != run.WorkflowID || rec.TrustBoundary.Meet(wire.Trusted) != o.Boundary.Meet(wire.Trusted) || rec.NoSecrets != o.NoSecrets || rec.NoTenantSecrets != o.NoTenantSecrets:
 		return frame.Head{}, fault.New(fault.Conflict,
 			"the run is open with another workflow_id, trust_boundary, no_secrets or no_tenant_secrets; take another run_id")
 	case last.Kind == subject.End:

@@ -12,8 +12,8 @@ import (
 )
 
 // streamer records a model's text as output.chunk events while it arrives.
-// Each piece is one event; pieces that arrive while an append is on its way
-// share the next frame. Secrets are taken out before anything is recorded, also
+// What is let go of a piece is one event, a token is always one; those that come while
+// an append is on its way share the next frame. Secrets are taken out before anything is recorded, also
 // those cut over pieces, and so are assets that are too large for the log.
 type streamer struct {
 	journal Journal

@@ -56,10 +56,10 @@ func (s Secret) Validate() error {
 	switch {
 	case s.ID == "" || len(s.ID) > maxIDLength || !utf8.ValidString(s.ID):
 		return fault.New(fault.ValidationError, "secret id: needs 1 to %d bytes of UTF-8", maxIDLength)
-	case strings.ContainsFunc(s.ID, func(r rune) bool { return r == '[' || r == ']' || !unicode.IsPrint(r) }):
-		return fault.New(fault.ValidationError, "secret id %q: brackets and unprintable characters are not allowed", s.ID)
 	case len(s.Value) >= MinLength && strings.Contains(s.ID, s.Value.Reveal()):
 		return fault.New(fault.ValidationError, "secret id: must not contain the secret's value")
+	case strings.ContainsFunc(s.ID, func(r rune) bool { return r == '[' || r == ']' || !unicode.IsPrint(r) }):
+		return fault.New(fault.ValidationError, "secret id %q: brackets and unprintable characters are not allowed", s.ID)
 	}
 	return nil
 }

@@ -56,6 +56,7 @@ func TestSecret_ValidateChecksTheID(t *testing.T) {
 		"too long":       {secret(strings.Repeat("x", 129), "x"), false},
 		"broken UTF-8":   {secret("\xff", "x"), false},
 		"is the value":   {secret("hunter2-hunter2", "hunter2-hunter2"), false},
+		"[is the value]": {secret("[hunter2-hunter2]", "hunter2-hunter2"), false},
 		"short is found": {secret("short", "short"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
