@@ -6,6 +6,7 @@ package accepttest
 import (
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // Kind is the kind of the envelope, and Version the version of its schema.
@@ -48,8 +49,10 @@ const Schema = `{
   }
 }`
 
-// Payload satisfies Schema.
-func Payload() string {
+// Payload satisfies Schema. It is made once: whoever measures asks for it all the time.
+func Payload() string { return payload() }
+
+var payload = sync.OnceValue(func() string {
 	const sentence = "The lamp arrived broken; the customer wrote twice and wants the money back. "
 	items := make([]string, 10)
 	for i := range items {
@@ -57,7 +60,7 @@ func Payload() string {
 	}
 	return fmt.Sprintf(`{"reasoning":%q,"customer":{"name":"Ada Example","email":"ada@example.org","tier":"plus"},"status":"paid","items":[%s],"summary":%q}`,
 		strings.Repeat(sentence, 3), strings.Join(items, ","), strings.Repeat(sentence, 10)+"Please hurry, it is a gift.")
-}
+})
 
 // Envelope is an AIEnvelope of 2 KB under a correlationId.
 func Envelope(correlationID string) []byte {
