@@ -28,6 +28,7 @@ type payload struct {
 	CostUSD          *float64        `json:"costEstimateUsd"`
 	ArtifactID       string          `json:"artifactId"`
 	ArtifactType     string          `json:"artifactType"`
+	Turn             int             `json:"turn"`
 	TurnSize         int             `json:"turnSize"`
 	Payload          json.RawMessage `json:"payload"`
 	Fields           json.RawMessage `json:"fields"`
@@ -198,7 +199,7 @@ func (s *State) applyEnvelope(e wire.Event, p payload) {
 	v.EventIDs = append(v.EventIDs, e.EventID)
 	switch e.Type {
 	case wire.EventArtifactCreated:
-		v.Kind, v.ID, v.Payload, v.TurnSize = p.ArtifactType, p.ArtifactID, p.Payload, p.TurnSize
+		v.Kind, v.ID, v.Payload, v.Turn, v.TurnSize = p.ArtifactType, p.ArtifactID, p.Payload, p.Turn, p.TurnSize
 	case wire.EventLogAppended:
 		v.applyLogged(p.Fields)
 	}
@@ -209,11 +210,12 @@ func (s *State) applyEnvelope(e wire.Event, p payload) {
 func (v *Envelope) applyLogged(fields json.RawMessage) {
 	var told struct {
 		EnvelopeType, EnvelopeID, Outcome string
-		TurnSize                          int
+		Turn, TurnSize                    int
 		Payload                           json.RawMessage
 	}
 	if json.Unmarshal(fields, &told) != nil || told.Outcome != "accepted" {
 		return
 	}
-	v.Kind, v.ID, v.Payload, v.TurnSize, v.Logged = told.EnvelopeType, told.EnvelopeID, told.Payload, told.TurnSize, true
+	v.Kind, v.ID, v.Payload, v.Logged = told.EnvelopeType, told.EnvelopeID, told.Payload, true
+	v.Turn, v.TurnSize = told.Turn, told.TurnSize
 }

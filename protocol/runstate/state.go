@@ -91,8 +91,9 @@ type Envelope struct {
 	Kind    string
 	ID      string
 	Payload json.RawMessage
-	// TurnSize is how many envelopes the same answer of the model holds; 0: one.
-	TurnSize int
+	// Turn is the number of the model's answer in its emission, from 0, and TurnSize how
+	// many envelopes that holds; 0: one.
+	Turn, TurnSize int
 	// Logged says that the envelope is told by log.appended: no artifact came of it.
 	Logged bool
 }

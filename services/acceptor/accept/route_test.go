@@ -105,6 +105,21 @@ func TestRoute_UnlistedKindKeepsItsOwnVersion(t *testing.T) {
 	require.Equal(t, `[1,"anything"]`, string(res.Payload))
 }
 
+// Whoever takes the run over must be able to tell the answers of an emission apart.
+func TestRoute_AnEnvelopeTellsInWhichAnswerItWas(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{note, accept.KindError} {
+		for turn, want := range map[int]bool{0: false, 2: true} {
+			payload := map[string]string{note: goodNote, accept.KindError: `{"code":"x","message":"y"}`}[kind]
+			res := newFixture(t).accept(doc(kind, payload), func(r *accept.Request) {
+				r.Counters.SchemaRounds = &accept.Counter{Current: turn, Cap: 5}
+			})
+			accepted(t, res)
+			require.Equal(t, want, strings.Contains(string(res.Events[0].Payload), `"turn":2`), "%s %d", kind, turn)
+		}
+	}
+}
+
 // Whoever takes the run over must be able to tell whether the log has the whole
 // answer.
 func TestRoute_AnArtifactTellsHowManyItsAnswerHolds(t *testing.T) {

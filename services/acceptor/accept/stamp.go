@@ -33,14 +33,18 @@ func (p *passage) stamp() []byte {
 	o.text("envelopeType", p.env.Type)
 	o.text("envelopeId", p.env.EnvelopeID)
 	o.text("outcome", string(Accepted))
-	p.turnSize(&o)
+	p.turn(&o)
 	o.raw("payload", p.env.Payload)
 	return o.close()
 }
 
-// turnSize notes how many envelopes the model's answer holds, so that whoever takes the
-// run over after a crash knows whether the log has all of them.
-func (p *passage) turnSize(o *object) {
+// turn notes which answer of the model the envelope was in, and how many that one holds,
+// so that whoever takes the run over after a crash knows whether the log has all of them:
+// an envelope of an answer that was refused for another stays in the log.
+func (p *passage) turn(o *object) {
+	if n := p.req.Counters.SchemaRounds; n != nil && n.Current > 0 {
+		o.raw("turn", []byte(strconv.Itoa(n.Current)))
+	}
 	if p.req.TurnSize > 1 {
 		o.raw("turnSize", []byte(strconv.Itoa(p.req.TurnSize)))
 	}

@@ -128,8 +128,9 @@ type Recorded struct {
 	Kind       string
 	EnvelopeID string
 	Payload    json.RawMessage
-	// TurnSize is how many envelopes its answer held; 0: one.
-	TurnSize int
+	// Turn is the number of its answer in the emission, from 0, and TurnSize how many
+	// envelopes that held; 0: one.
+	Turn, TurnSize int
 }
 
 // Result ends a node: drafts to append before its end, then outputs or an error.

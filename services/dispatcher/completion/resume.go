@@ -62,16 +62,11 @@ func (c *call) relearn(ctx context.Context) error {
 // or if a part of it is missing: then it was wrong, and a retry is announced, or it was
 // cut off, and the model is asked for it again.
 func (c *call) talk() []Recorded {
-	var asked []Recorded
-	for i, size := 0, 1; i < size; i++ {
-		r, ok := c.recordedAt(i)
-		if !ok || !sideChannel(r.Kind) {
-			return nil
-		}
-		size = max(size, r.TurnSize)
-		asked = append(asked, r)
+	turn, whole := c.lastTurn()
+	if !whole || slices.ContainsFunc(turn, func(r Recorded) bool { return !sideChannel(r.Kind) }) {
+		return nil
 	}
-	return asked
+	return turn
 }
 
 // proseLost reports that the log announces the extra call for prose, and has no answer

@@ -268,25 +268,46 @@ func (c *call) recorded() (answer []acceptedEnvelope, whole bool) {
 // recordedTurn is the answer of a round as the log has it; whole is false unless
 // all of it is there, with an envelope of the kind asked for.
 func (c *call) recordedTurn(kind string) (answer []acceptedEnvelope, whole bool) {
-	size := 1
-	for i := 0; i < size; i++ {
-		r, ok := c.recordedAt(i)
-		if !ok {
-			return nil, false
-		}
-		size = max(size, r.TurnSize)
+	turn, ok := c.lastTurn()
+	if !ok {
+		return nil, false
+	}
+	for _, r := range turn {
 		answer = append(answer, acceptedEnvelope{Type: r.Kind, EnvelopeID: r.EnvelopeID, Payload: r.Payload})
 	}
 	return answer, slices.ContainsFunc(answer, func(a acceptedEnvelope) bool { return a.Type == kind })
 }
 
-// recordedAt is the envelope that the log has of a place in the turn.
-func (c *call) recordedAt(index int) (Recorded, bool) {
+// lastTurn is the latest answer of a round of which the log has anything; whole is
+// false unless it has all of it. Envelopes of answers before it, which were refused for
+// others, are no part of it.
+func (c *call) lastTurn() (answer []Recorded, whole bool) {
+	last, ok := c.recordedAt(0, -1)
+	if !ok {
+		return nil, false
+	}
+	answer = append(answer, last)
+	for i := 1; i < last.TurnSize; i++ {
+		r, ok := c.recordedAt(i, last.Turn)
+		if !ok {
+			return nil, false
+		}
+		answer = append(answer, r)
+	}
+	return answer, true
+}
+
+// recordedAt is the envelope that the log has of a place in a turn; below 0: in the
+// latest one.
+func (c *call) recordedAt(index, turn int) (found Recorded, ok bool) {
 	at := c.place(index)
 	for id, r := range c.task.Recorded {
+		if turn >= 0 && r.Turn != turn || ok && r.Turn <= found.Turn {
+			continue
+		}
 		if at.correlationID(r.Kind) == id {
-			return r, true
+			found, ok = r, true
 		}
 	}
-	return Recorded{}, false
+	return found, ok
 }
