@@ -40,7 +40,7 @@ func readSecrets(file string) ([]redact.Secret, error) {
 	for _, id := range slices.Sorted(maps.Keys(values)) {
 		s := redact.Secret{ID: id, Value: redact.Value(values[id])}
 		if err := s.Validate(); err != nil {
-			errs = append(errs, err)
+			errs = append(errs, fmt.Errorf("%s: %q: %w", file, id, err))
 		}
 		if len(s.Value) < redact.MinLength {
 			errs = append(errs, fmt.Errorf("secret %q: fewer than %d bytes cannot be told from other text", id, redact.MinLength))

@@ -106,6 +106,21 @@ func TestAccept_WaitsForARunWhoseOpenerWasLost(t *testing.T) {
 	}
 }
 
+func TestCloseRun_StartsTheRunThatItEnds(t *testing.T) {
+	t.Parallel()
+	h := start(t, nil)
+	run := subject.Run{Tenant: "acme", WorkflowID: "agent", RunID: "theirs-1"}
+	_, err := h.log.Append(t.Context(), frame.NewOpen(run, []byte(
+		`{"runId":"theirs-1","workflowId":"agent","owner":{"tenant":"acme"},"createdAt":"2026-01-31T12:00:00.000Z","engineVersion":1,"opened":true}`)), 0)
+	require.NoError(t, err)
+	_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: "cancelled"})
+	require.NoError(t, err)
+	frames := h.frames(t)
+	require.Len(t, frames, 3)
+	require.Equal(t, []wire.EventType{wire.EventRunStarted}, frames[1].Types)
+	require.Equal(t, []wire.EventType{wire.EventRunCancelled}, frames[2].Types)
+}
+
 func TestOpenRun_IsHandedToNoDispatcher(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)

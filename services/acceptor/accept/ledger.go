@@ -165,9 +165,21 @@ func (l *LogLedger) Standing(ctx context.Context, run subject.Run) (Standing, er
 
 // Ended reads whether a run has ended. Errors: as Standing.
 func (l *LogLedger) Ended(ctx context.Context, run subject.Run) (bool, error) {
-	l.seen.outdate(run)
-	now, err := l.Standing(ctx, run)
-	return now.Ended, err
+	known, _, ok := l.seen.standing(run)
+	if !ok {
+		now, err := l.Standing(ctx, run)
+		return now.Ended, err
+	}
+	// Not Standing: what is remembered may be moved on at the same time.
+	frames, err := l.log.After(ctx, run, known.Head.Pos)
+	if err != nil {
+		return false, logFault(err)
+	}
+	ended := len(frames) > 0 && frames[len(frames)-1].Kind == subject.End
+	if ended {
+		l.seen.forget(run)
+	}
+	return ended, nil
 }
 
 // standingNow reads what the log has got since.

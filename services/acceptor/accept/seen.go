@@ -92,6 +92,15 @@ func (s *seen) outdate(run subject.Run) {
 	}
 }
 
+// forget drops a run that has ended: nothing of it will be fresh any more.
+func (s *seen) forget(run subject.Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.runs[run]; e != nil {
+		s.drop(e)
+	}
+}
+
 // extend takes in the frames that follow a remembered head, which are all there
 // are.
 func (s *seen) extend(run subject.Run, from frame.Head, frames []*frame.Frame) error {

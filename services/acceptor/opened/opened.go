@@ -198,6 +198,12 @@ func (r *Runs) end(ctx context.Context, run subject.Run, event wire.EventType, e
 			return last.Head(), nil
 		case last.Kind == subject.End:
 			return frame.Head{}, fault.New(fault.Conflict, "the run has ended with %s", last.Types[0])
+		case last.Head().Next == 0: // whoever opened it was lost before run.started
+			o := Opening{Boundary: rec.TrustBoundary, NoSecrets: rec.NoSecrets, NoTenantSecrets: rec.NoTenantSecrets}
+			if _, err := r.started(ctx, frames[0].Run, o, last.Head()); err != nil {
+				return frame.Head{}, err
+			}
+			continue
 		}
 		clean, err := r.clean(ctx, run, rec.Registration(), e)
 		if err != nil {

@@ -67,6 +67,9 @@ func (s *Service) createKeyed(ctx context.Context, p *auth.Principal, req *openw
 		return nil, a.Err
 	}
 	res, err := s.create(ctx, p, req, s.derivedID(p.Tenant, key), digest)
+	if err != nil {
+		err = s.deps.Clean(ctx, err) // before it is kept
+	}
 	if e, ok := fault.As(err); ok {
 		s.deps.Idempotency.RecordFailure(ctx, r, e)
 	}

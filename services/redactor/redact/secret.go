@@ -59,7 +59,7 @@ func (s Secret) Validate() error {
 	case len(s.Value) >= MinLength && strings.Contains(s.ID, s.Value.Reveal()):
 		return fault.New(fault.ValidationError, "secret id: must not contain the secret's value")
 	case strings.ContainsFunc(s.ID, func(r rune) bool { return r == '[' || r == ']' || !unicode.IsPrint(r) }):
-		return fault.New(fault.ValidationError, "secret id %q: brackets and unprintable characters are not allowed", s.ID)
+		return fault.New(fault.ValidationError, "secret id: brackets and unprintable characters are not allowed")
 	}
 	return nil
 }

@@ -81,8 +81,8 @@ func (r *Registry) Register(scope Scope, secrets []redact.Secret) error {
 	if scope.Tenant == "" {
 		return fault.New(fault.ValidationError, "scope.tenant: must not be empty")
 	}
-	for _, s := range secrets {
-		if err := r.check(s); err != nil {
+	for i, s := range secrets {
+		if err := r.check(i, s); err != nil {
 			return err
 		}
 	}
@@ -107,12 +107,13 @@ func (r *Registry) Register(scope Scope, secrets []redact.Secret) error {
 	return nil
 }
 
-func (r *Registry) check(s redact.Secret) error {
-	if err := s.Validate(); err != nil {
-		return err
+// check tells a secret by its place: of ids nobody knows yet what is in them.
+func (r *Registry) check(i int, s redact.Secret) error {
+	if f, ok := fault.As(s.Validate()); ok {
+		return fault.New(f.Code, "secrets[%d]: %s", i, f.Message)
 	}
 	if len(s.Value) > r.limits.ValueBytes {
-		return fault.New(fault.ValidationError, "secret %q: the value has more than %d bytes", s.ID, r.limits.ValueBytes)
+		return fault.New(fault.ValidationError, "secrets[%d]: the value has more than %d bytes", i, r.limits.ValueBytes)
 	}
 	return nil
 }
