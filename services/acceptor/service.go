@@ -1,9 +1,10 @@
 // Package acceptor is the service that takes a model's answers in.
 //
-//	Accept    -> accept.Pipeline over the run log         (real runs)
-//	OpenRun   -> opened.Runs: runs of executors outside   (CloseRun as well)
-//	Exercise  -> seam.Exerciser over the same pipeline    (test seam)
-//	ListKinds -> kinds.Registry                           (discovery, schemas)
+//	Accept      -> accept.Pipeline over the run log         (real runs)
+//	OpenRun     -> opened.Runs: runs of executors outside   (CloseRun as well)
+//	CheckSubmit -> a2ui.Surface: what is filled into a surface
+//	Exercise    -> seam.Exerciser over the same pipeline    (test seam)
+//	ListKinds   -> kinds.Registry                           (discovery, schemas)
 //
 // It fulfils OpenWOP envelope contract §2-§4, §6-§10, §12 and §23.1. The rules
 // are in accept; start reading at accept/pipeline.go.

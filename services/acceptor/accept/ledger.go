@@ -163,6 +163,19 @@ func (l *LogLedger) Standing(ctx context.Context, run subject.Run) (Standing, er
 	return s, l.seen.remember(Place{Run: run, Head: s.Head}, frames)
 }
 
+// Recorded gives what was recorded under a correlationId, or nil. Errors:
+// fault.RunNotFound, RunTerminal when the run has ended, ServiceUnavailable.
+func (l *LogLedger) Recorded(ctx context.Context, run subject.Run, correlationID string) (*Record, error) {
+	frames, err := l.log.Run(ctx, run)
+	if err != nil {
+		return nil, logFault(err)
+	}
+	if frames[len(frames)-1].Kind == subject.End {
+		return nil, errEnded()
+	}
+	return find(frames, correlationID)
+}
+
 // Ended reads whether a run has ended. Errors: as Standing.
 func (l *LogLedger) Ended(ctx context.Context, run subject.Run) (bool, error) {
 	known, _, ok := l.seen.standing(run)

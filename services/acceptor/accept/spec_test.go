@@ -215,7 +215,7 @@ func edgeCapZero(t *testing.T) {
 
 func edgeUntrustedSurface(t *testing.T) {
 	f := newFixture(t)
-	untrusted := doc(note, goodNote, meta("contentTrust", "untrusted"))
+	untrusted := doc(accept.KindSurface, surfaceWith("", ""), meta("contentTrust", "untrusted"))
 	res := f.accept(untrusted, func(r *accept.Request) { r.ApprovalContext = true })
 	refused(t, res, accept.Invalid, fault.UntrustedBlocksApproval)
 	accepted(t, f.accept(untrusted)) // outside an approval it is accepted normally

@@ -836,6 +836,187 @@ func (x *CloseRunResponse) GetHead() *v1.Head {
 	return nil
 }
 
+// CheckSubmitRequest holds the values of a surface's fields.
+type CheckSubmitRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   *v1.RunRef             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// Under which the surface was recorded.
+	CorrelationId string `protobuf:"bytes,2,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
+	// A JSON object: field ids and what was filled in.
+	Values []byte `protobuf:"bytes,3,opt,name=values,proto3" json:"values,omitempty"`
+	// The interrupt's resumeSchema; empty: any values that fit the surface will do.
+	ResumeSchema  []byte `protobuf:"bytes,4,opt,name=resume_schema,json=resumeSchema,proto3" json:"resume_schema,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckSubmitRequest) Reset() {
+	*x = CheckSubmitRequest{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckSubmitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckSubmitRequest) ProtoMessage() {}
+
+func (x *CheckSubmitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckSubmitRequest.ProtoReflect.Descriptor instead.
+func (*CheckSubmitRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *CheckSubmitRequest) GetRun() *v1.RunRef {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *CheckSubmitRequest) GetCorrelationId() string {
+	if x != nil {
+		return x.CorrelationId
+	}
+	return ""
+}
+
+func (x *CheckSubmitRequest) GetValues() []byte {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *CheckSubmitRequest) GetResumeSchema() []byte {
+	if x != nil {
+		return x.ResumeSchema
+	}
+	return nil
+}
+
+// CheckSubmitResponse tells what is wrong; no problems: the values may be resumed with.
+type CheckSubmitResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Problems []*Problem             `protobuf:"bytes,1,rep,name=problems,proto3" json:"problems,omitempty"`
+	// trusted | untrusted: an untrusted surface advances no approval.
+	ContentTrust  string `protobuf:"bytes,2,opt,name=content_trust,json=contentTrust,proto3" json:"content_trust,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckSubmitResponse) Reset() {
+	*x = CheckSubmitResponse{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckSubmitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckSubmitResponse) ProtoMessage() {}
+
+func (x *CheckSubmitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckSubmitResponse.ProtoReflect.Descriptor instead.
+func (*CheckSubmitResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *CheckSubmitResponse) GetProblems() []*Problem {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *CheckSubmitResponse) GetContentTrust() string {
+	if x != nil {
+		return x.ContentTrust
+	}
+	return ""
+}
+
+// Problem is one thing that is wrong, and where.
+type Problem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A JSON pointer into the values.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// What would be right; it repeats no value.
+	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Problem) Reset() {
+	*x = Problem{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Problem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Problem) ProtoMessage() {}
+
+func (x *Problem) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Problem.ProtoReflect.Descriptor instead.
+func (*Problem) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Problem) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Problem) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // GetAssetRequest holds the last segment of an asset's URL.
 type GetAssetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -846,7 +1027,7 @@ type GetAssetRequest struct {
 
 func (x *GetAssetRequest) Reset() {
 	*x = GetAssetRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[12]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -858,7 +1039,7 @@ func (x *GetAssetRequest) String() string {
 func (*GetAssetRequest) ProtoMessage() {}
 
 func (x *GetAssetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[12]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -871,7 +1052,7 @@ func (x *GetAssetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAssetRequest.ProtoReflect.Descriptor instead.
 func (*GetAssetRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{12}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetAssetRequest) GetToken() string {
@@ -896,7 +1077,7 @@ type GetAssetResponse struct {
 
 func (x *GetAssetResponse) Reset() {
 	*x = GetAssetResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[13]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +1089,7 @@ func (x *GetAssetResponse) String() string {
 func (*GetAssetResponse) ProtoMessage() {}
 
 func (x *GetAssetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[13]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +1102,7 @@ func (x *GetAssetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAssetResponse.ProtoReflect.Descriptor instead.
 func (*GetAssetResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{13}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetAssetResponse) GetData() []byte {
@@ -966,7 +1147,7 @@ type PutAssetRequest struct {
 
 func (x *PutAssetRequest) Reset() {
 	*x = PutAssetRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[14]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1159,7 @@ func (x *PutAssetRequest) String() string {
 func (*PutAssetRequest) ProtoMessage() {}
 
 func (x *PutAssetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[14]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1172,7 @@ func (x *PutAssetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutAssetRequest.ProtoReflect.Descriptor instead.
 func (*PutAssetRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{14}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PutAssetRequest) GetTenant() string {
@@ -1032,7 +1213,7 @@ type PutAssetResponse struct {
 
 func (x *PutAssetResponse) Reset() {
 	*x = PutAssetResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[15]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +1225,7 @@ func (x *PutAssetResponse) String() string {
 func (*PutAssetResponse) ProtoMessage() {}
 
 func (x *PutAssetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[15]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1238,7 @@ func (x *PutAssetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutAssetResponse.ProtoReflect.Descriptor instead.
 func (*PutAssetResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{15}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PutAssetResponse) GetToken() string {
@@ -1079,7 +1260,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[16]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1272,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[16]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1285,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{16}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *InspectRequest) GetTenant() string {
@@ -1134,7 +1315,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[17]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1146,7 +1327,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[17]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1159,7 +1340,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{17}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *InspectResponse) GetEvents() [][]byte {
@@ -1191,7 +1372,7 @@ type EmitRequest struct {
 
 func (x *EmitRequest) Reset() {
 	*x = EmitRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[18]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1384,7 @@ func (x *EmitRequest) String() string {
 func (*EmitRequest) ProtoMessage() {}
 
 func (x *EmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[18]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1397,7 @@ func (x *EmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmitRequest.ProtoReflect.Descriptor instead.
 func (*EmitRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{18}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *EmitRequest) GetTenant() string {
@@ -1271,7 +1452,7 @@ type EmitResponse struct {
 
 func (x *EmitResponse) Reset() {
 	*x = EmitResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1283,7 +1464,7 @@ func (x *EmitResponse) String() string {
 func (*EmitResponse) ProtoMessage() {}
 
 func (x *EmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1296,7 +1477,7 @@ func (x *EmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmitResponse.ProtoReflect.Descriptor instead.
 func (*EmitResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{19}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *EmitResponse) GetEvent() []byte {
@@ -1320,7 +1501,7 @@ type OverlayRequest struct {
 
 func (x *OverlayRequest) Reset() {
 	*x = OverlayRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1332,7 +1513,7 @@ func (x *OverlayRequest) String() string {
 func (*OverlayRequest) ProtoMessage() {}
 
 func (x *OverlayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1345,7 +1526,7 @@ func (x *OverlayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverlayRequest.ProtoReflect.Descriptor instead.
 func (*OverlayRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{20}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OverlayRequest) GetTenant() string {
@@ -1386,7 +1567,7 @@ type OverlayResponse struct {
 
 func (x *OverlayResponse) Reset() {
 	*x = OverlayResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1579,7 @@ func (x *OverlayResponse) String() string {
 func (*OverlayResponse) ProtoMessage() {}
 
 func (x *OverlayResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1592,7 @@ func (x *OverlayResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverlayResponse.ProtoReflect.Descriptor instead.
 func (*OverlayResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{21}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OverlayResponse) GetOverlay() map[string]bool {
@@ -1431,7 +1612,7 @@ type ResetSeamRequest struct {
 
 func (x *ResetSeamRequest) Reset() {
 	*x = ResetSeamRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1443,7 +1624,7 @@ func (x *ResetSeamRequest) String() string {
 func (*ResetSeamRequest) ProtoMessage() {}
 
 func (x *ResetSeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1456,7 +1637,7 @@ func (x *ResetSeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetSeamRequest.ProtoReflect.Descriptor instead.
 func (*ResetSeamRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{22}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ResetSeamRequest) GetTenant() string {
@@ -1475,7 +1656,7 @@ type ResetSeamResponse struct {
 
 func (x *ResetSeamResponse) Reset() {
 	*x = ResetSeamResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1668,7 @@ func (x *ResetSeamResponse) String() string {
 func (*ResetSeamResponse) ProtoMessage() {}
 
 func (x *ResetSeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1681,7 @@ func (x *ResetSeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetSeamResponse.ProtoReflect.Descriptor instead.
 func (*ResetSeamResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{23}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{26}
 }
 
 var File_waybill_acceptor_v1_acceptor_proto protoreflect.FileDescriptor
@@ -1569,7 +1750,18 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"error_code\x18\x03 \x01(\tR\terrorCode\x12\x18\n" +
 	"\amessage\x18\x04 \x01(\tR\amessage\"?\n" +
 	"\x10CloseRunResponse\x12+\n" +
-	"\x04head\x18\x01 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head\"'\n" +
+	"\x04head\x18\x01 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head\"\xa5\x01\n" +
+	"\x12CheckSubmitRequest\x12+\n" +
+	"\x03run\x18\x01 \x01(\v2\x19.waybill.runlog.v1.RunRefR\x03run\x12%\n" +
+	"\x0ecorrelation_id\x18\x02 \x01(\tR\rcorrelationId\x12\x16\n" +
+	"\x06values\x18\x03 \x01(\fR\x06values\x12#\n" +
+	"\rresume_schema\x18\x04 \x01(\fR\fresumeSchema\"t\n" +
+	"\x13CheckSubmitResponse\x128\n" +
+	"\bproblems\x18\x01 \x03(\v2\x1c.waybill.acceptor.v1.ProblemR\bproblems\x12#\n" +
+	"\rcontent_trust\x18\x02 \x01(\tR\fcontentTrust\"7\n" +
+	"\aProblem\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"'\n" +
 	"\x0fGetAssetRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\"w\n" +
 	"\x10GetAssetResponse\x12\x12\n" +
@@ -1615,12 +1807,13 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\bR\x05value:\x028\x01\"*\n" +
 	"\x10ResetSeamRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"\x13\n" +
-	"\x11ResetSeamResponse2\xc8\a\n" +
+	"\x11ResetSeamResponse2\xaa\b\n" +
 	"\bAcceptor\x12Q\n" +
 	"\x06Accept\x12\".waybill.acceptor.v1.AcceptRequest\x1a#.waybill.acceptor.v1.AcceptResponse\x12Z\n" +
 	"\tListKinds\x12%.waybill.acceptor.v1.ListKindsRequest\x1a&.waybill.acceptor.v1.ListKindsResponse\x12T\n" +
 	"\aOpenRun\x12#.waybill.acceptor.v1.OpenRunRequest\x1a$.waybill.acceptor.v1.OpenRunResponse\x12W\n" +
-	"\bCloseRun\x12$.waybill.acceptor.v1.CloseRunRequest\x1a%.waybill.acceptor.v1.CloseRunResponse\x12W\n" +
+	"\bCloseRun\x12$.waybill.acceptor.v1.CloseRunRequest\x1a%.waybill.acceptor.v1.CloseRunResponse\x12`\n" +
+	"\vCheckSubmit\x12'.waybill.acceptor.v1.CheckSubmitRequest\x1a(.waybill.acceptor.v1.CheckSubmitResponse\x12W\n" +
 	"\bGetAsset\x12$.waybill.acceptor.v1.GetAssetRequest\x1a%.waybill.acceptor.v1.GetAssetResponse\x12W\n" +
 	"\bPutAsset\x12$.waybill.acceptor.v1.PutAssetRequest\x1a%.waybill.acceptor.v1.PutAssetResponse\x12T\n" +
 	"\aInspect\x12#.waybill.acceptor.v1.InspectRequest\x1a$.waybill.acceptor.v1.InspectResponse\x12K\n" +
@@ -1642,74 +1835,81 @@ func file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP() []byte {
 	return file_waybill_acceptor_v1_acceptor_proto_rawDescData
 }
 
-var file_waybill_acceptor_v1_acceptor_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_waybill_acceptor_v1_acceptor_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_waybill_acceptor_v1_acceptor_proto_goTypes = []any{
-	(*AcceptRequest)(nil),     // 0: waybill.acceptor.v1.AcceptRequest
-	(*Contract)(nil),          // 1: waybill.acceptor.v1.Contract
-	(*AcceptResponse)(nil),    // 2: waybill.acceptor.v1.AcceptResponse
-	(*ListKindsRequest)(nil),  // 3: waybill.acceptor.v1.ListKindsRequest
-	(*ListKindsResponse)(nil), // 4: waybill.acceptor.v1.ListKindsResponse
-	(*Kind)(nil),              // 5: waybill.acceptor.v1.Kind
-	(*ExerciseRequest)(nil),   // 6: waybill.acceptor.v1.ExerciseRequest
-	(*ExerciseResponse)(nil),  // 7: waybill.acceptor.v1.ExerciseResponse
-	(*OpenRunRequest)(nil),    // 8: waybill.acceptor.v1.OpenRunRequest
-	(*OpenRunResponse)(nil),   // 9: waybill.acceptor.v1.OpenRunResponse
-	(*CloseRunRequest)(nil),   // 10: waybill.acceptor.v1.CloseRunRequest
-	(*CloseRunResponse)(nil),  // 11: waybill.acceptor.v1.CloseRunResponse
-	(*GetAssetRequest)(nil),   // 12: waybill.acceptor.v1.GetAssetRequest
-	(*GetAssetResponse)(nil),  // 13: waybill.acceptor.v1.GetAssetResponse
-	(*PutAssetRequest)(nil),   // 14: waybill.acceptor.v1.PutAssetRequest
-	(*PutAssetResponse)(nil),  // 15: waybill.acceptor.v1.PutAssetResponse
-	(*InspectRequest)(nil),    // 16: waybill.acceptor.v1.InspectRequest
-	(*InspectResponse)(nil),   // 17: waybill.acceptor.v1.InspectResponse
-	(*EmitRequest)(nil),       // 18: waybill.acceptor.v1.EmitRequest
-	(*EmitResponse)(nil),      // 19: waybill.acceptor.v1.EmitResponse
-	(*OverlayRequest)(nil),    // 20: waybill.acceptor.v1.OverlayRequest
-	(*OverlayResponse)(nil),   // 21: waybill.acceptor.v1.OverlayResponse
-	(*ResetSeamRequest)(nil),  // 22: waybill.acceptor.v1.ResetSeamRequest
-	(*ResetSeamResponse)(nil), // 23: waybill.acceptor.v1.ResetSeamResponse
-	nil,                       // 24: waybill.acceptor.v1.OverlayResponse.OverlayEntry
-	(*v1.RunRef)(nil),         // 25: waybill.runlog.v1.RunRef
-	(*v1.Head)(nil),           // 26: waybill.runlog.v1.Head
+	(*AcceptRequest)(nil),       // 0: waybill.acceptor.v1.AcceptRequest
+	(*Contract)(nil),            // 1: waybill.acceptor.v1.Contract
+	(*AcceptResponse)(nil),      // 2: waybill.acceptor.v1.AcceptResponse
+	(*ListKindsRequest)(nil),    // 3: waybill.acceptor.v1.ListKindsRequest
+	(*ListKindsResponse)(nil),   // 4: waybill.acceptor.v1.ListKindsResponse
+	(*Kind)(nil),                // 5: waybill.acceptor.v1.Kind
+	(*ExerciseRequest)(nil),     // 6: waybill.acceptor.v1.ExerciseRequest
+	(*ExerciseResponse)(nil),    // 7: waybill.acceptor.v1.ExerciseResponse
+	(*OpenRunRequest)(nil),      // 8: waybill.acceptor.v1.OpenRunRequest
+	(*OpenRunResponse)(nil),     // 9: waybill.acceptor.v1.OpenRunResponse
+	(*CloseRunRequest)(nil),     // 10: waybill.acceptor.v1.CloseRunRequest
+	(*CloseRunResponse)(nil),    // 11: waybill.acceptor.v1.CloseRunResponse
+	(*CheckSubmitRequest)(nil),  // 12: waybill.acceptor.v1.CheckSubmitRequest
+	(*CheckSubmitResponse)(nil), // 13: waybill.acceptor.v1.CheckSubmitResponse
+	(*Problem)(nil),             // 14: waybill.acceptor.v1.Problem
+	(*GetAssetRequest)(nil),     // 15: waybill.acceptor.v1.GetAssetRequest
+	(*GetAssetResponse)(nil),    // 16: waybill.acceptor.v1.GetAssetResponse
+	(*PutAssetRequest)(nil),     // 17: waybill.acceptor.v1.PutAssetRequest
+	(*PutAssetResponse)(nil),    // 18: waybill.acceptor.v1.PutAssetResponse
+	(*InspectRequest)(nil),      // 19: waybill.acceptor.v1.InspectRequest
+	(*InspectResponse)(nil),     // 20: waybill.acceptor.v1.InspectResponse
+	(*EmitRequest)(nil),         // 21: waybill.acceptor.v1.EmitRequest
+	(*EmitResponse)(nil),        // 22: waybill.acceptor.v1.EmitResponse
+	(*OverlayRequest)(nil),      // 23: waybill.acceptor.v1.OverlayRequest
+	(*OverlayResponse)(nil),     // 24: waybill.acceptor.v1.OverlayResponse
+	(*ResetSeamRequest)(nil),    // 25: waybill.acceptor.v1.ResetSeamRequest
+	(*ResetSeamResponse)(nil),   // 26: waybill.acceptor.v1.ResetSeamResponse
+	nil,                         // 27: waybill.acceptor.v1.OverlayResponse.OverlayEntry
+	(*v1.RunRef)(nil),           // 28: waybill.runlog.v1.RunRef
+	(*v1.Head)(nil),             // 29: waybill.runlog.v1.Head
 }
 var file_waybill_acceptor_v1_acceptor_proto_depIdxs = []int32{
-	25, // 0: waybill.acceptor.v1.AcceptRequest.run:type_name -> waybill.runlog.v1.RunRef
-	26, // 1: waybill.acceptor.v1.AcceptRequest.head:type_name -> waybill.runlog.v1.Head
+	28, // 0: waybill.acceptor.v1.AcceptRequest.run:type_name -> waybill.runlog.v1.RunRef
+	29, // 1: waybill.acceptor.v1.AcceptRequest.head:type_name -> waybill.runlog.v1.Head
 	1,  // 2: waybill.acceptor.v1.AcceptRequest.contract:type_name -> waybill.acceptor.v1.Contract
-	26, // 3: waybill.acceptor.v1.AcceptResponse.head:type_name -> waybill.runlog.v1.Head
+	29, // 3: waybill.acceptor.v1.AcceptResponse.head:type_name -> waybill.runlog.v1.Head
 	5,  // 4: waybill.acceptor.v1.ListKindsResponse.kinds:type_name -> waybill.acceptor.v1.Kind
-	25, // 5: waybill.acceptor.v1.OpenRunRequest.run:type_name -> waybill.runlog.v1.RunRef
-	26, // 6: waybill.acceptor.v1.OpenRunResponse.head:type_name -> waybill.runlog.v1.Head
-	25, // 7: waybill.acceptor.v1.CloseRunRequest.run:type_name -> waybill.runlog.v1.RunRef
-	26, // 8: waybill.acceptor.v1.CloseRunResponse.head:type_name -> waybill.runlog.v1.Head
-	24, // 9: waybill.acceptor.v1.OverlayResponse.overlay:type_name -> waybill.acceptor.v1.OverlayResponse.OverlayEntry
-	0,  // 10: waybill.acceptor.v1.Acceptor.Accept:input_type -> waybill.acceptor.v1.AcceptRequest
-	3,  // 11: waybill.acceptor.v1.Acceptor.ListKinds:input_type -> waybill.acceptor.v1.ListKindsRequest
-	8,  // 12: waybill.acceptor.v1.Acceptor.OpenRun:input_type -> waybill.acceptor.v1.OpenRunRequest
-	10, // 13: waybill.acceptor.v1.Acceptor.CloseRun:input_type -> waybill.acceptor.v1.CloseRunRequest
-	12, // 14: waybill.acceptor.v1.Acceptor.GetAsset:input_type -> waybill.acceptor.v1.GetAssetRequest
-	14, // 15: waybill.acceptor.v1.Acceptor.PutAsset:input_type -> waybill.acceptor.v1.PutAssetRequest
-	16, // 16: waybill.acceptor.v1.Acceptor.Inspect:input_type -> waybill.acceptor.v1.InspectRequest
-	18, // 17: waybill.acceptor.v1.Acceptor.Emit:input_type -> waybill.acceptor.v1.EmitRequest
-	20, // 18: waybill.acceptor.v1.Acceptor.Overlay:input_type -> waybill.acceptor.v1.OverlayRequest
-	22, // 19: waybill.acceptor.v1.Acceptor.ResetSeam:input_type -> waybill.acceptor.v1.ResetSeamRequest
-	6,  // 20: waybill.acceptor.v1.Acceptor.Exercise:input_type -> waybill.acceptor.v1.ExerciseRequest
-	2,  // 21: waybill.acceptor.v1.Acceptor.Accept:output_type -> waybill.acceptor.v1.AcceptResponse
-	4,  // 22: waybill.acceptor.v1.Acceptor.ListKinds:output_type -> waybill.acceptor.v1.ListKindsResponse
-	9,  // 23: waybill.acceptor.v1.Acceptor.OpenRun:output_type -> waybill.acceptor.v1.OpenRunResponse
-	11, // 24: waybill.acceptor.v1.Acceptor.CloseRun:output_type -> waybill.acceptor.v1.CloseRunResponse
-	13, // 25: waybill.acceptor.v1.Acceptor.GetAsset:output_type -> waybill.acceptor.v1.GetAssetResponse
-	15, // 26: waybill.acceptor.v1.Acceptor.PutAsset:output_type -> waybill.acceptor.v1.PutAssetResponse
-	17, // 27: waybill.acceptor.v1.Acceptor.Inspect:output_type -> waybill.acceptor.v1.InspectResponse
-	19, // 28: waybill.acceptor.v1.Acceptor.Emit:output_type -> waybill.acceptor.v1.EmitResponse
-	21, // 29: waybill.acceptor.v1.Acceptor.Overlay:output_type -> waybill.acceptor.v1.OverlayResponse
-	23, // 30: waybill.acceptor.v1.Acceptor.ResetSeam:output_type -> waybill.acceptor.v1.ResetSeamResponse
-	7,  // 31: waybill.acceptor.v1.Acceptor.Exercise:output_type -> waybill.acceptor.v1.ExerciseResponse
-	21, // [21:32] is the sub-list for method output_type
-	10, // [10:21] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	28, // 5: waybill.acceptor.v1.OpenRunRequest.run:type_name -> waybill.runlog.v1.RunRef
+	29, // 6: waybill.acceptor.v1.OpenRunResponse.head:type_name -> waybill.runlog.v1.Head
+	28, // 7: waybill.acceptor.v1.CloseRunRequest.run:type_name -> waybill.runlog.v1.RunRef
+	29, // 8: waybill.acceptor.v1.CloseRunResponse.head:type_name -> waybill.runlog.v1.Head
+	28, // 9: waybill.acceptor.v1.CheckSubmitRequest.run:type_name -> waybill.runlog.v1.RunRef
+	14, // 10: waybill.acceptor.v1.CheckSubmitResponse.problems:type_name -> waybill.acceptor.v1.Problem
+	27, // 11: waybill.acceptor.v1.OverlayResponse.overlay:type_name -> waybill.acceptor.v1.OverlayResponse.OverlayEntry
+	0,  // 12: waybill.acceptor.v1.Acceptor.Accept:input_type -> waybill.acceptor.v1.AcceptRequest
+	3,  // 13: waybill.acceptor.v1.Acceptor.ListKinds:input_type -> waybill.acceptor.v1.ListKindsRequest
+	8,  // 14: waybill.acceptor.v1.Acceptor.OpenRun:input_type -> waybill.acceptor.v1.OpenRunRequest
+	10, // 15: waybill.acceptor.v1.Acceptor.CloseRun:input_type -> waybill.acceptor.v1.CloseRunRequest
+	12, // 16: waybill.acceptor.v1.Acceptor.CheckSubmit:input_type -> waybill.acceptor.v1.CheckSubmitRequest
+	15, // 17: waybill.acceptor.v1.Acceptor.GetAsset:input_type -> waybill.acceptor.v1.GetAssetRequest
+	17, // 18: waybill.acceptor.v1.Acceptor.PutAsset:input_type -> waybill.acceptor.v1.PutAssetRequest
+	19, // 19: waybill.acceptor.v1.Acceptor.Inspect:input_type -> waybill.acceptor.v1.InspectRequest
+	21, // 20: waybill.acceptor.v1.Acceptor.Emit:input_type -> waybill.acceptor.v1.EmitRequest
+	23, // 21: waybill.acceptor.v1.Acceptor.Overlay:input_type -> waybill.acceptor.v1.OverlayRequest
+	25, // 22: waybill.acceptor.v1.Acceptor.ResetSeam:input_type -> waybill.acceptor.v1.ResetSeamRequest
+	6,  // 23: waybill.acceptor.v1.Acceptor.Exercise:input_type -> waybill.acceptor.v1.ExerciseRequest
+	2,  // 24: waybill.acceptor.v1.Acceptor.Accept:output_type -> waybill.acceptor.v1.AcceptResponse
+	4,  // 25: waybill.acceptor.v1.Acceptor.ListKinds:output_type -> waybill.acceptor.v1.ListKindsResponse
+	9,  // 26: waybill.acceptor.v1.Acceptor.OpenRun:output_type -> waybill.acceptor.v1.OpenRunResponse
+	11, // 27: waybill.acceptor.v1.Acceptor.CloseRun:output_type -> waybill.acceptor.v1.CloseRunResponse
+	13, // 28: waybill.acceptor.v1.Acceptor.CheckSubmit:output_type -> waybill.acceptor.v1.CheckSubmitResponse
+	16, // 29: waybill.acceptor.v1.Acceptor.GetAsset:output_type -> waybill.acceptor.v1.GetAssetResponse
+	18, // 30: waybill.acceptor.v1.Acceptor.PutAsset:output_type -> waybill.acceptor.v1.PutAssetResponse
+	20, // 31: waybill.acceptor.v1.Acceptor.Inspect:output_type -> waybill.acceptor.v1.InspectResponse
+	22, // 32: waybill.acceptor.v1.Acceptor.Emit:output_type -> waybill.acceptor.v1.EmitResponse
+	24, // 33: waybill.acceptor.v1.Acceptor.Overlay:output_type -> waybill.acceptor.v1.OverlayResponse
+	26, // 34: waybill.acceptor.v1.Acceptor.ResetSeam:output_type -> waybill.acceptor.v1.ResetSeamResponse
+	7,  // 35: waybill.acceptor.v1.Acceptor.Exercise:output_type -> waybill.acceptor.v1.ExerciseResponse
+	24, // [24:36] is the sub-list for method output_type
+	12, // [12:24] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_waybill_acceptor_v1_acceptor_proto_init() }
@@ -1719,14 +1919,14 @@ func file_waybill_acceptor_v1_acceptor_proto_init() {
 	}
 	file_waybill_acceptor_v1_acceptor_proto_msgTypes[0].OneofWrappers = []any{}
 	file_waybill_acceptor_v1_acceptor_proto_msgTypes[4].OneofWrappers = []any{}
-	file_waybill_acceptor_v1_acceptor_proto_msgTypes[20].OneofWrappers = []any{}
+	file_waybill_acceptor_v1_acceptor_proto_msgTypes[23].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_acceptor_v1_acceptor_proto_rawDesc), len(file_waybill_acceptor_v1_acceptor_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,17 +19,18 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Acceptor_Accept_FullMethodName    = "/waybill.acceptor.v1.Acceptor/Accept"
-	Acceptor_ListKinds_FullMethodName = "/waybill.acceptor.v1.Acceptor/ListKinds"
-	Acceptor_OpenRun_FullMethodName   = "/waybill.acceptor.v1.Acceptor/OpenRun"
-	Acceptor_CloseRun_FullMethodName  = "/waybill.acceptor.v1.Acceptor/CloseRun"
-	Acceptor_GetAsset_FullMethodName  = "/waybill.acceptor.v1.Acceptor/GetAsset"
-	Acceptor_PutAsset_FullMethodName  = "/waybill.acceptor.v1.Acceptor/PutAsset"
-	Acceptor_Inspect_FullMethodName   = "/waybill.acceptor.v1.Acceptor/Inspect"
-	Acceptor_Emit_FullMethodName      = "/waybill.acceptor.v1.Acceptor/Emit"
-	Acceptor_Overlay_FullMethodName   = "/waybill.acceptor.v1.Acceptor/Overlay"
-	Acceptor_ResetSeam_FullMethodName = "/waybill.acceptor.v1.Acceptor/ResetSeam"
-	Acceptor_Exercise_FullMethodName  = "/waybill.acceptor.v1.Acceptor/Exercise"
+	Acceptor_Accept_FullMethodName      = "/waybill.acceptor.v1.Acceptor/Accept"
+	Acceptor_ListKinds_FullMethodName   = "/waybill.acceptor.v1.Acceptor/ListKinds"
+	Acceptor_OpenRun_FullMethodName     = "/waybill.acceptor.v1.Acceptor/OpenRun"
+	Acceptor_CloseRun_FullMethodName    = "/waybill.acceptor.v1.Acceptor/CloseRun"
+	Acceptor_CheckSubmit_FullMethodName = "/waybill.acceptor.v1.Acceptor/CheckSubmit"
+	Acceptor_GetAsset_FullMethodName    = "/waybill.acceptor.v1.Acceptor/GetAsset"
+	Acceptor_PutAsset_FullMethodName    = "/waybill.acceptor.v1.Acceptor/PutAsset"
+	Acceptor_Inspect_FullMethodName     = "/waybill.acceptor.v1.Acceptor/Inspect"
+	Acceptor_Emit_FullMethodName        = "/waybill.acceptor.v1.Acceptor/Emit"
+	Acceptor_Overlay_FullMethodName     = "/waybill.acceptor.v1.Acceptor/Overlay"
+	Acceptor_ResetSeam_FullMethodName   = "/waybill.acceptor.v1.Acceptor/ResetSeam"
+	Acceptor_Exercise_FullMethodName    = "/waybill.acceptor.v1.Acceptor/Exercise"
 )
 
 // AcceptorClient is the client API for Acceptor service.
@@ -48,6 +49,9 @@ type AcceptorClient interface {
 	OpenRun(ctx context.Context, in *OpenRunRequest, opts ...grpc.CallOption) (*OpenRunResponse, error)
 	// CloseRun ends such a run. Ending it again in the same way changes nothing.
 	CloseRun(ctx context.Context, in *CloseRunRequest, opts ...grpc.CallOption) (*CloseRunResponse, error)
+	// CheckSubmit holds what somebody has filled into a recorded surface against its
+	// fields, and then against the schema of what waits for it. It records nothing.
+	CheckSubmit(ctx context.Context, in *CheckSubmitRequest, opts ...grpc.CallOption) (*CheckSubmitResponse, error)
 	// GetAsset returns the asset of a token.
 	GetAsset(ctx context.Context, in *GetAssetRequest, opts ...grpc.CallOption) (*GetAssetResponse, error)
 	// PutAsset is the media/put test seam; refused unless seams are on.
@@ -107,6 +111,16 @@ func (c *acceptorClient) CloseRun(ctx context.Context, in *CloseRunRequest, opts
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CloseRunResponse)
 	err := c.cc.Invoke(ctx, Acceptor_CloseRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *acceptorClient) CheckSubmit(ctx context.Context, in *CheckSubmitRequest, opts ...grpc.CallOption) (*CheckSubmitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CheckSubmitResponse)
+	err := c.cc.Invoke(ctx, Acceptor_CheckSubmit_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -199,6 +213,9 @@ type AcceptorServer interface {
 	OpenRun(context.Context, *OpenRunRequest) (*OpenRunResponse, error)
 	// CloseRun ends such a run. Ending it again in the same way changes nothing.
 	CloseRun(context.Context, *CloseRunRequest) (*CloseRunResponse, error)
+	// CheckSubmit holds what somebody has filled into a recorded surface against its
+	// fields, and then against the schema of what waits for it. It records nothing.
+	CheckSubmit(context.Context, *CheckSubmitRequest) (*CheckSubmitResponse, error)
 	// GetAsset returns the asset of a token.
 	GetAsset(context.Context, *GetAssetRequest) (*GetAssetResponse, error)
 	// PutAsset is the media/put test seam; refused unless seams are on.
@@ -235,6 +252,9 @@ func (UnimplementedAcceptorServer) OpenRun(context.Context, *OpenRunRequest) (*O
 }
 func (UnimplementedAcceptorServer) CloseRun(context.Context, *CloseRunRequest) (*CloseRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CloseRun not implemented")
+}
+func (UnimplementedAcceptorServer) CheckSubmit(context.Context, *CheckSubmitRequest) (*CheckSubmitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckSubmit not implemented")
 }
 func (UnimplementedAcceptorServer) GetAsset(context.Context, *GetAssetRequest) (*GetAssetResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetAsset not implemented")
@@ -346,6 +366,24 @@ func _Acceptor_CloseRun_Handler(srv interface{}, ctx context.Context, dec func(i
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AcceptorServer).CloseRun(ctx, req.(*CloseRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Acceptor_CheckSubmit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckSubmitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AcceptorServer).CheckSubmit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Acceptor_CheckSubmit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AcceptorServer).CheckSubmit(ctx, req.(*CheckSubmitRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -498,6 +536,10 @@ var Acceptor_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CloseRun",
 			Handler:    _Acceptor_CloseRun_Handler,
+		},
+		{
+			MethodName: "CheckSubmit",
+			Handler:    _Acceptor_CheckSubmit_Handler,
 		},
 		{
 			MethodName: "GetAsset",

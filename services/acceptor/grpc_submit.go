@@ -1,0 +1,69 @@
+package acceptor
+
+import (
+	"context"
+
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	"waybill.dev/waybill/protocol/a2ui"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/acceptor/accept"
+)
+
+// CheckSubmit holds submitted values against a recorded surface (OpenWOP envelope
+// contract §18, on submit). What waits for them resumes with them as they are.
+func (h handler) CheckSubmit(ctx context.Context, req *acceptorv1.CheckSubmitRequest) (*acceptorv1.CheckSubmitResponse, error) {
+	run, err := runOf(req.GetRun())
+	if err != nil {
+		return nil, err
+	}
+	for name, n := range map[string]int{"values": len(req.GetValues()), "resume_schema": len(req.GetResumeSchema())} {
+		if n > accept.MaxPayloadBytes {
+			return nil, fault.New(fault.PayloadTooLarge, "%s: %d bytes; at most %d are taken", name, n, accept.MaxPayloadBytes)
+		}
+	}
+	r, err := h.s.ledger.Recorded(ctx, run, req.GetCorrelationId())
+	switch {
+	case err != nil:
+		return nil, err
+	case r == nil || r.Type != accept.KindSurface:
+		return nil, fault.New(fault.NotFound, "correlation_id: no surface was recorded under it in this run")
+	}
+	surface, err := a2ui.Parse(r.Payload)
+	if err != nil {
+		return nil, err // it was judged before it was recorded
+	}
+	_, wrong, err := surface.Submit(req.GetValues(), req.GetResumeSchema())
+	if err != nil {
+		return nil, fault.New(fault.ValidationError, "resume_schema: cannot be used as a JSON Schema").Wrap(err)
+	}
+	resp := &acceptorv1.CheckSubmitResponse{ContentTrust: string(r.Events[0].ContentTrust.Meet(wire.Trusted))}
+	resp.Problems, err = h.s.told(ctx, run, wrong)
+	return resp, err
+}
+
+// told are problems as they may be shown: a path can repeat the name of a member that
+// the surface does not have.
+func (s *Service) told(ctx context.Context, run subject.Run, wrong []a2ui.Problem) ([]*acceptorv1.Problem, error) {
+	if len(wrong) == 0 {
+		return nil, nil
+	}
+	now, err := s.ledger.Standing(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	texts := make([]string, 0, 2*len(wrong))
+	for _, p := range wrong {
+		texts = append(texts, p.Path, p.Message)
+	}
+	clean, err := s.redactor.Texts(ctx, run, now.Registration, texts)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*acceptorv1.Problem, len(wrong))
+	for i := range wrong {
+		out[i] = &acceptorv1.Problem{Path: clean[2*i], Message: clean[2*i+1]}
+	}
+	return out, nil
+}
