@@ -110,15 +110,14 @@ func New(cfg Config, d Deps) (*Service, error) {
 	source := discovery.New(discovery.Config{
 		MaxBodyBytes: cfg.REST.MaxBodyBytes, GRPCEndpoint: cfg.GRPCEndpoint, TestSeams: cfg.TestSeams,
 	}, d.Dispatcher, d.Acceptor, d.Clock)
-	cleaner := &scrub.Errors{Redactor: d.Redactor}
 	return &Service{
-		scrub: cleaner,
+		scrub: &scrub.Errors{Redactor: d.Redactor},
 		cfg:   cfg, deps: d, keys: keys, closing: make(chan struct{}),
 		engine: engine.New(engine.Deps{
 			Dispatcher: d.Dispatcher, EventLog: d.EventLog, Acceptor: d.Acceptor, Discovery: source,
 			Bundles:     bundle.Exporter{EventLog: d.EventLog, Redactor: d.Redactor},
 			Idempotency: idempotency.New(d.Records, d.Clock), RunKey: cfg.RunKey, BaseURL: cfg.BaseURL, Clock: d.Clock,
-			MaxStreams: cfg.MaxStreams, Clean: cleaner.Clean,
+			MaxStreams: cfg.MaxStreams,
 		}),
 	}, nil
 }

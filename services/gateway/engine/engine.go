@@ -38,9 +38,7 @@ type Deps struct {
 	Acceptor    acceptorv1.AcceptorClient
 	Bundles     bundle.Exporter
 	Idempotency *idempotency.Keeper
-	// Clean gives an error as it may be kept and shown.
-	Clean     func(ctx context.Context, err error) error
-	Discovery Discovery
+	Discovery   Discovery
 	// RunKey keys the derivation of run ids from idempotency keys; at least 32 bytes.
 	RunKey []byte
 	// BaseURL is the public address, without a slash at its end.

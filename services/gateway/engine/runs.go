@@ -67,11 +67,8 @@ func (s *Service) createKeyed(ctx context.Context, p *auth.Principal, req *openw
 		return nil, a.Err
 	}
 	res, err := s.create(ctx, p, req, s.derivedID(p.Tenant, key), digest)
-	if e, ok := fault.As(err); ok && idempotency.Final(e.Code) {
-		err = s.deps.Clean(ctx, err) // before it is kept
-		if e, ok = fault.As(err); ok {
-			s.deps.Idempotency.RecordFailure(ctx, r, e)
-		}
+	if e, ok := fault.As(err); ok {
+		s.deps.Idempotency.RecordFailure(ctx, r, e)
 	}
 	return res, err
 }
