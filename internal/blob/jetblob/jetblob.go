@@ -12,6 +12,7 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 
 	"waybill.dev/waybill/internal/blob"
+	"waybill.dev/waybill/internal/natslink"
 )
 
 // Config says how the blobs are kept.
@@ -22,7 +23,10 @@ type Config struct {
 }
 
 // Store is a blob.Store in a bucket.
-type Store struct{ bucket js.ObjectStore }
+type Store struct {
+	bucket js.ObjectStore
+	link   *natslink.Link
+}
 
 // Open makes the bucket, or opens the one there is.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
@@ -36,22 +40,25 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
-	return &Store{bucket: b}, nil
+	return &Store{bucket: b, link: natslink.Watch(nc)}, nil
 }
 
 // Put stores a blob, unless its name is taken: then it is there already.
 func (s *Store) Put(ctx context.Context, name string, b blob.Blob) error {
-	_, err := s.bucket.GetInfo(ctx, name)
-	if err == nil {
+	// A name says what is in it: to store it twice does no harm.
+	return s.link.Ask(ctx, func(ctx context.Context) error {
+		_, err := s.bucket.GetInfo(ctx, name)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, js.ErrObjectNotFound) {
+			return fmt.Errorf("look for blob: %w", err)
+		}
+		if _, err := s.bucket.Put(ctx, js.ObjectMeta{Name: name, Metadata: b.Meta}, bytes.NewReader(b.Data)); err != nil {
+			return fmt.Errorf("store blob: %w", err)
+		}
 		return nil
-	}
-	if !errors.Is(err, js.ErrObjectNotFound) {
-		return fmt.Errorf("look for blob: %w", err)
-	}
-	if _, err := s.bucket.Put(ctx, js.ObjectMeta{Name: name, Metadata: b.Meta}, bytes.NewReader(b.Data)); err != nil {
-		return fmt.Errorf("store blob: %w", err)
-	}
-	return nil
+	})
 }
 
 // Get gives a blob; the server's digest of it was checked.
@@ -61,7 +68,11 @@ func (s *Store) Put(ctx context.Context, name string, b blob.Blob) error {
 // blob is there all the same, so it is looked for anew.
 func (s *Store) Get(ctx context.Context, name string) (blob.Blob, error) {
 	for patience := firstPatience; ; patience *= 2 {
-		info, err := s.bucket.GetInfo(ctx, name)
+		var info *js.ObjectInfo
+		err := s.link.Ask(ctx, func(ctx context.Context) (err error) {
+			info, err = s.bucket.GetInfo(ctx, name)
+			return err
+		})
 		if errors.Is(err, js.ErrObjectNotFound) {
 			return blob.Blob{}, blob.ErrNotFound
 		}
@@ -87,5 +98,10 @@ const (
 func (s *Store) read(ctx context.Context, name string, patience time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return s.bucket.GetBytes(ctx, name)
+	var data []byte
+	err := s.link.Ask(ctx, func(ctx context.Context) (err error) {
+		data, err = s.bucket.GetBytes(ctx, name)
+		return err
+	})
+	return data, err
 }

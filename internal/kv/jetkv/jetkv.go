@@ -11,6 +11,7 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 
 	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/natslink"
 )
 
 // Config names a bucket.
@@ -26,7 +27,10 @@ type Config struct {
 }
 
 // Store is a bucket. It is safe for concurrent use.
-type Store struct{ kv js.KeyValue }
+type Store struct {
+	kv   js.KeyValue
+	link *natslink.Link
+}
 
 // Open makes the bucket, or opens the one there.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
@@ -45,12 +49,16 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
-	return &Store{kv: b}, nil
+	return &Store{kv: b, link: natslink.Watch(nc)}, nil
 }
 
 // Get returns an entry; see kv.Store.
 func (s *Store) Get(ctx context.Context, key string) (kv.Entry, error) {
-	e, err := s.kv.Get(ctx, key)
+	var e js.KeyValueEntry
+	err := s.link.Ask(ctx, func(ctx context.Context) (err error) {
+		e, err = s.kv.Get(ctx, key)
+		return err
+	})
 	if errors.Is(err, js.ErrKeyNotFound) || errors.Is(err, js.ErrKeyDeleted) {
 		return kv.Entry{}, fmt.Errorf("%w: %s", kv.ErrNotFound, key)
 	}
@@ -62,7 +70,11 @@ func (s *Store) Get(ctx context.Context, key string) (kv.Entry, error) {
 
 // Put writes a value; see kv.Store.
 func (s *Store) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	rev, err := s.kv.Put(ctx, key, value)
+	var rev uint64
+	err := s.link.Once(ctx, func(ctx context.Context) (err error) {
+		rev, err = s.kv.Put(ctx, key, value)
+		return err
+	})
 	if err != nil {
 		return 0, unavailable("put", key, err)
 	}
@@ -71,15 +83,15 @@ func (s *Store) Put(ctx context.Context, key string, value []byte) (uint64, erro
 
 // Update writes a value if the key is at revision; see kv.Store.
 func (s *Store) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	var (
-		rev uint64
-		err error
-	)
-	if revision == 0 {
-		rev, err = s.kv.Create(ctx, key, value)
-	} else {
-		rev, err = s.kv.Update(ctx, key, value, revision)
-	}
+	var rev uint64
+	err := s.link.Once(ctx, func(ctx context.Context) (err error) {
+		if revision == 0 {
+			rev, err = s.kv.Create(ctx, key, value)
+		} else {
+			rev, err = s.kv.Update(ctx, key, value, revision)
+		}
+		return err
+	})
 	if isConflict(err) {
 		return 0, fmt.Errorf("%w: %s", kv.ErrConflict, key)
 	}

@@ -93,7 +93,11 @@ func add(batch []*frame.Frame, m js.Msg, damaged func(uint64, error)) []*frame.F
 
 // End is the position of the log's last frame; see runlog.Follower.
 func (l *Log) End(ctx context.Context) (uint64, error) {
-	info, err := l.stream.Info(ctx)
+	var info *js.StreamInfo
+	err := l.link.Ask(ctx, func(ctx context.Context) (err error) {
+		info, err = l.stream.Info(ctx)
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("%w: end of log: %w", runlog.ErrUnavailable, err)
 	}

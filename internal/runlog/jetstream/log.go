@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 
+	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -62,6 +63,7 @@ const publishTimeout = 5 * time.Second
 // Log is the run log in JetStream. It is safe for concurrent use.
 type Log struct {
 	cfg    Config
+	link   *natslink.Link
 	js     js.JetStream
 	stream js.Stream
 }
@@ -87,14 +89,18 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)
 	}
-	return &Log{cfg: cfg, js: api, stream: s}, nil
+	return &Log{cfg: cfg, link: natslink.Watch(nc), js: api, stream: s}, nil
 }
 
 // Check asks whether the log can be reached.
 func (l *Log) Check(ctx context.Context) error {
 	ctx, cancel := l.patient(ctx)
 	defer cancel()
-	if _, err := l.stream.Info(ctx); err != nil {
+	err := l.link.Once(ctx, func(ctx context.Context) error {
+		_, err := l.stream.Info(ctx)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
 	}
 	return nil
@@ -140,7 +146,11 @@ func (l *Log) publish(ctx context.Context, msg *nats.Msg, run subject.Run, after
 		// A new run: no frame of its id may be there, under whatever workflow.
 		run.WorkflowID = ""
 	}
-	ack, err := l.js.PublishMsg(ctx, msg, js.WithExpectLastSequenceForSubject(after, run.All()), js.WithRetryAttempts(0))
+	var ack *js.PubAck
+	err := l.link.Once(ctx, func(ctx context.Context) (err error) {
+		ack, err = l.js.PublishMsg(ctx, msg, js.WithExpectLastSequenceForSubject(after, run.All()), js.WithRetryAttempts(0))
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -164,7 +174,11 @@ func (l *Log) settle(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 	ctx, cancel := l.patient(ctx)
 	defer cancel()
-	raw, err := l.stream.GetLastMsgForSubject(ctx, run.All())
+	var raw *js.RawStreamMsg
+	err := l.link.Ask(ctx, func(ctx context.Context) (err error) {
+		raw, err = l.stream.GetLastMsgForSubject(ctx, run.All())
+		return err
+	})
 	if err != nil {
 		return nil, readError("last frame", run, err)
 	}
@@ -221,10 +235,14 @@ func (l *Log) from(ctx context.Context, run subject.Run, pos uint64, limit int) 
 }
 
 // get reads the first message of a subject at position pos or later.
-func (l *Log) get(ctx context.Context, pos uint64, subj string) (*js.RawStreamMsg, error) {
+func (l *Log) get(ctx context.Context, pos uint64, subj string) (raw *js.RawStreamMsg, err error) {
 	ctx, cancel := l.patient(ctx)
 	defer cancel()
-	return l.stream.GetMsg(ctx, pos, js.WithGetMsgSubject(subj))
+	err = l.link.Ask(ctx, func(ctx context.Context) (err error) {
+		raw, err = l.stream.GetMsg(ctx, pos, js.WithGetMsgSubject(subj))
+		return err
+	})
+	return raw, err
 }
 
 // patient bounds what is tried for one frame. A caller's deadline is undercut, so
@@ -263,7 +281,7 @@ func isConflict(err error) bool {
 
 // isTransient reports that another try may find the server back.
 func isTransient(err error) bool {
-	return errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) ||
+	return errors.Is(err, natslink.ErrLost) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, js.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrDisconnected) ||
 		errors.Is(err, nats.ErrReconnectBufExceeded) // a connection that keeps nothing for later

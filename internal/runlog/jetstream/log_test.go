@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -102,4 +106,89 @@ func TestLog_TellsAFrameThatTheServerNeverTakes(t *testing.T) {
 	require.EqualValues(t, runlog.MaxFrameBytes, large.Limit)
 	_, err = log.Run(t.Context(), run)
 	require.ErrorIs(t, err, runlog.ErrNotFound)
+}
+
+// mutable is a server whose answers can be kept from the client.
+type mutable struct {
+	*natsd.Server
+	mu   sync.Mutex // guards what follows
+	last *muteConn
+}
+
+func (m *mutable) InProcessConn() (net.Conn, error) {
+	c, err := m.Server.InProcessConn()
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last = &muteConn{Conn: c}
+	return m.last, nil
+}
+
+// mute swallows what the server says on today's connection; the next one hears again.
+func (m *mutable) mute() *muteConn {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last.deaf.Store(true)
+	return m.last
+}
+
+type muteConn struct {
+	net.Conn
+	deaf atomic.Bool
+}
+
+func (c *muteConn) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		if err != nil || !c.deaf.Load() {
+			return n, err
+		}
+	}
+}
+
+// The acknowledgement of a frame goes down with its connection: whoever appended it
+// learns on the next connection that it is there, and not after a timeout.
+func TestLog_AnAcknowledgementLostWithItsConnectionIsLookedForAtOnce(t *testing.T) {
+	t.Parallel()
+	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	m := &mutable{Server: srv}
+	nc, err := nats.Connect("", nats.InProcessServer(m), nats.UserInfo("waybill-internal", "secret"), nats.MaxReconnects(-1), nats.ReconnectWait(time.Millisecond))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := jetstream.Open(t.Context(), nc, testConfig())
+	require.NoError(t, err)
+	other, err := srv.Connect("other")
+	require.NoError(t, err)
+	t.Cleanup(other.Close)
+	reader, err := jetstream.Open(t.Context(), other, testConfig())
+	require.NoError(t, err)
+
+	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
+	conn := m.mute()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // shorter than one try
+	defer cancel()
+	type outcome struct {
+		pos uint64
+		err error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		pos, err := log.Append(ctx, frame.NewOpen(run, []byte(`{}`)), 0)
+		done <- outcome{pos, err}
+	}()
+	require.Eventually(t, func() bool {
+		_, err := reader.Last(t.Context(), run)
+		return err == nil
+	}, 10*time.Second, time.Millisecond, "the server has the frame")
+	require.NoError(t, conn.Close())
+	got := <-done
+	require.NoError(t, got.err)
+	require.EqualValues(t, 1, got.pos)
+	frames, err := reader.Run(t.Context(), run)
+	require.NoError(t, err)
+	require.Len(t, frames, 1)
 }
