@@ -4,7 +4,8 @@
 // Every append carries the stream position it expects the run to end at, over
 // all subjects of the run. The server checks that under its own lock, so two
 // writers can never both succeed. The broker's dedup window plays no part: a
-// retried append is recognised by its hash.
+// retried append is recognised by its hash. Appends that have to wait share a sync:
+// see group.go.
 package jetstream
 
 import (
@@ -64,6 +65,7 @@ const publishTimeout = 5 * time.Second
 type Log struct {
 	cfg    Config
 	link   *natslink.Link
+	group  *group
 	js     js.JetStream
 	stream js.Stream
 }
@@ -85,11 +87,18 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 		AllowDirect: true,
 		DenyDelete:  true,
 		DenyPurge:   true,
+
+		AllowAtomicPublish: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)
 	}
-	return &Log{cfg: cfg, link: natslink.Watch(nc), js: api, stream: s}, nil
+	link := natslink.Watch(nc)
+	return &Log{
+		cfg: cfg, link: link, js: api, stream: s,
+		// A server that is too old for batches says so by leaving the setting out.
+		group: &group{to: sender{api, link}, together: s.CachedInfo().Config.AllowAtomicPublish},
+	}, nil
 }
 
 // Check asks whether the log can be reached.
@@ -108,22 +117,19 @@ func (l *Log) Check(ctx context.Context) error {
 
 // Append stores a frame; see runlog.Appender.
 func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
-	msg := &nats.Msg{Subject: f.Run.Frame(f.Kind), Header: make(nats.Header, 8), Data: f.Body}
-	for k, v := range f.Headers() {
-		msg.Header[k] = []string{v}
-	}
+	e := newEntry(f, after)
 	caller := ctx
 	ctx, cancel := l.patient(caller)
 	defer cancel()
 	for {
-		pos, err := l.publish(ctx, msg, f.Run, after)
+		pos, err := l.publish(ctx, e)
 		switch {
 		case err == nil:
 			return pos, nil
 		case isConflict(err):
 			return l.settle(caller, f, after)
 		case errors.Is(err, nats.ErrMaxPayload): // the client knows the server's limit
-			return 0, &runlog.TooLargeError{Size: int64(msg.Size()), Limit: l.js.Conn().MaxPayload()}
+			return 0, &runlog.TooLargeError{Size: int64(e.msg.Size()), Limit: l.js.Conn().MaxPayload()}
 		case !isTransient(err) || ctx.Err() != nil:
 			return 0, fmt.Errorf("%w: append frame %d of run %s: %w", runlog.ErrUnavailable, f.First, f.Run.RunID, err)
 		}
@@ -135,26 +141,15 @@ func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 	}
 }
 
-func (l *Log) publish(ctx context.Context, msg *nats.Msg, run subject.Run, after uint64) (uint64, error) {
+// publish is one try of an append.
+func (l *Log) publish(ctx context.Context, e entry) (uint64, error) {
 	try := publishTimeout
 	if p := l.cfg.Patience; p > 0 {
 		try = min(try, p/2) // an acknowledgement that got lost with its connection leaves time to look for the frame
 	}
 	ctx, cancel := context.WithTimeout(ctx, try)
 	defer cancel()
-	if after == 0 {
-		// A new run: no frame of its id may be there, under whatever workflow.
-		run.WorkflowID = ""
-	}
-	var ack *js.PubAck
-	err := l.link.Once(ctx, func(ctx context.Context) (err error) {
-		ack, err = l.js.PublishMsg(ctx, msg, js.WithExpectLastSequenceForSubject(after, run.All()), js.WithRetryAttempts(0))
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return ack.Sequence, nil
+	return l.group.publish(ctx, e)
 }
 
 // settle decides a failed expectation: was the frame stored by an earlier try

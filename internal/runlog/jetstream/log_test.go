@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,6 +26,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		fmt.Fprintln(os.Stderr, writeUntilKilled(dir))
+		os.Exit(1) //nolint:forbidigo // this is a process of its own
+	}
 	goleak.VerifyTestMain(m,
 		// The server leaves these behind for the whole process.
 		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*jetStream).monitorQueueDepth"),

@@ -43,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) Full) {
 		{"append/takes a retry also after later frames", appendTakesLateRetry},
 		{"append/lets one of eight racers win", appendLetsOneRacerWin},
 		{"append/does not mix runs", appendDoesNotMixRuns},
+		{"append/serves many at once, and those who race", appendServesMany},
 		{"append/reports an ended context as unavailable", appendReportsEndedContext},
 		{"read/gives back what was appended", readGivesBack},
 		{"read/gives an opened run, which is nobody's work", readGivesOpenedRuns},
