@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"waybill.dev/waybill/protocol/projection"
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
@@ -35,6 +36,12 @@ func hostiles() []hostile {
 			return fmt.Sprintf(`"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i+1, i+1)
 		}) + fmt.Sprintf(`,"d%d":{"type":"object"}}}`, n)
 	}
+	// within is a union of k times the next definition, n times over.
+	within := func(n, k int, last string) string {
+		return `{"$ref":"#/$defs/d0","$defs":{` + list(n, func(i int) string {
+			return fmt.Sprintf(`"d%d":{"anyOf":[`, i) + list(k, func(int) string { return fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, i+1) }) + `]}`
+		}) + fmt.Sprintf(`,"d%d":%s}}`, n, last)
+	}
 	numbers := func(n int) string { return "[" + list(n, strconv.Itoa) + "]" }
 	return []hostile{
 		{"as deep as is taken", nested(30, `{"properties":{"a":`, `{"type":"string"}`, `}}`), nested(30, `{"a":`, `"x"`, `}`)},
@@ -63,6 +70,9 @@ func hostiles() []hostile {
 		{"a reference to itself", `{"$ref":"#"}`, `{}`},
 		{"references doubled 10 times", doubled(10), `{}`},
 		{"references doubled 40 times", doubled(40), `{}`},
+		{"unions of two unions, 40 deep", within(40, 2, `{"type":"string"}`), `"x"`},
+		{"unions of 26 unions, 8 deep", within(8, 26, `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`), `{"a":"x"}`},
+		{"unions of two unions, 40 deep, beside members", strings.ReplaceAll(within(40, 2, `{"type":"string"}`), `{"anyOf"`, `{"properties":{"z":{"type":"string"}},"anyOf"`), `"x"`},
 		{"a union of 600 objects", `{"anyOf":[` + list(600, func(i int) string {
 			return fmt.Sprintf(`{"properties":{"k":{"const":%d}},"required":["k"]}`, i)
 		}) + `]}`, `{"k":-1}`},
@@ -87,6 +97,7 @@ type hostileRow struct {
 	refused  bool // the schema
 	validate cost // nothing if the schema was refused
 	verdict  string
+	project  cost // for the vendor that takes the most; also of what no kind may have
 }
 
 // Bounds of what somebody else's schema may take.
@@ -103,7 +114,7 @@ func hostileSchemas(tries int) []hostileRow {
 		row := h.measure()
 		for range tries - 1 {
 			again := h.measure()
-			row.register, row.validate = row.register.least(again.register), row.validate.least(again.validate)
+			row.register, row.validate, row.project = row.register.least(again.register), row.validate.least(again.validate), row.project.least(again.project)
 		}
 		rows = append(rows, row)
 	}
@@ -112,7 +123,7 @@ func hostileSchemas(tries int) []hostileRow {
 
 func (h hostile) measure() hostileRow {
 	const name = "vendor.bench.hostile"
-	row := hostileRow{name: h.name}
+	row := hostileRow{name: h.name, project: h.projected()}
 	registry, err := kinds.New(kinds.LintWarn)
 	if err != nil {
 		panic(err) // the protocol's own kinds
@@ -132,6 +143,15 @@ func (h hostile) measure() hostileRow {
 	return row
 }
 
+// projected is what a node's schema costs before a model of a vendor is asked.
+func (h hostile) projected() (worst cost) {
+	for _, v := range projection.Vendors() {
+		c := costOf(func() { _, _ = projection.Compile([]byte(h.schema), v) })
+		worst = cost{cpu: max(worst.cpu, c.cpu), wall: max(worst.wall, c.wall), mallocs: max(worst.mallocs, c.mallocs), bytes: max(worst.bytes, c.bytes)}
+	}
+	return worst
+}
+
 // least is the smaller of two measurements of the same.
 func (c cost) least(d cost) cost {
 	return cost{cpu: min(c.cpu, d.cpu), wall: min(c.wall, d.wall), mallocs: min(c.mallocs, d.mallocs), bytes: min(c.bytes, d.bytes)}
@@ -139,12 +159,14 @@ func (c cost) least(d cost) cost {
 
 func (c cost) bounded() bool { return c.cpu <= hostileTime && c.bytes <= hostileBytes }
 
-// met reports whether registering and validating stay within the bounds. To refuse
-// may not take more than to take.
-func (r hostileRow) met() bool { return r.register.bounded() && r.validate.bounded() }
+// met reports whether registering, validating and projecting stay within the bounds.
+// To refuse may not take more than to take.
+func (r hostileRow) met() bool {
+	return r.register.bounded() && r.validate.bounded() && r.project.bounded()
+}
 
 func hostileTable(p func(string, ...any), rows []hostileRow) {
-	p("| schema | registering: CPU, memory | then | validating: CPU, memory | verdict | within both bounds |\n|---|---|---|---|---|---|\n")
+	p("| schema | registering: CPU, memory | then | validating: CPU, memory | verdict | projecting: CPU, memory | within all bounds |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		then, second, verdict := "taken", r.validate.String(), r.verdict
 		if r.refused {
@@ -154,7 +176,7 @@ func hostileTable(p func(string, ...any), rows []hostileRow) {
 		if !r.met() {
 			met = "**no**"
 		}
-		p("| %s | %s | %s | %s | %s | %s |\n", r.name, r.register, then, second, verdict, met)
+		p("| %s | %s | %s | %s | %s | %s | %s |\n", r.name, r.register, then, second, verdict, r.project, met)
 	}
 }
 

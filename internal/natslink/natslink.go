@@ -21,7 +21,7 @@ var ErrLost = errors.New("the connection was lost before the answer came")
 
 // Link is one connection. It is safe for concurrent use.
 type Link struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex      // guards what follows
 	intact context.Context //nolint:containedctx // ends when the connection is lost
 	broken context.CancelCauseFunc
 }

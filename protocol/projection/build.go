@@ -10,6 +10,10 @@ import (
 // Bounds of what a schema may become when it is written out: references in allOf
 // and unions beside other members multiply.
 const (
+	// maxSource is the size up to which a schema is looked at: to project one takes
+	// some two hundred times its size.
+	maxSource = 64 << 10
+
 	maxNodes = 8_000
 	maxNest  = 200
 	// maxWork bounds comparisons of the values of enums.

@@ -117,6 +117,9 @@ func (b *builder) both(x, y *value, at string) *value {
 		b.problem(at, RuleAllOf, "patternProperties do not go together with the members of another part of allOf; write the object out")
 		return nil
 	}
+	if !b.pay(x, y) {
+		return nil
+	}
 	out := &value{kind: objects, at: at}
 	if hasAny(x, named...) || hasAny(y, named...) {
 		out.fields = append(out.fields, members(x, y, at)...)
@@ -131,6 +134,14 @@ func (b *builder) both(x, y *value, at string) *value {
 		return &value{kind: booleans, plain: "false", at: at}
 	}
 	return out
+}
+
+// pay counts what writing two schemas as one takes: what was merged is merged again
+// with the next, at every place that says so.
+func (b *builder) pay(x, y *value) bool {
+	nx, ny := len(x.get("properties").list()), len(y.get("properties").list())
+	b.nodes += nx + ny
+	return b.spend(nx * ny)
 }
 
 // join adds a member of a second schema to a first.

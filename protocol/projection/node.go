@@ -81,47 +81,50 @@ func (n *node) end() *node {
 // leaves are the branches of a union, those of the unions among them instead of
 // these, and references followed; each once. ok is false when it holds itself.
 func (n *node) leaves() (out []*node, ok bool) {
-	all, ok := n.gather(map[*node]bool{})
-	for _, l := range all {
-		if !slices.Contains(out, l) {
-			out = append(out, l)
-		}
-	}
-	return out, ok
+	g := gathering{seen: map[*node]bool{}}
+	ok = g.walk(n)
+	return g.leaves, ok
 }
 
-func (n *node) gather(inside map[*node]bool) (out []*node, ok bool) {
+// gathering looks at each node once: unions within unions reach the same places by
+// very many ways.
+type gathering struct {
+	leaves []*node
+	seen   map[*node]bool // true: its branches are being looked at
+}
+
+func (g *gathering) walk(n *node) (ok bool) {
 	n = n.end()
+	if inside, seen := g.seen[n]; seen {
+		return !inside
+	}
 	if n.shape != shapeUnion {
-		return []*node{n}, true
+		g.seen[n] = false
+		g.leaves = append(g.leaves, n)
+		return true
 	}
-	if inside[n] {
-		return nil, false
-	}
-	inside[n] = true
-	defer delete(inside, n)
+	g.seen[n] = true
+	defer func() { g.seen[n] = false }()
 	for _, b := range n.branches {
-		more, ok := b.gather(inside)
-		if !ok {
-			return nil, false
+		if !g.walk(b) {
+			return false
 		}
-		out = append(out, more...)
 	}
-	return out, true
+	return true
 }
 
 // takesNull reports whether the answer null means null here.
-func (n *node) takesNull() bool {
+func (n *node) takesNull() bool { return n.takesNullBut(map[*node]bool{}) }
+
+// takesNullBut looks at no node twice.
+func (n *node) takesNullBut(seen map[*node]bool) bool {
 	n = n.end()
 	if n.nullable {
 		return true
 	}
-	if n.shape == shapeUnion {
-		for _, b := range n.branches {
-			if b.takesNull() {
-				return true
-			}
-		}
+	if n.shape == shapeUnion && !seen[n] {
+		seen[n] = true
+		return slices.ContainsFunc(n.branches, func(b *node) bool { return b.takesNullBut(seen) })
 	}
 	return n.shape == shapeScalar && n.typ == "null"
 }

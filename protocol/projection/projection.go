@@ -28,6 +28,11 @@ func Compile(source json.RawMessage, v Vendor) (*Projection, []Problem) {
 	if !ok {
 		return nil, []Problem{{Vendor: v, Rule: RuleVendor, Message: fmt.Sprintf("want one of %v", Vendors())}}
 	}
+	if len(source) > maxSource {
+		return nil, []Problem{{
+			Vendor: v, Rule: RuleTooLarge, Message: fmt.Sprintf("the schema has more than %d bytes; ask for less at a time, and say what is common once, in $defs", maxSource),
+		}}
+	}
 	if _, err := schema.Compile("source", source); err != nil {
 		p := Problem{Vendor: v, Rule: schema.RuleNotSchema, Message: err.Error()}
 		if e, ok := errors.AsType[*schema.Error](err); ok {

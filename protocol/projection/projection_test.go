@@ -3,6 +3,7 @@ package projection_test
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -257,7 +258,7 @@ func TestCompile_BoundsWhatASchemaUnfoldsTo(t *testing.T) {
 	}
 	values := make([]string, 3_000)
 	for i := range values {
-		values[i] = fmt.Sprintf(`"value number %d"`, i)
+		values[i] = fmt.Sprintf(`"v%d"`, i)
 	}
 	enum := `{"enum":[` + strings.Join(values, ",") + `]}`
 	branches := make([]string, 450)
@@ -268,16 +269,62 @@ func TestCompile_BoundsWhatASchemaUnfoldsTo(t *testing.T) {
 		"unions in unions":   `{"$ref":"#/$defs/d39","$defs":{` + strings.Join(defs, ",") + `}}`,
 		"lists side by side": in(`{"allOf":[` + enum + `,` + enum + `]}`),
 		"a list in a union":  in(`{"type":"object","properties":{"a":` + enum + `},"anyOf":[` + strings.Join(branches, ",") + `]}`),
-		"text in a union":    in(`{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("x", 100_000) + `"}},"anyOf":[` + strings.Join(branches, ",") + `]}`),
+		"text in a union":    in(`{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("x", 20_000) + `"}},"anyOf":[` + strings.Join(branches, ",") + `]}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			require.Less(t, len(source), 64<<10, "it is not its own size")
 			_, problems := projection.Compile(json.RawMessage(source), projection.Gemini)
 			require.NotEmpty(t, problems)
 			require.Equal(t, projection.RuleTooLarge, problems[0].Rule, problems[0])
 			require.Less(t, len(problems), 4)
 		})
 	}
+}
+
+// Unions within unions reach one place by very many ways, and it is looked at once.
+func TestCompile_TakesLittleForUnionsWithinUnions(t *testing.T) {
+	for name, s := range map[string]struct {
+		deep, wide int
+		beside     string // what stands beside the union
+	}{
+		"two, 60 deep":                 {60, 2, ``},
+		"26, 8 deep":                   {8, 26, ``},
+		"two, beside members, 60 deep": {60, 2, `"properties":{"z":{"type":"string"}},`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var defs []string
+			for i := range s.deep {
+				branch := fmt.Sprintf(`{"$ref":"#/$defs/d%d"},`, i+1)
+				defs = append(defs, fmt.Sprintf(`"d%d":{%s"anyOf":[%s]}`, i, s.beside, strings.TrimSuffix(strings.Repeat(branch, s.wide), ",")))
+			}
+			defs = append(defs, fmt.Sprintf(`"d%d":{"type":"object","properties":{"a":{"type":["string","null"]}},"required":["a"],"additionalProperties":false}`, s.deep))
+			source := json.RawMessage(`{"$ref":"#/$defs/d0","$defs":{` + strings.Join(defs, ",") + `}}`)
+			for _, v := range projection.Vendors() {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				p, problems := projection.Compile(source, v)
+				if p != nil {
+					answer, err := p.Restore([]byte(`{"value":{"a":"x"}}`))
+					require.NoError(t, err)
+					require.JSONEq(t, `{"a":"x"}`, string(answer))
+				} else {
+					require.Equal(t, projection.RuleTooLarge, problems[0].Rule, "%v", problems)
+				}
+				runtime.ReadMemStats(&after)
+				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
+			}
+		})
+	}
+}
+
+func TestCompile_LooksAtNoSchemaThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	source := json.RawMessage(in(`{"type":"string","description":"` + strings.Repeat("x", 64<<10) + `"}`))
+	_, problems := projection.Compile(source, projection.OpenAI)
+	require.Len(t, problems, 1)
+	require.Equal(t, projection.RuleTooLarge, problems[0].Rule)
+	require.Contains(t, problems[0].Message, "65536 bytes")
 }
 
 func TestCompile_WantsAVendorOfTheTable(t *testing.T) {
