@@ -28,8 +28,7 @@ type payload struct {
 	CostUSD          *float64        `json:"costEstimateUsd"`
 	ArtifactID       string          `json:"artifactId"`
 	ArtifactType     string          `json:"artifactType"`
-	Turn             int             `json:"turn"`
-	TurnSize         int             `json:"turnSize"`
+	Answer           wire.AnswerPart `json:"answer"`
 	Payload          json.RawMessage `json:"payload"`
 	Fields           json.RawMessage `json:"fields"`
 	Reason           string          `json:"reason"`
@@ -197,11 +196,15 @@ func (s *State) applyEnvelope(e wire.Event, p payload) {
 		s.Envelopes[e.CausationID] = v
 	}
 	v.EventIDs = append(v.EventIDs, e.EventID)
+	recorded := v.Payload != nil
 	switch e.Type {
 	case wire.EventArtifactCreated:
-		v.Kind, v.ID, v.Payload, v.Turn, v.TurnSize = p.ArtifactType, p.ArtifactID, p.Payload, p.Turn, p.TurnSize
+		v.Kind, v.ID, v.Payload, v.Answer = p.ArtifactType, p.ArtifactID, p.Payload, p.Answer
 	case wire.EventLogAppended:
 		v.applyLogged(p.Fields)
+	}
+	if !recorded && v.Payload != nil {
+		v.Sequence = e.Sequence
 	}
 }
 
@@ -210,12 +213,12 @@ func (s *State) applyEnvelope(e wire.Event, p payload) {
 func (v *Envelope) applyLogged(fields json.RawMessage) {
 	var told struct {
 		EnvelopeType, EnvelopeID, Outcome string
-		Turn, TurnSize                    int
+		Answer                            wire.AnswerPart
 		Payload                           json.RawMessage
 	}
 	if json.Unmarshal(fields, &told) != nil || told.Outcome != "accepted" {
 		return
 	}
 	v.Kind, v.ID, v.Payload, v.Logged = told.EnvelopeType, told.EnvelopeID, told.Payload, true
-	v.Turn, v.TurnSize = told.Turn, told.TurnSize
+	v.Answer = told.Answer
 }

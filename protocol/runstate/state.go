@@ -91,9 +91,10 @@ type Envelope struct {
 	Kind    string
 	ID      string
 	Payload json.RawMessage
-	// Turn is the number of the model's answer in its emission, from 0, and TurnSize how
-	// many envelopes that holds; 0: one.
-	Turn, TurnSize int
+	// Sequence is that of the event that records it, and Answer which part of the model's
+	// answer it is.
+	Sequence int
+	Answer   wire.AnswerPart
 	// Logged says that the envelope is told by log.appended: no artifact came of it.
 	Logged bool
 }

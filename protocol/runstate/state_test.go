@@ -155,10 +155,10 @@ func TestFold_RemembersWhatAnEnvelopeCaused(t *testing.T) {
 	t.Parallel()
 	s := fold(t,
 		fact{t: wire.EventRunStarted},
-		fact{t: wire.EventArtifactCreated, node: "n", cause: "corr-1", payload: `{"artifactId":"env_1","artifactType":"vendor.x.y","turn":3,"turnSize":2,"payload":{"n":12345678901234567890}}`},
+		fact{t: wire.EventArtifactCreated, node: "n", cause: "corr-1", payload: `{"artifactId":"env_1","artifactType":"vendor.x.y","answer":{"size":2,"index":1,"with":[1]},"payload":{"n":12345678901234567890}}`},
 	)
-	require.Equal(t, 3, s.Envelopes["corr-1"].Turn)
-	require.Equal(t, 2, s.Envelopes["corr-1"].TurnSize)
+	require.Equal(t, wire.AnswerPart{Size: 2, Index: 1, With: []int{1}}, s.Envelopes["corr-1"].Answer)
+	require.Equal(t, 1, s.Envelopes["corr-1"].Sequence)
 	v := s.Envelopes["corr-1"]
 	require.Equal(t, "vendor.x.y", v.Kind)
 	require.Equal(t, "env_1", v.ID)
@@ -172,12 +172,12 @@ func TestFold_RemembersAnEnvelopeThatIsLogged(t *testing.T) {
 	t.Parallel()
 	s := fold(t,
 		fact{t: wire.EventRunStarted},
-		fact{t: wire.EventLogAppended, node: "n", cause: "corr-1", payload: `{"fields":{"envelopeType":"schema.request","envelopeId":"env_1","outcome":"accepted","turn":1,"turnSize":2,"payload":{"a":1}}}`},
+		fact{t: wire.EventLogAppended, node: "n", cause: "corr-1", payload: `{"fields":{"envelopeType":"schema.request","envelopeId":"env_1","outcome":"accepted","answer":{"size":2,"index":0},"payload":{"a":1}}}`},
 		fact{t: wire.EventLogAppended, node: "n", cause: "corr-2", payload: `{"fields":{"refusedType":"x","outcome":"gated"}}`},
 		fact{t: wire.EventLogAppended, node: "n", cause: "corr-3", payload: `{"fields":"none"}`},
 	)
 	require.Equal(t, &runstate.Envelope{
-		NodeID: "n", EventIDs: []string{"ev_r_1"}, Kind: "schema.request", ID: "env_1", Payload: json.RawMessage(`{"a":1}`), Turn: 1, TurnSize: 2, Logged: true,
+		NodeID: "n", EventIDs: []string{"ev_r_1"}, Kind: "schema.request", ID: "env_1", Payload: json.RawMessage(`{"a":1}`), Sequence: 1, Answer: wire.AnswerPart{Size: 2}, Logged: true,
 	}, s.Envelopes["corr-1"])
 	for _, id := range []string{"corr-2", "corr-3"} {
 		require.Empty(t, s.Envelopes[id].Kind)

@@ -3,6 +3,7 @@ package acceptor
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"waybill.dev/waybill/internal/rpc"
@@ -95,10 +96,12 @@ func (h handler) request(req *acceptorv1.AcceptRequest) (accept.Request, error) 
 	switch {
 	case req.GetNodeId() == "":
 		return accept.Request{}, fault.New(fault.ValidationError, "node_id: must not be empty")
-	case req.GetTurnSize() < 0:
-		return accept.Request{}, fault.New(fault.ValidationError, "turn_size: must be the number of envelopes in the model's answer, or 0")
 	case req.GetHead() != nil && (req.GetHead().GetPos() == 0 || req.GetHead().GetNext() < 0):
 		return accept.Request{}, fault.New(fault.ValidationError, "head: must be the head of a run that has started")
+	}
+	part, err := partOf(req.GetAnswer())
+	if err != nil {
+		return accept.Request{}, err
 	}
 	in := accept.Request{
 		Place: accept.Place{
@@ -106,9 +109,24 @@ func (h handler) request(req *acceptorv1.AcceptRequest) (accept.Request, error) 
 			Head: frame.Head{Pos: req.GetHead().GetPos(), Hash: req.GetHead().GetHash(), Next: int(req.GetHead().GetNext())},
 		},
 		Document: req.GetEnvelope(), NodeID: req.GetNodeId(), Boundary: boundary,
-		Counters: h.s.counters(req), ApprovalContext: req.GetApprovalContext(), TurnSize: int(req.GetTurnSize()),
+		Counters: h.s.counters(req), ApprovalContext: req.GetApprovalContext(), Answer: part,
 	}
 	return in, gated(&in, req.GetContract())
+}
+
+// partOf reads which part of a model's answer an envelope is.
+func partOf(a *acceptorv1.AnswerPart) (wire.AnswerPart, error) {
+	p := wire.AnswerPart{Size: int(a.GetSize()), Index: int(a.GetIndex())}
+	for _, seq := range a.GetWith() {
+		p.With = append(p.With, int(seq))
+	}
+	switch {
+	case p.Size < 0 || p.Index < 0 || p.Index >= max(p.Size, 1):
+		return p, fault.New(fault.ValidationError, "answer: size must be the number of envelopes in the model's answer, and index one of them, from 0")
+	case len(p.With) > p.Index || slices.ContainsFunc(p.With, func(seq int) bool { return seq < 0 }):
+		return p, fault.New(fault.ValidationError, "answer.with: must be the sequences of events that record the envelopes before this one, each once")
+	}
+	return p, nil
 }
 
 // gated adds the node's contract.

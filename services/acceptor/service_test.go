@@ -286,7 +286,13 @@ func TestAccept_RefusesUnusableRequests(t *testing.T) {
 		"no workflow":  func(r *acceptorv1.AcceptRequest) { r.Run.WorkflowId = "" },
 		"wild run":     func(r *acceptorv1.AcceptRequest) { r.Run.RunId = "*" },
 		"no node":      func(r *acceptorv1.AcceptRequest) { r.NodeId = "" },
-		"turn size":    func(r *acceptorv1.AcceptRequest) { r.TurnSize = -1 },
+		"answer size":  func(r *acceptorv1.AcceptRequest) { r.Answer = &acceptorv1.AnswerPart{Size: -1} },
+		"answer index": func(r *acceptorv1.AcceptRequest) { r.Answer = &acceptorv1.AnswerPart{Size: 2, Index: 2} },
+		"answer below": func(r *acceptorv1.AcceptRequest) { r.Answer = &acceptorv1.AnswerPart{Size: 2, Index: -1} },
+		"answer with":  func(r *acceptorv1.AcceptRequest) { r.Answer = &acceptorv1.AnswerPart{Size: 2, With: []int32{1}} },
+		"answer event": func(r *acceptorv1.AcceptRequest) {
+			r.Answer = &acceptorv1.AnswerPart{Size: 2, Index: 1, With: []int32{-1}}
+		},
 		"boundary":     func(r *acceptorv1.AcceptRequest) { r.TrustBoundary = "x" },
 		"refusal mode": func(r *acceptorv1.AcceptRequest) { r.Contract = &acceptorv1.Contract{RefusalMode: "x"} },
 	} {

@@ -77,8 +77,8 @@ type Request struct {
 	Counters  Counters
 	// ApprovalContext says that the envelope is bound to an approval.
 	ApprovalContext bool
-	// TurnSize is how many envelopes the model's answer holds; 0 and 1: this one.
-	TurnSize int
+	// Answer says which part of the model's answer it is; zero: all of it.
+	Answer wire.AnswerPart
 }
 
 // Contract is what a node lets a model emit besides the universal kinds.

@@ -87,7 +87,7 @@ func (p *passage) artifact() []wire.Draft {
 	if len(p.meta.Rendering) > 0 {
 		o.raw("rendering", p.meta.Rendering)
 	}
-	p.turn(&o)
+	p.part(&o)
 	o.raw("payload", p.env.Payload)
 	return []wire.Draft{{Type: wire.EventArtifactCreated, Payload: o.close()}}
 }

@@ -105,31 +105,28 @@ func TestRoute_UnlistedKindKeepsItsOwnVersion(t *testing.T) {
 	require.Equal(t, `[1,"anything"]`, string(res.Payload))
 }
 
-// Whoever takes the run over must be able to tell the answers of an emission apart.
-func TestRoute_AnEnvelopeTellsInWhichAnswerItWas(t *testing.T) {
+// Whoever takes the run over must be able to tell whether the log has a whole answer,
+// and what is of another.
+func TestRoute_AnEnvelopeTellsWhichPartOfItsAnswerItIs(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{note, accept.KindError} {
-		for turn, want := range map[int]bool{0: false, 2: true} {
-			payload := map[string]string{note: goodNote, accept.KindError: `{"code":"x","message":"y"}`}[kind]
-			res := newFixture(t).accept(doc(kind, payload), func(r *accept.Request) {
-				r.Counters.SchemaRounds = &accept.Counter{Current: turn, Cap: 5}
-			})
+	for name, tc := range map[string]struct {
+		part wire.AnswerPart
+		want string // empty: nothing is told
+	}{
+		"all of it":       {wire.AnswerPart{}, ""},
+		"the only one":    {wire.AnswerPart{Size: 1}, ""},
+		"the first":       {wire.AnswerPart{Size: 2}, `"answer":{"size":2,"index":0}`},
+		"after the first": {wire.AnswerPart{Size: 3, Index: 1, With: []int{7}}, `"answer":{"size":3,"index":1,"with":[7]}`},
+	} {
+		for kind, payload := range map[string]string{note: goodNote, accept.KindError: `{"code":"x","message":"y"}`} {
+			res := newFixture(t).accept(doc(kind, payload), func(r *accept.Request) { r.Answer = tc.part })
 			accepted(t, res)
-			require.Equal(t, want, strings.Contains(string(res.Events[0].Payload), `"turn":2`), "%s %d", kind, turn)
+			if tc.want == "" {
+				require.NotContains(t, string(res.Events[0].Payload), `"answer"`, "%s %s", kind, name)
+				continue
+			}
+			require.Contains(t, string(res.Events[0].Payload), tc.want, "%s %s", kind, name)
 		}
-	}
-}
-
-// Whoever takes the run over must be able to tell whether the log has the whole
-// answer.
-func TestRoute_AnArtifactTellsHowManyItsAnswerHolds(t *testing.T) {
-	t.Parallel()
-	for size, want := range map[int]bool{0: false, 1: false, 3: true} {
-		res := newFixture(t).accept(doc(note, goodNote), func(r *accept.Request) { r.TurnSize = size })
-		accepted(t, res)
-		require.Equal(t, want, strings.Contains(string(res.Events[0].Payload), `"turnSize":3`), size)
-		res = newFixture(t).accept(doc(accept.KindError, `{"code":"x","message":"y"}`), func(r *accept.Request) { r.TurnSize = size })
-		require.Equal(t, want, strings.Contains(string(res.Events[0].Payload), `"turnSize":3`), "%d: one that is logged as well", size)
 	}
 }
 

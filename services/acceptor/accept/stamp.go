@@ -3,7 +3,6 @@ package accept
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/wire"
@@ -33,20 +32,16 @@ func (p *passage) stamp() []byte {
 	o.text("envelopeType", p.env.Type)
 	o.text("envelopeId", p.env.EnvelopeID)
 	o.text("outcome", string(Accepted))
-	p.turn(&o)
+	p.part(&o)
 	o.raw("payload", p.env.Payload)
 	return o.close()
 }
 
-// turn notes which answer of the model the envelope was in, and how many that one holds,
-// so that whoever takes the run over after a crash knows whether the log has all of them:
-// an envelope of an answer that was refused for another stays in the log.
-func (p *passage) turn(o *object) {
-	if n := p.req.Counters.SchemaRounds; n != nil && n.Current > 0 {
-		o.raw("turn", []byte(strconv.Itoa(n.Current)))
-	}
-	if p.req.TurnSize > 1 {
-		o.raw("turnSize", []byte(strconv.Itoa(p.req.TurnSize)))
+// part notes which part of the model's answer the envelope is.
+func (p *passage) part(o *object) {
+	if p.req.Answer.Size > 1 {
+		doc, _ := json.Marshal(p.req.Answer) // numbers only
+		o.raw("answer", doc)
 	}
 }
 

@@ -59,8 +59,8 @@ func TestCache_RemembersNoFailureAndNothingTooLarge(t *testing.T) {
 func TestProjections_DoNotGrowWithoutBound(t *testing.T) {
 	t.Parallel()
 	var m projections
-	text := strings.Repeat("x", 100<<10)
-	for i := range 60 {
+	text := strings.Repeat("x", 50<<10)
+	for i := range 120 {
 		source := fmt.Appendf(nil, `{"type":"object","properties":{"a":{"type":"string","description":%q}},"title":"%d"}`, text, i)
 		p, problems := m.of(source, projection.OpenAI)
 		require.Empty(t, problems)

@@ -128,9 +128,10 @@ type Recorded struct {
 	Kind       string
 	EnvelopeID string
 	Payload    json.RawMessage
-	// Turn is the number of its answer in the emission, from 0, and TurnSize how many
-	// envelopes that held; 0: one.
-	Turn, TurnSize int
+	// Sequence is that of the event that records it.
+	Sequence int
+	// Answer says which part of the model's answer it is.
+	Answer wire.AnswerPart
 }
 
 // Result ends a node: drafts to append before its end, then outputs or an error.

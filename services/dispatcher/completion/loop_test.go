@@ -422,16 +422,18 @@ func TestRecordedAnswer_IsNotAskedForAgain(t *testing.T) {
 func TestRecordedAnswer_IsUsedOnlyIfAllOfItIsThere(t *testing.T) {
 	t.Parallel()
 	var ids []string
-	var sizes []int
+	var parts []wire.AnswerPart
 	envelope(t, func(req completion.AcceptRequest) (completion.Outcome, error) {
 		var e struct{ CorrelationID string }
 		require.NoError(t, json.Unmarshal(req.Envelope, &e))
-		ids, sizes = append(ids, e.CorrelationID), append(sizes, req.TurnSize)
-		return acceptAll(req)
+		ids, parts = append(ids, e.CorrelationID), append(parts, req.Answer)
+		o, err := acceptAll(req)
+		o.Sequence = 10 + len(ids)
+		return o, err
 	}, mock.Entry{Content: `[{"type":"vendor.x.ticket","payload":{"i":1}},{"type":"vendor.x.ticket","payload":{"i":2}}]`})
-	require.Equal(t, []int{2, 2}, sizes)
-	first := completion.Recorded{Kind: "vendor.x.ticket", EnvelopeID: "env_1", Payload: json.RawMessage(`{"i":1}`), TurnSize: 2}
-	second := completion.Recorded{Kind: "vendor.x.ticket", EnvelopeID: "env_2", Payload: json.RawMessage(`{"i":2}`), TurnSize: 2}
+	require.Equal(t, []wire.AnswerPart{{Size: 2}, {Size: 2, Index: 1, With: []int{11}}}, parts)
+	first := completion.Recorded{Kind: "vendor.x.ticket", EnvelopeID: "env_1", Payload: json.RawMessage(`{"i":1}`), Sequence: 11, Answer: parts[0]}
+	second := completion.Recorded{Kind: "vendor.x.ticket", EnvelopeID: "env_2", Payload: json.RawMessage(`{"i":2}`), Sequence: 12, Answer: parts[1]}
 
 	asked, _ := takenOver(t, map[string]completion.Recorded{ids[0]: first})
 	require.NotEmpty(t, asked, "the second envelope is nowhere but in the model")

@@ -25,8 +25,8 @@ type AcceptRequest struct {
 	Contract *workflow.EnvelopeContract
 	// TurnCount is how many envelopes of this turn were accepted before.
 	TurnCount int
-	// TurnSize is how many envelopes the answer holds.
-	TurnSize int
+	// Answer says which part of the model's answer it is.
+	Answer wire.AnswerPart
 	// SchemaRounds is how many rounds of this emission failed before.
 	SchemaRounds int
 	// Clarifications is how many clarification requests of the node were accepted before.
@@ -44,8 +44,10 @@ type Outcome struct {
 	AllowedKinds []string          `json:"allowedKinds"`
 	Gate         *Gate             `json:"gate"`
 	Details      []json.RawMessage `json:"details"`
-	// Payload is the payload as it was recorded; not a member of the document.
-	Payload json.RawMessage `json:"-"`
+	// Payload is the payload as it was recorded, and Sequence that of the event which
+	// records it; no members of the document.
+	Payload  json.RawMessage `json:"-"`
+	Sequence int             `json:"-"`
 }
 
 // Gate says which contract refused.

@@ -170,7 +170,7 @@ func TestResume_CountsNoTurnTwice(t *testing.T) {
 	t.Parallel()
 	half := recordedTalk(t, 1)
 	for id, r := range half {
-		r.TurnSize = 2
+		r.Answer.Size = 2
 		half[id] = r
 	}
 	both := mock.Entry{Content: `[` + asksForSchema + `,{"type":"vendor.x.ticket","payload":{"a":1}}]`}
@@ -206,74 +206,4 @@ func TestResume_EndsWhereAllTurnsWentByInTalk(t *testing.T) {
 	require.Equal(t, "envelope.retry.exhausted cap.breached", r.names())
 	require.JSONEq(t, `{"nodeId":"n","totalAttempts":3,"finalReason":"type-drift","finalError":"it talks about schemas and holds no answer"}`,
 		r.payload(t, wire.EventEnvelopeRetryExhausted))
-}
-
-// twoTurns is what the log has of an answer that was refused for another, and of that
-// one: what they hold and how many of it was accepted.
-func twoTurns(t *testing.T, first, second string, of ...int) map[string]completion.Recorded {
-	t.Helper()
-	var all []completion.Recorded
-	var ids []string
-	n := 0
-	envelope(t, idsOf(t, &ids, func(req completion.AcceptRequest) (completion.Outcome, error) {
-		var e struct {
-			Type    string
-			Payload json.RawMessage
-		}
-		require.NoError(t, json.Unmarshal(req.Envelope, &e))
-		all = append(all, completion.Recorded{Kind: e.Type, EnvelopeID: "env", Payload: e.Payload, Turn: req.SchemaRounds, TurnSize: req.TurnSize})
-		if n++; n > of[0] && req.SchemaRounds == 0 {
-			return completion.Outcome{Status: "invalid", Reason: "envelope_invalid: x"}, nil
-		}
-		return acceptAll(req)
-	}), mock.Entry{Content: first}, mock.Entry{Content: second}, mock.Entry{Content: `{"a":7}`})
-	out := map[string]completion.Recorded{}
-	for i, r := range all {
-		if r.Turn == 0 && i < of[0] || r.Turn == 1 && i <= of[0]+of[1] {
-			out[ids[i]] = r
-		}
-	}
-	return out
-}
-
-// OpenWOP envelope contract §9: what a replay takes from the log is one answer that the
-// model gave, whatever else of the emission is in the log, and every time the same one.
-func TestResume_TakesNoAnswerThatTheModelDidNotGive(t *testing.T) {
-	t.Parallel()
-	const (
-		failed = `{"type":"error","payload":{"code":"x","message":"y"}}`
-		thanks = `{"type":"schema.response","payload":{"envelopeType":"vendor.x.ticket","ack":true}}`
-		ticket = `{"type":"vendor.x.ticket","payload":{"a":%s}}`
-	)
-	two, three := strings.Replace(ticket, "%s", "2", 1), strings.Replace(ticket, "%s", "3", 1)
-	for name, tc := range map[string]struct {
-		first, second string
-		accepted      []int
-		// output is that of the recorded answer; empty: the model is asked, so often.
-		output string
-		asked  int
-	}{
-		"a second answer of two":       {"[" + failed + "," + two + "]", "[" + two + "," + three + "]", []int{1, 2}, `{"a":2}`, 0},
-		"a second answer of one":       {"[" + failed + "," + two + "]", two, []int{1, 1}, `{"a":2}`, 0},
-		"half of a second answer":      {"[" + failed + "," + failed + "," + two + "]", "[" + two + "," + three + "]", []int{2, 1}, "", 1},
-		"a second answer that is talk": {"[" + asksForSchema + "," + two + "]", thanks, []int{1, 1}, "", 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			recorded := twoTurns(t, tc.first, tc.second, tc.accepted...)
-			require.Len(t, recorded, tc.accepted[0]+tc.accepted[1])
-			for range 30 { // whatever the order in which a map is read
-				r := executeTask(t, completion.Task{
-					TypeID: node.TypeCallPrompt, Retries: []completion.Retry{{2, "schema-violation", "x"}}, Recorded: recorded,
-					Input: node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
-				}, acceptAll, mock.Entry{Content: `{"a":9}`}, mock.Entry{Content: `{"a":9}`})
-				require.Nil(t, r.result.Err)
-				require.Len(t, r.spy.reqs, tc.asked)
-				if tc.output != "" {
-					require.JSONEq(t, tc.output, string(r.result.Output.Ports["output"]))
-					require.NotContains(t, string(r.result.Output.Ports["envelopes"]), `"error"`)
-				}
-			}
-		})
-	}
 }

@@ -98,6 +98,8 @@ type turn struct {
 	attempt  int
 	size     int // envelopes in the answer
 	accepted []acceptedEnvelope
+	// recorded are the sequences of the events that record those accepted.
+	recorded []int
 	// fragments counts pieces of streamed envelopes: they are shown and are no
 	// answer (OpenWOP envelope contract §2, PartialInfo).
 	fragments int
@@ -124,13 +126,21 @@ func (t *turn) accept(ctx context.Context, index int, e emission) (verdict, bool
 	p := t.place(index)
 	o, err := t.journal.Accept(ctx, AcceptRequest{
 		NodeID: t.task.Input.NodeID, Envelope: e.complete(p, t.version(ctx, e.kind), t.task.Trust, t.deps.Clock()),
-		Contract: t.contract(), TurnCount: len(t.accepted), TurnSize: t.size, SchemaRounds: t.attempt - 1, Clarifications: t.task.Clarifications,
+		Contract: t.contract(), TurnCount: len(t.accepted), Answer: t.part(index), SchemaRounds: t.attempt - 1, Clarifications: t.task.Clarifications,
 		Traceparent: t.task.Trace.Attempt(t.task.Input.NodeID, t.task.Attempt),
 	})
 	if err != nil {
 		return verdict{done: &Result{Interrupted: err}}, true
 	}
 	return t.settle(e, o)
+}
+
+// part tells the log which part of the answer an envelope is.
+func (t *turn) part(index int) wire.AnswerPart {
+	if t.size < 2 {
+		return wire.AnswerPart{}
+	}
+	return wire.AnswerPart{Size: t.size, Index: index, With: slices.Clone(t.recorded)}
 }
 
 func (c *call) place(index int) place {
@@ -158,6 +168,7 @@ func (t *turn) settle(e emission, o Outcome) (verdict, bool) {
 		return verdict{}, false
 	case o.Status == "accepted":
 		t.accepted = append(t.accepted, acceptedEnvelope{Type: e.kind, EnvelopeID: o.EnvelopeID, Payload: o.Payload})
+		t.recorded = append(t.recorded, o.Sequence)
 		return verdict{}, false
 	case o.Status == "breached":
 		return t.breached(o), true
@@ -279,35 +290,42 @@ func (c *call) recordedTurn(kind string) (answer []acceptedEnvelope, whole bool)
 }
 
 // lastTurn is the latest answer of a round of which the log has anything; whole is
-// false unless it has all of it. Envelopes of answers before it, which were refused for
-// others, are no part of it.
+// false unless it surely has all of it. Envelopes of answers before it, which were
+// refused for others, are no part of it, but for those that it repeats.
 func (c *call) lastTurn() (answer []Recorded, whole bool) {
-	last, ok := c.recordedAt(0, -1)
+	last, ok := c.lastRecorded()
 	if !ok {
 		return nil, false
 	}
-	answer = append(answer, last)
-	for i := 1; i < last.TurnSize; i++ {
-		r, ok := c.recordedAt(i, last.Turn)
+	for _, seq := range last.Answer.With {
+		before, ok := c.recordedAs(seq)
 		if !ok {
 			return nil, false
 		}
-		answer = append(answer, r)
+		answer = append(answer, before)
 	}
-	return answer, true
+	return append(answer, last), last.Answer.Last()
 }
 
-// recordedAt is the envelope that the log has of a place in a turn; below 0: in the
-// latest one.
-func (c *call) recordedAt(index, turn int) (found Recorded, ok bool) {
-	at := c.place(index)
+// lastRecorded is the envelope of a round that was recorded last.
+func (c *call) lastRecorded() (last Recorded, ok bool) {
 	for id, r := range c.task.Recorded {
-		if turn >= 0 && r.Turn != turn || ok && r.Turn <= found.Turn {
+		if ok && r.Sequence <= last.Sequence {
 			continue
 		}
-		if at.correlationID(r.Kind) == id {
-			found, ok = r, true
+		if c.place(r.Answer.Index).correlationID(r.Kind) == id {
+			last, ok = r, true
 		}
 	}
-	return found, ok
+	return last, ok
+}
+
+// recordedAs is the envelope that the event of a sequence records.
+func (c *call) recordedAs(sequence int) (Recorded, bool) {
+	for _, r := range c.task.Recorded {
+		if r.Sequence == sequence {
+			return r, true
+		}
+	}
+	return Recorded{}, false
 }

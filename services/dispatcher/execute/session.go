@@ -173,7 +173,7 @@ func (s *session) task(e run.Effect) completion.Task {
 	}
 	for id, v := range s.m.State().Envelopes {
 		if v.NodeID == e.NodeID && v.Payload != nil {
-			t.Recorded[id] = completion.Recorded{Kind: v.Kind, EnvelopeID: v.ID, Payload: v.Payload, Turn: v.Turn, TurnSize: v.TurnSize}
+			t.Recorded[id] = completion.Recorded{Kind: v.Kind, EnvelopeID: v.ID, Payload: v.Payload, Sequence: v.Sequence, Answer: v.Answer}
 		}
 	}
 	return t

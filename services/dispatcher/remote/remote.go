@@ -91,7 +91,13 @@ func (a Acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, bo
 		Head:   &runlogv1.Head{Pos: head.Pos, Hash: head.Hash, Next: int32(head.Next)}, //nolint:gosec // G115: a run has far fewer events
 		NodeId: req.NodeID, Envelope: req.Envelope, TrustBoundary: string(boundary),
 		TurnCount: int32(req.TurnCount), SchemaRounds: int32(req.SchemaRounds), //nolint:gosec // G115: small counters
-		ClarificationRounds: int32(req.Clarifications), TurnSize: int32(req.TurnSize), //nolint:gosec // G115: small counters
+		ClarificationRounds: int32(req.Clarifications), //nolint:gosec // G115: small counters
+	}
+	if a := req.Answer; a.Size > 1 {
+		msg.Answer = &acceptorv1.AnswerPart{Size: int32(a.Size), Index: int32(a.Index)} //nolint:gosec // G115: small counters
+		for _, seq := range a.With {
+			msg.Answer.With = append(msg.Answer.With, int32(seq)) //nolint:gosec // G115: a run has far fewer events
+		}
 	}
 	if req.Contract != nil {
 		msg.Contract = &acceptorv1.Contract{Accepts: req.Contract.Accepts, RefusalMode: req.Contract.RefusalMode}
@@ -124,7 +130,7 @@ func accepted(res *acceptorv1.AcceptResponse) (execute.Accepted, error) {
 	if err != nil {
 		return out, fmt.Errorf("acceptor: %w", err)
 	}
-	out.Events = events
+	out.Events, out.Outcome.Sequence = events, events[0].Sequence
 	return out, nil
 }
 

@@ -46,10 +46,10 @@ type AcceptRequest struct {
 	ClarificationRounds int32 `protobuf:"varint,9,opt,name=clarification_rounds,json=clarificationRounds,proto3" json:"clarification_rounds,omitempty"`
 	// The envelope is bound to an approval.
 	ApprovalContext bool `protobuf:"varint,10,opt,name=approval_context,json=approvalContext,proto3" json:"approval_context,omitempty"`
-	// How many envelopes the model's answer holds, this one included; 0: one. It is
-	// recorded with an artifact, so that whoever takes the run over after a crash
-	// knows whether the log has the whole answer.
-	TurnSize      int32 `protobuf:"varint,11,opt,name=turn_size,json=turnSize,proto3" json:"turn_size,omitempty"`
+	// Which part of the model's answer the envelope is; unset: all of it. It is recorded
+	// with the envelope, so that whoever takes the run over after a crash knows whether
+	// the log has the whole answer.
+	Answer        *AnswerPart `protobuf:"bytes,12,opt,name=answer,proto3" json:"answer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -154,11 +154,76 @@ func (x *AcceptRequest) GetApprovalContext() bool {
 	return false
 }
 
-func (x *AcceptRequest) GetTurnSize() int32 {
+func (x *AcceptRequest) GetAnswer() *AnswerPart {
 	if x != nil {
-		return x.TurnSize
+		return x.Answer
+	}
+	return nil
+}
+
+// AnswerPart is the place of an envelope in a model's answer of several.
+type AnswerPart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many envelopes the answer holds, this one included.
+	Size int32 `protobuf:"varint,1,opt,name=size,proto3" json:"size,omitempty"`
+	// Which of them this is, from 0.
+	Index int32 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	// The sequences of the events that record those of the answer which were accepted
+	// before this one: of each the first in AcceptResponse.events.
+	With          []int32 `protobuf:"varint,3,rep,packed,name=with,proto3" json:"with,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerPart) Reset() {
+	*x = AnswerPart{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerPart) ProtoMessage() {}
+
+func (x *AnswerPart) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerPart.ProtoReflect.Descriptor instead.
+func (*AnswerPart) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *AnswerPart) GetSize() int32 {
+	if x != nil {
+		return x.Size
 	}
 	return 0
+}
+
+func (x *AnswerPart) GetIndex() int32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *AnswerPart) GetWith() []int32 {
+	if x != nil {
+		return x.With
+	}
+	return nil
 }
 
 // Contract is the node's envelope contract.
@@ -173,7 +238,7 @@ type Contract struct {
 
 func (x *Contract) Reset() {
 	*x = Contract{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[1]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -185,7 +250,7 @@ func (x *Contract) String() string {
 func (*Contract) ProtoMessage() {}
 
 func (x *Contract) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[1]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -198,7 +263,7 @@ func (x *Contract) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contract.ProtoReflect.Descriptor instead.
 func (*Contract) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{1}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Contract) GetAccepts() []string {
@@ -233,7 +298,7 @@ type AcceptResponse struct {
 
 func (x *AcceptResponse) Reset() {
 	*x = AcceptResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[2]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -245,7 +310,7 @@ func (x *AcceptResponse) String() string {
 func (*AcceptResponse) ProtoMessage() {}
 
 func (x *AcceptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[2]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -258,7 +323,7 @@ func (x *AcceptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptResponse.ProtoReflect.Descriptor instead.
 func (*AcceptResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{2}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *AcceptResponse) GetOutcome() []byte {
@@ -298,7 +363,7 @@ type ListKindsRequest struct {
 
 func (x *ListKindsRequest) Reset() {
 	*x = ListKindsRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[3]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -310,7 +375,7 @@ func (x *ListKindsRequest) String() string {
 func (*ListKindsRequest) ProtoMessage() {}
 
 func (x *ListKindsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[3]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -323,7 +388,7 @@ func (x *ListKindsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKindsRequest.ProtoReflect.Descriptor instead.
 func (*ListKindsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{3}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{4}
 }
 
 // ListKindsResponse lists kinds by name.
@@ -346,7 +411,7 @@ type ListKindsResponse struct {
 
 func (x *ListKindsResponse) Reset() {
 	*x = ListKindsResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[4]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -358,7 +423,7 @@ func (x *ListKindsResponse) String() string {
 func (*ListKindsResponse) ProtoMessage() {}
 
 func (x *ListKindsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[4]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -371,7 +436,7 @@ func (x *ListKindsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKindsResponse.ProtoReflect.Descriptor instead.
 func (*ListKindsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{4}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListKindsResponse) GetKinds() []*Kind {
@@ -438,7 +503,7 @@ type Kind struct {
 
 func (x *Kind) Reset() {
 	*x = Kind{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[5]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -450,7 +515,7 @@ func (x *Kind) String() string {
 func (*Kind) ProtoMessage() {}
 
 func (x *Kind) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[5]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -463,7 +528,7 @@ func (x *Kind) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kind.ProtoReflect.Descriptor instead.
 func (*Kind) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{5}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Kind) GetName() string {
@@ -505,7 +570,7 @@ type ExerciseRequest struct {
 
 func (x *ExerciseRequest) Reset() {
 	*x = ExerciseRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[6]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -517,7 +582,7 @@ func (x *ExerciseRequest) String() string {
 func (*ExerciseRequest) ProtoMessage() {}
 
 func (x *ExerciseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[6]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -530,7 +595,7 @@ func (x *ExerciseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExerciseRequest.ProtoReflect.Descriptor instead.
 func (*ExerciseRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{6}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ExerciseRequest) GetTenant() string {
@@ -557,7 +622,7 @@ type ExerciseResponse struct {
 
 func (x *ExerciseResponse) Reset() {
 	*x = ExerciseResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[7]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -569,7 +634,7 @@ func (x *ExerciseResponse) String() string {
 func (*ExerciseResponse) ProtoMessage() {}
 
 func (x *ExerciseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[7]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -582,7 +647,7 @@ func (x *ExerciseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExerciseResponse.ProtoReflect.Descriptor instead.
 func (*ExerciseResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{7}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ExerciseResponse) GetOutcome() []byte {
@@ -611,7 +676,7 @@ type OpenRunRequest struct {
 
 func (x *OpenRunRequest) Reset() {
 	*x = OpenRunRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[8]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -623,7 +688,7 @@ func (x *OpenRunRequest) String() string {
 func (*OpenRunRequest) ProtoMessage() {}
 
 func (x *OpenRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[8]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -636,7 +701,7 @@ func (x *OpenRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenRunRequest.ProtoReflect.Descriptor instead.
 func (*OpenRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{8}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *OpenRunRequest) GetRun() *v1.RunRef {
@@ -684,7 +749,7 @@ type OpenRunResponse struct {
 
 func (x *OpenRunResponse) Reset() {
 	*x = OpenRunResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[9]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +761,7 @@ func (x *OpenRunResponse) String() string {
 func (*OpenRunResponse) ProtoMessage() {}
 
 func (x *OpenRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[9]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +774,7 @@ func (x *OpenRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenRunResponse.ProtoReflect.Descriptor instead.
 func (*OpenRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{9}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *OpenRunResponse) GetHead() *v1.Head {
@@ -735,7 +800,7 @@ type CloseRunRequest struct {
 
 func (x *CloseRunRequest) Reset() {
 	*x = CloseRunRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[10]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -747,7 +812,7 @@ func (x *CloseRunRequest) String() string {
 func (*CloseRunRequest) ProtoMessage() {}
 
 func (x *CloseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[10]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -760,7 +825,7 @@ func (x *CloseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseRunRequest.ProtoReflect.Descriptor instead.
 func (*CloseRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{10}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CloseRunRequest) GetRun() *v1.RunRef {
@@ -801,7 +866,7 @@ type CloseRunResponse struct {
 
 func (x *CloseRunResponse) Reset() {
 	*x = CloseRunResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[11]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +878,7 @@ func (x *CloseRunResponse) String() string {
 func (*CloseRunResponse) ProtoMessage() {}
 
 func (x *CloseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[11]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +891,7 @@ func (x *CloseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseRunResponse.ProtoReflect.Descriptor instead.
 func (*CloseRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{11}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CloseRunResponse) GetHead() *v1.Head {
@@ -852,7 +917,7 @@ type CheckSubmitRequest struct {
 
 func (x *CheckSubmitRequest) Reset() {
 	*x = CheckSubmitRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[12]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -864,7 +929,7 @@ func (x *CheckSubmitRequest) String() string {
 func (*CheckSubmitRequest) ProtoMessage() {}
 
 func (x *CheckSubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[12]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -877,7 +942,7 @@ func (x *CheckSubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSubmitRequest.ProtoReflect.Descriptor instead.
 func (*CheckSubmitRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{12}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CheckSubmitRequest) GetRun() *v1.RunRef {
@@ -920,7 +985,7 @@ type CheckSubmitResponse struct {
 
 func (x *CheckSubmitResponse) Reset() {
 	*x = CheckSubmitResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[13]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -932,7 +997,7 @@ func (x *CheckSubmitResponse) String() string {
 func (*CheckSubmitResponse) ProtoMessage() {}
 
 func (x *CheckSubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[13]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -945,7 +1010,7 @@ func (x *CheckSubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSubmitResponse.ProtoReflect.Descriptor instead.
 func (*CheckSubmitResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{13}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CheckSubmitResponse) GetProblems() []*Problem {
@@ -975,7 +1040,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[14]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -987,7 +1052,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[14]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1000,7 +1065,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{14}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Problem) GetPath() string {
@@ -1027,7 +1092,7 @@ type GetAssetRequest struct {
 
 func (x *GetAssetRequest) Reset() {
 	*x = GetAssetRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[15]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1039,7 +1104,7 @@ func (x *GetAssetRequest) String() string {
 func (*GetAssetRequest) ProtoMessage() {}
 
 func (x *GetAssetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[15]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1052,7 +1117,7 @@ func (x *GetAssetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAssetRequest.ProtoReflect.Descriptor instead.
 func (*GetAssetRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{15}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetAssetRequest) GetToken() string {
@@ -1077,7 +1142,7 @@ type GetAssetResponse struct {
 
 func (x *GetAssetResponse) Reset() {
 	*x = GetAssetResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[16]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1089,7 +1154,7 @@ func (x *GetAssetResponse) String() string {
 func (*GetAssetResponse) ProtoMessage() {}
 
 func (x *GetAssetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[16]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1102,7 +1167,7 @@ func (x *GetAssetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAssetResponse.ProtoReflect.Descriptor instead.
 func (*GetAssetResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{16}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetAssetResponse) GetData() []byte {
@@ -1147,7 +1212,7 @@ type PutAssetRequest struct {
 
 func (x *PutAssetRequest) Reset() {
 	*x = PutAssetRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[17]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1159,7 +1224,7 @@ func (x *PutAssetRequest) String() string {
 func (*PutAssetRequest) ProtoMessage() {}
 
 func (x *PutAssetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[17]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1172,7 +1237,7 @@ func (x *PutAssetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutAssetRequest.ProtoReflect.Descriptor instead.
 func (*PutAssetRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{17}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PutAssetRequest) GetTenant() string {
@@ -1213,7 +1278,7 @@ type PutAssetResponse struct {
 
 func (x *PutAssetResponse) Reset() {
 	*x = PutAssetResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[18]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1225,7 +1290,7 @@ func (x *PutAssetResponse) String() string {
 func (*PutAssetResponse) ProtoMessage() {}
 
 func (x *PutAssetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[18]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1238,7 +1303,7 @@ func (x *PutAssetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutAssetResponse.ProtoReflect.Descriptor instead.
 func (*PutAssetResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{18}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PutAssetResponse) GetToken() string {
@@ -1260,7 +1325,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1337,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1350,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{19}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *InspectRequest) GetTenant() string {
@@ -1315,7 +1380,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1392,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1405,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{20}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *InspectResponse) GetEvents() [][]byte {
@@ -1372,7 +1437,7 @@ type EmitRequest struct {
 
 func (x *EmitRequest) Reset() {
 	*x = EmitRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1384,7 +1449,7 @@ func (x *EmitRequest) String() string {
 func (*EmitRequest) ProtoMessage() {}
 
 func (x *EmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1397,7 +1462,7 @@ func (x *EmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmitRequest.ProtoReflect.Descriptor instead.
 func (*EmitRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{21}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *EmitRequest) GetTenant() string {
@@ -1452,7 +1517,7 @@ type EmitResponse struct {
 
 func (x *EmitResponse) Reset() {
 	*x = EmitResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1464,7 +1529,7 @@ func (x *EmitResponse) String() string {
 func (*EmitResponse) ProtoMessage() {}
 
 func (x *EmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1477,7 +1542,7 @@ func (x *EmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmitResponse.ProtoReflect.Descriptor instead.
 func (*EmitResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{22}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *EmitResponse) GetEvent() []byte {
@@ -1501,7 +1566,7 @@ type OverlayRequest struct {
 
 func (x *OverlayRequest) Reset() {
 	*x = OverlayRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1513,7 +1578,7 @@ func (x *OverlayRequest) String() string {
 func (*OverlayRequest) ProtoMessage() {}
 
 func (x *OverlayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1526,7 +1591,7 @@ func (x *OverlayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverlayRequest.ProtoReflect.Descriptor instead.
 func (*OverlayRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{23}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OverlayRequest) GetTenant() string {
@@ -1567,7 +1632,7 @@ type OverlayResponse struct {
 
 func (x *OverlayResponse) Reset() {
 	*x = OverlayResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[24]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1579,7 +1644,7 @@ func (x *OverlayResponse) String() string {
 func (*OverlayResponse) ProtoMessage() {}
 
 func (x *OverlayResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[24]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1592,7 +1657,7 @@ func (x *OverlayResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverlayResponse.ProtoReflect.Descriptor instead.
 func (*OverlayResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{24}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *OverlayResponse) GetOverlay() map[string]bool {
@@ -1612,7 +1677,7 @@ type ResetSeamRequest struct {
 
 func (x *ResetSeamRequest) Reset() {
 	*x = ResetSeamRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[25]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1624,7 +1689,7 @@ func (x *ResetSeamRequest) String() string {
 func (*ResetSeamRequest) ProtoMessage() {}
 
 func (x *ResetSeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[25]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1637,7 +1702,7 @@ func (x *ResetSeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetSeamRequest.ProtoReflect.Descriptor instead.
 func (*ResetSeamRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{25}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ResetSeamRequest) GetTenant() string {
@@ -1656,7 +1721,7 @@ type ResetSeamResponse struct {
 
 func (x *ResetSeamResponse) Reset() {
 	*x = ResetSeamResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[26]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1733,7 @@ func (x *ResetSeamResponse) String() string {
 func (*ResetSeamResponse) ProtoMessage() {}
 
 func (x *ResetSeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[26]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,14 +1746,14 @@ func (x *ResetSeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetSeamResponse.ProtoReflect.Descriptor instead.
 func (*ResetSeamResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{26}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{27}
 }
 
 var File_waybill_acceptor_v1_acceptor_proto protoreflect.FileDescriptor
 
 const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\n" +
-	"\"waybill/acceptor/v1/acceptor.proto\x12\x13waybill.acceptor.v1\x1a\x1ewaybill/runlog/v1/runlog.proto\"\xd1\x03\n" +
+	"\"waybill/acceptor/v1/acceptor.proto\x12\x13waybill.acceptor.v1\x1a\x1ewaybill/runlog/v1/runlog.proto\"\xf3\x03\n" +
 	"\rAcceptRequest\x12+\n" +
 	"\x03run\x18\x01 \x01(\v2\x19.waybill.runlog.v1.RunRefR\x03run\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12+\n" +
@@ -1701,9 +1766,14 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\rschema_rounds\x18\b \x01(\x05R\fschemaRounds\x121\n" +
 	"\x14clarification_rounds\x18\t \x01(\x05R\x13clarificationRounds\x12)\n" +
 	"\x10approval_context\x18\n" +
-	" \x01(\bR\x0fapprovalContext\x12\x1b\n" +
-	"\tturn_size\x18\v \x01(\x05R\bturnSizeB\v\n" +
-	"\t_contract\"G\n" +
+	" \x01(\bR\x0fapprovalContext\x127\n" +
+	"\x06answer\x18\f \x01(\v2\x1f.waybill.acceptor.v1.AnswerPartR\x06answerB\v\n" +
+	"\t_contractJ\x04\b\v\x10\f\"J\n" +
+	"\n" +
+	"AnswerPart\x12\x12\n" +
+	"\x04size\x18\x01 \x01(\x05R\x04size\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\x05R\x05index\x12\x12\n" +
+	"\x04with\x18\x03 \x03(\x05R\x04with\"G\n" +
 	"\bContract\x12\x18\n" +
 	"\aaccepts\x18\x01 \x03(\tR\aaccepts\x12!\n" +
 	"\frefusal_mode\x18\x02 \x01(\tR\vrefusalMode\"\x89\x01\n" +
@@ -1835,81 +1905,83 @@ func file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP() []byte {
 	return file_waybill_acceptor_v1_acceptor_proto_rawDescData
 }
 
-var file_waybill_acceptor_v1_acceptor_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_waybill_acceptor_v1_acceptor_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_waybill_acceptor_v1_acceptor_proto_goTypes = []any{
 	(*AcceptRequest)(nil),       // 0: waybill.acceptor.v1.AcceptRequest
-	(*Contract)(nil),            // 1: waybill.acceptor.v1.Contract
-	(*AcceptResponse)(nil),      // 2: waybill.acceptor.v1.AcceptResponse
-	(*ListKindsRequest)(nil),    // 3: waybill.acceptor.v1.ListKindsRequest
-	(*ListKindsResponse)(nil),   // 4: waybill.acceptor.v1.ListKindsResponse
-	(*Kind)(nil),                // 5: waybill.acceptor.v1.Kind
-	(*ExerciseRequest)(nil),     // 6: waybill.acceptor.v1.ExerciseRequest
-	(*ExerciseResponse)(nil),    // 7: waybill.acceptor.v1.ExerciseResponse
-	(*OpenRunRequest)(nil),      // 8: waybill.acceptor.v1.OpenRunRequest
-	(*OpenRunResponse)(nil),     // 9: waybill.acceptor.v1.OpenRunResponse
-	(*CloseRunRequest)(nil),     // 10: waybill.acceptor.v1.CloseRunRequest
-	(*CloseRunResponse)(nil),    // 11: waybill.acceptor.v1.CloseRunResponse
-	(*CheckSubmitRequest)(nil),  // 12: waybill.acceptor.v1.CheckSubmitRequest
-	(*CheckSubmitResponse)(nil), // 13: waybill.acceptor.v1.CheckSubmitResponse
-	(*Problem)(nil),             // 14: waybill.acceptor.v1.Problem
-	(*GetAssetRequest)(nil),     // 15: waybill.acceptor.v1.GetAssetRequest
-	(*GetAssetResponse)(nil),    // 16: waybill.acceptor.v1.GetAssetResponse
-	(*PutAssetRequest)(nil),     // 17: waybill.acceptor.v1.PutAssetRequest
-	(*PutAssetResponse)(nil),    // 18: waybill.acceptor.v1.PutAssetResponse
-	(*InspectRequest)(nil),      // 19: waybill.acceptor.v1.InspectRequest
-	(*InspectResponse)(nil),     // 20: waybill.acceptor.v1.InspectResponse
-	(*EmitRequest)(nil),         // 21: waybill.acceptor.v1.EmitRequest
-	(*EmitResponse)(nil),        // 22: waybill.acceptor.v1.EmitResponse
-	(*OverlayRequest)(nil),      // 23: waybill.acceptor.v1.OverlayRequest
-	(*OverlayResponse)(nil),     // 24: waybill.acceptor.v1.OverlayResponse
-	(*ResetSeamRequest)(nil),    // 25: waybill.acceptor.v1.ResetSeamRequest
-	(*ResetSeamResponse)(nil),   // 26: waybill.acceptor.v1.ResetSeamResponse
-	nil,                         // 27: waybill.acceptor.v1.OverlayResponse.OverlayEntry
-	(*v1.RunRef)(nil),           // 28: waybill.runlog.v1.RunRef
-	(*v1.Head)(nil),             // 29: waybill.runlog.v1.Head
+	(*AnswerPart)(nil),          // 1: waybill.acceptor.v1.AnswerPart
+	(*Contract)(nil),            // 2: waybill.acceptor.v1.Contract
+	(*AcceptResponse)(nil),      // 3: waybill.acceptor.v1.AcceptResponse
+	(*ListKindsRequest)(nil),    // 4: waybill.acceptor.v1.ListKindsRequest
+	(*ListKindsResponse)(nil),   // 5: waybill.acceptor.v1.ListKindsResponse
+	(*Kind)(nil),                // 6: waybill.acceptor.v1.Kind
+	(*ExerciseRequest)(nil),     // 7: waybill.acceptor.v1.ExerciseRequest
+	(*ExerciseResponse)(nil),    // 8: waybill.acceptor.v1.ExerciseResponse
+	(*OpenRunRequest)(nil),      // 9: waybill.acceptor.v1.OpenRunRequest
+	(*OpenRunResponse)(nil),     // 10: waybill.acceptor.v1.OpenRunResponse
+	(*CloseRunRequest)(nil),     // 11: waybill.acceptor.v1.CloseRunRequest
+	(*CloseRunResponse)(nil),    // 12: waybill.acceptor.v1.CloseRunResponse
+	(*CheckSubmitRequest)(nil),  // 13: waybill.acceptor.v1.CheckSubmitRequest
+	(*CheckSubmitResponse)(nil), // 14: waybill.acceptor.v1.CheckSubmitResponse
+	(*Problem)(nil),             // 15: waybill.acceptor.v1.Problem
+	(*GetAssetRequest)(nil),     // 16: waybill.acceptor.v1.GetAssetRequest
+	(*GetAssetResponse)(nil),    // 17: waybill.acceptor.v1.GetAssetResponse
+	(*PutAssetRequest)(nil),     // 18: waybill.acceptor.v1.PutAssetRequest
+	(*PutAssetResponse)(nil),    // 19: waybill.acceptor.v1.PutAssetResponse
+	(*InspectRequest)(nil),      // 20: waybill.acceptor.v1.InspectRequest
+	(*InspectResponse)(nil),     // 21: waybill.acceptor.v1.InspectResponse
+	(*EmitRequest)(nil),         // 22: waybill.acceptor.v1.EmitRequest
+	(*EmitResponse)(nil),        // 23: waybill.acceptor.v1.EmitResponse
+	(*OverlayRequest)(nil),      // 24: waybill.acceptor.v1.OverlayRequest
+	(*OverlayResponse)(nil),     // 25: waybill.acceptor.v1.OverlayResponse
+	(*ResetSeamRequest)(nil),    // 26: waybill.acceptor.v1.ResetSeamRequest
+	(*ResetSeamResponse)(nil),   // 27: waybill.acceptor.v1.ResetSeamResponse
+	nil,                         // 28: waybill.acceptor.v1.OverlayResponse.OverlayEntry
+	(*v1.RunRef)(nil),           // 29: waybill.runlog.v1.RunRef
+	(*v1.Head)(nil),             // 30: waybill.runlog.v1.Head
 }
 var file_waybill_acceptor_v1_acceptor_proto_depIdxs = []int32{
-	28, // 0: waybill.acceptor.v1.AcceptRequest.run:type_name -> waybill.runlog.v1.RunRef
-	29, // 1: waybill.acceptor.v1.AcceptRequest.head:type_name -> waybill.runlog.v1.Head
-	1,  // 2: waybill.acceptor.v1.AcceptRequest.contract:type_name -> waybill.acceptor.v1.Contract
-	29, // 3: waybill.acceptor.v1.AcceptResponse.head:type_name -> waybill.runlog.v1.Head
-	5,  // 4: waybill.acceptor.v1.ListKindsResponse.kinds:type_name -> waybill.acceptor.v1.Kind
-	28, // 5: waybill.acceptor.v1.OpenRunRequest.run:type_name -> waybill.runlog.v1.RunRef
-	29, // 6: waybill.acceptor.v1.OpenRunResponse.head:type_name -> waybill.runlog.v1.Head
-	28, // 7: waybill.acceptor.v1.CloseRunRequest.run:type_name -> waybill.runlog.v1.RunRef
-	29, // 8: waybill.acceptor.v1.CloseRunResponse.head:type_name -> waybill.runlog.v1.Head
-	28, // 9: waybill.acceptor.v1.CheckSubmitRequest.run:type_name -> waybill.runlog.v1.RunRef
-	14, // 10: waybill.acceptor.v1.CheckSubmitResponse.problems:type_name -> waybill.acceptor.v1.Problem
-	27, // 11: waybill.acceptor.v1.OverlayResponse.overlay:type_name -> waybill.acceptor.v1.OverlayResponse.OverlayEntry
-	0,  // 12: waybill.acceptor.v1.Acceptor.Accept:input_type -> waybill.acceptor.v1.AcceptRequest
-	3,  // 13: waybill.acceptor.v1.Acceptor.ListKinds:input_type -> waybill.acceptor.v1.ListKindsRequest
-	8,  // 14: waybill.acceptor.v1.Acceptor.OpenRun:input_type -> waybill.acceptor.v1.OpenRunRequest
-	10, // 15: waybill.acceptor.v1.Acceptor.CloseRun:input_type -> waybill.acceptor.v1.CloseRunRequest
-	12, // 16: waybill.acceptor.v1.Acceptor.CheckSubmit:input_type -> waybill.acceptor.v1.CheckSubmitRequest
-	15, // 17: waybill.acceptor.v1.Acceptor.GetAsset:input_type -> waybill.acceptor.v1.GetAssetRequest
-	17, // 18: waybill.acceptor.v1.Acceptor.PutAsset:input_type -> waybill.acceptor.v1.PutAssetRequest
-	19, // 19: waybill.acceptor.v1.Acceptor.Inspect:input_type -> waybill.acceptor.v1.InspectRequest
-	21, // 20: waybill.acceptor.v1.Acceptor.Emit:input_type -> waybill.acceptor.v1.EmitRequest
-	23, // 21: waybill.acceptor.v1.Acceptor.Overlay:input_type -> waybill.acceptor.v1.OverlayRequest
-	25, // 22: waybill.acceptor.v1.Acceptor.ResetSeam:input_type -> waybill.acceptor.v1.ResetSeamRequest
-	6,  // 23: waybill.acceptor.v1.Acceptor.Exercise:input_type -> waybill.acceptor.v1.ExerciseRequest
-	2,  // 24: waybill.acceptor.v1.Acceptor.Accept:output_type -> waybill.acceptor.v1.AcceptResponse
-	4,  // 25: waybill.acceptor.v1.Acceptor.ListKinds:output_type -> waybill.acceptor.v1.ListKindsResponse
-	9,  // 26: waybill.acceptor.v1.Acceptor.OpenRun:output_type -> waybill.acceptor.v1.OpenRunResponse
-	11, // 27: waybill.acceptor.v1.Acceptor.CloseRun:output_type -> waybill.acceptor.v1.CloseRunResponse
-	13, // 28: waybill.acceptor.v1.Acceptor.CheckSubmit:output_type -> waybill.acceptor.v1.CheckSubmitResponse
-	16, // 29: waybill.acceptor.v1.Acceptor.GetAsset:output_type -> waybill.acceptor.v1.GetAssetResponse
-	18, // 30: waybill.acceptor.v1.Acceptor.PutAsset:output_type -> waybill.acceptor.v1.PutAssetResponse
-	20, // 31: waybill.acceptor.v1.Acceptor.Inspect:output_type -> waybill.acceptor.v1.InspectResponse
-	22, // 32: waybill.acceptor.v1.Acceptor.Emit:output_type -> waybill.acceptor.v1.EmitResponse
-	24, // 33: waybill.acceptor.v1.Acceptor.Overlay:output_type -> waybill.acceptor.v1.OverlayResponse
-	26, // 34: waybill.acceptor.v1.Acceptor.ResetSeam:output_type -> waybill.acceptor.v1.ResetSeamResponse
-	7,  // 35: waybill.acceptor.v1.Acceptor.Exercise:output_type -> waybill.acceptor.v1.ExerciseResponse
-	24, // [24:36] is the sub-list for method output_type
-	12, // [12:24] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	29, // 0: waybill.acceptor.v1.AcceptRequest.run:type_name -> waybill.runlog.v1.RunRef
+	30, // 1: waybill.acceptor.v1.AcceptRequest.head:type_name -> waybill.runlog.v1.Head
+	2,  // 2: waybill.acceptor.v1.AcceptRequest.contract:type_name -> waybill.acceptor.v1.Contract
+	1,  // 3: waybill.acceptor.v1.AcceptRequest.answer:type_name -> waybill.acceptor.v1.AnswerPart
+	30, // 4: waybill.acceptor.v1.AcceptResponse.head:type_name -> waybill.runlog.v1.Head
+	6,  // 5: waybill.acceptor.v1.ListKindsResponse.kinds:type_name -> waybill.acceptor.v1.Kind
+	29, // 6: waybill.acceptor.v1.OpenRunRequest.run:type_name -> waybill.runlog.v1.RunRef
+	30, // 7: waybill.acceptor.v1.OpenRunResponse.head:type_name -> waybill.runlog.v1.Head
+	29, // 8: waybill.acceptor.v1.CloseRunRequest.run:type_name -> waybill.runlog.v1.RunRef
+	30, // 9: waybill.acceptor.v1.CloseRunResponse.head:type_name -> waybill.runlog.v1.Head
+	29, // 10: waybill.acceptor.v1.CheckSubmitRequest.run:type_name -> waybill.runlog.v1.RunRef
+	15, // 11: waybill.acceptor.v1.CheckSubmitResponse.problems:type_name -> waybill.acceptor.v1.Problem
+	28, // 12: waybill.acceptor.v1.OverlayResponse.overlay:type_name -> waybill.acceptor.v1.OverlayResponse.OverlayEntry
+	0,  // 13: waybill.acceptor.v1.Acceptor.Accept:input_type -> waybill.acceptor.v1.AcceptRequest
+	4,  // 14: waybill.acceptor.v1.Acceptor.ListKinds:input_type -> waybill.acceptor.v1.ListKindsRequest
+	9,  // 15: waybill.acceptor.v1.Acceptor.OpenRun:input_type -> waybill.acceptor.v1.OpenRunRequest
+	11, // 16: waybill.acceptor.v1.Acceptor.CloseRun:input_type -> waybill.acceptor.v1.CloseRunRequest
+	13, // 17: waybill.acceptor.v1.Acceptor.CheckSubmit:input_type -> waybill.acceptor.v1.CheckSubmitRequest
+	16, // 18: waybill.acceptor.v1.Acceptor.GetAsset:input_type -> waybill.acceptor.v1.GetAssetRequest
+	18, // 19: waybill.acceptor.v1.Acceptor.PutAsset:input_type -> waybill.acceptor.v1.PutAssetRequest
+	20, // 20: waybill.acceptor.v1.Acceptor.Inspect:input_type -> waybill.acceptor.v1.InspectRequest
+	22, // 21: waybill.acceptor.v1.Acceptor.Emit:input_type -> waybill.acceptor.v1.EmitRequest
+	24, // 22: waybill.acceptor.v1.Acceptor.Overlay:input_type -> waybill.acceptor.v1.OverlayRequest
+	26, // 23: waybill.acceptor.v1.Acceptor.ResetSeam:input_type -> waybill.acceptor.v1.ResetSeamRequest
+	7,  // 24: waybill.acceptor.v1.Acceptor.Exercise:input_type -> waybill.acceptor.v1.ExerciseRequest
+	3,  // 25: waybill.acceptor.v1.Acceptor.Accept:output_type -> waybill.acceptor.v1.AcceptResponse
+	5,  // 26: waybill.acceptor.v1.Acceptor.ListKinds:output_type -> waybill.acceptor.v1.ListKindsResponse
+	10, // 27: waybill.acceptor.v1.Acceptor.OpenRun:output_type -> waybill.acceptor.v1.OpenRunResponse
+	12, // 28: waybill.acceptor.v1.Acceptor.CloseRun:output_type -> waybill.acceptor.v1.CloseRunResponse
+	14, // 29: waybill.acceptor.v1.Acceptor.CheckSubmit:output_type -> waybill.acceptor.v1.CheckSubmitResponse
+	17, // 30: waybill.acceptor.v1.Acceptor.GetAsset:output_type -> waybill.acceptor.v1.GetAssetResponse
+	19, // 31: waybill.acceptor.v1.Acceptor.PutAsset:output_type -> waybill.acceptor.v1.PutAssetResponse
+	21, // 32: waybill.acceptor.v1.Acceptor.Inspect:output_type -> waybill.acceptor.v1.InspectResponse
+	23, // 33: waybill.acceptor.v1.Acceptor.Emit:output_type -> waybill.acceptor.v1.EmitResponse
+	25, // 34: waybill.acceptor.v1.Acceptor.Overlay:output_type -> waybill.acceptor.v1.OverlayResponse
+	27, // 35: waybill.acceptor.v1.Acceptor.ResetSeam:output_type -> waybill.acceptor.v1.ResetSeamResponse
+	8,  // 36: waybill.acceptor.v1.Acceptor.Exercise:output_type -> waybill.acceptor.v1.ExerciseResponse
+	25, // [25:37] is the sub-list for method output_type
+	13, // [13:25] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_waybill_acceptor_v1_acceptor_proto_init() }
@@ -1918,15 +1990,15 @@ func file_waybill_acceptor_v1_acceptor_proto_init() {
 		return
 	}
 	file_waybill_acceptor_v1_acceptor_proto_msgTypes[0].OneofWrappers = []any{}
-	file_waybill_acceptor_v1_acceptor_proto_msgTypes[4].OneofWrappers = []any{}
-	file_waybill_acceptor_v1_acceptor_proto_msgTypes[23].OneofWrappers = []any{}
+	file_waybill_acceptor_v1_acceptor_proto_msgTypes[5].OneofWrappers = []any{}
+	file_waybill_acceptor_v1_acceptor_proto_msgTypes[24].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_acceptor_v1_acceptor_proto_rawDesc), len(file_waybill_acceptor_v1_acceptor_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
