@@ -13,7 +13,8 @@ import (
 )
 
 // readSecrets reads a YAML file of secret ids and values; none if file is empty.
-// Errors name ids and never values. A file that others may read is refused.
+// Errors name lines, and neither ids nor values: an id may hold what should be secret.
+// A file that others may read is refused.
 func readSecrets(file string) ([]redact.Secret, error) {
 	if file == "" {
 		return nil, nil
@@ -29,10 +30,14 @@ func readSecrets(file string) ([]redact.Secret, error) {
 	if err != nil {
 		return nil, err
 	}
-	var values map[string]string
-	if yaml.Unmarshal(b, &values) != nil { // the parser's error quotes the file
+	var (
+		values map[string]string
+		doc    yaml.Node
+	)
+	if yaml.Unmarshal(b, &values) != nil || yaml.Unmarshal(b, &doc) != nil { // the parser's error quotes the file
 		return nil, fmt.Errorf("%s: want lines of the form id: value", file)
 	}
+	lines := linesOf(&doc)
 	var (
 		out  []redact.Secret
 		errs []error
@@ -40,12 +45,23 @@ func readSecrets(file string) ([]redact.Secret, error) {
 	for _, id := range slices.Sorted(maps.Keys(values)) {
 		s := redact.Secret{ID: id, Value: redact.Value(values[id])}
 		if err := s.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %q: %w", file, id, err))
+			errs = append(errs, fmt.Errorf("%s:%d: %w", file, lines[id], err))
 		}
 		if len(s.Value) < redact.MinLength {
-			errs = append(errs, fmt.Errorf("secret %q: fewer than %d bytes cannot be told from other text", id, redact.MinLength))
+			errs = append(errs, fmt.Errorf("%s:%d: fewer than %d bytes cannot be told from other text", file, lines[id], redact.MinLength))
 		}
 		out = append(out, s)
 	}
 	return out, errors.Join(errs...)
+}
+
+// linesOf gives the line of each member of a document that is a map.
+func linesOf(doc *yaml.Node) map[string]int {
+	lines := map[string]int{}
+	for _, m := range doc.Content {
+		for i := 0; i+1 < len(m.Content); i += 2 {
+			lines[m.Content[i].Value] = m.Content[i].Line
+		}
+	}
+	return lines
 }

@@ -88,7 +88,7 @@ func TestServe_GuardsWhatOtherMachinesReach(t *testing.T) {
 	}
 }
 
-func TestReadSecrets_NamesIdsAndNeverValues(t *testing.T) {
+func TestReadSecrets_NamesLinesAndNeverValues(t *testing.T) {
 	t.Parallel()
 	file := func(mode os.FileMode, text string) string {
 		path := filepath.Join(t.TempDir(), "secrets.yaml")
@@ -99,7 +99,10 @@ func TestReadSecrets_NamesIdsAndNeverValues(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got, 2)
 	require.Equal(t, "correct-horse", got[0].Value.Reveal())
+	_, err = readSecrets(file(0o600, "db: correct-horse\n\nmail: horse\n"))
+	require.ErrorContains(t, err, "secrets.yaml:3: ")
 	for name, path := range map[string]string{
+		"in its id":   file(0o600, "id-correct-horse-9: correct-horse-9\n"),
 		"open to all": file(0o604, "db: correct-horse\n"),
 		"no YAML":     file(0o600, "db: [correct-horse\n"),
 		"no map":      file(0o600, "- correct-horse\n"),

@@ -43,6 +43,9 @@ func (h handler) CheckSubmit(ctx context.Context, req *acceptorv1.CheckSubmitReq
 	return resp, err
 }
 
+// maxProblems is how many are told at a time; more help nobody.
+const maxProblems = 32
+
 // told are problems as they may be shown: a path can repeat the name of a member that
 // the surface does not have.
 func (s *Service) told(ctx context.Context, run subject.Run, wrong []a2ui.Problem) ([]*acceptorv1.Problem, error) {
@@ -53,6 +56,7 @@ func (s *Service) told(ctx context.Context, run subject.Run, wrong []a2ui.Proble
 	if err != nil {
 		return nil, err
 	}
+	wrong = wrong[:min(len(wrong), maxProblems)]
 	texts := make([]string, 0, 2*len(wrong))
 	for _, p := range wrong {
 		texts = append(texts, p.Path, p.Message)

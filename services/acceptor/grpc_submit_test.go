@@ -1,6 +1,7 @@
 package acceptor_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -48,6 +49,21 @@ func TestCheckSubmit_HoldsValuesAgainstTheRecordedSurface(t *testing.T) {
 		require.NotEmpty(t, res.GetProblems()[0].GetMessage())
 	}
 	require.Len(t, h.frames(t), before, "nothing is recorded")
+}
+
+func TestCheckSubmit_TellsNoMoreProblemsThanHelp(t *testing.T) {
+	t.Parallel()
+	h := start(t, nil)
+	h.open(t, outside, "")
+	h.anywhere(t, []byte(form))
+	var values strings.Builder
+	for i := range 5_000 {
+		fmt.Fprintf(&values, `,"m%d":1`, i)
+	}
+	res, err := h.CheckSubmit(t.Context(), &acceptorv1.CheckSubmitRequest{Run: outside, CorrelationId: "form", Values: []byte(`{"why":"x"` + values.String() + `}`)})
+	require.NoError(t, err)
+	require.Len(t, res.GetProblems(), 32)
+	require.Equal(t, "trusted", res.GetContentTrust())
 }
 
 func TestCheckSubmit_ShowsNoSecret(t *testing.T) {

@@ -1,6 +1,7 @@
 package acceptor_test
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -119,6 +120,30 @@ func TestCloseRun_StartsTheRunThatItEnds(t *testing.T) {
 	require.Len(t, frames, 3)
 	require.Equal(t, []wire.EventType{wire.EventRunStarted}, frames[1].Types)
 	require.Equal(t, []wire.EventType{wire.EventRunCancelled}, frames[2].Types)
+}
+
+// Ending a run again in the same way changes nothing, also while another does, and also
+// where its opener was lost.
+func TestCloseRun_ByManyAtOnceEndsItOnce(t *testing.T) {
+	t.Parallel()
+	h := start(t, nil)
+	for i := range 100 {
+		id := fmt.Sprint("theirs-", i)
+		_, err := h.log.Append(t.Context(), frame.NewOpen(subject.Run{Tenant: "acme", WorkflowID: "agent", RunID: id}, fmt.Appendf(nil,
+			`{"runId":%q,"workflowId":"agent","owner":{"tenant":"acme"},"createdAt":"2026-01-31T12:00:00.000Z","engineVersion":1,"opened":true}`, id)), 0)
+		require.NoError(t, err)
+		errs := make([]error, 6)
+		var wg sync.WaitGroup
+		for w := range errs {
+			wg.Go(func() {
+				_, errs[w] = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{
+					Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: id}, Status: "cancelled",
+				})
+			})
+		}
+		wg.Wait()
+		require.NoError(t, errors.Join(errs...))
+	}
 }
 
 func TestOpenRun_IsHandedToNoDispatcher(t *testing.T) {

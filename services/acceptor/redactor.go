@@ -107,6 +107,9 @@ func unreachable(ctx context.Context, err error) error {
 			"register them, or that there are none, with waybill.redactor.v1.Redactor/Register, then try again", strings.Join(who, " and the ")).
 			With("unregistered", who).After(retryAfter).Wrap(err)
 	}
+	if f, ok := fault.As(err); ok && f.Code == fault.PayloadTooLarge {
+		return f // to try again does not help
+	}
 	return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached; nothing was recorded, try again").
 		After(retryAfter).Wrap(err)
 }

@@ -45,6 +45,9 @@ const (
 // tenantScope is the run of what is registered for a tenant.
 const tenantScope = ""
 
+// maxItems is how much the real redactor takes at a time.
+const maxItems = 1024
+
 // redactor is a small redactor service for one tenant: plain replacement of what was
 // registered. As the real one, it refuses while what must be registered is not.
 type redactor struct {
@@ -55,6 +58,9 @@ type redactor struct {
 }
 
 func (r *redactor) Redact(_ context.Context, req *redactorv1.RedactRequest) (*redactorv1.RedactResponse, error) {
+	if n := len(req.GetDocuments()) + len(req.GetTexts()); n > maxItems {
+		return nil, fault.New(fault.PayloadTooLarge, "%d documents and texts", n)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var missing []string
@@ -301,6 +307,19 @@ func TestAccept_RefusesUnusableRequests(t *testing.T) {
 		_, err := h.Accept(t.Context(), req)
 		require.Equal(t, fault.ValidationError, fault.CodeOf(err), name)
 	}
+}
+
+// What the redactor never takes is not worth another try.
+func TestAccept_TellsWhatIsTooMuchForTheRedactor(t *testing.T) {
+	t.Parallel()
+	h := start(t, nil)
+	req := h.request(t, good)
+	req.Contract = &acceptorv1.Contract{}
+	for i := range maxItems {
+		req.Contract.Accepts = append(req.Contract.Accepts, fmt.Sprint("vendor.x.y", i))
+	}
+	_, err := h.Accept(t.Context(), req)
+	require.Equal(t, fault.PayloadTooLarge, fault.CodeOf(err), "%v", err)
 }
 
 // OpenWOP envelope contract §26 case 12.

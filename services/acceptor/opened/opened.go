@@ -200,7 +200,8 @@ func (r *Runs) end(ctx context.Context, run subject.Run, event wire.EventType, e
 			return frame.Head{}, fault.New(fault.Conflict, "the run has ended with %s", last.Types[0])
 		case last.Head().Next == 0: // whoever opened it was lost before run.started
 			o := Opening{Boundary: rec.TrustBoundary, NoSecrets: rec.NoSecrets, NoTenantSecrets: rec.NoTenantSecrets}
-			if _, err := r.started(ctx, frames[0].Run, o, last.Head()); err != nil {
+			// Whoever was first may have ended it as well; then the log says how.
+			if _, err := r.started(ctx, frames[0].Run, o, last.Head()); err != nil && fault.CodeOf(err) != fault.RunTerminal {
 				return frame.Head{}, err
 			}
 			continue

@@ -975,8 +975,9 @@ func (x *CheckSubmitRequest) GetResumeSchema() []byte {
 
 // CheckSubmitResponse tells what is wrong; no problems: the values may be resumed with.
 type CheckSubmitResponse struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Problems []*Problem             `protobuf:"bytes,1,rep,name=problems,proto3" json:"problems,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 32.
+	Problems []*Problem `protobuf:"bytes,1,rep,name=problems,proto3" json:"problems,omitempty"`
 	// trusted | untrusted: an untrusted surface advances no approval.
 	ContentTrust  string `protobuf:"bytes,2,opt,name=content_trust,json=contentTrust,proto3" json:"content_trust,omitempty"`
 	unknownFields protoimpl.UnknownFields
