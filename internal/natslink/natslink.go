@@ -9,7 +9,6 @@ package natslink
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -79,7 +78,7 @@ func (l *Link) Once(ctx context.Context, f func(context.Context) error) error {
 	defer context.AfterFunc(intact, func() { cancel(ErrLost) })()
 	err := f(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), ErrLost) {
-		return fmt.Errorf("%w: %w", ErrLost, err)
+		return ErrLost // and not that somebody has given up, which err may say
 	}
 	return err
 }

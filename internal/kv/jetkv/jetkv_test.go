@@ -1,6 +1,7 @@
 package jetkv_test
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 
@@ -10,6 +11,8 @@ import (
 	"waybill.dev/waybill/internal/kv/jetkv"
 	"waybill.dev/waybill/internal/kv/kvtest"
 	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natslink"
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 )
 
 func TestStore_KeepsThePortsContract(t *testing.T) {
@@ -23,6 +26,43 @@ func TestStore_KeepsThePortsContract(t *testing.T) {
 				t.Helper()
 				return open(t, cfg)
 			})
+		})
+	}
+}
+
+// A read that goes down with its connection is made anew; of a write nobody knows, and
+// its caller is told so at once.
+func TestStore_WaitsForNothingThatWentDownWithItsConnection(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		ask   func(context.Context, *jetkv.Store) error
+		write bool
+	}{
+		"get": {func(ctx context.Context, s *jetkv.Store) error { _, err := s.Get(ctx, "key"); return err }, false},
+		"put": {func(ctx context.Context, s *jetkv.Store) error { _, err := s.Put(ctx, "key", []byte("v")); return err }, true},
+		"create": {func(ctx context.Context, s *jetkv.Store) error {
+			_, err := s.Update(ctx, "new", []byte("v"), 0)
+			return err
+		}, true},
+		"update": {func(ctx context.Context, s *jetkv.Store) error {
+			_, err := s.Update(ctx, "key", []byte("v"), 1)
+			return err
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := natslinktest.Start(t)
+			s, err := jetkv.Open(t.Context(), srv.Conn, jetkv.Config{Bucket: "test", Replicas: 1})
+			require.NoError(t, err)
+			_, err = s.Put(t.Context(), "key", []byte("value"))
+			require.NoError(t, err)
+			err = srv.Under(t, func(ctx context.Context) error { return tc.ask(ctx, s) }, nil)
+			if tc.write {
+				require.ErrorIs(t, err, kv.ErrUnavailable)
+				require.ErrorIs(t, err, natslink.ErrLost)
+				return
+			}
+			require.NoError(t, err)
 		})
 	}
 }

@@ -6,18 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natslink"
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/internal/runlog/runlogtest"
@@ -114,58 +112,12 @@ func TestLog_TellsAFrameThatTheServerNeverTakes(t *testing.T) {
 	require.ErrorIs(t, err, runlog.ErrNotFound)
 }
 
-// mutable is a server whose answers can be kept from the client.
-type mutable struct {
-	*natsd.Server
-	mu   sync.Mutex // guards what follows
-	last *muteConn
-}
-
-func (m *mutable) InProcessConn() (net.Conn, error) {
-	c, err := m.Server.InProcessConn()
-	if err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.last = &muteConn{Conn: c}
-	return m.last, nil
-}
-
-// mute swallows what the server says on today's connection; the next one hears again.
-func (m *mutable) mute() *muteConn {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.last.deaf.Store(true)
-	return m.last
-}
-
-type muteConn struct {
-	net.Conn
-	deaf atomic.Bool
-}
-
-func (c *muteConn) Read(p []byte) (int, error) {
-	for {
-		n, err := c.Conn.Read(p)
-		if err != nil || !c.deaf.Load() {
-			return n, err
-		}
-	}
-}
-
 // The acknowledgement of a frame goes down with its connection: whoever appended it
 // learns on the next connection that it is there, and not after a timeout.
 func TestLog_AnAcknowledgementLostWithItsConnectionIsLookedForAtOnce(t *testing.T) {
 	t.Parallel()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	m := &mutable{Server: srv}
-	nc, err := nats.Connect("", nats.InProcessServer(m), nats.UserInfo("waybill-internal", "secret"), nats.MaxReconnects(-1), nats.ReconnectWait(time.Millisecond))
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	log, err := jetstream.Open(t.Context(), nc, testConfig())
+	srv := natslinktest.Start(t)
+	log, err := jetstream.Open(t.Context(), srv.Conn, testConfig())
 	require.NoError(t, err)
 	other, err := srv.Connect("other")
 	require.NoError(t, err)
@@ -174,27 +126,48 @@ func TestLog_AnAcknowledgementLostWithItsConnectionIsLookedForAtOnce(t *testing.
 	require.NoError(t, err)
 
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
-	conn := m.mute()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // shorter than one try
-	defer cancel()
-	type outcome struct {
-		pos uint64
-		err error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		pos, err := log.Append(ctx, frame.NewOpen(run, []byte(`{}`)), 0)
-		done <- outcome{pos, err}
-	}()
-	require.Eventually(t, func() bool {
+	var pos uint64
+	require.NoError(t, srv.Under(t, func(ctx context.Context) (err error) {
+		pos, err = log.Append(ctx, frame.NewOpen(run, []byte(`{}`)), 0)
+		return err
+	}, func() bool {
 		_, err := reader.Last(t.Context(), run)
 		return err == nil
-	}, 10*time.Second, time.Millisecond, "the server has the frame")
-	require.NoError(t, conn.Close())
-	got := <-done
-	require.NoError(t, got.err)
-	require.EqualValues(t, 1, got.pos)
+	}))
+	require.EqualValues(t, 1, pos)
 	frames, err := reader.Run(t.Context(), run)
 	require.NoError(t, err)
 	require.Len(t, frames, 1)
+}
+
+func TestLog_AReadLostWithItsConnectionIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
+	for name, read := range map[string]func(context.Context, *jetstream.Log) error{
+		"run":   func(ctx context.Context, l *jetstream.Log) error { _, err := l.Run(ctx, run); return err },
+		"after": func(ctx context.Context, l *jetstream.Log) error { _, err := l.After(ctx, run, 1); return err },
+		"last":  func(ctx context.Context, l *jetstream.Log) error { _, err := l.Last(ctx, run); return err },
+		"end":   func(ctx context.Context, l *jetstream.Log) error { _, err := l.End(ctx); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := natslinktest.Start(t)
+			log, err := jetstream.Open(t.Context(), srv.Conn, testConfig())
+			require.NoError(t, err)
+			_, err = log.Append(t.Context(), frame.NewOpen(run, []byte(`{}`)), 0)
+			require.NoError(t, err)
+			require.NoError(t, srv.Under(t, func(ctx context.Context) error { return read(ctx, log) }, nil))
+		})
+	}
+}
+
+func TestLog_ACheckLostWithItsConnectionFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	srv := natslinktest.Start(t)
+	log, err := jetstream.Open(t.Context(), srv.Conn, testConfig())
+	require.NoError(t, err)
+	err = srv.Under(t, log.Check, nil)
+	require.ErrorIs(t, err, runlog.ErrUnavailable)
+	require.ErrorIs(t, err, natslink.ErrLost)
+	require.NotErrorIs(t, err, context.Canceled, "nobody has given up")
 }

@@ -1,0 +1,107 @@
+// Package natslinktest loses connections to an embedded NATS server at the moment that
+// hurts: when the server has been asked, and its answer is on its way.
+package natslinktest
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/natsd"
+)
+
+// patience is shorter than any timeout of what is tested.
+const patience = 4 * time.Second
+
+// Server is an embedded server with one connection that can be lost.
+type Server struct {
+	*natsd.Server
+	Conn *nats.Conn
+
+	mu   sync.Mutex // guards what follows
+	last *conn
+}
+
+// Start starts a server and connects to it; both end with the test.
+func Start(t *testing.T) *Server {
+	t.Helper()
+	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	s := &Server{Server: srv}
+	s.Conn, err = nats.Connect("", nats.InProcessServer(s), nats.UserInfo("waybill-internal", "secret"),
+		nats.MaxReconnects(-1), nats.ReconnectWait(time.Millisecond))
+	require.NoError(t, err)
+	t.Cleanup(s.Conn.Close)
+	return s
+}
+
+// InProcessConn is for package nats.
+func (s *Server) InProcessConn() (net.Conn, error) {
+	c, err := s.Server.InProcessConn()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = &conn{Conn: c, asked: make(chan struct{}, 1)}
+	return s.last, nil
+}
+
+// Under calls f, and loses the connection when done says that the server has done what f
+// asked it; nil: as soon as f has asked. The server's answer is swallowed.
+func (s *Server) Under(t *testing.T, f func(context.Context) error, done func() bool) error {
+	t.Helper()
+	s.mu.Lock()
+	c := s.last
+	s.mu.Unlock()
+	c.deaf.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- f(ctx) }()
+	select {
+	case <-c.asked:
+	case <-ctx.Done():
+		require.Fail(t, "the server was asked nothing")
+	}
+	if done != nil {
+		require.Eventually(t, done, patience, time.Millisecond, "the server does what it was asked")
+	}
+	require.NoError(t, c.Close())
+	return <-ended
+}
+
+// conn is a connection that can turn deaf.
+type conn struct {
+	net.Conn
+	deaf  atomic.Bool
+	asked chan struct{} // gets one for what is written from then on
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		if err != nil || !c.deaf.Load() {
+			return n, err
+		}
+	}
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if c.deaf.Load() {
+		select {
+		case c.asked <- struct{}{}:
+		default:
+		}
+	}
+	return n, err
+}
