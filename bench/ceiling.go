@@ -64,7 +64,9 @@ func openLog(ctx context.Context, dir string, durable bool) (bareLog, error) {
 		return bareLog{}, err
 	}
 	l.stop = func() { nc.Close(); srv.Stop(); _ = os.RemoveAll(store) }
-	if l.Log, err = jetstream.Open(ctx, nc, jetstream.DefaultConfig()); err != nil {
+	cfg := jetstream.DefaultConfig()
+	cfg.ShareSync = durable
+	if l.Log, err = jetstream.Open(ctx, nc, cfg); err != nil {
 		l.stop()
 		return bareLog{}, err
 	}

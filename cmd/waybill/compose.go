@@ -188,7 +188,7 @@ func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 	h.later(h.nats.Stop)
 	h.group.Start(lifecycle.Part{Name: "run log", Run: h.nats.Watch})
 	cfg := jetstream.DefaultConfig()
-	cfg.AckWait = h.opts.lease
+	cfg.AckWait, cfg.ShareSync = h.opts.lease, h.opts.durability == durabilitySync
 	if h.stores, err = openStoresAgain(ctx, h.nats, cfg); err != nil {
 		return err
 	}

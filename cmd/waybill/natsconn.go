@@ -70,6 +70,7 @@ type runLog struct {
 	keeps    bool
 	connect  func() (*nats.Conn, error)
 	replicas int
+	synced   bool // the server is ours, and syncs every write
 	logger   logger
 
 	mu   sync.Mutex // guards what follows
@@ -87,7 +88,7 @@ func (a *alone) openRunLog(ctx context.Context, o acceptorOptions) (*runLog, err
 		if err != nil {
 			return nil, err
 		}
-		r.connect = func() (*nats.Conn, error) { return srv.Connect("acceptor") }
+		r.synced, r.connect = true, func() (*nats.Conn, error) { return srv.Connect("acceptor") }
 		a.later(r.close)
 		return r, r.open(ctx)
 	}
@@ -156,7 +157,7 @@ func (r *runLog) open(ctx context.Context) error {
 	conn, err := r.connected()
 	if err == nil {
 		cfg := jetstream.DefaultConfig()
-		cfg.Replicas, cfg.Patience = r.replicas, logPatience
+		cfg.Replicas, cfg.Patience, cfg.ShareSync = r.replicas, logPatience, r.synced
 		var log *jetstream.Log
 		if log, err = jetstream.Open(ctx, conn, cfg); err == nil {
 			err = r.openAssets(ctx, conn)

@@ -35,7 +35,7 @@ const (
 // group sends appends, alone or many as one. It is safe for concurrent use.
 type group struct {
 	to carrier
-	// together says that the stream takes batches.
+	// together says that appends may share a sync.
 	together bool
 
 	mu      sync.Mutex // guards what follows

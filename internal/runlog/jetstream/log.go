@@ -40,6 +40,9 @@ type Config struct {
 	// server before it fails with runlog.ErrUnavailable; never so long that the
 	// caller's deadline passes first. 0: as long as the caller's context allows.
 	Patience time.Duration
+	// ShareSync lets appends that wait go as one, for a server that syncs every write.
+	// One that does not takes them faster alone.
+	ShareSync bool
 }
 
 // DefaultConfig is right for one server.
@@ -88,7 +91,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 		DenyDelete:  true,
 		DenyPurge:   true,
 
-		AllowAtomicPublish: true,
+		AllowAtomicPublish: cfg.ShareSync,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)
@@ -96,8 +99,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	link := natslink.Watch(nc)
 	return &Log{
 		cfg: cfg, link: link, js: api, stream: s,
-		// A server that is too old for batches says so by leaving the setting out.
-		group: &group{to: sender{api, link}, together: s.CachedInfo().Config.AllowAtomicPublish},
+		group: &group{to: sender{api, link}, together: cfg.ShareSync},
 	}, nil
 }
 

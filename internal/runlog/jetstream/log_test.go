@@ -59,6 +59,7 @@ func open(t *testing.T, dir string, cfg jetstream.Config) full {
 func testConfig() jetstream.Config {
 	cfg := jetstream.DefaultConfig()
 	cfg.AckWait, cfg.RetryDelay = 2*time.Second, 10*time.Millisecond
+	cfg.ShareSync = true
 	return cfg
 }
 
