@@ -12,14 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/test/harness"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// The server leaves this behind for the whole process.
-		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*jetStream).monitorQueueDepth"),
-	)
+	goleak.VerifyTestMain(m, natsdtest.LeftBehind()...)
 }
 
 // startHost runs a whole host within the test.

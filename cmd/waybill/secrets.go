@@ -38,6 +38,12 @@ func readSecrets(file string) ([]redact.Secret, error) {
 		return nil, fmt.Errorf("%s: want lines of the form id: value", file)
 	}
 	lines := linesOf(&doc)
+	place := func(id string) string {
+		if lines[id] == 0 { // merged from elsewhere in the file
+			return file
+		}
+		return fmt.Sprintf("%s:%d", file, lines[id])
+	}
 	var (
 		out  []redact.Secret
 		errs []error
@@ -45,10 +51,10 @@ func readSecrets(file string) ([]redact.Secret, error) {
 	for _, id := range slices.Sorted(maps.Keys(values)) {
 		s := redact.Secret{ID: id, Value: redact.Value(values[id])}
 		if err := s.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("%s:%d: %w", file, lines[id], err))
+			errs = append(errs, fmt.Errorf("%s: %w", place(id), err))
 		}
 		if len(s.Value) < redact.MinLength {
-			errs = append(errs, fmt.Errorf("%s:%d: fewer than %d bytes cannot be told from other text", file, lines[id], redact.MinLength))
+			errs = append(errs, fmt.Errorf("%s: fewer than %d bytes cannot be told from other text", place(id), redact.MinLength))
 		}
 		out = append(out, s)
 	}

@@ -12,14 +12,12 @@ import (
 	"go.uber.org/goleak"
 
 	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/protocol/subject"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// The server leaves this behind for the whole process.
-		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*jetStream).monitorQueueDepth"),
-	)
+	goleak.VerifyTestMain(m, natsdtest.LeftBehind()...)
 }
 
 const patience = 20 * time.Second

@@ -10,14 +10,12 @@ import (
 	"go.uber.org/goleak"
 
 	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/internal/natslink"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// The server leaves this behind for the whole process.
-		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*jetStream).monitorQueueDepth"),
-	)
+	goleak.VerifyTestMain(m, natsdtest.LeftBehind()...)
 }
 
 // silent is a subject whose listener tells of each question on asked and answers none.

@@ -10,13 +10,12 @@ import (
 // Bounds of what a schema may become when it is written out: references in allOf
 // and unions beside other members multiply.
 const (
-	// maxSource is the size up to which a schema is looked at: to project one takes
-	// some two hundred times its size.
+	// maxSource is the size up to which a schema is looked at.
 	maxSource = 64 << 10
 
 	maxNodes = 8_000
 	maxNest  = 200
-	// maxWork bounds comparisons of the values of enums.
+	// maxWork bounds comparisons of names, and of the values of enums with types.
 	maxWork = 1 << 21
 	// maxWritten is the size up to which a projection is written; one of more
 	// bytes could not be compiled.
@@ -78,8 +77,7 @@ func (b *builder) problem(at, rule, format string, args ...any) {
 func (b *builder) build(s *value) *node {
 	b.nest++
 	defer func() { b.nest-- }()
-	if b.nodes++; b.nodes > maxNodes || b.nest > maxNest {
-		b.problem("", RuleTooLarge, "written out, the schema has more than %d places or %d levels; use fewer references in allOf and fewer unions in unions", maxNodes, maxNest)
+	if !b.place(1) {
 		return &node{at: s.at, shape: shapeText, takes: anything}
 	}
 	if s.kind == booleans {
@@ -111,6 +109,16 @@ func (b *builder) build(s *value) *node {
 		n.about = about.plain
 	}
 	return n
+}
+
+// place counts places that are written or copied; false when they are too many, or too
+// deep.
+func (b *builder) place(n int) bool {
+	if b.nodes += n; b.nodes <= maxNodes && b.nest <= maxNest {
+		return true
+	}
+	b.problem("", RuleTooLarge, "written out, the schema has more than %d places or %d levels; use fewer references in allOf and fewer unions in unions", maxNodes, maxNest)
+	return false
 }
 
 // spend counts comparisons; false when they are too many.

@@ -140,8 +140,16 @@ func (b *builder) both(x, y *value, at string) *value {
 // with the next, at every place that says so.
 func (b *builder) pay(x, y *value) bool {
 	nx, ny := len(x.get("properties").list()), len(y.get("properties").list())
-	b.nodes += nx + ny
-	return b.spend(nx * ny)
+	return b.place(x.weight()+y.weight()) && b.spend(nx*ny)
+}
+
+// weight is how much of a schema is copied when it is merged.
+func (v *value) weight() int {
+	n := 1
+	for _, f := range v.fields {
+		n += 1 + len(f.value.items) + len(f.value.fields)
+	}
+	return n
 }
 
 // join adds a member of a second schema to a first.
@@ -158,10 +166,7 @@ func (b *builder) join(out *value, f field, at string) bool {
 	case "required":
 		out.fields[i].value = list(at, slices.Concat(have.items, f.value.items))
 	case "enum":
-		if !b.spend(len(have.items) * len(f.value.items)) {
-			return false
-		}
-		out.fields[i].value = list(at, slices.DeleteFunc(slices.Clone(have.items), func(v *value) bool { return !holds(f.value, v) }))
+		out.fields[i].value = list(at, shared(have.items, f.value.items))
 	case "items":
 		out.fields[i].value = together(at, have, f.value)
 	case "anyOf", "oneOf", "prefixItems", "const", "unevaluatedProperties":
@@ -237,6 +242,15 @@ func (v *value) list() []field {
 	return v.fields
 }
 
+// shared are the values of a list that another has as well.
+func shared(values, others []*value) []*value {
+	known := make(map[string]bool, len(others))
+	for _, v := range others {
+		known[v.identity()] = true
+	}
+	return slices.DeleteFunc(slices.Clone(values), func(v *value) bool { return !known[v.identity()] })
+}
+
 func holds(l, v *value) bool {
 	return slices.ContainsFunc(l.items, func(item *value) bool { return equal(item, v) })
 }
@@ -254,6 +268,7 @@ func commonTypes(x, y *value) *value {
 		return v.texts()
 	}
 	var out []*value
+	said := map[string]bool{}
 	for _, a := range types(x) {
 		for _, c := range types(y) {
 			t := a
@@ -265,7 +280,10 @@ func commonTypes(x, y *value) *value {
 			default:
 				continue
 			}
-			out = append(out, &value{kind: strs, plain: t, at: x.at})
+			if !said[t] {
+				said[t] = true
+				out = append(out, &value{kind: strs, plain: t, at: x.at})
+			}
 		}
 	}
 	return list(x.at, out)

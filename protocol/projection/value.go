@@ -2,6 +2,7 @@ package projection
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"math/big"
 	"slices"
@@ -175,9 +176,7 @@ func equal(a, b *value) bool {
 	}
 	switch a.kind {
 	case numbers:
-		x, okX := new(big.Rat).SetString(a.plain)
-		y, okY := new(big.Rat).SetString(b.plain)
-		return okX && okY && x.Cmp(y) == 0
+		return decimal(a.plain) == decimal(b.plain)
 	case arrays:
 		return slices.EqualFunc(a.items, b.items, equal)
 	case objects:
@@ -190,4 +189,52 @@ func equal(a, b *value) bool {
 	default:
 		return a.plain == b.plain
 	}
+}
+
+// identity is the same text for values that are equal.
+func (v *value) identity() string {
+	switch v.kind {
+	case numbers:
+		return decimal(v.plain)
+	case arrays:
+		items := make([]string, len(v.items))
+		for i, item := range v.items {
+			items[i] = item.identity()
+		}
+		return "[" + strings.Join(items, ",") + "]"
+	case objects:
+		members := make([]string, len(v.fields))
+		for i, f := range v.fields {
+			members[i] = strconv.Quote(f.name) + ":" + f.value.identity()
+		}
+		slices.Sort(members)
+		return "{" + strings.Join(members, ",") + "}"
+	case strs:
+		return strconv.Quote(v.plain)
+	default:
+		return v.plain
+	}
+}
+
+// decimal writes a JSON number as its digits and a power of ten, so that 1, 1.0 and 1e0
+// are the same text. It never writes a power out.
+func decimal(number string) string {
+	digits, power, _ := strings.Cut(strings.ToLower(number), "e")
+	sign := ""
+	if rest, negative := strings.CutPrefix(digits, "-"); negative {
+		sign, digits = "-", rest
+	}
+	exponent, ok := new(big.Int).SetString(cmp.Or(strings.TrimPrefix(power, "+"), "0"), 10)
+	if !ok {
+		return number
+	}
+	whole, fraction, _ := strings.Cut(digits, ".")
+	exponent.Sub(exponent, big.NewInt(int64(len(fraction))))
+	digits = strings.TrimLeft(whole+fraction, "0")
+	trimmed := strings.TrimRight(digits, "0")
+	if trimmed == "" {
+		return "0"
+	}
+	exponent.Add(exponent, big.NewInt(int64(len(digits)-len(trimmed))))
+	return sign + trimmed + "e" + exponent.String()
 }

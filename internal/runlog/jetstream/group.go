@@ -17,7 +17,8 @@ import (
 // their way, and those that have to wait go as one when that is the sooner, by what was
 // measured of late: the more there are, the more share a sync.
 const (
-	// maxAlone bounds the appends that are on their way, each for itself.
+	// maxAlone bounds the appends that are on their way, each for itself, but for large
+	// ones and those of a batch that was not taken.
 	maxAlone = 8
 	// window is how many appends tell how fast the server takes those that go alone.
 	window = 2 * maxAlone
@@ -71,8 +72,8 @@ type outcome struct {
 	goAlone bool
 }
 
-// errBatch says that a batch was refused as a whole: nothing of it was stored.
-var errBatch = errors.New("the batch was refused")
+// errBatch says that a batch was not taken: nothing of it was stored.
+var errBatch = errors.New("the batch was not taken")
 
 // carrier brings messages to the server.
 type carrier interface {

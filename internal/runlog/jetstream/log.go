@@ -12,6 +12,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -99,7 +101,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	link := natslink.Watch(nc)
 	return &Log{
 		cfg: cfg, link: link, js: api, stream: s,
-		group: &group{to: sender{api, link}, together: cfg.ShareSync},
+		group: &group{to: sender{api, s, link}, together: cfg.ShareSync},
 	}, nil
 }
 
@@ -276,8 +278,12 @@ func isConflict(err error) bool {
 	return ok && (api.ErrorCode == errWrongLastSequence || api.ErrorCode == errWrongLastSequenceConstant)
 }
 
-// isTransient reports that another try may find the server back.
+// isTransient reports that another try may find the server back. A write that finds the
+// connection broken, before the client does, fails as the connection does.
 func isTransient(err error) bool {
+	if _, broken := errors.AsType[net.Error](err); broken || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, io.EOF) {
+		return true
+	}
 	return errors.Is(err, natslink.ErrLost) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, js.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrDisconnected) ||

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/internal/runlog"
@@ -28,10 +29,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, writeUntilKilled(dir))
 		os.Exit(1) //nolint:forbidigo // this is a process of its own
 	}
-	goleak.VerifyTestMain(m,
-		// The server leaves these behind for the whole process.
-		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*jetStream).monitorQueueDepth"),
-	)
+	goleak.VerifyTestMain(m, natsdtest.LeftBehind()...)
 }
 
 // full joins the two ends of the log, as one dispatcher holds them.

@@ -40,8 +40,9 @@ func newEntry(f *frame.Frame, after uint64) entry {
 
 // sender is the carrier over a connection.
 type sender struct {
-	js   js.JetStream
-	link *natslink.Link
+	js     js.JetStream
+	stream js.Stream
+	link   *natslink.Link
 }
 
 func (s sender) many(batch []*ticket) (last uint64, err error) {
@@ -51,7 +52,7 @@ func (s sender) many(batch []*ticket) (last uint64, err error) {
 		id, nc := rand.Text(), s.js.Conn()
 		for i, t := range batch[:len(batch)-1] {
 			if err := nc.PublishMsg(t.within(id, i+1)); err != nil {
-				return err
+				return fmt.Errorf("%w: %w", errBatch, err) // what is not sent whole is not stored
 			}
 		}
 		end := batch[len(batch)-1].within(id, len(batch))
@@ -60,10 +61,23 @@ func (s sender) many(batch []*ticket) (last uint64, err error) {
 		if err != nil {
 			return err
 		}
-		last, err = acknowledged(reply.Data, uint64(len(batch)))
-		return err
+		if last, err = acknowledged(reply.Data, uint64(len(batch))); err != nil {
+			return err
+		}
+		return s.ends(ctx, last, end)
 	})
 	return last, err
+}
+
+// ends looks whether the position that was acknowledged is that of a batch's last
+// message, for all others are counted from it. A server that stops while it stores a
+// batch can acknowledge one that has an end missing.
+func (s sender) ends(ctx context.Context, pos uint64, last *nats.Msg) error {
+	m, err := s.stream.GetMsg(ctx, pos)
+	if err != nil || m.Header.Get(batchIDHeader) != last.Header.Get(batchIDHeader) || m.Header.Get(batchSequenceHeader) != last.Header.Get(batchSequenceHeader) {
+		return fmt.Errorf("%w: the batch does not end at %d", natslink.ErrLost, pos)
+	}
+	return nil
 }
 
 // within is the message as part of a batch.
