@@ -77,7 +77,7 @@ func (b *builder) problem(at, rule, format string, args ...any) {
 func (b *builder) build(s *value) *node {
 	b.nest++
 	defer func() { b.nest-- }()
-	if !b.place(1) {
+	if !b.room(1) {
 		return &node{at: s.at, shape: shapeText, takes: anything}
 	}
 	if s.kind == booleans {
@@ -111,9 +111,9 @@ func (b *builder) build(s *value) *node {
 	return n
 }
 
-// place counts places that are written or copied; false when they are too many, or too
-// deep.
-func (b *builder) place(n int) bool {
+// room counts places that are written or copied; false when there is no room for more, or
+// they are too deep.
+func (b *builder) room(n int) bool {
 	if b.nodes += n; b.nodes <= maxNodes && b.nest <= maxNest {
 		return true
 	}

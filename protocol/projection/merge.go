@@ -140,7 +140,7 @@ func (b *builder) both(x, y *value, at string) *value {
 // with the next, at every place that says so.
 func (b *builder) pay(x, y *value) bool {
 	nx, ny := len(x.get("properties").list()), len(y.get("properties").list())
-	return b.place(x.weight()+y.weight()) && b.spend(nx*ny)
+	return b.room(x.weight()+y.weight()) && b.spend(nx*ny)
 }
 
 // weight is how much of a schema is copied when it is merged.

@@ -176,7 +176,7 @@ func (b *builder) settle(n *node) {
 		b.problem(n.at, RuleReference, "the union is a branch of itself; leave that branch out")
 		return
 	}
-	if !b.place(len(leaves)) { // of a union that many refer to, each time
+	if !b.room(len(leaves)) { // of a union that many refer to, each time
 		return
 	}
 	n.simplify()

@@ -37,19 +37,6 @@ func writers(log *jetstream.Log, prefix string) []*runlogtest.Writer {
 	return all
 }
 
-func serve(t *testing.T, dir string) (*natsd.Server, *jetstream.Log) {
-	t.Helper()
-	srv, err := natsd.Start(natsd.Config{Dir: dir, Sync: true, Log: slog.New(slog.DiscardHandler)}, "secret")
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect("test")
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	log, err := jetstream.Open(t.Context(), nc, testConfig())
-	require.NoError(t, err)
-	return srv, log
-}
-
 // batched counts the frames of the log that came in a batch.
 func batched(t *testing.T, srv *natsd.Server) (n int) {
 	t.Helper()
@@ -74,7 +61,7 @@ func batched(t *testing.T, srv *natsd.Server) (n int) {
 // acknowledged is there, and nobody who is alone with a run is told of a conflict.
 func TestLog_BatchesSurviveAServerThatRestarts(t *testing.T) {
 	t.Parallel()
-	srv, log := serve(t, t.TempDir())
+	srv, log := serve(t, t.TempDir(), testConfig())
 	all := writers(log, "run")
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
@@ -176,7 +163,7 @@ func TestLog_BatchesSurviveAProcessThatIsKilled(t *testing.T) {
 		}
 		require.True(t, ok, "it was killed, and did not end by itself: %s", state)
 	}
-	srv, log := serve(t, dir)
+	srv, log := serve(t, dir, testConfig())
 	require.Len(t, acknowledged, 4*manyWriters)
 	for id, stored := range acknowledged {
 		run := subject.Run{Tenant: "acme", WorkflowID: "flow-1", RunID: id}

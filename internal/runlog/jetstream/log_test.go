@@ -38,7 +38,8 @@ type full struct {
 	*jetstream.Queue
 }
 
-func open(t *testing.T, dir string, cfg jetstream.Config) full {
+// serve starts a server that syncs every write, and opens its log.
+func serve(t *testing.T, dir string, cfg jetstream.Config) (*natsd.Server, *jetstream.Log) {
 	t.Helper()
 	srv, err := natsd.Start(natsd.Config{Dir: dir, Sync: true, Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
@@ -48,6 +49,12 @@ func open(t *testing.T, dir string, cfg jetstream.Config) full {
 	t.Cleanup(nc.Close)
 	log, err := jetstream.Open(t.Context(), nc, cfg)
 	require.NoError(t, err)
+	return srv, log
+}
+
+func open(t *testing.T, dir string, cfg jetstream.Config) full {
+	t.Helper()
+	_, log := serve(t, dir, cfg)
 	q, err := log.Queue(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(q.Close)
