@@ -147,7 +147,7 @@ func (b *builder) pay(x, y *value) bool {
 func (v *value) weight() int {
 	n := 1
 	for _, f := range v.fields {
-		n += 1 + len(f.value.items) + len(f.value.fields)
+		n += 1 + len(f.value.items)/8 + len(f.value.fields) // a list is copied as a whole
 	}
 	return n
 }

@@ -332,6 +332,19 @@ func TestCompile_TakesLittle(t *testing.T) {
 	}
 }
 
+func TestCompile_TakesAListThatManyPlacesReferTo(t *testing.T) {
+	t.Parallel()
+	var members, values []string
+	for i := range 60 {
+		members = append(members, fmt.Sprintf(`"p%d":{"$ref":"#/$defs/c","type":"string"}`, i))
+	}
+	for i := range 250 {
+		values = append(values, fmt.Sprintf(`"v%d"`, i))
+	}
+	_, problems := projection.Compile(json.RawMessage(`{"type":"object","properties":{`+strings.Join(members, ",")+`},"$defs":{"c":{"enum":[`+strings.Join(values, ",")+`]}}}`), projection.Gemini)
+	require.Empty(t, problems)
+}
+
 func TestCompile_LooksAtNoSchemaThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	source := json.RawMessage(in(`{"type":"string","description":"` + strings.Repeat("x", 64<<10) + `"}`))
