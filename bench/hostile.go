@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,21 +43,31 @@ func hostiles() []hostile {
 			return fmt.Sprintf(`"d%d":{"anyOf":[`, i) + list(k, func(int) string { return fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, i+1) }) + `]}`
 		}) + fmt.Sprintf(`,"d%d":%s}}`, n, last)
 	}
+	// both are two definitions that hold together in each of n members.
+	both := func(n int, e, f string) string {
+		return `{"type":"object","properties":{` + list(n, func(i int) string {
+			return fmt.Sprintf(`"p%d":{"allOf":[{"$ref":"#/$defs/e"},{"$ref":"#/$defs/f"}]}`, i)
+		}) +
+			`},"$defs":{"e":` + e + `,"f":` + f + `}}`
+	}
+	keys := func(n, first, step int) string {
+		return `{"const":{"x":{` + list(n, func(i int) string { return fmt.Sprintf(`"k%d":0`, first+i*step) }) + `}}}`
+	}
 	numbers := func(n int) string { return "[" + list(n, strconv.Itoa) + "]" }
 	return []hostile{
 		{"as deep as is taken", nested(30, `{"properties":{"a":`, `{"type":"string"}`, `}}`), nested(30, `{"a":`, `"x"`, `}`)},
 		{"deeper than is taken", nested(500, `{"not":`, `{}`, `}`), `{}`},
 		{"an enum of 200,000 values", `{"enum":` + numbers(200_000) + `}`, `1`},
-		{"an enum of 25,000 values", `{"items":{"enum":` + numbers(25_000) + `}}`, numbers(25_000)},
-		{"25,000 required members", `{"required":[` + list(25_000, func(i int) string { return fmt.Sprintf(`"%x"`, i) }) + `]}`, `{}`},
+		{"an enum of 21,000 values", `{"items":{"enum":` + numbers(21_000) + `}}`, numbers(21_000)},
+		{"21,000 required members", `{"required":[` + list(21_000, func(i int) string { return fmt.Sprintf(`"%x"`, i) }) + `]}`, `{}`},
 		{
-			"1,400 properties", `{"properties":{` + list(1400, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"integer"}`, i) }) + `}}`,
-			`{` + list(1400, func(i int) string { return fmt.Sprintf(`"p%d":%d`, i, i) }) + `}`,
+			"1,200 properties", `{"properties":{` + list(1200, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"integer"}`, i) }) + `}}`,
+			`{` + list(1200, func(i int) string { return fmt.Sprintf(`"p%d":%d`, i, i) }) + `}`,
 		},
 		{
-			"650 properties of nine keywords each", `{"properties":{` + list(650, func(i int) string {
+			"570 properties of nine keywords each", `{"properties":{` + list(570, func(i int) string {
 				return fmt.Sprintf(`"p%d":{"type":["string","null"],"minLength":1,"maxLength":9,"pattern":"a%d","minimum":1,"maximum":2,"title":"x","format":"email","default":1}`, i, i)
-			}) + `}}`, `{` + list(650, func(i int) string { return fmt.Sprintf(`"p%d":%d`, i, i) }) + `}`,
+			}) + `}}`, `{` + list(570, func(i int) string { return fmt.Sprintf(`"p%d":%d`, i, i) }) + `}`,
 		},
 		{
 			"4,000 properties", `{"properties":{` + list(4000, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"integer"}`, i) }) + `}}`,
@@ -73,10 +84,22 @@ func hostiles() []hostile {
 		{"unions of two unions, 40 deep", within(40, 2, `{"type":"string"}`), `"x"`},
 		{"unions of 26 unions, 8 deep", within(8, 26, `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`), `{"a":"x"}`},
 		{"unions of two unions, 40 deep, beside members", strings.ReplaceAll(within(40, 2, `{"type":"string"}`), `{"anyOf"`, `{"properties":{"z":{"type":"string"}},"anyOf"`), `"x"`},
-		{"a union of 600 objects", `{"anyOf":[` + list(600, func(i int) string {
+		{"an object compared at 200 places", both(200, keys(1500, 0, 1), keys(1500, 1499, -1)), `{"p0":1}`},
+		{"a long text compared at 200 places", both(200, `{"enum":["`+strings.Repeat("x", 20_000)+`"]}`, `{"enum":["`+strings.Repeat("x", 20_000)+`"]}`), `{"p0":1}`},
+		{
+			"900 properties of four keywords each", `{"type":"object","properties":{` + list(900, func(i int) string {
+				return fmt.Sprintf(`"p%d":{"type":"string","pattern":"a","minLength":1,"maxLength":3}`, i)
+			}) + `}}`, `{"p0":1}`,
+		},
+		{
+			"490 properties of four keywords each", `{"type":"object","properties":{` + list(490, func(i int) string {
+				return fmt.Sprintf(`"p%d":{"type":"string","pattern":"a","minLength":1,"maxLength":3}`, i)
+			}) + `}}`, `{"p0":1}`,
+		},
+		{"a union of 300 objects", `{"anyOf":[` + list(300, func(i int) string {
 			return fmt.Sprintf(`{"properties":{"k":{"const":%d}},"required":["k"]}`, i)
 		}) + `]}`, `{"k":-1}`},
-		{"a union of 1,000 objects", `{"anyOf":[` + list(1000, func(i int) string {
+		{"a union of 540 objects", `{"anyOf":[` + list(540, func(i int) string {
 			return fmt.Sprintf(`{"properties":{"k":{"const":%d}},"required":["k"]}`, i)
 		}) + `]}`, `{"k":-1}`},
 		{"unique items over 20,000 objects", `{"uniqueItems":true}`, `[` + list(20_000, func(i int) string { return fmt.Sprintf(`{"i":%d}`, i) }) + `]`},
@@ -110,7 +133,7 @@ const (
 // some tries counts: what else the machine does only adds.
 func hostileSchemas(tries int) []hostileRow {
 	var rows []hostileRow
-	for _, h := range hostiles() {
+	for _, h := range slices.Concat(hostiles(), found()) {
 		row := h.measure()
 		for range tries - 1 {
 			again := h.measure()

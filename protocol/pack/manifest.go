@@ -133,6 +133,10 @@ type Node struct {
 	OutputSchemaRef     string `json:"outputSchemaRef"`
 	// RequiresSecrets are those that the host has to have for it.
 	RequiresSecrets []Secret `json:"requiresSecrets"`
+	// Outputs are the ports that say something of themselves.
+	Outputs map[string]struct {
+		Sensitive bool `json:"sensitive"`
+	} `json:"outputs"`
 	// RequiredCredentials and Auth are families that this host does not have.
 	RequiredCredentials []json.RawMessage `json:"requiredCredentials"`
 	Auth                json.RawMessage   `json:"auth"`

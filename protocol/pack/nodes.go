@@ -26,6 +26,10 @@ type NodeType struct {
 	Contract              *workflow.EnvelopeContract
 	Needs                 modelgate.Needs
 	Secrets               []Secret
+	// Requires are the capabilities that the runtime of the host must provide.
+	Requires []string
+	// Sensitive are the output ports whose values are masked.
+	Sensitive map[string]bool
 }
 
 // readNodes reads what the pack says of its nodes, and the files that it names.
@@ -33,6 +37,7 @@ func (p *Pack) readNodes(pack fs.FS, m *Manifest, o *own, h Host) (found []Probl
 	for i, n := range m.Nodes {
 		at := "/nodes/" + strconv.Itoa(i)
 		t := NodeType{TypeID: n.TypeID, Version: n.Version, Needs: n.Needs, Secrets: n.RequiresSecrets}
+		t.Sensitive = n.sensitive()
 		for _, ref := range []struct {
 			member, file string
 			into         **schema.Schema
@@ -64,6 +69,21 @@ func (p *Pack) readNodes(pack fs.FS, m *Manifest, o *own, h Host) (found []Probl
 	return found
 }
 
+// sensitive are the output ports that the manifest says are; nil: none.
+func (n *Node) sensitive() map[string]bool {
+	var out map[string]bool
+	for port, o := range n.Outputs {
+		if !o.Sensitive {
+			continue
+		}
+		if out == nil {
+			out = map[string]bool{}
+		}
+		out[port] = true
+	}
+	return out
+}
+
 // make fills in of what the host makes the node.
 func (t *NodeType) make(pack fs.FS, how made, n Node, manifestAt string, h Host) (found []Problem) {
 	at := "/nodes/" + escape(t.TypeID)
@@ -73,7 +93,7 @@ func (t *NodeType) make(pack fs.FS, how made, n Node, manifestAt string, h Host)
 	if len(n.RequiredCredentials) > 0 || n.Auth != nil {
 		found = append(found, Problem{File, manifestAt, "this host resolves no credentials and no OAuth for nodes; want neither requiredCredentials nor auth"})
 	}
-	t.Base, t.Defaults = how.Base, maps.Clone(how.Config)
+	t.Base, t.Defaults, t.Requires = how.Base, maps.Clone(how.Config), how.Requires
 	for _, name := range slices.Sorted(maps.Keys(how.ConfigRefs)) {
 		if _, ok := within(how.ConfigRefs[name]); !ok {
 			continue // told already

@@ -47,6 +47,20 @@ func TestLoad_ReadsOfWhatTheHostMakesANode(t *testing.T) {
 	require.NotEmpty(t, n.Config.Validate([]byte(`{"tone":"rude"}`)))
 }
 
+// OpenWOP host contract §5.7 and §10.3: what a node requires stands in the host's own
+// file, for which ports are sensitive the manifest has a place.
+func TestLoad_ReadsWhatANodeRequiresAndWhatIsSensitive(t *testing.T) {
+	t.Parallel()
+	manifest := strings.Replace(triage, `"category":"chat"`, `"category":"chat","outputs":{"ssn":{"sensitive":true},"name":{"sensitive":false},"other":{}}`, 1)
+	own := strings.Replace(triageOwn, `"config":`, `"requires":["vendor.acme.gpu"],"config":`, 1)
+	packs, _, err := pack.Load(desk(manifest, own), deskHost)
+	require.NoError(t, err)
+	require.Equal(t, []string{"vendor.acme.gpu"}, packs[0].Nodes[0].Requires)
+	require.Equal(t, map[string]bool{"ssn": true}, packs[0].Nodes[0].Sensitive)
+	_, _, err = pack.Load(desk(triage, strings.Replace(own, "vendor.acme.gpu", "GPU!", 1)), deskHost)
+	require.ErrorContains(t, err, "/nodes/vendor.acme.desk.triage/requires/0")
+}
+
 func TestLoad_TellsAllThatIsWrongWithANode(t *testing.T) {
 	t.Parallel()
 	swap := func(doc string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(doc) }

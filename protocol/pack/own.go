@@ -42,6 +42,9 @@ type made struct {
 	Config map[string]json.RawMessage `json:"config"`
 	// ConfigRefs are members of the config that stand in files of the pack.
 	ConfigRefs map[string]string `json:"configRefs"`
+	// Requires are the ids of what the host's runtime must provide for the node, for
+	// which the manifest has no place (OpenWOP host contract §5.7).
+	Requires []string `json:"requires"`
 }
 
 // Kind is an envelope kind that a pack brings.

@@ -10,8 +10,10 @@ import (
 // Bounds of what a schema may become when it is written out: references in allOf
 // and unions beside other members multiply.
 const (
-	// maxSource is the size up to which a schema is looked at.
+	// maxSource and maxWeight are the size and the weight (protocol/schema) up to which
+	// a schema is looked at: it is compiled, taken apart, written and checked in 16 MB.
 	maxSource = 64 << 10
+	maxWeight = 11_000
 
 	maxNodes = 8_000
 	maxNest  = 200
@@ -20,6 +22,8 @@ const (
 	// maxWritten is the size up to which a projection is written; one of more
 	// bytes could not be compiled.
 	maxWritten = 256 << 10
+	// maxPlaces bounds the places of what is written, in bytes: names may be long.
+	maxPlaces = 2 << 20
 )
 
 // structural are the keywords that say what a value is; the others annotate it or
@@ -42,6 +46,7 @@ type builder struct {
 	nodes    int
 	nest     int
 	work     int
+	isFull   bool
 	problems []Problem
 }
 
@@ -54,19 +59,13 @@ func newBuilder(d Dialect, root *value) *builder {
 	return b
 }
 
-// index notes where references can lead. A value that is no schema does no harm
-// here: the schema was compiled, so no reference leads to one.
+// index notes where references can lead: to schemas, as this one was compiled.
 func (b *builder) index(v *value) {
 	b.places["#"+v.at] = v
 	if a := v.get("$anchor"); a != nil && a.kind == strs {
 		b.places["#"+a.plain] = v
 	}
-	for _, f := range v.fields {
-		b.index(f.value)
-	}
-	for _, item := range v.items {
-		b.index(item)
-	}
+	v.schemas(func(c *value, _, _ string, _ bool) { b.index(c) })
 }
 
 func (b *builder) problem(at, rule, format string, args ...any) {
@@ -117,7 +116,7 @@ func (b *builder) room(n int) bool {
 	if b.nodes += n; b.nodes <= maxNodes && b.nest <= maxNest {
 		return true
 	}
-	b.problem("", RuleTooLarge, "written out, the schema has more than %d places or %d levels; use fewer references in allOf and fewer unions in unions", maxNodes, maxNest)
+	b.full("written out, the schema has more than %d places or %d levels; use fewer references in allOf and fewer unions in unions", maxNodes, maxNest)
 	return false
 }
 
@@ -126,8 +125,16 @@ func (b *builder) spend(n int) bool {
 	if b.work += n; b.work <= maxWork {
 		return true
 	}
-	b.problem("", RuleTooLarge, "written out, the schema has too many values in enums; list fewer")
+	b.full("written out, the schema has too many values in enums, or tags in unions; list fewer")
 	return false
+}
+
+// full says once that there is no room.
+func (b *builder) full(format string, args ...any) {
+	if !b.isFull {
+		b.isFull = true
+		b.problem("", RuleTooLarge, format, args...)
+	}
 }
 
 // typed gives the node of a schema without references and allOf.

@@ -40,6 +40,9 @@ var bounds = map[kinds][]string{
 	objects: {"minProperties", "maxProperties", "propertyNames", "dependentRequired"},
 }
 
+// noteShare is how many bytes of a note take as much as a place.
+const noteShare = 64
+
 // constrain puts the constraints of a schema on a node: as the vendor says them,
 // else as sentences. Of two of one name, which merging left, one is a sentence.
 func (b *builder) constrain(n *node, s *value, of kinds) {
@@ -52,7 +55,7 @@ func (b *builder) constrain(n *node, s *value, of kinds) {
 				n.keep = append(n.keep, f)
 				said = true
 			default:
-				if sentence := spoken[keyword](f.value); sentence != "" {
+				if sentence := spoken[keyword](f.value); sentence != "" && b.room(len(sentence)/noteShare) {
 					n.notes = append(n.notes, sentence)
 				}
 			}
@@ -97,9 +100,10 @@ func satisfied(format string) func(*value) string {
 }
 
 func dependent(v *value) string {
+	const most = 100 // more are not worth reading
 	var out []string
-	for _, f := range v.fields {
-		if with := f.value.texts(); len(with) > 0 {
+	for _, f := range v.fields[:min(len(v.fields), most)] {
+		if with := f.value.texts(); len(with) > 0 && len(with) <= most {
 			out = append(out, fmt.Sprintf("With %s also %s.", f.name, strings.Join(with, ", ")))
 		}
 	}

@@ -38,12 +38,21 @@ func (b *builder) restricts(others *value) bool {
 	return others != nil && others.kind == objects && saysSomething(others)
 }
 
+// unnamedPlaces is what a member takes that is asked for by name alone, besides its
+// own: lists of names are long.
+const unnamedPlaces = 2
+
 // named adds the members a schema names; false when one that has to be there
 // can't be.
 func (b *builder) named(n *node, s, others *value, patterns bool) bool {
-	required := s.get("required").texts()
+	names := s.get("required").texts()
+	required, known := make(map[string]bool, len(names)), map[string]bool{}
+	for _, name := range names {
+		required[name] = true
+	}
 	for _, f := range s.get("properties").list() {
-		m := member{f.name, b.build(f.value), slices.Contains(required, f.name)}
+		known[f.name] = true
+		m := member{f.name, b.build(f.value), required[f.name]}
 		if m.node.shape == shapeNever {
 			if m.required {
 				return false
@@ -52,9 +61,13 @@ func (b *builder) named(n *node, s, others *value, patterns bool) bool {
 		}
 		n.members = append(n.members, m)
 	}
-	for i, name := range required {
-		if s.get("properties").get(name) != nil || slices.Contains(required[:i], name) {
+	for _, name := range names {
+		if known[name] {
 			continue
+		}
+		known[name] = true
+		if !b.room(unnamedPlaces) {
+			return false
 		}
 		if others.is(false) && !patterns {
 			return false
@@ -96,11 +109,15 @@ func (b *builder) others(n *node, s, others *value, patterns bool) {
 // fills the others in, then as the author ordered them (OpenWOP envelope
 // contract §5).
 func (n *node) arrange(ordering []string) {
+	ranks := make(map[string]int, len(ordering))
+	for i, name := range slices.Backward(ordering) { // the first counts
+		ranks[name] = i
+	}
 	rank := func(name string) int {
 		if name == "reasoning" {
 			return -1
 		}
-		if i := slices.Index(ordering, name); i >= 0 {
+		if i, ok := ranks[name]; ok {
 			return i
 		}
 		return len(ordering)

@@ -23,13 +23,36 @@ func TestDecimal_IsTheSameForEqualNumbersOnly(t *testing.T) {
 	require.NotEqual(t, decimal("1e999999999999999999999"), decimal("1e999999999999999999998"))
 }
 
-func TestIdentity_IsTheSameForEqualValuesOnly(t *testing.T) {
+func TestEqual_ComparesAsJSONSchemaDoes(t *testing.T) {
 	t.Parallel()
-	values := []string{`null`, `true`, `"true"`, `1`, `"1"`, `[1]`, `[1.0]`, `["1"]`, `[1,1]`, `{"a":1,"b":2}`, `{"b":2.0,"a":1}`, `{"a":1}`, `{"a\":1":1}`, `{}`, `[]`, `[[]]`, `"[]"`}
-	for _, a := range values {
-		for _, b := range values {
-			x, y := read([]byte(a)), read([]byte(b))
-			require.Equal(t, equal(x, y), x.identity() == y.identity(), "%s %s", a, b)
+	classes := [][]string{
+		{`null`},
+		{`true`},
+		{`"true"`},
+		{`1`, `1.0`, `10e-1`},
+		{`"1"`},
+		{`[1]`, `[1.0]`},
+		{`["1"]`},
+		{`[1,1]`},
+		{`[[1],1]`},
+		{`[[1,1]]`},
+		{`{"a":1,"b":{"c":[],"d":0}}`, `{"b":{"d":0.0,"c":[]},"a":1.0}`},
+		{`{"a":1,"b":{"c":[],"d":1}}`},
+		{`{"a":1}`},
+		{`{"a\":1":1}`},
+		{`{}`},
+		{`[]`},
+		{`[[]]`},
+		{`"[]"`},
+		{`""`},
+	}
+	for i, some := range classes {
+		for j, others := range classes {
+			for _, a := range some {
+				for _, b := range others {
+					require.Equal(t, i == j, equal(read([]byte(a)), read([]byte(b))), "%s %s", a, b)
+				}
+			}
 		}
 	}
 }

@@ -17,7 +17,7 @@ func LintFor(v Vendor, doc []byte) []Problem {
 	if !ok {
 		return []Problem{{Vendor: v, Rule: RuleVendor, Message: fmt.Sprintf("want one of %v", Vendors())}}
 	}
-	l := linter{dialect: d}
+	l := linter{dialect: d, places: map[string]bool{}}
 	for _, f := range schema.Lint(doc, schema.LevelStrict) {
 		if len(f.Vendors) == 0 || slices.Contains(f.Vendors, string(v)) {
 			l.report(f.Path, f.Rule, "%s", f.Message)
@@ -26,16 +26,18 @@ func LintFor(v Vendor, doc []byte) []Problem {
 			return l.problems
 		}
 	}
-	l.schema(read(doc))
+	l.schema(readSchema(doc))
 	return sorted(l.problems)
 }
 
 type linter struct {
 	dialect  Dialect
 	problems []Problem
+	places   map[string]bool // that have a problem
 }
 
 func (l *linter) report(at, rule, format string, args ...any) {
+	l.places[at] = true
 	l.problems = append(l.problems, Problem{Vendor: l.dialect.Vendor, Path: at, Rule: rule, Message: fmt.Sprintf(format, args...)})
 }
 
@@ -46,7 +48,7 @@ func (l *linter) schema(s *value) {
 		return
 	}
 	for _, f := range s.fields {
-		if !l.dialect.says(f.name) && !l.reported(s.at+pointer(f.name)) {
+		if !l.dialect.says(f.name) && !l.places[s.at+pointer(f.name)] {
 			l.report(s.at+pointer(f.name), RuleKeyword, "%s does not take the keyword %s; leave it out", l.dialect.Vendor, f.name)
 		}
 	}
@@ -66,11 +68,6 @@ func (l *linter) schema(s *value) {
 			l.schema(f.value)
 		}
 	}
-}
-
-// reported reports whether the static check has said it already.
-func (l *linter) reported(at string) bool {
-	return slices.ContainsFunc(l.problems, func(p Problem) bool { return p.Path == at })
 }
 
 // shape holds one place to saying one thing.

@@ -140,11 +140,11 @@ func (b *builder) both(x, y *value, at string) *value {
 // with the next, at every place that says so.
 func (b *builder) pay(x, y *value) bool {
 	nx, ny := len(x.get("properties").list()), len(y.get("properties").list())
-	return b.room(x.weight()+y.weight()) && b.spend(nx*ny)
+	return b.room(x.copied()+y.copied()) && b.spend(nx*ny)
 }
 
-// weight is how much of a schema is copied when it is merged.
-func (v *value) weight() int {
+// copied is how much of a schema is copied when it is merged.
+func (v *value) copied() int {
 	n := 1
 	for _, f := range v.fields {
 		n += 1 + len(f.value.items)/8 + len(f.value.fields) // a list is copied as a whole
@@ -244,7 +244,7 @@ func (v *value) list() []field {
 
 // shared are the values of a list that another has as well.
 func shared(values, others []*value) []*value {
-	known := make(map[string]bool, len(others))
+	known := make(map[digest]bool, len(others))
 	for _, v := range others {
 		known[v.identity()] = true
 	}

@@ -28,19 +28,11 @@ func Compile(source json.RawMessage, v Vendor) (*Projection, []Problem) {
 	if !ok {
 		return nil, []Problem{{Vendor: v, Rule: RuleVendor, Message: fmt.Sprintf("want one of %v", Vendors())}}
 	}
-	if len(source) > maxSource {
-		return nil, []Problem{{
-			Vendor: v, Rule: RuleTooLarge, Message: fmt.Sprintf("the schema has more than %d bytes; ask for less at a time, and say what is common once, in $defs", maxSource),
-		}}
+	if p := unfit(source); p != nil {
+		p.Vendor = v
+		return nil, []Problem{*p}
 	}
-	if _, err := schema.Compile("source", source); err != nil {
-		p := Problem{Vendor: v, Rule: schema.RuleNotSchema, Message: err.Error()}
-		if e, ok := errors.AsType[*schema.Error](err); ok {
-			p.Path, p.Message = e.Path, e.Reason
-		}
-		return nil, []Problem{p}
-	}
-	b := newBuilder(d, read(source))
+	b := newBuilder(d, readSchema(source).known())
 	root := b.whole()
 	if len(b.problems) > 0 {
 		return nil, sorted(b.problems)
@@ -66,6 +58,24 @@ func Compile(source json.RawMessage, v Vendor) (*Projection, []Problem) {
 	p.schema = w.out
 	mark(p.root)
 	return p, nil
+}
+
+// unfit says why a schema is not looked at.
+func unfit(source json.RawMessage) *Problem {
+	if len(source) > maxSource {
+		return &Problem{Rule: RuleTooLarge, Message: fmt.Sprintf("the schema has more than %d bytes; ask for less at a time, and say what is common once, in $defs", maxSource)}
+	}
+	_, err := schema.CompileWithin("source", source, maxWeight)
+	e, refused := errors.AsType[*schema.Error](err)
+	switch {
+	case err == nil:
+		return nil
+	case !refused:
+		return &Problem{Rule: schema.RuleNotSchema, Message: err.Error()}
+	case e.TooLarge:
+		return &Problem{Rule: RuleTooLarge, Path: e.Path, Message: "for a model, " + e.Reason + "; ask for less at a time"}
+	}
+	return &Problem{Rule: schema.RuleNotSchema, Path: e.Path, Message: e.Reason}
 }
 
 // whole gives the node of the root, unions and references settled.

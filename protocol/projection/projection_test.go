@@ -300,7 +300,28 @@ func TestCompile_TakesLittle(t *testing.T) {
 	enum := func(n int, format string) string {
 		return `{"enum":[` + many(n, func(i int) string { return fmt.Sprintf(format, i+1) }) + `]}`
 	}
+	// both are two definitions that hold together in each of n members.
+	both := func(n int, e, f string) string {
+		return `{"type":"object","properties":{` + many(n, func(i int) string {
+			return fmt.Sprintf(`"p%d":{"allOf":[{"$ref":"#/$defs/e"},{"$ref":"#/$defs/f"}]}`, i)
+		}) +
+			`},"$defs":{"e":` + e + `,"f":` + f + `}}`
+	}
+	keys := func(n, first, step int) string {
+		return `{"x":{` + many(n, func(i int) string { return fmt.Sprintf(`"k%d":0`, first+i*step) }) + `}}`
+	}
+	members := func(n int, s string) string {
+		return `{"type":"object","properties":{` + many(n, func(i int) string { return fmt.Sprintf(`"p%d":%s`, i, s) }) + `}}`
+	}
+	long := strings.Repeat("x", 20_000)
 	for name, source := range map[string]string{
+		"objects compared at many places":      both(200, `{"const":`+keys(1_500, 0, 1)+`}`, `{"const":`+keys(1_500, 1_499, -1)+`}`),
+		"an object and a list of it":           `{"const":` + keys(2_000, 0, 1) + `,"enum":[` + keys(2_000, 1_999, -1) + `]}`,
+		"long values compared at many places":  both(200, `{"enum":["`+long+`"]}`, `{"enum":["`+long+`"]}`),
+		"long values, deeper":                  both(170, `{"enum":[[{"a":"`+long+`"}]]}`, `{"enum":[[{"a":"`+long+`"}]]}`),
+		"words that nobody knows":              both(150, `{"type":"object",`+many(600, func(i int) string { return fmt.Sprintf(`"x%d":0`, i) })+`}`, `{"type":"object",`+many(600, func(i int) string { return fmt.Sprintf(`"y%d":0`, i) })+`}`),
+		"members of four types each":           members(540, `{"type":["string","integer","boolean","null"]}`),
+		"members of many keywords":             members(480, `{"type":"string","pattern":"a","minLength":1,"maxLength":3}`),
 		"unions of two unions":                 within(60, 2, ``),
 		"unions of 26 unions":                  within(8, 26, ``),
 		"unions of two unions, beside members": within(60, 2, `"properties":{"z":{"type":"string"}},`),
@@ -309,13 +330,13 @@ func TestCompile_TakesLittle(t *testing.T) {
 		"numbers side by side":                 `{"allOf":[` + enum(2_000, "%d") + `,` + enum(2_000, "%d") + `]}`,
 		"large numbers side by side":           `{"allOf":[` + enum(2_000, "%de300") + `,` + enum(2_000, "%de300") + `]}`,
 		"powers side by side":                  `{"allOf":[` + enum(2_000, "1e%d") + `,` + enum(2_000, "1e%d") + `]}`,
-		"bounds side by side":                  `{"allOf":[{"type":"string"},` + many(1_385, same(`{"minLength":1}`)) + `]}`,
-		"bounds beside a union":                `{"type":"string","allOf":[` + many(700, same(`{"minLength":1}`)) + `],"anyOf":[` + many(700, same(`{"pattern":"a"}`)) + `]}`,
-		"required beside a union": `{"type":"object","additionalProperties":false,"required":[` + many(1_186, func(i int) string { return fmt.Sprintf(`"m%d"`, i) }) +
-			`],"anyOf":[` + many(1_186, same(`{"minProperties":1}`)) + `]}`,
-		"a list beside a union": `{"enum":[` + many(1_315, func(i int) string { return fmt.Sprintf(`"v%d"`, i) }) + `],"anyOf":[` + many(1_315, same(`{"minLength":1}`)) + `]}`,
-		"a union that many refer to": `{"type":"object","properties":{` + many(275, func(i int) string { return fmt.Sprintf(`"p%d":{"anyOf":[{"$ref":"#/$defs/u"}]}`, i) }) +
-			`},"$defs":{"u":{"anyOf":[` + many(825, func(i int) string { return fmt.Sprintf(`{"type":"string","minLength":%d}`, i) }) + `]}}}`,
+		"bounds side by side":                  `{"allOf":[{"type":"string"},` + many(660, same(`{"minLength":1}`)) + `]}`,
+		"bounds beside a union":                `{"type":"string","allOf":[` + many(330, same(`{"minLength":1}`)) + `],"anyOf":[` + many(330, same(`{"pattern":"a"}`)) + `]}`,
+		"required beside a union": `{"type":"object","additionalProperties":false,"required":[` + many(560, func(i int) string { return fmt.Sprintf(`"m%d"`, i) }) +
+			`],"anyOf":[` + many(560, same(`{"minProperties":1}`)) + `]}`,
+		"a list beside a union": `{"enum":[` + many(620, func(i int) string { return fmt.Sprintf(`"v%d"`, i) }) + `],"anyOf":[` + many(620, same(`{"minLength":1}`)) + `]}`,
+		"a union that many refer to": `{"type":"object","properties":{` + many(190, func(i int) string { return fmt.Sprintf(`"p%d":{"anyOf":[{"$ref":"#/$defs/u"}]}`, i) }) +
+			`},"$defs":{"u":{"anyOf":[` + many(380, func(i int) string { return fmt.Sprintf(`{"type":"string","minLength":%d}`, i) }) + `]}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, v := range projection.Vendors() {
@@ -352,6 +373,18 @@ func TestCompile_LooksAtNoSchemaThatIsTooLarge(t *testing.T) {
 	require.Len(t, problems, 1)
 	require.Equal(t, projection.RuleTooLarge, problems[0].Rule)
 	require.Contains(t, problems[0].Message, "65536 bytes")
+}
+
+func TestCompile_LooksAtNoSchemaOfTooManyParts(t *testing.T) {
+	t.Parallel()
+	var members []string
+	for i := range 1_000 {
+		members = append(members, fmt.Sprintf(`"p%d":{"type":"string"}`, i))
+	}
+	_, problems := projection.Compile(json.RawMessage(`{"type":"object","properties":{`+strings.Join(members, ",")+`}}`), projection.Gemini)
+	require.Len(t, problems, 1)
+	require.Equal(t, projection.RuleTooLarge, problems[0].Rule)
+	require.Contains(t, problems[0].Message, "it may weigh 11000")
 }
 
 func TestCompile_WantsAVendorOfTheTable(t *testing.T) {

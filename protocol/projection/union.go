@@ -216,15 +216,27 @@ func (n *node) simplify() {
 	*n = only
 }
 
+// tagShare is how many comparisons take as long as looking for a tag in a branch.
+const tagShare = 8
+
 // tagOf is the member by which object branches are told apart (OpenWOP envelope
 // contract §4.2).
 func (b *builder) tagOf(n *node, plain []*node) string {
+	values := map[string]bool{}
 	for _, m := range plain[0].members {
-		values := map[string]bool{}
+		if _, ok := plain[0].pins(m.name); !ok {
+			continue
+		}
+		if !b.spend(tagShare * len(plain)) {
+			return ""
+		}
+		clear(values)
 		for _, o := range plain {
-			if tag, ok := o.pins(m.name); ok {
-				values[tag] = true
+			tag, ok := o.pins(m.name)
+			if !ok || values[tag] {
+				break
 			}
+			values[tag] = true
 		}
 		if len(values) == len(plain) {
 			return m.name

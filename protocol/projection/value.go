@@ -3,6 +3,7 @@ package projection
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"math/big"
 	"slices"
@@ -26,15 +27,17 @@ const (
 // has reports whether every kind of k is in the set.
 func (s kinds) has(k kinds) bool { return s&k == k }
 
-// value is a JSON value that keeps the order of members. at is its place in the
-// document it was read from; what is made of several values is placed where they
-// were put together.
+// value is a JSON value that keeps the order of members. at is the place of a schema
+// in the document it was read from; what is made of several values is placed where
+// they were put together.
 type value struct {
 	kind   kinds
 	at     string
 	fields []field  // of an object; a name may stand twice in what was merged
 	items  []*value // of an array
 	plain  string   // of a string its text, of another scalar its literal
+
+	id *digest // once it is known
 }
 
 type field struct {
@@ -46,12 +49,12 @@ type field struct {
 func read(doc []byte) *value {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
-	return readNext(d, "")
+	return readNext(d)
 }
 
-func readNext(d *json.Decoder, at string) *value {
+func readNext(d *json.Decoder) *value {
 	token, _ := d.Token() // checked before
-	v := &value{at: at}
+	v := &value{}
 	switch token := token.(type) {
 	case json.Delim:
 		if token == '{' {
@@ -59,12 +62,12 @@ func readNext(d *json.Decoder, at string) *value {
 			for d.More() {
 				name, _ := d.Token()
 				text, _ := name.(string)
-				v.fields = append(v.fields, field{text, readNext(d, at+pointer(text))})
+				v.fields = append(v.fields, field{text, readNext(d)})
 			}
 		} else {
 			v.kind = arrays
 			for d.More() {
-				v.items = append(v.items, readNext(d, at+pointer(strconv.Itoa(len(v.items)))))
+				v.items = append(v.items, readNext(d))
 			}
 		}
 		_, _ = d.Token() // the end
@@ -119,7 +122,7 @@ func (v *value) is(b bool) bool {
 
 // without is an object that lacks some members.
 func (v *value) without(names ...string) *value {
-	out := &value{kind: v.kind, at: v.at}
+	out := &value{kind: v.kind, at: v.at, fields: make([]field, 0, len(v.fields))}
 	for _, f := range v.fields {
 		if !slices.Contains(names, f.name) {
 			out.fields = append(out.fields, f)
@@ -162,6 +165,9 @@ func (v *value) String() string { return string(v.append(nil)) }
 
 // appendText writes a JSON string, without the escapes that only HTML needs.
 func appendText(b []byte, s string) []byte {
+	if isPlain(s) {
+		return append(append(append(b, '"'), s...), '"')
+	}
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
@@ -169,51 +175,59 @@ func appendText(b []byte, s string) []byte {
 	return append(b, bytes.TrimSuffix(out.Bytes(), []byte("\n"))...)
 }
 
-// equal compares as JSON Schema does: 1.0 is 1, the order of members is nothing.
-func equal(a, b *value) bool {
-	if a.kind != b.kind || len(a.fields) != len(b.fields) {
-		return false
-	}
-	switch a.kind {
-	case numbers:
-		return decimal(a.plain) == decimal(b.plain)
-	case arrays:
-		return slices.EqualFunc(a.items, b.items, equal)
-	case objects:
-		for _, f := range a.fields {
-			if other := b.get(f.name); other == nil || !equal(f.value, other) {
-				return false
-			}
+// isPlain reports that a text stands in JSON as it is.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
 		}
-		return true
-	default:
-		return a.plain == b.plain
 	}
+	return true
 }
 
-// identity is the same text for values that are equal.
-func (v *value) identity() string {
+// digest stands for a value in comparisons.
+type digest [sha256.Size]byte
+
+// equal compares as JSON Schema does: 1.0 is 1, the order of members is nothing.
+func equal(a, b *value) bool { return a == b || a.identity() == b.identity() }
+
+// identity is the same for values that are equal. It is found once: what many places
+// refer to is compared at each of them.
+func (v *value) identity() digest {
+	if v.id != nil {
+		return *v.id
+	}
+	h := sha256.New()
+	h.Write([]byte{byte(v.kind)})
 	switch v.kind {
 	case numbers:
-		return decimal(v.plain)
+		h.Write([]byte(decimal(v.plain)))
 	case arrays:
-		items := make([]string, len(v.items))
-		for i, item := range v.items {
-			items[i] = item.identity()
+		for _, item := range v.items {
+			id := item.identity()
+			h.Write(id[:])
 		}
-		return "[" + strings.Join(items, ",") + "]"
 	case objects:
-		members := make([]string, len(v.fields))
-		for i, f := range v.fields {
-			members[i] = strconv.Quote(f.name) + ":" + f.value.identity()
+		for _, m := range v.memberIdentities() {
+			h.Write(m[:])
 		}
-		slices.Sort(members)
-		return "{" + strings.Join(members, ",") + "}"
-	case strs:
-		return strconv.Quote(v.plain)
 	default:
-		return v.plain
+		h.Write([]byte(v.plain))
 	}
+	v.id = new(digest)
+	h.Sum(v.id[:0])
+	return *v.id
+}
+
+// memberIdentities are the identities of an object's members, in an order of their own.
+func (v *value) memberIdentities() []digest {
+	ids := make([]digest, len(v.fields))
+	for i, f := range v.fields {
+		name, id := sha256.Sum256([]byte(f.name)), f.value.identity()
+		ids[i] = sha256.Sum256(append(name[:], id[:]...))
+	}
+	slices.SortFunc(ids, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
+	return ids
 }
 
 // decimal writes a JSON number as its digits and a power of ten, so that 1, 1.0 and 1e0

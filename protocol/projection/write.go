@@ -10,7 +10,8 @@ import (
 type writer struct {
 	dialect Dialect
 	out     []byte
-	names   map[string]bool // of definitions
+	names   map[string]int  // of definitions; the number that was added last
+	places  int             // bytes of the places in where
 	named   map[*def]string // those that are used
 	queue   []*def          // in the order they are written
 	where   map[string]string
@@ -20,7 +21,7 @@ type writer struct {
 
 // write gives the schema, and for each place of it the place it comes from.
 func write(d Dialect, root *node) *writer {
-	w := &writer{dialect: d, names: map[string]bool{}, named: map[*def]string{}, where: map[string]string{}}
+	w := &writer{dialect: d, names: map[string]int{}, named: map[*def]string{}, where: map[string]string{}}
 	w.node(root, "", false, func() {
 		for i := 0; i < len(w.queue); i++ {
 			if i == 0 {
@@ -46,7 +47,7 @@ func (w *writer) text(s string) { w.out = appendText(w.out, s) }
 // node writes a place. optional: the answer may be null in place of a value.
 func (w *writer) node(n *node, at string, optional bool, more func()) {
 	w.where[at] = n.at
-	if len(w.out) > maxWritten {
+	if w.places += len(at); len(w.out) > maxWritten || w.places > maxPlaces {
 		w.large = true
 		return
 	}
@@ -275,10 +276,11 @@ func (w *writer) name(d *def) string {
 		plain = "root"
 	}
 	name := plain
-	for i := 2; w.names[name]; i++ {
+	for i := max(2, w.names[plain]+1); w.names[name] > 0; i++ {
 		name = fmt.Sprintf("%s_%d", plain, i)
+		w.names[plain] = i
 	}
-	w.names[name] = true
+	w.names[name] = max(w.names[name], 1)
 	w.named[d] = name
 	w.queue = append(w.queue, d)
 	return name

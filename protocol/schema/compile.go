@@ -9,22 +9,14 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"waybill.dev/waybill/protocol/schema/internal/judge"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// Bounds of a schema document. The largest published schemas have 166 KB, and a
-// weight of 17,457.
+// Bounds of the text of a schema document. The largest published schemas have 166 KB.
 const (
 	maxSchemaBytes = 256 << 10
 	maxSchemaDepth = 64
-	// maxWeight bounds what a document takes to compile: half a kilobyte and 2 µs
-	// or less for each unit, so 16 MB and 50 ms for all of it.
-	maxWeight = 26_000
-	// schemaWeight is that of a subschema, valueWeight of any value, itemWeight of
-	// one in a plain list: an enum may be long.
-	schemaWeight = 14
-	valueWeight  = 2
-	itemWeight   = 1
 )
 
 // dialect is the only value $schema may have (OpenWOP envelope contract §4).
@@ -35,14 +27,18 @@ const base = "schema:///"
 
 // Schema is a compiled JSON Schema. It is immutable and safe for concurrent use.
 type Schema struct {
-	name     string
-	doc      any
-	compiled *jsonschema.Schema
-	wild     bool // small documents too can cause very many checks
+	name    string
+	weight  int
+	program *judge.Program
+	arrays  bool // it says so at its root
 }
 
 // Name is the name the schema was compiled under.
 func (s *Schema) Name() string { return s.name }
+
+// Weight is what it takes to compile the schema: 16 for a subschema, 2 for another
+// value and 1 for one in a plain list, and more for long patterns and deep places.
+func (s *Schema) Weight() int { return s.weight }
 
 // Error says why a document is not a schema this package takes.
 type Error struct {
@@ -52,6 +48,8 @@ type Error struct {
 	Path string
 	// Reason is a sentence for people.
 	Reason string
+	// TooLarge: it has too many bytes or parts.
+	TooLarge bool
 }
 
 // Error names the schema, the place and the reason.
@@ -63,68 +61,81 @@ func (e *Error) Error() string {
 // inside doc or to the dialect's own meta-schemas; format is asserted. The name
 // is for messages. The error is an *Error.
 func Compile(name string, doc []byte) (*Schema, error) {
-	v, err := parse(doc)
+	return CompileWithin(name, doc, maxWeight)
+}
+
+// CompileWithin is Compile for a schema of a weight at most. A heavier one is refused
+// before it is compiled.
+func CompileWithin(name string, doc []byte, most int) (*Schema, error) {
+	v, weight, err := parse(doc, min(most, maxWeight))
 	if err != nil {
 		err.Schema = name
 		return nil, err
 	}
-	at := base + url.PathEscape(name)
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.AssertFormat()
-	c.UseRegexpEngine(compilePattern)
-	c.UseLoader(noLoader{})
-	if err := c.AddResource(at, v); err != nil {
-		return nil, &Error{Schema: name, Reason: err.Error()}
+	if err := notASchema(v); err != nil {
+		err.Schema = name
+		return nil, err
 	}
-	compiled, cerr := c.Compile(at)
+	program, cerr := compileProgram(base+url.PathEscape(name), v)
 	if cerr != nil {
 		return nil, explain(name, cerr)
 	}
-	return &Schema{name: name, doc: v, compiled: compiled, wild: isWild(compiled)}, nil
+	root, _ := v.(map[string]any)
+	return &Schema{name: name, weight: weight, program: program, arrays: root["type"] == "array"}, nil
 }
 
-// parse bounds and decodes a schema document.
-func parse(doc []byte) (any, *Error) {
+// compileProgram compiles a document that is a schema.
+func compileProgram(at string, doc any) (*judge.Program, error) {
+	c := newCompiler(patterns{})
+	if err := c.AddResource(at, doc); err != nil {
+		return nil, err
+	}
+	compiled, err := c.Compile(at)
+	if err != nil {
+		return nil, err
+	}
+	from := judge.Source{URL: at, Regex: taken{}}
+	from.Compile = func(place string) (*jsonschema.Schema, error) {
+		return c.Compile(at + "#" + (&url.URL{Path: place}).EscapedPath())
+	}
+	for p := range walk(doc) {
+		if _, ok := p.object["$dynamicAnchor"].(string); ok {
+			from.Anchors = append(from.Anchors, p.pointer())
+		}
+		if _, ok := p.object["$id"].(string); ok {
+			from.Resources = append(from.Resources, p.pointer())
+		}
+	}
+	program, foreign, err := judge.NewProgram(compiled, from)
+	if foreign != "" {
+		return nil, outside(foreign)
+	}
+	return program, err
+}
+
+// parse bounds, decodes and weighs a schema document.
+func parse(doc []byte, most int) (v any, weight int, wrong *Error) {
 	v, err := strictjson.Value(doc, strictjson.Limits{MaxBytes: maxSchemaBytes, MaxDepth: maxSchemaDepth})
 	if err != nil {
-		return nil, notJSON(err)
+		return nil, 0, notJSON(err)
 	}
 	if path, ok := findHugeNumber(v); ok {
-		return nil, &Error{Path: path, Reason: hugeNumber}
+		return nil, 0, &Error{Path: path, Reason: hugeNumber}
 	}
-	weight := valuesWeight(v)
+	s := scale{most: most, weight: valuesWeight(v), patterns: map[string]bool{}, resources: map[string][]map[string]any{}}
 	for p := range walk(v) {
-		if weight += schemaWeight; weight > maxWeight {
-			return nil, &Error{Reason: fmt.Sprintf("the schema has too many parts; it may weigh %d, with %d for a subschema, %d for a value and %d for one in a plain list",
-				maxWeight, schemaWeight, valueWeight, itemWeight)}
+		if s.position(p); s.weight > most {
+			return nil, 0, &Error{TooLarge: true, Reason: fmt.Sprintf("the schema has too many parts; it may weigh %d, with %d for a subschema and its value, %d for a value and %d for one in a plain list, and more for long patterns and places deep inside",
+				most, schemaWeight+valueWeight, valueWeight, itemWeight)}
 		}
-		if d, ok := p.object["$schema"].(string); ok && strings.TrimSuffix(d, "#") != dialect {
-			return nil, &Error{Path: p.pointer("$schema"), Reason: "only the dialect " + dialect + " is understood"}
-		}
-	}
-	return v, nil
-}
-
-// valuesWeight is that of all values of a document, containers included.
-func valuesWeight(v any) int {
-	n := valueWeight
-	switch v := v.(type) {
-	case map[string]any:
-		for _, item := range v {
-			n += valuesWeight(item)
-		}
-	case []any:
-		for _, item := range v {
-			switch item.(type) {
-			case map[string]any, []any:
-				n += valuesWeight(item)
-			default:
-				n += itemWeight
-			}
+		if wrong = s.understood(p); wrong != nil {
+			return nil, 0, wrong
 		}
 	}
-	return n
+	if wrong = s.unplaced(v); wrong != nil {
+		return nil, 0, wrong
+	}
+	return v, s.weight, nil
 }
 
 // noLoader refuses every document that is not already there.
@@ -133,7 +144,11 @@ type noLoader struct{}
 // Load fails: a schema that could name files or addresses would read them with
 // the host's rights.
 func (noLoader) Load(url string) (any, error) {
-	return nil, &Error{Reason: fmt.Sprintf("a reference leads out of the document to %q; only references inside it are followed",
+	return nil, outside(url)
+}
+
+func outside(url string) *Error {
+	return &Error{Reason: fmt.Sprintf("a reference leads out of the document to %q; only references inside it are followed",
 		strings.TrimPrefix(url, base))}
 }
 
@@ -150,21 +165,11 @@ func explain(name string, err error) *Error {
 		e.Reason = fmt.Sprintf("the pattern is not a regular expression: %v", err.Err)
 	case *jsonschema.JSONPointerNotFoundError:
 		e.Reason = fmt.Sprintf("a reference leads to %q, which is not in the document", "#"+fragment(err.URL))
-	case *jsonschema.SchemaValidationError:
-		if invalid, ok := errors.AsType[*jsonschema.ValidationError](err.Err); ok {
-			c := collector{}
-			vs := finish(violationsOf(c.leaves(invalid)))
-			e.Path, e.Reason = vs[0].InstancePath, "not a JSON Schema: "+vs[0].Message
-			if vs[0].Message == wantRegex {
-				e.Reason = "not a JSON Schema that is taken here: want a pattern of at most 4096 bytes in RE2 syntax, which has no lookaround and no back references"
-			}
-		}
+	case *Error:
+		e.Path, e.Reason = err.Path, err.Reason
 	}
 	return e
 }
-
-// wantRegex is how the dialect's own schema says that a pattern is none.
-const wantRegex = "want a regex"
 
 // fragment is the JSON pointer at the end of a schema location.
 func fragment(location string) string {

@@ -32,6 +32,9 @@ func TestCompile_TakesSchemas(t *testing.T) {
 		`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`,
 		`{"properties":{"next":{"$ref":"#"}}}`,
 		`{"x-vendor":{"anything":[1,2,3]}}`,
+		`{"$ref":"https://json-schema.org/draft/2020-12/schema#/properties/definitions"}`,
+		`{"$id":"https://example.com/a","$defs":{"b":{"$id":"b","$defs":{"c":{}},"$ref":"#/$defs/c"}},"$ref":"b#/$defs/c"}`,
+		`{"$ref":"#/properties/p~1q/anyOf/1/items","properties":{"p/q":{"anyOf":[true,{"items":{}}]}}}`,
 	} {
 		s, err := schema.Compile("n", []byte(doc))
 		require.NoError(t, err, doc)
@@ -133,14 +136,54 @@ func TestCompile_RefusesWithPlaceAndReason(t *testing.T) {
 			reason: "too many",
 		},
 		"too many values": {
-			doc:    `{"enum":[` + strings.Repeat("0,", 26_000) + `0]}`,
+			doc:    `{"enum":[` + strings.Repeat("0,", 22_000) + `0]}`,
 			path:   "",
-			reason: "26000",
+			reason: "22000",
+		},
+		"pattern of too many states": {
+			doc:    `{"properties":{"a":{"pattern":"` + strings.Repeat("x{1000}", 90) + `"}}}`,
+			path:   "/properties/a/pattern",
+			reason: "states",
+		},
+		"patterns of too many states together": {
+			doc:    `{"allOf":[` + list(30, func(i int) string { return fmt.Sprintf(`{"pattern":"x{999}y{%d}a{999}"}`, 900+i) }) + `]}`,
+			path:   "/allOf/22/pattern",
+			reason: "states",
+		},
+		"many named classes": {
+			doc:    `{"pattern":"` + strings.Repeat(`\\pL`, 1000) + `"}`,
+			path:   "/pattern",
+			reason: "classes",
+		},
+		"letters without case": {
+			doc:    `{"pattern":"` + strings.Repeat(`(?i)[B-\\x{1e942}]`, 200) + `"}`,
+			path:   "/pattern",
+			reason: "without case",
+		},
+		"long name over many members": {
+			doc:    `{"properties":{"` + strings.Repeat("n", 30_000) + `":{"properties":{` + list(900, func(i int) string { return fmt.Sprintf(`"%x":{"type":"string"}`, i) }) + `}}}}`,
+			path:   "",
+			reason: "22000",
+		},
+		"many members deep inside": {
+			doc:    strings.Repeat(`{"properties":{"a":`, 30) + `{"properties":{` + list(900, func(i int) string { return fmt.Sprintf(`"%x":{}`, i) }) + `}}` + strings.Repeat(`}}`, 30),
+			path:   "",
+			reason: "22000",
+		},
+		"reference to no schema": {
+			doc:    `{"x-own":{"a":{"type":"string"}},"properties":{"a":{"$ref":"#/x-own/a"}}}`,
+			path:   "/properties/a/$ref",
+			reason: `"#/x-own/a"`,
+		},
+		"another dialect's own schema": {
+			doc:    `{"$ref":"http://json-schema.org/draft-07/schema"}`,
+			path:   "",
+			reason: `"http://json-schema.org/draft-07/schema`,
 		},
 		"too many parts": {
 			doc:    `{"allOf":[` + strings.Repeat("{},", 1900) + `{}]}`,
 			path:   "",
-			reason: "26000",
+			reason: "22000",
 		},
 	}
 	for name, tc := range tests {

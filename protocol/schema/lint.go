@@ -77,15 +77,16 @@ const maxNesting = 5
 // positions only: a property named "not" is no violation. Findings are sorted by
 // path and rule; none means the schema is inside the subset.
 func Lint(doc []byte, level Level) []Finding {
-	v, err := parse(doc)
+	v, _, err := parse(doc, maxWeight)
 	if err != nil {
 		return []Finding{{Path: err.Path, Rule: RuleNotSchema, Message: err.Reason}}
 	}
-	l := linter{doc: v, refs: newReferences(v)}
+	l := linter{refs: newReferences(v), tags: map[int][]string{}}
+	unions := l.refs.unions()
 	for _, p := range l.refs.positions {
 		l.keywords(p)
 		l.nesting(p)
-		l.variants(p)
+		l.variants(p, unions[p.index])
 		if level >= LevelStrict {
 			l.strict(p)
 		}
@@ -101,8 +102,8 @@ func Lint(doc []byte, level Level) []Finding {
 
 // linter gathers the findings of one document.
 type linter struct {
-	doc      any
 	refs     *references
+	tags     map[int][]string // discriminators, by position
 	findings []Finding
 }
 
@@ -110,7 +111,7 @@ func (l *linter) report(path, rule, message string, vendors ...string) {
 	l.findings = append(l.findings, Finding{Path: path, Rule: rule, Message: message, Vendors: vendors})
 }
 
-func (l *linter) keywords(p position) {
+func (l *linter) keywords(p *position) {
 	for keyword, vendors := range forbidden {
 		if _, ok := p.object[keyword]; ok {
 			l.report(p.pointer(keyword), RuleForbiddenKeyword, "the keyword "+keyword+" is outside the subset; "+instead(keyword), vendors...)
@@ -135,7 +136,7 @@ func instead(keyword string) string {
 }
 
 // nesting reports the first step beyond the depth, not all that lies below.
-func (l *linter) nesting(p position) {
+func (l *linter) nesting(p *position) {
 	if p.step && p.depth == maxNesting+1 {
 		l.report(p.pointer(), RuleMaxNestingDepth,
 			fmt.Sprintf("nested deeper than %d steps of properties, items, anyOf and $defs; flatten the schema", maxNesting), OpenAI)

@@ -3,23 +3,148 @@ package schema
 import (
 	"fmt"
 	"regexp"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxPattern bounds a regular expression, in bytes.
-const maxPattern = 4096
+// Bounds of one regular expression. Its text says little about what it takes: x{1000}
+// is a thousand states, and \pL six hundred ranges of letters.
+const (
+	maxPattern = 4096 // bytes
+	maxStates  = 4000
+	maxSize    = 3 * maxStates
+	// classSize is what it takes to read a named class, such as \pL.
+	classSize = 40
+	// rangeShare is how many ranges of letters take as much as a state, textShare how
+	// many bytes of the text.
+	rangeShare = 8
+	// lastCased is beyond all letters with a case, caseShare how many letters of a
+	// range take as much as a state where case is nothing.
+	lastCased = 0x1e944
+	caseShare = 16
+	textShare = 16
+)
 
-// compilePattern reads a pattern for the linear engine of Go. What that does not
-// know (lookaround, back references) needs an engine that backtracks, and then a
-// few bytes of a document could keep it busy for hours: such a pattern is refused.
-func compilePattern(p string) (jsonschema.Regexp, error) {
-	if len(p) > maxPattern {
-		return nil, fmt.Errorf("a pattern of %d bytes; at most %d are taken", len(p), maxPattern)
+// pattern is a regular expression that knows what it takes to apply it.
+type pattern struct {
+	*regexp.Regexp
+	states int
+}
+
+// States is how many states the engine can be in at once.
+func (p *pattern) States() int { return p.states }
+
+// patterns reads the regular expressions of one document, each once.
+type patterns map[string]jsonschema.Regexp
+
+// compile reads a pattern for the linear engine of Go. What that does not know
+// (lookaround, back references) needs an engine that backtracks, and then a few
+// bytes of a document could keep it busy for hours: such a pattern is refused.
+func (ps patterns) compile(p string) (jsonschema.Regexp, error) {
+	if re, ok := ps[p]; ok {
+		return re, nil
+	}
+	m, err := measure(p)
+	if err != nil {
+		return nil, err
 	}
 	re, err := regexp.Compile(p)
 	if err != nil {
-		return nil, fmt.Errorf("not a pattern in RE2 syntax, which has no lookaround and no back references: %w", err)
+		return nil, notRE2(err)
 	}
-	return re, nil
+	ps[p] = &pattern{re, m.states}
+	return ps[p], nil
+}
+
+// measures of a pattern: the states of the engine, and what it takes to compile it, in
+// what a state takes.
+type measures struct{ states, size int }
+
+// measure looks at a pattern without making its states.
+func measure(p string) (measures, error) {
+	if len(p) > maxPattern {
+		return measures{}, fmt.Errorf("a pattern of %d bytes; at most %d are taken", len(p), maxPattern)
+	}
+	read := readSize(p)
+	if read > maxSize {
+		return measures{}, fmt.Errorf("a pattern of very many named classes, or of long ranges without case; write what they have in common once")
+	}
+	tree, err := syntax.Parse(p, syntax.Perl)
+	if err != nil {
+		return measures{}, notRE2(err)
+	}
+	m := measureOf(tree)
+	m.size += read + len(p)/textShare
+	if m.states > maxStates || m.size > maxSize {
+		return m, fmt.Errorf("a pattern of more than %d states, or of very many classes; repeat less", maxStates)
+	}
+	return m, nil
+}
+
+// flags finds groups that may set the flag for texts without case.
+var flags = regexp.MustCompile(`\(\?[a-zA-Z]*i`)
+
+// ranges finds the ends of ranges that are no plain letters.
+var ranges = regexp.MustCompile(`-(?:\\x\{?([0-9A-Fa-f]+)|([^\x00-\x7f]))`)
+
+// readSize is what it takes to read a pattern. Where case is nothing each letter of a
+// range is looked up, and there are a hundred thousand that have a case.
+func readSize(p string) int {
+	size := classSize * (strings.Count(p, `\p`) + strings.Count(p, `\P`))
+	if !flags.MatchString(p) {
+		return size
+	}
+	size *= 4 // a class is merged with its other cases
+	for _, end := range ranges.FindAllStringSubmatch(p, -1) {
+		last, err := strconv.ParseUint(end[1], 16, 32)
+		if end[1] == "" {
+			r, _ := utf8.DecodeRuneInString(end[2])
+			last, err = uint64(max(r, 0)), nil //nolint:gosec // not below 0
+		}
+		if err != nil || last > lastCased {
+			last = lastCased
+		}
+		size += int(last) / caseShare //nolint:gosec // at most lastCased
+	}
+	return size
+}
+
+func notRE2(err error) error {
+	return fmt.Errorf("not a pattern in RE2 syntax, which has no lookaround and no back references: %w", err)
+}
+
+// measureOf looks at a part, with what it repeats written out.
+func measureOf(re *syntax.Regexp) measures {
+	m := measures{1, 1}
+	switch re.Op {
+	case syntax.OpConcat, syntax.OpRepeat:
+		m = measures{}
+	case syntax.OpLiteral:
+		m = measures{len(re.Rune), len(re.Rune)}
+	case syntax.OpCharClass:
+		m.size += len(re.Rune) / rangeShare
+	}
+	for _, sub := range re.Sub {
+		part := measureOf(sub)
+		m = measures{min(m.states+part.states, maxSize+1), min(m.size+part.size, maxSize+1)}
+	}
+	if re.Op == syntax.OpRepeat {
+		n := max(1, re.Min, re.Max) // a thousand at most
+		m = measures{m.states * n, m.size * n}
+	}
+	return m
+}
+
+// taken says whether a text is a pattern that is taken, without compiling it.
+type taken struct{}
+
+func (taken) Size(p string) int { return readSize(p[:min(len(p), maxPattern)]) }
+
+func (taken) Check(p string) error {
+	_, err := measure(p)
+	return err
 }

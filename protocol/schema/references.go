@@ -9,22 +9,23 @@ import (
 // pointers and anchors of the document itself; what leads elsewhere, Compile has
 // refused or will refuse.
 type references struct {
-	positions []position
+	positions []*position
 	byName    map[string]int // "#/pointer" or "#anchor"
+	ends      []int          // what resolve knows: 0 nothing yet, else one more than the index
 }
 
 func newReferences(doc any) *references {
 	r := &references{byName: map[string]int{}}
 	for p := range walk(doc) {
-		i := len(r.positions)
 		r.positions = append(r.positions, p)
-		r.byName["#"+p.pointer()] = i
+		r.byName["#"+p.pointer()] = p.index
 		for _, k := range []string{"$anchor", "$dynamicAnchor"} {
 			if anchor, ok := p.object[k].(string); ok {
-				r.byName["#"+anchor] = i
+				r.byName["#"+anchor] = p.index
 			}
 		}
 	}
+	r.ends = make([]int, len(r.positions))
 	return r
 }
 
@@ -40,13 +41,37 @@ func (r *references) index(ref string) (int, bool) {
 	return i, ok
 }
 
-// target gives the position a reference leads to.
-func (r *references) target(ref string) (position, bool) {
-	i, ok := r.index(ref)
-	if !ok {
-		return position{}, false
+// resolve follows references from a position to the schema they stand for. A
+// reference that leads nowhere ends there; one in a circle stands for nothing.
+func (r *references) resolve(i int) (end int, ok bool) {
+	const circle = -1
+	var way []int
+	for end = i; r.ends[end] == 0; {
+		way = append(way, end)
+		r.ends[end] = circle // until its end is known
+		ref, _ := r.positions[end].object["$ref"].(string)
+		next, leads := r.index(ref)
+		if !leads {
+			r.ends[end] = end + 1
+			break
+		}
+		end = next
 	}
-	return r.positions[i], true
+	for _, j := range way {
+		r.ends[j] = r.ends[end]
+	}
+	return r.ends[i] - 1, r.ends[i] != circle
+}
+
+// unions lists the branches of each anyOf, by the position it stands in.
+func (r *references) unions() map[int][]int {
+	unions := map[int][]int{}
+	for i, p := range r.positions {
+		if p.keyword == "anyOf" {
+			unions[p.up.index] = append(unions[p.up.index], i)
+		}
+	}
+	return unions
 }
 
 // loops gives each position the number of its strongly connected component in
@@ -67,8 +92,8 @@ func (r *references) loops() []int {
 func (r *references) edges() [][]int {
 	next := make([][]int, len(r.positions))
 	for i, p := range r.positions {
-		for _, c := range p.children() {
-			next[i] = append(next[i], r.byName["#"+c.pointer()])
+		if p.up != nil {
+			next[p.up.index] = append(next[p.up.index], i)
 		}
 		ref, _ := p.object["$ref"].(string)
 		if j, ok := r.index(ref); ok {

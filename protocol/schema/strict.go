@@ -2,7 +2,6 @@ package schema
 
 import (
 	"fmt"
-	"slices"
 )
 
 // maxTotalProperties bounds the properties of a whole schema.
@@ -22,7 +21,7 @@ var constrained = []constraints{
 }
 
 // strict applies the rules of LevelStrict that concern one position.
-func (l *linter) strict(p position) {
+func (l *linter) strict(p *position) {
 	for _, c := range constrained {
 		for _, k := range c.keywords {
 			if _, ok := p.object[k]; ok {
@@ -37,9 +36,9 @@ func (l *linter) strict(p position) {
 		l.report(p.pointer(), RuleClosedObjects, `every object needs "additionalProperties": false`, OpenAI, Anthropic)
 	}
 	properties, _ := p.object["properties"].(map[string]any)
-	required, _ := p.object["required"].([]any)
+	required := textsOf(p.object["required"])
 	for _, name := range sortedKeys(properties) {
-		if !slices.Contains(required, any(name)) {
+		if !required[name] {
 			l.report(p.pointer("properties", name), RuleAllRequired,
 				`every property must be listed in required; for an optional one allow "null" as well`, OpenAI)
 		}
@@ -48,7 +47,7 @@ func (l *linter) strict(p position) {
 
 // whole applies the rules of LevelStrict that concern the document.
 func (l *linter) whole() {
-	if !hasType(l.resolve(l.doc), "object") {
+	if !hasType(l.resolve(0), "object") {
 		l.report("", RuleRootObject, `the root needs "type": "object"`, OpenAI, Anthropic, Gemini)
 	}
 	total := 0

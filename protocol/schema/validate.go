@@ -5,8 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
+	"waybill.dev/waybill/protocol/schema/internal/judge"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
@@ -17,6 +16,18 @@ const (
 	maxDocumentDepth = 128
 	maxViolations    = 32
 )
+
+// What a document may take, in steps of some ten nanoseconds: something for a start,
+// and something for each byte, up to some 40 ms. A schema that looks at every value a few
+// times stays far below, one that multiplies its work does not.
+const (
+	freeUnits = 1 << 18
+	byteUnits = 16
+	maxUnits  = 4 << 20
+)
+
+// units is what a document of a size may take.
+func units(size int) int { return min(freeUnits+byteUnits*size, maxUnits) }
 
 // Keywords of violations that no keyword of the schema causes.
 const (
@@ -46,7 +57,8 @@ type Violation struct {
 // Validate applies the schema to a JSON document. Numbers are compared exactly,
 // whatever their size; 1.0 is an integer. The result is nil if the document is
 // valid, else sorted by place and at most 32 long: the innermost causes, and of
-// a union only the branch the document seems to mean.
+// a union only the branch the document seems to mean. What it takes is bounded by the
+// size of the document alone.
 func (s *Schema) Validate(doc []byte) []Violation {
 	v, err := strictjson.Value(doc, strictjson.Limits{MaxBytes: maxDocumentBytes, MaxDepth: maxDocumentDepth})
 	if err != nil {
@@ -56,15 +68,14 @@ func (s *Schema) Validate(doc []byte) []Violation {
 	if path, found := findHugeNumber(v); found {
 		return []Violation{{InstancePath: path, Keyword: KeywordNumber, Message: hugeNumber}}
 	}
-	if (s.wild || len(doc) > smallDocument) && newMeter().count(s.compiled, v) >= budget(len(doc)) {
-		return []Violation{{Keyword: KeywordBudget, Message: "the document would take too many checks; make it smaller or nest it less"}}
-	}
-	var invalid *jsonschema.ValidationError
-	if !errors.As(s.compiled.Validate(v), &invalid) {
+	switch verdict, found := s.program.Judge(v, units(len(doc))); {
+	case verdict == judge.Holds:
 		return nil
+	case verdict == judge.Exhausted, len(found) == 0:
+		return []Violation{{Keyword: KeywordBudget, Message: "the document would take too many checks; make it smaller or nest it less"}}
+	default:
+		return finish(found)
 	}
-	c := collector{doc: s.doc}
-	return finish(violationsOf(c.leaves(invalid)))
 }
 
 // notJSON carries place and reason over from strictjson.
@@ -75,9 +86,12 @@ func notJSON(err error) *Error {
 	return &Error{Reason: err.Error()}
 }
 
-// finish sorts, drops what is said twice, and caps. The validator ranges over
-// maps, so without it two runs would differ.
-func finish(vs []Violation) []Violation {
+// finish sorts, drops what is said twice, and caps.
+func finish(found []judge.Finding) []Violation {
+	vs := make([]Violation, len(found))
+	for i, f := range found {
+		vs[i] = Violation{InstancePath: f.Place, SchemaPath: f.SchemaPlace, Keyword: f.Keyword, Message: f.Message}
+	}
 	slices.SortFunc(vs, func(a, b Violation) int {
 		return cmp.Or(
 			cmp.Compare(a.InstancePath, b.InstancePath),

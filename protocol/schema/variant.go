@@ -9,13 +9,10 @@ import (
 // string member that can only have one value, the same member in all branches.
 // A union with at most one object branch, such as T or null, needs no telling
 // (OpenWOP envelope contract §4.2, §20).
-func (l *linter) variants(p position) {
-	union, _ := p.object["anyOf"].([]any)
-	branches := make([]map[string]any, len(union))
+func (l *linter) variants(p *position, branches []int) {
 	objects := 0
-	for i, b := range union {
-		branches[i] = l.resolve(b)
-		if isObjectSchema(branches[i]) {
+	for _, i := range branches {
+		if isObjectSchema(l.resolve(i)) {
 			objects++
 		}
 	}
@@ -23,40 +20,66 @@ func (l *linter) variants(p position) {
 		return
 	}
 	var shared []string
+	seen := map[int]bool{} // many branches may refer to one schema
 	sound := true
-	for i, b := range branches {
-		tags := discriminators(b)
+	for i, branch := range branches {
+		end, ok := l.refs.resolve(branch)
+		tags := l.discriminators(end, ok)
 		if len(tags) == 0 {
 			sound = false
 			l.report(p.pointer("anyOf", strconv.Itoa(i)), RuleVariantDiscriminator,
 				`the branch needs a required member of type "string" with an enum of exactly one value, to tell it from the others`)
 		}
-		if i == 0 {
+		switch {
+		case i == 0:
 			shared = tags
+		case !seen[end]:
+			shared = common(shared, tags)
 		}
-		shared = slices.DeleteFunc(slices.Clone(shared), func(t string) bool { return !slices.Contains(tags, t) })
+		seen[end] = true
 	}
 	if sound && len(shared) == 0 {
 		l.report(p.pointer("anyOf"), RuleVariantDiscriminator, "the branches have no discriminator in common; use one member name in all of them")
 	}
 }
 
-// resolve follows references to the schema they stand for. A cycle, or a
-// reference that leads nowhere, ends at what was reached.
-func (l *linter) resolve(v any) map[string]any {
-	object, _ := v.(map[string]any)
-	for range l.refs.positions {
-		ref, ok := object["$ref"].(string)
-		if !ok {
-			return object
+// common are the names in both lists, which are in order.
+func common(a, b []string) []string {
+	var out []string
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			a = a[1:]
+		case a[0] > b[0]:
+			b = b[1:]
+		default:
+			out = append(out, a[0])
+			a, b = a[1:], b[1:]
 		}
-		target, ok := l.refs.target(ref)
-		if !ok {
-			return object
-		}
-		object = target.object
 	}
-	return nil
+	return out
+}
+
+// resolve gives the schema that a position stands for, nil if it is none.
+func (l *linter) resolve(i int) map[string]any {
+	end, ok := l.refs.resolve(i)
+	if !ok {
+		return nil
+	}
+	return l.refs.positions[end].object
+}
+
+// discriminators lists the members of a schema that pin one string value.
+func (l *linter) discriminators(end int, ok bool) []string {
+	if !ok {
+		return nil
+	}
+	if tags, known := l.tags[end]; known {
+		return tags
+	}
+	tags := discriminators(l.refs.positions[end].object)
+	l.tags[end] = tags
+	return tags
 }
 
 func isObjectSchema(s map[string]any) bool {
@@ -80,16 +103,28 @@ func hasType(s map[string]any, t string) bool {
 // discriminators lists the members of s that pin one string value.
 func discriminators(s map[string]any) []string {
 	properties, _ := s["properties"].(map[string]any)
-	required, _ := s["required"].([]any)
+	required := textsOf(s["required"])
 	var tags []string
 	for _, name := range sortedKeys(properties) {
 		member, _ := properties[name].(map[string]any)
 		values, _ := member["enum"].([]any)
-		if member["type"] == "string" && len(values) == 1 && slices.Contains(required, any(name)) {
+		if member["type"] == "string" && len(values) == 1 && required[name] {
 			if _, ok := values[0].(string); ok {
 				tags = append(tags, name)
 			}
 		}
 	}
 	return tags
+}
+
+// textsOf are the strings of a list.
+func textsOf(v any) map[string]bool {
+	list, _ := v.([]any)
+	texts := make(map[string]bool, len(list))
+	for _, item := range list {
+		if text, ok := item.(string); ok {
+			texts[text] = true
+		}
+	}
+	return texts
 }

@@ -81,7 +81,8 @@ func New(lint Lint) (*Registry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("embedded schema of %s: %w", name, err)
 		}
-		if err := r.add(Kind{Name: name, Version: protocolVersion, Schema: doc, Universal: accept.IsUniversal(name)}); err != nil {
+		r.kinds[name], err = compile(Kind{Name: name, Version: protocolVersion, Schema: doc, Universal: accept.IsUniversal(name)})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -110,11 +111,15 @@ func (r *Registry) register(name string, version int, doc []byte, origin string)
 		}
 		return nil, fault.New(fault.ValidationError, "kind %s: is registered already, from %s; a host has one schema of a kind", name, k.Origin)
 	}
-	warnings, err = r.check(name, doc)
-	if err != nil {
+	kind, err := compile(Kind{Name: name, Version: version, Schema: slices.Clone(doc), Origin: origin})
+	if err != nil { // a rule has nothing to say about what is no schema
 		return nil, err
 	}
-	return warnings, r.add(Kind{Name: name, Version: version, Schema: slices.Clone(doc), Origin: origin})
+	if warnings, err = r.check(name, doc); err != nil {
+		return nil, err
+	}
+	r.kinds[name] = kind
+	return warnings, nil
 }
 
 // check lints the schema at the configured level. A variant payload that models
@@ -147,14 +152,14 @@ func concerns(vendors []string) string {
 	return " (" + strings.Join(vendors, ", ") + ")"
 }
 
-func (r *Registry) add(k Kind) error {
+// compile makes a kind ready to judge payloads.
+func compile(k Kind) (Kind, error) {
 	compiled, err := schema.Compile(k.Name, k.Schema)
 	if err != nil {
-		return fault.New(fault.ValidationError, "kind %s: not a usable JSON Schema: %s", k.Name, err).Wrap(err)
+		return Kind{}, fault.New(fault.ValidationError, "kind %s: not a usable JSON Schema: %s", k.Name, err).Wrap(err)
 	}
 	k.compiled = compiled
-	r.kinds[k.Name] = k
-	return nil
+	return k, nil
 }
 
 // Subset is the claim a host may make about all its kinds together

@@ -1,0 +1,201 @@
+package judge
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// Finding is one thing that is wrong.
+type Finding struct {
+	// Place is a JSON pointer into the value, SchemaPlace one into the schema.
+	Place, SchemaPlace string
+	// Keyword is the one that failed; "false" for a schema that takes nothing.
+	Keyword string
+	// Message says what would be right. It repeats nothing of the value.
+	Message string
+}
+
+// Token is a step into a value.
+type Token struct {
+	Name string
+	item int // counts from 1; 0: Name is meant
+}
+
+func item(i int) Token { return Token{item: i + 1} }
+
+// cause is a finding that is not worded yet: many are dropped.
+type cause struct {
+	at     []Token
+	schema *jsonschema.Schema
+	kind   jsonschema.ErrorKind
+	// rest is the end of the message.
+	rest string
+	// keyword and place, if set, say better than kind what failed.
+	keyword, place string
+	allowed        []any // of an enum or const
+}
+
+func forbidden() jsonschema.ErrorKind { return &kind.FalseSchema{} }
+func circular() jsonschema.ErrorKind  { return &kind.RefCycle{} }
+
+// fails notes that s does not hold where the run stands. It is always false.
+func (r *run) fails(s *jsonschema.Schema, failure func() jsonschema.ErrorKind) bool {
+	if r.wanted() {
+		c := cause{schema: s, kind: failure()}
+		switch k := c.kind.(type) {
+		case *kind.Enum:
+			c.allowed = k.Want
+		case *kind.Const:
+			c.allowed = []any{k.Want}
+		}
+		r.note(c)
+	}
+	return false
+}
+
+// failsAt is fails for a member that the schema does not name.
+func (r *run) failsAt(s *jsonschema.Schema, name string, failure func() jsonschema.ErrorKind) bool {
+	if r.wanted() {
+		r.note(cause{schema: s, kind: failure()}, Token{Name: name})
+	}
+	return false
+}
+
+// lacks notes that a member is missing.
+func (r *run) lacks(s *jsonschema.Schema, name string) bool {
+	if r.wanted() {
+		r.note(cause{schema: s, kind: &kind.Required{}, rest: name})
+	}
+	return false
+}
+
+// misnamed notes that the name of a member, not its value, is wrong.
+func (r *run) misnamed(names *jsonschema.Schema, name, why string) bool {
+	if r.wanted() {
+		r.note(cause{schema: names, kind: &kind.PropertyNames{}, keyword: "propertyNames", place: fragment(names.Location), rest: ": " + why}, Token{Name: name})
+	}
+	return false
+}
+
+// unasked notes a member that unevaluatedProperties forbids.
+func (r *run) unasked(s *jsonschema.Schema, name string) bool {
+	if r.wanted() {
+		r.note(cause{
+			schema: s, kind: &kind.AdditionalProperties{}, keyword: "unevaluatedProperties", place: fragment(s.UnevaluatedProperties.Location),
+		}, Token{Name: name})
+	}
+	return false
+}
+
+// wanted reports whether a cause would be kept.
+func (r *run) wanted() bool {
+	return r.quiet == 0 && !r.spent && r.made < maxMade && (r.trying > 0 || len(r.causes) < maxFindings)
+}
+
+func (r *run) note(c cause, below ...Token) {
+	r.made++
+	c.at = slices.Concat(r.path, below)
+	r.causes = append(r.causes, c)
+}
+
+// findings words what is left in the end. Places repeat names of the value, so they
+// may be long: the later ones are left out then.
+func (r *run) findings() []Finding {
+	const maxPlaces = 128 << 10
+	var out []Finding
+	length := 0
+	w := wording{members: map[*jsonschema.Schema]string{}}
+	for i := range r.causes[:min(len(r.causes), maxFindings)] {
+		f := w.finding(&r.causes[i])
+		if length += len(f.Place) + len(f.SchemaPlace); length > maxPlaces && len(out) > 0 {
+			break
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// wording remembers what is said again and again.
+type wording struct {
+	members map[*jsonschema.Schema]string
+}
+
+func (w *wording) finding(c *cause) Finding {
+	f := Finding{Place: place(c.at), SchemaPlace: c.place, Keyword: c.keyword, Message: c.message()}
+	if f.Keyword == "" {
+		f.Keyword = c.word()
+	}
+	if f.SchemaPlace == "" {
+		f.SchemaPlace = fragment(c.schema.Location) + pointer(c.kind.KeywordPath()...)
+	}
+	if _, ok := c.kind.(*kind.AdditionalProperties); ok {
+		f.Message += w.allowed(c.schema)
+	}
+	return f
+}
+
+// allowed says which members an object schema knows.
+func (w *wording) allowed(s *jsonschema.Schema) string {
+	if text, ok := w.members[s]; ok {
+		return text
+	}
+	names := make([]string, 0, len(s.Properties))
+	for name := range s.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	text := ""
+	if len(names) > 0 {
+		text = "; allowed: " + joined(names)
+	}
+	w.members[s] = text
+	return text
+}
+
+// word is the keyword that failed.
+func (c *cause) word() string {
+	if path := c.kind.KeywordPath(); len(path) > 0 {
+		return path[0]
+	}
+	return "false"
+}
+
+func (c *cause) message() string { return describe(c.kind) + c.rest }
+
+// place writes steps as a JSON pointer.
+func place(at []Token) string {
+	tokens := make([]string, len(at))
+	for i, t := range at {
+		if tokens[i] = t.Name; t.item > 0 {
+			tokens[i] = strconv.Itoa(t.item - 1)
+		}
+	}
+	return pointer(tokens...)
+}
+
+// pointer writes a JSON pointer (RFC 6901).
+func pointer(tokens ...string) string {
+	var b strings.Builder
+	for _, t := range tokens {
+		b.WriteByte('/')
+		if strings.ContainsAny(t, "~/") { // hardly ever
+			t = strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
+		}
+		b.WriteString(t)
+	}
+	return b.String()
+}
+
+// fragment is the JSON pointer at the end of a schema location.
+func fragment(location string) string {
+	_, frag, _ := strings.Cut(location, "#")
+	if p, err := url.PathUnescape(frag); err == nil {
+		return p
+	}
+	return frag
+}
