@@ -1,6 +1,7 @@
-// Package approval decides who may move an approval gate: a person who is
+// Package approval decides who may move a governance gate: a person who is
 // authorised, and nobody and nothing else (OpenWOP envelope contract §12; host
-// contract §6.2, §6.3, §6.5).
+// contract §6.5, governance gate). The approvals that runs wait for are package
+// interrupt's.
 //
 // Who the person is, and what they may do, comes from the host's own reading of a
 // credential, never from what was submitted.

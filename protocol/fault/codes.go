@@ -7,6 +7,7 @@ const (
 	UnsupportedMockProvider    Code = "unsupported_mock_provider"
 	UnsupportedForceEngine     Code = "unsupported_force_engine_version"
 	CapabilityRequired         Code = "capability_required"
+	WebhookURLRejected         Code = "webhook_url_rejected"
 	Unauthenticated            Code = "unauthenticated"
 	KeyExpired                 Code = "key_expired"
 	KeyRevoked                 Code = "key_revoked"
@@ -19,6 +20,7 @@ const (
 	NotFound                   Code = "not_found"
 	RunNotFound                Code = "run_not_found"
 	WorkflowNotFound           Code = "workflow_not_found"
+	SubscriptionNotFound       Code = "subscription_not_found"
 	MethodNotAllowed           Code = "method_not_allowed"
 	RunAlreadyActive           Code = "run_already_active"
 	IdempotencyKeyMismatch     Code = "idempotency_key_mismatch"
@@ -44,6 +46,14 @@ const (
 	EnvelopeRefusal            Code = "envelope_refusal"
 	HostCapabilityMissing      Code = "host_capability_missing"
 	InvalidArgument            Code = "invalid_argument" // test seams only
+	InterruptNotFound          Code = "interrupt_not_found"
+	InterruptResolved          Code = "interrupt_already_resolved"
+	InterruptExpired           Code = "interrupt_expired"
+	InterruptGone              Code = "interrupt_gone"
+	RunExpired                 Code = "run_expired"
+	CorrelationMismatch        Code = "correlation_mismatch"
+	ForkInvalidSeq             Code = "fork_invalid_seq"
+	AuthElevationRequired      Code = "auth_elevation_required"
 )
 
 // Codes that appear in run and node errors only (OpenWOP host contract §9.3).
@@ -54,7 +64,15 @@ const (
 	CredentialNotFound    Code = "credential_not_found"
 	UnsupportedModality   Code = "unsupported_modality"
 	RecursionLimit        Code = "recursion_limit_exceeded"
+	UnknownChildWorkflow  Code = "unknown_child_workflow"
+	ChildFailed           Code = "child_failed"
 	RunTimeout            Code = "run_timeout"
+	ChannelAccessDenied   Code = "channel_access_denied"
+	ChannelSchemaBreaking Code = "channel_schema_breaking_change"
+	VersionOutOfRange     Code = "version_out_of_range"
+	ReplaySourceMissing   Code = "replay_source_missing"
+	LoopLimit             Code = "loop_limit_exceeded"
+	NodeTimeout           Code = "node_timeout"
 	CapBreached           Code = "cap_breached"
 	ProviderUnavailable   Code = "provider_unavailable"
 	ProviderQuota         Code = "provider_quota_exhausted"
@@ -65,6 +83,8 @@ const (
 	ToolFailed            Code = "tool_failed"
 	PeerInputRequired     Code = "peer_input_required"
 	ConformanceFailure    Code = "conformance_test_failure"
+	InterruptRejected     Code = "interrupt_rejected"
+	InterruptTimeout      Code = "interrupt_timeout"
 	PromptVariable        Code = "prompt_variable_unresolved"
 	TemplateNotFound      Code = "template_not_found" // and the answer of a test seam
 )

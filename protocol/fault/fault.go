@@ -63,6 +63,23 @@ func (e *Error) After(d time.Duration) *Error {
 	return &c
 }
 
+// unprocessable is the member of details that tells a request which is as it should be,
+// but does not fit what it is an answer to.
+const unprocessable = "unprocessable"
+
+// Unprocessable returns a copy of a validation error for a request that has the right
+// shape and does not fit what it is an answer to (OpenWOP host contract §9.2, 422).
+func (e *Error) Unprocessable() *Error { return e.With(unprocessable, true) }
+
+// Row is what the error means on each transport.
+func (e *Error) Row() Row {
+	r := Lookup(e.Code)
+	if e.Code == ValidationError && e.Details[unprocessable] == true {
+		r.HTTP, r.GRPC = 422, grpcFailedPrecondition
+	}
+	return r
+}
+
 // Error gives the code, the sentence and the cause, for logs.
 func (e *Error) Error() string {
 	if e.cause != nil {

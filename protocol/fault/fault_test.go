@@ -35,6 +35,8 @@ func TestTable_SaysWhatTheContractSays(t *testing.T) {
 		{fault.Forbidden, 403, 7},
 		{fault.CredentialForbidden, 403, 9},
 		{fault.RunNotFound, 404, 5},
+		{fault.WebhookURLRejected, 400, 3},
+		{fault.SubscriptionNotFound, 404, 5},
 		{fault.MethodNotAllowed, 405, 12},
 		{fault.RunAlreadyActive, 409, 6},
 		{fault.IdempotencyKeyMismatch, 409, 10},
@@ -105,4 +107,21 @@ func FuzzParseEnvelope(f *testing.F) {
 		require.Equal(t, e.Code, again.Code)
 		require.Equal(t, e.Message, again.Message)
 	})
+}
+
+// OpenWOP host contract §9.2, 422: validation_error has two statuses, and says which one
+// on every way to a client.
+func TestUnprocessable_TellsTheTwoValidationErrorsApart(t *testing.T) {
+	t.Parallel()
+	plain := fault.New(fault.ValidationError, "x").With("unprocessable", "no")
+	require.Equal(t, fault.Lookup(fault.ValidationError), plain.Row())
+	odd := plain.Unprocessable()
+	require.Equal(t, plain.Row(), fault.Lookup(plain.Code), "the original is as it was")
+	again, err := fault.ParseEnvelope(odd.Envelope())
+	require.NoError(t, err)
+	for _, e := range []*fault.Error{odd, again} {
+		require.Equal(t, 422, e.Row().HTTP)
+		require.Equal(t, 9, e.Row().GRPC)
+	}
+	require.Equal(t, 409, fault.New(fault.Conflict, "x").Unprocessable().Row().HTTP)
 }

@@ -30,6 +30,8 @@ const (
 	HeaderHash  = "Waybill-Hash"  // hash of this frame
 	// HeaderWriter tells one writer's frame from another's that says the same.
 	HeaderWriter = "Waybill-Writer"
+	// HeaderNote holds a Note as one line of JSON; absent where there is none.
+	HeaderNote = "Waybill-Note"
 	// HeaderTrace is the W3C trace context of the run. It is for readers that trace
 	// their own work; the hash does not cover it.
 	HeaderTrace = "traceparent"
@@ -49,6 +51,9 @@ type Frame struct {
 	// executors that race for a run can come to the same events in the same
 	// millisecond: without it both would take the frame in the log for their own.
 	Writer string
+	// Note is what the log remembers of a run without an event: JSON on one line, empty
+	// for nothing.
+	Note string
 	// Trace is the traceparent of whoever appended the frame; empty: none.
 	Trace string
 	Body  []byte
@@ -103,6 +108,13 @@ func (f *Frame) By(writer string) *Frame {
 	return f
 }
 
+// With puts a note into the frame.
+func (f *Frame) With(note string) *Frame {
+	f.Note = note
+	f.Hash = f.sum()
+	return f
+}
+
 // In puts the frame into a trace.
 func (f *Frame) In(traceparent string) *Frame {
 	f.Trace = traceparent
@@ -113,6 +125,9 @@ func (f *Frame) In(traceparent string) *Frame {
 func (f *Frame) sum() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%d\n%d\n%s\n%s\n%s\n", f.Prev, f.Run.Frame(f.Kind), f.First, f.Last, f.typeList(), f.Trust, f.Writer)
+	if f.Note != "" {
+		fmt.Fprintf(h, "%s\n", f.Note)
+	}
 	h.Write(f.Body)
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -145,6 +160,9 @@ func (f *Frame) Headers() map[string]string {
 	if f.Writer != "" {
 		h[HeaderWriter] = f.Writer
 	}
+	if f.Note != "" {
+		h[HeaderNote] = f.Note
+	}
 	if f.Trace != "" {
 		h[HeaderTrace] = f.Trace
 	}
@@ -164,7 +182,7 @@ func Parse(subj string, get func(string) string, body []byte) (*Frame, error) {
 	}
 	f := &Frame{
 		Run: run, Kind: kind, First: first, Last: last, Trust: wire.Trust(get(HeaderTrust)),
-		Prev: get(HeaderPrev), Hash: get(HeaderHash), Writer: get(HeaderWriter), Trace: get(HeaderTrace), Body: body,
+		Prev: get(HeaderPrev), Hash: get(HeaderHash), Writer: get(HeaderWriter), Note: get(HeaderNote), Trace: get(HeaderTrace), Body: body,
 	}
 	if list := get(HeaderTypes); list != "" {
 		for t := range strings.SplitSeq(list, ",") {

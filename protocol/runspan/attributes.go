@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"waybill.dev/waybill/protocol/cost"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -63,37 +64,25 @@ func reliability(t wire.EventType, p event) map[string]any {
 	return a
 }
 
-// The cost attributes. The list is closed: no other name may begin as they do
-// (OpenWOP host contract §10.2).
-const (
-	costInput     = "openwop.cost.tokens.input"
-	costOutput    = "openwop.cost.tokens.output"
-	costTotal     = "openwop.cost.tokens.total"
-	costUSD       = "openwop.cost.usd"
-	costCurrency  = "openwop.cost.currency"
-	costEstimated = "openwop.cost.estimated"
-	costProvider  = "openwop.cost.provider"
-)
-
 // costOf are the cost attributes of one call.
 func costOf(p event) map[string]any {
 	total := p.TotalTokens
 	if total == 0 {
 		total = p.InputTokens + p.OutputTokens
 	}
-	a := map[string]any{costInput: p.InputTokens, costOutput: p.OutputTokens, costTotal: total, costProvider: p.Provider}
+	a := map[string]any{cost.Input: p.InputTokens, cost.Output: p.OutputTokens, cost.Total: total, cost.Provider: p.Provider}
 	if p.CostEstimateUSD != nil {
-		a[costUSD], a[costEstimated] = *p.CostEstimateUSD, true
+		a[cost.USD], a[cost.Estimated] = *p.CostEstimateUSD, true
 	}
 	if p.Currency != "" {
-		a[costCurrency] = p.Currency
+		a[cost.Currency] = p.Currency
 	}
 	return a
 }
 
 // addCost sums up what can be, and takes over the rest.
-func addCost(to, cost map[string]any) {
-	for name, v := range cost {
+func addCost(to, told map[string]any) {
+	for name, v := range told {
 		switch v := v.(type) {
 		case int64:
 			sum, _ := to[name].(int64)

@@ -24,6 +24,9 @@ func ContextOf(rec *wire.RunRecord, sampled bool) Context {
 // are the others.
 func (c Context) Run() string { return c.under(RunSpan(c.runID)) }
 
+// Node is the traceparent under a node.
+func (c Context) Node(nodeID string) string { return c.under(NodeSpan(c.runID, nodeID)) }
+
 // Attempt is the traceparent under an attempt of a node.
 func (c Context) Attempt(nodeID string, attempt int) string {
 	return c.under(AttemptSpan(c.runID, nodeID, attempt))

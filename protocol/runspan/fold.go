@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"waybill.dev/waybill/protocol/cost"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -49,9 +50,15 @@ func New(rec *wire.RunRecord) *Fold {
 	if rec.ScopeID != "" {
 		f.run.Attributes["openwop.scope_id"] = rec.ScopeID
 	}
+	if p := rec.Parent; p != nil {
+		f.run.Attributes["openwop.parent.run_id"] = p.RunID
+		f.run.Attributes["openwop.parent.workflow_id"] = p.WorkflowID
+		f.run.Attributes["openwop.parent.node_id"] = p.NodeID
+	}
 	if len(rec.Tags) > 0 {
 		f.run.Attributes["openwop.run.tags"] = slices.Clone(rec.Tags)
 	}
+	f.follow(rec.Fork)
 	return f
 }
 
@@ -157,12 +164,16 @@ func (f *Fold) Apply(e wire.Event) []*Span {
 		f.tried(p.NodeID, at, codeOf(p.LastError))
 	case wire.EventProviderUsage:
 		f.called(p, at)
+	case wire.EventLogAppended:
+		f.cost(e, p.NodeID)
 	case wire.EventRunCompleted:
 		f.over(at, OK, "")
 	case wire.EventRunFailed:
 		f.over(at, Error, codeOf(p.Error))
 	case wire.EventRunCancelled:
 		f.over(at, Error, "cancelled")
+	case wire.EventReplayDiverged:
+		f.diverged(e)
 	case wire.EventCapBreached:
 		f.happened(p.NodeID, e.Type, at, map[string]any{"openwop.cap_kind": p.Kind, "openwop.cap_limit": p.Limit, "openwop.cap_observed": p.Observed})
 	default:
@@ -250,18 +261,34 @@ func (f *Fold) called(p event, at time.Time) {
 	if n == nil || n.attempt == nil {
 		return
 	}
-	cost := costOf(p)
+	told := costOf(p)
 	for _, s := range []*Span{n.attempt, n.span, f.run} {
-		addCost(s.Attributes, cost)
+		addCost(s.Attributes, told)
 	}
 	attributes := map[string]any{"openwop.run_id": f.rec.RunID, "openwop.node_id": p.NodeID}
-	addCost(attributes, cost)
+	addCost(attributes, told)
 	s := &Span{
 		Name: NameCall + p.Provider, Trace: f.trace, ID: CallSpan(f.rec.RunID, p.NodeID, n.number, n.calls), Parent: n.attempt.ID,
 		Kind: KindClient, Start: n.since, Attributes: attributes,
 	}
 	n.calls++
 	f.finish(s, at, OK, "")
+}
+
+// cost adds what a node says that it has cost besides calls of models. Whatever is not
+// on the closed list stays out of every span (OpenWOP host contract §10.2).
+func (f *Fold) cost(e wire.Event, nodeID string) {
+	n := f.nodes[nodeID]
+	if n == nil || n.attempt == nil || e.CausationID != "" {
+		return
+	}
+	var p struct {
+		Fields json.RawMessage `json:"fields"`
+	}
+	_ = json.Unmarshal(e.Payload, &p)
+	for _, s := range []*Span{n.attempt, n.span, f.run} {
+		addCost(s.Attributes, cost.Sanitize(p.Fields))
+	}
 }
 
 // accept notes the accept of an envelope whose first event this is.

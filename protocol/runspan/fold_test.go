@@ -127,6 +127,24 @@ func TestFold_SumsCostsAndHasNoOtherCostAttribute(t *testing.T) {
 	require.Empty(t, want)
 }
 
+// OpenWOP host contract §10.2: what a node tells of costs is told by its spans, as far as
+// it is on the list, whoever wrote the event.
+func TestFold_TellsCostsOfNodesFromTheListOnly(t *testing.T) {
+	t.Parallel()
+	f := runspan.New(record())
+	feed(
+		f, `{"type":"run.started","payload":{"workflowId":"wf"}}`, `{"type":"node.started","nodeId":"n","payload":{"nodeId":"n","typeId":"t","attempt":0}}`,
+		`{"type":"log.appended","nodeId":"n","payload":{"fields":{"openwop.cost.usd":0.5,"openwop.cost.tokens.input":7,"openwop.cost.evil":"x","other":"y"}}}`,
+		`{"type":"log.appended","nodeId":"n","causationId":"c","payload":{"fields":{"openwop.cost.usd":9}}}`,
+	)
+	for _, s := range f.All() {
+		require.InDelta(t, 0.5, s.Attributes["openwop.cost.usd"], 0, s.Name)
+		require.Equal(t, int64(7), s.Attributes["openwop.cost.tokens.input"], s.Name)
+		require.NotContains(t, s.Attributes, "openwop.cost.evil")
+		require.NotContains(t, s.Attributes, "other")
+	}
+}
+
 func TestFold_EndsEachSpanOnce(t *testing.T) {
 	t.Parallel()
 	f := runspan.New(record())

@@ -46,6 +46,14 @@ type Span struct {
 	Start, End time.Time
 	Attributes map[string]any
 	Events     []Moment
+	// Links are spans of other traces that this one follows from.
+	Links []Link
+}
+
+// Link names a span of another trace.
+type Link struct {
+	Trace TraceID
+	ID    SpanID
 }
 
 // Moment is an event of a span.

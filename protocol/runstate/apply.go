@@ -14,6 +14,7 @@ type payload struct {
 	TypeID           string          `json:"typeId"`
 	Attempt          int             `json:"attempt"`
 	DelayMs          int64           `json:"delayMs"`
+	TimeoutMs        int64           `json:"timeoutMs"`
 	Outputs          json.RawMessage `json:"outputs"`
 	Error            *wire.NodeError `json:"error"`
 	LastError        *wire.NodeError `json:"lastError"`
@@ -32,7 +33,10 @@ type payload struct {
 	Payload          json.RawMessage `json:"payload"`
 	Fields           json.RawMessage `json:"fields"`
 	Reason           string          `json:"reason"`
+	DrainPolicy      string          `json:"drainPolicy"`
 	PreviousError    string          `json:"previousError"`
+	ChangeID         string          `json:"changeId"`
+	Version          int             `json:"version"`
 }
 
 // Due is when the node's timer fires; the zero time when its start is unreadable.
@@ -41,7 +45,22 @@ func (n *Node) Due() time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	return t.Add(time.Duration(n.DelayMs) * time.Millisecond)
+	return t.Add(time.Duration(n.wait()) * time.Millisecond)
+}
+
+// wait is how many milliseconds after Since something is due at the node: the end of
+// its wait, or that of its time; 0: nothing is.
+func (n *Node) wait() int64 {
+	switch {
+	case n.Status.Terminal():
+		return 0
+	case n.DelayMs > 0:
+		return n.DelayMs
+	case n.Status == NodeRunning:
+		return n.TimeoutMs
+	default:
+		return 0 // a suspended node has its time again once it is resumed
+	}
 }
 
 // Due is when the run must be looked at without anybody's doing: its next timer
@@ -50,17 +69,25 @@ func (s *State) Due() (due time.Time, ok bool) {
 	if _, n, has := s.Timer(); has && !n.Due().IsZero() {
 		due, ok = n.Due(), true
 	}
-	if s.Status != wire.StatusRunning || s.Record.DurationMs <= 0 {
+	if s.Record.DurationMs <= 0 {
 		return due, ok
 	}
-	started, err := time.Parse(wire.TimeLayout, s.StartedAt)
-	if err != nil {
-		return due, ok
-	}
-	if end := started.Add(time.Duration(s.Record.DurationMs) * time.Millisecond); !ok || end.Before(due) {
+	end, runs := s.Deadline(time.Duration(s.Record.DurationMs) * time.Millisecond)
+	if runs && (!ok || end.Before(due)) {
 		due, ok = end, true
 	}
 	return due, ok
+}
+
+// Deadline is when the run will have used up a time, unless it waits meanwhile: what it
+// spends paused or waiting does not count (OpenWOP host contract §12 no. 41). ok is false
+// while its time does not run.
+func (s *State) Deadline(limit time.Duration) (at time.Time, ok bool) {
+	started, err := time.Parse(wire.TimeLayout, s.StartedAt)
+	if err != nil || s.Status != wire.StatusRunning {
+		return time.Time{}, false
+	}
+	return started.Add(s.idle + limit), true
 }
 
 // Apply folds one more event into the state. Events at or before the last
@@ -82,6 +109,10 @@ func (s *State) Apply(e wire.Event) {
 	s.applyNode(e, p)
 	s.applyEnvelope(e, p)
 	s.applyTrust(e, p)
+	s.applyChannel(e)
+	s.applyInterrupt(e)
+	s.applyChild(e, p.NodeID)
+	s.settle(e.Timestamp)
 }
 
 // applyTrust lets a node's trust fall with that of its events. It never rises: not
@@ -98,9 +129,9 @@ func (s *State) applyRun(e wire.Event, p payload) {
 	case wire.EventRunStarted:
 		s.Status, s.StartedAt = wire.StatusRunning, e.Timestamp
 	case wire.EventRunPaused:
-		s.Status = wire.StatusPaused
+		s.pause(e, p)
 	case wire.EventRunResumed:
-		s.Status = wire.StatusRunning
+		s.Status, s.PausedAt = wire.StatusRunning, ""
 	case wire.EventRunCompleted:
 		s.Status, s.CompletedAt, s.Outputs = wire.StatusCompleted, e.Timestamp, p.Outputs
 	case wire.EventRunFailed:
@@ -116,6 +147,10 @@ func (s *State) applyRun(e wire.Event, p payload) {
 		s.Tainted[p.Name] = e.ContentTrust == wire.Untrusted
 	case wire.EventProviderUsage:
 		s.applyUsage(p)
+	case wire.EventLogAppended:
+		s.applyCost(e, p)
+	case wire.EventVersionPinned:
+		s.applyPin(p)
 	}
 }
 
@@ -137,10 +172,16 @@ func (s *State) applyNode(e wire.Event, p payload) {
 	switch e.Type {
 	case wire.EventNodeStarted:
 		n := s.node(p.NodeID)
-		*n = Node{
-			Status: NodeRunning, TypeID: p.TypeID, Attempt: p.Attempt, Since: e.Timestamp, DelayMs: p.DelayMs,
-			Clarifications: n.Clarifications, Trust: n.Trust, Fallback: n.Fallback,
+		spared := n.Spared
+		if n.Status == NodeStopped && p.Attempt > n.Attempt {
+			spared++
 		}
+		was := n.Status
+		*n = Node{
+			Status: was, TypeID: p.TypeID, Attempt: p.Attempt, Since: e.Timestamp, DelayMs: p.DelayMs, TimeoutMs: p.TimeoutMs,
+			Clarifications: n.Clarifications, Trust: n.Trust, Fallback: n.Fallback, Spared: spared,
+		}
+		s.move(n, NodeRunning)
 		s.Executions++
 	case wire.EventModelSubstituted:
 		s.node(p.NodeID).Fallback = &modelgate.Model{Provider: p.FallbackProvider, Model: p.FallbackModel}
@@ -165,7 +206,8 @@ func (s *State) applyNode(e wire.Event, p payload) {
 	case wire.EventNodeSuspended:
 		s.end(e, p, NodeSuspended)
 	case wire.EventNodeResumed:
-		s.end(e, p, NodeRunning)
+		n := s.end(e, p, NodeRunning)
+		n.Rounds, n.Retries, n.Chunked = 0, nil, false // its model begins anew, with the answer
 	case wire.EventOutputChunk, wire.EventAgentReasoningDelta:
 		s.node(p.NodeID).Chunked = true
 	case wire.EventEnvelopeRetryAttempted:
@@ -182,7 +224,8 @@ func (s *State) applyNode(e wire.Event, p payload) {
 // end moves a node to a status that its event names.
 func (s *State) end(e wire.Event, p payload, status NodeStatus) *Node {
 	n := s.node(p.NodeID)
-	n.Status, n.Since, n.DelayMs = status, e.Timestamp, 0
+	n.Since, n.DelayMs = e.Timestamp, 0
+	s.move(n, status)
 	return n
 }
 

@@ -2,9 +2,8 @@ package runstate
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 
+	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -22,14 +21,32 @@ type Snapshot struct {
 	CompletedAt   string                     `json:"completedAt,omitempty"`
 	Inputs        map[string]json.RawMessage `json:"inputs"`
 	Variables     map[string]json.RawMessage `json:"variables"`
-	NodeStates    map[string]NodeState       `json:"nodeStates"`
-	Outputs       json.RawMessage            `json:"outputs,omitempty"`
-	Error         *SnapshotError             `json:"error,omitempty"`
-	Tags          []string                   `json:"tags,omitempty"`
-	Metadata      json.RawMessage            `json:"metadata,omitempty"`
-	Configurable  json.RawMessage            `json:"configurable,omitempty"`
-	Metrics       *Metrics                   `json:"metrics,omitempty"`
-	EventLog      int                        `json:"eventLogSchemaVersion"`
+	// Channels is nil where the workflow has none.
+	Channels     map[string]json.RawMessage `json:"channels,omitempty"`
+	NodeStates   map[string]NodeState       `json:"nodeStates"`
+	Outputs      json.RawMessage            `json:"outputs,omitempty"`
+	Error        *SnapshotError             `json:"error,omitempty"`
+	Tags         []string                   `json:"tags,omitempty"`
+	Metadata     json.RawMessage            `json:"metadata,omitempty"`
+	Configurable json.RawMessage            `json:"configurable,omitempty"`
+	Metrics      *Metrics                   `json:"metrics,omitempty"`
+	Interrupt    *OpenInterrupt             `json:"interrupt,omitempty"`
+	ParentRunID  string                     `json:"parentRunId,omitempty"`
+	ParentNodeID string                     `json:"parentNodeId,omitempty"`
+	// SourceRunID is an extension: the run that this is a fork of.
+	SourceRunID string     `json:"sourceRunId,omitempty"`
+	ChildRuns   []ChildRun `json:"childRuns,omitempty"`
+	EventLog    int        `json:"eventLogSchemaVersion"`
+}
+
+// OpenInterrupt is what the run waits for; of several, the one that was asked first.
+type OpenInterrupt struct {
+	Kind        interrupt.Kind    `json:"kind"`
+	NodeID      string            `json:"nodeId"`
+	InterruptID string            `json:"interruptId"`
+	Payload     interrupt.Request `json:"payload"`
+	RequestedAt string            `json:"requestedAt"`
+	CallbackURL string            `json:"callbackUrl,omitempty"`
 }
 
 // NodeState is one entry of a snapshot's nodeStates.
@@ -78,16 +95,27 @@ func (s *State) Snapshot() *Snapshot {
 		Outputs: s.Outputs, Error: snapshotError(s.Error), Tags: r.Tags, Metadata: r.Metadata,
 		Configurable: r.Configurable, EventLog: wire.EventLogSchemaVersion,
 	}
+	v.Channels = s.channels()
+	if r.Fork != nil {
+		v.SourceRunID = r.Fork.SourceRunID
+	}
 	for id, n := range s.Nodes {
 		v.NodeStates[id] = NodeState{
 			Status: n.Status, TypeID: n.TypeID, Attempts: attempts(n), Outputs: n.Outputs,
 			Error: snapshotError(n.Error), Since: n.Since,
 		}
 	}
-	if s.Status.Waiting() {
-		v.CurrentNodeID = s.firstSuspended()
+	if w := s.Waits(); w != nil && s.Status.Suspended() {
+		v.CurrentNodeID = w.NodeID
 	}
-	if c := s.Cost; c.Calls > 0 {
+	s.relate(v)
+	if i := s.firstOpen(); i != nil && s.Status.Suspended() {
+		v.Interrupt = &OpenInterrupt{
+			Kind: i.Kind, NodeID: i.NodeID, InterruptID: i.InterruptID, Payload: i.Request, RequestedAt: i.RequestedAt,
+			CallbackURL: s.Record.CallbackURL,
+		}
+	}
+	if c := s.Cost; c.Calls+c.Others > 0 {
 		v.Metrics = &Metrics{Cost: CostRollup{
 			Tokens: CostTokens{Input: c.InputTokens, Output: c.OutputTokens}, Model: c.Model, Provider: c.Provider,
 		}}
@@ -130,16 +158,4 @@ func orEmpty(m map[string]json.RawMessage) map[string]json.RawMessage {
 		return map[string]json.RawMessage{}
 	}
 	return m
-}
-
-// firstSuspended names the node whose suspension came first; ties go by id.
-func (s *State) firstSuspended() string {
-	first := ""
-	for _, id := range slices.Sorted(maps.Keys(s.Nodes)) {
-		n := s.Nodes[id]
-		if n.Status == NodeSuspended && (first == "" || n.Since < s.Nodes[first].Since) {
-			first = id
-		}
-	}
-	return first
 }

@@ -9,7 +9,9 @@ package runstate
 import (
 	"encoding/json"
 	"maps"
+	"time"
 
+	"waybill.dev/waybill/protocol/channel"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 )
@@ -22,6 +24,9 @@ const (
 	NodeRunning   NodeStatus = "running"
 	NodeRetrying  NodeStatus = "retrying" // waits for its next attempt
 	NodeSuspended NodeStatus = "suspended"
+	// NodeStopped is a node whose attempt was cut by a pause: another begins when the
+	// run goes on.
+	NodeStopped   NodeStatus = "stopped"
 	NodeCompleted NodeStatus = "completed"
 	NodeFailed    NodeStatus = "failed"
 	NodeSkipped   NodeStatus = "skipped"
@@ -49,6 +54,9 @@ type Node struct {
 	Since string
 	// DelayMs is how long after Since the node's timer fires; 0: it has none.
 	DelayMs int64
+	// TimeoutMs is how long after Since an attempt that runs has used up its time; 0:
+	// as long as the run.
+	TimeoutMs int64
 	// Chunked reports that the running attempt has shown partial output.
 	Chunked bool
 	// Rounds counts the model calls of the running attempt whose usage is recorded.
@@ -59,8 +67,12 @@ type Node struct {
 	Prompt *Prompt
 	// Clarifications counts the node's accepted clarification requests.
 	Clarifications int
+	// Spared counts attempts that were cut by a pause: they are none of the retries.
+	Spared int
 	// Trust is that of whatever the node has made or was given; it only falls.
 	Trust wire.Trust
+	// Child is the run that the running attempt has started; nil: none.
+	Child *Child
 }
 
 // ReasonProse is the reason of the extra call that puts prose into the schema. It is
@@ -109,6 +121,11 @@ type State struct {
 	CompletedAt string
 	Nodes       map[string]*Node
 	Variables   map[string]json.RawMessage
+	// Channels are the channels of the run; a variable of the same name tells what a
+	// channel holds.
+	Channels map[string]*channel.State
+	// Pins are the versions of changes that the run has settled for.
+	Pins map[string]int
 	// Tainted are the variables whose value came from an untrusted source.
 	Tainted map[string]bool
 	Error   *wire.NodeError
@@ -119,11 +136,29 @@ type State struct {
 	Cost      Cost
 	// Outputs are the outputs of run.completed.
 	Outputs json.RawMessage
+	// Interrupts are the questions to somebody outside, in the order they were asked.
+	Interrupts []*Interrupt
+	// Pausing is set while a pause waits for nodes to end.
+	Pausing *wire.PauseNote
+	// PausedAt is when the pause took effect that the run is in.
+	PausedAt string
+	// Children are the runs that nodes have started, in the order they did.
+	Children []*Child
+	// Cancelling is set while a cancellation waits for children to end.
+	Cancelling *wire.CancelNote
+
+	// busy counts the nodes that go on by themselves.
+	busy int
+	// idle is how long the run was paused or waited, until idleSince if that is set.
+	idle      time.Duration
+	idleSince string
 }
 
-// Cost sums the provider.usage events.
+// Cost sums the provider.usage events, and the costs that nodes tell of besides.
 type Cost struct {
-	Calls        int
+	Calls int
+	// Others counts what has cost something and was no call of a model.
+	Others       int
 	InputTokens  int64
 	OutputTokens int64
 	USD          float64
@@ -137,7 +172,7 @@ func New(rec *wire.RunRecord) *State {
 	s := &State{
 		Record: rec, Status: wire.StatusPending,
 		Nodes: map[string]*Node{}, Variables: map[string]json.RawMessage{}, Envelopes: map[string]*Envelope{},
-		Tainted: map[string]bool{},
+		Tainted: map[string]bool{}, Pins: map[string]int{},
 	}
 	if rec.TrustBoundary == wire.Untrusted {
 		for name := range rec.Inputs {
@@ -146,6 +181,7 @@ func New(rec *wire.RunRecord) *State {
 	}
 	maps.Copy(s.Variables, rec.Defaults)
 	maps.Copy(s.Variables, rec.Inputs)
+	s.openChannels()
 	return s
 }
 
@@ -171,11 +207,11 @@ func (s *State) node(id string) *Node {
 // Timer is the earliest timer of the run: the node, and the Since and DelayMs
 // its due time follows from. ok is false when no node waits for one.
 func (s *State) Timer() (nodeID string, n *Node, ok bool) {
-	if s.Status.Terminal() {
+	if s.Status.Terminal() || s.Status == wire.StatusPaused {
 		return "", nil, false
 	}
 	for id, c := range s.Nodes {
-		if c.DelayMs <= 0 || c.Status.Terminal() {
+		if c.wait() <= 0 || c.Status == NodeRetrying && s.Pausing != nil { // it is not tried again before the pause
 			continue
 		}
 		if n == nil || c.Due().Before(n.Due()) || (c.Due().Equal(n.Due()) && id < nodeID) {

@@ -278,3 +278,25 @@ func TestFold_RemembersThePromptOfTheRunningAttempt(t *testing.T) {
 	require.Equal(t, &runstate.Prompt{Refs: []string{"prompt:w@1.0.0"}, Hash: "sha256:0"}, fold(t, started, composed).Nodes["n"].Prompt)
 	require.Nil(t, fold(t, started, composed, started).Nodes["n"].Prompt)
 }
+
+// A node that is not tried again before the pause holds up no other's timer: what is at
+// work has to come to its end for the pause to begin.
+func TestTimer_PassesOverRetriesWhileAPauseWaits(t *testing.T) {
+	t.Parallel()
+	s := runstate.New(&wire.RunRecord{RunID: "r"})
+	for i, d := range []wire.Draft{
+		{Type: wire.EventRunStarted},
+		{Type: wire.EventNodeStarted, NodeID: "retried", Payload: json.RawMessage(`{"nodeId":"retried"}`)},
+		{Type: wire.EventNodeRetried, NodeID: "retried", Payload: json.RawMessage(`{"nodeId":"retried","attempt":1,"delayMs":10}`)},
+		{Type: wire.EventNodeStarted, NodeID: "delay", Payload: json.RawMessage(`{"nodeId":"delay","delayMs":20}`)},
+	} {
+		s.Apply(d.Place("r", i, at))
+	}
+	id, _, ok := s.Timer()
+	require.Equal(t, "retried", id)
+	require.True(t, ok)
+	s.Remember(wire.Note{Pause: &wire.PauseNote{At: wire.FormatTime(at)}})
+	id, _, ok = s.Timer()
+	require.Equal(t, "delay", id)
+	require.True(t, ok)
+}

@@ -29,6 +29,18 @@ type Event struct {
 	ContentTrust  Trust           `json:"contentTrust,omitempty"`
 	SchemaVersion int             `json:"schemaVersion"`
 	EngineVersion string          `json:"engineVersion"`
+	// SourceTime is an extension: in a replay, when its source did the same, where what is
+	// folded depends on the time.
+	SourceTime string `json:"sourceTime,omitempty"`
+}
+
+// Clock is the time that an event is judged at: a replay has that of its source (OpenWOP
+// host contract §7.2).
+func (e Event) Clock() string {
+	if e.SourceTime != "" {
+		return e.SourceTime
+	}
+	return e.Timestamp
 }
 
 // Draft is an event before it is placed in a log: no id, sequence or time yet.
@@ -81,6 +93,7 @@ func (e Event) AppendJSON(b []byte) []byte {
 	b = strconv.AppendInt(b, int64(e.SchemaVersion), 10)
 	b = append(b, `,"engineVersion":`...)
 	b = AppendString(b, e.EngineVersion)
+	b = appendMember(b, "sourceTime", e.SourceTime)
 	return append(b, '}')
 }
 

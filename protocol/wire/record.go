@@ -28,10 +28,13 @@ type RunRecord struct {
 	CallbackURL     string                     `json:"callbackUrl,omitempty"`
 	Inputs          map[string]json.RawMessage `json:"inputs,omitempty"`
 	// Defaults are the variables the definition fills in where inputs are silent.
-	Defaults     map[string]json.RawMessage `json:"defaults,omitempty"`
-	Configurable json.RawMessage            `json:"configurable,omitempty"`
-	Tags         []string                   `json:"tags,omitempty"`
-	Metadata     json.RawMessage            `json:"metadata,omitempty"`
+	Defaults map[string]json.RawMessage `json:"defaults,omitempty"`
+	// Channels are those of the definition, and those that its nodes declare by
+	// writing to them.
+	Channels     map[string]Channel `json:"channels,omitempty"`
+	Configurable json.RawMessage    `json:"configurable,omitempty"`
+	Tags         []string           `json:"tags,omitempty"`
+	Metadata     json.RawMessage    `json:"metadata,omitempty"`
 	// Transport is rest, mcp, a2a or ui; empty for gRPC, which has no value in
 	// the protocol's enum (OpenWOP host contract §3.4).
 	Transport string `json:"transport,omitempty"`
@@ -55,7 +58,81 @@ type RunRecord struct {
 	// NoTenantSecrets that its tenant has none; see Registration.
 	NoSecrets       bool `json:"noSecrets,omitempty"`
 	NoTenantSecrets bool `json:"noTenantSecrets,omitempty"`
+	// Masking is how sensitive values stand in this record and in the run's events: mask,
+	// omit or hash; empty: there are none. The clear ones are kept elsewhere while the
+	// run lasts.
+	Masking string `json:"masking,omitempty"`
+	// Fork is nil for a run that is no fork, Parent for one that is nobody's child.
+	Fork   *Fork   `json:"fork,omitempty"`
+	Parent *Parent `json:"parent,omitempty"`
 }
+
+// ForkMode says what a fork does with what its source recorded.
+type ForkMode string
+
+// The two modes of a fork.
+const (
+	ForkReplay ForkMode = "replay"
+	ForkBranch ForkMode = "branch"
+)
+
+// Fork says of which run a run is a fork, and from where on it goes its own way.
+type Fork struct {
+	SourceRunID string   `json:"sourceRunId"`
+	Mode        ForkMode `json:"mode"`
+	// FromSeq is the first sequence that is produced anew.
+	FromSeq int `json:"fromSeq"`
+	// Head is how many events the source had when it was forked.
+	Head int `json:"head"`
+	// Traceparent is the source's; empty: it had none.
+	Traceparent string `json:"traceparent,omitempty"`
+	// Since is, in a replay, when its source was created, or what that replayed.
+	Since string `json:"since,omitempty"`
+}
+
+// Since is when the run's time began: that of a replay with its source.
+func (r *RunRecord) Since() string {
+	if r.Replays() && r.Fork.Since != "" {
+		return r.Fork.Since
+	}
+	return r.CreatedAt
+}
+
+// Ages reports whether a channel of the run drops what is too old.
+func (r *RunRecord) Ages() bool {
+	for _, c := range r.Channels {
+		if c.TTLMillis > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Copied is how many events of the run's log are its source's; 0 for a run that is no fork.
+func (r *RunRecord) Copied() int {
+	if r.Fork == nil {
+		return 0
+	}
+	return r.Fork.FromSeq
+}
+
+// Parent is the node of a run that started a run as its child.
+type Parent struct {
+	RunID      string `json:"runId"`
+	WorkflowID string `json:"workflowId"`
+	NodeID     string `json:"nodeId"`
+	// Attempt is the 0-based attempt of the node.
+	Attempt int `json:"attempt"`
+	// Depth is how many runs are above: 1 for the child of a run that nobody started.
+	Depth int `json:"depth"`
+	// Awaited says that the node goes on when the child has ended, Cascade that the
+	// child is cancelled with its parent.
+	Awaited bool `json:"awaited,omitempty"`
+	Cascade bool `json:"cascade,omitempty"`
+}
+
+// Replays reports that nothing of the run may reach anybody outside.
+func (r *RunRecord) Replays() bool { return r.Fork != nil && r.Fork.Mode == ForkReplay }
 
 // Registration says whose secrets the redactor must have been told, be there none,
 // before anything is recorded or shown of a run (OpenWOP envelope contract §11,

@@ -21,6 +21,8 @@ const (
 	EventNodeCancelled EventType = "node.cancelled"
 	EventNodeSuspended EventType = "node.suspended"
 	EventNodeResumed   EventType = "node.resumed"
+	// EventNodeDispatched says that a node started a child run.
+	EventNodeDispatched EventType = "node.dispatched"
 
 	EventInterruptRequested     EventType = "interrupt.requested"
 	EventInterruptResolved      EventType = "interrupt.resolved"
@@ -35,10 +37,15 @@ const (
 	EventArtifactCreated EventType = "artifact.created"
 	EventOutputChunk     EventType = "output.chunk"
 	EventVariableChanged EventType = "variable.changed"
+	EventChannelWritten  EventType = "channel.written"
+	EventVersionPinned   EventType = "version.pinned"
 	EventLogAppended     EventType = "log.appended"
 	EventCapBreached     EventType = "cap.breached"
 	EventProviderUsage   EventType = "provider.usage"
 	EventPromptComposed  EventType = "prompt.composed"
+
+	EventReplayDiverged EventType = "replay.diverged"
+	EventLoopbackLimit  EventType = "workflow.loopback-limit"
 
 	EventAgentReasoningDelta EventType = "agent.reasoning.delta"
 	EventAgentReasoned       EventType = "agent.reasoned"
@@ -99,10 +106,24 @@ func (s Status) Terminal() bool {
 	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled
 }
 
+// Suspended reports whether the run waits for an answer.
+func (s Status) Suspended() bool {
+	return s == StatusWaitingApproval || s == StatusWaitingInput || s == StatusWaitingExternal
+}
+
 // Waiting reports whether the run waits for somebody outside.
 func (s Status) Waiting() bool {
-	return s == StatusPaused || s == StatusWaitingApproval || s == StatusWaitingInput || s == StatusWaitingExternal
+	return s == StatusPaused || s.Suspended()
 }
+
+// DrainPolicy says what becomes of nodes at work when their run is paused.
+type DrainPolicy string
+
+// The two policies of draining (OpenWOP host contract §2.7).
+const (
+	DrainNot     DrainPolicy = "immediate"
+	DrainCurrent DrainPolicy = "drain-current-node"
+)
 
 // Statuses lists every status, for filters and messages.
 func Statuses() []Status {

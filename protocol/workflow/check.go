@@ -17,6 +17,7 @@ func check(d *Definition, found *problems) {
 	checkUnique(d, found)
 	checkNodes(d, found)
 	checkVariables(d, found)
+	checkChannels(d, found)
 	for i := range d.Edges {
 		if c := d.Edges[i].Condition; c != nil && shapely(pointer("edges", i, "condition")) {
 			checkCondition(c, pointer("edges", i, "condition"), found)
@@ -62,12 +63,7 @@ func checkNodes(d *Definition, found *problems) {
 		if path := pointer("nodes", i); !found.touch(path + "/envelopeContract") {
 			checkContract(&d.Nodes[i], path, found)
 		}
-		if members(d.Nodes[i].Settings)["maxRetries"] == nil {
-			continue
-		}
-		if n, ok := d.Nodes[i].MaxRetries(); !ok || n < 0 {
-			found.add(pointer("nodes", i, "settings", "maxRetries"), RuleMaxRetries, "want an integer of at least 0")
-		}
+		checkAttempts(&d.Nodes[i], pointer("nodes", i, "settings"), found)
 	}
 }
 

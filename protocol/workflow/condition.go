@@ -2,9 +2,37 @@ package workflow
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+
+	"waybill.dev/waybill/protocol/strictjson"
 )
+
+// ReadCondition reads a condition that stands elsewhere than at an edge, such as in
+// the config of a node, by the same rules. Paths are below the condition.
+func ReadCondition(raw json.RawMessage) (*EdgeCondition, []Problem) {
+	var found problems
+	c := &EdgeCondition{}
+	if err := strictjson.Decode(raw, strictjson.Default, c); err != nil {
+		path, reason := "", err.Error()
+		if e, ok := errors.AsType[*strictjson.Error](err); ok {
+			path, reason = e.Path, e.Reason
+		}
+		found.add(path, RuleCondition, reason)
+		return c, found
+	}
+	if c.Type == ConditionAlways && c.Expression != "" {
+		c.Type = ConditionExpression
+	}
+	switch c.Type {
+	case ConditionAlways, ConditionExpression, ConditionEquals, ConditionNotEquals, ConditionContains, ConditionRegex:
+		checkCondition(c, "", &found)
+	default:
+		found.add("/type", RuleCondition, "want expression, equals, notEquals, contains or regex")
+	}
+	return c, found
+}
 
 // checkCondition finds conditions whose members do not fit their type. A member
 // that would be ignored is refused: its author expects it to count.

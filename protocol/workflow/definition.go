@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
+	"waybill.dev/waybill/protocol/channel"
 	"waybill.dev/waybill/protocol/schema"
 )
 
@@ -41,6 +42,7 @@ type Definition struct {
 	Settings           Settings        `json:"settings"`
 
 	configurable *schema.Schema
+	channels     map[string]*channel.Channel
 }
 
 // Digest names the document by content: "sha256:" and the hex digest of Raw.

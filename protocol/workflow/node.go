@@ -39,6 +39,9 @@ type Node struct {
 // MaxRetries is the node's own bound on retries; ok is false when it has none
 // and the workflow's applies.
 func (n *Node) MaxRetries() (retries int64, ok bool) {
+	if n, ok := n.retry().integer("maxRetries"); ok {
+		return n, true
+	}
 	return members(n.Settings).integer("maxRetries")
 }
 

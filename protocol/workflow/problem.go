@@ -23,6 +23,9 @@ const (
 	RuleExclusive  = "exclusive"
 	RuleMaxRetries = "max-retries"
 	RuleContract   = "envelope-contract"
+	RuleChannel    = "channel"
+	RuleRetry      = "retry"
+	RuleTimeout    = "timeout"
 )
 
 // maxProblems bounds what Parse reports; more would help nobody.

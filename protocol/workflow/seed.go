@@ -11,6 +11,13 @@ import (
 // Problems lie at /inputs/<name>: a required variable without value, or a value
 // of another type than declared (OpenWOP host contract §5.3).
 func (d *Definition) Seed(inputs map[string]json.RawMessage) (vars map[string]json.RawMessage, found []Problem) {
+	return d.SeedWithout(inputs, nil)
+}
+
+// SeedWithout is Seed for a run that is given some variables by another run which has no
+// value for them: those have none in the bag, neither their default nor null, and none is
+// required (OpenWOP host contract §5.6).
+func (d *Definition) SeedWithout(inputs map[string]json.RawMessage, unset []string) (vars map[string]json.RawMessage, found []Problem) {
 	vars = map[string]json.RawMessage{}
 	var ps problems
 	for _, v := range d.Variables {
@@ -20,6 +27,7 @@ func (d *Definition) Seed(inputs map[string]json.RawMessage) (vars map[string]js
 			ps.add(pointer("inputs", v.Name), RuleValueType, "want "+article(v.Type)+", got "+kindOf(value))
 		case given:
 			vars[v.Name] = value
+		case slices.Contains(unset, v.Name):
 		case v.DefaultValue != nil:
 			vars[v.Name] = v.DefaultValue
 		case v.Required:

@@ -1,0 +1,102 @@
+package interrupt
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/workflow"
+)
+
+// judgeClarification takes an answer to each question, in either of the protocol's
+// forms, and resumes with the one of an object (OpenWOP host contract §6.1).
+func (p *Pending) judgeClarification(a Answer) (Decision, error) {
+	members := object(a.Value)
+	answers, wrong := readAnswers(members["answers"])
+	if len(wrong) > 0 {
+		return Decision{}, refuse(wrong)
+	}
+	members["answers"] = marshal(answers)
+	resume := marshal(members)
+	if err := p.satisfies(resume); err != nil {
+		return Decision{}, err
+	}
+	var d clarificationData
+	if err := strictjson.Read(p.Data, &d); err != nil {
+		return Decision{}, fault.New(fault.InternalError, "the interrupt's data cannot be read").Wrap(err)
+	}
+	if wrong := d.judge(answers); len(wrong) > 0 {
+		return Decision{}, refuse(wrong).Unprocessable()
+	}
+	return a.advance(resume), nil
+}
+
+const answersPath = answered + "/answers"
+
+// readAnswers reads {<id>: <value>} or [{id, answer}].
+func readAnswers(raw json.RawMessage) (answers map[string]json.RawMessage, wrong []workflow.Problem) {
+	if answers = object(raw); answers != nil {
+		return answers, nil
+	}
+	var list []struct {
+		ID     string          `json:"id"`
+		Answer json.RawMessage `json:"answer"`
+	}
+	if strictjson.Read(raw, &list) != nil || list == nil {
+		return nil, []workflow.Problem{{Path: answersPath, Rule: "type", Message: `want an object of answers by the questions' ids, or a list of {"id", "answer"}`}}
+	}
+	answers = map[string]json.RawMessage{}
+	for i, item := range list {
+		path := answersPath + "/" + strconv.Itoa(i)
+		switch {
+		case item.ID == "" || item.Answer == nil:
+			wrong = append(wrong, workflow.Problem{Path: path, Rule: workflow.RuleRequired, Message: "want the members id and answer"})
+		case answers[item.ID] != nil:
+			wrong = append(wrong, workflow.Problem{Path: path + "/id", Rule: workflow.RuleUnique, Message: "the question is answered before; keep one answer"})
+		default:
+			answers[item.ID] = item.Answer
+		}
+	}
+	return answers, wrong
+}
+
+// judge finds questions without answer, answers that do not fit, and answers to
+// nothing. A null answers only a question whose schema takes it.
+func (d *clarificationData) judge(answers map[string]json.RawMessage) (wrong []workflow.Problem) {
+	asked := map[string]bool{}
+	for _, q := range d.Questions {
+		asked[q.ID] = true
+		path := answersPath + "/" + escape.Replace(q.ID)
+		answer, given := answers[q.ID]
+		if !given || q.Schema == nil && string(answer) == "null" {
+			wrong = append(wrong, workflow.Problem{Path: path, Rule: workflow.RuleRequired, Message: "the question has no answer; every question needs one"})
+			continue
+		}
+		wrong = append(wrong, q.misfits(path, answer)...)
+	}
+	var others []string
+	for id := range answers {
+		if !asked[id] {
+			others = append(others, id)
+		}
+	}
+	slices.Sort(others)
+	for _, id := range others {
+		wrong = append(wrong, workflow.Problem{Path: answersPath + "/" + escape.Replace(id), Rule: workflow.RuleReference, Message: "no question has this id"})
+	}
+	return wrong
+}
+
+func (q *question) misfits(path string, answer json.RawMessage) []workflow.Problem {
+	if q.Schema == nil {
+		return nil
+	}
+	compiled, err := schema.Compile("schema", q.Schema)
+	if err != nil { // it could be applied when it was asked
+		return []workflow.Problem{{Path: path, Rule: workflow.RuleSchema, Message: "the question's schema cannot be applied"}}
+	}
+	return violations(path, compiled.Validate(answer))
+}

@@ -1,0 +1,171 @@
+package interrupt
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Members that events and errors of a timeout share (OpenWOP host contract §6.5).
+const (
+	reasonTimeout   = "timeout"
+	outcomeRejected = "rejected"
+	outcomeTimedOut = "timed-out"
+)
+
+func (p *Pending) draft(t wire.EventType, trust wire.Trust, payload any) wire.Draft {
+	return wire.Draft{Type: t, NodeID: p.NodeID, Trust: trust, Payload: marshal(payload)}
+}
+
+// asked is the payload of interrupt.requested: that of the protocol, and who asks
+// (OpenWOP host contract §3.4, §12 no. 7).
+type asked struct {
+	RunID       string `json:"runId"`
+	NodeID      string `json:"nodeId"`
+	InterruptID string `json:"interruptId"`
+	Request
+	RequestedAt string `json:"requestedAt"`
+}
+
+// requested are the events of an interrupt that opens.
+func (p *Pending) requested() []wire.Draft {
+	out := []wire.Draft{
+		p.draft(wire.EventNodeSuspended, p.Trust, p.suspension()),
+		p.draft(wire.EventInterruptRequested, p.Trust, asked{p.RunID, p.NodeID, p.InterruptID, p.Request, p.RequestedAt}),
+	}
+	switch p.Kind {
+	case Approval:
+		out = append(out, p.draft(wire.EventApprovalRequested, p.Trust, p.approvalRequest()))
+	case Clarification:
+		var d clarificationData
+		_ = strictjson.Read(p.Data, &d) // its own, or a damaged log's
+		out = append(out, p.draft(wire.EventClarificationRequested, p.Trust, struct {
+			NodeID      string     `json:"nodeId"`
+			InterruptID string     `json:"interruptId"`
+			Questions   []question `json:"questions"`
+		}{p.NodeID, p.InterruptID, d.Questions}))
+	}
+	return out
+}
+
+func (p *Pending) suspension() any {
+	reason := ""
+	if p.Kind == LowConfidence {
+		reason = string(LowConfidence)
+	}
+	return struct {
+		NodeID      string `json:"nodeId"`
+		InterruptID string `json:"interruptId"`
+		Kind        Kind   `json:"kind"`
+		Key         string `json:"key"`
+		Reason      string `json:"reason,omitempty"`
+	}{p.NodeID, p.InterruptID, p.Kind, p.Key, reason}
+}
+
+// approvalRequest is the older event: the only place that says edit for edit-accept
+// (OpenWOP host contract §12 no. 10).
+func (p *Pending) approvalRequest() any {
+	var d approvalData
+	_ = strictjson.Read(p.Data, &d) // its own, or a damaged log's
+	actions := slices.Clone(d.Actions)
+	for i := range actions {
+		if actions[i] == EditAccept {
+			actions[i] = "edit"
+		}
+	}
+	return struct {
+		NodeID            string   `json:"nodeId"`
+		InterruptID       string   `json:"interruptId"`
+		ArtifactID        string   `json:"artifactId"`
+		ArtifactType      string   `json:"artifactType"`
+		Title             string   `json:"title,omitempty"`
+		Actions           []Action `json:"actions"`
+		ApproversList     []string `json:"approversList,omitempty"`
+		RequiredApprovals whole    `json:"requiredApprovals,omitempty"`
+	}{p.NodeID, p.InterruptID, d.ArtifactID, d.ArtifactType, d.Title, actions, d.ApproversList, d.RequiredApprovals}
+}
+
+// resolution is the payload of interrupt.resolved.
+type resolution struct {
+	RunID       string          `json:"runId"`
+	NodeID      string          `json:"nodeId"`
+	InterruptID string          `json:"interruptId"`
+	Kind        Kind            `json:"kind"`
+	ResumeValue json.RawMessage `json:"resumeValue,omitempty"`
+	ResolvedAt  string          `json:"resolvedAt"`
+	ResolvedBy  string          `json:"resolvedBy,omitempty"`
+	Outcome     string          `json:"outcome,omitempty"`
+	Reason      string          `json:"reason,omitempty"`
+}
+
+// resolved are the events of an interrupt that closes, in the contract's order; what
+// becomes of the node is the run's to say (OpenWOP host contract §6.4).
+func (p *Pending) resolved(d *Decision, now time.Time) []wire.Draft {
+	out := []wire.Draft{p.draft(wire.EventInterruptResolved, d.Trust, resolution{
+		RunID: p.RunID, NodeID: p.NodeID, InterruptID: p.InterruptID, Kind: p.Kind,
+		ResumeValue: d.Resume, ResolvedAt: wire.FormatTime(now), ResolvedBy: d.DecidedBy,
+	})}
+	switch p.Kind {
+	case Approval:
+		out = append(out, p.draft(wire.EventApprovalReceived, d.Trust, p.reception(d)))
+	case Clarification:
+		out = append(out, p.draft(wire.EventClarificationResolved, d.Trust, struct {
+			NodeID     string          `json:"nodeId"`
+			Answers    json.RawMessage `json:"answers"`
+			AnsweredBy string          `json:"answeredBy"`
+		}{p.NodeID, object(d.Resume)["answers"], d.DecidedBy}))
+	}
+	if d.Outcome == Rejected {
+		return out
+	}
+	return append(out, p.draft(wire.EventNodeResumed, d.Trust, struct {
+		NodeID      string          `json:"nodeId"`
+		InterruptID string          `json:"interruptId"`
+		ResumeValue json.RawMessage `json:"resumeValue"`
+	}{p.NodeID, p.InterruptID, d.Resume}))
+}
+
+// reception is the payload of approval.received.
+func (p *Pending) reception(d *Decision) map[string]json.RawMessage {
+	resume := object(d.Resume)
+	out := map[string]json.RawMessage{"nodeId": marshal(p.NodeID), "action": marshal(d.Action)}
+	for _, name := range []string{"decidedBy", "decidedAt", "comment", "feedback", "refineFeedback", "editedArtifactData"} {
+		if v, ok := resume[name]; ok {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// TimeOut is what becomes of an interrupt that nobody answered in time: an approval
+// counts as rejected, another kind fails its node (OpenWOP host contract §6.5).
+func (p *Pending) TimeOut(now time.Time) Decision {
+	d := Decision{Outcome: Rejected, Action: TimedOut, Trust: p.Trust}
+	r := resolution{
+		RunID: p.RunID, NodeID: p.NodeID, InterruptID: p.InterruptID, Kind: p.Kind,
+		ResolvedAt: wire.FormatTime(now), Outcome: outcomeRejected, Reason: reasonTimeout,
+	}
+	if p.Kind == Approval {
+		d.Failure = rejection(p.InterruptID, reasonTimeout)
+		d.Events = []wire.Draft{
+			p.draft(wire.EventInterruptResolved, p.Trust, r),
+			p.draft(wire.EventApprovalReceived, p.Trust, struct {
+				NodeID    string `json:"nodeId"`
+				Action    Action `json:"action"`
+				DecidedAt string `json:"decidedAt"`
+			}{p.NodeID, TimedOut, r.ResolvedAt}),
+		}
+		return d
+	}
+	d.Action, r.Outcome = "", outcomeTimedOut
+	d.Failure = &wire.NodeError{
+		Code: string(fault.InterruptTimeout), Message: "nobody answered in time",
+		Details: map[string]any{"interruptId": p.InterruptID, "reason": reasonTimeout},
+	}
+	d.Events = []wire.Draft{p.draft(wire.EventInterruptResolved, p.Trust, r)}
+	return d
+}

@@ -1,0 +1,138 @@
+package runstate
+
+import (
+	"encoding/json"
+
+	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Interrupt is a question of a node to somebody outside.
+type Interrupt struct {
+	*interrupt.Pending
+	// Resolved is set once the question was answered, refused or has expired;
+	// ResumeValue is the answer, nil for none.
+	Resolved    bool
+	ResumeValue json.RawMessage
+}
+
+// Open is the first unanswered question of a node; nil: it asks nothing.
+func (s *State) Open(nodeID string) *Interrupt {
+	for _, i := range s.Interrupts {
+		if i.NodeID == nodeID && !i.Resolved {
+			return i
+		}
+	}
+	return nil
+}
+
+// OpenCount counts the unanswered questions of a node.
+func (s *State) OpenCount(nodeID string) int {
+	n := 0
+	for _, i := range s.Interrupts {
+		if i.NodeID == nodeID && !i.Resolved {
+			n++
+		}
+	}
+	return n
+}
+
+// AnsweredOf are the questions of a node that have an answer, in the order they were
+// asked.
+func (s *State) AnsweredOf(nodeID string) []*Interrupt {
+	var out []*Interrupt
+	for _, i := range s.Interrupts {
+		if i.NodeID == nodeID && i.Resolved && i.ResumeValue != nil {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// Find is a question by its id; nil: there is none.
+func (s *State) Find(id string) *Interrupt {
+	for _, i := range s.Interrupts {
+		if i.InterruptID == id {
+			return i
+		}
+	}
+	return nil
+}
+
+// Latest is the question that a node asked last; nil: it has asked nothing.
+func (s *State) Latest(nodeID string) *Interrupt {
+	for i := len(s.Interrupts) - 1; i >= 0; i-- {
+		if s.Interrupts[i].NodeID == nodeID {
+			return s.Interrupts[i]
+		}
+	}
+	return nil
+}
+
+// Asked counts the questions of a node.
+func (s *State) Asked(nodeID string) int {
+	n := 0
+	for _, i := range s.Interrupts {
+		if i.NodeID == nodeID {
+			n++
+		}
+	}
+	return n
+}
+
+// Answered is the answer to a key that the run has asked for before: the same question is
+// not asked twice (OpenWOP host contract §6.1).
+func (s *State) Answered(key string) (*Interrupt, bool) {
+	for _, i := range s.Interrupts {
+		if i.Key == key && i.Resolved && i.ResumeValue != nil {
+			return i, true
+		}
+	}
+	return nil, false
+}
+
+func (s *State) applyInterrupt(e wire.Event) {
+	switch e.Type {
+	case wire.EventInterruptRequested:
+		p, err := interrupt.Reopen(e.Payload, e.ContentTrust)
+		if err != nil {
+			return // nobody could answer it
+		}
+		if s.Record.Fork != nil { // what its source asked, it asks itself, from now on
+			p.RunID, p.RequestedAt = s.Record.RunID, e.Timestamp
+		}
+		s.Interrupts = append(s.Interrupts, &Interrupt{Pending: p})
+		if n := s.Nodes[p.NodeID]; n != nil && n.Status == NodeSuspended {
+			n.DelayMs = p.TimeoutMs
+		}
+	case wire.EventInterruptResolved:
+		var p struct {
+			InterruptID string          `json:"interruptId"`
+			ResumeValue json.RawMessage `json:"resumeValue"`
+		}
+		_ = json.Unmarshal(e.Payload, &p)
+		if i := s.Find(p.InterruptID); i != nil {
+			i.Resolved, i.ResumeValue = true, p.ResumeValue
+		}
+	}
+}
+
+// Remember folds a note. One about what is over changes nothing.
+func (s *State) Remember(n wire.Note) {
+	if s.Status.Terminal() {
+		return
+	}
+	if n.Pause != nil && s.Status != wire.StatusPaused {
+		s.Pausing = n.Pause
+	}
+	if n.Cancel != nil {
+		s.Status, s.Cancelling = wire.StatusCancelling, n.Cancel
+	}
+	var said interrupt.Note
+	if len(n.Said) == 0 || json.Unmarshal(n.Said, &said) != nil {
+		return
+	}
+	if i := s.Find(said.InterruptID); i != nil && !i.Resolved {
+		i.Keep(said)
+	}
+}

@@ -1,0 +1,69 @@
+package runstate
+
+import (
+	"time"
+
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// goesOn reports whether a node of the status does something without anybody outside.
+func (s NodeStatus) goesOn() bool {
+	return s == NodeRunning || s == NodeRetrying || s == NodeStopped
+}
+
+// move gives a node another status.
+func (s *State) move(n *Node, to NodeStatus) {
+	if n.Status.goesOn() {
+		s.busy--
+	}
+	if n.Status = to; to.goesOn() {
+		s.busy++
+	}
+}
+
+// pause is the end of a pause's wait. An immediate one cuts what is at work; a node that
+// waits for its child is not.
+func (s *State) pause(e wire.Event, p payload) {
+	s.Status, s.PausedAt, s.Pausing = wire.StatusPaused, e.Timestamp, nil
+	if p.DrainPolicy != string(wire.DrainNot) {
+		return
+	}
+	for _, n := range s.Nodes {
+		if n.Status == NodeRunning && n.Child == nil {
+			n.Since, n.DelayMs = e.Timestamp, 0
+			s.move(n, NodeStopped)
+		}
+	}
+}
+
+// settle says of a live run whether it waits: it does when a node is suspended and none
+// goes on, and the first that was suspended says for what (OpenWOP host contract §3.1).
+func (s *State) settle(at string) {
+	if s.Status == wire.StatusRunning || s.Status.Suspended() {
+		s.Status = wire.StatusRunning
+		if w := s.Waits(); w != nil && s.busy == 0 {
+			s.Status = w.Kind.Status()
+		}
+	}
+	switch waits := s.Status.Waiting(); {
+	case waits && s.idleSince == "":
+		s.idleSince = at
+	case !waits && s.idleSince != "":
+		since, err1 := time.Parse(wire.TimeLayout, s.idleSince)
+		until, err2 := time.Parse(wire.TimeLayout, at)
+		if err1 == nil && err2 == nil && until.After(since) {
+			s.idle += until.Sub(since)
+		}
+		s.idleSince = ""
+	}
+}
+
+// firstOpen is the question that has been open longest; nil: there is none.
+func (s *State) firstOpen() *Interrupt {
+	for _, i := range s.Interrupts {
+		if !i.Resolved {
+			return i
+		}
+	}
+	return nil
+}
