@@ -9,6 +9,7 @@ package openwopv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	emptypb "google.golang.org/protobuf/types/known/emptypb"
 	reflect "reflect"
 	unsafe "unsafe"
 )
@@ -25,34 +26,62 @@ var File_openwop_v1_engine_proto protoreflect.FileDescriptor
 const file_openwop_v1_engine_proto_rawDesc = "" +
 	"\n" +
 	"\x17openwop/v1/engine.proto\x12\n" +
-	"openwop.v1\x1a\x16openwop/v1/event.proto\x1a\x14openwop/v1/run.proto\x1a\x19openwop/v1/workflow.proto2\xb9\x04\n" +
+	"openwop.v1\x1a\x1bgoogle/protobuf/empty.proto\x1a\x16openwop/v1/audit.proto\x1a\x16openwop/v1/event.proto\x1a\x1aopenwop/v1/interrupt.proto\x1a\x14openwop/v1/run.proto\x1a\x18openwop/v1/webhook.proto\x1a\x19openwop/v1/workflow.proto2\xec\n" +
+	"\n" +
 	"\x06Engine\x12Z\n" +
 	"\x0fGetCapabilities\x12\".openwop.v1.GetCapabilitiesRequest\x1a#.openwop.v1.GetCapabilitiesResponse\x12N\n" +
 	"\vGetWorkflow\x12\x1e.openwop.v1.GetWorkflowRequest\x1a\x1f.openwop.v1.GetWorkflowResponse\x12H\n" +
 	"\tCreateRun\x12\x1c.openwop.v1.CreateRunRequest\x1a\x1d.openwop.v1.CreateRunResponse\x12?\n" +
 	"\x06GetRun\x12\x19.openwop.v1.GetRunRequest\x1a\x1a.openwop.v1.GetRunResponse\x12H\n" +
 	"\tCancelRun\x12\x1c.openwop.v1.CancelRunRequest\x1a\x1d.openwop.v1.CancelRunResponse\x12W\n" +
-	"\x0eBulkCancelRuns\x12!.openwop.v1.BulkCancelRunsRequest\x1a\".openwop.v1.BulkCancelRunsResponse\x12U\n" +
-	"\x0fStreamRunEvents\x12\".openwop.v1.StreamRunEventsRequest\x1a\x1c.openwop.v1.RunEventEnvelope0\x01B\x9d\x01\n" +
+	"\x0eBulkCancelRuns\x12!.openwop.v1.BulkCancelRunsRequest\x1a\".openwop.v1.BulkCancelRunsResponse\x12B\n" +
+	"\aForkRun\x12\x1a.openwop.v1.ForkRunRequest\x1a\x1b.openwop.v1.ForkRunResponse\x12E\n" +
+	"\bPauseRun\x12\x1b.openwop.v1.PauseRunRequest\x1a\x1c.openwop.v1.PauseRunResponse\x12H\n" +
+	"\tResumeRun\x12\x1c.openwop.v1.ResumeRunRequest\x1a\x1d.openwop.v1.ResumeRunResponse\x12l\n" +
+	"\x15ResolveInterruptByRun\x12(.openwop.v1.ResolveInterruptByRunRequest\x1a).openwop.v1.ResolveInterruptByRunResponse\x12r\n" +
+	"\x17ResolveInterruptByToken\x12*.openwop.v1.ResolveInterruptByTokenRequest\x1a+.openwop.v1.ResolveInterruptByTokenResponse\x12r\n" +
+	"\x17InspectInterruptByToken\x12*.openwop.v1.InspectInterruptByTokenRequest\x1a+.openwop.v1.InspectInterruptByTokenResponse\x12U\n" +
+	"\x0fStreamRunEvents\x12\".openwop.v1.StreamRunEventsRequest\x1a\x1c.openwop.v1.RunEventEnvelope0\x01\x12W\n" +
+	"\x0eVerifyAuditLog\x12!.openwop.v1.VerifyAuditLogRequest\x1a\".openwop.v1.VerifyAuditLogResponse\x12Z\n" +
+	"\x0fRegisterWebhook\x12\".openwop.v1.RegisterWebhookRequest\x1a#.openwop.v1.RegisterWebhookResponse\x12Q\n" +
+	"\x11UnregisterWebhook\x12$.openwop.v1.UnregisterWebhookRequest\x1a\x16.google.protobuf.EmptyB\x9d\x01\n" +
 	"\x0ecom.openwop.v1B\vEngineProtoP\x01Z5waybill.dev/waybill/proto/gen/go/openwop/v1;openwopv1\xa2\x02\x03OXX\xaa\x02\n" +
 	"Openwop.V1\xca\x02\n" +
 	"Openwop\\V1\xe2\x02\x16Openwop\\V1\\GPBMetadata\xea\x02\vOpenwop::V1b\x06proto3"
 
 var file_openwop_v1_engine_proto_goTypes = []any{
-	(*GetCapabilitiesRequest)(nil),  // 0: openwop.v1.GetCapabilitiesRequest
-	(*GetWorkflowRequest)(nil),      // 1: openwop.v1.GetWorkflowRequest
-	(*CreateRunRequest)(nil),        // 2: openwop.v1.CreateRunRequest
-	(*GetRunRequest)(nil),           // 3: openwop.v1.GetRunRequest
-	(*CancelRunRequest)(nil),        // 4: openwop.v1.CancelRunRequest
-	(*BulkCancelRunsRequest)(nil),   // 5: openwop.v1.BulkCancelRunsRequest
-	(*StreamRunEventsRequest)(nil),  // 6: openwop.v1.StreamRunEventsRequest
-	(*GetCapabilitiesResponse)(nil), // 7: openwop.v1.GetCapabilitiesResponse
-	(*GetWorkflowResponse)(nil),     // 8: openwop.v1.GetWorkflowResponse
-	(*CreateRunResponse)(nil),       // 9: openwop.v1.CreateRunResponse
-	(*GetRunResponse)(nil),          // 10: openwop.v1.GetRunResponse
-	(*CancelRunResponse)(nil),       // 11: openwop.v1.CancelRunResponse
-	(*BulkCancelRunsResponse)(nil),  // 12: openwop.v1.BulkCancelRunsResponse
-	(*RunEventEnvelope)(nil),        // 13: openwop.v1.RunEventEnvelope
+	(*GetCapabilitiesRequest)(nil),          // 0: openwop.v1.GetCapabilitiesRequest
+	(*GetWorkflowRequest)(nil),              // 1: openwop.v1.GetWorkflowRequest
+	(*CreateRunRequest)(nil),                // 2: openwop.v1.CreateRunRequest
+	(*GetRunRequest)(nil),                   // 3: openwop.v1.GetRunRequest
+	(*CancelRunRequest)(nil),                // 4: openwop.v1.CancelRunRequest
+	(*BulkCancelRunsRequest)(nil),           // 5: openwop.v1.BulkCancelRunsRequest
+	(*ForkRunRequest)(nil),                  // 6: openwop.v1.ForkRunRequest
+	(*PauseRunRequest)(nil),                 // 7: openwop.v1.PauseRunRequest
+	(*ResumeRunRequest)(nil),                // 8: openwop.v1.ResumeRunRequest
+	(*ResolveInterruptByRunRequest)(nil),    // 9: openwop.v1.ResolveInterruptByRunRequest
+	(*ResolveInterruptByTokenRequest)(nil),  // 10: openwop.v1.ResolveInterruptByTokenRequest
+	(*InspectInterruptByTokenRequest)(nil),  // 11: openwop.v1.InspectInterruptByTokenRequest
+	(*StreamRunEventsRequest)(nil),          // 12: openwop.v1.StreamRunEventsRequest
+	(*VerifyAuditLogRequest)(nil),           // 13: openwop.v1.VerifyAuditLogRequest
+	(*RegisterWebhookRequest)(nil),          // 14: openwop.v1.RegisterWebhookRequest
+	(*UnregisterWebhookRequest)(nil),        // 15: openwop.v1.UnregisterWebhookRequest
+	(*GetCapabilitiesResponse)(nil),         // 16: openwop.v1.GetCapabilitiesResponse
+	(*GetWorkflowResponse)(nil),             // 17: openwop.v1.GetWorkflowResponse
+	(*CreateRunResponse)(nil),               // 18: openwop.v1.CreateRunResponse
+	(*GetRunResponse)(nil),                  // 19: openwop.v1.GetRunResponse
+	(*CancelRunResponse)(nil),               // 20: openwop.v1.CancelRunResponse
+	(*BulkCancelRunsResponse)(nil),          // 21: openwop.v1.BulkCancelRunsResponse
+	(*ForkRunResponse)(nil),                 // 22: openwop.v1.ForkRunResponse
+	(*PauseRunResponse)(nil),                // 23: openwop.v1.PauseRunResponse
+	(*ResumeRunResponse)(nil),               // 24: openwop.v1.ResumeRunResponse
+	(*ResolveInterruptByRunResponse)(nil),   // 25: openwop.v1.ResolveInterruptByRunResponse
+	(*ResolveInterruptByTokenResponse)(nil), // 26: openwop.v1.ResolveInterruptByTokenResponse
+	(*InspectInterruptByTokenResponse)(nil), // 27: openwop.v1.InspectInterruptByTokenResponse
+	(*RunEventEnvelope)(nil),                // 28: openwop.v1.RunEventEnvelope
+	(*VerifyAuditLogResponse)(nil),          // 29: openwop.v1.VerifyAuditLogResponse
+	(*RegisterWebhookResponse)(nil),         // 30: openwop.v1.RegisterWebhookResponse
+	(*emptypb.Empty)(nil),                   // 31: google.protobuf.Empty
 }
 var file_openwop_v1_engine_proto_depIdxs = []int32{
 	0,  // 0: openwop.v1.Engine.GetCapabilities:input_type -> openwop.v1.GetCapabilitiesRequest
@@ -61,16 +90,34 @@ var file_openwop_v1_engine_proto_depIdxs = []int32{
 	3,  // 3: openwop.v1.Engine.GetRun:input_type -> openwop.v1.GetRunRequest
 	4,  // 4: openwop.v1.Engine.CancelRun:input_type -> openwop.v1.CancelRunRequest
 	5,  // 5: openwop.v1.Engine.BulkCancelRuns:input_type -> openwop.v1.BulkCancelRunsRequest
-	6,  // 6: openwop.v1.Engine.StreamRunEvents:input_type -> openwop.v1.StreamRunEventsRequest
-	7,  // 7: openwop.v1.Engine.GetCapabilities:output_type -> openwop.v1.GetCapabilitiesResponse
-	8,  // 8: openwop.v1.Engine.GetWorkflow:output_type -> openwop.v1.GetWorkflowResponse
-	9,  // 9: openwop.v1.Engine.CreateRun:output_type -> openwop.v1.CreateRunResponse
-	10, // 10: openwop.v1.Engine.GetRun:output_type -> openwop.v1.GetRunResponse
-	11, // 11: openwop.v1.Engine.CancelRun:output_type -> openwop.v1.CancelRunResponse
-	12, // 12: openwop.v1.Engine.BulkCancelRuns:output_type -> openwop.v1.BulkCancelRunsResponse
-	13, // 13: openwop.v1.Engine.StreamRunEvents:output_type -> openwop.v1.RunEventEnvelope
-	7,  // [7:14] is the sub-list for method output_type
-	0,  // [0:7] is the sub-list for method input_type
+	6,  // 6: openwop.v1.Engine.ForkRun:input_type -> openwop.v1.ForkRunRequest
+	7,  // 7: openwop.v1.Engine.PauseRun:input_type -> openwop.v1.PauseRunRequest
+	8,  // 8: openwop.v1.Engine.ResumeRun:input_type -> openwop.v1.ResumeRunRequest
+	9,  // 9: openwop.v1.Engine.ResolveInterruptByRun:input_type -> openwop.v1.ResolveInterruptByRunRequest
+	10, // 10: openwop.v1.Engine.ResolveInterruptByToken:input_type -> openwop.v1.ResolveInterruptByTokenRequest
+	11, // 11: openwop.v1.Engine.InspectInterruptByToken:input_type -> openwop.v1.InspectInterruptByTokenRequest
+	12, // 12: openwop.v1.Engine.StreamRunEvents:input_type -> openwop.v1.StreamRunEventsRequest
+	13, // 13: openwop.v1.Engine.VerifyAuditLog:input_type -> openwop.v1.VerifyAuditLogRequest
+	14, // 14: openwop.v1.Engine.RegisterWebhook:input_type -> openwop.v1.RegisterWebhookRequest
+	15, // 15: openwop.v1.Engine.UnregisterWebhook:input_type -> openwop.v1.UnregisterWebhookRequest
+	16, // 16: openwop.v1.Engine.GetCapabilities:output_type -> openwop.v1.GetCapabilitiesResponse
+	17, // 17: openwop.v1.Engine.GetWorkflow:output_type -> openwop.v1.GetWorkflowResponse
+	18, // 18: openwop.v1.Engine.CreateRun:output_type -> openwop.v1.CreateRunResponse
+	19, // 19: openwop.v1.Engine.GetRun:output_type -> openwop.v1.GetRunResponse
+	20, // 20: openwop.v1.Engine.CancelRun:output_type -> openwop.v1.CancelRunResponse
+	21, // 21: openwop.v1.Engine.BulkCancelRuns:output_type -> openwop.v1.BulkCancelRunsResponse
+	22, // 22: openwop.v1.Engine.ForkRun:output_type -> openwop.v1.ForkRunResponse
+	23, // 23: openwop.v1.Engine.PauseRun:output_type -> openwop.v1.PauseRunResponse
+	24, // 24: openwop.v1.Engine.ResumeRun:output_type -> openwop.v1.ResumeRunResponse
+	25, // 25: openwop.v1.Engine.ResolveInterruptByRun:output_type -> openwop.v1.ResolveInterruptByRunResponse
+	26, // 26: openwop.v1.Engine.ResolveInterruptByToken:output_type -> openwop.v1.ResolveInterruptByTokenResponse
+	27, // 27: openwop.v1.Engine.InspectInterruptByToken:output_type -> openwop.v1.InspectInterruptByTokenResponse
+	28, // 28: openwop.v1.Engine.StreamRunEvents:output_type -> openwop.v1.RunEventEnvelope
+	29, // 29: openwop.v1.Engine.VerifyAuditLog:output_type -> openwop.v1.VerifyAuditLogResponse
+	30, // 30: openwop.v1.Engine.RegisterWebhook:output_type -> openwop.v1.RegisterWebhookResponse
+	31, // 31: openwop.v1.Engine.UnregisterWebhook:output_type -> google.protobuf.Empty
+	16, // [16:32] is the sub-list for method output_type
+	0,  // [0:16] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name
@@ -81,8 +128,11 @@ func file_openwop_v1_engine_proto_init() {
 	if File_openwop_v1_engine_proto != nil {
 		return
 	}
+	file_openwop_v1_audit_proto_init()
 	file_openwop_v1_event_proto_init()
+	file_openwop_v1_interrupt_proto_init()
 	file_openwop_v1_run_proto_init()
+	file_openwop_v1_webhook_proto_init()
 	file_openwop_v1_workflow_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -11,6 +11,7 @@ import (
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
+	emptypb "google.golang.org/protobuf/types/known/emptypb"
 )
 
 // This is a compile-time assertion to ensure that this generated file
@@ -19,13 +20,22 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Engine_GetCapabilities_FullMethodName = "/openwop.v1.Engine/GetCapabilities"
-	Engine_GetWorkflow_FullMethodName     = "/openwop.v1.Engine/GetWorkflow"
-	Engine_CreateRun_FullMethodName       = "/openwop.v1.Engine/CreateRun"
-	Engine_GetRun_FullMethodName          = "/openwop.v1.Engine/GetRun"
-	Engine_CancelRun_FullMethodName       = "/openwop.v1.Engine/CancelRun"
-	Engine_BulkCancelRuns_FullMethodName  = "/openwop.v1.Engine/BulkCancelRuns"
-	Engine_StreamRunEvents_FullMethodName = "/openwop.v1.Engine/StreamRunEvents"
+	Engine_GetCapabilities_FullMethodName         = "/openwop.v1.Engine/GetCapabilities"
+	Engine_GetWorkflow_FullMethodName             = "/openwop.v1.Engine/GetWorkflow"
+	Engine_CreateRun_FullMethodName               = "/openwop.v1.Engine/CreateRun"
+	Engine_GetRun_FullMethodName                  = "/openwop.v1.Engine/GetRun"
+	Engine_CancelRun_FullMethodName               = "/openwop.v1.Engine/CancelRun"
+	Engine_BulkCancelRuns_FullMethodName          = "/openwop.v1.Engine/BulkCancelRuns"
+	Engine_ForkRun_FullMethodName                 = "/openwop.v1.Engine/ForkRun"
+	Engine_PauseRun_FullMethodName                = "/openwop.v1.Engine/PauseRun"
+	Engine_ResumeRun_FullMethodName               = "/openwop.v1.Engine/ResumeRun"
+	Engine_ResolveInterruptByRun_FullMethodName   = "/openwop.v1.Engine/ResolveInterruptByRun"
+	Engine_ResolveInterruptByToken_FullMethodName = "/openwop.v1.Engine/ResolveInterruptByToken"
+	Engine_InspectInterruptByToken_FullMethodName = "/openwop.v1.Engine/InspectInterruptByToken"
+	Engine_StreamRunEvents_FullMethodName         = "/openwop.v1.Engine/StreamRunEvents"
+	Engine_VerifyAuditLog_FullMethodName          = "/openwop.v1.Engine/VerifyAuditLog"
+	Engine_RegisterWebhook_FullMethodName         = "/openwop.v1.Engine/RegisterWebhook"
+	Engine_UnregisterWebhook_FullMethodName       = "/openwop.v1.Engine/UnregisterWebhook"
 )
 
 // EngineClient is the client API for Engine service.
@@ -47,8 +57,26 @@ type EngineClient interface {
 	CancelRun(ctx context.Context, in *CancelRunRequest, opts ...grpc.CallOption) (*CancelRunResponse, error)
 	// BulkCancelRuns ends up to 100 runs. Scope runs:cancel.
 	BulkCancelRuns(ctx context.Context, in *BulkCancelRunsRequest, opts ...grpc.CallOption) (*BulkCancelRunsResponse, error)
+	// ForkRun starts a run that goes on from another's history. Scopes runs:create and runs:read.
+	ForkRun(ctx context.Context, in *ForkRunRequest, opts ...grpc.CallOption) (*ForkRunResponse, error)
+	// PauseRun stops a run until it is resumed. Scope runs:cancel.
+	PauseRun(ctx context.Context, in *PauseRunRequest, opts ...grpc.CallOption) (*PauseRunResponse, error)
+	// ResumeRun lets a paused run go on. Scope runs:cancel.
+	ResumeRun(ctx context.Context, in *ResumeRunRequest, opts ...grpc.CallOption) (*ResumeRunResponse, error)
+	// ResolveInterruptByRun answers what a node of a run asks. Scope approvals:respond.
+	ResolveInterruptByRun(ctx context.Context, in *ResolveInterruptByRunRequest, opts ...grpc.CallOption) (*ResolveInterruptByRunResponse, error)
+	// ResolveInterruptByToken answers an interrupt; the token is the authorisation.
+	ResolveInterruptByToken(ctx context.Context, in *ResolveInterruptByTokenRequest, opts ...grpc.CallOption) (*ResolveInterruptByTokenResponse, error)
+	// InspectInterruptByToken shows an interrupt; the token is the authorisation.
+	InspectInterruptByToken(ctx context.Context, in *InspectInterruptByTokenRequest, opts ...grpc.CallOption) (*InspectInterruptByTokenResponse, error)
 	// StreamRunEvents follows a run until its terminal event. Scope runs:read.
 	StreamRunEvents(ctx context.Context, in *StreamRunEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RunEventEnvelope], error)
+	// VerifyAuditLog walks the tenant's audit log. Scope audit:read.
+	VerifyAuditLog(ctx context.Context, in *VerifyAuditLogRequest, opts ...grpc.CallOption) (*VerifyAuditLogResponse, error)
+	// RegisterWebhook has events sent to a URL. Scope webhooks:manage.
+	RegisterWebhook(ctx context.Context, in *RegisterWebhookRequest, opts ...grpc.CallOption) (*RegisterWebhookResponse, error)
+	// UnregisterWebhook ends that. Scope webhooks:manage.
+	UnregisterWebhook(ctx context.Context, in *UnregisterWebhookRequest, opts ...grpc.CallOption) (*emptypb.Empty, error)
 }
 
 type engineClient struct {
@@ -119,6 +147,66 @@ func (c *engineClient) BulkCancelRuns(ctx context.Context, in *BulkCancelRunsReq
 	return out, nil
 }
 
+func (c *engineClient) ForkRun(ctx context.Context, in *ForkRunRequest, opts ...grpc.CallOption) (*ForkRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForkRunResponse)
+	err := c.cc.Invoke(ctx, Engine_ForkRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *engineClient) PauseRun(ctx context.Context, in *PauseRunRequest, opts ...grpc.CallOption) (*PauseRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PauseRunResponse)
+	err := c.cc.Invoke(ctx, Engine_PauseRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *engineClient) ResumeRun(ctx context.Context, in *ResumeRunRequest, opts ...grpc.CallOption) (*ResumeRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResumeRunResponse)
+	err := c.cc.Invoke(ctx, Engine_ResumeRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *engineClient) ResolveInterruptByRun(ctx context.Context, in *ResolveInterruptByRunRequest, opts ...grpc.CallOption) (*ResolveInterruptByRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResolveInterruptByRunResponse)
+	err := c.cc.Invoke(ctx, Engine_ResolveInterruptByRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *engineClient) ResolveInterruptByToken(ctx context.Context, in *ResolveInterruptByTokenRequest, opts ...grpc.CallOption) (*ResolveInterruptByTokenResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResolveInterruptByTokenResponse)
+	err := c.cc.Invoke(ctx, Engine_ResolveInterruptByToken_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *engineClient) InspectInterruptByToken(ctx context.Context, in *InspectInterruptByTokenRequest, opts ...grpc.CallOption) (*InspectInterruptByTokenResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(InspectInterruptByTokenResponse)
+	err := c.cc.Invoke(ctx, Engine_InspectInterruptByToken_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *engineClient) StreamRunEvents(ctx context.Context, in *StreamRunEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RunEventEnvelope], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Engine_ServiceDesc.Streams[0], Engine_StreamRunEvents_FullMethodName, cOpts...)
@@ -137,6 +225,36 @@ func (c *engineClient) StreamRunEvents(ctx context.Context, in *StreamRunEventsR
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Engine_StreamRunEventsClient = grpc.ServerStreamingClient[RunEventEnvelope]
+
+func (c *engineClient) VerifyAuditLog(ctx context.Context, in *VerifyAuditLogRequest, opts ...grpc.CallOption) (*VerifyAuditLogResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(VerifyAuditLogResponse)
+	err := c.cc.Invoke(ctx, Engine_VerifyAuditLog_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *engineClient) RegisterWebhook(ctx context.Context, in *RegisterWebhookRequest, opts ...grpc.CallOption) (*RegisterWebhookResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RegisterWebhookResponse)
+	err := c.cc.Invoke(ctx, Engine_RegisterWebhook_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *engineClient) UnregisterWebhook(ctx context.Context, in *UnregisterWebhookRequest, opts ...grpc.CallOption) (*emptypb.Empty, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(emptypb.Empty)
+	err := c.cc.Invoke(ctx, Engine_UnregisterWebhook_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
 
 // EngineServer is the server API for Engine service.
 // All implementations must embed UnimplementedEngineServer
@@ -157,8 +275,26 @@ type EngineServer interface {
 	CancelRun(context.Context, *CancelRunRequest) (*CancelRunResponse, error)
 	// BulkCancelRuns ends up to 100 runs. Scope runs:cancel.
 	BulkCancelRuns(context.Context, *BulkCancelRunsRequest) (*BulkCancelRunsResponse, error)
+	// ForkRun starts a run that goes on from another's history. Scopes runs:create and runs:read.
+	ForkRun(context.Context, *ForkRunRequest) (*ForkRunResponse, error)
+	// PauseRun stops a run until it is resumed. Scope runs:cancel.
+	PauseRun(context.Context, *PauseRunRequest) (*PauseRunResponse, error)
+	// ResumeRun lets a paused run go on. Scope runs:cancel.
+	ResumeRun(context.Context, *ResumeRunRequest) (*ResumeRunResponse, error)
+	// ResolveInterruptByRun answers what a node of a run asks. Scope approvals:respond.
+	ResolveInterruptByRun(context.Context, *ResolveInterruptByRunRequest) (*ResolveInterruptByRunResponse, error)
+	// ResolveInterruptByToken answers an interrupt; the token is the authorisation.
+	ResolveInterruptByToken(context.Context, *ResolveInterruptByTokenRequest) (*ResolveInterruptByTokenResponse, error)
+	// InspectInterruptByToken shows an interrupt; the token is the authorisation.
+	InspectInterruptByToken(context.Context, *InspectInterruptByTokenRequest) (*InspectInterruptByTokenResponse, error)
 	// StreamRunEvents follows a run until its terminal event. Scope runs:read.
 	StreamRunEvents(*StreamRunEventsRequest, grpc.ServerStreamingServer[RunEventEnvelope]) error
+	// VerifyAuditLog walks the tenant's audit log. Scope audit:read.
+	VerifyAuditLog(context.Context, *VerifyAuditLogRequest) (*VerifyAuditLogResponse, error)
+	// RegisterWebhook has events sent to a URL. Scope webhooks:manage.
+	RegisterWebhook(context.Context, *RegisterWebhookRequest) (*RegisterWebhookResponse, error)
+	// UnregisterWebhook ends that. Scope webhooks:manage.
+	UnregisterWebhook(context.Context, *UnregisterWebhookRequest) (*emptypb.Empty, error)
 	mustEmbedUnimplementedEngineServer()
 }
 
@@ -187,8 +323,35 @@ func (UnimplementedEngineServer) CancelRun(context.Context, *CancelRunRequest) (
 func (UnimplementedEngineServer) BulkCancelRuns(context.Context, *BulkCancelRunsRequest) (*BulkCancelRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BulkCancelRuns not implemented")
 }
+func (UnimplementedEngineServer) ForkRun(context.Context, *ForkRunRequest) (*ForkRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForkRun not implemented")
+}
+func (UnimplementedEngineServer) PauseRun(context.Context, *PauseRunRequest) (*PauseRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PauseRun not implemented")
+}
+func (UnimplementedEngineServer) ResumeRun(context.Context, *ResumeRunRequest) (*ResumeRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResumeRun not implemented")
+}
+func (UnimplementedEngineServer) ResolveInterruptByRun(context.Context, *ResolveInterruptByRunRequest) (*ResolveInterruptByRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResolveInterruptByRun not implemented")
+}
+func (UnimplementedEngineServer) ResolveInterruptByToken(context.Context, *ResolveInterruptByTokenRequest) (*ResolveInterruptByTokenResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResolveInterruptByToken not implemented")
+}
+func (UnimplementedEngineServer) InspectInterruptByToken(context.Context, *InspectInterruptByTokenRequest) (*InspectInterruptByTokenResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method InspectInterruptByToken not implemented")
+}
 func (UnimplementedEngineServer) StreamRunEvents(*StreamRunEventsRequest, grpc.ServerStreamingServer[RunEventEnvelope]) error {
 	return status.Error(codes.Unimplemented, "method StreamRunEvents not implemented")
+}
+func (UnimplementedEngineServer) VerifyAuditLog(context.Context, *VerifyAuditLogRequest) (*VerifyAuditLogResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method VerifyAuditLog not implemented")
+}
+func (UnimplementedEngineServer) RegisterWebhook(context.Context, *RegisterWebhookRequest) (*RegisterWebhookResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RegisterWebhook not implemented")
+}
+func (UnimplementedEngineServer) UnregisterWebhook(context.Context, *UnregisterWebhookRequest) (*emptypb.Empty, error) {
+	return nil, status.Error(codes.Unimplemented, "method UnregisterWebhook not implemented")
 }
 func (UnimplementedEngineServer) mustEmbedUnimplementedEngineServer() {}
 func (UnimplementedEngineServer) testEmbeddedByValue()                {}
@@ -319,6 +482,114 @@ func _Engine_BulkCancelRuns_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Engine_ForkRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForkRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EngineServer).ForkRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Engine_ForkRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EngineServer).ForkRun(ctx, req.(*ForkRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Engine_PauseRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PauseRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EngineServer).PauseRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Engine_PauseRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EngineServer).PauseRun(ctx, req.(*PauseRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Engine_ResumeRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResumeRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EngineServer).ResumeRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Engine_ResumeRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EngineServer).ResumeRun(ctx, req.(*ResumeRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Engine_ResolveInterruptByRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResolveInterruptByRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EngineServer).ResolveInterruptByRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Engine_ResolveInterruptByRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EngineServer).ResolveInterruptByRun(ctx, req.(*ResolveInterruptByRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Engine_ResolveInterruptByToken_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResolveInterruptByTokenRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EngineServer).ResolveInterruptByToken(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Engine_ResolveInterruptByToken_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EngineServer).ResolveInterruptByToken(ctx, req.(*ResolveInterruptByTokenRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Engine_InspectInterruptByToken_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(InspectInterruptByTokenRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EngineServer).InspectInterruptByToken(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Engine_InspectInterruptByToken_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EngineServer).InspectInterruptByToken(ctx, req.(*InspectInterruptByTokenRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Engine_StreamRunEvents_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(StreamRunEventsRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -329,6 +600,60 @@ func _Engine_StreamRunEvents_Handler(srv interface{}, stream grpc.ServerStream) 
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Engine_StreamRunEventsServer = grpc.ServerStreamingServer[RunEventEnvelope]
+
+func _Engine_VerifyAuditLog_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(VerifyAuditLogRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EngineServer).VerifyAuditLog(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Engine_VerifyAuditLog_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EngineServer).VerifyAuditLog(ctx, req.(*VerifyAuditLogRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Engine_RegisterWebhook_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RegisterWebhookRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EngineServer).RegisterWebhook(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Engine_RegisterWebhook_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EngineServer).RegisterWebhook(ctx, req.(*RegisterWebhookRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Engine_UnregisterWebhook_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UnregisterWebhookRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EngineServer).UnregisterWebhook(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Engine_UnregisterWebhook_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EngineServer).UnregisterWebhook(ctx, req.(*UnregisterWebhookRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
 
 // Engine_ServiceDesc is the grpc.ServiceDesc for Engine service.
 // It's only intended for direct use with grpc.RegisterService,
@@ -360,6 +685,42 @@ var Engine_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "BulkCancelRuns",
 			Handler:    _Engine_BulkCancelRuns_Handler,
+		},
+		{
+			MethodName: "ForkRun",
+			Handler:    _Engine_ForkRun_Handler,
+		},
+		{
+			MethodName: "PauseRun",
+			Handler:    _Engine_PauseRun_Handler,
+		},
+		{
+			MethodName: "ResumeRun",
+			Handler:    _Engine_ResumeRun_Handler,
+		},
+		{
+			MethodName: "ResolveInterruptByRun",
+			Handler:    _Engine_ResolveInterruptByRun_Handler,
+		},
+		{
+			MethodName: "ResolveInterruptByToken",
+			Handler:    _Engine_ResolveInterruptByToken_Handler,
+		},
+		{
+			MethodName: "InspectInterruptByToken",
+			Handler:    _Engine_InspectInterruptByToken_Handler,
+		},
+		{
+			MethodName: "VerifyAuditLog",
+			Handler:    _Engine_VerifyAuditLog_Handler,
+		},
+		{
+			MethodName: "RegisterWebhook",
+			Handler:    _Engine_RegisterWebhook_Handler,
+		},
+		{
+			MethodName: "UnregisterWebhook",
+			Handler:    _Engine_UnregisterWebhook_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

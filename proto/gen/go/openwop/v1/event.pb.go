@@ -96,11 +96,11 @@ func (x *StreamRunEventsRequest) GetBufferMs() int32 {
 // RunEventEnvelope is one item of a stream: what an SSE frame carries.
 type RunEventEnvelope struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The SSE id: the (highest) sequence.
+	// The SSE id: the (highest) sequence; -1: no event of the run, and no id.
 	Sequence int64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	// The SSE event name: the event's type, state.snapshot, ai.message.chunk or batch.
+	// The SSE event name: the event's type, state.snapshot, ai.message.chunk, batch or run.annotated.
 	Event string `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
-	// A RunEventDoc, a RunSnapshot, an output.chunk payload or an array of RunEventDocs.
+	// A RunEventDoc, a RunSnapshot, an output.chunk payload, an array of RunEventDocs or an Annotation.
 	Data          *JsonDocument `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -673,6 +673,402 @@ func (x *BulkCancelError) GetMessage() string {
 	return ""
 }
 
+// PauseRunRequest stops a run.
+type PauseRunRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	RunId  string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Reason *string                `protobuf:"bytes,2,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
+	// immediate or drain-current-node, the default.
+	DrainPolicy   *string `protobuf:"bytes,3,opt,name=drain_policy,json=drainPolicy,proto3,oneof" json:"drain_policy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseRunRequest) Reset() {
+	*x = PauseRunRequest{}
+	mi := &file_openwop_v1_run_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseRunRequest) ProtoMessage() {}
+
+func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openwop_v1_run_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
+func (*PauseRunRequest) Descriptor() ([]byte, []int) {
+	return file_openwop_v1_run_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PauseRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *PauseRunRequest) GetReason() string {
+	if x != nil && x.Reason != nil {
+		return *x.Reason
+	}
+	return ""
+}
+
+func (x *PauseRunRequest) GetDrainPolicy() string {
+	if x != nil && x.DrainPolicy != nil {
+		return *x.DrainPolicy
+	}
+	return ""
+}
+
+// PauseRunResponse tells since when.
+type PauseRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Status        string                 `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	PausedAt      string                 `protobuf:"bytes,3,opt,name=paused_at,json=pausedAt,proto3" json:"paused_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseRunResponse) Reset() {
+	*x = PauseRunResponse{}
+	mi := &file_openwop_v1_run_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseRunResponse) ProtoMessage() {}
+
+func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openwop_v1_run_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
+func (*PauseRunResponse) Descriptor() ([]byte, []int) {
+	return file_openwop_v1_run_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *PauseRunResponse) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *PauseRunResponse) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *PauseRunResponse) GetPausedAt() string {
+	if x != nil {
+		return x.PausedAt
+	}
+	return ""
+}
+
+// ResumeRunRequest lets a run go on.
+type ResumeRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Reason        *string                `protobuf:"bytes,2,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeRunRequest) Reset() {
+	*x = ResumeRunRequest{}
+	mi := &file_openwop_v1_run_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeRunRequest) ProtoMessage() {}
+
+func (x *ResumeRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openwop_v1_run_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeRunRequest.ProtoReflect.Descriptor instead.
+func (*ResumeRunRequest) Descriptor() ([]byte, []int) {
+	return file_openwop_v1_run_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ResumeRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ResumeRunRequest) GetReason() string {
+	if x != nil && x.Reason != nil {
+		return *x.Reason
+	}
+	return ""
+}
+
+// ResumeRunResponse tells since when.
+type ResumeRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Status        string                 `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	ResumedAt     string                 `protobuf:"bytes,3,opt,name=resumed_at,json=resumedAt,proto3" json:"resumed_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeRunResponse) Reset() {
+	*x = ResumeRunResponse{}
+	mi := &file_openwop_v1_run_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeRunResponse) ProtoMessage() {}
+
+func (x *ResumeRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openwop_v1_run_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeRunResponse.ProtoReflect.Descriptor instead.
+func (*ResumeRunResponse) Descriptor() ([]byte, []int) {
+	return file_openwop_v1_run_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ResumeRunResponse) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ResumeRunResponse) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *ResumeRunResponse) GetResumedAt() string {
+	if x != nil {
+		return x.ResumedAt
+	}
+	return ""
+}
+
+// ForkRunRequest starts a run that goes on from another's history.
+type ForkRunRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// replay or branch.
+	Mode string `protobuf:"bytes,2,opt,name=mode,proto3" json:"mode,omitempty"`
+	// The first sequence that is produced anew; events before it are copied. A replay
+	// without it begins at 0.
+	FromSeq *int32 `protobuf:"varint,3,opt,name=from_seq,json=fromSeq,proto3,oneof" json:"from_seq,omitempty"`
+	// {configurable?, tags?, metadata?}; of a branch only.
+	RunOptionsOverlay *JsonDocument `protobuf:"bytes,4,opt,name=run_options_overlay,json=runOptionsOverlay,proto3,oneof" json:"run_options_overlay,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *ForkRunRequest) Reset() {
+	*x = ForkRunRequest{}
+	mi := &file_openwop_v1_run_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForkRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForkRunRequest) ProtoMessage() {}
+
+func (x *ForkRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openwop_v1_run_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForkRunRequest.ProtoReflect.Descriptor instead.
+func (*ForkRunRequest) Descriptor() ([]byte, []int) {
+	return file_openwop_v1_run_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ForkRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ForkRunRequest) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *ForkRunRequest) GetFromSeq() int32 {
+	if x != nil && x.FromSeq != nil {
+		return *x.FromSeq
+	}
+	return 0
+}
+
+func (x *ForkRunRequest) GetRunOptionsOverlay() *JsonDocument {
+	if x != nil {
+		return x.RunOptionsOverlay
+	}
+	return nil
+}
+
+// ForkRunResponse names the fork and where to follow it.
+type ForkRunResponse struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	RunId       string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	SourceRunId string                 `protobuf:"bytes,2,opt,name=source_run_id,json=sourceRunId,proto3" json:"source_run_id,omitempty"`
+	FromSeq     int32                  `protobuf:"varint,3,opt,name=from_seq,json=fromSeq,proto3" json:"from_seq,omitempty"`
+	Mode        string                 `protobuf:"bytes,4,opt,name=mode,proto3" json:"mode,omitempty"`
+	Status      string                 `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`
+	// An absolute URI.
+	EventsUrl     string `protobuf:"bytes,6,opt,name=events_url,json=eventsUrl,proto3" json:"events_url,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForkRunResponse) Reset() {
+	*x = ForkRunResponse{}
+	mi := &file_openwop_v1_run_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForkRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForkRunResponse) ProtoMessage() {}
+
+func (x *ForkRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openwop_v1_run_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForkRunResponse.ProtoReflect.Descriptor instead.
+func (*ForkRunResponse) Descriptor() ([]byte, []int) {
+	return file_openwop_v1_run_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ForkRunResponse) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ForkRunResponse) GetSourceRunId() string {
+	if x != nil {
+		return x.SourceRunId
+	}
+	return ""
+}
+
+func (x *ForkRunResponse) GetFromSeq() int32 {
+	if x != nil {
+		return x.FromSeq
+	}
+	return 0
+}
+
+func (x *ForkRunResponse) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *ForkRunResponse) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *ForkRunResponse) GetEventsUrl() string {
+	if x != nil {
+		return x.EventsUrl
+	}
+	return ""
+}
+
 var File_openwop_v1_run_proto protoreflect.FileDescriptor
 
 const file_openwop_v1_run_proto_rawDesc = "" +
@@ -744,7 +1140,41 @@ const file_openwop_v1_run_proto_rawDesc = "" +
 	"\x0fBulkCancelError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessageB\x9a\x01\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\x89\x01\n" +
+	"\x0fPauseRunRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
+	"\x06reason\x18\x02 \x01(\tH\x00R\x06reason\x88\x01\x01\x12&\n" +
+	"\fdrain_policy\x18\x03 \x01(\tH\x01R\vdrainPolicy\x88\x01\x01B\t\n" +
+	"\a_reasonB\x0f\n" +
+	"\r_drain_policy\"^\n" +
+	"\x10PauseRunResponse\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06status\x18\x02 \x01(\tR\x06status\x12\x1b\n" +
+	"\tpaused_at\x18\x03 \x01(\tR\bpausedAt\"Q\n" +
+	"\x10ResumeRunRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
+	"\x06reason\x18\x02 \x01(\tH\x00R\x06reason\x88\x01\x01B\t\n" +
+	"\a_reason\"a\n" +
+	"\x11ResumeRunResponse\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06status\x18\x02 \x01(\tR\x06status\x12\x1d\n" +
+	"\n" +
+	"resumed_at\x18\x03 \x01(\tR\tresumedAt\"\xcf\x01\n" +
+	"\x0eForkRunRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
+	"\x04mode\x18\x02 \x01(\tR\x04mode\x12\x1e\n" +
+	"\bfrom_seq\x18\x03 \x01(\x05H\x00R\afromSeq\x88\x01\x01\x12M\n" +
+	"\x13run_options_overlay\x18\x04 \x01(\v2\x18.openwop.v1.JsonDocumentH\x01R\x11runOptionsOverlay\x88\x01\x01B\v\n" +
+	"\t_from_seqB\x16\n" +
+	"\x14_run_options_overlay\"\xb2\x01\n" +
+	"\x0fForkRunResponse\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\"\n" +
+	"\rsource_run_id\x18\x02 \x01(\tR\vsourceRunId\x12\x19\n" +
+	"\bfrom_seq\x18\x03 \x01(\x05R\afromSeq\x12\x12\n" +
+	"\x04mode\x18\x04 \x01(\tR\x04mode\x12\x16\n" +
+	"\x06status\x18\x05 \x01(\tR\x06status\x12\x1d\n" +
+	"\n" +
+	"events_url\x18\x06 \x01(\tR\teventsUrlB\x9a\x01\n" +
 	"\x0ecom.openwop.v1B\bRunProtoP\x01Z5waybill.dev/waybill/proto/gen/go/openwop/v1;openwopv1\xa2\x02\x03OXX\xaa\x02\n" +
 	"Openwop.V1\xca\x02\n" +
 	"Openwop\\V1\xe2\x02\x16Openwop\\V1\\GPBMetadata\xea\x02\vOpenwop::V1b\x06proto3"
@@ -761,7 +1191,7 @@ func file_openwop_v1_run_proto_rawDescGZIP() []byte {
 	return file_openwop_v1_run_proto_rawDescData
 }
 
-var file_openwop_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_openwop_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_openwop_v1_run_proto_goTypes = []any{
 	(*CreateRunRequest)(nil),       // 0: openwop.v1.CreateRunRequest
 	(*CreateRunResponse)(nil),      // 1: openwop.v1.CreateRunResponse
@@ -773,22 +1203,29 @@ var file_openwop_v1_run_proto_goTypes = []any{
 	(*BulkCancelRunsResponse)(nil), // 7: openwop.v1.BulkCancelRunsResponse
 	(*BulkCancelResult)(nil),       // 8: openwop.v1.BulkCancelResult
 	(*BulkCancelError)(nil),        // 9: openwop.v1.BulkCancelError
-	(*JsonDocument)(nil),           // 10: openwop.v1.JsonDocument
+	(*PauseRunRequest)(nil),        // 10: openwop.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),       // 11: openwop.v1.PauseRunResponse
+	(*ResumeRunRequest)(nil),       // 12: openwop.v1.ResumeRunRequest
+	(*ResumeRunResponse)(nil),      // 13: openwop.v1.ResumeRunResponse
+	(*ForkRunRequest)(nil),         // 14: openwop.v1.ForkRunRequest
+	(*ForkRunResponse)(nil),        // 15: openwop.v1.ForkRunResponse
+	(*JsonDocument)(nil),           // 16: openwop.v1.JsonDocument
 }
 var file_openwop_v1_run_proto_depIdxs = []int32{
-	10, // 0: openwop.v1.CreateRunRequest.inputs:type_name -> openwop.v1.JsonDocument
-	10, // 1: openwop.v1.CreateRunRequest.residency:type_name -> openwop.v1.JsonDocument
-	10, // 2: openwop.v1.CreateRunRequest.eval_suite_ref:type_name -> openwop.v1.JsonDocument
-	10, // 3: openwop.v1.CreateRunRequest.configurable:type_name -> openwop.v1.JsonDocument
-	10, // 4: openwop.v1.CreateRunRequest.metadata:type_name -> openwop.v1.JsonDocument
-	10, // 5: openwop.v1.GetRunResponse.snapshot:type_name -> openwop.v1.JsonDocument
+	16, // 0: openwop.v1.CreateRunRequest.inputs:type_name -> openwop.v1.JsonDocument
+	16, // 1: openwop.v1.CreateRunRequest.residency:type_name -> openwop.v1.JsonDocument
+	16, // 2: openwop.v1.CreateRunRequest.eval_suite_ref:type_name -> openwop.v1.JsonDocument
+	16, // 3: openwop.v1.CreateRunRequest.configurable:type_name -> openwop.v1.JsonDocument
+	16, // 4: openwop.v1.CreateRunRequest.metadata:type_name -> openwop.v1.JsonDocument
+	16, // 5: openwop.v1.GetRunResponse.snapshot:type_name -> openwop.v1.JsonDocument
 	8,  // 6: openwop.v1.BulkCancelRunsResponse.results:type_name -> openwop.v1.BulkCancelResult
 	9,  // 7: openwop.v1.BulkCancelResult.error:type_name -> openwop.v1.BulkCancelError
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	16, // 8: openwop.v1.ForkRunRequest.run_options_overlay:type_name -> openwop.v1.JsonDocument
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_openwop_v1_run_proto_init() }
@@ -802,13 +1239,16 @@ func file_openwop_v1_run_proto_init() {
 	file_openwop_v1_run_proto_msgTypes[5].OneofWrappers = []any{}
 	file_openwop_v1_run_proto_msgTypes[6].OneofWrappers = []any{}
 	file_openwop_v1_run_proto_msgTypes[8].OneofWrappers = []any{}
+	file_openwop_v1_run_proto_msgTypes[10].OneofWrappers = []any{}
+	file_openwop_v1_run_proto_msgTypes[12].OneofWrappers = []any{}
+	file_openwop_v1_run_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_openwop_v1_run_proto_rawDesc), len(file_openwop_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

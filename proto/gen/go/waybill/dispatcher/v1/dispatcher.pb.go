@@ -255,6 +255,216 @@ func (x *StartRunResponse) GetReplayed() bool {
 	return false
 }
 
+// ForkRunRequest is a validated, authenticated wish for a fork.
+type ForkRunRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Tenant      string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	SourceRunId string                 `protobuf:"bytes,2,opt,name=source_run_id,json=sourceRunId,proto3" json:"source_run_id,omitempty"`
+	// Chosen by the caller: random, or derived from the Idempotency-Key.
+	RunId string `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Digest of the request; two requests with one run id must agree in it.
+	RequestDigest string `protobuf:"bytes,4,opt,name=request_digest,json=requestDigest,proto3" json:"request_digest,omitempty"`
+	// replay or branch.
+	Mode string `protobuf:"bytes,5,opt,name=mode,proto3" json:"mode,omitempty"`
+	// The first sequence that is produced anew.
+	FromSeq int32 `protobuf:"varint,6,opt,name=from_seq,json=fromSeq,proto3" json:"from_seq,omitempty"`
+	// JSON objects; empty when absent.
+	Configurable []byte   `protobuf:"bytes,7,opt,name=configurable,proto3" json:"configurable,omitempty"`
+	Metadata     []byte   `protobuf:"bytes,8,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	Tags         []string `protobuf:"bytes,9,rep,name=tags,proto3" json:"tags,omitempty"`
+	// The tags take the place of the source's, also if there are none.
+	SetsTags bool `protobuf:"varint,10,opt,name=sets_tags,json=setsTags,proto3" json:"sets_tags,omitempty"`
+	// The credential is a test key: mockProvider is allowed.
+	TestKey       bool   `protobuf:"varint,11,opt,name=test_key,json=testKey,proto3" json:"test_key,omitempty"`
+	Traceparent   string `protobuf:"bytes,12,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForkRunRequest) Reset() {
+	*x = ForkRunRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForkRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForkRunRequest) ProtoMessage() {}
+
+func (x *ForkRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForkRunRequest.ProtoReflect.Descriptor instead.
+func (*ForkRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ForkRunRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ForkRunRequest) GetSourceRunId() string {
+	if x != nil {
+		return x.SourceRunId
+	}
+	return ""
+}
+
+func (x *ForkRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ForkRunRequest) GetRequestDigest() string {
+	if x != nil {
+		return x.RequestDigest
+	}
+	return ""
+}
+
+func (x *ForkRunRequest) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *ForkRunRequest) GetFromSeq() int32 {
+	if x != nil {
+		return x.FromSeq
+	}
+	return 0
+}
+
+func (x *ForkRunRequest) GetConfigurable() []byte {
+	if x != nil {
+		return x.Configurable
+	}
+	return nil
+}
+
+func (x *ForkRunRequest) GetMetadata() []byte {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *ForkRunRequest) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *ForkRunRequest) GetSetsTags() bool {
+	if x != nil {
+		return x.SetsTags
+	}
+	return false
+}
+
+func (x *ForkRunRequest) GetTestKey() bool {
+	if x != nil {
+		return x.TestKey
+	}
+	return false
+}
+
+func (x *ForkRunRequest) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
+}
+
+// ForkRunResponse names the fork.
+type ForkRunResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	RunId   string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Status  string                 `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	FromSeq int32                  `protobuf:"varint,3,opt,name=from_seq,json=fromSeq,proto3" json:"from_seq,omitempty"`
+	// The fork existed: this is the answer to a repeated request.
+	Replayed      bool `protobuf:"varint,4,opt,name=replayed,proto3" json:"replayed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForkRunResponse) Reset() {
+	*x = ForkRunResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForkRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForkRunResponse) ProtoMessage() {}
+
+func (x *ForkRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForkRunResponse.ProtoReflect.Descriptor instead.
+func (*ForkRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ForkRunResponse) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ForkRunResponse) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *ForkRunResponse) GetFromSeq() int32 {
+	if x != nil {
+		return x.FromSeq
+	}
+	return 0
+}
+
+func (x *ForkRunResponse) GetReplayed() bool {
+	if x != nil {
+		return x.Replayed
+	}
+	return false
+}
+
 // CancelRunRequest names the run and why.
 type CancelRunRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -268,7 +478,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[2]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -280,7 +490,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[2]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -293,7 +503,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{2}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CancelRunRequest) GetTenant() string {
@@ -336,7 +546,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[3]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -348,7 +558,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[3]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -361,7 +571,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{3}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CancelRunResponse) GetStatus() string {
@@ -374,6 +584,620 @@ func (x *CancelRunResponse) GetStatus() string {
 func (x *CancelRunResponse) GetAlreadyTerminal() bool {
 	if x != nil {
 		return x.AlreadyTerminal
+	}
+	return false
+}
+
+// PauseRunRequest names the run and how to stop it.
+type PauseRunRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Tenant   string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId    string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Reason   string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	PausedBy string                 `protobuf:"bytes,4,opt,name=paused_by,json=pausedBy,proto3" json:"paused_by,omitempty"`
+	// immediate or drain-current-node.
+	DrainPolicy   string `protobuf:"bytes,5,opt,name=drain_policy,json=drainPolicy,proto3" json:"drain_policy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseRunRequest) Reset() {
+	*x = PauseRunRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseRunRequest) ProtoMessage() {}
+
+func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
+func (*PauseRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *PauseRunRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *PauseRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *PauseRunRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *PauseRunRequest) GetPausedBy() string {
+	if x != nil {
+		return x.PausedBy
+	}
+	return ""
+}
+
+func (x *PauseRunRequest) GetDrainPolicy() string {
+	if x != nil {
+		return x.DrainPolicy
+	}
+	return ""
+}
+
+// PauseRunResponse tells since when the run is paused, or is to be.
+type PauseRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	PausedAt      string                 `protobuf:"bytes,1,opt,name=paused_at,json=pausedAt,proto3" json:"paused_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseRunResponse) Reset() {
+	*x = PauseRunResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseRunResponse) ProtoMessage() {}
+
+func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
+func (*PauseRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PauseRunResponse) GetPausedAt() string {
+	if x != nil {
+		return x.PausedAt
+	}
+	return ""
+}
+
+// ResumeRunRequest names the run.
+type ResumeRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeRunRequest) Reset() {
+	*x = ResumeRunRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeRunRequest) ProtoMessage() {}
+
+func (x *ResumeRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeRunRequest.ProtoReflect.Descriptor instead.
+func (*ResumeRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ResumeRunRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ResumeRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ResumeRunRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// ResumeRunResponse tells when the run went on.
+type ResumeRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ResumedAt     string                 `protobuf:"bytes,1,opt,name=resumed_at,json=resumedAt,proto3" json:"resumed_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeRunResponse) Reset() {
+	*x = ResumeRunResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeRunResponse) ProtoMessage() {}
+
+func (x *ResumeRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeRunResponse.ProtoReflect.Descriptor instead.
+func (*ResumeRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ResumeRunResponse) GetResumedAt() string {
+	if x != nil {
+		return x.ResumedAt
+	}
+	return ""
+}
+
+// ResolveInterruptRequest is an answer.
+type ResolveInterruptRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId  string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	NodeId string                 `protobuf:"bytes,3,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	// Empty: what the node asks now, or has asked last.
+	InterruptId string `protobuf:"bytes,4,opt,name=interrupt_id,json=interruptId,proto3" json:"interrupt_id,omitempty"`
+	// Any JSON.
+	ResumeValue []byte `protobuf:"bytes,5,opt,name=resume_value,json=resumeValue,proto3" json:"resume_value,omitempty"`
+	// The credential, or what stands for the holder of a token.
+	Principal string `protobuf:"bytes,6,opt,name=principal,proto3" json:"principal,omitempty"`
+	// The person the credential is bound to; empty: nobody.
+	User string `protobuf:"bytes,7,opt,name=user,proto3" json:"user,omitempty"`
+	// The answer comes with a token, not with a credential.
+	ByToken       bool `protobuf:"varint,8,opt,name=by_token,json=byToken,proto3" json:"by_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolveInterruptRequest) Reset() {
+	*x = ResolveInterruptRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolveInterruptRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolveInterruptRequest) ProtoMessage() {}
+
+func (x *ResolveInterruptRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolveInterruptRequest.ProtoReflect.Descriptor instead.
+func (*ResolveInterruptRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ResolveInterruptRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ResolveInterruptRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ResolveInterruptRequest) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *ResolveInterruptRequest) GetInterruptId() string {
+	if x != nil {
+		return x.InterruptId
+	}
+	return ""
+}
+
+func (x *ResolveInterruptRequest) GetResumeValue() []byte {
+	if x != nil {
+		return x.ResumeValue
+	}
+	return nil
+}
+
+func (x *ResolveInterruptRequest) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *ResolveInterruptRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *ResolveInterruptRequest) GetByToken() bool {
+	if x != nil {
+		return x.ByToken
+	}
+	return false
+}
+
+// ResolveInterruptResponse tells what the answer came to.
+type ResolveInterruptResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	NodeId string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	Status string                 `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	Kind   string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Empty for an event from outside that had been taken before.
+	Outcome       string `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Votes         *Votes `protobuf:"bytes,5,opt,name=votes,proto3" json:"votes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolveInterruptResponse) Reset() {
+	*x = ResolveInterruptResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolveInterruptResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolveInterruptResponse) ProtoMessage() {}
+
+func (x *ResolveInterruptResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolveInterruptResponse.ProtoReflect.Descriptor instead.
+func (*ResolveInterruptResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ResolveInterruptResponse) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *ResolveInterruptResponse) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *ResolveInterruptResponse) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ResolveInterruptResponse) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *ResolveInterruptResponse) GetVotes() *Votes {
+	if x != nil {
+		return x.Votes
+	}
+	return nil
+}
+
+// Votes is how far an approval is that takes more than one.
+type Votes struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Accepts       int32                  `protobuf:"varint,1,opt,name=accepts,proto3" json:"accepts,omitempty"`
+	Rejects       int32                  `protobuf:"varint,2,opt,name=rejects,proto3" json:"rejects,omitempty"`
+	Required      int32                  `protobuf:"varint,3,opt,name=required,proto3" json:"required,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Votes) Reset() {
+	*x = Votes{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Votes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Votes) ProtoMessage() {}
+
+func (x *Votes) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Votes.ProtoReflect.Descriptor instead.
+func (*Votes) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Votes) GetAccepts() int32 {
+	if x != nil {
+		return x.Accepts
+	}
+	return 0
+}
+
+func (x *Votes) GetRejects() int32 {
+	if x != nil {
+		return x.Rejects
+	}
+	return 0
+}
+
+func (x *Votes) GetRequired() int32 {
+	if x != nil {
+		return x.Required
+	}
+	return 0
+}
+
+// GetInterruptRequest names an interrupt.
+type GetInterruptRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	NodeId        string                 `protobuf:"bytes,3,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	InterruptId   string                 `protobuf:"bytes,4,opt,name=interrupt_id,json=interruptId,proto3" json:"interrupt_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetInterruptRequest) Reset() {
+	*x = GetInterruptRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetInterruptRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetInterruptRequest) ProtoMessage() {}
+
+func (x *GetInterruptRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetInterruptRequest.ProtoReflect.Descriptor instead.
+func (*GetInterruptRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *GetInterruptRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *GetInterruptRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *GetInterruptRequest) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *GetInterruptRequest) GetInterruptId() string {
+	if x != nil {
+		return x.InterruptId
+	}
+	return ""
+}
+
+// GetInterruptResponse is an interrupt and how it stands.
+type GetInterruptResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// {kind, key, data, resumeSchema?, timeoutMs?}
+	Payload     []byte `protobuf:"bytes,1,opt,name=payload,proto3" json:"payload,omitempty"`
+	RequestedAt string `protobuf:"bytes,2,opt,name=requested_at,json=requestedAt,proto3" json:"requested_at,omitempty"`
+	Resolved    bool   `protobuf:"varint,3,opt,name=resolved,proto3" json:"resolved,omitempty"`
+	// The run has ended.
+	Gone          bool `protobuf:"varint,4,opt,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetInterruptResponse) Reset() {
+	*x = GetInterruptResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetInterruptResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetInterruptResponse) ProtoMessage() {}
+
+func (x *GetInterruptResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetInterruptResponse.ProtoReflect.Descriptor instead.
+func (*GetInterruptResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *GetInterruptResponse) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *GetInterruptResponse) GetRequestedAt() string {
+	if x != nil {
+		return x.RequestedAt
+	}
+	return ""
+}
+
+func (x *GetInterruptResponse) GetResolved() bool {
+	if x != nil {
+		return x.Resolved
+	}
+	return false
+}
+
+func (x *GetInterruptResponse) GetGone() bool {
+	if x != nil {
+		return x.Gone
 	}
 	return false
 }
@@ -394,7 +1218,7 @@ type PutWorkflowRequest struct {
 
 func (x *PutWorkflowRequest) Reset() {
 	*x = PutWorkflowRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[4]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -406,7 +1230,7 @@ func (x *PutWorkflowRequest) String() string {
 func (*PutWorkflowRequest) ProtoMessage() {}
 
 func (x *PutWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[4]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -419,7 +1243,7 @@ func (x *PutWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PutWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{4}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PutWorkflowRequest) GetTenant() string {
@@ -461,14 +1285,16 @@ type PutWorkflowResponse struct {
 	// Node types of the definition that this host cannot execute.
 	UnknownTypes []string `protobuf:"bytes,5,rep,name=unknown_types,json=unknownTypes,proto3" json:"unknown_types,omitempty"`
 	// The version was not there before.
-	Created       bool `protobuf:"varint,6,opt,name=created,proto3" json:"created,omitempty"`
+	Created bool `protobuf:"varint,6,opt,name=created,proto3" json:"created,omitempty"`
+	// What can be carried out and is hardly meant.
+	Warnings      []*WorkflowWarning `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PutWorkflowResponse) Reset() {
 	*x = PutWorkflowResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[5]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -480,7 +1306,7 @@ func (x *PutWorkflowResponse) String() string {
 func (*PutWorkflowResponse) ProtoMessage() {}
 
 func (x *PutWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[5]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -493,7 +1319,7 @@ func (x *PutWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PutWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{5}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PutWorkflowResponse) GetWorkflowId() string {
@@ -538,6 +1364,75 @@ func (x *PutWorkflowResponse) GetCreated() bool {
 	return false
 }
 
+func (x *PutWorkflowResponse) GetWarnings() []*WorkflowWarning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+// WorkflowWarning is something about a definition that its author should look at.
+type WorkflowWarning struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A JSON pointer into the definition.
+	Path          string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Rule          string `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`
+	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkflowWarning) Reset() {
+	*x = WorkflowWarning{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkflowWarning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkflowWarning) ProtoMessage() {}
+
+func (x *WorkflowWarning) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkflowWarning.ProtoReflect.Descriptor instead.
+func (*WorkflowWarning) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *WorkflowWarning) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *WorkflowWarning) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *WorkflowWarning) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // GetWorkflowRequest names a definition.
 type GetWorkflowRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -549,7 +1444,7 @@ type GetWorkflowRequest struct {
 
 func (x *GetWorkflowRequest) Reset() {
 	*x = GetWorkflowRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[6]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -561,7 +1456,7 @@ func (x *GetWorkflowRequest) String() string {
 func (*GetWorkflowRequest) ProtoMessage() {}
 
 func (x *GetWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[6]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -574,7 +1469,7 @@ func (x *GetWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*GetWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{6}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetWorkflowRequest) GetTenant() string {
@@ -603,7 +1498,7 @@ type GetWorkflowResponse struct {
 
 func (x *GetWorkflowResponse) Reset() {
 	*x = GetWorkflowResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[7]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +1510,7 @@ func (x *GetWorkflowResponse) String() string {
 func (*GetWorkflowResponse) ProtoMessage() {}
 
 func (x *GetWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[7]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +1523,7 @@ func (x *GetWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*GetWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{7}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetWorkflowResponse) GetDefinition() []byte {
@@ -665,7 +1560,7 @@ type ListWorkflowsRequest struct {
 
 func (x *ListWorkflowsRequest) Reset() {
 	*x = ListWorkflowsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[8]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -677,7 +1572,7 @@ func (x *ListWorkflowsRequest) String() string {
 func (*ListWorkflowsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[8]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -690,7 +1585,7 @@ func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{8}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListWorkflowsRequest) GetTenant() string {
@@ -726,7 +1621,7 @@ type ListWorkflowsResponse struct {
 
 func (x *ListWorkflowsResponse) Reset() {
 	*x = ListWorkflowsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[9]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -738,7 +1633,7 @@ func (x *ListWorkflowsResponse) String() string {
 func (*ListWorkflowsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[9]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -751,7 +1646,7 @@ func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{9}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListWorkflowsResponse) GetWorkflows() []*WorkflowSummary {
@@ -783,7 +1678,7 @@ type WorkflowSummary struct {
 
 func (x *WorkflowSummary) Reset() {
 	*x = WorkflowSummary{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[10]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -795,7 +1690,7 @@ func (x *WorkflowSummary) String() string {
 func (*WorkflowSummary) ProtoMessage() {}
 
 func (x *WorkflowSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[10]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -808,7 +1703,7 @@ func (x *WorkflowSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowSummary.ProtoReflect.Descriptor instead.
 func (*WorkflowSummary) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{10}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WorkflowSummary) GetWorkflowId() string {
@@ -855,7 +1750,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[11]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +1762,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[11]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +1775,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{11}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{23}
 }
 
 // DescribeResponse says what can be executed.
@@ -906,14 +1801,19 @@ type DescribeResponse struct {
 	// How strongly models are asked to reason: mandatory, advisory or off.
 	ReasoningDirective string `protobuf:"bytes,12,opt,name=reasoning_directive,json=reasoningDirective,proto3" json:"reasoning_directive,omitempty"`
 	// Unset while there are no prompt templates.
-	Prompts       *PromptSupport `protobuf:"bytes,13,opt,name=prompts,proto3" json:"prompts,omitempty"`
+	Prompts *PromptSupport `protobuf:"bytes,13,opt,name=prompts,proto3" json:"prompts,omitempty"`
+	// What nodes may require of the host's runtime, sorted; none: nothing.
+	RuntimeCapabilities []string `protobuf:"bytes,14,rep,name=runtime_capabilities,json=runtimeCapabilities,proto3" json:"runtime_capabilities,omitempty"`
+	// What becomes of sensitive values where a workflow does not say; empty: workflows
+	// that mark any are refused.
+	MaskingMode   string `protobuf:"bytes,15,opt,name=masking_mode,json=maskingMode,proto3" json:"masking_mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[12]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +1825,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[12]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1838,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{12}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DescribeResponse) GetNodeTypes() []*NodeType {
@@ -1032,6 +1932,20 @@ func (x *DescribeResponse) GetPrompts() *PromptSupport {
 	return nil
 }
 
+func (x *DescribeResponse) GetRuntimeCapabilities() []string {
+	if x != nil {
+		return x.RuntimeCapabilities
+	}
+	return nil
+}
+
+func (x *DescribeResponse) GetMaskingMode() string {
+	if x != nil {
+		return x.MaskingMode
+	}
+	return ""
+}
+
 // PromptSupport says what of prompt templates there is.
 type PromptSupport struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -1046,7 +1960,7 @@ type PromptSupport struct {
 
 func (x *PromptSupport) Reset() {
 	*x = PromptSupport{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[13]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1058,7 +1972,7 @@ func (x *PromptSupport) String() string {
 func (*PromptSupport) ProtoMessage() {}
 
 func (x *PromptSupport) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[13]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1071,7 +1985,7 @@ func (x *PromptSupport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptSupport.ProtoReflect.Descriptor instead.
 func (*PromptSupport) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{13}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PromptSupport) GetTemplateKinds() []string {
@@ -1120,7 +2034,7 @@ type NodeType struct {
 
 func (x *NodeType) Reset() {
 	*x = NodeType{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +2046,7 @@ func (x *NodeType) String() string {
 func (*NodeType) ProtoMessage() {}
 
 func (x *NodeType) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +2059,7 @@ func (x *NodeType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeType.ProtoReflect.Descriptor instead.
 func (*NodeType) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{14}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *NodeType) GetTypeId() string {
@@ -1202,7 +2116,7 @@ type ProgramMockRequest struct {
 
 func (x *ProgramMockRequest) Reset() {
 	*x = ProgramMockRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1214,7 +2128,7 @@ func (x *ProgramMockRequest) String() string {
 func (*ProgramMockRequest) ProtoMessage() {}
 
 func (x *ProgramMockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1227,7 +2141,7 @@ func (x *ProgramMockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramMockRequest.ProtoReflect.Descriptor instead.
 func (*ProgramMockRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{15}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ProgramMockRequest) GetNodeId() string {
@@ -1267,7 +2181,7 @@ type MockEntry struct {
 
 func (x *MockEntry) Reset() {
 	*x = MockEntry{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1279,7 +2193,7 @@ func (x *MockEntry) String() string {
 func (*MockEntry) ProtoMessage() {}
 
 func (x *MockEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1292,7 +2206,7 @@ func (x *MockEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MockEntry.ProtoReflect.Descriptor instead.
 func (*MockEntry) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{16}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *MockEntry) GetStopReason() string {
@@ -1347,7 +2261,7 @@ type ProgramMockResponse struct {
 
 func (x *ProgramMockResponse) Reset() {
 	*x = ProgramMockResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1359,7 +2273,7 @@ func (x *ProgramMockResponse) String() string {
 func (*ProgramMockResponse) ProtoMessage() {}
 
 func (x *ProgramMockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1372,7 +2286,7 @@ func (x *ProgramMockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramMockResponse.ProtoReflect.Descriptor instead.
 func (*ProgramMockResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{17}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ProgramMockResponse) GetCount() int32 {
@@ -1394,7 +2308,7 @@ type ResetMockRequest struct {
 
 func (x *ResetMockRequest) Reset() {
 	*x = ResetMockRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1406,7 +2320,7 @@ func (x *ResetMockRequest) String() string {
 func (*ResetMockRequest) ProtoMessage() {}
 
 func (x *ResetMockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1419,7 +2333,7 @@ func (x *ResetMockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetMockRequest.ProtoReflect.Descriptor instead.
 func (*ResetMockRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{18}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ResetMockRequest) GetTenant() string {
@@ -1446,7 +2360,7 @@ type ResetMockResponse struct {
 
 func (x *ResetMockResponse) Reset() {
 	*x = ResetMockResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +2372,7 @@ func (x *ResetMockResponse) String() string {
 func (*ResetMockResponse) ProtoMessage() {}
 
 func (x *ResetMockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +2385,7 @@ func (x *ResetMockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetMockResponse.ProtoReflect.Descriptor instead.
 func (*ResetMockResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{19}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ResetMockResponse) GetCleared() int32 {
@@ -1492,7 +2406,7 @@ type LastMockBudgetRequest struct {
 
 func (x *LastMockBudgetRequest) Reset() {
 	*x = LastMockBudgetRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +2418,7 @@ func (x *LastMockBudgetRequest) String() string {
 func (*LastMockBudgetRequest) ProtoMessage() {}
 
 func (x *LastMockBudgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +2431,7 @@ func (x *LastMockBudgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastMockBudgetRequest.ProtoReflect.Descriptor instead.
 func (*LastMockBudgetRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{20}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *LastMockBudgetRequest) GetNodeId() string {
@@ -1544,7 +2458,7 @@ type LastMockBudgetResponse struct {
 
 func (x *LastMockBudgetResponse) Reset() {
 	*x = LastMockBudgetResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +2470,7 @@ func (x *LastMockBudgetResponse) String() string {
 func (*LastMockBudgetResponse) ProtoMessage() {}
 
 func (x *LastMockBudgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +2483,7 @@ func (x *LastMockBudgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastMockBudgetResponse.ProtoReflect.Descriptor instead.
 func (*LastMockBudgetResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{21}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *LastMockBudgetResponse) GetMaxTokens() int32 {
@@ -1598,7 +2512,7 @@ type ComposePromptRequest struct {
 
 func (x *ComposePromptRequest) Reset() {
 	*x = ComposePromptRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[22]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1610,7 +2524,7 @@ func (x *ComposePromptRequest) String() string {
 func (*ComposePromptRequest) ProtoMessage() {}
 
 func (x *ComposePromptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[22]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1623,7 +2537,7 @@ func (x *ComposePromptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComposePromptRequest.ProtoReflect.Descriptor instead.
 func (*ComposePromptRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{22}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ComposePromptRequest) GetTenant() string {
@@ -1678,7 +2592,7 @@ type ComposePromptResponse struct {
 
 func (x *ComposePromptResponse) Reset() {
 	*x = ComposePromptResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1690,7 +2604,7 @@ func (x *ComposePromptResponse) String() string {
 func (*ComposePromptResponse) ProtoMessage() {}
 
 func (x *ComposePromptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1703,7 +2617,7 @@ func (x *ComposePromptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComposePromptResponse.ProtoReflect.Descriptor instead.
 func (*ComposePromptResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{23}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ComposePromptResponse) GetPayload() []byte {
@@ -1741,6 +2655,25 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
 	"workflowId\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12\x1a\n" +
+	"\breplayed\x18\x04 \x01(\bR\breplayed\"\xe7\x02\n" +
+	"\x0eForkRunRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\"\n" +
+	"\rsource_run_id\x18\x02 \x01(\tR\vsourceRunId\x12\x15\n" +
+	"\x06run_id\x18\x03 \x01(\tR\x05runId\x12%\n" +
+	"\x0erequest_digest\x18\x04 \x01(\tR\rrequestDigest\x12\x12\n" +
+	"\x04mode\x18\x05 \x01(\tR\x04mode\x12\x19\n" +
+	"\bfrom_seq\x18\x06 \x01(\x05R\afromSeq\x12\"\n" +
+	"\fconfigurable\x18\a \x01(\fR\fconfigurable\x12\x1a\n" +
+	"\bmetadata\x18\b \x01(\fR\bmetadata\x12\x12\n" +
+	"\x04tags\x18\t \x03(\tR\x04tags\x12\x1b\n" +
+	"\tsets_tags\x18\n" +
+	" \x01(\bR\bsetsTags\x12\x19\n" +
+	"\btest_key\x18\v \x01(\bR\atestKey\x12 \n" +
+	"\vtraceparent\x18\f \x01(\tR\vtraceparent\"w\n" +
+	"\x0fForkRunResponse\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06status\x18\x02 \x01(\tR\x06status\x12\x19\n" +
+	"\bfrom_seq\x18\x03 \x01(\x05R\afromSeq\x12\x1a\n" +
 	"\breplayed\x18\x04 \x01(\bR\breplayed\"|\n" +
 	"\x10CancelRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
@@ -1749,14 +2682,58 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\fcancelled_by\x18\x04 \x01(\tR\vcancelledBy\"V\n" +
 	"\x11CancelRunResponse\x12\x16\n" +
 	"\x06status\x18\x01 \x01(\tR\x06status\x12)\n" +
-	"\x10already_terminal\x18\x02 \x01(\bR\x0falreadyTerminal\"\x95\x01\n" +
+	"\x10already_terminal\x18\x02 \x01(\bR\x0falreadyTerminal\"\x98\x01\n" +
+	"\x0fPauseRunRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x1b\n" +
+	"\tpaused_by\x18\x04 \x01(\tR\bpausedBy\x12!\n" +
+	"\fdrain_policy\x18\x05 \x01(\tR\vdrainPolicy\"/\n" +
+	"\x10PauseRunResponse\x12\x1b\n" +
+	"\tpaused_at\x18\x01 \x01(\tR\bpausedAt\"Y\n" +
+	"\x10ResumeRunRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"2\n" +
+	"\x11ResumeRunResponse\x12\x1d\n" +
+	"\n" +
+	"resumed_at\x18\x01 \x01(\tR\tresumedAt\"\xf4\x01\n" +
+	"\x17ResolveInterruptRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
+	"\anode_id\x18\x03 \x01(\tR\x06nodeId\x12!\n" +
+	"\finterrupt_id\x18\x04 \x01(\tR\vinterruptId\x12!\n" +
+	"\fresume_value\x18\x05 \x01(\fR\vresumeValue\x12\x1c\n" +
+	"\tprincipal\x18\x06 \x01(\tR\tprincipal\x12\x12\n" +
+	"\x04user\x18\a \x01(\tR\x04user\x12\x19\n" +
+	"\bby_token\x18\b \x01(\bR\abyToken\"\xad\x01\n" +
+	"\x18ResolveInterruptResponse\x12\x17\n" +
+	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x16\n" +
+	"\x06status\x18\x02 \x01(\tR\x06status\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x18\n" +
+	"\aoutcome\x18\x04 \x01(\tR\aoutcome\x122\n" +
+	"\x05votes\x18\x05 \x01(\v2\x1c.waybill.dispatcher.v1.VotesR\x05votes\"W\n" +
+	"\x05Votes\x12\x18\n" +
+	"\aaccepts\x18\x01 \x01(\x05R\aaccepts\x12\x18\n" +
+	"\arejects\x18\x02 \x01(\x05R\arejects\x12\x1a\n" +
+	"\brequired\x18\x03 \x01(\x05R\brequired\"\x80\x01\n" +
+	"\x13GetInterruptRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
+	"\anode_id\x18\x03 \x01(\tR\x06nodeId\x12!\n" +
+	"\finterrupt_id\x18\x04 \x01(\tR\vinterruptId\"\x83\x01\n" +
+	"\x14GetInterruptResponse\x12\x18\n" +
+	"\apayload\x18\x01 \x01(\fR\apayload\x12!\n" +
+	"\frequested_at\x18\x02 \x01(\tR\vrequestedAt\x12\x1a\n" +
+	"\bresolved\x18\x03 \x01(\bR\bresolved\x12\x12\n" +
+	"\x04gone\x18\x04 \x01(\bR\x04gone\"\x95\x01\n" +
 	"\x12PutWorkflowRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1e\n" +
 	"\n" +
 	"definition\x18\x02 \x01(\fR\n" +
 	"definition\x12\x18\n" +
 	"\areplace\x18\x03 \x01(\bR\areplace\x12-\n" +
-	"\x12require_executable\x18\x04 \x01(\bR\x11requireExecutable\"\xc5\x01\n" +
+	"\x12require_executable\x18\x04 \x01(\bR\x11requireExecutable\"\x89\x02\n" +
 	"\x13PutWorkflowResponse\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
 	"workflowId\x12\x18\n" +
@@ -1764,7 +2741,12 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x06digest\x18\x03 \x01(\tR\x06digest\x12\x1c\n" +
 	"\tunchanged\x18\x04 \x01(\bR\tunchanged\x12#\n" +
 	"\runknown_types\x18\x05 \x03(\tR\funknownTypes\x12\x18\n" +
-	"\acreated\x18\x06 \x01(\bR\acreated\"M\n" +
+	"\acreated\x18\x06 \x01(\bR\acreated\x12B\n" +
+	"\bwarnings\x18\a \x03(\v2&.waybill.dispatcher.v1.WorkflowWarningR\bwarnings\"S\n" +
+	"\x0fWorkflowWarning\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"M\n" +
 	"\x12GetWorkflowRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
@@ -1791,7 +2773,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\n" +
 	"executable\x18\x05 \x01(\bR\n" +
 	"executable\"\x11\n" +
-	"\x0fDescribeRequest\"\xd1\x04\n" +
+	"\x0fDescribeRequest\"\xa7\x05\n" +
 	"\x10DescribeResponse\x12>\n" +
 	"\n" +
 	"node_types\x18\x01 \x03(\v2\x1f.waybill.dispatcher.v1.NodeTypeR\tnodeTypes\x12\x1c\n" +
@@ -1808,7 +2790,9 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	" \x03(\tR\x11modelCapabilities\x12\x12\n" +
 	"\x04byok\x18\v \x03(\tR\x04byok\x12/\n" +
 	"\x13reasoning_directive\x18\f \x01(\tR\x12reasoningDirective\x12>\n" +
-	"\aprompts\x18\r \x01(\v2$.waybill.dispatcher.v1.PromptSupportR\aprompts\"\xb5\x01\n" +
+	"\aprompts\x18\r \x01(\v2$.waybill.dispatcher.v1.PromptSupportR\aprompts\x121\n" +
+	"\x14runtime_capabilities\x18\x0e \x03(\tR\x13runtimeCapabilities\x12!\n" +
+	"\fmasking_mode\x18\x0f \x01(\tR\vmaskingMode\"\xb5\x01\n" +
 	"\rPromptSupport\x12%\n" +
 	"\x0etemplate_kinds\x18\x01 \x03(\tR\rtemplateKinds\x12)\n" +
 	"\x10variable_sources\x18\x02 \x03(\tR\x0fvariableSources\x12,\n" +
@@ -1856,11 +2840,16 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\robservability\x18\x05 \x01(\tR\robservability\x12\x17\n" +
 	"\anode_id\x18\x06 \x01(\tR\x06nodeId\"1\n" +
 	"\x15ComposePromptResponse\x12\x18\n" +
-	"\apayload\x18\x01 \x01(\fR\apayload2\xff\a\n" +
+	"\apayload\x18\x01 \x01(\fR\apayload2\xf4\v\n" +
 	"\n" +
 	"Dispatcher\x12[\n" +
-	"\bStartRun\x12&.waybill.dispatcher.v1.StartRunRequest\x1a'.waybill.dispatcher.v1.StartRunResponse\x12^\n" +
-	"\tCancelRun\x12'.waybill.dispatcher.v1.CancelRunRequest\x1a(.waybill.dispatcher.v1.CancelRunResponse\x12d\n" +
+	"\bStartRun\x12&.waybill.dispatcher.v1.StartRunRequest\x1a'.waybill.dispatcher.v1.StartRunResponse\x12X\n" +
+	"\aForkRun\x12%.waybill.dispatcher.v1.ForkRunRequest\x1a&.waybill.dispatcher.v1.ForkRunResponse\x12^\n" +
+	"\tCancelRun\x12'.waybill.dispatcher.v1.CancelRunRequest\x1a(.waybill.dispatcher.v1.CancelRunResponse\x12[\n" +
+	"\bPauseRun\x12&.waybill.dispatcher.v1.PauseRunRequest\x1a'.waybill.dispatcher.v1.PauseRunResponse\x12^\n" +
+	"\tResumeRun\x12'.waybill.dispatcher.v1.ResumeRunRequest\x1a(.waybill.dispatcher.v1.ResumeRunResponse\x12s\n" +
+	"\x10ResolveInterrupt\x12..waybill.dispatcher.v1.ResolveInterruptRequest\x1a/.waybill.dispatcher.v1.ResolveInterruptResponse\x12g\n" +
+	"\fGetInterrupt\x12*.waybill.dispatcher.v1.GetInterruptRequest\x1a+.waybill.dispatcher.v1.GetInterruptResponse\x12d\n" +
 	"\vPutWorkflow\x12).waybill.dispatcher.v1.PutWorkflowRequest\x1a*.waybill.dispatcher.v1.PutWorkflowResponse\x12d\n" +
 	"\vGetWorkflow\x12).waybill.dispatcher.v1.GetWorkflowRequest\x1a*.waybill.dispatcher.v1.GetWorkflowResponse\x12j\n" +
 	"\rListWorkflows\x12+.waybill.dispatcher.v1.ListWorkflowsRequest\x1a,.waybill.dispatcher.v1.ListWorkflowsResponse\x12[\n" +
@@ -1883,63 +2872,87 @@ func file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP() []byte {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescData
 }
 
-var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
-	(*StartRunRequest)(nil),        // 0: waybill.dispatcher.v1.StartRunRequest
-	(*StartRunResponse)(nil),       // 1: waybill.dispatcher.v1.StartRunResponse
-	(*CancelRunRequest)(nil),       // 2: waybill.dispatcher.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),      // 3: waybill.dispatcher.v1.CancelRunResponse
-	(*PutWorkflowRequest)(nil),     // 4: waybill.dispatcher.v1.PutWorkflowRequest
-	(*PutWorkflowResponse)(nil),    // 5: waybill.dispatcher.v1.PutWorkflowResponse
-	(*GetWorkflowRequest)(nil),     // 6: waybill.dispatcher.v1.GetWorkflowRequest
-	(*GetWorkflowResponse)(nil),    // 7: waybill.dispatcher.v1.GetWorkflowResponse
-	(*ListWorkflowsRequest)(nil),   // 8: waybill.dispatcher.v1.ListWorkflowsRequest
-	(*ListWorkflowsResponse)(nil),  // 9: waybill.dispatcher.v1.ListWorkflowsResponse
-	(*WorkflowSummary)(nil),        // 10: waybill.dispatcher.v1.WorkflowSummary
-	(*DescribeRequest)(nil),        // 11: waybill.dispatcher.v1.DescribeRequest
-	(*DescribeResponse)(nil),       // 12: waybill.dispatcher.v1.DescribeResponse
-	(*PromptSupport)(nil),          // 13: waybill.dispatcher.v1.PromptSupport
-	(*NodeType)(nil),               // 14: waybill.dispatcher.v1.NodeType
-	(*ProgramMockRequest)(nil),     // 15: waybill.dispatcher.v1.ProgramMockRequest
-	(*MockEntry)(nil),              // 16: waybill.dispatcher.v1.MockEntry
-	(*ProgramMockResponse)(nil),    // 17: waybill.dispatcher.v1.ProgramMockResponse
-	(*ResetMockRequest)(nil),       // 18: waybill.dispatcher.v1.ResetMockRequest
-	(*ResetMockResponse)(nil),      // 19: waybill.dispatcher.v1.ResetMockResponse
-	(*LastMockBudgetRequest)(nil),  // 20: waybill.dispatcher.v1.LastMockBudgetRequest
-	(*LastMockBudgetResponse)(nil), // 21: waybill.dispatcher.v1.LastMockBudgetResponse
-	(*ComposePromptRequest)(nil),   // 22: waybill.dispatcher.v1.ComposePromptRequest
-	(*ComposePromptResponse)(nil),  // 23: waybill.dispatcher.v1.ComposePromptResponse
+	(*StartRunRequest)(nil),          // 0: waybill.dispatcher.v1.StartRunRequest
+	(*StartRunResponse)(nil),         // 1: waybill.dispatcher.v1.StartRunResponse
+	(*ForkRunRequest)(nil),           // 2: waybill.dispatcher.v1.ForkRunRequest
+	(*ForkRunResponse)(nil),          // 3: waybill.dispatcher.v1.ForkRunResponse
+	(*CancelRunRequest)(nil),         // 4: waybill.dispatcher.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),        // 5: waybill.dispatcher.v1.CancelRunResponse
+	(*PauseRunRequest)(nil),          // 6: waybill.dispatcher.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),         // 7: waybill.dispatcher.v1.PauseRunResponse
+	(*ResumeRunRequest)(nil),         // 8: waybill.dispatcher.v1.ResumeRunRequest
+	(*ResumeRunResponse)(nil),        // 9: waybill.dispatcher.v1.ResumeRunResponse
+	(*ResolveInterruptRequest)(nil),  // 10: waybill.dispatcher.v1.ResolveInterruptRequest
+	(*ResolveInterruptResponse)(nil), // 11: waybill.dispatcher.v1.ResolveInterruptResponse
+	(*Votes)(nil),                    // 12: waybill.dispatcher.v1.Votes
+	(*GetInterruptRequest)(nil),      // 13: waybill.dispatcher.v1.GetInterruptRequest
+	(*GetInterruptResponse)(nil),     // 14: waybill.dispatcher.v1.GetInterruptResponse
+	(*PutWorkflowRequest)(nil),       // 15: waybill.dispatcher.v1.PutWorkflowRequest
+	(*PutWorkflowResponse)(nil),      // 16: waybill.dispatcher.v1.PutWorkflowResponse
+	(*WorkflowWarning)(nil),          // 17: waybill.dispatcher.v1.WorkflowWarning
+	(*GetWorkflowRequest)(nil),       // 18: waybill.dispatcher.v1.GetWorkflowRequest
+	(*GetWorkflowResponse)(nil),      // 19: waybill.dispatcher.v1.GetWorkflowResponse
+	(*ListWorkflowsRequest)(nil),     // 20: waybill.dispatcher.v1.ListWorkflowsRequest
+	(*ListWorkflowsResponse)(nil),    // 21: waybill.dispatcher.v1.ListWorkflowsResponse
+	(*WorkflowSummary)(nil),          // 22: waybill.dispatcher.v1.WorkflowSummary
+	(*DescribeRequest)(nil),          // 23: waybill.dispatcher.v1.DescribeRequest
+	(*DescribeResponse)(nil),         // 24: waybill.dispatcher.v1.DescribeResponse
+	(*PromptSupport)(nil),            // 25: waybill.dispatcher.v1.PromptSupport
+	(*NodeType)(nil),                 // 26: waybill.dispatcher.v1.NodeType
+	(*ProgramMockRequest)(nil),       // 27: waybill.dispatcher.v1.ProgramMockRequest
+	(*MockEntry)(nil),                // 28: waybill.dispatcher.v1.MockEntry
+	(*ProgramMockResponse)(nil),      // 29: waybill.dispatcher.v1.ProgramMockResponse
+	(*ResetMockRequest)(nil),         // 30: waybill.dispatcher.v1.ResetMockRequest
+	(*ResetMockResponse)(nil),        // 31: waybill.dispatcher.v1.ResetMockResponse
+	(*LastMockBudgetRequest)(nil),    // 32: waybill.dispatcher.v1.LastMockBudgetRequest
+	(*LastMockBudgetResponse)(nil),   // 33: waybill.dispatcher.v1.LastMockBudgetResponse
+	(*ComposePromptRequest)(nil),     // 34: waybill.dispatcher.v1.ComposePromptRequest
+	(*ComposePromptResponse)(nil),    // 35: waybill.dispatcher.v1.ComposePromptResponse
 }
 var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
-	10, // 0: waybill.dispatcher.v1.ListWorkflowsResponse.workflows:type_name -> waybill.dispatcher.v1.WorkflowSummary
-	14, // 1: waybill.dispatcher.v1.DescribeResponse.node_types:type_name -> waybill.dispatcher.v1.NodeType
-	13, // 2: waybill.dispatcher.v1.DescribeResponse.prompts:type_name -> waybill.dispatcher.v1.PromptSupport
-	16, // 3: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
-	0,  // 4: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
-	2,  // 5: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
-	4,  // 6: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
-	6,  // 7: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
-	8,  // 8: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
-	11, // 9: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
-	15, // 10: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
-	18, // 11: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
-	20, // 12: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
-	22, // 13: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
-	1,  // 14: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
-	3,  // 15: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
-	5,  // 16: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
-	7,  // 17: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
-	9,  // 18: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
-	12, // 19: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
-	17, // 20: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
-	19, // 21: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
-	21, // 22: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
-	23, // 23: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
-	14, // [14:24] is the sub-list for method output_type
-	4,  // [4:14] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	12, // 0: waybill.dispatcher.v1.ResolveInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
+	17, // 1: waybill.dispatcher.v1.PutWorkflowResponse.warnings:type_name -> waybill.dispatcher.v1.WorkflowWarning
+	22, // 2: waybill.dispatcher.v1.ListWorkflowsResponse.workflows:type_name -> waybill.dispatcher.v1.WorkflowSummary
+	26, // 3: waybill.dispatcher.v1.DescribeResponse.node_types:type_name -> waybill.dispatcher.v1.NodeType
+	25, // 4: waybill.dispatcher.v1.DescribeResponse.prompts:type_name -> waybill.dispatcher.v1.PromptSupport
+	28, // 5: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
+	0,  // 6: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
+	2,  // 7: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
+	4,  // 8: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
+	6,  // 9: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
+	8,  // 10: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
+	10, // 11: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
+	13, // 12: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
+	15, // 13: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
+	18, // 14: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
+	20, // 15: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
+	23, // 16: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
+	27, // 17: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
+	30, // 18: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
+	32, // 19: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
+	34, // 20: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
+	1,  // 21: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
+	3,  // 22: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
+	5,  // 23: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
+	7,  // 24: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
+	9,  // 25: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
+	11, // 26: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
+	14, // 27: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
+	16, // 28: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
+	19, // 29: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
+	21, // 30: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
+	24, // 31: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
+	29, // 32: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
+	31, // 33: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
+	33, // 34: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
+	35, // 35: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
+	21, // [21:36] is the sub-list for method output_type
+	6,  // [6:21] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_waybill_dispatcher_v1_dispatcher_proto_init() }
@@ -1947,14 +2960,14 @@ func file_waybill_dispatcher_v1_dispatcher_proto_init() {
 	if File_waybill_dispatcher_v1_dispatcher_proto != nil {
 		return
 	}
-	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21].OneofWrappers = []any{}
+	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc), len(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,16 +19,21 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Dispatcher_StartRun_FullMethodName       = "/waybill.dispatcher.v1.Dispatcher/StartRun"
-	Dispatcher_CancelRun_FullMethodName      = "/waybill.dispatcher.v1.Dispatcher/CancelRun"
-	Dispatcher_PutWorkflow_FullMethodName    = "/waybill.dispatcher.v1.Dispatcher/PutWorkflow"
-	Dispatcher_GetWorkflow_FullMethodName    = "/waybill.dispatcher.v1.Dispatcher/GetWorkflow"
-	Dispatcher_ListWorkflows_FullMethodName  = "/waybill.dispatcher.v1.Dispatcher/ListWorkflows"
-	Dispatcher_Describe_FullMethodName       = "/waybill.dispatcher.v1.Dispatcher/Describe"
-	Dispatcher_ProgramMock_FullMethodName    = "/waybill.dispatcher.v1.Dispatcher/ProgramMock"
-	Dispatcher_ResetMock_FullMethodName      = "/waybill.dispatcher.v1.Dispatcher/ResetMock"
-	Dispatcher_LastMockBudget_FullMethodName = "/waybill.dispatcher.v1.Dispatcher/LastMockBudget"
-	Dispatcher_ComposePrompt_FullMethodName  = "/waybill.dispatcher.v1.Dispatcher/ComposePrompt"
+	Dispatcher_StartRun_FullMethodName         = "/waybill.dispatcher.v1.Dispatcher/StartRun"
+	Dispatcher_ForkRun_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/ForkRun"
+	Dispatcher_CancelRun_FullMethodName        = "/waybill.dispatcher.v1.Dispatcher/CancelRun"
+	Dispatcher_PauseRun_FullMethodName         = "/waybill.dispatcher.v1.Dispatcher/PauseRun"
+	Dispatcher_ResumeRun_FullMethodName        = "/waybill.dispatcher.v1.Dispatcher/ResumeRun"
+	Dispatcher_ResolveInterrupt_FullMethodName = "/waybill.dispatcher.v1.Dispatcher/ResolveInterrupt"
+	Dispatcher_GetInterrupt_FullMethodName     = "/waybill.dispatcher.v1.Dispatcher/GetInterrupt"
+	Dispatcher_PutWorkflow_FullMethodName      = "/waybill.dispatcher.v1.Dispatcher/PutWorkflow"
+	Dispatcher_GetWorkflow_FullMethodName      = "/waybill.dispatcher.v1.Dispatcher/GetWorkflow"
+	Dispatcher_ListWorkflows_FullMethodName    = "/waybill.dispatcher.v1.Dispatcher/ListWorkflows"
+	Dispatcher_Describe_FullMethodName         = "/waybill.dispatcher.v1.Dispatcher/Describe"
+	Dispatcher_ProgramMock_FullMethodName      = "/waybill.dispatcher.v1.Dispatcher/ProgramMock"
+	Dispatcher_ResetMock_FullMethodName        = "/waybill.dispatcher.v1.Dispatcher/ResetMock"
+	Dispatcher_LastMockBudget_FullMethodName   = "/waybill.dispatcher.v1.Dispatcher/LastMockBudget"
+	Dispatcher_ComposePrompt_FullMethodName    = "/waybill.dispatcher.v1.Dispatcher/ComposePrompt"
 )
 
 // DispatcherClient is the client API for Dispatcher service.
@@ -39,8 +44,18 @@ const (
 type DispatcherClient interface {
 	// StartRun checks the request against the workflow and writes the run's start frame.
 	StartRun(ctx context.Context, in *StartRunRequest, opts ...grpc.CallOption) (*StartRunResponse, error)
+	// ForkRun writes the start frame of a run that goes on from another's history.
+	ForkRun(ctx context.Context, in *ForkRunRequest, opts ...grpc.CallOption) (*ForkRunResponse, error)
 	// CancelRun ends a run.
 	CancelRun(ctx context.Context, in *CancelRunRequest, opts ...grpc.CallOption) (*CancelRunResponse, error)
+	// PauseRun stops a run until it is resumed.
+	PauseRun(ctx context.Context, in *PauseRunRequest, opts ...grpc.CallOption) (*PauseRunResponse, error)
+	// ResumeRun lets a paused run go on.
+	ResumeRun(ctx context.Context, in *ResumeRunRequest, opts ...grpc.CallOption) (*ResumeRunResponse, error)
+	// ResolveInterrupt takes an answer to what a node asks.
+	ResolveInterrupt(ctx context.Context, in *ResolveInterruptRequest, opts ...grpc.CallOption) (*ResolveInterruptResponse, error)
+	// GetInterrupt shows what a node asks, or has asked last.
+	GetInterrupt(ctx context.Context, in *GetInterruptRequest, opts ...grpc.CallOption) (*GetInterruptResponse, error)
 	// PutWorkflow registers a definition.
 	PutWorkflow(ctx context.Context, in *PutWorkflowRequest, opts ...grpc.CallOption) (*PutWorkflowResponse, error)
 	// GetWorkflow returns a definition visible to the tenant.
@@ -78,10 +93,60 @@ func (c *dispatcherClient) StartRun(ctx context.Context, in *StartRunRequest, op
 	return out, nil
 }
 
+func (c *dispatcherClient) ForkRun(ctx context.Context, in *ForkRunRequest, opts ...grpc.CallOption) (*ForkRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForkRunResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_ForkRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *dispatcherClient) CancelRun(ctx context.Context, in *CancelRunRequest, opts ...grpc.CallOption) (*CancelRunResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CancelRunResponse)
 	err := c.cc.Invoke(ctx, Dispatcher_CancelRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) PauseRun(ctx context.Context, in *PauseRunRequest, opts ...grpc.CallOption) (*PauseRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PauseRunResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_PauseRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) ResumeRun(ctx context.Context, in *ResumeRunRequest, opts ...grpc.CallOption) (*ResumeRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResumeRunResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_ResumeRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) ResolveInterrupt(ctx context.Context, in *ResolveInterruptRequest, opts ...grpc.CallOption) (*ResolveInterruptResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResolveInterruptResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_ResolveInterrupt_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) GetInterrupt(ctx context.Context, in *GetInterruptRequest, opts ...grpc.CallOption) (*GetInterruptResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetInterruptResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_GetInterrupt_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -176,8 +241,18 @@ func (c *dispatcherClient) ComposePrompt(ctx context.Context, in *ComposePromptR
 type DispatcherServer interface {
 	// StartRun checks the request against the workflow and writes the run's start frame.
 	StartRun(context.Context, *StartRunRequest) (*StartRunResponse, error)
+	// ForkRun writes the start frame of a run that goes on from another's history.
+	ForkRun(context.Context, *ForkRunRequest) (*ForkRunResponse, error)
 	// CancelRun ends a run.
 	CancelRun(context.Context, *CancelRunRequest) (*CancelRunResponse, error)
+	// PauseRun stops a run until it is resumed.
+	PauseRun(context.Context, *PauseRunRequest) (*PauseRunResponse, error)
+	// ResumeRun lets a paused run go on.
+	ResumeRun(context.Context, *ResumeRunRequest) (*ResumeRunResponse, error)
+	// ResolveInterrupt takes an answer to what a node asks.
+	ResolveInterrupt(context.Context, *ResolveInterruptRequest) (*ResolveInterruptResponse, error)
+	// GetInterrupt shows what a node asks, or has asked last.
+	GetInterrupt(context.Context, *GetInterruptRequest) (*GetInterruptResponse, error)
 	// PutWorkflow registers a definition.
 	PutWorkflow(context.Context, *PutWorkflowRequest) (*PutWorkflowResponse, error)
 	// GetWorkflow returns a definition visible to the tenant.
@@ -208,8 +283,23 @@ type UnimplementedDispatcherServer struct{}
 func (UnimplementedDispatcherServer) StartRun(context.Context, *StartRunRequest) (*StartRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method StartRun not implemented")
 }
+func (UnimplementedDispatcherServer) ForkRun(context.Context, *ForkRunRequest) (*ForkRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForkRun not implemented")
+}
 func (UnimplementedDispatcherServer) CancelRun(context.Context, *CancelRunRequest) (*CancelRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CancelRun not implemented")
+}
+func (UnimplementedDispatcherServer) PauseRun(context.Context, *PauseRunRequest) (*PauseRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PauseRun not implemented")
+}
+func (UnimplementedDispatcherServer) ResumeRun(context.Context, *ResumeRunRequest) (*ResumeRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResumeRun not implemented")
+}
+func (UnimplementedDispatcherServer) ResolveInterrupt(context.Context, *ResolveInterruptRequest) (*ResolveInterruptResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResolveInterrupt not implemented")
+}
+func (UnimplementedDispatcherServer) GetInterrupt(context.Context, *GetInterruptRequest) (*GetInterruptResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetInterrupt not implemented")
 }
 func (UnimplementedDispatcherServer) PutWorkflow(context.Context, *PutWorkflowRequest) (*PutWorkflowResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutWorkflow not implemented")
@@ -274,6 +364,24 @@ func _Dispatcher_StartRun_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Dispatcher_ForkRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForkRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).ForkRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_ForkRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).ForkRun(ctx, req.(*ForkRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Dispatcher_CancelRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CancelRunRequest)
 	if err := dec(in); err != nil {
@@ -288,6 +396,78 @@ func _Dispatcher_CancelRun_Handler(srv interface{}, ctx context.Context, dec fun
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(DispatcherServer).CancelRun(ctx, req.(*CancelRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_PauseRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PauseRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).PauseRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_PauseRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).PauseRun(ctx, req.(*PauseRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_ResumeRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResumeRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).ResumeRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_ResumeRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).ResumeRun(ctx, req.(*ResumeRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_ResolveInterrupt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResolveInterruptRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).ResolveInterrupt(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_ResolveInterrupt_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).ResolveInterrupt(ctx, req.(*ResolveInterruptRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_GetInterrupt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetInterruptRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).GetInterrupt(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_GetInterrupt_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).GetInterrupt(ctx, req.(*GetInterruptRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -448,8 +628,28 @@ var Dispatcher_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Dispatcher_StartRun_Handler,
 		},
 		{
+			MethodName: "ForkRun",
+			Handler:    _Dispatcher_ForkRun_Handler,
+		},
+		{
 			MethodName: "CancelRun",
 			Handler:    _Dispatcher_CancelRun_Handler,
+		},
+		{
+			MethodName: "PauseRun",
+			Handler:    _Dispatcher_PauseRun_Handler,
+		},
+		{
+			MethodName: "ResumeRun",
+			Handler:    _Dispatcher_ResumeRun_Handler,
+		},
+		{
+			MethodName: "ResolveInterrupt",
+			Handler:    _Dispatcher_ResolveInterrupt_Handler,
+		},
+		{
+			MethodName: "GetInterrupt",
+			Handler:    _Dispatcher_GetInterrupt_Handler,
 		},
 		{
 			MethodName: "PutWorkflow",

@@ -649,7 +649,9 @@ type PutWorkflowResponse struct {
 	Version    string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	Digest     string                 `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"`
 	// The version was not there before. REST says it with 201, else 200.
-	Created       bool `protobuf:"varint,4,opt,name=created,proto3" json:"created,omitempty"`
+	Created bool `protobuf:"varint,4,opt,name=created,proto3" json:"created,omitempty"`
+	// What can be carried out and is hardly meant.
+	Warnings      []*WorkflowWarning `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -712,6 +714,75 @@ func (x *PutWorkflowResponse) GetCreated() bool {
 	return false
 }
 
+func (x *PutWorkflowResponse) GetWarnings() []*WorkflowWarning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+// WorkflowWarning is something about a definition that its author should look at.
+type WorkflowWarning struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A JSON pointer into the definition.
+	Path          string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Rule          string `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`
+	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkflowWarning) Reset() {
+	*x = WorkflowWarning{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkflowWarning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkflowWarning) ProtoMessage() {}
+
+func (x *WorkflowWarning) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkflowWarning.ProtoReflect.Descriptor instead.
+func (*WorkflowWarning) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *WorkflowWarning) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *WorkflowWarning) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *WorkflowWarning) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // GetEnvelopeSchemaRequest names a kind as the file <kind>.schema.json.
 type GetEnvelopeSchemaRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -722,7 +793,7 @@ type GetEnvelopeSchemaRequest struct {
 
 func (x *GetEnvelopeSchemaRequest) Reset() {
 	*x = GetEnvelopeSchemaRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[10]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -734,7 +805,7 @@ func (x *GetEnvelopeSchemaRequest) String() string {
 func (*GetEnvelopeSchemaRequest) ProtoMessage() {}
 
 func (x *GetEnvelopeSchemaRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[10]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -747,7 +818,7 @@ func (x *GetEnvelopeSchemaRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvelopeSchemaRequest.ProtoReflect.Descriptor instead.
 func (*GetEnvelopeSchemaRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{10}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetEnvelopeSchemaRequest) GetFile() string {
@@ -767,7 +838,7 @@ type GetEnvelopeSchemaResponse struct {
 
 func (x *GetEnvelopeSchemaResponse) Reset() {
 	*x = GetEnvelopeSchemaResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[11]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +850,7 @@ func (x *GetEnvelopeSchemaResponse) String() string {
 func (*GetEnvelopeSchemaResponse) ProtoMessage() {}
 
 func (x *GetEnvelopeSchemaResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[11]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +863,7 @@ func (x *GetEnvelopeSchemaResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvelopeSchemaResponse.ProtoReflect.Descriptor instead.
 func (*GetEnvelopeSchemaResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{11}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetEnvelopeSchemaResponse) GetSchema() *v1.JsonDocument {
@@ -814,7 +885,7 @@ type GetDebugBundleRequest struct {
 
 func (x *GetDebugBundleRequest) Reset() {
 	*x = GetDebugBundleRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[12]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +897,7 @@ func (x *GetDebugBundleRequest) String() string {
 func (*GetDebugBundleRequest) ProtoMessage() {}
 
 func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[12]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +910,7 @@ func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDebugBundleRequest.ProtoReflect.Descriptor instead.
 func (*GetDebugBundleRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{12}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetDebugBundleRequest) GetRunId() string {
@@ -866,7 +937,7 @@ type GetDebugBundleResponse struct {
 
 func (x *GetDebugBundleResponse) Reset() {
 	*x = GetDebugBundleResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[13]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -878,7 +949,7 @@ func (x *GetDebugBundleResponse) String() string {
 func (*GetDebugBundleResponse) ProtoMessage() {}
 
 func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[13]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -891,7 +962,7 @@ func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDebugBundleResponse.ProtoReflect.Descriptor instead.
 func (*GetDebugBundleResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{13}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetDebugBundleResponse) GetBundle() *v1.JsonDocument {
@@ -901,11 +972,554 @@ func (x *GetDebugBundleResponse) GetBundle() *v1.JsonDocument {
 	return nil
 }
 
+// ListAuditEntriesRequest pages through the audit log.
+type ListAuditEntriesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1..200; unset: 50.
+	Limit  *int32  `protobuf:"varint,1,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	Cursor *string `protobuf:"bytes,2,opt,name=cursor,proto3,oneof" json:"cursor,omitempty"`
+	// The first sequence wanted; not beside a cursor.
+	FromSeq       *int64 `protobuf:"varint,3,opt,name=from_seq,json=fromSeq,proto3,oneof" json:"from_seq,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditEntriesRequest) Reset() {
+	*x = ListAuditEntriesRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditEntriesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditEntriesRequest) ProtoMessage() {}
+
+func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditEntriesRequest.ProtoReflect.Descriptor instead.
+func (*ListAuditEntriesRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListAuditEntriesRequest) GetLimit() int32 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+func (x *ListAuditEntriesRequest) GetCursor() string {
+	if x != nil && x.Cursor != nil {
+		return *x.Cursor
+	}
+	return ""
+}
+
+func (x *ListAuditEntriesRequest) GetFromSeq() int64 {
+	if x != nil && x.FromSeq != nil {
+		return *x.FromSeq
+	}
+	return 0
+}
+
+// ListAuditEntriesResponse is one page of entries, each as the next one's prevHash covers it.
+type ListAuditEntriesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Entries       []*v1.JsonDocument     `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	NextCursor    *string                `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3,oneof" json:"next_cursor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditEntriesResponse) Reset() {
+	*x = ListAuditEntriesResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditEntriesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditEntriesResponse) ProtoMessage() {}
+
+func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditEntriesResponse.ProtoReflect.Descriptor instead.
+func (*ListAuditEntriesResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ListAuditEntriesResponse) GetEntries() []*v1.JsonDocument {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *ListAuditEntriesResponse) GetNextCursor() string {
+	if x != nil && x.NextCursor != nil {
+		return *x.NextCursor
+	}
+	return ""
+}
+
+// DiffRunsRequest names two runs.
+type DiffRunsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Against       string                 `protobuf:"bytes,2,opt,name=against,proto3" json:"against,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffRunsRequest) Reset() {
+	*x = DiffRunsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffRunsRequest) ProtoMessage() {}
+
+func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffRunsRequest.ProtoReflect.Descriptor instead.
+func (*DiffRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *DiffRunsRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *DiffRunsRequest) GetAgainst() string {
+	if x != nil {
+		return x.Against
+	}
+	return ""
+}
+
+// DiffRunsResponse holds the RunDiffResponse document.
+type DiffRunsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Diff          *v1.JsonDocument       `protobuf:"bytes,1,opt,name=diff,proto3" json:"diff,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffRunsResponse) Reset() {
+	*x = DiffRunsResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffRunsResponse) ProtoMessage() {}
+
+func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffRunsResponse.ProtoReflect.Descriptor instead.
+func (*DiffRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *DiffRunsResponse) GetDiff() *v1.JsonDocument {
+	if x != nil {
+		return x.Diff
+	}
+	return nil
+}
+
+// CreateAnnotationRequest says something of a run.
+type CreateAnnotationRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	RunId  string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Target *AnnotationTarget      `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
+	Signal *AnnotationSignal      `protobuf:"bytes,3,opt,name=signal,proto3" json:"signal,omitempty"`
+	// At most 8192 characters.
+	Note          *string `protobuf:"bytes,4,opt,name=note,proto3,oneof" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateAnnotationRequest) Reset() {
+	*x = CreateAnnotationRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateAnnotationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateAnnotationRequest) ProtoMessage() {}
+
+func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateAnnotationRequest.ProtoReflect.Descriptor instead.
+func (*CreateAnnotationRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *CreateAnnotationRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *CreateAnnotationRequest) GetTarget() *AnnotationTarget {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *CreateAnnotationRequest) GetSignal() *AnnotationSignal {
+	if x != nil {
+		return x.Signal
+	}
+	return nil
+}
+
+func (x *CreateAnnotationRequest) GetNote() string {
+	if x != nil && x.Note != nil {
+		return *x.Note
+	}
+	return ""
+}
+
+// AnnotationTarget is a part of the run.
+type AnnotationTarget struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	EventId       *string                `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3,oneof" json:"event_id,omitempty"`
+	NodeId        *string                `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3,oneof" json:"node_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnnotationTarget) Reset() {
+	*x = AnnotationTarget{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnnotationTarget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnnotationTarget) ProtoMessage() {}
+
+func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnnotationTarget.ProtoReflect.Descriptor instead.
+func (*AnnotationTarget) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *AnnotationTarget) GetEventId() string {
+	if x != nil && x.EventId != nil {
+		return *x.EventId
+	}
+	return ""
+}
+
+func (x *AnnotationTarget) GetNodeId() string {
+	if x != nil && x.NodeId != nil {
+		return *x.NodeId
+	}
+	return ""
+}
+
+// AnnotationSignal is what is said.
+type AnnotationSignal struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// rating | correction | label | flag.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// 1..5; for a rating.
+	Rating        *int32  `protobuf:"varint,2,opt,name=rating,proto3,oneof" json:"rating,omitempty"`
+	Correction    *string `protobuf:"bytes,3,opt,name=correction,proto3,oneof" json:"correction,omitempty"`
+	Label         *string `protobuf:"bytes,4,opt,name=label,proto3,oneof" json:"label,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnnotationSignal) Reset() {
+	*x = AnnotationSignal{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnnotationSignal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnnotationSignal) ProtoMessage() {}
+
+func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnnotationSignal.ProtoReflect.Descriptor instead.
+func (*AnnotationSignal) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *AnnotationSignal) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *AnnotationSignal) GetRating() int32 {
+	if x != nil && x.Rating != nil {
+		return *x.Rating
+	}
+	return 0
+}
+
+func (x *AnnotationSignal) GetCorrection() string {
+	if x != nil && x.Correction != nil {
+		return *x.Correction
+	}
+	return ""
+}
+
+func (x *AnnotationSignal) GetLabel() string {
+	if x != nil && x.Label != nil {
+		return *x.Label
+	}
+	return ""
+}
+
+// CreateAnnotationResponse holds the Annotation document.
+type CreateAnnotationResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Annotation    *v1.JsonDocument       `protobuf:"bytes,1,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateAnnotationResponse) Reset() {
+	*x = CreateAnnotationResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateAnnotationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateAnnotationResponse) ProtoMessage() {}
+
+func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateAnnotationResponse.ProtoReflect.Descriptor instead.
+func (*CreateAnnotationResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *CreateAnnotationResponse) GetAnnotation() *v1.JsonDocument {
+	if x != nil {
+		return x.Annotation
+	}
+	return nil
+}
+
+// ListAnnotationsRequest names a run.
+type ListAnnotationsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAnnotationsRequest) Reset() {
+	*x = ListAnnotationsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAnnotationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAnnotationsRequest) ProtoMessage() {}
+
+func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAnnotationsRequest.ProtoReflect.Descriptor instead.
+func (*ListAnnotationsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListAnnotationsRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// ListAnnotationsResponse holds Annotation documents, oldest first.
+type ListAnnotationsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Annotations   []*v1.JsonDocument     `protobuf:"bytes,1,rep,name=annotations,proto3" json:"annotations,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAnnotationsResponse) Reset() {
+	*x = ListAnnotationsResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAnnotationsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAnnotationsResponse) ProtoMessage() {}
+
+func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAnnotationsResponse.ProtoReflect.Descriptor instead.
+func (*ListAnnotationsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ListAnnotationsResponse) GetAnnotations() []*v1.JsonDocument {
+	if x != nil {
+		return x.Annotations
+	}
+	return nil
+}
+
 var File_waybill_host_v1_host_proto protoreflect.FileDescriptor
 
 const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\n" +
-	"\x1awaybill/host/v1/host.proto\x12\x0fwaybill.host.v1\x1a\x19openwop/v1/document.proto\"\xde\x01\n" +
+	"\x1awaybill/host/v1/host.proto\x12\x0fwaybill.host.v1\x1a\x19openwop/v1/document.proto\x1a\x1dwaybill/host/v1/webhook.proto\"\xde\x01\n" +
 	"\x14PollRunEventsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12(\n" +
 	"\rlast_sequence\x18\x02 \x01(\x03H\x00R\flastSequence\x88\x01\x01\x12\x19\n" +
@@ -980,13 +1594,18 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x12PutWorkflowRequest\x128\n" +
 	"\n" +
 	"definition\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\n" +
-	"definition\"\x82\x01\n" +
+	"definition\"\xc0\x01\n" +
 	"\x13PutWorkflowResponse\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
 	"workflowId\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x16\n" +
 	"\x06digest\x18\x03 \x01(\tR\x06digest\x12\x18\n" +
-	"\acreated\x18\x04 \x01(\bR\acreated\".\n" +
+	"\acreated\x18\x04 \x01(\bR\acreated\x12<\n" +
+	"\bwarnings\x18\x05 \x03(\v2 .waybill.host.v1.WorkflowWarningR\bwarnings\"S\n" +
+	"\x0fWorkflowWarning\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\".\n" +
 	"\x18GetEnvelopeSchemaRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\"M\n" +
 	"\x19GetEnvelopeSchemaResponse\x120\n" +
@@ -997,14 +1616,69 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"max_events\x18\x02 \x01(\x05H\x00R\tmaxEvents\x88\x01\x01B\r\n" +
 	"\v_max_events\"J\n" +
 	"\x16GetDebugBundleResponse\x120\n" +
-	"\x06bundle\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\x06bundle2\xc0\x04\n" +
+	"\x06bundle\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\x06bundle\"\x93\x01\n" +
+	"\x17ListAuditEntriesRequest\x12\x19\n" +
+	"\x05limit\x18\x01 \x01(\x05H\x00R\x05limit\x88\x01\x01\x12\x1b\n" +
+	"\x06cursor\x18\x02 \x01(\tH\x01R\x06cursor\x88\x01\x01\x12\x1e\n" +
+	"\bfrom_seq\x18\x03 \x01(\x03H\x02R\afromSeq\x88\x01\x01B\b\n" +
+	"\x06_limitB\t\n" +
+	"\a_cursorB\v\n" +
+	"\t_from_seq\"\x84\x01\n" +
+	"\x18ListAuditEntriesResponse\x122\n" +
+	"\aentries\x18\x01 \x03(\v2\x18.openwop.v1.JsonDocumentR\aentries\x12$\n" +
+	"\vnext_cursor\x18\x02 \x01(\tH\x00R\n" +
+	"nextCursor\x88\x01\x01B\x0e\n" +
+	"\f_next_cursor\"B\n" +
+	"\x0fDiffRunsRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x18\n" +
+	"\aagainst\x18\x02 \x01(\tR\aagainst\"@\n" +
+	"\x10DiffRunsResponse\x12,\n" +
+	"\x04diff\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\x04diff\"\xc8\x01\n" +
+	"\x17CreateAnnotationRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x129\n" +
+	"\x06target\x18\x02 \x01(\v2!.waybill.host.v1.AnnotationTargetR\x06target\x129\n" +
+	"\x06signal\x18\x03 \x01(\v2!.waybill.host.v1.AnnotationSignalR\x06signal\x12\x17\n" +
+	"\x04note\x18\x04 \x01(\tH\x00R\x04note\x88\x01\x01B\a\n" +
+	"\x05_note\"i\n" +
+	"\x10AnnotationTarget\x12\x1e\n" +
+	"\bevent_id\x18\x01 \x01(\tH\x00R\aeventId\x88\x01\x01\x12\x1c\n" +
+	"\anode_id\x18\x02 \x01(\tH\x01R\x06nodeId\x88\x01\x01B\v\n" +
+	"\t_event_idB\n" +
+	"\n" +
+	"\b_node_id\"\xa7\x01\n" +
+	"\x10AnnotationSignal\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1b\n" +
+	"\x06rating\x18\x02 \x01(\x05H\x00R\x06rating\x88\x01\x01\x12#\n" +
+	"\n" +
+	"correction\x18\x03 \x01(\tH\x01R\n" +
+	"correction\x88\x01\x01\x12\x19\n" +
+	"\x05label\x18\x04 \x01(\tH\x02R\x05label\x88\x01\x01B\t\n" +
+	"\a_ratingB\r\n" +
+	"\v_correctionB\b\n" +
+	"\x06_label\"T\n" +
+	"\x18CreateAnnotationResponse\x128\n" +
+	"\n" +
+	"annotation\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\n" +
+	"annotation\"/\n" +
+	"\x16ListAnnotationsRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"U\n" +
+	"\x17ListAnnotationsResponse\x12:\n" +
+	"\vannotations\x18\x01 \x03(\v2\x18.openwop.v1.JsonDocumentR\vannotations2\x90\n" +
+	"\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12^\n" +
 	"\rListWorkflows\x12%.waybill.host.v1.ListWorkflowsRequest\x1a&.waybill.host.v1.ListWorkflowsResponse\x12X\n" +
 	"\vPutWorkflow\x12#.waybill.host.v1.PutWorkflowRequest\x1a$.waybill.host.v1.PutWorkflowResponse\x12j\n" +
 	"\x11GetEnvelopeSchema\x12).waybill.host.v1.GetEnvelopeSchemaRequest\x1a*.waybill.host.v1.GetEnvelopeSchemaResponse\x12a\n" +
-	"\x0eGetDebugBundle\x12&.waybill.host.v1.GetDebugBundleRequest\x1a'.waybill.host.v1.GetDebugBundleResponseB\xb7\x01\n" +
+	"\x0eGetDebugBundle\x12&.waybill.host.v1.GetDebugBundleRequest\x1a'.waybill.host.v1.GetDebugBundleResponse\x12O\n" +
+	"\bDiffRuns\x12 .waybill.host.v1.DiffRunsRequest\x1a!.waybill.host.v1.DiffRunsResponse\x12g\n" +
+	"\x10CreateAnnotation\x12(.waybill.host.v1.CreateAnnotationRequest\x1a).waybill.host.v1.CreateAnnotationResponse\x12d\n" +
+	"\x0fListAnnotations\x12'.waybill.host.v1.ListAnnotationsRequest\x1a(.waybill.host.v1.ListAnnotationsResponse\x12g\n" +
+	"\x10ListAuditEntries\x12(.waybill.host.v1.ListAuditEntriesRequest\x1a).waybill.host.v1.ListAuditEntriesResponse\x12[\n" +
+	"\fListWebhooks\x12$.waybill.host.v1.ListWebhooksRequest\x1a%.waybill.host.v1.ListWebhooksResponse\x12p\n" +
+	"\x13RotateWebhookSecret\x12+.waybill.host.v1.RotateWebhookSecretRequest\x1a,.waybill.host.v1.RotateWebhookSecretResponse\x12v\n" +
+	"\x15ListWebhookDeliveries\x12-.waybill.host.v1.ListWebhookDeliveriesRequest\x1a..waybill.host.v1.ListWebhookDeliveriesResponseB\xb7\x01\n" +
 	"\x13com.waybill.host.v1B\tHostProtoP\x01Z7waybill.dev/waybill/proto/gen/go/waybill/host/v1;hostv1\xa2\x02\x03WHX\xaa\x02\x0fWaybill.Host.V1\xca\x02\x0fWaybill\\Host\\V1\xe2\x02\x1bWaybill\\Host\\V1\\GPBMetadata\xea\x02\x11Waybill::Host::V1b\x06proto3"
 
 var (
@@ -1019,48 +1693,86 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_waybill_host_v1_host_proto_goTypes = []any{
-	(*PollRunEventsRequest)(nil),      // 0: waybill.host.v1.PollRunEventsRequest
-	(*PollRunEventsResponse)(nil),     // 1: waybill.host.v1.PollRunEventsResponse
-	(*ListRunsRequest)(nil),           // 2: waybill.host.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),          // 3: waybill.host.v1.ListRunsResponse
-	(*RunSummary)(nil),                // 4: waybill.host.v1.RunSummary
-	(*ListWorkflowsRequest)(nil),      // 5: waybill.host.v1.ListWorkflowsRequest
-	(*ListWorkflowsResponse)(nil),     // 6: waybill.host.v1.ListWorkflowsResponse
-	(*WorkflowSummary)(nil),           // 7: waybill.host.v1.WorkflowSummary
-	(*PutWorkflowRequest)(nil),        // 8: waybill.host.v1.PutWorkflowRequest
-	(*PutWorkflowResponse)(nil),       // 9: waybill.host.v1.PutWorkflowResponse
-	(*GetEnvelopeSchemaRequest)(nil),  // 10: waybill.host.v1.GetEnvelopeSchemaRequest
-	(*GetEnvelopeSchemaResponse)(nil), // 11: waybill.host.v1.GetEnvelopeSchemaResponse
-	(*GetDebugBundleRequest)(nil),     // 12: waybill.host.v1.GetDebugBundleRequest
-	(*GetDebugBundleResponse)(nil),    // 13: waybill.host.v1.GetDebugBundleResponse
-	(*v1.JsonDocument)(nil),           // 14: openwop.v1.JsonDocument
+	(*PollRunEventsRequest)(nil),          // 0: waybill.host.v1.PollRunEventsRequest
+	(*PollRunEventsResponse)(nil),         // 1: waybill.host.v1.PollRunEventsResponse
+	(*ListRunsRequest)(nil),               // 2: waybill.host.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),              // 3: waybill.host.v1.ListRunsResponse
+	(*RunSummary)(nil),                    // 4: waybill.host.v1.RunSummary
+	(*ListWorkflowsRequest)(nil),          // 5: waybill.host.v1.ListWorkflowsRequest
+	(*ListWorkflowsResponse)(nil),         // 6: waybill.host.v1.ListWorkflowsResponse
+	(*WorkflowSummary)(nil),               // 7: waybill.host.v1.WorkflowSummary
+	(*PutWorkflowRequest)(nil),            // 8: waybill.host.v1.PutWorkflowRequest
+	(*PutWorkflowResponse)(nil),           // 9: waybill.host.v1.PutWorkflowResponse
+	(*WorkflowWarning)(nil),               // 10: waybill.host.v1.WorkflowWarning
+	(*GetEnvelopeSchemaRequest)(nil),      // 11: waybill.host.v1.GetEnvelopeSchemaRequest
+	(*GetEnvelopeSchemaResponse)(nil),     // 12: waybill.host.v1.GetEnvelopeSchemaResponse
+	(*GetDebugBundleRequest)(nil),         // 13: waybill.host.v1.GetDebugBundleRequest
+	(*GetDebugBundleResponse)(nil),        // 14: waybill.host.v1.GetDebugBundleResponse
+	(*ListAuditEntriesRequest)(nil),       // 15: waybill.host.v1.ListAuditEntriesRequest
+	(*ListAuditEntriesResponse)(nil),      // 16: waybill.host.v1.ListAuditEntriesResponse
+	(*DiffRunsRequest)(nil),               // 17: waybill.host.v1.DiffRunsRequest
+	(*DiffRunsResponse)(nil),              // 18: waybill.host.v1.DiffRunsResponse
+	(*CreateAnnotationRequest)(nil),       // 19: waybill.host.v1.CreateAnnotationRequest
+	(*AnnotationTarget)(nil),              // 20: waybill.host.v1.AnnotationTarget
+	(*AnnotationSignal)(nil),              // 21: waybill.host.v1.AnnotationSignal
+	(*CreateAnnotationResponse)(nil),      // 22: waybill.host.v1.CreateAnnotationResponse
+	(*ListAnnotationsRequest)(nil),        // 23: waybill.host.v1.ListAnnotationsRequest
+	(*ListAnnotationsResponse)(nil),       // 24: waybill.host.v1.ListAnnotationsResponse
+	(*v1.JsonDocument)(nil),               // 25: openwop.v1.JsonDocument
+	(*ListWebhooksRequest)(nil),           // 26: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),    // 27: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),  // 28: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*ListWebhooksResponse)(nil),          // 29: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),   // 30: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil), // 31: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	14, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	25, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
 	4,  // 1: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
 	7,  // 2: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	14, // 3: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	14, // 4: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	14, // 5: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	0,  // 6: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,  // 7: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	5,  // 8: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	8,  // 9: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	10, // 10: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	12, // 11: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	1,  // 12: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	3,  // 13: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	6,  // 14: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	9,  // 15: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	11, // 16: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	13, // 17: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	12, // [12:18] is the sub-list for method output_type
-	6,  // [6:12] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	25, // 3: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	10, // 4: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	25, // 5: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	25, // 6: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	25, // 7: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	25, // 8: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	20, // 9: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
+	21, // 10: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	25, // 11: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	25, // 12: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	0,  // 13: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,  // 14: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	5,  // 15: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	8,  // 16: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	11, // 17: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	13, // 18: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	17, // 19: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	19, // 20: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	23, // 21: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	15, // 22: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	26, // 23: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	27, // 24: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	28, // 25: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	1,  // 26: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	3,  // 27: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	6,  // 28: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	9,  // 29: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	12, // 30: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	14, // 31: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	18, // 32: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	22, // 33: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	24, // 34: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	16, // 35: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	29, // 36: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	30, // 37: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	31, // 38: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	26, // [26:39] is the sub-list for method output_type
+	13, // [13:26] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -1068,20 +1780,26 @@ func file_waybill_host_v1_host_proto_init() {
 	if File_waybill_host_v1_host_proto != nil {
 		return
 	}
+	file_waybill_host_v1_webhook_proto_init()
 	file_waybill_host_v1_host_proto_msgTypes[0].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[2].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[3].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[4].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[5].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[6].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[12].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[13].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[15].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[16].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[19].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[20].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[21].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,12 +19,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Host_PollRunEvents_FullMethodName     = "/waybill.host.v1.Host/PollRunEvents"
-	Host_ListRuns_FullMethodName          = "/waybill.host.v1.Host/ListRuns"
-	Host_ListWorkflows_FullMethodName     = "/waybill.host.v1.Host/ListWorkflows"
-	Host_PutWorkflow_FullMethodName       = "/waybill.host.v1.Host/PutWorkflow"
-	Host_GetEnvelopeSchema_FullMethodName = "/waybill.host.v1.Host/GetEnvelopeSchema"
-	Host_GetDebugBundle_FullMethodName    = "/waybill.host.v1.Host/GetDebugBundle"
+	Host_PollRunEvents_FullMethodName         = "/waybill.host.v1.Host/PollRunEvents"
+	Host_ListRuns_FullMethodName              = "/waybill.host.v1.Host/ListRuns"
+	Host_ListWorkflows_FullMethodName         = "/waybill.host.v1.Host/ListWorkflows"
+	Host_PutWorkflow_FullMethodName           = "/waybill.host.v1.Host/PutWorkflow"
+	Host_GetEnvelopeSchema_FullMethodName     = "/waybill.host.v1.Host/GetEnvelopeSchema"
+	Host_GetDebugBundle_FullMethodName        = "/waybill.host.v1.Host/GetDebugBundle"
+	Host_DiffRuns_FullMethodName              = "/waybill.host.v1.Host/DiffRuns"
+	Host_CreateAnnotation_FullMethodName      = "/waybill.host.v1.Host/CreateAnnotation"
+	Host_ListAnnotations_FullMethodName       = "/waybill.host.v1.Host/ListAnnotations"
+	Host_ListAuditEntries_FullMethodName      = "/waybill.host.v1.Host/ListAuditEntries"
+	Host_ListWebhooks_FullMethodName          = "/waybill.host.v1.Host/ListWebhooks"
+	Host_RotateWebhookSecret_FullMethodName   = "/waybill.host.v1.Host/RotateWebhookSecret"
+	Host_ListWebhookDeliveries_FullMethodName = "/waybill.host.v1.Host/ListWebhookDeliveries"
 )
 
 // HostClient is the client API for Host service.
@@ -45,6 +52,20 @@ type HostClient interface {
 	GetEnvelopeSchema(ctx context.Context, in *GetEnvelopeSchemaRequest, opts ...grpc.CallOption) (*GetEnvelopeSchemaResponse, error)
 	// GetDebugBundle exports the course of a run, without its content. Scope runs:read.
 	GetDebugBundle(ctx context.Context, in *GetDebugBundleRequest, opts ...grpc.CallOption) (*GetDebugBundleResponse, error)
+	// DiffRuns says how two runs differ. Scope runs:read.
+	DiffRuns(ctx context.Context, in *DiffRunsRequest, opts ...grpc.CallOption) (*DiffRunsResponse, error)
+	// CreateAnnotation notes what the caller says of a run. Scope runs:read.
+	CreateAnnotation(ctx context.Context, in *CreateAnnotationRequest, opts ...grpc.CallOption) (*CreateAnnotationResponse, error)
+	// ListAnnotations lists what was said of a run. Scope runs:read.
+	ListAnnotations(ctx context.Context, in *ListAnnotationsRequest, opts ...grpc.CallOption) (*ListAnnotationsResponse, error)
+	// ListAuditEntries lists the tenant's audit log, oldest first. Scope audit:read.
+	ListAuditEntries(ctx context.Context, in *ListAuditEntriesRequest, opts ...grpc.CallOption) (*ListAuditEntriesResponse, error)
+	// ListWebhooks lists webhooks by id, without their secrets. Scope webhooks:manage.
+	ListWebhooks(ctx context.Context, in *ListWebhooksRequest, opts ...grpc.CallOption) (*ListWebhooksResponse, error)
+	// RotateWebhookSecret makes a new secret. Scope webhooks:manage.
+	RotateWebhookSecret(ctx context.Context, in *RotateWebhookSecretRequest, opts ...grpc.CallOption) (*RotateWebhookSecretResponse, error)
+	// ListWebhookDeliveries lists what a webhook was not delivered. Scope webhooks:manage.
+	ListWebhookDeliveries(ctx context.Context, in *ListWebhookDeliveriesRequest, opts ...grpc.CallOption) (*ListWebhookDeliveriesResponse, error)
 }
 
 type hostClient struct {
@@ -115,6 +136,76 @@ func (c *hostClient) GetDebugBundle(ctx context.Context, in *GetDebugBundleReque
 	return out, nil
 }
 
+func (c *hostClient) DiffRuns(ctx context.Context, in *DiffRunsRequest, opts ...grpc.CallOption) (*DiffRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DiffRunsResponse)
+	err := c.cc.Invoke(ctx, Host_DiffRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) CreateAnnotation(ctx context.Context, in *CreateAnnotationRequest, opts ...grpc.CallOption) (*CreateAnnotationResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreateAnnotationResponse)
+	err := c.cc.Invoke(ctx, Host_CreateAnnotation_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ListAnnotations(ctx context.Context, in *ListAnnotationsRequest, opts ...grpc.CallOption) (*ListAnnotationsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListAnnotationsResponse)
+	err := c.cc.Invoke(ctx, Host_ListAnnotations_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ListAuditEntries(ctx context.Context, in *ListAuditEntriesRequest, opts ...grpc.CallOption) (*ListAuditEntriesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListAuditEntriesResponse)
+	err := c.cc.Invoke(ctx, Host_ListAuditEntries_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ListWebhooks(ctx context.Context, in *ListWebhooksRequest, opts ...grpc.CallOption) (*ListWebhooksResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListWebhooksResponse)
+	err := c.cc.Invoke(ctx, Host_ListWebhooks_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) RotateWebhookSecret(ctx context.Context, in *RotateWebhookSecretRequest, opts ...grpc.CallOption) (*RotateWebhookSecretResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RotateWebhookSecretResponse)
+	err := c.cc.Invoke(ctx, Host_RotateWebhookSecret_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ListWebhookDeliveries(ctx context.Context, in *ListWebhookDeliveriesRequest, opts ...grpc.CallOption) (*ListWebhookDeliveriesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListWebhookDeliveriesResponse)
+	err := c.cc.Invoke(ctx, Host_ListWebhookDeliveries_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // HostServer is the server API for Host service.
 // All implementations must embed UnimplementedHostServer
 // for forward compatibility.
@@ -133,6 +224,20 @@ type HostServer interface {
 	GetEnvelopeSchema(context.Context, *GetEnvelopeSchemaRequest) (*GetEnvelopeSchemaResponse, error)
 	// GetDebugBundle exports the course of a run, without its content. Scope runs:read.
 	GetDebugBundle(context.Context, *GetDebugBundleRequest) (*GetDebugBundleResponse, error)
+	// DiffRuns says how two runs differ. Scope runs:read.
+	DiffRuns(context.Context, *DiffRunsRequest) (*DiffRunsResponse, error)
+	// CreateAnnotation notes what the caller says of a run. Scope runs:read.
+	CreateAnnotation(context.Context, *CreateAnnotationRequest) (*CreateAnnotationResponse, error)
+	// ListAnnotations lists what was said of a run. Scope runs:read.
+	ListAnnotations(context.Context, *ListAnnotationsRequest) (*ListAnnotationsResponse, error)
+	// ListAuditEntries lists the tenant's audit log, oldest first. Scope audit:read.
+	ListAuditEntries(context.Context, *ListAuditEntriesRequest) (*ListAuditEntriesResponse, error)
+	// ListWebhooks lists webhooks by id, without their secrets. Scope webhooks:manage.
+	ListWebhooks(context.Context, *ListWebhooksRequest) (*ListWebhooksResponse, error)
+	// RotateWebhookSecret makes a new secret. Scope webhooks:manage.
+	RotateWebhookSecret(context.Context, *RotateWebhookSecretRequest) (*RotateWebhookSecretResponse, error)
+	// ListWebhookDeliveries lists what a webhook was not delivered. Scope webhooks:manage.
+	ListWebhookDeliveries(context.Context, *ListWebhookDeliveriesRequest) (*ListWebhookDeliveriesResponse, error)
 	mustEmbedUnimplementedHostServer()
 }
 
@@ -160,6 +265,27 @@ func (UnimplementedHostServer) GetEnvelopeSchema(context.Context, *GetEnvelopeSc
 }
 func (UnimplementedHostServer) GetDebugBundle(context.Context, *GetDebugBundleRequest) (*GetDebugBundleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetDebugBundle not implemented")
+}
+func (UnimplementedHostServer) DiffRuns(context.Context, *DiffRunsRequest) (*DiffRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DiffRuns not implemented")
+}
+func (UnimplementedHostServer) CreateAnnotation(context.Context, *CreateAnnotationRequest) (*CreateAnnotationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateAnnotation not implemented")
+}
+func (UnimplementedHostServer) ListAnnotations(context.Context, *ListAnnotationsRequest) (*ListAnnotationsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListAnnotations not implemented")
+}
+func (UnimplementedHostServer) ListAuditEntries(context.Context, *ListAuditEntriesRequest) (*ListAuditEntriesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListAuditEntries not implemented")
+}
+func (UnimplementedHostServer) ListWebhooks(context.Context, *ListWebhooksRequest) (*ListWebhooksResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListWebhooks not implemented")
+}
+func (UnimplementedHostServer) RotateWebhookSecret(context.Context, *RotateWebhookSecretRequest) (*RotateWebhookSecretResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RotateWebhookSecret not implemented")
+}
+func (UnimplementedHostServer) ListWebhookDeliveries(context.Context, *ListWebhookDeliveriesRequest) (*ListWebhookDeliveriesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListWebhookDeliveries not implemented")
 }
 func (UnimplementedHostServer) mustEmbedUnimplementedHostServer() {}
 func (UnimplementedHostServer) testEmbeddedByValue()              {}
@@ -290,6 +416,132 @@ func _Host_GetDebugBundle_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Host_DiffRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DiffRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).DiffRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_DiffRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).DiffRuns(ctx, req.(*DiffRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_CreateAnnotation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateAnnotationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).CreateAnnotation(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_CreateAnnotation_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).CreateAnnotation(ctx, req.(*CreateAnnotationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ListAnnotations_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListAnnotationsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ListAnnotations(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ListAnnotations_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ListAnnotations(ctx, req.(*ListAnnotationsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ListAuditEntries_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListAuditEntriesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ListAuditEntries(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ListAuditEntries_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ListAuditEntries(ctx, req.(*ListAuditEntriesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ListWebhooks_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListWebhooksRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ListWebhooks(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ListWebhooks_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ListWebhooks(ctx, req.(*ListWebhooksRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_RotateWebhookSecret_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RotateWebhookSecretRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).RotateWebhookSecret(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_RotateWebhookSecret_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).RotateWebhookSecret(ctx, req.(*RotateWebhookSecretRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ListWebhookDeliveries_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListWebhookDeliveriesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ListWebhookDeliveries(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ListWebhookDeliveries_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ListWebhookDeliveries(ctx, req.(*ListWebhookDeliveriesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Host_ServiceDesc is the grpc.ServiceDesc for Host service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -320,6 +572,34 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetDebugBundle",
 			Handler:    _Host_GetDebugBundle_Handler,
+		},
+		{
+			MethodName: "DiffRuns",
+			Handler:    _Host_DiffRuns_Handler,
+		},
+		{
+			MethodName: "CreateAnnotation",
+			Handler:    _Host_CreateAnnotation_Handler,
+		},
+		{
+			MethodName: "ListAnnotations",
+			Handler:    _Host_ListAnnotations_Handler,
+		},
+		{
+			MethodName: "ListAuditEntries",
+			Handler:    _Host_ListAuditEntries_Handler,
+		},
+		{
+			MethodName: "ListWebhooks",
+			Handler:    _Host_ListWebhooks_Handler,
+		},
+		{
+			MethodName: "RotateWebhookSecret",
+			Handler:    _Host_RotateWebhookSecret_Handler,
+		},
+		{
+			MethodName: "ListWebhookDeliveries",
+			Handler:    _Host_ListWebhookDeliveries_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
