@@ -33,6 +33,9 @@ type Store interface {
 	// Update writes the value if the key is at revision; 0: if it has no value.
 	// Errors: ErrConflict, ErrUnavailable.
 	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
+	// Delete takes the key's value away if the key is at revision. Errors:
+	// ErrConflict, also when there is no value, and ErrUnavailable.
+	Delete(ctx context.Context, key string, revision uint64) error
 	// Watch calls handle for every entry whose key begins with prefix (ending in
 	// "."), first the present ones, then changes, until ctx ends. ready is closed
 	// once the present ones have been handled. A deleted key has a nil Value.

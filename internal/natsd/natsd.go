@@ -156,7 +156,8 @@ func (s *Server) Addr() string { return s.cfg.Addr }
 // Connect opens a connection within the process. It reconnects after a restart.
 func (s *Server) Connect(name string) (*nats.Conn, error) {
 	nc, err := nats.Connect("", nats.InProcessServer(s), nats.Name(name),
-		nats.UserInfo(internalUser, s.password), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+		nats.UserInfo(internalUser, s.password), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.cfg.Log.Warn("NATS complains", "error", err) }))
 	if err != nil {
 		return nil, fmt.Errorf("connect %s to embedded nats: %w", name, err)
 	}

@@ -31,7 +31,7 @@ func ToStatus(e *fault.Error, within bool) error {
 		e = e.Masked()
 	}
 	return status.FromProto(&spb.Status{
-		Code:    int32(fault.Lookup(e.Code).GRPC), //nolint:gosec // G115: the table holds codes 3..16
+		Code:    int32(e.Row().GRPC), //nolint:gosec // G115: the table holds codes 3..16
 		Message: e.Message,
 		Details: []*anypb.Any{{TypeUrl: envelopeType, Value: e.Internal()}},
 	}).Err()

@@ -51,6 +51,15 @@ func (l *Late) After(ctx context.Context, run subject.Run, pos uint64) ([]*frame
 	return log.After(ctx, run, pos)
 }
 
+// First returns the first frame of a run; see Reader.
+func (l *Late) First(ctx context.Context, run subject.Run) (*frame.Frame, error) {
+	log, err := l.opened()
+	if err != nil {
+		return nil, err
+	}
+	return log.First(ctx, run)
+}
+
 // Last returns the last frame of a run; see Reader.
 func (l *Late) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 	log, err := l.opened()

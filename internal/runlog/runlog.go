@@ -58,7 +58,9 @@ type Reader interface {
 	// After returns the frames of a run beyond a position, in order; none is no
 	// error. run.WorkflowID must not be empty. Errors: ErrUnavailable.
 	After(ctx context.Context, run subject.Run, pos uint64) ([]*frame.Frame, error)
-	// Last returns the last frame of a run. Errors: ErrNotFound, ErrUnavailable.
+	// First returns the frame of a run's record, Last its last frame. run.WorkflowID may
+	// be empty. Errors: ErrNotFound, ErrUnavailable.
+	First(ctx context.Context, run subject.Run) (*frame.Frame, error)
 	Last(ctx context.Context, run subject.Run) (*frame.Frame, error)
 }
 

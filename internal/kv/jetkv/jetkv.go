@@ -24,12 +24,16 @@ type Config struct {
 	// InMemory keeps records in the server's memory, never on a disk: they die
 	// with it.
 	InMemory bool
+	// MarkerTTL is how long the bucket remembers that a key was deleted; 0: for good.
+	// Buckets whose keys come and go need it, or they grow.
+	MarkerTTL time.Duration
 }
 
 // Store is a bucket. It is safe for concurrent use.
 type Store struct {
-	kv   js.KeyValue
-	link *natslink.Link
+	kv     js.KeyValue
+	link   *natslink.Link
+	marker time.Duration
 }
 
 // Open makes the bucket, or opens the one there.
@@ -44,12 +48,12 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	}
 	b, err := api.CreateOrUpdateKeyValue(ctx, js.KeyValueConfig{
 		Bucket: cfg.Bucket, Description: cfg.Description, TTL: cfg.TTL, Replicas: cfg.Replicas,
-		History: 1, Storage: storage, MaxValueSize: 4 << 20,
+		History: 1, Storage: storage, MaxValueSize: 4 << 20, LimitMarkerTTL: cfg.MarkerTTL,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
-	return &Store{kv: b, link: natslink.Watch(nc)}, nil
+	return &Store{kv: b, link: natslink.Watch(nc), marker: cfg.MarkerTTL}, nil
 }
 
 // Get returns an entry; see kv.Store.
@@ -99,6 +103,25 @@ func (s *Store) Update(ctx context.Context, key string, value []byte, revision u
 		return 0, unavailable("update", key, err)
 	}
 	return rev, nil
+}
+
+// Delete takes a value away; see kv.Store.
+func (s *Store) Delete(ctx context.Context, key string, revision uint64) error {
+	if revision == 0 { // the server would take it for "at any"
+		return fmt.Errorf("%w: %s", kv.ErrConflict, key)
+	}
+	opts := []js.KVDeleteOpt{js.LastRevision(revision)}
+	if s.marker > 0 {
+		opts = append(opts, js.PurgeTTL(s.marker))
+	}
+	err := s.link.Once(ctx, func(ctx context.Context) error { return s.kv.Purge(ctx, key, opts...) })
+	if isConflict(err) {
+		return fmt.Errorf("%w: %s", kv.ErrConflict, key)
+	}
+	if err != nil {
+		return unavailable("delete", key, err)
+	}
+	return nil
 }
 
 // isConflict knows the two codes of a failed expectation: 10071 on one server,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +20,7 @@ func TestStore_KeepsThePortsContract(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]jetkv.Config{
 		"on disk": {Bucket: "test", Replicas: 1}, "in memory": {Bucket: "test", Replicas: 1, InMemory: true},
+		"with markers that fade": {Bucket: "test", Replicas: 1, MarkerTTL: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,6 +46,7 @@ func TestStore_WaitsForNothingThatWentDownWithItsConnection(t *testing.T) {
 			_, err := s.Update(ctx, "new", []byte("v"), 0)
 			return err
 		}, true},
+		"delete": {func(ctx context.Context, s *jetkv.Store) error { return s.Delete(ctx, "key", 1) }, true},
 		"update": {func(ctx context.Context, s *jetkv.Store) error {
 			_, err := s.Update(ctx, "key", []byte("v"), 1)
 			return err

@@ -31,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.Store) {
 		require.Equal(t, kv.Entry{Key: "a.b", Value: []byte("one"), Revision: rev}, e)
 	})
 	t.Run("an update needs the revision it replaces", func(t *testing.T) { revisions(t, open(t)) })
+	t.Run("a deletion needs the revision it deletes", func(t *testing.T) { deletions(t, open(t)) })
 	t.Run("of eight writers one wins", func(t *testing.T) { race(t, open(t)) })
 	t.Run("a watch sees what is there, then what comes", func(t *testing.T) { watch(t, open(t)) })
 	t.Run("a list has the latest of each key", func(t *testing.T) { list(t, open(t)) })
@@ -50,6 +51,27 @@ func revisions(t *testing.T, s kv.Store) {
 	e, err := s.Get(t.Context(), "k")
 	require.NoError(t, err)
 	require.Equal(t, "two", string(e.Value))
+}
+
+func deletions(t *testing.T, s kv.Store) {
+	t.Helper()
+	require.ErrorIs(t, s.Delete(t.Context(), "a.k", 0), kv.ErrConflict, "there is none")
+	first, err := s.Update(t.Context(), "a.k", []byte("one"), 0)
+	require.NoError(t, err)
+	rev, err := s.Update(t.Context(), "a.k", []byte("two"), first)
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Delete(t.Context(), "a.k", 0), kv.ErrConflict)
+	require.ErrorIs(t, s.Delete(t.Context(), "a.k", first), kv.ErrConflict, "it was changed")
+	require.NoError(t, s.Delete(t.Context(), "a.k", rev))
+	_, err = s.Get(t.Context(), "a.k")
+	require.ErrorIs(t, err, kv.ErrNotFound)
+	require.ErrorIs(t, s.Delete(t.Context(), "a.k", rev), kv.ErrConflict, "it is gone")
+	entries, err := kv.List(t.Context(), s, "a.")
+	require.NoError(t, err)
+	require.Empty(t, entries)
+	again, err := s.Update(t.Context(), "a.k", []byte("new"), 0)
+	require.NoError(t, err, "a deleted key can be made anew")
+	require.Greater(t, again, rev)
 }
 
 func race(t *testing.T, s kv.Store) {

@@ -51,6 +51,18 @@ func (s *Store) Update(_ context.Context, key string, value []byte, revision uin
 	return s.write(key, value), nil
 }
 
+// Delete takes a value away; see kv.Store.
+func (s *Store) Delete(_ context.Context, key string, revision uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if revision == 0 || s.entries[key].Revision != revision {
+		return fmt.Errorf("%w: %s", kv.ErrConflict, key)
+	}
+	s.write(key, nil)
+	delete(s.entries, key)
+	return nil
+}
+
 func (s *Store) write(key string, value []byte) uint64 {
 	s.revision++
 	e := kv.Entry{Key: key, Value: append([]byte(nil), value...), Revision: s.revision}

@@ -128,7 +128,7 @@ func (x *Exporter) export(s *runspan.Span, sampled bool) {
 			TraceID: trace.TraceID(s.Trace), SpanID: trace.SpanID(s.Parent), TraceFlags: flags.WithSampled(sampled), Remote: true,
 		}))
 	}
-	_, span := x.tracer.Start(ctx, valid(s.Name), trace.WithTimestamp(s.Start), trace.WithSpanKind(kinds[s.Kind]), trace.WithAttributes(attributes(s.Attributes)...))
+	_, span := x.tracer.Start(ctx, valid(s.Name), trace.WithTimestamp(s.Start), trace.WithSpanKind(kinds[s.Kind]), trace.WithAttributes(attributes(s.Attributes)...), trace.WithLinks(links(s)...))
 	for _, m := range s.Events {
 		span.AddEvent(m.Name, trace.WithTimestamp(m.At), trace.WithAttributes(attributes(m.Attributes)...))
 	}
@@ -138,6 +138,14 @@ func (x *Exporter) export(s *runspan.Span, sampled bool) {
 		end = s.Start
 	}
 	span.End(trace.WithTimestamp(end))
+}
+
+func links(s *runspan.Span) []trace.Link {
+	out := make([]trace.Link, 0, len(s.Links))
+	for _, l := range s.Links {
+		out = append(out, trace.Link{SpanContext: trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID(l.Trace), SpanID: trace.SpanID(l.ID), Remote: true})})
+	}
+	return out
 }
 
 var kinds = map[runspan.Kind]trace.SpanKind{

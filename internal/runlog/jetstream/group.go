@@ -25,8 +25,8 @@ const (
 	// maxBatch and maxBatchBytes bound a batch; the server takes 1,000 messages.
 	maxBatch      = 256
 	maxBatchBytes = 4 << 20
-	// maxGrouped is the largest message that may go with others: one that a server
-	// refuses for its size, with the headers of a batch, must not take them along.
+	// maxGrouped is the largest message that may go with others, who would have to be
+	// sent anew if it were refused for its size.
 	maxGrouped = 32 << 10
 	// firstCost is what a batch is thought to take before there was one, maxCost what it
 	// is thought to take at most: a server may have been slow for other reasons.

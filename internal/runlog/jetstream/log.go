@@ -186,14 +186,7 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 
 // Run returns all frames of a run; see runlog.Reader.
 func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) {
-	first, err := l.get(ctx, 1, run.Frame(subject.Start))
-	if errors.Is(err, js.ErrMsgNotFound) {
-		first, err = l.get(ctx, 1, run.Frame(subject.Open))
-	}
-	if err != nil {
-		return nil, readError("first frame", run, err)
-	}
-	start, err := parseRaw(first)
+	start, err := l.First(ctx, run)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -58,6 +59,9 @@ func (s sender) many(batch []*ticket) (last uint64, err error) {
 		end := batch[len(batch)-1].within(id, len(batch))
 		end.Header.Set(batchCommitHeader, "1")
 		reply, err := nc.RequestMsgWithContext(ctx, end)
+		if errors.Is(err, nats.ErrMaxPayload) {
+			return fmt.Errorf("%w: %w", errBatch, err)
+		}
 		if err != nil {
 			return err
 		}

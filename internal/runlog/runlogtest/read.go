@@ -48,6 +48,8 @@ func readKnowsNoOtherRun(t *testing.T, l Full) {
 	for _, run := range absent {
 		_, err := l.Run(within(t), run)
 		require.ErrorIs(t, err, runlog.ErrNotFound, "%+v", run)
+		_, err = l.First(within(t), run)
+		require.ErrorIs(t, err, runlog.ErrNotFound, "%+v", run)
 		_, err = l.Last(within(t), run)
 		require.ErrorIs(t, err, runlog.ErrNotFound, "%+v", run)
 	}
@@ -63,6 +65,9 @@ func readFindsAnyWorkflow(t *testing.T, l Full) {
 	require.NoError(t, err)
 	require.Len(t, frames, 2)
 	require.Equal(t, c.run, frames[0].Run, "the frame knows its workflow")
+	first, err := l.First(within(t), anyFlow)
+	require.NoError(t, err)
+	sameFrame(t, frames[0], first)
 	last, err := l.Last(within(t), anyFlow)
 	require.NoError(t, err)
 	sameFrame(t, end, last)

@@ -21,6 +21,7 @@ import (
 // Full is everything a run log does.
 type Full interface {
 	runlog.Log
+	runlog.Pager
 	runlog.Queue
 	runlog.Follower
 }
@@ -50,6 +51,8 @@ func Run(t *testing.T, open func(t *testing.T) Full) {
 		{"read/knows no other run", readKnowsNoOtherRun},
 		{"read/finds a run under any workflow", readFindsAnyWorkflow},
 		{"read/gives the last frame", readGivesLast},
+		{"page/gives a run in pieces", pageGivesPieces},
+		{"page/knows no other run", pageKnowsNoOtherRun},
 		{"queue/hands out starts and wakes only", queueHandsOutStartsAndWakes},
 		{"queue/hands a run to one holder", queueHandsToOne},
 		{"queue/hands out again after retry", queueRetries},

@@ -1,0 +1,28 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// First returns the frame of the run's record; see runlog.Pager.
+func (l *Log) First(ctx context.Context, run subject.Run) (*frame.Frame, error) {
+	raw, err := l.get(ctx, 1, run.Frame(subject.Start))
+	if errors.Is(err, js.ErrMsgNotFound) {
+		raw, err = l.get(ctx, 1, run.Frame(subject.Open))
+	}
+	if err != nil {
+		return nil, readError("first frame", run, err)
+	}
+	return parseRaw(raw)
+}
+
+// Page returns some later frames of a run; see runlog.Pager.
+func (l *Log) Page(ctx context.Context, run subject.Run, pos uint64, n int) ([]*frame.Frame, error) {
+	return l.from(ctx, run, pos+1, n)
+}
