@@ -1,0 +1,98 @@
+package jetstream
+
+import (
+	"context"
+	"fmt"
+
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"waybill.dev/waybill/internal/audit"
+)
+
+// scanAhead is how many messages wait for who scans.
+const scanAhead = 512
+
+// Scan hands over the messages of a list; see audit.Store. One consumer reads them, for
+// to ask for each message takes far longer.
+func (s *Store) Scan(ctx context.Context, l audit.List, from int64, each func(*audit.Message) bool) error {
+	last, err := s.Last(ctx, l)
+	if err != nil || last == nil {
+		return err
+	}
+	start, err := s.seek(ctx, l, from, last)
+	if err != nil || start == nil {
+		return err
+	}
+	if !each(start) || start.Pos == last.Pos {
+		return nil
+	}
+	return s.consume(ctx, l, start.Pos+1, last.Pos, each)
+}
+
+// seek finds the message that holds a sequence by halving: positions are shared by all
+// tenants, so none can be calculated. Nil: the list ends before.
+func (s *Store) seek(ctx context.Context, l audit.List, from int64, last *audit.Message) (*audit.Message, error) {
+	if last.First+int64(len(last.Lines)) <= from {
+		return nil, nil //nolint:nilnil // nothing is there
+	}
+	found, low, high := last, uint64(1), last.Pos
+	for low < high {
+		middle := low + (high-low)/2
+		if from == 0 {
+			middle = low // the first of all
+		}
+		m, err := s.next(ctx, l, middle)
+		if err != nil {
+			return nil, err
+		}
+		if m == nil || m.Pos > last.Pos { // damaged: it was there a moment ago
+			return nil, fmt.Errorf("%w: a message before position %d is gone", audit.ErrDamaged, last.Pos)
+		}
+		if m.First+int64(len(m.Lines)) > from {
+			found, high = m, middle
+			continue
+		}
+		low = m.Pos + 1
+	}
+	return found, nil
+}
+
+// consume hands over the messages from a position to another.
+func (s *Store) consume(ctx context.Context, l audit.List, pos, end uint64, each func(*audit.Message) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c, err := s.stream.OrderedConsumer(ctx, js.OrderedConsumerConfig{
+		FilterSubjects: []string{subjectOf(l)}, DeliverPolicy: js.DeliverByStartSequencePolicy, OptStartSeq: pos,
+	})
+	if err != nil {
+		return unavailable("scan", err)
+	}
+	in := make(chan js.Msg, scanAhead)
+	run, err := c.Consume(func(m js.Msg) {
+		select {
+		case in <- m:
+		case <-ctx.Done():
+		}
+	}, js.PullMaxMessages(scanAhead))
+	if err != nil {
+		return unavailable("scan", err)
+	}
+	defer run.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return unavailable("scan", ctx.Err())
+		case <-run.Closed():
+			return fmt.Errorf("%w: scan: the consumer was closed", audit.ErrUnavailable)
+		case raw := <-in:
+			meta, err := raw.Metadata()
+			if err != nil {
+				return unavailable("scan", err)
+			}
+			m, err := parse(meta.Sequence.Stream, raw.Headers().Get(firstHeader), raw.Data())
+			if err != nil || !each(m) || m.Pos >= end {
+				return err
+			}
+		}
+	}
+}

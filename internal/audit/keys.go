@@ -1,0 +1,96 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/internal/kv"
+)
+
+// HeldKey is a key that the host takes now.
+type HeldKey struct {
+	Tenant, ID string
+	Scopes     []string
+}
+
+// hostActor is the host itself, which takes keys from its operator.
+const hostActor = "host"
+
+// keyRecord is what is known of a key since the host last looked.
+type keyRecord struct {
+	Scopes []string `json:"scopes"`
+	Gone   bool     `json:"gone,omitempty"`
+}
+
+// SyncKeys records what has become of keys since the last time: which are new, which
+// have other scopes, and which are not taken any more. The entry comes before the note
+// of it, so a host that ends between the two records it twice, and never not at all.
+func SyncKeys(ctx context.Context, to Recorder, store kv.Store, held []HeldKey) error {
+	before, err := kv.List(ctx, store, "key.")
+	if err != nil {
+		return fmt.Errorf("audit of keys: %w", err)
+	}
+	known := make(map[string]kv.Entry, len(before))
+	for _, e := range before {
+		known[e.Key] = e
+	}
+	var errs []error
+	for _, k := range held {
+		name := "key." + k.Tenant + "." + k.ID
+		errs = append(errs, syncHeld(ctx, to, store, name, known[name], k))
+		delete(known, name)
+	}
+	for name, e := range known {
+		errs = append(errs, syncGone(ctx, to, store, name, e))
+	}
+	return errors.Join(errs...)
+}
+
+func syncHeld(ctx context.Context, to Recorder, store kv.Store, name string, e kv.Entry, k HeldKey) error {
+	var was keyRecord
+	if e.Value != nil {
+		if err := json.Unmarshal(e.Value, &was); err != nil {
+			return fmt.Errorf("audit of keys: %s: %w", name, err)
+		}
+	}
+	slices.Sort(k.Scopes)
+	action := "key.created"
+	switch {
+	case e.Value != nil && !was.Gone && slices.Equal(was.Scopes, k.Scopes):
+		return nil
+	case e.Value != nil && !was.Gone:
+		action = "key.scopes-changed"
+	}
+	details := map[string]any{"scopes": k.Scopes}
+	return note(ctx, to, store, name, e.Revision, Entry{Action: action, Actor: hostActor, Target: "keys/" + k.ID, Details: details}, keyRecord{Scopes: k.Scopes})
+}
+
+func syncGone(ctx context.Context, to Recorder, store kv.Store, name string, e kv.Entry) error {
+	var was keyRecord
+	if err := json.Unmarshal(e.Value, &was); err != nil || was.Gone {
+		return err
+	}
+	_, id, _ := strings.Cut(strings.TrimPrefix(name, "key."), ".")
+	was.Gone = true
+	return note(ctx, to, store, name, e.Revision, Entry{Action: "key.revoked", Actor: hostActor, Target: "keys/" + id}, was)
+}
+
+func note(ctx context.Context, to Recorder, store kv.Store, name string, revision uint64, e Entry, r keyRecord) error {
+	tenant, _, _ := strings.Cut(strings.TrimPrefix(name, "key."), ".")
+	if err := to.Record(ctx, tenant, e); err != nil {
+		return err
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("audit of keys: %w", err)
+	}
+	_, err = store.Update(ctx, name, b, revision)
+	if errors.Is(err, kv.ErrConflict) {
+		return nil // another process has noted it
+	}
+	return err
+}
