@@ -1,0 +1,264 @@
+// Package llmkey names requests to models by what they ask for: two requests with one key
+// may share an answer (OpenWOP host contract §7.3, recipe v2).
+//
+// The key is the SHA-256 of a canonical document (RFC 8785), in lower-case hexadecimal. It
+// is no secret and guards nothing: whoever keeps answers by it does so for each tenant apart.
+package llmkey
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/gowebpki/jcs"
+
+	"waybill.dev/waybill/protocol/strictjson"
+)
+
+// Recipe is how keys are made; another recipe makes other keys.
+const Recipe = "openwop-semantic-request-v2"
+
+// maxBytes bounds a request.
+const maxBytes = 8 << 20
+
+// Members of the request that are part of what is asked for.
+var asked = []string{
+	"messages", "tools", "temperature", "topP", "topK", "responseFormat", "maxOutputTokens", "stop", "seed", "safetySettings",
+}
+
+// incidental are members that change nothing of what is asked for.
+var incidental = []string{
+	"stream", "metadata", "user", "timeout", "timeoutMs", "requestId", "traceId", "traceparent", "tenant", "tenantId",
+	"runId", "nodeId", "credential", "credentialRef", "apiKey", "retry", "retryCount", "attempt",
+}
+
+type object = map[string]json.RawMessage
+
+// Of is the key of a request: {provider, model, request, providerOptions?}.
+func Of(doc []byte) (string, error) {
+	form, err := Canonical(doc)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(form)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// Canonical is the document whose digest is the key of a request.
+func Canonical(doc []byte) ([]byte, error) {
+	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxBytes, MaxDepth: 128}); err != nil {
+		return nil, err
+	}
+	top, err := members("", doc)
+	if err != nil {
+		return nil, err
+	}
+	for name := range top {
+		if !slices.Contains([]string{"recipe", "provider", "model", "request", "providerOptions"}, name) && !slices.Contains(incidental, name) {
+			return nil, fmt.Errorf("/%s: unknown member; known are provider, model, request, providerOptions", name)
+		}
+	}
+	provider, err := text("/provider", top["provider"])
+	if err != nil {
+		return nil, err
+	}
+	if _, err := text("/model", top["model"]); err != nil {
+		return nil, err
+	}
+	if r, given := top["recipe"]; given && string(r) != `"`+Recipe+`"` {
+		return nil, fmt.Errorf("/recipe: want %s", Recipe)
+	}
+	provider = strings.ToLower(provider)
+	request, options, err := split(provider, top)
+	if err != nil {
+		return nil, err
+	}
+	out := object{"recipe": mustJSON(Recipe), "provider": mustJSON(provider), "model": top["model"], "request": mustJSON(request)}
+	if len(options) > 0 {
+		out["providerOptions"] = mustJSON(options)
+	}
+	return jcs.Transform(mustJSON(out))
+}
+
+// split tells what is asked for from the options of a provider. A member that the recipe
+// does not know is such an option: it may change the answer.
+func split(provider string, top object) (request, options object, err error) {
+	given, err := members("/request", top["request"])
+	if err != nil {
+		return nil, nil, err
+	}
+	request, options = object{}, object{}
+	for name, v := range given {
+		switch {
+		case absent(v), slices.Contains(incidental, name):
+		case slices.Contains(asked, name):
+			request[name] = v
+		default:
+			options[option(provider, name)] = v
+		}
+	}
+	if more := top["providerOptions"]; !absent(more) {
+		own, err := members("/providerOptions", more)
+		if err != nil {
+			return nil, nil, err
+		}
+		for name, v := range own {
+			if !absent(v) {
+				options[option(provider, name)] = v
+			}
+		}
+	}
+	return request, options, normal(request)
+}
+
+// option is the name of a provider's option in the canonical document.
+func option(provider, name string) string {
+	if strings.HasPrefix(name, "vendor.") {
+		return name
+	}
+	return "vendor." + provider + "." + name
+}
+
+// normal puts the request's members into the shape of the recipe.
+func normal(request object) error {
+	for name, shape := range map[string]func(json.RawMessage) (json.RawMessage, error){
+		"messages": messages, "tools": tools, "responseFormat": format,
+	} {
+		v, given := request[name]
+		if !given && name != "messages" {
+			continue
+		}
+		v, err := shape(v)
+		if err != nil {
+			return err
+		}
+		request[name] = v
+	}
+	return nil
+}
+
+var roles = []string{"system", "user", "assistant", "tool"}
+
+// messages keep their order and their content.
+func messages(doc json.RawMessage) (json.RawMessage, error) {
+	list, err := objects("/request/messages", doc)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range list {
+		at := fmt.Sprintf("/request/messages/%d", i)
+		if err := only(at, m, "role", "content", "name", "toolCallId"); err != nil {
+			return nil, err
+		}
+		if role, err := text(at+"/role", m["role"]); err != nil || !slices.Contains(roles, role) {
+			return nil, fmt.Errorf("%s/role: want one of %s", at, strings.Join(roles, ", "))
+		}
+		if c := m["content"]; absent(c) || c[0] != '"' && c[0] != '[' {
+			return nil, fmt.Errorf("%s/content: want a string or an array of blocks", at)
+		}
+	}
+	return mustJSON(list), nil
+}
+
+// tools are in the order of their names, by UTF-16 code units.
+func tools(doc json.RawMessage) (json.RawMessage, error) {
+	list, err := objects("/request/tools", doc)
+	if err != nil {
+		return nil, err
+	}
+	keys := make(map[*json.RawMessage][]uint16, len(list))
+	sorted := make([]*json.RawMessage, 0, len(list))
+	for i, t := range list {
+		name, err := text(fmt.Sprintf("/request/tools/%d/name", i), t["name"])
+		if err != nil {
+			return nil, err
+		}
+		tool := mustJSON(t)
+		keys[&tool] = utf16.Encode([]rune(name))
+		sorted = append(sorted, &tool)
+	}
+	slices.SortStableFunc(sorted, func(a, b *json.RawMessage) int { return slices.Compare(keys[a], keys[b]) })
+	return mustJSON(sorted), nil
+}
+
+var formats = []string{"text", "json", "tool_call"}
+
+func format(doc json.RawMessage) (json.RawMessage, error) {
+	const at = "/request/responseFormat"
+	f, err := members(at, doc)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(f, func(_ string, v json.RawMessage) bool { return absent(v) })
+	if err := only(at, f, "type", "schema"); err != nil {
+		return nil, err
+	}
+	if typ, err := text(at+"/type", f["type"]); err != nil || !slices.Contains(formats, typ) {
+		return nil, fmt.Errorf("%s/type: want one of %s", at, strings.Join(formats, ", "))
+	}
+	return mustJSON(f), nil
+}
+
+// absent reports whether an optional member is not there: null says no more than nothing.
+func absent(v json.RawMessage) bool { return len(v) == 0 || string(v) == "null" }
+
+func members(at string, doc json.RawMessage) (object, error) {
+	var m object
+	if absent(doc) || json.Unmarshal(doc, &m) != nil {
+		return nil, fmt.Errorf("%s: want an object", place(at))
+	}
+	return m, nil
+}
+
+// objects reads an array of objects, without the members that are not there.
+func objects(at string, doc json.RawMessage) ([]object, error) {
+	var list []object
+	if absent(doc) || json.Unmarshal(doc, &list) != nil {
+		return nil, fmt.Errorf("%s: want an array of objects", at)
+	}
+	for i, o := range list {
+		if o == nil {
+			return nil, fmt.Errorf("%s/%d: want an object", at, i)
+		}
+		maps.DeleteFunc(o, func(_ string, v json.RawMessage) bool { return absent(v) })
+	}
+	return list, nil
+}
+
+func only(at string, m object, known ...string) error {
+	for name := range m {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%s/%s: unknown member; known are %s", at, name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+func text(at string, v json.RawMessage) (string, error) {
+	var s string
+	if absent(v) || json.Unmarshal(v, &s) != nil || s == "" {
+		return "", fmt.Errorf("%s: want a string that is not empty", at)
+	}
+	return s, nil
+}
+
+func place(at string) string {
+	if at == "" {
+		return "the request"
+	}
+	return at
+}
+
+// mustJSON renders strings and raw JSON; they always can be.
+func mustJSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("llmkey: not JSON: " + err.Error())
+	}
+	return b
+}
