@@ -301,3 +301,14 @@ func TestBuild_NamesAssetsAndOpensNone(t *testing.T) {
 	require.NotContains(t, text, mac)
 	require.Contains(t, text, "eyJrIjoxLCJ0IjoiYWNtZSJ9, gave up")
 }
+
+// What a run has cost is part of its course; nothing else of a log entry's fields is
+// (OpenWOP host contract §10.2).
+func TestTrim_KeepsTheCostAttributesOfALogEntry(t *testing.T) {
+	t.Parallel()
+	e := wire.Draft{Type: wire.EventLogAppended, NodeID: "n", Payload: []byte(
+		`{"level":"info","message":"x","nodeId":"n","fields":{"openwop.cost.usd":1,"openwop.cost.evil":"` + canary + `","other":"` + canary + `"}}`)}.Place("r", 0, time.Now())
+	trimmed := bundle.NewTrimmer(runstate.New(&wire.RunRecord{})).Trim([]wire.Event{e})
+	require.Contains(t, string(trimmed[0].Payload), `"fields":{"openwop.cost.usd":1}`)
+	require.NotContains(t, string(trimmed[0].Payload), canary)
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"waybill.dev/waybill/protocol/cost"
 	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
@@ -63,6 +64,9 @@ func (t *told) event(e wire.Event) wire.Event {
 		if raw, ok := payload[name]; ok {
 			out[name] = mustJSON(keep(members(raw), ofEnvelope))
 		}
+	}
+	if a := cost.Sanitize(payload["fields"]); a != nil && e.CausationID == "" {
+		out["fields"] = mustJSON(a)
 	}
 	var kind string
 	if json.Unmarshal(payload["artifactType"], &kind) == nil && strings.HasPrefix(kind, "media.") {

@@ -98,7 +98,7 @@ func (t *told) snapshotError(e *runstate.SnapshotError) *runstate.SnapshotError 
 func (t *told) course(s *runstate.State) *runstate.Snapshot {
 	v := s.Snapshot()
 	v.Inputs, v.Variables = map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	v.Outputs, v.Metadata, v.Configurable = nil, nil, nil
+	v.Outputs, v.Metadata, v.Configurable, v.Channels = nil, nil, nil, nil
 	v.Tags = t.messages(v.Tags)
 	for id, n := range v.NodeStates {
 		n.Outputs, n.Error = nil, t.snapshotError(n.Error)

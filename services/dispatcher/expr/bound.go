@@ -1,0 +1,288 @@
+package expr
+
+import (
+	"regexp"
+	"regexp/syntax"
+
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/overloads"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
+)
+
+// callCost counts a call and the text it is given: CEL takes some functions that
+// read all of a text for one step.
+type callCost struct{}
+
+// CallCost implements interpreter.ActualCostEstimator.
+func (callCost) CallCost(_, _ string, args []ref.Val, _ ref.Val) *uint64 {
+	const bytesPerStep = 64
+	steps := uint64(1)
+	for _, a := range args {
+		switch a := a.(type) {
+		case types.String:
+			steps += uint64(len(a)) / bytesPerStep
+		case types.Bytes:
+			steps += uint64(len(a)) / bytesPerStep
+		}
+	}
+	return &steps
+}
+
+// budget is the work that an evaluation has left. It is found under a name that no
+// expression can say.
+type budget struct{ left int }
+
+const budgetName = "@work"
+
+// spend takes work from the evaluation's budget; false when there is not enough.
+func spend(vars interpreter.Activation, work int) bool {
+	b, ok := remaining(vars)
+	if !ok {
+		return false
+	}
+	b.left -= work
+	return b.left >= 0
+}
+
+func remaining(vars interpreter.Activation) (*budget, bool) {
+	v, _ := vars.ResolveName(budgetName)
+	b, ok := v.(*budget)
+	return b, ok
+}
+
+// spendValue takes what walking all of a value is.
+func spendValue(vars interpreter.Activation, v ref.Val) bool {
+	b, ok := remaining(vars)
+	if !ok || b.left < 0 {
+		return false
+	}
+	b.left -= nodeWork * weigh(v, b.left/nodeWork+1)
+	return b.left >= 0
+}
+
+// weigh counts the values in a value, text by its length; it stops beyond most.
+func weigh(v ref.Val, most int) int {
+	n := 1
+	switch v := v.(type) {
+	case types.String:
+		n += len(v) / 256
+	case types.Bytes:
+		n += len(v) / 256
+	case *types.Optional:
+		if v.HasValue() {
+			n += weigh(v.GetValue(), most-n)
+		}
+	case listed:
+		n += weighGiven(v.given, most)
+	case ordered:
+		if v.given != nil {
+			return weighGiven(v.given, most)
+		}
+		for it := v.Mapper.Iterator(); n <= most && it.HasNext() == types.True; {
+			k := it.Next()
+			n += weigh(k, most-n)
+			n += weigh(v.Get(k), most-n)
+		}
+	case traits.Lister:
+		size, _ := v.Size().(types.Int)
+		for i := types.Int(0); n <= most && i < size; i++ {
+			n += weigh(v.Get(i), most-n)
+		}
+	}
+	return n
+}
+
+// weighGiven is weigh for what came in as JSON.
+func weighGiven(v any, most int) int {
+	n := 1
+	switch v := v.(type) {
+	case string:
+		n += len(v) / 256
+	case map[string]any:
+		for name, member := range v {
+			if n += 1 + len(name)/256 + weighGiven(member, most-n); n > most {
+				break
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if n += weighGiven(element, most-n); n > most {
+				break
+			}
+		}
+	}
+	return n
+}
+
+// bounded replaces the steps that could take more than they are counted for.
+func bounded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	switch i := i.(type) {
+	case interpreter.InterpretableConstructor:
+		return made{i}, nil
+	case interpreter.InterpretableCall:
+		switch i.Function() {
+		case operators.Equals, operators.NotEquals, operators.In, operators.OldIn, operators.Add:
+			if len(i.Args()) == 2 {
+				return pair{i}, nil
+			}
+		case overloads.Matches:
+			return matching(i)
+		}
+	}
+	return i, nil
+}
+
+// made bounds what a list or an object holds: values can refer to each other so
+// that a short expression holds any number of them.
+type made struct {
+	interpreter.InterpretableConstructor
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (m made) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	v := m.InterpretableConstructor.Exec(frame)
+	if o, ok := v.(traits.Mapper); ok {
+		v = ordered{Mapper: o}
+	}
+	if !spendValue(frame, v) {
+		return tooMuch()
+	}
+	return v
+}
+
+// Eval implements interpreter.Interpretable.
+func (m made) Eval(vars interpreter.Activation) ref.Val { return m.Exec(interpreter.AsFrame(vars)) }
+
+// pair is an operator that walks both its values.
+type pair struct {
+	interpreter.InterpretableCall
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (p pair) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	left := p.Args()[0].Exec(frame)
+	if types.IsUnknownOrError(left) {
+		return left
+	}
+	right := p.Args()[1].Exec(frame)
+	if types.IsUnknownOrError(right) {
+		return right
+	}
+	if structured(right) && !spendValue(frame, right) {
+		return tooMuch()
+	}
+	switch p.Function() {
+	case operators.Equals:
+		return types.Equal(left, right)
+	case operators.NotEquals:
+		return types.Bool(types.Equal(left, right) != types.True)
+	case operators.Add:
+		if a, ok := left.(traits.Adder); ok {
+			return a.Add(right)
+		}
+	default:
+		if c, ok := right.(traits.Container); ok {
+			return c.Contains(left)
+		}
+	}
+	return types.MaybeNoSuchOverloadErr(left)
+}
+
+// Eval implements interpreter.Interpretable.
+func (p pair) Eval(vars interpreter.Activation) ref.Val { return p.Exec(interpreter.AsFrame(vars)) }
+
+func structured(v ref.Val) bool {
+	switch v.(type) {
+	case traits.Lister, traits.Mapper, *types.Optional:
+		return true
+	}
+	return false
+}
+
+// match is matches with a pattern that was compiled with the expression.
+type match struct {
+	interpreter.InterpretableCall
+	pattern *Pattern
+}
+
+// matching takes the pattern, which Compile has made sure is written out.
+func matching(call interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+	if len(call.Args()) != 2 {
+		return call, nil
+	}
+	c, ok := call.Args()[1].(interpreter.InterpretableConst)
+	if !ok {
+		return nil, refuse("the pattern of matches has to be written in the expression, as a text")
+	}
+	text, ok := c.Value().(types.String)
+	if !ok {
+		return nil, refuse("the pattern of matches has to be a text")
+	}
+	p, err := CompilePattern(string(text))
+	if err != nil {
+		return nil, err
+	}
+	return match{call, p}, nil
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (m match) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	v := m.Args()[0].Exec(frame)
+	if types.IsUnknownOrError(v) {
+		return v
+	}
+	if pattern := m.Args()[1].Exec(frame); types.IsUnknownOrError(pattern) { // counted like any argument
+		return pattern
+	}
+	text, ok := v.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(v)
+	}
+	if !spend(frame, m.pattern.work(string(text))) {
+		return tooMuch()
+	}
+	return types.Bool(m.pattern.re.MatchString(string(text)))
+}
+
+// Eval implements interpreter.Interpretable.
+func (m match) Eval(vars interpreter.Activation) ref.Val { return m.Exec(interpreter.AsFrame(vars)) }
+
+// Pattern is a pattern in RE2 syntax whose work is bounded.
+type Pattern struct {
+	re   *regexp.Regexp
+	size int
+}
+
+// CompilePattern compiles a pattern that is not too large.
+func CompilePattern(source string) (*Pattern, error) {
+	tree, err := syntax.Parse(source, syntax.Perl)
+	if err != nil {
+		return nil, refuse("not a pattern in RE2 syntax: %v", err)
+	}
+	prog, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, refuse("not a pattern in RE2 syntax: %v", err)
+	}
+	if len(prog.Inst) > maxPattern {
+		return nil, refuse("the pattern is too large: written out it has %d steps, want at most %d; repeat less", len(prog.Inst), maxPattern)
+	}
+	re, err := regexp.Compile(source)
+	if err != nil {
+		return nil, refuse("not a pattern in RE2 syntax: %v", err)
+	}
+	return &Pattern{re, len(prog.Inst)}, nil
+}
+
+// work is the most that matching a text can take.
+func (p *Pattern) work(text string) int { return (len(text) + 1) * p.size }
+
+// Match reports whether a text has the pattern in it.
+func (p *Pattern) Match(text string) (bool, error) {
+	if p.work(text) > maxWork {
+		return false, refuse("the text is too long for the pattern: want at most %d bytes", maxWork/p.size-1)
+	}
+	return p.re.MatchString(text), nil
+}

@@ -1,0 +1,68 @@
+package expr
+
+import (
+	"unicode/utf8"
+
+	"cel.dev/cel-go/cel"
+)
+
+// Program is an expression ready to be evaluated. It is safe for concurrent use.
+type Program struct {
+	scope   Scope
+	ast     *cel.Ast
+	program cel.Program
+	reads   Reads
+	boolean bool
+}
+
+// Compile makes a program of an expression. The error is an *Error.
+func Compile(scope Scope, source string) (*Program, error) {
+	if n := utf8.RuneCountInString(source); n > MaxSource {
+		return nil, refuse("the expression has %d characters, want at most %d", n, MaxSource)
+	}
+	if !utf8.ValidString(source) {
+		return nil, refuse("the expression is not UTF-8")
+	}
+	env := environments()[scope]
+	ast, iss := env.Compile(source)
+	if iss != nil && iss.Err() != nil {
+		return nil, notCompiled(scope, iss)
+	}
+	prg, err := env.Program(ast,
+		cel.CustomDecoratorV2(bounded), cel.CostTracking(callCost{}), cel.CostLimit(MaxCost))
+	if err != nil {
+		return nil, asError(err)
+	}
+	return &Program{scope: scope, ast: ast, program: prg, reads: readsOf(ast), boolean: ast.OutputType() == cel.BoolType}, nil
+}
+
+// CompileBool is Compile for an expression that has to give true or false, as far
+// as can be told before its values are known.
+func CompileBool(scope Scope, source string) (*Program, error) {
+	p, err := Compile(scope, source)
+	if err != nil {
+		return nil, err
+	}
+	if t := p.ast.OutputType(); !p.boolean && t.Kind() != cel.DynKind && t.Kind() != cel.AnyKind {
+		return nil, refuse("the expression gives %s, want true or false", t)
+	}
+	return p, nil
+}
+
+// asError keeps an error of this package as it is.
+func asError(err error) *Error {
+	for e := err; e != nil; {
+		if own, ok := e.(*Error); ok { //nolint:errorlint // walked by hand: what is around it repeats it
+			return own
+		}
+		u, ok := e.(interface{ Unwrap() error })
+		if !ok {
+			break
+		}
+		e = u.Unwrap()
+	}
+	return refuse("%s", oneLine(err.Error()))
+}
+
+// Reads is what a program looks at.
+func (p *Program) Reads() Reads { return p.reads }

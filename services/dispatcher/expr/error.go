@@ -1,0 +1,111 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/interpreter"
+)
+
+// Error says why an expression cannot be used or gave nothing. It holds words of
+// the expression's author, and no value.
+type Error struct {
+	// Line and Column are where in the source, from 1; 0: nowhere in particular.
+	Line, Column int
+	Message      string
+}
+
+// Error gives the sentence.
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.Message
+	}
+	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
+}
+
+func refuse(format string, args ...any) *Error { return &Error{Message: fmt.Sprintf(format, args...)} }
+
+// tooMuchWork is how an evaluation says that it was ended for its work.
+const tooMuchWork = "work limit exceeded"
+
+// tooMuch ends an evaluation at once. An error would not: an operator such as ||
+// goes on after one.
+func tooMuch() ref.Val {
+	panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: tooMuchWork})
+}
+
+// notCompiled gives the first issue; those that follow are often its consequence.
+func notCompiled(scope Scope, iss *cel.Issues) *Error {
+	first := iss.Errors()[0]
+	e := &Error{Line: first.Location.Line(), Column: first.Location.Column() + 1, Message: oneLine(first.Message)}
+	if e.Line < 1 {
+		e.Line, e.Column = 0, 0
+	}
+	for _, sign := range []string{"recursion", "node count exceeds", "nesting depth"} {
+		if strings.Contains(e.Message, sign) {
+			return refuse("the expression is too large: written out it may have %d parts, %d deep; compute some of it in a node before", maxNodes, maxDepth)
+		}
+	}
+	if strings.HasPrefix(e.Message, "undeclared reference to") {
+		e.Message = strings.TrimSuffix(e.Message, " (in container '')") + "; an expression here sees " + scope.sees()
+	}
+	return e
+}
+
+// maxMessage bounds a message of the compiler's, which lists what it expected.
+const maxMessage = 300
+
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > maxMessage {
+		s = strings.ToValidUTF8(s[:maxMessage], "") + "..."
+	}
+	return s
+}
+
+// classes are the errors of an evaluation by how CEL's message begins or what it
+// holds. The messages themselves may repeat values.
+var classes = []struct{ sign, message string }{
+	{"no such key", "an object has no member of that name; has(x.name) asks for one, x[?'name'].orValue(y) has a fallback"},
+	{"no such attribute", "a name has no value here"},
+	{"index out of", "a list has no element of that index; size(x) tells how many there are"},
+	{"division by zero", "division by zero"},
+	{"modulus by zero", "modulus by zero"},
+	{"overflow", "a number is out of range"},
+	{"range", "a number is out of range"},
+	{"conversion error", "a value cannot be converted to the type that is asked for"},
+	{"strconv", "a text is not a number"},
+	{"cannot convert", "a value cannot be converted to the type that is asked for"},
+	{"optional.none() dereference", "an optional value is absent; give it a fallback with orValue"},
+	{"no such overload", "an operator or a function is given values of types it does not take; double(x), int(x) and string(x) convert"},
+}
+
+// notEvaluated names the class of an error and its place, and no value.
+func notEvaluated(err error, ast *cel.Ast) *Error {
+	var cancelled interpreter.EvalCancelledError
+	switch {
+	case errors.As(err, &cancelled) && cancelled.Message == tooMuchWork:
+		return refuse("comparing, holding or matching so large values exceeds the limit of an expression")
+	case errors.As(err, &cancelled):
+		return refuse("the evaluation costs more than %d steps", MaxCost)
+	}
+	e := &Error{Message: "the expression cannot be evaluated over the values it is given"}
+	var at *types.Err
+	if errors.As(err, &at) && ast != nil {
+		if loc := ast.NativeRep().SourceInfo().GetStartLocation(at.NodeID()); at.NodeID() > 0 && loc.Line() > 0 {
+			e.Line, e.Column = loc.Line(), loc.Column()+1
+		}
+	}
+	text := err.Error()
+	for _, c := range classes {
+		if strings.Contains(text, c.sign) {
+			e.Message = c.message
+			break
+		}
+	}
+	return e
+}

@@ -1,0 +1,76 @@
+package expr
+
+import (
+	"slices"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+)
+
+// Reads tells of each root, such as variables, which of its members an expression
+// looks at. Who asks what an expression can know asks here.
+type Reads map[string]Members
+
+// Members are those of a root that are read. All of them are where a member is not
+// named in the source.
+type Members struct {
+	All   bool
+	Names []string
+}
+
+// Has reports whether a member is read.
+func (m Members) Has(name string) bool { return m.All || slices.Contains(m.Names, name) }
+
+// readsOf walks the checked tree. Names that macros bind hide nothing: to count a
+// name too many is safe.
+func readsOf(a *cel.Ast) Reads {
+	out := Reads{}
+	named := map[int64]bool{} // identifiers whose member was taken note of
+	note := func(root ast.Expr, member string) {
+		name := root.AsIdent()
+		m := out[name]
+		if !slices.Contains(m.Names, member) {
+			m.Names = append(m.Names, member)
+			slices.Sort(m.Names)
+		}
+		out[name] = m
+		named[root.ID()] = true
+	}
+	tree := a.NativeRep().Expr()
+	ast.PreOrderVisit(tree, ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.SelectKind:
+			if s := e.AsSelect(); s.Operand().Kind() == ast.IdentKind {
+				note(s.Operand(), s.FieldName())
+			}
+		case ast.CallKind:
+			if root, member, ok := indexed(e.AsCall()); ok {
+				note(root, member)
+			}
+		case ast.IdentKind:
+			if name := e.AsIdent(); !named[e.ID()] {
+				m := out[name]
+				m.All = true
+				out[name] = m
+			}
+		}
+	}))
+	return out
+}
+
+// indexed reads x["name"], x[?"name"] and x.?name.
+func indexed(call ast.CallExpr) (root ast.Expr, member string, ok bool) {
+	switch call.FunctionName() {
+	case operators.Index, operators.OptIndex, operators.OptSelect:
+	default:
+		return nil, "", false
+	}
+	args := call.Args()
+	if len(args) != 2 || args[0].Kind() != ast.IdentKind || args[1].Kind() != ast.LiteralKind {
+		return nil, "", false
+	}
+	text, ok := args[1].AsLiteral().(types.String)
+	return args[0], string(text), ok
+}
