@@ -34,3 +34,14 @@ func TestConfig_KeepsTheBudgetsWithinTheProtocolsBounds(t *testing.T) {
 		}
 	}
 }
+
+// OpenWOP host contract §5.7: what a host says that its runtime provides has the form of
+// what a node may require.
+func TestConfig_TakesIdsOfRuntimeCapabilitiesOnly(t *testing.T) {
+	t.Parallel()
+	c := dispatcher.DefaultConfig()
+	c.RuntimeCapabilities = []string{"vendor.acme.gpu", "net.outbound"}
+	require.NoError(t, c.Validate())
+	c.RuntimeCapabilities = []string{"net.outbound", "GPU here"}
+	require.ErrorContains(t, c.Validate(), `runtime-capability "GPU here": needs letters`)
+}

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -9,10 +10,13 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/execute"
+	"waybill.dev/waybill/services/dispatcher/privacy"
 	"waybill.dev/waybill/services/dispatcher/remote"
 	"waybill.dev/waybill/services/dispatcher/start"
 )
@@ -36,18 +40,67 @@ func (s *Service) StartRun(ctx context.Context, req *dispatcherv1.StartRunReques
 // CancelRun ends a run.
 func (s *Service) CancelRun(ctx context.Context, req *dispatcherv1.CancelRunRequest) (*dispatcherv1.CancelRunResponse, error) {
 	st, already, err := s.executor.Cancel(ctx, req.GetTenant(), req.GetRunId(), req.GetReason(), req.GetCancelledBy())
-	if errors.Is(err, runlog.ErrUnavailable) {
-		return nil, fault.New(fault.ServiceUnavailable, "the run log cannot take the cancellation now; try again").After(s.cfg.Lease).Wrap(err)
-	}
 	if err != nil {
-		return nil, err
+		return nil, s.unavailable(err)
 	}
 	return &dispatcherv1.CancelRunResponse{Status: string(st.Status), AlreadyTerminal: already}, nil
 }
 
+// unavailable says that a change did not come into the log, and can be tried again.
+func (s *Service) unavailable(err error) error {
+	if errors.Is(err, runlog.ErrUnavailable) {
+		return fault.New(fault.ServiceUnavailable, "the run log cannot take the change now; try again").After(s.cfg.Lease).Wrap(err)
+	}
+	return err
+}
+
+// PauseRun stops a run until it is resumed.
+func (s *Service) PauseRun(ctx context.Context, req *dispatcherv1.PauseRunRequest) (*dispatcherv1.PauseRunResponse, error) {
+	at, err := s.executor.Pause(ctx, req.GetTenant(), req.GetRunId(), wire.DrainPolicy(req.GetDrainPolicy()), req.GetReason(), req.GetPausedBy())
+	return &dispatcherv1.PauseRunResponse{PausedAt: at}, s.unavailable(err)
+}
+
+// ResumeRun lets a paused run go on.
+func (s *Service) ResumeRun(ctx context.Context, req *dispatcherv1.ResumeRunRequest) (*dispatcherv1.ResumeRunResponse, error) {
+	at, err := s.executor.Resume(ctx, req.GetTenant(), req.GetRunId(), req.GetReason())
+	return &dispatcherv1.ResumeRunResponse{ResumedAt: at}, s.unavailable(err)
+}
+
+// ResolveInterrupt takes an answer to what a node asks.
+func (s *Service) ResolveInterrupt(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest) (*dispatcherv1.ResolveInterruptResponse, error) {
+	r, err := s.executor.Resolve(ctx, req.GetTenant(), req.GetRunId(), execute.Answer{
+		NodeID: req.GetNodeId(), InterruptID: req.GetInterruptId(), ByToken: req.GetByToken(),
+		Answer: interrupt.Answer{Value: req.GetResumeValue(), By: interrupt.Responder{Principal: req.GetPrincipal(), User: req.GetUser()}},
+	})
+	if err != nil {
+		return nil, s.unavailable(err)
+	}
+	out := &dispatcherv1.ResolveInterruptResponse{
+		NodeId: r.NodeID, Status: string(r.Status), Kind: string(r.Kind), Outcome: string(r.Decision.Outcome),
+	}
+	if p := r.Decision.Progress; p != nil {
+		out.Votes = &dispatcherv1.Votes{Accepts: int32(p.Accepts), Rejects: int32(p.Rejects), Required: int32(p.Required)} //nolint:gosec // G115: small counts
+	}
+	return out, nil
+}
+
+// GetInterrupt shows what a node asks, or has asked last.
+func (s *Service) GetInterrupt(ctx context.Context, req *dispatcherv1.GetInterruptRequest) (*dispatcherv1.GetInterruptResponse, error) {
+	q, ended, err := s.executor.Interrupt(ctx, req.GetTenant(), req.GetRunId(), req.GetNodeId(), req.GetInterruptId())
+	if err != nil {
+		return nil, s.unavailable(err)
+	}
+	payload, err := json.Marshal(q.Request)
+	return &dispatcherv1.GetInterruptResponse{Payload: payload, RequestedAt: q.RequestedAt, Resolved: q.Resolved, Gone: ended && !q.Resolved}, err
+}
+
 // PutWorkflow registers a definition.
 func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error) {
+	var warned []workflow.Problem
 	def, problems := workflow.Parse(req.GetDefinition())
+	if len(problems) == 0 {
+		problems, warned = s.types.Review(def)
+	}
 	if len(problems) > 0 {
 		first := problems[0]
 		if first.Path == "" {
@@ -74,7 +127,17 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 	return &dispatcherv1.PutWorkflowResponse{
 		WorkflowId: ref.ID, Version: ref.Version, Digest: ref.Digest, UnknownTypes: s.unknown(ref.Types),
 		Unchanged: change == definition.Unchanged, Created: change == definition.Created,
+		Warnings: warnings(append(warned, s.unknownChildren(ctx, req.GetTenant(), def)...)),
 	}, nil
+}
+
+// warnings tells what was found with a definition that was taken all the same.
+func warnings(found []workflow.Problem) []*dispatcherv1.WorkflowWarning {
+	out := make([]*dispatcherv1.WorkflowWarning, len(found))
+	for i, p := range found {
+		out[i] = &dispatcherv1.WorkflowWarning{Path: p.Path, Rule: p.Rule, Message: p.Message}
+	}
+	return out
 }
 
 // everybody is the redactor's scope of a definition that belongs to no tenant. It
@@ -85,6 +148,9 @@ const everybody = "="
 func (s *Service) holdsNoSecret(ctx context.Context, tenant string, raw []byte) error {
 	if tenant == "" {
 		tenant = everybody
+	}
+	if s.cfg.TestSeams {
+		raw = withoutPlanted(raw)
 	}
 	clean, changed, err := remote.Redactor{Client: s.deps.Redactor}.Redact(ctx, tenant, "", false, [][]byte{raw})
 	switch {
@@ -152,6 +218,10 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 		MaxRunDurationMs:     s.cfg.Limits.MaxDuration.Milliseconds(),
 		MaxRetryAttempts:     int32(s.cfg.Completion.MaxAttempts), //nolint:gosec // G115: at most 16
 		TruncationMultiplier: int32(s.cfg.Completion.Multiplier),  //nolint:gosec // G115: at most 8
+	}
+	out.RuntimeCapabilities = slices.Sorted(slices.Values(s.cfg.RuntimeCapabilities))
+	if s.deps.Vault != nil {
+		out.MaskingMode = string(privacy.Mask)
 	}
 	if !s.prompts.Library.Empty() {
 		out.Prompts = s.promptSupport()

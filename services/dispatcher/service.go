@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,6 +39,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/sleep"
 	"waybill.dev/waybill/services/dispatcher/start"
 	"waybill.dev/waybill/services/dispatcher/tool"
+	"waybill.dev/waybill/services/dispatcher/vault"
 	"waybill.dev/waybill/services/dispatcher/worker"
 )
 
@@ -46,6 +48,8 @@ type Config struct {
 	Limits run.Limits
 	// MaxRuns bounds the runs executed at a time.
 	MaxRuns int
+	// MaxDepth bounds how deep runs are nested.
+	MaxDepth int
 	// Lease is how long a silent dispatcher keeps a run: the queue's AckWait.
 	Lease      time.Duration
 	Completion completion.Config
@@ -57,6 +61,8 @@ type Config struct {
 	TestSeams bool
 	// Packs bring node types; they were read for those that the host has.
 	Packs []*pack.Pack
+	// RuntimeCapabilities are the ids that a node may require of the host's runtime.
+	RuntimeCapabilities []string
 	// Prompts are the prompt templates that nodes may name.
 	Prompts PromptConfig
 }
@@ -64,15 +70,18 @@ type Config struct {
 // DefaultConfig is right for one process on a small machine.
 func DefaultConfig() Config {
 	return Config{
-		Limits:  run.Limits{MaxNodeExecutions: 100, MaxDuration: 24 * time.Hour, MaxParallel: 8},
-		MaxRuns: 1024,
-		Lease:   3 * time.Second,
+		Limits:  run.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128},
+		MaxRuns: 1024, MaxDepth: 8,
+		Lease: 3 * time.Second,
 		Completion: completion.Config{
 			MaxAttempts: 3, Multiplier: 2, Timeout: 5 * time.Minute, Directive: completion.Advisory,
 			Defaults: completion.Defaults{Provider: "sample", Model: "sample-1", MaxTokens: 4000},
 		},
 	}
 }
+
+// runtimeCapability is the form of ids that packs may require.
+var runtimeCapability = regexp.MustCompile(`^[a-z][a-zA-Z0-9._-]{0,127}$`)
 
 // Validate returns all that is wrong, joined.
 func (c Config) Validate() error {
@@ -87,8 +96,16 @@ func (c Config) Validate() error {
 	if c.Limits.MaxParallel < 1 || c.MaxRuns < 1 {
 		bad("dispatcher: maxParallel %d and maxRuns %d need at least 1", c.Limits.MaxParallel, c.MaxRuns)
 	}
+	if c.MaxDepth < 1 {
+		bad("dispatcher.maxDepth: %d: needs at least 1", c.MaxDepth)
+	}
 	if o := c.Prompts.Observability; o != "" && !o.Valid() {
 		bad("dispatcher.prompts.observability: %q: needs off, hashed or full", o)
+	}
+	for _, id := range c.RuntimeCapabilities {
+		if !runtimeCapability.MatchString(id) {
+			bad("runtime-capability %q: needs letters, digits, dots, dashes and underscores, beginning with a small letter, 128 at most", id)
+		}
 	}
 	if c.Lease < 200*time.Millisecond {
 		bad("lease: %s: needs at least 200ms, so that heartbeats can keep it", c.Lease)
@@ -122,6 +139,9 @@ type Deps struct {
 	// Tools execute the node types that ask somebody outside who is no model; none
 	// where the operator has named nobody.
 	Tools tool.Runners
+	// Vault keeps the clear values of runs whose log is masked; nil: workflows that mark
+	// values as sensitive are refused.
+	Vault *vault.Vault
 	// Scripts are those of the test seams' provider; nil without them.
 	Scripts mock.Scripts
 	Clock   func() time.Time
@@ -153,7 +173,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	}
 	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), ready: make(chan struct{})}
 	if cfg.TestSeams {
-		s.types = s.types.Conformance()
+		s.types = s.types.Conformance(cfg.Prompts.TestSecrets)
 	}
 	s.types = s.types.With(cfg.Packs)
 	redactor := remote.Redactor{Client: d.Redactor}
@@ -170,13 +190,13 @@ func New(cfg Config, d Deps) (*Service, error) {
 	})
 	s.starter = start.New(start.Deps{
 		Secrets: secrets, CheckModel: s.loop.Check, BYOK: s.byok(), DefaultProvider: cfg.Completion.Defaults.Provider,
-		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Types: s.types, Prompts: s.prompts.Library,
-		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, Clock: d.Clock,
+		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Vault: d.sealer(), Types: s.types, Prompts: s.prompts.Library,
+		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, MaxDepth: cfg.MaxDepth, Clock: d.Clock,
 	})
-	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / 3}, execute.Deps{
+	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / execute.Heartbeats}, execute.Deps{
 		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: remote.Acceptor{Client: d.Acceptor}, Definitions: s.definitions,
-		Models: tool.Mux{Runners: d.Tools, Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
-		Spans: d.Spans,
+		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Vault: d.vault(), Provides: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
+		Spans: d.Spans, Children: s.starter,
 	})
 	s.watch.Bind(s.executor)
 	s.pool = worker.New(d.Queue, s.executor, cfg.MaxRuns, d.Logger)
@@ -189,6 +209,22 @@ func (s *Service) secrets() execute.Secrets {
 		return nil
 	}
 	return remote.Secrets{Client: s.deps.Redactor, Store: s.deps.Credentials, Logger: s.deps.Logger}
+}
+
+// vault and sealer are nil where there is no vault: a nil *vault.Vault in an interface
+// would not be.
+func (d Deps) vault() execute.Vault {
+	if d.Vault == nil {
+		return nil
+	}
+	return d.Vault
+}
+
+func (d Deps) sealer() start.Vault {
+	if d.Vault == nil {
+		return nil
+	}
+	return d.Vault
 }
 
 // keys is nil where tenants bring none.

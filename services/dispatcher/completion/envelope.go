@@ -106,7 +106,8 @@ func asPayload(d document, asked string) (emission, bool) {
 type place struct {
 	runID, nodeID string
 	attempt       int // the node's attempt: one turn, however often a wrong answer is asked for again
-	round         int // turns of the attempt before this one
+	answered      int // questions of the model's that were answered: after each it begins anew
+	round         int // turns before this one, since then
 	index         int // ordinal within the turn
 }
 
@@ -115,6 +116,9 @@ type place struct {
 func (p place) correlationID(kind string) string {
 	sum := sha256.Sum256([]byte(kind + "\x00" + strconv.Itoa(p.index)))
 	turn := strconv.Itoa(p.attempt)
+	if p.answered > 0 {
+		turn += "q" + strconv.Itoa(p.answered)
+	}
 	if p.round > 0 {
 		turn += "." + strconv.Itoa(p.round)
 	}

@@ -28,6 +28,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/seal"
 )
 
 // Config bounds the loop.
@@ -105,12 +106,16 @@ type Task struct {
 	Trust         wire.Trust
 	// Clarifications is how many clarification requests of the node were accepted before.
 	Clarifications int
+	// Answered are the questions of the node's model that were answered, in order.
+	Answered []Answered
 	// Fallback is the model that the gate put in the place of the node's own; nil: none.
 	// Where the log does not tell its names, Needs does.
 	Fallback *modelgate.Model
 	Needs    *modelgate.Needs
 	// CredentialRef names the tenant's own key; empty: the host's is used.
 	CredentialRef string
+	// Replay: the run replays another one, and nothing of it may reach anybody outside.
+	Replay bool
 	// Trace joins the run's trace.
 	Trace runspan.Context
 	// Recorded maps a correlationId to the envelope that is in the log for it
@@ -122,6 +127,9 @@ type Task struct {
 	// Composed is what the log has of the attempt's prompt; nil: nothing.
 	Composed *runstate.Prompt
 }
+
+// Answered is a question of a model's, and what somebody answered.
+type Answered struct{ Question, Answer json.RawMessage }
 
 // Recorded is an accepted envelope found in the log.
 type Recorded struct {
@@ -141,6 +149,8 @@ type Result struct {
 	Trust  wire.Trust
 	// Err fails the node.
 	Err *wire.NodeError
+	// Waits says that the node goes on once its model's questions are answered.
+	Waits bool
 	// Interrupted says that the work could not be carried out here and now; the
 	// run is handed out again and nothing of the node's is lost.
 	Interrupted error
@@ -207,6 +217,7 @@ func (c *call) address(ctx context.Context) (bad *wire.NodeError, err error) {
 	if bad := c.substitute(c.task, &c.req); bad != nil {
 		return bad, nil
 	}
+	c.req.Messages = append(c.req.Messages, conversation(c.task.Answered)...)
 	c.req.Tenant, c.author = c.task.Tenant, c.req.System
 	c.task.Trust = wire.Trusted.Meet(c.task.Trust).Meet(trust).Meet(c.cfg.trust())
 	if c.provider, bad = c.Loop.provider(&c.req, o); bad != nil {
@@ -292,7 +303,7 @@ func (c *call) loop(ctx context.Context) Result {
 		return c.usedUp(talkFailure(), c.tries)
 	}
 	for ; ; attempt++ {
-		c.ordinal = attempt - 1
+		c.ordinal = attempt - 1 + len(c.task.Answered)*c.tries // each answer is followed by another emission
 		res, fail := c.ask(ctx)
 		if fail != nil {
 			return *fail
@@ -397,6 +408,9 @@ func (c *call) flush(ctx context.Context) error {
 func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 	if ctx.Err() != nil { // the run ended between two attempts
 		return provider.Result{}, &Result{Interrupted: context.Cause(ctx)}
+	}
+	if err := seal.Check(ctx); err != nil {
+		return provider.Result{}, &Result{Interrupted: err}
 	}
 	callCtx, cancel := context.WithTimeout(ctx, c.Loop.cfg.Timeout)
 	defer cancel()

@@ -387,13 +387,6 @@ func TestEnvelope_AnUnreachableAcceptorInterruptsAndFailsNothing(t *testing.T) {
 	require.Nil(t, r.result.Err)
 }
 
-func TestEnvelope_ClarificationIsRefusedHonestlyWhileRunsCannotPause(t *testing.T) {
-	t.Parallel()
-	r := envelope(t, acceptAll, mock.Entry{Content: `{"type":"clarification.request","payload":{"questions":[]}}`})
-	require.Equal(t, "capability_not_provided", r.result.Err.Code)
-	require.Equal(t, "not-applicable", r.result.Err.Details["reason"])
-}
-
 func TestText_IsTheAnswerWhenNothingWasAskedFor(t *testing.T) {
 	t.Parallel()
 	r := execute(t, node.TypeCallPrompt, `{}`, acceptAll, mock.Entry{Content: "just words"})

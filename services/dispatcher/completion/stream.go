@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/withhold"
@@ -33,7 +34,7 @@ type streamer struct {
 	pending []wire.Draft
 	err     error
 	busy    bool
-	idle    *sync.Cond // signals that busy fell
+	idle    *sync.Cond // signals that busy fell, or that less is pending
 }
 
 func newStreamer(j Journal, s Scrub, f *assetFilter, th *thinker, runID, nodeID string, trust wire.Trust) *streamer {
@@ -45,28 +46,45 @@ func newStreamer(j Journal, s Scrub, f *assetFilter, th *thinker, runID, nodeID 
 // emit takes one piece. An error, which may be that of an earlier append,
 // aborts the call.
 func (s *streamer) emit(ctx context.Context, d provider.Delta) error {
-	chunks, err := s.thinker.think(ctx, d)
-	if err != nil {
-		return err
-	}
-	if d.Text != "" || d.Last || len(d.ToolCalls) > 0 {
-		said, err := s.say(d)
-		if err != nil {
-			return err
-		}
-		chunks = append(chunks, said...)
-	}
+	chunks, err := s.show(ctx, d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil {
+	switch {
+	case s.err != nil:
 		return s.err
+	case fault.CodeOf(err) == fault.PayloadTooLarge: // and will be whenever it is asked for
+		return err
+	case err != nil:
+		s.err = err // wait tells it: it is no failure of the node's that the redactor is lost
+		return err
 	}
 	s.pending = append(s.pending, chunks...)
 	if !s.busy && len(s.pending) > 0 {
 		s.busy = true
 		go s.flush(ctx)
 	}
-	return nil
+	for len(s.pending) > maxPending && s.err == nil { // the model is faster than the log
+		s.idle.Wait()
+	}
+	return s.err
+}
+
+const (
+	// maxShared is how many events of a stream share a frame: the redactor takes a
+	// thousand at a time, and a frame has a size.
+	maxShared = 512
+	// maxPending is how many wait for a frame before the model has to.
+	maxPending = 4 * maxShared
+)
+
+// show gives what can be shown of a piece.
+func (s *streamer) show(ctx context.Context, d provider.Delta) ([]wire.Draft, error) {
+	chunks, err := s.thinker.think(ctx, d)
+	if err != nil || d.Text == "" && !d.Last && len(d.ToolCalls) == 0 {
+		return chunks, err
+	}
+	said, err := s.say(d)
+	return append(chunks, said...), err
 }
 
 // say takes a piece of the answer, which ends the thoughts before it.
@@ -138,20 +156,21 @@ func (s *streamer) flush(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.pending) > 0 && s.err == nil {
-		batch := s.pending
-		s.pending = nil
+		batch := s.pending[:min(len(s.pending), maxShared)]
+		s.pending = s.pending[len(batch):]
 		s.mu.Unlock()
 		err := s.journal.Record(ctx, batch...)
 		s.mu.Lock()
 		if err != nil {
 			s.err = err
 		}
+		s.idle.Broadcast()
 	}
 	s.busy = false
 	s.idle.Broadcast()
 }
 
-// wait returns when every piece is recorded, or recording failed.
+// wait returns when every piece is recorded, or one could not be shown or recorded.
 func (s *streamer) wait() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

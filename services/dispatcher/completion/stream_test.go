@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -324,5 +325,37 @@ func TestStream_ShowsThoughtsBesideTheAnswer(t *testing.T) {
 				require.NotContains(t, string(d.Payload), "hunter2", i)
 			}
 		})
+	}
+}
+
+// gone is a redactor that is lost after some pieces.
+type gone struct{ left *int }
+
+func (g gone) Open(context.Context) (completion.Scrub, error) { return g, nil }
+
+func (g gone) Push(piece string, _ bool) (string, error) {
+	if *g.left--; *g.left < 0 {
+		return "", errors.New("redactor is down")
+	}
+	return piece, nil
+}
+
+func (gone) Close() {}
+
+// What cannot be shown because the redactor is lost is no failure of the node: it keeps
+// its retries, and is carried out again once there is a redactor.
+func TestStream_IsInterruptedWhenTheRedactorIsLost(t *testing.T) {
+	t.Parallel()
+	for pieces := range 4 { // two thoughts and their end, then the answer
+		reg, err := provider.NewRegistry(&thinking{[]string{"hm, ", "well"}})
+		require.NoError(t, err)
+		loop := completion.New(completion.Config{
+			MaxAttempts: 1, Multiplier: 2, Timeout: 5 * time.Second, Defaults: completion.Defaults{Provider: "pieces", Model: "m", MaxTokens: 100},
+		}, completion.Deps{Models: reg, Schemas: schemas{}, Scrubber: func(string, string, bool) completion.Scrubber { return gone{&pieces} }, Clock: time.Now})
+		res := loop.Run(t.Context(), completion.Task{
+			Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt, Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"thoughts":true}`)},
+		}, &journal{})
+		require.Nil(t, res.Err)
+		require.ErrorContains(t, res.Interrupted, "redactor is down")
 	}
 }

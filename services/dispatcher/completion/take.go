@@ -60,7 +60,7 @@ func (c *call) contract() *workflow.EnvelopeContract {
 	return c.cfg.Contract
 }
 
-// kindClarification needs an engine that can pause for an answer.
+// kindClarification is a question to somebody outside, for whose answer the node waits.
 const kindClarification = "clarification.request"
 
 // takeEnvelopes hands each envelope of the answer to the accept pipeline, in
@@ -84,12 +84,19 @@ func (c *call) takeEnvelopes(ctx context.Context, res provider.Result, docs []do
 		}
 	}
 	switch {
+	case t.asks():
+		return verdict{done: &Result{Waits: true, Drafts: t.drafts}}
 	case t.onlySideChannel():
 		return t.another(ctx)
 	case len(t.accepted) == 0 && t.fragments > 0:
 		return verdict{failure: fragmentFailure()}
 	}
 	return c.succeed(t.output())
+}
+
+// asks reports whether the model wants to know something before it goes on.
+func (t *turn) asks() bool {
+	return slices.ContainsFunc(t.accepted, func(a acceptedEnvelope) bool { return a.Type == kindClarification })
 }
 
 // turn collects what one answer's envelopes came to.
@@ -114,12 +121,6 @@ type acceptedEnvelope struct {
 // accept runs one envelope through the pipeline; ended is false when the turn
 // goes on with the next one.
 func (t *turn) accept(ctx context.Context, index int, e emission) (verdict, bool) {
-	if e.kind == kindClarification {
-		return t.end(&wire.NodeError{
-			Code: string(fault.CapabilityNotProvided), Message: "the model asks for clarification, and this host cannot pause a run for an answer",
-			Details: map[string]any{"reason": "not-applicable", "envelopeType": e.kind},
-		}), true
-	}
 	if err := t.flush(ctx); err != nil { // provider.usage precedes the envelope's events
 		return verdict{done: &Result{Interrupted: err}}, true
 	}
@@ -144,7 +145,9 @@ func (t *turn) part(index int) wire.AnswerPart {
 }
 
 func (c *call) place(index int) place {
-	return place{runID: c.task.RunID, nodeID: c.task.Input.NodeID, attempt: c.task.Attempt, round: c.round, index: index}
+	return place{
+		runID: c.task.RunID, nodeID: c.task.Input.NodeID, attempt: c.task.Attempt, answered: len(c.task.Answered), round: c.round, index: index,
+	}
 }
 
 // version is the advertised one of the kind; 0 lets the kind step refuse an

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
@@ -26,18 +28,30 @@ type appended struct {
 // is written.
 func (x *Executor) append(ctx context.Context, writer string, r subject.Run, head frame.Head, m *run.Machine) (appended, error) {
 	events, clean := m.Pending()
-	if len(events) == 0 {
+	if len(events) == 0 && m.Note() == nil {
 		return appended{head: head}, nil
 	}
-	changed, err := x.redact(ctx, r, m.State().Record.Registration().Run, events, clean)
+	registered := m.State().Record.Registration().Run
+	changed, err := x.redact(ctx, r, registered, events, clean)
 	if err != nil {
 		return appended{}, err
 	}
+	if events, err = x.conceal(ctx, r, writer, head, m, events); err != nil {
+		return appended{}, err
+	}
 	f := frame.New(r, m.FrameKind(), head, events).By(writer).In(x.trace(m.State().Record).Run())
+	if n := m.Note(); n != nil {
+		out, _, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, [][]byte{[]byte(n.JSON())})
+		if err != nil {
+			return appended{}, fmt.Errorf("redact a note of run %s: %w", r.RunID, err)
+		}
+		f = f.With(string(out[0]))
+	}
 	if f.Pos, err = x.deps.Log.Append(ctx, f, head.Pos); err != nil {
 		return appended{}, fmt.Errorf("append to run %s: %w", r.RunID, err)
 	}
 	m.Flushed()
+	x.erase(ctx, r, m.State())
 	return appended{head: f.Head(), changed: changed, events: events}, nil
 }
 
@@ -59,39 +73,25 @@ func (x *Executor) redact(ctx context.Context, r subject.Run, registered bool, e
 	if len(docs) == 0 {
 		return false, nil
 	}
-	out, changed, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, docs)
-	if err != nil {
-		return false, fmt.Errorf("redact events of run %s: %w", r.RunID, err)
-	}
-	if !changed {
-		return false, nil
-	}
-	for k, i := range index {
-		events[i].Payload = out[k]
-	}
-	return true, nil
-}
-
-// onlyWoken looks whether a conflict came from wake frames alone: they carry no
-// event, and the session may go on after them. ok is false when somebody else
-// wrote events.
-func (x *Executor) onlyWoken(ctx context.Context, r subject.Run, head frame.Head) (frame.Head, bool, error) {
-	frames, err := x.deps.Log.Run(ctx, r)
-	if err != nil {
-		return head, false, err
-	}
-	next := head
-	for _, f := range frames {
-		switch {
-		case f.Pos <= head.Pos:
-		case f.Kind == subject.Wake && f.Last < f.First:
-			next = f.Head()
-		default:
-			return head, false, nil
+	anything := false
+	for part := range slices.Chunk(index, maxRedacted) {
+		out, changed, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, docs[:len(part)])
+		if err != nil {
+			return false, fmt.Errorf("redact events of run %s: %w", r.RunID, err)
+		}
+		if docs = docs[len(part):]; !changed {
+			continue
+		}
+		anything = true
+		for k, i := range part {
+			events[i].Payload = out[k]
 		}
 	}
-	return next, next.Pos != head.Pos, nil
+	return anything, nil
 }
+
+// maxRedacted is how many documents the redactor is given at a time; it takes a thousand.
+const maxRedacted = 512
 
 // Wake hands a sleeping run to the dispatchers again. A conflict means that it
 // is awake already.
@@ -104,6 +104,12 @@ func (x *Executor) Wake(ctx context.Context, r subject.Run, head frame.Head) err
 	return err
 }
 
+// wakePatience is how many leases a wake frame may be the last of its run, whose timer
+// is overdue, before it counts as lost: whoever took it has seen the run asleep, put
+// itself to watch over it, and was lost. A wake frame that is still in the queue and
+// gets company does no harm.
+const wakePatience = 10
+
 // WakeLost wakes a run whose sleep nobody in any process watches over. A run
 // that has just been woken, or has ended, is left alone.
 func (x *Executor) WakeLost(ctx context.Context, r subject.Run) error {
@@ -111,8 +117,16 @@ func (x *Executor) WakeLost(ctx context.Context, r subject.Run) error {
 	if err != nil {
 		return err
 	}
-	if last.Kind == subject.Wake || last.Kind == subject.End || last.Kind == subject.Start {
-		return nil // in the queue, or done
+	switch last.Kind {
+	case subject.End, subject.Start: // done, or in the queue
+		return nil
+	case subject.Wake:
+		if x.deps.Clock().Sub(last.Stored) < wakePatience*x.lease() {
+			return nil // in the queue
+		}
 	}
 	return x.Wake(ctx, last.Run, last.Head())
 }
+
+// lease is the queue's patience with a silent dispatcher.
+func (x *Executor) lease() time.Duration { return Heartbeats * x.cfg.Heartbeat }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -17,13 +18,13 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/runlog"
-	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/run"
+	"waybill.dev/waybill/services/dispatcher/vault"
 )
 
 // Config bounds execution.
@@ -34,6 +35,9 @@ type Config struct {
 	Heartbeat time.Duration
 }
 
+// Heartbeats is how many of them a lease is long.
+const Heartbeats = 3
+
 // Deps are the executor's collaborators.
 type Deps struct {
 	Log      runlog.Log
@@ -43,13 +47,19 @@ type Deps struct {
 	Acceptor    Acceptor
 	Definitions Definitions
 	Models      Models
-	Types       node.Catalog
+	// Children starts runs for nodes that want them; nil: none can be started.
+	Children Children
+	Types    node.Catalog
 	// Gate decides about models; nil: what nodes require of them is opaque.
 	Gate run.Gate
 	// Needed looks for the secrets that nodes need; nil: they are not looked for.
 	Needed run.Secrets
-	Clock  func() time.Time
-	Logger *slog.Logger
+	// Vault keeps the clear values of masked runs; nil: there are no such runs.
+	Vault Vault
+	// Provides are the runtime capabilities of the host.
+	Provides []string
+	Clock    func() time.Time
+	Logger   *slog.Logger
 	// Spans takes the spans of runs; nil: they are not exported.
 	Spans Spans
 	// Wait is told when a run sleeps until an instant and holds no executor.
@@ -68,12 +78,19 @@ type Executor struct {
 	sessions atomic.Uint64
 
 	mu     sync.Mutex // guards active
-	active map[string]context.CancelCauseFunc
+	active map[string]*held
+}
+
+// held is a run that a session of this process carries out.
+type held struct {
+	cancel context.CancelCauseFunc
+	// moved is told that somebody else wrote to the run's log; capacity 1.
+	moved chan struct{}
 }
 
 // New makes an executor.
 func New(cfg Config, d Deps) *Executor {
-	return &Executor{cfg: cfg, deps: d, process: rand.Text(), active: map[string]context.CancelCauseFunc{}}
+	return &Executor{cfg: cfg, deps: d, process: rand.Text(), active: map[string]*held{}}
 }
 
 func (x *Executor) newWriter() string {
@@ -83,9 +100,11 @@ func (x *Executor) newWriter() string {
 var (
 	// errLost says that somebody else wrote to the run: it was cancelled, or
 	// another dispatcher has it.
-	errLost = errors.New("run was taken over")
+	errLost = fmt.Errorf("run was taken over: %w", runlog.ErrConflict)
 	// errAborted is the cause of a session that was asked to look again at once.
 	errAborted = errors.New("run was changed by a request")
+	// errLapsed says that the delivery may be somebody else's by now.
+	errLapsed = errors.New("lease has passed")
 )
 
 // Abort makes the session of a run, if this process has one, drop its effects
@@ -93,21 +112,35 @@ var (
 func (x *Executor) Abort(runID string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if cancel := x.active[runID]; cancel != nil {
-		cancel(errAborted)
+	if h := x.active[runID]; h != nil {
+		h.cancel(errAborted)
+	}
+}
+
+// tellMoved has the session of a run, if this process has one, read what somebody else
+// wrote, and go on.
+func (x *Executor) tellMoved(runID string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if h := x.active[runID]; h != nil {
+		select {
+		case h.moved <- struct{}{}:
+		default:
+		}
 	}
 }
 
 // claim reserves a run for one session of this process.
-func (x *Executor) claim(ctx context.Context, runID string) (context.Context, func(), bool) {
+func (x *Executor) claim(ctx context.Context, runID string) (context.Context, *held, func(), bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.active[runID] != nil {
-		return nil, nil, false
+		return nil, nil, nil, false
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	x.active[runID] = cancel
-	return ctx, func() {
+	h := &held{cancel: cancel, moved: make(chan struct{}, 1)}
+	x.active[runID] = h
+	return ctx, h, func() {
 		x.mu.Lock()
 		delete(x.active, runID)
 		x.mu.Unlock()
@@ -118,13 +151,18 @@ func (x *Executor) claim(ctx context.Context, runID string) (context.Context, fu
 // Execute takes a handed-out run as far as it goes, and ends the delivery.
 func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
 	f := d.Frame()
-	sctx, release, ok := x.claim(ctx, f.Run.RunID)
+	sctx, h, release, ok := x.claim(ctx, f.Run.RunID)
 	if !ok { // its session goes on; look again when it is through
 		x.end(d.Retry(), f, "retry")
 		return
 	}
-	err := x.attempt(sctx, d)
-	if errors.Is(err, errLost) && ctx.Err() == nil {
+	err := x.attempt(sctx, d, h.moved)
+	switch {
+	case errors.Is(err, errCancelling):
+		_, err = x.seeThrough(ctx, f.Run)
+	case errors.Is(err, errOrphaned):
+		err = x.cancelChild(ctx, f.Run.Tenant, f.Run.RunID)
+	case errors.Is(err, errLost) && ctx.Err() == nil:
 		err = x.lookAgain(ctx, d)
 	}
 	release()
@@ -135,6 +173,8 @@ func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
 		// Handing it out again would not mend it; the other runs go on.
 		x.deps.Logger.Error("run quarantined: its log is damaged", "run_id", f.Run.RunID, "error", err)
 		x.end(d.Ack(), f, "ack")
+	case errors.Is(err, errLapsed):
+		x.end(err, f, "ack")
 	default:
 		if ctx.Err() == nil {
 			x.deps.Logger.Warn("run handed back", "run_id", f.Run.RunID, "error", err)
@@ -159,21 +199,29 @@ func (x *Executor) lookAgain(ctx context.Context, d runlog.Delivery) error {
 	}
 	if st.Status.Terminal() {
 		x.forget(ctx, st.Record)
-		return nil
+		return x.related(ctx, st)
 	}
 	return errLost
 }
 
 // attempt runs one session from the log's state to where it can go no further.
-func (x *Executor) attempt(ctx context.Context, d runlog.Delivery) error {
+func (x *Executor) attempt(ctx context.Context, d runlog.Delivery, moved <-chan struct{}) error {
 	f := d.Frame()
 	st, head, err := x.stateOf(ctx, d)
+	if errors.Is(err, vault.ErrGone) {
+		return x.abandon(ctx, f.Run)
+	}
 	if err != nil {
 		return err
 	}
+	ctx = sealed(ctx, st.Record)
 	if st.Status.Terminal() {
+		x.erase(ctx, f.Run, st)
 		x.forget(ctx, st.Record) // whoever ended it may have been lost before it did
-		return nil
+		return x.related(ctx, st)
+	}
+	if err := x.cut(ctx, st); err != nil {
+		return err
 	}
 	plan, err := x.plan(ctx, st)
 	if err != nil {
@@ -183,7 +231,15 @@ func (x *Executor) attempt(ctx context.Context, d runlog.Delivery) error {
 	if err != nil {
 		return err
 	}
-	s := newSession(x, d, f.Run, head, run.New(plan, x.cfg.Limits, st))
+	if st, head, err = x.copyHistory(ctx, st, head); err != nil {
+		return lost(err)
+	}
+	m, err := x.machine(ctx, plan, st)
+	if err != nil {
+		return err
+	}
+	s := newSession(x, d, f.Run, head, m)
+	s.moved = moved
 	defer func() {
 		s.stop()
 		done(s.m.State().Status)
@@ -191,7 +247,13 @@ func (x *Executor) attempt(ctx context.Context, d runlog.Delivery) error {
 	if s.spans, err = x.spans(ctx, f.Run, st.Record, head); err != nil {
 		return err
 	}
-	return s.drive(ctx)
+	if err := s.hearChildren(ctx); err != nil {
+		return err
+	}
+	if err := s.drive(ctx); err != nil {
+		return err
+	}
+	return x.related(ctx, s.m.State())
 }
 
 // secrets has the redactor know the run's own secrets while something is recorded of
@@ -230,7 +292,9 @@ func (x *Executor) stateOf(ctx context.Context, d runlog.Delivery) (*runstate.St
 		if err != nil {
 			return nil, frame.Head{}, errors.Join(frame.ErrDamaged, err)
 		}
-		return runstate.New(rec), f.Head(), nil
+		if rec.Masking == "" {
+			return runstate.New(rec), f.Head(), nil
+		}
 	}
 	return x.load(ctx, f.Run)
 }
@@ -240,7 +304,7 @@ func (x *Executor) load(ctx context.Context, r subject.Run) (*runstate.State, fr
 	if err != nil {
 		return nil, frame.Head{}, err
 	}
-	return run.Load(frames)
+	return x.fold(ctx, frames)
 }
 
 func (x *Executor) plan(ctx context.Context, st *runstate.State) (run.Plan, error) {
@@ -248,57 +312,5 @@ func (x *Executor) plan(ctx context.Context, st *runstate.State) (run.Plan, erro
 	if err != nil {
 		return run.Plan{}, err
 	}
-	return run.Plan{Def: e.Def, Graph: e.Graph, Types: x.deps.Types, Gate: x.deps.Gate, Secrets: x.deps.Needed}, nil
-}
-
-// maxCancelTries bounds how often a cancel races with the run's own appends.
-const maxCancelTries = 32
-
-// Cancel ends a run wherever it is executed. already reports that it had ended.
-func (x *Executor) Cancel(ctx context.Context, tenant, runID, reason, by string) (st *runstate.State, already bool, err error) {
-	for range maxCancelTries {
-		st, head, err := x.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
-		if errors.Is(err, runlog.ErrNotFound) {
-			return nil, false, fault.New(fault.RunNotFound, "no run of this id in your tenant")
-		}
-		if err != nil {
-			return nil, false, err
-		}
-		if st.Status.Terminal() {
-			x.forget(ctx, st.Record) // an earlier round may have registered them, after whoever ended it had them forgotten
-			return st, true, nil
-		}
-		if st.Record.Opened {
-			return nil, false, fault.New(fault.Conflict, "the run is carried out outside this host: whoever opened it has to close it")
-		}
-		plan, err := x.plan(ctx, st)
-		if err != nil {
-			return nil, false, err
-		}
-		done, err := x.secrets(ctx, st.Record)
-		if err != nil {
-			return nil, false, err
-		}
-		m := run.New(plan, x.cfg.Limits, st)
-		m.Begin(x.deps.Clock())
-		m.Cancel(x.deps.Clock(), reason, by)
-		r := subject.Run{Tenant: tenant, WorkflowID: st.Record.WorkflowID, RunID: runID}
-		told, err := x.spans(ctx, r, st.Record, head)
-		if err != nil {
-			return nil, false, err
-		}
-		a, err := x.append(ctx, x.newWriter(), r, head, m)
-		told.saw(a.events)
-		if errors.Is(err, runlog.ErrConflict) {
-			continue // the run moved on; look again
-		}
-		if err != nil {
-			return nil, false, err
-		}
-		x.Abort(runID)
-		done(m.State().Status)
-		x.deps.Forget(tenant, runID)
-		return m.State(), false, nil
-	}
-	return nil, false, fault.New(fault.Conflict, "the run is moving too fast to be cancelled; try again")
+	return run.Plan{Def: e.Def, Graph: e.Graph, Flow: e.Flow, Types: x.deps.Types, Gate: x.deps.Gate, Secrets: x.deps.Needed, Provides: x.deps.Provides}, nil
 }

@@ -39,10 +39,10 @@ func (o oneDefinition) ByDigest(context.Context, string) (*definition.Entry, err
 	return o.entry, nil
 }
 
-func define(t *testing.T, nodes string) oneDefinition {
+func define(t *testing.T, nodes string, edges ...string) oneDefinition {
 	t.Helper()
 	def, problems := workflow.Parse([]byte(`{"id":"wf","name":"wf","version":"1","nodes":[` + nodes +
-		`],"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`))
+		`],"edges":[` + strings.Join(edges, ",") + `],"triggers":[],"variables":[],"metadata":{},"settings":{}}`))
 	require.Empty(t, problems)
 	return oneDefinition{&definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}}
 }
@@ -94,17 +94,29 @@ type rig struct {
 	mu        sync.Mutex
 	sleep     []time.Time
 	forgotten []string
+	// ahead is how far the rig's clock is before the wall's.
+	ahead atomic.Int64
 }
 
 func newRig(t *testing.T, defs execute.Definitions, m execute.Models) *rig {
 	t.Helper()
 	r := &rig{log: memory.New(), red: &redactor{}}
-	r.exec = execute.New(execute.Config{
+	r.exec = r.executor(defs, m)
+	return r
+}
+
+// executor is one of a process of its own.
+func (r *rig) executor(defs execute.Definitions, m execute.Models) *execute.Executor {
+	return r.executorOn(r.log, defs, m)
+}
+
+func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Models) *execute.Executor {
+	return execute.New(execute.Config{
 		Limits:    run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
 		Heartbeat: 20 * time.Millisecond,
 	}, execute.Deps{
-		Log: r.log, Redactor: r.red, Acceptor: noAcceptor{}, Definitions: defs, Models: m, Types: node.Builtin(),
-		Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Log: log, Redactor: r.red, Acceptor: noAcceptor{}, Definitions: defs, Models: m, Types: node.Builtin(),
+		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: slog.New(slog.DiscardHandler),
 		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -116,7 +128,6 @@ func newRig(t *testing.T, defs execute.Definitions, m execute.Models) *rig {
 			r.forgotten = append(r.forgotten, tenant+"/"+runID)
 		},
 	})
-	return r
 }
 
 var theRun = subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run_1"}
@@ -325,6 +336,50 @@ func TestWakeLost_LeavesQueuedAndEndedRunsAlone(t *testing.T) {
 	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
 	_, frames := r.state(t)
 	require.Len(t, frames, 2, "no wake frame was added")
+}
+
+// Woken too early, by an index that lags or a clock that runs ahead, a run sleeps on
+// behind its wake frame. Whoever watched over it then may be lost as well.
+func TestWakeLost_WakesARunAgainWhoseWakeFrameNobodyHas(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
+	r.create(t)
+	r.next(t)
+	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	_, frames := r.state(t)
+	require.Len(t, frames, 3)
+	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	_, frames = r.state(t)
+	require.Len(t, frames, 3, "it has just been woken")
+	r.next(t) // sees it asleep, and is lost
+
+	require.Eventually(t, func() bool {
+		require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+		_, frames = r.state(t)
+		return len(frames) == 4
+	}, 10*time.Second, 20*time.Millisecond)
+	require.Equal(t, subject.Wake, frames[3].Kind)
+}
+
+// Who was silent for a lease may hold a delivery that is somebody else's by now: the
+// queue hands the run out again, should it be nobody's.
+func TestExecute_ASilentHolderDoesNotEndTheDelivery(t *testing.T) {
+	t.Parallel()
+	for silence, held := range map[time.Duration]int{0: 0, time.Minute: 1} {
+		log, now := memory.New(), time.Now()
+		x := execute.New(execute.Config{
+			Limits: run.Limits{MaxNodeExecutions: 10, MaxDuration: 24 * time.Hour, MaxParallel: 4}, Heartbeat: time.Second,
+		}, execute.Deps{
+			Log: log, Redactor: &redactor{}, Definitions: define(t, nodeJSON("w", "core.delay", `{"ms":86400}`)), Types: node.Builtin(),
+			Clock:  func() time.Time { now = now.Add(silence); return now },
+			Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {},
+		})
+		r := &rig{log: log, exec: x}
+		r.create(t)
+		r.next(t)
+		_, got := log.Backlog()
+		require.Equal(t, held, got, silence)
+	}
 }
 
 func TestExecute_APanicFailsTheNodeAndNothingElse(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/start"
 )
 
 // Redactor takes secrets out of JSON documents before they are appended.
@@ -41,6 +42,13 @@ type Accepted struct {
 // Definitions finds the document a run is pinned to.
 type Definitions interface {
 	ByDigest(ctx context.Context, digest string) (*definition.Entry, error)
+}
+
+// Children starts runs for nodes.
+type Children interface {
+	// StartChild starts a run, or finds that it was started before. Errors of a code say
+	// why there can be no such run, unless they ask to try again.
+	StartChild(ctx context.Context, c start.Child) error
 }
 
 // Models executes a model node.

@@ -28,6 +28,12 @@ type session struct {
 	// writer marks this session's frames: see frame.Frame.Writer.
 	writer string
 	spans  *spans
+	// given is what effects gave the machine that is not appended yet.
+	given []func()
+	// moved tells that somebody else wrote to the log.
+	moved <-chan struct{}
+	// signed is when the queue last heard that somebody holds the run.
+	signed time.Time
 
 	// Effects reach the writer through these.
 	inbox  chan request
@@ -36,6 +42,8 @@ type session struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	live   int
+	// inflight are the effects that run.
+	inflight inflight
 }
 
 // request is a call of an effect that the writer serves.
@@ -50,7 +58,7 @@ type effectDone struct {
 }
 
 func newSession(x *Executor, d runlog.Delivery, r subject.Run, head frame.Head, m *run.Machine) *session {
-	return &session{x: x, delivery: d, run: r, head: head, m: m, writer: x.newWriter()}
+	return &session{x: x, delivery: d, run: r, head: head, m: m, writer: x.newWriter(), inflight: newInflight(), signed: x.deps.Clock()}
 }
 
 // stop ends the session's effects and waits for them.
@@ -69,15 +77,21 @@ func (s *session) drive(ctx context.Context) error {
 		if err != nil {
 			return s.lostOr(ctx, err)
 		}
+		s.inflight.drop(s.m)
 		for _, e := range effects {
 			s.begin(ctx, e)
 		}
-		if s.m.State().Status.Terminal() {
+		switch status := s.m.State().Status; {
+		case status.Terminal():
 			return nil
+		case status == wire.StatusCancelling:
+			return errCancelling
+		}
+		if s.m.More() {
+			continue
 		}
 		if s.live == 0 {
-			s.sleep()
-			return nil
+			return s.sleep()
 		}
 		if err := s.wait(ctx); err != nil {
 			return s.lostOr(ctx, err)
@@ -93,50 +107,109 @@ func (s *session) lostOr(ctx context.Context, err error) error {
 	return err
 }
 
-// advance takes all steps that are possible now and appends them. When the
-// redactor changed something, the machine goes on from what is in the log.
+// advance takes all steps that are possible now and appends them. When that is not what
+// comes to stand in the log, the machine goes on from what does.
 func (s *session) advance(ctx context.Context) ([]run.Effect, error) {
 	for {
 		effects := s.m.Advance(s.x.deps.Clock())
 		changed, err := s.flush(ctx)
-		if err != nil || !changed {
+		switch {
+		case errors.Is(err, runlog.ErrConflict):
+			if err := s.catchUp(ctx, effects); err != nil {
+				return nil, err
+			}
+		case err != nil || !changed:
 			return effects, err
+		default:
+			st, head, err := s.x.load(ctx, s.run)
+			if err != nil {
+				return nil, err
+			}
+			s.head = head
+			s.m.Refold(st, effects)
 		}
-		st, head, err := s.x.load(ctx, s.run)
-		if err != nil {
-			return nil, err
-		}
-		s.head = head
-		s.m.Refold(st, effects)
 	}
 }
 
-// flush appends what is pending.
+// flush appends what is pending; changed reports that the redactor made it something else.
 func (s *session) flush(ctx context.Context) (changed bool, err error) {
 	start := s.x.deps.Clock()
 	a, err := s.x.append(ctx, s.writer, s.run, s.head, s.m)
-	if errors.Is(err, runlog.ErrConflict) {
-		next, woken, rerr := s.x.onlyWoken(ctx, s.run, s.head)
-		if rerr != nil || !woken {
-			return false, errors.Join(err, rerr)
-		}
-		s.head = next
-		a, err = s.x.append(ctx, s.writer, s.run, s.head, s.m)
-	}
 	if err != nil {
 		return false, err
 	}
-	s.head = a.head
+	s.head, s.given = a.head, nil
 	s.spans.appended(a.events, start)
 	return a.changed, nil
 }
 
+// give hands the machine something from outside the log, and again if the log has moved on
+// before it was appended.
+func (s *session) give(do func()) {
+	s.given = append(s.given, do)
+	do()
+}
+
+// catchUp goes on after what somebody else wrote to the run's log, if that can be: the
+// machine has the state of the log, and what it was given since.
+func (s *session) catchUp(ctx context.Context, notBegun []run.Effect) error {
+	frames, err := s.x.deps.Log.Run(ctx, s.run)
+	if err != nil {
+		return err
+	}
+	var news []wire.Event
+	for _, f := range frames {
+		if f.Pos <= s.head.Pos {
+			continue
+		}
+		if !adoptable(f) {
+			return errLost
+		}
+		events, err := f.Events()
+		if err != nil {
+			return err
+		}
+		news = append(news, events...)
+	}
+	st, head, err := s.x.fold(ctx, frames)
+	if err != nil {
+		return err
+	}
+	if head.Pos == s.head.Pos { // the append failed for another reason
+		return runlog.ErrConflict
+	}
+	if s.m.Replays() { // its tape has run ahead of the log
+		return errLost
+	}
+	s.head = head
+	s.m.Refold(st, notBegun)
+	s.spans.saw(news)
+	for _, do := range s.given {
+		do()
+	}
+	return nil
+}
+
+// look catches up with a log that may have moved.
+func (s *session) look(ctx context.Context) (moved bool, err error) {
+	last, err := s.x.deps.Log.Last(ctx, s.run)
+	if err != nil || last.Pos == s.head.Pos {
+		return false, nil // the next append shows it
+	}
+	return true, s.catchUp(ctx, nil)
+}
+
 // sleep hands the run's next instant to the waker; the delivery can be ended,
-// because the waker puts the run into the queue again.
-func (s *session) sleep() {
+// because the waker puts the run into the queue again. It must not be ended by one who
+// was silent for a lease: the run may be with somebody else, whose delivery it is now.
+func (s *session) sleep() error {
 	if due, ok := s.m.Due(); ok {
 		s.x.deps.Wait(s.run, s.head, due)
 	}
+	if s.x.deps.Clock().Sub(s.signed) >= s.x.lease() {
+		return errLapsed
+	}
+	return nil
 }
 
 // begin starts an effect beside the writer.
@@ -146,9 +219,14 @@ func (s *session) begin(ctx context.Context, e run.Effect) {
 		s.inbox, s.done = make(chan request), make(chan effectDone)
 	}
 	s.live++
-	task := s.task(e)
+	own := s.inflight.add(s.ctx, e)
+	perform := s.spawning(own, e)
+	if perform == nil {
+		task := s.task(e)
+		perform = func() completion.Result { return s.perform(own, e, task) }
+	}
 	s.wg.Go(func() {
-		res := s.perform(e, task)
+		res := perform()
 		select {
 		case s.done <- effectDone{e, res}:
 		case <-s.ctx.Done():
@@ -162,8 +240,11 @@ func (s *session) task(e run.Effect) completion.Task {
 	t := completion.Task{
 		Tenant: s.run.Tenant, RunID: s.run.RunID, WorkflowID: s.m.State().Record.WorkflowID, TypeID: e.TypeID, Attempt: e.Attempt, Input: e.Input,
 		Trust: e.Trust, Clarifications: e.Clarifications, Contract: s.m.Contract(e.NodeID), Trace: s.x.trace(s.m.State().Record),
-		Fallback: e.Fallback, Needs: e.Needs, CredentialRef: s.m.State().Record.CredentialRef,
+		Fallback: e.Fallback, Needs: e.Needs, CredentialRef: s.m.State().Record.CredentialRef, Replay: s.m.State().Record.Replays(),
 		Recorded: map[string]completion.Recorded{},
+	}
+	for _, q := range e.Answered {
+		t.Answered = append(t.Answered, completion.Answered{Question: q.Data, Answer: q.ResumeValue})
 	}
 	for _, r := range e.Retries {
 		t.Retries = append(t.Retries, completion.Retry{Attempt: r.Attempt, Reason: r.Reason, Detail: r.Detail})
@@ -180,63 +261,42 @@ func (s *session) task(e run.Effect) completion.Task {
 }
 
 // perform carries an effect out. A panic fails the node, not the dispatcher.
-func (s *session) perform(e run.Effect, t completion.Task) (res completion.Result) {
+func (s *session) perform(ctx context.Context, e run.Effect, t completion.Task) (res completion.Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.x.deps.Logger.Error("panic in node", "run_id", s.run.RunID, "node_id", e.NodeID, "panic", obs.Panic(p), "stack", string(debug.Stack()))
 			res = completion.Result{Err: &wire.NodeError{Code: string(fault.InternalError), Message: "the node failed inside the host"}}
 		}
 	}()
-	return s.x.deps.Models.Run(s.ctx, t, journal{s: s, effect: e})
-}
-
-// wait serves the effects until one of them ends or an instant is due.
-func (s *session) wait(ctx context.Context) error {
-	heartbeat := time.NewTicker(s.x.cfg.Heartbeat)
-	defer heartbeat.Stop()
-	due, stopDue := s.dueTimer()
-	defer stopDue()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-heartbeat.C:
-			if err := s.delivery.Extend(); err != nil {
-				s.x.deps.Logger.Debug("heartbeat failed", "run_id", s.run.RunID, "error", err)
-			}
-		case <-due:
-			return nil
-		case r := <-s.inbox:
-			r.reply <- r.do(ctx)
-		case d := <-s.done:
-			s.live--
-			return s.settle(d)
-		}
-	}
-}
-
-// dueTimer fires when the machine must be looked at without an effect ending.
-func (s *session) dueTimer() (<-chan time.Time, func()) {
-	due, ok := s.m.Due()
-	if !ok {
-		return nil, func() {}
-	}
-	t := time.NewTimer(due.Sub(s.x.deps.Clock()))
-	return t.C, func() { t.Stop() }
+	return s.guarded(ctx, e, t)
 }
 
 // settle gives the end of an effect to the machine; the next advance appends it.
 func (s *session) settle(d effectDone) error {
+	s.live--
+	if s.late(d) {
+		return nil
+	}
 	if d.result.Interrupted != nil {
 		return fmt.Errorf("node %s of run %s: %w", d.effect.NodeID, s.run.RunID, d.result.Interrupted)
 	}
 	now := s.x.deps.Clock()
-	s.m.Emit(now, d.result.Drafts...)
-	if d.result.Err != nil {
-		s.m.FailNode(now, d.effect.NodeID, d.result.Err, wire.Trusted.Meet(d.effect.Trust).Meet(d.result.Trust))
-		return nil
-	}
-	s.m.Complete(now, d.effect.NodeID, d.result.Output, d.result.Trust)
+	s.give(func() {
+		s.m.Emit(now, d.result.Drafts...)
+		if d.result.Waits {
+			s.m.Suspend(now, d.effect.NodeID)
+			return
+		}
+		if d.result.Err != nil {
+			s.m.FailNode(now, d.effect.NodeID, d.result.Err, wire.Trusted.Meet(d.effect.Trust).Meet(d.result.Trust))
+			return
+		}
+		if d.effect.Spawn != nil {
+			s.m.Dispatched(now, d.effect.NodeID, *d.effect.Spawn)
+			return
+		}
+		s.m.Complete(now, d.effect.NodeID, d.result.Output, d.result.Trust)
+	})
 	return nil
 }
 
@@ -250,9 +310,17 @@ type journal struct {
 // Record appends drafts in one frame; see completion.Journal.
 func (j journal) Record(ctx context.Context, drafts ...wire.Draft) error {
 	return j.serve(ctx, func(ctx context.Context) error {
-		j.s.m.Emit(j.s.x.deps.Clock(), drafts...)
-		_, err := j.s.flush(ctx)
-		return err
+		now := j.s.x.deps.Clock()
+		j.s.give(func() { j.s.m.Emit(now, drafts...) })
+		for {
+			_, err := j.s.flush(ctx)
+			if !errors.Is(err, runlog.ErrConflict) {
+				return err
+			}
+			if err := j.s.catchUp(ctx, nil); err != nil {
+				return err
+			}
+		}
 	})
 }
 
@@ -260,7 +328,7 @@ func (j journal) Record(ctx context.Context, drafts ...wire.Draft) error {
 func (j journal) Accept(ctx context.Context, req completion.AcceptRequest) (completion.Outcome, error) {
 	var out completion.Outcome
 	err := j.serve(ctx, func(ctx context.Context) error {
-		a, err := j.s.x.deps.Acceptor.Accept(ctx, j.s.run, j.s.head, j.s.m.State().Record.TrustBoundary, req)
+		a, err := j.accept(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -273,8 +341,21 @@ func (j journal) Accept(ctx context.Context, req completion.AcceptRequest) (comp
 	return out, err
 }
 
+// accept has the acceptor append where the log ends, also if it has moved on meanwhile.
+func (j journal) accept(ctx context.Context, req completion.AcceptRequest) (Accepted, error) {
+	for {
+		a, err := j.s.x.deps.Acceptor.Accept(ctx, j.s.run, j.s.head, j.s.m.State().Record.TrustBoundary, req)
+		if !errors.Is(err, runlog.ErrConflict) {
+			return a, err
+		}
+		if err := j.s.catchUp(ctx, nil); err != nil {
+			return Accepted{}, err
+		}
+	}
+}
+
 func (j journal) serve(ctx context.Context, do func(context.Context) error) error {
-	r := request{do: do, reply: make(chan error, 1)}
+	r := request{do: j.current(do), reply: make(chan error, 1)}
 	select {
 	case j.s.inbox <- r:
 	case <-ctx.Done():

@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
@@ -39,7 +40,8 @@ func (c Catalog) With(packs []*pack.Pack) Catalog {
 				t.Check = both(t.Check, t.Made.config)
 			}
 			t.Made = &Made{Base: n.Base, defaults: n.Defaults, config: n.Config, input: n.Input, output: n.Output, Contract: n.Contract}
-			t.Secrets = n.Secrets
+			t.Sensitive = n.Sensitive
+			t.Secrets, t.Requires = n.Secrets, slices.Concat(base.Requires, n.Requires)
 			if needs := n.Needs; len(needs.Required) > 0 || needs.Fallback != nil {
 				t.Needs = &needs
 			}

@@ -1,8 +1,9 @@
 // Package node holds the built-in node types.
 //
-// A type is pure (its outputs follow from its inputs), a timer (it waits), or
-// an effect (it talks to somebody outside). The run loop executes pure types
-// and timers itself, within one step; effects are handed to an executor.
+// A type is pure (its outputs follow from its inputs), a timer (it waits), asks (it
+// waits for an answer), spawns (it starts another run), or is an effect (it talks to
+// somebody outside). The run loop executes pure types and timers itself, within one step;
+// effects, and what is to be spawned, are handed to an executor.
 package node
 
 import (
@@ -10,22 +11,28 @@ import (
 	"maps"
 	"slices"
 
+	"waybill.dev/waybill/protocol/cost"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/flow"
 )
 
 // Class says how a type is executed.
 type Class int
 
-// The three classes of node types.
+// The classes of node types.
 const (
 	Pure Class = iota
 	Timer
+	Asks
 	Effect
+	Spawns
 )
 
 // Input is what a node sees: its ports and config, the run's variables, and the
@@ -40,8 +47,16 @@ type Input struct {
 	// UntrustedPorts and UntrustedVariables name those whose value comes from an
 	// untrusted source.
 	UntrustedPorts, UntrustedVariables map[string]bool
+	// Flow compiles the expressions of the config, once for the definition; MaxLoop is
+	// the workflow's bound on loops. Pure types have them.
+	Flow    *flow.Flow
+	MaxLoop int64
 	// Origins tells of untrusted ports who outside made the value, where that is known.
 	Origins map[string]untrusted.Mark
+	// Channels are the reducers of the run's channels, by name.
+	Channels map[string]string
+	// Versions are those that the run has settled for, of the type's Changes.
+	Versions map[string]int
 }
 
 // Output is what a node gives back.
@@ -49,7 +64,19 @@ type Output struct {
 	Ports map[string]json.RawMessage
 	// Writes are the variables it sets.
 	Writes map[string]json.RawMessage
+	// Channels are its writes to channels, in order.
+	Channels []ChannelWrite
+	// Cost is what it has cost besides calls of models; nil: nothing.
+	Cost cost.Attributes
+	// Untrusted marks outputs that come of an untrusted value which was not among the
+	// ports: a variable that the node looked up itself.
+	Untrusted bool
+	// Loop is set beside the failure of a node that would have gone round too often.
+	Loop *Loop
 }
+
+// Loop is a breach of the bound on loops; Observed is greater than Limit.
+type Loop struct{ Limit, Observed int64 }
 
 // Type is a node type.
 type Type struct {
@@ -60,6 +87,12 @@ type Type struct {
 	EmitsEnvelopes bool
 	// Needs is what the type requires of a model; nil: nothing.
 	Needs *modelgate.Needs
+	// Requires are the capabilities that the host's runtime must provide.
+	Requires []string
+	// Sensitive are the output ports whose values are masked.
+	Sensitive map[string]bool
+	// Changes are those that the type's code went through.
+	Changes []Change
 	// Secrets are those that the type needs before it starts.
 	Secrets []pack.Secret
 	// Made is set for a type that a pack makes of one of the host's.
@@ -67,6 +100,11 @@ type Type struct {
 	// Check says what is wrong with a node's config before a run of it exists; nil:
 	// that is found out when the node runs.
 	Check func(config json.RawMessage) *wire.NodeError
+	// Lint finds what is wrong with a node's config when the workflow is registered:
+	// what Check would find, and where. Paths are below the config.
+	Lint func(config json.RawMessage) []workflow.Problem
+	// Outputs are the ports that nodes of the type put out, by name; nil: it depends.
+	Outputs []string
 	// Do executes a pure type.
 	Do func(Input) (Output, *wire.NodeError)
 	// Delay gives the wait of a timer type in milliseconds.
@@ -81,11 +119,17 @@ const builtin = "builtin"
 // Builtin are the types every host has.
 func Builtin() Catalog {
 	types := []Type{
-		{ID: "core.noop", Class: Pure, Do: noop},
+		{ID: "core.noop", Class: Pure, Do: noop, Outputs: []string{}},
 		{ID: "core.identity", Class: Pure, Do: identity},
-		{ID: "core.fail", Class: Pure, Do: fail},
-		{ID: "core.delay", Class: Timer, Delay: delay},
+		{ID: "core.fail", Class: Pure, Do: fail, Outputs: []string{}},
+		{ID: "core.delay", Class: Timer, Delay: delay, Outputs: []string{}},
+		{ID: interrupt.TypeApprovalGate, Class: Asks, Check: asks(interrupt.TypeApprovalGate)},
+		{ID: interrupt.TypeClarificationGate, Class: Asks, Check: asks(interrupt.TypeClarificationGate)},
+		{ID: interrupt.TypeInterrupt, Class: Asks, Check: asks(interrupt.TypeInterrupt)},
+		channelType(),
+		{ID: TypeSubWorkflow, Class: Spawns, Check: checkSubWorkflow},
 	}
+	types = append(types, flowTypes()...)
 	c := make(Catalog, len(types))
 	for _, t := range types {
 		t.Source = builtin
@@ -93,18 +137,6 @@ func Builtin() Catalog {
 	}
 	maps.Copy(c, models())
 	return c
-}
-
-// Conformance adds the types of the protocol's fixtures that no workflow has a use
-// for: one that requires what no model has (OpenWOP envelope contract §23.6).
-func (c Catalog) Conformance() Catalog {
-	out := maps.Clone(c)
-	const id = "conformance.modelCapability.insufficient"
-	out[id] = Type{
-		ID: id, Class: Pure, Source: "conformance", Do: noop,
-		Needs: &modelgate.Needs{Required: []modelgate.Capability{"nonexistent-capability-9b3f"}},
-	}
-	return out
 }
 
 // The node types that call a model.
@@ -132,6 +164,16 @@ func (c Catalog) And(types ...Type) Catalog {
 
 // IDs lists the catalog's typeIds, sorted.
 func (c Catalog) IDs() []string { return slices.Sorted(maps.Keys(c)) }
+
+// asks checks the config of a node that asks somebody outside.
+func asks(typeID string) func(json.RawMessage) *wire.NodeError {
+	return func(config json.RawMessage) *wire.NodeError {
+		if wrong := interrupt.Check(typeID, config); len(wrong) > 0 {
+			return Invalid("/config%s: %s", wrong[0].Path, wrong[0].Message)
+		}
+		return nil
+	}
+}
 
 func noop(Input) (Output, *wire.NodeError) { return Output{}, nil }
 

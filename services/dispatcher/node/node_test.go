@@ -21,7 +21,9 @@ func TestIDs_AreThoseTheHostAdvertises(t *testing.T) {
 	t.Parallel()
 	c := node.Builtin()
 	require.Equal(t, []string{
-		"core.ai.callPrompt", "core.ai.structuredOutput", "core.delay", "core.fail", "core.identity", "core.noop",
+		"core.ai.callPrompt", "core.ai.structuredOutput", "core.approvalGate", "core.channelWrite", "core.clarificationGate", "core.conditional", "core.delay", "core.end",
+		"core.fail", "core.getVariable", "core.identity", "core.interrupt", "core.loop", "core.merge", "core.noop", "core.parallel",
+		"core.setVariable", "core.start", "core.subWorkflow",
 	}, c.IDs())
 	for id, typ := range c {
 		require.Equal(t, id, typ.ID)

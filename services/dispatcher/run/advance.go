@@ -19,16 +19,43 @@ import (
 // returns the effects to carry out next. Afterwards the run has ended, or
 // effects are running, or it waits for a timer (see Due) or a resume.
 func (m *Machine) Advance(now time.Time) []Effect {
+	if m.tape != nil {
+		m.replay(now)
+		return nil
+	}
 	m.Begin(now)
+	m.Mend(now)
 	m.recoverNodes(now)
-	for m.st.Status == wire.StatusRunning {
-		if m.timedOut(now) || m.fireTimers(now) || m.stepReady(now) {
+	var out []Effect
+	for {
+		m.takeSteps(now)
+		more, broken := m.effects(now)
+		if out = append(out, more...); !broken {
+			break
+		}
+	}
+	if !m.live() {
+		return nil
+	}
+	return out
+}
+
+func (m *Machine) takeSteps(now time.Time) {
+	for m.live() {
+		if m.timedOut(now) || m.fireTimers(now) || m.suspendAskers(now) || m.restart(now) || m.stepReady(now) {
 			continue
 		}
-		m.finish(now)
+		if !m.held() {
+			m.finish(now)
+		}
+		m.pauseDrained(now)
 		break
 	}
-	return m.effects()
+}
+
+// live reports whether the run may take a step: it runs, or waits at some of its nodes.
+func (m *Machine) live() bool {
+	return m.st.Status == wire.StatusRunning || m.st.Status.Suspended()
 }
 
 // Begin starts the run if nobody has: run.started is always sequence 0.
@@ -66,13 +93,11 @@ func untrustedOnly(t wire.Trust) wire.Trust {
 	return ""
 }
 
-// Deadline is when the run runs into its time limit; the zero time before it started.
+// Deadline is when the run runs into its time limit; the zero time while its time does
+// not run, because it has not started, or waits.
 func (m *Machine) Deadline() time.Time {
-	t, err := time.Parse(wire.TimeLayout, m.st.StartedAt)
-	if err != nil {
-		return time.Time{}
-	}
-	return t.Add(m.duration())
+	t, _ := m.st.Deadline(m.duration())
+	return t
 }
 
 // duration is min(configurable.runTimeoutMs, limits.maxRunDurationMs, settings.timeout if > 0).
@@ -113,14 +138,14 @@ func (m *Machine) overlay() overlay {
 // timedOut ends a run that has used up its time.
 func (m *Machine) timedOut(now time.Time) bool {
 	limit := m.duration()
-	started := m.Deadline().Add(-limit)
-	elapsed := now.Sub(started)
-	if elapsed < limit {
+	deadline := m.Deadline()
+	if deadline.IsZero() || now.Before(deadline) {
 		return false
 	}
+	elapsed := limit + now.Sub(deadline)
 	// observed is strictly greater than limit.
 	m.fact(now, wire.EventCapBreached, "", capPayload{
-		Kind: "run-duration", Limit: limit.Milliseconds(), Observed: max(elapsed.Milliseconds(), limit.Milliseconds()+1),
+		Kind: capDuration, Limit: limit.Milliseconds(), Observed: max(elapsed.Milliseconds(), limit.Milliseconds()+1),
 	})
 	m.cancelNodes(now, "run_timeout")
 	m.fail(now, "", &wire.NodeError{
@@ -142,28 +167,48 @@ func (m *Machine) fireTimers(now time.Time) bool {
 	if !ok || now.Before(n.Due()) {
 		return false
 	}
-	if n.Status == runstate.NodeRetrying {
+	switch n.Status {
+	case runstate.NodeRetrying:
 		m.startNode(now, id, n.Attempt)
-		return true
+	case runstate.NodeSuspended:
+		m.expire(now, id)
+	default:
+		if !m.overtime(now, id, n) {
+			m.Complete(now, id, node.Output{}, wire.Trusted)
+		}
 	}
-	m.Complete(now, id, node.Output{}, wire.Trusted)
 	return true
 }
 
 // Due is when the run needs to be looked at again without anybody's doing: its
-// next timer or its time limit. ok is false when it has ended.
+// next timer or its time limit. ok is false when it has ended, or waits without a limit.
 func (m *Machine) Due() (time.Time, bool) {
-	if m.st.Status != wire.StatusRunning {
-		return time.Time{}, false
-	}
 	due := m.Deadline()
-	if _, n, ok := m.st.Timer(); ok && n.Due().Before(due) {
+	if _, n, ok := m.st.Timer(); ok && (due.IsZero() || n.Due().Before(due)) {
 		due = n.Due()
 	}
-	return due, true
+	return due, !due.IsZero()
 }
 
-// stepReady starts or skips the first node that is ready; false when none is.
+// held reports whether a node is ready that a pause keeps from starting.
+func (m *Machine) held() bool {
+	if m.st.Pausing == nil {
+		return false
+	}
+	for i := range m.plan.Graph.Steps {
+		step := &m.plan.Graph.Steps[i]
+		if m.st.Nodes[step.Node.ID] != nil {
+			continue
+		}
+		if v, _ := m.readiness(step); v == ready {
+			return true
+		}
+	}
+	return false
+}
+
+// stepReady starts or skips the first node that is ready; false when none is. While a
+// pause waits for nodes to end, none starts.
 func (m *Machine) stepReady(now time.Time) bool {
 	for i := range m.plan.Graph.Steps {
 		step := &m.plan.Graph.Steps[i]
@@ -173,10 +218,16 @@ func (m *Machine) stepReady(now time.Time) bool {
 		}
 		switch v, reason := m.readiness(step); v {
 		case ready:
+			if m.st.Pausing != nil {
+				continue
+			}
 			m.startNode(now, id, 0)
 			return true
 		case skip:
 			m.fact(now, wire.EventNodeSkipped, id, nodePayload{NodeID: id, Reason: reason})
+			return true
+		case broken:
+			m.failNode(now, id, node.Invalid("%s", reason), 0, m.trust(id))
 			return true
 		case notYet:
 		}
@@ -196,6 +247,8 @@ type startedNodePayload struct {
 	TypeID  string `json:"typeId"`
 	Attempt int    `json:"attempt"`
 	DelayMs int64  `json:"delayMs,omitempty"`
+	// TimeoutMs is an extension: how long the attempt may take.
+	TimeoutMs int64 `json:"timeoutMs,omitempty"`
 }
 
 // startNode gates a node and starts it; a pure one is done at once.
@@ -206,9 +259,10 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 		m.failNode(now, id, unsupported(def.TypeID), attempt, wire.Trusted)
 		return
 	}
-	if m.lacksSecret(now, id, t, attempt) || m.lacksModel(now, id, t, attempt) || m.breachesExecutions(now, id) {
+	if m.gated(now, id, t, attempt) {
 		return
 	}
+	m.age(now, id)
 	in, trust, bad := m.input(id)
 	started := startedNodePayload{NodeID: id, TypeID: def.TypeID, Attempt: attempt}
 	if bad == nil {
@@ -217,15 +271,47 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 	if bad == nil && t.Class == node.Timer {
 		started.DelayMs, bad = t.Delay(in)
 	}
+	if t.Class == node.Effect {
+		started.TimeoutMs = def.Timeout().Milliseconds()
+	}
+	if bad == nil && t.Class == node.Spawns {
+		bad = t.Check(in.Config)
+	}
 	m.fact(now, wire.EventNodeStarted, id, started)
-	switch {
-	case bad != nil:
+	delete(m.asked, id)
+	if bad == nil {
+		bad = m.pin(now, id, t.Changes)
+	}
+	if bad != nil {
 		m.failNode(now, id, bad, attempt, trust)
-	case t.Class == node.Timer && started.DelayMs == 0:
+		return
+	}
+	if t.Class != node.Timer || started.DelayMs == 0 {
+		m.perform(now, id, t, in, attempt, trust)
+	}
+}
+
+// gated decides of an attempt before it begins; true when it does not.
+func (m *Machine) gated(now time.Time, id string, t node.Type, attempt int) bool {
+	if m.tape != nil {
+		return m.regate(now, id, attempt)
+	}
+	return m.lacksCapability(now, id, t, attempt) || m.lacksSecret(now, id, t, attempt) || m.lacksModel(now, id, t, attempt) || m.breachesExecutions(now, id)
+}
+
+// perform does what a node needs nobody outside for; a wait is over.
+func (m *Machine) perform(now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust) {
+	switch {
+	case t.Class == node.Asks && (m.tape == nil || m.tape.of(id, attempt) == nil):
+		m.ask(now, id, t, in, attempt, trust)
+	case t.Class == node.Timer:
 		m.Complete(now, id, node.Output{}, wire.Trusted)
 	case t.Class == node.Pure:
+		in.Flow, in.MaxLoop = m.plan.Flow, m.plan.Def.Settings.MaxLoopbackIterations
 		out, failed := t.Do(in)
+		trust = trust.Meet(trustOf(out.Untrusted))
 		if failed != nil {
+			m.breachLoop(now, id, out.Loop)
 			m.failNode(now, id, failed, attempt, trust)
 			return
 		}
@@ -240,7 +326,7 @@ func (m *Machine) breachesExecutions(now time.Time, id string) bool {
 	if m.st.Executions < limit {
 		return false
 	}
-	m.fact(now, wire.EventCapBreached, id, capPayload{Kind: "node-executions", Limit: int64(limit), Observed: int64(limit) + 1, NodeID: id})
+	m.fact(now, wire.EventCapBreached, id, capPayload{Kind: capExecutions, Limit: int64(limit), Observed: int64(limit) + 1, NodeID: id})
 	m.cancelNodes(now, string(fault.RecursionLimit))
 	m.fail(now, "", &wire.NodeError{
 		Code: string(fault.RecursionLimit), Message: fmt.Sprintf("the run may execute %d nodes; node %q would be one more", limit, id),
@@ -248,10 +334,12 @@ func (m *Machine) breachesExecutions(now time.Time, id string) bool {
 	return true
 }
 
-// effects are the running effect nodes not yet handed out, up to the limit of parallel ones.
-func (m *Machine) effects() []Effect {
-	if m.st.Status != wire.StatusRunning {
-		return nil
+// effects are the running effect nodes not yet handed out, up to the limit of parallel
+// ones. One whose inputs cannot be made any more, because variables have changed since
+// it started, fails, and there may be more steps to take.
+func (m *Machine) effects(now time.Time) (out []Effect, broken bool) {
+	if !m.live() {
+		return nil, false
 	}
 	running := 0
 	for id := range m.asked {
@@ -261,7 +349,6 @@ func (m *Machine) effects() []Effect {
 			delete(m.asked, id)
 		}
 	}
-	var out []Effect
 	for i := range m.plan.Graph.Steps {
 		id := m.plan.Graph.Steps[i].Node.ID
 		n := m.st.Nodes[id]
@@ -269,21 +356,23 @@ func (m *Machine) effects() []Effect {
 			continue
 		}
 		t := m.plan.Types[n.TypeID]
-		if t.Class != node.Effect {
+		if !m.performed(id, n) {
 			continue
 		}
 		in, trust, bad := m.input(id)
 		if bad != nil {
-			continue // startNode has failed such a node
+			m.failNode(now, id, bad, n.Attempt, trust)
+			return out, true
 		}
 		// The effect goes on beside the machine, whose maps change meanwhile.
 		in.Variables, in.UntrustedVariables = maps.Clone(in.Variables), maps.Clone(in.UntrustedVariables)
+		in.Versions = maps.Clone(in.Versions)
 		m.asked[id] = true
 		running++
 		out = append(out, Effect{
 			NodeID: id, TypeID: t.Executes(), Attempt: n.Attempt, Input: in, Trust: trust, Clarifications: n.Clarifications,
-			Fallback: n.Fallback, Needs: t.Needs, Retries: slices.Clone(n.Retries),
+			Fallback: n.Fallback, Needs: t.Needs, Retries: slices.Clone(n.Retries), Answered: m.st.AnsweredOf(id), Spawn: m.spawn(id, t, in, trust),
 		})
 	}
-	return out
+	return out, false
 }

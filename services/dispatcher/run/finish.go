@@ -14,7 +14,14 @@ import (
 // Complete ends a node with its outputs, or fails it if they are not what its type
 // puts out.
 func (m *Machine) Complete(now time.Time, id string, out node.Output, trust wire.Trust) {
+	if n := m.st.Nodes[id]; n == nil || n.Status != runstate.NodeRunning {
+		return // too late
+	}
 	if bad := m.plan.Types[m.step(id).Node.TypeID].CheckOutput(out.Ports); bad != nil {
+		m.failNode(now, id, bad, m.st.Nodes[id].Attempt, trust)
+		return
+	}
+	if bad := m.mayWrite(now, id, out); bad != nil {
 		m.failNode(now, id, bad, m.st.Nodes[id].Attempt, trust)
 		return
 	}
@@ -23,6 +30,7 @@ func (m *Machine) Complete(now time.Time, id string, out node.Output, trust wire
 
 // complete writes the variables a node sets, then node.completed.
 func (m *Machine) complete(now time.Time, id string, out node.Output, trust wire.Trust) {
+	m.writeChannels(now, id, out, trust)
 	for _, name := range slices.Sorted(maps.Keys(out.Writes)) {
 		next, prev := out.Writes[name], m.st.Variables[name]
 		if string(next) == string(prev) {
@@ -57,12 +65,12 @@ type failedPayload struct {
 // one that the error asks for. trust is that of what the node was given.
 func (m *Machine) FailNode(now time.Time, id string, e *wire.NodeError, trust wire.Trust) {
 	n := m.st.Nodes[id]
-	if n == nil || n.Status.Terminal() {
-		return
+	if n == nil || n.Status != runstate.NodeRunning {
+		return // too late
 	}
 	next := n.Attempt + 1
-	delay := max(backoff(next), e.RetryAfter)
-	if e.Retryable && int64(n.Attempt) < m.maxRetries(id) && m.inTime(now.Add(delay)) {
+	delay := max(m.step(id).Node.Backoff(next), e.RetryAfter)
+	if e.Retryable && int64(n.Attempt-n.Spared) < m.maxRetries(id) && m.inTime(now.Add(delay)) {
 		m.tell(now, wire.EventNodeRetried, id, trust, retriedPayload{
 			NodeID: id, Attempt: next, DelayMs: delay.Milliseconds(), LastError: e,
 		})
@@ -93,12 +101,6 @@ type retriedPayload struct {
 	LastError *wire.NodeError `json:"lastError"`
 }
 
-// backoff doubles from half a second to 30 seconds. It has no jitter: the wait
-// is part of the log, and one run's retries do not stampede.
-func backoff(attempt int) time.Duration {
-	return min(500*time.Millisecond<<min(attempt-1, 10), 30*time.Second)
-}
-
 func (m *Machine) failNode(now time.Time, id string, e *wire.NodeError, attempt int, trust wire.Trust) {
 	m.tell(now, wire.EventNodeFailed, id, trust, failedPayload{NodeID: id, Error: e, Attempts: attempt + 1})
 }
@@ -116,12 +118,13 @@ func (m *Machine) fail(now time.Time, nodeID string, e *wire.NodeError) {
 }
 
 // Cancel ends the run as cancelled; its running nodes first.
-func (m *Machine) Cancel(now time.Time, reason, by string) {
+func (m *Machine) Cancel(now time.Time, c wire.CancelNote) {
 	m.cancelNodes(now, "cancelled")
 	m.tell(now, wire.EventRunCancelled, "", wire.Trusted, struct {
 		Reason      string `json:"reason,omitempty"`
 		CancelledBy string `json:"cancelledBy,omitempty"`
-	}{reason, by})
+		ParentRunID string `json:"parentRunId,omitempty"`
+	}{c.Reason, c.By, c.ParentRunID})
 }
 
 // cancelNodes ends the nodes that have started and not ended, in graph order.
@@ -129,7 +132,7 @@ func (m *Machine) cancelNodes(now time.Time, reason string) {
 	for _, step := range m.plan.Graph.Steps {
 		id := step.Node.ID
 		if n := m.st.Nodes[id]; n != nil && !n.Status.Terminal() {
-			m.fact(now, wire.EventNodeCancelled, id, nodePayload{NodeID: id, Reason: reason})
+			m.fact(now, wire.EventNodeCancelled, id, nodePayload{NodeID: id, Reason: m.whyCancelled(id, n, reason)})
 		}
 	}
 }

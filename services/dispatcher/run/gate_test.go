@@ -24,7 +24,7 @@ func gated(t *testing.T, g graph, has string) run.Plan {
 	g.nodes = append(g.nodes, "a:core.noop")
 	p := g.plan(t)
 	p.Def.Nodes[len(p.Def.Nodes)-1].TypeID = needy
-	p.Types = node.Builtin().Conformance()
+	p.Types = node.Builtin().Conformance(nil)
 	p.Gate = func(_, _ string, n modelgate.Needs, _ node.Input) (modelgate.Model, modelgate.Outcome) {
 		active := modelgate.Model{Provider: "p", Model: "m"}
 		return active, modelgate.Evaluate(n, active, modelgate.Host{

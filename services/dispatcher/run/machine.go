@@ -17,6 +17,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/flow"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
@@ -34,12 +35,16 @@ type Limits struct {
 type Plan struct {
 	Def   *workflow.Definition
 	Graph *workflow.Graph
+	// Flow are the conditions and expressions of Def, compiled.
+	Flow  *flow.Flow
 	Types node.Catalog
 	// Gate holds the model that a node would ask against what its type requires; nil:
 	// requirements are opaque.
 	Gate Gate
 	// Secrets looks for those that a type needs; nil: they are not looked for.
 	Secrets Secrets
+	// Provides are the runtime capabilities of the host.
+	Provides []string
 }
 
 // Gate decides one dispatch of a tenant's. The input has the node's config and the
@@ -61,12 +66,16 @@ type Effect struct {
 	Trust wire.Trust
 	// Clarifications counts the node's accepted clarification requests so far.
 	Clarifications int
+	// Answered are the questions that the node's model asked, and that were answered.
+	Answered []*runstate.Interrupt
 	// Fallback is the model that is asked instead of the node's own; nil: none. Where
 	// the log does not tell its names, Needs does.
 	Fallback *modelgate.Model
 	Needs    *modelgate.Needs
 	// Retries are those that an executor announced which was lost.
 	Retries []runstate.Retry
+	// Spawn is the run to start; nil: the effect is another one.
+	Spawn *Spawn
 }
 
 // Machine is one run in execution. Not safe for concurrent use: one goroutine,
@@ -80,15 +89,30 @@ type Machine struct {
 	// clean tells for each pending event that it holds ids and numbers only,
 	// nothing that could carry a secret.
 	clean []bool
+	// note goes into the log with what is pending.
+	note *wire.Note
+	// wakes is set when somebody must take the run up.
+	wakes bool
 	// asked are the running nodes whose effect has been handed out.
 	asked map[string]bool
-	// recovered is set once lost effects have been looked after.
-	recovered bool
+	// beside is set where somebody else may be carrying out the run, carried where
+	// somebody is.
+	beside, carried bool
+	// judged are the conditions that were judged and cannot come to anything else.
+	judged map[string]bool
+	// recovered is set once lost effects have been looked after, recovering until that is
+	// appended.
+	recovered, recovering bool
+	// tape is set in a replay; more says that it has stopped only to have its events
+	// appended. cut is set in a branch whose history ends where the fork's does, and
+	// mended once that end was looked after.
+	tape, cut    *Tape
+	more, mended bool
 }
 
 // New makes the machine of a run from its folded state.
 func New(plan Plan, limits Limits, st *runstate.State) *Machine {
-	return &Machine{plan: plan, limits: limits, st: st, asked: map[string]bool{}}
+	return &Machine{plan: plan, limits: limits, st: st, asked: map[string]bool{}, judged: map[string]bool{}}
 }
 
 // State is the run's state, pending events included. The caller must not change it.
@@ -97,8 +121,29 @@ func (m *Machine) State() *runstate.State { return m.st }
 // Pending are the events to append next, and for each whether it is clean.
 func (m *Machine) Pending() (events []wire.Event, clean []bool) { return m.pending, m.clean }
 
-// Flushed forgets the pending events after they were appended.
-func (m *Machine) Flushed() { m.pending, m.clean = nil, nil }
+// Note is what goes into the log with what is pending; nil: nothing.
+func (m *Machine) Note() *wire.Note { return m.note }
+
+// remember folds a note in, and has it appended.
+func (m *Machine) remember(n wire.Note) {
+	m.st.Remember(n)
+	m.note = &n
+}
+
+// Beside makes the machine one that changes a run which somebody else may be carrying
+// out: it recovers nothing.
+func (m *Machine) Beside() *Machine {
+	m.beside, m.recovered, m.carried = true, true, m.effectRunning()
+	return m
+}
+
+// Flushed forgets what is pending after it was appended.
+func (m *Machine) Flushed() {
+	m.pending, m.clean, m.note, m.wakes, m.recovering = nil, nil, nil, false, false
+	if m.tape != nil {
+		m.tape.unsent = 0
+	}
+}
 
 // Adopt folds events that somebody else appended to the run's log for us: the
 // acceptor, which records what it accepts.
@@ -113,6 +158,10 @@ func (m *Machine) Adopt(events []wire.Event) {
 // forgotten; Advance asks for them again, with what is in the log.
 func (m *Machine) Refold(st *runstate.State, notBegun []Effect) {
 	m.st = st
+	clear(m.judged)
+	if m.recovering { // it is not in the log
+		m.recovered = false
+	}
 	m.Flushed()
 	for _, e := range notBegun {
 		delete(m.asked, e.NodeID)
@@ -125,12 +174,42 @@ func (m *Machine) step(id string) *workflow.Step {
 	return &m.plan.Graph.Steps[i]
 }
 
-// FrameKind is the kind of the frame that the pending events make.
+// FrameKind is the kind of the frame that what is pending makes. A run somebody is
+// carrying out an effect for is not handed out again: whoever does it finds the frame.
 func (m *Machine) FrameKind() subject.Kind {
-	if m.st.Status.Terminal() {
+	switch {
+	case m.st.Status.Terminal():
 		return subject.End
+	case m.note != nil && m.note.Cancel != nil:
+		return subject.Wake // whoever takes it up sees the cancellation through
+	case m.wakes && m.beside && !m.carried:
+		return subject.Wake
+	default:
+		return subject.Step
 	}
-	return subject.Step
+}
+
+func (m *Machine) effectRunning() bool {
+	for id, n := range m.st.Nodes {
+		if n.Status == runstate.NodeRunning && m.performed(id, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// performed reports whether a running node takes somebody outside the machine. One that
+// waits for its child does not.
+func (m *Machine) performed(id string, n *runstate.Node) bool {
+	switch m.plan.Types[n.TypeID].Class {
+	case node.Effect:
+		return true
+	case node.Spawns:
+		_, there := Expected(m.st, id)
+		return !there
+	default:
+		return false
+	}
 }
 
 // Emit places drafts of an effect after what is pending and folds them in.
@@ -151,8 +230,18 @@ func (m *Machine) emit(now time.Time, d wire.Draft, clean bool) {
 
 // place is emit for what has no trust tag, whatever it is about.
 func (m *Machine) place(now time.Time, d wire.Draft, clean bool) {
+	if m.tape != nil {
+		m.compare(now, d)
+	}
 	e := d.Place(m.st.Record.RunID, m.st.Next, now)
+	if m.tape != nil && clocked(m.st.Record, d.Type) {
+		e.SourceTime = m.tape.clock(d.Type, d.NodeID)
+	}
 	m.st.Apply(e)
+	if m.tape != nil {
+		m.tape.saw(e)
+		m.tape.unsent += len(e.Payload)
+	}
 	m.pending = append(m.pending, e)
 	m.clean = append(m.clean, clean)
 }
@@ -202,6 +291,7 @@ func Load(frames []*frame.Frame) (*runstate.State, frame.Head, error) {
 		for _, e := range events {
 			st.Apply(e)
 		}
+		st.Remember(wire.ParseNote(f.Note))
 	}
 	return st, frames[len(frames)-1].Head(), nil
 }

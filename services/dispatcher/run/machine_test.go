@@ -318,7 +318,7 @@ func TestCancel_EndsRunningNodesFirst(t *testing.T) {
 	t.Parallel()
 	_, m, _ := trace(t, graph{nodes: []string{`w:core.delay:{"ms":60000}`}})
 	m.Flushed()
-	m.Cancel(at, "enough", "key_1")
+	m.Cancel(at, wire.CancelNote{Reason: "enough", By: "key_1"})
 	require.Equal(t, "node.cancelled@w run.cancelled", strings.Join(names(m), " "))
 	require.JSONEq(t, `{"reason":"enough","cancelledBy":"key_1"}`, payloadOf(t, m, wire.EventRunCancelled))
 	require.Empty(t, m.Advance(at), "nothing follows an end")

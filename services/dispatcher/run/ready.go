@@ -20,6 +20,7 @@ const (
 	notYet verdict = iota
 	ready
 	skip
+	broken // a condition cannot be evaluated
 )
 
 // tally counts the upstream nodes of a node by how they ended.
@@ -28,12 +29,16 @@ type tally struct{ total, completed, failed, skipped int }
 func (t tally) allTerminal() bool { return t.completed+t.failed+t.skipped == t.total }
 
 // readiness applies the node's trigger rule to its upstreams (OpenWOP host
-// contract §5.2). A disabled node is skipped, and so reads to its successors.
+// contract §5.2). A disabled node is skipped, and so reads to its successors. The
+// reason is why it is skipped, or why it cannot be told.
 func (m *Machine) readiness(step *workflow.Step) (verdict, string) {
 	if step.Node.Disabled {
 		return skip, "disabled"
 	}
-	t := m.tallyOf(step.In)
+	t, bad := m.tallyOf(step.In)
+	if bad != nil {
+		return broken, bad.Message
+	}
 	if t.total == 0 {
 		return ready, ""
 	}
@@ -44,7 +49,8 @@ func (m *Machine) readiness(step *workflow.Step) (verdict, string) {
 	return v, ""
 }
 
-func (m *Machine) tallyOf(in []workflow.Link) tally {
+// tallyOf counts an edge whose condition is false as a skipped upstream.
+func (m *Machine) tallyOf(in []workflow.Link) (tally, *wire.NodeError) {
 	var t tally
 	for _, l := range in {
 		if l.Back { // the first pass does not wait for an edge that closes a loop
@@ -57,14 +63,22 @@ func (m *Machine) tallyOf(in []workflow.Link) tally {
 		}
 		switch n.Status {
 		case runstate.NodeCompleted:
-			t.completed++
+			carries, bad := m.carries(l)
+			switch {
+			case bad != nil:
+				return t, bad
+			case carries:
+				t.completed++
+			default:
+				t.skipped++
+			}
 		case runstate.NodeFailed:
 			t.failed++
 		case runstate.NodeSkipped, runstate.NodeCancelled:
 			t.skipped++
 		}
 	}
-	return t
+	return t, nil
 }
 
 // judge is the table of trigger rules.
@@ -117,13 +131,20 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 		if src == nil || src.Status != runstate.NodeCompleted {
 			continue
 		}
+		if carries, bad := m.carries(l); bad != nil || !carries {
+			continue // a condition that cannot be evaluated has failed the node before
+		}
 		if v, ok := src.Outputs[l.Edge.SourceOutput]; ok {
 			take(l.Edge.TargetInput, v, src.Trust, l.Edge.SourceNodeID)
 		}
 	}
+	edges, edgesTainted := edgePorts(def, ports, tainted)
 	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) { // the first problem is the same on every replay
 		pv := def.Inputs[name]
 		v, t, bad := m.port(id, name, pv)
+		if pv.Type == workflow.PortExpression {
+			v, t, bad = m.expression(id, name, edges, edgesTainted)
+		}
 		if bad != nil {
 			return node.Input{}, trust, bad
 		}
@@ -131,11 +152,13 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 			take(name, v, t, pv.NodeID)
 		}
 	}
-	return node.Input{
-		NodeID: id, Config: m.plan.Types[def.TypeID].Configure(def.Config), Ports: ports, Variables: m.st.Variables,
+	in := node.Input{
+		NodeID: id, Config: m.plan.Types[def.TypeID].Configure(def.Config), Ports: ports, Variables: m.visible(def),
 		RunInputs: r.Inputs, Configurable: r.Configurable,
-		UntrustedPorts: tainted, UntrustedVariables: m.st.Tainted, Origins: origins,
-	}, trust, nil
+		UntrustedPorts: tainted, UntrustedVariables: m.st.Tainted, Origins: origins, Versions: m.st.Pins,
+	}
+	m.showChannels(step, &in)
+	return in, trust, nil
 }
 
 // origin is who outside made what a node gives; the zero Mark for no node.
@@ -164,6 +187,7 @@ func (m *Machine) trust(id string) wire.Trust {
 			trust = trust.Meet(src.Trust)
 		}
 	}
+	trust = trust.Meet(m.steered(step))
 	for _, pv := range step.Node.Inputs {
 		switch pv.Type {
 		case workflow.PortVariable:
@@ -183,6 +207,9 @@ func (m *Machine) port(id, name string, pv workflow.PortValue) (json.RawMessage,
 	case workflow.PortStatic:
 		return pv.Value, wire.Trusted, nil
 	case workflow.PortVariable:
+		if bad := m.mayRead(id, pv.VariableName); bad != nil {
+			return nil, wire.Trusted, bad
+		}
 		if v, ok := m.st.Variables[pv.VariableName]; ok {
 			return v, trustOf(m.st.Tainted[pv.VariableName]), nil
 		}
@@ -194,8 +221,8 @@ func (m *Machine) port(id, name string, pv workflow.PortValue) (json.RawMessage,
 			}
 		}
 		return nil, wire.Trusted, missing(pv.Optional, "node %s, port %s: node %q has no output %q", id, name, pv.NodeID, pv.OutputKey)
-	default:
-		return nil, wire.Trusted, node.Invalid("node %s, port %s: port values of type %q are not supported", id, name, pv.Type)
+	default: // an expression has its own way
+		return nil, wire.Trusted, nil
 	}
 }
 

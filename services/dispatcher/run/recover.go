@@ -21,6 +21,8 @@ func (m *Machine) recoverNodes(now time.Time) {
 		return
 	}
 	m.recovered = true
+	before := len(m.pending)
+	defer func() { m.recovering = len(m.pending) > before }()
 	for _, step := range m.plan.Graph.Steps {
 		id := step.Node.ID
 		n := m.st.Nodes[id]
@@ -53,7 +55,7 @@ func unsupported(typeID string) *wire.NodeError {
 
 func (m *Machine) hasAnswer(nodeID string) bool {
 	for _, v := range m.st.Envelopes {
-		if v.NodeID == nodeID && v.Payload != nil && !v.Logged {
+		if v.NodeID == nodeID && v.Payload != nil && !v.Logged && v.Sequence >= m.st.Record.Copied() {
 			return true
 		}
 	}

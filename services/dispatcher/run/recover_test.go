@@ -51,3 +51,28 @@ func TestAdvance_FailsARunningNodeWhoseTypeIsGone(t *testing.T) {
 		})
 	}
 }
+
+// The log moved on before it was recorded that a lost attempt begins anew: it has to be
+// recorded behind what came between.
+func TestAdvance_RecoversAnewWhenTheLogHasMovedOn(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":2}`}
+	_, before, _ := trace(t, g)
+	events, _ := before.Pending()
+	events = append(events, wire.Draft{
+		Type: wire.EventOutputChunk, NodeID: "a", Payload: []byte(`{"nodeId":"a","chunk":"hm"}`),
+	}.Place("r", len(events), at))
+
+	m := run.New(g.plan(t), limits, runstate.Fold(record(), events))
+	effects := m.Advance(at.Add(time.Second))
+	require.Equal(t, "node.retried@a node.started@a", strings.Join(names(m), " "))
+	m.Refold(runstate.Fold(record(), events), effects)
+	effects = m.Advance(at.Add(time.Second))
+	require.Equal(t, "node.retried@a node.started@a", strings.Join(names(m), " "))
+	require.Len(t, effects, 1)
+
+	m.Flushed() // now it is recorded, and the effect at work
+	m.Refold(m.State(), nil)
+	require.Empty(t, m.Advance(at.Add(2*time.Second)))
+	require.Empty(t, names(m))
+}

@@ -110,23 +110,37 @@ func (w *Watch) Sleeping() int {
 	return len(w.sleepers)
 }
 
-// Run wakes sleepers until ctx ends.
+// Run wakes sleepers until ctx ends. Those that are due come first, whatever else is
+// ready at the same time.
 func (w *Watch) Run(ctx context.Context) error {
 	sweep := time.NewTicker(w.cfg.SweepEvery)
 	defer sweep.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for {
-		timer.Reset(w.untilNext())
+	for ctx.Err() == nil {
+		w.seen()
+		next := w.untilNext()
+		if next == 0 {
+			w.wakeDue(ctx)
+			continue
+		}
+		timer.Reset(next)
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
 		case <-w.changed:
 		case <-timer.C:
-			w.wakeDue(ctx)
 		case <-sweep.C:
 			w.sweep(ctx)
 		}
+	}
+	return ctx.Err()
+}
+
+// seen takes the news of sleepers that are looked at next.
+func (w *Watch) seen() {
+	select {
+	case <-w.changed:
+	default:
 	}
 }
 

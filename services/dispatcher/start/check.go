@@ -31,6 +31,9 @@ func (s *Starter) checkTypes(def *workflow.Definition) error {
 				return fault.New(fault.ValidationError, "node %q, %s", n.ID, bad.Message).With("nodeId", n.ID)
 			}
 		}
+		if err := refusesItself(def, n, t); err != nil {
+			return err
+		}
 		if s.deps.CheckModel != nil {
 			if bad := s.deps.CheckModel(t.Executes(), t.Configure(n.Config)); bad != nil {
 				return fault.New(fault.Code(bad.Code), "node %q, %s", n.ID, bad.Message).With("nodeId", n.ID).With("path", fmt.Sprintf("/nodes/%d/config", i))
@@ -39,24 +42,17 @@ func (s *Starter) checkTypes(def *workflow.Definition) error {
 		if err := s.checkPrompts(n.ID, "/nodes/"+strconv.Itoa(i)+"/config", t, n.Config); err != nil {
 			return err
 		}
-		for port, v := range n.Inputs {
-			if v.Type == workflow.PortExpression {
-				return fault.New(fault.CapabilityRequired, "node %q, port %q: this host does not evaluate expressions yet", n.ID, port).
-					With("requiredCapability", "expressions").With("nodeId", n.ID)
-			}
-		}
-	}
-	for _, e := range def.Edges {
-		if e.Condition != nil {
-			return fault.New(fault.CapabilityRequired, "edge %q has a condition; this host does not evaluate conditions yet", e.ID).
-				With("requiredCapability", "edgeConditions").With("edgeId", e.ID)
-		}
 	}
 	return nil
 }
 
 // Executable reports whether runs of a definition can be created on this host.
-func (s *Starter) Executable(def *workflow.Definition) error { return s.checkTypes(def) }
+func (s *Starter) Executable(def *workflow.Definition) error {
+	if err := s.checkTypes(def); err != nil {
+		return err
+	}
+	return s.checkSensitive(def)
+}
 
 // aiOverlay are the keys of configurable that are checked at creation.
 type aiOverlay struct {
@@ -74,6 +70,11 @@ func (s *Starter) checkConfigurable(req Request, def *workflow.Definition) (ref 
 	if ps := def.CheckConfigurable(req.Configurable); len(ps) > 0 {
 		return "", invalid("configurable does not fit the workflow's configurableSchema", ps)
 	}
+	return s.checkOverlay(req)
+}
+
+// checkOverlay looks at the members of configurable that are the host's.
+func (s *Starter) checkOverlay(req Request) (ref string, err error) {
 	if len(req.Configurable) == 0 {
 		return "", nil
 	}

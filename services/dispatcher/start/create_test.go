@@ -38,7 +38,6 @@ var documents = []string{
 	doc("other", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[]`),
 	doc("needs", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[{"name":"mail","type":"string","required":true}]`),
 	doc("foreign", nodeJSON("a", "core.dispatch"), `,"edges":[],"variables":[]`),
-	doc("branch", nodeJSON("a", "core.noop")+","+nodeJSON("b", "core.noop"), `,"edges":[{"id":"e","sourceNodeId":"a","targetNodeId":"b","condition":{"type":"equals","left":"x","right":1}}],"variables":[]`),
 	doc("closed", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[],"configurableSchema":{"type":"object","additionalProperties":false,"properties":{"recursionLimit":{"type":"integer"}}}`),
 }
 
@@ -50,6 +49,15 @@ func (s shelf) Get(_ context.Context, _, id string) (*definition.Entry, error) {
 		return e, nil
 	}
 	return nil, fault.New(fault.WorkflowNotFound, "no such workflow")
+}
+
+func (s shelf) ByDigest(_ context.Context, digest string) (*definition.Entry, error) {
+	for _, e := range s {
+		if e.Digest == digest {
+			return e, nil
+		}
+	}
+	return nil, fault.New(fault.WorkflowNotFound, "no such document")
 }
 
 type redactor struct{ down atomic.Bool }
@@ -136,7 +144,6 @@ func TestStart_RefusesBeforeAnythingIsWritten(t *testing.T) {
 	}{
 		{"an unknown workflow", request("ghost", "r"), fault.WorkflowNotFound, ""},
 		{"a node type that is not there", request("foreign", "r"), fault.CapabilityRequired, "core.dispatch"},
-		{"an edge condition", request("branch", "r"), fault.CapabilityRequired, "condition"},
 		{"a missing input", request("needs", "r"), fault.ValidationError, "/inputs/mail"},
 		{"an input of the wrong type", request("needs", "r", with(`{"mail":7}`, "")), fault.ValidationError, "/inputs/mail"},
 		{"configurable outside its schema", request("closed", "r", with("", `{"x":1}`)), fault.ValidationError, "/configurable"},

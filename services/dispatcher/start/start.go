@@ -21,6 +21,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/privacy"
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
@@ -67,6 +68,8 @@ type Secrets interface {
 // Definitions finds workflows.
 type Definitions interface {
 	Get(ctx context.Context, tenant, id string) (*definition.Entry, error)
+	// ByDigest finds the document that a run is pinned to.
+	ByDigest(ctx context.Context, digest string) (*definition.Entry, error)
 }
 
 // Deps are the collaborators.
@@ -77,7 +80,10 @@ type Deps struct {
 	Redactor    Redactor
 	// Secrets is nil where tenants bring no keys.
 	Secrets Secrets
-	Types   node.Catalog
+	// Vault keeps the clear values of runs whose log is masked; nil: no workflow with
+	// sensitive values is started.
+	Vault Vault
+	Types node.Catalog
 	// CheckModel finds what a model could never be asked; nil: nothing is looked for.
 	CheckModel func(typeID string, config json.RawMessage) *wire.NodeError
 	// Prompts is nil where there are no templates.
@@ -88,8 +94,9 @@ type Deps struct {
 	DefaultProvider string
 	// MockProviders are the ids of configurable.mockProvider; empty without test seams.
 	MockProviders []string
-	// MaxDuration is the host's bound on a run.
+	// MaxDuration is the host's bound on a run, MaxDepth how many runs may be above one.
 	MaxDuration time.Duration
+	MaxDepth    int
 	Clock       func() time.Time
 }
 
@@ -114,12 +121,7 @@ func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
 	if err != nil {
 		return Created{}, err
 	}
-	scope, done, err := s.open(ctx, rec)
-	if err != nil {
-		return Created{}, err
-	}
-	body, err := s.render(ctx, rec, scope)
-	done()
+	body, err := s.body(ctx, rec)
 	if err != nil {
 		return Created{}, err
 	}
@@ -128,7 +130,17 @@ func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
 			return Created{}, err
 		}
 	}
-	return s.write(ctx, req, rec, body)
+	return s.write(ctx, req, rec, body, privacy.Of(def.Def, s.deps.Types))
+}
+
+// body is that of the start frame, without secrets.
+func (s *Starter) body(ctx context.Context, rec *wire.RunRecord) ([]byte, error) {
+	scope, done, err := s.open(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return s.render(ctx, rec, scope)
 }
 
 // open tells the redactor the run's own secrets, before anything of it is recorded. It
@@ -152,7 +164,7 @@ func unreachable(err error) error {
 
 // record checks the request against the workflow.
 func (s *Starter) record(req Request, e *definition.Entry) (*wire.RunRecord, error) {
-	if err := s.checkTypes(e.Def); err != nil {
+	if err := s.Executable(e.Def); err != nil {
 		return nil, err
 	}
 	ref, err := s.checkConfigurable(req, e.Def)
@@ -169,17 +181,22 @@ func (s *Starter) record(req Request, e *definition.Entry) (*wire.RunRecord, err
 	if len(problems) > 0 {
 		return nil, invalid("the inputs do not fit the workflow", problems)
 	}
+	return s.recordOf(req, e, ref, inputs, vars), nil
+}
+
+// recordOf is the record of a request that has been checked.
+func (s *Starter) recordOf(req Request, e *definition.Entry, ref string, inputs, vars map[string]json.RawMessage) *wire.RunRecord {
 	for name := range inputs {
 		delete(vars, name)
 	}
 	return &wire.RunRecord{
 		RunID: req.RunID, WorkflowID: e.Def.ID, WorkflowDigest: e.Digest, WorkflowVersion: e.Def.Version,
 		Owner: wire.Owner{Tenant: req.Tenant, Principal: req.Principal}, ScopeID: req.ScopeID, CallbackURL: req.CallbackURL,
-		Inputs: inputs, Defaults: vars, Configurable: req.Configurable, Tags: req.Tags, Metadata: req.Metadata,
+		Inputs: inputs, Defaults: vars, Channels: e.Def.PinnedChannels(), Configurable: req.Configurable, Tags: req.Tags, Metadata: req.Metadata,
 		Transport: req.Transport, RequestDigest: req.Digest, TestKey: req.TestKey, Traceparent: req.Traceparent,
 		CreatedAt: wire.FormatTime(s.deps.Clock()), EngineVersion: wire.EngineVersion,
 		DurationMs: s.duration(req.Configurable, e.Def.Settings.TimeoutMillis), CredentialRef: ref,
-	}, nil
+	}
 }
 
 // duration is min(limits.maxRunDurationMs, configurable.runTimeoutMs,
@@ -267,12 +284,17 @@ const writeTimeout = 5 * time.Second
 
 // write appends the start frame. A run that exists already is the answer to a
 // repeated request, if the requests agree.
-func (s *Starter) write(ctx context.Context, req Request, rec *wire.RunRecord, body []byte) (Created, error) {
+func (s *Starter) write(ctx context.Context, req Request, rec *wire.RunRecord, body []byte, sensitive *privacy.Policy) (Created, error) {
 	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	trace := runspan.ContextOf(rec, runspan.Sampled(rec.Traceparent)).Run()
-	_, err := s.deps.Log.Append(ctx, frame.NewStart(r, body).By(rand.Text()).In(trace), 0)
+	writer := rand.Text()
+	body, err := s.seal(ctx, r, writer, body, sensitive)
+	if err != nil {
+		return Created{}, err
+	}
+	_, err = s.deps.Log.Append(ctx, frame.NewStart(r, body).By(writer).In(trace), 0)
 	if errors.Is(err, runlog.ErrConflict) {
 		return s.replayed(ctx, req)
 	}

@@ -19,6 +19,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/seal"
 )
 
 // MaxResultBytes bounds what one call brings back, and what of it is recorded. A
@@ -62,6 +63,9 @@ type Mux struct {
 
 // Run executes a node.
 func (m Mux) Run(ctx context.Context, t completion.Task, j completion.Journal) completion.Result {
+	if err := seal.Check(ctx); err != nil {
+		return completion.Result{Interrupted: err}
+	}
 	if r, ok := m.Runners[t.TypeID]; ok {
 		return r.Run(ctx, t, j)
 	}

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"waybill.dev/waybill/services/dispatcher/seal"
 )
 
 // Ends of a call that the HTTP client itself brings about.
@@ -55,6 +57,9 @@ func (w watch) CloseIdleConnections() {
 // RoundTrip asks; the body of an answer is bounded in size if it is an error's,
 // and in silence if it is a stream.
 func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := seal.Check(r.Context()); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	res, err := w.RoundTripper.RoundTrip(r.WithContext(ctx))
 	if err != nil {

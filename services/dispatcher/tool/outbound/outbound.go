@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"waybill.dev/waybill/services/dispatcher/seal"
 )
 
 // Ends of a call that the client itself brings about.
@@ -85,6 +87,9 @@ func (g guard) CloseIdleConnections() { g.next.CloseIdleConnections() }
 
 // RoundTrip asks the named host and bounds its answer.
 func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := seal.Check(r.Context()); err != nil {
+		return nil, err
+	}
 	if r.URL.Scheme != g.cfg.Base.Scheme || !strings.EqualFold(r.URL.Host, g.cfg.Base.Host) {
 		return nil, ErrElsewhere
 	}

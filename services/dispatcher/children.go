@@ -1,0 +1,33 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// unknownChildren warns of nodes that run a workflow which the tenant does not have. It
+// may be registered later: only a run of the node fails.
+func (s *Service) unknownChildren(ctx context.Context, tenant string, def *workflow.Definition) []workflow.Problem {
+	var out []workflow.Problem
+	for i, n := range def.Nodes {
+		t := s.types[n.TypeID]
+		if t.Class != node.Spawns {
+			continue
+		}
+		c, bad := node.ParseSubWorkflow(t.Configure(n.Config))
+		if bad != nil || c.WorkflowID == def.ID {
+			continue // creating a run says so
+		}
+		if _, err := s.definitions.Get(ctx, tenant, c.WorkflowID); fault.CodeOf(err) == fault.WorkflowNotFound {
+			out = append(out, workflow.Problem{
+				Path: fmt.Sprintf("/nodes/%d/config/workflowId", i), Rule: workflow.RuleReference,
+				Message: fmt.Sprintf("there is no workflow %q yet; the node fails with %s as long as there is none", c.WorkflowID, fault.UnknownChildWorkflow),
+			})
+		}
+	}
+	return out
+}

@@ -1,0 +1,46 @@
+package dispatcher
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// OpenWOP host contract §5.6: in a replay without a recorded outcome it performs nothing.
+func TestSideEffect_IsNotPerformedInAReplay(t *testing.T) {
+	t.Parallel()
+	task := completion.Task{Tenant: "acme", RunID: "run_1", Input: node.Input{NodeID: "effect"}, Replay: true}
+	res := sideEffect{}.Run(t.Context(), task, nil)
+	require.Equal(t, "replay_source_missing", res.Err.Code)
+	require.Empty(t, res.Drafts)
+	require.Empty(t, res.Output.Ports)
+}
+
+// What is seen of the effect is told with its outcome, under one id for every attempt.
+func TestSideEffect_HasOneIDForEveryAttempt(t *testing.T) {
+	t.Parallel()
+	task := completion.Task{Tenant: "acme", RunID: "run_1", Input: node.Input{NodeID: "effect"}}
+	first := sideEffect{}.Run(t.Context(), task, nil)
+	task.Attempt = 1
+	second := sideEffect{}.Run(t.Context(), task, nil)
+	require.Nil(t, first.Err)
+	require.Len(t, first.Drafts, 1)
+	require.Contains(t, string(first.Drafts[0].Payload), string(first.Output.Ports["logicalInvocationId"]))
+	require.Equal(t, first, second)
+	task.RunID = "run_2"
+	require.NotEqual(t, first, sideEffect{}.Run(t.Context(), task, nil))
+}
+
+// The place where the suite plants a key is left out of the search for secrets; every
+// other place is searched.
+func TestWithoutPlanted_LeavesOutTheAttributesOfCostNodesOnly(t *testing.T) {
+	t.Parallel()
+	require.JSONEq(t, `{"id":"wf","nodes":[{"typeId":"conformance.cost.emit","config":{},"name":"n"},{"typeId":"core.noop","config":{"k":"v"}}]}`,
+		string(withoutPlanted([]byte(`{"id":"wf","nodes":[{"typeId":"conformance.cost.emit","config":{"attrs":{"k":"v"}},"name":"n"},{"typeId":"core.noop","config":{"k":"v"}}]}`))))
+	for _, doc := range []string{`{"nodes":[{"typeId":"core.noop"}]}`, `{"nodes":1}`, `[]`} {
+		require.Equal(t, doc, string(withoutPlanted([]byte(doc))))
+	}
+}

@@ -1,0 +1,71 @@
+package execute
+
+import (
+	"context"
+
+	"waybill.dev/waybill/services/dispatcher/run"
+)
+
+// attempt names one attempt of a node's effect.
+type attempt struct {
+	node   string
+	number int
+}
+
+func attemptOf(e run.Effect) attempt { return attempt{e.NodeID, e.Attempt} }
+
+// inflight ends single effects: their run goes on, but not with them.
+type inflight struct {
+	cancels map[attempt]context.CancelFunc
+	effects map[attempt]run.Effect
+}
+
+func newInflight() inflight {
+	return inflight{map[attempt]context.CancelFunc{}, map[attempt]run.Effect{}}
+}
+
+// add gives an effect a lifetime of its own.
+func (f inflight) add(ctx context.Context, e run.Effect) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	f.cancels[attemptOf(e)], f.effects[attemptOf(e)] = cancel, e
+	return ctx
+}
+
+// remove forgets an effect that has ended.
+func (f inflight) remove(e run.Effect) {
+	if cancel := f.cancels[attemptOf(e)]; cancel != nil {
+		cancel()
+	}
+	delete(f.cancels, attemptOf(e))
+	delete(f.effects, attemptOf(e))
+}
+
+// drop ends the effects that the run no longer waits for, such as those whose time
+// was up. They end beside the writer, who throws away what they still bring.
+func (f inflight) drop(m *run.Machine) {
+	for a, e := range f.effects {
+		if !m.Carries(e) {
+			f.cancels[a]()
+		}
+	}
+}
+
+// stale refuses what an effect tells that the run no longer waits for: nothing of a
+// late attempt gets into the log.
+func (s *session) stale(e run.Effect) bool { return !s.m.Carries(e) }
+
+// current guards a call of an effect.
+func (j journal) current(do func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if j.s.stale(j.effect) {
+			return context.Canceled
+		}
+		return do(ctx)
+	}
+}
+
+// late reports whether the end of an effect comes after its attempt was given up.
+func (s *session) late(d effectDone) bool {
+	s.inflight.remove(d.effect)
+	return s.stale(d.effect)
+}

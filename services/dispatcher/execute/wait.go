@@ -1,0 +1,120 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"waybill.dev/waybill/internal/runlog"
+)
+
+// wait serves the effects until one of them ends, an instant is due or the log has
+// moved. Of what is ready at the same time it takes what comes first here, and not any:
+// no sign of life waits for effects that talk a lot, a lost run is left before more is
+// done to it, and the same happenings lead to the same log.
+func (s *session) wait(ctx context.Context) error {
+	heartbeat := time.NewTicker(s.x.cfg.Heartbeat)
+	defer heartbeat.Stop()
+	due, stopDue := s.dueTimer()
+	defer stopDue()
+	for {
+		if _, ok := poll(heartbeat.C); ok {
+			if moved, err := s.beat(ctx); moved || err != nil {
+				return err
+			}
+		}
+		switch took, through, err := s.next(ctx, due); {
+		case through || err != nil:
+			return err
+		case took:
+			continue
+		}
+		select { // nothing is ready but, if its last beat took long, the next one
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-heartbeat.C:
+			if moved, err := s.beat(ctx); moved || err != nil {
+				return err
+			}
+		case <-s.moved:
+			_, err := s.look(ctx)
+			return err
+		case <-due:
+			return nil
+		case d := <-s.done:
+			return s.settle(d)
+		case r := <-s.inbox:
+			if err := s.serve(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// next takes one thing that is ready, if any is; through says that the wait is over.
+func (s *session) next(ctx context.Context, due <-chan time.Time) (took, through bool, err error) {
+	if ctx.Err() != nil {
+		return true, true, context.Cause(ctx)
+	}
+	if _, ok := poll(s.moved); ok {
+		_, err := s.look(ctx)
+		return true, true, err
+	}
+	if _, ok := poll(due); ok {
+		return true, true, nil
+	}
+	if d, ok := poll(s.done); ok {
+		return true, true, s.settle(d)
+	}
+	if r, ok := poll(s.inbox); ok {
+		return true, false, s.serve(ctx, r)
+	}
+	return false, false, nil
+}
+
+// serve does what an effect asks for. If it finds the run with somebody else, the
+// session is over: the other effects must not go on until they find out themselves.
+func (s *session) serve(ctx context.Context, r request) error {
+	err := r.do(ctx)
+	r.reply <- err
+	if errors.Is(err, runlog.ErrConflict) {
+		return err
+	}
+	return nil
+}
+
+// poll takes what is there at once.
+func poll[T any](c <-chan T) (v T, ok bool) {
+	select {
+	case v = <-c:
+		return v, true
+	default:
+		return v, false
+	}
+}
+
+// beat is a sign of life to the queue, and a look at what became of the log: changes
+// from other processes are seen no later than now.
+func (s *session) beat(ctx context.Context) (moved bool, err error) {
+	s.extend()
+	return s.look(ctx)
+}
+
+func (s *session) extend() {
+	now := s.x.deps.Clock()
+	if err := s.delivery.Extend(); err != nil {
+		s.x.deps.Logger.Debug("heartbeat failed", "run_id", s.run.RunID, "error", err)
+		return
+	}
+	s.signed = now
+}
+
+// dueTimer fires when the machine must be looked at without an effect ending.
+func (s *session) dueTimer() (<-chan time.Time, func()) {
+	due, ok := s.m.Due()
+	if !ok {
+		return nil, func() {}
+	}
+	t := time.NewTimer(due.Sub(s.x.deps.Clock()))
+	return t.C, func() { t.Stop() }
+}

@@ -1,0 +1,36 @@
+package node
+
+import (
+	"encoding/json"
+
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+)
+
+// ChannelWrite is what a node writes to a channel: the input of the channel's
+// reducer. The run loop looks whether it may.
+type ChannelWrite struct {
+	Channel string
+	Value   json.RawMessage
+}
+
+// channelWrite writes its port value, else its config's value, else what an edge
+// brought, to the channel that its config names (OpenWOP host contract §5.6).
+func channelWrite(in Input) (Output, *wire.NodeError) {
+	var c struct {
+		Name  string          `json:"channelName"`
+		Value json.RawMessage `json:"value"`
+	}
+	if err := strictjson.Read(in.Config, &c); err != nil || c.Name == "" {
+		return Output{}, Invalid("/config/channelName: want the name of a channel, a string")
+	}
+	for _, v := range []json.RawMessage{in.Ports["value"], c.Value, in.Ports["input"]} {
+		if len(v) > 0 {
+			return Output{Channels: []ChannelWrite{{c.Name, v}}}, nil
+		}
+	}
+	return Output{}, Invalid("/config/value: want the value to write, here or on the port value or input")
+}
+
+func channelType() Type { return Type{ID: workflow.TypeChannelWrite, Class: Pure, Do: channelWrite} }

@@ -1,0 +1,119 @@
+package node
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"waybill.dev/waybill/protocol/channel"
+	"waybill.dev/waybill/protocol/cost"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// The node types of the protocol's fixtures (OpenWOP host contract §5.6).
+const (
+	typeNeedy      = "conformance.modelCapability.insufficient"
+	typeUnprovided = "conformance.requiresMissing"
+	typeSecret     = "conformance.secret.echo" //nolint:gosec // G101: the id of a node type
+	typeHold       = "core.conformance.hold"
+	// TypeCostEmit tells costs.
+	TypeCostEmit = "conformance.cost.emit"
+	// TypeSideEffect is an effect that somebody would notice.
+	TypeSideEffect = "core.conformance.side-effect"
+)
+
+// neverProvided is a capability that no host has.
+const neverProvided = "conformance.never-provided"
+
+// Conformance adds the types of the protocol's fixtures that no workflow has a use
+// for. The secrets are those of the test seams, by id; the redactor has to know them.
+func (c Catalog) Conformance(secrets map[string]string) Catalog {
+	out := maps.Clone(c)
+	for _, t := range []Type{
+		{ID: typeNeedy, Class: Pure, Do: noop, Needs: &modelgate.Needs{Required: []modelgate.Capability{"nonexistent-capability-9b3f"}}},
+		{ID: typeUnprovided, Class: Pure, Do: noop, Requires: []string{neverProvided}},
+		{ID: TypeCostEmit, Class: Pure, Do: emitCost},
+		{ID: typeSecret, Class: Pure, Do: echoSecret(secrets)},
+		{ID: typeHold, Class: Timer, Delay: hold},
+		{ID: TypeSideEffect, Class: Effect},
+	} {
+		t.Source = "conformance"
+		out[t.ID] = t
+	}
+	if t, ok := out["core.identity"]; ok {
+		t.Do = stutter(t.Do)
+		out[t.ID] = t
+	}
+	return out
+}
+
+// emitCost tells the cost attributes of its config, as far as they are on the list.
+func emitCost(in Input) (Output, *wire.NodeError) {
+	var c struct {
+		Attrs json.RawMessage `json:"attrs"`
+	}
+	if err := strictjson.Read(in.Config, &c); err != nil || len(c.Attrs) == 0 {
+		return Output{}, Invalid("/config/attrs: want an object of cost attributes")
+	}
+	return Output{Cost: cost.Sanitize(c.Attrs)}, nil
+}
+
+// echoSecret tells the length and the digest of a secret, which prove that it was
+// resolved and are of no use to anybody who does not have it.
+func echoSecret(secrets map[string]string) func(Input) (Output, *wire.NodeError) {
+	return func(in Input) (Output, *wire.NodeError) {
+		var c struct {
+			ID string `json:"secretId"`
+		}
+		if err := strictjson.Read(in.Config, &c); err != nil || c.ID == "" {
+			return Output{}, Invalid("/config/secretId: want the id of a secret, a string")
+		}
+		value, ok := secrets[c.ID]
+		if !ok {
+			return Output{}, &wire.NodeError{
+				Code: string(fault.CredentialNotFound), Message: fmt.Sprintf("/config/secretId: this host has no secret of that id; it has %v", slices.Sorted(maps.Keys(secrets))),
+			}
+		}
+		sum := sha256.Sum256([]byte(value))
+		told := fmt.Appendf(nil, `{"secretSha256":%q,"secretLength":%d}`, hex.EncodeToString(sum[:]), len(value))
+		return Output{Writes: map[string]json.RawMessage{in.NodeID: told}}, nil
+	}
+}
+
+// hold waits for as long as its port says, and nothing else has a say.
+func hold(in Input) (int64, *wire.NodeError) {
+	v, ok := in.Ports["delayMs"]
+	if !ok {
+		return 0, Invalid("/inputs/delayMs: want a number of milliseconds")
+	}
+	return millis("/inputs/delayMs", v, 1)
+}
+
+// stutter lets a type say the same message twice to every channel of messages, if its
+// config asks for it: the second one says something else, and must not be heard.
+func stutter(do func(Input) (Output, *wire.NodeError)) func(Input) (Output, *wire.NodeError) {
+	return func(in Input) (Output, *wire.NodeError) {
+		out, bad := do(in)
+		var c struct {
+			Twice bool `json:"emitDuplicateMessageId"`
+		}
+		if bad != nil || strictjson.Read(in.Config, &c) != nil || !c.Twice {
+			return out, bad
+		}
+		for _, name := range slices.Sorted(maps.Keys(in.Channels)) {
+			for _, content := range []string{"once", "once more"} {
+				if in.Channels[name] == channel.Message {
+					message := fmt.Appendf(nil, `{"messageId":%s,"role":"assistant","content":%q}`, wire.AppendString(nil, in.NodeID+"-1"), content)
+					out.Channels = append(out.Channels, ChannelWrite{name, message})
+				}
+			}
+		}
+		return out, nil
+	}
+}

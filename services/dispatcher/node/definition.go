@@ -1,0 +1,257 @@
+package node
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/flow"
+)
+
+// Rules of warnings.
+const (
+	RuleNeverRuns = "never-runs"
+	RuleUnlinked  = "unlinked"
+	RulePort      = "port"
+	RuleNoTimeout = "timeout"
+	RuleOverlap   = "overlap"
+	RuleNotBefore = "not-before"
+)
+
+// maxFound bounds what is told of one definition; more would help nobody.
+const maxFound = 64
+
+// maxExpressions and maxText bound the expressions of a definition together: they are
+// compiled when it is registered.
+const (
+	maxExpressions = 1000
+	maxText        = 64 << 10
+)
+
+// Review looks at a sound definition. Problems are what could only fail: conditions,
+// expressions, and the configs of nodes whose types say how to read them. Warnings are
+// what can be carried out and is hardly meant. Types that are not in the catalog are
+// nobody's business here.
+func (c Catalog) Review(def *workflow.Definition) (problems, warned []workflow.Problem) {
+	if n, size := c.expressions(def); n > maxExpressions || size > maxText {
+		return []workflow.Problem{{Rule: RuleExpression, Message: fmt.Sprintf(
+			"the definition has %d expressions of %d bytes together, want at most %d of %d; split the workflow", n, size, maxExpressions, maxText)}}, nil
+	}
+	compiled, found := flow.Compile(def)
+	for i, n := range def.Nodes {
+		t, known := c[n.TypeID]
+		if !known || t.Lint == nil {
+			continue
+		}
+		for _, p := range t.Lint(t.Configure(n.Config)) {
+			p.Path = nodePath(i) + "/config" + p.Path
+			found = append(found, p)
+		}
+	}
+	return sorted(found), c.warnings(def, compiled)
+}
+
+// expressions counts the expressions of a definition, and their text.
+func (c Catalog) expressions(def *workflow.Definition) (n, size int) {
+	count := func(source string) {
+		if source != "" {
+			n, size = n+1, size+len(source)
+		}
+	}
+	for _, e := range def.Edges {
+		if e.Condition != nil {
+			count(e.Condition.Expression)
+		}
+	}
+	for _, d := range def.Nodes {
+		for _, pv := range d.Inputs {
+			count(pv.Expression)
+		}
+		if t := c[d.TypeID]; t.Lint != nil {
+			cfg, _ := settings(t.Configure(d.Config))
+			for _, name := range []string{"expression", "until", "condition"} {
+				source, isText := text(cfg[name])
+				if !isText {
+					source = string(cfg[name])
+				}
+				count(source)
+			}
+		}
+	}
+	return n, size
+}
+
+func sorted(found []workflow.Problem) []workflow.Problem {
+	slices.SortStableFunc(found, func(a, b workflow.Problem) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Rule, b.Rule))
+	})
+	return found[:min(len(found), maxFound)]
+}
+
+func (c Catalog) warnings(def *workflow.Definition, compiled *flow.Flow) []workflow.Problem {
+	w := &warnings{types: c, def: def, flow: compiled, graph: workflow.Compile(def), at: map[string]int{}}
+	for i := range def.Nodes {
+		w.at[def.Nodes[i].ID] = i
+	}
+	w.reach()
+	w.edges()
+	for i := range def.Nodes {
+		w.node(i)
+	}
+	return sorted(w.found)
+}
+
+type warnings struct {
+	types Catalog
+	def   *workflow.Definition
+	flow  *flow.Flow
+	graph *workflow.Graph
+	at    map[string]int // index of a node by id
+	found []workflow.Problem
+}
+
+func (w *warnings) add(path, rule, message string) {
+	w.found = append(w.found, workflow.Problem{Path: path, Rule: rule, Message: message})
+}
+
+func nodePath(i int) string { return "/nodes/" + strconv.Itoa(i) }
+
+// reach finds nodes that no run will start, and nodes that nothing leads to beside
+// one that says where the workflow starts.
+func (w *warnings) reach() {
+	never := map[int]bool{}
+	starts := slices.ContainsFunc(w.def.Nodes, func(n workflow.Node) bool { return n.TypeID == TypeStart })
+	for i, s := range w.graph.Steps {
+		total, dead := 0, 0
+		for _, l := range s.In {
+			if l.Back {
+				continue
+			}
+			total++
+			if never[l.Step] {
+				dead++
+			}
+		}
+		path := nodePath(w.at[s.Node.ID])
+		switch {
+		case s.Node.Disabled:
+			never[i] = true
+		case total > 0 && total == dead && s.Rule != workflow.AllComplete && s.Rule != workflow.NoneFailed:
+			never[i] = true
+			w.add(path, RuleNeverRuns, "no run gets to this node: all that leads to it is disabled; enable one of those nodes, or remove this one")
+		case len(s.In)+len(s.Out) == 0 && len(w.graph.Steps) > 1:
+			w.add(path, RuleUnlinked, "no edge touches this node: it runs on its own as soon as the run starts; add an edge if it is to wait")
+		case total == 0 && starts && s.Node.TypeID != TypeStart:
+			w.add(path, RuleUnlinked, "no edge leads to this node: it starts with the run, beside "+TypeStart+"; add an edge if it is to come after")
+		}
+	}
+}
+
+// edges finds ports that the source's type never puts out, and inputs that several
+// edges fill.
+func (w *warnings) edges() {
+	filled := map[[2]string]int{}
+	for i, e := range w.def.Edges {
+		path := "/edges/" + strconv.Itoa(i)
+		outputs := w.outputs(e.SourceNodeID)
+		if outputs != nil && e.SourceOutput != "output" && !slices.Contains(outputs, e.SourceOutput) {
+			w.add(path+"/sourceOutput", RulePort, w.noPort(e.SourceNodeID, outputs)+"; the edge carries nothing")
+		}
+		if c := e.Condition; c != nil && c.Left != "" && outputs != nil {
+			if port, _, _ := strings.Cut(c.Left, "."); port != "output" && !slices.Contains(outputs, port) {
+				w.add(path+"/condition/left", RulePort, w.noPort(e.SourceNodeID, outputs))
+			}
+		}
+		into := [2]string{e.TargetNodeID, e.TargetInput}
+		first, taken := filled[into]
+		if taken && always(e) && always(w.def.Edges[first]) && len(outputs) > 0 {
+			w.add(path+"/targetInput", RuleOverlap, "edge "+w.def.Edges[first].ID+" fills this input, too, and the last edge by id wins; give each its own targetInput")
+		}
+		if !taken {
+			filled[into] = i
+		}
+	}
+}
+
+// always reports whether an edge carries whenever its target starts. Of branches that
+// exclude each other one at most does.
+func always(e workflow.Edge) bool {
+	return e.Condition == nil && e.TriggerRule == workflow.AllSuccess
+}
+
+// outputs are the ports that a node is known to put out; nil: it is not known.
+func (w *warnings) outputs(id string) []string {
+	i, ok := w.at[id]
+	if !ok {
+		return nil
+	}
+	return w.types[w.def.Nodes[i].TypeID].Outputs
+}
+
+func (w *warnings) noPort(id string, outputs []string) string {
+	typeID := w.def.Nodes[w.at[id]].TypeID
+	if len(outputs) == 0 {
+		return "nodes of type " + typeID + " put nothing out"
+	}
+	return "nodes of type " + typeID + " put out " + strings.Join(outputs, ", ") + " only"
+}
+
+// node finds connections to ports that are never filled, or not yet, and limits that
+// limit nothing.
+func (w *warnings) node(i int) {
+	n := &w.def.Nodes[i]
+	if t, known := w.types[n.TypeID]; known && t.Class != Effect && n.Timeout() > 0 {
+		w.add(nodePath(i)+"/settings/timeoutMs", RuleNoTimeout, "only nodes that ask somebody outside can run out of time; nodes of type "+n.TypeID+" do not")
+	}
+	before := w.before(n.ID)
+	for _, port := range slices.Sorted(maps.Keys(n.Inputs)) {
+		pv, path := n.Inputs[port], nodePath(i)+"/inputs/"+escape(port)
+		switch pv.Type {
+		case workflow.PortConnection:
+			if outputs := w.outputs(pv.NodeID); outputs != nil && !slices.Contains(outputs, pv.OutputKey) {
+				w.add(path+"/outputKey", RulePort, w.noPort(pv.NodeID, outputs))
+			}
+			w.after(path+"/nodeId", pv.NodeID, before)
+		case workflow.PortExpression:
+			p, err := w.flow.Port(n.ID, port)
+			if err != nil {
+				continue // a problem, not a warning
+			}
+			for _, id := range p.Reads()["nodes"].Names {
+				w.after(path+"/expression", id, before)
+			}
+		case workflow.PortStatic, workflow.PortVariable:
+		}
+	}
+}
+
+// after warns of a node that need not have completed when another one reads it.
+func (w *warnings) after(path, id string, before map[string]bool) {
+	if _, known := w.at[id]; !known {
+		w.add(path, RuleNotBefore, "no node is called "+strconv.Quote(id))
+	} else if !before[id] {
+		w.add(path, RuleNotBefore, "no edge leads from node "+id+" to here, so it need not have completed; add one")
+	}
+}
+
+// before are the nodes that edges lead from to a node.
+func (w *warnings) before(id string) map[string]bool {
+	out := map[string]bool{}
+	i, ok := w.graph.Lookup(id)
+	if !ok {
+		return out
+	}
+	for queue := []int{i}; len(queue) > 0; queue = queue[1:] {
+		for _, l := range w.graph.Steps[queue[0]].In {
+			if source := l.Edge.SourceNodeID; !out[source] {
+				out[source] = true
+				queue = append(queue, l.Step)
+			}
+		}
+	}
+	return out
+}

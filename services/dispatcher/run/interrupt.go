@@ -1,0 +1,102 @@
+package run
+
+import (
+	"time"
+
+	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// ask suspends a node until somebody outside answers. A question the run has the answer
+// to is not asked again (OpenWOP host contract §6.1).
+func (m *Machine) ask(now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust) {
+	at := interrupt.Place{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
+	r, wrong := interrupt.From(t.Executes(), at, in.Config)
+	if len(wrong) > 0 {
+		m.failNode(now, id, node.Invalid("node %s: /config%s: %s", id, wrong[0].Path, wrong[0].Message), attempt, trust)
+		return
+	}
+	if known, ok := m.st.Answered(r.Key); ok {
+		m.complete(now, id, node.Output{Ports: interrupt.Outputs(known.ResumeValue)}, trust.Meet(known.Trust))
+		return
+	}
+	if shown, ok := in.Ports["input"]; ok {
+		r = r.WithArtifact(shown)
+	}
+	m.open(now, at, r, trust)
+}
+
+// open records a question.
+func (m *Machine) open(now time.Time, at interrupt.Place, r interrupt.Request, trust wire.Trust) {
+	_, events := interrupt.Open(at, r, now, trust.Meet(m.trust(at.NodeID)))
+	m.Emit(now, events...)
+}
+
+// suspendAskers lets a node wait whose model has asked something, and is not at work.
+func (m *Machine) suspendAskers(now time.Time) bool {
+	if m.beside {
+		return false
+	}
+	for _, step := range m.plan.Graph.Steps {
+		id := step.Node.ID
+		n := m.st.Nodes[id]
+		if n != nil && !m.asked[id] && m.Suspend(now, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// Suspend lets a node wait for the answers to what its model has asked; false when it has
+// asked nothing.
+func (m *Machine) Suspend(now time.Time, id string) bool {
+	delete(m.asked, id) // an answer may have come before it could wait
+	q, n := m.st.Open(id), m.st.Nodes[id]
+	if q == nil || n.Status != runstate.NodeRunning && n.Status != runstate.NodeStopped {
+		return false
+	}
+	m.tell(now, wire.EventNodeSuspended, id, q.Trust, suspendedPayload{NodeID: id, InterruptID: q.InterruptID, Kind: q.Kind, Key: q.Key})
+	return true
+}
+
+type suspendedPayload struct {
+	NodeID      string         `json:"nodeId"`
+	InterruptID string         `json:"interruptId"`
+	Kind        interrupt.Kind `json:"kind"`
+	Key         string         `json:"key"`
+}
+
+// Resolve records what an answer at a node's interrupt led to: nothing but a note if it
+// stays open, else how the node goes on.
+func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
+	if !d.Outcome.Resolves() {
+		if d.Note != nil {
+			m.remember(wire.Note{Said: mustJSON(d.Note)})
+		}
+		return
+	}
+	more := m.st.OpenCount(id) > 1
+	for _, e := range d.Events {
+		if e.Type != wire.EventNodeResumed || !more { // its model goes on when it knows all
+			m.Emit(now, e)
+		}
+	}
+	m.wakes = true
+	switch n := m.st.Nodes[id]; {
+	case d.Failure != nil:
+		m.failNode(now, id, d.Failure, n.Attempt, d.Trust)
+	case m.plan.Types[n.TypeID].Class == node.Effect:
+		delete(m.asked, id) // its model is asked again, with the answer
+	default:
+		m.complete(now, id, node.Output{Ports: d.Outputs()}, d.Trust)
+	}
+}
+
+// expire ends an interrupt that nobody answered in time.
+func (m *Machine) expire(now time.Time, id string) {
+	if i := m.st.Open(id); i != nil {
+		m.Resolve(now, id, i.TimeOut(now))
+	}
+}

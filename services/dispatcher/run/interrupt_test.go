@@ -1,0 +1,159 @@
+package run_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/run"
+)
+
+// decide judges an answer to what a node asks.
+func decide(t *testing.T, m *run.Machine, id, value string) interrupt.Decision {
+	t.Helper()
+	q := m.State().Open(id)
+	require.NotNil(t, q)
+	d, err := interrupt.Decide(q.Pending, interrupt.Answer{Value: json.RawMessage(value), By: interrupt.Responder{Principal: "key"}, At: at})
+	require.NoError(t, err)
+	return d
+}
+
+// lifted is what the accept pipeline records of a model's question.
+func lifted(n int) []wire.Draft {
+	cause := fmt.Sprint("c", n)
+	return []wire.Draft{
+		{Type: wire.EventClarificationRequested, NodeID: "a", CausationID: cause, Payload: json.RawMessage(fmt.Sprintf(`{"nodeId":"a","interruptId":"int_%d","questions":[]}`, n))},
+		{Type: wire.EventInterruptRequested, NodeID: "a", CausationID: cause, Payload: json.RawMessage(fmt.Sprintf(
+			`{"runId":"run_1","nodeId":"a","interruptId":"int_%d","kind":"clarification","key":"k%d","data":{"questions":[{"id":"q","question":"?"}]},"requestedAt":"2026-05-01T12:00:00.000Z"}`, n, n))},
+	}
+}
+
+// OpenWOP envelope contract §3.3: two questions of one turn are two interrupts; the model
+// goes on when it knows both answers.
+func TestLift_TheModelGoesOnWithAllAnswers(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
+	m := run.New(g.plan(t), limits, runstate.New(record()))
+	require.Len(t, m.Advance(at), 1)
+	m.Emit(at, append(lifted(1), lifted(2)...)...)
+	require.True(t, m.Suspend(at, "a"))
+	require.Equal(t, wire.StatusWaitingInput, m.State().Status)
+	require.Empty(t, m.Advance(at))
+	log := appended(m)
+
+	m = refolded(t, g, log).Beside()
+	m.Resolve(at, "a", decide(t, m, "a", `{"answers":{"q":1}}`))
+	require.Equal(t, "interrupt.resolved@a clarification.resolved@a", strings.Join(names(m), " "), "there is another question")
+	require.Equal(t, wire.StatusWaitingInput, m.State().Status)
+	require.Empty(t, m.Advance(at))
+	m.Resolve(at, "a", decide(t, m, "a", `{"answers":{"q":2}}`))
+	require.Equal(t, wire.StatusRunning, m.State().Status)
+	require.Equal(t, subject.Wake, m.FrameKind())
+	log = append(log, appended(m)...)
+
+	m = refolded(t, g, log)
+	effects := m.Advance(at)
+	require.Len(t, effects, 1)
+	require.Zero(t, effects[0].Attempt, "the same attempt goes on")
+	require.Len(t, effects[0].Answered, 2)
+	require.JSONEq(t, `{"answers":{"q":2}}`, string(effects[0].Answered[1].ResumeValue))
+}
+
+// The executor is lost after the question was recorded and before the node waits: whoever
+// takes the run over lets it wait, and asks no model.
+func TestLift_OutlivesTheExecutor(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
+	m := run.New(g.plan(t), limits, runstate.New(record()))
+	m.Advance(at)
+	m.Emit(at, lifted(1)...)
+	m = refolded(t, g, appended(m))
+	require.Empty(t, m.Advance(at))
+	require.Equal(t, "node.suspended@a", strings.Join(names(m), " "))
+	require.Equal(t, wire.StatusWaitingInput, m.State().Status)
+}
+
+// An answer that comes before the node could wait is not lost, and the model is asked.
+func TestLift_AnAnswerCanBeEarly(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
+	m := run.New(g.plan(t), limits, runstate.New(record()))
+	m.Advance(at)
+	m.Emit(at, lifted(1)...)
+	m.Emit(at, decide(t, m, "a", `{"answers":{"q":1}}`).Events...)
+	require.False(t, m.Suspend(at, "a"))
+	effects := m.Advance(at)
+	require.Len(t, effects, 1)
+	require.Len(t, effects[0].Answered, 1)
+}
+
+// OpenWOP host contract §3.1: a run waits when nothing is ready or running, and the node
+// that was suspended first says for what.
+func TestWaiting_IsTheStatusOnlyWhenNothingElseGoesOn(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{
+		`a:core.approvalGate:{"title":"t","actions":["accept"]}`, `b:core.clarificationGate:{"questions":[{"id":"q","question":"?"}]}`, "c:core.ai.callPrompt",
+	}}
+	m := run.New(g.plan(t), limits, runstate.New(record()))
+	require.Len(t, m.Advance(at), 1)
+	require.Equal(t, wire.StatusRunning, m.State().Status)
+	m.Complete(at, "c", node.Output{}, wire.Trusted)
+	require.Equal(t, wire.StatusWaitingApproval, m.State().Status)
+	m.Resolve(at, "a", decide(t, m, "a", `{"action":"accept"}`))
+	require.Equal(t, wire.StatusWaitingInput, m.State().Status)
+	m.Resolve(at, "b", decide(t, m, "b", `{"answers":{"q":"x"}}`))
+	m.Advance(at)
+	require.Equal(t, wire.StatusCompleted, m.State().Status)
+}
+
+// OpenWOP host contract §12 no. 41: waiting does not count against the run's time.
+func TestWaiting_StopsTheClockOfTheRun(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{`a:core.approvalGate:{"title":"t","actions":["accept"]}`, "b:core.ai.callPrompt"}, edges: []string{"a>b"}}
+	m := run.New(g.plan(t), limits, runstate.New(record()))
+	m.Advance(at)
+	_, due := m.Due()
+	require.False(t, due, "nobody has to look at it")
+	late := at.Add(1000 * time.Hour)
+	require.Empty(t, m.Advance(late))
+	require.Equal(t, wire.StatusWaitingApproval, m.State().Status)
+	d := decide(t, m, "a", `{"action":"accept"}`)
+	m.Resolve(late, "a", d)
+	require.Len(t, m.Advance(late), 1)
+	require.Equal(t, late.Add(limits.MaxDuration), m.Deadline())
+}
+
+// OpenWOP host contract §6.1: the same key is asked once in a run.
+func TestAsk_TheSameKeyIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	config := `{"title":"t","actions":["accept"],"key":"once"}`
+	g := graph{nodes: []string{"a:core.approvalGate:" + config, "b:core.approvalGate:" + config}, edges: []string{"a>b"}}
+	m := run.New(g.plan(t), limits, runstate.New(record()))
+	m.Advance(at)
+	m.Resolve(at, "a", decide(t, m, "a", `{"action":"accept"}`))
+	m.Advance(at)
+	require.Equal(t, wire.StatusCompleted, m.State().Status)
+	require.Equal(t, 1, strings.Count(strings.Join(names(m), " "), "interrupt.requested"))
+	require.Equal(t, m.State().Nodes["a"].Outputs, m.State().Nodes["b"].Outputs)
+}
+
+// OpenWOP host contract §3.1, table: a cancel ends what waits.
+func TestCancel_OfAWaitingRun(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{`a:core.approvalGate:{"title":"t","actions":["accept"]}`}}
+	m := run.New(g.plan(t), limits, runstate.New(record()))
+	m.Advance(at)
+	appended(m)
+	m.Cancel(at, wire.CancelNote{Reason: "enough", By: "key"})
+	require.Equal(t, "node.cancelled@a run.cancelled", strings.Join(names(m), " "))
+	require.Equal(t, wire.StatusCancelled, m.State().Status)
+}
