@@ -1,0 +1,192 @@
+// Package rundiff says how two runs differ: where their logs part, event by event, and
+// where their states do. It is pure (OpenWOP host contract §2.9).
+//
+// Events are aligned by their sequence, and compared by type, node and payload. What
+// the host makes anew for each run does not count: ids, and times that it measures. So
+// two runs of one workflow that went the same way are the same, and a replay is. That a
+// replay says it has diverged is told, and shifts nothing.
+package rundiff
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Op says how an event differs.
+type Op string
+
+// The ways in which an event can differ.
+const (
+	Added   Op = "added"   // only b has it
+	Removed Op = "removed" // only a has it
+	Changed Op = "changed"
+)
+
+// EventDiff is a place at which the logs differ.
+type EventDiff struct {
+	Seq    int64           `json:"seq"`
+	Op     Op              `json:"op"`
+	AEvent json.RawMessage `json:"aEvent,omitempty"`
+	BEvent json.RawMessage `json:"bEvent,omitempty"`
+}
+
+// Report is how two runs differ.
+type Report struct {
+	A             string               `json:"a"`
+	B             string               `json:"b"`
+	DivergedAtSeq *int64               `json:"divergedAtSeq"`
+	EventDiffs    []EventDiff          `json:"eventDiffs"`
+	StateDiff     map[string]ValueDiff `json:"stateDiff"`
+	// Truncated says that not all was compared, or not all that differs is told.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// Bounds of a report.
+const (
+	maxEventDiffs = 1000
+	maxEventBytes = 4 << 20
+)
+
+// Comparer compares two logs as they are read.
+type Comparer struct {
+	report Report
+	a, b   namer
+	// heldA and heldB are events that wait for one of the other log; the first of each is at
+	// seqA and seqB.
+	heldA, heldB [][]byte
+	seqA, seqB   int64
+	bytes        int
+}
+
+// New begins a comparison of two runs.
+func New(a, b string) *Comparer {
+	return &Comparer{
+		report: Report{A: a, B: b, EventDiffs: []EventDiff{}, StateDiff: map[string]ValueDiff{}},
+		a:      newNamer(a), b: newNamer(b),
+	}
+}
+
+// Forks says of which runs the two are forks; empty: of none.
+func (c *Comparer) Forks(a, b string) *Comparer {
+	if a != "" {
+		c.a.runIDs = append(c.a.runIDs, a)
+	}
+	if b != "" {
+		c.b.runIDs = append(c.b.runIDs, b)
+	}
+	return c
+}
+
+// Next takes the events at the next sequence; one of them is nil where its log has ended.
+// It reports whether there is room for more.
+func (c *Comparer) Next(a, b []byte) bool {
+	if a != nil {
+		c.heldA = append(c.heldA, a)
+	}
+	if b != nil {
+		c.heldB = append(c.heldB, b)
+	}
+	return c.settle(a == nil, b == nil)
+}
+
+// settle compares what is held as far as it has a counterpart, or as a log has ended.
+func (c *Comparer) settle(endA, endB bool) bool {
+	for {
+		asideA, asideB := len(c.heldA) > 0 && aside(c.heldA[0]), len(c.heldB) > 0 && aside(c.heldB[0])
+		var a, b []byte
+		switch {
+		case asideA != asideB:
+			if asideA {
+				a = c.take(&c.heldA)
+			} else {
+				b = c.take(&c.heldB)
+			}
+		case len(c.heldA) > 0 && len(c.heldB) > 0:
+			a, b = c.take(&c.heldA), c.take(&c.heldB)
+		case len(c.heldA) > 0 && endB:
+			a = c.take(&c.heldA)
+		case len(c.heldB) > 0 && endA:
+			b = c.take(&c.heldB)
+		default:
+			return true
+		}
+		if !c.pair(a, b) {
+			return false
+		}
+	}
+}
+
+func (*Comparer) take(held *[][]byte) []byte {
+	e := (*held)[0]
+	*held = (*held)[1:]
+	return e
+}
+
+// aside knows what a replay says of its way, and its source has not.
+func aside(doc []byte) bool {
+	var e event
+	return bytes.Contains(doc, []byte(wire.EventReplayDiverged)) && json.Unmarshal(doc, &e) == nil && e.Type == string(wire.EventReplayDiverged)
+}
+
+// pair compares an event with its counterpart; nil: it has none. It is at the sequence that
+// it has in a, or in b if a has none.
+func (c *Comparer) pair(a, b []byte) bool {
+	seq := c.seqA
+	if a != nil {
+		c.seqA++
+	} else {
+		seq = c.seqB
+	}
+	if b != nil {
+		c.seqB++
+	}
+	d := EventDiff{Seq: seq, AEvent: a, BEvent: b}
+	switch {
+	case a == nil:
+		d.Op = Added
+	case b == nil:
+		d.Op = Removed
+	case c.same(a, b):
+		return true
+	default:
+		d.Op = Changed
+	}
+	if c.report.DivergedAtSeq == nil {
+		c.report.DivergedAtSeq = &seq
+	}
+	c.bytes += len(a) + len(b)
+	if len(c.report.EventDiffs) == maxEventDiffs || c.bytes > maxEventBytes {
+		c.report.Truncated = true
+		return false
+	}
+	c.report.EventDiffs = append(c.report.EventDiffs, d)
+	return true
+}
+
+// event is what counts of an event.
+type event struct {
+	Type    string          `json:"type"`
+	NodeID  string          `json:"nodeId"`
+	Payload json.RawMessage `json:"payload"`
+}
+
+func (c *Comparer) same(a, b []byte) bool {
+	var x, y event
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	return x.Type == y.Type && x.NodeID == y.NodeID && c.a.payload(x.Payload) == c.b.payload(y.Payload)
+}
+
+// Done compares the runs' snapshots and gives the report. inFlight says that a run goes
+// on, so that only what both have done so far was compared.
+func (c *Comparer) Done(a, b []byte, inFlight bool) Report {
+	if !inFlight && !c.report.Truncated {
+		c.settle(true, true)
+	}
+	cut := c.states(a, b)
+	c.report.Truncated = c.report.Truncated || inFlight || cut
+	return c.report
+}
