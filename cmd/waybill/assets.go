@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"waybill.dev/waybill/internal/blob"
+	"waybill.dev/waybill/internal/token"
 	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/assets"
 	"waybill.dev/waybill/services/gateway/rest"
@@ -63,7 +64,7 @@ func (o *assetOptions) validate(embedded bool) error {
 		_, err := o.secretOfFile()
 		errs = append(errs, err)
 	}
-	if _, err := assets.ParseKeys(o.keys, nil); err != nil {
+	if _, err := token.ParseKeys(o.keys, nil); err != nil {
 		errs = append(errs, fmt.Errorf("--asset-keys: %w", err))
 	}
 	return errors.Join(errs...)
@@ -82,7 +83,7 @@ func (o *assetOptions) vault(store blob.Store, dataDir string) (*assets.Vault, e
 	if err != nil {
 		return nil, err
 	}
-	keys, err := assets.ParseKeys(o.keys, key)
+	keys, err := token.ParseKeys(o.keys, key)
 	if err != nil {
 		return nil, fmt.Errorf("%w: --asset-keys: %w", errUsage, err)
 	}

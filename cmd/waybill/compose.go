@@ -23,6 +23,7 @@ import (
 	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/internal/token"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
@@ -34,12 +35,15 @@ import (
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/vault"
 	"waybill.dev/waybill/services/eventlog"
 	"waybill.dev/waybill/services/eventlog/store/sqlite"
 	"waybill.dev/waybill/services/eventlog/store/writebehind"
 	"waybill.dev/waybill/services/gateway"
 	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/interrupttoken"
 	"waybill.dev/waybill/services/gateway/rest"
+	"waybill.dev/waybill/services/gateway/webhook"
 	"waybill.dev/waybill/services/redactor"
 )
 
@@ -63,6 +67,7 @@ type host struct {
 	events   *eventlog.Service
 	dispatch *dispatcher.Service
 	gateway  *gateway.Service
+	webhooks *webhook.Service
 	clients  clients
 	// spans is nil unless they are exported.
 	spans *tracing.Exporter
@@ -282,11 +287,29 @@ func (h *host) openAssets() (*assets.Vault, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := assets.ParseKeys(h.opts.assetKeys, derived)
+	keys, err := token.ParseKeys(h.opts.assetKeys, derived)
 	if err != nil {
 		return nil, fmt.Errorf("%w: --asset-keys: %w", errUsage, err)
 	}
 	return assets.New(h.stores.assets, keys, func() string { return h.baseURL() + strings.TrimSuffix(rest.AssetsPrefix, "/") }, time.Now)
+}
+
+// interruptKeys sign the tokens of interrupts: the operator's keys, or one that derives
+// from the host's.
+func (h *host) interruptKeys() (token.Keys, error) {
+	secret, err := hostKey(h.opts.dataDir)
+	if err != nil {
+		return nil, err
+	}
+	derived, err := token.DeriveKey(secret, interrupttoken.Purpose)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := token.ParseKeys(h.opts.interruptKeys, derived)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --interrupt-keys: %w", errUsage, err)
+	}
+	return keys, nil
 }
 
 // baseURL is where clients reach the host.
@@ -328,11 +351,19 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	if err != nil {
 		return err
 	}
+	secret, err := hostKey(h.opts.dataDir)
+	if err != nil {
+		return err
+	}
+	sealed, err := vault.New(h.stores.sealed, secret)
+	if err != nil {
+		return err
+	}
 	cfg := dispatcher.DefaultConfig()
 	cfg.Lease, cfg.TestSeams = h.opts.lease, h.opts.testSeams
 	cfg.SelfHosted, cfg.Keyed, cfg.Packs = models.selfHosted(), models.keyed(), h.packs
 	cfg.Completion.TenantKeyed = models.tenantKeyed()
-	cfg.Prompts = h.prompts
+	cfg.Prompts, cfg.RuntimeCapabilities = h.prompts, h.opts.runtimeCapabilities
 	cfg.Completion.TrustsUnknown = models.unknownModels == trustUnknown
 	cfg.Completion.Directive = completion.Directive(models.directive)
 	cfg.Completion.HidesFallback, cfg.Completion.WithholdsRefusals = models.hidesFallback, models.refusalText == noRefusals
@@ -342,7 +373,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	}
 	deps := dispatcher.Deps{
 		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims,
-		Providers: providers, Credentials: credentials, Catalogue: h.catalogue, Tools: tools, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
+		Providers: providers, Credentials: credentials, Catalogue: h.catalogue, Tools: tools, Vault: sealed, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
 		Acceptor: h.clients.acceptor, Redactor: h.clients.redactor, EventLog: h.clients.events,
 	}
 	if h.spans != nil {
@@ -361,17 +392,31 @@ func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
 	if err != nil {
 		return err
 	}
+	answers, err := h.interruptKeys()
+	if err != nil {
+		return err
+	}
+	log, err := h.openAudit()
+	if err != nil {
+		return err
+	}
+	hooks, err := h.buildWebhooks(key)
+	if err != nil {
+		return err
+	}
 	h.gateway, err = gateway.New(gateway.Config{
 		Keys: specs, REST: rest.Config{MaxBodyBytes: h.opts.maxBody}, MaxStreams: 10_000, TestSeams: h.opts.testSeams,
 		BaseURL:      h.baseURL,
-		GRPCEndpoint: func() string { return "grpc://" + reachable(h.grpcAddr.Addr()) }, RunKey: key,
+		GRPCEndpoint: func() string { return "grpc://" + reachable(h.grpcAddr.Addr()) }, RunKey: key, InterruptKeys: answers,
 	}, gateway.Deps{
 		Dispatcher: h.clients.dispatcher, EventLog: h.clients.events, Acceptor: h.clients.acceptor, Redactor: h.clients.redactor,
-		Records: h.stores.records, Ready: h.ready, Clock: time.Now, Logger: h.log,
+		Annotations: h.stores.annotations, Notices: h.stores.notices, Audit: log, AuditKeys: h.stores.auditKeys,
+		Records: h.stores.records, Webhooks: hooks, Ready: h.ready, Clock: time.Now, Logger: h.log,
 	})
 	if err != nil {
 		return err
 	}
+	h.group.Start(lifecycle.Part{Name: "audit of keys", Run: h.gateway.AuditKeys})
 	return h.buildPublic(ctx)
 }
 

@@ -13,9 +13,9 @@ import (
 
 	"waybill.dev/waybill/internal/config"
 	"waybill.dev/waybill/internal/obs"
+	"waybill.dev/waybill/internal/token"
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/acceptor/accept"
-	"waybill.dev/waybill/services/acceptor/assets"
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
@@ -42,6 +42,10 @@ type devOptions struct {
 	maxInline, maxMedia                       int
 	publicURL                                 string
 	assetKeys                                 []string
+	interruptKeys                             []string
+	runtimeCapabilities                       []string
+	audit                                     auditOptions
+	webhooks                                  webhookOptions
 }
 
 // The two promises of --durability.
@@ -80,6 +84,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f := c.Flags()
 	f.StringVar(&o.httpAddr, "http-addr", "127.0.0.1:8080", "address of the REST API; port 0 takes a free one")
 	f.StringVar(&o.publicURL, "public-url", "", "URL at which clients reach the REST API; URLs of assets begin with it; empty: that of --http-addr")
+	f.StringArrayVar(&o.interruptKeys, "interrupt-keys", nil, "VERSION=KEY that signs the tokens of interrupts: base64 of 32 random bytes, or host (repeatable); the highest signs, all are good; default 1=host")
 	f.StringArrayVar(&o.assetKeys, "asset-keys", nil, "VERSION=KEY that signs the URLs of assets: base64 of 32 random bytes, or host (repeatable); the highest signs, all are good; default 1=host")
 	f.StringVar(&o.grpcAddr, "grpc-addr", "127.0.0.1:9090", "address of the gRPC API; port 0 takes a free one")
 	f.StringVar(&o.natsAddr, "nats-addr", "", "address where NATS clients may read run events (user = tenant, password = API key); empty: nowhere")
@@ -93,6 +98,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringVar(&o.strictness, "envelope-strictness", "warn", "warn or strict: whether a schemaVersion below the advertised one is refused")
 	f.StringVar(&o.secretsFile, "secrets-file", "", "YAML file of secret ids and values that must never show, for everybody")
 	f.BoolVar(&o.redactShapes, "redact-shapes", true, "also take out text that looks like a secret, though nobody has registered it")
+	f.StringArrayVar(&o.runtimeCapabilities, "runtime-capability", nil, "id of what this host's runtime provides and a node of a pack may require (repeatable)")
 	f.BoolVar(&o.testSeams, "test-seams", false, "serve the protocol's test seams; never in production")
 	o.models.flags(f)
 	o.prompts.flags(f)
@@ -101,7 +107,9 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
 	f.IntVar(&o.maxInline, "max-inline-media-bytes", accept.DefaultMaxInlineBytes, "largest image, sound or file that is recorded within its event; larger ones are stored and recorded as a URL")
 	f.IntVar(&o.maxMedia, "max-media-base64-bytes", accept.DefaultMaxMediaBytes, "largest image, sound or file that is taken from a model, in characters of base64")
+	o.audit.flags(f)
 	o.tools.flags(f)
+	o.webhooks.flags(f)
 	o.tracing.flags(f)
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", obs.FormatText, "text or json")
@@ -136,7 +144,10 @@ func (o *devOptions) validate() error {
 	if o.maxInline < 0 || o.maxInline > accept.MaxPayloadBytes {
 		bad("--max-inline-media-bytes %d: want 0 to %d", o.maxInline, accept.MaxPayloadBytes)
 	}
-	if _, err := assets.ParseKeys(o.assetKeys, nil); err != nil {
+	if _, err := token.ParseKeys(o.interruptKeys, nil); err != nil {
+		bad("--interrupt-keys: %w", err)
+	}
+	if _, err := token.ParseKeys(o.assetKeys, nil); err != nil {
 		bad("--asset-keys: %w", err)
 	}
 	if o.maxMedia < 1 || o.maxMedia > accept.DefaultMaxMediaBytes {
@@ -145,9 +156,13 @@ func (o *devOptions) validate() error {
 	if o.maxBody < 1 || o.maxBody > 6<<20 {
 		bad("--max-request-body-bytes %d: want 1 to %d (a run's record must fit one NATS message)", o.maxBody, 6<<20)
 	}
+	if err := o.audit.validate(); err != nil {
+		errs = append(errs, err)
+	}
 	if err := o.tools.validate(); err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, o.tools.validate(), o.webhooks.validate(o.testSeams, os.LookupEnv))
 	if err := o.tracing.config("waybill").Validate(); err != nil {
 		bad("--%w", err)
 	}

@@ -29,6 +29,6 @@ func root(stdout, stderr io.Writer) *cobra.Command {
 	c.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %w (see %s --help)", errUsage, err, cmd.CommandPath())
 	})
-	c.AddCommand(devCommand(), serveCommand(), envelopeCommand(), schemaCommand(), modelCommand())
+	c.AddCommand(devCommand(), serveCommand(), envelopeCommand(), schemaCommand(), workflowCommand(), modelCommand())
 	return c
 }

@@ -82,7 +82,9 @@ type finding struct {
 	Path    string   `json:"path"`
 	Rule    string   `json:"rule"`
 	Vendors []string `json:"vendors,omitempty"`
-	Message string   `json:"message"`
+	// Warning marks what nobody refuses.
+	Warning bool   `json:"warning,omitempty"`
+	Message string `json:"message"`
 }
 
 func lintReport(output string) (func(io.Writer, []finding) error, error) {
@@ -94,7 +96,11 @@ func lintReport(output string) (func(io.Writer, []finding) error, error) {
 				if len(f.Vendors) > 0 {
 					vendors = " [" + strings.Join(f.Vendors, ", ") + "]"
 				}
-				if _, err := fmt.Fprintf(w, "%s: %s: %s%s: %s\n", f.File, shownPath(f.Path), f.Rule, vendors, f.Message); err != nil {
+				kind := ""
+				if f.Warning {
+					kind = "warning: "
+				}
+				if _, err := fmt.Fprintf(w, "%s: %s: %s%s%s: %s\n", f.File, shownPath(f.Path), kind, f.Rule, vendors, f.Message); err != nil {
 					return err
 				}
 			}

@@ -66,7 +66,11 @@ func linesOf(doc *yaml.Node) map[string]int {
 	lines := map[string]int{}
 	for _, m := range doc.Content {
 		for i := 0; i+1 < len(m.Content); i += 2 {
-			lines[m.Content[i].Value] = m.Content[i].Line
+			id := m.Content[i].Value
+			if alias := m.Content[i].Alias; alias != nil {
+				id = alias.Value
+			}
+			lines[id] = m.Content[i].Line
 		}
 	}
 	return lines

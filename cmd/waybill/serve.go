@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"waybill.dev/waybill/internal/lifecycle"
@@ -54,7 +55,7 @@ func (h *host) start() {
 }
 
 func (h *host) startMetrics() {
-	h.group.Start(metricsPart(h.metrics, operatorMux(h.events.Collectors()...)))
+	h.group.Start(metricsPart(h.metrics, operatorMux(slices.Concat(h.events.Collectors(), h.webhooks.Collectors())...)))
 }
 
 // ready says why the host cannot serve; nil when it can.

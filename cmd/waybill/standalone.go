@@ -14,9 +14,9 @@ import (
 
 	"waybill.dev/waybill/internal/config"
 	"waybill.dev/waybill/internal/obs"
+	"waybill.dev/waybill/internal/token"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	"waybill.dev/waybill/services/acceptor"
-	"waybill.dev/waybill/services/acceptor/assets"
 	"waybill.dev/waybill/services/acceptor/kinds"
 	"waybill.dev/waybill/services/redactor"
 	"waybill.dev/waybill/services/redactor/redact"
@@ -245,7 +245,7 @@ func newRedactor(o commonOptions, assetKeys ...string) (*redactor.Service, error
 	if cfg.HostSecrets, err = readSecrets(o.secretsFile); err != nil {
 		return nil, fmt.Errorf("%w: --secrets-file: %w", errUsage, err)
 	}
-	for i, key := range assets.Secrets(assetKeys) {
+	for i, key := range token.Secrets(assetKeys) {
 		cfg.HostSecrets = append(cfg.HostSecrets, redact.Secret{ID: fmt.Sprintf("asset-key-%d", i+1), Value: redact.Value(key)})
 	}
 	return redactor.New(cfg)

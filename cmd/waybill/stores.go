@@ -13,13 +13,15 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"waybill.dev/waybill/examples"
+	auditstore "waybill.dev/waybill/internal/audit/jetstream"
 	"waybill.dev/waybill/internal/blob"
 	"waybill.dev/waybill/internal/blob/jetblob"
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/jetkv"
 	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/notify"
 	"waybill.dev/waybill/internal/runlog/jetstream"
-	"waybill.dev/waybill/services/acceptor/assets"
+	"waybill.dev/waybill/internal/token"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/discovery"
 	"waybill.dev/waybill/services/redactor/redact"
@@ -32,9 +34,16 @@ type stores struct {
 	workflows kv.Store
 	claims    kv.Store
 	records   kv.Store
-	assets    blob.Store
-	seams     seamStores
-	conns     []*nats.Conn
+	sealed    kv.Store
+	audit     *auditstore.Store
+	auditKeys kv.Store
+	// annotations and notices are what is said of runs, kept and told.
+	annotations kv.Store
+	notices     *notify.Hub
+	assets      blob.Store
+	seams       seamStores
+	webhooks    webhookStores
+	conns       []*nats.Conn
 }
 
 // openTries bounds how often the stores are opened.
@@ -84,6 +93,11 @@ func openStores(ctx context.Context, srv *natsd.Server, cfg jetstream.Config) (*
 	}{
 		{&s.workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions", Replicas: cfg.Replicas}},
 		{&s.claims, jetkv.Config{Bucket: "waybill_claims", Description: "active run of a scope", Replicas: cfg.Replicas}},
+		{&s.sealed, jetkv.Config{
+			Bucket: "waybill_sealed", Description: "sealed clear values of runs whose log is masked", Replicas: cfg.Replicas, TTL: sealedTTL,
+		}},
+		{&s.auditKeys, jetkv.Config{Bucket: "waybill_audit_keys", Description: "keys that the audit log tells of", Replicas: cfg.Replicas}},
+		{&s.annotations, jetkv.Config{Bucket: "waybill_annotations", Description: "what is said of runs", Replicas: cfg.Replicas}},
 		{&s.records, jetkv.Config{
 			Bucket: "waybill_idempotency", Description: "answers to keyed requests", Replicas: cfg.Replicas,
 			TTL: discovery.RetentionSeconds * time.Second,
@@ -93,9 +107,21 @@ func openStores(ctx context.Context, srv *natsd.Server, cfg jetstream.Config) (*
 			return s, err
 		}
 	}
-	s.assets, err = jetblob.Open(ctx, queueConn, assetBucket(cfg.Replicas))
-	return s, err
+	if s.notices, err = notify.New(queueConn, "annotated"); err != nil {
+		return s, err
+	}
+	if s.audit, err = auditstore.Open(ctx, queueConn, cfg.Replicas); err != nil {
+		return s, err
+	}
+	if s.assets, err = jetblob.Open(ctx, queueConn, assetBucket(cfg.Replicas)); err != nil {
+		return s, err
+	}
+	return s, s.openWebhooks(ctx, srv, cfg)
 }
+
+// sealedTTL is how long a run with sensitive values may take: they are erased when it
+// ends, and are gone after this in any case.
+const sealedTTL = 90 * 24 * time.Hour
 
 // assetBucket is where assets are kept, by a whole host and by an acceptor alone.
 func assetBucket(replicas int) jetblob.Config {
@@ -136,8 +162,11 @@ func hostSecrets(specs []auth.Spec, o devOptions) []redact.Secret {
 	for i, s := range specs {
 		add(fmt.Sprintf("api-key-%d", i+1), s.Key)
 	}
-	for i, key := range assets.Secrets(o.assetKeys) {
+	for i, key := range token.Secrets(o.assetKeys) {
 		add(fmt.Sprintf("asset-key-%d", i+1), key)
+	}
+	for i, key := range token.Secrets(o.interruptKeys) {
+		add(fmt.Sprintf("interrupt-key-%d", i+1), key)
 	}
 	add(canarySecret, o.prompts.canary)
 	return out

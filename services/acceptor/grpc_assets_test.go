@@ -13,6 +13,7 @@ import (
 	blobs "waybill.dev/waybill/internal/blob/memory"
 	kvmemory "waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/internal/token"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/fault"
@@ -31,7 +32,7 @@ func keeper(t *testing.T, seams bool, now *time.Time) acceptorv1.AcceptorClient 
 func keeperWith(t *testing.T, seams bool, now *time.Time, r *redactor) (c acceptorv1.AcceptorClient, stop func()) {
 	t.Helper()
 	clock := func() time.Time { return *now }
-	vault, err := assets.New(blobs.New(), assets.Keys{1: bytes.Repeat([]byte("k"), 32)}, func() string { return "https://host.example/v1/assets" }, clock)
+	vault, err := assets.New(blobs.New(), token.Keys{1: bytes.Repeat([]byte("k"), 32)}, func() string { return "https://host.example/v1/assets" }, clock)
 	require.NoError(t, err)
 	cfg := acceptor.DefaultConfig()
 	cfg.TestSeams, cfg.MaxMediaBytes = seams, 64

@@ -17,25 +17,31 @@ import (
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"waybill.dev/waybill/internal/audit"
 	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/notify"
 	"waybill.dev/waybill/internal/rpc"
+	"waybill.dev/waybill/internal/token"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/services/gateway/annotation"
 	"waybill.dev/waybill/services/gateway/asset"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/bundle"
 	"waybill.dev/waybill/services/gateway/discovery"
 	"waybill.dev/waybill/services/gateway/engine"
 	"waybill.dev/waybill/services/gateway/idempotency"
+	"waybill.dev/waybill/services/gateway/interrupttoken"
 	"waybill.dev/waybill/services/gateway/openapi"
 	"waybill.dev/waybill/services/gateway/rest"
 	"waybill.dev/waybill/services/gateway/scrub"
 	"waybill.dev/waybill/services/gateway/seams"
 	"waybill.dev/waybill/services/gateway/sse"
+	"waybill.dev/waybill/services/gateway/webhook"
 )
 
 // Config is what an operator sets.
@@ -50,6 +56,8 @@ type Config struct {
 	GRPCEndpoint func() string
 	// RunKey keys the derivation of run ids; secret, and the same for all replicas.
 	RunKey []byte
+	// InterruptKeys sign the tokens of interrupts; the same for all replicas.
+	InterruptKeys token.Keys
 }
 
 // minRunKey is the least length of the derivation key, in bytes.
@@ -80,8 +88,18 @@ type Deps struct {
 	Acceptor   acceptorv1.AcceptorClient
 	// Redactor takes secrets out of errors and debug bundles.
 	Redactor redactorv1.RedactorClient
+	// Annotations keeps what is said of runs, and Notices tells of it live; nil: runs
+	// are not annotated.
+	Annotations kv.Store
+	Notices     *notify.Hub
+	// Audit is the audit log; nil: none is kept. AuditKeys remembers which keys it
+	// tells of.
+	Audit     *audit.Log
+	AuditKeys kv.Store
 	// Records keeps idempotency records for a day.
 	Records kv.Store
+	// Webhooks delivers events to servers outside; nil: nothing does.
+	Webhooks *webhook.Service
 	// Ready says whether the host can serve; nil when it can.
 	Ready  func() error
 	Clock  func() time.Time
@@ -96,6 +114,7 @@ type Service struct {
 	keys    *auth.Keys
 	engine  *engine.Service
 	closing chan struct{}
+	usage   *audit.Usage // nil: no audit log is kept
 }
 
 // New checks the configuration and builds the service; it starts nothing.
@@ -107,18 +126,33 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	source := discovery.New(discovery.Config{
-		MaxBodyBytes: cfg.REST.MaxBodyBytes, GRPCEndpoint: cfg.GRPCEndpoint, TestSeams: cfg.TestSeams,
-	}, d.Dispatcher, d.Acceptor, d.Clock)
+	tokens, err := interrupttoken.New(cfg.InterruptKeys)
+	if err != nil {
+		return nil, fmt.Errorf("gateway.interruptKeys: %w", err)
+	}
+	known := discovery.Config{MaxBodyBytes: cfg.REST.MaxBodyBytes, GRPCEndpoint: cfg.GRPCEndpoint, TestSeams: cfg.TestSeams, Webhooks: d.Webhooks != nil}
+	public := engine.Deps{
+		Dispatcher: d.Dispatcher, EventLog: d.EventLog, Acceptor: d.Acceptor, Tokens: tokens,
+		Bundles:     bundle.Exporter{EventLog: d.EventLog, Redactor: d.Redactor},
+		Idempotency: idempotency.New(d.Records, d.Clock), RunKey: cfg.RunKey, BaseURL: cfg.BaseURL, Clock: d.Clock,
+		MaxStreams: cfg.MaxStreams, Webhooks: d.Webhooks, Texts: texts(d.Redactor),
+	}
+	var usage *audit.Usage
+	if d.Audit != nil {
+		profile := d.Audit.Profile()
+		known.Audit, public.Audit, public.Recorder = &profile, d.Audit, d.Audit
+		usage = audit.NewUsage(d.Audit.Once(), d.Clock, d.Logger)
+		keys.Used = func(p *auth.Principal, s auth.Scope, granted bool) { usage.Note(p.Tenant, p.KeyID, string(s), granted) }
+	}
+	if d.Annotations != nil {
+		known.Annotations = true
+		public.Annotations = &annotation.Book{Store: d.Annotations, Hub: d.Notices, Clock: d.Clock, Scrub: texts(d.Redactor)}
+	}
+	public.Discovery = discovery.New(known, d.Dispatcher, d.Acceptor, d.Clock)
 	return &Service{
 		scrub: &scrub.Errors{Redactor: d.Redactor},
 		cfg:   cfg, deps: d, keys: keys, closing: make(chan struct{}),
-		engine: engine.New(engine.Deps{
-			Dispatcher: d.Dispatcher, EventLog: d.EventLog, Acceptor: d.Acceptor, Discovery: source,
-			Bundles:     bundle.Exporter{EventLog: d.EventLog, Redactor: d.Redactor},
-			Idempotency: idempotency.New(d.Records, d.Clock), RunKey: cfg.RunKey, BaseURL: cfg.BaseURL, Clock: d.Clock,
-			MaxStreams: cfg.MaxStreams,
-		}),
+		engine: engine.New(public), usage: usage,
 	}, nil
 }
 
@@ -140,7 +174,7 @@ func (s *Service) Local() *rpc.Local {
 }
 
 func (s *Service) unary() []grpc.UnaryServerInterceptor {
-	return []grpc.UnaryServerInterceptor{s.keys.Unary, s.engine.Once, s.scrub.Unary}
+	return []grpc.UnaryServerInterceptor{s.keys.Unary, engine.Answered, s.engine.Once, s.scrub.Unary}
 }
 
 func (s *Service) stream() []grpc.StreamServerInterceptor {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/token"
 	"waybill.dev/waybill/services/gateway"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/rest"
@@ -12,7 +13,7 @@ import (
 
 func sound() gateway.Config {
 	return gateway.Config{
-		Keys: []auth.Spec{{Key: "k", Tenant: "acme", All: true}}, REST: rest.Config{MaxBodyBytes: 1}, MaxStreams: 1, RunKey: make([]byte, 32),
+		Keys: []auth.Spec{{Key: "k", Tenant: "acme", All: true}}, REST: rest.Config{MaxBodyBytes: 1}, MaxStreams: 1, RunKey: make([]byte, 32), InterruptKeys: token.Keys{1: make([]byte, 32)},
 	}
 }
 

@@ -8,7 +8,6 @@ package assets
 
 import (
 	"context"
-	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/blob"
+	"waybill.dev/waybill/internal/token"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
@@ -25,7 +25,7 @@ import (
 // Vault stores assets and makes their URLs. It is safe for concurrent use.
 type Vault struct {
 	blobs blob.Store
-	keys  Keys
+	keys  token.Keys
 	base  func() string
 	clock func() time.Time
 }
@@ -33,19 +33,14 @@ type Vault struct {
 // DeriveKey makes a signing key of the host's secret, so that one secret serves
 // several ends.
 func DeriveKey(secret []byte) ([]byte, error) {
-	return hkdf.Key(sha256.New, secret, nil, "waybill asset urls", minKey)
+	return token.DeriveKey(secret, "waybill asset urls")
 }
 
 // New makes a vault. base is the address under which tokens are served, without a
 // slash at its end.
-func New(blobs blob.Store, keys Keys, base func() string, clock func() time.Time) (*Vault, error) {
-	if len(keys) == 0 {
-		return nil, errors.New("assets: needs a signing key")
-	}
-	for version, key := range keys {
-		if version < 1 || len(key) < minKey {
-			return nil, fmt.Errorf("assets: signing key %d: needs a version from 1 and %d bytes", version, minKey)
-		}
+func New(blobs blob.Store, keys token.Keys, base func() string, clock func() time.Time) (*Vault, error) {
+	if err := keys.Check(); err != nil {
+		return nil, fmt.Errorf("assets: %w", err)
 	}
 	return &Vault{blobs: blobs, keys: keys, base: base, clock: clock}, nil
 }
@@ -78,7 +73,7 @@ func (v *Vault) Put(ctx context.Context, tenant string, a accept.Asset, good tim
 	if err := v.put(ctx, tenant, c.Asset, a); err != nil {
 		return "", err
 	}
-	return v.keys.sign(c), nil
+	return sign(v.keys, c), nil
 }
 
 func (v *Vault) put(ctx context.Context, tenant, id string, a accept.Asset) error {
@@ -99,12 +94,12 @@ func (v *Vault) put(ctx context.Context, tenant, id string, a accept.Asset) erro
 // blobName begins with the tenant, so that no id reaches another's assets.
 func blobName(tenant, id string) string { return tenant + "/" + id }
 
-func (v *Vault) url(c claim) string { return v.base() + "/" + v.keys.sign(c) }
+func (v *Vault) url(c claim) string { return v.base() + "/" + sign(v.keys, c) }
 
 // Open gives the asset of a token. Errors: fault.NotFound for a token that is not
 // ours, has expired, or names nothing: nobody learns which.
-func (v *Vault) Open(ctx context.Context, token string) (accept.Asset, error) {
-	c, ok := v.keys.verify(token, v.clock())
+func (v *Vault) Open(ctx context.Context, text string) (accept.Asset, error) {
+	c, ok := verify(v.keys, text, v.clock())
 	if !ok {
 		return accept.Asset{}, notFound()
 	}

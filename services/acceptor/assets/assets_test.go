@@ -12,6 +12,7 @@ import (
 
 	"waybill.dev/waybill/internal/blob"
 	"waybill.dev/waybill/internal/blob/memory"
+	"waybill.dev/waybill/internal/token"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/acceptor/accept"
@@ -22,7 +23,7 @@ const base = "https://host.example/v1/assets"
 
 func key(b byte) []byte { return []byte(strings.Repeat(string(b), 32)) }
 
-func vault(t testing.TB, blobs blob.Store, keys assets.Keys, now *time.Time) *assets.Vault {
+func vault(t testing.TB, blobs blob.Store, keys token.Keys, now *time.Time) *assets.Vault {
 	t.Helper()
 	v, err := assets.New(blobs, keys, func() string { return base }, func() time.Time { return *now })
 	require.NoError(t, err)
@@ -35,16 +36,16 @@ func at(tenant, run string) accept.Place {
 
 var picture = accept.Asset{Data: []byte("picture"), MimeType: "image/png", Name: "lämp.png", Attachment: true}
 
-func token(url string) string { return strings.TrimPrefix(url, base+"/") }
+func textOf(url string) string { return strings.TrimPrefix(url, base+"/") }
 
 func TestKeep_TheSameEnvelopeIsTheSameAsset(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	blobs := memory.New()
-	v := vault(t, blobs, assets.Keys{1: key('a')}, &now)
+	v := vault(t, blobs, token.Keys{1: key('a')}, &now)
 	first, err := v.Keep(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
-	again, err := vault(t, blobs, assets.Keys{1: key('a')}, &now).Keep(t.Context(), at("acme", "r"), "c1", picture)
+	again, err := vault(t, blobs, token.Keys{1: key('a')}, &now).Keep(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
 	require.Equal(t, first, again, "whichever process is asked")
 	require.Equal(t, 1, blobs.Len())
@@ -53,7 +54,7 @@ func TestKeep_TheSameEnvelopeIsTheSameAsset(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEqual(t, first, url)
 	}
-	got, err := v.Open(t.Context(), token(first))
+	got, err := v.Open(t.Context(), textOf(first))
 	require.NoError(t, err)
 	require.Equal(t, picture, got)
 }
@@ -62,19 +63,19 @@ func TestOpen_KnowsOnlyItsOwnTokens(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	blobs := memory.New()
-	v := vault(t, blobs, assets.Keys{1: key('a')}, &now)
+	v := vault(t, blobs, token.Keys{1: key('a')}, &now)
 	url, err := v.Keep(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
-	good := token(url)
+	good := textOf(url)
 	body, mac, _ := strings.Cut(good, ".")
 	raw, err := base64.RawURLEncoding.DecodeString(body)
 	require.NoError(t, err)
 	changed := base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(raw), "acme", "beta", 1)))
-	foreign := vault(t, blobs, assets.Keys{1: key('b')}, &now)
+	foreign := vault(t, blobs, token.Keys{1: key('b')}, &now)
 	theirs, err := foreign.Keep(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
 	for name, bad := range map[string]string{
-		"empty": "", "no mac": body, "no body": "." + mac, "another tenant": changed + "." + mac, "another key": token(theirs),
+		"empty": "", "no mac": body, "no body": "." + mac, "another tenant": changed + "." + mac, "another key": textOf(theirs),
 		"padded": body + "=." + mac, "longer": good + "A", "shorter": good[:len(good)-1], "huge": strings.Repeat("A", 5000) + "." + mac, "spaces": " " + good,
 	} {
 		_, err := v.Open(t.Context(), bad)
@@ -86,69 +87,22 @@ func TestOpen_TakesTheTokensOfAReplacedKey(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	blobs := memory.New()
-	old, err := vault(t, blobs, assets.Keys{1: key('a')}, &now).Keep(t.Context(), at("acme", "r"), "c1", picture)
+	old, err := vault(t, blobs, token.Keys{1: key('a')}, &now).Keep(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
-	both := vault(t, blobs, assets.Keys{1: key('a'), 2: key('b')}, &now)
-	_, err = both.Open(t.Context(), token(old))
+	both := vault(t, blobs, token.Keys{1: key('a'), 2: key('b')}, &now)
+	_, err = both.Open(t.Context(), textOf(old))
 	require.NoError(t, err)
 	fresh, err := both.Keep(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
 	require.NotEqual(t, old, fresh, "signed with the new one")
-	_, err = vault(t, blobs, assets.Keys{2: key('b')}, &now).Open(t.Context(), token(old))
+	_, err = vault(t, blobs, token.Keys{2: key('b')}, &now).Open(t.Context(), textOf(old))
 	require.Equal(t, fault.NotFound, fault.CodeOf(err), "the old one is gone")
-}
-
-func TestParseKeys_ReadsVersionsAndRefusesWhatCannotSign(t *testing.T) {
-	t.Parallel()
-	a, b := base64.StdEncoding.EncodeToString(key('a')), base64.RawURLEncoding.EncodeToString(key('\xfe'))
-	host := key('h')
-	for name, tc := range map[string]struct {
-		list []string
-		want assets.Keys
-		says string
-	}{
-		"none":              {nil, assets.Keys{1: host}, ""},
-		"one":               {[]string{"7=" + a}, assets.Keys{7: key('a')}, ""},
-		"the host's beside": {[]string{"1=host", "2=" + a, "3=" + b}, assets.Keys{1: host, 2: key('a'), 3: key('\xfe')}, ""},
-		"any order":         {[]string{"2=" + a, "1=host"}, assets.Keys{1: host, 2: key('a')}, ""},
-		"no version":        {[]string{a}, nil, "no. 1: want VERSION=KEY"},
-		"version 0":         {[]string{"0=" + a}, nil, "from 1"},
-		"no key":            {[]string{"1="}, nil, "the key of version 1: want base64 of at least 32"},
-		"a short key":       {[]string{"1=host", "2=" + a[:20]}, nil, "no. 2: the key of version 2"},
-		"no base64":         {[]string{"2=" + strings.Repeat("%", 50)}, nil, "the key of version 2"},
-		"a version twice":   {[]string{"1=" + a, "1=" + b}, nil, "two keys of version 1"},
-		"a key twice":       {[]string{"1=" + a, "2=" + a}, nil, "versions 1 and 2 have the same key"},
-	} {
-		got, err := assets.ParseKeys(tc.list, host)
-		require.Equal(t, tc.want, got, name)
-		if tc.says == "" {
-			require.NoError(t, err, name)
-			continue
-		}
-		require.ErrorContains(t, err, tc.says, name)
-		require.NotContains(t, err.Error(), a[:16], "an error shows no key")
-	}
-	require.Equal(t, []string{a}, assets.Secrets([]string{"1=host", "2=" + a}))
-}
-
-func FuzzParseKeys(f *testing.F) {
-	f.Add("1=host")
-	f.Add("2=" + base64.StdEncoding.EncodeToString(key('a')))
-	f.Add("-1==")
-	f.Fuzz(func(t *testing.T, item string) {
-		keys, err := assets.ParseKeys([]string{item}, key('h'))
-		if err != nil {
-			return
-		}
-		_, err = assets.New(memory.New(), keys, func() string { return base }, time.Now)
-		require.NoError(t, err, "what is read can sign")
-	})
 }
 
 func TestPut_ExpiresWhenItIsToldTo(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	v := vault(t, memory.New(), assets.Keys{1: key('a')}, &now)
+	v := vault(t, memory.New(), token.Keys{1: key('a')}, &now)
 	short, err := v.Put(t.Context(), "acme", picture, time.Minute)
 	require.NoError(t, err)
 	long, err := v.Put(t.Context(), "acme", picture, 0)
@@ -166,7 +120,7 @@ func TestPut_ExpiresWhenItIsToldTo(t *testing.T) {
 
 func TestNew_WantsAKeyThatNobodyGuesses(t *testing.T) {
 	t.Parallel()
-	for _, keys := range []assets.Keys{nil, {0: key('a')}, {1: []byte("short")}} {
+	for _, keys := range []token.Keys{nil, {0: key('a')}, {1: []byte("short")}} {
 		_, err := assets.New(memory.New(), keys, func() string { return base }, time.Now)
 		require.Error(t, err)
 	}
@@ -187,21 +141,21 @@ func (down) Get(context.Context, string) (blob.Blob, error) {
 func TestVault_SaysThatTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	v := vault(t, down{}, assets.Keys{1: key('a')}, &now)
+	v := vault(t, down{}, token.Keys{1: key('a')}, &now)
 	_, err := v.Keep(t.Context(), at("acme", "r"), "c1", picture)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
-	url, err := vault(t, memory.New(), assets.Keys{1: key('a')}, &now).Keep(t.Context(), at("acme", "r"), "c1", picture)
+	url, err := vault(t, memory.New(), token.Keys{1: key('a')}, &now).Keep(t.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(t, err)
-	_, err = v.Open(t.Context(), token(url))
+	_, err = v.Open(t.Context(), textOf(url))
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "not: not found")
 }
 
 func FuzzToken(f *testing.F) {
 	now := time.Unix(1_800_000_000, 0)
-	v := vault(f, memory.New(), assets.Keys{1: key('a')}, &now)
+	v := vault(f, memory.New(), token.Keys{1: key('a')}, &now)
 	url, err := v.Keep(f.Context(), at("acme", "r"), "c1", picture)
 	require.NoError(f, err)
-	good := token(url)
+	good := textOf(url)
 	f.Add(good)
 	f.Add("eyJrIjoxfQ.")
 	f.Add("e30." + strings.Repeat("A", 43))

@@ -21,16 +21,21 @@ type Scope string
 
 // The scopes that methods of this host need.
 const (
-	ManifestRead   Scope = "manifest:read"
-	RunsCreate     Scope = "runs:create"
-	RunsRead       Scope = "runs:read"
-	RunsCancel     Scope = "runs:cancel"
-	WorkflowsWrite Scope = "workflows:write"
+	ManifestRead     Scope = "manifest:read"
+	RunsCreate       Scope = "runs:create"
+	RunsRead         Scope = "runs:read"
+	RunsCancel       Scope = "runs:cancel"
+	ApprovalsRespond Scope = "approvals:respond"
+	WorkflowsWrite   Scope = "workflows:write"
+	AuditRead        Scope = "audit:read"
+	WebhooksManage   Scope = "webhooks:manage"
 )
 
 // known are the scopes a key may be given: those of the protocol and our own.
 var known = []Scope{
-	ManifestRead, RunsCreate, RunsRead, RunsCancel, WorkflowsWrite, "artifacts:read", "webhooks:manage", "approvals:respond",
+	ManifestRead, RunsCreate, RunsRead, RunsCancel, WorkflowsWrite, AuditRead, "artifacts:read", "webhooks:manage", ApprovalsRespond,
+	"packs:publish", "packs:yank", "packs:yank-revert", "workspace:read", "workspace:write",
+	ManifestRead, RunsCreate, RunsRead, RunsCancel, WorkflowsWrite, "artifacts:read", WebhooksManage, ApprovalsRespond,
 	"packs:publish", "packs:yank", "packs:yank-revert", "audit:read", "workspace:read", "workspace:write",
 }
 
@@ -55,6 +60,10 @@ func (p *Principal) May(s Scope) bool { return p.all || slices.Contains(p.scopes
 
 // Keys are the API keys of a host, kept as keyed hashes only.
 type Keys struct {
+	// Used is told of each call that a key is used for, and of those that it lacks the
+	// scope for; set it before the first, or not at all.
+	Used func(p *Principal, s Scope, granted bool)
+
 	salt   []byte
 	byHash map[[sha256.Size]byte]*Principal
 }
@@ -94,6 +103,12 @@ func ParseSpec(s string) (Spec, error) {
 	return spec, nil
 }
 
+// ID names the key; it tells nothing of it.
+func (s Spec) ID() string {
+	id := sha256.Sum256([]byte("waybill-key-id\x00" + s.Key))
+	return "key_" + hex.EncodeToString(id[:4])
+}
+
 // NewKeys makes the set of keys; two equal keys are an error.
 func NewKeys(specs []Spec) (*Keys, error) {
 	k := &Keys{salt: make([]byte, 32), byHash: make(map[[sha256.Size]byte]*Principal, len(specs))}
@@ -105,9 +120,8 @@ func NewKeys(specs []Spec) (*Keys, error) {
 		if k.byHash[h] != nil {
 			return nil, fmt.Errorf("api key no. %d is given twice", i+1)
 		}
-		id := sha256.Sum256([]byte("waybill-key-id\x00" + s.Key))
 		k.byHash[h] = &Principal{
-			Tenant: s.Tenant, KeyID: "key_" + hex.EncodeToString(id[:4]), TestKey: strings.HasPrefix(s.Key, TestKeyPrefix),
+			Tenant: s.Tenant, KeyID: s.ID(), TestKey: strings.HasPrefix(s.Key, TestKeyPrefix),
 			scopes: s.Scopes, all: s.All,
 		}
 	}

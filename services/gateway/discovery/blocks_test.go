@@ -11,6 +11,7 @@ import (
 func full(_ *discovery.Config, d *dispatcher) {
 	d.can.Byok = []string{"local"}
 	d.can.GatesModels, d.can.ModelCapabilities = true, []string{"reasoning"}
+	d.can.RuntimeCapabilities, d.can.MaskingMode = []string{"net.outbound"}, "mask"
 }
 
 // OpenWOP envelope contract §21: the blocks of the model's work, at the root, each with
@@ -23,6 +24,7 @@ func TestDocument_EveryBlock(t *testing.T) {
 		"envelopeContracts":  map[string]any{"advertised": true},
 		"modelCapabilities":  map[string]any{"supported": true, "advertised": []any{"reasoning"}, "substitutionSupported": true},
 		"aiProviders":        map[string]any{"supported": []any{"local", "sample"}, "selfHosted": []any{"local"}, "byok": []any{"local"}},
+		"compliance":         map[string]any{"defaultMode": "mask"},
 		"providerUsage":      map[string]any{"supported": true, "costEstimates": true, "currency": "USD"},
 		"secrets":            map[string]any{"supported": true, "scopes": []any{"tenant"}, "resolution": "host-managed"},
 		"observability":      map[string]any{"testSeams": map[string]any{"otelScrape": true, "debugBundleExport": true}},
@@ -45,6 +47,7 @@ func TestDocument_EveryBlock(t *testing.T) {
 			require.Equal(t, want, root[name])
 		})
 	}
+	require.Equal(t, []any{"net.outbound"}, root["runtimeCapabilities"])
 	require.NotContains(t, root, "prompts", "not built, hence not advertised")
 	require.NotContains(t, root, "a2uiSurface")
 	require.NotContains(t, root, "capabilities", "no mirror")
@@ -59,6 +62,8 @@ func TestDocument_HasNoBlockOfWhatIsOff(t *testing.T) {
 	}{
 		"no seams":           {full, []string{"observability", "testing", "fixtures"}},
 		"nothing required":   {seamed, []string{"modelCapabilities"}},
+		"nothing provided":   {seamed, []string{"runtimeCapabilities"}},
+		"nothing masked":     {seamed, []string{"compliance"}},
 		"no keys of tenants": {seamed, []string{"secrets"}},
 		"no providers":       {func(_ *discovery.Config, d *dispatcher) { d.can.Providers = nil }, []string{"aiProviders", "secrets"}},
 	} {

@@ -15,10 +15,12 @@ import (
 	"sync"
 	"time"
 
+	"waybill.dev/waybill/internal/audit"
 	"waybill.dev/waybill/internal/version"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/engine"
@@ -30,6 +32,12 @@ type Config struct {
 	// GRPCEndpoint is the public gRPC address, such as grpc://127.0.0.1:9090.
 	GRPCEndpoint func() string
 	TestSeams    bool
+	// Annotations are taken.
+	Annotations bool
+	// Audit is how the audit log can be checked; nil: there is none.
+	Audit *audit.Profile
+	// Webhooks says that events are delivered to servers outside.
+	Webhooks bool
 }
 
 // fresh is how long a computed document is served before it is computed again.
@@ -99,9 +107,18 @@ type document struct {
 	Usage            usage            `json:"providerUsage"`
 	Prompts          *prompts         `json:"prompts,omitempty"`
 	Secrets          *secrets         `json:"secrets,omitempty"`
+	Runtime          []string         `json:"runtimeCapabilities,omitempty"`
+	Compliance       *compliance      `json:"compliance,omitempty"`
 	Agents           agents           `json:"agents"`
+	Auth             *authBlock       `json:"auth,omitempty"`
 	Idempotency      idempotency      `json:"idempotency"`
 	DebugBundle      supported        `json:"debugBundle"`
+	Runs             runs             `json:"runs"`
+	Interrupts       interrupts       `json:"interrupts"`
+	Feedback         *feedback        `json:"feedback,omitempty"`
+	Webhooks         *webhooks        `json:"webhooks,omitempty"`
+	SubWorkflow      *subWorkflow     `json:"subWorkflow,omitempty"`
+	Replay           replay           `json:"replay"`
 	REST             restTransport    `json:"restTransport"`
 	Fixtures         []string         `json:"fixtures,omitempty"`
 	Testing          *testing         `json:"testing,omitempty"`
@@ -136,6 +153,32 @@ type limits struct {
 	MaxRunDurationMs    int64 `json:"maxRunDurationMs"`
 	MaxRequestBodyBytes int64 `json:"maxRequestBodyBytes"`
 }
+
+type runs struct {
+	PauseResume pauseResume `json:"pauseResume"`
+}
+
+type pauseResume struct {
+	Supported     bool     `json:"supported"`
+	DrainPolicies []string `json:"drainPolicies"`
+}
+
+// replay says what forks of a run can be.
+type replay struct {
+	Supported   bool     `json:"supported"`
+	Modes       []string `json:"modes"`
+	Suppression string   `json:"sideEffectSuppression"`
+}
+
+type interrupts struct {
+	Supported bool             `json:"supported"`
+	Kinds     []interrupt.Kind `json:"kinds"`
+	Profiles  []string         `json:"profiles"`
+}
+
+// interruptProfiles are those of the protocol whose interrupts a workflow of this host
+// can have (OpenWOP host contract §11.1).
+var interruptProfiles = []string{"openwop-interrupt-quorum", "openwop-interrupt-auth-required", "openwop-interrupt-external-event", "openwop-interrupt-cascade-cancel"}
 
 type observability struct {
 	TestSeams testSeams `json:"testSeams"`
@@ -203,6 +246,11 @@ type secrets struct {
 	Resolution string   `json:"resolution"`
 }
 
+// compliance is there where sensitive values are kept out of the log.
+type compliance struct {
+	DefaultMode string `json:"defaultMode"`
+}
+
 type usage struct {
 	Supported     bool `json:"supported"`
 	CostEstimates bool `json:"costEstimates"`
@@ -268,7 +316,12 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 		Agents:      agents{Reasoning: agentReasoning{Verbosity: "full", TokenLimit: 512, Streaming: true}},
 		Idempotency: idempotency{Supported: true, Layer1Seconds: RetentionSeconds, CrossRegion: "single-region"},
 		DebugBundle: supported{true},
+		Runs:        runs{PauseResume: pauseResume{Supported: true, DrainPolicies: engine.DrainPolicies()}},
+		Interrupts:  interrupts{Supported: true, Kinds: interrupt.Kinds(), Profiles: interruptProfiles},
+		Replay:      replay{Supported: true, Modes: engine.ForkModes(), Suppression: "recorded-outcome"},
 		REST:        restTransport{ConditionalRunGet: true},
+		Auth:        authOf(s.cfg.Audit),
+		Feedback:    feedbackOf(s.cfg.Annotations),
 	}
 	for _, k := range kinds.GetKinds() {
 		d.SchemaVersions[k.GetName()] = k.GetVersion()
@@ -283,7 +336,12 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 	if len(can.GetByok()) > 0 {
 		d.Secrets = &secrets{Supported: true, Scopes: []string{"tenant"}, Resolution: "host-managed"}
 	}
-	d.Prompts = promptsOf(can.GetPrompts())
+	if mode := can.GetMaskingMode(); mode != "" {
+		d.Compliance = &compliance{DefaultMode: mode}
+	}
+	d.Prompts, d.Runtime = promptsOf(can.GetPrompts()), can.GetRuntimeCapabilities()
+	d.Webhooks = webhooksOf(s.cfg)
+	d.SubWorkflow = subWorkflowOf(can)
 	if !s.cfg.TestSeams {
 		return d, nil
 	}

@@ -148,7 +148,7 @@ func TestDocument_SatisfiesThePublishedSchema(t *testing.T) {
 	require.NoError(t, err)
 	// The published schema does not know aiProviders.selfHosted.
 	hosted := func(_ *discovery.Config, d *dispatcher) { d.can.SelfHosted = nil }
-	for name, r := range map[string]*rig{"plain": newRig(hosted), "with seams": newRig(seamed, hosted), "bare": newRig(bare), "with prompts": newRig(templated, hosted)} {
+	for name, r := range map[string]*rig{"plain": newRig(hosted), "with seams": newRig(seamed, hosted), "bare": newRig(bare), "with prompts": newRig(templated, hosted), "audited": newRig(audited, hosted)} {
 		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(r.bytes(t)))
 		require.NoError(t, err)
 		require.NoError(t, s.Validate(v), name)
@@ -190,13 +190,35 @@ func TestDocument_NeverHoldsTheTokenEdit(t *testing.T) {
 	}
 }
 
+func TestDocument_TellsHowRunsWait(t *testing.T) {
+	t.Parallel()
+	root := newRig().root(t)
+	require.Equal(t, map[string]any{"pauseResume": map[string]any{"supported": true, "drainPolicies": []any{"immediate", "drain-current-node"}}}, root["runs"])
+	require.Equal(t, map[string]any{
+		"supported": true, "kinds": []any{"approval", "clarification", "external-event", "custom", "low-confidence"},
+		"profiles": []any{"openwop-interrupt-quorum", "openwop-interrupt-auth-required", "openwop-interrupt-external-event", "openwop-interrupt-cascade-cancel"},
+	}, root["interrupts"])
+	require.Equal(t, map[string]any{
+		"supported": true, "modes": []any{"replay", "branch"}, "sideEffectSuppression": "recorded-outcome",
+	}, root["replay"])
+}
+
+// OpenWOP host contract §1.4: the block commits to seeding children, so it is there with
+// the node type that does.
+func TestDocument_TellsOfSubWorkflowsWithTheirNodeType(t *testing.T) {
+	t.Parallel()
+	r := newRig()
+	r.dispatcher.can.NodeTypes = append(r.dispatcher.can.NodeTypes, &dispatcherv1.NodeType{TypeId: "core.subWorkflow"})
+	require.Equal(t, map[string]any{"inputMapping": true}, r.root(t)["subWorkflow"])
+}
+
 func TestDocument_LeavesOutFamiliesThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	for _, r := range []*rig{newRig(), newRig(seamed)} {
 		root := r.root(t)
 		for _, absent := range []string{
-			"replay", "webhooks", "interrupts", "interrupt", "secrets", "credentials", "feedback", "subWorkflow", "modelCapabilities",
-			"production", "authorization", "memory", "mcp", "a2a", "sandbox", "budget", "dispatch", "orchestrator", "dataResidency", "runs",
+			"webhooks", "interrupt", "secrets", "credentials", "feedback", "subWorkflow", "modelCapabilities",
+			"production", "authorization", "memory", "mcp", "a2a", "sandbox", "budget", "dispatch", "orchestrator", "dataResidency",
 		} {
 			require.NotContains(t, root, absent)
 		}

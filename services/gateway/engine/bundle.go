@@ -21,6 +21,9 @@ func (s *Service) GetDebugBundle(ctx context.Context, req *hostv1.GetDebugBundle
 	if err != nil {
 		return nil, err
 	}
+	if err := s.record(ctx, "bundle.exported", "runs/"+req.GetRunId(), nil); err != nil {
+		return nil, err
+	}
 	tell(ctx, MetaCache, "no-store")
 	return &hostv1.GetDebugBundleResponse{Bundle: &openwopv1.JsonDocument{Json: doc}}, nil
 }

@@ -10,13 +10,16 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"waybill.dev/waybill/internal/audit"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/services/gateway/annotation"
 	"waybill.dev/waybill/services/gateway/bundle"
 	"waybill.dev/waybill/services/gateway/idempotency"
+	"waybill.dev/waybill/services/gateway/webhook"
 )
 
 // Document is the discovery document and the validators of it.
@@ -39,6 +42,10 @@ type Deps struct {
 	Bundles     bundle.Exporter
 	Idempotency *idempotency.Keeper
 	Discovery   Discovery
+	// Texts takes secrets out of texts of a tenant's.
+	Texts annotation.Scrub
+	// Tokens are those of interrupts.
+	Tokens Tokens
 	// RunKey keys the derivation of run ids from idempotency keys; at least 32 bytes.
 	RunKey []byte
 	// BaseURL is the public address, without a slash at its end.
@@ -46,6 +53,14 @@ type Deps struct {
 	Clock   func() time.Time
 	// MaxStreams bounds the open streams.
 	MaxStreams int
+	// Recorder takes what callers do into the audit log; nil: nobody does.
+	Recorder audit.Recorder
+	// Annotations keeps what is said of runs; nil: nothing is.
+	Annotations *annotation.Book
+	// Audit reads the audit log; nil: there is none.
+	Audit AuditLog
+	// Webhooks is nil where there are none.
+	Webhooks *webhook.Service
 }
 
 // Service is the public API.
@@ -57,7 +72,12 @@ type Service struct {
 }
 
 // New makes the service.
-func New(d Deps) *Service { return &Service{deps: d, streams: make(chan struct{}, d.MaxStreams)} }
+func New(d Deps) *Service {
+	if d.Recorder == nil {
+		d.Recorder = audit.Off{}
+	}
+	return &Service{deps: d, streams: make(chan struct{}, d.MaxStreams)}
+}
 
 // Register puts the handlers on a server.
 func (s *Service) Register(r grpc.ServiceRegistrar) {

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
@@ -19,7 +20,44 @@ import (
 var once = map[string]func() proto.Message{
 	openwopv1.Engine_CancelRun_FullMethodName:      func() proto.Message { return &openwopv1.CancelRunResponse{} },
 	openwopv1.Engine_BulkCancelRuns_FullMethodName: func() proto.Message { return &openwopv1.BulkCancelRunsResponse{} },
+	hostv1.Host_CreateAnnotation_FullMethodName:    func() proto.Message { return &hostv1.CreateAnnotationResponse{} },
 	hostv1.Host_PutWorkflow_FullMethodName:         func() proto.Message { return &hostv1.PutWorkflowResponse{} },
+
+	openwopv1.Engine_PauseRun_FullMethodName:                func() proto.Message { return &openwopv1.PauseRunResponse{} },
+	openwopv1.Engine_ResumeRun_FullMethodName:               func() proto.Message { return &openwopv1.ResumeRunResponse{} },
+	openwopv1.Engine_ResolveInterruptByRun_FullMethodName:   func() proto.Message { return &openwopv1.ResolveInterruptByRunResponse{} },
+	openwopv1.Engine_ResolveInterruptByToken_FullMethodName: func() proto.Message { return &openwopv1.ResolveInterruptByTokenResponse{} },
+
+	openwopv1.Engine_RegisterWebhook_FullMethodName:   func() proto.Message { return &openwopv1.RegisterWebhookResponse{} },
+	openwopv1.Engine_UnregisterWebhook_FullMethodName: func() proto.Message { return &emptypb.Empty{} },
+	hostv1.Host_RotateWebhookSecret_FullMethodName:    func() proto.Message { return &hostv1.RotateWebhookSecretResponse{} },
+}
+
+// statuses are those of good answers that are not 200, the first and a repeated one.
+var statuses = map[string]string{
+	hostv1.Host_CreateAnnotation_FullMethodName: "201",
+	openwopv1.Engine_PauseRun_FullMethodName:    "202",
+	openwopv1.Engine_ResumeRun_FullMethodName:   "202",
+
+	openwopv1.Engine_RegisterWebhook_FullMethodName:   "201",
+	openwopv1.Engine_UnregisterWebhook_FullMethodName: "204",
+}
+
+// Answered tells the status of a good answer to the REST side: an interceptor.
+func Answered(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	res, err := next(ctx, req)
+	if status := statuses[info.FullMethod]; status != "" && err == nil {
+		tell(ctx, MetaStatus, status)
+	}
+	return res, err
+}
+
+// tenantOf is whose request it is.
+func tenantOf(ctx context.Context, req any) string {
+	if r, ok := req.(*openwopv1.ResolveInterruptByTokenRequest); ok {
+		return holder(r.GetToken())
+	}
+	return auth.From(ctx).Tenant
 }
 
 // Once answers a repeated request with the first one's answer: an interceptor,
@@ -41,13 +79,13 @@ func (s *Service) Once(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	if err != nil {
 		return nil, err
 	}
-	r := idempotency.Request{Tenant: auth.From(ctx).Tenant, Operation: info.FullMethod, Key: key, Digest: digest}
+	r := idempotency.Request{Tenant: tenantOf(ctx, req), Operation: info.FullMethod, Key: key, Digest: digest}
 	raw, replayed, err := s.deps.Idempotency.Do(ctx, r, func() ([]byte, error) {
 		res, err := next(ctx, req)
 		if err != nil {
 			return nil, err
 		}
-		return proto.Marshal(res.(proto.Message)) //nolint:forcetypeassert // gRPC handlers return messages only
+		return proto.Marshal(conceal(res.(proto.Message))) //nolint:forcetypeassert // gRPC handlers return messages only
 	})
 	if replayed {
 		tell(ctx, MetaReplay, "true")
@@ -59,6 +97,7 @@ func (s *Service) Once(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	if err := proto.Unmarshal(raw, res); err != nil {
 		return nil, fmt.Errorf("read recorded answer: %w", err)
 	}
+	s.reveal(ctx, res)
 	if put, ok := res.(*hostv1.PutWorkflowResponse); ok && replayed {
 		tellPut(ctx, put)
 	}

@@ -66,7 +66,7 @@ func (s *Service) createKeyed(ctx context.Context, p *auth.Principal, req *openw
 		tell(ctx, MetaReplay, "true")
 		return nil, a.Err
 	}
-	res, err := s.create(ctx, p, req, s.derivedID(p.Tenant, key), digest)
+	res, err := s.create(ctx, p, req, s.derivedID(createOperation, p.Tenant, key), digest)
 	if e, ok := fault.As(err); ok {
 		s.deps.Idempotency.RecordFailure(ctx, r, e)
 	}
@@ -128,9 +128,9 @@ func newID() string {
 
 // derivedID is the run id that a tenant's key stands for. It is keyed, so that
 // nobody can aim at another's id.
-func (s *Service) derivedID(tenant, key string) string {
+func (s *Service) derivedID(operation, tenant, key string) string {
 	m := hmac.New(sha256.New, s.deps.RunKey)
-	fmt.Fprintf(m, "%s\x00%s\x00%s", tenant, createOperation, key)
+	fmt.Fprintf(m, "%s\x00%s\x00%s", tenant, operation, key)
 	return "run_" + idEncoding.EncodeToString(m.Sum(nil)[:idBytes])
 }
 
@@ -152,8 +152,9 @@ func (s *Service) GetRun(ctx context.Context, req *openwopv1.GetRunRequest) (*op
 	if err != nil {
 		return nil, err
 	}
-	tell(ctx, MetaETag, `"`+req.GetRunId()+"."+strconv.Itoa(int(res.GetLastSequence()))+`"`, MetaCache, "private, no-cache")
-	return &openwopv1.GetRunResponse{Snapshot: &openwopv1.JsonDocument{Json: res.GetSnapshot()}}, nil
+	snapshot, tag := s.present(ctx, res.GetSnapshot())
+	tell(ctx, MetaETag, `"`+req.GetRunId()+"."+strconv.Itoa(int(res.GetLastSequence()))+tag+`"`, MetaCache, "private, no-cache")
+	return &openwopv1.GetRunResponse{Snapshot: &openwopv1.JsonDocument{Json: snapshot}}, nil
 }
 
 // maxReason bounds the reason of a cancellation, in characters.
@@ -161,8 +162,8 @@ const maxReason = 512
 
 // CancelRun ends a run (OpenWOP host contract §2.5).
 func (s *Service) CancelRun(ctx context.Context, req *openwopv1.CancelRunRequest) (*openwopv1.CancelRunResponse, error) {
-	if len([]rune(req.GetReason())) > maxReason {
-		return nil, fault.New(fault.ValidationError, "/reason: want at most %d characters", maxReason)
+	if err := checkReason(req.GetReason()); err != nil {
+		return nil, err
 	}
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return nil, err
@@ -180,8 +181,14 @@ func (s *Service) CancelRun(ctx context.Context, req *openwopv1.CancelRunRequest
 
 func (s *Service) cancel(ctx context.Context, runID, reason string) (*dispatcherv1.CancelRunResponse, error) {
 	p := auth.From(ctx)
-	return s.deps.Dispatcher.CancelRun(ctx, &dispatcherv1.CancelRunRequest{
+	res, err := s.deps.Dispatcher.CancelRun(ctx, &dispatcherv1.CancelRunRequest{
 		Tenant: p.Tenant, RunId: runID, Reason: reason, CancelledBy: p.KeyID,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return res, s.record(ctx, "run.cancelled", "runs/"+runID, map[string]any{
+		"reason": reason, "status": res.GetStatus(), "alreadyTerminal": res.GetAlreadyTerminal(),
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -60,10 +61,14 @@ func (s *Service) StreamRunEvents(req *openwopv1.StreamRunEventsRequest, out grp
 	if err := out.SendHeader(metadata.Pairs(MetaStreaming, "1")); err != nil {
 		return err
 	}
-	f := follower{modes: modes, out: out, resumed: req.LastSequence != nil && after >= 0, after: int(after)}
+	f := &follower{show: func(snapshot []byte) []byte {
+		shown, _ := s.present(ctx, snapshot)
+		return shown
+	}, modes: modes, out: out, resumed: req.LastSequence != nil && after >= 0, after: int(after)}
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
+	defer f.notices(ctx, s, req.GetRunId())()
 	return f.run(ctx, first, in.Recv, time.Duration(req.GetBufferMs())*time.Millisecond)
 }
 
@@ -87,15 +92,18 @@ func checkStream(req *openwopv1.StreamRunEventsRequest) (stream.Modes, error) {
 
 // follower turns a run's events into what its subscriber sees.
 type follower struct {
-	modes   stream.Modes
+	modes stream.Modes
+	// show makes of a snapshot what the subscriber may see.
+	show    func([]byte) []byte
 	out     grpc.ServerStreamingServer[openwopv1.RunEventEnvelope]
 	resumed bool
 	after   int
 	batch   stream.Batch
+	sending sync.Mutex // held while something is sent
 }
 
 func (f *follower) send(it stream.Item) error {
-	return f.out.Send(&openwopv1.RunEventEnvelope{
+	return f.sendRaw(&openwopv1.RunEventEnvelope{
 		Sequence: int64(it.Sequence), Event: it.Name, Data: &openwopv1.JsonDocument{Json: it.Data},
 	})
 }
@@ -104,7 +112,7 @@ func (f *follower) send(it stream.Item) error {
 func (f *follower) run(ctx context.Context, first *eventlogv1.FollowResponse, recv func() (*eventlogv1.FollowResponse, error), buffer time.Duration) error {
 	if f.modes.Snapshots() && f.resumed && len(first.GetInitialSnapshot()) > 0 {
 		// A resumed view of states begins with where the run stands.
-		if err := f.send(stream.Item{Sequence: f.after, Name: stream.NameSnapshot, Data: first.GetInitialSnapshot()}); err != nil {
+		if err := f.send(stream.Item{Sequence: f.after, Name: stream.NameSnapshot, Data: f.show(first.GetInitialSnapshot())}); err != nil {
 			return err
 		}
 	}
@@ -150,7 +158,7 @@ func (f *follower) item(e *eventlogv1.Event) (stream.Item, bool) {
 		it.Name, it.Data = stream.NameChunk, payloadOf(e.GetDocument())
 		return it, true
 	case stream.AsValues:
-		it.Name, it.Data = stream.NameSnapshot, e.GetSnapshot()
+		it.Name, it.Data = stream.NameSnapshot, f.show(e.GetSnapshot())
 		return it, true
 	default:
 		return stream.Item{}, false

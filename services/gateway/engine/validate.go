@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"waybill.dev/waybill/internal/egress"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -136,24 +135,8 @@ func depthOf(doc []byte) int {
 // callbackProblem says why a URL cannot be called back; "" when it can. The
 // address is checked again, resolved, when it is called (OpenWOP host contract §10.6).
 func callbackProblem(raw string) string {
-	u, err := url.Parse(raw)
-	switch {
-	case err != nil || u.Host == "":
-		return "want an absolute https URL"
-	case u.Scheme != "https":
-		return "want the scheme https"
-	case u.User != nil:
-		return "the URL must not hold a user or password"
-	}
-	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasSuffix(host, ".internal") {
-		return "the host is not a public one"
-	}
-	if ip, err := netip.ParseAddr(host); err == nil {
-		ip = ip.Unmap()
-		if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() {
-			return "the address is not a public one"
-		}
+	if _, err := (egress.Policy{}).CheckURL(raw); err != nil {
+		return err.Error()
 	}
 	return ""
 }

@@ -49,6 +49,15 @@ func (s *Service) PutWorkflow(ctx context.Context, req *hostv1.PutWorkflowReques
 	out := &hostv1.PutWorkflowResponse{
 		WorkflowId: res.GetWorkflowId(), Version: res.GetVersion(), Digest: res.GetDigest(), Created: res.GetCreated(),
 	}
+	err = s.record(ctx, "workflow.registered", "workflows/"+out.GetWorkflowId(), map[string]any{
+		"version": out.GetVersion(), "digest": out.GetDigest(), "created": out.GetCreated(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range res.GetWarnings() {
+		out.Warnings = append(out.Warnings, &hostv1.WorkflowWarning{Path: w.GetPath(), Rule: w.GetRule(), Message: w.GetMessage()})
+	}
 	tellPut(ctx, out)
 	return out, nil
 }

@@ -104,21 +104,26 @@ func (b *builder) operation(r rest.Route) (object, error) {
 	return op, nil
 }
 
-// guard tells the scope an operation needs.
+// guard tells the scopes an operation needs.
 func (b *builder) guard(op object, method string) {
-	if scope, _ := auth.ScopeOf(method); scope != "" {
-		op["security"] = []object{{"apiKey": []string{string(scope)}}}
-		op["description"] = "Needs the scope " + string(scope) + "."
+	scopes, _ := auth.ScopesOf(method)
+	if len(scopes) == 0 {
+		op["security"] = []object{}
 		return
 	}
-	op["security"] = []object{}
+	names := make([]string, 0, len(scopes))
+	for _, s := range scopes {
+		names = append(names, string(s))
+	}
+	op["security"] = []object{{"apiKey": names}}
+	op["description"] = "Needs the scope " + strings.Join(names, " and the scope ") + "."
 }
 
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // jsonPath spells path parameters as the API's JSON does.
 func jsonPath(p string) string {
-	return strings.NewReplacer("{run_id}", "{runId}", "{workflow_id}", "{workflowId}").Replace(p)
+	return strings.NewReplacer("{run_id}", "{runId}", "{workflow_id}", "{workflowId}", "{node_id}", "{nodeId}", "{webhook_id}", "{webhookId}").Replace(p)
 }
 
 // parameters are the path's, and for reads all other fields as query parameters.
@@ -133,7 +138,7 @@ func (b *builder) parameters(r rest.Route, in protoreflect.MessageDescriptor) []
 			out = append(out, object{"name": f.JSONName(), "in": "query", "schema": b.field(f)})
 		}
 	}
-	if r.HTTP == http.MethodPost {
+	if r.HTTP != http.MethodGet {
 		out = append(out, object{"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string", "maxLength": 255}})
 	}
 	return out
@@ -153,6 +158,9 @@ func (b *builder) body(r rest.Route) object {
 
 func (b *builder) responses(r rest.Route, m protoreflect.MethodDescriptor) object {
 	good := object{"description": "done", "content": object{"application/json": object{"schema": b.answer(r, m.Output())}}}
+	if r.Success == http.StatusNoContent {
+		return b.withErrors(object{strconv.Itoa(r.Success): object{"description": "done"}}, r.Method)
+	}
 	all := object{strconv.Itoa(r.Success): good}
 	if r.Also != 0 {
 		all[strconv.Itoa(r.Also)] = good
@@ -170,10 +178,10 @@ func (b *builder) answer(r rest.Route, out protoreflect.MessageDescriptor) objec
 // withErrors lists the codes of every status an operation may answer with.
 func (b *builder) withErrors(out object, method string) object {
 	byStatus := map[int][]string{}
-	scope, _ := auth.ScopeOf(method)
+	scopes, _ := auth.ScopesOf(method)
 	for _, c := range fault.Codes() {
 		status := fault.Lookup(c).HTTP
-		if status == 0 || (scope == "" && (status == 401 || status == 403)) || c == fault.InvalidArgument {
+		if status == 0 || (len(scopes) == 0 && (status == 401 || status == 403)) || c == fault.InvalidArgument {
 			continue
 		}
 		byStatus[status] = append(byStatus[status], string(c))

@@ -131,16 +131,20 @@ func TestDocument_TellsScopesBodiesAndErrors(t *testing.T) {
 	t.Parallel()
 	doc := described(t)
 	for _, r := range rest.Routes {
-		path := strings.NewReplacer("{run_id}", "{runId}", "{workflow_id}", "{workflowId}").Replace(r.Path)
+		path := strings.NewReplacer("{run_id}", "{runId}", "{workflow_id}", "{workflowId}", "{node_id}", "{nodeId}", "{webhook_id}", "{webhookId}").Replace(r.Path)
 		op := doc["paths"].(object)[path].(object)[strings.ToLower(r.HTTP)].(object)
 		responses := op["responses"].(object)
-		scope, _ := auth.ScopeOf(r.Method)
+		scopes, _ := auth.ScopesOf(r.Method)
 		security := op["security"].([]any)
-		if scope == "" {
+		if len(scopes) == 0 {
 			require.Empty(t, security, path)
 			require.NotContains(t, responses, "401", path)
 		} else {
-			require.Equal(t, []any{string(scope)}, security[0].(object)["apiKey"], path)
+			want := make([]any, 0, len(scopes))
+			for _, s := range scopes {
+				want = append(want, string(s))
+			}
+			require.Equal(t, want, security[0].(object)["apiKey"], path)
 			require.Contains(t, responses, "401")
 			require.Contains(t, responses, "403")
 		}

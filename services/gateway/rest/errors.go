@@ -15,7 +15,7 @@ import (
 // §9.1). An error without a code is logged and hidden behind an id.
 func WriteError(w http.ResponseWriter, log *slog.Logger, err error) {
 	e := asFault(log, err)
-	row := fault.Lookup(e.Code)
+	row := e.Row()
 	status := row.HTTP
 	if status == 0 { // a code of run errors only; it should not get here
 		status = http.StatusInternalServerError

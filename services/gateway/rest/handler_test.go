@@ -289,7 +289,7 @@ func TestWorkflows_AreRegisteredListedAndRead(t *testing.T) {
 	h := newHost(t)
 	w := h.as(t, full, "POST", "/v1/workflows", `{"workflowId":"wf"}`)
 	require.Equal(t, http.StatusCreated, w.Code)
-	require.JSONEq(t, `{"workflowId":"wf","version":"1","digest":"d","created":true}`, w.Body.String())
+	require.JSONEq(t, `{"workflowId":"wf","version":"1","digest":"d","created":true,"warnings":[]}`, w.Body.String())
 	w = h.as(t, full, "POST", "/v1/workflows", `{"workflowId":"same"}`)
 	require.Equal(t, http.StatusOK, w.Code, "nothing was created")
 	require.Contains(t, w.Body.String(), `"created":false`)

@@ -20,6 +20,7 @@ import (
 	"waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/rpc/rpctest"
+	"waybill.dev/waybill/internal/token"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
@@ -244,6 +245,12 @@ const (
 // newHost serves a gateway; change alters its configuration before it starts.
 func newHost(t testing.TB, change ...func(*gateway.Config)) *host {
 	t.Helper()
+	return newHostWith(t, func(*gateway.Deps) {}, change...)
+}
+
+// newHostWith is newHost with other collaborators.
+func newHostWith(t testing.TB, with func(*gateway.Deps), change ...func(*gateway.Config)) *host {
+	t.Helper()
 	h := &host{dispatcher: &dispatcher{digests: map[string]string{}}, log: &eventLog{}}
 	quiet := slog.New(slog.DiscardHandler)
 	serve := func(srv *grpc.Server) *grpc.ClientConn {
@@ -263,19 +270,21 @@ func newHost(t testing.TB, change ...func(*gateway.Config)) *host {
 			{Key: "beta", Tenant: "beta", All: true},
 			{Key: "hk_test_1", Tenant: "acme", All: true},
 		},
-		REST: rest.Config{MaxBodyBytes: maxBody}, MaxStreams: 4, RunKey: []byte(strings.Repeat("k", 32)),
+		REST: rest.Config{MaxBodyBytes: maxBody}, MaxStreams: 4, RunKey: []byte(strings.Repeat("k", 32)), InterruptKeys: token.Keys{1: make([]byte, 32)},
 		BaseURL: func() string { return "http://host" }, GRPCEndpoint: func() string { return "grpc://host:1" },
 	}
 	for _, f := range change {
 		f(&cfg)
 	}
-	svc, err := gateway.New(cfg, gateway.Deps{
+	deps := gateway.Deps{
 		Dispatcher: dispatcherv1.NewDispatcherClient(serve(ds)),
 		EventLog:   eventlogv1.NewEventLogClient(serve(es)),
 		Acceptor:   acceptorv1.NewAcceptorClient(serve(as)),
 		Redactor:   redactorv1.NewRedactorClient(serve(rs)),
 		Records:    memory.New(), Ready: func() error { return h.ready }, Clock: time.Now, Logger: quiet,
-	})
+	}
+	with(&deps)
+	svc, err := gateway.New(cfg, deps)
 	require.NoError(t, err)
 	h.svc = svc
 	h.Handler, err = svc.Handler(t.Context(), serve(svc.Server()))

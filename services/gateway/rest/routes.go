@@ -50,6 +50,46 @@ var Routes = []Route{
 		HTTP: http.MethodPost, Path: "/v1/runs:bulk-cancel", Method: openwopv1.Engine_BulkCancelRuns_FullMethodName, Success: 200,
 		Body: func() proto.Message { return &openwopv1.BulkCancelRunsRequest{} },
 	},
+	{
+		HTTP: http.MethodPost, Path: "/v1/runs/{run_id}:fork", Method: openwopv1.Engine_ForkRun_FullMethodName, Success: 201,
+		Body: func() proto.Message { return &openwopv1.ForkRunRequest{} }, FromPath: []string{"runId"},
+	},
+	{
+		HTTP: http.MethodPost, Path: "/v1/runs/{run_id}:pause", Method: openwopv1.Engine_PauseRun_FullMethodName, Success: 202,
+		Body: func() proto.Message { return &openwopv1.PauseRunRequest{} }, FromPath: []string{"runId"}, BodyOptional: true,
+	},
+	{
+		HTTP: http.MethodPost, Path: "/v1/runs/{run_id}:resume", Method: openwopv1.Engine_ResumeRun_FullMethodName, Success: 202,
+		Body: func() proto.Message { return &openwopv1.ResumeRunRequest{} }, FromPath: []string{"runId"}, BodyOptional: true,
+	},
+	{
+		HTTP: http.MethodPost, Path: "/v1/runs/{run_id}/interrupts/{node_id}", Method: openwopv1.Engine_ResolveInterruptByRun_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &openwopv1.ResolveInterruptByRunRequest{} }, FromPath: []string{"runId", "nodeId"},
+	},
+	{
+		HTTP: http.MethodPost, Path: "/v1/interrupts/{token}", Method: openwopv1.Engine_ResolveInterruptByToken_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &openwopv1.ResolveInterruptByTokenRequest{} }, FromPath: []string{"token"},
+	},
+	{HTTP: http.MethodGet, Path: "/v1/interrupts/{token}", Method: openwopv1.Engine_InspectInterruptByToken_FullMethodName, Document: "interrupt", Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}:diff", Method: hostv1.Host_DiffRuns_FullMethodName, Document: "diff", Success: 200},
+	{
+		HTTP: http.MethodPost, Path: "/v1/runs/{run_id}/annotations", Method: hostv1.Host_CreateAnnotation_FullMethodName, Document: "annotation", Success: 201,
+		Body: func() proto.Message { return &hostv1.CreateAnnotationRequest{} }, FromPath: []string{"runId"},
+	},
+	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}/annotations", Method: hostv1.Host_ListAnnotations_FullMethodName, Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/audit/verify", Method: openwopv1.Engine_VerifyAuditLog_FullMethodName, Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/audit", Method: hostv1.Host_ListAuditEntries_FullMethodName, Success: 200},
+	{
+		HTTP: http.MethodPost, Path: "/v1/webhooks", Method: openwopv1.Engine_RegisterWebhook_FullMethodName, Success: 201,
+		Body: func() proto.Message { return &openwopv1.RegisterWebhookRequest{} },
+	},
+	{HTTP: http.MethodDelete, Path: "/v1/webhooks/{webhook_id}", Method: openwopv1.Engine_UnregisterWebhook_FullMethodName, Success: 204},
+	{HTTP: http.MethodGet, Path: "/v1/webhooks", Method: hostv1.Host_ListWebhooks_FullMethodName, Success: 200},
+	{
+		HTTP: http.MethodPost, Path: "/v1/webhooks/{webhook_id}:rotate", Method: hostv1.Host_RotateWebhookSecret_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &hostv1.RotateWebhookSecretRequest{} }, FromPath: []string{"webhookId"}, BodyOptional: true,
+	},
+	{HTTP: http.MethodGet, Path: "/v1/webhooks/{webhook_id}/deliveries", Method: hostv1.Host_ListWebhookDeliveries_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}/events/poll", Method: hostv1.Host_PollRunEvents_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}/debug-bundle", Method: hostv1.Host_GetDebugBundle_FullMethodName, Document: "bundle", Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/runs", Method: hostv1.Host_ListRuns_FullMethodName, Success: 200},
@@ -65,14 +105,14 @@ var Routes = []Route{
 const EventsPath = "/v1/runs/{run_id}/events"
 
 // matches reports whether a path has the shape of a pattern. A parameter takes
-// one segment; the last segment of a run must not swallow a ":verb".
+// one segment, before a ":verb" if the pattern has one; it must not swallow a verb.
 func matches(pattern, path string) bool {
 	for {
 		ps, patternRest, morePattern := strings.Cut(pattern, "/")
 		as, pathRest, morePath := strings.Cut(path, "/")
 		switch {
 		case strings.HasPrefix(ps, "{"):
-			if as == "" || strings.Contains(as, ":") {
+			if !takes(ps, as) {
 				return false
 			}
 		case ps != as:
@@ -83,6 +123,13 @@ func matches(pattern, path string) bool {
 		}
 		pattern, path = patternRest, pathRest
 	}
+}
+
+// takes reports whether a segment is a parameter's, with the verb that the pattern wants.
+func takes(pattern, segment string) bool {
+	_, want, _ := strings.Cut(pattern, "}")
+	id, verb, found := strings.Cut(segment, ":")
+	return id != "" && found == (want != "") && (!found || ":"+verb == want)
 }
 
 // find is the route of a request; allowed lists the methods of the path when

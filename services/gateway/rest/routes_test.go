@@ -19,6 +19,7 @@ type rule struct {
 	Selector     string
 	Get          string
 	Post         string
+	Delete       string
 	Body         string
 	ResponseBody string `yaml:"response_body"`
 }
@@ -50,11 +51,14 @@ func TestRoutes_AreThoseOfTheProtoMapping(t *testing.T) {
 		if m.Post != "" {
 			path, verb = m.Post, http.MethodPost
 		}
+		if m.Delete != "" {
+			path, verb = m.Delete, http.MethodDelete
+		}
 		require.Equal(t, path, r.Path, r.Method)
 		require.Equal(t, verb, r.HTTP, r.Method)
 		require.Equal(t, m.ResponseBody, r.Document, r.Method)
 		require.Equal(t, m.Body != "", r.Body != nil, r.Method)
-		_, known := auth.ScopeOf(r.Method)
+		_, known := auth.ScopesOf(r.Method)
 		require.True(t, known, r.Method)
 	}
 }

@@ -8,6 +8,9 @@ import (
 // answerWriter wraps a writer where the route's answer needs it: conditional
 // reads, and the media type of schemas.
 func answerWriter(w http.ResponseWriter, r *http.Request, route *Route) http.ResponseWriter {
+	if route.Success == http.StatusNoContent {
+		return &bare{w}
+	}
 	schema := strings.HasPrefix(route.Path, "/schemas/")
 	none := r.Header.Get("If-None-Match")
 	if !schema && none == "" {
@@ -15,6 +18,29 @@ func answerWriter(w http.ResponseWriter, r *http.Request, route *Route) http.Res
 	}
 	return &conditional{ResponseWriter: w, none: none, schema: schema}
 }
+
+// bare drops the body of an answer that has none.
+type bare struct{ http.ResponseWriter }
+
+// WriteHeader takes off what speaks of a body.
+func (b *bare) WriteHeader(code int) {
+	if code == http.StatusNoContent {
+		b.Header().Del("Content-Type")
+		b.ResponseWriter.WriteHeader(code)
+		b.ResponseWriter = discard{b.ResponseWriter}
+		return
+	}
+	b.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap gives http.ResponseController the real writer.
+func (b *bare) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+
+// discard is a writer whose answer is complete.
+type discard struct{ http.ResponseWriter }
+
+// Write takes everything and writes nothing.
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // etagHeader is spelled as in the RFC, not in Go's canonical form; it is only
 // ever used as a map key.

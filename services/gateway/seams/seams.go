@@ -64,6 +64,7 @@ var routes = map[string]seam{
 	"test/llm-prompt-wrap":                {http.MethodPost, (*Handler).wrap},
 	"test/emit-provider-usage":            {http.MethodPost, (*Handler).usage},
 	"test/emit-envelope-reliability":      {http.MethodPost, (*Handler).reliability},
+	"test/llm-cache-key":                  {http.MethodPost, (*Handler).cacheKey},
 	"test/evaluate-model-capability-gate": {http.MethodPost, (*Handler).modelGate},
 	"governance/approval-gate":            {http.MethodPost, (*Handler).approvalGate},
 	"a2ui/emit-surface":                   {http.MethodPost, (*Handler).emitSurface},

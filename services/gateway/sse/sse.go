@@ -188,9 +188,12 @@ type framer struct {
 func (f framer) frame(it *openwopv1.RunEventEnvelope) error {
 	data := it.GetData().GetJson()
 	b := make([]byte, 0, len(data)+64)
-	b = append(b, "id: "...)
-	b = strconv.AppendInt(b, it.GetSequence(), 10)
-	b = append(b, "\nevent: "...)
+	if it.GetSequence() >= 0 { // what is no event is nothing to resume from
+		b = append(b, "id: "...)
+		b = strconv.AppendInt(b, it.GetSequence(), 10)
+		b = append(b, '\n')
+	}
+	b = append(b, "event: "...)
 	b = append(b, it.GetEvent()...)
 	b = append(b, "\ndata: "...)
 	b = appendLine(b, data)

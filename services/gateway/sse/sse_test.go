@@ -151,7 +151,7 @@ func request(t testing.TB, query string, headers ...string) *http.Request {
 
 func TestStream_FramesEventsAndEndsWithItsSource(t *testing.T) {
 	t.Parallel()
-	s := feeding(item(0, "run.started", `{"a":1}`), item(7, "batch", "[{\n\"b\":\r\n2}]"), item(8, "run.completed", `{}`))
+	s := feeding(item(0, "run.started", `{"a":1}`), item(-1, "run.annotated", `{"n":1}`), item(7, "batch", "[{\n\"b\":\r\n2}]"), item(8, "run.completed", `{}`))
 	close(s.items)
 	w := &answer{header: http.Header{}}
 	handler(s, nil).ServeHTTP(w, request(t, ""))
@@ -161,9 +161,10 @@ func TestStream_FramesEventsAndEndsWithItsSource(t *testing.T) {
 	require.Equal(t, "no", w.header.Get("X-Accel-Buffering"))
 	require.Equal(t, "keep-alive", w.header.Get("Connection"))
 	require.Equal(t, "id: 0\nevent: run.started\ndata: {\"a\":1}\n\n"+
+		"event: run.annotated\ndata: {\"n\":1}\n\n"+ // no event: nobody resumes from it
 		"id: 7\nevent: batch\ndata: [{ \"b\":  2}]\n\n"+
 		"id: 8\nevent: run.completed\ndata: {}\n\n", w.written(), "data is one line")
-	require.Equal(t, 4, w.flushed(), "the headers, and each frame at once")
+	require.Equal(t, 5, w.flushed(), "the headers, and each frame at once")
 	require.Equal(t, []string{"Bearer k"}, s.outgoing.Get("authorization"))
 	require.Equal(t, "run_1", s.asked.GetRunId())
 }

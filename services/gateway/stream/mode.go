@@ -63,6 +63,10 @@ func unsupported(message string) error {
 // Snapshots reports that the subscriber is shown states instead of events.
 func (m Modes) Snapshots() bool { return m.values }
 
+// Notices reports that the subscriber hears of what happens beside a run and is no event
+// of it, such as that the run was annotated (OpenWOP host contract §2.8).
+func (m Modes) Notices() bool { return m.values || m.updates || m.debug }
+
 // Form is how an event is shown.
 type Form int
 
@@ -87,7 +91,7 @@ var updates = map[wire.EventType]bool{
 	wire.EventRunStarted: true, wire.EventRunCompleted: true, wire.EventRunFailed: true, wire.EventRunCancelled: true,
 	wire.EventRunPaused: true, wire.EventRunResumed: true, "run.annotated": true,
 	wire.EventNodeCompleted: true, wire.EventNodeFailed: true, wire.EventNodeSkipped: true, wire.EventNodeSuspended: true,
-	wire.EventNodeCancelled: true, "node.dispatched": true,
+	wire.EventNodeCancelled: true, wire.EventNodeDispatched: true,
 	wire.EventApprovalRequested: true, wire.EventApprovalReceived: true,
 	wire.EventClarificationRequested: true, wire.EventClarificationResolved: true,
 	wire.EventInterruptRequested: true, wire.EventInterruptResolved: true, wire.EventArtifactCreated: true,

@@ -1,10 +1,18 @@
-package assets
+// Package token makes texts that only this host can have made: a payload and a keyed
+// hash of it. Assets and interrupts are reached by them.
+//
+// A token hides nothing: whoever has it can read the payload.
+package token
 
 import (
+	"crypto/hkdf"
 	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,11 +21,16 @@ import (
 // of the others are still good, so that a key can be replaced.
 type Keys map[int][]byte
 
-// minKey is the shortest key, in bytes.
-const minKey = 32
+// MinKey is the shortest key, in bytes.
+const MinKey = 32
 
 // HostKey stands for the key that derives from the host's own secret.
 const HostKey = "host"
+
+// DeriveKey makes a signing key of a secret, so that one secret serves several ends.
+func DeriveKey(secret []byte, purpose string) ([]byte, error) {
+	return hkdf.Key(sha256.New, secret, nil, purpose, MinKey)
+}
 
 // ParseKeys reads keys as an operator gives them, each VERSION=KEY: KEY is base64
 // of at least 32 random bytes, or HostKey. An empty list is the host's key in
@@ -47,8 +60,8 @@ func (k Keys) add(item string, host []byte) error {
 	}
 	key := host
 	if text != HostKey {
-		if key = decodeKey(text); len(key) < minKey {
-			return fmt.Errorf("the key of version %d: want base64 of at least %d random bytes, such as openssl rand -base64 32 gives", version, minKey)
+		if key = decodeKey(text); len(key) < MinKey {
+			return fmt.Errorf("the key of version %d: want base64 of at least %d random bytes, such as openssl rand -base64 32 gives", version, MinKey)
 		}
 	}
 	for other, known := range k {
@@ -86,10 +99,45 @@ func Secrets(list []string) []string {
 	return out
 }
 
-func (k Keys) current() int {
+// Check says why the keys cannot sign.
+func (k Keys) Check() error {
+	if len(k) == 0 {
+		return errors.New("needs a signing key")
+	}
+	for _, version := range k.versions() {
+		if version < 1 || len(k[version]) < MinKey {
+			return fmt.Errorf("signing key %d: needs a version from 1 and %d bytes", version, MinKey)
+		}
+	}
+	return nil
+}
+
+// For gives keys for one purpose: a token of one is never good for another, though
+// both come of the same keys.
+func (k Keys) For(purpose string) (Keys, error) {
+	out := Keys{}
+	for version, key := range k {
+		derived, err := DeriveKey(key, purpose)
+		if err != nil {
+			return nil, err
+		}
+		out[version] = derived
+	}
+	return out, nil
+}
+
+// Current is the version that signs: the highest.
+func (k Keys) Current() int {
 	latest := 0
 	for version := range k {
 		latest = max(latest, version)
 	}
 	return latest
+}
+
+// versions are those there are, the newest first.
+func (k Keys) versions() []int {
+	vs := slices.Sorted(maps.Keys(k))
+	slices.Reverse(vs)
+	return vs
 }

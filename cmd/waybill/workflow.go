@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+func workflowCommand() *cobra.Command {
+	c := &cobra.Command{Use: "workflow", Short: "Look at workflow definitions"}
+	c.AddCommand(workflowLintCommand())
+	return c
+}
+
+func workflowLintCommand() *cobra.Command {
+	var output string
+	c := &cobra.Command{
+		Use:   "lint FILE|-...",
+		Short: "Say what a host would refuse in definitions, and what it would warn of",
+		Long: `Checks workflow definitions as a host does when they are registered: their shape, their
+references, and that every condition and expression compiles. It says for each finding
+where it is, which rule it breaks and what would be right. A file named - is standard
+input. What a host takes all the same and is hardly meant, such as a node that no run
+gets to, is a warning. Types that only packs bring are not looked into.
+
+Exits with 0 if nothing but warnings were found, 1 if a host would refuse a definition,
+2 if a file cannot be read.`,
+		Example: `  waybill workflow lint workflows/*.json
+  waybill workflow lint -o json - < workflow.json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			report, err := lintReport(output)
+			if err != nil {
+				return err
+			}
+			return lintWorkflows(cmd.InOrStdin(), cmd.OutOrStdout(), files, report)
+		},
+	}
+	c.Flags().StringVarP(&output, "output", "o", outputText, "text or json")
+	return c
+}
+
+// lintWorkflows reports what is found in all files, then fails if a host would refuse
+// any of them.
+func lintWorkflows(stdin io.Reader, out io.Writer, files []string, report func(io.Writer, []finding) error) error {
+	var all []finding
+	refused := 0
+	for _, name := range files {
+		doc, err := readDocument(stdin, name)
+		if err != nil {
+			return err
+		}
+		found, warned := reviewWorkflow(doc)
+		refused += len(found)
+		for _, p := range found {
+			all = append(all, finding{File: name, Path: p.Path, Rule: p.Rule, Message: p.Message})
+		}
+		for _, p := range warned {
+			all = append(all, finding{File: name, Path: p.Path, Rule: p.Rule, Warning: true, Message: p.Message})
+		}
+	}
+	if err := report(out, all); err != nil {
+		return err
+	}
+	if refused > 0 {
+		return fmt.Errorf("%d %w in %d file(s)", refused, errFindings, len(files))
+	}
+	return nil
+}
+
+// reviewWorkflow finds what a host refuses, and what it warns of.
+func reviewWorkflow(doc []byte) (found, warned []workflow.Problem) {
+	def, found := workflow.Parse(doc)
+	if len(found) > 0 {
+		return found, nil
+	}
+	return node.Builtin().Review(def)
+}

@@ -1,0 +1,17 @@
+package discovery
+
+import "waybill.dev/waybill/services/gateway/annotation"
+
+// feedback is there while runs can be annotated (OpenWOP host contract §2.8).
+type feedback struct {
+	Supported bool              `json:"supported"`
+	Targets   []string          `json:"targets"`
+	Signals   []annotation.Kind `json:"signals"`
+}
+
+func feedbackOf(taken bool) *feedback {
+	if !taken {
+		return nil
+	}
+	return &feedback{Supported: true, Targets: annotation.Targets(), Signals: annotation.Kinds()}
+}

@@ -1,0 +1,17 @@
+package discovery
+
+import "waybill.dev/waybill/services/gateway/webhook/deliver"
+
+// webhooks is there while events are delivered (OpenWOP host contract §1.4).
+type webhooks struct {
+	Supported  bool     `json:"supported"`
+	Algorithms []string `json:"signatureAlgorithms"`
+	Durable    bool     `json:"durable"`
+}
+
+func webhooksOf(cfg Config) *webhooks {
+	if !cfg.Webhooks {
+		return nil
+	}
+	return &webhooks{Supported: true, Algorithms: []string{deliver.Algorithm}, Durable: true}
+}

@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/annotation"
+	"waybill.dev/waybill/services/gateway/auth"
+)
+
+// Bounds of an annotation's texts, in characters.
+const (
+	maxNote       = 8192
+	maxCorrection = 65_536
+	maxLabel      = 256
+	maxAnchor     = 256
+	maxRating     = 5
+)
+
+func errNoAnnotations() error {
+	return fault.New(fault.CapabilityNotProvided, "this host takes no annotations; discovery has feedback.supported where one does")
+}
+
+// CreateAnnotation notes what a caller says of a run (OpenWOP host contract §2.8).
+func (s *Service) CreateAnnotation(ctx context.Context, req *hostv1.CreateAnnotationRequest) (*hostv1.CreateAnnotationResponse, error) {
+	if s.deps.Annotations == nil {
+		return nil, errNoAnnotations()
+	}
+	if err := checkAnnotation(req); err != nil {
+		return nil, err
+	}
+	head, err := s.headOf(ctx, req.GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	if t := req.GetTarget(); t != nil && t.EventId != nil && !isEventOf(req.GetRunId(), t.GetEventId(), head) {
+		return nil, fault.New(fault.ValidationError, "/target/eventId: the run has no event of this id").With("field", "/target/eventId")
+	}
+	p := auth.From(ctx)
+	doc, err := s.deps.Annotations.Add(ctx, p.Tenant, annotation.Annotation{
+		Target: annotation.Target{RunID: req.GetRunId(), EventID: req.GetTarget().GetEventId(), NodeID: req.GetTarget().GetNodeId()},
+		Signal: annotation.Signal{
+			Kind: annotation.Kind(req.GetSignal().GetKind()), Rating: req.GetSignal().Rating, Correction: req.GetSignal().Correction, Label: req.GetSignal().Label,
+		},
+		Actor: annotation.Actor{PrincipalRef: p.KeyID}, Note: req.Note,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &hostv1.CreateAnnotationResponse{Annotation: &openwopv1.JsonDocument{Json: doc}}, nil
+}
+
+// ListAnnotations lists what was said of a run, oldest first.
+func (s *Service) ListAnnotations(ctx context.Context, req *hostv1.ListAnnotationsRequest) (*hostv1.ListAnnotationsResponse, error) {
+	if s.deps.Annotations == nil {
+		return nil, errNoAnnotations()
+	}
+	if _, err := s.headOf(ctx, req.GetRunId()); err != nil {
+		return nil, err
+	}
+	list, err := s.deps.Annotations.List(ctx, auth.From(ctx).Tenant, req.GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	out := &hostv1.ListAnnotationsResponse{}
+	for _, doc := range list {
+		out.Annotations = append(out.Annotations, &openwopv1.JsonDocument{Json: doc})
+	}
+	return out, nil
+}
+
+// headOf is the sequence of the last event of a run of the caller's tenant.
+func (s *Service) headOf(ctx context.Context, runID string) (int32, error) {
+	if err := checkRunID(runID); err != nil {
+		return 0, err
+	}
+	res, err := s.deps.EventLog.GetRun(ctx, &eventlogv1.GetRunRequest{Tenant: auth.From(ctx).Tenant, RunId: runID})
+	if err != nil {
+		return 0, err
+	}
+	return res.GetLastSequence(), nil
+}
+
+func isEventOf(runID, id string, head int32) bool {
+	seq, err := strconv.Atoi(id[strings.LastIndexByte(id, '_')+1:])
+	return err == nil && seq >= 0 && seq <= int(head) && wire.EventID(runID, seq) == id
+}
+
+func checkAnnotation(req *hostv1.CreateAnnotationRequest) error {
+	var p problems
+	sig := req.GetSignal()
+	bounded := func(path string, text *string, limit int) {
+		if text != nil && utf8.RuneCountInString(*text) > limit {
+			p.add(path, "want at most %d characters", limit)
+		}
+	}
+	switch kind := annotation.Kind(sig.GetKind()); {
+	case sig == nil:
+		p.add("/signal", "required: an object with the kind of the signal")
+	case !slices.Contains(annotation.Kinds(), kind):
+		p.add("/signal/kind", "want one of %v", annotation.Kinds())
+	case kind == annotation.Rating && sig.Rating == nil:
+		p.add("/signal/rating", "required: 1 to %d", maxRating)
+	case kind == annotation.Correction && sig.Correction == nil:
+		p.add("/signal/correction", "required: the text as it should be")
+	case kind == annotation.Label && sig.Label == nil:
+		p.add("/signal/label", "required: the label")
+	}
+	if sig != nil && sig.Rating != nil && (sig.GetRating() < 1 || sig.GetRating() > maxRating) {
+		p.add("/signal/rating", "want 1 to %d", maxRating)
+	}
+	if sig != nil {
+		bounded("/signal/correction", sig.Correction, maxCorrection)
+		bounded("/signal/label", sig.Label, maxLabel)
+	}
+	bounded("/note", req.Note, maxNote)
+	if t := req.GetTarget(); t != nil {
+		bounded("/target/eventId", t.EventId, maxAnchor)
+		bounded("/target/nodeId", t.NodeId, maxAnchor)
+	}
+	return p.err()
+}

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"encoding/base64"
+	"strconv"
+
+	"waybill.dev/waybill/internal/audit"
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/gateway/auth"
+)
+
+// AuditLog is the audit log as its readers need it.
+type AuditLog interface {
+	Verify(ctx context.Context, tenant string, w audit.Window) (audit.Result, error)
+	Page(ctx context.Context, tenant string, from int64, limit int) (page [][]byte, more bool, err error)
+}
+
+// record takes what the caller did into the tenant's audit log. It returns when the
+// entry is durable, so that nothing is acknowledged that is not in the log.
+func (s *Service) record(ctx context.Context, action, target string, details map[string]any) error {
+	p := auth.From(ctx)
+	return s.deps.Recorder.Record(ctx, p.Tenant, audit.Entry{Action: action, Actor: p.KeyID, Target: target, Details: details})
+}
+
+// recordAnswer takes an answer to an interrupt into the audit log: who gave it and what
+// became of it, also where it was one vote of several, and never what was written (OpenWOP
+// host contract §6.3). Of a token's holder no more is known than the token.
+func (s *Service) recordAnswer(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, res *dispatcherv1.ResolveInterruptResponse) error {
+	details := map[string]any{"nodeId": res.GetNodeId(), "kind": res.GetKind(), "outcome": res.GetOutcome(), "status": res.GetStatus()}
+	if v := res.GetVotes(); v != nil {
+		details["votes"] = map[string]int32{"accepts": v.GetAccepts(), "rejects": v.GetRejects(), "required": v.GetRequired()}
+	}
+	return s.deps.Recorder.Record(ctx, req.GetTenant(), audit.Entry{
+		Action: "interrupt.answered", Actor: req.GetPrincipal(), Target: "runs/" + req.GetRunId(), Details: details,
+	})
+}
+
+func errNoAudit() error {
+	return fault.New(fault.NotFound, "this host keeps no audit log; discovery lists openwop-audit-log-integrity in auth.profiles where one is kept")
+}
+
+// VerifyAuditLog walks the tenant's audit log (OpenWOP host contract §10.7).
+func (s *Service) VerifyAuditLog(ctx context.Context, req *openwopv1.VerifyAuditLogRequest) (*openwopv1.VerifyAuditLogResponse, error) {
+	if s.deps.Audit == nil {
+		return nil, errNoAudit()
+	}
+	var p problems
+	if req.GetFromSeq() < 0 {
+		p.add("fromSeq", "want an integer of at least 0")
+	}
+	if req.ToSeq != nil && req.GetToSeq() < max(req.GetFromSeq(), 0) {
+		p.add("toSeq", "want an integer of at least fromSeq")
+	}
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	found, err := s.deps.Audit.Verify(ctx, auth.From(ctx).Tenant, audit.Window{FromSeq: req.GetFromSeq(), ToSeq: req.ToSeq})
+	if err != nil {
+		return nil, err
+	}
+	out := &openwopv1.VerifyAuditLogResponse{
+		FromSeq: found.FromSeq, ToSeq: found.ToSeq, ChainValid: found.ChainValid, CheckpointsValid: found.CheckpointsValid,
+	}
+	for _, c := range found.Checkpoints {
+		out.Checkpoints = append(out.Checkpoints, &openwopv1.AuditCheckpoint{
+			Checkpoint: c.ID, AtSequence: c.AtSequence, MerkleRoot: c.MerkleRoot, Signature: c.Signature,
+		})
+	}
+	for _, a := range found.Anomalies {
+		out.Anomalies = append(out.Anomalies, &openwopv1.AuditAnomaly{
+			AtSeq: a.AtSeq, ExpectedPrevHash: a.ExpectedPrevHash, ActualPrevHash: a.ActualPrevHash,
+		})
+	}
+	return out, nil
+}
+
+// ListAuditEntries lists the tenant's audit log as it is stored, oldest first.
+func (s *Service) ListAuditEntries(ctx context.Context, req *hostv1.ListAuditEntriesRequest) (*hostv1.ListAuditEntriesResponse, error) {
+	if s.deps.Audit == nil {
+		return nil, errNoAudit()
+	}
+	limit, err := pageSize(req.Limit)
+	if err != nil {
+		return nil, err
+	}
+	from, err := auditCursor(req)
+	if err != nil {
+		return nil, err
+	}
+	page, more, err := s.deps.Audit.Page(ctx, auth.From(ctx).Tenant, from, int(limit))
+	if err != nil {
+		return nil, err
+	}
+	out := &hostv1.ListAuditEntriesResponse{}
+	for _, line := range page {
+		out.Entries = append(out.Entries, &openwopv1.JsonDocument{Json: line})
+	}
+	if more {
+		next := base64.RawURLEncoding.EncodeToString(strconv.AppendInt(nil, from+int64(len(page)), 10))
+		out.NextCursor = &next
+	}
+	return out, nil
+}
+
+// auditCursor is the first sequence of a page.
+func auditCursor(req *hostv1.ListAuditEntriesRequest) (int64, error) {
+	switch {
+	case req.FromSeq != nil && req.Cursor != nil:
+		return 0, fault.New(fault.ValidationError, "fromSeq: not beside a cursor, which says where to go on").With("field", "fromSeq")
+	case req.GetFromSeq() < 0:
+		return 0, fault.New(fault.ValidationError, "fromSeq: want an integer of at least 0").With("field", "fromSeq")
+	case req.Cursor == nil:
+		return req.GetFromSeq(), nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(req.GetCursor())
+	if err == nil {
+		var from int64
+		if from, err = strconv.ParseInt(string(text), 10, 64); err == nil && from >= 0 {
+			return from, nil
+		}
+	}
+	return 0, fault.New(fault.ValidationError, "cursor: not one this host has given").With("field", "cursor")
+}

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/rundiff"
+)
+
+// DiffRuns says how two runs of the tenant differ (OpenWOP host contract §2.9).
+func (s *Service) DiffRuns(ctx context.Context, req *hostv1.DiffRunsRequest) (*hostv1.DiffRunsResponse, error) {
+	if req.GetAgainst() == "" {
+		return nil, fault.New(fault.ValidationError, "against: required: the id of the run to compare with").With("field", "against")
+	}
+	a, err := s.logOf(ctx, req.GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.logOf(ctx, req.GetAgainst())
+	if err != nil {
+		return nil, err
+	}
+	// A run that goes on may still do what the other has done.
+	for _, r := range []*runLog{a, b} {
+		if !r.ended() {
+			a.until, b.until = min(a.until, r.until), min(b.until, r.until)
+		}
+	}
+	c := rundiff.New(req.GetRunId(), req.GetAgainst()).Forks(a.source(), b.source())
+	for more := true; more; {
+		x, err := a.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		y, err := b.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		more = (x != nil || y != nil) && c.Next(x, y)
+	}
+	doc, err := json.Marshal(c.Done(a.snapshot, b.snapshot, !a.ended() || !b.ended()))
+	if err != nil {
+		return nil, fmt.Errorf("render run diff: %w", err)
+	}
+	return &hostv1.DiffRunsResponse{Diff: &openwopv1.JsonDocument{Json: doc}}, nil
+}
+
+// runLog reads a run's events one by one, as far as its snapshot goes.
+type runLog struct {
+	client   eventlogv1.EventLogClient
+	tenant   string
+	id       string
+	status   wire.Status
+	snapshot []byte
+	// read counts the events that were taken, until is where the reading ends.
+	read, until int32
+	page        []*eventlogv1.Event
+}
+
+func (s *Service) logOf(ctx context.Context, id string) (*runLog, error) {
+	if err := checkRunID(id); err != nil {
+		return nil, err
+	}
+	r := &runLog{client: s.deps.EventLog, tenant: auth.From(ctx).Tenant, id: id}
+	res, err := r.client.GetRun(ctx, &eventlogv1.GetRunRequest{Tenant: r.tenant, RunId: id})
+	if err != nil {
+		return nil, err
+	}
+	r.status, r.snapshot, r.until = wire.Status(res.GetStatus()), res.GetSnapshot(), res.GetLastSequence()+1
+	return r, nil
+}
+
+// source is the run that this is a fork of; empty: none.
+func (r *runLog) source() string {
+	var s struct {
+		SourceRunID string `json:"sourceRunId"`
+	}
+	_ = json.Unmarshal(r.snapshot, &s) // one that cannot be read names none
+	return s.SourceRunID
+}
+
+func (r *runLog) ended() bool { return r.status.Terminal() }
+
+// next is the next event's document; nil after the last.
+func (r *runLog) next(ctx context.Context) ([]byte, error) {
+	if r.read >= r.until {
+		return nil, nil
+	}
+	if len(r.page) == 0 {
+		res, err := r.client.ReadEvents(ctx, &eventlogv1.ReadEventsRequest{Tenant: r.tenant, RunId: r.id, After: r.read - 1, Limit: defaultEvents})
+		if err != nil {
+			return nil, err
+		}
+		if r.page = res.GetEvents(); len(r.page) == 0 {
+			return nil, fmt.Errorf("read run %s: event %d is missing", r.id, r.read)
+		}
+	}
+	e := r.page[0]
+	r.page, r.read = r.page[1:], r.read+1
+	return e.GetDocument(), nil
+}

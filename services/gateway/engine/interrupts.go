@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/interrupttoken"
+)
+
+// Tokens makes and reads the tokens of interrupts.
+type Tokens interface {
+	Sign(c interrupttoken.Claims) (string, error)
+	Open(text string, use interrupttoken.Intent, now time.Time) (interrupttoken.Claims, error)
+}
+
+// ResolveInterruptByRun answers what a node of a run asks (OpenWOP host contract §6.4).
+func (s *Service) ResolveInterruptByRun(ctx context.Context, req *openwopv1.ResolveInterruptByRunRequest) (*openwopv1.ResolveInterruptByRunResponse, error) {
+	if err := checkRunID(req.GetRunId()); err != nil {
+		return nil, err
+	}
+	p := auth.From(ctx)
+	res, err := s.resolve(ctx, &dispatcherv1.ResolveInterruptRequest{
+		Tenant: p.Tenant, RunId: req.GetRunId(), NodeId: req.GetNodeId(), Principal: p.KeyID,
+	}, req.GetResumeValue())
+	if err != nil {
+		return nil, err
+	}
+	return &openwopv1.ResolveInterruptByRunResponse{
+		RunId: req.GetRunId(), NodeId: res.GetNodeId(), Status: res.GetStatus(), Interrupt: came(res),
+	}, nil
+}
+
+// ResolveInterruptByToken answers the interrupt that a token is for.
+func (s *Service) ResolveInterruptByToken(ctx context.Context, req *openwopv1.ResolveInterruptByTokenRequest) (*openwopv1.ResolveInterruptByTokenResponse, error) {
+	c, err := s.deps.Tokens.Open(req.GetToken(), interrupttoken.Resolve, s.deps.Clock())
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.resolve(ctx, &dispatcherv1.ResolveInterruptRequest{
+		Tenant: c.Tenant, RunId: c.RunID, NodeId: c.NodeID, InterruptId: c.InterruptID, Principal: byToken, ByToken: true,
+	}, req.GetResumeValue())
+	if err != nil {
+		return nil, err
+	}
+	return &openwopv1.ResolveInterruptByTokenResponse{
+		RunId: c.RunID, NodeId: res.GetNodeId(), Status: res.GetStatus(), Interrupt: came(res),
+	}, nil
+}
+
+// byToken stands for whoever holds a token.
+const byToken = "token"
+
+func (s *Service) resolve(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, value *openwopv1.JsonDocument) (*dispatcherv1.ResolveInterruptResponse, error) {
+	if len(value.GetJson()) == 0 {
+		return nil, fault.New(fault.ValidationError, "/resumeValue: required: the answer")
+	}
+	req.ResumeValue = value.GetJson()
+	res, err := s.deps.Dispatcher.ResolveInterrupt(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return res, s.recordAnswer(ctx, req, res)
+}
+
+// came is what an answer came to.
+func came(res *dispatcherv1.ResolveInterruptResponse) *openwopv1.InterruptResult {
+	out := &openwopv1.InterruptResult{Kind: res.GetKind()}
+	if res.GetOutcome() != "" {
+		out.Outcome = &res.Outcome
+	}
+	if v := res.GetVotes(); v != nil {
+		out.Accepts, out.Rejects, out.Required = &v.Accepts, &v.Rejects, &v.Required
+	}
+	return out
+}
+
+// InspectInterruptByToken shows what a token is for, and changes nothing.
+func (s *Service) InspectInterruptByToken(ctx context.Context, req *openwopv1.InspectInterruptByTokenRequest) (*openwopv1.InspectInterruptByTokenResponse, error) {
+	c, err := s.deps.Tokens.Open(req.GetToken(), interrupttoken.Inspect, s.deps.Clock())
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.deps.Dispatcher.GetInterrupt(ctx, &dispatcherv1.GetInterruptRequest{
+		Tenant: c.Tenant, RunId: c.RunID, NodeId: c.NodeID, InterruptId: c.InterruptID,
+	})
+	if err != nil {
+		return nil, err
+	}
+	doc := map[string]json.RawMessage{}
+	if err := json.Unmarshal(res.GetPayload(), &doc); err != nil {
+		return nil, err
+	}
+	for name, v := range map[string]any{
+		"requestedAt": res.GetRequestedAt(), "expiresAt": wire.FormatTime(c.ExpiresAt), "resolved": res.GetResolved() || res.GetGone(),
+	} {
+		if doc[name], err = json.Marshal(v); err != nil {
+			return nil, err
+		}
+	}
+	out, err := json.Marshal(doc)
+	tell(ctx, MetaCache, "no-store")
+	return &openwopv1.InspectInterruptByTokenResponse{Interrupt: &openwopv1.JsonDocument{Json: out}}, err
+}
+
+// holder is the tenant under which a request of a token's holder is remembered: none but
+// the token tells who that is.
+func holder(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return "=token:" + hex.EncodeToString(sum[:])
+}

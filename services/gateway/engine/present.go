@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/interrupttoken"
+)
+
+// freshTokens is how often a caller that asks again gets another token: until then it is
+// told that nothing has changed.
+const freshTokens = 5 * time.Minute
+
+// interrupted are the members of a snapshot by which a waiting run is shown.
+type interrupted struct {
+	RunID     string         `json:"runId"`
+	Owner     wire.Owner     `json:"owner"`
+	Interrupt *openInterrupt `json:"interrupt"`
+}
+
+// openInterrupt is the member interrupt, with what only the gateway knows.
+type openInterrupt struct {
+	runstate.OpenInterrupt
+	Token string `json:"interruptToken,omitempty"`
+}
+
+// present shows a snapshot to a caller: what the run waits for, and the token to answer
+// it with, only to who may answer, or created the run (OpenWOP host contract §3.2). tag
+// changes when the token does.
+func (s *Service) present(ctx context.Context, snapshot []byte) (shown []byte, tag string) {
+	if !bytes.Contains(snapshot, []byte(`"interrupt":`)) {
+		return snapshot, ""
+	}
+	var (
+		v   interrupted
+		doc map[string]json.RawMessage
+	)
+	if json.Unmarshal(snapshot, &v) != nil || v.Interrupt == nil || json.Unmarshal(snapshot, &doc) != nil {
+		return snapshot, ""
+	}
+	delete(doc, "interrupt")
+	if p := auth.From(ctx); p.May(auth.ApprovalsRespond) || p.KeyID == v.Owner.Principal {
+		doc["interrupt"], tag = s.answerable(p.Tenant, v)
+	}
+	shown, err := json.Marshal(doc)
+	if err != nil { // members that were JSON
+		return snapshot, ""
+	}
+	return shown, tag
+}
+
+// answerable is the member interrupt with a token in it.
+func (s *Service) answerable(tenant string, v interrupted) (member json.RawMessage, tag string) {
+	at := s.deps.Clock().Truncate(freshTokens)
+	pending := interrupt.Pending{Request: v.Interrupt.Payload, RequestedAt: v.Interrupt.RequestedAt}
+	deadline, bounded := pending.Deadline()
+	token, err := s.deps.Tokens.Sign(interrupttoken.Claims{
+		Tenant: tenant, RunID: v.RunID, NodeID: v.Interrupt.NodeID, InterruptID: v.Interrupt.InterruptID,
+		ExpiresAt: interrupttoken.Expiry(at, deadline, bounded), Intent: interrupttoken.Resolve,
+	})
+	if err == nil {
+		v.Interrupt.Token, tag = token, at.UTC().Format("T1504")
+	}
+	member, _ = json.Marshal(v.Interrupt) // its open members are JSON
+	return member, tag
+}

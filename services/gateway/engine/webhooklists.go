@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/webhook"
+	"waybill.dev/waybill/services/gateway/webhook/subscription"
+)
+
+// ListWebhooks lists the tenant's webhooks.
+func (s *Service) ListWebhooks(ctx context.Context, req *hostv1.ListWebhooksRequest) (*hostv1.ListWebhooksResponse, error) {
+	hooks, err := s.webhooks()
+	if err != nil {
+		return nil, err
+	}
+	all, err := hooks.List(ctx, auth.From(ctx).Tenant)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := pageOf(all, func(e *subscription.Entry) string { return e.ID }, req.Limit, req.GetCursor())
+	if err != nil {
+		return nil, err
+	}
+	out := &hostv1.ListWebhooksResponse{NextCursor: next}
+	for _, e := range page {
+		out.Webhooks = append(out.Webhooks, webhookOf(e, s.deps.Clock()))
+	}
+	return out, nil
+}
+
+func webhookOf(e *subscription.Entry, now time.Time) *hostv1.Webhook {
+	h := &e.State.Health
+	w := &hostv1.Webhook{
+		WebhookId: e.ID, Url: e.URL, Tags: e.Tags, CreatedAt: e.CreatedAt, Status: string(h.Condition(now)),
+		ConsecutiveFailures: int32(h.InRow), RecentFailures: int32(h.Recent(now)), //nolint:gosec // G115: small numbers
+		SecretFingerprint: e.State.Key.Fingerprint,
+	}
+	for _, t := range e.Events {
+		w.Events = append(w.Events, string(t))
+	}
+	if h.Condition(now) == subscription.Open {
+		w.OpenUntil = set(wire.FormatTime(h.OpenUntil))
+	}
+	if previous, ok := e.State.Overlap(now); ok {
+		w.PreviousSecretFingerprint, w.PreviousValidUntil = set(previous.Fingerprint), set(wire.FormatTime(e.State.PreviousUntil))
+	}
+	return w
+}
+
+// pageOf cuts a page out of a list that is sorted by key.
+func pageOf[T any](all []T, key func(T) string, limit *int32, cursor string) ([]T, *string, error) {
+	size, err := pageSize(limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	after, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return nil, nil, fault.New(fault.ValidationError, "cursor: not one this host has given")
+	}
+	from, found := slices.BinarySearchFunc(all, string(after), func(v T, k string) int { return strings.Compare(key(v), k) })
+	if found {
+		from++
+	}
+	rest := all[from:]
+	if len(rest) <= int(size) {
+		return rest, nil, nil
+	}
+	next := base64.RawURLEncoding.EncodeToString([]byte(key(rest[size-1])))
+	return rest[:size], &next, nil
+}
+
+// The deliveries that can be asked for.
+const (
+	deliveriesFailed  = "failed"
+	deliveriesPending = "pending"
+)
+
+// ListWebhookDeliveries lists what a webhook was not delivered.
+func (s *Service) ListWebhookDeliveries(ctx context.Context, req *hostv1.ListWebhookDeliveriesRequest) (*hostv1.ListWebhookDeliveriesResponse, error) {
+	hooks, err := s.webhooks()
+	if err != nil {
+		return nil, err
+	}
+	status := req.GetStatus()
+	if req.Status == nil {
+		status = deliveriesFailed
+	}
+	var all []*hostv1.WebhookDelivery
+	switch tenant := auth.From(ctx).Tenant; status {
+	case deliveriesFailed:
+		all, err = deadLetters(ctx, hooks, tenant, req.GetWebhookId())
+	case deliveriesPending:
+		all, err = pending(ctx, hooks, tenant, req.GetWebhookId())
+	default:
+		return nil, fault.New(fault.ValidationError, "status: want %s or %s", deliveriesFailed, deliveriesPending)
+	}
+	if err != nil {
+		return nil, webhookFault(err)
+	}
+	slices.SortFunc(all, func(a, b *hostv1.WebhookDelivery) int { return strings.Compare(deliveryKey(a), deliveryKey(b)) })
+	out := &hostv1.ListWebhookDeliveriesResponse{}
+	out.Deliveries, out.NextCursor, err = pageOf(all, deliveryKey, req.Limit, req.GetCursor())
+	return out, err
+}
+
+// deliveryKey sorts as deliveries are kept; a run's sequences have at most ten digits.
+func deliveryKey(d *hostv1.WebhookDelivery) string {
+	return fmt.Sprintf("%s.%010d", d.GetRunId(), d.GetSequence())
+}
+
+func deadLetters(ctx context.Context, hooks *webhook.Service, tenant, id string) ([]*hostv1.WebhookDelivery, error) {
+	letters, err := hooks.Dead(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*hostv1.WebhookDelivery, len(letters))
+	for i, l := range letters {
+		out[i] = &hostv1.WebhookDelivery{
+			RunId: l.RunID, Sequence: int32(l.Sequence), Status: deliveriesFailed, Attempts: int32(l.Attempts), //nolint:gosec // G115: small numbers
+			Type: set(string(l.Type)), Reason: set(l.Reason), FailedAt: set(l.At),
+		}
+	}
+	return out, nil
+}
+
+func pending(ctx context.Context, hooks *webhook.Service, tenant, id string) ([]*hostv1.WebhookDelivery, error) {
+	lanes, err := hooks.Pending(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*hostv1.WebhookDelivery, len(lanes))
+	for i, l := range lanes {
+		out[i] = &hostv1.WebhookDelivery{
+			RunId: l.RunID, Sequence: int32(l.Seq), Status: deliveriesPending, Attempts: int32(l.Attempts), Reason: set(l.Reason), //nolint:gosec // G115: small numbers
+		}
+		if !l.NextAt.IsZero() {
+			out[i].NextAttemptAt = set(wire.FormatTime(l.NextAt))
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"waybill.dev/waybill/internal/egress"
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/webhook"
+	"waybill.dev/waybill/services/gateway/webhook/subscription"
+)
+
+// RegisterWebhook has events sent to a URL (OpenWOP host contract §10.5).
+func (s *Service) RegisterWebhook(ctx context.Context, req *openwopv1.RegisterWebhookRequest) (*openwopv1.RegisterWebhookResponse, error) {
+	hooks, err := s.webhooks()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkWebhook(req); err != nil {
+		return nil, err
+	}
+	tenant := auth.From(ctx).Tenant
+	if req.TenantId != nil && req.GetTenantId() != tenant {
+		return nil, fault.New(fault.Forbidden, "/tenantId: the credential is another tenant's; leave it out")
+	}
+	if err := hooks.CheckURL(ctx, req.GetUrl()); err != nil {
+		return nil, urlFault(err)
+	}
+	if err := s.holdsNoSecret(ctx, tenant, req); err != nil {
+		return nil, err
+	}
+	var events []wire.EventType
+	for _, name := range req.GetEvents() {
+		if t := wire.EventType(name); !slices.Contains(events, t) {
+			events = append(events, t)
+		}
+	}
+	e, err := hooks.Register(ctx, tenant, req.GetUrl(), events, req.GetTags())
+	if errors.Is(err, webhook.ErrFull) {
+		return nil, fault.New(fault.Conflict, "%s; delete one", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &openwopv1.RegisterWebhookResponse{WebhookId: e.ID, SecretFingerprint: e.State.Key.Fingerprint}
+	s.reveal(ctx, out)
+	return out, nil
+}
+
+// markedSecret and markedShape begin what the redactor puts in the place of a secret that
+// it knows, and of what only looks like one.
+const markedSecret, markedShape = "[REDACTED:", "[REDACTED:shape."
+
+// holdsNoSecret refuses a registration with a secret that the host knows: it is kept, and
+// shown again. What only looks like one is let be, because receivers such as chats have
+// their own token in the URL.
+func (s *Service) holdsNoSecret(ctx context.Context, tenant string, req *openwopv1.RegisterWebhookRequest) error {
+	given := append([]string{req.GetUrl()}, req.GetTags()...)
+	clean, err := s.deps.Texts(ctx, tenant, "", given)
+	if err != nil || len(clean) != len(given) {
+		return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is kept without it; try again").After(time.Second).Wrap(err)
+	}
+	for i, text := range clean {
+		marks := func(text string) int { return strings.Count(text, markedSecret) - strings.Count(text, markedShape) }
+		if marks(text) <= marks(given[i]) {
+			continue
+		}
+		at := "/url"
+		if i > 0 {
+			at = "/tags/" + strconv.Itoa(i-1)
+		}
+		return fault.New(fault.ValidationError, "%s: holds a secret that this host knows; leave it out", at)
+	}
+	return nil
+}
+
+// webhooks is the service, if this host has it.
+func (s *Service) webhooks() (*webhook.Service, error) {
+	if s.deps.Webhooks == nil {
+		return nil, fault.New(fault.NotFound, "this host serves no webhooks")
+	}
+	return s.deps.Webhooks, nil
+}
+
+// maxEventTypes bounds those of a webhook; the protocol has about a hundred.
+const maxEventTypes = 256
+
+// checkWebhook holds a registration against the rules that need no look at the URL.
+func checkWebhook(req *openwopv1.RegisterWebhookRequest) error {
+	var p problems
+	if req.GetUrl() == "" {
+		p.add("/url", "required: an https URL, such as https://hooks.example/waybill")
+	} else if _, err := (egress.Policy{}).CheckURL(req.GetUrl()); err != nil {
+		if malformed, ok := errors.AsType[*egress.MalformedError](err); ok {
+			p.add("/url", "%s", malformed.Reason)
+		}
+	}
+	switch n := len(req.GetEvents()); {
+	case n == 0:
+		p.add("/events", "required: at least one event type, such as run.completed")
+	case n > maxEventTypes:
+		p.add("/events", "want at most %d event types, got %d", maxEventTypes, n)
+	default:
+		for i, name := range req.GetEvents() {
+			if !wire.EventType(name).Known() {
+				p.add("/events/"+strconv.Itoa(i), "no event type of the protocol, nor one that a vendor can have; want a name such as run.completed")
+			}
+		}
+	}
+	if req.Secret != nil {
+		p.add("/secret", "the host makes the secret and answers with it; leave it out")
+	}
+	checkTags(&p, req.GetTags())
+	return p.err()
+}
+
+// urlFault says what is wrong with a URL.
+func urlFault(err error) error {
+	if malformed, ok := errors.AsType[*egress.MalformedError](err); ok {
+		var p problems
+		p.add("/url", "%s", malformed.Reason)
+		return p.err()
+	}
+	if refused, ok := errors.AsType[*egress.RefusedError](err); ok {
+		return fault.New(fault.WebhookURLRejected, "/url: %s", refused.Reason).
+			With("problems", []map[string]string{{"path": "/url", "message": refused.Reason}})
+	}
+	return err
+}
+
+// UnregisterWebhook ends a webhook.
+func (s *Service) UnregisterWebhook(ctx context.Context, req *openwopv1.UnregisterWebhookRequest) (*emptypb.Empty, error) {
+	hooks, err := s.webhooks()
+	if err != nil {
+		return nil, err
+	}
+	tenant := auth.From(ctx).Tenant
+	if req.TenantId != nil && req.GetTenantId() != tenant {
+		return nil, noWebhook() // another tenant's is none of the caller's business
+	}
+	if err := hooks.Unregister(ctx, tenant, req.GetWebhookId()); err != nil {
+		return nil, webhookFault(err)
+	}
+	return &emptypb.Empty{}, nil
+}
+
+func noWebhook() error {
+	return fault.New(fault.SubscriptionNotFound, "no webhook of this id in your tenant")
+}
+
+func webhookFault(err error) error {
+	if errors.Is(err, subscription.ErrNotFound) {
+		return noWebhook()
+	}
+	return err
+}
+
+// Bounds of the time in which two secrets are good.
+const (
+	defaultOverlap = 24 * time.Hour
+	maxOverlap     = 7 * 24 * time.Hour
+)
+
+// RotateWebhookSecret makes a new secret, and tells it this once.
+func (s *Service) RotateWebhookSecret(ctx context.Context, req *hostv1.RotateWebhookSecretRequest) (*hostv1.RotateWebhookSecretResponse, error) {
+	hooks, err := s.webhooks()
+	if err != nil {
+		return nil, err
+	}
+	overlap := defaultOverlap
+	if req.OverlapSeconds != nil {
+		overlap = time.Duration(req.GetOverlapSeconds()) * time.Second
+	}
+	if overlap < 0 || overlap > maxOverlap {
+		return nil, fault.New(fault.ValidationError, "/overlapSeconds: want 0 to %d", maxOverlap/time.Second)
+	}
+	e, err := hooks.Rotate(ctx, auth.From(ctx).Tenant, req.GetWebhookId(), overlap)
+	if err != nil {
+		return nil, webhookFault(err)
+	}
+	out := &hostv1.RotateWebhookSecretResponse{
+		WebhookId: e.ID, SecretFingerprint: e.State.Key.Fingerprint, Generation: int32(e.State.Key.Generation), //nolint:gosec // G115: counts rotations
+	}
+	if overlap > 0 {
+		out.PreviousSecretFingerprint, out.PreviousValidUntil = set(e.State.Previous.Fingerprint), set(wire.FormatTime(e.State.PreviousUntil))
+	}
+	s.reveal(ctx, out)
+	return out, nil
+}
+
+// secretless are answers that tell a secret. What is recorded of them for repeated
+// requests must not hold it.
+type secretless interface {
+	*openwopv1.RegisterWebhookResponse | *hostv1.RotateWebhookSecretResponse
+}
+
+// conceal gives what may be recorded of an answer.
+func conceal(res proto.Message) proto.Message {
+	switch r := res.(type) {
+	case *openwopv1.RegisterWebhookResponse:
+		return blank(r, func(c *openwopv1.RegisterWebhookResponse) { c.Secret = "" })
+	case *hostv1.RotateWebhookSecretResponse:
+		return blank(r, func(c *hostv1.RotateWebhookSecretResponse) { c.Secret = "" })
+	}
+	return res
+}
+
+func blank[M interface {
+	proto.Message
+	secretless
+}](m M, f func(M)) M {
+	c := proto.CloneOf(m)
+	f(c)
+	return c
+}
+
+// reveal makes the answer whole again: the secret follows from the rest.
+func (s *Service) reveal(ctx context.Context, res proto.Message) {
+	switch r := res.(type) {
+	case *openwopv1.RegisterWebhookResponse:
+		r.Secret = s.deps.Webhooks.Secret(auth.From(ctx).Tenant, r.GetWebhookId(), 1)
+	case *hostv1.RotateWebhookSecretResponse:
+		r.Secret = s.deps.Webhooks.Secret(auth.From(ctx).Tenant, r.GetWebhookId(), int(r.GetGeneration()))
+	}
+}

@@ -1,0 +1,17 @@
+package seams
+
+import (
+	"context"
+	"net/http"
+
+	"waybill.dev/waybill/internal/llmkey"
+)
+
+// cacheKey names a request to a model by what it asks for (OpenWOP host contract §7.3).
+func (h *Handler) cacheKey(_ context.Context, _ *http.Request, body []byte) (any, error) {
+	key, err := llmkey.Of(body)
+	if err != nil {
+		return nil, argument("%s", describe(err))
+	}
+	return map[string]string{"cacheKey": key}, nil
+}
