@@ -47,7 +47,7 @@ func TestDiscovery_KeepsTheRootLayout(t *testing.T) {
 	require.NotContains(t, root, "capabilities", "families are members of the root")
 	require.NotContains(t, string(a.Body), `"edit"`)
 	require.NotContains(t, string(a.Body), `"supported":false`, "what is not there is left out")
-	for _, absent := range []string{"orchestrator", "memory", "webhooks", "replay"} {
+	for _, absent := range []string{"orchestrator", "memory"} {
 		require.NotContains(t, root, absent, "not implemented, hence not advertised")
 	}
 }

@@ -6,8 +6,10 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,8 +47,21 @@ var shared = &harness.Shared{
 	Setup: deploy,
 }
 
+// recordInto is the folder where the runs of these tests are written, as test/golden keeps
+// them; empty: nowhere.
+var recordInto = flag.String("record", "", "folder for the runs, in the form of test/golden")
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if *recordInto != "" {
+		shared.Args = append(shared.Args, "--nats-addr", "127.0.0.1:0")
+	}
 	m.Run()
+	if *recordInto != "" {
+		if err := shared.Record(*recordInto, "acme", testKey); err != nil {
+			panic(err)
+		}
+	}
 	if log := shared.Close(); strings.Contains(log, "panic") {
 		panic("the shared host panicked:\n" + log) // fails the package whatever its tests say
 	}
@@ -72,6 +87,8 @@ var workflows = []string{
 		edge("a", "b")+","+edge("b", "c"), "", ""),
 	definition("wait", node("a", "core.delay", "{}", `{"delayMs":{"type":"variable","variableName":"delayMs"}}`), "",
 		`{"name":"delayMs","type":"number","required":true,"defaultValue":30000}`, ""),
+	definition("wait-two", node("a", "core.delay", "{}", `{"delayMs":{"type":"variable","variableName":"delayMs"}}`)+","+
+		node("b", "core.delay", "{}", `{"delayMs":{"type":"static","value":10}}`), edge("a", "b"), `{"name":"delayMs","type":"number","required":true}`, ""),
 	definition("fail", node("a", "core.fail", "{}", "{}"), "", "", ""),
 	definition("talk", node("ai", "core.ai.callPrompt", "{}", "{}"), "", "", ""),
 	definition("nobody", node("ai", "core.ai.callPrompt", `{"provider":"ghost","model":"m","prompt":"hi"}`, "{}"), "", "", ""),
@@ -79,7 +96,7 @@ var workflows = []string{
 	definition("closed", node("a", "core.noop", "{}", "{}"), "", "",
 		`,"configurableSchema":{"type":"object","additionalProperties":false,"properties":{"recursionLimit":{"type":"integer","minimum":1}}}`),
 	definition("typed", node("a", "core.noop", "{}", "{}"), "", `{"name":"text","type":"string","required":true}`, ""),
-	definition("gated", node("a", "core.subWorkflow", "{}", "{}"), "", "", ""),
+	definition("gated", node("a", "core.dispatch", "{}", "{}"), "", "", ""),
 	definition("mocked", node("mocked-node", "core.ai.structuredOutput",
 		`{"provider":"mock","model":"mock-mini","outputSchema":{"type":"object","required":["ok"],"properties":{"ok":{"type":"boolean"}}}}`,
 		`{"messages":{"type":"static","value":[{"role":"user","content":"go"}]}}`), "", "", ""),
@@ -91,7 +108,7 @@ var workflows = []string{
 // deploy registers the workflows for each tenant.
 func deploy(h *harness.Host) error {
 	for _, key := range []string{testKey, otherKey, quietKey} {
-		for _, doc := range workflows {
+		for _, doc := range slices.Concat(workflows, asks, families) {
 			a, err := h.Client(key).Do(context.Background(), http.MethodPost, "/v1/workflows", doc)
 			if err != nil {
 				return err
@@ -167,6 +184,9 @@ type snapshot struct {
 	Tags                      []string
 	Metadata, Configurable    json.RawMessage
 	Error                     *struct{ Code, Message string }
+	CurrentNodeID             string
+	ParentRunID, ParentNodeID string
+	ChildRuns                 []struct{ RunID, Status string }
 }
 
 func read(t *testing.T, c *harness.Client, id string) snapshot {

@@ -76,7 +76,7 @@ func TestBadInput_IsRefusedWithItsCodeAndPlace(t *testing.T) {
 		{"a poll that waits too long", c, "GET", "/v1/runs/" + done + "/events/poll?timeout=61", "", nil, 400, "validation_error", plain("timeout")},
 		{"a cursor that is no number", c, "GET", "/v1/runs/" + done + "/events/poll?lastSequence=x", "", nil, 400, "validation_error", plain("lastSequence")},
 		{"an unknown path", c, "GET", "/v1/nothing", "", nil, 404, "not_found", nil},
-		{"an unknown verb of a run", c, "POST", "/v1/runs/" + done + ":fork", `{}`, nil, 404, "not_found", nil},
+		{"an unknown verb of a run", c, "POST", "/v1/runs/" + done + ":reopen", `{}`, nil, 404, "not_found", nil},
 		{"a wrong method", c, "DELETE", "/v1/runs/" + done, "", nil, 405, "method_not_allowed", nil},
 		{"an unversioned root", c, "GET", "/runs", "", nil, 400, "validation_error", nil},
 		{"an unknown envelope kind", c, "GET", "/schemas/envelopes/ghost.schema.json", "", nil, 404, "not_found", nil},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +38,42 @@ func TestExample_ReadsTheSameEverywhere(t *testing.T) {
 	require.Equal(t, want, overSSE(t, c, id), "SSE")
 	require.Equal(t, want, overGRPC(t, h, id), "gRPC")
 	require.Equal(t, want, overNATS(t, h, id), "NATS")
+}
+
+// Conditions, a loop and variables decide without a model (examples/order).
+func TestExample_OrderTakesTheBranchOfItsTotal(t *testing.T) {
+	needsHost(t)
+	c := harness.Start(t).Client("dev-key")
+	schemas := harness.LoadSchemas(t)
+	for branch, inputs := range map[string]string{
+		"accept": `{"lines":[{"sku":"pen","quantity":3,"cents":120}]}`,
+		"review": `{"lines":[{"sku":"pen","quantity":3000,"cents":120}]}`,
+	} {
+		events, snap := finish(t, c, schemas, start(t, c, `{"workflowId":"order","inputs":`+inputs+`}`))
+		require.Equal(t, "completed", snap.Status)
+		skipped := ""
+		for _, e := range events {
+			if e.Type == "node.skipped" {
+				skipped += e.NodeID
+			}
+		}
+		require.Equal(t, map[string]string{"accept": "review", "review": "accept"}[branch], skipped)
+		require.Contains(t, string(events[len(events)-1].Payload), `"decision":"`+branch)
+	}
+	// What cannot be evaluated is refused when it is registered; what is hardly meant is told.
+	const node = `{"id":"%s","typeId":"core.noop","name":"n","position":{"x":0,"y":0},"config":{},"inputs":{}}`
+	doc := func(edges string) string {
+		return `{"id":"odd","name":"o","version":"1","nodes":[` + strings.ReplaceAll(node, "%s", "a") + `,` + strings.ReplaceAll(node, "%s", "b") + `],"edges":[` + edges +
+			`],"triggers":[],"variables":[],"metadata":{},"settings":{}}`
+	}
+	a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", doc(`{"id":"e","sourceNodeId":"a","targetNodeId":"b","condition":{"expression":"output > 1"}}`))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadRequest, a.Status, string(a.Body))
+	require.Contains(t, string(a.Body), "/edges/0/condition/expression")
+	a, err = c.Do(t.Context(), http.MethodPost, "/v1/workflows", doc(""))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, a.Status, string(a.Body))
+	require.Contains(t, string(a.Body), `"rule":"unlinked"`)
 }
 
 func overSSE(t *testing.T, c *harness.Client, id string) []string {

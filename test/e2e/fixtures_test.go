@@ -18,7 +18,9 @@ import (
 
 // served are the node types this host executes.
 var served = []string{
-	"core.noop", "core.identity", "core.delay", "core.fail", "core.ai.callPrompt", "core.ai.structuredOutput", "conformance.modelCapability.insufficient",
+	"core.noop", "core.identity", "core.delay", "core.fail", "core.channelWrite", "core.approvalGate", "core.clarificationGate", "core.interrupt", "core.ai.callPrompt", "core.ai.structuredOutput",
+	"conformance.modelCapability.insufficient", "conformance.requiresMissing", "conformance.cost.emit", "conformance.secret.echo",
+	"core.conformance.hold", "core.conformance.side-effect", "core.subWorkflow",
 }
 
 // fixtureIDs are the published fixtures all of whose node types exist.
@@ -67,6 +69,43 @@ var reliability = map[string]string{
 	"conformance-envelope-nl-to-format-engaged":      "provider.usage envelope.retry.attempted provider.usage envelope.retry.attempted provider.usage envelope.nlToFormat.engaged provider.usage",
 }
 
+// asks are the fixtures that wait for somebody: their status meanwhile, the node that
+// asks, and what is answered.
+var asks = map[string]struct {
+	status, node string
+	answers      []string
+}{
+	"conformance-approval":                            {"waiting-approval", "gate", []string{`{"action":"accept"}`}},
+	"conformance-clarification":                       {"waiting-input", "ask", []string{`{"answers":{"q1":"blue"}}`}},
+	"conformance-interrupt-auth-required":             {"waiting-approval", "gate", []string{`{"action":"accept"}`}},
+	"conformance-interrupt-external-event":            {"waiting-external", "wait-for-external", []string{`{"orderId":"fixture-order-1","status":"completed"}`}},
+	"conformance-interrupt-parent-child-cancel-child": {"waiting-approval", "child-gate", []string{`{"action":"accept"}`}},
+	"conformance-subworkflow-mid-run-mutation-child":  {"waiting-approval", "child-gate", []string{`{"action":"accept"}`}},
+	"conformance-subworkflow-mid-run-mutation":        {"waiting-approval", "child-gate", []string{`{"action":"accept"}`}},
+	"conformance-interrupt-quorum": {"waiting-approval", "gate", []string{
+		`{"action":"accept","voter":"approver-1"}`, `{"action":"accept","voter":"approver-2"}`, `{"action":"accept","voter":"approver-3"}`,
+	}},
+}
+
+// answer waits until a run asks, and answers it.
+func answer(t *testing.T, c *harness.Client, id, runID string) {
+	t.Helper()
+	want, ok := asks[id]
+	if !ok {
+		return
+	}
+	require.Eventually(t, func() bool {
+		a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+runID, "")
+		return err == nil && strings.Contains(string(a.Body), `"status":"`+want.status+`"`)
+	}, 10*time.Second, 20*time.Millisecond, "the run waits for an answer")
+	runID = asker(t, c, runID)
+	for i, value := range want.answers {
+		a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs/"+runID+"/interrupts/"+want.node, `{"resumeValue":`+value+`}`)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, a.Status, "answer %d: %s", i, a.Body)
+	}
+}
+
 // request is the body that starts a fixture, and the status it ends with.
 func request(id string) (body, status, code string) {
 	status = "completed"
@@ -79,7 +118,7 @@ func request(id string) (body, status, code string) {
 		body = `,"inputs":{"delayMs":200}`
 	case "conformance-cancellable":
 		body, status = `,"inputs":{"delayMs":60000}`, "cancelled"
-	case "conformance-dispatch-cancellable-child":
+	case "conformance-dispatch-cancellable-child", "conformance-interrupt-parent-child-cancel":
 		status = "cancelled"
 	case "conformance-cap-breach":
 		body, status, code = `,"configurable":{"recursionLimit":3}`, "failed", "recursion_limit_exceeded"
@@ -87,7 +126,9 @@ func request(id string) (body, status, code string) {
 		body, status, code = `,"inputs":{"delayMs":30000},"configurable":{"runTimeoutMs":1000}`, "failed", "run_timeout"
 	case "conformance-stream-text", "conformance-mcp-tool-roundtrip":
 		body = `,"configurable":{"mockProvider":{"id":"stream-text","config":{"tokens":["Hel","lo"," world"]}}}`
-	case "conformance-model-capability-insufficient":
+	case "conformance-replay-side-effect":
+		body = `,"inputs":{"delayMs":200}`
+	case "conformance-model-capability-insufficient", "conformance-capability-missing":
 		status, code = "failed", "capability_not_provided"
 	case "conformance-failure":
 		status, code = "failed", "conformance_test_failure"
@@ -129,6 +170,7 @@ func TestFixtures_RunAsTheirDescriptionsSay(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
 			}
+			answer(t, c, id, runID)
 			events, snap := finish(t, c, schemas, runID)
 			require.Equal(t, status, snap.Status, "%v", names(events))
 			if code != "" {

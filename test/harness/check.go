@@ -19,9 +19,10 @@ func (c *Client) Checked(s *Schemas) *Client {
 func (c *Client) To(h *Host, key string) *Client { return h.Client(key).Checked(c.schemas) }
 
 var (
-	runPath    = regexp.MustCompile(`^/v1/runs/[^/:]+$`)
-	bundlePath = regexp.MustCompile(`^/v1/runs/[^/:]+/debug-bundle$`)
-	eventsPath = regexp.MustCompile(`^/v1/runs/[^/:]+/events(/poll)?$`)
+	runPath         = regexp.MustCompile(`^/v1/runs/[^/:]+$`)
+	bundlePath      = regexp.MustCompile(`^/v1/runs/[^/:]+/debug-bundle$`)
+	annotationsPath = regexp.MustCompile(`^/v1/runs/[^/:]+/annotations$`)
+	eventsPath      = regexp.MustCompile(`^/v1/runs/[^/:]+/events(/poll)?$`)
 )
 
 // seams answer errors in a shape of their own, and the absent pack registry
@@ -41,10 +42,18 @@ func (c *Client) check(method, target string, a *Answer) error {
 		return nil
 	case a.Status >= http.StatusBadRequest:
 		return c.schemas.Validate("error-envelope.schema.json", a.Body)
+	case a.Status == http.StatusCreated && annotationsPath.MatchString(path):
+		return c.schemas.Validate("annotation.schema.json", a.Body)
 	case a.Status != http.StatusOK || method != http.MethodGet:
 		return nil
 	case path == "/.well-known/openwop":
 		return c.schemas.Validate("capabilities.schema.json", a.Body)
+	case strings.HasSuffix(path, ":diff"):
+		return c.schemas.Validate("run-diff-response.schema.json", a.Body)
+	case path == "/v1/audit/verify":
+		return c.schemas.Validate("audit-verify-result.schema.json", a.Body)
+	case annotationsPath.MatchString(path):
+		return c.schemas.annotations(a)
 	case bundlePath.MatchString(path):
 		return c.schemas.Validate("debug-bundle.schema.json", a.Body)
 	case runPath.MatchString(path):
@@ -63,6 +72,19 @@ func (s *Schemas) page(a *Answer) error {
 	return s.events(p.Events)
 }
 
+func (s *Schemas) annotations(a *Answer) error {
+	var list struct{ Annotations []json.RawMessage }
+	if err := a.JSON(&list); err != nil {
+		return err
+	}
+	for _, doc := range list.Annotations {
+		if err := s.Validate("annotation.schema.json", doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s *Schemas) events(docs []json.RawMessage) error {
 	for _, d := range docs {
 		if err := s.Event(d); err != nil {
@@ -77,6 +99,8 @@ func (s *Schemas) Frame(f Frame) error {
 	switch f.Event {
 	case "": // a comment
 		return nil
+	case "run.annotated":
+		return s.Validate("annotation.schema.json", []byte(f.Data))
 	case "state.snapshot":
 		return s.Validate("run-snapshot.schema.json", []byte(f.Data))
 	case "ai.message.chunk":

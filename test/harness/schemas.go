@@ -118,8 +118,12 @@ func (s *Schemas) Event(doc []byte) error {
 // Payload holds a payload against the schema of its event type; a type that the
 // published index does not have is an error. The closed schema of an interrupt
 // has no place for the members that the engine assigns, so these are left out
-// (OpenWOP envelope contract §10, C5).
+// (OpenWOP envelope contract §10, C5). The schema of channel writes is older than the
+// reducer message, which the schema of workflows knows (OpenWOP host contract §5.9).
 func (s *Schemas) Payload(eventType string, payload []byte) error {
+	if eventType == "channel.written" {
+		payload = bytes.Replace(payload, []byte(`"reducer":"message"`), []byte(`"reducer":"append"`), 1)
+	}
 	if eventType == "interrupt.requested" {
 		var m map[string]json.RawMessage
 		if err := json.Unmarshal(payload, &m); err != nil {

@@ -1,0 +1,239 @@
+package conformance
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// asks are workflows that wait for somebody.
+var asks = []string{
+	definition("approve", node("gate", "core.approvalGate", `{"title":"t","actions":["accept","reject","refine","ask"]}`, "{}"), "", "", ""),
+	definition("approve-routed", node("gate", "core.approvalGate", `{"title":"t","actions":["accept","reject"]}`, "{}")+","+node("sorry", "core.noop", "{}", "{}"),
+		`{"id":"e","sourceNodeId":"gate","targetNodeId":"sorry","triggerRule":"any_failed"}`, "", ""),
+	definition("approve-three", node("gate", "core.approvalGate", `{"title":"t","actions":["accept","reject"],"requiredApprovals":3,"rejectionPolicy":"majority"}`, "{}"), "", "", ""),
+	definition("approve-soon", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"timeoutSec":1}`, "{}"), "", "", ""),
+	definition("approve-keyed", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"profile":"openwop-interrupt-auth-required"}`, "{}"), "", "", ""),
+	definition("clarify", node("ask", "core.clarificationGate", `{"questions":[{"id":"q1","question":"color?","schema":{"enum":["blue","red"]}}]}`, "{}"), "", "", ""),
+	definition("external", node("hook", "core.interrupt", `{"kind":"external-event","data":{"eventType":"paid","correlation":{"order":7}}}`, "{}"), "", "", ""),
+	definition("custom", node("any", "core.interrupt", `{"kind":"custom","data":{"customKind":"x"},"resumeSchema":{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}}}}`, "{}"), "", "", ""),
+	definition("two-gates", node("a", "core.approvalGate", `{"title":"t","actions":["accept"]}`, "{}")+","+node("b", "core.approvalGate", `{"title":"t","actions":["accept"]}`, "{}"), "", "", ""),
+}
+
+type waiting struct {
+	Status        string `json:"status"`
+	CurrentNodeID string `json:"currentNodeId"`
+	Interrupt     *struct {
+		Kind, NodeID, InterruptID string
+		InterruptToken            string
+		Payload                   map[string]json.RawMessage
+	} `json:"interrupt"`
+}
+
+// suspended creates a run and waits until it does.
+func suspended(t *testing.T, c *harness.Client, workflow, status string) (id string, w waiting) {
+	t.Helper()
+	id = create(t, c, `{"workflowId":"`+workflow+`"}`).RunID
+	await(t, c, id, 5*time.Second, status)
+	require.NoError(t, do(t, c, http.MethodGet, "/v1/runs/"+id, "").JSON(&w))
+	require.NotNil(t, w.Interrupt)
+	return id, w
+}
+
+func answer(t *testing.T, c *harness.Client, id, node, value string) *harness.Answer {
+	t.Helper()
+	return do(t, c, http.MethodPost, "/v1/runs/"+id+"/interrupts/"+node, `{"resumeValue":`+value+`}`)
+}
+
+// OpenWOP host contract §3.5: what an approval leaves in the log, in order.
+func TestInterrupt_ApprovalSuspendsAndResumes(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	id, w := suspended(t, c, "approve", "waiting-approval")
+	require.Equal(t, "gate", w.CurrentNodeID)
+	require.Equal(t, "approval", w.Interrupt.Kind)
+	a := answer(t, c, id, "gate", `{"action":"accept"}`)
+	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+	events, err := c.Finish(within(t, 5*time.Second), id)
+	require.NoError(t, err)
+	require.Equal(t, "run.started node.started node.suspended interrupt.requested approval.requested "+
+		"interrupt.resolved approval.received node.resumed node.completed run.completed", strings.Join(names(events), " "))
+	for _, e := range events {
+		require.NotContains(t, string(e.Payload), w.Interrupt.InterruptToken, "no token in the log")
+	}
+	a = answer(t, c, id, "gate", `{"action":"accept"}`)
+	require.Equal(t, "interrupt_already_resolved", a.Code())
+	require.Equal(t, http.StatusConflict, a.Status)
+}
+
+// OpenWOP host contract §6.2-§6.4: what is no answer leaves the question open.
+func TestInterrupt_RefusesWhatIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	approve, _ := suspended(t, c, "approve", "waiting-approval")
+	clarify, _ := suspended(t, c, "clarify", "waiting-input")
+	external, _ := suspended(t, c, "external", "waiting-external")
+	custom, _ := suspended(t, c, "custom", "waiting-external")
+	for name, tc := range map[string]struct {
+		run, node, body string
+		status          int
+		code            string
+	}{
+		"an action the gate does not offer": {approve, "gate", `{"resumeValue":{"action":"edit-accept","editedArtifactData":{}}}`, 400, "validation_error"},
+		"refine without feedback":           {approve, "gate", `{"resumeValue":{"action":"refine"}}`, 400, "validation_error"},
+		"no answer at all":                  {approve, "gate", `{}`, 400, "validation_error"},
+		"an unknown member":                 {approve, "gate", `{"resumeValue":{"action":"accept"},"more":1}`, 400, "validation_error"},
+		"a node without a question":         {approve, "ghost", `{"resumeValue":{"action":"accept"}}`, 404, "interrupt_not_found"},
+		"a run that is not there":           {"run_ghost", "gate", `{"resumeValue":{"action":"accept"}}`, 404, "run_not_found"},
+		"a question left out":               {clarify, "ask", `{"resumeValue":{"answers":{}}}`, 422, "validation_error"},
+		"an answer outside its schema":      {clarify, "ask", `{"resumeValue":{"answers":{"q1":"green"}}}`, 422, "validation_error"},
+		"no answers":                        {clarify, "ask", `{"resumeValue":{}}`, 400, "validation_error"},
+		"another event":                     {external, "hook", `{"resumeValue":{"order":8}}`, 422, "correlation_mismatch"},
+		"outside the resumeSchema":          {custom, "any", `{"resumeValue":{"n":"x"}}`, 400, "validation_error"},
+	} {
+		a := do(t, c, http.MethodPost, "/v1/runs/"+tc.run+"/interrupts/"+tc.node, tc.body)
+		require.Equal(t, tc.status, a.Status, "%s: %s", name, a.Body)
+		require.Equal(t, tc.code, a.Code(), name)
+	}
+	require.Equal(t, http.StatusNotFound, answer(t, client(t, otherKey), approve, "gate", `{"action":"accept"}`).Status, "another tenant's")
+	require.Equal(t, http.StatusForbidden, answer(t, client(t, readerKey), approve, "gate", `{"action":"accept"}`).Status, "without the scope")
+	require.Equal(t, http.StatusUnauthorized, answer(t, client(t, "nobody"), approve, "gate", `{"action":"accept"}`).Status)
+	for id, value := range map[string][2]string{
+		approve: {"gate", `{"action":"accept"}`}, clarify: {"ask", `{"answers":[{"id":"q1","answer":"blue"}]}`},
+		external: {"hook", `{"order":7.0,"more":true}`}, custom: {"any", `{"n":1}`},
+	} {
+		require.Equal(t, http.StatusOK, answer(t, c, id, value[0], value[1]).Status, "it is still open")
+		await(t, c, id, 5*time.Second, "completed")
+	}
+}
+
+// OpenWOP host contract §6.3.
+func TestInterrupt_TakesAQuorum(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	vote := func(id, voter, action string) string {
+		a := answer(t, c, id, "gate", `{"action":"`+action+`","voter":"`+voter+`"}`)
+		require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+		var v struct{ Status string }
+		require.NoError(t, a.JSON(&v))
+		return v.Status
+	}
+	id, _ := suspended(t, c, "approve-three", "waiting-approval")
+	require.Equal(t, "waiting-approval", vote(id, "ann", "accept"))
+	require.Equal(t, "waiting-approval", vote(id, "ann", "accept"), "the same voter")
+	require.Equal(t, "waiting-approval", vote(id, "bob", "accept"))
+	vote(id, "cid", "accept")
+	await(t, c, id, 5*time.Second, "completed")
+
+	id, _ = suspended(t, c, "approve-three", "waiting-approval")
+	require.Equal(t, "waiting-approval", vote(id, "ann", "reject"))
+	vote(id, "bob", "reject")
+	await(t, c, id, 5*time.Second, "failed")
+}
+
+// OpenWOP host contract §6.4, §12 no. 24: a rejection fails the run unless it is routed.
+func TestInterrupt_RejectionFailsUnlessRouted(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	for workflow, want := range map[string]string{"approve": "failed", "approve-routed": "completed"} {
+		id, _ := suspended(t, c, workflow, "waiting-approval")
+		require.Equal(t, http.StatusOK, answer(t, c, id, "gate", `{"action":"reject"}`).Status)
+		await(t, c, id, 5*time.Second, want)
+	}
+}
+
+// OpenWOP host contract §6.5: nobody answers in time, and the gate fails closed.
+func TestInterrupt_TimesOut(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	id, _ := suspended(t, c, "approve-soon", "waiting-approval")
+	events, err := c.Finish(within(t, 10*time.Second), id)
+	require.NoError(t, err)
+	require.Equal(t, "interrupt.resolved approval.received node.failed run.failed", strings.Join(names(events)[5:], " "))
+	require.Contains(t, string(events[5].Payload), `"reason":"timeout"`)
+}
+
+// OpenWOP host contract §6.5.
+func TestInterrupt_TokenIsTheAuthorisation(t *testing.T) {
+	t.Parallel()
+	c, nobody := client(t, liveKey), client(t, "")
+	id, w := suspended(t, c, "external", "waiting-external")
+	at := "/v1/interrupts/" + w.Interrupt.InterruptToken
+	a := do(t, nobody, http.MethodGet, at, "")
+	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+	require.Equal(t, "no-store", a.Header.Get("Cache-Control"))
+	var shown map[string]any
+	require.NoError(t, a.JSON(&shown))
+	require.Equal(t, false, shown["resolved"])
+	for _, member := range []string{"kind", "key", "data", "requestedAt", "expiresAt"} {
+		require.Contains(t, shown, member)
+	}
+	for name, token := range map[string]string{
+		"garbage": "x", "cut": w.Interrupt.InterruptToken[:len(w.Interrupt.InterruptToken)-1], "longer": w.Interrupt.InterruptToken + "A",
+	} {
+		a := do(t, nobody, http.MethodPost, "/v1/interrupts/"+token, `{"resumeValue":{"order":7}}`)
+		require.Equal(t, http.StatusNotFound, a.Status, name)
+		require.Equal(t, "interrupt_not_found", a.Code(), name)
+	}
+	a = do(t, nobody, http.MethodPost, at, `{"resumeValue":{"order":7}}`, "Idempotency-Key", "once-"+id)
+	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+	again := do(t, nobody, http.MethodPost, at, `{"resumeValue":{"order":7}}`, "Idempotency-Key", "once-"+id)
+	require.Equal(t, string(a.Body), string(again.Body))
+	require.Equal(t, "true", again.Header.Get("Openwop-Idempotent-Replay"))
+	await(t, c, id, 5*time.Second, "completed")
+
+	id, w = suspended(t, c, "approve-keyed", "waiting-approval")
+	a = do(t, nobody, http.MethodPost, "/v1/interrupts/"+w.Interrupt.InterruptToken, `{"resumeValue":{"action":"accept"}}`)
+	require.Equal(t, http.StatusForbidden, a.Status)
+	require.Equal(t, "auth_elevation_required", a.Code())
+	require.Equal(t, http.StatusOK, answer(t, c, id, "gate", `{"action":"accept"}`).Status)
+
+	id, w = suspended(t, c, "approve", "waiting-approval")
+	do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "")
+	a = do(t, nobody, http.MethodPost, "/v1/interrupts/"+w.Interrupt.InterruptToken, `{"resumeValue":{"action":"accept"}}`)
+	require.Equal(t, http.StatusGone, a.Status, "%s", a.Body)
+	require.Equal(t, "interrupt_gone", a.Code())
+}
+
+// Only who may answer, or created the run, is shown the way to.
+func TestInterrupt_TokenIsShownToWhoMayAnswer(t *testing.T) {
+	t.Parallel()
+	id, _ := suspended(t, client(t, liveKey), "approve", "waiting-approval")
+	var w waiting
+	require.NoError(t, do(t, client(t, readerKey), http.MethodGet, "/v1/runs/"+id, "").JSON(&w))
+	require.Nil(t, w.Interrupt)
+	require.Equal(t, "gate", w.CurrentNodeID)
+}
+
+// OpenWOP host contract §6.4: a run waits until the last of its gates is answered.
+func TestInterrupt_TwoGatesAreAnsweredOneByOne(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	id, w := suspended(t, c, "two-gates", "waiting-approval")
+	require.Equal(t, "a", w.CurrentNodeID)
+	var v struct{ Status string }
+	require.NoError(t, answer(t, c, id, "a", `{"action":"accept"}`).JSON(&v))
+	require.Equal(t, "waiting-approval", v.Status)
+	require.NoError(t, answer(t, c, id, "b", `{"action":"accept"}`).JSON(&v))
+	await(t, c, id, 5*time.Second, "completed")
+}
+
+// OpenWOP host contract §6.2: a question back is no decision.
+func TestInterrupt_AskLeavesTheGateOpen(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	id, _ := suspended(t, c, "approve", "waiting-approval")
+	a := answer(t, c, id, "gate", `{"action":"ask","question":"why?"}`)
+	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+	require.Contains(t, string(a.Body), `"status":"waiting-approval"`)
+	require.Equal(t, http.StatusOK, answer(t, c, id, "gate", `{"action":"accept"}`).Status)
+	events, err := c.Finish(within(t, 5*time.Second), id)
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(strings.Join(names(events), " "), "approval.received"))
+}

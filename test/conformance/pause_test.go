@@ -1,0 +1,100 @@
+package conformance
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+type paused struct {
+	RunID, Status, PausedAt, ResumedAt string
+}
+
+// OpenWOP host contract §2.7: the node at work ends before the run is paused.
+func TestPause_DrainsTheCurrentNode(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	id := create(t, c, `{"workflowId":"wait-two","inputs":{"delayMs":1000}}`).RunID
+	await(t, c, id, 5*time.Second, "running")
+	a := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"reason":"lunch"}`, "Idempotency-Key", "p-"+id)
+	require.Equal(t, http.StatusAccepted, a.Status, "%s", a.Body)
+	var p paused
+	require.NoError(t, a.JSON(&p))
+	require.Equal(t, "paused", p.Status)
+	require.NotEmpty(t, p.PausedAt)
+	again := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"reason":"lunch"}`, "Idempotency-Key", "p-"+id)
+	require.Equal(t, http.StatusAccepted, again.Status, "with the key of the first")
+	require.Equal(t, string(a.Body), string(again.Body))
+	other := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", "")
+	require.Equal(t, http.StatusConflict, other.Status)
+	require.Contains(t, string(other.Body), `"runStatus":"paused"`)
+	await(t, c, id, 5*time.Second, "paused")
+	a = do(t, c, http.MethodPost, "/v1/runs/"+id+":resume", "")
+	require.Equal(t, http.StatusAccepted, a.Status, "%s", a.Body)
+	require.NoError(t, a.JSON(&p))
+	require.Equal(t, "running", p.Status)
+	require.NotEmpty(t, p.ResumedAt)
+	events, err := c.Finish(within(t, 10*time.Second), id)
+	require.NoError(t, err)
+	require.Equal(t, "run.started node.started node.completed run.paused run.resumed node.started node.completed run.completed", strings.Join(names(events), " "))
+}
+
+// OpenWOP host contract §2.7: what is cut begins anew.
+func TestPause_ImmediateStartsAFreshAttempt(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	id := create(t, c, `{"workflowId":"wait","inputs":{"delayMs":500}}`).RunID
+	await(t, c, id, 5*time.Second, "running")
+	a := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"drainPolicy":"immediate"}`)
+	require.Equal(t, http.StatusAccepted, a.Status, "%s", a.Body)
+	await(t, c, id, time.Second, "paused")
+	require.Equal(t, http.StatusAccepted, do(t, c, http.MethodPost, "/v1/runs/"+id+":resume", `{"reason":"back"}`).Status)
+	events, err := c.Finish(within(t, 10*time.Second), id)
+	require.NoError(t, err)
+	require.Equal(t, "run.started node.started run.paused run.resumed node.started node.completed run.completed", strings.Join(names(events), " "))
+}
+
+// OpenWOP host contract §2.7, table.
+func TestPause_IsRefusedWhereItMeansNothing(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	done, _ := run(t, c, `{"workflowId":"noop"}`)
+	waits, _ := suspended(t, c, "approve", "waiting-approval")
+	live := create(t, c, `{"workflowId":"wait"}`).RunID
+	await(t, c, live, 5*time.Second, "running")
+	for _, tc := range []struct {
+		run, verb, body string
+		status          int
+		code, says      string
+	}{
+		{done, "pause", "", 409, "run_terminal", `"runStatus":"completed"`},
+		{done, "resume", "", 409, "run_terminal", `"runStatus":"completed"`},
+		{waits, "pause", "", 409, "conflict", `"runStatus":"waiting-approval"`},
+		{live, "resume", "", 409, "conflict", `"runStatus":"running"`},
+		{live, "pause", `{"drainPolicy":"later"}`, 422, "validation_error", `"supportedDrainPolicies":["immediate","drain-current-node"]`},
+		{live, "pause", `{"more":1}`, 400, "validation_error", "/more"},
+		{"run_ghost", "pause", "", 404, "run_not_found", ""},
+	} {
+		a := do(t, c, http.MethodPost, "/v1/runs/"+tc.run+":"+tc.verb, tc.body)
+		require.Equal(t, tc.status, a.Status, "%s %s: %s", tc.verb, tc.body, a.Body)
+		require.Equal(t, tc.code, a.Code())
+		require.Contains(t, string(a.Body), tc.says)
+	}
+	require.Equal(t, http.StatusForbidden, do(t, client(t, readerKey), http.MethodPost, "/v1/runs/"+live+":pause", "").Status)
+	require.Equal(t, http.StatusNotFound, do(t, client(t, otherKey), http.MethodPost, "/v1/runs/"+live+":pause", "").Status)
+	do(t, c, http.MethodPost, "/v1/runs/"+live+"/cancel", "")
+}
+
+// A paused run can be cancelled.
+func TestPause_CancelEndsAPausedRun(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	id := create(t, c, `{"workflowId":"wait"}`).RunID
+	await(t, c, id, 5*time.Second, "running")
+	do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"drainPolicy":"immediate"}`)
+	require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "").Status)
+	await(t, c, id, 5*time.Second, "cancelled")
+}

@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// private is a workflow about a sensitive text and a sensitive number. It copies both,
+// waits, and then waits for as long as the copy of the number says: a mask in its place
+// would fail the last node.
+const private = `{"id":"private","name":"p","version":"1","nodes":[
+	{"id":"copy","typeId":"core.identity","name":"c","position":{"x":0,"y":0},"config":{},"inputs":{
+		"text":{"type":"variable","variableName":"ssn"},"ms":{"type":"variable","variableName":"pause"}}},
+	{"id":"wait","typeId":"core.delay","name":"w","position":{"x":0,"y":0},"config":{"ms":3000},"inputs":{}},
+	{"id":"keep","typeId":"core.channelWrite","name":"k","position":{"x":0,"y":0},"config":{"channelName":"log","reducer":"append"},
+		"inputs":{"value":{"type":"connection","nodeId":"copy","outputKey":"text"}}},
+	{"id":"again","typeId":"core.delay","name":"a","position":{"x":0,"y":0},"config":{},"inputs":{"delayMs":{"type":"connection","nodeId":"copy","outputKey":"ms"}}}
+],"edges":[{"id":"e1","sourceNodeId":"copy","targetNodeId":"wait"},{"id":"e2","sourceNodeId":"wait","targetNodeId":"keep"},{"id":"e3","sourceNodeId":"keep","targetNodeId":"again"}],
+"triggers":[],"variables":[{"name":"ssn","type":"string","sensitive":true},{"name":"pause","type":"number","sensitive":true},{"name":"open","type":"string"}],
+"metadata":{},"settings":{}}`
+
+// ssn is what must be nowhere. It looks like no secret, so that nothing but its mark
+// hides it.
+const ssn = "born in Bremen on a monday"
+
+// seeded is a host with workflows, by id.
+func seeded(t *testing.T, workflows map[string]string) *harness.Host {
+	t.Helper()
+	needsHost(t)
+	dir := t.TempDir()
+	for id, doc := range workflows {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, id+".json"), []byte(doc), 0o600))
+	}
+	return harness.Start(t, "--workflows", dir, "--lease", "1s", "--test-seams", "--api-key", testKey+"=acme:*")
+}
+
+// OpenWOP host contract §10.3: applied before the append, so that no surface and no disk
+// has the value; and the run goes on with it, also when its executor was killed.
+func TestSensitive_StaysOutOfTheLogAndInTheRun(t *testing.T) {
+	h := seeded(t, map[string]string{"private": private})
+	c := h.Client(testKey)
+	runID := start(t, c, `{"workflowId":"private","inputs":{"ssn":"`+ssn+`","pause":150,"open":"told"}}`)
+	require.Eventually(t, func() bool {
+		a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+runID, "")
+		return err == nil && strings.Contains(string(a.Body), `"wait":{"status":"running"`)
+	}, 10*time.Second, 20*time.Millisecond)
+	h.Kill()
+	h.Restart()
+	c = h.Client(testKey)
+	schemas := harness.LoadSchemas(t)
+	events, snap := finish(t, c, schemas, runID)
+	require.Equal(t, "completed", snap.Status, "%v", names(events))
+	require.JSONEq(t, `"[REDACTED]"`, string(snap.Variables["ssn"]))
+	require.JSONEq(t, `"[REDACTED]"`, string(snap.Variables["text"]))
+	require.JSONEq(t, `"[REDACTED]"`, string(snap.Variables["log"]))
+	require.JSONEq(t, `"told"`, string(snap.Variables["open"]))
+	var all strings.Builder
+	for _, path := range []string{"", "/events", "/events/poll", "/debug-bundle"} {
+		a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+runID+path, "")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, a.Status, path)
+		all.Write(a.Body)
+	}
+	require.NotContains(t, all.String(), ssn)
+	require.Contains(t, all.String(), `"inputs":{"open":"told","pause":"[REDACTED]","ssn":"[REDACTED]"}`)
+	h.Kill()
+	require.NotEmpty(t, holding(t, h.Dir(), runID), "files can be searched")
+	require.Empty(t, holding(t, h.Dir(), ssn), "no file of the host has the value")
+}
+
+// holding lists the files below a directory that have a text in them.
+func holding(t *testing.T, dir, text string) []string {
+	t.Helper()
+	var out []string
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path) //nolint:gosec // G122: a directory of this test
+		if strings.Contains(string(b), text) {
+			out = append(out, path)
+		}
+		return err
+	}))
+	return out
+}
+
+// This host does not promise what it does not do: what a model says is told while it
+// comes.
+func TestSensitive_IsRefusedWhereItCouldNotBeKept(t *testing.T) {
+	h := seeded(t, nil)
+	c := h.Client(testKey)
+	doc := `{"id":"asks","name":"a","version":"1","nodes":[{"id":"ask","typeId":"core.ai.callPrompt","name":"x","position":{"x":0,"y":0},"config":{"prompt":"hello"},"inputs":{}}],
+		"edges":[],"triggers":[],"variables":[{"name":"ssn","type":"string","sensitive":true}],"metadata":{},"settings":{}}`
+	a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", doc)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+	a, err = c.Do(t.Context(), http.MethodPost, "/v1/runs", `{"workflowId":"asks"}`)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadRequest, a.Status, "%s", a.Body)
+	require.Equal(t, "capability_required", a.Code())
+	require.Contains(t, string(a.Body), "maskingMode")
+}

@@ -1,0 +1,156 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Recording is a run as the log has it, with the workflow that it ran.
+type Recording struct {
+	Workflow json.RawMessage `json:"workflow"`
+	Record   json.RawMessage `json:"record"`
+	Events   []wire.Event    `json:"events"`
+}
+
+// perShape is how many runs of a workflow are kept that told the same events.
+const perShape = 1
+
+// Record writes runs of a tenant into a folder, one file for each way a workflow went.
+// The host has to serve NATS.
+func (s *Shared) Record(dir, tenant, key string) error {
+	if s.host == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	runs, order, err := s.host.logs(ctx, tenant, key)
+	if err != nil {
+		return err
+	}
+	shapes := map[string]int{}
+	for _, id := range order {
+		r := runs[id]
+		if len(r.Events) == 0 || !r.Events[len(r.Events)-1].Type.Terminal() {
+			continue
+		}
+		rec, err := wire.ParseRunRecord(r.Record)
+		if err != nil {
+			return err
+		}
+		if rec.Opened || rec.Masking != "" || rec.Fork != nil {
+			continue // nobody here carries them out, or they are not what they were
+		}
+		var shape strings.Builder
+		shape.WriteString(rec.WorkflowID)
+		for _, e := range r.Events {
+			if e.Type != wire.EventOutputChunk {
+				shape.WriteString(" " + string(e.Type) + "@" + e.NodeID)
+			}
+		}
+		if shapes[shape.String()]++; shapes[shape.String()] > perShape {
+			continue
+		}
+		shapes[rec.WorkflowID]++
+		a, err := s.host.Client(key).Do(ctx, "GET", "/v1/workflows/"+rec.WorkflowID, "")
+		if err != nil {
+			return err
+		}
+		if a.Status != 200 {
+			continue // it was the tests' own and is gone
+		}
+		r.Workflow = a.Body
+		doc, err := r.lines()
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("%s-%d.json", rec.WorkflowID, shapes[rec.WorkflowID])
+		if err := os.WriteFile(filepath.Join(dir, name), doc, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lines writes a recording as JSON with a line for each event, whose bytes stay what they
+// are in the log.
+func (r *Recording) lines() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(`{"workflow":`)
+	if err := json.Compact(&b, r.Workflow); err != nil {
+		return nil, err
+	}
+	b.WriteString(",\n\"record\":")
+	b.Write(r.Record)
+	b.WriteString(",\n\"events\":[\n")
+	for i, e := range r.Events {
+		if i > 0 {
+			b.WriteString(",\n")
+		}
+		b.Write(e.AppendJSON(nil))
+	}
+	b.WriteString("\n]}\n")
+	return b.Bytes(), nil
+}
+
+// logs reads the log of a tenant's runs.
+func (h *Host) logs(ctx context.Context, tenant, key string) (runs map[string]*Recording, order []string, err error) {
+	nc, err := nats.Connect(h.NATS, nats.UserInfo(tenant, key), nats.CustomInboxPrefix(natsd.InboxPrefix(tenant)))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, nil, err
+	}
+	cons, err := js.CreateConsumer(ctx, subject.Stream, jetstream.ConsumerConfig{
+		Name: tenant, FilterSubject: subject.Tenant(tenant), AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: -1,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	runs = map[string]*Recording{}
+	for waiting := uint64(1); waiting > 0; {
+		m, err := cons.Next(jetstream.FetchMaxWait(10 * time.Second))
+		if err != nil {
+			return nil, nil, err
+		}
+		f, err := frame.Parse(m.Subject(), m.Headers().Get, m.Data())
+		if err != nil {
+			return nil, nil, err
+		}
+		r := runs[f.Run.RunID]
+		if r == nil {
+			r = &Recording{}
+			runs[f.Run.RunID], order = r, append(order, f.Run.RunID)
+		}
+		if f.Kind.Begins() {
+			r.Record = f.Body
+		}
+		events, err := f.Events()
+		if err != nil {
+			return nil, nil, err
+		}
+		r.Events = append(r.Events, events...)
+		md, err := m.Metadata()
+		if err != nil {
+			return nil, nil, err
+		}
+		waiting = md.NumPending
+	}
+	return runs, order, nil
+}
