@@ -1,0 +1,17 @@
+// Package sim runs the engine in a simulated world: real dispatchers and a real
+// accept pipeline, with a clock, network, store, queue and models that follow
+// from one seed.
+//
+// Every call that leaves a process is a boundary. It blocks, and is served by
+// the world's scheduler, one at a time, after a latency that the seed decides: as
+// it is, not at all, with its answer lost, twice, late, or with its process
+// killed before or after. Everything else follows from that order, so that a
+// seed that fails fails again.
+//
+//	Generate  -> Scenario: workflows, clients, faults        (scenario.go, flow.go)
+//	World     -> the scheduler and the simulated boundaries  (world.go, port.go)
+//	process   -> a dispatcher or an acceptor that can die    (process.go)
+//	rules     -> what must hold of every log, as tables      (rules.go, legal.go)
+//	oracle    -> what a run must come to                     (oracle.go)
+//	Shrink    -> a smaller scenario that still fails         (shrink.go)
+package sim

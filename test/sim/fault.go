@@ -1,0 +1,85 @@
+package sim
+
+import "time"
+
+// Faults are how likely each fault is at a call that can have it.
+type Faults struct {
+	Fail, Lose, Slow, Crash, Freeze, Expire, Linger, Stale float64
+	// For is how long there are any, Most how many.
+	For  time.Duration
+	Most int
+}
+
+// fate is what becomes of a call.
+type fate int
+
+// The fates.
+const (
+	served fate = iota
+	fail
+	lose
+	freeze
+	crashBefore
+	crashAfter
+)
+
+func (f fate) suffix() string {
+	return [...]string{"", " !failed", " !answer lost", " !process hangs", " !process dies before", " !process dies after"}[f]
+}
+
+// faulty reports that faults still happen.
+func (w *World) faulty() bool {
+	if !w.calm.IsZero() {
+		return false
+	}
+	if time.Since(w.began) < w.scenario.Faults.For && w.fates < w.scenario.Faults.Most {
+		return true
+	}
+	w.calm = time.Now()
+	return false
+}
+
+// fateOf throws the dice for one call.
+func (w *World) fateOf(c *call) fate {
+	f, t := w.scenario.Faults, boundaries[c.at]
+	w.mu.Lock()
+	gone := c.gone || c.from.dead
+	w.mu.Unlock()
+	if !w.faulty() {
+		if gone {
+			return fail
+		}
+		return served
+	}
+	if gone { // it is on its way, or has got lost there
+		if w.hit(f.Linger) {
+			return served
+		}
+		return fail
+	}
+	switch {
+	case w.hit(f.Expire):
+		w.queue.expire()
+	case w.hit(f.Crash):
+		if w.chance.IntN(2) == 0 {
+			return crashBefore
+		}
+		return crashAfter
+	case w.hit(f.Freeze):
+		return freeze
+	case t.fails && w.hit(f.Fail):
+		return fail
+	case t.loses && w.hit(f.Lose):
+		return lose
+	}
+	return served
+}
+
+// hit throws a die and counts.
+func (w *World) hit(p float64) bool {
+	if p <= 0 || w.chance.Float64() >= p {
+		return false
+	}
+	w.fates++
+	return true
+}

@@ -1,0 +1,186 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing/fstest"
+	"time"
+
+	"google.golang.org/grpc"
+
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/protocol/fault"
+)
+
+// unavailable is a peer's fault as the generated clients tell it.
+func unavailable(err error) error {
+	return fault.New(fault.ServiceUnavailable, "the peer cannot be reached").Wrap(err)
+}
+
+// The one kind of envelope that models of the simulation are asked for.
+const noteKind = "vendor.sim.note"
+
+var kindsDir fs.FS = fstest.MapFS{noteKind + ".schema.json": {Data: []byte(
+	`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","required":["note"],"additionalProperties":false,"properties":{"note":{"type":"string","minLength":3}}}`,
+)}}
+
+// acceptorPort is the acceptor as a dispatcher sees it: a request, the work in
+// another process, and an answer.
+type acceptorPort struct {
+	acceptorv1.AcceptorClient
+	p *process
+}
+
+// Accept has an envelope judged and recorded.
+func (a acceptorPort) Accept(ctx context.Context, in *acceptorv1.AcceptRequest, _ ...grpc.CallOption) (*acceptorv1.AcceptResponse, error) {
+	detail := fmt.Sprintf("%s %s %s", in.GetRun().GetRunId(), in.GetNodeId(), short(in.GetEnvelope()))
+	if err := a.p.call(ctx, atAccept, detail, nil); err != nil {
+		return nil, unavailable(err)
+	}
+	type answer struct {
+		res *acceptorv1.AcceptResponse
+		err error
+	}
+	peer, done := a.p.w.acceptorNow(), make(chan answer, 1)
+	a.p.w.wg.Go(func() {
+		res, err := peer.accepts().Accept(peer.ctx, in)
+		done <- answer{res, err}
+	})
+	var got answer
+	select {
+	case got = <-done:
+	case <-peer.ctx.Done():
+		return nil, unavailable(errDead)
+	case <-ctx.Done():
+		return nil, unavailable(ctx.Err())
+	}
+	if err := a.p.call(ctx, atOutcome, detail, nil); err != nil {
+		return nil, unavailable(err)
+	}
+	return got.res, got.err
+}
+
+// ListKinds is no boundary: its caller holds a lock, which a bubble does not take
+// for waiting. That it fails is what an outage is for.
+func (a acceptorPort) ListKinds(_ context.Context, in *acceptorv1.ListKindsRequest, _ ...grpc.CallOption) (*acceptorv1.ListKindsResponse, error) {
+	listed.Lock()
+	defer listed.Unlock()
+	var err error
+	if listed.res == nil { // compiling the kinds' schemas takes long, and all acceptors have the same
+		listed.res, err = a.p.w.acceptorNow().accepts().ListKinds(a.p.ctx, in)
+	}
+	return listed.res, err
+}
+
+// listed are the kinds of every acceptor of every world.
+var listed struct {
+	sync.Mutex
+	res *acceptorv1.ListKindsResponse
+}
+
+// canary is the one secret of the simulated redactor, and veil what stands there
+// instead.
+const (
+	canary = "canary-7f3a9c"
+	veil   = "[REDACTED:canary]"
+)
+
+// redactorPort is the redactor as a process sees it.
+type redactorPort struct {
+	redactorv1.RedactorClient
+	p *process
+}
+
+// Redact takes the canary out of documents and texts.
+func (r redactorPort) Redact(ctx context.Context, in *redactorv1.RedactRequest, _ ...grpc.CallOption) (*redactorv1.RedactResponse, error) {
+	var b strings.Builder
+	for _, d := range in.GetDocuments() {
+		b.Write(d)
+	}
+	if err := r.p.call(ctx, atRedact, in.GetScope().GetRunId()+" "+short([]byte(b.String()+strings.Join(in.GetTexts(), "\x00"))), nil); err != nil {
+		return nil, unavailable(err)
+	}
+	out := &redactorv1.RedactResponse{}
+	scrub := func(s string) string {
+		out.Count += int32(strings.Count(s, canary))
+		return strings.ReplaceAll(s, canary, veil)
+	}
+	for _, d := range in.GetDocuments() {
+		out.Documents = append(out.Documents, []byte(scrub(string(d))))
+	}
+	for _, s := range in.GetTexts() {
+		out.Texts = append(out.Texts, scrub(s))
+	}
+	return out, nil
+}
+
+// RedactStream takes the canary out of a text in pieces.
+func (r redactorPort) RedactStream(ctx context.Context, _ ...grpc.CallOption) (grpc.BidiStreamingClient[redactorv1.RedactStreamRequest, redactorv1.RedactStreamResponse], error) {
+	return &scrubStream{ctx: ctx, p: r.p}, nil
+}
+
+type scrubStream struct {
+	grpc.ClientStream
+	ctx  context.Context //nolint:containedctx // a gRPC stream has one
+	p    *process
+	run  string
+	held string // what may be the beginning of the canary
+	last bool
+}
+
+func (s *scrubStream) Send(in *redactorv1.RedactStreamRequest) error {
+	s.run, s.held, s.last = in.GetScope().GetRunId(), s.held+in.GetText(), in.GetLast()
+	return nil
+}
+
+func (s *scrubStream) Recv() (*redactorv1.RedactStreamResponse, error) {
+	if err := s.p.call(s.ctx, atScrub, s.run+" "+short([]byte(s.held)), nil); err != nil {
+		return nil, unavailable(err)
+	}
+	text := strings.ReplaceAll(s.held, canary, veil)
+	keep := 0
+	for n := min(len(canary)-1, len(text)); n > 0 && !s.last; n-- {
+		if strings.HasPrefix(canary, text[len(text)-n:]) {
+			keep = n
+			break
+		}
+	}
+	s.held = text[len(text)-keep:]
+	return &redactorv1.RedactStreamResponse{Text: text[:len(text)-keep]}, nil
+}
+
+// timersPort is the read model's index of timers as a dispatcher sees it. It may
+// lag behind the log.
+type timersPort struct {
+	eventlogv1.EventLogClient
+	p *process
+}
+
+// ListDueTimers names runs that are overdue, as far as the index knows.
+func (t timersPort) ListDueTimers(ctx context.Context, in *eventlogv1.ListDueTimersRequest, _ ...grpc.CallOption) (*eventlogv1.ListDueTimersResponse, error) {
+	out := &eventlogv1.ListDueTimersResponse{}
+	w := t.p.w
+	err := t.p.call(ctx, atTimers, "", func() error {
+		stale := w.faulty() && w.hit(w.scenario.Faults.Stale)
+		for _, id := range w.runIDs() {
+			h := w.runs[id]
+			due, ok := h.due, h.waits
+			if stale {
+				due, ok = h.dueBefore, h.waitsBefore
+			}
+			if ok && due.Before(time.UnixMilli(in.GetBeforeUnixMs())) {
+				out.Timers = append(out.Timers, &eventlogv1.DueTimer{Tenant: tenant, WorkflowId: h.record.WorkflowID, RunId: id})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return out, nil
+}

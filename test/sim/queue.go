@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// queue hands runs to dispatchers, at least once, and mostly in order. It keeps
+// the rules of the durable one: a delivery that is not ended is handed out again
+// when its lease has passed, and whoever ends it ends it. Only the scheduler
+// touches it.
+type queue struct {
+	w     *World
+	items []*item // not acknowledged, by position
+}
+
+type item struct {
+	frame *frame.Frame
+	tries int
+	// free is the instant from which on it can be handed out.
+	free time.Time
+}
+
+// retryDelay is the pause of the durable queue after a first Retry.
+const retryDelay = 250 * time.Millisecond
+
+func newQueue(w *World) *queue { return &queue{w: w} }
+
+// offer takes a frame that hands out its run.
+func (q *queue) offer(f *frame.Frame) {
+	if f.Kind == subject.Start || f.Kind == subject.Wake {
+		q.items = append(q.items, &item{frame: f, free: time.Now()})
+	}
+}
+
+func (q *queue) empty() bool { return len(q.items) == 0 }
+
+// String says what has not been acknowledged.
+func (q *queue) String() string {
+	var s []string
+	for _, it := range q.items {
+		s = append(s, fmt.Sprintf("%s %s at %d, tried %d times", it.frame.Run.RunID, it.frame.Kind, it.frame.Pos, it.tries))
+	}
+	return fmt.Sprint(s)
+}
+
+// free is when a run can be handed out.
+func (q *queue) free() time.Time {
+	first := time.Now().Add(24 * time.Hour)
+	for _, it := range q.items {
+		if it.free.Before(first) {
+			first = it.free
+		}
+	}
+	return first
+}
+
+// take hands out a run: mostly the oldest one.
+func (q *queue) take() *item {
+	var free []*item
+	for _, it := range q.items {
+		if !it.free.After(time.Now()) {
+			free = append(free, it)
+		}
+	}
+	it := free[0]
+	if q.w.chance.IntN(4) == 0 {
+		it = free[q.w.chance.IntN(len(free))]
+	}
+	it.tries++
+	it.free = time.Now().Add(lease)
+	return it
+}
+
+// expire hands a run out again that somebody holds, before its lease has passed:
+// as if the holder's signs of life had been late.
+func (q *queue) expire() {
+	if len(q.items) > 0 {
+		q.items[q.w.chance.IntN(len(q.items))].free = time.Now()
+	}
+}
+
+// drop takes a run off the queue, although it may have been handed to somebody else
+// as well, as the durable queue does. If that one is lost too, nobody looks at the run
+// before its time is up.
+func (q *queue) drop(it *item) {
+	if h := q.w.runs[it.frame.Run.RunID]; it.tries > 1 && !h.state.Status.Terminal() {
+		h.stranded = true
+	}
+	q.items = slices.DeleteFunc(q.items, func(i *item) bool { return i == it })
+}
+
+// queuePort is the queue as a process sees it.
+type queuePort struct{ p *process }
+
+// Next waits for a run; see runlog.Queue.
+func (q queuePort) Next(ctx context.Context) (runlog.Delivery, error) {
+	d := &delivery{p: q.p}
+	err := q.p.wait(ctx, &call{at: atNext, ready: q.p.w.queue.free, perform: func() error {
+		it := q.p.w.queue.take()
+		d.item, d.again = it, it.tries > 1
+		q.p.w.say("   %s is handed %s, %s at %d", q.p.name, it.frame.Run.RunID, it.frame.Kind, it.frame.Pos)
+		return nil
+	}})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+type delivery struct {
+	p     *process
+	item  *item
+	again bool
+}
+
+func (d *delivery) Frame() *frame.Frame {
+	f := *d.item.frame
+	return &f
+}
+
+func (d *delivery) Redelivered() bool { return d.again }
+
+func (d *delivery) Extend() error {
+	return d.send(atExtend, func() error {
+		if slices.Contains(d.p.w.queue.items, d.item) {
+			d.item.free = time.Now().Add(lease)
+		}
+		return nil
+	})
+}
+
+func (d *delivery) Ack() error {
+	return d.send(atAck, func() error {
+		d.p.w.queue.drop(d.item)
+		return nil
+	})
+}
+
+func (d *delivery) Retry() error {
+	return d.send(atRetry, func() error {
+		d.item.free = time.Now().Add(retryDelay << min(d.item.tries-1, 5))
+		return nil
+	})
+}
+
+func (d *delivery) send(at boundary, perform func() error) error {
+	f := d.item.frame
+	return d.p.call(d.p.ctx, at, fmt.Sprintf("%s at %d", f.Run.RunID, f.Pos), perform)
+}

@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/definition"
+)
+
+const tenant = "acme"
+
+// Scenario is all that a simulation begins with.
+type Scenario struct {
+	Seed        uint64
+	Dispatchers int
+	Flows       []Flow
+	// Clients do their steps one after the other.
+	Clients [][]Step
+	Faults  Faults
+}
+
+// Step is something that a client does with a run. The run's number gives its id
+// and its workflow.
+type Step struct {
+	After time.Duration
+	Do    string // a name of actions
+	Run   int
+	Slot  int // of the dispatcher that is asked first
+	// With is what is said: how to pause, what to answer.
+	With string `json:",omitempty"`
+}
+
+const maxRuns = 4
+
+// does reports whether some client does something.
+func (s Scenario) does(what string) bool {
+	return slices.ContainsFunc(s.Clients, func(steps []Step) bool {
+		return slices.ContainsFunc(steps, func(st Step) bool { return st.Do == what })
+	})
+}
+
+// Generate makes the scenario of a seed.
+func Generate(seed uint64) Scenario {
+	r := rand.New(rand.NewPCG(seed, 0xace))
+	s := Scenario{Seed: seed, Dispatchers: 2 + r.IntN(2), Faults: newFaults(r)}
+	for range 1 + r.IntN(3) {
+		s.Flows = append(s.Flows, newFlow(r))
+	}
+	runs := 1 + r.IntN(maxRuns)
+	for range 1 + r.IntN(3) {
+		s.Clients = append(s.Clients, nil)
+	}
+	for run := range runs { // every run is created by somebody
+		s.add(r, Step{Do: "create", Run: run})
+	}
+	for range r.IntN(2 * runs) {
+		st := Step{Do: draw(r), Run: r.IntN(runs)}
+		if with := actions[st.Do].with; len(with) > 0 {
+			st.With = with[r.IntN(len(with))]
+		}
+		s.add(r, st)
+	}
+	return s
+}
+
+func (s *Scenario) add(r *rand.Rand, st Step) {
+	i := r.IntN(len(s.Clients))
+	st.Slot = r.IntN(s.Dispatchers)
+	st.After = []time.Duration{0, 3 * time.Millisecond, 20 * time.Millisecond, time.Second, 6 * time.Second}[r.IntN(5)]
+	s.Clients[i] = append(s.Clients[i], st)
+}
+
+// draw picks an action by its weight.
+func draw(r *rand.Rand) string {
+	sum := 0
+	for _, a := range actions {
+		sum += a.weight
+	}
+	n := r.IntN(sum)
+	for _, name := range slices.Sorted(maps.Keys(actions)) {
+		if n -= actions[name].weight; n < 0 {
+			return name
+		}
+	}
+	return ""
+}
+
+// newFaults mixes faults: one seed in six has none, the others some kinds of
+// them, rarely or often.
+func newFaults(r *rand.Rand) Faults {
+	if r.IntN(6) == 0 {
+		return Faults{}
+	}
+	chance := func() float64 { return []float64{0, 0, 0.01, 0.04, 0.12}[r.IntN(5)] }
+	return Faults{
+		Fail: chance(), Lose: chance(), Slow: chance(), Crash: chance() / 2, Freeze: chance() / 4,
+		Expire: chance(), Linger: []float64{0, 0.5, 1}[r.IntN(3)], Stale: []float64{0, 0.5}[r.IntN(2)],
+		For: 5*time.Second + time.Duration(r.Int64N(int64(time.Minute))), Most: 5 + r.IntN(60),
+	}
+}
+
+func runID(n int) string        { return fmt.Sprintf("run-%d", n) }
+func flowID(n int) string       { return fmt.Sprintf("flow-%d", n) }
+func (s Scenario) of(n int) int { return n % len(s.Flows) }
+
+// define registers the workflows before anybody is there.
+func (w *World) define() error {
+	r := definition.New(w.records)
+	for i, f := range w.scenario.Flows {
+		def, problems := workflow.Parse(f.document(flowID(i)))
+		if len(problems) > 0 {
+			return fmt.Errorf("generated workflow is not sound: %v", problems)
+		}
+		if _, _, err := r.Put(context.Background(), tenant, def, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}

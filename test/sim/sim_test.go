@@ -1,0 +1,132 @@
+package sim_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/test/sim"
+)
+
+var (
+	seeds = flag.Uint64("sim.seeds", 2000, "how many seeds to simulate")
+	from  = flag.Uint64("sim.from", 0, "the first of them")
+	only  = flag.Int64("sim.seed", -1, "simulate this seed alone, and print what happened")
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func simulate(t *testing.T, s sim.Scenario, o sim.Options) (v sim.Verdict) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) { v = sim.Run(s, o) })
+	return v
+}
+
+// Whatever fails, is lost, comes late, comes twice or dies: every log folds to one legal
+// state, no promise is broken, and every run comes to what its workflow says.
+func TestSim_EverySeedKeepsTheRules(t *testing.T) {
+	t.Parallel()
+	if *only >= 0 {
+		v := simulate(t, sim.Generate(uint64(*only)), sim.Options{Traced: true})
+		t.Logf("\n%s%d calls, %d faults, %s", v.Trace, v.Steps, v.Fates, v.Lasted)
+		require.NoError(t, v.Err)
+		return
+	}
+	const workers = 4
+	var sum struct {
+		sync.Mutex
+		steps, faults, runs, stranded int
+		lasted                        time.Duration
+	}
+	var next, failed atomic.Uint64
+	t.Cleanup(func() {
+		t.Logf("%d seeds: %d runs, %d calls, %d faults, %s simulated, %d stranded", *seeds, sum.runs, sum.steps, sum.faults, sum.lasted, sum.stranded)
+	})
+	for w := range workers {
+		t.Run(fmt.Sprint(w), func(t *testing.T) {
+			t.Parallel()
+			for n := next.Add(1) - 1; n < *seeds && failed.Load() == 0; n = next.Add(1) - 1 {
+				s := sim.Generate(*from + n)
+				v := simulate(t, s, sim.Options{})
+				sum.Lock()
+				sum.steps, sum.faults, sum.runs, sum.stranded, sum.lasted = sum.steps+v.Steps, sum.faults+v.Fates, sum.runs+v.Runs, sum.stranded+v.Stranded, sum.lasted+v.Lasted
+				sum.Unlock()
+				if v.Err != nil && failed.CompareAndSwap(0, 1) {
+					report(t, s, v.Err)
+				}
+			}
+		})
+	}
+}
+
+// report tells what is needed to find out why a seed fails.
+func report(t *testing.T, s sim.Scenario, err error) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	small := sim.Shrink(s, func(s sim.Scenario) bool {
+		return time.Now().Before(deadline) && simulate(t, s, sim.Options{}).Err != nil
+	})
+	v := simulate(t, small, sim.Options{Traced: true})
+	doc, _ := json.Marshal(small)
+	t.Errorf("seed %d: %v\nreproduce: go test ./test/sim -run EverySeed -v -sim.seed=%d\n\nit still fails as %s\n%s%v", s.Seed, err, s.Seed, doc, v.Trace, v.Err)
+}
+
+func TestSim_ASeedTellsOneStory(t *testing.T) {
+	t.Parallel()
+	for seed := range *seeds / 10 {
+		s := sim.Generate(*from + seed)
+		one, two := simulate(t, s, sim.Options{Traced: true}), simulate(t, s, sim.Options{Traced: true})
+		if one.Sum == two.Sum {
+			continue
+		}
+		a, b := strings.Split(one.Trace, "\n"), strings.Split(two.Trace, "\n")
+		for i := range a {
+			require.Less(t, i, len(b), "seed %d", seed)
+			require.Equal(t, a[i], b[i], "seed %d, line %d, after %s", seed, i, strings.Join(a[max(0, i-8):i], "\n"))
+		}
+		require.Equal(t, one.Sum, two.Sum, "seed %d", seed)
+	}
+}
+
+// forgetful is a log that does not compare before it sets.
+type forgetful struct{ *memory.Log }
+
+func (f forgetful) Append(ctx context.Context, fr *frame.Frame, _ uint64) (uint64, error) {
+	last, err := f.Last(ctx, fr.Run)
+	if err != nil {
+		return f.Log.Append(ctx, fr, 0)
+	}
+	return f.Log.Append(ctx, fr, last.Pos)
+}
+
+// The rules are worth something: a log that breaks its own is found.
+func TestSim_FindsBrokenLogs(t *testing.T) {
+	t.Parallel()
+	for name, log := range map[string]func() runlog.Log{
+		"compares nothing": func() runlog.Log { return forgetful{memory.New()} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(300) {
+				if v := simulate(t, sim.Generate(seed), sim.Options{Log: log}); v.Err != nil {
+					t.Logf("after %d seeds: %v", seed+1, v.Err)
+					return
+				}
+			}
+			t.Fatal("300 seeds have found nothing")
+		})
+	}
+}

@@ -1,0 +1,61 @@
+package sim
+
+import (
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"waybill.dev/waybill/internal/runlog"
+)
+
+// Options change how a scenario is run.
+type Options struct {
+	// Log stands in for the run log; nil: one that keeps the rules.
+	Log func() runlog.Log
+	// Traced keeps a line about every call.
+	Traced bool
+}
+
+// Verdict is what a simulation came to.
+type Verdict struct {
+	// Err is the first broken rule; nil: none was.
+	Err error
+	// Sum is the same for two runs of a scenario.
+	Sum   uint64
+	Steps int
+	Fates int
+	Trace string
+	// Runs is how many there were, Stranded how many of them nobody had any more before
+	// their time was up.
+	Runs, Stranded int
+	// Lasted is simulated time.
+	Lasted time.Duration
+}
+
+// note adds what happens to the sum and the trace.
+func (w *World) note(c *call, f fate) {
+	w.say("%s%s", c.key(), f.suffix())
+}
+
+func (w *World) say(format string, args ...any) {
+	line := fmt.Sprintf("%12s  ", time.Since(w.began).Round(time.Microsecond)) + fmt.Sprintf(format, args...)
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%x %s", w.sum, line)
+	w.sum = h.Sum64()
+	if w.trace != nil {
+		w.trace.WriteString(line + "\n")
+	}
+}
+
+func (w *World) verdict() Verdict {
+	v := Verdict{Err: w.broken, Sum: w.sum, Steps: w.steps, Fates: w.fates, Runs: len(w.runs), Lasted: time.Since(w.began)}
+	for _, h := range w.runs {
+		if h.stranded && h.timedOut() && h.flow.TimeoutMs == 0 {
+			v.Stranded++
+		}
+	}
+	if w.trace != nil {
+		v.Trace = w.trace.String()
+	}
+	return v
+}

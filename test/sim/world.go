@@ -1,0 +1,304 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"waybill.dev/waybill/internal/kv"
+	kvmemory "waybill.dev/waybill/internal/kv/memory"
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/runlog/memory"
+)
+
+// World is one simulation. Its scheduler, the goroutine of Run, owns all of it but
+// what mu guards: the processes come in by their calls alone.
+type World struct {
+	scenario Scenario
+	chance   *rand.Rand
+	began    time.Time
+	// calm is when the last fault has happened; the zero time while they go on.
+	calm  time.Time
+	fates int
+
+	log     runlog.Log
+	queue   *queue
+	records kv.Store
+	models  *models
+	runs    map[string]*history
+	procs   []*process // by slot; the acceptor is the last
+	clients int        // that have something left to do
+	told    promises
+
+	steps  int
+	sum    uint64 // hash over all that happened
+	trace  *strings.Builder
+	broken error // the first rule that was broken
+
+	over chan struct{} // closed at the end of the simulation
+
+	mu      sync.Mutex // guards pending and what processes and calls say of themselves
+	pending []*call
+	news    chan struct{} // capacity 1: a call was registered
+
+	wg sync.WaitGroup // everything that runs in the world
+}
+
+const (
+	// maxSteps bounds the calls of a simulation: none comes near it.
+	maxSteps = 60_000
+	// patience is how long after the last fault everything may take: a run that
+	// nobody has any more is found when its time is up.
+	patience = maxDuration + 5*time.Minute
+)
+
+// Run simulates a scenario. It must be called in a bubble of testing/synctest.
+func Run(s Scenario, o Options) Verdict {
+	w := newWorld(s, o)
+	w.start()
+	w.loop()
+	w.finish()
+	if w.broken == nil {
+		w.broken = w.replay()
+	}
+	return w.verdict()
+}
+
+func newWorld(s Scenario, o Options) *World {
+	w := &World{
+		scenario: s, chance: rand.New(rand.NewPCG(s.Seed, 0x5eed)), began: time.Now(),
+		log: memory.New(), records: kvmemory.New(), runs: map[string]*history{}, news: make(chan struct{}, 1), over: make(chan struct{}),
+	}
+	if o.Log != nil {
+		w.log = o.Log()
+	}
+	if o.Traced {
+		w.trace = &strings.Builder{}
+	}
+	w.queue = newQueue(w)
+	w.models = newModels(w)
+	w.told = newPromises()
+	return w
+}
+
+func (w *World) start() {
+	if err := w.define(); err != nil {
+		w.violate(err)
+		return
+	}
+	for slot := range w.scenario.Dispatchers + 1 {
+		// Instants in logs are whole milliseconds. Tickers that begin at one would tick
+		// together with timers, and which comes first would be left to chance.
+		w.pass(time.Duration(1+w.chance.Int64N(int64(time.Millisecond))) | 1)
+		p := w.boot(slot, 0)
+		w.mu.Lock()
+		w.procs = append(w.procs, p)
+		w.mu.Unlock()
+	}
+	for i := range w.scenario.Clients {
+		w.clients++
+		c := &client{w: w, name: fmt.Sprintf("c%d", i), steps: w.scenario.Clients[i]}
+		w.wg.Go(c.run)
+	}
+	if w.scenario.does("pause") {
+		j := &client{w: w, name: "janitor"}
+		w.wg.Go(j.tidy)
+	}
+}
+
+// loop serves one call at a time, each when its latency has passed, and lets the
+// clock jump to it.
+func (w *World) loop() {
+	for w.broken == nil {
+		synctest.Wait()
+		next, due := w.next()
+		if next == nil && w.settled() {
+			return
+		}
+		if now := time.Now(); due.After(now) {
+			w.sleep(due.Sub(now))
+		} else {
+			w.steps++
+			w.serve(next)
+		}
+		w.bound()
+	}
+}
+
+// sleep lets time pass, until a process has something to ask for.
+func (w *World) sleep(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-w.news:
+	}
+}
+
+// pass lets time pass, whatever happens meanwhile.
+func (w *World) pass(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	<-t.C
+}
+
+// idle is how long the clock may jump while nobody asks for anything.
+const idle = time.Minute
+
+// next is the call that is served next, and when. New calls are given their
+// latencies in the order of their keys, which does not depend on which goroutine
+// came first.
+func (w *World) next() (next *call, due time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-w.news: // what it told of is looked at now
+	default:
+	}
+	w.pending = slices.DeleteFunc(w.pending, func(c *call) bool {
+		return (c.gone || c.from.dead) && !boundaries[c.at].lingers
+	})
+	var fresh []*call
+	for _, c := range w.pending {
+		if !c.admitted {
+			fresh = append(fresh, c)
+		}
+	}
+	slices.SortStableFunc(fresh, func(a, b *call) int { return strings.Compare(a.key(), b.key()) })
+	for _, c := range fresh {
+		c.admitted, c.latency = true, w.latency(c)
+		c.due = time.Now().Add(c.latency)
+	}
+	due = time.Now().Add(idle)
+	for _, c := range w.pending {
+		if at := w.dueOf(c); at.Before(due) || next != nil && at.Equal(due) && c.key() < next.key() {
+			next, due = c, at
+		}
+	}
+	return next, due
+}
+
+func (w *World) dueOf(c *call) time.Time {
+	due := c.due
+	if c.ready != nil {
+		due = later(due, c.ready().Add(c.latency))
+	}
+	if !c.gone { // what has left a process is on its way
+		due = later(due, c.from.frozen.Add(c.latency))
+	}
+	return due
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// latency is mostly short, and now and then long enough to be taken for a loss.
+func (w *World) latency(c *call) time.Duration {
+	f := w.scenario.Faults
+	d := time.Duration(20_000 + w.chance.Int64N(int64(2*time.Millisecond)))
+	if w.faulty() && w.chance.Float64() < f.Slow && c.at != atNext {
+		d += time.Duration(w.chance.Int64N(int64(3 * lease)))
+	}
+	return d
+}
+
+// serve lets a call happen, in the way that chance decides.
+func (w *World) serve(c *call) {
+	f := w.fateOf(c)
+	w.note(c, f)
+	if f == freeze {
+		w.mu.Lock()
+		c.from.frozen = time.Now().Add(lease/2 + time.Duration(w.chance.Int64N(int64(3*lease))))
+		w.mu.Unlock()
+		return
+	}
+	w.remove(c)
+	if f == crashBefore {
+		w.kill(c.from)
+		return
+	}
+	var err error
+	if f != fail && c.perform != nil {
+		err = c.perform()
+	}
+	if f == fail || f == lose {
+		err = errFault
+	}
+	if f == crashAfter {
+		w.kill(c.from)
+		return
+	}
+	c.reply <- err
+}
+
+func (w *World) remove(c *call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pending = slices.DeleteFunc(w.pending, func(p *call) bool { return p == c })
+}
+
+// settled reports that nothing is left to do: every client is through, every run
+// has ended, and the queue is empty.
+func (w *World) settled() bool {
+	if w.clients > 0 || !w.queue.empty() {
+		return false
+	}
+	for _, h := range w.runs {
+		if !h.state.Status.Terminal() {
+			return false
+		}
+	}
+	return true
+}
+
+// bound ends a simulation in which something never happens.
+func (w *World) bound() {
+	if w.faulty() || w.calm.IsZero() {
+		return
+	}
+	if w.steps > maxSteps || time.Since(w.calm) > patience {
+		w.violate(fmt.Errorf("liveness: %s after the last fault: %s", time.Since(w.calm), w.left()))
+	}
+}
+
+// left says what was waited for.
+func (w *World) left() string {
+	var open []string
+	for _, id := range w.runIDs() {
+		if h := w.runs[id]; !h.state.Status.Terminal() {
+			open = append(open, fmt.Sprintf("run %s is %s", id, h.state.Status))
+		}
+	}
+	return fmt.Sprintf("%d clients busy, %s, queue: %s", w.clients, strings.Join(open, ", "), w.queue)
+}
+
+// finish ends all processes and looks at what was promised.
+func (w *World) finish() {
+	for _, p := range w.procs {
+		w.end(p)
+	}
+	close(w.over)
+	w.wg.Wait()
+	if w.broken == nil {
+		w.broken = w.atEnd()
+	}
+}
+
+// violate keeps the first broken rule.
+func (w *World) violate(err error) {
+	if w.broken == nil {
+		w.broken = err
+	}
+}
+
+// background is the context of what the world itself does.
+func (w *World) background() context.Context { return context.Background() }
