@@ -103,6 +103,11 @@ gen-check: ## generate again, and fail if anything changes
 	$(MAKE) gen
 	diff -r .bin/before/gen proto/gen && diff .bin/before/errors.md docs/errors.md && rm -rf .bin/before
 
+.PHONY: golden
+golden: build ## record the runs of test/golden anew
+	rm -f test/golden/corpus/*.json
+	WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 ./test/conformance -args -record $(CURDIR)/test/golden/corpus
+
 .PHONY: trace
 trace: ## print rule → code → test of every rule of the contract, and fail on a hole
 	go run ./tools/trace $(addprefix -contract ,$(wildcard $(WAYBILL_SHARED)/contract/envelopes.md))

@@ -11,5 +11,5 @@ import "embed"
 // FS holds the examples, one folder each at its top. Paths are as in this
 // folder, such as triage/workflow.json.
 //
-//go:embed triage
+//go:embed order triage
 var FS embed.FS

@@ -32,12 +32,12 @@ var (
 var domain = []string{
 	"services/acceptor/accept", "services/acceptor/kinds", "services/acceptor/seam",
 	"services/dispatcher/catalogue", "services/dispatcher/completion", "services/dispatcher/definition",
-	"services/dispatcher/execute", "services/dispatcher/node", "services/dispatcher/provider", "services/dispatcher/provider/mock", "services/dispatcher/prompt",
+	"services/dispatcher/execute", "services/dispatcher/expr", "services/dispatcher/flow", "services/dispatcher/node", "services/dispatcher/provider", "services/dispatcher/provider/mock", "services/dispatcher/prompt",
 	"services/dispatcher/provider/sample", "services/dispatcher/run", "services/dispatcher/sleep",
 	"services/dispatcher/start", "services/dispatcher/tool", "services/dispatcher/worker",
 	"services/eventlog/hub", "services/eventlog/ingest", "services/eventlog/lru",
 	"services/eventlog/project", "services/eventlog/store",
-	"services/gateway/stream",
+	"services/gateway/rundiff", "services/gateway/stream",
 	"services/redactor/redact", "services/redactor/secrets",
 }
 
@@ -47,6 +47,9 @@ var services = []string{"gateway", "acceptor", "dispatcher", "eventlog", "redact
 // pure is the domain code that gets its time from the caller and reads nothing.
 var pure = []string{
 	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/node", "services/dispatcher/prompt", "services/dispatcher/run",
+	"services/eventlog/project", "services/gateway/rundiff", "services/gateway/stream", "services/redactor/redact",
+	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/expr", "services/dispatcher/flow",
+	"services/dispatcher/node", "services/dispatcher/prompt", "services/dispatcher/run",
 	"services/eventlog/project", "services/gateway/stream", "services/redactor/redact",
 }
 

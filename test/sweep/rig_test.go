@@ -116,7 +116,7 @@ func broken(t *testing.T, batches []batch) string {
 	dir := t.TempDir()
 	for i, b := range batches {
 		for k, it := range b.items {
-			doc := workflow("broken", node("n", "core.noop", "{}", `{`+mustJSON(it.text)+`:{"type":"expression","expression":"1"}}`))
+			doc := workflow("broken", node("n", "core.noop", "{}", `{`+mustJSON(it.text)+`:{"type":"expression","expression":"1 +"}}`))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d-%d.json", i, k)), []byte(doc), 0o600))
 		}
 	}

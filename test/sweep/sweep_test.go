@@ -66,6 +66,7 @@ func TestSweep_NoSecretLeaves(t *testing.T) {
 				r.keyed(b)
 				r.toolResults(b)
 				r.cancelled(b)
+				r.beside(b, r.runs[len(r.runs)-1])
 				r.panics(b)
 				r.doors(b, fmt.Sprint("door-", i))
 				r.seamComposes(b)

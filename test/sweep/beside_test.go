@@ -1,0 +1,30 @@
+package sweep
+
+import (
+	"net/http"
+
+	"github.com/stretchr/testify/require"
+)
+
+// maxNote keeps what is planted in an annotation within its bounds.
+const maxNote = 8000
+
+// beside plants in what lies beside a run, and reads that, and the audit log.
+func (r *rig) beside(b batch, runID string) {
+	r.t.Helper()
+	path := "/v1/runs/" + runID + "/annotations"
+	for _, part := range b.cut(maxNote) {
+		a := r.do(http.MethodPost, path, mustJSON(map[string]any{
+			"signal": map[string]any{"kind": "correction", "correction": part.at("correction")}, "note": part.at("note"),
+		}))
+		require.Equal(r.t, http.StatusCreated, a.Status, "%s", a.Body)
+		r.prove(part, string(a.Body), "correction", "note")
+	}
+	short := b.items[0].text
+	r.refuse(http.MethodPost, path, mustJSON(map[string]any{"signal": map[string]any{"kind": short, short: short}}))
+	r.refuse(http.MethodPost, path, mustJSON(map[string]any{"signal": map[string]any{"kind": "flag"}, "target": map[string]any{"eventId": short}}))
+	for _, p := range []string{path, "/v1/runs/" + runID + ":diff?against=" + runID, "/v1/audit/verify", "/v1/audit?limit=200"} {
+		a := r.do(http.MethodGet, p, "")
+		require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
+	}
+}
