@@ -94,9 +94,12 @@ func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 	}
 }
 
-// expire ends an interrupt that nobody answered in time.
+// expire ends an interrupt that nobody answered in time. A node that waits without one is
+// torn: the history of its fork ends amid the answer, and the rest is nowhere.
 func (m *Machine) expire(now time.Time, id string) {
 	if i := m.st.Open(id); i != nil {
 		m.Resolve(now, id, i.TimeOut(now))
+		return
 	}
+	m.unanswered(now, id)
 }

@@ -139,9 +139,19 @@ func (m *Machine) resolveOn(now time.Time, id string, t node.Type) {
 	for n := m.st.Nodes[id]; n.Status == runstate.NodeSuspended || n.Status == runstate.NodeRunning && t.Class == node.Asks; n = m.st.Nodes[id] {
 		c := r.next()
 		if c == nil {
+			m.unanswered(now, id)
 			return
 		}
 		m.repeat(now, c)
 		r.pos++
 	}
+}
+
+// unanswered ends a node that has an answer and does not know what that led to.
+func (m *Machine) unanswered(now time.Time, id string) {
+	source, n := "", m.st.Nodes[id]
+	if f := m.st.Record.Fork; f != nil {
+		source = f.SourceRunID
+	}
+	m.failNode(now, id, SourceMissing(source, id, n.Attempt), n.Attempt, m.trust(id))
 }

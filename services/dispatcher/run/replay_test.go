@@ -25,9 +25,11 @@ type world struct {
 	rec  *wire.RunRecord
 	log  []wire.Event
 	now  time.Time
-	// at is the machine of the session, and busy the effects it was asked for.
+	// m is the machine of the session, and busy the effects it was asked for.
 	m    *run.Machine
 	busy []run.Effect
+	// source is the log that a branch has its history of.
+	source []wire.Event
 }
 
 func (w *world) append() {
@@ -40,6 +42,9 @@ func (w *world) append() {
 func (w *world) session() {
 	w.busy = nil
 	w.m = run.New(w.plan, limits, runstate.Fold(w.rec, w.log))
+	if w.source != nil && (len(w.log) == w.rec.Copied() || w.m.Torn()) {
+		w.m.Mending(run.NewTape(*w.rec.Fork, w.source, w.log))
+	}
 	w.advance()
 }
 
@@ -304,12 +309,9 @@ func TestBranch_EndsFromEverywhere(t *testing.T) {
 		}
 		from := rapid.IntRange(0, most).Draw(rt, "from")
 		rec := w.forkOf("run_2", wire.ForkBranch, from)
-		b := &world{t: rt, plan: w.plan, rec: rec, now: at.Add(100 * time.Hour)}
-		b.log = b.branchPrefix(w)
-		b.busy = nil
-		b.m = run.New(b.plan, limits, runstate.Fold(rec, b.log))
-		b.m.Mending(run.NewTape(*rec.Fork, w.log, b.log))
-		b.advance()
+		b := &world{t: rt, plan: w.plan, rec: rec, now: at.Add(100 * time.Hour), source: w.log}
+		b.log = w.prefix(rec, b.now)
+		b.session()
 		for range 200 {
 			if st := b.m.State(); st.Status == wire.StatusPaused {
 				b.m = run.New(b.plan, limits, runstate.Fold(rec, b.log)).Beside()
@@ -333,8 +335,6 @@ func TestBranch_EndsFromEverywhere(t *testing.T) {
 		require.True(rt, b.log[len(b.log)-1].Type.Terminal())
 	})
 }
-
-func (w *world) branchPrefix(source *world) []wire.Event { return source.prefix(w.rec, w.now) }
 
 // diverged are the payloads of replay.diverged in a log.
 func diverged(log []wire.Event) []string {
