@@ -347,6 +347,10 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 		return err
 	}
 	h.later(func() { _ = credentials.Close() })
+	policies, err := models.readPolicies()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
 	tools, err := h.opts.tools.runners(h.later)
 	if err != nil {
 		return err
@@ -373,7 +377,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	}
 	deps := dispatcher.Deps{
 		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims,
-		Providers: providers, Credentials: credentials, Catalogue: h.catalogue, Tools: tools, Vault: sealed, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
+		Providers: providers, Credentials: credentials, Policies: policies, Catalogue: h.catalogue, Tools: tools, Vault: sealed, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
 		Acceptor: h.clients.acceptor, Redactor: h.clients.redactor, EventLog: h.clients.events,
 	}
 	if h.spans != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
@@ -182,15 +183,43 @@ func TestDev_EndsAtOnceWhenTheModelsCannotBeLoaded(t *testing.T) {
 }
 
 // The override in the documentation is one, and does what is said of it.
-func TestDocs_ShowModelsThatAreTaken(t *testing.T) {
-	t.Parallel()
+// jsonOfModelsPage is a JSON block of docs/models.md, counted from 0.
+func jsonOfModelsPage(t *testing.T, n int) string {
+	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "models.md"))
 	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(b), "```json\n")
+	blocks := strings.Split(string(b), "```json\n")
+	require.Greater(t, len(blocks), n+1)
+	doc, _, found := strings.Cut(blocks[n+1], "```")
 	require.True(t, found)
-	doc, _, found := strings.Cut(rest, "```")
-	require.True(t, found)
-	c, err := loadCatalogue(modelsFile(t, doc))
+	return doc
+}
+
+func TestDocs_ShowPoliciesThatAreTaken(t *testing.T) {
+	t.Parallel()
+	p, err := (&modelOptions{policies: modelsFile(t, jsonOfModelsPage(t, 0))}).readPolicies()
+	require.NoError(t, err)
+	require.Equal(t, modelgate.Restricted, p.Of("acme", "openai").Mode)
+	require.Equal(t, modelgate.Required, p.Of("acme", "gemini").Mode)
+	require.Equal(t, modelgate.Disabled, p.Of("other", "gemini").Mode)
+}
+
+func TestPolicies_SaysWhatIsWrongWithTheFile(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		filepath.Join(t.TempDir(), "none.json"):             "no such file",
+		modelsFile(t, `{"tenants":{"a":{"b":{}}}}`):         "/tenants/a/b/mode",
+		modelsFile(t, strings.Repeat(" ", maxPolicies)+"x"): "longer than",
+	} {
+		_, err := (&modelOptions{policies: file}).readPolicies()
+		require.ErrorContains(t, err, "--provider-policies "+file)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestDocs_ShowModelsThatAreTaken(t *testing.T) {
+	t.Parallel()
+	c, err := loadCatalogue(modelsFile(t, jsonOfModelsPage(t, 1)))
 	require.NoError(t, err)
 	for _, e := range []string{"lab/house-7b", "openai/gpt-4o"} {
 		provider, model, _ := strings.Cut(e, "/")

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/gemini"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
+	"waybill.dev/waybill/services/dispatcher/providerpolicy"
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
@@ -25,6 +27,7 @@ type modelOptions struct {
 	providers      []string
 	defaultModel   string
 	credentialsDir string
+	policies       string
 	models         string
 	unknownModels  string
 	hideFallback   []string
@@ -37,6 +40,7 @@ func (o *modelOptions) flags(f *pflag.FlagSet) {
 		"openai, anthropic or gemini, which is there by itself when its key is; or ID=URL of an OpenAI-compatible server (repeatable); the key is read from WAYBILL_PROVIDER_ID_KEY, or from the file that WAYBILL_PROVIDER_ID_KEY_FILE names")
 	f.StringVar(&o.defaultModel, "default-model", "", "PROVIDER/MODEL for nodes that name none; empty: one of the first vendor whose key is there, else sample/sample-1")
 	f.StringVar(&o.credentialsDir, "credentials", "", "directory of tenants' own keys, one a file: TENANT/PROVIDER/REF; a run names its key by configurable.ai.credentialRef")
+	f.StringVar(&o.policies, "provider-policies", "", "JSON file of who may ask which models of which providers, and with whose keys; empty: everybody may ask all")
 	f.StringVar(&o.models, "models", "", "JSON file of models, rules and prices that is laid over the built-in model catalogue")
 	f.StringVar(&o.unknownModels, "unknown-models", refuseUnknown, "refuse or trust: whether a node's requirements are met by a model of which the catalogue does not say so")
 	f.StringVar(&o.directive, "reasoning-directive", string(completion.Advisory), "mandatory, advisory or off: how strongly models are asked to write their reasoning into an answer that has a place for it")
@@ -60,6 +64,9 @@ const (
 // It settles the default model.
 func (o *modelOptions) validate() (errs []error) {
 	if _, err := loadCatalogue(o.models); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := o.readPolicies(); err != nil {
 		errs = append(errs, err)
 	}
 	if o.unknownModels != refuseUnknown && o.unknownModels != trustUnknown {
@@ -277,6 +284,33 @@ func (o *modelOptions) open(scripts mock.Scripts, later func(func())) (*provider
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
 	}
 	return reg, nil
+}
+
+// maxPolicies bounds the file of --provider-policies, in bytes.
+const maxPolicies = 1 << 20
+
+// readPolicies reads the rules against providers; nil: there are none.
+func (o *modelOptions) readPolicies() (*providerpolicy.Policies, error) {
+	if o.policies == "" {
+		return nil, nil
+	}
+	f, err := os.Open(o.policies)
+	if err != nil {
+		return nil, fmt.Errorf("--provider-policies %s: %w", o.policies, unwrapped(err))
+	}
+	defer func() { _ = f.Close() }()
+	doc, err := io.ReadAll(io.LimitReader(f, maxPolicies+1))
+	if err == nil && len(doc) > maxPolicies {
+		err = fmt.Errorf("the file is longer than %d bytes", maxPolicies)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--provider-policies %s: %w", o.policies, unwrapped(err))
+	}
+	p, err := providerpolicy.Parse(doc)
+	if err != nil {
+		return nil, fmt.Errorf("--provider-policies %s:\n%w", o.policies, err)
+	}
+	return p, nil
 }
 
 // credentials opens the directory of tenants' keys; nil: there is none.

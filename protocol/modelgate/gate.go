@@ -92,9 +92,9 @@ type Host struct {
 	Off bool
 	// Substitutes says that the host can swap the model of one call.
 	Substitutes bool
-	// Routes reports whether a provider can be asked: it is there, and so is its
-	// credential.
-	Routes func(provider string) bool
+	// Routes reports whether a model can be asked for: its provider is there, so is a
+	// credential, and no policy forbids it.
+	Routes func(m Model) bool
 	// TrustsUnknown takes for met what is not known of a model; else it is unmet.
 	TrustsUnknown bool
 	// HidesFallback withholds which model is asked instead from readers of the run.
@@ -144,7 +144,7 @@ func Evaluate(n Needs, active Model, h Host) Outcome {
 		return Outcome{Route: Dispatch, Asked: active, Unknown: o.Unknown}
 	case n.Fallback == nil, !h.Substitutes: // 4, 5
 		return o
-	case !h.Routes(n.Fallback.Provider), // 6; it counts as attempted (C13)
+	case !h.Routes(*n.Fallback), // 6; it counts as attempted (C13)
 		len(ofFallback()) > 0: // 7; there is no second fallback
 		o.FallbackAttempted = true
 		return o

@@ -23,7 +23,7 @@ var (
 func host() modelgate.Host {
 	return modelgate.Host{
 		Substitutes: true,
-		Routes:      func(p string) bool { return p != far.Provider },
+		Routes:      func(m modelgate.Model) bool { return m.Provider != far.Provider },
 		Has: func(m modelgate.Model, id modelgate.Capability) (has, known bool) {
 			return m == able || m == far || m == weak && id == modelgate.Reasoning, true
 		},

@@ -22,8 +22,9 @@ func (l *Loop) Gate(tenant, credentialRef string, needs modelgate.Needs, in node
 	out := modelgate.Evaluate(needs, active, modelgate.Host{
 		Substitutes: true, TrustsUnknown: l.cfg.TrustsUnknown,
 		HidesFallback: l.cfg.HidesFallback != nil && l.cfg.HidesFallback(tenant),
-		Routes: func(id string) bool {
-			return l.routes(Task{Tenant: tenant, CredentialRef: credentialRef, Input: in}, id)
+		Routes: func(m modelgate.Model) bool {
+			t := Task{Tenant: tenant, CredentialRef: credentialRef, Input: in}
+			return l.routes(t, m.Provider) && l.denies(tenant, credentialRef, m) == nil
 		},
 		Has: l.has,
 	})

@@ -28,6 +28,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/providerpolicy"
 	"waybill.dev/waybill/services/dispatcher/seal"
 )
 
@@ -69,8 +70,10 @@ type Deps struct {
 	Scrubber func(tenant, runID string, registered bool) Scrubber
 	Prompts  Prompts
 	// Keys are those that tenants bring; nil: none.
-	Keys  Keys
-	Clock func() time.Time
+	Keys Keys
+	// Policies say who may ask which models; nil: everybody may ask all.
+	Policies *providerpolicy.Policies
+	Clock    func() time.Time
 	// Canned makes the provider of a run-level configurable.mockProvider; nil
 	// when test seams are off.
 	Canned func(spec json.RawMessage) (provider.Provider, error)

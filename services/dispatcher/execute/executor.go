@@ -54,6 +54,8 @@ type Deps struct {
 	Gate run.Gate
 	// Needed looks for the secrets that nodes need; nil: they are not looked for.
 	Needed run.Secrets
+	// Policy looks for rules against models; nil: there are none.
+	Policy run.Policy
 	// Vault keeps the clear values of masked runs; nil: there are no such runs.
 	Vault Vault
 	// Provides are the runtime capabilities of the host.
@@ -312,5 +314,5 @@ func (x *Executor) plan(ctx context.Context, st *runstate.State) (run.Plan, erro
 	if err != nil {
 		return run.Plan{}, err
 	}
-	return run.Plan{Def: e.Def, Graph: e.Graph, Flow: e.Flow, Types: x.deps.Types, Gate: x.deps.Gate, Secrets: x.deps.Needed, Provides: x.deps.Provides}, nil
+	return run.Plan{Def: e.Def, Graph: e.Graph, Flow: e.Flow, Types: x.deps.Types, Gate: x.deps.Gate, Secrets: x.deps.Needed, Policy: x.deps.Policy, Provides: x.deps.Provides}, nil
 }

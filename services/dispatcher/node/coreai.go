@@ -21,6 +21,12 @@ var work = map[string]Type{
 	TypeStructuredOutput: {Class: Effect, EmitsEnvelopes: true},
 }
 
+// AsksModel reports whether nodes of the type ask a model.
+func (t Type) AsksModel() bool {
+	_, ok := work[t.Executes()]
+	return ok
+}
+
 // coreTypes are read once; the pack is part of the binary and a test reads it.
 var coreTypes = sync.OnceValue(func() Catalog {
 	files, err := fs.Sub(coreAI, "coreai")

@@ -296,7 +296,8 @@ func (m *Machine) gated(now time.Time, id string, t node.Type, attempt int) bool
 	if m.tape != nil {
 		return m.regate(now, id, attempt)
 	}
-	return m.lacksCapability(now, id, t, attempt) || m.lacksSecret(now, id, t, attempt) || m.lacksModel(now, id, t, attempt) || m.breachesExecutions(now, id)
+	return m.lacksCapability(now, id, t, attempt) || m.lacksSecret(now, id, t, attempt) || m.lacksPermission(now, id, t, attempt) ||
+		m.lacksModel(now, id, t, attempt) || m.breachesExecutions(now, id)
 }
 
 // perform does what a node needs nobody outside for; a wait is over.

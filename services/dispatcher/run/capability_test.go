@@ -34,6 +34,45 @@ func TestRequires_LetPassWhatTheHostProvides(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, m.State().Status)
 }
 
+// OpenWOP host contract §5.7: secrets, then the provider policy, then what models can do;
+// a node that may not ask its model never starts.
+func TestPolicy_ComesBetweenSecretsAndModels(t *testing.T) {
+	t.Parallel()
+	for _, secrets := range []bool{true, false} {
+		p := planned(t, `{}`, `n1:core.ai.callPrompt:"config":{"provider":"p","model":"m"},"inputs":{}`)
+		typ := p.Types["core.ai.callPrompt"]
+		typ.Secrets, typ.Needs = []pack.Secret{{ID: "s"}}, &modelgate.Needs{}
+		p.Types = p.Types.And(typ)
+		p.Secrets = func(*wire.RunRecord, []pack.Secret, node.Input) *wire.NodeError {
+			if secrets {
+				return nil
+			}
+			return &wire.NodeError{Code: "credential_required"}
+		}
+		p.Policy = func(r *wire.RunRecord, in node.Input) *wire.NodeError {
+			require.True(t, secrets, "asked before the secrets")
+			return &wire.NodeError{Code: "provider_policy_denied", Message: r.Owner.Tenant + string(in.Config)}
+		}
+		p.Gate = func(string, string, modelgate.Needs, node.Input) (modelgate.Model, modelgate.Outcome) {
+			panic("asked the gate")
+		}
+		m := run.New(p, limits, runstate.New(record()))
+		require.Empty(t, m.Advance(at))
+		require.Equal(t, "run.started node.failed@n1 run.failed", strings.Join(names(m), " "))
+		require.Equal(t, map[bool]string{true: "provider_policy_denied", false: "credential_required"}[secrets], m.State().Error.Code)
+	}
+}
+
+// Who asks no model is held to no rule about models.
+func TestPolicy_IsForNodesThatAskModels(t *testing.T) {
+	t.Parallel()
+	p := planned(t, `{}`, `n1:core.noop:"config":{},"inputs":{}`)
+	p.Policy = func(*wire.RunRecord, node.Input) *wire.NodeError { panic("asked for a rule") }
+	m := run.New(p, limits, runstate.New(record()))
+	m.Advance(at)
+	require.Equal(t, wire.StatusCompleted, m.State().Status)
+}
+
 // OpenWOP host contract §5.7: capabilities come before secrets, and secrets before models.
 func TestRequires_ComeBeforeSecretsAndModels(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,19 @@ func (m *Machine) lacksSecret(now time.Time, id string, t node.Type, attempt int
 	return bad != nil
 }
 
+// lacksPermission ends a node that may not ask its model; the node never starts (OpenWOP
+// host contract §5.7, which has this between secrets and what models can do).
+func (m *Machine) lacksPermission(now time.Time, id string, t node.Type, attempt int) bool {
+	if !t.AsksModel() || m.plan.Policy == nil {
+		return false
+	}
+	bad := m.plan.Policy(m.st.Record, m.dispatched(id, t))
+	if bad != nil {
+		m.failNode(now, id, bad, attempt, wire.Trusted)
+	}
+	return bad != nil
+}
+
 // dispatched is what says which model a node would ask.
 func (m *Machine) dispatched(id string, t node.Type) node.Input {
 	return node.Input{NodeID: id, Config: t.Configure(m.step(id).Node.Config), Configurable: m.st.Record.Configurable}

@@ -28,7 +28,7 @@ func gated(t *testing.T, g graph, has string) run.Plan {
 	p.Gate = func(_, _ string, n modelgate.Needs, _ node.Input) (modelgate.Model, modelgate.Outcome) {
 		active := modelgate.Model{Provider: "p", Model: "m"}
 		return active, modelgate.Evaluate(n, active, modelgate.Host{
-			Routes: func(string) bool { return false }, Has: func(_ modelgate.Model, id string) (bool, bool) { return id == has, true },
+			Routes: func(modelgate.Model) bool { return false }, Has: func(_ modelgate.Model, id string) (bool, bool) { return id == has, true },
 		})
 	}
 	return p

@@ -43,6 +43,9 @@ type Plan struct {
 	Gate Gate
 	// Secrets looks for those that a type needs; nil: they are not looked for.
 	Secrets Secrets
+	// Policy looks for a rule against the model that a node would ask; nil: there are no
+	// rules.
+	Policy Policy
 	// Provides are the runtime capabilities of the host.
 	Provides []string
 }
@@ -55,6 +58,9 @@ type Gate func(tenant, credentialRef string, needs modelgate.Needs, in node.Inpu
 // Secrets finds why a run's node cannot have the secrets that its type needs; nil: it
 // can.
 type Secrets func(r *wire.RunRecord, needed []pack.Secret, in node.Input) *wire.NodeError
+
+// Policy finds why a run's node may not ask the model that it would; nil: it may.
+type Policy func(r *wire.RunRecord, in node.Input) *wire.NodeError
 
 // Effect asks the executor to carry out a node.
 type Effect struct {

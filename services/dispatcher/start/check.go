@@ -8,8 +8,10 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/credential"
+	"waybill.dev/waybill/services/dispatcher/node"
 )
 
 // checkTypes refuses a workflow this host cannot execute, before a run of it exists.
@@ -93,7 +95,25 @@ func (s *Starter) checkOverlay(req Request) (ref string, err error) {
 		return "", fault.New(fault.ValidationError, "/configurable/ai.provider: this host has no provider of that id; it has %v", s.deps.Providers).
 			With("path", "/configurable/ai.provider")
 	}
-	return s.checkCredential(p, o)
+	if ref, err = s.checkCredential(p, o); err != nil || p == "" {
+		return ref, err
+	}
+	return ref, s.checkPolicy(req, ref)
+}
+
+// checkPolicy refuses a run that names a provider which it may not ask. Which models its
+// nodes ask is known when they are about to (OpenWOP host contract §5.8).
+func (s *Starter) checkPolicy(req Request, ref string) error {
+	if s.deps.Policy == nil {
+		return nil
+	}
+	rec := &wire.RunRecord{Owner: wire.Owner{Tenant: req.Tenant}, CredentialRef: ref}
+	bad := s.deps.Policy(rec, node.Input{Configurable: req.Configurable})
+	if bad == nil || bad.Details["model"] != nil {
+		return nil
+	}
+	return fault.New(fault.Code(bad.Code), "/configurable/ai.provider: %s", bad.Message).
+		With("path", "/configurable/ai.provider").With("provider", bad.Details["provider"]).With("reason", bad.Details["reason"])
 }
 
 const refPath = "/configurable/ai.credentialRef"

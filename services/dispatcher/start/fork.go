@@ -188,7 +188,7 @@ func (s *Starter) lay(rec *wire.RunRecord, req Fork, e *definition.Entry) (err e
 		return err
 	}
 	rec.TestKey = req.TestKey
-	rec.CredentialRef, err = s.checkConfigurable(Request{Configurable: rec.Configurable, TestKey: req.TestKey}, e.Def)
+	rec.CredentialRef, err = s.checkConfigurable(Request{Tenant: rec.Owner.Tenant, Configurable: rec.Configurable, TestKey: req.TestKey}, e.Def)
 	rec.DurationMs = s.duration(rec.Configurable, e.Def.Settings.TimeoutMillis)
 	return err
 }

@@ -86,6 +86,9 @@ type Deps struct {
 	Types node.Catalog
 	// CheckModel finds what a model could never be asked; nil: nothing is looked for.
 	CheckModel func(typeID string, config json.RawMessage) *wire.NodeError
+	// Policy finds why a run may not ask the model that its configurable names; nil: there
+	// are no rules.
+	Policy func(rec *wire.RunRecord, in node.Input) *wire.NodeError
 	// Prompts is nil where there are no templates.
 	Prompts *prompt.Library
 	// Providers are the ids a run may name, BYOK those of them that take a tenant's own

@@ -23,7 +23,7 @@ func TestDocument_EveryBlock(t *testing.T) {
 		"envelopeStrictness": "warn",
 		"envelopeContracts":  map[string]any{"advertised": true},
 		"modelCapabilities":  map[string]any{"supported": true, "advertised": []any{"reasoning"}, "substitutionSupported": true},
-		"aiProviders":        map[string]any{"supported": []any{"local", "sample"}, "selfHosted": []any{"local"}, "byok": []any{"local"}},
+		"aiProviders":        map[string]any{"policies": policies, "supported": []any{"local", "sample"}, "selfHosted": []any{"local"}, "byok": []any{"local"}},
 		"compliance":         map[string]any{"defaultMode": "mask"},
 		"providerUsage":      map[string]any{"supported": true, "costEstimates": true, "currency": "USD"},
 		"secrets":            map[string]any{"supported": true, "scopes": []any{"tenant"}, "resolution": "host-managed"},

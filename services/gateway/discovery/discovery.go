@@ -21,6 +21,7 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/engine"
@@ -224,8 +225,15 @@ type providers struct {
 	Supported  []string `json:"supported"`
 	SelfHosted []string `json:"selfHosted,omitempty"`
 	BYOK       []string `json:"byok,omitempty"`
+	Policies   policies `json:"policies"`
 	// MaxInlineMediaBytes is 0 where assets never stand in the log.
 	MaxInlineMediaBytes *int64 `json:"maxInlineMediaBytes,omitempty"`
+}
+
+// policies are the modes that the operator's rules can have (OpenWOP host contract §5.8).
+type policies struct {
+	Modes  []modelgate.PolicyMode `json:"modes"`
+	Scopes []string               `json:"scopes"`
 }
 
 // agents says that thoughts of models are shown; this host has no agents besides.
@@ -331,7 +339,7 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 		d.ModelGate = &modelGate{Supported: true, Substitution: true, Advertised: append([]string{}, can.GetModelCapabilities()...)}
 	}
 	if len(can.GetProviders()) > 0 {
-		d.Providers = &providers{Supported: can.GetProviders(), SelfHosted: can.GetSelfHosted(), BYOK: can.GetByok(), MaxInlineMediaBytes: kinds.MaxInlineMediaBytes}
+		d.Providers = &providers{Supported: can.GetProviders(), SelfHosted: can.GetSelfHosted(), BYOK: can.GetByok(), Policies: policies{modelgate.PolicyModes(), []string{"tenant"}}, MaxInlineMediaBytes: kinds.MaxInlineMediaBytes}
 	}
 	if len(can.GetByok()) > 0 {
 		d.Secrets = &secrets{Supported: true, Scopes: []string{"tenant"}, Resolution: "host-managed"}

@@ -230,9 +230,12 @@ func TestDocument_LeavesOutFamiliesThatAreNotThere(t *testing.T) {
 	require.NotContains(t, plain, "fixtures")
 }
 
+// policies is what the document tells of the provider policy (OpenWOP host contract §5.8).
+var policies = map[string]any{"modes": []any{"disabled", "optional", "required", "restricted"}, "scopes": []any{"tenant"}}
+
 func TestDocument_NamesProvidersAndWhichAreTheHostsOwn(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, map[string]any{"supported": []any{"local", "sample"}, "selfHosted": []any{"local"}}, newRig().root(t)["aiProviders"])
+	require.Equal(t, map[string]any{"supported": []any{"local", "sample"}, "selfHosted": []any{"local"}, "policies": policies}, newRig().root(t)["aiProviders"])
 }
 
 func TestDocument_AdvertisesOnlyFixturesItCanExecute(t *testing.T) {

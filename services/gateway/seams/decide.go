@@ -57,7 +57,7 @@ func (h *Handler) modelGate(_ context.Context, _ *http.Request, body []byte) (an
 	active := modelgate.Model{Provider: req.ActiveProvider, Model: req.ActiveModel}
 	o := modelgate.Evaluate(req.Module, active, modelgate.Host{
 		Substitutes: req.SubstitutionSupported,
-		Routes:      func(provider string) bool { return slices.Contains(req.SupportedProviders, provider) },
+		Routes:      func(m modelgate.Model) bool { return slices.Contains(req.SupportedProviders, m.Provider) },
 		Has: func(m modelgate.Model, id modelgate.Capability) (has, known bool) {
 			return slices.Contains(knownVendors, m.Provider) && slices.Contains(modelgate.Base(), id), true
 		},

@@ -1,0 +1,157 @@
+// Package providerpolicy says which tenants may ask which models of which providers, and
+// with whose keys (OpenWOP host contract §5.8).
+//
+// The operator writes the rules into one file:
+//
+//	{"tenants": {
+//	  "acme": {"openai": {"mode": "restricted", "allowedModels": ["gpt-5*"]},
+//	           "*": {"mode": "required"}},
+//	  "*": {"gemini": {"mode": "disabled"}}}}
+//
+// The first that there is counts: the tenant's rule for the provider, its rule for "*",
+// everybody's rule for the provider, everybody's for "*". Where there is none the
+// provider may be asked.
+package providerpolicy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/strictjson"
+)
+
+// anybody stands for every tenant, or every provider, that has no rule of its own.
+const anybody = "*"
+
+// Rule is what holds for one provider.
+type Rule struct {
+	Mode modelgate.PolicyMode `json:"mode"`
+	// AllowedModels are patterns of models, for restricted: * is any part of a name, ? a
+	// character, [a-z] one of some. None allows none.
+	AllowedModels []string `json:"allowedModels"`
+}
+
+// Policies are the rules of a host. The nil Policies have none. They never change, and are
+// safe for concurrent use.
+type Policies struct {
+	tenants map[string]map[string]Rule
+}
+
+// Parse reads the operator's document. The error tells of everything that is wrong with it,
+// with its place.
+func Parse(doc []byte) (*Policies, error) {
+	var file struct {
+		Tenants map[string]map[string]Rule `json:"tenants"`
+	}
+	if err := strictjson.Decode(doc, strictjson.Limits{}, &file); err != nil {
+		return nil, fmt.Errorf(`want {"tenants": {TENANT: {PROVIDER: {"mode": MODE}}}}: %w`, err)
+	}
+	var errs []error
+	for _, tenant := range slices.Sorted(maps.Keys(file.Tenants)) {
+		for _, provider := range slices.Sorted(maps.Keys(file.Tenants[tenant])) {
+			if err := file.Tenants[tenant][provider].check(); err != nil {
+				errs = append(errs, fmt.Errorf("/tenants/%s/%s%w", tenant, provider, err))
+			}
+		}
+	}
+	return &Policies{file.Tenants}, errors.Join(errs...)
+}
+
+// check finds what is wrong with a rule; the error begins with the place below it.
+func (r Rule) check() error {
+	if !slices.Contains(modelgate.PolicyModes(), r.Mode) {
+		return fmt.Errorf("/mode: %q: want one of %v", r.Mode, modelgate.PolicyModes())
+	}
+	if r.Mode != modelgate.Restricted && r.AllowedModels != nil {
+		return fmt.Errorf("/allowedModels: only the mode %s has them, and this is %s", modelgate.Restricted, r.Mode)
+	}
+	for i, p := range r.AllowedModels {
+		if _, err := matches(p, ""); err != nil {
+			return fmt.Errorf("/allowedModels/%d: %q: %w; want a model's name, with * for any part of it", i, p, err)
+		}
+	}
+	return nil
+}
+
+// Of is the rule of a tenant for a provider.
+func (p *Policies) Of(tenant, provider string) Rule {
+	if p != nil {
+		for _, t := range []string{tenant, anybody} {
+			for _, id := range []string{provider, anybody} {
+				if r, ok := p.tenants[t][id]; ok {
+					return r
+				}
+			}
+		}
+	}
+	return Rule{Mode: modelgate.Optional}
+}
+
+// Key says what there is of a tenant's own key.
+type Key int
+
+// What there can be.
+const (
+	KeyNone       Key = iota // the run names none
+	KeyUnresolved            // it names one that is not there
+	KeyFound
+)
+
+// Denial is why a model may not be asked: words of the protocol, and what would be
+// allowed. It never holds a rule of another provider or tenant.
+type Denial struct {
+	Reason  string
+	Message string
+	// Allowed is set where models are what a rule is about.
+	Allowed []string
+}
+
+// Judge says why a model may not be asked; nil: it may.
+func (r Rule) Judge(m modelgate.Model, key Key) *Denial {
+	switch r.Mode {
+	case modelgate.Disabled:
+		return &Denial{Reason: "provider_disabled", Message: fmt.Sprintf("provider %q is switched off for this tenant; choose another", m.Provider)}
+	case modelgate.Required:
+		return r.keyed(m, key)
+	case modelgate.Restricted:
+		if r.allows(m.Model) {
+			return nil
+		}
+		return &Denial{
+			Reason: "model_not_allowed", Allowed: append([]string{}, r.AllowedModels...),
+			Message: fmt.Sprintf("model %q of provider %q is not among those that this tenant may ask: %v", m.Model, m.Provider, r.AllowedModels),
+		}
+	default:
+		return nil
+	}
+}
+
+func (r Rule) keyed(m modelgate.Model, key Key) *Denial {
+	switch key {
+	case KeyFound:
+		return nil
+	case KeyUnresolved:
+		return &Denial{Reason: "byok_required_but_unresolved", Message: fmt.Sprintf("provider %q is asked with the tenant's own key only, and the run's ai.credentialRef names none that is there for it", m.Provider)}
+	default:
+		return &Denial{Reason: "byok_required", Message: fmt.Sprintf("provider %q is asked with the tenant's own key only; name it in configurable.ai.credentialRef", m.Provider)}
+	}
+}
+
+func (r Rule) allows(model string) bool {
+	return slices.ContainsFunc(r.AllowedModels, func(pattern string) bool {
+		ok, err := matches(pattern, model)
+		return err == nil && ok
+	})
+}
+
+// matches holds a model to a pattern. The names of models are no paths: * stands for
+// slashes, too.
+func matches(pattern, model string) (bool, error) {
+	flat := strings.NewReplacer("/", "\x00")
+	return path.Match(flat.Replace(pattern), flat.Replace(model))
+}

@@ -1,0 +1,93 @@
+package providerpolicy_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/services/dispatcher/providerpolicy"
+)
+
+const rules = `{"tenants": {
+	"acme": {"openai": {"mode": "restricted", "allowedModels": ["gpt-5*", "o?"]}, "box": {"mode": "restricted", "allowedModels": ["*"]},
+		"shut": {"mode": "restricted"}, "free": {"mode": "optional"}, "*": {"mode": "required"}},
+	"*": {"free": {"mode": "disabled"}, "gemini": {"mode": "disabled"}}}}`
+
+// OpenWOP host contract §5.8: each mode with each of its reasons, and which rule counts.
+func TestJudge_IsTheTableOfModes(t *testing.T) {
+	t.Parallel()
+	p, err := providerpolicy.Parse([]byte(rules))
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		tenant, provider, model string
+		key                     providerpolicy.Key
+		reason                  string
+		allowed                 []string
+	}{
+		"restricted, allowed":             {"acme", "openai", "gpt-5.5-mini", 0, "", nil},
+		"restricted, one character":       {"acme", "openai", "o4", 0, "", nil},
+		"restricted, not allowed":         {"acme", "openai", "gpt-4o", 0, "model_not_allowed", []string{"gpt-5*", "o?"}},
+		"restricted, not its whole name":  {"acme", "openai", "my-gpt-5", 0, "model_not_allowed", []string{"gpt-5*", "o?"}},
+		"restricted, a name with slashes": {"acme", "box", "org/model:7b", 0, "", nil},
+		"restricted, no list":             {"acme", "shut", "m", providerpolicy.KeyFound, "model_not_allowed", []string{}},
+		"the tenant's own rule is first":  {"acme", "free", "m", 0, "", nil},
+		"required, no key":                {"acme", "gemini", "m", providerpolicy.KeyNone, "byok_required", nil},
+		"required, a key that is gone":    {"acme", "gemini", "m", providerpolicy.KeyUnresolved, "byok_required_but_unresolved", nil},
+		"required, a key":                 {"acme", "gemini", "m", providerpolicy.KeyFound, "", nil},
+		"everybody's rule":                {"other", "gemini", "m", providerpolicy.KeyFound, "provider_disabled", nil},
+		"no rule":                         {"other", "openai", "m", 0, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := p.Of(tc.tenant, tc.provider).Judge(modelgate.Model{Provider: tc.provider, Model: tc.model}, tc.key)
+			if tc.reason == "" {
+				require.Nil(t, d)
+				return
+			}
+			require.NotNil(t, d)
+			require.Equal(t, tc.reason, d.Reason)
+			require.Equal(t, tc.allowed, d.Allowed)
+			require.Contains(t, d.Message, tc.provider)
+		})
+	}
+}
+
+func TestOf_NoPoliciesAllowAll(t *testing.T) {
+	t.Parallel()
+	var p *providerpolicy.Policies
+	require.Nil(t, p.Of("acme", "openai").Judge(modelgate.Model{Provider: "openai", Model: "m"}, providerpolicy.KeyNone))
+}
+
+func TestParse_SaysWhatIsWrongAndWhere(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]string{
+		`{"tenants":{"acme":{"openai":{"mode":"off"}}}}`:                               `/tenants/acme/openai/mode: "off": want one of [disabled optional required restricted]`,
+		`{"tenants":{"acme":{"openai":{"mode":"disabled","allowedModels":["m"]}}}}`:    `/tenants/acme/openai/allowedModels: only the mode restricted has them`,
+		`{"tenants":{"acme":{"openai":{"mode":"restricted","allowedModels":["[m"]}}}}`: `/tenants/acme/openai/allowedModels/0: "[m"`,
+		`{"tenants":{"acme":{"openai":{"mode":"restricted","models":["m"]}}}}`:         `/tenants/acme/openai/models`,
+		`{"tenants":{"a":{"p":{"mode":"x"}},"b":{"p":{"mode":"y"}}}}`:                  "/tenants/b/p/mode",
+		`{"tenants":{"a":{"p":{"mode":"disabled"},"p":{"mode":"optional"}}}}`:          "/tenants/a/p",
+		`{"tenants":{}} {}`:   "want {\"tenants\"",
+		`{"tenant":{}}`:       "/tenant",
+		`nothing`:             "want {\"tenants\"",
+		`{"tenants":{"a":1}}`: "/tenants/a",
+	} {
+		_, err := providerpolicy.Parse([]byte(doc))
+		require.ErrorContains(t, err, want, doc)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(rules))
+	f.Add([]byte(`{"tenants":{"*":{"*":{"mode":"restricted","allowedModels":["[a-z]*"]}}}}`))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		p, err := providerpolicy.Parse(doc)
+		if err != nil {
+			return
+		}
+		r := p.Of("acme", "openai")
+		require.Contains(t, modelgate.PolicyModes(), r.Mode)
+		r.Judge(modelgate.Model{Provider: "openai", Model: "gpt-5"}, providerpolicy.KeyNone)
+	})
+}
