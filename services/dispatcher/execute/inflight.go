@@ -54,16 +54,6 @@ func (f inflight) drop(m *run.Machine) {
 // late attempt gets into the log.
 func (s *session) stale(e run.Effect) bool { return !s.m.Carries(e) }
 
-// current guards a call of an effect.
-func (j journal) current(do func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if j.s.stale(j.effect) {
-			return context.Canceled
-		}
-		return do(ctx)
-	}
-}
-
 // late reports whether the end of an effect comes after its attempt was given up.
 func (s *session) late(d effectDone) bool {
 	s.inflight.remove(d.effect)

@@ -46,10 +46,13 @@ type session struct {
 	inflight inflight
 }
 
-// request is a call of an effect that the writer serves.
+// request is a call of an effect that the writer serves: something to do, or drafts to
+// append.
 type request struct {
-	do    func(ctx context.Context) error
-	reply chan error
+	effect run.Effect
+	do     func(ctx context.Context) error
+	drafts []wire.Draft
+	reply  chan error
 }
 
 type effectDone struct {
@@ -309,25 +312,13 @@ type journal struct {
 
 // Record appends drafts in one frame; see completion.Journal.
 func (j journal) Record(ctx context.Context, drafts ...wire.Draft) error {
-	return j.serve(ctx, func(ctx context.Context) error {
-		now := j.s.x.deps.Clock()
-		j.s.give(func() { j.s.m.Emit(now, drafts...) })
-		for {
-			_, err := j.s.flush(ctx)
-			if !errors.Is(err, runlog.ErrConflict) {
-				return err
-			}
-			if err := j.s.catchUp(ctx, nil); err != nil {
-				return err
-			}
-		}
-	})
+	return j.serve(ctx, request{drafts: drafts})
 }
 
 // Accept runs an envelope through the pipeline; see completion.Journal.
 func (j journal) Accept(ctx context.Context, req completion.AcceptRequest) (completion.Outcome, error) {
 	var out completion.Outcome
-	err := j.serve(ctx, func(ctx context.Context) error {
+	err := j.serve(ctx, request{do: func(ctx context.Context) error {
 		a, err := j.accept(ctx, req)
 		if err != nil {
 			return err
@@ -337,7 +328,7 @@ func (j journal) Accept(ctx context.Context, req completion.AcceptRequest) (comp
 		j.s.spans.saw(a.Events)
 		out = a.Outcome
 		return nil
-	})
+	}})
 	return out, err
 }
 
@@ -354,8 +345,8 @@ func (j journal) accept(ctx context.Context, req completion.AcceptRequest) (Acce
 	}
 }
 
-func (j journal) serve(ctx context.Context, do func(context.Context) error) error {
-	r := request{do: j.current(do), reply: make(chan error, 1)}
+func (j journal) serve(ctx context.Context, r request) error {
+	r.effect, r.reply = j.effect, make(chan error, 1)
 	select {
 	case j.s.inbox <- r:
 	case <-ctx.Done():

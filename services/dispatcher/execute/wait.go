@@ -42,7 +42,7 @@ func (s *session) wait(ctx context.Context) error {
 		case <-due:
 			return nil
 		case d := <-s.done:
-			return s.settle(d)
+			return s.settleAll(ctx, d)
 		case r := <-s.inbox:
 			if err := s.serve(ctx, r); err != nil {
 				return err
@@ -64,7 +64,7 @@ func (s *session) next(ctx context.Context, due <-chan time.Time) (took, through
 		return true, true, nil
 	}
 	if d, ok := poll(s.done); ok {
-		return true, true, s.settle(d)
+		return true, true, s.settleAll(ctx, d)
 	}
 	if r, ok := poll(s.inbox); ok {
 		return true, false, s.serve(ctx, r)
@@ -75,7 +75,13 @@ func (s *session) next(ctx context.Context, due <-chan time.Time) (took, through
 // serve does what an effect asks for. If it finds the run with somebody else, the
 // session is over: the other effects must not go on until they find out themselves.
 func (s *session) serve(ctx context.Context, r request) error {
-	err := r.do(ctx)
+	if r.do == nil {
+		return s.recordAll(ctx, r)
+	}
+	err := context.Canceled
+	if !s.stale(r.effect) {
+		err = r.do(ctx)
+	}
 	r.reply <- err
 	if errors.Is(err, runlog.ErrConflict) {
 		return err

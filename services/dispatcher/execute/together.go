@@ -1,0 +1,104 @@
+package execute
+
+import (
+	"context"
+	"errors"
+
+	"waybill.dev/waybill/internal/runlog"
+)
+
+// What is taken into one frame of that which is ready at the same time: so many calls or
+// ends of effects, and so many bytes. The effects of a wide run end together, and each
+// append waits for the disk.
+const (
+	maxTogether      = 64
+	maxTogetherBytes = 256 << 10
+)
+
+func (r request) size() (n int) {
+	for _, d := range r.drafts {
+		n += len(d.Payload)
+	}
+	return n
+}
+
+func (d effectDone) size() (n int) {
+	for _, v := range d.result.Output.Ports {
+		n += len(v)
+	}
+	for _, draft := range d.result.Drafts {
+		n += len(draft.Payload)
+	}
+	return n
+}
+
+// recordAll appends what effects have to tell: this one, and those that are waiting with
+// theirs. Each hears of the append before it goes on.
+func (s *session) recordAll(ctx context.Context, r request) error {
+	var (
+		told  []request
+		other *request // it wants something else
+		size  int
+	)
+	for now, more := s.x.deps.Clock(), true; more; {
+		switch {
+		case r.do != nil:
+			other, more = &r, false
+			continue
+		case s.stale(r.effect):
+			r.reply <- context.Canceled
+		default:
+			drafts := r.drafts
+			s.give(func() { s.m.Emit(now, drafts...) })
+			told, size = append(told, r), size+r.size()
+		}
+		if more = len(told) < maxTogether && size < maxTogetherBytes; more {
+			r, more = poll(s.inbox)
+		}
+	}
+	err := s.flushOver(ctx)
+	for _, r := range told {
+		r.reply <- err
+	}
+	if errors.Is(err, runlog.ErrConflict) {
+		if other != nil {
+			other.reply <- err
+		}
+		return err
+	}
+	if other != nil {
+		return s.serve(ctx, *other)
+	}
+	return nil
+}
+
+// flushOver appends what is pending, also if the log has moved on meanwhile.
+func (s *session) flushOver(ctx context.Context) error {
+	for {
+		_, err := s.flush(ctx)
+		if !errors.Is(err, runlog.ErrConflict) {
+			return err
+		}
+		if err := s.catchUp(ctx, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// settleAll gives the machine the end of an effect, and of those that have ended, too. If
+// one of them cannot be settled, the others are in the log first: nobody is asked again.
+func (s *session) settleAll(ctx context.Context, d effectDone) error {
+	for n, size := 1, d.size(); ; n++ {
+		if err := s.settle(d); err != nil {
+			return errors.Join(err, s.flushOver(ctx))
+		}
+		if n >= maxTogether || size >= maxTogetherBytes {
+			return nil
+		}
+		next, ok := poll(s.done)
+		if !ok {
+			return nil
+		}
+		d, size = next, size+next.size()
+	}
+}
