@@ -78,11 +78,11 @@ func Canonical(doc []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := object{"recipe": mustJSON(Recipe), "provider": mustJSON(provider), "model": top["model"], "request": mustJSON(request)}
+	out := object{"recipe": strictjson.Render(Recipe), "provider": strictjson.Render(provider), "model": top["model"], "request": strictjson.Render(request)}
 	if len(options) > 0 {
-		out["providerOptions"] = mustJSON(options)
+		out["providerOptions"] = strictjson.Render(options)
 	}
-	return jcs.Transform(mustJSON(out))
+	return jcs.Transform(strictjson.Render(out))
 }
 
 // split tells what is asked for from the options of a provider. A member that the recipe
@@ -162,7 +162,7 @@ func messages(doc json.RawMessage) (json.RawMessage, error) {
 			return nil, fmt.Errorf("%s/content: want a string or an array of blocks", at)
 		}
 	}
-	return mustJSON(list), nil
+	return strictjson.Render(list), nil
 }
 
 // tools are in the order of their names, by UTF-16 code units.
@@ -178,12 +178,12 @@ func tools(doc json.RawMessage) (json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		tool := mustJSON(t)
+		tool := strictjson.Render(t)
 		keys[&tool] = utf16.Encode([]rune(name))
 		sorted = append(sorted, &tool)
 	}
 	slices.SortStableFunc(sorted, func(a, b *json.RawMessage) int { return slices.Compare(keys[a], keys[b]) })
-	return mustJSON(sorted), nil
+	return strictjson.Render(sorted), nil
 }
 
 var formats = []string{"text", "json", "tool_call"}
@@ -201,7 +201,7 @@ func format(doc json.RawMessage) (json.RawMessage, error) {
 	if typ, err := text(at+"/type", f["type"]); err != nil || !slices.Contains(formats, typ) {
 		return nil, fmt.Errorf("%s/type: want one of %s", at, strings.Join(formats, ", "))
 	}
-	return mustJSON(f), nil
+	return strictjson.Render(f), nil
 }
 
 // absent reports whether an optional member is not there: null says no more than nothing.
@@ -252,13 +252,4 @@ func place(at string) string {
 		return "the request"
 	}
 	return at
-}
-
-// mustJSON renders strings and raw JSON; they always can be.
-func mustJSON(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("llmkey: not JSON: " + err.Error())
-	}
-	return b
 }

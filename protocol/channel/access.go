@@ -3,6 +3,8 @@ package channel
 import (
 	"encoding/json"
 	"strings"
+
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // Access says which nodes may read and write a channel. A list that is there is
@@ -18,7 +20,7 @@ func ParseAccess(raw json.RawMessage) Access {
 	if string(raw) == `"private"` {
 		return Access{nobody, nobody}
 	}
-	o := object(raw)
+	o := strictjson.Object(raw)
 	read := func(name string) *[]string {
 		list := []string{}
 		if o[name] == nil || json.Unmarshal(o[name], &list) != nil {

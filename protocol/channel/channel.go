@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -88,7 +89,7 @@ func (c *Channel) fits(s *State, value json.RawMessage) error {
 			return errors.New("reducer votes keeps the latest vote of each voter; want an object with voter, a string")
 		}
 	case Feedback:
-		if object(value) == nil {
+		if strictjson.Object(value) == nil {
 			return errors.New("reducer feedback gathers objects; want one, such as {author, text, timestamp}")
 		}
 	case Message:
@@ -98,10 +99,10 @@ func (c *Channel) fits(s *State, value json.RawMessage) error {
 }
 
 func (c *Channel) fitsMerge(s *State, value json.RawMessage) error {
-	if object(value) == nil {
+	if strictjson.Object(value) == nil {
 		return errors.New("reducer merge merges objects; want an object")
 	}
-	if n := c.decl.MaxSize; n > 0 && int64(len(object(s.with(value, 0).Value()))) > n {
+	if n := c.decl.MaxSize; n > 0 && int64(len(strictjson.Object(s.with(value, 0).Value()))) > n {
 		return fmt.Errorf("it may have %d members, and would have more; raise maxSize or write fewer", n)
 	}
 	return nil

@@ -3,6 +3,8 @@ package channel
 import (
 	"encoding/json"
 	"regexp"
+
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // The canonical reducers.
@@ -99,11 +101,11 @@ func (s *State) said(id string) bool {
 
 // merge overwrites the members that are written and leaves the others.
 func (s *State) merge(value json.RawMessage) {
-	next := object(value)
+	next := strictjson.Object(value)
 	if next == nil {
 		return
 	}
-	all := object(s.Value())
+	all := strictjson.Object(s.Value())
 	if all == nil {
 		all = map[string]json.RawMessage{}
 	}
@@ -126,17 +128,8 @@ func voter(value json.RawMessage) string {
 // text is a string member of an object, else "".
 func text(value json.RawMessage, name string) string {
 	var s string
-	if json.Unmarshal(object(value)[name], &s) != nil {
+	if json.Unmarshal(strictjson.Object(value)[name], &s) != nil {
 		return ""
 	}
 	return s
-}
-
-// object holds the members of an object by exact name; nil for any other value.
-func object(value json.RawMessage) map[string]json.RawMessage {
-	var o map[string]json.RawMessage
-	if json.Unmarshal(value, &o) != nil {
-		return nil
-	}
-	return o
 }

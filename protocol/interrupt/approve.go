@@ -46,7 +46,7 @@ type ballot struct {
 }
 
 func newBallot(a Answer, offered []Action) *ballot {
-	b := &ballot{Answer: a, members: object(a.Value), voter: a.By.User}
+	b := &ballot{Answer: a, members: strictjson.Object(a.Value), voter: a.By.User}
 	b.modernise(offered)
 	b.action = Action(text(b.members["action"]))
 	if b.voter == "" {
@@ -75,12 +75,12 @@ func (b *ballot) modernise(offered []Action) {
 		action = Refine
 	}
 	if action == Refine && b.members["refineFeedback"] == nil {
-		b.members["refineFeedback"] = marshal(struct {
+		b.members["refineFeedback"] = strictjson.RenderPlain(struct {
 			Scope string `json:"scope"`
 			Text  string `json:"text,omitempty"`
 		}{"whole", feedback})
 	}
-	b.members["action"] = marshal(action)
+	b.members["action"] = strictjson.RenderPlain(action)
 }
 
 // check holds a ballot against the author's schema, the protocol's shape, and what the
@@ -88,7 +88,7 @@ func (b *ballot) modernise(offered []Action) {
 func (p *Pending) check(b *ballot, d *approvalData) error {
 	value := b.Value
 	if b.members != nil {
-		value = marshal(b.members)
+		value = strictjson.RenderPlain(b.members)
 	}
 	if b.action != Ask {
 		if err := p.satisfies(value); err != nil {
@@ -152,11 +152,11 @@ func (p *Pending) vote(b *ballot, q Quorum) Decision {
 // resume is the resume value: what was sent, and what only the host can say.
 func (b *ballot) resume(action Action, by string, at time.Time) json.RawMessage {
 	out := maps.Clone(b.members)
-	out["action"], out["decidedBy"], out["decidedAt"] = marshal(action), marshal(by), marshal(wire.FormatTime(at))
+	out["action"], out["decidedBy"], out["decidedAt"] = strictjson.RenderPlain(action), strictjson.RenderPlain(by), strictjson.RenderPlain(wire.FormatTime(at))
 	if b.voter != "" && out["voter"] != nil {
-		out["voter"] = marshal(b.voter)
+		out["voter"] = strictjson.RenderPlain(b.voter)
 	}
-	return marshal(out)
+	return strictjson.RenderPlain(out)
 }
 
 // rejection is why the node of a rejected gate fails (OpenWOP host contract §6.4).

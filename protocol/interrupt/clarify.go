@@ -14,13 +14,13 @@ import (
 // judgeClarification takes an answer to each question, in either of the protocol's
 // forms, and resumes with the one of an object (OpenWOP host contract §6.1).
 func (p *Pending) judgeClarification(a Answer) (Decision, error) {
-	members := object(a.Value)
+	members := strictjson.Object(a.Value)
 	answers, wrong := readAnswers(members["answers"])
 	if len(wrong) > 0 {
 		return Decision{}, refuse(wrong)
 	}
-	members["answers"] = marshal(answers)
-	resume := marshal(members)
+	members["answers"] = strictjson.RenderPlain(answers)
+	resume := strictjson.RenderPlain(members)
 	if err := p.satisfies(resume); err != nil {
 		return Decision{}, err
 	}
@@ -38,7 +38,7 @@ const answersPath = answered + "/answers"
 
 // readAnswers reads {<id>: <value>} or [{id, answer}].
 func readAnswers(raw json.RawMessage) (answers map[string]json.RawMessage, wrong []workflow.Problem) {
-	if answers = object(raw); answers != nil {
+	if answers = strictjson.Object(raw); answers != nil {
 		return answers, nil
 	}
 	var list []struct {

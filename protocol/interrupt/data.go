@@ -1,7 +1,6 @@
 package interrupt
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -69,7 +68,7 @@ func readApproval(at Place, below string, doc json.RawMessage) (json.RawMessage,
 	if wrong := d.check(below); len(wrong) > 0 {
 		return nil, wrong
 	}
-	return marshal(d), nil
+	return strictjson.RenderPlain(d), nil
 }
 
 // check finds a quorum that nobody could reach.
@@ -135,7 +134,7 @@ func readClarification(_ Place, below string, doc json.RawMessage) (json.RawMess
 	if len(wrong) > 0 {
 		return nil, wrong
 	}
-	return marshal(d), nil
+	return strictjson.RenderPlain(d), nil
 }
 
 type externalData struct {
@@ -158,7 +157,7 @@ func (d *externalData) matcher() (*schema.Schema, error) {
 		doc.Properties[name] = constant{value}
 	}
 	slices.Sort(doc.Required)
-	return schema.Compile("correlation", marshal(doc))
+	return schema.Compile("correlation", strictjson.RenderPlain(doc))
 }
 
 func readExternal(_ Place, below string, doc json.RawMessage) (json.RawMessage, []workflow.Problem) {
@@ -176,7 +175,7 @@ func readExternal(_ Place, below string, doc json.RawMessage) (json.RawMessage, 
 	if _, err := d.matcher(); err != nil {
 		return nil, []workflow.Problem{{Path: path, Rule: workflow.RuleSchema, Message: "is too large, or holds a number out of bounds, to be compared; make it smaller"}}
 	}
-	return marshal(d), nil
+	return strictjson.RenderPlain(d), nil
 }
 
 // asIs takes data that has the shape of its kind.
@@ -197,14 +196,3 @@ var readers = map[Kind]func(at Place, below string, doc json.RawMessage) (json.R
 
 // millis is a time of a config, in whole milliseconds; a part of one counts as one.
 func millis(seconds float64) int64 { return int64(math.Ceil(seconds * 1000)) }
-
-// marshal writes what was JSON, or is made of it, and leaves <, > and & as they are.
-func marshal(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return json.RawMessage("null") // no value that was read from JSON
-	}
-	return bytes.TrimRight(b.Bytes(), "\n")
-}

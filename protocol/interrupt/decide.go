@@ -92,7 +92,7 @@ func (p *Pending) judgeEvent(a Answer) (Decision, error) {
 	if err := p.satisfies(a.Value); err != nil {
 		return Decision{}, err
 	}
-	if object(a.Value) == nil {
+	if strictjson.Object(a.Value) == nil {
 		return Decision{}, refuse([]workflow.Problem{{Path: answered, Rule: "type", Message: "want an object, with the members by which the event is known"}})
 	}
 	var d externalData
@@ -115,7 +115,7 @@ func (p *Pending) judgeEvent(a Answer) (Decision, error) {
 func Redelivered(resume, value json.RawMessage) bool {
 	type delivery struct{ CorrelationID, EventID string }
 	read := func(v json.RawMessage) (d delivery, ok bool) {
-		m := object(v)
+		m := strictjson.Object(v)
 		ok = json.Unmarshal(m["correlationId"], &d.CorrelationID) == nil && json.Unmarshal(m["eventId"], &d.EventID) == nil
 		return d, ok && d.CorrelationID != "" && d.EventID != ""
 	}
@@ -140,15 +140,6 @@ func unsound(value json.RawMessage) []workflow.Problem {
 		p.Path, p.Message = answered+e.Path, e.Reason
 	}
 	return []workflow.Problem{p}
-}
-
-// object gives the members of a value; nil: it is no object.
-func object(value json.RawMessage) map[string]json.RawMessage {
-	var members map[string]json.RawMessage
-	if strictjson.Read(value, &members) != nil {
-		return nil
-	}
-	return members
 }
 
 // text is a value that is a text; empty: it is none.

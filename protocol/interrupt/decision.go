@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -76,7 +77,7 @@ func (d *Decision) Outputs() map[string]json.RawMessage { return Outputs(d.Resum
 
 // Outputs are the ports that a resume value makes.
 func Outputs(resume json.RawMessage) map[string]json.RawMessage {
-	if members := object(resume); members != nil {
+	if members := strictjson.Object(resume); members != nil {
 		return members
 	}
 	return map[string]json.RawMessage{"output": resume}

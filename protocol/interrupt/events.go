@@ -18,7 +18,7 @@ const (
 )
 
 func (p *Pending) draft(t wire.EventType, trust wire.Trust, payload any) wire.Draft {
-	return wire.Draft{Type: t, NodeID: p.NodeID, Trust: trust, Payload: marshal(payload)}
+	return wire.Draft{Type: t, NodeID: p.NodeID, Trust: trust, Payload: strictjson.RenderPlain(payload)}
 }
 
 // asked is the payload of interrupt.requested: that of the protocol, and who asks
@@ -117,7 +117,7 @@ func (p *Pending) resolved(d *Decision, now time.Time) []wire.Draft {
 			NodeID     string          `json:"nodeId"`
 			Answers    json.RawMessage `json:"answers"`
 			AnsweredBy string          `json:"answeredBy"`
-		}{p.NodeID, object(d.Resume)["answers"], d.DecidedBy}))
+		}{p.NodeID, strictjson.Object(d.Resume)["answers"], d.DecidedBy}))
 	}
 	if d.Outcome == Rejected {
 		return out
@@ -131,8 +131,8 @@ func (p *Pending) resolved(d *Decision, now time.Time) []wire.Draft {
 
 // reception is the payload of approval.received.
 func (p *Pending) reception(d *Decision) map[string]json.RawMessage {
-	resume := object(d.Resume)
-	out := map[string]json.RawMessage{"nodeId": marshal(p.NodeID), "action": marshal(d.Action)}
+	resume := strictjson.Object(d.Resume)
+	out := map[string]json.RawMessage{"nodeId": strictjson.RenderPlain(p.NodeID), "action": strictjson.RenderPlain(d.Action)}
 	for _, name := range []string{"decidedBy", "decidedAt", "comment", "feedback", "refineFeedback", "editedArtifactData"} {
 		if v, ok := resume[name]; ok {
 			out[name] = v

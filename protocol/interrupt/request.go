@@ -165,7 +165,7 @@ func (r Request) WithArtifact(data json.RawMessage) Request {
 		return r
 	}
 	d.ArtifactData = data
-	r.Data = marshal(d)
+	r.Data = strictjson.RenderPlain(d)
 	return r
 }
 

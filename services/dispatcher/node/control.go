@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
@@ -49,7 +48,7 @@ func begin(in Input) (Output, *wire.NodeError) {
 	}
 	ports := maps.Clone(all)
 	if _, named := ports["output"]; !named {
-		ports["output"] = object(all)
+		ports["output"] = strictjson.RenderPlain(all)
 	}
 	return Output{Ports: ports}, nil
 }
@@ -73,7 +72,7 @@ func decide(in Input) (Output, *wire.NodeError) {
 	if err != nil {
 		return out, Invalid("/config: %s", err)
 	}
-	out.Ports = map[string]json.RawMessage{"result": marshal(holds)}
+	out.Ports = map[string]json.RawMessage{"result": strictjson.RenderPlain(holds)}
 	if v, ok := in.Ports["input"]; ok {
 		out.Ports["output"] = v
 	}
@@ -81,7 +80,7 @@ func decide(in Input) (Output, *wire.NodeError) {
 }
 
 func verdict(in Input, cfg map[string]json.RawMessage) (bool, expr.Members, error) {
-	text, given := text(cfg["expression"])
+	text, given := strictjson.String(cfg["expression"])
 	if raw, has := cfg["condition"]; has && !given {
 		c, found := workflow.ReadCondition(raw)
 		if len(found) > 0 {
@@ -128,17 +127,17 @@ func (in Input) looksAtUntrusted(read expr.Members) bool {
 // order of the ports' names, or as one object of all members, a later port's first.
 func merge(in Input) (Output, *wire.NodeError) {
 	cfg, _ := settings(in.Config)
-	mode, _ := text(cfg["mode"])
+	mode, _ := strictjson.String(cfg["mode"])
 	var joined json.RawMessage
 	switch mode {
 	case "", "object":
-		joined = object(in.Ports)
+		joined = strictjson.RenderPlain(in.Ports)
 	case "array":
 		all := []json.RawMessage{}
 		for _, name := range slices.Sorted(maps.Keys(in.Ports)) {
 			all = append(all, in.Ports[name])
 		}
-		joined = marshal(all)
+		joined = strictjson.RenderPlain(all)
 	case "members":
 		all := map[string]json.RawMessage{}
 		for _, name := range slices.Sorted(maps.Keys(in.Ports)) {
@@ -148,7 +147,7 @@ func merge(in Input) (Output, *wire.NodeError) {
 			}
 			maps.Copy(all, members)
 		}
-		joined = object(all)
+		joined = strictjson.RenderPlain(all)
 	default:
 		return Output{}, Invalid("/config/mode: want object, array or members")
 	}
@@ -190,9 +189,9 @@ func getVariable(in Input) (Output, *wire.NodeError) {
 
 // variable is the name in the config of a node that reads or writes one.
 func variable(cfg map[string]json.RawMessage) string {
-	name, _ := text(cfg["name"])
+	name, _ := strictjson.String(cfg["name"])
 	if name == "" {
-		name, _ = text(cfg["variableName"])
+		name, _ = strictjson.String(cfg["variableName"])
 	}
 	return name
 }
@@ -203,38 +202,4 @@ func settings(config json.RawMessage) (map[string]json.RawMessage, error) {
 		return nil, nil
 	}
 	return strictjson.Split(config, strictjson.Default)
-}
-
-func text(raw json.RawMessage) (s string, ok bool) {
-	if !strings.HasPrefix(string(bytes.TrimSpace(raw)), `"`) {
-		return "", false
-	}
-	return s, json.Unmarshal(raw, &s) == nil
-}
-
-// object writes members as they are, by name.
-func object(members map[string]json.RawMessage) json.RawMessage {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, name := range slices.Sorted(maps.Keys(members)) {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(marshal(name))
-		b.WriteByte(':')
-		b.Write(members[name])
-	}
-	b.WriteByte('}')
-	return b.Bytes()
-}
-
-// marshal renders what always can be.
-func marshal(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return json.RawMessage("null")
-	}
-	return bytes.TrimRight(b.Bytes(), "\n")
 }

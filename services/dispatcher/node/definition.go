@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/flow"
 )
@@ -74,7 +75,7 @@ func (c Catalog) expressions(def *workflow.Definition) (n, size int) {
 		if t := c[d.TypeID]; t.Lint != nil {
 			cfg, _ := settings(t.Configure(d.Config))
 			for _, name := range []string{"expression", "until", "condition"} {
-				source, isText := text(cfg[name])
+				source, isText := strictjson.String(cfg[name])
 				if !isText {
 					source = string(cfg[name])
 				}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/expr"
 	"waybill.dev/waybill/services/dispatcher/flow"
@@ -51,7 +52,7 @@ func (l *lint) expression(name string, scope expr.Scope, boolean bool) bool {
 	if !given {
 		return false
 	}
-	source, ok := text(raw)
+	source, ok := strictjson.String(raw)
 	if !ok {
 		l.add("/"+name, RuleConfig, "want a string, an expression")
 		return true
@@ -94,7 +95,7 @@ func lintConditional(config json.RawMessage) []workflow.Problem {
 func lintMerge(config json.RawMessage) []workflow.Problem {
 	l := linting(config, "mode")
 	if raw, given := l.cfg["mode"]; given {
-		if mode, ok := text(raw); !ok || !slices.Contains([]string{"object", "array", "members"}, mode) {
+		if mode, ok := strictjson.String(raw); !ok || !slices.Contains([]string{"object", "array", "members"}, mode) {
 			l.add("/mode", RuleConfig, "want object, array or members")
 		}
 	}

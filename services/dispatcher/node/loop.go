@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/expr"
 )
@@ -58,9 +59,9 @@ func loop(in Input) (Output, *wire.NodeError) {
 			break
 		}
 	}
-	out := map[string]json.RawMessage{"last": r.acc, "count": marshal(len(r.results)), "output": r.acc}
+	out := map[string]json.RawMessage{"last": r.acc, "count": strictjson.RenderPlain(len(r.results)), "output": r.acc}
 	if !r.folds {
-		out["output"] = marshal(append([]json.RawMessage{}, r.results...))
+		out["output"] = strictjson.RenderPlain(append([]json.RawMessage{}, r.results...))
 	}
 	return Output{Ports: out, Untrusted: r.untrusted()}, nil
 }
@@ -77,12 +78,12 @@ func loopLimit(cfg map[string]json.RawMessage, workflows int64) int64 {
 }
 
 func (r *rounds) prepare(cfg map[string]json.RawMessage) *wire.NodeError {
-	body, _ := text(cfg["expression"])
+	body, _ := strictjson.String(cfg["expression"])
 	var err error
 	if r.body, err = r.in.Flow.Expression(expr.Item, body, false); err != nil {
 		return Invalid("/config/expression: %s", err)
 	}
-	if until, given := text(cfg["until"]); given {
+	if until, given := strictjson.String(cfg["until"]); given {
 		if r.until, err = r.in.Flow.Expression(expr.Item, until, true); err != nil {
 			return Invalid("/config/until: %s", err)
 		}

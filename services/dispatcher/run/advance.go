@@ -69,7 +69,7 @@ func (m *Machine) Begin(now time.Time) {
 // the run, so that waiting in the queue does not count against its time.
 func (m *Machine) start(now time.Time) {
 	r := m.st.Record
-	m.emit(now, wire.Draft{Type: wire.EventRunStarted, Payload: mustJSON(startedPayload{
+	m.emit(now, wire.Draft{Type: wire.EventRunStarted, Payload: strictjson.Render(startedPayload{
 		WorkflowID: r.WorkflowID, Inputs: r.Inputs, Transport: r.Transport, EngineVersion: strconv.Itoa(r.EngineVersion),
 		Owner: r.Owner, Tags: r.Tags, Metadata: r.Metadata,
 	}), Trust: untrustedOnly(r.TrustBoundary)}, true) // the record has passed the redactor

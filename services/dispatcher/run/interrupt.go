@@ -5,6 +5,7 @@ import (
 
 	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
@@ -73,7 +74,7 @@ type suspendedPayload struct {
 func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 	if !d.Outcome.Resolves() {
 		if d.Note != nil {
-			m.remember(wire.Note{Said: mustJSON(d.Note)})
+			m.remember(wire.Note{Said: strictjson.Render(d.Note)})
 		}
 		return
 	}

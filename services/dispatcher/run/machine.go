@@ -7,13 +7,13 @@
 package run
 
 import (
-	"encoding/json"
 	"time"
 
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
@@ -267,16 +267,7 @@ func (m *Machine) draft(t wire.EventType, nodeID string, trust wire.Trust, paylo
 	if nodeID != "" {
 		trust = trust.Meet(m.trust(nodeID))
 	}
-	return wire.Draft{Type: t, NodeID: nodeID, Payload: mustJSON(payload), Trust: untrustedOnly(trust)}
-}
-
-// mustJSON renders payloads made of this package's own types; they always can be.
-func mustJSON(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("run: payload is not JSON: " + err.Error())
-	}
-	return b
+	return wire.Draft{Type: t, NodeID: nodeID, Payload: strictjson.Render(payload), Trust: untrustedOnly(trust)}
 }
 
 // Load folds the frames of a run's log.

@@ -7,6 +7,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
@@ -264,7 +265,7 @@ func (m *Machine) compare(now time.Time, d wire.Draft) {
 		}
 	}
 	m.tape.diverged = true
-	m.place(now, wire.Draft{Type: wire.EventReplayDiverged, Payload: mustJSON(p)}, true)
+	m.place(now, wire.Draft{Type: wire.EventReplayDiverged, Payload: strictjson.Render(p)}, true)
 }
 
 // pinAsRecorded settles for the version that the source has settled for.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/definition"
@@ -79,14 +79,14 @@ func (s *Starter) childRecord(req Request, c Child, e *definition.Entry) (*wire.
 		return nil, err
 	}
 	own, reserved := inherited(c.Parent.Configurable, e.Def)
-	if ps := e.Def.CheckConfigurable(object(own)); len(ps) > 0 {
+	if ps := e.Def.CheckConfigurable(strictjson.Render(own)); len(ps) > 0 {
 		return nil, invalid("what the child inherits does not fit the configurableSchema of its workflow", ps)
 	}
 	for name, v := range reserved {
 		own[name] = v
 	}
 	if len(own) > 0 {
-		req.Configurable = object(own)
+		req.Configurable = strictjson.Render(own)
 	}
 	ref, err := s.checkOverlay(req)
 	if err != nil {
@@ -132,14 +132,6 @@ func inherited(configurable json.RawMessage, def *workflow.Definition) (own, res
 		}
 	}
 	return own, reserved
-}
-
-func object(members map[string]json.RawMessage) json.RawMessage {
-	b, err := json.Marshal(members)
-	if err != nil { // members that were JSON
-		panic(fmt.Sprintf("start: configurable is not JSON: %v", err))
-	}
-	return b
 }
 
 // refusesItself refuses a workflow with a node that would run the workflow again, and so

@@ -8,6 +8,7 @@ import (
 	"waybill.dev/waybill/protocol/cost"
 	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -62,17 +63,17 @@ func (t *told) event(e wire.Event) wire.Event {
 	}
 	for _, name := range []string{"fields", "envelope"} {
 		if raw, ok := payload[name]; ok {
-			out[name] = mustJSON(keep(members(raw), ofEnvelope))
+			out[name] = strictjson.Render(keep(members(raw), ofEnvelope))
 		}
 	}
 	if a := cost.Sanitize(payload["fields"]); a != nil && e.CausationID == "" {
-		out["fields"] = mustJSON(a)
+		out["fields"] = strictjson.Render(a)
 	}
 	var kind string
 	if json.Unmarshal(payload["artifactType"], &kind) == nil && strings.HasPrefix(kind, "media.") {
-		out["payload"] = mustJSON(t.media(members(payload["payload"])))
+		out["payload"] = strictjson.Render(t.media(members(payload["payload"])))
 	}
-	e.Payload = mustJSON(out)
+	e.Payload = strictjson.Render(out)
 	return e
 }
 
@@ -82,13 +83,13 @@ func (t *told) media(payload map[string]json.RawMessage) map[string]json.RawMess
 	asset := keep(payload, ofMedia)
 	delete(asset, "url")
 	if ref, ok := reference(payload["url"]); ok {
-		asset["url"] = mustJSON(t.message(ref))
+		asset["url"] = strictjson.Render(t.message(ref))
 	}
 	var typ string
 	if json.Unmarshal(payload["mimeType"], &typ) != nil || !mediaType.MatchString(typ) {
 		delete(asset, "mimeType")
 	} else {
-		asset["mimeType"] = mustJSON(t.message(typ))
+		asset["mimeType"] = strictjson.Render(t.message(typ))
 	}
 	return asset
 }
@@ -99,7 +100,7 @@ func (t *told) nodeError(raw json.RawMessage) json.RawMessage {
 		Message string `json:"message"`
 	}
 	_ = json.Unmarshal(raw, &e) // what cannot be read is left out
-	return mustJSON(map[string]string{"code": e.Code, "message": t.message(e.Message)})
+	return strictjson.Render(map[string]string{"code": e.Code, "message": t.message(e.Message)})
 }
 
 func members(raw json.RawMessage) map[string]json.RawMessage {
@@ -125,15 +126,7 @@ func short(raw json.RawMessage) json.RawMessage {
 	}
 	var s string
 	_ = json.Unmarshal(raw, &s) // no text: nothing of it is kept
-	return mustJSON(clip(s))
-}
-
-func mustJSON(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil { // what came out of JSON goes into it
-		return json.RawMessage("{}")
-	}
-	return b
+	return strictjson.Render(clip(s))
 }
 
 // span is a span as bundles have it.

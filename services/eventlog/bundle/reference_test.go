@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // FuzzReference: whatever a model calls an address, nothing that opens it is left.
@@ -13,7 +15,7 @@ func FuzzReference(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		out, ok := reference(mustJSON(s))
+		out, ok := reference(strictjson.Render(s))
 		if !ok {
 			return
 		}

@@ -88,7 +88,7 @@ func (d Dialect) content(m provider.Message) (json.RawMessage, *provider.Error) 
 	if verbatim {
 		return m.Content, nil
 	}
-	return marshal(raw), nil
+	return strictjson.Render(raw), nil
 }
 
 // invalidPart is an error of Parts, which are all *provider.Error.
@@ -106,7 +106,7 @@ func (d Dialect) part(role string, p provider.Part) (said json.RawMessage, wrong
 	}
 	switch p.Kind {
 	case provider.PartText:
-		return marshal(map[string]any{"type": "text", "text": p.Text}), ""
+		return strictjson.Render(map[string]any{"type": "text", "text": p.Text}), ""
 	case provider.PartImage:
 		return d.image(p)
 	case provider.PartAudio:
@@ -120,7 +120,7 @@ func (d Dialect) image(p provider.Part) (json.RawMessage, string) {
 	if d == DialectOpenAI && p.URL == "" && !slices.Contains([]string{"image/png", "image/jpeg", "image/webp", "image/gif"}, p.MIME) {
 		return nil, p.MIME + ": OpenAI takes images as png, jpeg, webp or gif"
 	}
-	return marshal(map[string]any{"type": "image_url", "image_url": map[string]string{"url": address(p)}}), ""
+	return strictjson.Render(map[string]any{"type": "image_url", "image_url": map[string]string{"url": address(p)}}), ""
 }
 
 // formats are the vendor's words for the sounds it takes.
@@ -139,7 +139,7 @@ func (d Dialect) audio(p provider.Part) (json.RawMessage, string) {
 		format = strings.TrimPrefix(strings.TrimPrefix(p.MIME, "audio/"), "x-")
 	}
 	data := base64.StdEncoding.EncodeToString(p.Data)
-	return marshal(map[string]any{"type": "input_audio", "input_audio": map[string]string{"data": data, "format": format}}), ""
+	return strictjson.Render(map[string]any{"type": "input_audio", "input_audio": map[string]string{"data": data, "format": format}}), ""
 }
 
 func file(p provider.Part) (json.RawMessage, string) {
@@ -150,7 +150,7 @@ func file(p provider.Part) (json.RawMessage, string) {
 	if name == "" {
 		name = "file" // the vendor wants one
 	}
-	return marshal(map[string]any{"type": "file", "file": map[string]string{"filename": name, "file_data": address(p)}}), ""
+	return strictjson.Render(map[string]any{"type": "file", "file": map[string]string{"filename": name, "file_data": address(p)}}), ""
 }
 
 // address is a part's URL, or its data as one.
@@ -159,13 +159,4 @@ func address(p provider.Part) string {
 		return p.URL
 	}
 	return "data:" + p.MIME + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
-}
-
-// marshal renders what this file puts together, which always works.
-func marshal(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil { // only maps, strings and JSON that was read before
-		panic("compat: " + err.Error())
-	}
-	return b
 }
