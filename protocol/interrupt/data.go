@@ -191,7 +191,7 @@ func asIs(k Kind) func(Place, string, json.RawMessage) (json.RawMessage, []workf
 // readers make the data of each kind of what its author wrote.
 var readers = map[Kind]func(at Place, below string, doc json.RawMessage) (json.RawMessage, []workflow.Problem){
 	Approval: readApproval, Clarification: readClarification, ExternalEvent: readExternal,
-	Custom: asIs(Custom), LowConfidence: asIs(LowConfidence),
+	Custom: readCustom, LowConfidence: asIs(LowConfidence),
 }
 
 // millis is a time of a config, in whole milliseconds; a part of one counts as one.

@@ -55,6 +55,9 @@ func (p *Pending) judge(a Answer) (Decision, error) {
 	case ExternalEvent:
 		return p.judgeEvent(a)
 	default:
+		if wrong := p.unfilled(a.Value); len(wrong) > 0 {
+			return Decision{}, refuse(wrong)
+		}
 		if err := p.satisfies(a.Value); err != nil {
 			return Decision{}, err
 		}

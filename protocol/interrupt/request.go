@@ -157,9 +157,14 @@ func FromEnvelope(at Place, payload json.RawMessage) (Request, []workflow.Proble
 	return settings{Kind: Clarification}.request(at, "", payload)
 }
 
-// WithArtifact shows whoever approves what it is about: the data of an approval that
-// has none of its own. Other requests stay as they are.
+// WithArtifact shows whoever answers what it is about: the data of an approval, or the
+// surface of a form, that has none of its own. Other requests stay as they are.
 func (r Request) WithArtifact(data json.RawMessage) Request {
+	if f, ok := r.form(); ok && f.Payload == nil && len(data) > 0 {
+		f.Payload = data
+		r.Data = strictjson.RenderPlain(f)
+		return r
+	}
 	var d approvalData
 	if r.Kind != Approval || len(data) == 0 || strictjson.Read(r.Data, &d) != nil || d.ArtifactData != nil {
 		return r
@@ -167,6 +172,19 @@ func (r Request) WithArtifact(data json.RawMessage) Request {
 	d.ArtifactData = data
 	r.Data = strictjson.RenderPlain(d)
 	return r
+}
+
+// Unshowable is what keeps a request from being shown to anybody, once it has all of its
+// data; nil: nothing.
+func (r Request) Unshowable() []workflow.Problem {
+	d, ok := r.form()
+	if !ok {
+		return nil
+	}
+	if d.Payload == nil {
+		return []workflow.Problem{{Path: "/data/payload", Rule: workflow.RuleRequired, Message: "want the surface, here or in the port input"}}
+	}
+	return surfaceProblems("/data/payload", d.Payload)
 }
 
 // NeedsCredential reports whether only somebody with a credential of their own may

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 
+	"waybill.dev/waybill/protocol/a2ui"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -37,7 +38,7 @@ const (
 	KindImage   = "media.image"
 	KindAudio   = "media.audio"
 	KindFile    = "media.file"
-	KindSurface = "ui.a2ui-surface"
+	KindSurface = a2ui.Kind
 )
 
 // Universals lists the four universal kinds.

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/protocol/a2ui"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
@@ -73,11 +74,7 @@ type Registry struct {
 func New(lint Lint) (*Registry, error) {
 	r := &Registry{lint: lint, kinds: map[string]Kind{}}
 	for _, name := range append(accept.Universals(), Core()...) {
-		folder := "core/"
-		if accept.IsUniversal(name) {
-			folder = "universal/"
-		}
-		doc, err := protocolKinds.ReadFile(folder + name + suffix)
+		doc, err := protocolSchema(name)
 		if err != nil {
 			return nil, fmt.Errorf("embedded schema of %s: %w", name, err)
 		}
@@ -87,6 +84,18 @@ func New(lint Lint) (*Registry, error) {
 		}
 	}
 	return r, nil
+}
+
+// protocolSchema is the document of a kind of the protocol's.
+func protocolSchema(name string) ([]byte, error) {
+	switch {
+	case name == accept.KindSurface: // who asks with one judges it by the same
+		return a2ui.Schema(), nil
+	case accept.IsUniversal(name):
+		return protocolKinds.ReadFile("universal/" + name + suffix)
+	default:
+		return protocolKinds.ReadFile("core/" + name + suffix)
+	}
 }
 
 // Register adds a vendor kind. The warnings say where its schema leaves the

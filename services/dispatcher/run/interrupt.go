@@ -26,6 +26,10 @@ func (m *Machine) ask(now time.Time, id string, t node.Type, in node.Input, atte
 	if shown, ok := in.Ports["input"]; ok {
 		r = r.WithArtifact(shown)
 	}
+	if wrong := r.Unshowable(); len(wrong) > 0 {
+		m.failNode(now, id, node.Invalid("node %s: /config%s: %s", id, wrong[0].Path, wrong[0].Message), attempt, trust)
+		return
+	}
 	m.open(now, at, r, trust)
 }
 

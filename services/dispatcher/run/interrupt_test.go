@@ -157,3 +157,28 @@ func TestCancel_OfAWaitingRun(t *testing.T) {
 	require.Equal(t, "node.cancelled@a run.cancelled", strings.Join(names(m), " "))
 	require.Equal(t, wire.StatusCancelled, m.State().Status)
 }
+
+// OpenWOP envelope contract §18: a form comes from the node before it. What is no form
+// fails the node that would have shown it, with its place.
+func TestForm_ComesFromTheNodeBefore(t *testing.T) {
+	t.Parallel()
+	const surface = `{"catalogVersion":"0.9.1","surface":{"components":[{"component":"field.text","id":"why","label":"Why","required":true}]}}`
+	for given, want := range map[string]string{surface: "", `{"surface":{}}`: "/data/payload"} {
+		m := run.New(planOf(t, one("make", "core.identity", "{}", `{"output":{"type":"static","value":`+given+`}}`)+","+
+			one("ask", "core.interrupt", `{"kind":"custom","data":{"customKind":"ui.a2ui-surface"}}`, `{"input":{"type":"connection","nodeId":"make","outputKey":"output"}}`),
+			`{"id":"e","sourceNodeId":"make","sourceOutput":"output","targetNodeId":"ask","targetInput":"input"}`, noVars), limits, runstate.New(record()))
+		require.Empty(t, m.Advance(at))
+		if want != "" {
+			require.Equal(t, wire.StatusFailed, m.State().Status)
+			require.Contains(t, m.State().Nodes["ask"].Error.Message, want)
+			continue
+		}
+		require.Equal(t, wire.StatusWaitingExternal, m.State().Status)
+		_, err := interrupt.Decide(m.State().Open("ask").Pending, interrupt.Answer{Value: json.RawMessage(`{}`), By: interrupt.Responder{Principal: "key"}, At: at})
+		require.ErrorContains(t, err, "/resumeValue/why")
+		m.Resolve(at, "ask", decide(t, m, "ask", `{"why":"because"}`))
+		m.Advance(at)
+		require.Equal(t, wire.StatusCompleted, m.State().Status)
+		require.JSONEq(t, `"because"`, string(m.State().Nodes["ask"].Outputs["why"]))
+	}
+}
