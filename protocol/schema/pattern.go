@@ -32,11 +32,11 @@ const (
 // pattern is a regular expression that knows what it takes to apply it.
 type pattern struct {
 	*regexp.Regexp
-	states int
+	parts []stretch
 }
 
-// States is how many states the engine can be in at once.
-func (p *pattern) States() int { return p.states }
+// Steps is how many states the engine goes through in a text of n bytes at most.
+func (p *pattern) Steps(n int) int { return steps(p.parts, n) }
 
 // patterns reads the regular expressions of one document, each once.
 type patterns map[string]jsonschema.Regexp
@@ -56,13 +56,16 @@ func (ps patterns) compile(p string) (jsonschema.Regexp, error) {
 	if err != nil {
 		return nil, notRE2(err)
 	}
-	ps[p] = &pattern{re, m.states}
+	ps[p] = &pattern{re, m.parts}
 	return ps[p], nil
 }
 
 // measures of a pattern: the states of the engine, and what it takes to compile it, in
-// what a state takes.
-type measures struct{ states, size int }
+// what a state takes; of a whole one also where it is in which states.
+type measures struct {
+	states, size int
+	parts        []stretch
+}
 
 // measure looks at a pattern without making its states.
 func measure(p string) (measures, error) {
@@ -82,6 +85,7 @@ func measure(p string) (measures, error) {
 	if m.states > maxStates || m.size > maxSize {
 		return m, fmt.Errorf("a pattern of more than %d states, or of very many classes; repeat less", maxStates)
 	}
+	m.parts = stretches(tree)
 	return m, nil
 }
 
@@ -119,22 +123,22 @@ func notRE2(err error) error {
 
 // measureOf looks at a part, with what it repeats written out.
 func measureOf(re *syntax.Regexp) measures {
-	m := measures{1, 1}
+	m := measures{states: 1, size: 1}
 	switch re.Op {
 	case syntax.OpConcat, syntax.OpRepeat:
 		m = measures{}
 	case syntax.OpLiteral:
-		m = measures{len(re.Rune), len(re.Rune)}
+		m = measures{states: len(re.Rune), size: len(re.Rune)}
 	case syntax.OpCharClass:
 		m.size += len(re.Rune) / rangeShare
 	}
 	for _, sub := range re.Sub {
 		part := measureOf(sub)
-		m = measures{min(m.states+part.states, maxSize+1), min(m.size+part.size, maxSize+1)}
+		m = measures{states: min(m.states+part.states, maxSize+1), size: min(m.size+part.size, maxSize+1)}
 	}
 	if re.Op == syntax.OpRepeat {
 		n := max(1, re.Min, re.Max) // a thousand at most
-		m = measures{m.states * n, m.size * n}
+		m = measures{states: m.states * n, size: m.size * n}
 	}
 	return m
 }

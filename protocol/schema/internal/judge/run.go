@@ -12,7 +12,7 @@ const (
 	visitPrice  = 4
 	memberPrice = 2
 	// textShare and patternShare are how many bytes of a text are looked at, and how
-	// many states of a regular expression are taken by one byte, for a unit.
+	// many states of a regular expression are gone through, for a unit.
 	textShare    = 16
 	patternShare = 2
 )

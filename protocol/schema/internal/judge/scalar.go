@@ -105,17 +105,18 @@ func (r *run) text(s *jsonschema.Schema, v string) bool {
 	return ok
 }
 
-// Sized is a regular expression that knows how many states it has.
-type Sized interface{ States() int }
+// Stepped is a regular expression that knows what it takes to apply it: how many
+// states the engine goes through in a text of so many bytes, at most.
+type Stepped interface{ Steps(length int) int }
 
-// matches pays for a regular expression, and applies it. It looks at each byte once
-// for each of its states at most.
+// matches pays for a regular expression, and applies it.
 func (r *run) matches(re jsonschema.Regexp, text string) bool {
-	states := 1
-	if sized, ok := re.(Sized); ok {
-		states = sized.States()
+	steps := 1 + len(text)
+	if stepped, ok := re.(Stepped); ok {
+		steps = stepped.Steps(len(text))
 	}
-	return r.pay((1+len(text))*(2+states/patternShare)) && re.MatchString(text)
+	const bytePrice = 2
+	return r.pay(bytePrice*(1+len(text))+steps/patternShare) && re.MatchString(text)
 }
 
 // numeric applies the keywords for numbers.
