@@ -91,6 +91,12 @@ func newFixture(t testing.TB) *fixture {
 	require.NoError(t, err)
 	_, err = registry.Register(note, version, []byte(noteSchema))
 	require.NoError(t, err)
+	return newFixtureWith(t, registry)
+}
+
+// newFixtureWith is for those who need many of them: kinds take long to compile.
+func newFixtureWith(t testing.TB, registry *kinds.Registry) *fixture {
+	t.Helper()
 	f := &fixture{
 		t: t, kinds: registry, log: memory.New(), redactor: &redactor{}, policy: accept.Policy{MaxInlineBytes: accept.DefaultMaxInlineBytes},
 		clock: func() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) },

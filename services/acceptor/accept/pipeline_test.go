@@ -93,8 +93,9 @@ func FuzzRun(f *testing.F) {
 	f.Add([]byte(doc("error", `{"code":"x","message":"y","reasoning":null}`, with("schemaVersion", json.Number("1.0")))))
 	f.Add([]byte(`{"type":"error","type":"x"}`))
 	f.Add([]byte(strings.Repeat("[", 100)))
+	registry := newFixture(f).kinds
 	f.Fuzz(func(t *testing.T, d []byte) {
-		fx := newFixture(t)
+		fx := newFixtureWith(t, registry)
 		res, err := fx.pipeline().Run(t.Context(), fx.request(string(d)))
 		require.NoError(t, err)
 		require.True(t, json.Valid(res.Outcome))
