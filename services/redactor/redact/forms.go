@@ -88,15 +88,21 @@ func viewForms(v string) (out [viewCount][]string) {
 
 // base64Forms are the parts of a base64 text that the value alone determines,
 // for each of the three places it can have within a group of three bytes. A
-// character that also carries bits of a neighbour is left out.
+// character that also carries bits of a neighbour is left out. JSON documents are
+// put into base64 whole, and then a value has its escapes: the line breaks of a key
+// in a file of credentials.
 func base64Forms(v string) []string {
+	written := append(jsonForms(v), v)
+	slices.Sort(written)
 	var out []string
-	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		for before := range 3 {
-			text := enc.EncodeToString(append(make([]byte, before), v...))
-			first := [...]int{0, 2, 3}[before]
-			last := (before + len(v)) * 8 / 6
-			out = append(out, text[first:last])
+	for _, v := range slices.Compact(written) {
+		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			for before := range 3 {
+				text := enc.EncodeToString(append(make([]byte, before), v...))
+				first := [...]int{0, 2, 3}[before]
+				last := (before + len(v)) * 8 / 6
+				out = append(out, text[first:last])
+			}
 		}
 	}
 	return out
