@@ -11,6 +11,7 @@
 //	run.go         one value under one schema, and the budget
 //	inplace.go     the keywords that apply other schemas to the same value
 //	object.go array.go scalar.go   the keywords of one kind of value
+//	tag.go         which branches of a union a value cannot mean
 //	equal.go numeric.go            when values are the same
 //	finding.go union.go describe.go   what is said about failures
 package judge

@@ -88,7 +88,7 @@ func (r *run) anyOf(s *jsonschema.Schema, v any, own *unevaluated) bool {
 	var ends []int
 	fits := false
 	for _, sub := range s.AnyOf {
-		if r.in(sub, v, own) {
+		if r.meant(sub, v) && r.in(sub, v, own) {
 			fits = true
 			if own.empty() {
 				break // else all must be looked at
@@ -113,6 +113,9 @@ func (r *run) oneOf(s *jsonschema.Schema, v any, own *unevaluated) bool {
 	var ends []int
 	first := -1
 	for i, sub := range s.OneOf {
+		if !r.meant(sub, v) {
+			continue
+		}
 		if first >= 0 {
 			if r.quietly(sub, v, own) {
 				r.settle(from, true)

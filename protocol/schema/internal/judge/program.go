@@ -13,6 +13,7 @@ type Program struct {
 	root  *jsonschema.Schema
 	regex Regexes
 	enums map[*jsonschema.Enum]*set
+	tags  map[*jsonschema.Schema]tag // of branches of unions
 	// anchors are the dynamic anchors of the resource a schema belongs to; nil unless
 	// some reference asks for them.
 	anchors map[*jsonschema.Schema]map[string]*jsonschema.Schema
@@ -42,7 +43,7 @@ type Regexes interface {
 // NewProgram looks a schema through. The second result names a schema in a dialect
 // other than 2020-12 that it leads to.
 func NewProgram(compiled *jsonschema.Schema, from Source) (p *Program, foreign string, err error) {
-	p = &Program{root: compiled, regex: from.Regex, enums: map[*jsonschema.Enum]*set{}, reached: map[*jsonschema.Schema]bool{}}
+	p = &Program{root: compiled, regex: from.Regex, enums: map[*jsonschema.Enum]*set{}, tags: map[*jsonschema.Schema]tag{}, reached: map[*jsonschema.Schema]bool{}}
 	dynamic := p.reach(compiled)
 	if dynamic {
 		if err := p.findAnchors(from); err != nil {
@@ -56,6 +57,7 @@ func NewProgram(compiled *jsonschema.Schema, from Source) (p *Program, foreign s
 		if s.Enum != nil {
 			p.enums[s.Enum] = newSet(s.Enum.Values)
 		}
+		p.tagsOf(s)
 	}
 	p.reached = nil
 	return p, "", nil
