@@ -180,6 +180,17 @@ func TestStart_SecretsNeverReachTheRecord(t *testing.T) {
 	require.Equal(t, 4, strings.Count(body, "[REDACTED:s]"))
 }
 
+// A URL with a marker in it would ask somebody else.
+func TestStart_RefusesACallbackURLThatWouldBeRedacted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	_, err := r.Start(t.Context(), request("plain", "run_1", func(q *start.Request) { q.CallbackURL = "https://answers.example/hunter2-hunter2" }))
+	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
+	require.ErrorContains(t, err, "/callbackUrl")
+	require.NotContains(t, err.Error(), "hunter2")
+	require.Empty(t, r.log.Frames())
+}
+
 func TestStart_WritesNothingWithoutTheRedactor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -259,6 +259,10 @@ func (s *Starter) render(ctx context.Context, rec *wire.RunRecord, scope string)
 	if err := json.Unmarshal(out[0], &clean); err != nil {
 		return nil, fmt.Errorf("read redacted run record: %w", err)
 	}
+	if clean.CallbackURL != rec.CallbackURL {
+		return nil, fault.New(fault.ValidationError, "/callbackUrl: holds what this host knows, or takes, for a secret, and would not keep; name the run in another way").
+			With("path", "/callbackUrl")
+	}
 	return json.Marshal(&clean)
 }
 
