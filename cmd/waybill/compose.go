@@ -404,7 +404,7 @@ func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
 	if err != nil {
 		return err
 	}
-	hooks, err := h.buildWebhooks(key)
+	hooks, err := h.buildWebhooks(key, answers)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -14,7 +15,10 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/internal/token"
+	"waybill.dev/waybill/services/gateway/interrupttoken"
 	"waybill.dev/waybill/services/gateway/webhook"
+	"waybill.dev/waybill/services/gateway/webhook/callback"
 	"waybill.dev/waybill/services/gateway/webhook/deliver"
 )
 
@@ -27,7 +31,7 @@ type webhookOptions struct {
 
 func (o *webhookOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.allow, "webhook-allow", nil,
-		"network (10.1.0.0/16), address or name (hooks.corp, .corp) that webhooks may call though it is not public (repeatable); a name's addresses have to be allowed, too")
+		"network (10.1.0.0/16), address or name (hooks.corp, .corp) that webhooks and callbacks may call though it is not public (repeatable); a name's addresses have to be allowed, too")
 }
 
 // allowPrivateEnv is the protocol's switch for its test suite (OpenWOP host contract
@@ -91,7 +95,7 @@ func (s *stores) openWebhooks(ctx context.Context, srv *natsd.Server, cfg jetstr
 }
 
 // buildWebhooks makes the webhooks of the gateway.
-func (h *host) buildWebhooks(hostKey []byte) (*webhook.Service, error) {
+func (h *host) buildWebhooks(hostKey []byte, answers token.Keys) (*webhook.Service, error) {
 	policy, err := egress.NewPolicy(h.opts.webhooks.allow)
 	if err != nil {
 		return nil, fmt.Errorf("%w: --webhook-allow: %w", errUsage, err)
@@ -100,9 +104,16 @@ func (h *host) buildWebhooks(hostKey []byte) (*webhook.Service, error) {
 	if policy.AllowPrivate {
 		h.log.Warn("webhooks may reach private networks, over http, too: never in production", "environment", allowPrivateEnv)
 	}
+	tokens, err := interrupttoken.New(answers)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --interrupt-keys: %w", errUsage, err)
+	}
 	st := &h.stores.webhooks
 	s, err := webhook.New(webhook.Config{HostKey: hostKey, Egress: policy, Delivery: deliver.DefaultPolicy()}, webhook.Deps{
 		Log: st.log, Subscriptions: st.subscriptions, Lanes: st.lanes, Dead: st.dead, Clock: time.Now, Logger: h.log,
+		Questions: &callback.Questions{
+			Dispatcher: h.clients.dispatcher, EventLog: h.clients.events, Tokens: tokens, PublicURL: strings.TrimSuffix(h.opts.publicURL, "/"), Clock: time.Now,
+		},
 	})
 	if err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func (s *Service) answerable(tenant string, v interrupted) (member json.RawMessa
 	deadline, bounded := pending.Deadline()
 	token, err := s.deps.Tokens.Sign(interrupttoken.Claims{
 		Tenant: tenant, RunID: v.RunID, NodeID: v.Interrupt.NodeID, InterruptID: v.Interrupt.InterruptID,
-		ExpiresAt: interrupttoken.Expiry(at, deadline, bounded), Intent: interrupttoken.Resolve,
+		ExpiresAt: interrupttoken.Expiry(at, interrupttoken.Lifetime, deadline, bounded), Intent: interrupttoken.Resolve,
 	})
 	if err == nil {
 		v.Interrupt.Token, tag = token, at.UTC().Format("T1504")

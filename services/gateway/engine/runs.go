@@ -32,10 +32,13 @@ func (s *Service) CreateRun(ctx context.Context, req *openwopv1.CreateRunRequest
 	if req.TenantId != nil && req.GetTenantId() != p.Tenant {
 		return nil, fault.New(fault.Forbidden, "/tenantId names another tenant than the credential's")
 	}
-	if err := checkCreate(req); err != nil {
+	if err := checkCreate(req, func(url string) string { return s.callbackProblem(ctx, url) }); err != nil {
 		return nil, err
 	}
 	if err := checkHeaders(ctx, p); err != nil {
+		return nil, err
+	}
+	if err := s.expectCallback(ctx, p.Tenant, req); err != nil {
 		return nil, err
 	}
 	key, keyed := meta(ctx, MetaIdempotencyKey)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"waybill.dev/waybill/internal/egress"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -41,7 +40,7 @@ const (
 )
 
 // checkCreate holds a creation request against the rules that need no workflow.
-func checkCreate(req *openwopv1.CreateRunRequest) error {
+func checkCreate(req *openwopv1.CreateRunRequest, callbackProblem func(url string) string) error {
 	var p problems
 	switch id := req.GetWorkflowId(); {
 	case id == "":
@@ -130,15 +129,6 @@ func depthOf(doc []byte) int {
 		}
 	}
 	return deepest
-}
-
-// callbackProblem says why a URL cannot be called back; "" when it can. The
-// address is checked again, resolved, when it is called (OpenWOP host contract §10.6).
-func callbackProblem(raw string) string {
-	if _, err := (egress.Policy{}).CheckURL(raw); err != nil {
-		return err.Error()
-	}
-	return ""
 }
 
 // checkConfigurable types the reserved keys; unknown ones pass through.

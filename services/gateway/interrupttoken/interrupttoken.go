@@ -24,6 +24,10 @@ const Purpose = "waybill interrupt tokens"
 // Lifetime is how long a token is good, unless its interrupt ends before.
 const Lifetime = 30 * time.Minute
 
+// CallbackLifetime is how long one is good that a callback URL was sent, likewise. Its
+// holder has no credential to ask for another one with.
+const CallbackLifetime = 7 * 24 * time.Hour
+
 // Intent is what the holder of a token may do.
 type Intent string
 
@@ -56,10 +60,10 @@ type payload struct {
 	Sealed      []byte `json:"t"`
 }
 
-// Expiry is when a token that is made now ends: after Lifetime, and never past the
+// Expiry is when a token that is made now ends: after its lifetime, and never past the
 // interrupt's own deadline, if it is bounded.
-func Expiry(now, deadline time.Time, bounded bool) time.Time {
-	end := now.Add(Lifetime)
+func Expiry(now time.Time, lifetime time.Duration, deadline time.Time, bounded bool) time.Time {
+	end := now.Add(lifetime)
 	if bounded && deadline.Before(end) {
 		return deadline
 	}

@@ -169,9 +169,9 @@ func TestOpen_SaysTheSameOfEveryForgery(t *testing.T) {
 
 func TestExpiry_IsNeverPastTheInterrupts(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, now.Add(30*time.Minute), interrupttoken.Expiry(now, time.Time{}, false))
-	require.Equal(t, now.Add(30*time.Minute), interrupttoken.Expiry(now, now.Add(time.Hour), true))
-	require.Equal(t, now.Add(time.Minute), interrupttoken.Expiry(now, now.Add(time.Minute), true))
+	require.Equal(t, now.Add(30*time.Minute), interrupttoken.Expiry(now, interrupttoken.Lifetime, time.Time{}, false))
+	require.Equal(t, now.Add(30*time.Minute), interrupttoken.Expiry(now, interrupttoken.Lifetime, now.Add(time.Hour), true))
+	require.Equal(t, now.Add(time.Minute), interrupttoken.Expiry(now, interrupttoken.Lifetime, now.Add(time.Minute), true))
 }
 
 // 100,000 forgeries of good tokens: other bits, parts, keys, claims. None opens, not

@@ -108,6 +108,7 @@ type rig struct {
 	log              *memory.Log
 	subs, lanes, bin *kvmemory.Store
 	to               *receiver
+	ask              *asker
 	logged           *bytes.Buffer
 	policy           deliver.Policy
 	svc              *webhook.Service // the one that was started last
@@ -126,7 +127,7 @@ func bubble(t *testing.T, test func(*rig)) {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	return &rig{
-		t: t, log: memory.New(), subs: kvmemory.New(), lanes: kvmemory.New(), bin: kvmemory.New(), to: &receiver{},
+		t: t, log: memory.New(), subs: kvmemory.New(), lanes: kvmemory.New(), bin: kvmemory.New(), to: &receiver{}, ask: &asker{},
 		logged: &bytes.Buffer{}, policy: deliver.DefaultPolicy(), heads: map[string]frame.Head{}, tenants: map[string]string{},
 	}
 }
@@ -170,7 +171,7 @@ func (m machine) Delete(ctx context.Context, key string, revision uint64) error 
 func (r *rig) startOn(p *power) (stop func()) {
 	r.t.Helper()
 	svc, err := webhook.New(webhook.Config{HostKey: hostKey, Delivery: r.policy}, webhook.Deps{
-		Log: r.log, Subscriptions: machine{r.subs, p}, Lanes: machine{r.lanes, p}, Dead: machine{r.bin, p}, Clock: time.Now, Poster: r.to,
+		Log: r.log, Subscriptions: machine{r.subs, p}, Lanes: machine{r.lanes, p}, Dead: machine{r.bin, p}, Clock: time.Now, Poster: r.to, Questions: r.ask,
 		Logger: slog.New(slog.NewTextHandler(&locked{to: r.logged}, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	require.NoError(r.t, err)

@@ -1,5 +1,6 @@
-// Package webhook tells servers outside of the events of runs: it keeps who wants to
-// know of what, and delivers at least once, in the order of each run.
+// Package webhook tells servers outside of the events of runs, and asks those that runs
+// name as callbackUrl: it keeps who wants to know of what, and delivers at least once, in
+// the order of each run.
 //
 //	run log → outbox.Feeder → lanes → deliver.Worker → the receiver
 //	              subscription.View ┘        └ dead letters
@@ -46,6 +47,8 @@ type Deps struct {
 	// Resolver and Poster stand in for the network in tests; nil: the network.
 	Resolver egress.Resolver
 	Poster   deliver.Poster
+	// Questions renders what is asked at callback URLs.
+	Questions deliver.Questions
 }
 
 // Service is the webhooks of a host.
@@ -77,7 +80,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		guard.Resolver = d.Resolver
 	}
 	if d.Poster == nil {
-		d.Poster = deliver.HTTP{Client: guard.Client(cfg.Delivery.Timeout)}
+		d.Poster = deliver.HTTP{Client: guard.Client(cfg.Delivery.Timeout), Policy: cfg.Egress}
 	}
 	s := &Service{
 		guard: guard, secrets: secrets, log: d.Log, clock: d.Clock, counts: &deliver.Counts{},
@@ -91,7 +94,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	}
 	s.worker = deliver.NewWorker(cfg.Delivery, deliver.Deps{
 		Log: d.Log, Records: records, View: s.view, Store: s.store, Secrets: secrets, Lanes: s.lanes, Dead: s.dead,
-		Poster: d.Poster, Fed: s.feeder.Fed, Owner: owner, Clock: d.Clock, Logger: d.Logger, Counts: s.counts,
+		Poster: d.Poster, Questions: d.Questions, Fed: s.feeder.Fed, Owner: owner, Clock: d.Clock, Logger: d.Logger, Counts: s.counts,
 	})
 	return s, nil
 }
@@ -126,7 +129,7 @@ func (s *Service) CheckURL(ctx context.Context, raw string) error {
 	return nil
 }
 
-// MaxPerTenant bounds the webhooks of a tenant.
+// MaxPerTenant bounds the webhooks of a tenant, and as many servers that its runs ask.
 const MaxPerTenant = 100
 
 // ErrFull says that a tenant has as many webhooks as it may.
@@ -138,7 +141,7 @@ func (s *Service) Register(ctx context.Context, tenant, url string, events []wir
 	if err != nil {
 		return nil, err
 	}
-	if len(all) >= MaxPerTenant {
+	if count(all, false) >= MaxPerTenant {
 		return nil, ErrFull
 	}
 	end, err := s.log.End(ctx)
@@ -150,6 +153,43 @@ func (s *Service) Register(ctx context.Context, tenant, url string, events []wir
 		CreatedAt: wire.FormatTime(s.clock()), After: end,
 	}
 	return s.store.Create(ctx, sub, subscription.State{Key: s.secrets.Key(tenant, sub.ID, 1)})
+}
+
+// ErrManyCallbacks says that a tenant's runs call as many servers as they may.
+var ErrManyCallbacks = fmt.Errorf("the runs of the tenant name %d servers in callbackUrl, which is as many as they may", MaxPerTenant)
+
+// Expect has a callback URL told what is asked by runs that are created from now on. The
+// URL was checked. Errors: ErrManyCallbacks, kv.ErrUnavailable.
+func (s *Service) Expect(ctx context.Context, tenant, callbackURL string) error {
+	end, err := s.log.End(ctx)
+	if err != nil {
+		return err
+	}
+	now := s.clock()
+	sub := subscription.NewCallback(tenant, subscription.Origin(callbackURL), wire.FormatTime(now), end)
+	_, err = s.store.Get(ctx, tenant, sub.ID)
+	if !errors.Is(err, subscription.ErrNotFound) {
+		return err
+	}
+	all, err := s.store.List(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	if count(all, true) >= MaxPerTenant {
+		return ErrManyCallbacks
+	}
+	return s.store.Ensure(ctx, sub, subscription.State{Key: s.secrets.Key(tenant, sub.ID, subscription.FirstGeneration(now))})
+}
+
+// count counts the webhooks of a list, or the callbacks.
+func count(all []*subscription.Entry, callbacks bool) int {
+	n := 0
+	for _, e := range all {
+		if e.Callback == callbacks {
+			n++
+		}
+	}
+	return n
 }
 
 // Secret is the secret of a generation. It is told once: to who registers or rotates.

@@ -35,6 +35,10 @@ func (w *Worker) deliver(ctx context.Context, held *outbox.Held, ev *event, stor
 	if r.Reason == "" {
 		return nil, w.taken(ctx, held, e, ev)
 	}
+	if r.Refused && e.Callback { // whoever created the run does not look: say so now
+		held.Attempts++
+		return nil, w.bury(ctx, held, ev, r.Reason)
+	}
 	return w.failed(ctx, held, ev, r, stored)
 }
 
@@ -63,7 +67,7 @@ func (w *Worker) attempt(ctx context.Context, e *subscription.Entry, ev *event) 
 	}
 	try, cancel := context.WithTimeout(ctx, w.policy.Timeout)
 	defer cancel()
-	r := w.deps.Poster.Post(try, e.URL, h, ev.body)
+	r := w.deps.Poster.Post(try, ev.to, h, ev.body)
 	if r.Reason != "" && ctx.Err() != nil { // this process ends: nobody knows
 		return r, ctx.Err()
 	}
@@ -92,12 +96,17 @@ func (w *Worker) taken(ctx context.Context, held *outbox.Held, e *subscription.E
 // is given up.
 func (w *Worker) failed(ctx context.Context, held *outbox.Held, ev *event, r Result, stored time.Time) (*stop, error) {
 	w.deps.Counts.Failed.Add(1)
-	now := w.deps.Clock()
-	e, err := w.deps.Store.Fail(ctx, held.Tenant, held.Webhook, now)
+	e, err := w.deps.Store.Fail(ctx, held.Tenant, held.Webhook, w.deps.Clock())
 	if err != nil {
 		return nil, err
 	}
 	w.deps.View.Learn(e)
+	return w.again(ctx, held, ev, r, stored)
+}
+
+// again has an event wait, or gives it up.
+func (w *Worker) again(ctx context.Context, held *outbox.Held, ev *event, r Result, stored time.Time) (*stop, error) {
+	now := w.deps.Clock()
 	w.deps.Logger.Info("webhooks: a delivery failed", "webhook", held.Webhook, "run", held.RunID, "sequence", ev.sequence, "reason", r.Reason)
 	failures := held.Attempts + 1
 	if failures >= w.policy.MaxAttempts || now.Sub(stored) > w.policy.MaxAge {

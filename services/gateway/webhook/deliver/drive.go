@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -149,9 +150,12 @@ func (w *Worker) frame(ctx context.Context, held *outbox.Held, e *subscription.E
 			if seq < held.Seq || !e.WantsType(f.Types[i]) {
 				continue
 			}
-			ev := &event{kind: f.Types[i], sequence: seq, body: body(rec, f.Types[i], seq, doc), trace: f.Trace}
-			if ev.trace == "" {
-				ev.trace = rec.Traceparent
+			ev := &event{to: e.Target(rec), kind: f.Types[i], sequence: seq, trace: cmp.Or(f.Trace, rec.Traceparent)}
+			if s, err := w.render(ctx, held, e, rec, ev, doc, f.Stored); s != nil || err != nil {
+				return s, err
+			}
+			if ev.body == nil {
+				continue
 			}
 			if s, err := w.deliver(ctx, held, ev, f.Stored); s != nil || err != nil {
 				return s, err

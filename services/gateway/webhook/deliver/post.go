@@ -19,6 +19,8 @@ type Result struct {
 	// Reason says in a few words why it failed; empty: it was taken. It repeats nothing
 	// that the receiver said.
 	Reason string
+	// Refused says that it was not sent: the URL must not be called.
+	Refused bool
 	// After is how long the receiver asks to be left alone; 0: it does not say.
 	After time.Duration
 }
@@ -29,13 +31,20 @@ type Poster interface {
 }
 
 // HTTP sends requests through a guarded client.
-type HTTP struct{ Client *http.Client }
+type HTTP struct {
+	Client *http.Client
+	// Policy judges a URL's text once more: it may have been given under another one.
+	Policy egress.Policy
+}
 
 // maxAnswer bounds what is read of an answer, so that its connection can be used again.
 const maxAnswer = 64 << 10
 
 // Post sends a request; see Poster. 2xx is success, a redirect is not followed.
 func (p HTTP) Post(ctx context.Context, url string, header http.Header, body []byte) Result {
+	if _, err := p.Policy.CheckURL(url); errors.Is(err, egress.ErrRefused) {
+		return Result{Reason: "refused: " + err.Error(), Refused: true}
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return Result{Reason: "the URL cannot be called"}
@@ -43,7 +52,7 @@ func (p HTTP) Post(ctx context.Context, url string, header http.Header, body []b
 	req.Header, req.GetBody = header, nil
 	res, err := p.Client.Do(req)
 	if err != nil {
-		return Result{Reason: reason(err)}
+		return Result{Reason: reason(err), Refused: errors.Is(err, egress.ErrRefused)}
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)) // what it says is of no interest
 	_ = res.Body.Close()

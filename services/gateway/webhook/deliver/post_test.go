@@ -52,7 +52,7 @@ func post(t *testing.T, p egress.Policy, url string, timeout time.Duration) deli
 	t.Helper()
 	c := egress.NewGuard(p).Client(timeout)
 	defer c.CloseIdleConnections()
-	return deliver.HTTP{Client: c}.Post(t.Context(), url, http.Header{"X-Test": {"v"}}, []byte("{}"))
+	return deliver.HTTP{Client: c, Policy: p}.Post(t.Context(), url, http.Header{"X-Test": {"v"}}, []byte("{}"))
 }
 
 // Reasons are shown to the tenant and logged: they tell neither URL nor address nor
@@ -80,7 +80,8 @@ func TestHTTP_GivesReasonsThatTellNothing(t *testing.T) {
 		want   string
 	}{
 		"slow":        {egress.Policy{AllowPrivate: true}, slow.URL, "no answer in time"},
-		"private":     {egress.Policy{}, slow.URL, "refused: the host has an address that is not a public one"},
+		"in clear":    {egress.Policy{}, "http://hooks.example", "refused: want the scheme https"},
+		"private":     {egress.Policy{}, tls.URL, "refused: the host has an address that is not a public one"},
 		"unknown CA":  {egress.Policy{AllowPrivate: true}, tls.URL, "no trusted TLS connection"},
 		"no TLS":      {egress.Policy{AllowPrivate: true}, strings.Replace(slow.URL, "http:", "https:", 1), "no trusted TLS connection"},
 		"nobody":      {egress.Policy{AllowPrivate: true}, gone.URL, "the connection failed"},

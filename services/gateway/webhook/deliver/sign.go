@@ -26,6 +26,9 @@ const (
 	// last rotation, while both are good.
 	HeaderPrevious = "Waybill-Previous-Signature"
 
+	// HeaderKey names a question to its receiver: it is the same for each attempt.
+	HeaderKey = "Idempotency-Key"
+
 	userAgent = "openwop-webhook-dispatcher/" + version.Version
 )
 
@@ -62,14 +65,20 @@ func headers(e *subscription.Entry, secrets *subscription.Secrets, ev *event, no
 			set(HeaderPrevious, Sign(secret, now.Unix(), ev.body))
 		}
 	}
+	if ev.key != "" {
+		set(HeaderKey, ev.key)
+	}
 	if ev.trace != "" {
 		set("Traceparent", ev.trace)
 	}
 	return h, nil
 }
 
-// event is what is delivered, rendered once: every attempt sends the same bytes.
+// event is what is delivered. Of a webhook's every attempt sends the same bytes; a
+// question's token is made for each.
 type event struct {
+	to       string // the URL
+	key      string // a question's; empty for a webhook's
 	kind     wire.EventType
 	sequence int
 	body     []byte

@@ -22,6 +22,8 @@ type Deps struct {
 	Lanes   *outbox.Lanes
 	Dead    *outbox.Dead
 	Poster  Poster
+	// Questions renders those of runs that name a callbackUrl.
+	Questions Questions
 	// Fed is up to where the log will not be offered again.
 	Fed func(context.Context) (uint64, error)
 	// Owner names this process.

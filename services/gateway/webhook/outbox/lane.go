@@ -194,6 +194,10 @@ func (h *Held) Done(ctx context.Context, seq int, now time.Time) error {
 // Skip notes, here only, that a frame is done: it is written with what comes next.
 func (h *Held) Skip(pos uint64, next int) { h.Pos, h.Seq = pos, next }
 
+// Pass notes, here only, that the event which is next needs no delivery any more; how it
+// failed before is not counted against the one behind it.
+func (h *Held) Pass(seq int) { h.Seq, h.Attempts, h.Reason, h.NextAt = seq+1, 0, "", time.Time{} }
+
 // Fail notes that an event failed, and frees the lane until at.
 func (h *Held) Fail(ctx context.Context, seq int, reason string, at time.Time) error {
 	return h.change(ctx, func(l *Lane) {

@@ -16,6 +16,25 @@ const (
 	FailWindow = 7 * 24 * time.Hour
 )
 
+// openCallbacksFor is how long the breaker of callbacks stays open. A question waits for
+// somebody, and may have a time, so it is told soon after its server is back.
+const openCallbacksFor = time.Minute
+
+// terms are those under which a breaker opens and ends.
+type terms struct {
+	openFor time.Duration
+	// ends says that FailAfter failures end the subscription. Nobody has registered that
+	// of callbacks, so nobody could register it anew: it does not end, each question does.
+	ends bool
+}
+
+func (s *Subscription) terms() terms {
+	if s.Callback {
+		return terms{openFor: openCallbacksFor}
+	}
+	return terms{openFor: OpenFor, ends: true}
+}
+
 // probeLease is how long the one who tries a delivery while the breaker is half open
 // keeps others from trying, too.
 const probeLease = 30 * time.Second
@@ -94,15 +113,16 @@ func (h *Health) succeed() bool {
 }
 
 // fail notes a failure.
-func (h *Health) fail(now time.Time) {
+func (h *Health) fail(now time.Time, t terms) {
 	h.InRow++
 	h.ProbeUntil = time.Time{}
 	since := now.Add(-FailWindow).Unix()
 	h.Failures = append(slices.DeleteFunc(slices.Clone(h.Failures), func(at int64) bool { return at <= since }), now.Unix())
+	h.Failures = h.Failures[max(len(h.Failures)-FailAfter, 0):]
 	if h.InRow >= OpenAfter {
-		h.OpenUntil = now.Add(OpenFor)
+		h.OpenUntil = now.Add(t.openFor)
 	}
-	if len(h.Failures) >= FailAfter && h.FailedAt.IsZero() {
+	if t.ends && len(h.Failures) >= FailAfter && h.FailedAt.IsZero() {
 		h.FailedAt = now
 	}
 }

@@ -51,6 +51,20 @@ func (s *Store) write(ctx context.Context, key string, v any, revision uint64) (
 	return s.kv.Update(ctx, key, b, revision)
 }
 
+// Ensure stores a subscription whose id follows from what it is for, unless somebody else
+// does at the same time.
+func (s *Store) Ensure(ctx context.Context, sub Subscription, st State) error {
+	if _, err := s.Create(ctx, sub, st); !errors.Is(err, kv.ErrConflict) {
+		return err
+	}
+	// They may have been ended between the two parts.
+	_, err := s.write(ctx, keyOf(sub.Tenant, sub.ID, partSub), sub, 0)
+	if errors.Is(err, kv.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
 // Get reads a subscription. Errors: ErrNotFound, kv.ErrUnavailable.
 func (s *Store) Get(ctx context.Context, tenant, id string) (*Entry, error) {
 	e := &Entry{}
@@ -116,13 +130,13 @@ func (s *Store) Delete(ctx context.Context, tenant, id string) error {
 }
 
 // change alters the state; nothing is written when f says that nothing has changed.
-func (s *Store) change(ctx context.Context, tenant, id string, f func(*State) bool) (*Entry, error) {
+func (s *Store) change(ctx context.Context, tenant, id string, f func(*Entry) bool) (*Entry, error) {
 	for {
 		e, err := s.Get(ctx, tenant, id)
 		if err != nil {
 			return nil, err
 		}
-		if !f(&e.State) {
+		if !f(e) {
 			return e, nil
 		}
 		rev, err := s.write(ctx, keyOf(tenant, id, partState), e.State, e.StateRevision)
@@ -137,7 +151,8 @@ func (s *Store) change(ctx context.Context, tenant, id string, f func(*State) bo
 // Rotate makes a new secret. The one before signs beside it for the overlap; any
 // older one no longer does.
 func (s *Store) Rotate(ctx context.Context, secrets *Secrets, tenant, id string, now time.Time, overlap time.Duration) (*Entry, error) {
-	return s.change(ctx, tenant, id, func(st *State) bool {
+	return s.change(ctx, tenant, id, func(e *Entry) bool {
+		st := &e.State
 		st.Previous, st.PreviousUntil = st.Key, now.Add(overlap)
 		st.Key = secrets.Key(tenant, id, st.Key.Generation+1)
 		return true
@@ -146,12 +161,12 @@ func (s *Store) Rotate(ctx context.Context, secrets *Secrets, tenant, id string,
 
 // Fail notes that a delivery failed.
 func (s *Store) Fail(ctx context.Context, tenant, id string, now time.Time) (*Entry, error) {
-	return s.change(ctx, tenant, id, func(st *State) bool { st.Health.fail(now); return true })
+	return s.change(ctx, tenant, id, func(e *Entry) bool { e.State.Health.fail(now, e.terms()); return true })
 }
 
 // Succeed notes that a delivery was taken.
 func (s *Store) Succeed(ctx context.Context, tenant, id string) (*Entry, error) {
-	return s.change(ctx, tenant, id, func(st *State) bool { return st.Health.succeed() })
+	return s.change(ctx, tenant, id, func(e *Entry) bool { return e.State.Health.succeed() })
 }
 
 // ErrBusy says that somebody else tries the one delivery of a half-open breaker.
@@ -160,12 +175,13 @@ var ErrBusy = errors.New("somebody else tries a delivery")
 // Probe takes the one delivery that a half-open breaker lets through.
 func (s *Store) Probe(ctx context.Context, tenant, id string, now time.Time) (*Entry, error) {
 	busy := false
-	e, err := s.change(ctx, tenant, id, func(st *State) bool {
-		busy = now.Before(st.Health.Admits(now))
-		if busy || st.Health.Condition(now) != HalfOpen {
+	e, err := s.change(ctx, tenant, id, func(e *Entry) bool {
+		h := &e.State.Health
+		busy = now.Before(h.Admits(now))
+		if busy || h.Condition(now) != HalfOpen {
 			return false
 		}
-		st.Health.probe(now)
+		h.probe(now)
 		return true
 	})
 	if err == nil && busy {

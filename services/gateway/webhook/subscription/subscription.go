@@ -21,6 +21,9 @@ type Subscription struct {
 	CreatedAt string   `json:"createdAt"`
 	// After is where the run log ended when it was made: later frames are for it.
 	After uint64 `json:"after"`
+	// Callback says that it is no webhook: what it is told are the questions of runs whose
+	// callbackUrl is at URL, which is an origin; see NewCallback.
+	Callback bool `json:"callback,omitempty"`
 }
 
 // Wants reports whether one of the types is subscribed.
@@ -37,7 +40,18 @@ func (s *Subscription) Covers(r *wire.RunRecord) bool {
 	if r.Owner.Tenant != s.Tenant || r.Replays() {
 		return false
 	}
+	if s.Callback {
+		return r.CallbackURL != "" && Origin(r.CallbackURL) == s.URL
+	}
 	return len(s.Tags) == 0 || slices.ContainsFunc(s.Tags, func(t string) bool { return slices.Contains(r.Tags, t) })
+}
+
+// Target is the URL that is told of a run.
+func (s *Subscription) Target(r *wire.RunRecord) string {
+	if s.Callback {
+		return r.CallbackURL
+	}
+	return s.URL
 }
 
 // State is what changes about a subscription.
