@@ -57,8 +57,8 @@ type question struct {
 // open now may have been answered there.
 var errCopied = errors.New("the run's history is being copied")
 
-// Ask renders the question of an interrupt.requested event; nil: nobody waits for an
-// answer any more. The key is the same whenever the same run asks the same.
+// Ask renders the question of an interrupt.requested event, as the log has it; nil: nobody
+// waits for an answer any more. The key is the same whenever the same run asks the same.
 func (q *Questions) Ask(ctx context.Context, rec *wire.RunRecord, sequence int, event json.RawMessage) (doc []byte, key string, err error) {
 	asked, err := read(event)
 	if err != nil {
@@ -81,9 +81,6 @@ func (q *Questions) Ask(ctx context.Context, rec *wire.RunRecord, sequence int, 
 		return nil, "", fmt.Errorf("read interrupt: %w", err)
 	}
 	asked.RunID, asked.RequestedAt = rec.RunID, now.GetRequestedAt() // a fork asks anew what its source has asked
-	if err := json.Unmarshal(now.GetPayload(), &asked.Request); err != nil {
-		return nil, "", fmt.Errorf("read interrupt: %w", err)
-	}
 	if now.GetResolved() || now.GetGone() || asked.Expired(q.Clock()) {
 		return nil, "", nil
 	}

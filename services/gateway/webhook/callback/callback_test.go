@@ -52,13 +52,11 @@ func asks(t *testing.T, typeID, config string, trust wire.Trust) (*host, json.Ra
 	r, wrong := interrupt.From(typeID, at, json.RawMessage(config))
 	require.Empty(t, wrong)
 	p, drafts := interrupt.Open(at, r, now, trust)
-	payload, err := json.Marshal(p.Request)
-	require.NoError(t, err)
 	event, err := json.Marshal(drafts[1].Place("run_1", 3, now))
 	require.NoError(t, err)
 	return &host{
 		run:      &eventlogv1.GetRunResponse{Status: "waiting-approval", LastSequence: 4},
-		question: &dispatcherv1.GetInterruptResponse{Payload: payload, RequestedAt: p.RequestedAt},
+		question: &dispatcherv1.GetInterruptResponse{RequestedAt: p.RequestedAt},
 	}, event
 }
 
@@ -93,7 +91,7 @@ func TestAsk_SaysWhatTheSnapshotSays(t *testing.T) {
 	}, claims)
 	require.JSONEq(t, `{"runId":"run_1","workflowId":"flow","workspaceId":"ws","type":"interrupt.requested","sequence":3,"status":"waiting-approval","contentTrust":"untrusted",
 		"resolveUrl":"`+s.ResolveURL+`","interrupt":{"kind":"approval","nodeId":"gate","interruptId":"`+s.Interrupt.InterruptID+`","requestedAt":"2026-05-01T12:00:00.000Z",
-		"interruptToken":"`+s.Interrupt.InterruptToken+`","expiresAt":"2026-05-08T12:00:00.000Z","payload":`+string(h.question.GetPayload())+`}}`, string(doc))
+		"interruptToken":"`+s.Interrupt.InterruptToken+`","expiresAt":"2026-05-08T12:00:00.000Z","payload":{"kind":"approval","key":"run_1:gate:0","data":{"artifactId":"run_1:gate","artifactType":"approval","title":"T","actions":["accept"]}}}}`, string(doc))
 }
 
 func TestAsk_BoundsTheTokenByTheQuestion(t *testing.T) {
