@@ -110,6 +110,7 @@ type rig struct {
 	to               *receiver
 	ask              *asker
 	logged           *bytes.Buffer
+	said             *locked // to logged: of all services that run at once
 	policy           deliver.Policy
 	svc              *webhook.Service // the one that was started last
 	heads            map[string]frame.Head
@@ -126,10 +127,12 @@ func bubble(t *testing.T, test func(*rig)) {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	return &rig{
+	r := &rig{
 		t: t, log: memory.New(), subs: kvmemory.New(), lanes: kvmemory.New(), bin: kvmemory.New(), to: &receiver{}, ask: &asker{},
 		logged: &bytes.Buffer{}, policy: deliver.DefaultPolicy(), heads: map[string]frame.Head{}, tenants: map[string]string{},
 	}
+	r.said = &locked{to: r.logged}
+	return r
 }
 
 var hostKey = []byte(strings.Repeat("k", 32))
@@ -172,7 +175,7 @@ func (r *rig) startOn(p *power) (stop func()) {
 	r.t.Helper()
 	svc, err := webhook.New(webhook.Config{HostKey: hostKey, Delivery: r.policy}, webhook.Deps{
 		Log: r.log, Subscriptions: machine{r.subs, p}, Lanes: machine{r.lanes, p}, Dead: machine{r.bin, p}, Clock: time.Now, Poster: r.to, Questions: r.ask,
-		Logger: slog.New(slog.NewTextHandler(&locked{to: r.logged}, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Logger: slog.New(slog.NewTextHandler(r.said, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	require.NoError(r.t, err)
 	ctx, cancel := context.WithCancel(r.t.Context())

@@ -161,14 +161,9 @@ var ErrManyCallbacks = fmt.Errorf("the runs of the tenant name %d servers in cal
 // Expect has a callback URL told what is asked by runs that are created from now on. The
 // URL was checked. Errors: ErrManyCallbacks, kv.ErrUnavailable.
 func (s *Service) Expect(ctx context.Context, tenant, callbackURL string) error {
-	end, err := s.log.End(ctx)
-	if err != nil {
-		return err
-	}
 	now := s.clock()
-	sub := subscription.NewCallback(tenant, subscription.Origin(callbackURL), wire.FormatTime(now), end)
-	_, err = s.store.Get(ctx, tenant, sub.ID)
-	if !errors.Is(err, subscription.ErrNotFound) {
+	sub := subscription.NewCallback(tenant, subscription.Origin(callbackURL), wire.FormatTime(now))
+	if _, err := s.store.Get(ctx, tenant, sub.ID); !errors.Is(err, subscription.ErrNotFound) {
 		return err
 	}
 	all, err := s.store.List(ctx, tenant)
@@ -177,6 +172,9 @@ func (s *Service) Expect(ctx context.Context, tenant, callbackURL string) error 
 	}
 	if count(all, true) >= MaxPerTenant {
 		return ErrManyCallbacks
+	}
+	if sub.After, err = s.log.End(ctx); err != nil {
+		return err
 	}
 	return s.store.Ensure(ctx, sub, subscription.State{Key: s.secrets.Key(tenant, sub.ID, subscription.FirstGeneration(now))})
 }

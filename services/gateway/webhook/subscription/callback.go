@@ -13,11 +13,11 @@ import (
 // NewCallback is the subscription by which runs of a tenant ask servers at an origin
 // (OpenWOP host contract §6.5). All of them share it, and with it one breaker and one
 // secret. There is one for an origin, whichever replica makes it: the id follows from it.
-func NewCallback(tenant, origin, createdAt string, after uint64) Subscription {
+func NewCallback(tenant, origin, createdAt string) Subscription {
 	sum := sha256.Sum256([]byte(origin))
 	return Subscription{
 		Tenant: tenant, ID: "cb_" + hex.EncodeToString(sum[:13]), URL: origin, Events: []wire.EventType{wire.EventInterruptRequested},
-		CreatedAt: createdAt, After: after, Callback: true,
+		CreatedAt: createdAt, Callback: true,
 	}
 }
 

@@ -32,7 +32,7 @@ func TestOrigin_IsTheServerOfAURL(t *testing.T) {
 
 func TestCallback_CoversTheRunsThatNameItsServer(t *testing.T) {
 	t.Parallel()
-	s := subscription.NewCallback("acme", "https://hooks.example", "", 7)
+	s := subscription.NewCallback("acme", "https://hooks.example", "")
 	for name, tc := range map[string]struct {
 		rec  wire.RunRecord
 		want bool
@@ -53,7 +53,7 @@ func TestEnsure_MakesOne(t *testing.T) {
 	t.Parallel()
 	bucket := memory.New()
 	s := subscription.NewStore(bucket)
-	sub := subscription.NewCallback("acme", "https://hooks.example", "", 7)
+	sub := subscription.NewCallback("acme", "https://hooks.example", "")
 	_, err := bucket.Update(t.Context(), "w.acme."+sub.ID+".state", []byte(`{"key":{"generation":5}}`), 0) // all that was written
 	require.NoError(t, err)
 	for range 2 {
@@ -69,7 +69,7 @@ func TestEnsure_MakesOne(t *testing.T) {
 func TestHealth_OfCallbacks(t *testing.T) {
 	t.Parallel()
 	s := subscription.NewStore(memory.New())
-	sub := subscription.NewCallback("acme", "https://hooks.example", "", 0)
+	sub := subscription.NewCallback("acme", "https://hooks.example", "")
 	require.NoError(t, s.Ensure(t.Context(), sub, subscription.State{}))
 	now := time.Unix(1_000_000, 0)
 	for n := range 300 {
