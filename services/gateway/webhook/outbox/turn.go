@@ -109,13 +109,14 @@ func (t *turn) release(ctx context.Context) {
 func (t *turn) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	from := t.pos.Pos // from here on keep writes it, too
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := t.keep(ctx); err != nil {
 			cancel(err)
 		}
 	})
-	err := t.Log.Follow(ctx, t.pos.Pos, func(batch []*frame.Frame) error { return t.feed(ctx, batch) }, func(pos uint64, err error) {
+	err := t.Log.Follow(ctx, from, func(batch []*frame.Frame) error { return t.feed(ctx, batch) }, func(pos uint64, err error) {
 		t.Logger.Error("webhooks: a frame of the run log is damaged", "position", pos, "error", err)
 	})
 	cancel(err)
