@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/protocol/subject"
 )
 
 // ErrNotFound says that the tenant has no such subscription.
@@ -65,8 +66,12 @@ func (s *Store) Ensure(ctx context.Context, sub Subscription, st State) error {
 	return err
 }
 
-// Get reads a subscription. Errors: ErrNotFound, kv.ErrUnavailable.
+// Get reads a subscription. What cannot be an id is none's: a bucket takes no such key.
+// Errors: ErrNotFound, kv.ErrUnavailable.
 func (s *Store) Get(ctx context.Context, tenant, id string) (*Entry, error) {
+	if !subject.Token(id) {
+		return nil, ErrNotFound
+	}
 	e := &Entry{}
 	for _, p := range []struct {
 		part string
