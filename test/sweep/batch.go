@@ -80,6 +80,32 @@ func (b batch) at(place string) string {
 func beginOf(place string) string { return "(at " + place + ") " }
 func endOf(place string) string   { return " (that was " + place + ")" }
 
+// short is the shortest secret, where there is room for little.
+func (b batch) short() string {
+	const most = 128
+	shortest, size := "none of them is short", most+1
+	for _, it := range b.items {
+		if len(it.text) < size {
+			shortest, size = it.text, len(it.text)
+		}
+	}
+	return shortest
+}
+
+// one is the batch with one secret, the first from the i-th on that fits; without any
+// where none does.
+func (b batch) one(i int, fits func(text string) bool) batch {
+	for ; i < len(b.items); i++ {
+		if fits(b.items[i].text) {
+			return batch{name: b.name, items: b.items[i : i+1], sep: b.sep}
+		}
+	}
+	return batch{name: b.name, sep: b.sep}
+}
+
+// shaped reports whether nobody has registered what is planted.
+func (b batch) shaped() bool { return strings.HasPrefix(b.items[0].marker, "[REDACTED:shape.") }
+
 // cut gives batches whose texts have at most a number of bytes each.
 func (b batch) cut(most int) []batch {
 	var out []batch

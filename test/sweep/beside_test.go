@@ -9,7 +9,7 @@ import (
 // maxNote keeps what is planted in an annotation within its bounds.
 const maxNote = 8000
 
-// beside plants in what lies beside a run, and reads that, and the audit log.
+// beside plants in what lies beside a run, and reads that.
 func (r *rig) beside(b batch, runID string) {
 	r.t.Helper()
 	path := "/v1/runs/" + runID + "/annotations"
@@ -23,8 +23,8 @@ func (r *rig) beside(b batch, runID string) {
 	short := b.items[0].text
 	r.refuse(http.MethodPost, path, mustJSON(map[string]any{"signal": map[string]any{"kind": short, short: short}}))
 	r.refuse(http.MethodPost, path, mustJSON(map[string]any{"signal": map[string]any{"kind": "flag"}, "target": map[string]any{"eventId": short}}))
-	for _, p := range []string{path, "/v1/runs/" + runID + ":diff?against=" + runID, "/v1/audit/verify", "/v1/audit?limit=200"} {
-		a := r.do(http.MethodGet, p, "")
+	for _, p := range []string{path, "/v1/runs/" + runID + ":diff?against=" + runID} {
+		a := r.into("annotations", r.client, http.MethodGet, p, "")
 		require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
 	}
 }

@@ -30,6 +30,7 @@ import (
 var contentSinks = []string{
 	"REST", "poll", "SSE", "chunks", "thoughts", "gRPC", "gRPC stream", "NATS", "NATS store WAYBILL_RUNS", "rows of frames", "log",
 	"vendor", "anthropic", "gemini", "MCP server", "A2A agent",
+	"NATS headers", "webhook", "interrupt", "diff", "annotations", "audit", "NATS store WAYBILL_AUDIT",
 }
 
 // TestSweep_FindsWhatALeakLooksLike is the sweep's control: a host that was not told
@@ -46,6 +47,9 @@ func TestSweep_FindsWhatALeakLooksLike(t *testing.T) {
 		r.talks(b)
 		r.relays(b)
 		r.composes(b, i)
+		r.reasons(b)
+		r.forks(b, r.waits(b))
+		r.beside(b, r.runs[len(r.runs)-1])
 	}
 	r.end(batches, func(h *harness.Host) { h.Stop() }, "")
 	f, names := finderOf(t, batches)

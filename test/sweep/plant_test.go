@@ -72,7 +72,8 @@ func ask(id, model string) string {
 
 func (r *rig) deploy() {
 	r.t.Helper()
-	for _, doc := range []string{
+	r.listen()
+	for _, doc := range append(familyFlows(), []string{
 		workflow("echo", node("a", "core.identity", "{}", `{"text":{"type":"variable","variableName":"text"}}`)),
 		workflow("ask", ask(askNode, scripted)),
 		workflow("take", ask(takeNode, scripted+`,"envelopeType":"`+kind+`"`)),
@@ -84,8 +85,9 @@ func (r *rig) deploy() {
 		workflow("vendor-ask", ask("n", distant+`,"thoughts":true`)),
 		workflow("vendor-take", ask("n", distant+`,"envelopeType":"`+closedKind+`"`)),
 		workflow("vendor-structured", structured("n", distant, `{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"type":"string"}}}`)),
-		talkFlow(), relayFlow(), failFlow(),
-	} {
+		workflow("vendor-asks", ask("n", distant+`,"envelopeType":"`+kind+`"`)),
+		talkFlow(), relayFlow(), failFlow(), waitsFlow(), channelsFlow(), expressionsFlow(),
+	}...) {
 		a := r.do(http.MethodPost, "/v1/workflows", doc)
 		require.Equal(r.t, http.StatusCreated, a.Status, "%s", a.Body)
 	}
@@ -126,28 +128,6 @@ func (r *rig) toolResults(b batch) {
 	}}})
 	r.prove(b, shown, "tool's result")
 	require.Contains(r.t, shown, `"type":"run.completed"`)
-}
-
-// cancelled plants in the reason to cancel a run.
-func (r *rig) cancelled(b batch) {
-	r.t.Helper()
-	const most = 512 // the characters of a reason
-	for i, part := range b.cut(most) {
-		if i%3 > 0 || utf8.RuneCountInString(part.at("reason")) > most {
-			continue
-		}
-		r.planted++
-		a := r.do(http.MethodPost, "/v1/runs", `{"workflowId":"wait"}`)
-		require.Equal(r.t, http.StatusCreated, a.Status, "%s", a.Body)
-		r.started++
-		var made struct{ RunID string }
-		require.NoError(r.t, a.JSON(&made))
-		r.runs = append(r.runs, made.RunID)
-		a = r.do(http.MethodPost, "/v1/runs/"+made.RunID+"/cancel", mustJSON(map[string]any{"reason": part.at("reason")}))
-		require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
-		r.finished++
-		r.prove(part, r.read(made.RunID), "reason")
-	}
 }
 
 // fits reports whether a text may be a tag.
@@ -191,13 +171,7 @@ func (r *rig) program(nodeID string, entries ...map[string]any) {
 
 // envelope has a secret where the protocol leaves room for a short text only.
 func envelope(b batch, kind string, payload map[string]any) string {
-	const longest = 128
-	short := "none of them is short"
-	for _, it := range b.items {
-		if len(it.text) <= longest {
-			short = it.text
-		}
-	}
+	short := b.short()
 	return mustJSON(map[string]any{
 		"type": kind, "payload": payload, "correlationId": short, "envelopeId": short,
 		"meta": map[string]any{

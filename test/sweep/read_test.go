@@ -120,6 +120,27 @@ func (r *rig) traced() {
 	}, 60*time.Second, 50*time.Millisecond)
 }
 
+// audits reads the whole audit log, and fails unless what was planted there has arrived.
+func (r *rig) audits() {
+	r.t.Helper()
+	var all strings.Builder
+	for cursor, next := "", true; next; next = cursor != "" {
+		a := r.into("audit", r.client, http.MethodGet, "/v1/audit?limit=200"+cursor, "")
+		require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
+		all.Write(a.Body)
+		var page struct{ NextCursor string }
+		require.NoError(r.t, a.JSON(&page))
+		if cursor = ""; page.NextCursor != "" {
+			cursor = "&cursor=" + page.NextCursor
+		}
+	}
+	a := r.into("audit", r.client, http.MethodGet, "/v1/audit/verify", "")
+	require.Contains(r.t, string(a.Body), `"chainValid":true`)
+	for _, p := range r.audited {
+		r.prove(p.batch, all.String(), p.place)
+	}
+}
+
 // end collects what is left once everything is planted, and what the host left
 // behind when it has ended as it is told.
 func (r *rig) end(batches []batch, stop func(*harness.Host), last string) {
@@ -132,6 +153,7 @@ func (r *rig) end(batches []batch, stop func(*harness.Host), last string) {
 		r.operator(path)
 	}
 	r.overNATS()
+	r.audits()
 	r.traced()
 	stop(r.host)
 	r.add("OTLP", r.spans.Bytes())

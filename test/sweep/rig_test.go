@@ -91,6 +91,16 @@ type rig struct {
 	ref string
 	// gated were planted in the names of models, of which the log tells.
 	gated []batch
+	// inbox takes what a webhook tells of the runs that have its tag.
+	inbox *inbox
+	// noted were planted in notes of the log, audited in the audit log.
+	noted, audited []planted
+}
+
+// planted is a batch at a place.
+type planted struct {
+	batch
+	place string
 }
 
 // What the host knows without being told by a file; secrets as well.
@@ -144,6 +154,7 @@ func start(t *testing.T, secrets []secret, batches []batch, args ...string) *rig
 		Args: args, Output: r.out, Env: []string{
 			"WAYBILL_PROVIDER_VENDOR_KEY=" + vendorKey, "WAYBILL_PROVIDER_ANTHROPIC_KEY=" + claudeKey, "WAYBILL_PROVIDER_GEMINI_KEY=" + geminiKey,
 			"WAYBILL_MCP_TOOLS_TOKEN=" + toolsKey, "WAYBILL_A2A_DESK_TOKEN=" + deskKey, "OPENWOP_CANARY_SECRET_VALUE=" + canary,
+			"OPENWOP_WEBHOOK_ALLOW_PRIVATE=true", // the receivers are here
 		},
 	})
 	r.client = r.host.Client(apiKey)
@@ -196,6 +207,15 @@ func (r *rig) refuse(method, path, body string, headers ...string) *harness.Answ
 	require.Less(r.t, a.Status, http.StatusInternalServerError, "%s %s %s: %s", method, path, body, a.Body)
 	r.refused++
 	return a
+}
+
+// reject is refuse for requests about runs that are there. Keys that a tenant brings are
+// secrets of what its runs hold, and not of what their callers get wrong.
+func (r *rig) reject(method, path, body string) {
+	r.t.Helper()
+	if r.ref == "" {
+		r.refuse(method, path, body)
+	}
 }
 
 // prove fails unless the batch arrived at the places, as the documents show.

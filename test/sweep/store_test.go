@@ -47,6 +47,10 @@ func (r *rig) overNATS() {
 		frames++
 	}
 	require.Greater(r.t, frames, 2*len(r.runs), "a run has a start and an end")
+	notes := r.all["NATS headers"].String()
+	for _, p := range r.noted {
+		r.prove(p.batch, notes, p.place)
+	}
 }
 
 // stored keeps a message of NATS, each part by itself.

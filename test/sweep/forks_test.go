@@ -1,0 +1,71 @@
+package sweep
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+)
+
+// fork forks a run and carries the fork out.
+func (r *rig) fork(source string, body map[string]any, headers ...string) (runID string) {
+	r.t.Helper()
+	r.planted++
+	return r.begun(r.do(http.MethodPost, "/v1/runs/"+source+":fork", mustJSON(body), headers...))
+}
+
+// forks plants in what a branch has in place of its source's, and has a run that holds
+// the batch in many places told again: in its fork, and in how the two differ.
+func (r *rig) forks(b batch, source string) {
+	r.t.Helper()
+	short := b.short()
+	replay := r.fork(source, map[string]any{"mode": "replay"})
+	r.prove(b, r.finish(replay), "what is approved", "comment", "edited", "answer to a question", "rejection")
+	first := r.begin(map[string]any{"workflowId": "echo", "inputs": map[string]any{"text": b.at("input of the source"), b.at("name of an input"): 1}})
+	r.finish(first)
+	const most = 3000 // of the 8 KiB of metadata; what is planted can become longer in JSON
+	for _, part := range b.cut(most / 2) {
+		tag := part.one(0, fits)
+		branch := r.fork(first, map[string]any{"mode": "branch", "fromSeq": 2, "runOptionsOverlay": map[string]any{
+			"metadata":     map[string]any{"m": part.at("branch's metadata")},
+			"configurable": map[string]any{"own": part.at("branch's option"), part.at("name of an option"): 1},
+			"tags":         []string{tag.at("tag of a branch")},
+		}})
+		shown := r.finish(branch)
+		r.prove(part, shown, "branch's metadata", "branch's option", "name of an option")
+		r.prove(tag, shown, "tag of a branch")
+		r.prove(b, shown, "input of the source", "name of an input")
+	}
+	for _, pair := range [][2]string{{source, first}, {first, replay}} {
+		a := r.into("diff", r.client, http.MethodGet, "/v1/runs/"+pair[0]+":diff?against="+pair[1], "")
+		require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
+		r.prove(b, string(a.Body), "what is approved", "answer to a question", "input of the source", "name of an input")
+	}
+	for _, body := range []map[string]any{
+		{"mode": short},
+		{"mode": "branch", "fromSeq": short},
+		{"mode": "branch", "fromSeq": 1 << 30},
+		{short: 1},
+		{"mode": "branch", "fromSeq": 1, "runOptionsOverlay": map[string]any{short: short}},
+		{"mode": "branch", "fromSeq": 1, "runOptionsOverlay": map[string]any{"tags": short}},
+		{"mode": "branch", "fromSeq": 1, "runOptionsOverlay": map[string]any{"configurable": map[string]any{"ai.provider": short}}},
+		{"mode": "replay", "runOptionsOverlay": map[string]any{"metadata": map[string]any{short: short}}},
+	} {
+		r.reject(http.MethodPost, "/v1/runs/"+first+":fork", mustJSON(body))
+	}
+	r.reject(http.MethodPost, "/v1/runs/"+url.PathEscape(short)+":fork", `{"mode":"replay"}`)
+	r.reject(http.MethodGet, "/v1/runs/"+first+":diff?against="+url.QueryEscape(short), "")
+	r.overGRPC(func(ctx context.Context, e openwopv1.EngineClient, o ...grpc.CallOption) (proto.Message, error) {
+		m, err := e.ForkRun(ctx, &openwopv1.ForkRunRequest{RunId: source, Mode: "replay"}, o...)
+		if err == nil {
+			r.planted, r.started, r.runs = r.planted+1, r.started+1, append(r.runs, m.GetRunId())
+		}
+		return m, err
+	})
+	r.finish(r.runs[len(r.runs)-1])
+}

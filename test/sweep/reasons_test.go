@@ -1,0 +1,72 @@
+package sweep
+
+import (
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+// maxReason is how many characters a reason may have.
+const maxReason = 512
+
+// reasons cuts a batch into what fits into reasons.
+func (b batch) reasons() (parts []batch) {
+	for _, part := range b.cut(maxReason * 3 / 4) {
+		const longest = "reason to cancel a parent"
+		if utf8.RuneCountInString(part.at(longest)) <= maxReason {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == 0 {
+		parts = append(parts, b.one(0, fits))
+	}
+	return parts
+}
+
+// reasons plants in the reasons to pause, to resume and to cancel a run. One to pause
+// stands in a note of the log for as long as a node is at work.
+func (r *rig) reasons(b batch) {
+	r.t.Helper()
+	parts := b.reasons()
+	drained := r.begin(map[string]any{"workflowId": "wait"})
+	r.await(drained, "node.started", 1)
+	r.change(parts[0], drained, ":pause", "reason to drain", "")
+	r.noted = append(r.noted, planted{parts[0], "reason to drain"})
+	a := r.do(http.MethodPost, "/v1/runs:bulk-cancel", mustJSON(map[string]any{"runIds": []string{drained, drained}, "reason": parts[0].at("reason for several")}))
+	require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
+	r.prove(parts[0], r.finish(drained), "reason for several")
+	r.audited = append(r.audited, planted{parts[0], "reason for several"})
+
+	runID := r.begin(map[string]any{"workflowId": "wait", "tags": []string{hookTag}})
+	for _, part := range parts {
+		r.change(part, runID, ":pause", "reason to pause", "immediate")
+		r.change(part, runID, ":resume", "reason to resume", "")
+	}
+	for _, what := range []string{":pause", ":resume", "/cancel"} {
+		r.reject(http.MethodPost, "/v1/runs/"+runID+what, mustJSON(map[string]any{"reason": strings.Repeat(b.items[0].text, maxReason)}))
+		r.reject(http.MethodPost, "/v1/runs/"+runID+what, mustJSON(map[string]any{b.short(): b.short()}))
+	}
+	r.reject(http.MethodPost, "/v1/runs/"+runID+":pause", mustJSON(map[string]any{"drainPolicy": b.short()}))
+	r.change(parts[0], runID, "/cancel", "reason to cancel", "")
+	r.reject(http.MethodPost, "/v1/runs/"+runID+":pause", mustJSON(map[string]any{"reason": parts[0].at("reason too late")}))
+	shown := r.finish(runID)
+	r.prove(parts[0], shown, "reason to cancel")
+	for _, part := range parts {
+		r.prove(part, shown, "reason to pause", "reason to resume")
+		r.delivered(part, runID, "reason to pause", "reason to resume")
+	}
+}
+
+// change plants in the reason of something that is done to a run.
+func (r *rig) change(b batch, runID, what, place, policy string) {
+	r.t.Helper()
+	body := map[string]any{"reason": b.at(place)}
+	if policy != "" {
+		body["drainPolicy"] = policy
+	}
+	a := r.do(http.MethodPost, "/v1/runs/"+runID+what, mustJSON(body))
+	require.Contains(r.t, []int{http.StatusOK, http.StatusAccepted}, a.Status, "%s", a.Body)
+	r.audited = append(r.audited, planted{b, place})
+}

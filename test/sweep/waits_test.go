@@ -1,0 +1,198 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	"waybill.dev/waybill/test/double/openaicompat"
+)
+
+// What people answer to runs that wait, and what models ask people.
+
+// voters is how many votes the gate takes that has several.
+const voters = 3
+
+// waitsFlow has a gate of each kind, one after the other; the answer to one is shown by
+// the next one that shows anything. The last one is a veto.
+func waitsFlow() string {
+	approval := func(actions string) string { return `{"title":"t","actions":[` + actions + `]` }
+	from := func(from, output, to, input string) string {
+		return strings.Replace(carries(from, to, input), `{`, fmt.Sprintf(`{"sourceOutput":%q,`, output), 1)
+	}
+	edges := []string{
+		from("vote", "comment", "edit", "input"), from("edit", "editedArtifactData", "refine", "input"), follows("clarify", "refine"),
+		follows("event", "clarify"), follows("own", "event"), carries("own", "made", "own"), follows("veto", "made"),
+	}
+	return graph("waits", edges,
+		node("vote", "core.approvalGate", approval(`"accept","reject","ask"`)+fmt.Sprintf(`,"requiredApprovals":%d}`, voters), `{"input":{"type":"variable","variableName":"text"}}`),
+		node("edit", "core.approvalGate", approval(`"accept","edit-accept"`)+`}`, "{}"),
+		node("refine", "core.approvalGate", approval(`"accept","refine"`)+`}`, "{}"),
+		node("clarify", "core.clarificationGate", `{"questions":[{"id":"q1","question":"which?"}]}`, "{}"),
+		node("event", "core.interrupt", `{"kind":"external-event","data":{"eventType":"paid","correlation":{"order":7}}}`, "{}"),
+		node("own", "core.interrupt", `{"kind":"custom","data":{"customKind":"any"}}`, "{}"),
+		node("made", "core.noop", "{}", `{"twice":{"type":"expression","expression":"nodes.own.output + nodes.own.output"}}`),
+		node("veto", "core.approvalGate", approval(`"accept","reject"`)+`}`, "{}"))
+}
+
+// waiting is what a run waits for.
+type waiting struct {
+	Interrupt struct {
+		NodeID, InterruptToken string
+		Payload                struct {
+			Data struct{ Questions []struct{ ID string } }
+		}
+	}
+}
+
+// opened waits until a node of a run asks, and gives what is shown of that: the snapshot,
+// and what the token's holder sees.
+func (r *rig) opened(runID, nodeID string, n int) (w waiting, shown string) {
+	r.t.Helper()
+	r.await(runID, "interrupt.requested", n)
+	require.Eventually(r.t, func() bool { // the read model may be behind the stream
+		a := r.do(http.MethodGet, "/v1/runs/"+runID, "")
+		shown = string(a.Body)
+		return a.JSON(&w) == nil && w.Interrupt.NodeID == nodeID
+	}, 30*time.Second, 2*time.Millisecond, "node %s does not ask", nodeID)
+	a := r.into("interrupt", r.client, http.MethodGet, "/v1/interrupts/"+w.Interrupt.InterruptToken, "")
+	require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
+	return w, shown + string(a.Body)
+}
+
+// resolve gives an answer that is taken.
+func (r *rig) resolve(path string, value any) {
+	r.t.Helper()
+	a := r.do(http.MethodPost, path, mustJSON(map[string]any{"resumeValue": value}))
+	require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
+}
+
+// overGRPC makes a call that is taken, and keeps what it gave.
+func (r *rig) overGRPC(call func(context.Context, openwopv1.EngineClient, ...grpc.CallOption) (proto.Message, error)) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+	defer cancel()
+	var head, tail metadata.MD
+	m, err := call(r.authorized(ctx), openwopv1.NewEngineClient(r.conn), grpc.Header(&head), grpc.Trailer(&tail))
+	require.NoError(r.t, err)
+	r.message("gRPC", m, nil, head, tail)
+}
+
+func document(v any) *openwopv1.JsonDocument {
+	return &openwopv1.JsonDocument{Json: []byte(mustJSON(v))}
+}
+
+// waits plants in what is answered to each kind of question: by credential and by token,
+// over REST and gRPC, in what is taken and in what is refused.
+func (r *rig) waits(b batch) (runID string) {
+	r.t.Helper()
+	short := b.short()
+	runID = r.begin(map[string]any{"workflowId": "waits", "inputs": map[string]any{"text": b.at("what is approved")}, "tags": []string{hookTag}})
+	at := "/v1/runs/" + runID + "/interrupts/"
+	_, shown := r.opened(runID, "vote", 1)
+	r.prove(b, shown, "what is approved")
+	r.votes(b, runID, at+"vote")
+
+	w, shown := r.opened(runID, "edit", 2)
+	r.prove(b, shown, "comment")
+	token := "/v1/interrupts/" + w.Interrupt.InterruptToken
+	r.reject(http.MethodPost, token, mustJSON(map[string]any{"resumeValue": map[string]any{"action": short}}))
+	r.reject(http.MethodPost, token, mustJSON(map[string]any{"resumeValue": map[string]any{"action": "accept"}, short: short}))
+	r.resolve(token, map[string]any{"action": "edit-accept", "editedArtifactData": map[string]any{b.at("edited name"): []any{b.at("edited")}}})
+	r.reject(http.MethodPost, token, mustJSON(map[string]any{"resumeValue": map[string]any{"action": "accept", "comment": short}}))
+
+	w, shown = r.opened(runID, "refine", 3)
+	r.prove(b, shown, "edited name", "edited")
+	r.overGRPC(func(ctx context.Context, e openwopv1.EngineClient, o ...grpc.CallOption) (proto.Message, error) {
+		return e.InspectInterruptByToken(ctx, &openwopv1.InspectInterruptByTokenRequest{Token: w.Interrupt.InterruptToken}, o...)
+	})
+	r.overGRPC(func(ctx context.Context, e openwopv1.EngineClient, o ...grpc.CallOption) (proto.Message, error) {
+		return e.ResolveInterruptByToken(ctx, &openwopv1.ResolveInterruptByTokenRequest{Token: w.Interrupt.InterruptToken, ResumeValue: document(map[string]any{
+			"action": "refine", "decidedBy": short, "refineFeedback": map[string]any{"scope": "section", "sectionPath": b.at("section"), "itemIds": []string{short}, "text": b.at("feedback")},
+		})}, o...)
+	})
+
+	_, _ = r.opened(runID, "clarify", 4)
+	r.reject(http.MethodPost, at+"clarify", mustJSON(map[string]any{"resumeValue": map[string]any{"answers": map[string]any{short: short}}}))
+	r.reject(http.MethodPost, at+"clarify", mustJSON(map[string]any{"resumeValue": map[string]any{"answers": b.at("no answers")}}))
+	r.resolve(at+"clarify", map[string]any{"answers": []any{map[string]any{"id": "q1", "answer": b.at("answer to a question")}}, b.at("name beside answers"): 1})
+
+	_, _ = r.opened(runID, "event", 5)
+	r.reject(http.MethodPost, at+"event", mustJSON(map[string]any{"resumeValue": map[string]any{"order": short, short: short}}))
+	r.resolve(at+"event", map[string]any{"order": 7, "more": b.at("event"), b.at("name in an event"): short})
+
+	_, _ = r.opened(runID, "own", 6)
+	r.reject(http.MethodPost, "/v1/runs/"+runID+"/interrupts/"+url.PathEscape(short), mustJSON(map[string]any{"resumeValue": short}))
+	r.overGRPC(func(ctx context.Context, e openwopv1.EngineClient, o ...grpc.CallOption) (proto.Message, error) {
+		return e.ResolveInterruptByRun(ctx, &openwopv1.ResolveInterruptByRunRequest{RunId: runID, NodeId: "own", ResumeValue: document(b.at("answer of any kind"))}, o...)
+	})
+
+	_, _ = r.opened(runID, "veto", 7)
+	r.resolve(at+"veto", map[string]any{"decision": "rejected", "feedback": b.at("rejection")})
+	shown = r.finish(runID)
+	require.Contains(r.t, shown, `"code":"interrupt_rejected"`)
+	r.prove(b, shown, "what is approved", "comment", "own member of a vote", "edited", "edited name", "section", "feedback", "answer to a question", "name beside answers",
+		"event", "name in an event", "answer of any kind", "rejection")
+	require.GreaterOrEqual(r.t, strings.Count(shown, beginOf("answer of any kind")), 3, "an expression has seen the answer twice")
+	r.delivered(b, runID, "what is approved", "comment", "edited", "feedback", "answer to a question", "event", "answer of any kind", "rejection")
+	return runID
+}
+
+// votes plants in what is asked of a gate, and in who votes and why; all but the last vote
+// are in the log without an event.
+func (r *rig) votes(b batch, runID, path string) {
+	r.t.Helper()
+	const most = 2000 // of the characters of a question
+	r.reject(http.MethodPost, path, mustJSON(map[string]any{"resumeValue": map[string]any{"action": b.at("no action")}}))
+	r.reject(http.MethodPost, path, mustJSON(map[string]any{"resumeValue": map[string]any{"action": "accept", "voter": b.items[0].text + strings.Repeat("x", 256)}}))
+	for _, part := range b.cut(most) {
+		if len(part.at("question of an approver")) < 2*most {
+			r.resolve(path, map[string]any{"action": "ask", "question": part.at("question of an approver")})
+			r.noted = append(r.noted, planted{part, "question of an approver"})
+		}
+	}
+	for i := range voters {
+		who := b.one(i*len(b.items)/voters, fits)
+		place := fmt.Sprint("voter ", i)
+		vote := map[string]any{"action": "accept", "voter": who.at(place)}
+		if i+1 < voters {
+			r.resolve(path, vote)
+			r.noted = append(r.noted, planted{who, place})
+			continue
+		}
+		vote["comment"], vote[b.at("own member of a vote")] = b.at("comment"), 1
+		r.resolve(path, vote)
+	}
+}
+
+// questions plants in what a model asks and in the answer, which the model is told.
+func (r *rig) questions(b batch) {
+	r.t.Helper()
+	question := map[string]any{"id": b.short(), "question": b.at("model's question"), "schema": map[string]any{"description": b.at("model's schema")}, "context": map[string]any{b.at("model's context"): 1}}
+	r.vendor.Enqueue(
+		openaicompat.Reply{Pieces: pieces(mustJSON(map[string]any{"type": "clarification.request", "payload": map[string]any{"questions": []any{question}, "reasoning": b.at("model's reason")}}))},
+		openaicompat.Reply{Pieces: []string{envelope(b, kind, map[string]any{"note": "fine"})}})
+	r.collect()
+	runID := r.begin(map[string]any{"workflowId": "vendor-asks", "inputs": map[string]any{"text": "x"}, "tags": []string{hookTag}})
+	w, shown := r.opened(runID, "n", 1)
+	r.prove(b, shown, "model's question", "model's schema")
+	require.Len(r.t, w.Interrupt.Payload.Data.Questions, 1)
+	id := w.Interrupt.Payload.Data.Questions[0].ID
+	r.resolve("/v1/runs/"+runID+"/interrupts/n", map[string]any{"answers": map[string]any{id: b.at("answer to a model")}})
+	shown = r.finish(runID)
+	require.Contains(r.t, shown, `"type":"run.completed"`)
+	r.prove(b, shown, "model's question", "model's schema", "answer to a model")
+	asked := r.collect()["vendor"]
+	require.Len(r.t, asked, 2)
+	r.prove(b, string(asked[1].Body), "model's question", "answer to a model")
+	r.delivered(b, runID, "model's question", "answer to a model")
+}
