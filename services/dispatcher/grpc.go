@@ -66,6 +66,21 @@ func (s *Service) ResumeRun(ctx context.Context, req *dispatcherv1.ResumeRunRequ
 	return &dispatcherv1.ResumeRunResponse{ResumedAt: at}, s.unavailable(err)
 }
 
+// RedactTexts takes secrets out of what somebody says of a run. Without the redactor, or
+// without knowing the run's secrets, there is nothing that may be kept.
+func (s *Service) RedactTexts(ctx context.Context, req *dispatcherv1.RedactTextsRequest) (*dispatcherv1.RedactTextsResponse, error) {
+	out, err := s.executor.Words(ctx, req.GetTenant(), req.GetRunId(), req.GetTexts())
+	if err != nil {
+		return nil, unkept(err)
+	}
+	return &dispatcherv1.RedactTextsResponse{Texts: out}, nil
+}
+
+// unkept says that nothing was kept, because the redactor could not look at it.
+func unkept(err error) error {
+	return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is kept without it; try again").After(time.Second).Wrap(err)
+}
+
 // ResolveInterrupt takes an answer to what a node asks.
 func (s *Service) ResolveInterrupt(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest) (*dispatcherv1.ResolveInterruptResponse, error) {
 	r, err := s.executor.Resolve(ctx, req.GetTenant(), req.GetRunId(), execute.Answer{
@@ -155,8 +170,7 @@ func (s *Service) holdsNoSecret(ctx context.Context, tenant string, raw []byte) 
 	clean, changed, err := remote.Redactor{Client: s.deps.Redactor}.Redact(ctx, tenant, "", false, [][]byte{raw})
 	switch {
 	case err != nil:
-		return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is kept without it; try again").
-			After(time.Second).Wrap(err)
+		return unkept(err)
 	case changed:
 		return definition.HoldsSecret(raw, clean[0])
 	default:

@@ -146,7 +146,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	}
 	if d.Annotations != nil {
 		known.Annotations = true
-		public.Annotations = &annotation.Book{Store: d.Annotations, Hub: d.Notices, Clock: d.Clock, Scrub: texts(d.Redactor)}
+		public.Annotations = &annotation.Book{Store: d.Annotations, Hub: d.Notices, Clock: d.Clock, Scrub: said(d.Dispatcher)}
 	}
 	public.Discovery = discovery.New(known, d.Dispatcher, d.Acceptor, d.Clock)
 	return &Service{

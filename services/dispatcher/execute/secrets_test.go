@@ -64,7 +64,13 @@ func (v *vault) restart() {
 	clear(v.known)
 }
 
-func withKeys(t *testing.T, v *vault, m execute.Models) (*execute.Executor, *memory.Log) {
+// keeper is a redactor and what it is told.
+type keeper interface {
+	execute.Redactor
+	execute.Secrets
+}
+
+func withKeys(t *testing.T, v keeper, m execute.Models) (*execute.Executor, *memory.Log) {
 	t.Helper()
 	log := memory.New()
 	x := execute.New(execute.Config{Limits: run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, Heartbeat: 20 * time.Millisecond}, execute.Deps{

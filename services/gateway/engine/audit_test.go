@@ -195,6 +195,32 @@ func (tokens) Open(text string, _ interrupttoken.Intent, _ time.Time) (interrupt
 	return interrupttoken.Claims{Tenant: text, RunID: "run_1", NodeID: "gate"}, nil
 }
 
+// The audit log's own look at an entry knows the tenant, and no run: what is a secret of
+// the run alone has to be gone before, from there and from what the run is told.
+func TestRecord_HoldsReasonsAsTheRunDoes(t *testing.T) {
+	t.Parallel()
+	r, b := withBook(t)
+	r.dispatcher.cancel = states(map[string]string{"run_1": "completed", "run_2": "running"})
+	reason := proto.String("for " + hunted)
+	_, err := r.PauseRun(as(t, liveKey), &openwopv1.PauseRunRequest{RunId: "run_1", Reason: reason})
+	require.NoError(t, err)
+	_, err = r.ResumeRun(as(t, liveKey), &openwopv1.ResumeRunRequest{RunId: "run_1", Reason: reason})
+	require.NoError(t, err)
+	_, err = r.CancelRun(as(t, liveKey), &openwopv1.CancelRunRequest{RunId: "run_1", Reason: reason})
+	require.NoError(t, err)
+	_, err = r.BulkCancelRuns(as(t, liveKey), &openwopv1.BulkCancelRunsRequest{RunIds: []string{"run_2"}, Reason: reason})
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		`acme run.paused runs/run_1 {"drainPolicy":"drain-current-node","reason":"for [REDACTED:of acme/run_1]"}`,
+		`acme run.resumed runs/run_1 {"reason":"for [REDACTED:of acme/run_1]"}`,
+		`acme run.cancelled runs/run_1 {"alreadyTerminal":true,"reason":"for [REDACTED:of acme/run_1]","status":"completed"}`,
+		`acme run.cancelled runs/run_2 {"alreadyTerminal":false,"reason":"for [REDACTED:of acme/run_2]","status":"cancelling"}`,
+	}, b.entries)
+	for _, c := range r.dispatcher.cancels {
+		require.Equal(t, "for [REDACTED:of acme/"+c.GetRunId()+"]", c.GetReason())
+	}
+}
+
 // OpenWOP host contract §6.3, §10.7: who decided, and not what was written.
 func TestRecord_HoldsDecisionsOfPeople(t *testing.T) {
 	t.Parallel()

@@ -33,13 +33,17 @@ func (s *Service) PauseRun(ctx context.Context, req *openwopv1.PauseRunRequest) 
 			With("unsupportedDrainPolicy", policy).With("supportedDrainPolicies", DrainPolicies())
 	}
 	p := auth.From(ctx)
+	reason, err := s.reason(ctx, req.GetRunId(), req.GetReason())
+	if err != nil {
+		return nil, err
+	}
 	res, err := s.deps.Dispatcher.PauseRun(ctx, &dispatcherv1.PauseRunRequest{
-		Tenant: p.Tenant, RunId: req.GetRunId(), Reason: req.GetReason(), PausedBy: p.KeyID, DrainPolicy: policy,
+		Tenant: p.Tenant, RunId: req.GetRunId(), Reason: reason, PausedBy: p.KeyID, DrainPolicy: policy,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.record(ctx, "run.paused", "runs/"+req.GetRunId(), map[string]any{"reason": req.GetReason(), "drainPolicy": policy}); err != nil {
+	if err := s.record(ctx, "run.paused", "runs/"+req.GetRunId(), map[string]any{"reason": reason, "drainPolicy": policy}); err != nil {
 		return nil, err
 	}
 	return &openwopv1.PauseRunResponse{RunId: req.GetRunId(), Status: string(wire.StatusPaused), PausedAt: res.GetPausedAt()}, nil
@@ -53,13 +57,17 @@ func (s *Service) ResumeRun(ctx context.Context, req *openwopv1.ResumeRunRequest
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return nil, err
 	}
+	reason, err := s.reason(ctx, req.GetRunId(), req.GetReason())
+	if err != nil {
+		return nil, err
+	}
 	res, err := s.deps.Dispatcher.ResumeRun(ctx, &dispatcherv1.ResumeRunRequest{
-		Tenant: auth.From(ctx).Tenant, RunId: req.GetRunId(), Reason: req.GetReason(),
+		Tenant: auth.From(ctx).Tenant, RunId: req.GetRunId(), Reason: reason,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.record(ctx, "run.resumed", "runs/"+req.GetRunId(), map[string]any{"reason": req.GetReason()}); err != nil {
+	if err := s.record(ctx, "run.resumed", "runs/"+req.GetRunId(), map[string]any{"reason": reason}); err != nil {
 		return nil, err
 	}
 	return &openwopv1.ResumeRunResponse{RunId: req.GetRunId(), Status: string(wire.StatusRunning), ResumedAt: res.GetResumedAt()}, nil
@@ -70,4 +78,20 @@ func checkReason(reason string) error {
 		return fault.New(fault.ValidationError, "/reason: want at most %d characters", maxReason)
 	}
 	return nil
+}
+
+// reason is a caller's reason as it may be kept. It comes to stand in the audit log as well
+// as in the run's, and only of the run is it known whether it uses its tenant's key.
+func (s *Service) reason(ctx context.Context, runID, reason string) (string, error) {
+	if reason == "" {
+		return "", nil
+	}
+	res, err := s.deps.Dispatcher.RedactTexts(ctx, &dispatcherv1.RedactTextsRequest{Tenant: auth.From(ctx).Tenant, RunId: runID, Texts: []string{reason}})
+	if err != nil {
+		return "", err
+	}
+	if len(res.GetTexts()) != 1 {
+		return "", fault.New(fault.InternalError, "the dispatcher gave no reason back")
+	}
+	return res.GetTexts()[0], nil
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -59,6 +60,17 @@ func (d *dispatcher) CancelRun(_ context.Context, r *dispatcherv1.CancelRunReque
 		return d.cancel(r)
 	}
 	return &dispatcherv1.CancelRunResponse{Status: "cancelling"}, nil
+}
+
+// hunted is a secret of all runs.
+const hunted = "hunter22"
+
+func (*dispatcher) RedactTexts(_ context.Context, r *dispatcherv1.RedactTextsRequest, _ ...grpc.CallOption) (*dispatcherv1.RedactTextsResponse, error) {
+	out := &dispatcherv1.RedactTextsResponse{}
+	for _, text := range r.GetTexts() {
+		out.Texts = append(out.Texts, strings.ReplaceAll(text, hunted, "[REDACTED:of "+r.GetTenant()+"/"+r.GetRunId()+"]"))
+	}
+	return out, nil
 }
 
 func (d *dispatcher) PutWorkflow(_ context.Context, r *dispatcherv1.PutWorkflowRequest, _ ...grpc.CallOption) (*dispatcherv1.PutWorkflowResponse, error) {

@@ -184,6 +184,10 @@ func (s *Service) CancelRun(ctx context.Context, req *openwopv1.CancelRunRequest
 
 func (s *Service) cancel(ctx context.Context, runID, reason string) (*dispatcherv1.CancelRunResponse, error) {
 	p := auth.From(ctx)
+	reason, err := s.reason(ctx, runID, reason)
+	if err != nil {
+		return nil, err
+	}
 	res, err := s.deps.Dispatcher.CancelRun(ctx, &dispatcherv1.CancelRunRequest{
 		Tenant: p.Tenant, RunId: runID, Reason: reason, CancelledBy: p.KeyID,
 	})

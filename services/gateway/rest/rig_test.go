@@ -83,6 +83,10 @@ func (d *dispatcher) CancelRun(_ context.Context, r *dispatcherv1.CancelRunReque
 	return &dispatcherv1.CancelRunResponse{Status: "cancelling"}, nil
 }
 
+func (*dispatcher) RedactTexts(_ context.Context, r *dispatcherv1.RedactTextsRequest) (*dispatcherv1.RedactTextsResponse, error) {
+	return &dispatcherv1.RedactTextsResponse{Texts: r.GetTexts()}, nil
+}
+
 func (*dispatcher) GetWorkflow(_ context.Context, r *dispatcherv1.GetWorkflowRequest) (*dispatcherv1.GetWorkflowResponse, error) {
 	if r.GetWorkflowId() != "wf" {
 		return nil, fault.New(fault.WorkflowNotFound, "no workflow of this id in your tenant")

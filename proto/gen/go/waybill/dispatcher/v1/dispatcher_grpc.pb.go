@@ -24,6 +24,7 @@ const (
 	Dispatcher_CancelRun_FullMethodName        = "/waybill.dispatcher.v1.Dispatcher/CancelRun"
 	Dispatcher_PauseRun_FullMethodName         = "/waybill.dispatcher.v1.Dispatcher/PauseRun"
 	Dispatcher_ResumeRun_FullMethodName        = "/waybill.dispatcher.v1.Dispatcher/ResumeRun"
+	Dispatcher_RedactTexts_FullMethodName      = "/waybill.dispatcher.v1.Dispatcher/RedactTexts"
 	Dispatcher_ResolveInterrupt_FullMethodName = "/waybill.dispatcher.v1.Dispatcher/ResolveInterrupt"
 	Dispatcher_GetInterrupt_FullMethodName     = "/waybill.dispatcher.v1.Dispatcher/GetInterrupt"
 	Dispatcher_PutWorkflow_FullMethodName      = "/waybill.dispatcher.v1.Dispatcher/PutWorkflow"
@@ -52,6 +53,8 @@ type DispatcherClient interface {
 	PauseRun(ctx context.Context, in *PauseRunRequest, opts ...grpc.CallOption) (*PauseRunResponse, error)
 	// ResumeRun lets a paused run go on.
 	ResumeRun(ctx context.Context, in *ResumeRunRequest, opts ...grpc.CallOption) (*ResumeRunResponse, error)
+	// RedactTexts takes secrets out of what somebody says of a run.
+	RedactTexts(ctx context.Context, in *RedactTextsRequest, opts ...grpc.CallOption) (*RedactTextsResponse, error)
 	// ResolveInterrupt takes an answer to what a node asks.
 	ResolveInterrupt(ctx context.Context, in *ResolveInterruptRequest, opts ...grpc.CallOption) (*ResolveInterruptResponse, error)
 	// GetInterrupt shows what a node asks, or has asked last.
@@ -127,6 +130,16 @@ func (c *dispatcherClient) ResumeRun(ctx context.Context, in *ResumeRunRequest, 
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ResumeRunResponse)
 	err := c.cc.Invoke(ctx, Dispatcher_ResumeRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) RedactTexts(ctx context.Context, in *RedactTextsRequest, opts ...grpc.CallOption) (*RedactTextsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RedactTextsResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_RedactTexts_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -249,6 +262,8 @@ type DispatcherServer interface {
 	PauseRun(context.Context, *PauseRunRequest) (*PauseRunResponse, error)
 	// ResumeRun lets a paused run go on.
 	ResumeRun(context.Context, *ResumeRunRequest) (*ResumeRunResponse, error)
+	// RedactTexts takes secrets out of what somebody says of a run.
+	RedactTexts(context.Context, *RedactTextsRequest) (*RedactTextsResponse, error)
 	// ResolveInterrupt takes an answer to what a node asks.
 	ResolveInterrupt(context.Context, *ResolveInterruptRequest) (*ResolveInterruptResponse, error)
 	// GetInterrupt shows what a node asks, or has asked last.
@@ -294,6 +309,9 @@ func (UnimplementedDispatcherServer) PauseRun(context.Context, *PauseRunRequest)
 }
 func (UnimplementedDispatcherServer) ResumeRun(context.Context, *ResumeRunRequest) (*ResumeRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResumeRun not implemented")
+}
+func (UnimplementedDispatcherServer) RedactTexts(context.Context, *RedactTextsRequest) (*RedactTextsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RedactTexts not implemented")
 }
 func (UnimplementedDispatcherServer) ResolveInterrupt(context.Context, *ResolveInterruptRequest) (*ResolveInterruptResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResolveInterrupt not implemented")
@@ -432,6 +450,24 @@ func _Dispatcher_ResumeRun_Handler(srv interface{}, ctx context.Context, dec fun
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(DispatcherServer).ResumeRun(ctx, req.(*ResumeRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_RedactTexts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RedactTextsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).RedactTexts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_RedactTexts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).RedactTexts(ctx, req.(*RedactTextsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -642,6 +678,10 @@ var Dispatcher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResumeRun",
 			Handler:    _Dispatcher_ResumeRun_Handler,
+		},
+		{
+			MethodName: "RedactTexts",
+			Handler:    _Dispatcher_RedactTexts_Handler,
 		},
 		{
 			MethodName: "ResolveInterrupt",
