@@ -72,6 +72,14 @@ func (r *rig) owned(batches []batch, first int) {
 		r.relays(b)
 		r.fails(b, i)
 		r.composes(b, first+i)
+		r.reasons(b)
+		source := r.waits(b)
+		r.forks(b, source)
+		r.questions(b)
+		r.families(b)
+		r.channels(b)
+		r.expressions(b)
+		r.beside(b, source)
 		r.ownedWrong(b)
 	}
 }
