@@ -31,10 +31,27 @@ func (r *rig) definitions(b batch) {
 		{`"version":"1"`, `"version":` + text},
 		{`"name":"text"`, `"name":"text","defaultValue":` + text},
 	} {
-		doc := strings.Replace(whole, change[0], change[1], 1)
-		require.NotEqual(r.t, whole, doc, change[0])
-		r.refuse(http.MethodPost, "/v1/workflows", doc)
+		r.refuseDefinition(whole, change[0], change[1])
 	}
+	flow := graph("planted", []string{strings.Replace(follows("call", "gate"), `{`, `{"condition":{"type":"equals","left":"l","right":"r"},`, 1)},
+		node("gate", "core.approvalGate", `{"title":"t","description":"d","actions":["accept"],"approversList":["who"]}`, "{}"),
+		node("call", "core.subWorkflow", `{"workflowId":"nowhere","inputMapping":{"to":"from"}}`, "{}"),
+		node("ask", "core.clarificationGate", `{"questions":[{"id":"q","question":"which?","schema":{"const":1}}]}`, "{}"),
+		node("wait", "core.interrupt", `{"kind":"external-event","data":{"eventType":"paid","correlation":{"order":7}}}`, "{}"),
+		node("say", "core.channelWrite", `{"channelName":"c","reducer":"append","value":"v"}`, "{}"),
+		node("make", "core.noop", "{}", `{"x":{"type":"expression","expression":"variables.text"}}`))
+	for _, name := range []string{"t", "d", "who", "nowhere", "to", "from", "q", "which?", "paid", "order", "c", "v", "l", "r", "variables.text"} {
+		r.refuseDefinition(flow, mustJSON(name), text)
+	}
+	r.refuseDefinition(flow, "variables.text", "variables["+strings.Trim(mustJSON(mustJSON(b.at("expression"))), `"`)+"]")
+}
+
+// refuseDefinition plants in a place of a definition, which then must be refused.
+func (r *rig) refuseDefinition(whole, old, planted string) {
+	r.t.Helper()
+	doc := strings.Replace(whole, old, planted, 1)
+	require.NotEqual(r.t, whole, doc, old)
+	r.refuse(http.MethodPost, "/v1/workflows", doc)
 }
 
 // keyed plants in the key that makes a request repeatable, and repeats the request:

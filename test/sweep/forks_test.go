@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 )
 
 // fork forks a run and carries the fork out.
@@ -41,6 +42,9 @@ func (r *rig) forks(b batch, source string) {
 		r.prove(tag, shown, "tag of a branch")
 		r.prove(b, shown, "input of the source", "name of an input")
 	}
+	r.overGRPC(func(ctx context.Context, c clients, o ...grpc.CallOption) (proto.Message, error) {
+		return c.DiffRuns(ctx, &hostv1.DiffRunsRequest{RunId: source, Against: first}, o...)
+	})
 	for _, pair := range [][2]string{{source, first}, {first, replay}} {
 		a := r.into("diff", r.client, http.MethodGet, "/v1/runs/"+pair[0]+":diff?against="+pair[1], "")
 		require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
@@ -60,8 +64,8 @@ func (r *rig) forks(b batch, source string) {
 	}
 	r.reject(http.MethodPost, "/v1/runs/"+url.PathEscape(short)+":fork", `{"mode":"replay"}`)
 	r.reject(http.MethodGet, "/v1/runs/"+first+":diff?against="+url.QueryEscape(short), "")
-	r.overGRPC(func(ctx context.Context, e openwopv1.EngineClient, o ...grpc.CallOption) (proto.Message, error) {
-		m, err := e.ForkRun(ctx, &openwopv1.ForkRunRequest{RunId: source, Mode: "replay"}, o...)
+	r.overGRPC(func(ctx context.Context, c clients, o ...grpc.CallOption) (proto.Message, error) {
+		m, err := c.ForkRun(ctx, &openwopv1.ForkRunRequest{RunId: source, Mode: "replay"}, o...)
 		if err == nil {
 			r.planted, r.started, r.runs = r.planted+1, r.started+1, append(r.runs, m.GetRunId())
 		}

@@ -28,6 +28,9 @@ func (r *rig) reads(ctx context.Context, text string) map[string]func(...grpc.Ca
 		"PollRunEvents": func(o ...grpc.CallOption) (proto.Message, error) {
 			return h.PollRunEvents(ctx, &hostv1.PollRunEventsRequest{RunId: text}, o...)
 		},
+		"ListAnnotations": func(o ...grpc.CallOption) (proto.Message, error) {
+			return h.ListAnnotations(ctx, &hostv1.ListAnnotationsRequest{RunId: text}, o...)
+		},
 		"GetDebugBundle": func(o ...grpc.CallOption) (proto.Message, error) {
 			return h.GetDebugBundle(ctx, &hostv1.GetDebugBundleRequest{RunId: text}, o...)
 		},
@@ -59,6 +62,7 @@ func (r *rig) refusals(ctx context.Context, text string) map[string]func(...grpc
 	calls["GetEnvelopeSchema"] = func(o ...grpc.CallOption) (proto.Message, error) {
 		return h.GetEnvelopeSchema(ctx, &hostv1.GetEnvelopeSchemaRequest{File: text}, o...)
 	}
+	r.controls(ctx, text, calls)
 	for _, method := range []string{"/openwop.v1.Engine/", "/", "/none/"} {
 		calls["no method below "+method] = func(o ...grpc.CallOption) (proto.Message, error) {
 			m := &openwopv1.GetRunRequest{}
@@ -68,8 +72,87 @@ func (r *rig) refusals(ctx context.Context, text string) map[string]func(...grpc
 	return calls
 }
 
+// controls adds those that would do something to a run, or beside it.
+func (r *rig) controls(ctx context.Context, text string, calls map[string]func(...grpc.CallOption) (proto.Message, error)) {
+	e, h, here := openwopv1.NewEngineClient(r.conn), hostv1.NewHostClient(r.conn), r.runs[0]
+	value := document(map[string]any{text: text})
+	for name, call := range map[string]func(...grpc.CallOption) (proto.Message, error){
+		"PauseRun": func(o ...grpc.CallOption) (proto.Message, error) {
+			return e.PauseRun(ctx, &openwopv1.PauseRunRequest{RunId: text, Reason: &text}, o...)
+		},
+		"PauseRun, policy": func(o ...grpc.CallOption) (proto.Message, error) {
+			return e.PauseRun(ctx, &openwopv1.PauseRunRequest{RunId: here, DrainPolicy: &text}, o...)
+		},
+		"PauseRun, ended": func(o ...grpc.CallOption) (proto.Message, error) {
+			return e.PauseRun(ctx, &openwopv1.PauseRunRequest{RunId: here, Reason: &text}, o...)
+		},
+		"ResumeRun": func(o ...grpc.CallOption) (proto.Message, error) {
+			return e.ResumeRun(ctx, &openwopv1.ResumeRunRequest{RunId: here, Reason: &text}, o...)
+		},
+		"ResolveInterruptByRun": func(o ...grpc.CallOption) (proto.Message, error) {
+			return e.ResolveInterruptByRun(ctx, &openwopv1.ResolveInterruptByRunRequest{RunId: here, NodeId: text, ResumeValue: value}, o...)
+		},
+		"ResolveInterruptByToken": func(o ...grpc.CallOption) (proto.Message, error) {
+			return e.ResolveInterruptByToken(ctx, &openwopv1.ResolveInterruptByTokenRequest{Token: text, ResumeValue: value}, o...)
+		},
+		"InspectInterruptByToken": func(o ...grpc.CallOption) (proto.Message, error) {
+			return e.InspectInterruptByToken(ctx, &openwopv1.InspectInterruptByTokenRequest{Token: text}, o...)
+		},
+		"ForkRun": func(o ...grpc.CallOption) (proto.Message, error) {
+			return e.ForkRun(ctx, &openwopv1.ForkRunRequest{RunId: here, Mode: text}, o...)
+		},
+		"ForkRun, overlay": func(o ...grpc.CallOption) (proto.Message, error) {
+			return e.ForkRun(ctx, &openwopv1.ForkRunRequest{RunId: here, Mode: "branch", FromSeq: proto.Int32(1), RunOptionsOverlay: value}, o...)
+		},
+		"DiffRuns": func(o ...grpc.CallOption) (proto.Message, error) {
+			return h.DiffRuns(ctx, &hostv1.DiffRunsRequest{RunId: here, Against: text}, o...)
+		},
+		"RegisterWebhook": func(o ...grpc.CallOption) (proto.Message, error) {
+			return e.RegisterWebhook(ctx, &openwopv1.RegisterWebhookRequest{Url: text, Events: []string{text}, Secret: &text}, o...)
+		},
+		"UnregisterWebhook": func(o ...grpc.CallOption) (proto.Message, error) {
+			return e.UnregisterWebhook(ctx, &openwopv1.UnregisterWebhookRequest{WebhookId: text, TenantId: &text}, o...)
+		},
+		"RotateWebhookSecret": func(o ...grpc.CallOption) (proto.Message, error) {
+			return h.RotateWebhookSecret(ctx, &hostv1.RotateWebhookSecretRequest{WebhookId: text}, o...)
+		},
+		"ListWebhookDeliveries": func(o ...grpc.CallOption) (proto.Message, error) {
+			return h.ListWebhookDeliveries(ctx, &hostv1.ListWebhookDeliveriesRequest{WebhookId: text, Status: &text}, o...)
+		},
+		"CreateAnnotation": func(o ...grpc.CallOption) (proto.Message, error) {
+			return h.CreateAnnotation(ctx, &hostv1.CreateAnnotationRequest{RunId: here, Signal: &hostv1.AnnotationSignal{Kind: text}, Note: &text}, o...)
+		},
+		"ListAuditEntries": func(o ...grpc.CallOption) (proto.Message, error) {
+			return h.ListAuditEntries(ctx, &hostv1.ListAuditEntriesRequest{Cursor: &text}, o...)
+		},
+	} {
+		calls[name] = call
+	}
+}
+
 func (r *rig) authorized(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+r.client.Key)
+}
+
+// clients are those of the two public services.
+type clients struct {
+	openwopv1.EngineClient
+	hostv1.HostClient
+}
+
+// overGRPC makes a call that is taken, and keeps what it gave.
+func (r *rig) overGRPC(call func(context.Context, clients, ...grpc.CallOption) (proto.Message, error)) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+	defer cancel()
+	var head, tail metadata.MD
+	m, err := call(r.authorized(ctx), clients{openwopv1.NewEngineClient(r.conn), hostv1.NewHostClient(r.conn)}, grpc.Header(&head), grpc.Trailer(&tail))
+	require.NoError(r.t, err)
+	r.message("gRPC", m, nil, head, tail)
+}
+
+func document(v any) *openwopv1.JsonDocument {
+	return &openwopv1.JsonDocument{Json: []byte(mustJSON(v))}
 }
 
 // calls reads a run over gRPC.

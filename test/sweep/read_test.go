@@ -11,10 +11,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -71,7 +74,7 @@ func (r *rig) message(where string, m proto.Message, err error, mds ...metadata.
 
 // lists are what REST tells beside single runs.
 var lists = []string{
-	"/v1/runs?limit=100", "/v1/workflows?limit=100", "/v1/workflows/ask", "/.well-known/openwop", "/v1/openapi.json", "/healthz", "/readyz",
+	"/v1/runs?limit=100", "/v1/webhooks?limit=100", "/v1/workflows?limit=100", "/v1/workflows/ask", "/.well-known/openwop", "/v1/openapi.json", "/healthz", "/readyz",
 	"/schemas/envelopes/" + kind + ".schema.json", seams + "node-catalog", seams + "test/mock-ai/last-dispatch-budget?nodeId=" + askNode,
 }
 
@@ -136,6 +139,20 @@ func (r *rig) audits() {
 	}
 	a := r.into("audit", r.client, http.MethodGet, "/v1/audit/verify", "")
 	require.Contains(r.t, string(a.Body), `"chainValid":true`)
+	limit := int32(200)
+	for _, call := range []func(context.Context, clients, ...grpc.CallOption) (proto.Message, error){
+		func(ctx context.Context, c clients, o ...grpc.CallOption) (proto.Message, error) {
+			return c.ListAuditEntries(ctx, &hostv1.ListAuditEntriesRequest{Limit: &limit}, o...)
+		},
+		func(ctx context.Context, c clients, o ...grpc.CallOption) (proto.Message, error) {
+			return c.VerifyAuditLog(ctx, &openwopv1.VerifyAuditLogRequest{}, o...)
+		},
+		func(ctx context.Context, c clients, o ...grpc.CallOption) (proto.Message, error) {
+			return c.ListWebhooks(ctx, &hostv1.ListWebhooksRequest{}, o...)
+		},
+	} {
+		r.overGRPC(call)
+	}
 	for _, p := range r.audited {
 		r.prove(p.batch, all.String(), p.place)
 	}

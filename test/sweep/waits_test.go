@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
@@ -76,21 +75,6 @@ func (r *rig) resolve(path string, value any) {
 	require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
 }
 
-// overGRPC makes a call that is taken, and keeps what it gave.
-func (r *rig) overGRPC(call func(context.Context, openwopv1.EngineClient, ...grpc.CallOption) (proto.Message, error)) {
-	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
-	defer cancel()
-	var head, tail metadata.MD
-	m, err := call(r.authorized(ctx), openwopv1.NewEngineClient(r.conn), grpc.Header(&head), grpc.Trailer(&tail))
-	require.NoError(r.t, err)
-	r.message("gRPC", m, nil, head, tail)
-}
-
-func document(v any) *openwopv1.JsonDocument {
-	return &openwopv1.JsonDocument{Json: []byte(mustJSON(v))}
-}
-
 // waits plants in what is answered to each kind of question: by credential and by token,
 // over REST and gRPC, in what is taken and in what is refused.
 func (r *rig) waits(b batch) (runID string) {
@@ -112,11 +96,11 @@ func (r *rig) waits(b batch) (runID string) {
 
 	w, shown = r.opened(runID, "refine", 3)
 	r.prove(b, shown, "edited name", "edited")
-	r.overGRPC(func(ctx context.Context, e openwopv1.EngineClient, o ...grpc.CallOption) (proto.Message, error) {
-		return e.InspectInterruptByToken(ctx, &openwopv1.InspectInterruptByTokenRequest{Token: w.Interrupt.InterruptToken}, o...)
+	r.overGRPC(func(ctx context.Context, c clients, o ...grpc.CallOption) (proto.Message, error) {
+		return c.InspectInterruptByToken(ctx, &openwopv1.InspectInterruptByTokenRequest{Token: w.Interrupt.InterruptToken}, o...)
 	})
-	r.overGRPC(func(ctx context.Context, e openwopv1.EngineClient, o ...grpc.CallOption) (proto.Message, error) {
-		return e.ResolveInterruptByToken(ctx, &openwopv1.ResolveInterruptByTokenRequest{Token: w.Interrupt.InterruptToken, ResumeValue: document(map[string]any{
+	r.overGRPC(func(ctx context.Context, c clients, o ...grpc.CallOption) (proto.Message, error) {
+		return c.ResolveInterruptByToken(ctx, &openwopv1.ResolveInterruptByTokenRequest{Token: w.Interrupt.InterruptToken, ResumeValue: document(map[string]any{
 			"action": "refine", "decidedBy": short, "refineFeedback": map[string]any{"scope": "section", "sectionPath": b.at("section"), "itemIds": []string{short}, "text": b.at("feedback")},
 		})}, o...)
 	})
@@ -132,8 +116,8 @@ func (r *rig) waits(b batch) (runID string) {
 
 	_, _ = r.opened(runID, "own", 6)
 	r.reject(http.MethodPost, "/v1/runs/"+runID+"/interrupts/"+url.PathEscape(short), mustJSON(map[string]any{"resumeValue": short}))
-	r.overGRPC(func(ctx context.Context, e openwopv1.EngineClient, o ...grpc.CallOption) (proto.Message, error) {
-		return e.ResolveInterruptByRun(ctx, &openwopv1.ResolveInterruptByRunRequest{RunId: runID, NodeId: "own", ResumeValue: document(b.at("answer of any kind"))}, o...)
+	r.overGRPC(func(ctx context.Context, c clients, o ...grpc.CallOption) (proto.Message, error) {
+		return c.ResolveInterruptByRun(ctx, &openwopv1.ResolveInterruptByRunRequest{RunId: runID, NodeId: "own", ResumeValue: document(b.at("answer of any kind"))}, o...)
 	})
 
 	_, _ = r.opened(runID, "veto", 7)
