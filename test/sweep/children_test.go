@@ -40,9 +40,7 @@ func (r *rig) children(runID string, want int) (ids []string) {
 	require.NoError(r.t, r.do(http.MethodGet, "/v1/runs/"+runID, "").JSON(&parent))
 	require.Len(r.t, parent.ChildRuns, want)
 	for _, c := range parent.ChildRuns {
-		r.planted++
-		r.started++
-		r.runs = append(r.runs, c.RunID)
+		r.joins(c.RunID)
 		ids = append(ids, c.RunID)
 	}
 	return ids
@@ -71,7 +69,7 @@ func (r *rig) families(b batch) {
 
 	part := b.reasons()[0]
 	runID = r.begin(map[string]any{"workflowId": "parent-waits", "inputs": map[string]any{"text": b.at("what a child shows")}})
-	r.await(runID, "node.suspended", 1)
+	r.await(runID, "node.suspended")
 	child := r.children(runID, 1)[0]
 	r.change(part, runID, "/cancel", "reason to cancel a parent", "")
 	r.noted = append(r.noted, planted{part, "reason to cancel a parent"})

@@ -31,7 +31,7 @@ func (r *rig) reasons(b batch) {
 	r.t.Helper()
 	parts := b.reasons()
 	drained := r.begin(map[string]any{"workflowId": "wait"})
-	r.await(drained, "node.started", 1)
+	r.await(drained, "node.started")
 	r.change(parts[0], drained, ":pause", "reason to drain", "")
 	r.noted = append(r.noted, planted{parts[0], "reason to drain"})
 	a := r.do(http.MethodPost, "/v1/runs:bulk-cancel", mustJSON(map[string]any{"runIds": []string{drained, drained}, "reason": parts[0].at("reason for several")}))
@@ -40,9 +40,9 @@ func (r *rig) reasons(b batch) {
 	r.audited = append(r.audited, planted{parts[0], "reason for several"})
 
 	runID := r.begin(map[string]any{"workflowId": "wait", "tags": []string{hookTag}})
-	for _, part := range parts {
-		r.change(part, runID, ":pause", "reason to pause", "immediate")
-		r.change(part, runID, ":resume", "reason to resume", "")
+	for i := 0; i < len(parts); i += 2 {
+		r.change(parts[i], runID, ":pause", "reason to pause", "immediate")
+		r.change(parts[min(i+1, len(parts)-1)], runID, ":resume", "reason to resume", "")
 	}
 	for _, what := range []string{":pause", ":resume", "/cancel"} {
 		r.reject(http.MethodPost, "/v1/runs/"+runID+what, mustJSON(map[string]any{"reason": strings.Repeat(b.items[0].text, maxReason)}))
@@ -53,9 +53,10 @@ func (r *rig) reasons(b batch) {
 	r.reject(http.MethodPost, "/v1/runs/"+runID+":pause", mustJSON(map[string]any{"reason": parts[0].at("reason too late")}))
 	shown := r.finish(runID)
 	r.prove(parts[0], shown, "reason to cancel")
-	for _, part := range parts {
-		r.prove(part, shown, "reason to pause", "reason to resume")
-		r.delivered(part, runID, "reason to pause", "reason to resume")
+	for i := 0; i < len(parts); i += 2 {
+		r.prove(parts[i], shown, "reason to pause")
+		r.prove(parts[min(i+1, len(parts)-1)], shown, "reason to resume")
+		r.delivered(parts[i], runID, "reason to pause")
 	}
 }
 

@@ -93,6 +93,8 @@ type rig struct {
 	gated []batch
 	// inbox takes what a webhook tells of the runs that have its tag.
 	inbox *inbox
+	// awaited are the numbers of events that were looked at while runs were awaited.
+	awaited map[string]int
 	// noted were planted in notes of the log, audited in the audit log.
 	noted, audited []planted
 }
@@ -139,7 +141,7 @@ func start(t *testing.T, secrets []secret, batches []batch, args ...string) *rig
 	if testing.Short() {
 		t.Skip("starts a real process; left out under -short")
 	}
-	r := &rig{sinks: &sinks{all: map[string]*bytes.Buffer{}}, t: t, spans: otlp.New(), out: &output{}}
+	r := &rig{sinks: &sinks{all: map[string]*bytes.Buffer{}}, t: t, spans: otlp.New(), out: &output{}, awaited: map[string]int{}}
 	t.Cleanup(r.spans.Close)
 	r.openDoubles(batches)
 	args = append(args, "--provider", "vendor="+r.vendor.URL(), "--provider", "anthropic="+r.claude.URL(), "--provider", "gemini="+r.gemini.URL(),

@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"time"
@@ -38,6 +39,13 @@ func (r *rig) begun(a *harness.Answer) (runID string) {
 	return made.RunID
 }
 
+// joins counts a run that was started otherwise than by a request of REST.
+func (r *rig) joins(runID string) {
+	r.planted++
+	r.started++
+	r.runs = append(r.runs, runID)
+}
+
 // finish waits for a run's end and reads it.
 func (r *rig) finish(runID string) string {
 	r.t.Helper()
@@ -51,20 +59,21 @@ func (r *rig) finish(runID string) string {
 	return r.read(runID)
 }
 
-// await follows a run until it has told as many events of a type.
-func (r *rig) await(runID, typ string, n int) {
+// await polls a run until it has told an event of a type, after those it was awaited for
+// before.
+func (r *rig) await(runID, typ string) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
-	defer cancel()
-	_, err := r.client.Stream(ctx, "/v1/runs/"+runID+"/events?streamMode=debug", func(f harness.Frame) bool {
-		r.add("SSE", []byte(f.Event+" "+f.ID+" "+f.Data+" "+f.Comment))
-		if f.Event == typ {
-			n--
+	for found := false; !found; {
+		a := r.into("poll", r.client, http.MethodGet, fmt.Sprintf("/v1/runs/%s/events/poll?timeout=20&lastSequence=%d", runID, r.awaited[runID]-1), "")
+		var p harness.Page
+		require.NoError(r.t, a.JSON(&p))
+		require.NotEmpty(r.t, p.Events, "run %s tells nothing of %s: %s", runID, typ, a.Body)
+		events, err := harness.ParseEvents(p.Events)
+		require.NoError(r.t, err)
+		for _, e := range events {
+			r.awaited[runID], found = e.Sequence+1, found || e.Type == typ
 		}
-		return n > 0
-	})
-	require.NoError(r.t, err)
-	require.Zero(r.t, n, "run %s has ended, and told too little of %s", runID, typ)
+	}
 }
 
 // bring has a run use the tenant's own keys, while the rig does.

@@ -55,9 +55,9 @@ type waiting struct {
 
 // opened waits until a node of a run asks, and gives what is shown of that: the snapshot,
 // and what the token's holder sees.
-func (r *rig) opened(runID, nodeID string, n int) (w waiting, shown string) {
+func (r *rig) opened(runID, nodeID string) (w waiting, shown string) {
 	r.t.Helper()
-	r.await(runID, "interrupt.requested", n)
+	r.await(runID, "interrupt.requested")
 	require.Eventually(r.t, func() bool { // the read model may be behind the stream
 		a := r.do(http.MethodGet, "/v1/runs/"+runID, "")
 		shown = string(a.Body)
@@ -82,11 +82,11 @@ func (r *rig) waits(b batch) (runID string) {
 	short := b.short()
 	runID = r.begin(map[string]any{"workflowId": "waits", "inputs": map[string]any{"text": b.at("what is approved")}, "tags": []string{hookTag}})
 	at := "/v1/runs/" + runID + "/interrupts/"
-	_, shown := r.opened(runID, "vote", 1)
+	_, shown := r.opened(runID, "vote")
 	r.prove(b, shown, "what is approved")
 	r.votes(b, runID, at+"vote")
 
-	w, shown := r.opened(runID, "edit", 2)
+	w, shown := r.opened(runID, "edit")
 	r.prove(b, shown, "comment")
 	token := "/v1/interrupts/" + w.Interrupt.InterruptToken
 	r.reject(http.MethodPost, token, mustJSON(map[string]any{"resumeValue": map[string]any{"action": short}}))
@@ -94,7 +94,7 @@ func (r *rig) waits(b batch) (runID string) {
 	r.resolve(token, map[string]any{"action": "edit-accept", "editedArtifactData": map[string]any{b.at("edited name"): []any{b.at("edited")}}})
 	r.reject(http.MethodPost, token, mustJSON(map[string]any{"resumeValue": map[string]any{"action": "accept", "comment": short}}))
 
-	w, shown = r.opened(runID, "refine", 3)
+	w, shown = r.opened(runID, "refine")
 	r.prove(b, shown, "edited name", "edited")
 	r.overGRPC(func(ctx context.Context, c clients, o ...grpc.CallOption) (proto.Message, error) {
 		return c.InspectInterruptByToken(ctx, &openwopv1.InspectInterruptByTokenRequest{Token: w.Interrupt.InterruptToken}, o...)
@@ -105,22 +105,22 @@ func (r *rig) waits(b batch) (runID string) {
 		})}, o...)
 	})
 
-	_, _ = r.opened(runID, "clarify", 4)
+	_, _ = r.opened(runID, "clarify")
 	r.reject(http.MethodPost, at+"clarify", mustJSON(map[string]any{"resumeValue": map[string]any{"answers": map[string]any{short: short}}}))
 	r.reject(http.MethodPost, at+"clarify", mustJSON(map[string]any{"resumeValue": map[string]any{"answers": b.at("no answers")}}))
 	r.resolve(at+"clarify", map[string]any{"answers": []any{map[string]any{"id": "q1", "answer": b.at("answer to a question")}}, b.at("name beside answers"): 1})
 
-	_, _ = r.opened(runID, "event", 5)
+	_, _ = r.opened(runID, "event")
 	r.reject(http.MethodPost, at+"event", mustJSON(map[string]any{"resumeValue": map[string]any{"order": short, short: short}}))
 	r.resolve(at+"event", map[string]any{"order": 7, "more": b.at("event"), b.at("name in an event"): short})
 
-	_, _ = r.opened(runID, "own", 6)
+	_, _ = r.opened(runID, "own")
 	r.reject(http.MethodPost, "/v1/runs/"+runID+"/interrupts/"+url.PathEscape(short), mustJSON(map[string]any{"resumeValue": short}))
 	r.overGRPC(func(ctx context.Context, c clients, o ...grpc.CallOption) (proto.Message, error) {
 		return c.ResolveInterruptByRun(ctx, &openwopv1.ResolveInterruptByRunRequest{RunId: runID, NodeId: "own", ResumeValue: document(b.at("answer of any kind"))}, o...)
 	})
 
-	_, _ = r.opened(runID, "veto", 7)
+	_, _ = r.opened(runID, "veto")
 	r.resolve(at+"veto", map[string]any{"decision": "rejected", "feedback": b.at("rejection")})
 	shown = r.finish(runID)
 	require.Contains(r.t, shown, `"code":"interrupt_rejected"`)
@@ -167,7 +167,7 @@ func (r *rig) questions(b batch) {
 		openaicompat.Reply{Pieces: []string{envelope(b, kind, map[string]any{"note": "fine"})}})
 	r.collect()
 	runID := r.begin(map[string]any{"workflowId": "vendor-asks", "inputs": map[string]any{"text": "x"}, "tags": []string{hookTag}})
-	w, shown := r.opened(runID, "n", 1)
+	w, shown := r.opened(runID, "n")
 	r.prove(b, shown, "model's question", "model's schema")
 	require.Len(r.t, w.Interrupt.Payload.Data.Questions, 1)
 	id := w.Interrupt.Payload.Data.Questions[0].ID
