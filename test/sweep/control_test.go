@@ -48,8 +48,9 @@ func TestSweep_FindsWhatALeakLooksLike(t *testing.T) {
 		r.relays(b)
 		r.composes(b, i)
 		r.reasons(b)
-		r.forks(b, r.waits(b))
-		r.beside(b, r.runs[len(r.runs)-1])
+		runID := r.waits(b)
+		r.differ(runID, r.runs[0])
+		r.beside(b, runID)
 	}
 	r.end(batches, func(h *harness.Host) { h.Stop() }, "")
 	f, names := finderOf(t, batches)

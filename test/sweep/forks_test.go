@@ -49,12 +49,7 @@ func (r *rig) forks(b batch, source string) {
 		r.prove(tag, shown, "tag of a branch")
 		r.prove(b, shown, "input of the source", "name of an input")
 	}
-	r.overGRPC(func(ctx context.Context, c clients, o ...grpc.CallOption) (proto.Message, error) {
-		return c.DiffRuns(ctx, &hostv1.DiffRunsRequest{RunId: first, Against: replay}, o...)
-	})
-	a := r.into("diff", r.client, http.MethodGet, "/v1/runs/"+source+":diff?against="+first, "")
-	require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
-	r.prove(b, string(a.Body), "what is approved", "answer to a question", "input of the source", "name of an input")
+	r.prove(b, r.differ(source, first), "what is approved", "answer to a question", "input of the source", "name of an input")
 	for _, body := range []map[string]any{
 		{"mode": short},
 		{"mode": "branch", "fromSeq": short},
@@ -69,4 +64,15 @@ func (r *rig) forks(b batch, source string) {
 	}
 	r.reject(http.MethodPost, "/v1/runs/"+url.PathEscape(short)+":fork", `{"mode":"replay"}`)
 	r.reject(http.MethodGet, "/v1/runs/"+first+":diff?against="+url.QueryEscape(short), "")
+}
+
+// differ tells how two runs differ.
+func (r *rig) differ(one, other string) string {
+	r.t.Helper()
+	r.overGRPC(func(ctx context.Context, c clients, o ...grpc.CallOption) (proto.Message, error) {
+		return c.DiffRuns(ctx, &hostv1.DiffRunsRequest{RunId: other, Against: one}, o...)
+	})
+	a := r.into("diff", r.client, http.MethodGet, "/v1/runs/"+one+":diff?against="+other, "")
+	require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
+	return string(a.Body)
 }

@@ -77,8 +77,6 @@ func (r *rig) owned(batches []batch, first int) {
 		r.forks(b, source)
 		r.questions(b)
 		r.families(b)
-		r.channels(b)
-		r.expressions(b)
 		r.beside(b, source)
 		r.ownedWrong(b)
 	}

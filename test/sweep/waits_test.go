@@ -163,7 +163,7 @@ func (r *rig) questions(b batch) {
 	r.t.Helper()
 	question := map[string]any{"id": b.short(), "question": b.at("model's question"), "schema": map[string]any{"description": b.at("model's schema")}, "context": map[string]any{b.at("model's context"): 1}}
 	r.vendor.Enqueue(
-		openaicompat.Reply{Pieces: pieces(mustJSON(map[string]any{"type": "clarification.request", "payload": map[string]any{"questions": []any{question}, "reasoning": b.at("model's reason")}}))},
+		openaicompat.Reply{Pieces: cutAnywhere(mustJSON(map[string]any{"type": "clarification.request", "payload": map[string]any{"questions": []any{question}, "reasoning": b.at("model's reason")}}), 400)},
 		openaicompat.Reply{Pieces: []string{envelope(b, kind, map[string]any{"note": "fine"})}})
 	r.collect()
 	runID := r.begin(map[string]any{"workflowId": "vendor-asks", "inputs": map[string]any{"text": "x"}, "tags": []string{hookTag}})
