@@ -49,6 +49,9 @@ type Config struct {
 	Limits run.Limits
 	// MaxRuns bounds the runs executed at a time.
 	MaxRuns int
+	// MaxTogether bounds how much of what a run's effects tell at a time goes into one
+	// frame of its log.
+	MaxTogether int
 	// MaxDepth bounds how deep runs are nested.
 	MaxDepth int
 	// Lease is how long a silent dispatcher keeps a run: the queue's AckWait.
@@ -72,7 +75,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Limits:  run.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128},
-		MaxRuns: 1024, MaxDepth: 8,
+		MaxRuns: 1024, MaxTogether: 64, MaxDepth: 8,
 		Lease: 3 * time.Second,
 		Completion: completion.Config{
 			MaxAttempts: 3, Multiplier: 2, Timeout: 5 * time.Minute, Directive: completion.Advisory,
@@ -94,8 +97,8 @@ func (c Config) Validate() error {
 	if c.Limits.MaxDuration < time.Second {
 		bad("dispatcher.limits.maxRunDuration: %s: needs at least 1s", c.Limits.MaxDuration)
 	}
-	if c.Limits.MaxParallel < 1 || c.MaxRuns < 1 {
-		bad("dispatcher: maxParallel %d and maxRuns %d need at least 1", c.Limits.MaxParallel, c.MaxRuns)
+	if c.Limits.MaxParallel < 1 || c.MaxRuns < 1 || c.MaxTogether < 1 {
+		bad("dispatcher: maxParallel %d, maxRuns %d and maxTogether %d need at least 1", c.Limits.MaxParallel, c.MaxRuns, c.MaxTogether)
 	}
 	if c.MaxDepth < 1 {
 		bad("dispatcher.maxDepth: %d: needs at least 1", c.MaxDepth)
@@ -196,7 +199,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Vault: d.sealer(), Types: s.types, Prompts: s.prompts.Library,
 		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, MaxDepth: cfg.MaxDepth, Clock: d.Clock,
 	})
-	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / execute.Heartbeats}, execute.Deps{
+	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / execute.Heartbeats, MaxTogether: cfg.MaxTogether}, execute.Deps{
 		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: remote.Acceptor{Client: d.Acceptor}, Definitions: s.definitions,
 		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
 		Vault: d.vault(), Provides: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,

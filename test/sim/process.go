@@ -65,6 +65,9 @@ func (p *process) becomeDispatcher() error {
 	}
 	cfg := dispatcher.DefaultConfig()
 	cfg.Lease, cfg.Limits.MaxNodeExecutions, cfg.MaxRuns = lease, 1000, 64
+	if !p.w.together {
+		cfg.MaxTogether = 1
+	}
 	cfg.Limits.MaxDuration = maxDuration
 	cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model = providerID, "model-1"
 	cfg.Completion.Timeout = time.Hour // models time out by themselves: two that began at once would do so at once, in any order

@@ -72,6 +72,17 @@ func TestSim_EverySeedKeepsTheRules(t *testing.T) {
 	}
 }
 
+// What effects tell together keeps the rules, too.
+func TestSim_TogetherKeepsTheRules(t *testing.T) {
+	t.Parallel()
+	for seed := range *seeds / 10 {
+		s := sim.Generate(*from + seed)
+		if v := simulate(t, s, sim.Options{Together: true}); v.Err != nil {
+			t.Fatalf("seed %d, which need not fail again: %v", seed, v.Err)
+		}
+	}
+}
+
 // report tells what is needed to find out why a seed fails.
 func report(t *testing.T, s sim.Scenario, err error) {
 	t.Helper()

@@ -14,6 +14,9 @@ type Options struct {
 	Log func() runlog.Log
 	// Traced keeps a line about every call.
 	Traced bool
+	// Together lets dispatchers take what effects tell at a time into one frame. Which of
+	// two comes first then is nobody's seed: the simulation does not come out the same.
+	Together bool
 }
 
 // Verdict is what a simulation came to.

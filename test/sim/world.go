@@ -20,6 +20,7 @@ import (
 // what mu guards: the processes come in by their calls alone.
 type World struct {
 	scenario Scenario
+	together bool
 	chance   *rand.Rand
 	began    time.Time
 	// calm is when the last fault has happened; the zero time while they go on.
@@ -71,7 +72,7 @@ func Run(s Scenario, o Options) Verdict {
 
 func newWorld(s Scenario, o Options) *World {
 	w := &World{
-		scenario: s, chance: rand.New(rand.NewPCG(s.Seed, 0x5eed)), began: time.Now(),
+		scenario: s, together: o.Together, chance: rand.New(rand.NewPCG(s.Seed, 0x5eed)), began: time.Now(),
 		log: memory.New(), records: kvmemory.New(), runs: map[string]*history{}, news: make(chan struct{}, 1), over: make(chan struct{}),
 	}
 	if o.Log != nil {

@@ -33,6 +33,9 @@ type Config struct {
 	// Heartbeat is how often a held run is extended: a third of the queue's
 	// patience, so that one lost heartbeat does no harm.
 	Heartbeat time.Duration
+	// MaxTogether bounds how many calls, or ends, of effects go into one frame. More than one leaves
+	// the order of what they tell next to whoever comes first.
+	MaxTogether int
 }
 
 // Heartbeats is how many of them a lease is long.

@@ -26,6 +26,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/execute"
+	"waybill.dev/waybill/services/dispatcher/flow"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/run"
 )
@@ -44,7 +45,9 @@ func define(t *testing.T, nodes string, edges ...string) oneDefinition {
 	def, problems := workflow.Parse([]byte(`{"id":"wf","name":"wf","version":"1","nodes":[` + nodes +
 		`],"edges":[` + strings.Join(edges, ",") + `],"triggers":[],"variables":[],"metadata":{},"settings":{}}`))
 	require.Empty(t, problems)
-	return oneDefinition{&definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}}
+	compiled, problems := flow.Compile(def)
+	require.Empty(t, problems)
+	return oneDefinition{&definition.Entry{Def: def, Graph: workflow.Compile(def), Flow: compiled, Digest: def.Digest()}}
 }
 
 func nodeJSON(id, typ, config string) string {
@@ -113,7 +116,7 @@ func (r *rig) executor(defs execute.Definitions, m execute.Models) *execute.Exec
 func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Models) *execute.Executor {
 	return execute.New(execute.Config{
 		Limits:    run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
-		Heartbeat: 20 * time.Millisecond,
+		Heartbeat: 20 * time.Millisecond, MaxTogether: 64,
 	}, execute.Deps{
 		Log: log, Redactor: r.red, Acceptor: noAcceptor{}, Definitions: defs, Models: m, Types: node.Builtin(),
 		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: slog.New(slog.DiscardHandler),

@@ -7,13 +7,10 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-// What is taken into one frame of that which is ready at the same time: so many calls or
-// ends of effects, and so many bytes. The effects of a wide run end together, and each
-// append waits for the disk.
-const (
-	maxTogether      = 64
-	maxTogetherBytes = 256 << 10
-)
+// maxTogetherBytes bounds what is taken into one frame of that which is ready at the same
+// time, besides Config.MaxTogether. The effects of a wide run end together, and each append
+// waits for the disk.
+const maxTogetherBytes = 256 << 10
 
 func (r request) size() (n int) {
 	for _, d := range r.drafts {
@@ -52,7 +49,7 @@ func (s *session) recordAll(ctx context.Context, r request) error {
 			s.give(func() { s.m.Emit(now, drafts...) })
 			told, size = append(told, r), size+r.size()
 		}
-		if more = len(told) < maxTogether && size < maxTogetherBytes; more {
+		if more = len(told) < s.x.cfg.MaxTogether && size < maxTogetherBytes; more {
 			r, more = poll(s.inbox)
 		}
 	}
@@ -92,7 +89,7 @@ func (s *session) settleAll(ctx context.Context, d effectDone) error {
 		if err := s.settle(d); err != nil {
 			return errors.Join(err, s.flushOver(ctx))
 		}
-		if n >= maxTogether || size >= maxTogetherBytes {
+		if n >= s.x.cfg.MaxTogether || size >= maxTogetherBytes {
 			return nil
 		}
 		next, ok := poll(s.done)
