@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,10 @@ import (
 type appended struct {
 	head    frame.Head
 	changed bool
-	events  []wire.Event
+	// cut reports that what followed from the changed events is not there: the machine's
+	// state is ahead of the log.
+	cut    bool
+	events []wire.Event
 }
 
 // append writes the machine's pending events as one frame. Everything that may
@@ -36,10 +40,16 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 	if err != nil {
 		return appended{}, err
 	}
+	kind, cut := m.FrameKind(), false
+	// What nodes made of a value that is another in the log must not be there: it would tell
+	// of the value, and no replay came to it. The machine goes on from the log.
+	if given, alone := m.Given(); changed > 0 && given < len(events) && changed <= given {
+		events, kind, cut = events[:given], alone, true
+	}
 	if events, err = x.conceal(ctx, r, writer, head, m, events); err != nil {
 		return appended{}, err
 	}
-	f := frame.New(r, m.FrameKind(), head, events).By(writer).In(x.trace(m.State().Record).Run())
+	f := frame.New(r, kind, head, events).By(writer).In(x.trace(m.State().Record).Run())
 	if n := m.Note(); n != nil {
 		out, _, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, [][]byte{[]byte(n.JSON())})
 		if err != nil {
@@ -51,15 +61,19 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 		return appended{}, fmt.Errorf("append to run %s: %w", r.RunID, err)
 	}
 	m.Flushed()
-	x.erase(ctx, r, m.State())
-	return appended{head: f.Head(), changed: changed, events: events}, nil
+	if !cut {
+		x.erase(ctx, r, m.State())
+	}
+	return appended{head: f.Head(), changed: changed > 0, cut: cut, events: events}, nil
 }
 
 // minSecret is the shortest secret the redactor knows (OpenWOP envelope contract
 // §11): a payload without a longer text cannot hold one.
 const minSecret = 8
 
-func (x *Executor) redact(ctx context.Context, r subject.Run, registered bool, events []wire.Event, clean []bool) (bool, error) {
+// redact takes the secrets out of events that are not clean. It gives the number of the
+// first that changed, counted from 1; 0: none did.
+func (x *Executor) redact(ctx context.Context, r subject.Run, registered bool, events []wire.Event, clean []bool) (first int, err error) {
 	var (
 		docs  [][]byte
 		index []int
@@ -71,23 +85,24 @@ func (x *Executor) redact(ctx context.Context, r subject.Run, registered bool, e
 		docs, index = append(docs, e.Payload), append(index, i)
 	}
 	if len(docs) == 0 {
-		return false, nil
+		return 0, nil
 	}
-	anything := false
 	for part := range slices.Chunk(index, maxRedacted) {
 		out, changed, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, docs[:len(part)])
 		if err != nil {
-			return false, fmt.Errorf("redact events of run %s: %w", r.RunID, err)
+			return 0, fmt.Errorf("redact events of run %s: %w", r.RunID, err)
 		}
 		if docs = docs[len(part):]; !changed {
 			continue
 		}
-		anything = true
 		for k, i := range part {
+			if first == 0 && !bytes.Equal(events[i].Payload, out[k]) {
+				first = i + 1
+			}
 			events[i].Payload = out[k]
 		}
 	}
-	return anything, nil
+	return first, nil
 }
 
 // maxRedacted is how many documents the redactor is given at a time; it takes a thousand.

@@ -84,14 +84,19 @@ func (x *Executor) changeAt(ctx context.Context, st *runstate.State, head frame.
 		return nil, err
 	}
 	told.saw(a.events)
-	x.told(m, rec)
-	done(m.State().Status)
-	return m.State(), nil
+	if st = m.State(); a.cut {
+		if st, _, err = x.load(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	x.told(st)
+	done(st.Status)
+	return st, nil
 }
 
 // told has the sessions and watchers of this process know of a change.
-func (x *Executor) told(m *run.Machine, rec *wire.RunRecord) {
-	switch st := m.State(); {
+func (x *Executor) told(st *runstate.State) {
+	switch rec := st.Record; {
 	case st.Status.Terminal():
 		x.Abort(rec.RunID)
 		x.deps.Forget(rec.Owner.Tenant, rec.RunID)

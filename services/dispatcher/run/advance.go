@@ -19,6 +19,9 @@ import (
 // returns the effects to carry out next. Afterwards the run has ended, or
 // effects are running, or it waits for a timer (see Due) or a resume.
 func (m *Machine) Advance(now time.Time) []Effect {
+	if m.given == 0 && len(m.pending) > 0 {
+		m.given, m.givenKind = len(m.pending), m.FrameKind()
+	}
 	if m.tape != nil {
 		m.replay(now)
 		return nil

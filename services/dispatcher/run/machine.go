@@ -95,6 +95,10 @@ type Machine struct {
 	// clean tells for each pending event that it holds ids and numbers only,
 	// nothing that could carry a secret.
 	clean []bool
+	// given is how much of pending came from outside, before Advance went on from it, and
+	// givenKind the kind of the frame that makes.
+	given     int
+	givenKind subject.Kind
 	// note goes into the log with what is pending.
 	note *wire.Note
 	// wakes is set when somebody must take the run up.
@@ -127,6 +131,10 @@ func (m *Machine) State() *runstate.State { return m.st }
 // Pending are the events to append next, and for each whether it is clean.
 func (m *Machine) Pending() (events []wire.Event, clean []bool) { return m.pending, m.clean }
 
+// Given is how many of the pending events came from outside: the others follow from them.
+// The kind is that of the frame that they make by themselves.
+func (m *Machine) Given() (n int, kind subject.Kind) { return m.given, m.givenKind }
+
 // Note is what goes into the log with what is pending; nil: nothing.
 func (m *Machine) Note() *wire.Note { return m.note }
 
@@ -145,7 +153,7 @@ func (m *Machine) Beside() *Machine {
 
 // Flushed forgets what is pending after it was appended.
 func (m *Machine) Flushed() {
-	m.pending, m.clean, m.note, m.wakes, m.recovering = nil, nil, nil, false, false
+	m.pending, m.clean, m.given, m.note, m.wakes, m.recovering = nil, nil, 0, nil, false, false
 	if m.tape != nil {
 		m.tape.unsent = 0
 	}
