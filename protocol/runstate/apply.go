@@ -125,6 +125,9 @@ func (s *State) applyTrust(e wire.Event, p payload) {
 }
 
 func (s *State) applyRun(e wire.Event, p payload) {
+	if leads(e.Type) && !mayFollow(s.Status, e.Type) {
+		return
+	}
 	switch e.Type {
 	case wire.EventRunStarted:
 		s.Status, s.StartedAt = wire.StatusRunning, e.Timestamp

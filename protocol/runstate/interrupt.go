@@ -16,10 +16,17 @@ type Interrupt struct {
 	ResumeValue json.RawMessage
 }
 
+// Asks reports whether a question waits for an answer: it has none, and its node has not
+// ended without.
+func (s *State) Asks(i *Interrupt) bool {
+	n := s.Nodes[i.NodeID]
+	return !i.Resolved && (n == nil || !n.Status.Terminal())
+}
+
 // Open is the first unanswered question of a node; nil: it asks nothing.
 func (s *State) Open(nodeID string) *Interrupt {
 	for _, i := range s.Interrupts {
-		if i.NodeID == nodeID && !i.Resolved {
+		if i.NodeID == nodeID && s.Asks(i) {
 			return i
 		}
 	}
@@ -30,7 +37,7 @@ func (s *State) Open(nodeID string) *Interrupt {
 func (s *State) OpenCount(nodeID string) int {
 	n := 0
 	for _, i := range s.Interrupts {
-		if i.NodeID == nodeID && !i.Resolved {
+		if i.NodeID == nodeID && s.Asks(i) {
 			n++
 		}
 	}

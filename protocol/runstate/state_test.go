@@ -64,7 +64,7 @@ func TestFold_FollowsTheStatesOfARun(t *testing.T) {
 		{"resumed", []fact{{t: wire.EventRunStarted}, {t: wire.EventRunPaused}, {t: wire.EventRunResumed}}, wire.StatusRunning},
 		{"completed", []fact{{t: wire.EventRunStarted}, {t: wire.EventRunCompleted}}, wire.StatusCompleted},
 		{"cancelled", []fact{{t: wire.EventRunStarted}, {t: wire.EventRunCancelled}}, wire.StatusCancelled},
-		{"nothing follows an end", []fact{{t: wire.EventRunCancelled}, {t: wire.EventRunCompleted}}, wire.StatusCancelled},
+		{"nothing follows an end", []fact{{t: wire.EventRunStarted}, {t: wire.EventRunCancelled}, {t: wire.EventRunCompleted}}, wire.StatusCancelled},
 		{"unknown types are ignored", []fact{{t: wire.EventRunStarted}, {t: "acme.thing.happened"}}, wire.StatusRunning},
 	}
 	for _, c := range cases {

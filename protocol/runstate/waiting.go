@@ -61,7 +61,7 @@ func (s *State) settle(at string) {
 // firstOpen is the question that has been open longest; nil: there is none.
 func (s *State) firstOpen() *Interrupt {
 	for _, i := range s.Interrupts {
-		if !i.Resolved {
+		if s.Asks(i) {
 			return i
 		}
 	}

@@ -131,10 +131,10 @@ func (h *history) apply(e wire.Event, f *frame.Frame) error {
 	h.state.Apply(e)
 	after, is := h.state.Status, h.statusOf(e.NodeID)
 	h.events = append(h.events, e)
-	if !mayMove(before, e.Type, after) {
+	if !runstate.MayMove(before, e.Type, after) {
 		return fmt.Errorf("leads the run from %s to %s", before, after)
 	}
-	if m, ok := nodeMoves[e.Type]; ok && (!slices.Contains(m.from, was) || !slices.Contains(m.to, is)) {
+	if !runstate.MayMoveNode(was, e.Type, is) {
 		return fmt.Errorf("leads the node from %q to %q", was, is)
 	}
 	if slices.Contains(ofRunning, e.Type) && e.NodeID != "" && was != runstate.NodeRunning {
@@ -147,7 +147,7 @@ func (h *history) statusOf(node string) runstate.NodeStatus {
 	if n := h.state.Nodes[node]; n != nil {
 		return n.Status
 	}
-	return never
+	return runstate.NodeNever
 }
 
 // recorded: an answer is recorded once.

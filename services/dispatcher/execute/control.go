@@ -198,6 +198,8 @@ func (x *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) 
 			return fault.New(fault.InterruptResolved, "the question has been answered already")
 		case st.Status.Terminal() || st.Status == wire.StatusCancelling:
 			return fault.New(fault.InterruptGone, "the run has ended, or is being cancelled: its question is not asked any more").With("runStatus", string(st.Status))
+		case !st.Asks(q):
+			return fault.New(fault.InterruptGone, "the node has ended without the answer").With("nodeId", q.NodeID)
 		}
 		a.At = now
 		if out.Decision, err = interrupt.Decide(q.Pending, a.Answer); err != nil {

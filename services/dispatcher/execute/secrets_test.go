@@ -128,7 +128,10 @@ func TestCancel_ForgetsTheKeysOfARunThatEndedMeanwhile(t *testing.T) {
 	x, log := withKeys(t, v, nil)
 	v.before = func() {
 		start := log.Frames()[0]
-		end := frame.New(theRun, subject.End, start.Head(), []wire.Event{wire.Draft{Type: wire.EventRunCompleted}.Place("run_1", 0, time.Now())})
+		end := frame.New(theRun, subject.End, start.Head(), []wire.Event{
+			wire.Draft{Type: wire.EventRunStarted}.Place("run_1", 0, time.Now()),
+			wire.Draft{Type: wire.EventRunCompleted}.Place("run_1", 1, time.Now()),
+		})
 		_, err := log.Append(t.Context(), end, start.Pos)
 		require.NoError(t, err)
 	}

@@ -82,9 +82,10 @@ func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 		}
 		return
 	}
-	more := m.st.OpenCount(id) > 1
+	// Its model goes on when it knows all, and its next attempt when its time has come.
+	waits := m.st.OpenCount(id) > 1 || m.st.Nodes[id].Status == runstate.NodeRetrying
 	for _, e := range d.Events {
-		if e.Type != wire.EventNodeResumed || !more { // its model goes on when it knows all
+		if e.Type != wire.EventNodeResumed || !waits {
 			m.Emit(now, e)
 		}
 	}

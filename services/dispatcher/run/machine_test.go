@@ -29,6 +29,7 @@ type graph struct {
 	settings string
 	inputs   map[string]string // node id → inputs object
 	vars     string
+	overlay  string // the run's configurable
 }
 
 func (g graph) plan(t testing.TB) run.Plan {
