@@ -110,7 +110,9 @@ golden: build ## record the runs of test/golden anew
 
 .PHONY: trace
 trace: ## print rule → code → test of every rule of the contract, and fail on a hole
-	go run ./tools/trace $(addprefix -contract ,$(wildcard $(WAYBILL_SHARED)/contract/envelopes.md))
+	for track in envelopes host; do \
+		go run ./tools/trace -ledger docs/rules/$$track.yaml $(if $(wildcard $(WAYBILL_SHARED)/contract),-contract $(WAYBILL_SHARED)/contract/$$track.md); \
+	done
 
 .PHONY: test-isolated
 test-isolated: ## build each module by itself, as an outsider would

@@ -300,3 +300,11 @@ func TestTimer_PassesOverRetriesWhileAPauseWaits(t *testing.T) {
 	require.Equal(t, "delay", id)
 	require.True(t, ok)
 }
+
+// OpenWOP host contract §3.2, §12 no. 15: the member's type is disputed, so it is left out.
+func TestSnapshot_LeavesTheEngineVersionOut(t *testing.T) {
+	t.Parallel()
+	r := record()
+	r.EngineVersion = 1
+	require.NotContains(t, string(runstate.New(r).SnapshotJSON()), "engineVersion")
+}

@@ -21,7 +21,8 @@ var (
 )
 
 // obligations are the lines of the ledger's sections that bind: those with a
-// MUST or SHALL and, where the ledger asks for it, every row of a table.
+// MUST or SHALL or one of its tags and, where the ledger asks for it, every row of
+// a table.
 func obligations(contract string, l *ledger) []obligation {
 	var out []obligation
 	section, inTable := "", false
@@ -35,11 +36,16 @@ func obligations(contract string, l *ledger) []obligation {
 		if head || ruling.MatchString(text) || !slices.Contains(l.Sections, section) {
 			continue
 		}
-		if binding.MatchString(text) || row && slices.Contains(l.Rows, section) {
+		if binding.MatchString(text) || l.tagged(text) || row && slices.Contains(l.Rows, section) {
 			out = append(out, obligation{section: section, line: i + 1, text: text})
 		}
 	}
 	return out
+}
+
+// tagged reports whether a line has one of the ledger's tags.
+func (l *ledger) tagged(text string) bool {
+	return slices.ContainsFunc(l.Tags, func(tag string) bool { return strings.Contains(text, tag) })
 }
 
 // unanswered are the obligations that no rule answers, and the phrases of rules

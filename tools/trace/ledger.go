@@ -17,6 +17,9 @@ type ledger struct {
 	// Rows are those of them whose every table row is an obligation, also without
 	// a MUST in it.
 	Rows []string `yaml:"rows"`
+	// Tags are marks that make any line of the sections an obligation, such as that of
+	// a decision.
+	Tags []string `yaml:"tags"`
 	// Required are places that must each have a rule, such as numbered cases.
 	Required []string `yaml:"required"`
 	Rules    []rule   `yaml:"rules"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,6 +76,7 @@ A host MUST do this.
 ## 2. Asked for
 A host MUST say so.
 A host may say so.
+It says so twice [D].
 
 | n | rule |
 |---|---|
@@ -93,18 +95,21 @@ func TestContract_EveryBindingLineNeedsARule(t *testing.T) {
 	tests := map[string]struct {
 		says  string // of the rule at 2
 		rows  string // of the rule at 2.1
+		tags  string
 		holes []string
 	}{
 		"all are answered":       {says: `[MUST say, "| 1 |"]`, rows: `["| C1 |", "| C2 |"]`},
 		"a line is not answered": {says: `["| 1 |"]`, rows: `["| C"]`, holes: []string{"line 7 of the contract"}},
-		"a row is not answered":  {says: `[MUST]`, rows: `["| C1 |"]`, holes: []string{"line 19 of the contract"}},
+		"a row is not answered":  {says: `[MUST]`, rows: `["| C1 |"]`, holes: []string{"line 20 of the contract"}},
 		"a phrase is gone":       {says: `[MUST, may say so]`, rows: `["| C"]`, holes: []string{`no line of the section says "may say so"`}},
-		"of another section":     {says: `[MUST, "| C1 |"]`, rows: `["| C2 |"]`, holes: []string{"line 18 of the contract", `no line of the section says "| C1 |"`}},
+		"a mark is not answered": {says: `[MUST]`, rows: `["| C"]`, tags: `["[D]"]`, holes: []string{"line 9 of the contract"}},
+		"a mark is answered":     {says: `[MUST, twice]`, rows: `["| C"]`, tags: `["[D]"]`},
+		"of another section":     {says: `[MUST, "| C1 |"]`, rows: `["| C2 |"]`, holes: []string{"line 19 of the contract", `no line of the section says "| C1 |"`}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, err := parseLedger([]byte("sections: [\"2\", \"2.1\"]\nrows: [\"2.1\"]\nrules:\n" +
+			l, err := parseLedger([]byte("sections: [\"2\", \"2.1\"]\nrows: [\"2.1\"]\ntags: " + cmp.Or(tc.tags, "[]") + "\nrules:\n" +
 				"- {at: \"2\", rule: a, says: " + tc.says + "}\n- {at: \"2.1\", rule: b, says: " + tc.rows + "}\n"))
 			require.NoError(t, err)
 			holes := l.unanswered(obligations(someContract, l))
@@ -151,14 +156,19 @@ func TestRun_PrintsEveryRuleAndFailsOnAHole(t *testing.T) {
 	require.Contains(t, out.String(), "1 rules, 0 of them not this host's, 2 holes")
 }
 
-// The ledger of this repository has no hole. Whether the contract has lines that
-// it does not answer is asked where the contract is.
-func TestEnvelopes_HaveNoHole(t *testing.T) {
+// The ledgers of this repository have no hole. Whether the contract has lines that
+// they do not answer is asked where the contract is.
+func TestLedgers_HaveNoHole(t *testing.T) {
 	t.Parallel()
-	contract := filepath.Join(os.Getenv("WAYBILL_SHARED"), "contract", "envelopes.md")
-	if _, err := os.Stat(contract); err != nil {
-		contract = ""
+	for _, name := range []string{"envelopes", "host"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			contract := filepath.Join(os.Getenv("WAYBILL_SHARED"), "contract", name+".md")
+			if _, err := os.Stat(contract); err != nil {
+				contract = ""
+			}
+			var out strings.Builder
+			require.NoError(t, run(&out, "../..", "../../docs/rules/"+name+".yaml", contract, true), out.String())
+		})
 	}
-	var out strings.Builder
-	require.NoError(t, run(&out, "../..", "../../docs/rules/envelopes.yaml", contract, true), out.String())
 }
