@@ -219,7 +219,8 @@ func (x *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) 
 	return out, nil
 }
 
-// Interrupt is what a node asks, or has asked last; ended reports that its run has.
+// Interrupt is what a node asks, or has asked last; ended reports that its run has, or
+// that the node has without the answer.
 func (x *Executor) Interrupt(ctx context.Context, tenant, runID, nodeID, id string) (q *runstate.Interrupt, ended bool, err error) {
 	st, _, err := x.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
 	if errors.Is(err, runlog.ErrNotFound) {
@@ -228,8 +229,10 @@ func (x *Executor) Interrupt(ctx context.Context, tenant, runID, nodeID, id stri
 	if err != nil {
 		return nil, false, err
 	}
-	q, err = asked(st, nodeID, id)
-	return q, st.Status.Terminal(), err
+	if q, err = asked(st, nodeID, id); err != nil {
+		return nil, false, err
+	}
+	return q, st.Status.Terminal() || !q.Resolved && !st.Asks(q), nil
 }
 
 // asked finds a question by its node, and by its id where the caller knows it.

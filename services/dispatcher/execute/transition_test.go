@@ -190,4 +190,7 @@ func TestResolve_OfANodeThatHasEnded(t *testing.T) {
 	err := outside["resolve"](t, r.exec, wire.StatusRunning)
 	require.Equal(t, fault.InterruptGone, fault.CodeOf(err))
 	require.NotContains(t, r.types(t), "interrupt.resolved")
+	_, ended, err := r.exec.Interrupt(t.Context(), "acme", "run_1", "gate", "")
+	require.NoError(t, err)
+	require.True(t, ended)
 }
