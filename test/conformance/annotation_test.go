@@ -58,6 +58,18 @@ func TestAnnotations_LieBesideTheRun(t *testing.T) {
 	require.Contains(t, string(a.Body), "/signal/rating")
 }
 
+// OpenWOP host contract §7.2: what was said about a run is not said about its forks.
+func TestAnnotations_AreNotForked(t *testing.T) {
+	t.Parallel()
+	c := client(t, testKey)
+	id, _ := run(t, c, `{"workflowId":"noop"}`)
+	require.Equal(t, http.StatusCreated, do(t, c, http.MethodPost, "/v1/runs/"+id+"/annotations", `{"signal":{"kind":"flag"}}`).Status)
+	for _, body := range []string{`{"mode":"replay"}`, `{"mode":"branch","fromSeq":2}`} {
+		require.Empty(t, annotations(t, c, fork(t, c, id, body).RunID))
+	}
+	require.Len(t, annotations(t, c, id), 1)
+}
+
 func TestAnnotations_AreMadeOnceUnderAKey(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)

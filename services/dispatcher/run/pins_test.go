@@ -62,3 +62,28 @@ func TestPins_HoldForTheRun(t *testing.T) {
 		})
 	}
 }
+
+// OpenWOP host contract §7.2, §7.4: a replay keeps what its source has settled for, although
+// the code has a newer version meanwhile.
+func TestPins_OfAReplayAreItsSources(t *testing.T) {
+	t.Parallel()
+	var then, now []int
+	m := run.New(changed(t, 1, 3, &then), limits, runstate.New(record()))
+	m.Advance(at)
+	source := appended(m)
+	for from := range source {
+		rec := record(func(r *wire.RunRecord) {
+			r.RunID, r.Fork = "run_2", &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkReplay, FromSeq: from, Head: len(source)}
+		})
+		var history []wire.Event
+		for _, e := range source[:from] {
+			history = append(history, run.Copy(rec, e, at))
+		}
+		replay := run.New(changed(t, 1, 9, &now), limits, runstate.Fold(rec, history)).Replaying(run.NewTape(*rec.Fork, source, history))
+		replay.Advance(at)
+		require.Equal(t, wire.StatusCompleted, replay.State().Status)
+		require.Equal(t, map[string]int{"ch": 3}, replay.State().Pins, "from %d", from)
+		require.NotContains(t, names(replay), "replay.diverged", "from %d", from)
+	}
+	require.NotContains(t, now, 9)
+}
