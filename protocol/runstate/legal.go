@@ -18,6 +18,7 @@ var (
 	waiting = []wire.Status{wire.StatusWaitingApproval, wire.StatusWaitingInput, wire.StatusWaitingExternal}
 	running = []wire.Status{wire.StatusRunning}
 	live    = slices.Concat(running, waiting)
+	ending  = []wire.Status{wire.StatusCancelling}
 	open    = slices.Concat(running, []wire.Status{wire.StatusPaused, wire.StatusCancelling}, waiting)
 )
 
@@ -40,7 +41,7 @@ var moves = []move{
 	{live, wire.EventNodeSkipped, live},
 	{live, wire.EventNodeCancelled, live},
 	{[]wire.Status{wire.StatusPaused}, wire.EventNodeCancelled, []wire.Status{wire.StatusPaused}},
-	{[]wire.Status{wire.StatusCancelling}, wire.EventNodeCancelled, []wire.Status{wire.StatusCancelling}},
+	{ending, wire.EventNodeCancelled, ending},
 	{running, wire.EventNodeRetried, running},
 	{live, wire.EventInterruptRequested, live},
 	{live, wire.EventInterruptResolved, live},
@@ -49,6 +50,12 @@ var moves = []move{
 	{[]wire.Status{wire.StatusPaused}, wire.EventNodeResumed, []wire.Status{wire.StatusPaused}},
 	{[]wire.Status{wire.StatusPaused}, wire.EventNodeCompleted, []wire.Status{wire.StatusPaused}},
 	{[]wire.Status{wire.StatusPaused}, wire.EventNodeFailed, []wire.Status{wire.StatusPaused}},
+	// What was at work when the cancellation came may still tell how it ended.
+	{ending, wire.EventNodeCompleted, ending},
+	{ending, wire.EventNodeFailed, ending},
+	{ending, wire.EventNodeRetried, ending},
+	{ending, wire.EventNodeSuspended, ending},
+	{ending, wire.EventInterruptRequested, ending},
 }
 
 // MayMove reports whether an event may lead a run from one status to another.

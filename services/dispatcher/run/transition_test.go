@@ -306,27 +306,36 @@ func TestTransition_ThereIsNoOther(t *testing.T) {
 	}
 }
 
-// A run that has ended, is paused or is being cancelled takes no step of its own, and a
-// result that comes late is dropped.
+// A run that has ended, is paused or is being cancelled takes no step of its own. A result
+// that comes late is dropped, but while the run is being cancelled, which it does not hold up.
 func TestTransition_WhatIsLateChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, from := range []wire.Status{paused, cancelling, completed, failed, cancelled} {
-		t.Run(string(from), func(t *testing.T) {
-			t.Parallel()
-			m := run.New(reached[from].g.plan(t), limits, runstate.New(record()))
-			reached[from].reach(t, m)
-			m.Flushed()
-			m.Begin(at)
-			require.Empty(t, m.Advance(at))
-			require.Empty(t, m.Advance(at.Add(2*limits.MaxDuration)))
-			require.Empty(t, names(m))
-			if from.Terminal() || from == paused {
-				m.Complete(at, "a", node.Output{}, wire.Trusted)
-				m.FailNode(at, "a", &wire.NodeError{Code: "x.y", Message: "m", Retryable: true}, wire.Trusted)
-				require.False(t, m.Suspend(at, "a"))
+		for name, late := range map[string]func(*testing.T, *run.Machine){
+			"complete": doneCall, "fail": failOnce, "suspend": func(_ *testing.T, m *run.Machine) { m.Suspend(at, "a") },
+		} {
+			t.Run(fmt.Sprintf("%s: %s", from, name), func(t *testing.T) {
+				t.Parallel()
+				m := run.New(reached[from].g.plan(t), limits, runstate.New(record()))
+				reached[from].reach(t, m)
+				m.Flushed()
+				m.Begin(at)
+				require.Empty(t, m.Advance(at))
+				require.Empty(t, m.Advance(at.Add(2*limits.MaxDuration)))
 				require.Empty(t, names(m))
-			}
-			require.Equal(t, from, m.State().Status)
-		})
+				late(t, m)
+				require.Empty(t, m.Advance(at))
+				require.Equal(t, from, m.State().Status)
+				events, _ := m.Pending()
+				for _, e := range events {
+					require.Equal(t, cancelling, from, "%s", e.Type)
+					require.True(t, runstate.MayMove(from, e.Type, from), "%s", e.Type)
+				}
+				if from == cancelling {
+					m.Cancel(at, enough)
+					require.Equal(t, cancelled, m.State().Status)
+				}
+			})
+		}
 	}
 }
