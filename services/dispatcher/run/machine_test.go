@@ -191,6 +191,19 @@ func TestAdvance_NumbersEventsFromZeroWithoutGaps(t *testing.T) {
 	}
 }
 
+// OpenWOP host contract §3.4: what the record says, and no member for what it does not.
+func TestStarted_TellsTheRecord(t *testing.T) {
+	t.Parallel()
+	_, m, _ := trace(t, graph{nodes: []string{"a:core.noop"}})
+	require.JSONEq(t, `{"workflowId":"wf","engineVersion":"1","owner":{"tenant":"acme"}}`, payloadOf(t, m, wire.EventRunStarted))
+	_, m, _ = trace(t, graph{nodes: []string{"a:core.noop"}}, func(r *wire.RunRecord) {
+		r.Transport, r.Tags, r.Metadata = "rest", []string{"t"}, json.RawMessage(`{"m":1}`)
+		r.Inputs = map[string]json.RawMessage{"x": json.RawMessage(`2`)}
+	})
+	require.JSONEq(t, `{"workflowId":"wf","engineVersion":"1","owner":{"tenant":"acme"},"transport":"rest","tags":["t"],"metadata":{"m":1},"inputs":{"x":2}}`,
+		payloadOf(t, m, wire.EventRunStarted))
+}
+
 func TestCapBreach_NamesLimitObservedAndNode(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.noop", "b:core.noop"}, edges: []string{"a>b"}}

@@ -43,6 +43,16 @@ func TestCreateRun_HandsTheWholeRequestToTheDispatcher(t *testing.T) {
 	require.Empty(t, ctx.told(engine.MetaReplay), "the first answer is no replay")
 }
 
+// OpenWOP host contract §3.4: the enum has no value for gRPC, so a run of a gRPC client has
+// no transport.
+func TestCreateRun_OverGRPCHasNoTransport(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	_, err := r.CreateRun(as(t, liveKey), &openwopv1.CreateRunRequest{WorkflowId: "wf"})
+	require.NoError(t, err)
+	require.Empty(t, r.dispatcher.starts[0].GetTransport())
+}
+
 func TestCreateRun_GivesEveryRunItsOwnID(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
