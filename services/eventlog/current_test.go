@@ -205,6 +205,7 @@ func TestReads_AreConsistentWhileTheLogGrows(t *testing.T) {
 	for i := range runs {
 		w := r.begin(t, fmt.Sprint("run-", i))
 		wg.Go(func() {
+			w.Step(logtest.RunStarted)
 			for n := range steps {
 				w.Step(logtest.Node(fmt.Sprint("n", n))...)
 			}
