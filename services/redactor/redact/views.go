@@ -1,9 +1,6 @@
 package redact
 
-import (
-	"bytes"
-	"unicode/utf8"
-)
+import "bytes"
 
 // The views of a text in which known values are looked for, besides the text itself.
 const (
@@ -24,8 +21,9 @@ type views struct {
 	row  int  // length of the run of base64 characters that ends there
 	soft bool // within a line break that is passed over
 	// nested is an escape of which the first sign was escaped itself, not complete yet.
-	nested []char
-	view   [viewCount]view
+	nested  []char
+	view    [viewCount]view
+	written []char // an escape as it is written
 }
 
 // char is a byte of the plain text, and where it came from.
@@ -34,17 +32,11 @@ type char struct {
 	start, end int
 }
 
-// view is one of them: the state of its automaton, and where the last bytes came from.
-type view struct {
-	state int32
-	from  []int
-}
-
 // reset begins anew at a position.
 func (v *views) reset(next int) {
 	v.next, v.row, v.soft, v.nested = next, 0, false, v.nested[:0]
 	for i := range v.view {
-		v.view[i].state, v.view[i].from = 0, v.view[i].from[:0]
+		v.view[i].reset()
 	}
 }
 
@@ -53,8 +45,8 @@ func (v *views) reset(next int) {
 func (v *views) read(p *pass, closed bool) bool {
 	i := v.next - p.base
 	c := p.held[i]
-	if !isEscape(c) {
-		v.char(p, char{c, v.next, v.next + 1})
+	if !isEscape(c) && len(v.nested) == 0 {
+		v.step(p, c, v.next, v.next+1)
 		v.next++
 		return true
 	}
@@ -62,21 +54,16 @@ func (v *views) read(p *pass, closed bool) bool {
 	if more && !closed {
 		return false
 	}
-	for _, c := range out[:m] {
-		v.char(p, char{c, v.next, v.next + n})
+	if len(v.nested) == 0 && (m != 1 || !isEscape(out[0])) {
+		v.undone(p, nil, out[:m], v.next, v.next+n)
+	} else {
+		for _, c := range out[:m] { // it may begin an escape again
+			v.nested = append(v.nested, char{c, v.next, v.next + n})
+		}
+		v.unnest(p, false)
 	}
 	v.next += n
 	return true
-}
-
-// char takes one byte behind the escapes. It may begin an escape again.
-func (v *views) char(p *pass, c char) {
-	if len(v.nested) == 0 && !isEscape(c.c) {
-		v.step(p, c.c, c.start, c.end)
-		return
-	}
-	v.nested = append(v.nested, c)
-	v.unnest(p, false)
 }
 
 // unnest undoes the escape that is nested, as soon as it is certain.
@@ -91,12 +78,14 @@ func (v *views) unnest(p *pass, closed bool) {
 		if more && !closed && len(v.nested) < maxNested {
 			return
 		}
-		first := v.nested[0]
-		for _, c := range out[:m] {
-			if c != '\\' {
-				v.step(p, c, first.start, v.nested[n-1].end)
+		read := out[:m]
+		if n == 1 && !isEscape(text[0]) { // all bytes of one letter
+			for n < len(text) && v.nested[n].start == v.nested[0].start && !isEscape(text[n]) {
+				n++
 			}
+			read = text[:n]
 		}
+		v.undone(p, v.nested[:n], read, v.nested[0].start, v.nested[n-1].end)
 		v.nested = append(v.nested[:0], v.nested[n:]...)
 	}
 }
@@ -126,36 +115,6 @@ func (v *views) step(p *pass, c byte, start, end int) {
 	v.feed(p, viewHex, fold(c), start, end)
 }
 
-// feed runs one automaton, and notes what it finds that the text itself does not show.
-func (v *views) feed(p *pass, which int, c byte, start, end int) {
-	a, w := v.k.views[which], &v.view[which]
-	if w.state == 0 {
-		w.from = w.from[:0]
-		if w.state = a.root[c]; w.state == 0 {
-			return
-		}
-	} else {
-		w.state = a.next(w.state, c)
-	}
-	if len(w.from) > 4*v.k.longest {
-		w.from = append(w.from[:0], w.from[len(w.from)-v.k.longest:]...)
-	}
-	w.from = append(w.from, start)
-	m := a.match[w.state]
-	if m < 0 {
-		return
-	}
-	pat := &a.patterns[m]
-	first := w.from[len(w.from)-len(pat.text)]
-	if from, to := first-p.base, end-p.base; !utf8.RuneStart(p.held[from]) || wholeRunes(p.held, to) != to {
-		return // a part of a rune, which would be left broken
-	}
-	if end-first == len(pat.text) && (which != viewHex || !mixedCase(p.held[first-p.base:end-p.base])) {
-		return
-	}
-	p.found = append(p.found, span{start: first, end: end, by: pat})
-}
-
 // pending is the position from which the text may still become a match.
 func (v *views) pending() int {
 	out := v.next
@@ -163,10 +122,7 @@ func (v *views) pending() int {
 		out = v.nested[0].start
 	}
 	for i := range v.view {
-		w := &v.view[i]
-		if n := int(v.k.views[i].pending[w.state]); n > 0 {
-			out = min(out, w.from[len(w.from)-n])
-		}
+		out = min(out, v.view[i].pending(v.k.views[i], out))
 	}
 	return out
 }

@@ -1,0 +1,96 @@
+package redact_test
+
+import (
+	"fmt"
+	"html"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"waybill.dev/waybill/services/redactor/redact"
+)
+
+// What stands beside a value, or at its ends, may look like an escape together with it.
+func TestText_FindsAValueBesideWhatLooksLikeAnEscape(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ value, in, want string }{
+		"a per cent sign before escapes of JSON": {"bb1üébbéé", `%\u0062\u0062\u0031\u00fc\u00e9\u0062\u0062\u00e9\u00e9`, `%[REDACTED:k]`},
+		"before escapes of URLs, twice":          {"bb1üébbéé", `%%2562%2562%2531%25c3%25bc%25c3%25a9%2562%2562%25c3%25a9%25c3%25a9`, `%[REDACTED:k]`},
+		"before its first bytes as they are":     {"bb1üébbéé", `%bb1\u00FC\u00E9bb\u00E9\u00E9!`, `%[REDACTED:k]!`},
+		"escaped itself":                         {"bb1ü-bbéé", `%25bb1\u00FC-bb\u00E9\u00E9!`, `%25[REDACTED:k]!`},
+		"a backslash before an n":                {"n3w pass-word", `C:\n3w%20pass-word.`, `C:\[REDACTED:k].`},
+		"a backslash before a u":                 {"u0041 pass-word", `\u0041%20pass-word`, `\[REDACTED:k]`},
+		"an ampersand before a name":             {"lt;pass<word>", `&lt;pass&lt;word&gt;`, `&[REDACTED:k]`},
+		"an ampersand escaped twice":             {"lt;pass<word>", `&amp;amp;lt;pass&lt;word&gt;`, `&amp;amp;[REDACTED:k]`},
+		"digits behind a per cent sign":          {"abcdefgh%", `\u0061bcdefgh%41`, `[REDACTED:k]41`},
+		"a digit behind one and a digit":         {"abcdefgh%4", `\u0061bcdefgh%25412`, `[REDACTED:k]12`},
+		"a name behind an ampersand":             {"abcdefgh&", `%61bcdefgh&lt;`, `[REDACTED:k]lt;`},
+		"the rest of a name":                     {"abcdefgh&l", `%61bcdefgh&amp;lt;`, `[REDACTED:k]t;`},
+		"signs at both ends":                     {"ab1üébbé%a", `%\u0061b1üébbé%ab\u0062`, `%[REDACTED:k]b\u0062`},
+		"a backslash between":                    {`&/a>%a<+a"%%`, html.EscapeString(`&/a>%a<+a"%%`) + `\aaaaaaabaabbb`, `[REDACTED:k]\aaaaaaabaabbb`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redact.Compile([]redact.Secret{secret("k", tc.value)})
+			got, n := s.Text(tc.in)
+			require.Equal(t, tc.want, got)
+			require.Equal(t, 1, n)
+			_, all, count := written(s, strings.Split(tc.in, "")...)
+			require.Equal(t, got, all)
+			require.Equal(t, n, count)
+		})
+	}
+}
+
+// drawLayer writes a text as some encoder may; first: none did before. One that escapes
+// some letters only must be the first: see docs/redaction.md.
+func drawLayer(t *rapid.T, text string, first bool) string {
+	last := 5
+	if first {
+		last = 6
+	}
+	switch rapid.IntRange(0, last).Draw(t, "layer") {
+	case 0:
+		quoted := inJSON(text)
+		return quoted[1 : len(quoted)-1]
+	case 1:
+		return url.QueryEscape(text)
+	case 2:
+		return html.EscapeString(text)
+	case 3:
+		return everySign(text)
+	case 4:
+		return each(text, func(_ int, c string) string { return fmt.Sprintf("%%%02x", c) })
+	case 5:
+		return eachRune(text, func(r rune) string { return fmt.Sprintf("&#%d;", r) })
+	default:
+		return drawEscaped(t, text)
+	}
+}
+
+// Whatever stands around a value and at its ends, and however often that was escaped,
+// the value goes, a stream shows the same, and what is shown stays.
+func TestStream_FindsAValueWhateverItsEndsLookLike(t *testing.T) {
+	t.Parallel()
+	signs := rapid.StringMatching(`([%\\&]|%2|%25|&#|&amp;|\\u00|[0-9a-f]){0,3}`)
+	rapid.Check(t, func(t *rapid.T) {
+		edge := rapid.StringMatching(`([0-9a-f]{2}|u00[0-9a-f]{2}|[nt]|lt;|amp;|#3[0-9];)?`)
+		value := edge.Draw(t, "first") + rapid.StringMatching(`[g-kéü-]{8,12}`).Draw(t, "value") + edge.Draw(t, "last") + rapid.StringMatching(`([%&]|%[0-9a-f])?`).Draw(t, "sign")
+		s := redact.Compile([]redact.Secret{secret("k", value)})
+		text := signs.Draw(t, "before") + value + signs.Draw(t, "after") + edge.Draw(t, "behind")
+		for i := range rapid.IntRange(1, 2).Draw(t, "layers") {
+			text = signs.Draw(t, "outside") + drawLayer(t, text, i == 0) + signs.Draw(t, "behind all")
+		}
+		got, n := s.Text(text)
+		require.Positive(t, n, "value %q, text %q", value, text)
+		_, all, count := written(s, strings.Split(text, "")...)
+		require.Equal(t, got, all, "value %q, text %q", value, text)
+		require.Equal(t, n, count)
+		again, n := s.Text(got)
+		require.Equal(t, got, again, "value %q, text %q", value, text)
+		require.Zero(t, n)
+	})
+}
