@@ -23,7 +23,7 @@ const (
 // protocolKinds is how many kinds there are from the start.
 const protocolKinds = 8
 
-func registry(t *testing.T, lint kinds.Lint) *kinds.Registry {
+func registry(t testing.TB, lint kinds.Lint) *kinds.Registry {
 	t.Helper()
 	r, err := kinds.New(lint)
 	require.NoError(t, err)
@@ -184,8 +184,9 @@ func TestLoadDir_NeedsAFolder(t *testing.T) {
 func FuzzLoadDir(f *testing.F) {
 	f.Add([]byte(tierOne))
 	f.Add([]byte(`{"x-schemaVersion":1e3,"$ref":"#"}`))
+	protocols := registry(f, kinds.LintWarn)
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		r := registry(t, kinds.LintWarn)
+		r := protocols.Clone()
 		if _, err := r.LoadDir(fstest.MapFS{name + ".schema.json": &fstest.MapFile{Data: doc}}); err != nil {
 			require.Len(t, r.Names(), protocolKinds)
 			return
