@@ -1,6 +1,7 @@
 package redact_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -67,6 +68,27 @@ func BenchmarkHostileStream(b *testing.B) {
 					st.Write(text[i:min(i+16, len(text))])
 				}
 				st.Close()
+			}
+		})
+	}
+}
+
+// Secrets that repeat what escapes are made of, in texts of such escapes: there each is
+// read in all the ways there are.
+func BenchmarkHostileSecrets(b *testing.B) {
+	var secrets []redact.Secret
+	for i := range 16 {
+		for _, part := range []string{"25", "u0041", "Au0041AAu0041A"} {
+			secrets = append(secrets, secret(part+strconv.Itoa(i), strings.Repeat(part, 8+i)+"x"))
+		}
+	}
+	s := redact.Compile(secrets)
+	for _, part := range []string{"%25", "%25%32%35", `\u0041`, `\u0041\u0041A`, "%5Cu0041"} {
+		b.Run(part, func(b *testing.B) {
+			text := strings.Repeat(part, 1<<18/len(part))
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				s.Text(text)
 			}
 		})
 	}

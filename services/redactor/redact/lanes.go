@@ -1,6 +1,8 @@
 package redact
 
 import (
+	"cmp"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -27,8 +29,8 @@ type view struct {
 	live   int // so many of the others are beyond the escape that they began at
 }
 
-// maxLanes bounds the others of one view. Only a value that repeats what escapes are
-// made of needs more than one or two.
+// maxLanes bounds the others of one view: those stay that have read most of a value.
+// Only values that repeat what escapes are made of need more than a few.
 const maxLanes = 8
 
 func (w *view) reset() {
@@ -128,8 +130,10 @@ func (v *views) undone(p *pass, nested []char, read []byte, start, end int) {
 	if len(written) > 1 {
 		for i := range v.view {
 			w := &v.view[i]
-			w.live = len(w.others)
-			w.prune(v.k.views[i])
+			if w.live = len(w.others); w.live > 0 {
+				w.prune(v.k.views[i])
+				w.limit(v.k.views[i])
+			}
 		}
 	}
 }
@@ -199,7 +203,7 @@ func (v *views) forkLane(p *pass, which int, l *lane, as []char) {
 		}
 	}
 	n := int(a.pending[s])
-	if n == 0 || len(w.others) == maxLanes {
+	if n == 0 || reads(w.others[w.live:], s) {
 		return
 	}
 	w.add(lane{state: s, joined: as[len(as)-1].end})
@@ -228,20 +232,30 @@ func (w *view) prune(a *automaton) {
 	n := 0
 	for i := range w.others {
 		l := &w.others[i]
-		if i < w.live && (l.state == w.first.state || l.begin(a, l.joined) >= l.joined || w.reads(l.state, n)) {
+		if i < w.live && (l.state == w.first.state || l.begin(a, l.joined) >= l.joined || reads(w.others[:n], l.state)) {
 			continue
 		}
-		w.others[n], w.others[i] = w.others[i], w.others[n]
+		if n != i {
+			w.others[n], w.others[i] = w.others[i], w.others[n]
+		}
 		n++
 	}
 	w.live -= len(w.others) - n
 	w.others = w.others[:n]
 }
 
-// reads reports that one of the first n of the others is in that state.
-func (w *view) reads(state int32, n int) bool {
-	for i := range w.others[:n] {
-		if w.others[i].state == state {
+// limit keeps the lanes that have read most.
+func (w *view) limit(a *automaton) {
+	if len(w.others) > maxLanes {
+		slices.SortStableFunc(w.others, func(x, y lane) int { return cmp.Compare(a.pending[y.state], a.pending[x.state]) })
+		w.others, w.live = w.others[:maxLanes], maxLanes
+	}
+}
+
+// reads reports that one of the lanes is in that state.
+func reads(lanes []lane, state int32) bool {
+	for i := range lanes {
+		if lanes[i].state == state {
 			return true
 		}
 	}

@@ -119,10 +119,10 @@ func (p *pass) replace(dst []byte, limit int) []byte {
 }
 
 // apply puts the marker of a settled match, or only extends the cover if an
-// earlier match reaches into it.
+// earlier match reaches into it, or others cover it.
 func (p *pass) apply(dst []byte, f span) []byte {
 	dst = p.release(dst, f.start)
-	if f.start >= p.taken {
+	if f.start >= p.taken && f.end > p.cover {
 		dst = append(dst, f.by.with...)
 		p.taken = f.end
 		if !f.by.keep {
