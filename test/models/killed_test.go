@@ -44,7 +44,7 @@ func killBefore(t *testing.T, k *crash) bool {
 	reach(t, p.reached)
 	require.Empty(t, k.v.desk.of(k.name))
 	k.h.Kill()
-	close(p.open)
+	reach(t, p.gone) // opened, the call could go on to the vendor
 	return true
 }
 
@@ -159,7 +159,7 @@ func (k *crash) killAtRetry(t *testing.T, answers ...answer) {
 	k.before = k.await(t, retry)
 	reach(t, p.reached)
 	k.h.Kill()
-	close(p.open)
+	reach(t, p.gone) // opened, the call could go on to the vendor
 }
 
 // stop stops the host's process, and returns when it stands.

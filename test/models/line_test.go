@@ -25,11 +25,12 @@ type line struct {
 }
 
 // point is where a call is held: reached is closed when it is there, and the test
-// closes open to let it go on. sent is closed when all of the answer is written.
-type point struct{ reached, open, sent chan struct{} }
+// closes open to let it go on. sent is closed when all of the answer is written, gone when
+// the host went away while the call was held.
+type point struct{ reached, open, sent, gone chan struct{} }
 
 func newPoint() *point {
-	return &point{make(chan struct{}), make(chan struct{}), make(chan struct{})}
+	return &point{make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})}
 }
 
 func newLine(t *testing.T, v *vendor) *line {
@@ -75,6 +76,7 @@ func (p *point) wait(r *http.Request) bool {
 	case <-p.open:
 		return true
 	case <-r.Context().Done():
+		close(p.gone)
 		return false
 	}
 }
