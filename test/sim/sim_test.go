@@ -75,7 +75,7 @@ func TestSim_EverySeedKeepsTheRules(t *testing.T) {
 // What effects tell together keeps the rules, too.
 func TestSim_TogetherKeepsTheRules(t *testing.T) {
 	t.Parallel()
-	for seed := range *seeds / 10 {
+	for seed := range *seeds / 40 {
 		s := sim.Generate(*from + seed)
 		if v := simulate(t, s, sim.Options{Together: true}); v.Err != nil {
 			t.Fatalf("seed %d, which need not fail again: %v", seed, v.Err)
