@@ -113,7 +113,7 @@ func (r *rig) delivered(b batch, runID string, places ...string) {
 	require.Eventually(r.t, func() (whole bool) {
 		bodies, whole = r.inbox.taken(runID)
 		return whole
-	}, 30*time.Second, 2*time.Millisecond, "%s: the webhook was not sent all of run %s", b.name, runID)
+	}, 100*time.Second, 2*time.Millisecond, "%s: the webhook was not sent all of run %s", b.name, runID)
 	r.prove(b, bodies, places...)
 }
 
