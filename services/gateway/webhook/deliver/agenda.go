@@ -27,6 +27,7 @@ type agenda struct {
 	times timers                  // when lanes become ready; some entries are out of date
 	ready map[hook]*queue         // lanes that could go on, first come first served
 	busy  map[outbox.ID]bool      // lanes worked on here
+	heard map[outbox.ID]bool      // those of them of which the outbox has told since
 	hooks map[hook]int            // how many of them, by subscription
 	per   map[string]int          // and by tenant
 }
@@ -40,24 +41,39 @@ type queue struct {
 func newAgenda(l Limits, lookup func(tenant, webhook string) *subscription.Entry) *agenda {
 	return &agenda{
 		limits: l, lookup: lookup, due: map[outbox.ID]time.Time{}, ready: map[hook]*queue{},
-		busy: map[outbox.ID]bool{}, hooks: map[hook]int{}, per: map[string]int{},
+		busy: map[outbox.ID]bool{}, heard: map[outbox.ID]bool{}, hooks: map[hook]int{}, per: map[string]int{},
 	}
 }
 
 // set notes when a lane may go on.
 func (a *agenda) set(id outbox.ID, due time.Time) {
 	a.due[id] = due
-	if !a.busy[id] {
-		heap.Push(&a.times, timer{due, id})
+	if a.busy[id] {
+		a.heard[id] = true
+		return
 	}
+	heap.Push(&a.times, timer{due, id})
 }
 
 // remove forgets a lane.
-func (a *agenda) remove(id outbox.ID) { delete(a.due, id) }
+func (a *agenda) remove(id outbox.ID) {
+	delete(a.due, id)
+	delete(a.heard, id)
+}
+
+// end forgets a lane that whoever worked on it has put away, unless the outbox has told of
+// it meanwhile: it may be there again, with something new. If it is not, the outbox tells
+// that as well.
+func (a *agenda) end(id outbox.ID) {
+	if !a.heard[id] {
+		a.remove(id)
+	}
+}
 
 // done ends the work on a lane here.
 func (a *agenda) done(id outbox.ID) {
 	delete(a.busy, id)
+	delete(a.heard, id)
 	if a.hooks[hookOf(id)]--; a.hooks[hookOf(id)] == 0 {
 		delete(a.hooks, hookOf(id))
 	}

@@ -106,3 +106,30 @@ func TestPolicy_BacksOff(t *testing.T) {
 	}
 	require.Greater(t, len(seen), 100, "what failed together does not come back together")
 }
+
+// A lane that is put away and at once there again, for what a run has told meanwhile, is
+// not lost, in whichever order the outbox and the worker tell of it.
+func TestAgenda_KeepsALaneThatIsThereAgain(t *testing.T) {
+	t.Parallel()
+	now, id := time.Unix(1000, 0), lane("acme", "one", 1)
+	for name, tc := range map[string]struct {
+		meanwhile func(a *agenda)
+		after     func(a *agenda)
+		want      int
+	}{
+		"nothing new":                {func(*agenda) {}, func(*agenda) {}, 0},
+		"there again before its end": {func(a *agenda) { a.remove(id); a.set(id, now) }, func(*agenda) {}, 1},
+		"there again after its end":  {func(a *agenda) { a.remove(id) }, func(a *agenda) { a.set(id, now) }, 1},
+		"told late that it is gone":  {func(a *agenda) { a.set(id, now) }, func(a *agenda) { a.remove(id) }, 0},
+		"gone, and told before":      {func(a *agenda) { a.set(id, now); a.remove(id) }, func(*agenda) {}, 0},
+	} {
+		a := open(Limits{Total: 1, PerTenant: 1, PerWebhook: 1}, nil)
+		a.set(id, now)
+		require.Len(t, takeAll(a, now), 1, name)
+		tc.meanwhile(a)
+		a.end(id)
+		a.done(id)
+		tc.after(a)
+		require.Len(t, takeAll(a, now), tc.want, name)
+	}
+}

@@ -104,7 +104,7 @@ func (w *Worker) finished(id outbox.ID, due time.Time, there bool) {
 		if there {
 			a.due[id] = due
 		} else {
-			a.remove(id)
+			a.end(id)
 		}
 		a.done(id)
 	})
