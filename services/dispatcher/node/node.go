@@ -123,9 +123,7 @@ func Builtin() Catalog {
 		{ID: "core.identity", Class: Pure, Do: identity},
 		{ID: "core.fail", Class: Pure, Do: fail, Outputs: []string{}},
 		{ID: "core.delay", Class: Timer, Delay: delay, Outputs: []string{}},
-		{ID: interrupt.TypeApprovalGate, Class: Asks, Check: asks(interrupt.TypeApprovalGate)},
-		{ID: interrupt.TypeClarificationGate, Class: Asks, Check: asks(interrupt.TypeClarificationGate)},
-		{ID: interrupt.TypeInterrupt, Class: Asks, Check: asks(interrupt.TypeInterrupt)},
+		asks(interrupt.TypeApprovalGate), asks(interrupt.TypeClarificationGate), asks(interrupt.TypeInterrupt),
 		channelType(),
 		{ID: TypeSubWorkflow, Class: Spawns, Check: checkSubWorkflow},
 	}
@@ -165,14 +163,17 @@ func (c Catalog) And(types ...Type) Catalog {
 // IDs lists the catalog's typeIds, sorted.
 func (c Catalog) IDs() []string { return slices.Sorted(maps.Keys(c)) }
 
-// asks checks the config of a node that asks somebody outside.
-func asks(typeID string) func(json.RawMessage) *wire.NodeError {
-	return func(config json.RawMessage) *wire.NodeError {
-		if wrong := interrupt.Check(typeID, config); len(wrong) > 0 {
+// asks is a type whose nodes ask somebody outside. What it would ask is looked at when the
+// workflow is registered, and before each run: a workflow may have been registered by a
+// host that looked at less.
+func asks(typeID string) Type {
+	lint := func(config json.RawMessage) []workflow.Problem { return interrupt.Check(typeID, config) }
+	return Type{ID: typeID, Class: Asks, Lint: lint, Check: func(config json.RawMessage) *wire.NodeError {
+		if wrong := lint(config); len(wrong) > 0 {
 			return Invalid("/config%s: %s", wrong[0].Path, wrong[0].Message)
 		}
 		return nil
-	}
+	}}
 }
 
 func noop(Input) (Output, *wire.NodeError) { return Output{}, nil }

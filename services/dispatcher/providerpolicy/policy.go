@@ -51,6 +51,9 @@ func Parse(doc []byte) (*Policies, error) {
 	if err := strictjson.Decode(doc, strictjson.Limits{}, &file); err != nil {
 		return nil, fmt.Errorf(`want {"tenants": {TENANT: {PROVIDER: {"mode": MODE}}}}: %w`, err)
 	}
+	if file.Tenants == nil { // an empty file is a mistake more often than a wish
+		return nil, errors.New(`/tenants: required; {"tenants": {}} is a file without rules`)
+	}
 	var errs []error
 	for _, tenant := range slices.Sorted(maps.Keys(file.Tenants)) {
 		for _, provider := range slices.Sorted(maps.Keys(file.Tenants[tenant])) {

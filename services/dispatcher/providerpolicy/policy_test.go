@@ -70,6 +70,7 @@ func TestParse_SaysWhatIsWrongAndWhere(t *testing.T) {
 		`{"tenants":{"a":{"p":{"mode":"disabled"},"p":{"mode":"optional"}}}}`:          "/tenants/a/p",
 		`{"tenants":{}} {}`:   "want {\"tenants\"",
 		`{"tenant":{}}`:       "/tenant",
+		`{}`:                  "/tenants: required",
 		`nothing`:             "want {\"tenants\"",
 		`{"tenants":{"a":1}}`: "/tenants/a",
 	} {
