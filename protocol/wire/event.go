@@ -178,6 +178,22 @@ func ParseEvents(body []byte) ([]Event, error) {
 // ErrNotArray says that a frame's body is not a JSON array.
 var ErrNotArray = errors.New("frame body is not a JSON array")
 
+// JoinArray makes a frame's body of the documents of its events: what SplitArray cuts.
+func JoinArray(docs []json.RawMessage) []byte {
+	size := 2
+	for _, d := range docs {
+		size += len(d) + 1
+	}
+	b := append(make([]byte, 0, size), '[')
+	for i, d := range docs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, d...)
+	}
+	return append(b, ']')
+}
+
 // SplitArray cuts a JSON array that is known to be valid into its elements
 // without decoding them: the bytes of each event as they were appended.
 func SplitArray(body []byte) ([]json.RawMessage, error) {

@@ -186,7 +186,7 @@ func (s *Service) events(ctx context.Context, key store.Key, from, limit int) ([
 			return nil, fmt.Errorf("%w: frame %d of run %s does not hold its events", store.ErrDamaged, f.First, key.RunID)
 		}
 		for i, doc := range docs {
-			if seq := f.First + i; seq >= from && len(out) < limit {
+			if seq := f.First + i; seq == from+len(out) && len(out) < limit {
 				out = append(out, event(seq, f.Types[i], doc))
 			}
 		}

@@ -108,9 +108,7 @@ func (r *result) take(f *frame.Frame, key store.Key, runs map[store.Key]*project
 		return false
 	}
 	r.applied = append(r.applied, f)
-	if s, ok := project.Stored(f); ok {
-		r.batch.Frames = append(r.batch.Frames, s)
-	}
+	r.batch.Frames = append(r.batch.Frames, project.Stored(f)...)
 	return true
 }
 

@@ -44,9 +44,7 @@ func shelved(t *testing.T) (*logtest.Writer, store.Run, *shelf) {
 	w.Step(wire.Draft{Type: wire.EventVariableChanged, Payload: []byte(`{"name":"x","next":1}`)})
 	s := &shelf{perPage: 2}
 	for _, f := range log.Frames() {
-		if kept, ok := project.Stored(f); ok {
-			s.frames = append(s.frames, kept)
-		}
+		s.frames = append(s.frames, project.Stored(f)...)
 	}
 	return w, projected(t, log).Row(), s
 }

@@ -3,6 +3,7 @@ package project
 import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
@@ -26,13 +27,33 @@ func (r *Run) Row() store.Run {
 	return row
 }
 
-// Stored is the frame as the store keeps it; ok is false for a frame that the
-// store does not keep, because it has no events.
-func Stored(f *frame.Frame) (s store.Frame, ok bool) {
-	s = store.Frame{Key: Key(f.Run), First: f.First, Last: f.Last, Types: f.Types, Body: f.Body}
-	if f.Kind.Begins() {
-		s.First, s.Last = store.RecordFirst, store.RecordFirst
-		return s, true
+// PartEvents is how many events of a frame the store keeps together. Models that
+// stream fast fill frames of thousands, and a page of a hundred has to be read out of
+// no more than it shows.
+const PartEvents = 64
+
+// Stored is the frame as the store keeps it: in parts, or not at all if it has no events.
+func Stored(f *frame.Frame) []store.Frame {
+	whole := store.Frame{Key: Key(f.Run), First: f.First, Last: f.Last, Types: f.Types, Body: f.Body}
+	switch {
+	case f.Kind.Begins():
+		whole.First, whole.Last = store.RecordFirst, store.RecordFirst
+		return []store.Frame{whole}
+	case f.Last < f.First:
+		return nil
+	case f.Last-f.First < PartEvents:
+		return []store.Frame{whole}
 	}
-	return s, f.Last >= f.First
+	docs, err := wire.SplitArray(f.Body)
+	if err != nil || len(docs) != len(f.Types) {
+		return []store.Frame{whole} // as it is: whoever reads it says what is wrong
+	}
+	var parts []store.Frame
+	for at := 0; at < len(docs); at += PartEvents {
+		end := min(at+PartEvents, len(docs))
+		parts = append(parts, store.Frame{
+			Key: whole.Key, First: f.First + at, Last: f.First + end - 1, Types: f.Types[at:end], Body: wire.JoinArray(docs[at:end]),
+		})
+	}
+	return parts
 }

@@ -214,18 +214,40 @@ func TestStored_KeepsRecordAndEvents(t *testing.T) {
 	w.Step(logtest.RunStarted, logtest.Log("m"))
 	w.Wake()
 	frames := log.Frames()
-	got, ok := project.Stored(frames[0])
-	require.True(t, ok)
-	require.Equal(t, store.Frame{
+	require.Equal(t, []store.Frame{{
 		Key: project.Key(w.Run()), First: store.RecordFirst, Last: store.RecordFirst, Body: frames[0].Body,
-	}, got)
-	got, ok = project.Stored(frames[1])
-	require.True(t, ok)
-	require.Equal(t, store.Frame{
+	}}, project.Stored(frames[0]))
+	require.Equal(t, []store.Frame{{
 		Key: project.Key(w.Run()), First: 0, Last: 1, Types: frames[1].Types, Body: frames[1].Body,
-	}, got)
-	_, ok = project.Stored(frames[2])
-	require.False(t, ok, "an empty wake holds nothing to read")
+	}}, project.Stored(frames[1]))
+	require.Empty(t, project.Stored(frames[2]), "an empty wake holds nothing to read")
+}
+
+func TestStored_CutsLargeFrames(t *testing.T) {
+	t.Parallel()
+	for _, events := range []int{project.PartEvents, project.PartEvents + 1, 5*project.PartEvents - 1, 5 * project.PartEvents} {
+		w, log := written(t)
+		w.Step(logtest.RunStarted)
+		drafts := make([]wire.Draft, events)
+		for i := range drafts {
+			drafts[i] = logtest.Log(fmt.Sprintf(`a line, with "quotes", [brackets] and {braces}: %d`, i))
+		}
+		w.Step(drafts...)
+		large := log.Frames()[2]
+		next, docs, types := large.First, []json.RawMessage(nil), []wire.EventType(nil)
+		for _, part := range project.Stored(large) {
+			require.Equal(t, next, part.First)
+			in, err := wire.SplitArray(part.Body)
+			require.NoError(t, err)
+			require.Len(t, in, part.Last+1-part.First)
+			require.Len(t, part.Types, len(in))
+			require.LessOrEqual(t, len(in), project.PartEvents)
+			next, docs, types = part.Last+1, append(docs, in...), append(types, part.Types...)
+		}
+		require.Equal(t, large.Last+1, next)
+		require.Equal(t, large.Types, types)
+		require.Equal(t, string(large.Body), string(wire.JoinArray(docs)))
+	}
 }
 
 func FuzzApply_NeverPanicsAndNeverMovesOnBrokenFrames(f *testing.F) {

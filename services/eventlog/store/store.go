@@ -50,9 +50,9 @@ type Run struct {
 // RecordFirst is the First of the frame that holds a run's record.
 const RecordFirst = -1
 
-// Frame is a frame of a run as it was appended. The body of the record's frame
-// is a JSON object, every other body is the JSON array of the events from First
-// to Last. Frames without events are not stored.
+// Frame is a frame of a run as it was appended, or a part of one with many events.
+// The body of the record's frame is a JSON object, every other body is the JSON array
+// of the events from First to Last. Frames without events are not stored.
 type Frame struct {
 	Key
 	First int
