@@ -32,6 +32,7 @@ const (
 	sectionRuns      section = "runs"
 	sectionEnvelopes section = "envelopes"
 	sectionModels    section = "models"
+	sectionEngine    section = "engine"
 )
 
 // has reports whether a section is to be measured.
@@ -50,17 +51,17 @@ func (o options) tries() int {
 
 func (o options) validate() error {
 	switch o.only {
-	case sectionAll, sectionRuns, sectionEnvelopes, sectionModels:
+	case sectionAll, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine:
 		return nil
 	}
-	return fmt.Errorf("-only %q: want %s, %s or %s", o.only, sectionRuns, sectionEnvelopes, sectionModels)
+	return fmt.Errorf("-only %q: want %s, %s, %s or %s", o.only, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine)
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin/waybill", "the binary")
 	flag.StringVar(&o.out, "out", "", "where the report goes (default: bench/report.md, or with -only the standard output)")
-	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes or models (default: all)")
+	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models or engine (default: all)")
 	flag.StringVar(&o.dir, "dir", "", "where the data goes: the disk that is measured (default: a temporary directory)")
 	flag.DurationVar(&o.seconds, "time", 4*time.Second, "how long each load lasts")
 	flag.BoolVar(&o.quick, "quick", false, "fewer loads, a second each")
@@ -97,6 +98,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.has(sectionModels) {
 		steps = append(steps, models)
+	}
+	if o.has(sectionEngine) {
+		steps = append(steps, engine)
 	}
 	for _, step := range steps {
 		if err := step(ctx, r); err != nil {

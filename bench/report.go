@@ -41,6 +41,7 @@ type report struct {
 
 	envelopes envelopeFigures
 	models    modelFigures
+	engine    engineFigures
 }
 
 // machine says what the figures were measured on.
@@ -106,6 +107,9 @@ func (r *report) render() string {
 	}
 	if r.options.has(sectionModels) {
 		r.models.render(p)
+	}
+	if r.options.has(sectionEngine) {
+		r.engine.render(p)
 	}
 	return b.String()
 }

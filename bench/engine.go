@@ -1,0 +1,348 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/test/double/openaicompat"
+)
+
+// engineFigures are those about single runs that are large, wide, or wait.
+type engineFigures struct {
+	load  string // what else the machine did
+	forks []forkRow
+	pages []pageRow
+	wide  []wideRow
+	wait  waitRow
+}
+
+// forkRow is how long forks of a run take until they are acknowledged.
+type forkRow struct {
+	mode   string
+	from   int
+	events int
+	took   samples
+}
+
+// pageRow is how long pages of a run's events take at one place of it.
+type pageRow struct {
+	where  string
+	events int
+	took   samples
+}
+
+// wideRow is a run of one branch beside runs of many such branches.
+type wideRow struct {
+	branch   string
+	branches int
+	one, all samples
+}
+
+// waitRow is what a host has with runs that wait for a person, and without.
+type waitRow struct {
+	runs          int
+	before, after proc
+	// idle and busy are its CPU in a second, with none and with all of them.
+	idle, busy time.Duration
+}
+
+const (
+	pageSize = 100
+	// word is a piece of what the double says.
+	word = "word "
+)
+
+// engine measures the section on one host.
+func engine(ctx context.Context, r *report) error {
+	f := &r.engine
+	f.load = busy()
+	rig, err := newEngineRig(ctx, r.options)
+	if err != nil {
+		return err
+	}
+	defer rig.stop()
+	// Waiting first: what a host has of memory tells of runs only while little else was.
+	if f.wait, err = rig.waiting(ctx, r.options); err != nil {
+		return err
+	}
+	if f.wide, err = rig.wide(ctx, r.options); err != nil {
+		return err
+	}
+	forked, paged := 10_000, 100_000
+	if r.options.quick {
+		forked, paged = 500, 1000
+	}
+	if f.forks, err = rig.forks(ctx, r.options, forked); err != nil {
+		return err
+	}
+	f.pages, err = rig.pages(ctx, r.options, paged)
+	return err
+}
+
+// engineRig is a host and a double that says as many words as it is told to.
+type engineRig struct {
+	host   *host
+	client *client
+	double *openaicompat.Server
+	reply  openaicompat.Reply
+}
+
+func newEngineRig(ctx context.Context, o options) (*engineRig, error) {
+	rig := &engineRig{}
+	rig.double = openaicompat.New(openaicompat.Options{
+		Key:    doubleKey,
+		Answer: func(openaicompat.Recorded) openaicompat.Reply { return rig.reply },
+		Watch:  func(openaicompat.Watched) {},
+	})
+	var err error
+	rig.host, err = startHostIn(ctx, []string{"WAYBILL_PROVIDER_DOUBLE_KEY=" + doubleKey}, o.bin, o.dir,
+		"--provider", "double="+rig.double.URL(), "--default-model", "double/"+openaicompat.DefaultModel)
+	if err != nil {
+		rig.double.Close()
+		return nil, err
+	}
+	rig.client = newClient(rig.host.ready.HTTP, 256)
+	return rig, nil
+}
+
+func (r *engineRig) stop() {
+	r.client.http.CloseIdleConnections()
+	r.host.stop()
+	r.double.Close()
+}
+
+// beside is a workflow of n nodes with no edges.
+func beside(id, node string, n int) []byte {
+	nodes := make([]string, n)
+	for i := range nodes {
+		nodes[i] = fmt.Sprintf(`{"id":"n%03d",%s,"name":"n","position":{"x":0,"y":0},"inputs":{}}`, i, node)
+	}
+	return fmt.Appendf(nil, `{"id":%q,"name":"bench","version":"1","nodes":[%s],"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`,
+		id, strings.Join(nodes, ","))
+}
+
+const (
+	askNode   = `"typeId":"core.ai.callPrompt","config":{"prompt":"Say words.","expectsStreaming":true}`
+	delayNode = `"typeId":"core.delay","config":{"ms":200}`
+	gateNode  = `"typeId":"core.approvalGate","config":{"title":"Ship it?","actions":["accept","reject"]}`
+)
+
+func (r *engineRig) deploy(ctx context.Context, doc []byte) error {
+	_, err := r.client.do(ctx, http.MethodPost, "/v1/workflows", doc)
+	return err
+}
+
+// created starts a run.
+func (r *engineRig) created(ctx context.Context, workflow string) (string, error) {
+	b, err := r.client.do(ctx, http.MethodPost, "/v1/runs", fmt.Appendf(nil, `{"workflowId":%q}`, workflow))
+	return runIDIn(b, err)
+}
+
+func runIDIn(b []byte, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	var run struct {
+		RunID string `json:"runId"`
+	}
+	return run.RunID, json.Unmarshal(b, &run)
+}
+
+// page reads one page of a run's events.
+func (c *client) page(ctx context.Context, runID string, after, wait, limit int) (last int, complete bool, err error) {
+	b, err := c.do(ctx, http.MethodGet, fmt.Sprintf("/v1/runs/%s/events/poll?lastSequence=%d&timeout=%d&limit=%d", runID, after, wait, limit), nil)
+	if err != nil {
+		return 0, false, err
+	}
+	var page struct {
+		IsComplete   bool `json:"isComplete"`
+		LastEventSeq int  `json:"lastEventSeq"`
+	}
+	err = json.Unmarshal(b, &page)
+	return page.LastEventSeq, page.IsComplete, err
+}
+
+// completed waits until a run has ended, and gives its last sequence.
+func (r *engineRig) completed(ctx context.Context, runID string) (last int, err error) {
+	for last, done := -1, false; ; {
+		if last, done, err = r.client.page(ctx, runID, last, 30, 5000); err != nil || done {
+			return last, err
+		}
+	}
+}
+
+// long makes a run of about so many events: models that stream words beside each other.
+// They are many, so that the ends of nodes, which hold all their words, are no large
+// part of a page.
+func (r *engineRig) long(ctx context.Context, events int) (runID string, last int, err error) {
+	const models = 200
+	id := fmt.Sprintf("bench-long-%d", events)
+	r.reply = openaicompat.Reply{Pieces: slices.Repeat([]string{word}, events/models)}
+	if err := r.deploy(ctx, beside(id, askNode, models)); err != nil {
+		return "", 0, err
+	}
+	if runID, err = r.created(ctx, id); err != nil {
+		return "", 0, err
+	}
+	last, err = r.completed(ctx, runID)
+	return runID, last, err
+}
+
+// forks forks one long run: a replay of all of it, which copies nothing, and a branch
+// at its end, which copies everything.
+func (r *engineRig) forks(ctx context.Context, o options, events int) ([]forkRow, error) {
+	runID, last, err := r.long(ctx, events)
+	if err != nil {
+		return nil, err
+	}
+	rows := []forkRow{
+		{mode: "replay", from: 0, events: last + 1},
+		{mode: "replay", from: last / 2, events: last + 1},
+		{mode: "branch", from: last, events: last + 1},
+	}
+	for i := range rows {
+		row := &rows[i]
+		body := fmt.Appendf(nil, `{"mode":%q,"fromSeq":%d}`, row.mode, row.from)
+		for range 10 * o.tries() {
+			began := time.Now()
+			fork, err := runIDIn(r.client.do(ctx, http.MethodPost, "/v1/runs/"+runID+":fork", body))
+			row.took = append(row.took, time.Since(began))
+			if err != nil {
+				return nil, err
+			}
+			if _, err := r.completed(ctx, fork); err != nil {
+				return nil, err
+			}
+		}
+		row.took.sorted()
+	}
+	return rows, nil
+}
+
+// pages reads pages of one very long run.
+func (r *engineRig) pages(ctx context.Context, o options, events int) ([]pageRow, error) {
+	runID, last, err := r.long(ctx, events)
+	if err != nil {
+		return nil, err
+	}
+	rnd := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // G404: places, no secrets
+	rows := []pageRow{{where: "at its start"}, {where: "at its end"}, {where: "anywhere"}}
+	after := []func() int{
+		func() int { return -1 },
+		func() int { return last - pageSize },
+		func() int { return rnd.IntN(last-pageSize+1) - 1 },
+	}
+	for range 500 * o.tries() {
+		for i := range rows { // in turns: other load falls on all
+			began := time.Now()
+			if _, _, err := r.client.page(ctx, runID, after[i](), 1, pageSize); err != nil {
+				return nil, err
+			}
+			rows[i].took = append(rows[i].took, time.Since(began))
+		}
+	}
+	for i := range rows {
+		rows[i].events = last + 1
+		rows[i].took.sorted()
+	}
+	return rows, nil
+}
+
+// wide runs one branch and a hundred of its like, in turns.
+func (r *engineRig) wide(ctx context.Context, o options) ([]wideRow, error) {
+	const branches = 100
+	r.reply = openaicompat.Reply{Pieces: []string{"Done."}, Wait: 200 * time.Millisecond}
+	rows := []wideRow{{branch: "a wait of 200 ms"}, {branch: "a model that takes 200 ms"}}
+	for i, node := range []string{delayNode, askNode} {
+		row := &rows[i]
+		row.branches = branches
+		for _, n := range []int{1, branches} {
+			if err := r.deploy(ctx, beside(fmt.Sprintf("bench-wide-%d-%d", i, n), node, n)); err != nil {
+				return nil, err
+			}
+		}
+		for range 5 * o.tries() {
+			for n, into := range map[int]*samples{1: &row.one, branches: &row.all} {
+				began := time.Now()
+				runID, err := r.created(ctx, fmt.Sprintf("bench-wide-%d-%d", i, n))
+				if err != nil {
+					return nil, err
+				}
+				if _, err := r.completed(ctx, runID); err != nil {
+					return nil, err
+				}
+				*into = append(*into, time.Since(began))
+			}
+		}
+		row.one.sorted()
+		row.all.sorted()
+	}
+	return rows, nil
+}
+
+// waiting leaves runs at a gate and looks at the host.
+func (r *engineRig) waiting(ctx context.Context, o options) (waitRow, error) {
+	row := waitRow{runs: 1000}
+	if o.quick {
+		row.runs = 50
+	}
+	if err := r.deploy(ctx, beside("bench-gate", gateNode, 1)); err != nil {
+		return row, err
+	}
+	for range 20 { // what a host has once, it has then
+		if _, err := r.created(ctx, "bench-gate"); err != nil {
+			return row, err
+		}
+	}
+	var err error
+	if row.before, row.idle, err = r.quiet(ctx, o); err != nil {
+		return row, err
+	}
+	for range row.runs {
+		if _, err := r.created(ctx, "bench-gate"); err != nil {
+			return row, err
+		}
+	}
+	row.after, row.busy, err = r.quiet(ctx, o)
+	return row, err
+}
+
+// quiet lets the host finish what it was asked, and gives what it has then, and
+// its CPU in a second.
+func (r *engineRig) quiet(ctx context.Context, o options) (proc, time.Duration, error) {
+	if err := r.allAsked(ctx); err != nil {
+		return proc{}, 0, err
+	}
+	settle, watch := 5*time.Second, 10*time.Second
+	if o.quick {
+		settle, watch = time.Second, time.Second
+	}
+	time.Sleep(settle) // a collection, and what is written behind
+	before, err := r.host.proc()
+	if err != nil {
+		return before, 0, err
+	}
+	time.Sleep(watch)
+	after, err := r.host.proc()
+	return after, time.Duration(float64(after.cpu-before.cpu) / watch.Seconds()), err
+}
+
+// allAsked waits until no run is on its way to its gate.
+func (r *engineRig) allAsked(ctx context.Context) error {
+	for {
+		b, err := r.client.do(ctx, http.MethodGet, "/v1/runs?limit=1&status=running", nil)
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(string(b), `"runId"`) {
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+func TestOnlyEngine_MeasuresEveryRow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts real processes; left out under -short")
+	}
+	out := filepath.Join(t.TempDir(), "report.md")
+	require.NoError(t, run(t.Context(), options{
+		bin: harness.Binary(t), dir: t.TempDir(), out: out, seconds: 150 * time.Millisecond, quick: true, only: sectionEngine,
+	}))
+	b, err := os.ReadFile(out)
+	require.NoError(t, err)
+	doc := string(b)
+	for _, row := range []string{
+		"from 0, the slowest of 10 | absolute | ≤ 100 ms |",
+		"a branch of a run of ",
+		"events, at its start, p99 | absolute | ≤ 5 ms |",
+		"events, anywhere, p99 | absolute | ≤ 5 ms |",
+		"100 branches, each a model that takes 200 ms, over one of them, p50 | ratio | ≤ 2× |",
+		"memory of one of 50 runs that wait for a person | absolute | ≤ 50 KB |",
+		"… CPU of all of them in a second | absolute |",
+	} {
+		require.Contains(t, doc, row)
+	}
+	for _, broken := range []string{"NaN", "Inf", "%!", "a run of 1 events"} {
+		require.NotContains(t, doc, broken, "a figure that nothing was measured for:\n%s", doc)
+	}
+}
+
+func TestEngineFigures_HoldTheTargets(t *testing.T) {
+	t.Parallel()
+	f := engineFigures{
+		forks: []forkRow{{mode: "replay", took: samples{forkTarget}}, {mode: "branch", took: samples{1, forkTarget + 1}}},
+		pages: []pageRow{{took: samples{pageTarget}}, {took: samples{pageTarget + 1}}, {took: samples{1}}},
+		wide:  []wideRow{{one: samples{100}, all: samples{200}}, {one: samples{100}, all: samples{201}}},
+		wait:  waitRow{runs: 1024, before: proc{rssMB: 70}, after: proc{rssMB: 120}, busy: 2 * time.Millisecond},
+	}
+	var met []bool
+	for _, g := range f.figures() {
+		met = append(met, g.met)
+	}
+	require.Equal(t, []bool{true, false, true, false, true, false, true, false, true, false}, met, "forks, pages and their ratio, wide runs, memory, CPU")
+}
