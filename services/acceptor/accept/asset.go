@@ -58,7 +58,10 @@ func (p *passage) measured(doc []byte) (length int, refusal *Refusal) {
 	}
 	payload, _ := strictjson.Member(doc, "payload")
 	text, _ := strictjson.Member(payload, "base64")
-	length = max(0, len(text)-len(`""`))
+	if !isText(text) { // what is no base64 counts as any other member does
+		return 0, nil
+	}
+	length = len(text) - len(`""`)
 	if most := p.policy.maxMedia(); length > most {
 		id, _ := strictjson.Member(doc, "envelopeId")
 		correlation, _ := strictjson.Member(doc, "correlationId")
@@ -67,6 +70,9 @@ func (p *passage) measured(doc []byte) (length int, refusal *Refusal) {
 	}
 	return length, nil
 }
+
+// isText reports a member whose value is a string.
+func isText(raw json.RawMessage) bool { return len(raw) >= len(`""`) && raw[0] == '"' }
 
 // inline are the members of a media payload that matter here.
 type inline struct {
@@ -122,7 +128,7 @@ func (p *passage) shortened(payload []byte) []byte {
 		return payload
 	}
 	text, _ := strictjson.Member(payload, "base64")
-	if len(text) <= maxJudged {
+	if len(text) <= maxJudged || !isText(text) {
 		return payload
 	}
 	text = append(text[:maxJudged:maxJudged], '"')

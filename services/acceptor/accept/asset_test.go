@@ -293,3 +293,21 @@ func TestAsset_IsStoredBeforeItsEventIsRecorded(t *testing.T) {
 	res := f.accept(doc(accept.KindImage, fmt.Sprintf(`{"base64":%q,"bytes":%d}`, base64Of(n), n)))
 	require.Nil(t, res.Refusal)
 }
+
+// OpenWOP envelope contract §6 step 4b: what is wrong is that it is no text, however long it is.
+func TestAsset_ThatIsNoTextIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{
+		"a list":    "[" + strings.Repeat("1,", 50_000) + "1]",
+		"an object": `{"a":"` + strings.Repeat("x", 100_000) + `"}`,
+	} {
+		f := newFixture(t)
+		r := refused(t, f.accept(doc(accept.KindImage, `{"base64":`+value+`,"bytes":1}`)), accept.Invalid, fault.EnvelopeInvalid)
+		require.Len(t, r.Details, 1, name)
+		require.Equal(t, "type", r.Details[0].Keyword, name)
+		require.Equal(t, "/payload/base64", r.Details[0].InstancePath, name)
+	}
+	f := newFixture(t)
+	r := refused(t, f.accept(doc(accept.KindImage, `{"base64":[`+strings.Repeat("1,", accept.MaxPayloadBytes)+`1],"bytes":1}`)), accept.Invalid, fault.InvalidEnvelopeShape)
+	require.Equal(t, "size", r.Details[0].Keyword)
+}
