@@ -170,4 +170,7 @@ type NodeError struct {
 	// RetryAfter is the least wait before another attempt. It is not part of the
 	// payload; what comes of it is the delay of node.retried.
 	RetryAfter time.Duration `json:"-"`
+	// CausationID is the correlationId of the envelope that was refused; empty: none
+	// was. It is that of node.failed, no part of its payload.
+	CausationID string `json:"-"`
 }

@@ -137,6 +137,15 @@ func (p place) envelopeID(kind string) string {
 	return "env_" + hex.EncodeToString(sum[:12])
 }
 
+// cause is the correlationId of the envelope at p; empty for an unsound one, which has
+// none.
+func (e emission) cause(p place) string {
+	if e.unsound {
+		return ""
+	}
+	return p.correlationID(e.kind)
+}
+
 // complete fills in what the model may leave out, and sets what it may not
 // decide: the ids that replay depends on, the node, and the trust. A model must
 // not be able to declare itself trusted (OpenWOP envelope contract §12). An

@@ -133,7 +133,7 @@ func (t *turn) accept(ctx context.Context, index int, e emission) (verdict, bool
 	if err != nil {
 		return verdict{done: &Result{Interrupted: err}}, true
 	}
-	return t.settle(e, o)
+	return t.settle(e, o, e.cause(p))
 }
 
 // part tells the log which part of the answer an envelope is.
@@ -163,8 +163,9 @@ func (c *call) version(ctx context.Context, kind string) int {
 	return k.Version
 }
 
-// settle turns an outcome into the next step of the turn.
-func (t *turn) settle(e emission, o Outcome) (verdict, bool) {
+// settle turns an outcome into the next step of the turn. cause is the envelope's
+// correlationId.
+func (t *turn) settle(e emission, o Outcome, cause string) (verdict, bool) {
 	switch {
 	case o.Status == "accepted" && e.fragment():
 		t.fragments++
@@ -174,53 +175,60 @@ func (t *turn) settle(e emission, o Outcome) (verdict, bool) {
 		t.recorded = append(t.recorded, o.Sequence)
 		return verdict{}, false
 	case o.Status == "breached":
-		return t.breached(o), true
+		return t.breached(o, cause), true
 	}
 	if f, retry := outcomeFailure(o); retry {
 		return verdict{failure: f}, true
 	}
 	if o.Status == "gated" {
-		return t.gated(e, o)
+		return t.gated(e, o, cause)
 	}
 	code, message := fault.Code(o.Reason), "the accept pipeline refused the envelope"
 	if f, _ := outcomeFailure(o); fault.Known(f.code) {
 		code = f.code
 	}
-	return t.end(&wire.NodeError{Code: string(code), Message: message}), true
+	return t.end(&wire.NodeError{Code: string(code), Message: message, CausationID: cause}), true
 }
 
 // gated applies the contract's refusal mode (OpenWOP envelope contract §7).
-func (t *turn) gated(e emission, o Outcome) (verdict, bool) {
+func (t *turn) gated(e emission, o Outcome, cause string) (verdict, bool) {
 	g := o.Gate
 	if g == nil {
 		g = &Gate{RefusedType: e.kind, AcceptedTypes: o.AllowedKinds}
 	}
 	if g.RefusalMode == "discard-and-warn" {
-		t.add(wire.EventLogAppended, struct {
+		t.caused(cause, wire.EventLogAppended, struct {
 			Level   string         `json:"level"`
 			Message string         `json:"message"`
 			NodeID  string         `json:"nodeId"`
 			Fields  map[string]any `json:"fields"`
 		}{"warn", "envelope discarded: the node's contract does not accept its kind", t.task.Input.NodeID, map[string]any{
-			"refusedType": g.RefusedType, "acceptedTypes": g.AcceptedTypes, "refusalMode": g.RefusalMode,
+			"kind": g.RefusedType, "allowedKinds": g.AcceptedTypes, "refusalMode": g.RefusalMode,
 		}})
 		return verdict{}, false
 	}
 	return t.end(&wire.NodeError{
 		Code: string(fault.EnvelopeContractViolation), Message: fmt.Sprintf("the node's contract does not accept envelopes of type %s", g.RefusedType),
-		Details: map[string]any{"refusedType": g.RefusedType, "acceptedTypes": g.AcceptedTypes},
+		Details: map[string]any{"refusedType": g.RefusedType, "acceptedTypes": g.AcceptedTypes}, CausationID: cause,
 	}), true
 }
 
 // breached records the cap and fails the node; exactly one of each.
-func (t *turn) breached(o Outcome) verdict {
+func (t *turn) breached(o Outcome, cause string) verdict {
 	limit := map[string]int{
 		"envelopes": t.limits.EnvelopesPerTurn, "schema": t.limits.SchemaRounds, "clarification": t.limits.ClarificationRounds,
 	}[o.CapKind]
-	t.add(wire.EventCapBreached, capPayload{Kind: o.CapKind, Limit: limit, Observed: limit + 1, NodeID: t.task.Input.NodeID})
+	t.caused(cause, wire.EventCapBreached, capPayload{Kind: o.CapKind, Limit: limit, Observed: limit + 1, NodeID: t.task.Input.NodeID})
 	return t.end(&wire.NodeError{
 		Code: string(fault.CapBreached), Message: "the host's limit of " + o.CapKind + " is reached", Details: map[string]any{"capKind": o.CapKind},
+		CausationID: cause,
 	})
+}
+
+// caused adds an event that an envelope causes (OpenWOP envelope contract §8, §10).
+func (t *turn) caused(cause string, typ wire.EventType, payload any) {
+	t.add(typ, payload)
+	t.drafts[len(t.drafts)-1].CausationID = cause
 }
 
 // output is the payload of the first envelope of the kind asked for, else of

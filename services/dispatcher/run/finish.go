@@ -102,7 +102,9 @@ type retriedPayload struct {
 }
 
 func (m *Machine) failNode(now time.Time, id string, e *wire.NodeError, attempt int, trust wire.Trust) {
-	m.tell(now, wire.EventNodeFailed, id, trust, failedPayload{NodeID: id, Error: e, Attempts: attempt + 1})
+	d := m.draft(wire.EventNodeFailed, id, trust, failedPayload{NodeID: id, Error: e, Attempts: attempt + 1})
+	d.CausationID = e.CausationID
+	m.emit(now, d, false)
 }
 
 // fail ends the run as failed.
