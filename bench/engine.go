@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,6 +49,9 @@ type wideRow struct {
 type waitRow struct {
 	runs          int
 	before, after proc
+	// alive and held are what is on its heap after a collection, in KB, with none and
+	// with all of them.
+	alive, held float64
 	// idle and busy are its CPU in a second, with none and with all of them.
 	idle, busy time.Duration
 }
@@ -76,7 +80,7 @@ func engine(ctx context.Context, r *report) error {
 	}
 	forked, paged := 10_000, 100_000
 	if r.options.quick {
-		forked, paged = 500, 1000
+		rig.models, forked, paged = 20, 500, 1000
 	}
 	if f.forks, err = rig.forks(ctx, r.options, forked); err != nil {
 		return err
@@ -91,10 +95,21 @@ type engineRig struct {
 	client *client
 	double *openaicompat.Server
 	reply  openaicompat.Reply
+	// models is how many speak in a long run: many, so that the ends of nodes, which
+	// hold all their words, are no large part of a page.
+	models int
+}
+
+// often is how many times a single thing is measured.
+func (o options) often(n int) int {
+	if o.quick {
+		return n / 10
+	}
+	return n
 }
 
 func newEngineRig(ctx context.Context, o options) (*engineRig, error) {
-	rig := &engineRig{}
+	rig := &engineRig{models: 200}
 	rig.double = openaicompat.New(openaicompat.Options{
 		Key:    doubleKey,
 		Answer: func(openaicompat.Recorded) openaicompat.Reply { return rig.reply },
@@ -102,7 +117,7 @@ func newEngineRig(ctx context.Context, o options) (*engineRig, error) {
 	})
 	var err error
 	rig.host, err = startHostIn(ctx, []string{"WAYBILL_PROVIDER_DOUBLE_KEY=" + doubleKey}, o.bin, o.dir,
-		"--provider", "double="+rig.double.URL(), "--default-model", "double/"+openaicompat.DefaultModel)
+		"--provider", "double="+rig.double.URL(), "--default-model", "double/"+openaicompat.DefaultModel, "--metrics-addr", "127.0.0.1:0")
 	if err != nil {
 		rig.double.Close()
 		return nil, err
@@ -178,13 +193,10 @@ func (r *engineRig) completed(ctx context.Context, runID string) (last int, err 
 }
 
 // long makes a run of about so many events: models that stream words beside each other.
-// They are many, so that the ends of nodes, which hold all their words, are no large
-// part of a page.
 func (r *engineRig) long(ctx context.Context, events int) (runID string, last int, err error) {
-	const models = 200
 	id := fmt.Sprintf("bench-long-%d", events)
-	r.reply = openaicompat.Reply{Pieces: slices.Repeat([]string{word}, events/models)}
-	if err := r.deploy(ctx, beside(id, askNode, models)); err != nil {
+	r.reply = openaicompat.Reply{Pieces: slices.Repeat([]string{word}, events/r.models)}
+	if err := r.deploy(ctx, beside(id, askNode, r.models)); err != nil {
 		return "", 0, err
 	}
 	if runID, err = r.created(ctx, id); err != nil {
@@ -209,7 +221,7 @@ func (r *engineRig) forks(ctx context.Context, o options, events int) ([]forkRow
 	for i := range rows {
 		row := &rows[i]
 		body := fmt.Appendf(nil, `{"mode":%q,"fromSeq":%d}`, row.mode, row.from)
-		for range 10 * o.tries() {
+		for range o.often(30) {
 			began := time.Now()
 			fork, err := runIDIn(r.client.do(ctx, http.MethodPost, "/v1/runs/"+runID+":fork", body))
 			row.took = append(row.took, time.Since(began))
@@ -238,7 +250,7 @@ func (r *engineRig) pages(ctx context.Context, o options, events int) ([]pageRow
 		func() int { return last - pageSize },
 		func() int { return rnd.IntN(last-pageSize+1) - 1 },
 	}
-	for range 500 * o.tries() {
+	for range o.often(1500) {
 		for i := range rows { // in turns: other load falls on all
 			began := time.Now()
 			if _, _, err := r.client.page(ctx, runID, after[i](), 1, pageSize); err != nil {
@@ -267,7 +279,7 @@ func (r *engineRig) wide(ctx context.Context, o options) ([]wideRow, error) {
 				return nil, err
 			}
 		}
-		for range 5 * o.tries() {
+		for range o.often(15) {
 			for n, into := range map[int]*samples{1: &row.one, branches: &row.all} {
 				began := time.Now()
 				runID, err := r.created(ctx, fmt.Sprintf("bench-wide-%d-%d", i, n))
@@ -304,13 +316,32 @@ func (r *engineRig) waiting(ctx context.Context, o options) (waitRow, error) {
 	if row.before, row.idle, err = r.quiet(ctx, o); err != nil {
 		return row, err
 	}
+	if row.alive, err = r.heapKB(ctx); err != nil {
+		return row, err
+	}
 	for range row.runs {
 		if _, err := r.created(ctx, "bench-gate"); err != nil {
 			return row, err
 		}
 	}
-	row.after, row.busy, err = r.quiet(ctx, o)
+	if row.after, row.busy, err = r.quiet(ctx, o); err != nil {
+		return row, err
+	}
+	row.held, err = r.heapKB(ctx)
 	return row, err
+}
+
+// heapKB is what the host has on its heap after a collection. What the kernel counts
+// is that and what it may waste before the next one, so it tells little of a run.
+func (r *engineRig) heapKB(ctx context.Context) (float64, error) {
+	b, err := pprof(ctx, r.host.ready.Metrics, "heap?gc=1&debug=1")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(b), "# HeapAlloc = ")
+	text, _, _ := strings.Cut(rest, "\n")
+	n, err := strconv.ParseFloat(text, 64)
+	return n / 1024, err
 }
 
 // quiet lets the host finish what it was asked, and gives what it has then, and

@@ -23,12 +23,12 @@ func TestOnlyEngine_MeasuresEveryRow(t *testing.T) {
 	require.NoError(t, err)
 	doc := string(b)
 	for _, row := range []string{
-		"from 0, the slowest of 10 | absolute | ≤ 100 ms |",
+		"from 0, the slowest of 3 | absolute | ≤ 100 ms |",
 		"a branch of a run of ",
 		"events, at its start, p99 | absolute | ≤ 5 ms |",
 		"events, anywhere, p99 | absolute | ≤ 5 ms |",
 		"100 branches, each a model that takes 200 ms, over one of them, p50 | ratio | ≤ 2× |",
-		"memory of one of 50 runs that wait for a person | absolute | ≤ 50 KB |",
+		"one of 50 runs that wait for a person, on the heap | absolute | ≤ 50 KB |",
 		"… CPU of all of them in a second | absolute |",
 	} {
 		require.Contains(t, doc, row)
@@ -44,7 +44,7 @@ func TestEngineFigures_HoldTheTargets(t *testing.T) {
 		forks: []forkRow{{mode: "replay", took: samples{forkTarget}}, {mode: "branch", took: samples{1, forkTarget + 1}}},
 		pages: []pageRow{{took: samples{pageTarget}}, {took: samples{pageTarget + 1}}, {took: samples{1}}},
 		wide:  []wideRow{{one: samples{100}, all: samples{200}}, {one: samples{100}, all: samples{201}}},
-		wait:  waitRow{runs: 1024, before: proc{rssMB: 70}, after: proc{rssMB: 120}, busy: 2 * time.Millisecond},
+		wait:  waitRow{runs: 1024, alive: 1024, held: 1024 + 50*1024, busy: 2 * time.Millisecond},
 	}
 	var met []bool
 	for _, g := range f.figures() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,22 +67,36 @@ func profile(ctx context.Context, r *report) error {
 	return nil
 }
 
-// fetch saves the profile of some seconds, which stands beside the metrics.
+// fetch saves the profile of some seconds.
 func fetch(ctx context.Context, metrics, file string, d time.Duration) error {
-	url := fmt.Sprintf("%s/../debug/pprof/profile?seconds=%d", metrics, int(d.Seconds()))
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	req.URL.Path = "/debug/pprof/profile"
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	b, err := io.ReadAll(res.Body)
+	b, err := pprof(ctx, metrics, fmt.Sprintf("profile?seconds=%d", int(d.Seconds())))
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(file, b, 0o600)
+}
+
+// pprof reads a profile, which stands beside the metrics.
+func pprof(ctx context.Context, metrics, what string) ([]byte, error) {
+	at, err := url.Parse(metrics)
+	if err != nil {
+		return nil, err
+	}
+	at, err = at.Parse("/debug/pprof/" + what)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", at, res.Status)
+	}
+	return io.ReadAll(res.Body)
 }
