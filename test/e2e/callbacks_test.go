@@ -153,6 +153,27 @@ func TestCallbacks_AskAndAreAnsweredByToken(t *testing.T) {
 	require.NotEmpty(t, holding(t, h.Dir(), "Ship it?"), "files can be searched")
 }
 
+// A question of a child reaches whoever answers for its parent.
+func TestCallbacks_AskForChildren(t *testing.T) {
+	t.Parallel()
+	needsHost(t)
+	in, url, env := receiver(t, http.StatusNoContent)
+	h := harness.StartWith(t, harness.Options{Args: letThrough(), Env: env})
+	c := h.Client(testKey)
+	put(t, c, one("below", "core.approvalGate", `{"title":"Ship it?","actions":["accept"]}`))
+	put(t, c, one("above", "core.subWorkflow", `{"workflowId":"below"}`))
+	id := calls(t, c, "above", url)
+	require.Eventually(t, func() bool { return len(in.all()) > 0 }, 30*time.Second, 10*time.Millisecond, "the child asks")
+	a := in.all()[0].asked(t)
+	require.Equal(t, asker(t, c, id), a.RunID)
+	require.Equal(t, "below", a.WorkflowID)
+	require.Equal(t, http.StatusOK, reply(t, h, a.Interrupt.InterruptToken, `{"action":"accept"}`).Status)
+	events, err := c.Finish(within(t, 30*time.Second), id)
+	require.NoError(t, err)
+	require.Equal(t, "run.completed", events[len(events)-1].Type)
+	require.Len(t, in.all(), 1, "the parent, which waits for it, asks nothing itself")
+}
+
 func read(t *testing.T, c *harness.Client, path string) string {
 	t.Helper()
 	a, err := c.Do(t.Context(), http.MethodGet, path, "")

@@ -33,11 +33,12 @@ type Child struct {
 }
 
 // StartChild creates a child run, or finds the one that the same wish made before. What
-// the parent's tenant, owner, scope, key and choice of models are, are the child's.
+// the parent's tenant, owner, scope, key, choice of models and callbackUrl are, are the child's.
 func (s *Starter) StartChild(ctx context.Context, c Child) error {
 	req := Request{
 		Tenant: c.Parent.Owner.Tenant, Principal: c.Parent.Owner.Principal, WorkflowID: c.WorkflowID, RunID: c.RunID,
 		Digest: "child:" + c.RunID, ScopeID: c.Parent.ScopeID, TestKey: c.Parent.TestKey, Traceparent: c.Traceparent,
+		CallbackURL: c.Parent.CallbackURL, // who answers for the parent answers for all of it
 	}
 	if _, err := s.replayed(ctx, req); !errors.Is(err, errNoRun) {
 		return err

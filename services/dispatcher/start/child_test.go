@@ -75,7 +75,7 @@ func TestStartChild_InheritsWhatItWorksWith(t *testing.T) {
 	require.Empty(t, rec.TrustBoundary)
 	require.Empty(t, rec.Tags)
 	require.Empty(t, rec.Metadata)
-	require.Empty(t, rec.CallbackURL)
+	require.Equal(t, parentRecord().CallbackURL, rec.CallbackURL)
 	require.Empty(t, rec.Transport)
 	require.Equal(t, []string{"acme run_c main"}, v.opened, "before anything of it is recorded")
 	require.Zero(t, v.open)
