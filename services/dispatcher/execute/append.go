@@ -35,6 +35,9 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 	if len(events) == 0 && m.Note() == nil {
 		return appended{head: head}, nil
 	}
+	if len(events) > 0 && events[0].Sequence != head.Next { // it would damage the log
+		return appended{}, fmt.Errorf("append to run %s: event %d is no %d: %w", r.RunID, events[0].Sequence, head.Next, runlog.ErrConflict)
+	}
 	registered := m.State().Record.Registration().Run
 	changed, err := x.redact(ctx, r, registered, events, clean)
 	if err != nil {

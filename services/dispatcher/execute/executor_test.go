@@ -90,7 +90,15 @@ func (noAcceptor) Accept(context.Context, subject.Run, frame.Head, wire.Trust, c
 	return execute.Accepted{}, errors.New("not expected")
 }
 
+// acceptor is one that takes everything, as a function.
+type acceptor func(ctx context.Context, r subject.Run, head frame.Head, req completion.AcceptRequest) (execute.Accepted, error)
+
+func (a acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, _ wire.Trust, req completion.AcceptRequest) (execute.Accepted, error) {
+	return a(ctx, r, head, req)
+}
+
 type rig struct {
+	acceptor  execute.Acceptor
 	log       *memory.Log
 	exec      *execute.Executor
 	red       *redactor
@@ -103,7 +111,7 @@ type rig struct {
 
 func newRig(t *testing.T, defs execute.Definitions, m execute.Models) *rig {
 	t.Helper()
-	r := &rig{log: memory.New(), red: &redactor{}}
+	r := &rig{log: memory.New(), red: &redactor{}, acceptor: noAcceptor{}}
 	r.exec = r.executor(defs, m)
 	return r
 }
@@ -118,7 +126,7 @@ func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Mod
 		Limits:    run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
 		Heartbeat: 20 * time.Millisecond, MaxTogether: 64,
 	}, execute.Deps{
-		Log: log, Redactor: r.red, Acceptor: noAcceptor{}, Definitions: defs, Models: m, Types: node.Builtin(),
+		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: node.Builtin(),
 		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: slog.New(slog.DiscardHandler),
 		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
 			r.mu.Lock()

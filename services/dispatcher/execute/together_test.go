@@ -3,7 +3,9 @@ package execute_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,10 +13,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/memory"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/execute"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
@@ -105,5 +110,60 @@ func TestExecute_TellsTogetherAfterSomebodyElse(t *testing.T) {
 		require.Equal(t, wire.StatusCompleted, st.Status, "nothing was left that a pause would have kept from starting")
 		require.NotNil(t, st.Pausing)
 		require.Equal(t, 1+4+4+4+1, st.Next)
+	})
+}
+
+// unreachable is a log that cannot be reached for one append.
+type unreachable struct {
+	*memory.Log
+	appends, fails int
+}
+
+func (u *unreachable) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	if u.appends++; u.appends == u.fails {
+		return 0, runlog.ErrUnavailable
+	}
+	return u.Log.Append(ctx, f, after)
+}
+
+// An event that could not be appended keeps its sequence: what an acceptor records for
+// another node of the run comes behind it, and not at its place.
+func TestExecute_AcceptsBehindWhatCouldNotBeAppended(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil, nil)
+		log := &unreachable{Log: r.log, fails: 2} // after the start, which is the rig's, and the first step
+		failed := make(chan struct{})
+		r.acceptor = acceptor(func(ctx context.Context, run subject.Run, head frame.Head, _ completion.AcceptRequest) (execute.Accepted, error) {
+			e := wire.Event{
+				RunID: run.RunID, EventID: "e", Sequence: head.Next, Type: wire.EventArtifactCreated, NodeID: "n1",
+				Payload: json.RawMessage(`{"nodeId":"n1"}`), Timestamp: wire.FormatTime(time.Now()),
+			}
+			f := frame.New(run, subject.Step, head, []wire.Event{e})
+			pos, err := r.log.Append(ctx, f, head.Pos)
+			f.Pos = pos
+			return execute.Accepted{Head: f.Head(), Events: []wire.Event{e}, Outcome: completion.Outcome{Status: "accepted"}}, err
+		})
+		two := define(t, nodeJSON("n0", "core.ai.callPrompt", "{}")+","+nodeJSON("n1", "core.ai.callPrompt", "{}"))
+		r.exec = r.executorOn(log, two, models(func(ctx context.Context, task completion.Task, j completion.Journal) completion.Result {
+			if task.Input.NodeID == "n0" {
+				err := j.Record(ctx, chunk("n0"))
+				close(failed)
+				<-ctx.Done()
+				return completion.Result{Interrupted: err}
+			}
+			<-failed
+			_, err := j.Accept(ctx, completion.AcceptRequest{NodeID: "n1"})
+			return completion.Result{Interrupted: errors.Join(err, errors.New("this process ends"))}
+		}))
+		r.create(t)
+		r.next(t)
+		_, frames := r.state(t) // which refuses a sequence that is not its place
+		var types []wire.EventType
+		for _, f := range frames {
+			types = append(types, f.Types...)
+		}
+		require.Contains(t, types, wire.EventArtifactCreated)
+		require.Less(t, slices.Index(types, wire.EventOutputChunk), slices.Index(types, wire.EventArtifactCreated))
 	})
 }

@@ -80,7 +80,11 @@ func (s *session) serve(ctx context.Context, r request) error {
 	}
 	err := context.Canceled
 	if !s.stale(r.effect) {
-		err = r.do(ctx)
+		// What is still pending, because the log could not be reached, comes first: it has
+		// its sequences.
+		if err = s.flushOver(ctx); err == nil {
+			err = r.do(ctx)
+		}
 	}
 	r.reply <- err
 	if errors.Is(err, runlog.ErrConflict) {
