@@ -2,19 +2,18 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
 	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/mtls"
 	"waybill.dev/waybill/internal/rpc"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 )
@@ -31,20 +30,22 @@ type alone struct {
 	// needs are the health names of services that lack something when the process
 	// does; the others serve as long as it runs.
 	needs []string
-	cert  *tls.Certificate // nil: no TLS
+	certs *mtls.Certs // nil: no TLS
 	// metrics and assets are nil unless they are served; http is the URL of assets.
-	metrics    net.Listener
-	assets     net.Listener
-	http       string
-	collectors []prometheus.Collector
-	serving    serving
+	metrics  net.Listener
+	assets   net.Listener
+	http     string
+	registry *prometheus.Registry
+	serving  serving
+	// operating says that metrics and probes are served.
+	operating bool
 	// closers are closed last first.
 	closers []func()
 }
 
 // newAlone takes the address and makes the server; nothing is served before run.
 func newAlone(o commonOptions, log logger) (*alone, error) {
-	a := &alone{opts: o, log: log, health: health.NewServer()}
+	a := &alone{opts: o, log: log, health: health.NewServer(), registry: newRegistry()}
 	a.serving.set(errStarting)
 	var (
 		opts   []grpc.ServerOption
@@ -52,12 +53,16 @@ func newAlone(o commonOptions, log logger) (*alone, error) {
 		stream []grpc.StreamServerInterceptor
 	)
 	if o.tlsCert != "" {
-		cert, err := tls.LoadX509KeyPair(o.tlsCert, o.tlsKey)
-		if err != nil {
-			return nil, fmt.Errorf("%w: --tls-cert, --tls-key: %w", errUsage, err)
+		var err error
+		if a.certs, err = mtls.Load(mtls.Files{Cert: o.tlsCert, Key: o.tlsKey, CA: o.clientCA}, mtls.Reread); err != nil {
+			return nil, fmt.Errorf("%w: --tls-cert, --tls-key, --tls-client-ca: %w", errUsage, err)
 		}
-		a.cert = &cert
-		opts = append(opts, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13})))
+		a.later(a.certs.Close)
+		creds, err := a.certs.Server()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, grpc.Creds(creds))
 	}
 	if o.tokenFile != "" {
 		token, err := readToken(o.tokenFile)
@@ -124,13 +129,22 @@ func (a *alone) run(ctx context.Context, began time.Time, check func(context.Con
 			}
 		},
 	})
-	if a.metrics != nil {
-		mux := operatorMux(append(a.collectors, a.serving.gauge())...)
-		probes(mux, a.serving.reason)
-		a.group.Start(metricsPart(a.metrics, mux))
-	}
+	a.operate()
 	a.group.Start(lifecycle.Part{Name: "health", Run: func(ctx context.Context) error { return a.watch(ctx, began, check) }})
 	return a.group.Wait(ctx)
+}
+
+// operate serves metrics and probes, once: earlier than calls, where what the service
+// needs may be long in coming.
+func (a *alone) operate() {
+	if a.metrics == nil || a.operating {
+		return
+	}
+	a.operating = true
+	a.registry.MustRegister(a.serving.gauge())
+	mux := operatorMux(a.registry)
+	probes(mux, a.serving.reason)
+	a.group.Start(metricsPart(a.metrics, mux))
 }
 
 // redactor is the client of the redactor service: one elsewhere, or one that is
@@ -153,7 +167,7 @@ func (a *alone) redactor(o acceptorOptions) (redactorv1.RedactorClient, error) {
 	if o.secretsFile != "" {
 		return nil, fmt.Errorf("%w: --secrets-file belongs to the redactor service at --redactor", errUsage)
 	}
-	conn, err := o.redactor.dial()
+	conn, err := o.redactor.dial(a.later, toRedactors()...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: --redactor: %w", errUsage, err)
 	}

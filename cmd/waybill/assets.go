@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -61,7 +60,7 @@ func (o *assetOptions) validate(embedded bool) error {
 		errs = append(errs, errors.New("--assets-addr: there are no assets without --public-url"))
 	}
 	if o.keyFile != "" {
-		_, err := o.secretOfFile()
+		_, err := readSecretFile("--asset-key-file", o.keyFile)
 		errs = append(errs, err)
 	}
 	if _, err := token.ParseKeys(o.keys, nil); err != nil {
@@ -91,32 +90,11 @@ func (o *assetOptions) vault(store blob.Store, dataDir string) (*assets.Vault, e
 	return assets.New(store, keys, func() string { return base }, time.Now)
 }
 
-// minAssetSecret is that of a host's key.
-const minAssetSecret = 32
-
 func (o *assetOptions) secret(dataDir string) ([]byte, error) {
 	if o.keyFile == "" {
 		return hostKey(dataDir)
 	}
-	return o.secretOfFile()
-}
-
-func (o *assetOptions) secretOfFile() ([]byte, error) {
-	st, err := os.Stat(o.keyFile)
-	if err != nil {
-		return nil, fmt.Errorf("--asset-key-file: %w", err)
-	}
-	if st.Mode().Perm()&0o007 != 0 {
-		return nil, fmt.Errorf("--asset-key-file %s: everybody on this machine may read it; chmod o= it", o.keyFile)
-	}
-	secret, err := os.ReadFile(o.keyFile)
-	if err != nil {
-		return nil, fmt.Errorf("--asset-key-file: %w", err)
-	}
-	if len(secret) < minAssetSecret {
-		return nil, fmt.Errorf("--asset-key-file %s: a key needs at least %d bytes", o.keyFile, minAssetSecret)
-	}
-	return secret, nil
+	return readSecretFile("--asset-key-file", o.keyFile)
 }
 
 // lateBlobs is a store that is opened after those who use it have begun, and that

@@ -32,9 +32,9 @@ func (a *alone) listenAssets(addr string) error {
 	}
 	a.later(func() { _ = lis.Close() })
 	a.http = "http://" + lis.Addr().String()
-	if a.cert != nil {
+	if a.certs != nil {
 		a.http = "https://" + lis.Addr().String()
-		lis = tls.NewListener(lis, &tls.Config{Certificates: []tls.Certificate{*a.cert}, MinVersion: tls.VersionTLS13})
+		lis = tls.NewListener(lis, a.certs.Config())
 	}
 	a.assets = lis
 	return nil

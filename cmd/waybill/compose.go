@@ -8,16 +8,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/mtls"
 	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/internal/obs/tracing"
@@ -41,7 +40,6 @@ import (
 	"waybill.dev/waybill/services/eventlog/store/writebehind"
 	"waybill.dev/waybill/services/gateway"
 	"waybill.dev/waybill/services/gateway/auth"
-	"waybill.dev/waybill/services/gateway/interrupttoken"
 	"waybill.dev/waybill/services/gateway/rest"
 	"waybill.dev/waybill/services/gateway/webhook"
 	"waybill.dev/waybill/services/redactor"
@@ -59,7 +57,15 @@ type host struct {
 	prompts   dispatcher.PromptConfig
 	nats      *natsd.Server
 	stores    *stores
-	group     lifecycle.Group
+	group     *lifecycle.Group
+	// alone is the process of a service that is a part of a host; nil: all are here.
+	alone *alone
+	// peers are the services in other processes, and state is what was found of them
+	// last.
+	peers []service
+	state serving
+	// certs are those of the public API; nil: no TLS.
+	certs *mtls.Certs
 	// closers are closed last first.
 	closers []func()
 
@@ -93,7 +99,7 @@ func compose(ctx context.Context, o devOptions, log logger) (h *host, err error)
 	if o.testSeams {
 		o.prompts.canary = canaryValue()
 	}
-	h = &host{log: log, opts: o}
+	h = &host{log: log, opts: o, group: &lifecycle.Group{}}
 	defer func() {
 		if err != nil {
 			h.close()
@@ -103,13 +109,7 @@ func compose(ctx context.Context, o devOptions, log logger) (h *host, err error)
 	if err != nil {
 		return h, err
 	}
-	if h.catalogue, err = loadCatalogue(o.models.models); err != nil {
-		return h, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	if h.packs, err = loadPacks(o.packs, devOffers(h.catalogue, o.models.ids()), log); err != nil {
-		return h, err
-	}
-	if h.prompts, err = o.prompts.config(h.packs, log); err != nil {
+	if err := h.readPacks(); err != nil {
 		return h, err
 	}
 	if err := h.openRedactor(specs); err != nil {
@@ -132,6 +132,18 @@ func compose(ctx context.Context, o devOptions, log logger) (h *host, err error)
 		}
 	}
 	return h, nil
+}
+
+// readPacks reads what may be executed: models, packs, prompt templates.
+func (h *host) readPacks() (err error) {
+	if h.catalogue, err = loadCatalogue(h.opts.models.models); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if h.packs, err = loadPacks(h.opts.packs, devOffers(h.catalogue, h.opts.models.ids()), h.log); err != nil {
+		return err
+	}
+	h.prompts, err = h.opts.prompts.config(h.packs, h.log)
+	return err
 }
 
 func parseKeys(flags []string) ([]auth.Spec, error) {
@@ -194,12 +206,12 @@ func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 	h.group.Start(lifecycle.Part{Name: "run log", Run: h.nats.Watch})
 	cfg := jetstream.DefaultConfig()
 	cfg.AckWait, cfg.ShareSync = h.opts.lease, h.opts.durability == durabilitySync
-	if h.stores, err = openStoresAgain(ctx, h.nats, cfg); err != nil {
+	if h.stores, err = openStoresAgain(ctx, h.nats.Connect, cfg); err != nil {
 		return err
 	}
 	h.later(h.stores.close)
 	if h.opts.testSeams {
-		return h.stores.openSeams(ctx, h.nats, cfg.Replicas)
+		return h.stores.openSeams(ctx, h.nats.Connect, cfg.Replicas)
 	}
 	return nil
 }
@@ -222,8 +234,13 @@ func natsUsers(specs []auth.Spec) []natsd.User {
 	return users
 }
 
-// serve runs the server of a service, and gives the connection to it.
+// serve runs the server of a service, and gives the connection to it; none if the
+// service is served to other processes.
 func (h *host) serve(name string, register func(grpc.ServiceRegistrar)) grpc.ClientConnInterface {
+	if h.alone != nil {
+		register(h.alone.server)
+		return nil
+	}
 	srv := rpc.NewLocal(h.log, nil, nil)
 	register(srv)
 	h.group.Start(lifecycle.Part{Name: name + " calls", Run: srv.Serve})
@@ -279,7 +296,7 @@ func (h *host) buildAcceptor(context.Context, []auth.Spec) (err error) {
 // openAssets makes the place of assets. Their URLs are signed with the operator's
 // keys, or with one that derives from the host's.
 func (h *host) openAssets() (*assets.Vault, error) {
-	secret, err := hostKey(h.opts.dataDir)
+	secret, err := h.opts.key()
 	if err != nil {
 		return nil, err
 	}
@@ -294,30 +311,19 @@ func (h *host) openAssets() (*assets.Vault, error) {
 	return assets.New(h.stores.assets, keys, func() string { return h.baseURL() + strings.TrimSuffix(rest.AssetsPrefix, "/") }, time.Now)
 }
 
-// interruptKeys sign the tokens of interrupts: the operator's keys, or one that derives
-// from the host's.
-func (h *host) interruptKeys() (token.Keys, error) {
-	secret, err := hostKey(h.opts.dataDir)
-	if err != nil {
-		return nil, err
-	}
-	derived, err := token.DeriveKey(secret, interrupttoken.Purpose)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := token.ParseKeys(h.opts.interruptKeys, derived)
-	if err != nil {
-		return nil, fmt.Errorf("%w: --interrupt-keys: %w", errUsage, err)
-	}
-	return keys, nil
-}
-
 // baseURL is where clients reach the host.
 func (h *host) baseURL() string {
 	if h.opts.publicURL != "" {
 		return strings.TrimSuffix(h.opts.publicURL, "/")
 	}
-	return "http://" + reachable(h.httpAddr.Addr())
+	return h.scheme() + reachable(h.httpAddr.Addr())
+}
+
+func (h *host) scheme() string {
+	if h.certs != nil {
+		return "https://"
+	}
+	return "http://"
 }
 
 func (h *host) buildEventLog(ctx context.Context, _ []auth.Spec) error {
@@ -355,7 +361,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	if err != nil {
 		return err
 	}
-	secret, err := hostKey(h.opts.dataDir)
+	secret, err := h.opts.key()
 	if err != nil {
 		return err
 	}
@@ -388,103 +394,5 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	}
 	h.group.Start(lifecycle.Part{Name: "dispatcher", Run: h.dispatch.Run})
 	h.clients.dispatcher = dispatcherv1.NewDispatcherClient(h.serve("dispatcher", h.dispatch.Register))
-	return nil
-}
-
-func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
-	key, err := hostKey(h.opts.dataDir)
-	if err != nil {
-		return err
-	}
-	answers, err := h.interruptKeys()
-	if err != nil {
-		return err
-	}
-	log, err := h.openAudit()
-	if err != nil {
-		return err
-	}
-	hooks, err := h.buildWebhooks(key, answers)
-	if err != nil {
-		return err
-	}
-	h.gateway, err = gateway.New(gateway.Config{
-		Keys: specs, REST: rest.Config{MaxBodyBytes: h.opts.maxBody}, MaxStreams: 10_000, TestSeams: h.opts.testSeams,
-		BaseURL:      h.baseURL,
-		GRPCEndpoint: func() string { return "grpc://" + reachable(h.grpcAddr.Addr()) }, RunKey: key, InterruptKeys: answers,
-	}, gateway.Deps{
-		Dispatcher: h.clients.dispatcher, EventLog: h.clients.events, Acceptor: h.clients.acceptor, Redactor: h.clients.redactor,
-		Annotations: h.stores.annotations, Notices: h.stores.notices, Audit: log, AuditKeys: h.stores.auditKeys,
-		Records: h.stores.records, Webhooks: hooks, Ready: h.ready, Clock: time.Now, Logger: h.log,
-	})
-	if err != nil {
-		return err
-	}
-	h.group.Start(lifecycle.Part{Name: "audit of keys", Run: h.gateway.AuditKeys})
-	return h.buildPublic(ctx)
-}
-
-// reachable is an address that a client on this machine can use; the one a
-// listener tells may be "every address".
-func reachable(a net.Addr) string {
-	t, ok := a.(*net.TCPAddr)
-	if !ok || !t.IP.IsUnspecified() {
-		return a.String()
-	}
-	return net.JoinHostPort("localhost", strconv.Itoa(t.Port))
-}
-
-// buildPublic serves the public API twice: on the network, and within the
-// process for the REST side.
-func (h *host) buildPublic(ctx context.Context) error {
-	h.public = h.gateway.Server()
-	local := h.gateway.Local()
-	h.group.Start(lifecycle.Part{Name: "gateway calls", Run: local.Serve})
-	handler, err := h.gateway.Handler(ctx, local)
-	if err != nil {
-		return err
-	}
-	h.http = &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(h.log.Handler(), slog.LevelDebug),
-	}
-	return nil
-}
-
-// hostKey is a secret of this host, made on first use: run ids derive from it.
-func hostKey(dir string) ([]byte, error) {
-	path := filepath.Join(dir, "host.key")
-	key, err := os.ReadFile(path) //nolint:gosec // G304: the operator names the directory
-	if err == nil && len(key) >= 32 {
-		return key, nil
-	}
-	if err == nil {
-		return nil, fmt.Errorf("%s is cut short: restore it; without it repeated requests would not find their runs", path)
-	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("host key: %w", err)
-	}
-	key = make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
-		return nil, fmt.Errorf("host key: %w", err)
-	}
-	return key, writeKey(path, key)
-}
-
-// writeKey is durable before the first run derives from it.
-func writeKey(path string, key []byte) error {
-	tmp := path + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // G304: the operator names the directory
-	if err != nil {
-		return fmt.Errorf("host key: %w", err)
-	}
-	_, err = f.Write(key)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		return fmt.Errorf("host key: %w", err)
-	}
 	return nil
 }

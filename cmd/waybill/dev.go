@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"waybill.dev/waybill/internal/config"
 	"waybill.dev/waybill/internal/obs"
@@ -38,6 +39,7 @@ type devOptions struct {
 	demo                                      bool
 	readyFile                                 string
 	configFile                                string
+	keyFile                                   string
 	maxBody                                   int64
 	maxInline, maxMedia                       int
 	publicURL                                 string
@@ -82,34 +84,19 @@ capitals) or in the --config file; flags beat environment beats file.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.httpAddr, "http-addr", "127.0.0.1:8080", "address of the REST API; port 0 takes a free one")
-	f.StringVar(&o.publicURL, "public-url", "", "URL at which clients reach the REST API; URLs of assets begin with it; empty: that of --http-addr")
-	f.StringArrayVar(&o.interruptKeys, "interrupt-keys", nil, "VERSION=KEY that signs the tokens of interrupts: base64 of 32 random bytes, or host (repeatable); the highest signs, all are good; default 1=host")
+	o.publicFlags(f, "127.0.0.1:8080", "127.0.0.1:9090")
+	o.executionFlags(f)
 	f.StringArrayVar(&o.assetKeys, "asset-keys", nil, "VERSION=KEY that signs the URLs of assets: base64 of 32 random bytes, or host (repeatable); the highest signs, all are good; default 1=host")
-	f.StringVar(&o.grpcAddr, "grpc-addr", "127.0.0.1:9090", "address of the gRPC API; port 0 takes a free one")
 	f.StringVar(&o.natsAddr, "nats-addr", "", "address where NATS clients may read run events (user = tenant, password = API key); empty: nowhere")
-	f.StringVar(&o.metricsAddr, "metrics-addr", "", "address of the Prometheus metrics and of profiles; empty: nowhere")
 	f.StringVar(&o.dataDir, "data-dir", ".waybill", "directory of all state")
-	f.StringArrayVar(&o.apiKeys, "api-key", nil, "KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:* (repeatable); default dev-key=default:*")
-	f.StringArrayVar(&o.workflows, "workflows", nil, "directory of *.json workflow definitions, watched for changes (repeatable)")
 	f.StringVar(&o.kinds, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
-	f.StringVar(&o.packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served, their node types executed, and their prompt templates filled in")
 	f.StringVar(&o.kindLint, "kind-lint", "warn", "strict, warn or off: what becomes of a kind whose schema models cannot be held to")
 	f.StringVar(&o.strictness, "envelope-strictness", "warn", "warn or strict: whether a schemaVersion below the advertised one is refused")
 	f.StringVar(&o.secretsFile, "secrets-file", "", "YAML file of secret ids and values that must never show, for everybody")
 	f.BoolVar(&o.redactShapes, "redact-shapes", true, "also take out text that looks like a secret, though nobody has registered it")
-	f.StringArrayVar(&o.runtimeCapabilities, "runtime-capability", nil, "id of what this host's runtime provides and a node of a pack may require (repeatable)")
-	f.BoolVar(&o.testSeams, "test-seams", false, "serve the protocol's test seams; never in production")
-	o.models.flags(f)
-	o.prompts.flags(f)
 	f.StringVar(&o.durability, "durability", durabilitySync, "sync: an acknowledged write is on disk; process: it survives the process, not a power cut")
-	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
-	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
 	f.IntVar(&o.maxInline, "max-inline-media-bytes", accept.DefaultMaxInlineBytes, "largest image, sound or file that is recorded within its event; larger ones are stored and recorded as a URL")
 	f.IntVar(&o.maxMedia, "max-media-base64-bytes", accept.DefaultMaxMediaBytes, "largest image, sound or file that is taken from a model, in characters of base64")
-	o.audit.flags(f)
-	o.tools.flags(f)
-	o.webhooks.flags(f)
 	o.tracing.flags(f)
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", obs.FormatText, "text or json")
@@ -117,6 +104,31 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringVar(&o.readyFile, "ready-file", "", "file to write the addresses to, as JSON, once the host is ready")
 	f.StringVar(&o.configFile, "config", "", "YAML file of flag names and values")
 	return c
+}
+
+// publicFlags are those of the public API.
+func (o *devOptions) publicFlags(f *pflag.FlagSet, httpAddr, grpcAddr string) {
+	f.StringVar(&o.httpAddr, "http-addr", httpAddr, "address of the REST API; port 0 takes a free one")
+	f.StringVar(&o.grpcAddr, "grpc-addr", grpcAddr, "address of the gRPC API; port 0 takes a free one")
+	f.StringVar(&o.metricsAddr, "metrics-addr", "", "address of the Prometheus metrics and of profiles; empty: nowhere")
+	f.StringVar(&o.publicURL, "public-url", "", "URL at which clients reach the REST API; URLs of assets begin with it; empty: that of --http-addr")
+	f.StringArrayVar(&o.interruptKeys, "interrupt-keys", nil, "VERSION=KEY that signs the tokens of interrupts: base64 of 32 random bytes, or host (repeatable); the highest signs, all are good; default 1=host")
+	f.StringArrayVar(&o.apiKeys, "api-key", nil, "KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:* (repeatable); default dev-key=default:*")
+	f.BoolVar(&o.testSeams, "test-seams", false, "serve the protocol's test seams; never in production")
+	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
+	o.audit.flags(f)
+	o.webhooks.flags(f)
+}
+
+// executionFlags are those of what carries runs out.
+func (o *devOptions) executionFlags(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.workflows, "workflows", nil, "directory of *.json workflow definitions, watched for changes (repeatable)")
+	f.StringVar(&o.packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served, their node types executed, and their prompt templates filled in")
+	f.StringArrayVar(&o.runtimeCapabilities, "runtime-capability", nil, "id of what this host's runtime provides and a node of a pack may require (repeatable)")
+	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
+	o.models.flags(f)
+	o.prompts.flags(f)
+	o.tools.flags(f)
 }
 
 // validate returns all that is wrong with the flags, joined; each names the
@@ -130,22 +142,14 @@ func (o *devOptions) validate() error {
 	if o.durability != durabilitySync && o.durability != durabilityProcess {
 		bad("--durability %q: want %s or %s", o.durability, durabilitySync, durabilityProcess)
 	}
-	errs = append(errs, o.models.validate()...)
-	errs = append(errs, o.prompts.validate()...)
 	if !kinds.Lint(o.kindLint).Valid() {
 		bad("--kind-lint %q: want strict, warn or off", o.kindLint)
 	}
 	if s := acceptor.Strictness(o.strictness); s != acceptor.StrictnessWarn && s != acceptor.StrictnessStrict {
 		bad("--envelope-strictness %q: want warn or strict", o.strictness)
 	}
-	if u, err := url.Parse(o.publicURL); err != nil || o.publicURL != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		bad("--public-url %q: want a URL such as https://waybill.example", o.publicURL)
-	}
 	if o.maxInline < 0 || o.maxInline > accept.MaxPayloadBytes {
 		bad("--max-inline-media-bytes %d: want 0 to %d", o.maxInline, accept.MaxPayloadBytes)
-	}
-	if _, err := token.ParseKeys(o.interruptKeys, nil); err != nil {
-		bad("--interrupt-keys: %w", err)
 	}
 	if _, err := token.ParseKeys(o.assetKeys, nil); err != nil {
 		bad("--asset-keys: %w", err)
@@ -153,28 +157,37 @@ func (o *devOptions) validate() error {
 	if o.maxMedia < 1 || o.maxMedia > accept.DefaultMaxMediaBytes {
 		bad("--max-media-base64-bytes %d: want 1 to %d", o.maxMedia, accept.DefaultMaxMediaBytes)
 	}
-	if o.maxBody < 1 || o.maxBody > 6<<20 {
-		bad("--max-request-body-bytes %d: want 1 to %d (a run's record must fit one NATS message)", o.maxBody, 6<<20)
-	}
-	if err := o.audit.validate(); err != nil {
-		errs = append(errs, err)
-	}
-	if err := o.tools.validate(); err != nil {
-		errs = append(errs, err)
-	}
-	errs = append(errs, o.tools.validate(), o.webhooks.validate(o.testSeams, os.LookupEnv))
 	if err := o.tracing.config("waybill").Validate(); err != nil {
 		bad("--%w", err)
 	}
-	for _, dir := range append([]string{o.kinds, o.packs, o.prompts.dir}, o.workflows...) {
-		if dir == "" {
-			continue
-		}
-		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-			bad("directory %q cannot be read: give an existing directory to --workflows, --kinds, --packs or --prompts", dir)
+	if st, err := os.Stat(o.kinds); o.kinds != "" && (err != nil || !st.IsDir()) {
+		bad("--kinds %q: give an existing directory", o.kinds)
+	}
+	return errors.Join(append(errs, o.validatePublic(), o.validateExecution())...)
+}
+
+func (o *devOptions) validatePublic() error {
+	var errs []error
+	if u, err := url.Parse(o.publicURL); err != nil || o.publicURL != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		errs = append(errs, fmt.Errorf("--public-url %q: want a URL such as https://waybill.example", o.publicURL))
+	}
+	if _, err := token.ParseKeys(o.interruptKeys, nil); err != nil {
+		errs = append(errs, fmt.Errorf("--interrupt-keys: %w", err))
+	}
+	if o.maxBody < 1 || o.maxBody > 6<<20 {
+		errs = append(errs, fmt.Errorf("--max-request-body-bytes %d: want 1 to %d (a run's record must fit one NATS message)", o.maxBody, 6<<20))
+	}
+	return errors.Join(append(errs, o.audit.validate(), o.webhooks.validate(o.testSeams, os.LookupEnv))...)
+}
+
+func (o *devOptions) validateExecution() error {
+	errs := append(o.models.validate(), o.prompts.validate()...)
+	for _, d := range append([]string{o.packs, o.prompts.dir}, o.workflows...) {
+		if st, err := os.Stat(d); d != "" && (err != nil || !st.IsDir()) {
+			errs = append(errs, fmt.Errorf("directory %q cannot be read: give an existing directory to --workflows, --packs or --prompts", d))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.tools.validate())...)
 }
 
 // runDev runs the host until ctx ends.
@@ -198,7 +211,7 @@ func runDev(ctx context.Context, o devOptions, log logger, out printer) error {
 		return errors.Join(err, h.group.Stop())
 	}
 	loader := &workflowLoader{client: h.clients.dispatcher, log: h.log}
-	if err := loader.loadAll(ctx, o.workflows); err != nil {
+	if err := errors.Join(loader.loadExamples(ctx), loader.loadDirs(ctx, o.workflows)); err != nil {
 		return errors.Join(err, h.group.Stop())
 	}
 	h.group.Start(loader.watch(o.workflows))

@@ -1,18 +1,19 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 
+	"waybill.dev/waybill/internal/mtls"
 	"waybill.dev/waybill/internal/rpc"
 )
 
@@ -22,13 +23,17 @@ import (
 type peer struct {
 	addr string
 	// ca names the file of who vouches for it; empty: those whom the system trusts.
-	ca        string
+	ca string
+	// cert and key name the files of who we are, where it asks.
+	cert, key string
 	tokenFile string
 	plaintext bool
 }
 
 // tls reports whether TLS is spoken to the peer.
-func (p peer) tls() bool { return !p.plaintext && (p.ca != "" || !onLoopback(p.addr)) }
+func (p peer) tls() bool {
+	return !p.plaintext && (p.ca != "" || slices.ContainsFunc(p.addrs(), func(a string) bool { return !onLoopback(a) }))
+}
 
 // onLoopback reports an address that no other machine can have.
 func onLoopback(addr string) bool {
@@ -37,24 +42,59 @@ func onLoopback(addr string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// dial makes a connection; whether the peer is there shows with the first call.
-func (p peer) dial(more ...grpc.DialOption) (*grpc.ClientConn, error) {
-	host, port, err := net.SplitHostPort(p.addr)
-	switch {
-	case err != nil || host == "" || port == "" || strings.ContainsAny(host, "/@"):
-		return nil, errors.New("want HOST:PORT, such as redactor.example:9092") // not repeated: it may hold a password
-	case p.ca != "" && p.plaintext:
-		return nil, errors.New("certificates to check it by, and no TLS to check: give one of the two")
+// addrs are the replicas that the operator names one by one; a name that stands for
+// several is one of them.
+func (p peer) addrs() []string { return strings.Split(p.addr, ",") }
+
+// check tells what cannot be dialed.
+func (p peer) check() error {
+	for _, addr := range p.addrs() {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil || host == "" || port == "" || strings.ContainsAny(host, "/@") {
+			return errors.New("want HOST:PORT, such as redactor.example:9092, or several divided by commas") // not repeated: it may hold a password
+		}
+	}
+	if (p.ca != "" || p.cert != "") && p.plaintext {
+		return errors.New("certificates to check it by, and no TLS to check: give one of the two")
+	}
+	return nil
+}
+
+// target is what gRPC resolves: a name, again and again, or the addresses of a list.
+func (p peer) target() (string, []grpc.DialOption) {
+	addrs := p.addrs()
+	if len(addrs) == 1 {
+		return "dns:///" + p.addr, nil
+	}
+	list := manual.NewBuilderWithScheme("list")
+	var state resolver.State
+	for _, a := range addrs {
+		host, _, _ := net.SplitHostPort(a) // checked
+		state.Addresses = append(state.Addresses, resolver.Address{Addr: a, ServerName: host})
+	}
+	list.InitialState(state)
+	return "list:///", []grpc.DialOption{grpc.WithResolvers(list)}
+}
+
+// dial makes a connection; whether the peer is there shows with the first call. later
+// ends what reads its certificates.
+func (p peer) dial(later func(func()), more ...grpc.DialOption) (*grpc.ClientConn, error) {
+	if err := p.check(); err != nil {
+		return nil, err
 	}
 	creds := insecure.NewCredentials()
 	if p.tls() {
-		cfg := &tls.Config{MinVersion: tls.VersionTLS13}
-		if cfg.RootCAs, err = roots(p.ca); err != nil {
+		certs, err := mtls.Load(mtls.Files{Cert: p.cert, Key: p.key, CA: p.ca}, mtls.Reread)
+		if err != nil {
 			return nil, err
 		}
-		creds = credentials.NewTLS(cfg)
+		later(certs.Close)
+		if creds, err = certs.Client(); err != nil {
+			return nil, err
+		}
 	}
-	opts := append(rpc.ClientOptions(), grpc.WithTransportCredentials(creds))
+	target, opts := p.target()
+	opts = append(append(opts, rpc.ClientOptions()...), grpc.WithTransportCredentials(creds))
 	if p.tokenFile != "" {
 		token, err := p.bearer()
 		if err != nil {
@@ -62,23 +102,7 @@ func (p peer) dial(more ...grpc.DialOption) (*grpc.ClientConn, error) {
 		}
 		opts = append(opts, grpc.WithPerRPCCredentials(token))
 	}
-	return grpc.NewClient(p.addr, append(opts, more...)...)
-}
-
-// roots are the certificates of a file; nil, those of the system, if there is none.
-func roots(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
-	}
-	pem, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the file
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no PEM certificate", file)
-	}
-	return pool, nil
+	return grpc.NewClient(target, append(opts, more...)...)
 }
 
 // bearer is the peer's token.

@@ -19,7 +19,7 @@ import (
 func sent(t *testing.T, to peer) []byte {
 	t.Helper()
 	ours, theirs := net.Pipe()
-	conn, err := to.dial(grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return ours, nil }))
+	conn, err := to.dial(t.Cleanup, grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return ours, nil }))
 	require.NoError(t, err)
 	defer func() { _, _ = conn.Close(), theirs.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -46,6 +46,8 @@ func TestDial_SpeaksTLSToOtherMachinesUnlessToldNotTo(t *testing.T) {
 		"another machine on purpose": {peer{addr: "192.0.2.1:9092", plaintext: true}, false},
 		"loopback":                   {peer{addr: "127.0.0.1:9092"}, false},
 		"loopback of version 6":      {peer{addr: "[::1]:9092"}, false},
+		"several, one elsewhere":     {peer{addr: "127.0.0.1:9092,192.0.2.1:9092"}, true},
+		"several on loopback":        {peer{addr: "127.0.0.1:9092,127.0.0.1:9093"}, false},
 	} {
 		got := sent(t, tc.to)
 		require.Equal(t, tc.tls, bytes.HasPrefix(got, handshake), "%s: %q", name, got)
@@ -66,12 +68,13 @@ func TestDial_RefusesWhatCannotBeMeant(t *testing.T) {
 		"no host":               {peer{addr: ":9092"}, "HOST:PORT"},
 		"a URL":                 {peer{addr: "https://redactor:9092"}, "HOST:PORT"},
 		"a resolver of gRPC's":  {peer{addr: "passthrough:///redactor:9092"}, "HOST:PORT"},
+		"one of several":        {peer{addr: "redactor:9092,"}, "HOST:PORT"},
 		"a password":            {peer{addr: "u:hunter2@redactor:9092"}, "HOST:PORT"},
 		"TLS and none":          {peer{addr: "redactor:9092", ca: ca, plaintext: true}, "one of the two"},
 		"no certificate":        {peer{addr: "redactor:9092", ca: ca}, "no PEM certificate"},
 		"a file that is absent": {peer{addr: "redactor:9092", ca: ca + "x"}, "no such file"},
 	} {
-		_, err := tc.to.dial()
+		_, err := tc.to.dial(t.Cleanup)
 		require.ErrorContains(t, err, tc.want, name)
 		require.NotContains(t, err.Error(), "hunter2", name)
 	}

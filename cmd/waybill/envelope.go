@@ -208,7 +208,11 @@ file cannot be used; 1 for anything else, such as a run that is not open.`,
 }
 
 func (at target) accept(ctx context.Context, out io.Writer, doc []byte) error {
-	conn, err := at.dial()
+	var files func()
+	conn, err := at.dial(func(done func()) { files = done })
+	if files != nil {
+		defer files()
+	}
 	if err != nil {
 		return fmt.Errorf("%w: --addr: %w", errUsage, err)
 	}

@@ -17,12 +17,16 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// operatorMux serves what is for the operator only: metrics, and profiles beside
-// them.
-func operatorMux(more ...prometheus.Collector) *http.ServeMux {
+// newRegistry makes the metrics that every process has.
+func newRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	reg.MustRegister(more...)
+	return reg
+}
+
+// operatorMux serves what is for the operator only: metrics, and profiles beside
+// them.
+func operatorMux(reg *prometheus.Registry) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)

@@ -6,7 +6,6 @@ import (
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/jetkv"
-	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/script"
 )
@@ -27,8 +26,8 @@ const (
 )
 
 // openSeams opens the buckets of the test seams.
-func (s *stores) openSeams(ctx context.Context, srv *natsd.Server, replicas int) error {
-	conn, err := s.connect(srv, "seams")
+func (s *stores) openSeams(ctx context.Context, dial natsDial, replicas int) error {
+	conn, err := s.connect(dial, "seams")
 	if err != nil {
 		return err
 	}

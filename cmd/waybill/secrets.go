@@ -7,8 +7,11 @@ import (
 	"os"
 	"slices"
 
+	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"waybill.dev/waybill/internal/token"
+	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
@@ -74,4 +77,48 @@ func linesOf(doc *yaml.Node) map[string]int {
 		}
 	}
 	return lines
+}
+
+// canarySecret is the secret that the protocol's suite plants and looks for.
+const canarySecret = "openwop-conformance-canary-secret"
+
+// hostSecrets are the secrets this process knows: none of them may ever show.
+func hostSecrets(specs []auth.Spec, o devOptions) []redact.Secret {
+	var out []redact.Secret
+	add := func(id, value string) {
+		if len(value) >= redact.MinLength { // shorter ones are not matched
+			out = append(out, redact.Secret{ID: id, Value: redact.Value(value)})
+		}
+	}
+	for i, s := range specs {
+		add(fmt.Sprintf("api-key-%d", i+1), s.Key)
+	}
+	for i, key := range token.Secrets(o.assetKeys) {
+		add(fmt.Sprintf("asset-key-%d", i+1), key)
+	}
+	for i, key := range token.Secrets(o.interruptKeys) {
+		add(fmt.Sprintf("interrupt-key-%d", i+1), key)
+	}
+	add(canarySecret, o.prompts.canary)
+	return out
+}
+
+// secretFlags name what the services of a host are given of secrets.
+func (o *devOptions) secretFlags(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.apiKeys, "api-key", nil, "KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:*, as the gateway has it (repeatable)")
+	f.StringArrayVar(&o.interruptKeys, "interrupt-keys", nil, "VERSION=KEY that signs the tokens of interrupts, as the gateway has it (repeatable)")
+	f.StringArrayVar(&o.assetKeys, "asset-keys", nil, "VERSION=KEY that signs the URLs of assets, as the acceptor has it (repeatable)")
+	f.StringArrayVar(&o.models.providers, "provider", nil, "provider of models, as the dispatcher has it; its key is read from the same variables (repeatable)")
+	f.BoolVar(&o.testSeams, "test-seams", false, "know the secret that the protocol's tests plant; never in production")
+	o.tools.flags(f)
+}
+
+func (o *devOptions) validateSecrets() error {
+	if o.testSeams {
+		o.prompts.canary = canaryValue()
+	}
+	_, errModels := o.models.given()
+	_, errKeys := token.ParseKeys(o.interruptKeys, nil)
+	_, errAssets := token.ParseKeys(o.assetKeys, nil)
+	return errors.Join(errModels, errKeys, errAssets, o.tools.validate())
 }

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"time"
 
 	"waybill.dev/waybill/internal/lifecycle"
@@ -37,7 +37,11 @@ func (h *host) start() {
 	h.group.Start(lifecycle.Part{
 		Name: "http",
 		Run: func(context.Context) error {
-			if err := h.http.Serve(h.httpAddr); !errors.Is(err, http.ErrServerClosed) {
+			lis := h.httpAddr
+			if h.certs != nil {
+				lis = tls.NewListener(lis, h.certs.Config())
+			}
+			if err := h.http.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
 				return err
 			}
 			return nil
@@ -55,11 +59,21 @@ func (h *host) start() {
 }
 
 func (h *host) startMetrics() {
-	h.group.Start(metricsPart(h.metrics, operatorMux(slices.Concat(h.events.Collectors(), h.webhooks.Collectors())...)))
+	reg := newRegistry()
+	if h.events != nil {
+		reg.MustRegister(h.events.Collectors()...)
+	}
+	if h.webhooks != nil {
+		reg.MustRegister(h.webhooks.Collectors()...)
+	}
+	h.group.Start(metricsPart(h.metrics, operatorMux(reg)))
 }
 
 // ready says why the host cannot serve; nil when it can.
 func (h *host) ready() error {
+	if h.dispatch == nil {
+		return h.state.reason()
+	}
 	select {
 	case <-h.dispatch.Ready():
 	default:
@@ -94,10 +108,10 @@ func (h *host) untilReady(ctx context.Context) error {
 // readyInfo says where the host can be reached.
 func (h *host) readyInfo(took time.Duration) readyInfo {
 	r := readyInfo{
-		HTTP: "http://" + reachable(h.httpAddr.Addr()), GRPC: reachable(h.grpcAddr.Addr()), PID: os.Getpid(), ReadyMs: took.Milliseconds(),
+		HTTP: h.scheme() + reachable(h.httpAddr.Addr()), GRPC: reachable(h.grpcAddr.Addr()), PID: os.Getpid(), ReadyMs: took.Milliseconds(),
 	}
-	if a := h.nats.Addr(); a != "" {
-		r.NATS = "nats://" + a
+	if h.nats != nil && h.nats.Addr() != "" {
+		r.NATS = "nats://" + h.nats.Addr()
 	}
 	r.Metrics = metricsURL(h.metrics)
 	return r

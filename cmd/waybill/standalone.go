@@ -28,9 +28,10 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run one service in a process of its own",
 		Long: `Runs one service in a process of its own, for those who want no more of Waybill
-than that, or put the services on several machines.`,
+than that, or put the services on several machines. All five together, each as often
+as needed, on one NATS are a whole host.`,
 	}
-	c.AddCommand(serveAcceptorCommand(), serveRedactorCommand())
+	c.AddCommand(serveGatewayCommand(), serveAcceptorCommand(), serveDispatcherCommand(), serveEventLogCommand(), serveRedactorCommand())
 	return c
 }
 
@@ -40,6 +41,7 @@ type commonOptions struct {
 	metricsAddr         string
 	tokenFile           string
 	tlsCert, tlsKey     string
+	clientCA            string
 	insecure            bool
 	redactShapes        bool
 	secretsFile         string
@@ -53,12 +55,22 @@ func (o *commonOptions) flags(f *pflag.FlagSet, addr string) {
 	f.StringVar(&o.grpcAddr, "grpc-addr", addr, "address of the gRPC API; port 0 takes a free one")
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "address of the Prometheus metrics, of /healthz and /readyz, and of profiles; no token guards it; empty: nowhere")
 	f.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token that callers must send; empty: none, on loopback only")
+	o.tlsFlags(f)
+	f.StringVar(&o.clientCA, "tls-client-ca", "", "PEM certificates that vouch for callers: only those that show a certificate of theirs are heard; empty: --token-file decides")
+	f.BoolVar(&o.insecure, "insecure", false, "serve other machines without a token or without TLS")
+	o.tracing.flags(f)
+	o.processFlags(f)
+}
+
+func (o *commonOptions) tlsFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.tlsCert, "tls-cert", "", "PEM certificate chain to serve with; empty: no TLS")
 	f.StringVar(&o.tlsKey, "tls-key", "", "PEM key of --tls-cert")
-	f.BoolVar(&o.insecure, "insecure", false, "serve other machines without a token or without TLS")
+}
+
+// processFlags are those of any process.
+func (o *commonOptions) processFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.secretsFile, "secrets-file", "", "YAML file of secret ids and values that must never show, for everybody")
 	f.BoolVar(&o.redactShapes, "redact-shapes", true, "also take out text that looks like a secret, though nobody has registered it")
-	o.tracing.flags(f)
 	f.StringVar(&o.readyFile, "ready-file", "", "file to write the addresses to, as JSON, once the service is ready")
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", obs.FormatText, "text or json")
@@ -80,9 +92,12 @@ func (o *commonOptions) validate() error {
 	if (o.tlsCert == "") != (o.tlsKey == "") {
 		errs = append(errs, errors.New("--tls-cert and --tls-key belong together; give both or neither"))
 	}
+	if o.clientCA != "" && o.tlsCert == "" {
+		errs = append(errs, errors.New("--tls-client-ca: callers show certificates within TLS; give --tls-cert and --tls-key"))
+	}
 	if ip := net.ParseIP(host); err == nil && host != "localhost" && (ip == nil || !ip.IsLoopback()) && !o.insecure {
-		if o.tokenFile == "" {
-			errs = append(errs, fmt.Errorf("--grpc-addr %s: other machines reach it; give --token-file, or --insecure if something else guards it", o.grpcAddr))
+		if o.tokenFile == "" && o.clientCA == "" {
+			errs = append(errs, fmt.Errorf("--grpc-addr %s: other machines reach it; give --token-file or --tls-client-ca, or --insecure if something else guards it", o.grpcAddr))
 		}
 		if o.tlsCert == "" {
 			errs = append(errs, fmt.Errorf("--grpc-addr %s: the token would cross the network in clear; give --tls-cert and --tls-key, or --insecure", o.grpcAddr))
@@ -137,6 +152,8 @@ then serves waybill.redactor.v1.Redactor beside it.`,
 	f.StringVar(&o.redactor.addr, "redactor", "", "HOST:PORT of a redactor service; empty: one within this process")
 	f.StringVar(&o.redactor.tokenFile, "redactor-token-file", "", "file with the bearer token for --redactor")
 	f.StringVar(&o.redactor.ca, "redactor-ca", "", "PEM certificates that vouch for --redactor; empty: those that the system trusts, and no TLS on loopback")
+	f.StringVar(&o.redactor.cert, "redactor-cert", "", "PEM certificate chain to show to --redactor; empty: none")
+	f.StringVar(&o.redactor.key, "redactor-key", "", "PEM key of --redactor-cert")
 	f.BoolVar(&o.redactor.plaintext, "redactor-plaintext", false, "send secrets and the token to --redactor in clear, because something else guards the way")
 	o.assets.flags(f)
 	f.StringVar(&o.kinds, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
@@ -183,18 +200,27 @@ func (o *acceptorOptions) config() acceptor.Config {
 	return cfg
 }
 
+// redactorOptions are the flags of `waybill serve redactor`.
+type redactorOptions struct {
+	commonOptions
+	host devOptions
+}
+
 func serveRedactorCommand() *cobra.Command {
-	var o commonOptions
+	var o redactorOptions
 	c := &cobra.Command{
 		Use:   "redactor",
 		Short: "Take secrets out of documents, texts and streams",
 		Long: `Serves waybill.redactor.v1.Redactor over gRPC, with reflection and health checks.
 Secrets live in its memory only, and die with it: callers register those of their
-runs, and register them again when it was restarted.`,
+runs, and register them again when it was restarted. Of several, each knows the runs
+of some tenants: whoever calls them finds out which. What a host's other services are
+given of secrets is given to its redactors as well, with the same flags and variables:
+only so it never shows.`,
 		Example: `  waybill serve redactor --secrets-file secrets.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := prepared(cmd, &o, o.validate)
+			log, err := prepared(cmd, &o.commonOptions, func() error { return errors.Join(o.validate(), o.host.validateSecrets()) })
 			if err != nil {
 				return err
 			}
@@ -202,6 +228,7 @@ runs, and register them again when it was restarted.`,
 		},
 	}
 	o.flags(c.Flags(), "127.0.0.1:9092")
+	o.host.secretFlags(c.Flags())
 	return c
 }
 
@@ -221,18 +248,23 @@ func prepared(cmd *cobra.Command, o *commonOptions, validate func() error) (logg
 }
 
 // runRedactor serves until ctx ends.
-func runRedactor(ctx context.Context, o commonOptions, log logger) error {
+func runRedactor(ctx context.Context, o redactorOptions, log logger) error {
 	began := time.Now()
-	s, err := newRedactor(o)
+	h := &host{log: log, opts: o.host}
+	h.opts.secretsFile, h.opts.redactShapes = o.secretsFile, o.redactShapes
+	specs, err := parseKeys(o.host.apiKeys)
 	if err != nil {
 		return err
 	}
-	a, err := newAlone(o, log)
+	if err := h.openRedactor(specs); err != nil {
+		return err
+	}
+	a, err := newAlone(o.commonOptions, h.log)
 	if err != nil {
 		return err
 	}
 	defer a.close()
-	s.Register(a.server)
+	h.redactor.Register(a.server)
 	return a.run(ctx, began, nil)
 }
 
@@ -293,7 +325,7 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 	}
 	s.Register(a.server)
 	a.serveAssets(s)
-	a.collectors = s.Collectors()
+	a.registry.MustRegister(s.Collectors()...)
 	a.needs = []string{acceptorv1.Acceptor_ServiceDesc.ServiceName}
 	return a.run(ctx, began, func(ctx context.Context) error {
 		return errors.Join(runs.check(ctx), checkRedactor(ctx, scrub))

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
@@ -128,10 +127,14 @@ func TestReadToken_WantsOneThatNobodyGuesses(t *testing.T) {
 
 func TestServe_DocumentsEveryFlag(t *testing.T) {
 	t.Parallel()
-	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "acceptor-api.md"))
-	require.NoError(t, err)
+	var doc []byte
+	for _, page := range []string{"acceptor-api.md", "services.md", "operations.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+		require.NoError(t, err)
+		doc = append(doc, text...)
+	}
 	missing := []string{}
-	for _, c := range []*cobra.Command{serveAcceptorCommand(), serveRedactorCommand(), envelopeAcceptCommand()} {
+	for _, c := range append(serveCommand().Commands(), envelopeAcceptCommand()) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			told := c.Name() == "accept" && f.Name != "ca" && f.Name != "plaintext" // by its help
 			if !told && !strings.Contains(string(doc), "`--"+f.Name+"`") {

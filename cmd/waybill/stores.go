@@ -18,13 +18,9 @@ import (
 	"waybill.dev/waybill/internal/blob/jetblob"
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/jetkv"
-	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/notify"
 	"waybill.dev/waybill/internal/runlog/jetstream"
-	"waybill.dev/waybill/internal/token"
-	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/discovery"
-	"waybill.dev/waybill/services/redactor/redact"
 )
 
 // stores are what the host keeps in NATS.
@@ -46,14 +42,17 @@ type stores struct {
 	conns       []*nats.Conn
 }
 
+// natsDial connects to NATS under a name that its operator sees.
+type natsDial func(name string) (*nats.Conn, error)
+
 // openTries bounds how often the stores are opened.
 const openTries = 4
 
-// openStoresAgain opens the stores of a server that may be started anew meanwhile, as
+// openStoresAgain opens the stores of an embedded server that may be started anew meanwhile, as
 // after a crash that left a file of the log half written: nobody answers then.
-func openStoresAgain(ctx context.Context, srv *natsd.Server, cfg jetstream.Config) (s *stores, err error) {
+func openStoresAgain(ctx context.Context, dial natsDial, cfg jetstream.Config) (s *stores, err error) {
 	for range openTries {
-		s, err = openStores(ctx, srv, cfg)
+		s, err = openStores(ctx, dial, cfg)
 		if err == nil {
 			return s, nil
 		}
@@ -67,13 +66,13 @@ func openStoresAgain(ctx context.Context, srv *natsd.Server, cfg jetstream.Confi
 
 // openStores opens the run log and the buckets, over connections of their own
 // so that a busy reader does not hold up appends.
-func openStores(ctx context.Context, srv *natsd.Server, cfg jetstream.Config) (*stores, error) {
+func openStores(ctx context.Context, dial natsDial, cfg jetstream.Config) (*stores, error) {
 	s := &stores{}
-	logConn, err := s.connect(srv, "log")
+	logConn, err := s.connect(dial, "log")
 	if err != nil {
 		return s, err
 	}
-	queueConn, err := s.connect(srv, "queue")
+	queueConn, err := s.connect(dial, "queue")
 	if err != nil {
 		return s, err
 	}
@@ -116,7 +115,7 @@ func openStores(ctx context.Context, srv *natsd.Server, cfg jetstream.Config) (*
 	if s.assets, err = jetblob.Open(ctx, queueConn, assetBucket(cfg.Replicas)); err != nil {
 		return s, err
 	}
-	return s, s.openWebhooks(ctx, srv, cfg)
+	return s, s.openWebhooks(ctx, dial, cfg)
 }
 
 // sealedTTL is how long a run with sensitive values may take: they are erased when it
@@ -128,8 +127,8 @@ func assetBucket(replicas int) jetblob.Config {
 	return jetblob.Config{Bucket: "waybill_assets", Description: "images, sounds and files of models", Replicas: replicas}
 }
 
-func (s *stores) connect(srv *natsd.Server, name string) (*nats.Conn, error) {
-	nc, err := srv.Connect(name)
+func (s *stores) connect(dial natsDial, name string) (*nats.Conn, error) {
+	nc, err := dial(name)
 	if err != nil {
 		return nil, err
 	}
@@ -146,30 +145,6 @@ func (s *stores) close() {
 		_ = nc.FlushTimeout(time.Second)
 		nc.Close()
 	}
-}
-
-// canarySecret is the secret that the protocol's suite plants and looks for.
-const canarySecret = "openwop-conformance-canary-secret"
-
-// hostSecrets are the secrets this process knows: none of them may ever show.
-func hostSecrets(specs []auth.Spec, o devOptions) []redact.Secret {
-	var out []redact.Secret
-	add := func(id, value string) {
-		if len(value) >= redact.MinLength { // shorter ones are not matched
-			out = append(out, redact.Secret{ID: id, Value: redact.Value(value)})
-		}
-	}
-	for i, s := range specs {
-		add(fmt.Sprintf("api-key-%d", i+1), s.Key)
-	}
-	for i, key := range token.Secrets(o.assetKeys) {
-		add(fmt.Sprintf("asset-key-%d", i+1), key)
-	}
-	for i, key := range token.Secrets(o.interruptKeys) {
-		add(fmt.Sprintf("interrupt-key-%d", i+1), key)
-	}
-	add(canarySecret, o.prompts.canary)
-	return out
 }
 
 // kindFiles joins the examples' kinds and the operator's folder into one.

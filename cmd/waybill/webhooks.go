@@ -13,7 +13,6 @@ import (
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/jetkv"
 	"waybill.dev/waybill/internal/lifecycle"
-	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/internal/token"
 	"waybill.dev/waybill/services/gateway/interrupttoken"
@@ -70,8 +69,8 @@ const (
 
 // openWebhooks opens the buckets of webhooks, and the log over a connection of their
 // own.
-func (s *stores) openWebhooks(ctx context.Context, srv *natsd.Server, cfg jetstream.Config) error {
-	conn, err := s.connect(srv, "webhooks")
+func (s *stores) openWebhooks(ctx context.Context, dial natsDial, cfg jetstream.Config) error {
+	conn, err := s.connect(dial, "webhooks")
 	if err != nil {
 		return err
 	}

@@ -27,8 +27,8 @@ type workflowLoader struct {
 // exampleWorkflow is where an example keeps its definition.
 const exampleWorkflow = "workflow.json"
 
-// loadAll registers the examples and the *.json files of the directories.
-func (l *workflowLoader) loadAll(ctx context.Context, dirs []string) error {
+// loadExamples registers the examples.
+func (l *workflowLoader) loadExamples(ctx context.Context) error {
 	err := fs.WalkDir(examples.FS, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Base(name) != exampleWorkflow {
 			return err
@@ -42,6 +42,11 @@ func (l *workflowLoader) loadAll(ctx context.Context, dirs []string) error {
 	if err != nil {
 		return fmt.Errorf("load examples: %w", err)
 	}
+	return nil
+}
+
+// loadDirs registers the *.json files of directories.
+func (l *workflowLoader) loadDirs(ctx context.Context, dirs []string) error {
 	for _, dir := range dirs {
 		files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 		if err != nil {

@@ -157,10 +157,10 @@ func New(cfg Config, d Deps) (*Service, error) {
 }
 
 // Server makes the public gRPC server.
-func (s *Service) Server() *grpc.Server {
+func (s *Service) Server(opts ...grpc.ServerOption) *grpc.Server {
 	unary := append([]grpc.UnaryServerInterceptor{engine.Trailers}, s.unary()...)
 	stream := append([]grpc.StreamServerInterceptor{engine.StreamTrailers}, s.stream()...)
-	srv := rpc.NewServer(s.deps.Logger, unary, stream)
+	srv := rpc.NewServer(s.deps.Logger, unary, stream, opts...)
 	s.register(srv)
 	return srv
 }

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"waybill.dev/waybill/internal/rpc/sticky"
 	"waybill.dev/waybill/internal/runlog"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
@@ -53,7 +54,7 @@ type scrubber struct {
 }
 
 func (s scrubber) Open(ctx context.Context) (completion.Scrub, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(sticky.With(ctx, s.scope.GetTenant()))
 	stream, err := s.client.RedactStream(ctx)
 	if err != nil {
 		cancel()

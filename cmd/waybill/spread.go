@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/rpc/sticky"
+	"waybill.dev/waybill/internal/runlog/jetstream"
+	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+)
+
+// spreadOptions are what a service of a host that is spread over processes needs
+// besides its own: the log, the other services, and what all of them share.
+type spreadOptions struct {
+	natsURL, natsCreds                     string
+	replicas                               int
+	redactor, acceptor, dispatcher, events string
+	// peers is how the others are reached; its address is not used.
+	peers peer
+}
+
+// natsFlags are those of the log.
+func (o *spreadOptions) natsFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.natsURL, "nats", "", "URL of a NATS server with JetStream, or several divided by commas; required")
+	f.StringVar(&o.natsCreds, "nats-creds", "", "credentials file for --nats")
+	f.IntVar(&o.replicas, "log-replicas", 1, "copies of the run log in the NATS cluster: 1, 3 or 5")
+}
+
+// peerFlags are those of the other services, of which this one calls some.
+func (o *spreadOptions) peerFlags(f *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		f.StringVar(o.addr(name), name, "", "HOST:PORT of the "+name+" service, or several divided by commas; of a name, all addresses are used; required")
+	}
+	f.StringVar(&o.peers.ca, "peer-ca", "", "PEM certificates that vouch for the other services; empty: those that the system trusts, and no TLS on loopback")
+	f.StringVar(&o.peers.cert, "peer-cert", "", "PEM certificate chain to show to the other services; empty: none")
+	f.StringVar(&o.peers.key, "peer-key", "", "PEM key of --peer-cert")
+	f.StringVar(&o.peers.tokenFile, "peer-token-file", "", "file with the bearer token for the other services")
+	f.BoolVar(&o.peers.plaintext, "peer-plaintext", false, "send secrets and the token to the other services in clear, because something else guards the way")
+}
+
+// The names of the services, as flags and in messages.
+const (
+	nameRedactor   = "redactor"
+	nameAcceptor   = "acceptor"
+	nameDispatcher = "dispatcher"
+	nameEventLog   = "eventlog"
+)
+
+func (o *spreadOptions) addr(name string) *string {
+	return map[string]*string{nameRedactor: &o.redactor, nameAcceptor: &o.acceptor, nameDispatcher: &o.dispatcher, nameEventLog: &o.events}[name]
+}
+
+// validate returns all that is wrong, joined; names are the services that are called.
+func (o *spreadOptions) validate(names ...string) error {
+	var errs []error
+	if o.natsURL == "" {
+		errs = append(errs, errors.New("--nats: the services of a host meet in one NATS; give its URL, such as nats://nats:4222"))
+	} else {
+		errs = append(errs, checkNATS(o.natsURL))
+	}
+	if _, err := os.ReadFile(o.natsCreds); o.natsCreds != "" && err != nil {
+		errs = append(errs, fmt.Errorf("--nats-creds: %w", err))
+	}
+	if o.replicas != 1 && o.replicas != 3 && o.replicas != 5 {
+		errs = append(errs, fmt.Errorf("--log-replicas %d: want 1, 3 or 5", o.replicas))
+	}
+	for _, name := range names {
+		if *o.addr(name) == "" {
+			errs = append(errs, fmt.Errorf("--%s: give the HOST:PORT of the %s service", name, name))
+			continue
+		}
+		p := o.peers
+		p.addr = *o.addr(name)
+		if err := p.check(); err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// logConfig is how the log is kept.
+func (o *spreadOptions) logConfig(lease time.Duration) jetstream.Config {
+	cfg := jetstream.DefaultConfig()
+	cfg.Replicas, cfg.Patience = o.replicas, logPatience
+	if lease > 0 {
+		cfg.AckWait = lease
+	}
+	return cfg
+}
+
+// dialNATS connects to the server at --nats.
+func (o *spreadOptions) dialNATS(service string, log logger) natsDial {
+	return func(name string) (*nats.Conn, error) {
+		opts := append(natsOptions(log), nats.Name("waybill "+service+" "+name))
+		if o.natsCreds != "" {
+			opts = append(opts, nats.UserCredentials(o.natsCreds))
+		}
+		nc, err := nats.Connect(o.natsURL, opts...)
+		if err != nil {
+			return nil, fmt.Errorf("cannot connect: %w", err)
+		}
+		return nc, nil
+	}
+}
+
+// openSpread opens the stores as soon as their server is there. What waiting does not
+// mend is an error.
+func (h *host) openSpread(ctx context.Context, o *spreadOptions, service string) error {
+	told := ""
+	for {
+		s, err := h.tryStores(ctx, o, service)
+		switch {
+		case err == nil:
+			h.stores = s
+			h.later(s.close)
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case hopeless(err):
+			return fmt.Errorf("--nats: %w", err)
+		case err.Error() != told:
+			told = err.Error()
+			h.log.Warn("NATS does not open yet; it is tried again every second", "error", err)
+		}
+		if !lifecycle.Wait(ctx, checkEvery) {
+			return ctx.Err()
+		}
+	}
+}
+
+func (h *host) tryStores(ctx context.Context, o *spreadOptions, service string) (*stores, error) {
+	cfg, dial := o.logConfig(h.opts.lease), o.dialNATS(service, h.log)
+	s, err := openStores(ctx, dial, cfg)
+	if err == nil && h.opts.testSeams {
+		err = s.openSeams(ctx, dial, cfg.Replicas)
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// connected reports why the log cannot be used; nil when it can.
+func (s *stores) connected(ctx context.Context) error {
+	for _, nc := range s.conns {
+		if !nc.IsConnected() {
+			return errors.New("no connection to NATS")
+		}
+	}
+	return s.log.Check(ctx)
+}
+
+// readPolicy retries what only reads, or may be repeated, with a budget: no more than a
+// tenth of the calls, so that a service in trouble is not called all the more.
+const readPolicy = `"retryThrottling":{"maxTokens":100,"tokenRatio":0.1},"methodConfig":[{"name":[%s],"retryPolicy":` +
+	`{"maxAttempts":3,"initialBackoff":"0.05s","maxBackoff":"0.5s","backoffMultiplier":3,"retryableStatusCodes":["UNAVAILABLE"]}}]`
+
+// serviceConfig spreads calls over the replicas that say they are healthy.
+func serviceConfig(balancer string, repeatable ...string) grpc.DialOption {
+	names := make([]string, len(repeatable))
+	for i, full := range repeatable {
+		service, method, _ := strings.Cut(strings.TrimPrefix(full, "/"), "/")
+		names[i] = fmt.Sprintf(`{"service":%q,"method":%q}`, service, method)
+	}
+	cfg := fmt.Sprintf(`{"loadBalancingConfig":[{%q:{}}],"healthCheckConfig":{"serviceName":""}`, balancer)
+	if len(names) > 0 {
+		cfg += "," + fmt.Sprintf(readPolicy, strings.Join(names, ","))
+	}
+	return grpc.WithDefaultServiceConfig(cfg + "}")
+}
+
+const roundRobin = "round_robin"
+
+// reach makes the clients of the other services that have an address.
+func (h *host) reach(o *spreadOptions) error {
+	for _, p := range []struct {
+		name string
+		opts []grpc.DialOption
+		use  func(*grpc.ClientConn)
+	}{
+		{
+			nameRedactor,
+			toRedactors(),
+			func(c *grpc.ClientConn) { h.clients.redactor = redactorv1.NewRedactorClient(c) },
+		},
+		{
+			nameAcceptor,
+			[]grpc.DialOption{serviceConfig(roundRobin)},
+			func(c *grpc.ClientConn) { h.clients.acceptor = acceptorv1.NewAcceptorClient(c) },
+		},
+		{
+			nameDispatcher,
+			[]grpc.DialOption{serviceConfig(roundRobin)},
+			func(c *grpc.ClientConn) { h.clients.dispatcher = dispatcherv1.NewDispatcherClient(c) },
+		},
+		{
+			nameEventLog,
+			[]grpc.DialOption{serviceConfig(roundRobin,
+				eventlogv1.EventLog_GetRun_FullMethodName, eventlogv1.EventLog_ListRuns_FullMethodName, eventlogv1.EventLog_ReadEvents_FullMethodName)},
+			func(c *grpc.ClientConn) { h.clients.events = eventlogv1.NewEventLogClient(c) },
+		},
+	} {
+		if *o.addr(p.name) == "" {
+			continue
+		}
+		to := o.peers
+		to.addr = *o.addr(p.name)
+		conn, err := to.dial(h.later, p.opts...)
+		if err != nil {
+			return fmt.Errorf("%w: --%s: %w", errUsage, p.name, err)
+		}
+		h.later(func() { _ = conn.Close() })
+		h.peers = append(h.peers, service{p.name, healthv1.NewHealthClient(conn)})
+		p.use(conn)
+	}
+	return nil
+}
+
+// toRedactors is how redactors are called. Secrets are registered with one of them: it
+// has to be found again, by everybody.
+func toRedactors() []grpc.DialOption {
+	return []grpc.DialOption{
+		serviceConfig(sticky.Policy, redactorv1.Redactor_Redact_FullMethodName, redactorv1.Redactor_Register_FullMethodName),
+		grpc.WithChainUnaryInterceptor(sticky.Unary(tenantOf)),
+	}
+}
+
+// tenantOf is the key of calls to the redactor: secrets are a tenant's, or of a run of
+// one, and are looked for together.
+func tenantOf(req any) string {
+	if r, ok := req.(interface{ GetScope() *redactorv1.Scope }); ok {
+		return r.GetScope().GetTenant()
+	}
+	return ""
+}
+
+// service is another service whose health is asked for.
+type service struct {
+	name   string
+	health healthv1.HealthClient
+}
+
+// lacks says which of the other services cannot be reached; nil: none.
+func (h *host) lacks(ctx context.Context) error {
+	for _, p := range h.peers {
+		res, err := p.health.Check(ctx, &healthv1.HealthCheckRequest{})
+		if err != nil {
+			return fmt.Errorf("the %s service: %w", p.name, err)
+		}
+		if res.GetStatus() != healthv1.HealthCheckResponse_SERVING {
+			return fmt.Errorf("the %s service is not serving", p.name)
+		}
+	}
+	return nil
+}
