@@ -60,6 +60,9 @@ func (h *host) start() {
 
 func (h *host) startMetrics() {
 	reg := newRegistry()
+	if h.dispatch != nil {
+		reg.MustRegister(h.dispatch.Collectors()...)
+	}
 	if h.events != nil {
 		reg.MustRegister(h.events.Collectors()...)
 	}

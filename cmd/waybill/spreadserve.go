@@ -170,6 +170,7 @@ func runDispatcher(ctx context.Context, o dispatcherOptions, log logger) error {
 	if err := h.buildDispatcher(ctx, nil); err != nil {
 		return err
 	}
+	h.alone.registry.MustRegister(h.dispatch.Collectors()...)
 	// Definitions are registered through the same handlers as callers use.
 	local := rpc.NewLocal(h.log, nil, nil)
 	h.dispatch.Register(local)

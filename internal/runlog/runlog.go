@@ -89,6 +89,9 @@ type Delivery interface {
 type Queue interface {
 	// Next blocks until a run is handed out or ctx ends.
 	Next(ctx context.Context) (Delivery, error)
+	// Depth is how many deliveries have not been acknowledged, be they handed out or not.
+	// Errors: ErrUnavailable.
+	Depth(ctx context.Context) (int, error)
 }
 
 // Follower reads the whole log in order.

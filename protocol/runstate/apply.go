@@ -175,13 +175,16 @@ func (s *State) applyNode(e wire.Event, p payload) {
 	switch e.Type {
 	case wire.EventNodeStarted:
 		n := s.node(p.NodeID)
-		spared := n.Spared
+		spared, began := n.Spared, n.Began
+		if began == "" {
+			began = e.Timestamp
+		}
 		if n.Status == NodeStopped && p.Attempt > n.Attempt {
 			spared++
 		}
 		was := n.Status
 		*n = Node{
-			Status: was, TypeID: p.TypeID, Attempt: p.Attempt, Since: e.Timestamp, DelayMs: p.DelayMs, TimeoutMs: p.TimeoutMs,
+			Status: was, TypeID: p.TypeID, Attempt: p.Attempt, Since: e.Timestamp, Began: began, DelayMs: p.DelayMs, TimeoutMs: p.TimeoutMs,
 			Clarifications: n.Clarifications, Trust: n.Trust, Fallback: n.Fallback, Spared: spared,
 		}
 		s.move(n, NodeRunning)

@@ -50,8 +50,9 @@ type Node struct {
 	// Outputs are the ports of node.completed.
 	Outputs map[string]json.RawMessage
 	Error   *wire.NodeError
-	// Since is the timestamp of the event that led to Status.
-	Since string
+	// Since is the timestamp of the event that led to Status, Began that of the first
+	// attempt's start; empty: none has begun.
+	Since, Began string
 	// DelayMs is how long after Since the node's timer fires; 0: it has none.
 	DelayMs int64
 	// TimeoutMs is how long after Since an attempt that runs has used up its time; 0:

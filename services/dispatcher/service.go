@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
@@ -31,6 +32,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/credential"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/execute"
+	"waybill.dev/waybill/services/dispatcher/metrics"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
@@ -168,6 +170,7 @@ type Service struct {
 	loop        *completion.Loop
 	executor    *execute.Executor
 	watch       *sleep.Watch
+	metrics     *metrics.Metrics
 	pool        *worker.Pool
 	ready       chan struct{}
 }
@@ -177,7 +180,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), ready: make(chan struct{})}
+	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), metrics: metrics.New(), ready: make(chan struct{})}
 	if cfg.TestSeams {
 		s.types = s.types.Conformance(cfg.Prompts.TestSecrets)
 	}
@@ -192,18 +195,19 @@ func New(cfg Config, d Deps) (*Service, error) {
 	cfg.Completion.BYOK = s.byok()
 	s.loop = completion.New(cfg.Completion, completion.Deps{
 		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Schemas: remote.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,
-		Clock: d.Clock, Canned: s.canned(), Keys: s.keys(), Policies: d.Policies, Prompts: s.prompts,
+		Clock: d.Clock, Canned: s.canned(), Keys: s.keys(), Policies: d.Policies, Prompts: s.prompts, Called: s.metrics.Called,
 	})
 	s.starter = start.New(start.Deps{
 		Secrets: secrets, CheckModel: s.loop.Check, BYOK: s.byok(), Policy: s.loop.Policy, DefaultProvider: cfg.Completion.Defaults.Provider,
 		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Vault: d.sealer(), Types: s.types, Prompts: s.prompts.Library,
 		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, MaxDepth: cfg.MaxDepth, Clock: d.Clock,
+		Created: s.metrics.Created,
 	})
 	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / execute.Heartbeats, MaxTogether: cfg.MaxTogether}, execute.Deps{
 		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: remote.Acceptor{Client: d.Acceptor}, Definitions: s.definitions,
 		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
 		Vault: d.vault(), Provides: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
-		Spans: d.Spans, Children: s.starter,
+		Spans: d.Spans, Metrics: s.metrics, Children: s.starter,
 	})
 	s.watch.Bind(s.executor)
 	s.pool = worker.New(d.Queue, s.executor, cfg.MaxRuns, d.Logger)
@@ -265,6 +269,11 @@ func (s *Service) mockProviders() []string {
 		return nil
 	}
 	return mock.CannedIDs()
+}
+
+// Collectors are the service's metrics.
+func (s *Service) Collectors() []prometheus.Collector {
+	return s.metrics.Collectors(s.executor.Active, s.deps.Queue.Depth)
 }
 
 // Register puts the handlers on a server.

@@ -117,6 +117,9 @@ func (q queuePort) Next(ctx context.Context) (runlog.Delivery, error) {
 	return d, nil
 }
 
+// Depth counts what is in the queue; see runlog.Queue.
+func (q queuePort) Depth(context.Context) (int, error) { return len(q.p.w.queue.items), nil }
+
 type delivery struct {
 	p     *process
 	item  *item

@@ -20,8 +20,9 @@ const queueName = "dispatchers"
 // Queue hands out runs from the log's start and wake frames: the log is the
 // queue. Close it when done.
 type Queue struct {
-	cfg  Config
-	msgs js.MessagesContext
+	cfg      Config
+	consumer js.Consumer
+	msgs     js.MessagesContext
 }
 
 // Queue opens the dispatchers' end of the log.
@@ -43,7 +44,7 @@ func (l *Log) Queue(ctx context.Context) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open dispatch queue: %w", err)
 	}
-	return &Queue{cfg: l.cfg, msgs: msgs}, nil
+	return &Queue{cfg: l.cfg, consumer: c, msgs: msgs}, nil
 }
 
 // Close stops handing out runs; those not begun go to another dispatcher.
@@ -65,6 +66,15 @@ func (q *Queue) Next(ctx context.Context) (runlog.Delivery, error) {
 			return nil, fmt.Errorf("%w: drop damaged frame: %w", runlog.ErrUnavailable, terr)
 		}
 	}
+}
+
+// Depth counts what is in the queue; see runlog.Queue.
+func (q *Queue) Depth(ctx context.Context) (int, error) {
+	i, err := q.consumer.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("%w: ask the dispatch queue: %w", runlog.ErrUnavailable, err)
+	}
+	return int(i.NumPending) + i.NumAckPending, nil //nolint:gosec // G115: no log has as many
 }
 
 func nextError(ctx context.Context, err error) error {

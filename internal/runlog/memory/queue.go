@@ -36,6 +36,12 @@ func (l *Log) Next(ctx context.Context) (runlog.Delivery, error) {
 	}
 }
 
+// Depth counts what is in the queue; see runlog.Queue.
+func (l *Log) Depth(context.Context) (int, error) {
+	waiting, held := l.Backlog()
+	return waiting + held, nil
+}
+
 func (l *Log) take() (runlog.Delivery, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/runlog"
@@ -81,6 +82,29 @@ func queueEndsOnce(t *testing.T, l Full) {
 	require.Error(t, d.Ack())
 	require.Error(t, d.Retry())
 	nothingNext(t, l)
+}
+
+func queueCounts(t *testing.T, l Full) {
+	depth := func(want int) {
+		t.Helper()
+		require.EventuallyWithT(t, func(c *assert.CollectT) { // an Ack is not waited for
+			n, err := l.Depth(t.Context())
+			assert.NoError(c, err)
+			assert.Equal(c, want, n)
+		}, patience, time.Millisecond)
+	}
+	depth(0)
+	c := newChain(t, l, "run-1")
+	c.start()
+	newChain(t, l, "run-2").start()
+	c.add(subject.Step, 1)
+	depth(2)
+	d := next(t, l)
+	depth(2)
+	require.NoError(t, d.Ack())
+	depth(1)
+	require.NoError(t, next(t, l).Ack())
+	depth(0)
 }
 
 func queueStopsWaiting(t *testing.T, l Full) {

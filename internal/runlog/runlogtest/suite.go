@@ -57,6 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) Full) {
 		{"queue/hands a run to one holder", queueHandsToOne},
 		{"queue/hands out again after retry", queueRetries},
 		{"queue/ends a delivery once", queueEndsOnce},
+		{"queue/counts what is not acknowledged", queueCounts},
 		{"queue/stops waiting with its context", queueStopsWaiting},
 		{"follow/is gapless from any position", followIsGapless},
 		{"follow/sees later appends", followSeesLaterAppends},

@@ -74,6 +74,9 @@ type Deps struct {
 	// Policies say who may ask which models; nil: everybody may ask all.
 	Policies *providerpolicy.Policies
 	Clock    func() time.Time
+	// Called is told of each call of a model that went out, and how long it took; nil:
+	// nobody is.
+	Called func(provider string, took time.Duration)
 	// Canned makes the provider of a run-level configurable.mockProvider; nil
 	// when test seams are off.
 	Canned func(spec json.RawMessage) (provider.Provider, error)
@@ -426,7 +429,11 @@ func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 	req.Traceparent = c.task.Trace.Call(c.task.Input.NodeID, c.task.Attempt, c.calls)
 	req.InvocationID = InvocationID(c.task, c.ordinal, req.Provider+":"+req.Model)
 	c.calls++
+	began := c.deps.Clock()
 	res, err := c.provider.Call(callCtx, req, c.bounded(emit))
+	if c.deps.Called != nil {
+		c.deps.Called(req.Provider, c.deps.Clock().Sub(began))
+	}
 	if werr := wait(); werr != nil {
 		return res, &Result{Interrupted: werr}
 	}

@@ -63,6 +63,7 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 	if f.Pos, err = x.deps.Log.Append(ctx, f, head.Pos); err != nil {
 		return appended{}, fmt.Errorf("append to run %s: %w", r.RunID, err)
 	}
+	x.counted(m.State(), kind, events)
 	m.Flushed()
 	if !cut {
 		x.erase(ctx, r, m.State())
@@ -114,10 +115,13 @@ const maxRedacted = 512
 // Wake hands a sleeping run to the dispatchers again. A conflict means that it
 // is awake already.
 func (x *Executor) Wake(ctx context.Context, r subject.Run, head frame.Head) error {
-	f := frame.New(r, subject.Wake, head, nil)
+	f := frame.New(r, subject.Wake, head, nil).By(x.newWriter()) // so that of two who wake it one finds it awake
 	_, err := x.deps.Log.Append(ctx, f, head.Pos)
 	if errors.Is(err, runlog.ErrConflict) {
 		return nil
+	}
+	if err == nil {
+		x.deps.Metrics.Enqueued()
 	}
 	return err
 }

@@ -67,6 +67,8 @@ type Deps struct {
 	Logger   *slog.Logger
 	// Spans takes the spans of runs; nil: they are not exported.
 	Spans Spans
+	// Metrics is told what is done here; nil: nobody counts.
+	Metrics Metrics
 	// Wait is told when a run sleeps until an instant and holds no executor.
 	Wait func(run subject.Run, head frame.Head, due time.Time)
 	// Forget is told when a run that may sleep will not wake.
@@ -95,6 +97,9 @@ type held struct {
 
 // New makes an executor.
 func New(cfg Config, d Deps) *Executor {
+	if d.Metrics == nil {
+		d.Metrics = uncounted{}
+	}
 	return &Executor{cfg: cfg, deps: d, process: rand.Text(), active: map[string]*held{}}
 }
 
@@ -158,6 +163,7 @@ func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
 	f := d.Frame()
 	sctx, h, release, ok := x.claim(ctx, f.Run.RunID)
 	if !ok { // its session goes on; look again when it is through
+		x.deps.Metrics.Conflict()
 		x.end(d.Retry(), f, "retry")
 		return
 	}

@@ -40,7 +40,7 @@ func (o oneDefinition) ByDigest(context.Context, string) (*definition.Entry, err
 	return o.entry, nil
 }
 
-func define(t *testing.T, nodes string, edges ...string) oneDefinition {
+func define(t testing.TB, nodes string, edges ...string) oneDefinition {
 	t.Helper()
 	def, problems := workflow.Parse([]byte(`{"id":"wf","name":"wf","version":"1","nodes":[` + nodes +
 		`],"edges":[` + strings.Join(edges, ",") + `],"triggers":[],"variables":[],"metadata":{},"settings":{}}`))
@@ -105,13 +105,18 @@ type rig struct {
 	mu        sync.Mutex
 	sleep     []time.Time
 	forgotten []string
+	// count is told what executors do that are made from here on; nil: nobody is. They are
+	// made of these.
+	count  *tally
+	defs   execute.Definitions
+	models execute.Models
 	// ahead is how far the rig's clock is before the wall's.
 	ahead atomic.Int64
 }
 
 func newRig(t *testing.T, defs execute.Definitions, m execute.Models) *rig {
 	t.Helper()
-	r := &rig{log: memory.New(), red: &redactor{}, acceptor: noAcceptor{}}
+	r := &rig{log: memory.New(), red: &redactor{}, acceptor: noAcceptor{}, defs: defs, models: m}
 	r.exec = r.executor(defs, m)
 	return r
 }
@@ -122,11 +127,15 @@ func (r *rig) executor(defs execute.Definitions, m execute.Models) *execute.Exec
 }
 
 func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Models) *execute.Executor {
+	var count execute.Metrics
+	if r.count != nil {
+		count = r.count
+	}
 	return execute.New(execute.Config{
 		Limits:    run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
 		Heartbeat: 20 * time.Millisecond, MaxTogether: 64,
 	}, execute.Deps{
-		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: node.Builtin(),
+		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: node.Builtin(), Metrics: count,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: slog.New(slog.DiscardHandler),
 		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
 			r.mu.Lock()

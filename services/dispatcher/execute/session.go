@@ -166,6 +166,7 @@ func (s *session) catchUp(ctx context.Context, notBegun []run.Effect) error {
 			continue
 		}
 		if !adoptable(f) {
+			s.x.conflicted(f)
 			return errLost
 		}
 		events, err := f.Events()
@@ -324,7 +325,7 @@ func (j journal) Accept(ctx context.Context, req completion.AcceptRequest) (comp
 			return err
 		}
 		j.s.head = a.Head
-		j.s.m.Adopt(a.Events)
+		j.s.adopt(a.Events)
 		j.s.spans.saw(a.Events)
 		out = a.Outcome
 		return nil

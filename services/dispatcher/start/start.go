@@ -101,6 +101,8 @@ type Deps struct {
 	MaxDuration time.Duration
 	MaxDepth    int
 	Clock       func() time.Time
+	// Created is told of each run that came to be here; nil: nobody is.
+	Created func(workflowID string)
 }
 
 // Starter creates runs. It is safe for concurrent use.
@@ -309,6 +311,9 @@ func (s *Starter) write(ctx context.Context, req Request, rec *wire.RunRecord, b
 		return Created{}, fault.New(fault.ServiceUnavailable,
 			"the run log does not answer, and whether the run was started is not known; repeat the request with its Idempotency-Key").
 			After(time.Second).Wrap(err)
+	}
+	if s.deps.Created != nil {
+		s.deps.Created(rec.WorkflowID)
 	}
 	return Created{RunID: rec.RunID, WorkflowID: rec.WorkflowID}, nil
 }

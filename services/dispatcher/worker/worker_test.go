@@ -36,6 +36,8 @@ func (q *queue) Next(ctx context.Context) (runlog.Delivery, error) {
 	}
 }
 
+func (q *queue) Depth(context.Context) (int, error) { return 0, nil }
+
 func (q *queue) Close() {}
 
 type delivery struct{ runlog.Delivery }

@@ -1,0 +1,61 @@
+package execute
+
+import (
+	"strings"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Metrics is told what this process has done to runs, and nobody else.
+type Metrics interface {
+	// Appended takes events that came into a run's log, and the run's state with them.
+	Appended(st *runstate.State, events []wire.Event)
+	// Enqueued and Conflict tell of a run that was put into the queue, and of one that
+	// another dispatcher has.
+	Enqueued()
+	Conflict()
+}
+
+// uncounted is nobody's metrics.
+type uncounted struct{}
+
+func (uncounted) Appended(*runstate.State, []wire.Event) {}
+func (uncounted) Enqueued()                              {}
+func (uncounted) Conflict()                              {}
+
+// counted tells of a frame that was appended here.
+func (x *Executor) counted(st *runstate.State, kind subject.Kind, events []wire.Event) {
+	x.deps.Metrics.Appended(st, events)
+	if kind == subject.Wake {
+		x.deps.Metrics.Enqueued()
+	}
+}
+
+// adopt takes events that the acceptor has appended for this session. Those that it only
+// recalls were counted when they were new.
+func (s *session) adopt(events []wire.Event) {
+	known := s.m.State().Next
+	s.m.Adopt(events)
+	for len(events) > 0 && events[0].Sequence < known {
+		events = events[1:]
+	}
+	s.x.deps.Metrics.Appended(s.m.State(), events)
+}
+
+// conflicted tells of a run that was lost to the session which wrote a frame. A change from
+// beside takes a run from nobody.
+func (x *Executor) conflicted(f *frame.Frame) {
+	if !strings.HasPrefix(f.Writer, beside) {
+		x.deps.Metrics.Conflict()
+	}
+}
+
+// Active is how many runs this process carries out.
+func (x *Executor) Active() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.active)
+}

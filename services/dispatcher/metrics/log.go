@@ -1,0 +1,176 @@
+package metrics
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"waybill.dev/waybill/protocol/cost"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// nodeType are the series of a type of nodes.
+type nodeType struct {
+	attempts                     prometheus.Counter
+	completed, failed, cancelled prometheus.Counter
+	seconds                      prometheus.Observer
+}
+
+// Appended counts events that this process has appended to a run, whose state is st with
+// them.
+func (m *Metrics) Appended(st *runstate.State, events []wire.Event) {
+	for i := range events {
+		m.event(st, &events[i])
+	}
+}
+
+func (m *Metrics) event(st *runstate.State, e *wire.Event) {
+	switch e.Type {
+	case wire.EventRunStarted:
+		m.backlogSeconds.Observe(between(st.Record.CreatedAt, e.Timestamp))
+	case wire.EventRunCompleted, wire.EventRunFailed, wire.EventRunCancelled:
+		m.ended(st, e)
+	case wire.EventNodeStarted:
+		if n := st.Nodes[e.NodeID]; n != nil {
+			m.ofType(n.TypeID).attempts.Inc()
+		}
+	case wire.EventNodeCompleted, wire.EventNodeFailed, wire.EventNodeCancelled:
+		m.nodeEnded(st, e)
+	}
+	if !st.Record.Replays() { // it asks nobody and pays for nothing: its source's events are told again
+		m.outside(st, e)
+	}
+}
+
+// outside counts what has reached somebody outside the run.
+func (m *Metrics) outside(st *runstate.State, e *wire.Event) {
+	switch e.Type {
+	case wire.EventProviderUsage:
+		m.used(e)
+	case wire.EventLogAppended:
+		m.told(e)
+	case wire.EventCapBreached:
+		var p struct {
+			Kind string `json:"kind"`
+		}
+		_ = json.Unmarshal(e.Payload, &p) // one that cannot be read is of no kind
+		m.caps.WithLabelValues(p.Kind).Inc()
+	case wire.EventInterruptRequested:
+		if q := question(st, e); q != nil {
+			m.interrupts.WithLabelValues(string(q.Kind)).Inc()
+		}
+	case wire.EventInterruptResolved:
+		if q := question(st, e); q != nil {
+			m.interruptsSeconds.WithLabelValues(string(q.Kind)).Observe(between(q.RequestedAt, e.Timestamp))
+		}
+	}
+}
+
+// question is the interrupt that an event is about; nil: nobody could answer it.
+func question(st *runstate.State, e *wire.Event) *runstate.Interrupt {
+	var p struct {
+		InterruptID string `json:"interruptId"`
+	}
+	_ = json.Unmarshal(e.Payload, &p) // one that cannot be read names none
+	return st.Find(p.InterruptID)
+}
+
+func (m *Metrics) ended(st *runstate.State, e *wire.Event) {
+	labels := [...]string{m.workflows.of(st.Record.WorkflowID), string(st.Status)}
+	m.completed.WithLabelValues(labels[:]...).Inc()
+	m.runSeconds.WithLabelValues(labels[:]...).Observe(between(st.StartedAt, e.Timestamp))
+}
+
+// nodeEnded counts a node that had begun: one that was refused before had no attempt.
+func (m *Metrics) nodeEnded(st *runstate.State, e *wire.Event) {
+	n := st.Nodes[e.NodeID]
+	if n == nil || n.Began == "" {
+		return
+	}
+	t := m.ofType(n.TypeID)
+	switch e.Type {
+	case wire.EventNodeCompleted:
+		t.completed.Inc()
+	case wire.EventNodeFailed:
+		t.failed.Inc()
+	default:
+		t.cancelled.Inc()
+	}
+	t.seconds.Observe(between(n.Began, e.Timestamp))
+}
+
+// ofType gives the series of a type, found once: every node comes here.
+func (m *Metrics) ofType(id string) *nodeType {
+	if t, ok := m.byType.Load(id); ok {
+		return t.(*nodeType) //nolint:forcetypeassert // nothing else is stored
+	}
+	name := m.types.of(id)
+	t := &nodeType{
+		attempts:  m.attempts.WithLabelValues(name),
+		completed: m.nodes.WithLabelValues(name, string(runstate.NodeCompleted)),
+		failed:    m.nodes.WithLabelValues(name, string(runstate.NodeFailed)),
+		cancelled: m.nodes.WithLabelValues(name, string(runstate.NodeCancelled)),
+		seconds:   m.nodeSeconds.WithLabelValues(name),
+	}
+	if name != other { // so that no more are kept than have series
+		m.byType.Store(id, t)
+	}
+	return t
+}
+
+// used counts what a call of a model took, as its run's costs count it.
+func (m *Metrics) used(e *wire.Event) {
+	var p struct {
+		Provider     string   `json:"provider"`
+		InputTokens  int64    `json:"inputTokens"`
+		OutputTokens int64    `json:"outputTokens"`
+		CostUSD      *float64 `json:"costEstimateUsd"`
+	}
+	_ = json.Unmarshal(e.Payload, &p) // one that cannot be read tells nothing
+	m.spent(p.Provider, p.InputTokens, p.OutputTokens)
+	if p.CostUSD != nil {
+		add(m.usd.WithLabelValues(m.providers.of(p.Provider)), *p.CostUSD)
+	}
+}
+
+// told counts what a node says that it has cost besides calls of models.
+func (m *Metrics) told(e *wire.Event) {
+	if e.CausationID != "" { // it tells of an envelope
+		return
+	}
+	var p struct {
+		Fields json.RawMessage `json:"fields"`
+	}
+	_ = json.Unmarshal(e.Payload, &p) // one that cannot be read tells nothing
+	a := cost.Sanitize(p.Fields)
+	if a == nil {
+		return
+	}
+	provider, _ := a[cost.Provider].(string)
+	m.spent(provider, a.Tokens(cost.Input), a.Tokens(cost.Output))
+	if usd, ok := a.Dollars(); ok {
+		add(m.usd.WithLabelValues(m.providers.of(provider)), usd)
+	}
+}
+
+func (m *Metrics) spent(provider string, input, output int64) {
+	name := m.providers.of(provider)
+	add(m.tokens.WithLabelValues(name, "input"), float64(input))
+	add(m.tokens.WithLabelValues(name, "output"), float64(output))
+}
+
+// between is the time from one timestamp of a log to another, in seconds; 0 where the
+// clocks of two machines disagree.
+func between(from, to string) float64 {
+	if from == to { // one frame told both, as of most nodes
+		return 0
+	}
+	began, err1 := time.Parse(wire.TimeLayout, from)
+	ended, err2 := time.Parse(wire.TimeLayout, to)
+	if err1 != nil || err2 != nil {
+		return 0
+	}
+	return max(ended.Sub(began), 0).Seconds()
+}

@@ -1,0 +1,158 @@
+// Package metrics counts what dispatchers do, under the names of the protocol (OpenWOP
+// host contract §10.3), as Prometheus writes them: dots are underscores, counters end in
+// _total and durations in _seconds.
+//
+// What is in the log of a run is counted by the process that appended it, and by no
+// other: only one append succeeds, so nothing is counted twice when a run is taken over,
+// and a log that is read again counts nothing. What a process did not live to count is
+// missing. No attribute names a run, a node or a tenant.
+package metrics
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The attributes.
+const (
+	labelStatus    = "openwop_run_status"
+	labelWorkflow  = "openwop_workflow_id"
+	labelType      = "openwop_node_type"
+	labelNode      = "openwop_node_status"
+	labelCap       = "openwop_cap_kind"
+	labelKind      = "openwop_interrupt_kind"
+	labelProvider  = "provider"
+	labelDirection = "direction"
+)
+
+// How many workflows, node types and providers have series of their own.
+const (
+	maxWorkflows = 50
+	maxTypes     = 200
+	maxProviders = 50
+)
+
+// Buckets of the histograms, in seconds (OpenWOP host contract §10.3).
+var (
+	runBuckets       = []float64{0.5, 1, 2.5, 5, 10, 30, 60, 300, 600, 1800, 3600}
+	nodeBuckets      = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60}
+	activityBuckets  = []float64{0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120}
+	interruptBuckets = []float64{60, 300, 900, 1800, 3600, 14400, 86400, 604800}
+	backlogBuckets   = []float64{0.05, 0.1, 0.5, 1, 5, 30, 60, 300, 1800}
+)
+
+// Metrics are the metrics of one process. It is safe for concurrent use.
+type Metrics struct {
+	created, completed                 *prometheus.CounterVec
+	nodes, attempts                    *prometheus.CounterVec
+	invocations, tokens, usd           *prometheus.CounterVec
+	caps, interrupts                   *prometheus.CounterVec
+	conflicts, enqueued                prometheus.Counter
+	runSeconds, nodeSeconds            *prometheus.HistogramVec
+	activitySeconds, interruptsSeconds *prometheus.HistogramVec
+	backlogSeconds                     prometheus.Histogram
+
+	workflows, types, providers *names
+	byType                      sync.Map // of *nodeType, by type id as it is in the log
+}
+
+// New makes metrics that have counted nothing.
+func New() *Metrics {
+	return &Metrics{
+		created:     counter("run_created", "Runs that were created; forks and children are runs.", labelWorkflow),
+		completed:   counter("run_completed", "Runs that ended, by how.", labelWorkflow, labelStatus),
+		nodes:       counter("node_completed", "Nodes that had begun and ended, by how.", labelType, labelNode),
+		attempts:    counter("node_attempts", "Attempts of nodes that began.", labelType),
+		invocations: counter("activity_invocations", "Calls of models, also those that failed.", labelProvider),
+		tokens:      counter("activity_tokens", "Tokens that were told to have been used.", labelProvider, labelDirection),
+		usd:         counter("cost_usd", "US dollars that calls are estimated to have cost, or nodes told that they did.", labelProvider),
+		caps:        counter("cap_exceeded", "Caps that were breached.", labelCap),
+		interrupts:  counter("interrupt_requested", "Questions that runs asked of somebody outside.", labelKind),
+		conflicts: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "openwop_run_claim_conflicts_total", Help: "Runs that were found with, or lost to, another dispatcher.",
+		}),
+		enqueued: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "openwop_queue_enqueued_total", Help: "Times that runs were put into the dispatchers' queue: when they were created, and when they were woken.",
+		}),
+		runSeconds:        histogram("run_duration", "From a run's start to its end, waits included.", runBuckets, labelWorkflow, labelStatus),
+		nodeSeconds:       histogram("node_duration", "From the start of a node's first attempt to the node's end, waits included.", nodeBuckets, labelType),
+		activitySeconds:   histogram("activity_duration", "How long calls of models took.", activityBuckets, labelProvider),
+		interruptsSeconds: histogram("interrupt_duration", "From a question to what resolved it.", interruptBuckets, labelKind),
+		backlogSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "openwop_run_backlog_seconds", Help: "From a run's creation to its start.", Buckets: backlogBuckets,
+		}),
+		workflows: newNames(maxWorkflows), types: newNames(maxTypes), providers: newNames(maxProviders),
+	}
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "openwop_" + name + "_total", Help: help}, labels)
+}
+
+func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "openwop_" + name + "_seconds", Help: help, Buckets: buckets}, labels)
+}
+
+// Collectors are the metrics, with two that are read when somebody asks for them: how many
+// runs the process carries out, and how long the queue is.
+func (m *Metrics) Collectors(active func() int, depth func(context.Context) (int, error)) []prometheus.Collector {
+	return []prometheus.Collector{
+		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts, m.conflicts, m.enqueued,
+		m.runSeconds, m.nodeSeconds, m.activitySeconds, m.interruptsSeconds, m.backlogSeconds,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "openwop_run_active", Help: "Runs that this process carries out now."},
+			func() float64 { return float64(active()) }),
+		queueDepth{depth},
+	}
+}
+
+// depthPatience bounds how long whoever reads the metrics waits for the queue.
+const depthPatience = time.Second
+
+var depthDesc = prometheus.NewDesc("openwop_queue_depth", "Runs in the dispatchers' queue: those that wait to be handed out, and those that are and have not ended their turn.", nil, nil)
+
+// queueDepth asks the queue; while that does not answer, there is no such metric.
+type queueDepth struct {
+	depth func(context.Context) (int, error)
+}
+
+// Describe tells of the one metric.
+func (queueDepth) Describe(to chan<- *prometheus.Desc) { to <- depthDesc }
+
+// Collect reads it.
+func (q queueDepth) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), depthPatience)
+	defer cancel()
+	if n, err := q.depth(ctx); err == nil {
+		to <- prometheus.MustNewConstMetric(depthDesc, prometheus.GaugeValue, float64(n))
+	}
+}
+
+// Created counts a run that has come to be, and is in the queue with that.
+func (m *Metrics) Created(workflowID string) {
+	m.created.WithLabelValues(m.workflows.of(workflowID)).Inc()
+	m.Enqueued()
+}
+
+// Enqueued counts a run that was put into the queue.
+func (m *Metrics) Enqueued() { m.enqueued.Inc() }
+
+// Conflict counts a run that another dispatcher has.
+func (m *Metrics) Conflict() { m.conflicts.Inc() }
+
+// Called counts a call of a model that went out, whatever came of it.
+func (m *Metrics) Called(provider string, took time.Duration) {
+	name := m.providers.of(provider)
+	m.invocations.WithLabelValues(name).Inc()
+	m.activitySeconds.WithLabelValues(name).Observe(max(took, 0).Seconds())
+}
+
+// add counts what somebody else has told: nothing of it takes a counter back.
+func add(c prometheus.Counter, v float64) {
+	if v > 0 && !math.IsInf(v, 0) {
+		c.Add(v)
+	}
+}

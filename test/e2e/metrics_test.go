@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// scraped is the text of a host's metrics.
+func scraped(t *testing.T, h *harness.Host) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.Metrics, nil)
+	require.NoError(t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, res.Body.Close()) }()
+	b, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// OpenWOP host contract §10.3.
+func TestMetrics_CountARunOnceAndNameNoOne(t *testing.T) {
+	t.Parallel()
+	needsHost(t)
+	h := harness.Start(t, "--metrics-addr", "127.0.0.1:0", "--api-key", testKey+"=tenant-canary:*")
+	c := h.Client(testKey)
+	put(t, c, one("quiet", "core.noop", "{}"))
+	id := start(t, c, `{"workflowId":"quiet"}`)
+	want := []string{
+		`openwop_run_created_total{openwop_workflow_id="quiet"} 1`,
+		`openwop_run_completed_total{openwop_run_status="completed",openwop_workflow_id="quiet"} 1`,
+		`openwop_node_attempts_total{openwop_node_type="core.noop"} 1`,
+		`openwop_node_completed_total{openwop_node_status="completed",openwop_node_type="core.noop"} 1`,
+		`openwop_run_duration_seconds_count{openwop_run_status="completed",openwop_workflow_id="quiet"} 1`,
+		`openwop_run_backlog_seconds_count 1`, `openwop_queue_enqueued_total 1`, `openwop_run_claim_conflicts_total 0`,
+		"openwop_run_active 0", "openwop_queue_depth 0",
+	}
+	var text string
+	require.Eventually(t, func() bool {
+		text = scraped(t, h)
+		for _, line := range want {
+			if !strings.Contains(text, line+"\n") {
+				return false
+			}
+		}
+		return true
+	}, 20*time.Second, 20*time.Millisecond, "%v", want)
+	require.NotContains(t, text, id)
+	require.NotContains(t, text, "tenant-canary")
+	require.NotContains(t, text, `"gate"`, "the node's id")
+}
