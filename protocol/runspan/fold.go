@@ -21,6 +21,10 @@ type Fold struct {
 	run   *Span
 	nodes map[string]*node
 	ended []*Span
+	// asks are the suspensions that go on, by interruptId, and asked how many each node
+	// has had.
+	asks  map[string]question
+	asked map[string]int
 	// accepted are the accepts that the log tells of, by correlationId. Whoever
 	// accepted has exported them.
 	accepted map[string]*Span
@@ -37,7 +41,7 @@ type node struct {
 // New begins the spans of a run. The run's own begins with its record: it waited
 // for an executor from then on.
 func New(rec *wire.RunRecord) *Fold {
-	f := &Fold{rec: rec, nodes: map[string]*node{}, accepted: map[string]*Span{}}
+	f := &Fold{rec: rec, nodes: map[string]*node{}, asks: map[string]question{}, asked: map[string]int{}, accepted: map[string]*Span{}}
 	var parent SpanID
 	f.trace, parent = TraceOf(rec.RunID, rec.Traceparent)
 	f.run = &Span{
@@ -68,6 +72,9 @@ func (f *Fold) All() []*Span {
 	out := append([]*Span{f.run}, f.ended...)
 	for _, n := range f.nodes {
 		out = append(out, n.open()...)
+	}
+	for _, q := range f.asks {
+		out = append(out, q.span)
 	}
 	for _, s := range f.accepted {
 		out = append(out, s)
@@ -130,6 +137,7 @@ type event struct {
 	Kind             string          `json:"kind"`
 	Limit            int64           `json:"limit"`
 	Observed         int64           `json:"observed"`
+	InterruptID      string          `json:"interruptId"`
 	ArtifactID       string          `json:"artifactId"`
 	ArtifactType     string          `json:"artifactType"`
 	Fields           stamp           `json:"fields"`
@@ -162,6 +170,10 @@ func (f *Fold) Apply(e wire.Event) []*Span {
 		f.closed(p.NodeID, at, Error, "cancelled")
 	case wire.EventNodeRetried:
 		f.tried(p.NodeID, at, codeOf(p.LastError))
+	case wire.EventInterruptRequested:
+		f.ask(p, at)
+	case wire.EventInterruptResolved:
+		f.resolve(p, at)
 	case wire.EventProviderUsage:
 		f.called(p, at)
 	case wire.EventLogAppended:
@@ -230,6 +242,7 @@ func (f *Fold) tried(nodeID string, at time.Time, code string) {
 
 // closed ends a node.
 func (f *Fold) closed(nodeID string, at time.Time, code Code, message string) {
+	f.unasked(func(of string) bool { return of == nodeID }, at, code, message)
 	n := f.nodes[nodeID]
 	if n == nil {
 		return // skipped or cancelled before it began
@@ -246,6 +259,7 @@ func (f *Fold) over(at time.Time, code Code, message string) {
 	for _, id := range slices.Sorted(maps.Keys(f.nodes)) {
 		f.closed(id, at, code, message)
 	}
+	f.unasked(func(string) bool { return true }, at, code, message)
 	f.finish(f.run, at, code, message)
 }
 

@@ -60,6 +60,9 @@ func CallSpan(runID, nodeID string, attempt, n int) SpanID {
 	return spanID("call", runID, nodeID, strconv.Itoa(attempt), strconv.Itoa(n))
 }
 
+// InterruptSpan is the span of a suspension.
+func InterruptSpan(runID, interruptID string) SpanID { return spanID("interrupt", runID, interruptID) }
+
 // AcceptSpan is the span of the accept that recorded an envelope.
 func AcceptSpan(runID, correlationID string) SpanID { return spanID("accept", runID, correlationID) }
 

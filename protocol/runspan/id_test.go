@@ -29,6 +29,7 @@ func TestSpans_AreTheSameEveryTimeAndDiffer(t *testing.T) {
 		"run": runspan.RunSpan("r"), "other run": runspan.RunSpan("r2"),
 		"node": runspan.NodeSpan("r", "a"), "other node": runspan.NodeSpan("r", "b"), "shifted": runspan.NodeSpan("ra", ""),
 		"attempt": runspan.AttemptSpan("r", "a", 0), "second attempt": runspan.AttemptSpan("r", "a", 1),
+		"interrupt": runspan.InterruptSpan("r", "a"), "other interrupt": runspan.InterruptSpan("r", "b"),
 		"call": runspan.CallSpan("r", "a", 0, 0), "second call": runspan.CallSpan("r", "a", 0, 1),
 	} {
 		if other, taken := seen[id]; taken {

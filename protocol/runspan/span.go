@@ -4,12 +4,13 @@ import "time"
 
 // Names of spans (OpenWOP host contract §10.1).
 const (
-	NameRun    = "openwop.run"
-	NameNode   = "openwop.node." // and the type id
-	NameCall   = "openwop.activity."
-	NameAccept = "openwop.envelope.accept"
-	NameAppend = "openwop.event.append"
-	suffixTry  = ".attempt"
+	NameRun       = "openwop.run"
+	NameNode      = "openwop.node." // and the type id
+	NameCall      = "openwop.activity."
+	NameInterrupt = "openwop.interrupt"
+	NameAccept    = "openwop.envelope.accept"
+	NameAppend    = "openwop.event.append"
+	suffixTry     = ".attempt"
 )
 
 // Kind is the OpenTelemetry kind of a span.

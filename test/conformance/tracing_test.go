@@ -151,3 +151,34 @@ func TestTracing_ACollectorThatIsAwayChangesNothing(t *testing.T) {
 	_, events := run(t, c, `{"workflowId":"triage","inputs":{"mail":"x"}}`)
 	require.Equal(t, "run.completed", events[len(events)-1].Type)
 }
+
+// OpenWOP host contract §10.1: `openwop.interrupt`. It is exported once, by whoever took the
+// answer in.
+func TestTracing_TellsTheWaitFromTheWork(t *testing.T) {
+	t.Parallel()
+	collector := otlp.New()
+	t.Cleanup(collector.Close)
+	c := client(t, testKey)
+	h := harness.Start(t, "--lease", "1s", "--otlp-endpoint", collector.URL())
+	c = c.To(h, "dev-key")
+	require.Equal(t, http.StatusCreated, do(t, c, http.MethodPost, "/v1/workflows", asks[0]).Status)
+	a := do(t, c, http.MethodPost, "/v1/runs", `{"workflowId":"approve"}`, "Traceparent", sampled)
+	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+	var made created
+	require.NoError(t, a.JSON(&made))
+	await(t, c, made.RunID, 10*time.Second, "waiting-approval")
+	h.Restart()
+	c = c.To(h, "dev-key")
+	require.Equal(t, http.StatusOK, answer(t, c, made.RunID, "gate", `{"action":"accept"}`).Status)
+	_, err := c.Finish(within(t, 30*time.Second), made.RunID)
+	require.NoError(t, err)
+
+	spans := spansOf(t, collector)
+	require.Len(t, spans["openwop.interrupt"], 1)
+	wait, gate := spans["openwop.interrupt"][0], spans["openwop.node.core.approvalGate"][0]
+	require.Equal(t, gate.SpanID, wait.ParentID)
+	require.Equal(t, "approval", wait.Attributes["openwop.interrupt_kind"])
+	require.NotEmpty(t, wait.Attributes["openwop.interrupt_id"])
+	require.EqualValues(t, 1, wait.Attributes["openwop.interrupt_count"])
+	require.Contains(t, string(do(t, c, http.MethodGet, "/v1/runs/"+made.RunID+"/debug-bundle", "").Body), wait.SpanID)
+}

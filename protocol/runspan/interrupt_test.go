@@ -1,0 +1,84 @@
+package runspan_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/runspan"
+)
+
+// suspendedRun asks at a gate; it goes on with one of the ends.
+var suspendedRun = []string{
+	`{"type":"run.started","payload":{"workflowId":"wf"}}`,
+	`{"type":"node.started","nodeId":"g","payload":{"nodeId":"g","typeId":"core.approvalGate","attempt":0}}`,
+	`{"type":"node.suspended","nodeId":"g","payload":{"nodeId":"g","interruptId":"i1","kind":"approval","key":"k"}}`,
+	`{"type":"interrupt.requested","nodeId":"g","payload":{"nodeId":"g","interruptId":"i1","kind":"approval","key":"k","data":{"title":"words"}}}`,
+}
+
+func resumed(ends ...string) []string { return append(suspendedRun[:4:4], ends...) }
+
+// OpenWOP host contract §10.1: `openwop.interrupt`.
+func TestInterrupt_IsASpanBelowItsNode(t *testing.T) {
+	t.Parallel()
+	f := runspan.New(record())
+	ended := feed(f, resumed(
+		`{"type":"interrupt.resolved","nodeId":"g","payload":{"nodeId":"g","interruptId":"i1","kind":"approval","resumeValue":{"action":"reject","reason":"words"},"resolvedBy":"words"}}`,
+		`{"type":"interrupt.requested","nodeId":"g","payload":{"nodeId":"g","interruptId":"i2","kind":"clarification","key":"k","data":{}}}`,
+	)...)
+	require.Len(t, ended, 1)
+	spans := byName(t, f.All())
+	node, asks := spans["openwop.node.core.approvalGate"][0], spans["openwop.interrupt"]
+	require.Len(t, asks, 2)
+	require.Equal(t, ended[0], asks[0])
+	require.Equal(t, runspan.InterruptSpan("r1", "i1"), asks[0].ID)
+	require.Equal(t, began.Add(4*time.Second), asks[0].Start)
+	require.Equal(t, began.Add(5*time.Second), asks[0].End)
+	require.Equal(t, runspan.OK, asks[0].Code, "an answer is no failure")
+	for i, want := range []map[string]any{
+		{"openwop.interrupt_id": "i1", "openwop.interrupt_kind": "approval", "openwop.interrupt_count": int64(1)},
+		{"openwop.interrupt_id": "i2", "openwop.interrupt_kind": "clarification", "openwop.interrupt_count": int64(2)},
+	} {
+		want["openwop.run_id"], want["openwop.node_id"] = "r1", "g"
+		require.Equal(t, want, asks[i].Attributes)
+		require.Equal(t, node.ID, asks[i].Parent)
+		require.Equal(t, node.Trace, asks[i].Trace)
+	}
+	require.False(t, asks[1].Ended(), "it waits")
+	require.False(t, node.Ended())
+	b, err := json.Marshal(f.All())
+	require.NoError(t, err)
+	require.NotContains(t, string(b), "words", "nothing of a question or an answer is in a span")
+}
+
+func TestInterrupt_EndsWithWhateverEndsTheWait(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		end     string
+		code    runspan.Code
+		message string
+	}{
+		"nobody answers":        {`{"type":"interrupt.resolved","nodeId":"g","payload":{"nodeId":"g","interruptId":"i1","outcome":"rejected","reason":"timeout"}}`, runspan.Error, "timeout"},
+		"its node is cancelled": {`{"type":"node.cancelled","nodeId":"g","payload":{"nodeId":"g"}}`, runspan.Error, "cancelled"},
+		"its run fails":         {`{"type":"run.failed","payload":{"error":{"code":"run_timeout","message":"words"}}}`, runspan.Error, "run_timeout"},
+	} {
+		f := runspan.New(record())
+		feed(f, resumed(tc.end, `{"type":"run.cancelled","payload":{}}`)...)
+		asks := byName(t, f.All())["openwop.interrupt"]
+		require.Len(t, asks, 1, name)
+		require.True(t, asks[0].Ended(), name)
+		require.Equal(t, tc.code, asks[0].Code, name)
+		require.Equal(t, tc.message, asks[0].Message, name)
+	}
+}
+
+func TestInterrupt_OfAnEventThatCannotBeReadIsNone(t *testing.T) {
+	t.Parallel()
+	f := runspan.New(record())
+	feed(f, suspendedRun[0], `{"type":"interrupt.requested","payload":7}`, `{"type":"interrupt.resolved","payload":{"interruptId":"ghost"}}`, suspendedRun[3], suspendedRun[3])
+	asks := byName(t, f.All())["openwop.interrupt"]
+	require.Len(t, asks, 1, "and the same one twice is one")
+	require.Equal(t, runspan.RunSpan("r1"), asks[0].Parent, "its node has none")
+}
