@@ -63,7 +63,7 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 	if f.Pos, err = x.deps.Log.Append(ctx, f, head.Pos); err != nil {
 		return appended{}, fmt.Errorf("append to run %s: %w", r.RunID, err)
 	}
-	x.counted(m.State(), kind, events)
+	x.counted(ctx, m.State(), kind, events)
 	m.Flushed()
 	if !cut {
 		x.erase(ctx, r, m.State())

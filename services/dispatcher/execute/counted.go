@@ -1,9 +1,13 @@
 package execute
 
 import (
+	"context"
+	"encoding/json"
+	"log/slog"
 	"strings"
 
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -27,11 +31,39 @@ func (uncounted) Enqueued()                              {}
 func (uncounted) Conflict()                              {}
 
 // counted tells of a frame that was appended here.
-func (x *Executor) counted(st *runstate.State, kind subject.Kind, events []wire.Event) {
+func (x *Executor) counted(ctx context.Context, st *runstate.State, kind subject.Kind, events []wire.Event) {
 	x.deps.Metrics.Appended(st, events)
-	if kind == subject.Wake {
+	switch {
+	case kind == subject.Wake:
 		x.deps.Metrics.Enqueued()
+	case kind == subject.End && len(events) > 0:
+		x.logEnd(ctx, st, events[len(events)-1])
 	}
+}
+
+// maxCode is how much of an error's code is logged, in bytes: a workflow can choose it.
+const maxCode = 128
+
+// logEnd says how a run ended (OpenWOP host contract §10.3, production logs). Of an error
+// it has the code, as it is in the log: the message can quote anything.
+func (x *Executor) logEnd(ctx context.Context, st *runstate.State, end wire.Event) {
+	if !x.deps.Logger.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
+	rec := st.Record
+	trace, _ := runspan.TraceOf(rec.RunID, rec.Traceparent)
+	attrs := []slog.Attr{
+		slog.String("run_id", rec.RunID), slog.String("tenant", rec.Owner.Tenant), slog.String("workflow_id", rec.WorkflowID),
+		slog.String("status", string(st.Status)), slog.String("trace_id", trace.String()),
+	}
+	var p struct {
+		Error wire.NodeError `json:"error"`
+	}
+	_ = json.Unmarshal(end.Payload, &p) // an end without an error has no code
+	if code := p.Error.Code; code != "" {
+		attrs = append(attrs, slog.String("error_code", code[:min(len(code), maxCode)]))
+	}
+	x.deps.Logger.LogAttrs(ctx, slog.LevelInfo, "run ended", attrs...)
 }
 
 // adopt takes events that the acceptor has appended for this session. Those that it only

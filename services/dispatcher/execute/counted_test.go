@@ -1,8 +1,11 @@
 package execute_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -11,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -164,5 +168,45 @@ func TestMetrics_CountConflictsOfDispatchersOnly(t *testing.T) {
 		close(stolen)
 		<-done
 		require.Equal(t, want, count.conflicts, by)
+	}
+}
+
+// OpenWOP host contract §10.3: one record of a run's end, with what it takes to find the run
+// and its trace, and nothing that the run has said.
+func TestLog_TellsTheEndOfARunOnce(t *testing.T) {
+	t.Parallel()
+	trace, _ := runspan.TraceOf("run_1", "")
+	want := map[string]any{"level": "INFO", "msg": "run ended", "run_id": "run_1", "tenant": "acme", "workflow_id": "wf", "trace_id": trace.String()}
+	for status, tc := range map[wire.Status]struct {
+		node string
+		end  func(*testing.T, *rig)
+		code string
+	}{
+		wire.StatusCompleted: {nodeJSON("a", "core.noop", "{}"), func(t *testing.T, r *rig) { r.next(t) }, ""},
+		wire.StatusFailed:    {nodeJSON("a", "core.fail", `{"code":"about hunter2-hunter2","message":"hunter2-hunter2"}`), func(t *testing.T, r *rig) { r.next(t) }, "about [REDACTED:s]"},
+		wire.StatusCancelled: {nodeJSON("a", "core.delay", `{"ms":60000}`), func(t *testing.T, r *rig) {
+			r.next(t)
+			for range 2 {
+				_, _, err := r.exec.Cancel(t.Context(), "acme", "run_1", "hunter2-hunter2", "key")
+				require.NoError(t, err)
+			}
+		}, ""},
+	} {
+		defs := define(t, tc.node)
+		r, said := newRig(t, defs, nil), &bytes.Buffer{}
+		r.said, r.red.secret = said, "hunter2-hunter2"
+		r.exec = r.executor(defs, nil)
+		r.create(t)
+		tc.end(t, r)
+		require.NotContains(t, said.String(), "hunter2")
+		got := map[string]any{}
+		require.NoError(t, json.Unmarshal(said.Bytes(), &got), "one record: %s", said)
+		delete(got, "time")
+		expected := maps.Clone(want)
+		expected["status"] = string(status)
+		if tc.code != "" {
+			expected["error_code"] = tc.code
+		}
+		require.Equal(t, expected, got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -105,6 +106,8 @@ type rig struct {
 	mu        sync.Mutex
 	sleep     []time.Time
 	forgotten []string
+	// said takes what executors log that are made from here on; nil: nobody does.
+	said io.Writer
 	// count is told what executors do that are made from here on; nil: nobody is. They are
 	// made of these.
 	count  *tally
@@ -127,6 +130,10 @@ func (r *rig) executor(defs execute.Definitions, m execute.Models) *execute.Exec
 }
 
 func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Models) *execute.Executor {
+	logger := slog.New(slog.DiscardHandler)
+	if r.said != nil {
+		logger = slog.New(slog.NewJSONHandler(r.said, nil))
+	}
 	var count execute.Metrics
 	if r.count != nil {
 		count = r.count
@@ -136,7 +143,7 @@ func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Mod
 		Heartbeat: 20 * time.Millisecond, MaxTogether: 64,
 	}, execute.Deps{
 		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: node.Builtin(), Metrics: count,
-		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: slog.New(slog.DiscardHandler),
+		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: logger,
 		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
