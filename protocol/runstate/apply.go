@@ -97,6 +97,7 @@ func (s *State) Apply(e wire.Event) {
 		return
 	}
 	s.Next = e.Sequence + 1
+	s.EngineVersion = max(s.EngineVersion, e.Engine())
 	if s.Status.Terminal() {
 		return
 	}

@@ -116,6 +116,8 @@ type Envelope struct {
 type State struct {
 	Record *wire.RunRecord
 	Status wire.Status
+	// EngineVersion is the latest of those that have worked on the run.
+	EngineVersion int
 	// Next is the sequence of the next event.
 	Next        int
 	StartedAt   string
@@ -171,7 +173,7 @@ type Cost struct {
 // New is the state of a run whose log holds its start frame only.
 func New(rec *wire.RunRecord) *State {
 	s := &State{
-		Record: rec, Status: wire.StatusPending,
+		Record: rec, Status: wire.StatusPending, EngineVersion: rec.EngineVersion,
 		Nodes: map[string]*Node{}, Variables: map[string]json.RawMessage{}, Envelopes: map[string]*Envelope{},
 		Tainted: map[string]bool{}, Pins: map[string]int{},
 	}

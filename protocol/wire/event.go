@@ -43,6 +43,15 @@ func (e Event) Clock() string {
 	return e.Timestamp
 }
 
+// Engine is the version of the engine that recorded the event; 0 where that is no number.
+func (e Event) Engine() int {
+	n, err := strconv.Atoi(e.EngineVersion)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // Draft is an event before it is placed in a log: no id, sequence or time yet.
 type Draft struct {
 	Type        EventType

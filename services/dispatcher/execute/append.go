@@ -133,7 +133,7 @@ func (x *Executor) Wake(ctx context.Context, r subject.Run, head frame.Head) err
 const wakePatience = 10
 
 // WakeLost wakes a run whose sleep nobody in any process watches over. A run
-// that has just been woken, or has ended, is left alone.
+// that has just been woken, or has ended, is left alone, and one of a later engine.
 func (x *Executor) WakeLost(ctx context.Context, r subject.Run) error {
 	last, err := x.deps.Log.Last(ctx, r)
 	if err != nil {
@@ -146,6 +146,9 @@ func (x *Executor) WakeLost(ctx context.Context, r subject.Run) error {
 		if x.deps.Clock().Sub(last.Stored) < wakePatience*x.lease() {
 			return nil // in the queue
 		}
+	}
+	if may, err := x.wakable(ctx, r); err != nil || !may {
+		return err
 	}
 	return x.Wake(ctx, last.Run, last.Head())
 }

@@ -69,7 +69,7 @@ func (s *session) hearChildren(ctx context.Context) error {
 		if n == nil || n.Child != c || n.Status.Terminal() {
 			continue
 		}
-		child, _, err := s.x.load(ctx, subject.Run{Tenant: s.run.Tenant, RunID: c.RunID})
+		child, err := s.x.view(ctx, subject.Run{Tenant: s.run.Tenant, RunID: c.RunID})
 		if errors.Is(err, runlog.ErrNotFound) || errors.Is(err, vault.ErrGone) {
 			continue // it reports once somebody has ended it
 		}
@@ -125,8 +125,7 @@ func (x *Executor) tellable(ctx context.Context, st *runstate.State) (*runstate.
 	if st.Record.Masking == "" || !st.Status.Terminal() {
 		return st, nil
 	}
-	st, _, err := x.load(ctx, subject.Run{Tenant: st.Record.Owner.Tenant, RunID: st.Record.RunID})
-	return st, err
+	return x.view(ctx, subject.Run{Tenant: st.Record.Owner.Tenant, RunID: st.Record.RunID})
 }
 
 // mayLive are the children of a run that may not have ended.
@@ -229,7 +228,7 @@ func (x *Executor) cancelChild(ctx context.Context, tenant, runID string) error 
 	if err != nil {
 		return err
 	}
-	parent, _, err := x.load(ctx, subject.Run{Tenant: tenant, RunID: child.Record.Parent.RunID})
+	parent, err := x.view(ctx, subject.Run{Tenant: tenant, RunID: child.Record.Parent.RunID})
 	if err != nil {
 		return err
 	}

@@ -222,7 +222,7 @@ func (x *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) 
 // Interrupt is what a node asks, or has asked last; ended reports that its run has, or
 // that the node has without the answer.
 func (x *Executor) Interrupt(ctx context.Context, tenant, runID, nodeID, id string) (q *runstate.Interrupt, ended bool, err error) {
-	st, _, err := x.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
+	st, err := x.view(ctx, subject.Run{Tenant: tenant, RunID: runID})
 	if errors.Is(err, runlog.ErrNotFound) {
 		return nil, false, noRun()
 	}

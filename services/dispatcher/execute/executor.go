@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
@@ -84,8 +85,9 @@ type Executor struct {
 	process  string
 	sessions atomic.Uint64
 
-	mu     sync.Mutex // guards active
+	mu     sync.Mutex // guards active and left
 	active map[string]*held
+	left   map[string]bool
 }
 
 // held is a run that a session of this process carries out.
@@ -100,7 +102,7 @@ func New(cfg Config, d Deps) *Executor {
 	if d.Metrics == nil {
 		d.Metrics = uncounted{}
 	}
-	return &Executor{cfg: cfg, deps: d, process: rand.Text(), active: map[string]*held{}}
+	return &Executor{cfg: cfg, deps: d, process: rand.Text(), active: map[string]*held{}, left: map[string]bool{}}
 }
 
 func (x *Executor) newWriter() string {
@@ -180,6 +182,9 @@ func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
 	switch {
 	case err == nil:
 		x.end(d.Ack(), f, "ack")
+	case fault.CodeOf(err) == fault.EngineVersionMismatch:
+		x.leave(f.Run.RunID, err)
+		x.end(d.Retry(), f, "retry")
 	case errors.Is(err, frame.ErrDamaged), errors.Is(err, runlog.ErrNotFound):
 		// Handing it out again would not mend it; the other runs go on.
 		x.deps.Logger.Error("run quarantined: its log is damaged", "run_id", f.Run.RunID, "error", err)
@@ -303,19 +308,14 @@ func (x *Executor) stateOf(ctx context.Context, d runlog.Delivery) (*runstate.St
 		if err != nil {
 			return nil, frame.Head{}, errors.Join(frame.ErrDamaged, err)
 		}
+		if err := runstate.Refuse(rec.RunID, rec.EngineVersion); err != nil {
+			return nil, frame.Head{}, err
+		}
 		if rec.Masking == "" {
 			return runstate.New(rec), f.Head(), nil
 		}
 	}
 	return x.load(ctx, f.Run)
-}
-
-func (x *Executor) load(ctx context.Context, r subject.Run) (*runstate.State, frame.Head, error) {
-	frames, err := x.deps.Log.Run(ctx, r)
-	if err != nil {
-		return nil, frame.Head{}, err
-	}
-	return x.fold(ctx, frames)
 }
 
 func (x *Executor) plan(ctx context.Context, st *runstate.State) (run.Plan, error) {

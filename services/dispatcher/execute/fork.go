@@ -84,7 +84,12 @@ func (x *Executor) source(ctx context.Context, rec *wire.RunRecord) ([]wire.Even
 	if err != nil {
 		return nil, fmt.Errorf("read the source of fork %s: %w", rec.RunID, err)
 	}
-	return events[:min(rec.Fork.Head, len(events))], nil
+	events = events[:min(rec.Fork.Head, len(events))]
+	version := 0
+	for _, e := range events {
+		version = max(version, e.Engine())
+	}
+	return events, runstate.Refuse(rec.RunID, version)
 }
 
 func (x *Executor) events(ctx context.Context, r subject.Run) ([]wire.Event, error) {

@@ -53,16 +53,6 @@ func masked(p *privacy.Policy, events []wire.Event) []wire.Event {
 	return out
 }
 
-// fold folds the frames of a run's log, with the clear values if it is masked.
-func (x *Executor) fold(ctx context.Context, frames []*frame.Frame) (*runstate.State, frame.Head, error) {
-	st, head, err := run.Load(frames)
-	if err != nil {
-		return nil, frame.Head{}, err
-	}
-	st, err = x.reveal(ctx, st, frames)
-	return st, head, err
-}
-
 // reveal folds a masked run with its clear values. One that has ended is not gone on
 // with, and nothing is kept of it.
 func (x *Executor) reveal(ctx context.Context, st *runstate.State, frames []*frame.Frame) (*runstate.State, error) {

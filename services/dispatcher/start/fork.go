@@ -9,6 +9,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/definition"
@@ -112,6 +113,9 @@ func (s *Starter) source(ctx context.Context, req Fork) (*wire.RunRecord, int, e
 	if err != nil {
 		return nil, 0, err
 	}
+	if err := ofThisEngine(rec, last); err != nil {
+		return nil, 0, err
+	}
 	if rec.Masking != "" && req.Mode == wire.ForkBranch {
 		return nil, 0, fault.New(fault.Conflict, "the run holds sensitive values, which its log has masked: it can be replayed, and not branched")
 	}
@@ -120,6 +124,16 @@ func (s *Starter) source(ctx context.Context, req Fork) (*wire.RunRecord, int, e
 	}
 	head := last.Last + 1
 	return rec, head, checkFromSeq(req, head, last.Kind == subject.End)
+}
+
+// ofThisEngine refuses a source that a later engine has begun or gone on with. Whoever has
+// told the last event is the latest: no earlier one goes on after it.
+func ofThisEngine(rec *wire.RunRecord, last *frame.Frame) error {
+	version := rec.EngineVersion
+	if events, err := last.Events(); err == nil && len(events) > 0 {
+		version = max(version, events[len(events)-1].Engine())
+	}
+	return runstate.Refuse(rec.RunID, version)
 }
 
 // damaged tells a log that cannot be reached from one that cannot be read.

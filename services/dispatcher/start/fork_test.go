@@ -98,6 +98,31 @@ func TestFork_RefusesWhatCannotBeForked(t *testing.T) {
 	}
 }
 
+// OpenWOP host contract §3.2: what a later engine has begun, or gone on with, is forked by
+// one that knows what it means.
+func TestFork_RefusesARunOfALaterEngine(t *testing.T) {
+	t.Parallel()
+	for name, version := range map[string]int{"it has begun the run": wire.EngineVersion + 1, "it has gone on with it": wire.EngineVersion} {
+		for _, mode := range []wire.ForkMode{wire.ForkReplay, wire.ForkBranch} {
+			r := newRig(t)
+			recorded(t, r, subject.Step, wire.RunRecord{EngineVersion: version}, 3)
+			last, err := r.log.Last(t.Context(), forkSource)
+			require.NoError(t, err)
+			if version == wire.EngineVersion {
+				e := wire.Draft{Type: wire.EventLogAppended}.Place("run_1", 3, time.UnixMilli(0))
+				e.EngineVersion = "2"
+				_, err = r.log.Append(t.Context(), frame.New(forkSource, subject.Step, last.Head(), []wire.Event{e}), last.Pos)
+				require.NoError(t, err)
+			}
+			_, err = r.Fork(t.Context(), forkRequest(mode, 0))
+			e, ok := fault.As(err)
+			require.True(t, ok, name)
+			require.Equal(t, fault.EngineVersionMismatch, e.Code, name)
+			require.Equal(t, map[string]any{"runId": "run_1", "persistedVersion": wire.EngineVersion + 1, "currentVersion": wire.EngineVersion}, e.Details)
+		}
+	}
+}
+
 // trimmed is a log that has lost a run's beginning.
 type trimmed struct{ runlog.Log }
 

@@ -1,0 +1,95 @@
+package execute
+
+import (
+	"context"
+	"errors"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/dispatcher/run"
+)
+
+// load folds a run from its log, for whoever goes on with it or changes it.
+func (x *Executor) load(ctx context.Context, r subject.Run) (*runstate.State, frame.Head, error) {
+	frames, err := x.deps.Log.Run(ctx, r)
+	if err != nil {
+		return nil, frame.Head{}, err
+	}
+	return x.fold(ctx, frames)
+}
+
+// view folds a run from its log, for whoever only looks at it: a fold leaves out what it
+// does not know.
+func (x *Executor) view(ctx context.Context, r subject.Run) (*runstate.State, error) {
+	frames, err := x.deps.Log.Run(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	st, _, err := run.Load(frames)
+	if err != nil {
+		return nil, err
+	}
+	return x.reveal(ctx, st, frames)
+}
+
+// fold folds the frames of a run's log, with the clear values if it is masked. It refuses a
+// run that is not this engine's to go on with; one that has ended goes nowhere.
+func (x *Executor) fold(ctx context.Context, frames []*frame.Frame) (*runstate.State, frame.Head, error) {
+	st, head, err := run.Load(frames)
+	if err != nil {
+		return nil, frame.Head{}, errors.Join(ofLater(frames[0]), err)
+	}
+	if !st.Status.Terminal() {
+		if err := runstate.Refuse(st.Record.RunID, st.EngineVersion); err != nil {
+			return nil, frame.Head{}, err
+		}
+	}
+	st, err = x.reveal(ctx, st, frames)
+	return st, head, err
+}
+
+// ofLater tells a log that only a later engine can read from a damaged one.
+func ofLater(first *frame.Frame) error {
+	rec, err := first.Record()
+	if err != nil {
+		return nil //nolint:nilerr // what is wrong with the frame is told by whoever could not fold it
+	}
+	return runstate.Refuse(rec.RunID, rec.EngineVersion)
+}
+
+// maxLeft bounds the runs of which it is remembered that they were left.
+const maxLeft = 1024
+
+// leave says once that a run is not taken up here. It stays in the queue, whose growing
+// delay keeps it from coming back at once, until a newer dispatcher is handed it.
+func (x *Executor) leave(runID string, err error) {
+	x.mu.Lock()
+	said := x.left[runID]
+	if !said {
+		if len(x.left) >= maxLeft {
+			clear(x.left)
+		}
+		x.left[runID] = true
+	}
+	x.mu.Unlock()
+	if !said {
+		x.deps.Logger.Warn("run left to a newer dispatcher", "run_id", runID, "error", err)
+	}
+}
+
+// wakable reports whether a run that nobody watches over may be woken by this engine.
+func (x *Executor) wakable(ctx context.Context, r subject.Run) (bool, error) {
+	_, _, err := x.load(ctx, r)
+	switch {
+	case fault.CodeOf(err) == fault.EngineVersionMismatch:
+		x.leave(r.RunID, err)
+		return false, nil
+	case errors.Is(err, runlog.ErrNotFound), errors.Is(err, runlog.ErrUnavailable):
+		return false, err
+	default: // whoever takes it up finds out what is wrong with it
+		return true, nil
+	}
+}
