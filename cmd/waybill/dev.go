@@ -113,7 +113,7 @@ func (o *devOptions) publicFlags(f *pflag.FlagSet, httpAddr, grpcAddr string) {
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "address of the Prometheus metrics and of profiles; empty: nowhere")
 	f.StringVar(&o.publicURL, "public-url", "", "URL at which clients reach the REST API; URLs of assets begin with it; empty: that of --http-addr")
 	f.StringArrayVar(&o.interruptKeys, "interrupt-keys", nil, "VERSION=KEY that signs the tokens of interrupts: base64 of 32 random bytes, or host (repeatable); the highest signs, all are good; default 1=host")
-	f.StringArrayVar(&o.apiKeys, "api-key", nil, "KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:* (repeatable); default dev-key=default:*")
+	f.StringArrayVar(&o.apiKeys, "api-key", nil, "KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:* (repeatable), with user:NAME, group:NAME and role:NAME among the scopes; default dev-key=default:*")
 	f.BoolVar(&o.testSeams, "test-seams", false, "serve the protocol's test seams; never in production")
 	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
 	o.audit.flags(f)

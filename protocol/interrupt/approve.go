@@ -24,9 +24,11 @@ func (p *Pending) judgeApproval(a Answer) (Decision, error) {
 		return Decision{}, fault.New(fault.InternalError, "the interrupt's data cannot be read").Wrap(err)
 	}
 	b := newBallot(a, d.Actions)
-	if len(d.ApproversList) > 0 && !slices.Contains(d.ApproversList, b.voter) {
-		return Decision{}, fault.New(fault.Forbidden, "only who is on the gate's approversList may answer, as the user of the credential or, without one, as voter")
+	standing, err := d.admit(b.By, b.voter)
+	if err != nil {
+		return Decision{}, err
 	}
+	b.stand(standing)
 	if err := p.check(b, &d); err != nil {
 		return Decision{}, err
 	}
@@ -43,6 +45,8 @@ type ballot struct {
 	action  Action
 	// voter is who votes; empty: nobody says.
 	voter string
+	// standing is by what they may; nil: anybody may.
+	standing *Standing
 }
 
 func newBallot(a Answer, offered []Action) *ballot {
@@ -53,6 +57,15 @@ func newBallot(a Answer, offered []Action) *ballot {
 		b.voter = text(b.members["voter"])
 	}
 	return b
+}
+
+// stand has a ballot of somebody who may cast it. Who votes for what the credential belongs
+// to is its holder, whatever voter says: nobody has looked whether that one belongs to it,
+// and a credential of a group must not be a quorum of the group.
+func (b *ballot) stand(s *Standing) {
+	if b.standing = s; s != nil && !s.Listed {
+		b.voter = b.By.name()
+	}
 }
 
 // decisions are the words of the older body.
@@ -130,9 +143,9 @@ func (p *Pending) ask(b *ballot) (Decision, error) {
 
 // vote counts a vote. The vote that decides is the one whose words the run resumes with.
 func (p *Pending) vote(b *ballot, q Quorum) Decision {
-	v := Vote{Voter: b.voter, Action: b.action, By: b.By.Principal, At: wire.FormatTime(b.At)}
+	v := Vote{Voter: b.voter, Action: b.action, By: b.By.Principal, At: wire.FormatTime(b.At), Standing: b.standing}
 	votes := p.Votes.With(v)
-	d := Decision{Outcome: q.Settle(votes), Action: b.action, DecidedBy: b.decidedBy()}
+	d := Decision{Outcome: q.Settle(votes), Action: b.action, DecidedBy: b.decidedBy(), Standing: b.standing}
 	if q.Required > 1 {
 		progress := q.Count(votes)
 		d.Progress = &progress

@@ -23,16 +23,18 @@ const ProfileAuthRequired = "openwop-interrupt-auth-required"
 const artifactType = "approval"
 
 // approvalData is what is shown of an approval (OpenWOP host contract §6.2). Members
-// that only another family of the protocol knows are left out.
+// that the protocol does not know are left out.
 type approvalData struct {
-	ArtifactID             string          `json:"artifactId"`
-	ArtifactType           string          `json:"artifactType"`
-	Title                  string          `json:"title"`
-	Description            string          `json:"description,omitempty"`
-	ArtifactData           json.RawMessage `json:"artifactData,omitempty"`
-	Actions                []Action        `json:"actions"`
-	RequiredApprovals      whole           `json:"requiredApprovals,omitempty"`
-	ApproversList          []string        `json:"approversList,omitempty"`
+	ArtifactID        string          `json:"artifactId"`
+	ArtifactType      string          `json:"artifactType"`
+	Title             string          `json:"title"`
+	Description       string          `json:"description,omitempty"`
+	ArtifactData      json.RawMessage `json:"artifactData,omitempty"`
+	Actions           []Action        `json:"actions"`
+	RequiredApprovals whole           `json:"requiredApprovals,omitempty"`
+	approvers
+	// Audience is who is to be told: shown as it is, and of no effect here (RFC 0104).
+	Audience               json.RawMessage `json:"audience,omitempty"`
 	RejectionPolicy        Policy          `json:"rejectionPolicy,omitempty"`
 	OverrideBypassesQuorum bool            `json:"overrideBypassesQuorum,omitempty"`
 	Profile                string          `json:"profile,omitempty"`
@@ -73,8 +75,8 @@ func readApproval(at Place, below string, doc json.RawMessage) (json.RawMessage,
 
 // check finds a quorum that nobody could reach.
 func (d *approvalData) check(below string) (wrong []workflow.Problem) {
-	approvers := slices.Compact(slices.Sorted(slices.Values(d.ApproversList)))
-	if n := len(approvers); n > 0 && n < int(d.RequiredApprovals) {
+	listed := slices.Compact(slices.Sorted(slices.Values(d.ApproversList)))
+	if n := len(listed); n > 0 && n < int(d.RequiredApprovals) && !d.routed() { // how many a group has is not known
 		wrong = append(wrong, workflow.Problem{
 			Path: below + "/requiredApprovals", Rule: RuleQuorum,
 			Message: fmt.Sprintf("only %d may approve, see approversList; name more of them or want fewer approvals", n),

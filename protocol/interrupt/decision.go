@@ -26,6 +26,9 @@ type Responder struct {
 	// User is the person whom the credential is bound to. Empty: it is bound to nobody,
 	// and who votes is what the answer says (OpenWOP host contract §6.3).
 	User string
+	// Groups and Roles are what the credential's holder belongs to now; none for the
+	// holder of a token.
+	Groups, Roles []string
 }
 
 // Outcome is what an answer leads to.
@@ -58,6 +61,8 @@ type Decision struct {
 	Resume json.RawMessage
 	// DecidedBy is who is recorded for it.
 	DecidedBy string
+	// Standing is by what they could decide it; nil: anybody could.
+	Standing *Standing
 	// Note is what the run keeps of it while it stays open; nil when it does not.
 	Note *Note
 	// Progress is how far the votes are; nil for what takes one.

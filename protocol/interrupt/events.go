@@ -78,15 +78,15 @@ func (p *Pending) approvalRequest() any {
 		}
 	}
 	return struct {
-		NodeID            string   `json:"nodeId"`
-		InterruptID       string   `json:"interruptId"`
-		ArtifactID        string   `json:"artifactId"`
-		ArtifactType      string   `json:"artifactType"`
-		Title             string   `json:"title,omitempty"`
-		Actions           []Action `json:"actions"`
-		ApproversList     []string `json:"approversList,omitempty"`
-		RequiredApprovals whole    `json:"requiredApprovals,omitempty"`
-	}{p.NodeID, p.InterruptID, d.ArtifactID, d.ArtifactType, d.Title, actions, d.ApproversList, d.RequiredApprovals}
+		NodeID       string   `json:"nodeId"`
+		InterruptID  string   `json:"interruptId"`
+		ArtifactID   string   `json:"artifactId"`
+		ArtifactType string   `json:"artifactType"`
+		Title        string   `json:"title,omitempty"`
+		Actions      []Action `json:"actions"`
+		approvers
+		RequiredApprovals whole `json:"requiredApprovals,omitempty"`
+	}{p.NodeID, p.InterruptID, d.ArtifactID, d.ArtifactType, d.Title, actions, d.approvers, d.RequiredApprovals}
 }
 
 // resolution is the payload of interrupt.resolved.
@@ -98,8 +98,10 @@ type resolution struct {
 	ResumeValue json.RawMessage `json:"resumeValue,omitempty"`
 	ResolvedAt  string          `json:"resolvedAt"`
 	ResolvedBy  string          `json:"resolvedBy,omitempty"`
-	Outcome     string          `json:"outcome,omitempty"`
-	Reason      string          `json:"reason,omitempty"`
+	// Standing is an extension: by what whoever resolved it could.
+	Standing *Standing `json:"standing,omitempty"`
+	Outcome  string    `json:"outcome,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
 }
 
 // resolved are the events of an interrupt that closes, in the contract's order; what
@@ -107,7 +109,7 @@ type resolution struct {
 func (p *Pending) resolved(d *Decision, now time.Time) []wire.Draft {
 	out := []wire.Draft{p.draft(wire.EventInterruptResolved, d.Trust, resolution{
 		RunID: p.RunID, NodeID: p.NodeID, InterruptID: p.InterruptID, Kind: p.Kind,
-		ResumeValue: d.Resume, ResolvedAt: wire.FormatTime(now), ResolvedBy: d.DecidedBy,
+		ResumeValue: d.Resume, ResolvedAt: wire.FormatTime(now), ResolvedBy: d.DecidedBy, Standing: d.Standing,
 	})}
 	switch p.Kind {
 	case Approval:

@@ -24,6 +24,8 @@ type Vote struct {
 	// By is the credential it came with, At when.
 	By string `json:"by"`
 	At string `json:"at"`
+	// Standing is by what they could vote then; nil: anybody could.
+	Standing *Standing `json:"standing,omitempty"`
 }
 
 // Votes are those of a quorum, in the order in which they came.

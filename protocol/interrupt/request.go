@@ -188,8 +188,12 @@ func (r Request) Unshowable() []workflow.Problem {
 }
 
 // NeedsCredential reports whether only somebody with a credential of their own may
-// answer: the holder of a token may not (OpenWOP host contract §6.5, last row).
+// answer: the holder of a token may not (OpenWOP host contract §6.5, last row). So it is,
+// too, where nobody may but for a group or a role: a token has none.
 func (r Request) NeedsCredential() bool {
 	var d approvalData
-	return r.Kind == Approval && strictjson.Read(r.Data, &d) == nil && d.Profile == ProfileAuthRequired
+	if r.Kind != Approval || strictjson.Read(r.Data, &d) != nil {
+		return false
+	}
+	return d.Profile == ProfileAuthRequired || d.routed() && len(d.ApproversList) == 0
 }

@@ -85,7 +85,7 @@ func unkept(err error) error {
 func (s *Service) ResolveInterrupt(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest) (*dispatcherv1.ResolveInterruptResponse, error) {
 	r, err := s.executor.Resolve(ctx, req.GetTenant(), req.GetRunId(), execute.Answer{
 		NodeID: req.GetNodeId(), InterruptID: req.GetInterruptId(), ByToken: req.GetByToken(),
-		Answer: interrupt.Answer{Value: req.GetResumeValue(), By: interrupt.Responder{Principal: req.GetPrincipal(), User: req.GetUser()}},
+		Answer: interrupt.Answer{Value: req.GetResumeValue(), By: responder(req)},
 	})
 	if err != nil {
 		return nil, s.unavailable(err)
@@ -93,10 +93,17 @@ func (s *Service) ResolveInterrupt(ctx context.Context, req *dispatcherv1.Resolv
 	out := &dispatcherv1.ResolveInterruptResponse{
 		NodeId: r.NodeID, Status: string(r.Status), Kind: string(r.Kind), Outcome: string(r.Decision.Outcome),
 	}
+	if s := r.Decision.Standing; s != nil {
+		out.Standing = &dispatcherv1.Standing{Listed: s.Listed, Groups: s.Groups, Roles: s.Roles, Override: s.Override}
+	}
 	if p := r.Decision.Progress; p != nil {
 		out.Votes = &dispatcherv1.Votes{Accepts: int32(p.Accepts), Rejects: int32(p.Rejects), Required: int32(p.Required)} //nolint:gosec // G115: small counts
 	}
 	return out, nil
+}
+
+func responder(req *dispatcherv1.ResolveInterruptRequest) interrupt.Responder {
+	return interrupt.Responder{Principal: req.GetPrincipal(), User: req.GetUser(), Groups: req.GetGroups(), Roles: req.GetRoles()}
 }
 
 // GetInterrupt shows what a node asks, or has asked last.

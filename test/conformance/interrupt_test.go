@@ -18,6 +18,7 @@ var asks = []string{
 	definition("approve-routed", node("gate", "core.approvalGate", `{"title":"t","actions":["accept","reject"]}`, "{}")+","+node("sorry", "core.noop", "{}", "{}"),
 		`{"id":"e","sourceNodeId":"gate","targetNodeId":"sorry","triggerRule":"any_failed"}`, "", ""),
 	definition("approve-three", node("gate", "core.approvalGate", `{"title":"t","actions":["accept","reject"],"requiredApprovals":3,"rejectionPolicy":"majority"}`, "{}"), "", "", ""),
+	definition("approve-group", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"approverGroupRefs":["ops"],"approverRoleRefs":["chief"],"audience":{"groups":["all"]}}`, "{}"), "", "", ""),
 	definition("approve-soon", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"timeoutSec":1}`, "{}"), "", "", ""),
 	definition("approve-keyed", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"profile":"openwop-interrupt-auth-required"}`, "{}"), "", "", ""),
 	definition("clarify", node("ask", "core.clarificationGate", `{"questions":[{"id":"q1","question":"color?","schema":{"enum":["blue","red"]}}]}`, "{}"), "", "", ""),
@@ -236,4 +237,25 @@ func TestInterrupt_AskLeavesTheGateOpen(t *testing.T) {
 	events, err := c.Finish(within(t, 5*time.Second), id)
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(strings.Join(names(events), " "), "approval.received"))
+}
+
+// RFC 0104: who may answer for a group or a role is found out when they do.
+func TestInterrupt_TakesWhoIsInAGroupOrARole(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	for _, key := range []string{opsKey, chiefKey} {
+		id, w := suspended(t, c, "approve-group", "waiting-approval")
+		require.Contains(t, string(w.Interrupt.Payload["data"]), `"approverGroupRefs":["ops"],"approverRoleRefs":["chief"],"audience":{"groups":["all"]}`)
+		a := answer(t, c, id, "gate", `{"action":"accept","voter":"ops"}`)
+		require.Equal(t, http.StatusForbidden, a.Status, "all scopes are no group: %s", a.Body)
+		require.Equal(t, "forbidden", a.Code())
+		require.NotContains(t, string(a.Body), "ops")
+		a = do(t, client(t, ""), http.MethodPost, "/v1/interrupts/"+w.Interrupt.InterruptToken, `{"resumeValue":{"action":"accept"}}`)
+		require.Equal(t, http.StatusForbidden, a.Status, "%s", a.Body)
+		require.Equal(t, http.StatusOK, answer(t, client(t, key), id, "gate", `{"action":"accept"}`).Status)
+		events, err := c.Finish(within(t, 5*time.Second), id)
+		require.NoError(t, err)
+		require.Contains(t, string(events[5].Payload), map[string]string{opsKey: `"standing":{"groups":["ops"]}`, chiefKey: `"standing":{"roles":["chief"]}`}[key])
+		require.Equal(t, key == chiefKey, strings.Contains(string(events[5].Payload), `"resolvedBy":"u-7"`))
+	}
 }

@@ -29,6 +29,8 @@ const (
 	writerKey = "hk_live_2d6b90f1e8c3a754" // acme, runs:create
 	otherKey  = "hk_live_7e31d5a0c9f8b246" // beta, all scopes
 	quietKey  = "hk_live_b80f4c6e2a9d1357" // gamma, all scopes: only its own test makes runs
+	opsKey    = "hk_live_0d64b1a97fe2c853" // acme, in the group ops
+	chiefKey  = "hk_live_a92e5c07d3f16b84" // acme, in the role chief, bound to a user
 	toggleKey = "hk_live_3f9d17b6c05e8a42" // delta, all scopes: its test switches capabilities off
 )
 
@@ -42,6 +44,7 @@ var shared = &harness.Shared{
 		"--durability", "process", "--test-seams", "--lease", "1s", "--max-request-body-bytes", fmt.Sprint(maxBody),
 		"--api-key", testKey + "=acme:*", "--api-key", liveKey + "=acme:*",
 		"--api-key", readerKey + "=acme:runs:read", "--api-key", writerKey + "=acme:runs:create",
+		"--api-key", opsKey + "=acme:runs:read,approvals:respond,group:ops", "--api-key", chiefKey + "=acme:runs:read,approvals:respond,role:chief,user:u-7",
 		"--api-key", otherKey + "=beta:*", "--api-key", quietKey + "=gamma:*", "--api-key", toggleKey + "=delta:*",
 	},
 	Setup: deploy,

@@ -49,10 +49,14 @@ const TestKeyPrefix = "hk_test_"
 type Principal struct {
 	Tenant string
 	// KeyID names the key in events and logs; it tells nothing of the key.
-	KeyID   string
-	TestKey bool
-	scopes  []Scope
-	all     bool
+	KeyID string
+	// User is the person whom the key is bound to; empty: nobody. Groups and Roles are what
+	// its holder belongs to, by the exact names that gates refer to (RFC 0104).
+	User          string
+	Groups, Roles []string
+	TestKey       bool
+	scopes        []Scope
+	all           bool
 }
 
 // May reports whether the principal holds a scope.
@@ -73,10 +77,24 @@ type Spec struct {
 	Key, Tenant string
 	Scopes      []Scope
 	All         bool
+	// User, Groups and Roles are opaque names, and no personal data: they come to stand in
+	// the log.
+	User          string
+	Groups, Roles []string
 }
 
-// ParseSpec reads KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:*. Errors never repeat
-// the key.
+// What a key belongs to stands among its scopes, after one of these.
+const (
+	userPrefix  = "user:"
+	groupPrefix = "group:"
+	rolePrefix  = "role:"
+)
+
+// maxName bounds a name of what a key belongs to.
+const maxName = 256
+
+// ParseSpec reads KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:*, with user:NAME, group:NAME and
+// role:NAME among the scopes. Errors never repeat the key.
 func ParseSpec(s string) (Spec, error) {
 	key, rest, ok := strings.Cut(s, "=")
 	tenant, list, ok2 := strings.Cut(rest, ":")
@@ -97,10 +115,53 @@ func ParseSpec(s string) (Spec, error) {
 		case slices.Contains(known, Scope(name)):
 			spec.Scopes = append(spec.Scopes, Scope(name))
 		default:
-			return Spec{}, fmt.Errorf("scope %q is not known; want * or some of %v", name, known)
+			if err := spec.belong(name); err != nil {
+				return Spec{}, err
+			}
 		}
 	}
+	if !spec.All && len(spec.Scopes) == 0 {
+		return Spec{}, errors.New("want at least one scope, or *")
+	}
 	return spec, nil
+}
+
+// belong takes what the key belongs to.
+func (s *Spec) belong(entry string) error {
+	prefix, name, ok := strings.Cut(entry, ":")
+	prefix += ":"
+	if !ok || prefix != userPrefix && prefix != groupPrefix && prefix != rolePrefix {
+		return fmt.Errorf("scope %q is not known; want * or some of %v, or %sNAME, %sNAME, %sNAME", entry, known, userPrefix, groupPrefix, rolePrefix)
+	}
+	if name == "" || len(name) > maxName || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return fmt.Errorf("%s: want a name of 1 to %d printable characters of ASCII, without white space", prefix, maxName)
+	}
+	switch prefix {
+	case groupPrefix:
+		s.Groups = append(s.Groups, name)
+	case rolePrefix:
+		s.Roles = append(s.Roles, name)
+	default:
+		if s.User != "" {
+			return errors.New("user: a key is bound to one user")
+		}
+		s.User = name
+	}
+	return nil
+}
+
+// Belongings are what the key belongs to, as the operator gives it.
+func (s Spec) Belongings() (out []string) {
+	if s.User != "" {
+		out = append(out, userPrefix+s.User)
+	}
+	for _, name := range s.Groups {
+		out = append(out, groupPrefix+name)
+	}
+	for _, name := range s.Roles {
+		out = append(out, rolePrefix+name)
+	}
+	return out
 }
 
 // ID names the key; it tells nothing of it.
@@ -122,6 +183,7 @@ func NewKeys(specs []Spec) (*Keys, error) {
 		}
 		k.byHash[h] = &Principal{
 			Tenant: s.Tenant, KeyID: s.ID(), TestKey: strings.HasPrefix(s.Key, TestKeyPrefix),
+			User: s.User, Groups: s.Groups, Roles: s.Roles,
 			scopes: s.Scopes, all: s.All,
 		}
 	}

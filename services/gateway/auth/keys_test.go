@@ -23,6 +23,10 @@ func TestParseSpec_ReadsKeyTenantAndScopes(t *testing.T) {
 		{"k1=acme:*", auth.Spec{Key: "k1", Tenant: "acme", All: true}},
 		{"k1=acme:*,runs:read", auth.Spec{Key: "k1", Tenant: "acme", All: true, Scopes: []auth.Scope{auth.RunsRead}}},
 		{"hk_test_a:b=T_1-x:workflows:write", auth.Spec{Key: "hk_test_a:b", Tenant: "T_1-x", Scopes: []auth.Scope{auth.WorkflowsWrite}}},
+		{"k=acme:approvals:respond,group:fin/eu,group:ops,role:a:b,user:u-1", auth.Spec{
+			Key: "k", Tenant: "acme", Scopes: []auth.Scope{auth.ApprovalsRespond}, User: "u-1", Groups: []string{"fin/eu", "ops"}, Roles: []string{"a:b"},
+		}},
+		{"k=acme:role:r,*", auth.Spec{Key: "k", Tenant: "acme", All: true, Roles: []string{"r"}}},
 		{"k=" + strings.Repeat("t", 64) + ":audit:read", auth.Spec{Key: "k", Tenant: strings.Repeat("t", 64), Scopes: []auth.Scope{"audit:read"}}},
 	}
 	for _, c := range cases {
@@ -51,6 +55,12 @@ func TestParseSpec_RefusesWhatIsNoKeyWithoutRepeatingIt(t *testing.T) {
 		"wildcard tenant":   secret + "=>:*",
 		"star tenant":       secret + "=*:*",
 		"long tenant":       secret + "=" + strings.Repeat("t", 65) + ":*",
+		"no scope at all":   secret + "=acme:group:g",
+		"a nameless group":  secret + "=acme:*,group:",
+		"a spaced role":     secret + "=acme:*,role:a b",
+		"a long user":       secret + "=acme:*,user:" + strings.Repeat("u", 257),
+		"two users":         secret + "=acme:*,user:a,user:b",
+		"another belonging": secret + "=acme:*,team:a",
 		"white space":       secret + " x=acme:*",
 		"line break":        secret + "\n=acme:*",
 	}
@@ -182,4 +192,22 @@ func BenchmarkAuthenticate(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// RFC 0104: what gates refer to is what the operator has said of a key.
+func TestAuthenticate_TellsWhatAKeyBelongsTo(t *testing.T) {
+	t.Parallel()
+	k := ring(t, "one=acme:approvals:respond,group:ops,role:r,user:u", "two=acme:*")
+	p, err := k.Authenticate("Bearer one")
+	require.NoError(t, err)
+	require.Equal(t, []string{"ops"}, p.Groups)
+	require.Equal(t, []string{"r"}, p.Roles)
+	require.Equal(t, "u", p.User)
+	require.False(t, p.May("group:ops"), "it is no scope")
+	spec, err := auth.ParseSpec("one=acme:*,role:r,group:ops,user:u")
+	require.NoError(t, err)
+	require.Equal(t, []string{"user:u", "group:ops", "role:r"}, spec.Belongings())
+	p, err = k.Authenticate("Bearer two")
+	require.NoError(t, err)
+	require.Empty(t, append(p.Groups, p.Roles...), "all scopes are no group and no role")
 }

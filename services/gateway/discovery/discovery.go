@@ -116,6 +116,7 @@ type document struct {
 	DebugBundle      supported        `json:"debugBundle"`
 	Runs             runs             `json:"runs"`
 	Interrupts       interrupts       `json:"interrupts"`
+	Interrupt        interruptBlock   `json:"interrupt"`
 	Feedback         *feedback        `json:"feedback,omitempty"`
 	Webhooks         *webhooks        `json:"webhooks,omitempty"`
 	SubWorkflow      *subWorkflow     `json:"subWorkflow,omitempty"`
@@ -326,6 +327,7 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 		DebugBundle: supported{true},
 		Runs:        runs{PauseResume: pauseResume{Supported: true, DrainPolicies: engine.DrainPolicies()}},
 		Interrupts:  interrupts{Supported: true, Kinds: interrupt.Kinds(), Profiles: interruptProfiles},
+		Interrupt:   interruptOf(),
 		Replay:      replay{Supported: true, Modes: engine.ForkModes(), Suppression: "recorded-outcome"},
 		REST:        restTransport{ConditionalRunGet: true},
 		Auth:        authOf(s.cfg.Audit),

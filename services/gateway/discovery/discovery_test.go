@@ -198,6 +198,7 @@ func TestDocument_TellsHowRunsWait(t *testing.T) {
 		"supported": true, "kinds": []any{"approval", "clarification", "external-event", "custom", "low-confidence"},
 		"profiles": []any{"openwop-interrupt-quorum", "openwop-interrupt-auth-required", "openwop-interrupt-external-event", "openwop-interrupt-cascade-cancel"},
 	}, root["interrupts"])
+	require.Equal(t, map[string]any{"approverRouting": map[string]any{"supported": true, "refKinds": []any{"group", "role"}}}, root["interrupt"])
 	require.Equal(t, map[string]any{
 		"supported": true, "modes": []any{"replay", "branch"}, "sideEffectSuppression": "recorded-outcome",
 	}, root["replay"])
@@ -217,7 +218,7 @@ func TestDocument_LeavesOutFamiliesThatAreNotThere(t *testing.T) {
 	for _, r := range []*rig{newRig(), newRig(seamed)} {
 		root := r.root(t)
 		for _, absent := range []string{
-			"webhooks", "interrupt", "secrets", "credentials", "feedback", "subWorkflow", "modelCapabilities",
+			"webhooks", "secrets", "credentials", "feedback", "subWorkflow", "modelCapabilities",
 			"production", "authorization", "memory", "mcp", "a2a", "sandbox", "budget", "dispatch", "orchestrator", "dataResidency",
 		} {
 			require.NotContains(t, root, absent)

@@ -34,6 +34,9 @@ func (s *Service) recordAnswer(ctx context.Context, req *dispatcherv1.ResolveInt
 	if v := res.GetVotes(); v != nil {
 		details["votes"] = map[string]int32{"accepts": v.GetAccepts(), "rejects": v.GetRejects(), "required": v.GetRequired()}
 	}
+	if st := res.GetStanding(); st != nil {
+		details["standing"] = map[string]any{"listed": st.GetListed(), "groups": st.GetGroups(), "roles": st.GetRoles()}
+	}
 	return s.deps.Recorder.Record(ctx, req.GetTenant(), audit.Entry{
 		Action: "interrupt.answered", Actor: req.GetPrincipal(), Target: "runs/" + req.GetRunId(), Details: details,
 	})

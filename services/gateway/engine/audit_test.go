@@ -181,9 +181,13 @@ func (*dispatcher) ResumeRun(context.Context, *dispatcherv1.ResumeRunRequest, ..
 }
 
 func (*dispatcher) ResolveInterrupt(_ context.Context, r *dispatcherv1.ResolveInterruptRequest, _ ...grpc.CallOption) (*dispatcherv1.ResolveInterruptResponse, error) {
-	return &dispatcherv1.ResolveInterruptResponse{
+	out := &dispatcherv1.ResolveInterruptResponse{
 		NodeId: r.GetNodeId(), Status: "waiting-approval", Kind: "approval", Outcome: "accepted", Votes: &dispatcherv1.Votes{Accepts: 1, Required: 2},
-	}, nil
+	}
+	if r.GetUser() != "" {
+		out.Standing = &dispatcherv1.Standing{Groups: r.GetGroups(), Roles: r.GetRoles()}
+	}
+	return out, nil
 }
 
 // tokens open as claims of the tenant that they name.
@@ -258,4 +262,15 @@ func TestRecord_HoldsDecisionsOfPeople(t *testing.T) {
 	for _, act := range acts {
 		require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(act()))
 	}
+}
+
+// RFC 0104: the caller's groups and roles are found here and nowhere else, and what they
+// were is recorded with the decision.
+func TestRecord_HoldsByWhatSomebodyDecided(t *testing.T) {
+	t.Parallel()
+	r, b := withBook(t)
+	_, err := r.ResolveInterruptByRun(as(t, opsKey), &openwopv1.ResolveInterruptByRunRequest{RunId: "run_1", NodeId: "gate", ResumeValue: doc(`{"action":"accept"}`)})
+	require.NoError(t, err)
+	require.Len(t, b.entries, 1)
+	require.Contains(t, b.entries[0], `"standing":{"groups":["ops"],"listed":false,"roles":["releaser"]}`)
 }

@@ -29,6 +29,7 @@ func (s *Service) ResolveInterruptByRun(ctx context.Context, req *openwopv1.Reso
 	p := auth.From(ctx)
 	res, err := s.resolve(ctx, &dispatcherv1.ResolveInterruptRequest{
 		Tenant: p.Tenant, RunId: req.GetRunId(), NodeId: req.GetNodeId(), Principal: p.KeyID,
+		User: p.User, Groups: p.Groups, Roles: p.Roles,
 	}, req.GetResumeValue())
 	if err != nil {
 		return nil, err

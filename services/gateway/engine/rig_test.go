@@ -232,13 +232,17 @@ const (
 	liveKey = "live"
 	testKey = "hk_test_1"
 	betaKey = "beta"
+	opsKey  = "hk_live_ops"
 )
 
 // as makes a call by the holder of a key, with metadata in pairs.
 func as(t testing.TB, key string, md ...string) *call {
 	t.Helper()
 	keys, err := auth.NewKeys([]auth.Spec{
-		{Key: liveKey, Tenant: "acme", All: true}, {Key: testKey, Tenant: "acme", All: true}, {Key: betaKey, Tenant: "beta", All: true},
+		{Key: liveKey, Tenant: "acme", All: true},
+		{Key: testKey, Tenant: "acme", All: true},
+		{Key: betaKey, Tenant: "beta", All: true},
+		{Key: opsKey, Tenant: "acme", All: true, User: "u-1", Groups: []string{"ops"}, Roles: []string{"releaser"}},
 	})
 	require.NoError(t, err)
 	p, err := keys.Authenticate("Bearer " + key)

@@ -938,7 +938,10 @@ type ResolveInterruptRequest struct {
 	// The person the credential is bound to; empty: nobody.
 	User string `protobuf:"bytes,7,opt,name=user,proto3" json:"user,omitempty"`
 	// The answer comes with a token, not with a credential.
-	ByToken       bool `protobuf:"varint,8,opt,name=by_token,json=byToken,proto3" json:"by_token,omitempty"`
+	ByToken bool `protobuf:"varint,8,opt,name=by_token,json=byToken,proto3" json:"by_token,omitempty"`
+	// What the credential's holder belongs to.
+	Groups        []string `protobuf:"bytes,9,rep,name=groups,proto3" json:"groups,omitempty"`
+	Roles         []string `protobuf:"bytes,10,rep,name=roles,proto3" json:"roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1029,6 +1032,20 @@ func (x *ResolveInterruptRequest) GetByToken() bool {
 	return false
 }
 
+func (x *ResolveInterruptRequest) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *ResolveInterruptRequest) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
 // ResolveInterruptResponse tells what the answer came to.
 type ResolveInterruptResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1036,8 +1053,10 @@ type ResolveInterruptResponse struct {
 	Status string                 `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
 	Kind   string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Empty for an event from outside that had been taken before.
-	Outcome       string `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	Votes         *Votes `protobuf:"bytes,5,opt,name=votes,proto3" json:"votes,omitempty"`
+	Outcome string `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Votes   *Votes `protobuf:"bytes,5,opt,name=votes,proto3" json:"votes,omitempty"`
+	// By what whoever answered could; absent: anybody could.
+	Standing      *Standing `protobuf:"bytes,6,opt,name=standing,proto3" json:"standing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1107,6 +1126,84 @@ func (x *ResolveInterruptResponse) GetVotes() *Votes {
 	return nil
 }
 
+func (x *ResolveInterruptResponse) GetStanding() *Standing {
+	if x != nil {
+		return x.Standing
+	}
+	return nil
+}
+
+// Standing is by what somebody is among those who may answer.
+type Standing struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Listed bool                   `protobuf:"varint,1,opt,name=listed,proto3" json:"listed,omitempty"`
+	// Of what a gate names, what they belong to.
+	Groups []string `protobuf:"bytes,2,rep,name=groups,proto3" json:"groups,omitempty"`
+	Roles  []string `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
+	// The role that they overrode the gate by; empty: they did not.
+	Override      string `protobuf:"bytes,4,opt,name=override,proto3" json:"override,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Standing) Reset() {
+	*x = Standing{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Standing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Standing) ProtoMessage() {}
+
+func (x *Standing) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Standing.ProtoReflect.Descriptor instead.
+func (*Standing) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Standing) GetListed() bool {
+	if x != nil {
+		return x.Listed
+	}
+	return false
+}
+
+func (x *Standing) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *Standing) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+func (x *Standing) GetOverride() string {
+	if x != nil {
+		return x.Override
+	}
+	return ""
+}
+
 // Votes is how far an approval is that takes more than one.
 type Votes struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1119,7 +1216,7 @@ type Votes struct {
 
 func (x *Votes) Reset() {
 	*x = Votes{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1131,7 +1228,7 @@ func (x *Votes) String() string {
 func (*Votes) ProtoMessage() {}
 
 func (x *Votes) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1144,7 +1241,7 @@ func (x *Votes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Votes.ProtoReflect.Descriptor instead.
 func (*Votes) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{14}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Votes) GetAccepts() int32 {
@@ -1181,7 +1278,7 @@ type GetInterruptRequest struct {
 
 func (x *GetInterruptRequest) Reset() {
 	*x = GetInterruptRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1290,7 @@ func (x *GetInterruptRequest) String() string {
 func (*GetInterruptRequest) ProtoMessage() {}
 
 func (x *GetInterruptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1303,7 @@ func (x *GetInterruptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInterruptRequest.ProtoReflect.Descriptor instead.
 func (*GetInterruptRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{15}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetInterruptRequest) GetTenant() string {
@@ -1252,7 +1349,7 @@ type GetInterruptResponse struct {
 
 func (x *GetInterruptResponse) Reset() {
 	*x = GetInterruptResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1264,7 +1361,7 @@ func (x *GetInterruptResponse) String() string {
 func (*GetInterruptResponse) ProtoMessage() {}
 
 func (x *GetInterruptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1277,7 +1374,7 @@ func (x *GetInterruptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInterruptResponse.ProtoReflect.Descriptor instead.
 func (*GetInterruptResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{16}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetInterruptResponse) GetPayload() []byte {
@@ -1324,7 +1421,7 @@ type PutWorkflowRequest struct {
 
 func (x *PutWorkflowRequest) Reset() {
 	*x = PutWorkflowRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1336,7 +1433,7 @@ func (x *PutWorkflowRequest) String() string {
 func (*PutWorkflowRequest) ProtoMessage() {}
 
 func (x *PutWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1349,7 +1446,7 @@ func (x *PutWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PutWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{17}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PutWorkflowRequest) GetTenant() string {
@@ -1400,7 +1497,7 @@ type PutWorkflowResponse struct {
 
 func (x *PutWorkflowResponse) Reset() {
 	*x = PutWorkflowResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1412,7 +1509,7 @@ func (x *PutWorkflowResponse) String() string {
 func (*PutWorkflowResponse) ProtoMessage() {}
 
 func (x *PutWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1425,7 +1522,7 @@ func (x *PutWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PutWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{18}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PutWorkflowResponse) GetWorkflowId() string {
@@ -1490,7 +1587,7 @@ type WorkflowWarning struct {
 
 func (x *WorkflowWarning) Reset() {
 	*x = WorkflowWarning{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1502,7 +1599,7 @@ func (x *WorkflowWarning) String() string {
 func (*WorkflowWarning) ProtoMessage() {}
 
 func (x *WorkflowWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1515,7 +1612,7 @@ func (x *WorkflowWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowWarning.ProtoReflect.Descriptor instead.
 func (*WorkflowWarning) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{19}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WorkflowWarning) GetPath() string {
@@ -1550,7 +1647,7 @@ type GetWorkflowRequest struct {
 
 func (x *GetWorkflowRequest) Reset() {
 	*x = GetWorkflowRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1659,7 @@ func (x *GetWorkflowRequest) String() string {
 func (*GetWorkflowRequest) ProtoMessage() {}
 
 func (x *GetWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +1672,7 @@ func (x *GetWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*GetWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{20}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetWorkflowRequest) GetTenant() string {
@@ -1604,7 +1701,7 @@ type GetWorkflowResponse struct {
 
 func (x *GetWorkflowResponse) Reset() {
 	*x = GetWorkflowResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1616,7 +1713,7 @@ func (x *GetWorkflowResponse) String() string {
 func (*GetWorkflowResponse) ProtoMessage() {}
 
 func (x *GetWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1629,7 +1726,7 @@ func (x *GetWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*GetWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{21}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetWorkflowResponse) GetDefinition() []byte {
@@ -1666,7 +1763,7 @@ type ListWorkflowsRequest struct {
 
 func (x *ListWorkflowsRequest) Reset() {
 	*x = ListWorkflowsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[22]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1678,7 +1775,7 @@ func (x *ListWorkflowsRequest) String() string {
 func (*ListWorkflowsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[22]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1691,7 +1788,7 @@ func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{22}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListWorkflowsRequest) GetTenant() string {
@@ -1727,7 +1824,7 @@ type ListWorkflowsResponse struct {
 
 func (x *ListWorkflowsResponse) Reset() {
 	*x = ListWorkflowsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1739,7 +1836,7 @@ func (x *ListWorkflowsResponse) String() string {
 func (*ListWorkflowsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1752,7 +1849,7 @@ func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{23}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListWorkflowsResponse) GetWorkflows() []*WorkflowSummary {
@@ -1784,7 +1881,7 @@ type WorkflowSummary struct {
 
 func (x *WorkflowSummary) Reset() {
 	*x = WorkflowSummary{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[24]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1796,7 +1893,7 @@ func (x *WorkflowSummary) String() string {
 func (*WorkflowSummary) ProtoMessage() {}
 
 func (x *WorkflowSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[24]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1809,7 +1906,7 @@ func (x *WorkflowSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowSummary.ProtoReflect.Descriptor instead.
 func (*WorkflowSummary) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{24}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WorkflowSummary) GetWorkflowId() string {
@@ -1856,7 +1953,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[25]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +1965,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[25]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +1978,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{25}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{26}
 }
 
 // DescribeResponse says what can be executed.
@@ -1919,7 +2016,7 @@ type DescribeResponse struct {
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[26]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1931,7 +2028,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[26]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1944,7 +2041,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{26}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DescribeResponse) GetNodeTypes() []*NodeType {
@@ -2066,7 +2163,7 @@ type PromptSupport struct {
 
 func (x *PromptSupport) Reset() {
 	*x = PromptSupport{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[27]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2078,7 +2175,7 @@ func (x *PromptSupport) String() string {
 func (*PromptSupport) ProtoMessage() {}
 
 func (x *PromptSupport) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[27]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2091,7 +2188,7 @@ func (x *PromptSupport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptSupport.ProtoReflect.Descriptor instead.
 func (*PromptSupport) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{27}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PromptSupport) GetTemplateKinds() []string {
@@ -2140,7 +2237,7 @@ type NodeType struct {
 
 func (x *NodeType) Reset() {
 	*x = NodeType{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2152,7 +2249,7 @@ func (x *NodeType) String() string {
 func (*NodeType) ProtoMessage() {}
 
 func (x *NodeType) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2165,7 +2262,7 @@ func (x *NodeType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeType.ProtoReflect.Descriptor instead.
 func (*NodeType) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{28}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *NodeType) GetTypeId() string {
@@ -2222,7 +2319,7 @@ type ProgramMockRequest struct {
 
 func (x *ProgramMockRequest) Reset() {
 	*x = ProgramMockRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2234,7 +2331,7 @@ func (x *ProgramMockRequest) String() string {
 func (*ProgramMockRequest) ProtoMessage() {}
 
 func (x *ProgramMockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2247,7 +2344,7 @@ func (x *ProgramMockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramMockRequest.ProtoReflect.Descriptor instead.
 func (*ProgramMockRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{29}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ProgramMockRequest) GetNodeId() string {
@@ -2287,7 +2384,7 @@ type MockEntry struct {
 
 func (x *MockEntry) Reset() {
 	*x = MockEntry{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2299,7 +2396,7 @@ func (x *MockEntry) String() string {
 func (*MockEntry) ProtoMessage() {}
 
 func (x *MockEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2312,7 +2409,7 @@ func (x *MockEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MockEntry.ProtoReflect.Descriptor instead.
 func (*MockEntry) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{30}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *MockEntry) GetStopReason() string {
@@ -2367,7 +2464,7 @@ type ProgramMockResponse struct {
 
 func (x *ProgramMockResponse) Reset() {
 	*x = ProgramMockResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2379,7 +2476,7 @@ func (x *ProgramMockResponse) String() string {
 func (*ProgramMockResponse) ProtoMessage() {}
 
 func (x *ProgramMockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2392,7 +2489,7 @@ func (x *ProgramMockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramMockResponse.ProtoReflect.Descriptor instead.
 func (*ProgramMockResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{31}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ProgramMockResponse) GetCount() int32 {
@@ -2414,7 +2511,7 @@ type ResetMockRequest struct {
 
 func (x *ResetMockRequest) Reset() {
 	*x = ResetMockRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2426,7 +2523,7 @@ func (x *ResetMockRequest) String() string {
 func (*ResetMockRequest) ProtoMessage() {}
 
 func (x *ResetMockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2439,7 +2536,7 @@ func (x *ResetMockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetMockRequest.ProtoReflect.Descriptor instead.
 func (*ResetMockRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{32}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ResetMockRequest) GetTenant() string {
@@ -2466,7 +2563,7 @@ type ResetMockResponse struct {
 
 func (x *ResetMockResponse) Reset() {
 	*x = ResetMockResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2478,7 +2575,7 @@ func (x *ResetMockResponse) String() string {
 func (*ResetMockResponse) ProtoMessage() {}
 
 func (x *ResetMockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2491,7 +2588,7 @@ func (x *ResetMockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetMockResponse.ProtoReflect.Descriptor instead.
 func (*ResetMockResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{33}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ResetMockResponse) GetCleared() int32 {
@@ -2512,7 +2609,7 @@ type LastMockBudgetRequest struct {
 
 func (x *LastMockBudgetRequest) Reset() {
 	*x = LastMockBudgetRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2524,7 +2621,7 @@ func (x *LastMockBudgetRequest) String() string {
 func (*LastMockBudgetRequest) ProtoMessage() {}
 
 func (x *LastMockBudgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2537,7 +2634,7 @@ func (x *LastMockBudgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastMockBudgetRequest.ProtoReflect.Descriptor instead.
 func (*LastMockBudgetRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{34}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *LastMockBudgetRequest) GetNodeId() string {
@@ -2564,7 +2661,7 @@ type LastMockBudgetResponse struct {
 
 func (x *LastMockBudgetResponse) Reset() {
 	*x = LastMockBudgetResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2576,7 +2673,7 @@ func (x *LastMockBudgetResponse) String() string {
 func (*LastMockBudgetResponse) ProtoMessage() {}
 
 func (x *LastMockBudgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2589,7 +2686,7 @@ func (x *LastMockBudgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastMockBudgetResponse.ProtoReflect.Descriptor instead.
 func (*LastMockBudgetResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{35}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *LastMockBudgetResponse) GetMaxTokens() int32 {
@@ -2618,7 +2715,7 @@ type ComposePromptRequest struct {
 
 func (x *ComposePromptRequest) Reset() {
 	*x = ComposePromptRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2630,7 +2727,7 @@ func (x *ComposePromptRequest) String() string {
 func (*ComposePromptRequest) ProtoMessage() {}
 
 func (x *ComposePromptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2643,7 +2740,7 @@ func (x *ComposePromptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComposePromptRequest.ProtoReflect.Descriptor instead.
 func (*ComposePromptRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{36}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ComposePromptRequest) GetTenant() string {
@@ -2698,7 +2795,7 @@ type ComposePromptResponse struct {
 
 func (x *ComposePromptResponse) Reset() {
 	*x = ComposePromptResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2710,7 +2807,7 @@ func (x *ComposePromptResponse) String() string {
 func (*ComposePromptResponse) ProtoMessage() {}
 
 func (x *ComposePromptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2723,7 +2820,7 @@ func (x *ComposePromptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComposePromptResponse.ProtoReflect.Descriptor instead.
 func (*ComposePromptResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{37}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ComposePromptResponse) GetPayload() []byte {
@@ -2809,7 +2906,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05texts\x18\x03 \x03(\tR\x05texts\"+\n" +
 	"\x13RedactTextsResponse\x12\x14\n" +
-	"\x05texts\x18\x01 \x03(\tR\x05texts\"\xf4\x01\n" +
+	"\x05texts\x18\x01 \x03(\tR\x05texts\"\xa2\x02\n" +
 	"\x17ResolveInterruptRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -2818,13 +2915,22 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\fresume_value\x18\x05 \x01(\fR\vresumeValue\x12\x1c\n" +
 	"\tprincipal\x18\x06 \x01(\tR\tprincipal\x12\x12\n" +
 	"\x04user\x18\a \x01(\tR\x04user\x12\x19\n" +
-	"\bby_token\x18\b \x01(\bR\abyToken\"\xad\x01\n" +
+	"\bby_token\x18\b \x01(\bR\abyToken\x12\x16\n" +
+	"\x06groups\x18\t \x03(\tR\x06groups\x12\x14\n" +
+	"\x05roles\x18\n" +
+	" \x03(\tR\x05roles\"\xea\x01\n" +
 	"\x18ResolveInterruptResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x12\n" +
 	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x18\n" +
 	"\aoutcome\x18\x04 \x01(\tR\aoutcome\x122\n" +
-	"\x05votes\x18\x05 \x01(\v2\x1c.waybill.dispatcher.v1.VotesR\x05votes\"W\n" +
+	"\x05votes\x18\x05 \x01(\v2\x1c.waybill.dispatcher.v1.VotesR\x05votes\x12;\n" +
+	"\bstanding\x18\x06 \x01(\v2\x1f.waybill.dispatcher.v1.StandingR\bstanding\"l\n" +
+	"\bStanding\x12\x16\n" +
+	"\x06listed\x18\x01 \x01(\bR\x06listed\x12\x16\n" +
+	"\x06groups\x18\x02 \x03(\tR\x06groups\x12\x14\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles\x12\x1a\n" +
+	"\boverride\x18\x04 \x01(\tR\boverride\"W\n" +
 	"\x05Votes\x12\x18\n" +
 	"\aaccepts\x18\x01 \x01(\x05R\aaccepts\x12\x18\n" +
 	"\arejects\x18\x02 \x01(\x05R\arejects\x12\x1a\n" +
@@ -2985,7 +3091,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP() []byte {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescData
 }
 
-var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*StartRunRequest)(nil),          // 0: waybill.dispatcher.v1.StartRunRequest
 	(*StartRunResponse)(nil),         // 1: waybill.dispatcher.v1.StartRunResponse
@@ -3001,75 +3107,77 @@ var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*RedactTextsResponse)(nil),      // 11: waybill.dispatcher.v1.RedactTextsResponse
 	(*ResolveInterruptRequest)(nil),  // 12: waybill.dispatcher.v1.ResolveInterruptRequest
 	(*ResolveInterruptResponse)(nil), // 13: waybill.dispatcher.v1.ResolveInterruptResponse
-	(*Votes)(nil),                    // 14: waybill.dispatcher.v1.Votes
-	(*GetInterruptRequest)(nil),      // 15: waybill.dispatcher.v1.GetInterruptRequest
-	(*GetInterruptResponse)(nil),     // 16: waybill.dispatcher.v1.GetInterruptResponse
-	(*PutWorkflowRequest)(nil),       // 17: waybill.dispatcher.v1.PutWorkflowRequest
-	(*PutWorkflowResponse)(nil),      // 18: waybill.dispatcher.v1.PutWorkflowResponse
-	(*WorkflowWarning)(nil),          // 19: waybill.dispatcher.v1.WorkflowWarning
-	(*GetWorkflowRequest)(nil),       // 20: waybill.dispatcher.v1.GetWorkflowRequest
-	(*GetWorkflowResponse)(nil),      // 21: waybill.dispatcher.v1.GetWorkflowResponse
-	(*ListWorkflowsRequest)(nil),     // 22: waybill.dispatcher.v1.ListWorkflowsRequest
-	(*ListWorkflowsResponse)(nil),    // 23: waybill.dispatcher.v1.ListWorkflowsResponse
-	(*WorkflowSummary)(nil),          // 24: waybill.dispatcher.v1.WorkflowSummary
-	(*DescribeRequest)(nil),          // 25: waybill.dispatcher.v1.DescribeRequest
-	(*DescribeResponse)(nil),         // 26: waybill.dispatcher.v1.DescribeResponse
-	(*PromptSupport)(nil),            // 27: waybill.dispatcher.v1.PromptSupport
-	(*NodeType)(nil),                 // 28: waybill.dispatcher.v1.NodeType
-	(*ProgramMockRequest)(nil),       // 29: waybill.dispatcher.v1.ProgramMockRequest
-	(*MockEntry)(nil),                // 30: waybill.dispatcher.v1.MockEntry
-	(*ProgramMockResponse)(nil),      // 31: waybill.dispatcher.v1.ProgramMockResponse
-	(*ResetMockRequest)(nil),         // 32: waybill.dispatcher.v1.ResetMockRequest
-	(*ResetMockResponse)(nil),        // 33: waybill.dispatcher.v1.ResetMockResponse
-	(*LastMockBudgetRequest)(nil),    // 34: waybill.dispatcher.v1.LastMockBudgetRequest
-	(*LastMockBudgetResponse)(nil),   // 35: waybill.dispatcher.v1.LastMockBudgetResponse
-	(*ComposePromptRequest)(nil),     // 36: waybill.dispatcher.v1.ComposePromptRequest
-	(*ComposePromptResponse)(nil),    // 37: waybill.dispatcher.v1.ComposePromptResponse
+	(*Standing)(nil),                 // 14: waybill.dispatcher.v1.Standing
+	(*Votes)(nil),                    // 15: waybill.dispatcher.v1.Votes
+	(*GetInterruptRequest)(nil),      // 16: waybill.dispatcher.v1.GetInterruptRequest
+	(*GetInterruptResponse)(nil),     // 17: waybill.dispatcher.v1.GetInterruptResponse
+	(*PutWorkflowRequest)(nil),       // 18: waybill.dispatcher.v1.PutWorkflowRequest
+	(*PutWorkflowResponse)(nil),      // 19: waybill.dispatcher.v1.PutWorkflowResponse
+	(*WorkflowWarning)(nil),          // 20: waybill.dispatcher.v1.WorkflowWarning
+	(*GetWorkflowRequest)(nil),       // 21: waybill.dispatcher.v1.GetWorkflowRequest
+	(*GetWorkflowResponse)(nil),      // 22: waybill.dispatcher.v1.GetWorkflowResponse
+	(*ListWorkflowsRequest)(nil),     // 23: waybill.dispatcher.v1.ListWorkflowsRequest
+	(*ListWorkflowsResponse)(nil),    // 24: waybill.dispatcher.v1.ListWorkflowsResponse
+	(*WorkflowSummary)(nil),          // 25: waybill.dispatcher.v1.WorkflowSummary
+	(*DescribeRequest)(nil),          // 26: waybill.dispatcher.v1.DescribeRequest
+	(*DescribeResponse)(nil),         // 27: waybill.dispatcher.v1.DescribeResponse
+	(*PromptSupport)(nil),            // 28: waybill.dispatcher.v1.PromptSupport
+	(*NodeType)(nil),                 // 29: waybill.dispatcher.v1.NodeType
+	(*ProgramMockRequest)(nil),       // 30: waybill.dispatcher.v1.ProgramMockRequest
+	(*MockEntry)(nil),                // 31: waybill.dispatcher.v1.MockEntry
+	(*ProgramMockResponse)(nil),      // 32: waybill.dispatcher.v1.ProgramMockResponse
+	(*ResetMockRequest)(nil),         // 33: waybill.dispatcher.v1.ResetMockRequest
+	(*ResetMockResponse)(nil),        // 34: waybill.dispatcher.v1.ResetMockResponse
+	(*LastMockBudgetRequest)(nil),    // 35: waybill.dispatcher.v1.LastMockBudgetRequest
+	(*LastMockBudgetResponse)(nil),   // 36: waybill.dispatcher.v1.LastMockBudgetResponse
+	(*ComposePromptRequest)(nil),     // 37: waybill.dispatcher.v1.ComposePromptRequest
+	(*ComposePromptResponse)(nil),    // 38: waybill.dispatcher.v1.ComposePromptResponse
 }
 var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
-	14, // 0: waybill.dispatcher.v1.ResolveInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
-	19, // 1: waybill.dispatcher.v1.PutWorkflowResponse.warnings:type_name -> waybill.dispatcher.v1.WorkflowWarning
-	24, // 2: waybill.dispatcher.v1.ListWorkflowsResponse.workflows:type_name -> waybill.dispatcher.v1.WorkflowSummary
-	28, // 3: waybill.dispatcher.v1.DescribeResponse.node_types:type_name -> waybill.dispatcher.v1.NodeType
-	27, // 4: waybill.dispatcher.v1.DescribeResponse.prompts:type_name -> waybill.dispatcher.v1.PromptSupport
-	30, // 5: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
-	0,  // 6: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
-	2,  // 7: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
-	4,  // 8: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
-	6,  // 9: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
-	8,  // 10: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
-	10, // 11: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
-	12, // 12: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
-	15, // 13: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
-	17, // 14: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
-	20, // 15: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
-	22, // 16: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
-	25, // 17: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
-	29, // 18: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
-	32, // 19: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
-	34, // 20: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
-	36, // 21: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
-	1,  // 22: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
-	3,  // 23: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
-	5,  // 24: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
-	7,  // 25: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
-	9,  // 26: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
-	11, // 27: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
-	13, // 28: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
-	16, // 29: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
-	18, // 30: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
-	21, // 31: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
-	23, // 32: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
-	26, // 33: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
-	31, // 34: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
-	33, // 35: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
-	35, // 36: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
-	37, // 37: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
-	22, // [22:38] is the sub-list for method output_type
-	6,  // [6:22] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	15, // 0: waybill.dispatcher.v1.ResolveInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
+	14, // 1: waybill.dispatcher.v1.ResolveInterruptResponse.standing:type_name -> waybill.dispatcher.v1.Standing
+	20, // 2: waybill.dispatcher.v1.PutWorkflowResponse.warnings:type_name -> waybill.dispatcher.v1.WorkflowWarning
+	25, // 3: waybill.dispatcher.v1.ListWorkflowsResponse.workflows:type_name -> waybill.dispatcher.v1.WorkflowSummary
+	29, // 4: waybill.dispatcher.v1.DescribeResponse.node_types:type_name -> waybill.dispatcher.v1.NodeType
+	28, // 5: waybill.dispatcher.v1.DescribeResponse.prompts:type_name -> waybill.dispatcher.v1.PromptSupport
+	31, // 6: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
+	0,  // 7: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
+	2,  // 8: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
+	4,  // 9: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
+	6,  // 10: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
+	8,  // 11: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
+	10, // 12: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
+	12, // 13: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
+	16, // 14: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
+	18, // 15: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
+	21, // 16: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
+	23, // 17: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
+	26, // 18: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
+	30, // 19: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
+	33, // 20: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
+	35, // 21: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
+	37, // 22: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
+	1,  // 23: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
+	3,  // 24: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
+	5,  // 25: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
+	7,  // 26: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
+	9,  // 27: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
+	11, // 28: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
+	13, // 29: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
+	17, // 30: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
+	19, // 31: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
+	22, // 32: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
+	24, // 33: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
+	27, // 34: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
+	32, // 35: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
+	34, // 36: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
+	36, // 37: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
+	38, // 38: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
+	23, // [23:39] is the sub-list for method output_type
+	7,  // [7:23] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_waybill_dispatcher_v1_dispatcher_proto_init() }
@@ -3077,14 +3185,14 @@ func file_waybill_dispatcher_v1_dispatcher_proto_init() {
 	if File_waybill_dispatcher_v1_dispatcher_proto != nil {
 		return
 	}
-	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35].OneofWrappers = []any{}
+	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc), len(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   38,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

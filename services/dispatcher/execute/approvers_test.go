@@ -1,0 +1,65 @@
+package execute_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/execute"
+)
+
+// answers is an answer of a credential that belongs to groups.
+func answers(value, principal string, groups ...string) execute.Answer {
+	return execute.Answer{NodeID: "gate", Answer: interrupt.Answer{
+		Value: json.RawMessage(value), By: interrupt.Responder{Principal: principal, Groups: groups},
+	}}
+}
+
+// OpenWOP host contract §6.3; RFC 0104: what somebody belonged to is in the log with what
+// they decided, so that neither another executor nor a replay asks for it again.
+func TestResolve_KeepsByWhatSomebodyCould(t *testing.T) {
+	t.Parallel()
+	two := define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"requiredApprovals":2,"approverGroupRefs":["ops"]}`))
+	r := newRig(t, two, nil)
+	r.create(t)
+	r.next(t)
+	before := r.types(t)
+	_, err := r.exec.Resolve(t.Context(), "acme", "run_1", answers(`{"action":"accept"}`, "key_0", "hr"))
+	require.Equal(t, fault.Forbidden, fault.CodeOf(err))
+	require.Equal(t, before, r.types(t))
+	_, err = r.exec.Resolve(t.Context(), "acme", "run_1", answers(`{"action":"accept"}`, "key_1", "ops", "hr"))
+	require.NoError(t, err)
+	st, _ := r.state(t)
+	require.Equal(t, &interrupt.Standing{Groups: []string{"ops"}}, st.Latest("gate").Votes[0].Standing, "and nothing else that they belong to")
+	got, err := r.executor(two, nil).Resolve(t.Context(), "acme", "run_1", answers(`{"action":"accept"}`, "key_2", "ops"))
+	require.NoError(t, err)
+	require.Equal(t, wire.StatusCompleted, got.Status)
+	_, want, _ := r.eventsOf(t, theRun)
+	r.fork(t, wire.ForkReplay, 0)
+	r.next(t)
+	_, again, _ := r.eventsOf(t, theFork)
+	require.Equal(t, told(want), told(again))
+	require.Contains(t, told(again)[5], `"standing":{"groups":["ops"]}`)
+}
+
+// A token belongs to nothing: it opens no gate that only groups and roles do.
+func TestResolve_ByTokenHasNoGroups(t *testing.T) {
+	t.Parallel()
+	for config, want := range map[string]fault.Code{
+		`"approverGroupRefs":["ops"]`:                         fault.AuthElevationRequired,
+		`"approverGroupRefs":["ops"],"approversList":["bea"]`: fault.Forbidden,
+		`"approverGroupRefs":["ops"],"approversList":["ada"]`: "",
+	} {
+		r := newRig(t, define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept"],`+config+`}`)), nil)
+		r.create(t)
+		r.next(t)
+		a := answers(`{"action":"accept","voter":"ada"}`, "token")
+		a.ByToken = true
+		_, err := r.exec.Resolve(t.Context(), "acme", "run_1", a)
+		require.Equal(t, want, fault.CodeOf(err), config)
+	}
+}
