@@ -24,11 +24,9 @@ func (p *Pending) judgeApproval(a Answer) (Decision, error) {
 		return Decision{}, fault.New(fault.InternalError, "the interrupt's data cannot be read").Wrap(err)
 	}
 	b := newBallot(a, d.Actions)
-	standing, err := d.admit(b.By, b.voter)
-	if err != nil {
+	if err := p.admit(b, &d); err != nil {
 		return Decision{}, err
 	}
-	b.stand(standing)
 	if err := p.check(b, &d); err != nil {
 		return Decision{}, err
 	}
@@ -36,6 +34,18 @@ func (p *Pending) judgeApproval(a Answer) (Decision, error) {
 		return p.ask(b)
 	}
 	return p.vote(b, d.quorum()), nil
+}
+
+// admit finds out whether somebody may cast a ballot, and by what.
+func (p *Pending) admit(b *ballot, d *approvalData) error {
+	if reason, ok := overriding(b.members); ok && d.Override != nil {
+		return p.override(b, d.Override, reason)
+	}
+	standing, err := d.admit(b.By, b.voter)
+	if err == nil {
+		b.stand(standing)
+	}
+	return err
 }
 
 // ballot is an answer to an approval in its one form.
@@ -47,6 +57,8 @@ type ballot struct {
 	voter string
 	// standing is by what they may; nil: anybody may.
 	standing *Standing
+	// overridden is the event of a ballot that overrides the gate; nil: it does not.
+	overridden *wire.Draft
 }
 
 func newBallot(a Answer, offered []Action) *ballot {
@@ -111,6 +123,9 @@ func (p *Pending) check(b *ballot, d *approvalData) error {
 	if wrong := misfits("approval-resume", answered, value); len(wrong) > 0 {
 		return refuse(wrong)
 	}
+	if wrong := b.misused(d); len(wrong) > 0 {
+		return refuse(wrong)
+	}
 	if slices.Contains(d.Actions, b.action) {
 		return nil
 	}
@@ -145,7 +160,10 @@ func (p *Pending) ask(b *ballot) (Decision, error) {
 func (p *Pending) vote(b *ballot, q Quorum) Decision {
 	v := Vote{Voter: b.voter, Action: b.action, By: b.By.Principal, At: wire.FormatTime(b.At), Standing: b.standing}
 	votes := p.Votes.With(v)
-	d := Decision{Outcome: q.Settle(votes), Action: b.action, DecidedBy: b.decidedBy(), Standing: b.standing}
+	d := Decision{Outcome: q.Settle(votes), Action: b.action, DecidedBy: b.decidedBy(), Standing: b.standing, Overridden: b.overridden}
+	if b.overridden != nil && q.Bypassed {
+		d.Outcome = Advanced
+	}
 	if q.Required > 1 {
 		progress := q.Count(votes)
 		d.Progress = &progress

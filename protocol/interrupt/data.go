@@ -36,13 +36,14 @@ type approvalData struct {
 	// Audience is who is to be told: shown as it is, and of no effect here (RFC 0104).
 	Audience               json.RawMessage `json:"audience,omitempty"`
 	RejectionPolicy        Policy          `json:"rejectionPolicy,omitempty"`
+	Override               *override       `json:"override,omitempty"`
 	OverrideBypassesQuorum bool            `json:"overrideBypassesQuorum,omitempty"`
 	Profile                string          `json:"profile,omitempty"`
 }
 
 // quorum is how many votes it takes; one, unless the gate says more.
 func (d *approvalData) quorum() Quorum {
-	q := Quorum{Required: max(1, int(d.RequiredApprovals)), Policy: d.RejectionPolicy}
+	q := Quorum{Required: max(1, int(d.RequiredApprovals)), Policy: d.RejectionPolicy, Bypassed: d.OverrideBypassesQuorum}
 	if q.Policy != Majority {
 		q.Policy = SingleVeto
 	}

@@ -40,8 +40,9 @@ func Decide(p *Pending, a Answer) (Decision, error) {
 		return Decision{}, approval.OfEnvelope(a.Trust) // OpenWOP host contract §6.6
 	}
 	d.Trust = lowered(p.Trust.Meet(a.Trust))
+	d.Events = d.overrode()
 	if d.Outcome.Resolves() {
-		d.Events = p.resolved(&d, a.At)
+		d.Events = append(d.Events, p.resolved(&d, a.At)...)
 	}
 	return d, nil
 }

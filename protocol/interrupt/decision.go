@@ -67,8 +67,10 @@ type Decision struct {
 	Note *Note
 	// Progress is how far the votes are; nil for what takes one.
 	Progress *Progress
-	// Events are, in order: interrupt.resolved, the older event of the kind, and
-	// node.resumed, unless the node fails. None while it stays open.
+	// Overridden is the event of an override; nil: there was none.
+	Overridden *wire.Draft
+	// Events are, in order: approval.overridden, where somebody did, and once it is closed
+	// interrupt.resolved, the older event of the kind, and node.resumed, unless the node fails.
 	Events []wire.Draft
 	// Failure is why the node fails; nil unless it is rejected.
 	Failure *wire.NodeError

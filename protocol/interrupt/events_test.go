@@ -160,6 +160,7 @@ func TestEvents_AreAsPublished(t *testing.T) {
 	for typ, def := range map[wire.EventType]string{
 		wire.EventNodeSuspended: "nodeSuspended", wire.EventNodeResumed: "nodeResumed", wire.EventApprovalRequested: "approvalRequested", wire.EventApprovalReceived: "approvalReceived",
 		wire.EventClarificationRequested: "clarificationRequested", wire.EventClarificationResolved: "clarificationResolved", wire.EventInterruptResolved: "interruptResolved",
+		wire.EventApprovalOverridden: "approvalOverridden",
 	} {
 		shape[typ], err = schema.Compile(def, payloads.Defs[def])
 		require.NoError(t, err)
@@ -187,6 +188,7 @@ func TestEvents_AreAsPublished(t *testing.T) {
 		{interrupt.TypeApprovalGate, everyAction, `{"decision":"rejected","feedback":"f"}`},
 		{interrupt.TypeApprovalGate, everyAction, `{"action":"edit-accept","editedArtifactData":[]}`},
 		{interrupt.TypeApprovalGate, `{"title":"T","actions":["accept"],"approversList":["a"],"artifactData":1,"rejectionPolicy":"first","profile":"openwop-interrupts"}`, `{"action":"accept","voter":"a"}`},
+		{interrupt.TypeApprovalGate, `{"title":"T","actions":["accept"],"approverGroupRefs":["g"],"approverRoleRefs":["r"],"audience":{"roles":["r"]},"override":{"requiredRole":"chief"}}`, overrideAs("")},
 		{interrupt.TypeClarificationGate, `{"questions":[{"id":"q","question":"Q?","schema":{}}],"contextType":"c","timeoutMs":9999999}`, `{"answers":{"q":1}}`},
 		{interrupt.TypeInterrupt, `{"kind":"external-event","data":{"eventType":"e","correlation":{"a":1}}}`, `{"a":1}`},
 		{interrupt.TypeInterrupt, `{"kind":"custom","data":{"customKind":"e","payload":[]},"resumeSchema":{"type":"null"}}`, `null`},
@@ -196,7 +198,7 @@ func TestEvents_AreAsPublished(t *testing.T) {
 		require.Empty(t, wrong)
 		p, events := interrupt.Open(at, r, now, "")
 		check(events)
-		check(decide(t, p, by(key, tc.value)).Events)
+		check(decide(t, p, by(interrupt.Responder{Principal: "key-1", Roles: []string{"chief"}}, tc.value)).Events)
 		check(p.TimeOut(now).Events)
 	}
 	require.Len(t, seen, len(shape), "every event was looked at")

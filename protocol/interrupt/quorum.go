@@ -53,6 +53,8 @@ type Quorum struct {
 	Required int
 	// Policy is SingleVeto unless it is Majority.
 	Policy Policy
+	// Bypassed: an override is all that it takes. Else it is one vote.
+	Bypassed bool
 }
 
 // Against is how many votes against it end it.

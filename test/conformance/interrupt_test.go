@@ -19,6 +19,8 @@ var asks = []string{
 		`{"id":"e","sourceNodeId":"gate","targetNodeId":"sorry","triggerRule":"any_failed"}`, "", ""),
 	definition("approve-three", node("gate", "core.approvalGate", `{"title":"t","actions":["accept","reject"],"requiredApprovals":3,"rejectionPolicy":"majority"}`, "{}"), "", "", ""),
 	definition("approve-group", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"approverGroupRefs":["ops"],"approverRoleRefs":["chief"],"audience":{"groups":["all"]}}`, "{}"), "", "", ""),
+	definition("approve-chief", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"requiredApprovals":2,"approversList":["ann","bob"],"override":{"requiredRole":"chief"}}`, "{}"), "", "", ""),
+	definition("approve-force", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"requiredApprovals":2,"approversList":["ann","bob"],"override":{"requiredRole":"chief"},"overrideBypassesQuorum":true}`, "{}"), "", "", ""),
 	definition("approve-soon", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"timeoutSec":1}`, "{}"), "", "", ""),
 	definition("approve-keyed", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"profile":"openwop-interrupt-auth-required"}`, "{}"), "", "", ""),
 	definition("clarify", node("ask", "core.clarificationGate", `{"questions":[{"id":"q1","question":"color?","schema":{"enum":["blue","red"]}}]}`, "{}"), "", "", ""),
@@ -258,4 +260,31 @@ func TestInterrupt_TakesWhoIsInAGroupOrARole(t *testing.T) {
 		require.Contains(t, string(events[5].Payload), map[string]string{opsKey: `"standing":{"groups":["ops"]}`, chiefKey: `"standing":{"roles":["chief"]}`}[key])
 		require.Equal(t, key == chiefKey, strings.Contains(string(events[5].Payload), `"resolvedBy":"u-7"`))
 	}
+}
+
+// OpenWOP host contract §6.3, override.
+func TestInterrupt_TakesAnOverride(t *testing.T) {
+	t.Parallel()
+	c, boss := client(t, liveKey), client(t, chiefKey)
+	const override = `{"action":"accept","override":true,"reason":"it burns"}`
+	const told = " approval.overridden interrupt.resolved approval.received node.resumed node.completed run.completed"
+	id, _ := suspended(t, c, "approve-force", "waiting-approval")
+	require.Equal(t, http.StatusForbidden, answer(t, c, id, "gate", override).Status)
+	a := answer(t, boss, id, "gate", `{"action":"accept","override":true}`)
+	require.Equal(t, http.StatusBadRequest, a.Status)
+	require.Contains(t, string(a.Body), "/resumeValue/reason")
+	require.Equal(t, http.StatusOK, answer(t, boss, id, "gate", override).Status)
+	events, err := c.Finish(within(t, 5*time.Second), id)
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(strings.Join(names(events), " "), told), names(events))
+	require.JSONEq(t, `{"gateId":"gate","principal":"u-7","reason":"it burns"}`, string(events[5].Payload))
+
+	id, _ = suspended(t, c, "approve-chief", "waiting-approval")
+	a = answer(t, boss, id, "gate", override)
+	require.Equal(t, http.StatusOK, a.Status)
+	require.Contains(t, string(a.Body), `"status":"waiting-approval"`, "one vote of two")
+	require.Equal(t, http.StatusOK, answer(t, c, id, "gate", `{"action":"accept","voter":"ann"}`).Status)
+	events, err = c.Finish(within(t, 5*time.Second), id)
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(strings.Join(names(events), " "), told), names(events))
 }

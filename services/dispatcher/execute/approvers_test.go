@@ -63,3 +63,38 @@ func TestResolve_ByTokenHasNoGroups(t *testing.T) {
 		require.Equal(t, want, fault.CodeOf(err), config)
 	}
 }
+
+// OpenWOP host contract §6.3: an override that is one vote of several has its event at
+// once, with the vote, whoever counts it then; a replay tells both again.
+func TestResolve_TellsAnOverrideThatDecidesNothingYet(t *testing.T) {
+	t.Parallel()
+	two := define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"requiredApprovals":2,"approversList":["ada","bob"],"override":{"requiredRole":"chief"}}`))
+	r := newRig(t, two, nil)
+	const secret = "hunter2-hunter2-hunter2"
+	r.red.secret = secret
+	r.create(t)
+	r.next(t)
+	before := r.types(t)
+	a := answers(`{"action":"accept","override":true,"reason":"it burns, `+secret+`"}`, "key_9")
+	_, err := r.exec.Resolve(t.Context(), "acme", "run_1", a)
+	require.Equal(t, fault.Forbidden, fault.CodeOf(err))
+	a.By.Roles = []string{"chief"}
+	got, err := r.exec.Resolve(t.Context(), "acme", "run_1", a)
+	require.NoError(t, err)
+	require.Equal(t, interrupt.Counted, got.Decision.Outcome)
+	require.Equal(t, wire.StatusWaitingApproval, got.Status)
+	require.Equal(t, before+" approval.overridden@gate", r.types(t))
+	st, frames := r.state(t)
+	require.Len(t, st.Latest("gate").Votes, 1)
+	require.NotContains(t, string(frames[len(frames)-1].Body)+frames[len(frames)-1].Note, secret)
+
+	got, err = r.executor(two, nil).Resolve(t.Context(), "acme", "run_1", answers(`{"action":"accept","voter":"bob"}`, "key_1"))
+	require.NoError(t, err)
+	require.Equal(t, interrupt.Advanced, got.Decision.Outcome)
+	require.Equal(t, before+" approval.overridden@gate interrupt.resolved@gate approval.received@gate node.resumed@gate node.completed@gate run.completed", r.types(t))
+	_, want, _ := r.eventsOf(t, theRun)
+	r.fork(t, wire.ForkReplay, 0)
+	r.next(t)
+	_, again, _ := r.eventsOf(t, theFork)
+	require.Equal(t, told(want), told(again))
+}

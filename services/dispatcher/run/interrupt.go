@@ -73,10 +73,11 @@ type suspendedPayload struct {
 	Key         string         `json:"key"`
 }
 
-// Resolve records what an answer at a node's interrupt led to: nothing but a note if it
-// stays open, else how the node goes on.
+// Resolve records what an answer at a node's interrupt led to: a note if it stays open, and
+// no event but that of an override, else how the node goes on.
 func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 	if !d.Outcome.Resolves() {
+		m.Emit(now, d.Events...)
 		if d.Note != nil {
 			m.remember(wire.Note{Said: strictjson.Render(d.Note)})
 		}

@@ -28,18 +28,25 @@ func (s *Service) record(ctx context.Context, action, target string, details map
 
 // recordAnswer takes an answer to an interrupt into the audit log: who gave it and what
 // became of it, also where it was one vote of several, and never what was written (OpenWOP
-// host contract §6.3). Of a token's holder no more is known than the token.
-func (s *Service) recordAnswer(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, res *dispatcherv1.ResolveInterruptResponse) error {
+// host contract §6.3), but for the reason of an override, which has an entry of its own. Of a
+// token's holder no more is known than the token.
+func (s *Service) recordAnswer(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, res *dispatcherv1.ResolveInterruptResponse, reason string) error {
 	details := map[string]any{"nodeId": res.GetNodeId(), "kind": res.GetKind(), "outcome": res.GetOutcome(), "status": res.GetStatus()}
 	if v := res.GetVotes(); v != nil {
 		details["votes"] = map[string]int32{"accepts": v.GetAccepts(), "rejects": v.GetRejects(), "required": v.GetRequired()}
 	}
-	if st := res.GetStanding(); st != nil {
+	entry := audit.Entry{Action: "interrupt.answered", Actor: req.GetPrincipal(), Target: "runs/" + req.GetRunId(), Details: details}
+	st := res.GetStanding()
+	if role := st.GetOverride(); role != "" {
+		overrode := entry
+		overrode.Action, overrode.Details = "approval.overridden", map[string]any{"nodeId": res.GetNodeId(), "outcome": res.GetOutcome(), "role": role, "reason": reason}
+		if err := s.deps.Recorder.Record(ctx, req.GetTenant(), overrode); err != nil {
+			return err
+		}
+	} else if st != nil {
 		details["standing"] = map[string]any{"listed": st.GetListed(), "groups": st.GetGroups(), "roles": st.GetRoles()}
 	}
-	return s.deps.Recorder.Record(ctx, req.GetTenant(), audit.Entry{
-		Action: "interrupt.answered", Actor: req.GetPrincipal(), Target: "runs/" + req.GetRunId(), Details: details,
-	})
+	return s.deps.Recorder.Record(ctx, req.GetTenant(), entry)
 }
 
 func errNoAudit() error {

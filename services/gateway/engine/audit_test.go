@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -187,6 +188,9 @@ func (*dispatcher) ResolveInterrupt(_ context.Context, r *dispatcherv1.ResolveIn
 	if r.GetUser() != "" {
 		out.Standing = &dispatcherv1.Standing{Groups: r.GetGroups(), Roles: r.GetRoles()}
 	}
+	if strings.Contains(string(r.GetResumeValue()), `"override":true`) {
+		out.Standing = &dispatcherv1.Standing{Override: "chief"}
+	}
 	return out, nil
 }
 
@@ -273,4 +277,23 @@ func TestRecord_HoldsByWhatSomebodyDecided(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, b.entries, 1)
 	require.Contains(t, b.entries[0], `"standing":{"groups":["ops"],"listed":false,"roles":["releaser"]}`)
+}
+
+// OpenWOP host contract §6.3: an override has an entry of its own, with its reason.
+func TestRecord_HoldsOverridesAndWhy(t *testing.T) {
+	t.Parallel()
+	r, b := withBook(t)
+	override := func() error {
+		_, err := r.ResolveInterruptByRun(as(t, opsKey), &openwopv1.ResolveInterruptByRunRequest{
+			RunId: "run_1", NodeId: "gate", ResumeValue: doc(`{"action":"accept","override":true,"reason":"for ` + hunted + `"}`),
+		})
+		return err
+	}
+	require.NoError(t, override())
+	require.Equal(t, []string{
+		`acme approval.overridden runs/run_1 {"nodeId":"gate","outcome":"accepted","reason":"for [REDACTED:of acme/run_1]","role":"chief"}`,
+		`acme interrupt.answered runs/run_1 {"kind":"approval","nodeId":"gate","outcome":"accepted","status":"waiting-approval","votes":{"accepts":1,"rejects":0,"required":2}}`,
+	}, b.entries)
+	b.err = fault.New(fault.ServiceUnavailable, "away")
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(override()))
 }

@@ -10,6 +10,7 @@ import (
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/interrupttoken"
@@ -64,11 +65,25 @@ func (s *Service) resolve(ctx context.Context, req *dispatcherv1.ResolveInterrup
 		return nil, fault.New(fault.ValidationError, "/resumeValue: required: the answer")
 	}
 	req.ResumeValue = value.GetJson()
+	reason, err := s.overrideReason(ctx, req)
+	if err != nil {
+		return nil, err
+	}
 	res, err := s.deps.Dispatcher.ResolveInterrupt(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	return res, s.recordAnswer(ctx, req, res)
+	return res, s.recordAnswer(ctx, req, res, reason)
+}
+
+// overrideReason is the reason of an answer that overrides its gate, as it may be kept. It
+// is looked at before the answer counts, so that none counts whose reason cannot be kept.
+func (s *Service) overrideReason(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest) (string, error) {
+	reason, ok := interrupt.Overrides(req.GetResumeValue())
+	if !ok || req.GetByToken() {
+		return "", nil
+	}
+	return s.reason(ctx, req.GetRunId(), reason)
 }
 
 // came is what an answer came to.

@@ -1,0 +1,154 @@
+package interrupt_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// overridable takes three votes of a list, or an override that bypasses them or not.
+func overridable(bypasses string) string {
+	return `{"title":"T","actions":["accept","reject","ask"],"requiredApprovals":3,"rejectionPolicy":"majority","approversList":["ada","bob","cy"],
+		"override":{"requiredRole":"chief","audited":true},"overrideBypassesQuorum":` + bypasses + `}`
+}
+
+var chief = interrupt.Responder{Principal: "key-9", Roles: []string{"clerk", "chief"}}
+
+// OpenWOP host contract §6.3, override: the role, the reason, and what it may do.
+func TestDecide_TakesAnOverrideOfTheRoleThatSaysWhy(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		who   interrupt.Responder
+		value string
+		code  fault.Code
+		paths []string
+	}{
+		"the role and a reason":       {chief, `{"action":"accept","override":true,"reason":"it burns"}`, "", nil},
+		"the older body":              {chief, `{"decision":"approved","override":true,"reason":"it burns"}`, "", nil},
+		"another role":                {interrupt.Responder{Principal: "k", Roles: []string{"clerk"}}, `{"action":"accept","override":true,"reason":"it burns"}`, fault.Forbidden, nil},
+		"a group of that name":        {interrupt.Responder{Principal: "k", Groups: []string{"chief"}}, `{"action":"accept","override":true,"reason":"it burns"}`, fault.Forbidden, nil},
+		"a voter of that name":        {key, `{"action":"accept","voter":"chief","override":true,"reason":"it burns"}`, fault.Forbidden, nil},
+		"who is listed":               {key, `{"action":"accept","voter":"ada","override":true,"reason":"it burns"}`, fault.Forbidden, nil},
+		"another role and no reason":  {key, `{"action":"accept","override":true}`, fault.Forbidden, nil},
+		"no reason":                   {chief, `{"action":"accept","override":true}`, fault.ValidationError, []string{"/resumeValue/reason"}},
+		"a blank reason":              {chief, `{"action":"accept","override":true,"reason":" \n"}`, fault.ValidationError, []string{"/resumeValue/reason"}},
+		"a reason that is no text":    {chief, `{"action":"accept","override":true,"reason":7}`, fault.ValidationError, []string{"/resumeValue/reason"}},
+		"a reason without end":        {chief, `{"action":"accept","override":true,"reason":"` + strings.Repeat("x", 4097) + `"}`, fault.ValidationError, []string{"/resumeValue/reason"}},
+		"a rejection":                 {chief, `{"action":"reject","override":true,"reason":"it burns"}`, fault.ValidationError, []string{"/resumeValue/action"}},
+		"a question":                  {chief, `{"action":"ask","question":"why?","override":true,"reason":"it burns"}`, fault.ValidationError, []string{"/resumeValue/action"}},
+		"what the gate does not have": {chief, `{"action":"edit-accept","editedArtifactData":1,"override":true,"reason":"it burns"}`, fault.ValidationError, []string{"/resumeValue/action"}},
+		"perhaps":                     {interrupt.Responder{Principal: "k", User: "ada"}, `{"action":"accept","override":"yes","reason":"it burns"}`, fault.ValidationError, []string{"/resumeValue/override"}},
+		"the role without saying so":  {chief, `{"action":"accept","reason":"it burns"}`, fault.Forbidden, nil},
+		"said not to be one":          {chief, `{"action":"accept","override":false,"reason":"it burns"}`, fault.Forbidden, nil},
+	} {
+		d, err := interrupt.Decide(gate(t, overridable("true")), by(tc.who, tc.value))
+		if tc.code == "" {
+			require.NoError(t, err, name)
+			require.Equal(t, interrupt.Advanced, d.Outcome, name)
+			continue
+		}
+		code, _, paths := refused(t, err)
+		require.Equal(t, tc.code, code, name)
+		require.Equal(t, tc.paths, paths, name)
+		require.Zero(t, d, name)
+		require.NotContains(t, err.Error(), "chief", name)
+	}
+}
+
+// OpenWOP host contract §6.3: the quorum is bypassed where the gate says so.
+func TestDecide_AnOverrideBypassesTheQuorumWhereTheGateSaysSo(t *testing.T) {
+	t.Parallel()
+	p := gate(t, overridable("true"))
+	p.Keep(*decide(t, p, by(key, `{"action":"reject","voter":"ada"}`)).Note)
+	d := decide(t, p, by(chief, `{"action":"accept","voter":"bob","override":true,"reason":" it burns "}`))
+	require.Equal(t, interrupt.Advanced, d.Outcome)
+	require.Equal(t, "key-9", d.DecidedBy, "whatever voter says")
+	require.Equal(t, &interrupt.Standing{Override: "chief"}, d.Standing)
+	require.Equal(t, interrupt.Progress{Accepts: 1, Rejects: 1, Required: 3}, *d.Progress)
+	require.Equal(t, []wire.EventType{wire.EventApprovalOverridden, wire.EventInterruptResolved, wire.EventApprovalReceived, wire.EventNodeResumed}, types(d.Events))
+	require.JSONEq(t, `{"gateId":"gate","principal":"key-9","reason":"it burns"}`, payload(t, d.Events, wire.EventApprovalOverridden))
+	require.Contains(t, payload(t, d.Events, wire.EventInterruptResolved), `"standing":{"override":"chief"}`)
+	require.Equal(t, "gate", d.Events[0].NodeID)
+}
+
+// OpenWOP host contract §6.3: else it is one vote, of whoever gives it, and always an event.
+func TestDecide_AnOverrideIsOneVoteOfTheQuorum(t *testing.T) {
+	t.Parallel()
+	p := gate(t, overridable("false"))
+	for range 3 {
+		for _, claimed := range []string{"ada", "bob", ""} {
+			d := decide(t, p, by(chief, overrideAs(claimed)))
+			require.Equal(t, interrupt.Counted, d.Outcome)
+			require.Nil(t, d.Resume)
+			require.Equal(t, []wire.EventType{wire.EventApprovalOverridden}, types(d.Events))
+			p.Keep(overTheWire(t, *d.Note))
+		}
+	}
+	require.Len(t, p.Votes, 1)
+	require.Equal(t, &interrupt.Standing{Override: "chief"}, p.Votes[0].Standing)
+	p.Keep(*decide(t, p, by(key, vote("ada accept"))).Note)
+	d := decide(t, p, by(key, vote("bob accept")))
+	require.Equal(t, interrupt.Advanced, d.Outcome)
+	require.Equal(t, []wire.EventType{wire.EventInterruptResolved, wire.EventApprovalReceived, wire.EventNodeResumed}, types(d.Events), "this vote overrides nothing")
+
+	user := interrupt.Responder{Principal: "key-9", User: "ada", Roles: []string{"chief"}}
+	p = gate(t, overridable("false"))
+	p.Keep(*decide(t, p, by(user, `{"action":"accept"}`)).Note)
+	p.Keep(*decide(t, p, by(user, overrideAs(""))).Note)
+	require.Len(t, p.Votes, 1, "a user who votes and overrides is one voter")
+}
+
+func overrideAs(voter string) string {
+	if voter == "" {
+		return `{"action":"accept","override":true,"reason":"it burns"}`
+	}
+	return `{"action":"accept","voter":"` + voter + `","override":true,"reason":"it burns"}`
+}
+
+// Where a gate has no override the members are its author's.
+func TestDecide_OverrideIsAnOpenMemberWhereTheGateHasNone(t *testing.T) {
+	t.Parallel()
+	p := gate(t, `{"title":"T","actions":["accept"],"requiredApprovals":2,"overrideBypassesQuorum":true,"resumeSchema":{"properties":{"override":{"type":["string","boolean"]}}}}`)
+	for _, value := range []string{`{"action":"accept","override":"price"}`, `{"action":"accept","override":true}`} {
+		d := decide(t, p, by(chief, value))
+		require.Equal(t, interrupt.Counted, d.Outcome, "an ordinary vote")
+		require.Empty(t, d.Events)
+		require.Nil(t, d.Overridden)
+	}
+}
+
+func TestCheck_OverrideNamesARole(t *testing.T) {
+	t.Parallel()
+	for config, want := range map[string][]string{
+		`"override":{"requiredRole":"r"}`:                   nil,
+		`"override":{}`:                                     {"/override required"},
+		`"override":true`:                                   {"/override type"},
+		`"override":{"requiredRole":""}`:                    {"/override/requiredRole minLength"},
+		`"override":{"requiredRole":"r","roles":["r"]}`:     {"/override/roles additionalProperties"},
+		`"override":{"requiredRole":"r","audited":"maybe"}`: {"/override/audited type"},
+	} {
+		require.Equal(t, want, places(interrupt.Check(interrupt.TypeApprovalGate, json.RawMessage(`{"title":"T","actions":["accept"],`+config+`}`))), config)
+	}
+}
+
+// What a gateway asks before an answer counts.
+func TestOverrides_FindsTheReason(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		`{"override": true ,"reason":"r"}`: "r", `{"override":true}`: "", `{"override":true,"reason":1}`: "",
+	} {
+		reason, ok := interrupt.Overrides(json.RawMessage(value))
+		require.True(t, ok, value)
+		require.Equal(t, want, reason, value)
+	}
+	for _, value := range []string{``, `[]`, `true`, `{}`, `{"override":false,"reason":"r"}`, `{"override":"true","reason":"r"}`, `{"Override":true}`} {
+		_, ok := interrupt.Overrides(json.RawMessage(value))
+		require.False(t, ok, value)
+	}
+}
