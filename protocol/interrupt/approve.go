@@ -41,7 +41,8 @@ func (p *Pending) admit(b *ballot, d *approvalData) error {
 	if reason, ok := overriding(b.members); ok && d.Override != nil {
 		return p.override(b, d.Override, reason)
 	}
-	standing, err := d.admit(b.By, b.voter)
+	eligible := d.eligible(p.Level())
+	standing, err := eligible.admit(b.By, b.voter)
 	if err == nil {
 		b.stand(standing)
 	}

@@ -15,6 +15,9 @@ type approvers struct {
 	ApproverRoleRefs  []string `json:"approverRoleRefs,omitempty"`
 }
 
+// open reports whether anybody may answer.
+func (a *approvers) open() bool { return len(a.ApproversList) == 0 && !a.routed() }
+
 // routed reports whether somebody may answer for what they belong to.
 func (a *approvers) routed() bool { return len(a.ApproverGroupRefs)+len(a.ApproverRoleRefs) > 0 }
 
@@ -33,7 +36,7 @@ type Standing struct {
 // admit finds by what somebody may answer; nil: anybody may. Who may not learns nothing
 // of who may.
 func (a *approvers) admit(by Responder, voter string) (*Standing, error) {
-	if len(a.ApproversList) == 0 && !a.routed() {
+	if a.open() {
 		return nil, nil //nolint:nilnil // a gate that is open to all has no standing
 	}
 	s := &Standing{

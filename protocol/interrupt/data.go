@@ -38,6 +38,7 @@ type approvalData struct {
 	RejectionPolicy        Policy          `json:"rejectionPolicy,omitempty"`
 	Override               *override       `json:"override,omitempty"`
 	OverrideBypassesQuorum bool            `json:"overrideBypassesQuorum,omitempty"`
+	Escalation             []level         `json:"escalation,omitempty"`
 	Profile                string          `json:"profile,omitempty"`
 }
 
@@ -51,7 +52,7 @@ func (d *approvalData) quorum() Quorum {
 }
 
 // readApproval fills in what the author left to the host.
-func readApproval(at Place, below string, doc json.RawMessage) (json.RawMessage, []workflow.Problem) {
+func readApproval(at Place, below string, doc json.RawMessage, timeoutMs int64) (json.RawMessage, []workflow.Problem) {
 	if wrong := misfits("approval", below, doc); len(wrong) > 0 {
 		return nil, wrong
 	}
@@ -68,7 +69,7 @@ func readApproval(at Place, below string, doc json.RawMessage) (json.RawMessage,
 	if d.RejectionPolicy == "first" { // an alias that other hosts have
 		d.RejectionPolicy = SingleVeto
 	}
-	if wrong := d.check(below); len(wrong) > 0 {
+	if wrong := append(d.check(below), d.checkLevels(below, timeoutMs)...); len(wrong) > 0 {
 		return nil, wrong
 	}
 	return strictjson.RenderPlain(d), nil
@@ -76,8 +77,9 @@ func readApproval(at Place, below string, doc json.RawMessage) (json.RawMessage,
 
 // check finds a quorum that nobody could reach.
 func (d *approvalData) check(below string) (wrong []workflow.Problem) {
-	listed := slices.Compact(slices.Sorted(slices.Values(d.ApproversList)))
-	if n := len(listed); n > 0 && n < int(d.RequiredApprovals) && !d.routed() { // how many a group has is not known
+	all := d.eligible(len(d.Escalation))
+	listed := slices.Compact(slices.Sorted(slices.Values(all.ApproversList)))
+	if n := len(listed); n > 0 && n < int(d.RequiredApprovals) && !all.routed() { // how many a group has is not known
 		wrong = append(wrong, workflow.Problem{
 			Path: below + "/requiredApprovals", Rule: RuleQuorum,
 			Message: fmt.Sprintf("only %d may approve, see approversList; name more of them or want fewer approvals", n),
@@ -110,7 +112,7 @@ type clarificationData struct {
 }
 
 // readClarification keeps of a document what a clarification shows, in its order.
-func readClarification(_ Place, below string, doc json.RawMessage) (json.RawMessage, []workflow.Problem) {
+func readClarification(_ Place, below string, doc json.RawMessage, _ int64) (json.RawMessage, []workflow.Problem) {
 	if wrong := misfits("clarification", below, doc); len(wrong) > 0 {
 		return nil, wrong
 	}
@@ -163,7 +165,7 @@ func (d *externalData) matcher() (*schema.Schema, error) {
 	return schema.Compile("correlation", strictjson.RenderPlain(doc))
 }
 
-func readExternal(_ Place, below string, doc json.RawMessage) (json.RawMessage, []workflow.Problem) {
+func readExternal(_ Place, below string, doc json.RawMessage, _ int64) (json.RawMessage, []workflow.Problem) {
 	if wrong := misfits("external-event", below, doc); len(wrong) > 0 {
 		return nil, wrong
 	}
@@ -182,8 +184,8 @@ func readExternal(_ Place, below string, doc json.RawMessage) (json.RawMessage, 
 }
 
 // asIs takes data that has the shape of its kind.
-func asIs(k Kind) func(Place, string, json.RawMessage) (json.RawMessage, []workflow.Problem) {
-	return func(_ Place, below string, doc json.RawMessage) (json.RawMessage, []workflow.Problem) {
+func asIs(k Kind) reader {
+	return func(_ Place, below string, doc json.RawMessage, _ int64) (json.RawMessage, []workflow.Problem) {
 		if wrong := misfits(string(k), below, doc); len(wrong) > 0 {
 			return nil, wrong
 		}
@@ -191,8 +193,12 @@ func asIs(k Kind) func(Place, string, json.RawMessage) (json.RawMessage, []workf
 	}
 }
 
-// readers make the data of each kind of what its author wrote.
-var readers = map[Kind]func(at Place, below string, doc json.RawMessage) (json.RawMessage, []workflow.Problem){
+// reader makes the data of a kind of what its author wrote, of a question that stands for
+// some time; 0: as long as its run.
+type reader func(at Place, below string, doc json.RawMessage, timeoutMs int64) (json.RawMessage, []workflow.Problem)
+
+// readers are those of each kind.
+var readers = map[Kind]reader{
 	Approval: readApproval, Clarification: readClarification, ExternalEvent: readExternal,
 	Custom: readCustom, LowConfidence: asIs(LowConfidence),
 }

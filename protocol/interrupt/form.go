@@ -26,8 +26,8 @@ func (r Request) form() (d customData, ok bool) {
 
 // readCustom takes the data of a custom interrupt. A surface that is there must be one
 // that can be shown.
-func readCustom(at Place, below string, doc json.RawMessage) (json.RawMessage, []workflow.Problem) {
-	data, wrong := asIs(Custom)(at, below, doc)
+func readCustom(at Place, below string, doc json.RawMessage, timeoutMs int64) (json.RawMessage, []workflow.Problem) {
+	data, wrong := asIs(Custom)(at, below, doc, timeoutMs)
 	if len(wrong) > 0 {
 		return nil, wrong
 	}

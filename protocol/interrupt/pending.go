@@ -23,6 +23,8 @@ type Pending struct {
 	// Votes are those of a quorum so far, Questions what was asked back.
 	Votes     Votes      `json:"votes,omitempty"`
 	Questions []Exchange `json:"questions,omitempty"`
+	// Escalated is the level that it has come to; nil: none has.
+	Escalated *Escalation `json:"escalated,omitempty"`
 }
 
 // Exchange is something that an approver wants to know before deciding.
@@ -59,7 +61,7 @@ func Reopen(payload json.RawMessage, trust wire.Trust) (*Pending, error) {
 	if !p.Kind.Known() || p.InterruptID == "" || p.NodeID == "" {
 		return nil, fmt.Errorf("read interrupt: members kind, interruptId and nodeId are required")
 	}
-	p.Trust, p.Votes, p.Questions = lowered(trust), nil, nil
+	p.Trust, p.Votes, p.Questions, p.Escalated = lowered(trust), nil, nil, nil
 	return p, nil
 }
 
@@ -75,6 +77,18 @@ type Inspection struct {
 // Inspect shows the interrupt to the holder of a token that is good until then.
 func (p *Pending) Inspect(until time.Time, resolved bool) Inspection {
 	return Inspection{Request: p.Request, RequestedAt: p.RequestedAt, ExpiresAt: wire.FormatTime(until), Resolved: resolved}
+}
+
+// NeedsCredential reports whether only somebody with a credential of their own may
+// answer: the holder of a token may not (OpenWOP host contract §6.5, last row). So it is,
+// too, where nobody may but for a group or a role: a token has none.
+func (p *Pending) NeedsCredential() bool {
+	var d approvalData
+	if p.Kind != Approval || strictjson.Read(p.Data, &d) != nil {
+		return false
+	}
+	now := d.eligible(p.Level())
+	return d.Profile == ProfileAuthRequired || now.routed() && len(now.ApproversList) == 0
 }
 
 // Keep folds a note into the interrupt. A note of another interrupt changes nothing.

@@ -137,7 +137,8 @@ func readSettings(config json.RawMessage, s *settings) *workflow.Problem {
 }
 
 func (s settings) request(at Place, below string, doc json.RawMessage) (Request, []workflow.Problem) {
-	data, wrong := readers[s.Kind](at, below, doc)
+	timeoutMs := max(int64(s.TimeoutMs), millis(s.TimeoutSec))
+	data, wrong := readers[s.Kind](at, below, doc, timeoutMs)
 	if s.ResumeSchema != nil {
 		wrong = append(wrong, schemaProblem("/resumeSchema", s.ResumeSchema)...)
 	}
@@ -146,7 +147,7 @@ func (s settings) request(at Place, below string, doc json.RawMessage) (Request,
 	}
 	return Request{
 		Kind: s.Kind, Key: cmp.Or(s.Key, at.key()), Data: data,
-		ResumeSchema: s.ResumeSchema, TimeoutMs: max(int64(s.TimeoutMs), millis(s.TimeoutSec)),
+		ResumeSchema: s.ResumeSchema, TimeoutMs: timeoutMs,
 	}, nil
 }
 
@@ -185,15 +186,4 @@ func (r Request) Unshowable() []workflow.Problem {
 		return []workflow.Problem{{Path: "/data/payload", Rule: workflow.RuleRequired, Message: "want the surface, here or in the port input"}}
 	}
 	return surfaceProblems("/data/payload", d.Payload)
-}
-
-// NeedsCredential reports whether only somebody with a credential of their own may
-// answer: the holder of a token may not (OpenWOP host contract §6.5, last row). So it is,
-// too, where nobody may but for a group or a role: a token has none.
-func (r Request) NeedsCredential() bool {
-	var d approvalData
-	if r.Kind != Approval || strictjson.Read(r.Data, &d) != nil {
-		return false
-	}
-	return d.Profile == ProfileAuthRequired || d.routed() && len(d.ApproversList) == 0
 }

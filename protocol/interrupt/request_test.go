@@ -217,7 +217,7 @@ func TestFrom_TakesThePublishedFixtures(t *testing.T) {
 			r, wrong := interrupt.From(n.TypeID, interrupt.Place{RunID: "r", NodeID: n.ID}, n.Config)
 			require.Empty(t, wrong, name)
 			require.Equal(t, status, r.Kind.Status(), name)
-			require.Equal(t, name == "conformance-interrupt-auth-required", r.NeedsCredential())
+			require.Equal(t, name == "conformance-interrupt-auth-required", (&interrupt.Pending{Request: r}).NeedsCredential())
 		}
 		require.True(t, found, name)
 	}

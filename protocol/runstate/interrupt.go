@@ -110,7 +110,18 @@ func (s *State) applyInterrupt(e wire.Event) {
 		}
 		s.Interrupts = append(s.Interrupts, &Interrupt{Pending: p})
 		if n := s.Nodes[p.NodeID]; n != nil && n.Status == NodeSuspended {
-			n.DelayMs = p.TimeoutMs
+			n.DelayMs = p.DueMs()
+		}
+	case wire.EventApprovalEscalated:
+		p, err := interrupt.ReopenEscalated(e)
+		if err != nil {
+			return // it moves no level
+		}
+		if i := s.Find(p.InterruptID); i != nil && !i.Resolved {
+			i.Reach(p.Level(), e.Timestamp)
+			if n := s.Nodes[i.NodeID]; n != nil && n.Status == NodeSuspended {
+				n.DelayMs = i.DueMs()
+			}
 		}
 	case wire.EventInterruptResolved:
 		var p struct {

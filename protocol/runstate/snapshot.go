@@ -47,6 +47,8 @@ type OpenInterrupt struct {
 	Payload     interrupt.Request `json:"payload"`
 	RequestedAt string            `json:"requestedAt"`
 	CallbackURL string            `json:"callbackUrl,omitempty"`
+	// Escalation is an extension: the level that the question has come to.
+	Escalation *interrupt.Escalation `json:"escalation,omitempty"`
 }
 
 // NodeState is one entry of a snapshot's nodeStates.
@@ -112,7 +114,7 @@ func (s *State) Snapshot() *Snapshot {
 	if i := s.firstOpen(); i != nil && s.Status.Suspended() {
 		v.Interrupt = &OpenInterrupt{
 			Kind: i.Kind, NodeID: i.NodeID, InterruptID: i.InterruptID, Payload: i.Request, RequestedAt: i.RequestedAt,
-			CallbackURL: s.Record.CallbackURL,
+			CallbackURL: s.Record.CallbackURL, Escalation: i.Escalated,
 		}
 	}
 	if c := s.Cost; c.Calls+c.Others > 0 {

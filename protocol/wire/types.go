@@ -24,13 +24,17 @@ const (
 	// EventNodeDispatched says that a node started a child run.
 	EventNodeDispatched EventType = "node.dispatched"
 
-	EventInterruptRequested     EventType = "interrupt.requested"
-	EventInterruptResolved      EventType = "interrupt.resolved"
-	EventApprovalRequested      EventType = "approval.requested"
-	EventApprovalReceived       EventType = "approval.received"
-	EventApprovalGranted        EventType = "approval.granted"
-	EventApprovalRejected       EventType = "approval.rejected"
-	EventApprovalOverridden     EventType = "approval.overridden"
+	EventInterruptRequested EventType = "interrupt.requested"
+	EventInterruptResolved  EventType = "interrupt.resolved"
+	EventApprovalRequested  EventType = "approval.requested"
+	EventApprovalReceived   EventType = "approval.received"
+	EventApprovalGranted    EventType = "approval.granted"
+	EventApprovalRejected   EventType = "approval.rejected"
+	EventApprovalOverridden EventType = "approval.overridden"
+	// EventApprovalEscalated is this host's own: an approval has waited long enough for its
+	// next level.
+	EventApprovalEscalated EventType = "waybill.approval.escalated"
+
 	EventClarificationRequested EventType = "clarification.requested"
 	EventClarificationResolved  EventType = "clarification.resolved"
 

@@ -113,7 +113,11 @@ func (s *Service) GetInterrupt(ctx context.Context, req *dispatcherv1.GetInterru
 		return nil, s.unavailable(err)
 	}
 	payload, err := json.Marshal(q.Request)
-	return &dispatcherv1.GetInterruptResponse{Payload: payload, RequestedAt: q.RequestedAt, Resolved: q.Resolved, Gone: ended && !q.Resolved}, err
+	out := &dispatcherv1.GetInterruptResponse{Payload: payload, RequestedAt: q.RequestedAt, Resolved: q.Resolved, Gone: ended && !q.Resolved}
+	if e := q.Escalated; e != nil {
+		out.Level, out.EscalatedAt = int32(e.Level), e.At //nolint:gosec // G115: a few levels
+	}
+	return out, err
 }
 
 // PutWorkflow registers a definition.

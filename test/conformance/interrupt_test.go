@@ -21,6 +21,7 @@ var asks = []string{
 	definition("approve-group", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"approverGroupRefs":["ops"],"approverRoleRefs":["chief"],"audience":{"groups":["all"]}}`, "{}"), "", "", ""),
 	definition("approve-chief", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"requiredApprovals":2,"approversList":["ann","bob"],"override":{"requiredRole":"chief"}}`, "{}"), "", "", ""),
 	definition("approve-force", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"requiredApprovals":2,"approversList":["ann","bob"],"override":{"requiredRole":"chief"},"overrideBypassesQuorum":true}`, "{}"), "", "", ""),
+	definition("approve-later", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"approversList":["ann"],"timeoutSec":60,"escalation":[{"afterSec":0.2},{"afterSec":0.4,"approverGroupRefs":["ops"]}]}`, "{}"), "", "", ""),
 	definition("approve-soon", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"timeoutSec":1}`, "{}"), "", "", ""),
 	definition("approve-keyed", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"profile":"openwop-interrupt-auth-required"}`, "{}"), "", "", ""),
 	definition("clarify", node("ask", "core.clarificationGate", `{"questions":[{"id":"q1","question":"color?","schema":{"enum":["blue","red"]}}]}`, "{}"), "", "", ""),
@@ -287,4 +288,26 @@ func TestInterrupt_TakesAnOverride(t *testing.T) {
 	events, err = c.Finish(within(t, 5*time.Second), id)
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(strings.Join(names(events), " "), told), names(events))
+}
+
+// A host's extension: an approval that waits comes to levels, each of which lets more answer.
+func TestInterrupt_ComesToLevels(t *testing.T) {
+	t.Parallel()
+	c, ops := client(t, liveKey), client(t, opsKey)
+	id, _ := suspended(t, c, "approve-later", "waiting-approval")
+	var w struct {
+		Interrupt struct{ Escalation struct{ Level int } }
+	}
+	require.Eventually(t, func() bool {
+		require.NoError(t, do(t, c, http.MethodGet, "/v1/runs/"+id, "").JSON(&w))
+		return w.Interrupt.Escalation.Level == 2
+	}, 10*time.Second, 20*time.Millisecond)
+	require.Equal(t, http.StatusOK, answer(t, ops, id, "gate", `{"action":"accept"}`).Status)
+	events, err := c.Finish(within(t, 5*time.Second), id)
+	require.NoError(t, err)
+	require.Equal(t, "approval.requested waybill.approval.escalated waybill.approval.escalated interrupt.resolved approval.received node.resumed node.completed run.completed",
+		strings.Join(names(events)[4:], " "))
+	a := do(t, c, http.MethodPost, "/v1/workflows", definition("approve-never", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"timeoutSec":1,"escalation":[{"afterSec":2}]}`, "{}"), "", "", ""))
+	require.Equal(t, http.StatusBadRequest, a.Status)
+	require.Contains(t, string(a.Body), "/nodes/0/config/escalation/0/afterSec")
 }

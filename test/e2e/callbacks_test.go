@@ -308,3 +308,35 @@ func TestCallbacks_GiveUpWhatMustNotBeCalled(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, a.Status, "nor is a new one taken")
 	require.Contains(t, string(a.Body), "/callbackUrl")
 }
+
+// An approval that comes to another level is asked again, with a token that is good then; a
+// replay of it asks nobody.
+func TestCallbacks_AskAgainAtEachLevel(t *testing.T) {
+	t.Parallel()
+	needsHost(t)
+	in, url, env := receiver(t, http.StatusNoContent)
+	h := harness.StartWith(t, harness.Options{Args: letThrough(), Env: env})
+	c := h.Client(testKey)
+	put(t, c, one("later", "core.approvalGate", `{"title":"Ship it?","actions":["accept"],"approverGroupRefs":["ops"],"escalation":[{"afterSec":0.3,"approversList":["ann"]}]}`))
+	id := calls(t, c, "later", url)
+	require.Eventually(t, func() bool { return len(in.of(t, id)) == 2 }, 30*time.Second, 10*time.Millisecond)
+	first, again := in.of(t, id)[0], in.of(t, id)[1]
+	require.Equal(t, "waybill.approval.escalated", again.asked(t).Type)
+	require.Equal(t, "waybill.approval.escalated", again.header.Get("X-openwop-Event-Type"))
+	require.Equal(t, first.header.Get("Idempotency-Key")+":1", again.header.Get("Idempotency-Key"))
+	require.Equal(t, first.asked(t).Interrupt.Payload, again.asked(t).Interrupt.Payload)
+	got := reply(t, h, again.asked(t).Interrupt.InterruptToken, `{"action":"accept","voter":"ann"}`)
+	require.Equal(t, http.StatusOK, got.Status, "%s", got.Body)
+	_, err := c.Finish(within(t, 30*time.Second), id)
+	require.NoError(t, err)
+	a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs/"+id+":fork", `{"fromSeq":0,"mode":"replay"}`)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+	var fork struct{ RunID string }
+	require.NoError(t, a.JSON(&fork))
+	events, err := c.Finish(within(t, 30*time.Second), fork.RunID)
+	require.NoError(t, err)
+	require.Equal(t, "run.completed", events[len(events)-1].Type)
+	require.Empty(t, in.of(t, fork.RunID))
+	require.Len(t, in.of(t, id), 2)
+}

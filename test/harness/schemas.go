@@ -115,12 +115,18 @@ func (s *Schemas) Event(doc []byte) error {
 	return s.Payload(e.Type, e.Payload)
 }
 
+// vendorPrefix begins the types of this host's own events, of which nothing is published.
+const vendorPrefix = "waybill."
+
 // Payload holds a payload against the schema of its event type; a type that the
-// published index does not have is an error. The closed schema of an interrupt
+// published index does not have is an error, unless it is this host's own. The closed schema of an interrupt
 // has no place for the members that the engine assigns, so these are left out
 // (OpenWOP envelope contract §10, C5). The schema of channel writes is older than the
 // reducer message, which the schema of workflows knows (OpenWOP host contract §5.9).
 func (s *Schemas) Payload(eventType string, payload []byte) error {
+	if strings.HasPrefix(eventType, vendorPrefix) {
+		return nil
+	}
 	if eventType == "channel.written" {
 		payload = bytes.Replace(payload, []byte(`"reducer":"message"`), []byte(`"reducer":"append"`), 1)
 	}

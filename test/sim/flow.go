@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -148,7 +149,7 @@ func (n Node) config() object {
 	case kindDelay:
 		return object{"ms": n.DelayMs}
 	case kindGate:
-		return object{"title": "may it go on?", "actions": []string{"accept", "reject"}, "timeoutMs": n.DelayMs}
+		return object{"title": "may it go on?", "actions": []string{"accept", "reject"}, "timeoutMs": n.DelayMs, "escalation": n.levels()}
 	case kindFail:
 		return object{"code": "sim_failure", "message": "this node fails, whoever asks"}
 	case kindPrompt:
@@ -160,6 +161,22 @@ func (n Node) config() object {
 	default:
 		return object{}
 	}
+}
+
+// levels of a gate are a third of its time apart.
+const levels = 2
+
+func (n Node) levels() []object {
+	out := make([]object, levels)
+	for i := range out {
+		out[i] = object{"afterSec": n.level(i + 1).Seconds()}
+	}
+	return out
+}
+
+// level is how long a gate waits before it comes to one of its levels, counted from 1.
+func (n Node) level(i int) time.Duration {
+	return time.Duration(n.DelayMs) * time.Millisecond * time.Duration(i) / (levels + 1)
 }
 
 const valueSchema = `{"type":"object","required":["n"],"additionalProperties":false,"properties":{"n":{"type":"integer"}}}`

@@ -140,7 +140,37 @@ func (h *history) apply(e wire.Event, f *frame.Frame) error {
 	if slices.Contains(ofRunning, e.Type) && e.NodeID != "" && was != runstate.NodeRunning {
 		return fmt.Errorf("the node is %q", was)
 	}
+	if err := h.escalates(e, f); err != nil {
+		return err
+	}
 	return h.recorded(e, f)
+}
+
+// escalates: a gate that waits comes to its levels one by one, none of them before its time.
+func (h *history) escalates(e wire.Event, f *frame.Frame) error {
+	if e.Type != wire.EventApprovalEscalated {
+		return nil
+	}
+	came := 0
+	for _, x := range h.events {
+		if x.NodeID == e.NodeID && x.Type == e.Type {
+			came++
+		}
+	}
+	q := h.state.Open(e.NodeID)
+	if q == nil || q.Level() != came || came > levels {
+		return fmt.Errorf("the gate comes to a level for the %d. time, and is open: %t", came, q != nil)
+	}
+	asked, err := time.Parse(wire.TimeLayout, q.RequestedAt)
+	if err != nil {
+		return err
+	}
+	for i, n := range h.flow.Nodes {
+		if nodeID(i) == e.NodeID && f.Stored.Before(asked.Add(n.level(came)).Truncate(time.Millisecond)) {
+			return fmt.Errorf("level %d comes too early", came)
+		}
+	}
+	return nil
 }
 
 func (h *history) statusOf(node string) runstate.NodeStatus {

@@ -174,7 +174,7 @@ func (m *Machine) fireTimers(now time.Time) bool {
 	case runstate.NodeRetrying:
 		m.startNode(now, id, n.Attempt)
 	case runstate.NodeSuspended:
-		m.expire(now, id)
+		m.overdue(now, id)
 	default:
 		if !m.overtime(now, id, n) {
 			m.Complete(now, id, node.Output{}, wire.Trusted)

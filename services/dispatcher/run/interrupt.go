@@ -101,6 +101,19 @@ func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 	}
 }
 
+// overdue does what is due at a node that waits: it takes its question to the next level,
+// or ends it. The level is in the log with the same append that moves its timer on, so it
+// comes once, whoever is there to see.
+func (m *Machine) overdue(now time.Time, id string) {
+	if i := m.st.Open(id); i != nil {
+		if e, ok := i.Escalate(now); ok {
+			m.Emit(now, e)
+			return
+		}
+	}
+	m.expire(now, id)
+}
+
 // expire ends an interrupt that nobody answered in time. A node that waits without one is
 // torn: the history of its fork ends amid the answer, and the rest is nowhere.
 func (m *Machine) expire(now time.Time, id string) {

@@ -216,7 +216,7 @@ func (m *Machine) unrecorded(now time.Time) bool {
 			m.failNode(now, id, m.tape.missing(id, n.Attempt), n.Attempt, wire.Trusted)
 			return true
 		case n.Status == runstate.NodeSuspended && n.DelayMs > 0 && !now.Before(n.Due()):
-			m.expire(now, id)
+			m.overdue(now, id)
 			return true
 		}
 	}

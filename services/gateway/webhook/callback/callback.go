@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"time"
 
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
@@ -57,10 +58,11 @@ type question struct {
 // open now may have been answered there.
 var errCopied = errors.New("the run's history is being copied")
 
-// Ask renders the question of an interrupt.requested event, as the log has it; nil: nobody
-// waits for an answer any more. The key is the same whenever the same run asks the same.
+// Ask renders the question of an interrupt.requested event, as the log has it, or the one
+// that an event takes to another level; nil: nobody waits for an answer any more. The key is
+// the same whenever the same run asks the same at the same level.
 func (q *Questions) Ask(ctx context.Context, rec *wire.RunRecord, sequence int, event json.RawMessage) (doc []byte, key string, err error) {
-	asked, err := read(event)
+	asked, typ, err := read(event)
 	if err != nil {
 		return nil, "", err
 	}
@@ -81,28 +83,41 @@ func (q *Questions) Ask(ctx context.Context, rec *wire.RunRecord, sequence int, 
 		return nil, "", fmt.Errorf("read interrupt: %w", err)
 	}
 	asked.RunID, asked.RequestedAt = rec.RunID, now.GetRequestedAt() // a fork asks anew what its source has asked
+	key = rec.RunID + ":" + asked.InterruptID
+	if typ == wire.EventApprovalEscalated {
+		key += ":" + strconv.Itoa(asked.Level())
+		if err := json.Unmarshal(now.GetPayload(), &asked.Request); err != nil {
+			return nil, "", fmt.Errorf("read interrupt: %w", err)
+		}
+	}
 	if now.GetResolved() || now.GetGone() || asked.Expired(q.Clock()) {
 		return nil, "", nil
 	}
-	doc, err = json.Marshal(q.document(rec, asked, sequence, run.GetStatus()))
-	return doc, rec.RunID + ":" + asked.InterruptID, err
+	asked.Reach(int(now.GetLevel()), now.GetEscalatedAt()) // it is shown as it stands
+	doc, err = json.Marshal(q.document(rec, asked, typ, sequence, run.GetStatus()))
+	return doc, key, err
 }
 
-// read reads the interrupt of its event.
-func read(event json.RawMessage) (*interrupt.Pending, error) {
+// read reads the interrupt of its event, or as much as that of an escalation tells.
+func read(event json.RawMessage) (p *interrupt.Pending, typ wire.EventType, err error) {
 	var e wire.Event
 	if err := json.Unmarshal(event, &e); err != nil {
-		return nil, fmt.Errorf("read event: %w", err)
+		return nil, "", fmt.Errorf("read event: %w", err)
 	}
-	return interrupt.Reopen(e.Payload, e.ContentTrust)
+	if e.Type == wire.EventApprovalEscalated {
+		p, err = interrupt.ReopenEscalated(e)
+	} else {
+		p, err = interrupt.Reopen(e.Payload, e.ContentTrust)
+	}
+	return p, e.Type, err
 }
 
-func (q *Questions) document(rec *wire.RunRecord, p *interrupt.Pending, sequence int, status string) document {
+func (q *Questions) document(rec *wire.RunRecord, p *interrupt.Pending, typ wire.EventType, sequence int, status string) document {
 	d := document{
-		RunID: rec.RunID, WorkflowID: rec.WorkflowID, WorkspaceID: rec.Owner.Workspace, Type: wire.EventInterruptRequested,
+		RunID: rec.RunID, WorkflowID: rec.WorkflowID, WorkspaceID: rec.Owner.Workspace, Type: typ,
 		Sequence: sequence, Status: status, ContentTrust: p.Trust,
 		Interrupt: question{OpenInterrupt: runstate.OpenInterrupt{
-			Kind: p.Kind, NodeID: p.NodeID, InterruptID: p.InterruptID, Payload: p.Request, RequestedAt: p.RequestedAt,
+			Kind: p.Kind, NodeID: p.NodeID, InterruptID: p.InterruptID, Payload: p.Request, RequestedAt: p.RequestedAt, Escalation: p.Escalated,
 		}},
 	}
 	path := "/v1/runs/" + rec.RunID + "/interrupts/" + url.PathEscape(p.NodeID)

@@ -169,3 +169,45 @@ func TestAsk_TellsWhatItCannotRead(t *testing.T) {
 	_, _, err := q.Ask(t.Context(), &rec, 3, event)
 	require.ErrorIs(t, err, h.err)
 }
+
+// A question that comes to another level is asked again, as it stands and under a key of its
+// own: the receiver would take it for the one it has.
+func TestAsk_AsksAgainAtAnotherLevel(t *testing.T) {
+	t.Parallel()
+	const config = `{"title":"T","actions":["accept"],"approverGroupRefs":["g"],"timeoutSec":60,"escalation":[{"afterSec":1,"approversList":["ada"]}]}`
+	h, event := asks(t, interrupt.TypeApprovalGate, config, wire.Untrusted)
+	q, _ := questions(t, h, "")
+	doc, first, err := q.Ask(t.Context(), &rec, 3, event)
+	require.NoError(t, err)
+	require.NotContains(t, string(doc), "interruptToken", "a token opens nothing yet")
+	require.NotContains(t, string(doc), `"level"`)
+
+	r, _ := interrupt.From(interrupt.TypeApprovalGate, at, json.RawMessage(config))
+	p, _ := interrupt.Open(at, r, now, wire.Untrusted)
+	draft, ok := p.Escalate(now.Add(time.Second))
+	require.True(t, ok)
+	escalation, err := json.Marshal(draft.Place("run_1", 5, now.Add(time.Second)))
+	require.NoError(t, err)
+	h.question.Payload, err = json.Marshal(r)
+	require.NoError(t, err)
+	h.question.Level, h.question.EscalatedAt = 1, "2026-05-01T12:00:01.000Z"
+	doc, again, err := q.Ask(t.Context(), &rec, 5, escalation)
+	require.NoError(t, err)
+	require.Equal(t, first+":1", again)
+	for _, member := range []string{
+		`"type":"waybill.approval.escalated","sequence":5`, `"contentTrust":"untrusted"`, `"interruptToken":"`, `"title":"T"`, `"escalation":{"level":1,"at":"2026-05-01T12:00:01.000Z"}`,
+	} {
+		require.Contains(t, string(doc), member)
+	}
+	doc, late, err := q.Ask(t.Context(), &rec, 3, event)
+	require.NoError(t, err)
+	require.Equal(t, first, late)
+	require.Contains(t, string(doc), `"level":1`, "told late, it is told as it stands")
+
+	h.question.Resolved = true
+	doc, _, err = q.Ask(t.Context(), &rec, 5, escalation)
+	require.NoError(t, err)
+	require.Nil(t, doc)
+	_, _, err = q.Ask(t.Context(), &rec, 5, json.RawMessage(`{"type":"waybill.approval.escalated","payload":{"level":1}}`))
+	require.Error(t, err)
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,10 +17,14 @@ import (
 func NewCallback(tenant, origin, createdAt string) Subscription {
 	sum := sha256.Sum256([]byte(origin))
 	return Subscription{
-		Tenant: tenant, ID: "cb_" + hex.EncodeToString(sum[:13]), URL: origin, Events: []wire.EventType{wire.EventInterruptRequested},
+		Tenant: tenant, ID: "cb_" + hex.EncodeToString(sum[:13]), URL: origin, Events: slices.Clone(asking),
 		CreatedAt: createdAt, Callback: true,
 	}
 }
+
+// asking are the events by which a run asks: once, and again at each level that its
+// question comes to.
+var asking = []wire.EventType{wire.EventInterruptRequested, wire.EventApprovalEscalated}
 
 // FirstGeneration is that of the secret of a callback: its id comes back when it was
 // deleted and a run names the origin again, an old secret must not.

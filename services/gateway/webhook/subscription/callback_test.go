@@ -45,7 +45,18 @@ func TestCallback_CoversTheRunsThatNameItsServer(t *testing.T) {
 	} {
 		require.Equal(t, tc.want, s.Covers(&tc.rec), name)
 	}
-	require.Equal(t, []wire.EventType{wire.EventInterruptRequested}, s.Events)
+	require.Equal(t, []wire.EventType{wire.EventInterruptRequested, wire.EventApprovalEscalated}, s.Events)
+}
+
+// A callback that was kept before there were levels is told of them.
+func TestCallback_WantsLevelsWhenItWasMade(t *testing.T) {
+	t.Parallel()
+	s := subscription.NewCallback("acme", "https://hooks.example", "")
+	s.Events = []wire.EventType{wire.EventInterruptRequested}
+	require.True(t, s.Wants([]wire.EventType{wire.EventNodeStarted, wire.EventApprovalEscalated}))
+	require.False(t, s.Wants([]wire.EventType{wire.EventInterruptResolved}))
+	s.Callback = false
+	require.False(t, s.WantsType(wire.EventApprovalEscalated), "a webhook asks for what it wants")
 }
 
 // Two replicas make it, or one that died half way: it is there once.

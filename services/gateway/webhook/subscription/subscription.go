@@ -31,8 +31,11 @@ func (s *Subscription) Wants(types []wire.EventType) bool {
 	return slices.ContainsFunc(types, s.WantsType)
 }
 
-// WantsType reports whether a type is subscribed.
-func (s *Subscription) WantsType(t wire.EventType) bool { return slices.Contains(s.Events, t) }
+// WantsType reports whether a type is subscribed. A callback that was made before there
+// were levels is told of them, too.
+func (s *Subscription) WantsType(t wire.EventType) bool {
+	return slices.Contains(s.Events, t) || s.Callback && slices.Contains(asking, t)
+}
 
 // Covers reports whether a run is selected by its record: never one that replays
 // another (OpenWOP host contract §7.2, §10.5).

@@ -1342,7 +1342,10 @@ type GetInterruptResponse struct {
 	RequestedAt string `protobuf:"bytes,2,opt,name=requested_at,json=requestedAt,proto3" json:"requested_at,omitempty"`
 	Resolved    bool   `protobuf:"varint,3,opt,name=resolved,proto3" json:"resolved,omitempty"`
 	// The run has ended.
-	Gone          bool `protobuf:"varint,4,opt,name=gone,proto3" json:"gone,omitempty"`
+	Gone bool `protobuf:"varint,4,opt,name=gone,proto3" json:"gone,omitempty"`
+	// The level that it has come to, and when; 0: none.
+	Level         int32  `protobuf:"varint,5,opt,name=level,proto3" json:"level,omitempty"`
+	EscalatedAt   string `protobuf:"bytes,6,opt,name=escalated_at,json=escalatedAt,proto3" json:"escalated_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1403,6 +1406,20 @@ func (x *GetInterruptResponse) GetGone() bool {
 		return x.Gone
 	}
 	return false
+}
+
+func (x *GetInterruptResponse) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *GetInterruptResponse) GetEscalatedAt() string {
+	if x != nil {
+		return x.EscalatedAt
+	}
+	return ""
 }
 
 // PutWorkflowRequest holds a definition document, verbatim.
@@ -2939,12 +2956,14 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
 	"\anode_id\x18\x03 \x01(\tR\x06nodeId\x12!\n" +
-	"\finterrupt_id\x18\x04 \x01(\tR\vinterruptId\"\x83\x01\n" +
+	"\finterrupt_id\x18\x04 \x01(\tR\vinterruptId\"\xbc\x01\n" +
 	"\x14GetInterruptResponse\x12\x18\n" +
 	"\apayload\x18\x01 \x01(\fR\apayload\x12!\n" +
 	"\frequested_at\x18\x02 \x01(\tR\vrequestedAt\x12\x1a\n" +
 	"\bresolved\x18\x03 \x01(\bR\bresolved\x12\x12\n" +
-	"\x04gone\x18\x04 \x01(\bR\x04gone\"\x95\x01\n" +
+	"\x04gone\x18\x04 \x01(\bR\x04gone\x12\x14\n" +
+	"\x05level\x18\x05 \x01(\x05R\x05level\x12!\n" +
+	"\fescalated_at\x18\x06 \x01(\tR\vescalatedAt\"\x95\x01\n" +
 	"\x12PutWorkflowRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1e\n" +
 	"\n" +
