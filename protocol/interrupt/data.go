@@ -183,16 +183,6 @@ func readExternal(_ Place, below string, doc json.RawMessage, _ int64) (json.Raw
 	return strictjson.RenderPlain(d), nil
 }
 
-// asIs takes data that has the shape of its kind.
-func asIs(k Kind) reader {
-	return func(_ Place, below string, doc json.RawMessage, _ int64) (json.RawMessage, []workflow.Problem) {
-		if wrong := misfits(string(k), below, doc); len(wrong) > 0 {
-			return nil, wrong
-		}
-		return doc, nil
-	}
-}
-
 // reader makes the data of a kind of what its author wrote, of a question that stands for
 // some time; 0: as long as its run.
 type reader func(at Place, below string, doc json.RawMessage, timeoutMs int64) (json.RawMessage, []workflow.Problem)
@@ -200,7 +190,7 @@ type reader func(at Place, below string, doc json.RawMessage, timeoutMs int64) (
 // readers are those of each kind.
 var readers = map[Kind]reader{
 	Approval: readApproval, Clarification: readClarification, ExternalEvent: readExternal,
-	Custom: readCustom, LowConfidence: asIs(LowConfidence),
+	Custom: readCustom, LowConfidence: readConfidence,
 }
 
 // millis is a time of a config, in whole milliseconds; a part of one counts as one.

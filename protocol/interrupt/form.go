@@ -26,15 +26,15 @@ func (r Request) form() (d customData, ok bool) {
 
 // readCustom takes the data of a custom interrupt. A surface that is there must be one
 // that can be shown.
-func readCustom(at Place, below string, doc json.RawMessage, timeoutMs int64) (json.RawMessage, []workflow.Problem) {
-	data, wrong := asIs(Custom)(at, below, doc, timeoutMs)
+func readCustom(_ Place, below string, doc json.RawMessage, _ int64) (json.RawMessage, []workflow.Problem) {
+	wrong := misfits(string(Custom), below, doc)
 	if len(wrong) > 0 {
 		return nil, wrong
 	}
-	if d, ok := (Request{Kind: Custom, Data: data}).form(); ok && d.Payload != nil {
+	if d, ok := (Request{Kind: Custom, Data: doc}).form(); ok && d.Payload != nil {
 		wrong = surfaceProblems(below+"/payload", d.Payload)
 	}
-	return data, wrong
+	return doc, wrong
 }
 
 func surfaceProblems(path string, payload json.RawMessage) []workflow.Problem {

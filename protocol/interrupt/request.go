@@ -158,9 +158,15 @@ func FromEnvelope(at Place, payload json.RawMessage) (Request, []workflow.Proble
 	return settings{Kind: Clarification}.request(at, "", payload)
 }
 
-// WithArtifact shows whoever answers what it is about: the data of an approval, or the
-// surface of a form, that has none of its own. Other requests stay as they are.
+// WithArtifact shows whoever answers what it is about: the data of an approval, the surface
+// of a form, or the decision that somebody is not sure of, where it has none of its own. Other
+// requests stay as they are.
 func (r Request) WithArtifact(data json.RawMessage) Request {
+	if c, ok := r.confidence(); ok && c.Decision == nil && len(data) > 0 {
+		c.Decision = data
+		r.Data = strictjson.RenderPlain(c)
+		return r
+	}
 	if f, ok := r.form(); ok && f.Payload == nil && len(data) > 0 {
 		f.Payload = data
 		r.Data = strictjson.RenderPlain(f)
@@ -178,6 +184,9 @@ func (r Request) WithArtifact(data json.RawMessage) Request {
 // Unshowable is what keeps a request from being shown to anybody, once it has all of its
 // data; nil: nothing.
 func (r Request) Unshowable() []workflow.Problem {
+	if c, ok := r.confidence(); ok {
+		return c.unobserved()
+	}
 	d, ok := r.form()
 	if !ok {
 		return nil

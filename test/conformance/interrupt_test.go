@@ -26,6 +26,8 @@ var asks = []string{
 	definition("approve-keyed", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"profile":"openwop-interrupt-auth-required"}`, "{}"), "", "", ""),
 	definition("clarify", node("ask", "core.clarificationGate", `{"questions":[{"id":"q1","question":"color?","schema":{"enum":["blue","red"]}}]}`, "{}"), "", "", ""),
 	definition("external", node("hook", "core.interrupt", `{"kind":"external-event","data":{"eventType":"paid","correlation":{"order":7}}}`, "{}"), "", "", ""),
+	definition("unsure", node("a", "core.interrupt", `{"kind":"low-confidence","data":{"agentId":"core.sorter","observed":0.4,"decision":"spam"}}`, "{}"), "", "", ""),
+	definition("sure", node("a", "core.interrupt", `{"kind":"low-confidence","data":{"agentId":"core.sorter","observed":0.7,"decision":"spam"}}`, "{}"), "", "", ""),
 	definition("custom", node("any", "core.interrupt", `{"kind":"custom","data":{"customKind":"x"},"resumeSchema":{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}}}}`, "{}"), "", "", ""),
 	definition("two-gates", node("a", "core.approvalGate", `{"title":"t","actions":["accept"]}`, "{}")+","+node("b", "core.approvalGate", `{"title":"t","actions":["accept"]}`, "{}"), "", "", ""),
 }
@@ -310,4 +312,16 @@ func TestInterrupt_ComesToLevels(t *testing.T) {
 	a := do(t, c, http.MethodPost, "/v1/workflows", definition("approve-never", node("gate", "core.approvalGate", `{"title":"t","actions":["accept"],"timeoutSec":1,"escalation":[{"afterSec":2}]}`, "{}"), "", "", ""))
 	require.Equal(t, http.StatusBadRequest, a.Status)
 	require.Contains(t, string(a.Body), "/nodes/0/config/escalation/0/afterSec")
+}
+
+// OpenWOP host contract §6.1, low-confidence.
+func TestInterrupt_AsksWhenTheConfidenceIsTooLow(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	id, w := suspended(t, c, "unsure", "waiting-approval")
+	require.JSONEq(t, `{"agentId":"core.sorter","threshold":0.7,"observed":0.4,"decision":"spam"}`, string(w.Interrupt.Payload["data"]))
+	require.Equal(t, http.StatusOK, answer(t, c, id, "a", `{"decision":"ham"}`).Status)
+	await(t, c, id, 5*time.Second, "completed")
+	_, events := run(t, c, `{"workflowId":"sure"}`)
+	require.Equal(t, "run.started node.started node.completed run.completed", strings.Join(names(events), " "))
 }

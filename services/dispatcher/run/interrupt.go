@@ -26,8 +26,13 @@ func (m *Machine) ask(now time.Time, id string, t node.Type, in node.Input, atte
 	if shown, ok := in.Ports["input"]; ok {
 		r = r.WithArtifact(shown)
 	}
+	r = r.WithObserved(in.Ports["observed"])
 	if wrong := r.Unshowable(); len(wrong) > 0 {
 		m.failNode(now, id, node.Invalid("node %s: /config%s: %s", id, wrong[0].Path, wrong[0].Message), attempt, trust)
+		return
+	}
+	if sure, ok := r.Confident(); ok { // OpenWOP host contract §6.1, low-confidence
+		m.complete(now, id, node.Output{Ports: sure}, trust)
 		return
 	}
 	m.open(now, at, r, trust)

@@ -182,3 +182,38 @@ func TestForm_ComesFromTheNodeBefore(t *testing.T) {
 		require.JSONEq(t, `"because"`, string(m.State().Nodes["ask"].Outputs["why"]))
 	}
 }
+
+// OpenWOP host contract §6.1: low-confidence suspends below its threshold; at it, nobody is
+// asked, and a replay tells the same.
+func TestAsk_NobodyWhereTheConfidenceIsNotTooLow(t *testing.T) {
+	t.Parallel()
+	for observed, want := range map[string]string{
+		`0.7`:  "run.started node.started@a node.completed@a node.started@b node.completed@b run.completed",
+		`0.69`: "run.started node.started@a node.suspended@a interrupt.requested@a",
+		`1.5`:  "run.started node.started@a node.failed@a node.skipped@b run.failed",
+		`"hi"`: "run.started node.started@a node.failed@a node.skipped@b run.failed",
+	} {
+		g := graph{
+			nodes: []string{`a:core.interrupt:{"kind":"low-confidence","data":{"agentId":"abc"}}`, "b:core.noop"}, edges: []string{"a>b"},
+			inputs: map[string]string{"a": `{"observed":{"type":"static","value":` + observed + `},"input":{"type":"static","value":"send it"}}`},
+		}
+		told, m, effects := trace(t, g)
+		require.Empty(t, effects)
+		require.Equal(t, want, strings.Join(told, " "), observed)
+		switch m.State().Status {
+		case wire.StatusCompleted:
+			require.JSONEq(t, `"send it"`, string(m.State().Nodes["a"].Outputs["decision"]))
+			source := appended(m)
+			fork := record(func(r *wire.RunRecord) {
+				r.RunID, r.Fork = "run_2", &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkReplay, Head: len(source)}
+			})
+			again := run.New(g.plan(t), limits, runstate.New(fork)).Replaying(run.NewTape(*fork.Fork, source, nil))
+			again.Advance(at)
+			require.Equal(t, want, strings.Join(names(again), " "))
+		case wire.StatusWaitingApproval:
+			require.JSONEq(t, `{"agentId":"abc","threshold":0.7,"observed":0.69,"decision":"send it"}`, string(m.State().Open("a").Data))
+		default:
+			require.Contains(t, m.State().Error.Message, "/config/data/observed")
+		}
+	}
+}
