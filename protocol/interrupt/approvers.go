@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // approvers are those who may answer an approval: the union of the three, and anybody
@@ -47,6 +48,24 @@ func (a *approvers) admit(by Responder, voter string) (*Standing, error) {
 		return nil, fault.New(fault.Forbidden, "this gate takes answers only of those it names: of the user of the credential or, without one, of voter, or of a credential of their groups and roles")
 	}
 	return s, nil
+}
+
+// Admits reports whether somebody could answer now, without overriding the gate. A
+// credential that is bound to nobody may do so for whom a list names.
+func (p *Pending) Admits(by Responder) bool {
+	var d approvalData
+	if p.Kind != Approval {
+		return true
+	}
+	if strictjson.Read(p.Data, &d) != nil {
+		return false
+	}
+	now := d.eligible(p.Level())
+	if by.User == "" && len(now.ApproversList) > 0 {
+		return true
+	}
+	_, err := now.admit(by, by.User)
+	return err == nil
 }
 
 // common are the refs that somebody holds, in the gate's order, each once.

@@ -23,6 +23,21 @@ func (s *State) Asks(i *Interrupt) bool {
 	return !i.Resolved && (n == nil || !n.Status.Terminal())
 }
 
+// Questions are those that wait for an answer, in the order they were asked; none once the
+// run has ended, or is to end (OpenWOP host contract §6.4).
+func (s *State) Questions() []*Interrupt {
+	if s.Status.Terminal() || s.Status == wire.StatusCancelling {
+		return nil
+	}
+	var out []*Interrupt
+	for _, i := range s.Interrupts {
+		if s.Asks(i) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // Open is the first unanswered question of a node; nil: it asks nothing.
 func (s *State) Open(nodeID string) *Interrupt {
 	for _, i := range s.Interrupts {

@@ -51,6 +51,14 @@ type OpenInterrupt struct {
 	Escalation *interrupt.Escalation `json:"escalation,omitempty"`
 }
 
+// Shown is a question of the run as its readers see it.
+func (s *State) Shown(i *Interrupt) *OpenInterrupt {
+	return &OpenInterrupt{
+		Kind: i.Kind, NodeID: i.NodeID, InterruptID: i.InterruptID, Payload: i.Request, RequestedAt: i.RequestedAt,
+		CallbackURL: s.Record.CallbackURL, Escalation: i.Escalated,
+	}
+}
+
 // NodeState is one entry of a snapshot's nodeStates.
 type NodeState struct {
 	Status   NodeStatus                 `json:"status"`
@@ -112,10 +120,7 @@ func (s *State) Snapshot() *Snapshot {
 	}
 	s.relate(v)
 	if i := s.firstOpen(); i != nil && s.Status.Suspended() {
-		v.Interrupt = &OpenInterrupt{
-			Kind: i.Kind, NodeID: i.NodeID, InterruptID: i.InterruptID, Payload: i.Request, RequestedAt: i.RequestedAt,
-			CallbackURL: s.Record.CallbackURL, Escalation: i.Escalated,
-		}
+		v.Interrupt = s.Shown(i)
 	}
 	if c := s.Cost; c.Calls+c.Others > 0 {
 		v.Metrics = &Metrics{Cost: CostRollup{

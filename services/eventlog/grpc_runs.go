@@ -44,29 +44,45 @@ func (s *Service) ListRuns(ctx context.Context, req *eventlogv1.ListRunsRequest)
 	if err != nil {
 		return nil, err
 	}
-	end, err := s.log.End(ctx)
-	if err != nil {
-		return nil, s.failure(store.Key{}, err)
-	}
-	if err := s.await(ctx, end); err != nil {
+	if err := s.caughtUp(ctx); err != nil {
 		return nil, err
 	}
-	limit := q.Limit
-	q.Limit++ // one more tells whether another page follows
-	rows, err := s.store.List(ctx, q)
+	rows, next, err := s.rows(ctx, q)
 	if err != nil {
-		return nil, s.failure(store.Key{}, err)
+		return nil, err
 	}
-	resp := &eventlogv1.ListRunsResponse{}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		last := rows[limit-1]
-		resp.NextCursor = encodeCursor(store.Place{CreatedAt: last.CreatedAt, RunID: last.RunID})
-	}
+	resp := &eventlogv1.ListRunsResponse{NextCursor: next}
 	for _, r := range rows {
 		resp.Runs = append(resp.Runs, summary(r))
 	}
 	return resp, nil
+}
+
+// caughtUp waits until the store has all that was acknowledged before.
+func (s *Service) caughtUp(ctx context.Context) error {
+	end, err := s.log.End(ctx)
+	if err != nil {
+		return s.failure(store.Key{}, err)
+	}
+	return s.await(ctx, end)
+}
+
+// rows gives a page, and where to go on; empty: there are no more.
+func (s *Service) rows(ctx context.Context, q store.Query) (rows []store.Run, next string, err error) {
+	limit := q.Limit
+	q.Limit++ // one more tells whether another page follows
+	if rows, err = s.store.List(ctx, q); err != nil {
+		return nil, "", s.failure(store.Key{}, err)
+	}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		next = cursorAfter(rows[limit-1])
+	}
+	return rows, next, nil
+}
+
+func cursorAfter(r store.Run) string {
+	return encodeCursor(store.Place{CreatedAt: r.CreatedAt, RunID: r.RunID})
 }
 
 func listQuery(req *eventlogv1.ListRunsRequest) (store.Query, error) {
@@ -78,14 +94,21 @@ func listQuery(req *eventlogv1.ListRunsRequest) (store.Query, error) {
 		return q, fault.New(fault.ValidationError, "status is none of the statuses of a run").
 			With("field", "status").With("allowed", wire.Statuses())
 	}
-	if req.GetCursor() == "" {
-		return q, nil
+	var err error
+	q.After, err = after(req.GetCursor())
+	return q, err
+}
+
+// after is the place that a cursor stands for; none begins.
+func after(cursor string) (store.Place, error) {
+	if cursor == "" {
+		return store.Place{}, nil
 	}
-	var ok bool
-	if q.After, ok = decodeCursor(req.GetCursor()); !ok {
-		return q, fault.New(fault.ValidationError, "cursor is not one that a list has returned").With("field", "cursor")
+	p, ok := decodeCursor(cursor)
+	if !ok {
+		return p, fault.New(fault.ValidationError, "cursor is not one that a list has returned").With("field", "cursor")
 	}
-	return q, nil
+	return p, nil
 }
 
 // pageSize brings an asked limit into the bounds; 0 and less ask for the default.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/eventlog/lru"
 	"waybill.dev/waybill/services/eventlog/project"
@@ -42,23 +43,40 @@ func newViews(frames project.Frames, bytes int) *views {
 }
 
 // at gives the run's snapshot as of the row, or a later one.
-func (v *views) at(ctx context.Context, row store.Run) (snapshot, error) {
+func (v *views) at(ctx context.Context, row store.Run) (snap snapshot, err error) {
+	err = v.with(ctx, row, func(w *view) { snap = w.snap })
+	return snap, err
+}
+
+// asked are the run's questions that wait as of the row, or later.
+func (v *views) asked(ctx context.Context, row store.Run) (out []*runstate.OpenInterrupt, status wire.Status, err error) {
+	err = v.with(ctx, row, func(w *view) {
+		status = w.run.State.Status
+		for _, i := range w.run.State.Questions() {
+			out = append(out, w.run.State.Shown(i))
+		}
+	})
+	return out, status, err
+}
+
+// with shows a run as of the row, or later, to somebody who keeps nothing of it.
+func (v *views) with(ctx context.Context, row store.Run, do func(w *view)) error {
 	w := v.view(row.Key)
 	select {
 	case w.turn <- struct{}{}:
 	case <-ctx.Done():
-		return snapshot{}, ctx.Err()
+		return ctx.Err()
 	}
 	defer func() { <-w.turn }()
-	if w.snap.doc != nil && w.snap.pos >= row.Pos {
-		return w.snap, nil
+	if w.snap.doc == nil || w.snap.pos < row.Pos {
+		if err := w.advance(ctx, v.frames, row); err != nil {
+			w.run, w.snap = nil, snapshot{} // it may have gone half way
+			return err
+		}
+		v.cost(row.Key, w)
 	}
-	if err := w.advance(ctx, v.frames, row); err != nil {
-		w.run, w.snap = nil, snapshot{} // it may have gone half way
-		return snapshot{}, err
-	}
-	v.cost(row.Key, w)
-	return w.snap, nil
+	do(w)
+	return nil
 }
 
 // final gives the snapshot of a run that is known to have ended: nothing can

@@ -325,3 +325,40 @@ func TestInterrupt_AsksWhenTheConfidenceIsTooLow(t *testing.T) {
 	_, events := run(t, c, `{"workflowId":"sure"}`)
 	require.Equal(t, "run.started node.started node.completed run.completed", strings.Join(names(events), " "))
 }
+
+// A host's extension: what waits for somebody, for whoever may answer.
+func TestInterrupt_AreListed(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	id, w := suspended(t, c, "approve-group", "waiting-approval")
+	list := func(key, query string) (found bool) {
+		for cursor := ""; ; {
+			var page struct {
+				Interrupts []struct {
+					RunID, WorkflowID, Status string
+					Interrupt                 struct{ InterruptID string }
+				}
+				NextCursor string
+			}
+			a := do(t, client(t, key), http.MethodGet, "/v1/interrupts?limit=200"+query+cursor, "")
+			require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+			require.NotContains(t, string(a.Body), "interruptToken")
+			require.NoError(t, a.JSON(&page))
+			for _, i := range page.Interrupts {
+				found = found || i.RunID == id && i.Interrupt.InterruptID == w.Interrupt.InterruptID && i.Status == "waiting-approval" && i.WorkflowID == "approve-group"
+			}
+			if page.NextCursor == "" {
+				return found
+			}
+			cursor = "&cursor=" + page.NextCursor
+		}
+	}
+	require.True(t, list(liveKey, ""))
+	require.True(t, list(opsKey, "&eligible=true&kind=approval&workflowId=approve-group"))
+	require.False(t, list(liveKey, "&eligible=true"))
+	require.False(t, list(liveKey, "&kind=custom"))
+	require.False(t, list(otherKey, ""))
+	require.Equal(t, http.StatusForbidden, do(t, client(t, readerKey), http.MethodGet, "/v1/interrupts", "").Status)
+	require.Equal(t, http.StatusOK, answer(t, client(t, opsKey), id, "gate", `{"action":"accept"}`).Status)
+	require.False(t, list(liveKey, "&workflowId=approve-group"))
+}

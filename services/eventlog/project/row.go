@@ -24,6 +24,7 @@ func (r *Run) Row() store.Run {
 	if due, ok := s.Due(); ok && r.Damage == "" {
 		row.DueMs = due.UnixMilli()
 	}
+	row.Asks = len(s.Questions())
 	return row
 }
 

@@ -69,6 +69,11 @@ func TestRow_FollowsTheRun(t *testing.T) {
 			r.Status, r.Head, r.StartedAt = wire.StatusRunning, 2, at(0)
 			r.DueMs = logtest.Epoch.Add(2*time.Millisecond + time.Minute).UnixMilli()
 		}},
+		{"asking", func(w *logtest.Writer) {
+			w.Step(logtest.RunStarted, wire.Draft{Type: wire.EventInterruptRequested, NodeID: "n1", Payload: json.RawMessage(`{"kind":"custom","nodeId":"n1","interruptId":"i","data":{}}`)})
+		}, func(r *store.Run) {
+			r.Status, r.Head, r.StartedAt, r.Asks = wire.StatusWaitingExternal, 1, at(0), 1
+		}},
 		{"ended while a timer was set", func(w *logtest.Writer) {
 			w.Step(append([]wire.Draft{logtest.RunStarted}, logtest.Retry("n1", time.Minute)...)...)
 			w.End(logtest.RunCompleted)

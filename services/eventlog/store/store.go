@@ -40,6 +40,8 @@ type Run struct {
 	Hash string
 	// DueMs is when the run's next timer fires, in Unix milliseconds; 0: it has none.
 	DueMs int64
+	// Asks is how many of the run's questions wait for somebody.
+	Asks int
 	// Damage says what is wrong with the run's log; empty: nothing. The row and
 	// its frames then stand for the log up to the damage.
 	Damage string
@@ -117,6 +119,8 @@ type Query struct {
 	Status     wire.Status
 	WorkflowID string
 	Tag        string
+	// Asking keeps runs with a question that waits for somebody.
+	Asking bool
 	// After is the last row of the page before; the zero Place begins.
 	After Place
 	Limit int

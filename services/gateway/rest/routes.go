@@ -93,6 +93,7 @@ var Routes = []Route{
 	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}/events/poll", Method: hostv1.Host_PollRunEvents_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}/debug-bundle", Method: hostv1.Host_GetDebugBundle_FullMethodName, Document: "bundle", Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/runs", Method: hostv1.Host_ListRuns_FullMethodName, Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/interrupts", Method: hostv1.Host_ListInterrupts_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/workflows", Method: hostv1.Host_ListWorkflows_FullMethodName, Success: 200},
 	{
 		HTTP: http.MethodPost, Path: "/v1/workflows", Method: hostv1.Host_PutWorkflow_FullMethodName, Success: 201, Also: 200,

@@ -271,3 +271,17 @@ func TestRebuild_CanBeTriedAgain(t *testing.T) {
 	_, err = s.Tail(t.Context())
 	require.NotErrorIs(t, err, store.ErrDamaged, "closed is not damaged")
 }
+
+// A file from before questions were counted is emptied, and filled again from the log.
+func TestOpen_EmptiesAFileThatCountsNoQuestions(t *testing.T) {
+	t.Parallel()
+	path := filled(t, 3)
+	execute(t, path, "DROP INDEX runs_by_asking; ALTER TABLE runs DROP COLUMN asks; PRAGMA user_version=1")
+	s := open(t, path)
+	require.Zero(t, whole(t, s))
+	runs, err := s.List(t.Context(), store.Query{Tenant: "acme", Limit: 10})
+	require.NoError(t, err)
+	require.Empty(t, runs)
+	fill(t, s, 0, 4)
+	require.Equal(t, 4, whole(t, s))
+}

@@ -64,6 +64,9 @@ func listQuery(q store.Query) (string, []any) {
 	if q.WorkflowID != "" {
 		add(columns+".workflow_id = ?", q.WorkflowID)
 	}
+	if q.Asking {
+		add(columns + ".asks > 0")
+	}
 	if q.After != (store.Place{}) {
 		add("(p.created_at, p.run_id) < (?, ?)", q.After.CreatedAt, q.After.RunID)
 	}

@@ -22,11 +22,11 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 		{&w.tail, `SELECT pos, hash, sum FROM tail WHERE id = 1`},
 		{&w.putTail, `INSERT INTO tail (id, pos, hash, sum) VALUES (1, ?, ?, ?)
 			ON CONFLICT (id) DO UPDATE SET pos = excluded.pos, hash = excluded.hash, sum = excluded.sum`},
-		{&w.putRun, `INSERT INTO runs (` + runColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		{&w.putRun, `INSERT INTO runs (` + runColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (tenant, run_id) DO UPDATE SET
 				status = excluded.status, started_at = excluded.started_at, completed_at = excluded.completed_at,
 				error_code = excluded.error_code, head = excluded.head, pos = excluded.pos, hash = excluded.hash,
-				due_ms = excluded.due_ms, damage = excluded.damage, sum = excluded.sum
+				due_ms = excluded.due_ms, asks = excluded.asks, damage = excluded.damage, sum = excluded.sum
 			WHERE excluded.pos >= runs.pos`},
 		{&w.putTag, `INSERT INTO tags (tenant, tag, created_at, run_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`},
 		{&w.putFrame, `INSERT INTO frames (tenant, run_id, first, last, types, sum, body) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -119,7 +119,7 @@ func (w *writeStmts) run(ctx context.Context, r *store.Run) error {
 	tags := joinTags(r.Tags)
 	due := sql.NullInt64{Int64: r.DueMs, Valid: r.DueMs != 0}
 	_, err := w.putRun.ExecContext(ctx, r.Tenant, r.RunID, r.WorkflowID, string(r.Status), r.CreatedAt, r.StartedAt,
-		r.CompletedAt, r.ErrorCode, tags, r.Head, int64(r.Pos), r.Hash, due, r.Damage, int64(sumRun(r, tags).crc)) //nolint:gosec // G115: as above
+		r.CompletedAt, r.ErrorCode, tags, r.Head, int64(r.Pos), r.Hash, due, r.Asks, r.Damage, int64(sumRun(r, tags).crc)) //nolint:gosec // G115: as above
 	if err != nil || !r.New {
 		return err
 	}
@@ -149,6 +149,7 @@ func sumRun(r *store.Run, tags string) *checksum {
 	c.number(int64(r.Head))
 	c.number(int64(r.Pos)) //nolint:gosec // G115: as above
 	c.number(r.DueMs)
+	c.number(int64(r.Asks))
 	return &c
 }
 

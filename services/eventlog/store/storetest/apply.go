@@ -19,7 +19,7 @@ func beginsAtZero(t *testing.T, s store.Store) {
 
 func keepsBatch(t *testing.T, s store.Store) {
 	want := row("r1", 1)
-	want.CompletedAt, want.ErrorCode, want.Damage, want.DueMs = want.CreatedAt, "run_timeout", "frame 9", 77
+	want.CompletedAt, want.ErrorCode, want.Damage, want.DueMs, want.Asks = want.CreatedAt, "run_timeout", "frame 9", 77, 3
 	apply(t, s, 12, []store.Run{want}, record(want), frameOf(want, 0, 3))
 
 	got, err := s.Run(t.Context(), want.Key)

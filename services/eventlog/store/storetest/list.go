@@ -67,6 +67,7 @@ func listFilters(t *testing.T, s store.Store) {
 	a.Status, a.Tags = wire.StatusFailed, nil
 	b.WorkflowID, b.Tags = "flow-2", []string{"nightly"}
 	c.Status, c.WorkflowID, c.Tags = wire.StatusFailed, "flow-2", []string{"nightly", "x"}
+	a.Asks, b.Asks = 1, 2
 	apply(t, s, 20, []store.Run{a, b, c})
 	for _, tt := range []struct {
 		q    store.Query
@@ -82,6 +83,9 @@ func listFilters(t *testing.T, s store.Store) {
 		{store.Query{Tag: "nightly", WorkflowID: "flow-2", Status: wire.StatusFailed}, []string{"c"}},
 		{store.Query{WorkflowID: "flow", Status: wire.StatusFailed}, []string{"a"}},
 		{store.Query{WorkflowID: "' OR 1=1 --"}, nil},
+		{store.Query{Asking: true}, []string{"b", "a"}},
+		{store.Query{Asking: true, WorkflowID: "flow-2"}, []string{"b"}},
+		{store.Query{Asking: true, Tag: "x"}, nil},
 	} {
 		tt.q.Tenant, tt.q.Limit = "acme", 10
 		runs, err := s.List(t.Context(), tt.q)

@@ -19,12 +19,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	EventLog_GetRun_FullMethodName        = "/waybill.eventlog.v1.EventLog/GetRun"
-	EventLog_ListRuns_FullMethodName      = "/waybill.eventlog.v1.EventLog/ListRuns"
-	EventLog_ReadEvents_FullMethodName    = "/waybill.eventlog.v1.EventLog/ReadEvents"
-	EventLog_Follow_FullMethodName        = "/waybill.eventlog.v1.EventLog/Follow"
-	EventLog_ExportRun_FullMethodName     = "/waybill.eventlog.v1.EventLog/ExportRun"
-	EventLog_ListDueTimers_FullMethodName = "/waybill.eventlog.v1.EventLog/ListDueTimers"
+	EventLog_GetRun_FullMethodName         = "/waybill.eventlog.v1.EventLog/GetRun"
+	EventLog_ListRuns_FullMethodName       = "/waybill.eventlog.v1.EventLog/ListRuns"
+	EventLog_ListInterrupts_FullMethodName = "/waybill.eventlog.v1.EventLog/ListInterrupts"
+	EventLog_ReadEvents_FullMethodName     = "/waybill.eventlog.v1.EventLog/ReadEvents"
+	EventLog_Follow_FullMethodName         = "/waybill.eventlog.v1.EventLog/Follow"
+	EventLog_ExportRun_FullMethodName      = "/waybill.eventlog.v1.EventLog/ExportRun"
+	EventLog_ListDueTimers_FullMethodName  = "/waybill.eventlog.v1.EventLog/ListDueTimers"
 )
 
 // EventLogClient is the client API for EventLog service.
@@ -38,6 +39,8 @@ type EventLogClient interface {
 	GetRun(ctx context.Context, in *GetRunRequest, opts ...grpc.CallOption) (*GetRunResponse, error)
 	// ListRuns lists a tenant's runs, newest first.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
+	// ListInterrupts lists what a tenant's runs ask and nobody has answered.
+	ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error)
 	// ReadEvents returns a page of a run's events, waiting for news if asked to.
 	ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsResponse, error)
 	// Follow streams a run's events, first the recorded, then the live, and ends after the terminal one.
@@ -70,6 +73,16 @@ func (c *eventLogClient) ListRuns(ctx context.Context, in *ListRunsRequest, opts
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListRunsResponse)
 	err := c.cc.Invoke(ctx, EventLog_ListRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *eventLogClient) ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListInterruptsResponse)
+	err := c.cc.Invoke(ctx, EventLog_ListInterrupts_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +149,8 @@ type EventLogServer interface {
 	GetRun(context.Context, *GetRunRequest) (*GetRunResponse, error)
 	// ListRuns lists a tenant's runs, newest first.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
+	// ListInterrupts lists what a tenant's runs ask and nobody has answered.
+	ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error)
 	// ReadEvents returns a page of a run's events, waiting for news if asked to.
 	ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error)
 	// Follow streams a run's events, first the recorded, then the live, and ends after the terminal one.
@@ -159,6 +174,9 @@ func (UnimplementedEventLogServer) GetRun(context.Context, *GetRunRequest) (*Get
 }
 func (UnimplementedEventLogServer) ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRuns not implemented")
+}
+func (UnimplementedEventLogServer) ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListInterrupts not implemented")
 }
 func (UnimplementedEventLogServer) ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReadEvents not implemented")
@@ -225,6 +243,24 @@ func _EventLog_ListRuns_Handler(srv interface{}, ctx context.Context, dec func(i
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(EventLogServer).ListRuns(ctx, req.(*ListRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _EventLog_ListInterrupts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListInterruptsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).ListInterrupts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_ListInterrupts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).ListInterrupts(ctx, req.(*ListInterruptsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -308,6 +344,10 @@ var EventLog_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListRuns",
 			Handler:    _EventLog_ListRuns_Handler,
+		},
+		{
+			MethodName: "ListInterrupts",
+			Handler:    _EventLog_ListInterrupts_Handler,
 		},
 		{
 			MethodName: "ReadEvents",

@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Host_PollRunEvents_FullMethodName         = "/waybill.host.v1.Host/PollRunEvents"
 	Host_ListRuns_FullMethodName              = "/waybill.host.v1.Host/ListRuns"
+	Host_ListInterrupts_FullMethodName        = "/waybill.host.v1.Host/ListInterrupts"
 	Host_ListWorkflows_FullMethodName         = "/waybill.host.v1.Host/ListWorkflows"
 	Host_PutWorkflow_FullMethodName           = "/waybill.host.v1.Host/PutWorkflow"
 	Host_GetEnvelopeSchema_FullMethodName     = "/waybill.host.v1.Host/GetEnvelopeSchema"
@@ -44,6 +45,8 @@ type HostClient interface {
 	PollRunEvents(ctx context.Context, in *PollRunEventsRequest, opts ...grpc.CallOption) (*PollRunEventsResponse, error)
 	// ListRuns lists runs, newest first. Scope runs:read.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
+	// ListInterrupts lists what runs ask and nobody has answered. Scope approvals:respond.
+	ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error)
 	// ListWorkflows lists workflow definitions by id. Scope manifest:read.
 	ListWorkflows(ctx context.Context, in *ListWorkflowsRequest, opts ...grpc.CallOption) (*ListWorkflowsResponse, error)
 	// PutWorkflow registers a definition. Scope workflows:write.
@@ -90,6 +93,16 @@ func (c *hostClient) ListRuns(ctx context.Context, in *ListRunsRequest, opts ...
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListRunsResponse)
 	err := c.cc.Invoke(ctx, Host_ListRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListInterruptsResponse)
+	err := c.cc.Invoke(ctx, Host_ListInterrupts_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -216,6 +229,8 @@ type HostServer interface {
 	PollRunEvents(context.Context, *PollRunEventsRequest) (*PollRunEventsResponse, error)
 	// ListRuns lists runs, newest first. Scope runs:read.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
+	// ListInterrupts lists what runs ask and nobody has answered. Scope approvals:respond.
+	ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error)
 	// ListWorkflows lists workflow definitions by id. Scope manifest:read.
 	ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error)
 	// PutWorkflow registers a definition. Scope workflows:write.
@@ -253,6 +268,9 @@ func (UnimplementedHostServer) PollRunEvents(context.Context, *PollRunEventsRequ
 }
 func (UnimplementedHostServer) ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRuns not implemented")
+}
+func (UnimplementedHostServer) ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListInterrupts not implemented")
 }
 func (UnimplementedHostServer) ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWorkflows not implemented")
@@ -340,6 +358,24 @@ func _Host_ListRuns_Handler(srv interface{}, ctx context.Context, dec func(inter
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(HostServer).ListRuns(ctx, req.(*ListRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ListInterrupts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListInterruptsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ListInterrupts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ListInterrupts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ListInterrupts(ctx, req.(*ListInterruptsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -556,6 +592,10 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListRuns",
 			Handler:    _Host_ListRuns_Handler,
+		},
+		{
+			MethodName: "ListInterrupts",
+			Handler:    _Host_ListInterrupts_Handler,
 		},
 		{
 			MethodName: "ListWorkflows",

@@ -1,0 +1,59 @@
+package eventlog
+
+import (
+	"context"
+	"encoding/json"
+
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// ListInterrupts lists what a tenant's runs ask and nobody has answered, by run, newest
+// first. The questions of one run are never on two pages, so a page may hold more than its
+// limit. The list holds every question that was asked before the call.
+func (s *Service) ListInterrupts(ctx context.Context, req *eventlogv1.ListInterruptsRequest) (*eventlogv1.ListInterruptsResponse, error) {
+	q := store.Query{
+		Tenant: req.GetTenant(), WorkflowID: req.GetWorkflowId(), Asking: true, Limit: pageSize(req.GetLimit(), defaultRuns, maxRuns),
+	}
+	var err error
+	if q.After, err = after(req.GetCursor()); err != nil {
+		return nil, err
+	}
+	if err := s.caughtUp(ctx); err != nil {
+		return nil, err
+	}
+	rows, next, err := s.rows(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	resp := &eventlogv1.ListInterruptsResponse{NextCursor: next}
+	for i, r := range rows {
+		if err := s.askedBy(ctx, r, req.GetKind(), resp); err != nil {
+			return nil, err
+		}
+		if len(resp.GetInterrupts()) >= q.Limit && i < len(rows)-1 {
+			resp.NextCursor = cursorAfter(r)
+			break
+		}
+	}
+	return resp, nil
+}
+
+// askedBy adds what one run asks; nothing, once somebody has answered meanwhile.
+func (s *Service) askedBy(ctx context.Context, r store.Run, kind string, to *eventlogv1.ListInterruptsResponse) error {
+	asked, status, err := s.views.asked(ctx, r)
+	if err != nil {
+		return s.failure(r.Key, err)
+	}
+	for _, i := range asked {
+		if kind != "" && kind != string(i.Kind) {
+			continue
+		}
+		doc, err := json.Marshal(i)
+		if err != nil {
+			return s.failure(r.Key, err)
+		}
+		to.Interrupts = append(to.Interrupts, &eventlogv1.OpenInterrupt{RunId: r.RunID, WorkflowId: r.WorkflowID, Status: string(status), Interrupt: doc})
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/services/gateway/auth"
+)
+
+// ListInterrupts lists what the tenant's runs ask and nobody has answered. No token is
+// among it: whoever lists has a credential to answer with.
+func (s *Service) ListInterrupts(ctx context.Context, req *hostv1.ListInterruptsRequest) (*hostv1.ListInterruptsResponse, error) {
+	limit, err := pageSize(req.Limit)
+	if err != nil {
+		return nil, err
+	}
+	if req.Kind != nil && !slices.Contains(interrupt.Kinds(), interrupt.Kind(req.GetKind())) {
+		return nil, fault.New(fault.ValidationError, "kind: want one of %v", interrupt.Kinds()).With("field", "kind")
+	}
+	p := auth.From(ctx)
+	res, err := s.deps.EventLog.ListInterrupts(ctx, &eventlogv1.ListInterruptsRequest{
+		Tenant: p.Tenant, Limit: limit, Cursor: req.GetCursor(), WorkflowId: req.GetWorkflowId(), Kind: req.GetKind(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	who := interrupt.Responder{Principal: p.KeyID, User: p.User, Groups: p.Groups, Roles: p.Roles}
+	out := &hostv1.ListInterruptsResponse{NextCursor: set(res.GetNextCursor())}
+	for _, i := range res.GetInterrupts() {
+		if req.GetEligible() && !mayAnswer(i.GetInterrupt(), who) {
+			continue
+		}
+		out.Interrupts = append(out.Interrupts, &hostv1.OpenInterrupt{
+			RunId: i.GetRunId(), WorkflowId: i.GetWorkflowId(), Status: i.GetStatus(), Interrupt: &openwopv1.JsonDocument{Json: i.GetInterrupt()},
+		})
+	}
+	return out, nil
+}
+
+// mayAnswer reports whether somebody may answer a question as it is shown.
+func mayAnswer(shown []byte, who interrupt.Responder) bool {
+	var i runstate.OpenInterrupt
+	if json.Unmarshal(shown, &i) != nil {
+		return false
+	}
+	q := interrupt.Pending{Request: i.Payload, NodeID: i.NodeID, InterruptID: i.InterruptID, Escalated: i.Escalation}
+	return q.Admits(who)
+}

@@ -1,0 +1,64 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+)
+
+// inbox are questions of a tenant.
+var inbox = map[string]string{
+	"open":      `{"kind":"approval","payload":{"kind":"approval","data":{"actions":["accept"]}}}`,
+	"event":     `{"kind":"external-event","payload":{"kind":"external-event","data":{}}}`,
+	"ops":       `{"kind":"approval","payload":{"kind":"approval","data":{"actions":["accept"],"approverGroupRefs":["ops"]}}}`,
+	"releaser":  `{"kind":"approval","payload":{"kind":"approval","data":{"actions":["accept"],"approverRoleRefs":["releaser"]}}}`,
+	"user":      `{"kind":"approval","payload":{"kind":"approval","data":{"actions":["accept"],"approversList":["u-1"]}}}`,
+	"another":   `{"kind":"approval","payload":{"kind":"approval","data":{"actions":["accept"],"approversList":["u-2"]}}}`,
+	"hr":        `{"kind":"approval","payload":{"kind":"approval","data":{"actions":["accept"],"approverGroupRefs":["hr"]}}}`,
+	"later":     `{"kind":"approval","payload":{"kind":"approval","data":{"actions":["accept"],"approverGroupRefs":["hr"],"escalation":[{"afterSec":1,"approverGroupRefs":["ops"]}]}}}`,
+	"escalated": `{"kind":"approval","payload":{"kind":"approval","data":{"actions":["accept"],"approverGroupRefs":["hr"],"escalation":[{"afterSec":1,"approverGroupRefs":["ops"]}]}},"escalation":{"level":1,"at":""}}`,
+}
+
+func (l *eventLog) ListInterrupts(_ context.Context, r *eventlogv1.ListInterruptsRequest, _ ...grpc.CallOption) (*eventlogv1.ListInterruptsResponse, error) {
+	out := &eventlogv1.ListInterruptsResponse{NextCursor: fmt.Sprintf("%s %d %s %s %s", r.GetTenant(), r.GetLimit(), r.GetCursor(), r.GetWorkflowId(), r.GetKind())}
+	for id, doc := range inbox {
+		out.Interrupts = append(out.Interrupts, &eventlogv1.OpenInterrupt{RunId: id, WorkflowId: "flow", Status: "waiting-approval", Interrupt: json.RawMessage(doc)})
+	}
+	return out, nil
+}
+
+// A reviewer's inbox: what waits in the tenant, or what of it the caller may answer.
+func TestListInterrupts_TellsWhatTheCallerMayAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ids := func(key string, req *hostv1.ListInterruptsRequest) (out []string) {
+		res, err := r.ListInterrupts(as(t, key), req)
+		require.NoError(t, err)
+		for _, i := range res.GetInterrupts() {
+			require.JSONEq(t, inbox[i.GetRunId()], string(i.GetInterrupt().GetJson()))
+			out = append(out, i.GetRunId())
+		}
+		return out
+	}
+	require.Len(t, ids(liveKey, &hostv1.ListInterruptsRequest{}), len(inbox))
+	mine := &hostv1.ListInterruptsRequest{Eligible: proto.Bool(true)}
+	require.ElementsMatch(t, []string{"open", "event", "ops", "releaser", "user", "escalated"}, ids(opsKey, mine))
+	require.ElementsMatch(t, []string{"open", "event", "user", "another"}, ids(liveKey, mine), "a key of nobody answers for whom a list names")
+
+	res, err := r.ListInterrupts(as(t, betaKey), &hostv1.ListInterruptsRequest{Limit: proto.Int32(7), Cursor: proto.String("c"), WorkflowId: proto.String("w"), Kind: proto.String("approval")})
+	require.NoError(t, err)
+	require.Equal(t, "beta 7 c w approval", res.GetNextCursor())
+	for _, req := range []*hostv1.ListInterruptsRequest{{Limit: proto.Int32(0)}, {Limit: proto.Int32(201)}, {Kind: proto.String("conversation.start")}} {
+		_, err := r.ListInterrupts(as(t, liveKey), req)
+		require.Equal(t, fault.ValidationError, fault.CodeOf(err))
+	}
+}
