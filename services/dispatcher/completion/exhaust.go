@@ -52,13 +52,19 @@ func (c *call) exhaustedMessage(f failure) string {
 	return "no attempt gave an acceptable answer: " + f.detail
 }
 
-// reformat makes the one extra call of the prose fallback. The quoted prose is
-// untrusted content (OpenWOP envelope contract §14.7).
+// reformat announces the one extra call of the prose fallback, and makes it.
 func (c *call) reformat(ctx context.Context, prose string, base []provider.Message) verdict {
 	c.add(wire.EventEnvelopeNLToFormat, prosePayload{NodeID: c.task.Input.NodeID, OriginalEnvelopeType: c.want.name, FallbackCalls: 1})
 	if err := c.flush(ctx); err != nil {
 		return verdict{done: &Result{Interrupted: err}}
 	}
+	return c.convert(ctx, prose, base)
+}
+
+// convert asks to put prose into the schema: an invocation of its own, that follows those of
+// the attempts. The quoted prose is untrusted content (OpenWOP envelope contract §14.7).
+func (c *call) convert(ctx context.Context, prose string, base []provider.Message) verdict {
+	c.ordinal = c.nth(c.tries)
 	c.req.Messages = append(append([]provider.Message(nil), base...), userMessage(
 		"Put the answer below into the schema. Answer with one JSON document and nothing else.\n"+untrusted.Wrap(prose, untrusted.Mark{Type: "model-answer"})))
 	res, fail := c.ask(ctx)

@@ -305,11 +305,13 @@ func (c *call) loop(ctx context.Context) Result {
 	switch {
 	case err != nil:
 		return Result{Interrupted: err}
+	case c.proseLost():
+		return c.proseAgain(ctx, attempt, base)
 	case attempt > c.tries: // the executor was lost before it could say that none is left
 		return c.usedUp(talkFailure(), c.tries)
 	}
 	for ; ; attempt++ {
-		c.ordinal = attempt - 1 + len(c.task.Answered)*c.tries // each answer is followed by another emission
+		c.ordinal = c.nth(attempt - 1)
 		res, fail := c.ask(ctx)
 		if fail != nil {
 			return *fail
@@ -335,6 +337,11 @@ func (c *call) loop(ctx context.Context) Result {
 		c.adapt(v.failure, base)
 	}
 }
+
+// nth counts a call of this emission among all that the node makes: each answer is followed
+// by another emission, and each emission can have one call more than attempts, for prose
+// (OpenWOP host contract §5.5).
+func (c *call) nth(n int) int { return n + len(c.task.Answered)*(c.tries+1) }
 
 // adapt prepares the next attempt: more room after a truncation and nothing else,
 // not even the correction that the truncated attempt had; the correction after

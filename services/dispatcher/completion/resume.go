@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -23,8 +22,12 @@ type Retry struct {
 // announced twice, and an emission has no more calls with an answer than it may have,
 // however often its executor is lost (OpenWOP envelope contract §8, §14.3).
 func (c *call) resume(ctx context.Context, base []provider.Message) (attempt int, err error) {
-	announced := 1
+	announced, wrong := 1, 0
 	for _, r := range c.task.Retries {
+		if r.Reason == runstate.ReasonProse { // the extra call is none of the attempts
+			continue
+		}
+		wrong++
 		c.adapt(failure{reason: r.Reason, detail: r.Detail}, base)
 		announced = r.Attempt
 	}
@@ -32,7 +35,7 @@ func (c *call) resume(ctx context.Context, base []provider.Message) (attempt int
 		return 0, err
 	}
 	// Each turn before was wrong, and a retry announced, or went by in talk alone.
-	attempt = max(announced, 1+len(c.task.Retries)+c.round)
+	attempt = max(announced, 1+wrong+c.round)
 	if attempt > announced {
 		c.req.Messages = base // the last turn was talk, and needs no correction
 	}
@@ -75,18 +78,24 @@ func (c *call) proseLost() bool {
 	return slices.ContainsFunc(c.task.Retries, func(r Retry) bool { return r.Reason == runstate.ReasonProse })
 }
 
-// endProse ends an emission whose extra call was lost with its executor. The prose is in
-// no log, so that call cannot be made again, and all attempts are used up, or there would
-// have been none (OpenWOP envelope contract §14.7).
-func (c *call) endProse() Result {
-	attempts := c.tries
-	for _, r := range c.task.Retries { // the host may have allowed more of them then
-		attempts = max(attempts, r.Attempt)
+// proseAgain makes the extra call whose executor was lost. The prose is in no log: the model
+// is asked for it again, as the same invocation, so that it is what it was where the vendor
+// keeps answers, and it is told once (OpenWOP host contract §5.5, envelope contract §14.7).
+func (c *call) proseAgain(ctx context.Context, attempt int, base []provider.Message) Result {
+	c.tries = max(c.tries, attempt) // the host may have allowed more of them then
+	c.ordinal = c.nth(attempt - 1)
+	res, fail := c.ask(ctx)
+	if fail != nil {
+		return *fail
 	}
-	res := c.usedUp(failure{
-		reason: reasonUnknown, code: fault.EnvelopeInvalid, detail: "the executor was lost while the model put its prose into the schema",
-	}, attempts)
-	c.tag(res.Drafts)
-	res.Trust = c.task.Trust
-	return res
+	var v verdict
+	if _, _, failed := classify(res); !failed && isProse(res.Text) {
+		v = c.convert(ctx, res.Text, base)
+	} else { // another answer than before
+		v = c.judge(ctx, res, attempt)
+	}
+	if v.done != nil {
+		return *v.done
+	}
+	return c.usedUp(v.failure, attempt)
 }

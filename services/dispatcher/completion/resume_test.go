@@ -15,25 +15,45 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
-// OpenWOP envelope contract §14.7: the prose is in no log, so who takes a run over
-// during the extra call asks no model again, and announces nothing twice.
-func TestResume_EndsWhereTheExtraCallForProseWasLost(t *testing.T) {
+// OpenWOP envelope contract §14.7: the prose is in no log, so who takes a run over during
+// the extra call asks for it again, under the id of the attempt that brought it, and puts it
+// into the schema. Nothing is told twice, and the node comes to what it would have.
+func TestResume_MakesTheExtraCallForProseAgain(t *testing.T) {
 	t.Parallel()
-	prose := []completion.Retry{{2, "parse-error", "x"}, {3, "parse-error", "x"}, {0, runstate.ReasonProse, ""}}
-	for name, tc := range map[string]struct{ typeID, config string }{
-		"a value":     {node.TypeStructuredOutput, valueConfig},
-		"an envelope": {node.TypeCallPrompt, `{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`},
+	retries := []completion.Retry{{2, "parse-error", "x"}, {3, "parse-error", "x"}, {0, runstate.ReasonProse, ""}}
+	prose, good := mock.Entry{Content: "well, it is"}, mock.Entry{Content: `{"valid":true}`}
+	for name, tc := range map[string]struct {
+		typeID, config string
+		script         []mock.Entry
+		told           string
+		calls          int
+		output         string
+	}{
+		"a value":           {node.TypeStructuredOutput, valueConfig, []mock.Entry{prose, good}, "provider.usage", 2, `{"valid":true}`},
+		"an envelope":       {node.TypeCallPrompt, `{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`, []mock.Entry{prose, good}, "provider.usage accept", 2, `{"valid":true}`},
+		"prose once more":   {node.TypeStructuredOutput, valueConfig, []mock.Entry{prose, prose}, "provider.usage envelope.retry.exhausted cap.breached", 2, ""},
+		"no prose any more": {node.TypeStructuredOutput, valueConfig, []mock.Entry{good}, "provider.usage", 1, `{"valid":true}`},
+		"and it is wrong":   {node.TypeStructuredOutput, valueConfig, []mock.Entry{{Content: "{}"}}, "provider.usage envelope.retry.exhausted cap.breached", 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := executeTask(t, completion.Task{
-				TypeID: tc.typeID, Retries: prose, Trust: wire.Untrusted, Input: node.Input{Config: json.RawMessage(tc.config)},
-			}, acceptAll, mock.Entry{Content: `{"valid":true}`})
-			require.Empty(t, r.spy.reqs)
-			require.Equal(t, "envelope.retry.exhausted cap.breached", r.names())
-			require.JSONEq(t, `{"nodeId":"n","totalAttempts":3,"finalReason":"unknown","finalError":"the executor was lost while the model put its prose into the schema"}`,
-				r.payload(t, wire.EventEnvelopeRetryExhausted))
-			require.Equal(t, "envelope_invalid", r.result.Err.Code)
+				TypeID: tc.typeID, Retries: retries, Trust: wire.Untrusted, Input: node.Input{Config: json.RawMessage(tc.config)},
+			}, acceptAll, tc.script...)
+			require.Len(t, r.spy.reqs, tc.calls)
+			require.Equal(t, tc.told, r.names())
+			task := completion.Task{Tenant: "acme", RunID: "run_1"}
+			task.Input.NodeID = "n"
+			for i, req := range r.spy.reqs {
+				require.Equal(t, completion.InvocationID(task, 2+i, req.Provider+":"+req.Model), req.InvocationID)
+			}
+			if tc.output == "" {
+				require.Equal(t, "envelope_invalid", r.result.Err.Code)
+				require.Contains(t, r.payload(t, wire.EventEnvelopeRetryExhausted), `"totalAttempts":3`)
+			} else {
+				require.Nil(t, r.result.Err)
+				require.JSONEq(t, tc.output, string(r.result.Output.Ports["output"]))
+			}
 			for _, d := range r.result.Drafts {
 				require.Equal(t, wire.Untrusted, d.Trust)
 			}
@@ -55,10 +75,13 @@ func TestResume_KnowsTheExtraCallByItsEvent(t *testing.T) {
 	for _, n := range s.Nodes["n"].Retries {
 		told = append(told, completion.Retry{Attempt: n.Attempt, Reason: n.Reason, Detail: n.Detail})
 	}
-	again := executeTask(t, completion.Task{TypeID: node.TypeStructuredOutput, Retries: told, Input: node.Input{Config: json.RawMessage(valueConfig)}}, acceptAll, prose)
-	require.Empty(t, again.spy.reqs)
+	again := executeTask(t, completion.Task{TypeID: node.TypeStructuredOutput, Retries: told, Input: node.Input{Config: json.RawMessage(valueConfig)}}, acceptAll, prose, prose)
 	require.Equal(t, 1, strings.Count(r.names(), "envelope.nlToFormat.engaged"))
-	require.Equal(t, "envelope.retry.exhausted cap.breached", again.names())
+	require.Equal(t, "provider.usage envelope.retry.exhausted cap.breached", again.names())
+	for i := range again.spy.reqs { // as the first one asked
+		require.Equal(t, r.spy.reqs[2+i].InvocationID, again.spy.reqs[i].InvocationID)
+		require.Equal(t, r.spy.reqs[2+i].Messages, again.spy.reqs[i].Messages)
+	}
 }
 
 // An answer that the extra call did bring is taken from the log.

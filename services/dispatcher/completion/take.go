@@ -266,9 +266,6 @@ func (c *call) fromLog() (Result, bool) {
 	if answer, whole := c.recorded(); whole {
 		return Result{Output: outputOf(c.cfg.EnvelopeType, answer), Trust: wire.Trusted.Meet(c.task.Trust)}, true
 	}
-	if c.proseLost() {
-		return c.endProse(), true
-	}
 	return Result{}, false
 }
 
