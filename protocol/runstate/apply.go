@@ -39,6 +39,14 @@ type payload struct {
 	Version          int             `json:"version"`
 }
 
+// ExecutorLost is the reason of an attempt that ended with its executor: who dies takes none
+// of a node's retries away, nor of a run's executions.
+const ExecutorLost = "executor_lost"
+
+func (p payload) lost() bool {
+	return p.LastError != nil && p.LastError.Details["reason"] == ExecutorLost
+}
+
 // Due is when the node's timer fires; the zero time when its start is unreadable.
 func (n *Node) Due() time.Time {
 	t, err := time.Parse(wire.TimeLayout, n.Since)
@@ -206,6 +214,10 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		n := s.end(e, p, NodeRetrying)
 		n.Error, n.Attempt, n.DelayMs = p.LastError, p.Attempt, p.DelayMs
 		n.Fallback = nil // each attempt passes the gate anew
+		if p.lost() {
+			n.Spared++
+			s.Executions--
+		}
 	case wire.EventNodeSkipped:
 		s.end(e, p, NodeSkipped)
 	case wire.EventNodeCancelled:

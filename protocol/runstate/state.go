@@ -68,7 +68,8 @@ type Node struct {
 	Prompt *Prompt
 	// Clarifications counts the node's accepted clarification requests.
 	Clarifications int
-	// Spared counts attempts that were cut by a pause: they are none of the retries.
+	// Spared counts attempts that were cut by a pause, or ended with their executor: they
+	// are none of the retries.
 	Spared int
 	// Trust is that of whatever the node has made or was given; it only falls.
 	Trust wire.Trust
@@ -132,7 +133,8 @@ type State struct {
 	// Tainted are the variables whose value came from an untrusted source.
 	Tainted map[string]bool
 	Error   *wire.NodeError
-	// Executions counts transitions to started, retries included.
+	// Executions counts transitions to started, retries included, but not what an executor
+	// did that was lost.
 	Executions int
 	// Envelopes maps a correlationId to what was recorded for it.
 	Envelopes map[string]*Envelope

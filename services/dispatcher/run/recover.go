@@ -13,7 +13,7 @@ import (
 
 // recoverNodes looks after effects whose executor was lost. One that had shown
 // partial output is started as a fresh attempt, so that a reader of the stream
-// sees where the text begins again; any other goes on unseen. A node whose
+// sees where the text begins again, and takes no retry; any other goes on unseen. A node whose
 // answer is in the log keeps its attempt, and with it the answer's ids. One whose
 // type this host no longer has fails: nobody could carry it on.
 func (m *Machine) recoverNodes(now time.Time) {
@@ -40,6 +40,7 @@ func (m *Machine) recoverNodes(now time.Time) {
 		next := n.Attempt + 1
 		m.fact(now, wire.EventNodeRetried, id, retriedPayload{NodeID: id, Attempt: next, LastError: &wire.NodeError{
 			Code: string(fault.InternalError), Message: "the executor was lost while the node was running", Retryable: true,
+			Details: map[string]any{"reason": runstate.ExecutorLost},
 		}})
 		m.startNode(now, id, next)
 	}

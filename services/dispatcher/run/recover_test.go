@@ -10,6 +10,7 @@ import (
 
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/run"
 )
 
@@ -75,4 +76,38 @@ func TestAdvance_RecoversAnewWhenTheLogHasMovedOn(t *testing.T) {
 	m.Refold(m.State(), nil)
 	require.Empty(t, m.Advance(at.Add(2*time.Second)))
 	require.Empty(t, names(m))
+}
+
+// Who dies takes nothing away from a run: neither one of a node's retries nor one of the
+// node executions.
+func TestAdvance_ALostExecutorTakesNoRetryAndNoExecution(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt", "b:core.noop"}, edges: []string{"a>b"}, settings: `{"maxRetries":1}`}
+	plan, tight := g.plan(t), limits
+	tight.MaxNodeExecutions = 3
+	var log []wire.Event
+	m := run.New(plan, tight, runstate.New(record()))
+	now, flush := at, func() {
+		events, _ := m.Pending()
+		log = append(log, events...)
+		m.Flushed()
+	}
+	m.Advance(now)
+	flush()
+	for range 2 { // two executors show something, and are lost
+		log = append(log, wire.Draft{Type: wire.EventOutputChunk, NodeID: "a", Payload: []byte(`{"nodeId":"a","chunk":"hm"}`)}.Place("r", len(log), now))
+		now = now.Add(time.Second)
+		m = run.New(plan, tight, runstate.Fold(record(), log))
+		require.Len(t, m.Advance(now), 1)
+		flush()
+	}
+	m.FailNode(now, "a", &wire.NodeError{Code: "provider_unavailable", Message: "down", Retryable: true}, wire.Trusted)
+	require.Equal(t, "node.retried@a", strings.Join(names(m), " "), "it has its retry still")
+	flush()
+	now = now.Add(time.Minute)
+	require.Len(t, m.Advance(now), 1)
+	flush()
+	m.Complete(now, "a", node.Output{}, wire.Trusted)
+	m.Advance(now)
+	require.Equal(t, "node.completed@a node.started@b node.completed@b run.completed", strings.Join(names(m), " "))
 }
