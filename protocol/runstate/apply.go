@@ -231,10 +231,10 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		s.node(p.NodeID).Chunked = true
 	case wire.EventEnvelopeRetryAttempted:
 		n := s.node(p.NodeID)
-		n.Retries = append(n.Retries, Retry{Attempt: p.Attempt, Reason: p.Reason, Detail: p.PreviousError})
+		n.Retries = append(n.Retries, Retry{Attempt: p.Attempt, Reason: p.Reason, Detail: p.PreviousError, Sequence: e.Sequence})
 	case wire.EventEnvelopeNLToFormat:
 		n := s.node(p.NodeID)
-		n.Retries = append(n.Retries, Retry{Reason: ReasonProse})
+		n.Retries = append(n.Retries, Retry{Reason: ReasonProse, Sequence: e.Sequence})
 	case wire.EventClarificationRequested:
 		s.node(p.NodeID).Clarifications++
 	}

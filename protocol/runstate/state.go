@@ -88,6 +88,8 @@ type Retry struct {
 	Attempt int
 	// Reason and Detail say what was wrong with the answer before.
 	Reason, Detail string
+	// Sequence is that of the event that announces it.
+	Sequence int
 }
 
 // Prompt is a composition of prompt templates, as the log tells it.

@@ -117,9 +117,9 @@ func TestRetriesOfAnEmission_AreThoseOfTheRunningAttempt(t *testing.T) {
 		{t: wire.EventEnvelopeRetryAttempted, payload: `{"nodeId":"n","attempt":2,"reason":"truncation"}`},
 		{t: wire.EventEnvelopeRetryAttempted, payload: `{"nodeId":"n","attempt":3,"reason":"schema-violation","previousError":"want a"}`},
 	}
-	require.Equal(t, []runstate.Retry{{Attempt: 2, Reason: "truncation"}, {Attempt: 3, Reason: "schema-violation", Detail: "want a"}}, fold(t, facts...).Nodes["n"].Retries)
+	require.Equal(t, []runstate.Retry{{Attempt: 2, Reason: "truncation", Sequence: 2}, {Attempt: 3, Reason: "schema-violation", Detail: "want a", Sequence: 3}}, fold(t, facts...).Nodes["n"].Retries)
 	facts = append(facts, fact{t: wire.EventEnvelopeNLToFormat, payload: `{"nodeId":"n","originalEnvelopeType":"x","fallbackCalls":1}`})
-	require.Equal(t, []runstate.Retry{{Reason: runstate.ReasonProse}}, fold(t, facts...).Nodes["n"].Retries[2:], "the extra call for prose is a further one, and no attempt")
+	require.Equal(t, []runstate.Retry{{Reason: runstate.ReasonProse, Sequence: 4}}, fold(t, facts...).Nodes["n"].Retries[2:], "the extra call for prose is a further one, and no attempt")
 	facts = append(facts, fact{t: wire.EventNodeStarted, payload: `{"nodeId":"n","typeId":"core.x","attempt":1}`})
 	require.Empty(t, fold(t, facts...).Nodes["n"].Retries, "another attempt begins anew")
 }

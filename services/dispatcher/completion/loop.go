@@ -130,6 +130,8 @@ type Task struct {
 	// Retries are further calls of this emission that the log announces: the run was
 	// taken over while it was under way.
 	Retries []Retry
+	// Announced is the sequence of the last of these; 0: there is none.
+	Announced int
 	// Composed is what the log has of the attempt's prompt; nil: nothing.
 	Composed *runstate.Prompt
 }
@@ -294,6 +296,9 @@ type call struct {
 	// calls counts the calls of the model that were made here, ordinal all of the
 	// emission's before this one, whoever made them.
 	calls, ordinal int
+	// told says that the answer which is asked for has been shown, and its usage told: it is
+	// asked for once more.
+	told bool
 	// drafts are events decided and not yet appended: they go with the next frame.
 	drafts []wire.Draft
 }
@@ -310,7 +315,7 @@ func (c *call) loop(ctx context.Context) Result {
 	case attempt > c.tries: // the executor was lost before it could say that none is left
 		return c.usedUp(talkFailure(), c.tries)
 	}
-	for ; ; attempt++ {
+	for c.told = c.partly(); ; attempt++ {
 		c.ordinal = c.nth(attempt - 1)
 		res, fail := c.ask(ctx)
 		if fail != nil {
@@ -320,6 +325,7 @@ func (c *call) loop(ctx context.Context) Result {
 		if v.done != nil {
 			return *v.done
 		}
+		c.told = false
 		if attempt >= c.tries || c.full(v.failure) {
 			return c.exhausted(ctx, v.failure, attempt, res, base)
 		}
@@ -368,7 +374,9 @@ type verdict struct {
 
 // judge applies the truth table to one answer.
 func (c *call) judge(ctx context.Context, res provider.Result, attempt int) verdict {
-	c.drafts = append(c.drafts, c.usageDraft(res))
+	if !c.told {
+		c.drafts = append(c.drafts, c.usageDraft(res))
+	}
 	f, refused, failed := classify(res)
 	switch {
 	case refused:
@@ -455,7 +463,7 @@ func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 
 // open prepares recording the answer as it arrives, when the node wants that.
 func (c *call) open(ctx context.Context) (emit func(provider.Delta) error, wait func() error, closeStream func(), err error) {
-	if !c.streams() {
+	if !c.streams() || c.told {
 		return nil, func() error { return nil }, func() {}, nil
 	}
 	scrubber := c.deps.Scrubber(c.task.Tenant, c.task.RunID, c.task.CredentialRef != "")

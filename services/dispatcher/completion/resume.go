@@ -61,6 +61,13 @@ func (c *call) relearn(ctx context.Context) error {
 	}
 }
 
+// partly reports that the log has a part of the answer that is asked for, and no more. All of
+// its text has been shown before then.
+func (c *call) partly() bool {
+	last, ok := c.lastRecorded()
+	return ok && !last.Answer.Last() && last.Sequence > c.task.Announced
+}
+
 // talk is what the log has of a turn that was about schemas alone; none if it was not,
 // or if a part of it is missing: then it was wrong, and a retry is announced, or it was
 // cut off, and the model is asked for it again.

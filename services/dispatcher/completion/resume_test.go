@@ -230,3 +230,32 @@ func TestResume_EndsWhereAllTurnsWentByInTalk(t *testing.T) {
 	require.JSONEq(t, `{"nodeId":"n","totalAttempts":3,"finalReason":"type-drift","finalError":"it talks about schemas and holds no answer"}`,
 		r.payload(t, wire.EventEnvelopeRetryExhausted))
 }
+
+// An answer of which the log has a part has been shown, and its usage told: it is asked for
+// once more to have the rest, and nothing of it is told twice.
+func TestResume_TellsAnAnswerOnceOfWhichAPartIsRecorded(t *testing.T) {
+	t.Parallel()
+	half := recordedTalk(t, 1)
+	for id, r := range half {
+		r.Answer.Size, r.Sequence = 2, 4
+		half[id] = r
+	}
+	both := mock.Entry{Content: "```json\n[" + asksForSchema + `,{"type":"vendor.x.ticket","payload":{"a":1}}]` + "\n```"}
+	for name, tc := range map[string]struct {
+		announced int
+		told      string
+	}{
+		"of this attempt":      {3, "accept accept"},
+		"of the one before it": {5, "output.chunk provider.usage envelope.recovery.applied accept accept"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := executeTask(t, completion.Task{
+				TypeID: node.TypeCallPrompt, Recorded: half, Retries: []completion.Retry{{2, "parse-error", "x"}}, Announced: tc.announced,
+				Input: node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket"}`)},
+			}, acceptAll, both)
+			require.Nil(t, r.result.Err)
+			require.Equal(t, tc.told, r.names())
+		})
+	}
+}

@@ -47,7 +47,7 @@ func (c *call) takeValue(docs []document) verdict {
 
 // recovered tells that lenient parsing was needed; without any of the text.
 func (c *call) recovered(d document) {
-	if d.path == pathDirect {
+	if d.path == pathDirect || c.told {
 		return
 	}
 	c.add(wire.EventEnvelopeRecovery, recoveryPayload{NodeID: c.task.Input.NodeID, Path: d.path, ByteOffset: d.offset})

@@ -251,7 +251,7 @@ func (s *session) task(e run.Effect) completion.Task {
 		t.Answered = append(t.Answered, completion.Answered{Question: q.Data, Answer: q.ResumeValue})
 	}
 	for _, r := range e.Retries {
-		t.Retries = append(t.Retries, completion.Retry{Attempt: r.Attempt, Reason: r.Reason, Detail: r.Detail})
+		t.Retries, t.Announced = append(t.Retries, completion.Retry{Attempt: r.Attempt, Reason: r.Reason, Detail: r.Detail}), r.Sequence
 	}
 	if n := s.m.State().Nodes[e.NodeID]; n != nil {
 		t.Composed = n.Prompt
