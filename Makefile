@@ -62,6 +62,10 @@ e2e: build ## the tests that drive a whole host, alone, against bin/waybill
 chaos: build ## kill the host CHAOS_KILLS times and look for what is lost
 	WAYBILL_BIN=$(CURDIR)/bin/waybill CHAOS_KILLS=$(CHAOS_KILLS) go test -count=1 -timeout 60m -v ./test/chaos
 
+.PHONY: kill-steps
+kill-steps: build ## kill every process at every step of every fixture, and every two of them
+	go test -count=1 -timeout 120m -v -run TestKill ./test/sim -args -sim.kills
+
 .PHONY: dedup
 dedup: build ## race DEDUP_IDS envelopes at two acceptors that are killed meanwhile
 	WAYBILL_BIN=$(CURDIR)/bin/waybill DEDUP_IDS=$(DEDUP_IDS) go test -count=1 -timeout 30m -v -run 'TestDedup|TestRestart' ./test/acceptor

@@ -13,5 +13,8 @@
 //	process   -> a dispatcher or an acceptor that can die    (process.go)
 //	rules     -> what must hold of every log, as tables      (rules.go, legal.go)
 //	oracle    -> what a run must come to                     (oracle.go)
+//	Story     -> given workflows and what is done to them    (story.go, scripted.go)
+//	Blow      -> what becomes of one call, by its number     (blow.go)
+//	Account   -> what a log says but for time                (account.go)
 //	Shrink    -> a smaller scenario that still fails         (shrink.go)
 package sim

@@ -10,20 +10,20 @@ type Faults struct {
 	Most int
 }
 
-// fate is what becomes of a call.
-type fate int
+// Fate is what becomes of a call.
+type Fate int
 
 // The fates.
 const (
-	served fate = iota
-	fail
-	lose
-	freeze
-	crashBefore
-	crashAfter
+	Served Fate = iota
+	Fail
+	Lose
+	Freeze
+	CrashBefore
+	CrashAfter
 )
 
-func (f fate) suffix() string {
+func (f Fate) suffix() string {
 	return [...]string{"", " !failed", " !answer lost", " !process hangs", " !process dies before", " !process dies after"}[f]
 }
 
@@ -40,39 +40,42 @@ func (w *World) faulty() bool {
 }
 
 // fateOf throws the dice for one call.
-func (w *World) fateOf(c *call) fate {
+func (w *World) fateOf(c *call) Fate {
+	if f, meant := w.blow(); meant {
+		return f
+	}
 	f, t := w.scenario.Faults, boundaries[c.at]
 	w.mu.Lock()
 	gone := c.gone || c.from.dead
 	w.mu.Unlock()
 	if !w.faulty() {
 		if gone {
-			return fail
+			return Fail
 		}
-		return served
+		return Served
 	}
 	if gone { // it is on its way, or has got lost there
 		if w.hit(f.Linger) {
-			return served
+			return Served
 		}
-		return fail
+		return Fail
 	}
 	switch {
 	case w.hit(f.Expire):
 		w.queue.expire()
 	case w.hit(f.Crash):
 		if w.chance.IntN(2) == 0 {
-			return crashBefore
+			return CrashBefore
 		}
-		return crashAfter
+		return CrashAfter
 	case w.hit(f.Freeze):
-		return freeze
+		return Freeze
 	case t.fails && w.hit(f.Fail):
-		return fail
+		return Fail
 	case t.loses && w.hit(f.Lose):
-		return lose
+		return Lose
 	}
-	return served
+	return Served
 }
 
 // hit throws a die and counts.

@@ -28,12 +28,12 @@ func (m modelPort) Call(ctx context.Context, req provider.Request, emit func(pro
 	)
 	err := m.p.call(ctx, atModel, req.NodeID+" "+req.InvocationID, func() error {
 		var ok bool
-		if who, ok = m.p.w.models.find(req.InvocationID); !ok {
+		if who, ok = m.p.w.models.find(req.InvocationID, providerID+":model-1"); !ok {
 			m.p.w.violate(fmt.Errorf("effects: node %s asks with an invocation id that follows from no run", req.NodeID))
 			return errFault
 		}
 		h := m.p.w.runs[who.run]
-		node = h.flow.Nodes[who.node]
+		node = h.flow.Nodes[who.nth]
 		does = m.p.w.models.next(who, node.Script)
 		m.p.w.say("   %s asks for %s %s, attempt %d", m.p.name, who.run, req.NodeID, who.ordinal)
 		m.p.w.begins(m.p, h, who)
@@ -43,12 +43,12 @@ func (m modelPort) Call(ctx context.Context, req provider.Request, emit func(pro
 		return provider.Result{}, ctx.Err()
 	}
 	t := talk{m.p, ctx, emit, fmt.Sprintf("%s %s", who.run, req.NodeID)}
-	return t.answer(node, who.node, does)
+	return t.answer(node, who.nth, does)
 }
 
 // next counts a call.
 func (m *models) next(who asker, s *Script) act {
-	key := fmt.Sprintf("%s %d", who.run, who.node)
+	key := who.run + " " + who.node
 	n := m.calls[key]
 	if m.spent {
 		n += s.calls()

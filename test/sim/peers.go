@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"waybill.dev/waybill/examples"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
@@ -22,12 +23,22 @@ func unavailable(err error) error {
 	return fault.New(fault.ServiceUnavailable, "the peer cannot be reached").Wrap(err)
 }
 
-// The one kind of envelope that models of the simulation are asked for.
-const noteKind = "vendor.sim.note"
+// The one kind of envelope that models of generated workflows are asked for, and the
+// example's, which stories ask for.
+const (
+	noteKind   = "vendor.sim.note"
+	triageKind = "vendor.waybill.ticket.triage"
+)
 
-var kindsDir fs.FS = fstest.MapFS{noteKind + ".schema.json": {Data: []byte(
-	`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","required":["note"],"additionalProperties":false,"properties":{"note":{"type":"string","minLength":3}}}`,
-)}}
+var kindsDir = func() fs.FS {
+	triage, err := examples.FS.ReadFile("triage/kinds/" + triageKind + ".schema.json")
+	if err != nil {
+		panic("sim: " + err.Error())
+	}
+	return fstest.MapFS{triageKind + ".schema.json": {Data: triage}, noteKind + ".schema.json": {Data: []byte(
+		`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","required":["note"],"additionalProperties":false,"properties":{"note":{"type":"string","minLength":3}}}`,
+	)}}
+}()
 
 // acceptorPort is the acceptor as a dispatcher sees it: a request, the work in
 // another process, and an answer.
@@ -86,6 +97,9 @@ var listed struct {
 // canary is the one secret of the simulated redactor, and veil what stands there
 // instead.
 const (
+	// Secret is the canary as stories say it.
+	Secret = canary
+
 	canary = "canary-7f3a9c"
 	veil   = "[REDACTED:canary]"
 )

@@ -30,6 +30,7 @@ const (
 	atPiece   boundary = "piece"
 	atRequest boundary = "request"
 	atAnswer  boundary = "answer"
+	atSign    boundary = "sign"
 )
 
 // traits say what can go wrong at a boundary, besides that it takes long and
@@ -59,6 +60,7 @@ var boundaries = map[boundary]traits{
 	atPiece:   {},
 	atRequest: {fails: true},
 	atAnswer:  {fails: true},
+	atSign:    {},
 }
 
 // errFault is what a caller sees of a fault, errDead what is left of a process

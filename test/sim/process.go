@@ -13,6 +13,7 @@ import (
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/sample"
 )
 
 // lease is how long a silent dispatcher keeps a run.
@@ -59,17 +60,23 @@ func (w *World) boot(slot, life int) *process {
 }
 
 func (p *process) becomeDispatcher() error {
+	cfg := dispatcher.DefaultConfig()
 	providers, err := provider.NewRegistry(modelPort{p})
+	if p.w.scenario.Story != nil {
+		providers, err = provider.NewRegistry(modelPort{p}, scriptedPort{p}, sample.New(0))
+		cfg.TestSeams, cfg.Prompts.TestSecrets = true, map[string]string{SecretID: canary}
+	}
 	if err != nil {
 		return err
 	}
-	cfg := dispatcher.DefaultConfig()
 	cfg.Lease, cfg.Limits.MaxNodeExecutions, cfg.MaxRuns = lease, 1000, 64
 	if !p.w.together {
 		cfg.MaxTogether = 1
 	}
 	cfg.Limits.MaxDuration = maxDuration
-	cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model = providerID, "model-1"
+	if p.w.scenario.Story == nil {
+		cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model = providerID, "model-1"
+	}
 	cfg.Completion.Timeout = time.Hour // models time out by themselves: two that began at once would do so at once, in any order
 	p.dispatcher, err = dispatcher.New(cfg, dispatcher.Deps{
 		Log: logPort{p}, Queue: queuePort{p}, Workflows: recordsPort{p.w.records, p}, Claims: recordsPort{p.w.records, p},
@@ -141,7 +148,7 @@ func (w *World) end(p *process) {
 func (w *World) kill(p *process) {
 	w.end(p)
 	next := w.boot(p.slot, p.life+1)
-	next.frozen = time.Now().Add(time.Duration(w.chance.Int64N(int64(2 * lease)))) // it takes a while to come up
+	next.frozen = time.Now().Add(w.rise(p)) // it takes a while to come up
 	w.mu.Lock()
 	w.procs[p.slot] = next
 	w.mu.Unlock()

@@ -23,6 +23,8 @@ type queue struct {
 type item struct {
 	frame *frame.Frame
 	tries int
+	// by is who was handed it last.
+	by *process
 	// free is the instant from which on it can be handed out.
 	free time.Time
 }
@@ -104,7 +106,7 @@ func (q queuePort) Next(ctx context.Context) (runlog.Delivery, error) {
 	d := &delivery{p: q.p}
 	err := q.p.wait(ctx, &call{at: atNext, ready: q.p.w.queue.free, perform: func() error {
 		it := q.p.w.queue.take()
-		d.item, d.again = it, it.tries > 1
+		d.item, d.again, it.by = it, it.tries > 1, q.p
 		q.p.w.say("   %s is handed %s, %s at %d", q.p.name, it.frame.Run.RunID, it.frame.Kind, it.frame.Pos)
 		return nil
 	}})

@@ -22,6 +22,9 @@ type Scenario struct {
 	// Clients do their steps one after the other.
 	Clients [][]Step
 	Faults  Faults
+	// Story is what happens instead; nil: nothing does. Blows are faults of chosen calls.
+	Story *Story `json:",omitempty"`
+	Blows []Blow `json:",omitempty"`
 }
 
 // Step is something that a client does with a run. The run's number gives its id
@@ -111,6 +114,9 @@ func (s Scenario) of(n int) int { return n % len(s.Flows) }
 // define registers the workflows before anybody is there.
 func (w *World) define() error {
 	r := definition.New(w.records)
+	if w.scenario.Story != nil {
+		return w.scenario.Story.register(r)
+	}
 	for i, f := range w.scenario.Flows {
 		def, problems := workflow.Parse(f.document(flowID(i)))
 		if len(problems) > 0 {

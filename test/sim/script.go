@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -123,45 +124,63 @@ type models struct {
 	w     *World
 	asks  map[string]asker // by invocation id
 	calls map[string]int   // by run and node
-	known []string         // runs whose ids are in asks
+	known []string         // runs whose ids are in asks, by peer
 	spent bool             // scripts are at their ends
+	// asked are the invocation ids that models of a story were asked with, by run and node, in order.
+	asked map[string][]string
 }
 
 // asker is what an invocation id stands for.
 type asker struct {
-	run     string
-	node    int
+	run  string
+	node string
+	// nth is the node's place in a generated workflow.
+	nth     int
 	ordinal int
 }
 
 func newModels(w *World) *models {
-	return &models{w: w, asks: map[string]asker{}, calls: map[string]int{}}
+	return &models{w: w, asks: map[string]asker{}, calls: map[string]int{}, asked: map[string][]string{}}
 }
 
 // maxOrdinal is more calls than one emission can have.
 const maxOrdinal = 8
 
 // find names the asker of an invocation id.
-func (m *models) find(id string) (asker, bool) {
+func (m *models) find(id, peer string) (asker, bool) {
 	if a, ok := m.asks[id]; ok {
 		return a, true
 	}
 	for runID, h := range m.w.runs {
-		if slices.Contains(m.known, runID) {
+		if slices.Contains(m.known, runID+" "+peer) {
 			continue
 		}
-		m.known = append(m.known, runID)
-		for i, n := range h.flow.Nodes {
-			if !n.Kind.asksModel() {
+		m.known = append(m.known, runID+" "+peer)
+		for i, node := range m.w.askers(h) {
+			if node == "" {
 				continue
 			}
 			t := completion.Task{Tenant: tenant, RunID: runID}
-			t.Input.NodeID = nodeID(i)
+			t.Input.NodeID = node
 			for k := range maxOrdinal {
-				m.asks[completion.InvocationID(t, k, providerID+":model-1")] = asker{runID, i, k}
+				m.asks[completion.InvocationID(t, k, peer)] = asker{runID, node, i, k}
 			}
 		}
 	}
 	a, ok := m.asks[id]
 	return a, ok
+}
+
+// askers are the nodes of a run that ask models; empty where one does not.
+func (w *World) askers(h *history) []string {
+	if w.scenario.Story != nil {
+		return slices.Sorted(maps.Keys(w.scenario.Story.Says))
+	}
+	out := make([]string, len(h.flow.Nodes))
+	for i, n := range h.flow.Nodes {
+		if n.Kind.asksModel() {
+			out[i] = nodeID(i)
+		}
+	}
+	return out
 }

@@ -31,12 +31,17 @@ type Verdict struct {
 	// Runs is how many there were, Stranded how many of them nobody had any more before
 	// their time was up.
 	Runs, Stranded int
+	// Calls, Accounts and Asked are those of a story: Asked are the invocation ids with which
+	// models were asked, by run and node.
+	Calls    []Call
+	Accounts []Account
+	Asked    map[string][]string
 	// Lasted is simulated time.
 	Lasted time.Duration
 }
 
 // note adds what happens to the sum and the trace.
-func (w *World) note(c *call, f fate) {
+func (w *World) note(c *call, f Fate) {
 	w.say("%s%s", c.key(), f.suffix())
 }
 
@@ -56,6 +61,9 @@ func (w *World) verdict() Verdict {
 		if h.stranded && h.timedOut() && h.flow.TimeoutMs == 0 {
 			v.Stranded++
 		}
+	}
+	if w.scenario.Story != nil {
+		v.Calls, v.Accounts, v.Asked = w.calls, w.accounts(), w.models.asked
 	}
 	if w.trace != nil {
 		v.Trace = w.trace.String()

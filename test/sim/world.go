@@ -35,6 +35,7 @@ type World struct {
 	procs   []*process // by slot; the acceptor is the last
 	clients int        // that have something left to do
 	told    promises
+	calls   []Call // of a story
 
 	steps  int
 	sum    uint64 // hash over all that happened
@@ -64,7 +65,7 @@ func Run(s Scenario, o Options) Verdict {
 	w.start()
 	w.loop()
 	w.finish()
-	if w.broken == nil {
+	if w.broken == nil && s.Story == nil {
 		w.broken = w.replay()
 	}
 	return w.verdict()
@@ -100,6 +101,10 @@ func (w *World) start() {
 		w.mu.Lock()
 		w.procs = append(w.procs, p)
 		w.mu.Unlock()
+	}
+	if w.scenario.Story != nil {
+		w.clients++
+		w.wg.Go(w.newTeller().run)
 	}
 	for i := range w.scenario.Clients {
 		w.clients++
@@ -216,25 +221,26 @@ func (w *World) latency(c *call) time.Duration {
 func (w *World) serve(c *call) {
 	f := w.fateOf(c)
 	w.note(c, f)
-	if f == freeze {
+	w.listed(c)
+	if f == Freeze {
 		w.mu.Lock()
 		c.from.frozen = time.Now().Add(lease/2 + time.Duration(w.chance.Int64N(int64(3*lease))))
 		w.mu.Unlock()
 		return
 	}
 	w.remove(c)
-	if f == crashBefore {
+	if f == CrashBefore {
 		w.kill(c.from)
 		return
 	}
 	var err error
-	if f != fail && c.perform != nil {
+	if f != Fail && c.perform != nil {
 		err = c.perform()
 	}
-	if f == fail || f == lose {
+	if f == Fail || f == Lose {
 		err = errFault
 	}
-	if f == crashAfter {
+	if f == CrashAfter {
 		w.kill(c.from)
 		return
 	}

@@ -1,0 +1,206 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Account is what the log of a run says, but for what may differ when somebody was lost:
+//
+//   - when things happened, and how long they took;
+//   - the attempts of effects whose executor was lost after it had shown something of them:
+//     each is followed by a node.retried that says so, and the next one begins anew, with
+//     envelopes of other ids;
+//   - the usage of a model that was asked again, with the same invocation id, after its
+//     usage had been recorded and before its answer had.
+type Account struct {
+	Run    string
+	Events []string
+	// Snapshot is what those events fold to.
+	Snapshot string
+	// Lost is how many attempts were left out.
+	Lost int
+}
+
+// instants are times as the log has them.
+var instants = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"|"_ts":\d+`)
+
+// observed is how long a run had taken when its time was up.
+var observed = regexp.MustCompile(`("kind":"run-duration".*"observed":)\d+`)
+
+func timeless(doc []byte) string {
+	return observed.ReplaceAllString(instants.ReplaceAllString(string(doc), `"(time)"`), "$1(time)")
+}
+
+// accounts are those of all runs, by id. All ids follow from that of the first run, those
+// of children, questions and envelopes too: none may differ.
+func (w *World) accounts() []Account {
+	var out []Account
+	for _, id := range w.runIDs() {
+		a := AccountOf(w.runs[id].record, w.runs[id].events)
+		if w.scenario.Story.Races {
+			slices.SortStableFunc(a.Events, func(x, y string) int { return strings.Compare(nodeOf(x), nodeOf(y)) })
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// AccountOf takes the account of a log.
+func AccountOf(rec *wire.RunRecord, log []wire.Event) Account {
+	events, lost := whole(log)
+	out, st := Account{Run: rec.RunID, Lost: lost}, runstate.New(rec)
+	placed := map[string]int{}
+	for i, e := range events {
+		placed[strconv.Itoa(e.Sequence)] = i
+		e.Sequence, e.Payload = i, answered(e.Payload, placed)
+		e.EventID = fmt.Sprintf("ev_%s_%d", rec.RunID, i)
+		st.Apply(e)
+		out.Events = append(out.Events, fmt.Sprintf("%s@%s %s cause=%s trust=%s", e.Type, e.NodeID, timeless(e.Payload), e.CausationID, e.ContentTrust))
+	}
+	out.Snapshot = timeless(st.SnapshotJSON())
+	return out
+}
+
+// parts are the events with which an envelope makes up an answer, by their sequences.
+var parts = regexp.MustCompile(`"with":\[[\d,]+\]`)
+
+// answered names them by where they are now.
+func answered(payload []byte, placed map[string]int) []byte {
+	return parts.ReplaceAllFunc(payload, func(b []byte) []byte {
+		return numbers.ReplaceAllFunc(b, func(n []byte) []byte { return strconv.AppendInt(nil, int64(placed[string(n)]), 10) })
+	})
+}
+
+var numbers = regexp.MustCompile(`\d+`)
+
+// nodeOf is the node of a line of an account.
+func nodeOf(line string) string {
+	head, _, _ := strings.Cut(line, " ")
+	_, node, _ := strings.Cut(head, "@")
+	return node
+}
+
+// whole is a log without the attempts that ended with their executor.
+func whole(log []wire.Event) (out []wire.Event, lost int) {
+	shift := map[string]int{}
+	for i := 0; i < len(log); i++ {
+		e := log[i]
+		if e.Type == wire.EventNodeRetried && strings.Contains(string(e.Payload), `"reason":"`+runstate.ExecutorLost+`"`) {
+			lost++
+			shift[e.NodeID]++
+			out = cutShort(out, e.NodeID)
+			i++ // and the node's start, which follows in the same frame
+			continue
+		}
+		if n := shift[e.NodeID]; n > 0 && slices.Contains(counted, e.Type) {
+			e.Payload = earlier(e.Payload, n)
+		}
+		if e.Type == wire.EventProviderUsage && toldTwice(out, e) {
+			continue
+		}
+		out = append(out, e)
+	}
+	return out, lost
+}
+
+// counted are the events that count attempts of nodes.
+var counted = []wire.EventType{wire.EventNodeStarted, wire.EventNodeRetried, wire.EventNodeFailed}
+
+// cutShort takes away what the last attempt of a node has told since it started: the
+// next one begins anew.
+func cutShort(log []wire.Event, node string) []wire.Event {
+	for i := len(log) - 1; i >= 0; i-- {
+		if e := log[i]; e.NodeID == node && e.Type == wire.EventNodeStarted {
+			rest := slices.DeleteFunc(slices.Clone(log[i+1:]), func(e wire.Event) bool { return e.NodeID == node })
+			return append(log[:i+1], rest...)
+		}
+	}
+	return log
+}
+
+// toldTwice reports that a node tells the same usage once more, and nothing in between.
+func toldTwice(log []wire.Event, e wire.Event) bool {
+	for i := len(log) - 1; i >= 0; i-- {
+		if log[i].NodeID == e.NodeID {
+			return log[i].Type == e.Type && string(log[i].Payload) == string(e.Payload)
+		}
+	}
+	return false
+}
+
+// earlier counts attempts as if n of them had not been.
+func earlier(payload json.RawMessage, n int) json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(payload, &m) != nil {
+		return payload
+	}
+	for _, name := range []string{"attempt", "attempts"} {
+		var k int
+		if m[name] == nil || json.Unmarshal(m[name], &k) != nil {
+			continue
+		}
+		payload = json.RawMessage(strings.Replace(string(payload), fmt.Sprintf("%q:%d", name, k), fmt.Sprintf("%q:%d", name, k-n), 1))
+	}
+	return payload
+}
+
+// Differ tells the first difference between two accounts of the same story; empty: there
+// is none.
+func Differ(want, got []Account) string {
+	if len(want) != len(got) {
+		return fmt.Sprintf("there are %d runs, and there were %d", len(got), len(want))
+	}
+	for i, a := range want {
+		b := got[i]
+		if a.Lost+b.Lost > 0 {
+			a, b = a.renamed(), b.renamed()
+		}
+		if a.Run != b.Run {
+			return fmt.Sprintf("run %s is there instead of %s", b.Run, a.Run)
+		}
+		for k := range max(len(a.Events), len(b.Events)) {
+			if x, y := at(a.Events, k), at(b.Events, k); x != y {
+				return fmt.Sprintf("run %s, event %d\nwas %s\nis  %s", a.Run, k, x, y)
+			}
+		}
+		if a.Snapshot != b.Snapshot {
+			return fmt.Sprintf("run %s folds to\n%s\nand was\n%s", a.Run, b.Snapshot, a.Snapshot)
+		}
+	}
+	return ""
+}
+
+// envelopes are ids and correlation ids of envelopes, which follow from the attempt.
+var envelopes = regexp.MustCompile(`env_[0-9a-f]{24}|cause=[^ :]+:[^ :]+:\d+(\.\d+)?(q\d+)?:`)
+
+// renamed has the envelopes' ids in the order in which they come.
+func (a Account) renamed() Account {
+	names := map[string]string{}
+	name := func(id string) string {
+		if names[id] == "" {
+			names[id] = fmt.Sprintf("(envelope %d)", len(names)+1)
+		}
+		return names[id]
+	}
+	events := make([]string, len(a.Events))
+	for i, e := range a.Events {
+		events[i] = envelopes.ReplaceAllStringFunc(e, name)
+	}
+	a.Events, a.Snapshot = events, envelopes.ReplaceAllStringFunc(a.Snapshot, name)
+	return a
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "(nothing)"
+}

@@ -1,0 +1,198 @@
+package sim_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/provider/mock"
+	"waybill.dev/waybill/test/harness"
+	"waybill.dev/waybill/test/sim"
+)
+
+// unstaged are the recorded runs that no signs in a log lead to: three-2 was cancelled
+// before anybody had begun it.
+var unstaged = []string{"three-2"}
+
+// recorded is a run of the golden corpus.
+type recorded struct {
+	name   string
+	record *wire.RunRecord
+	doc    json.RawMessage
+	events []wire.Event
+}
+
+func corpus(t *testing.T) []recorded {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "golden", "corpus", "*.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	var out []recorded
+	for _, file := range files {
+		b, err := os.ReadFile(file) //nolint:gosec // G304: of the corpus
+		require.NoError(t, err)
+		var r harness.Recording
+		require.NoError(t, json.Unmarshal(b, &r))
+		rec, err := wire.ParseRunRecord(r.Record)
+		require.NoError(t, err)
+		out = append(out, recorded{strings.TrimSuffix(filepath.Base(file), ".json"), rec, r.Workflow, r.Events})
+	}
+	return out
+}
+
+// recordedStories are the recorded runs that nobody else has started, as stories.
+func recordedStories(t *testing.T) []sim.Story {
+	t.Helper()
+	all := corpus(t)
+	docs := map[string]json.RawMessage{}
+	for _, r := range all {
+		docs[r.record.WorkflowID] = r.doc
+	}
+	var out []sim.Story
+	for _, r := range all {
+		if r.record.Parent != nil || contains(unstaged, r.name) {
+			continue
+		}
+		s := sim.Story{
+			Name: r.name, Workflow: r.record.WorkflowID, Configurable: r.record.Configurable, TestKey: true, Workflows: reached(docs, r.doc),
+			Says: said(r.events), Lines: append(unrecorded[r.name], linesFrom(r.events)...),
+		}
+		if r.record.Inputs != nil {
+			var err error
+			s.Inputs, err = json.Marshal(r.record.Inputs)
+			require.NoError(t, err)
+		}
+		if script, ok := scripts[r.name]; ok {
+			s.Says = script
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// reached are a document and those of the workflows that it starts.
+func reached(docs map[string]json.RawMessage, doc json.RawMessage) []json.RawMessage {
+	out := []json.RawMessage{doc}
+	var d struct {
+		Nodes []struct{ Config struct{ WorkflowID string } }
+	}
+	_ = json.Unmarshal(doc, &d)
+	for _, n := range d.Nodes {
+		if child, ok := docs[n.Config.WorkflowID]; ok {
+			out = append(out, reached(docs, child)...)
+		}
+	}
+	return out
+}
+
+// said is what the model of a recorded run said, where it was shown.
+func said(events []wire.Event) map[string][]mock.Entry {
+	out := map[string][]mock.Entry{}
+	text := ""
+	for _, e := range events {
+		var p struct {
+			Chunk                     string
+			InputTokens, OutputTokens int
+		}
+		_ = json.Unmarshal(e.Payload, &p)
+		switch e.Type {
+		case wire.EventOutputChunk:
+			text += p.Chunk
+		case wire.EventProviderUsage:
+			out[e.NodeID] = append(out[e.NodeID], mock.Entry{Content: text, InputTokens: p.InputTokens, OutputTokens: p.OutputTokens})
+			text = ""
+		}
+	}
+	return out
+}
+
+const ticket = `{"reasoning":"charged twice","category":"billing","priority":"urgent","language":"en","summary":"Second charge for one lamp.","action":{"kind":"refund","orderId":"WL-48213","reason":"double charge"}}`
+
+// scripts are what models said that was not shown.
+var scripts = map[string]map[string][]mock.Entry{
+	"mocked-1": {"mocked-node": {{StopReason: "max_tokens"}, {Content: `{"ok":true}`}}},
+	"mocked-2": {"mocked-node": {{Content: "{}"}, {Content: "{}"}, {Content: ""}}},
+	"model-asks-1": {"clarifying-node": {
+		{Content: `{"type":"clarification.request","payload":{"questions":[{"id":"q1","question":"which?","schema":{"enum":["blue"]}}]}}`}, {Content: ticket},
+	}},
+}
+
+var (
+	gate    = sim.Sign{Event: "interrupt.requested@gate"}
+	child   = sim.Sign{Of: "approve", Event: "interrupt.requested@gate"}
+	waiting = sim.Sign{Event: "node.suspended@call"}
+)
+
+// unrecorded is what was done to runs, and is in the logs of others, or in none.
+var unrecorded = map[string][]sim.Line{
+	"approve-three-1": {
+		{After: []sim.Sign{gate}, Do: "answer", Node: "gate", With: `{"action":"accept","voter":"ann"}`},
+		{After: []sim.Sign{gate}, Do: "answer", Node: "gate", With: `{"action":"accept","voter":"bob"}`},
+	},
+	"approve-three-2": {
+		{After: []sim.Sign{gate}, Do: "answer", Node: "gate", With: `{"action":"accept","voter":"cid"}`},
+		{After: []sim.Sign{gate}, Do: "answer", Node: "gate", With: `{"action":"reject","voter":"ann"}`},
+	},
+	"grandparent-2": {{After: []sim.Sign{child, waiting}, Do: "answer", Of: "approve", Node: "gate", With: `{"action":"accept"}`}},
+}
+
+// linesFrom are what was done to a run, as its own log tells it.
+func linesFrom(events []wire.Event) []sim.Line {
+	var out []sim.Line
+	for i, e := range events {
+		var p struct {
+			ResumeValue map[string]json.RawMessage
+			DrainPolicy string
+		}
+		_ = json.Unmarshal(e.Payload, &p)
+		switch e.Type {
+		case wire.EventInterruptResolved:
+			if p.ResumeValue == nil { // nobody answered
+				continue
+			}
+			delete(p.ResumeValue, "decidedAt")
+			delete(p.ResumeValue, "decidedBy")
+			value, _ := json.Marshal(p.ResumeValue)
+			out = append(out, sim.Line{After: signs(events[:i], e.NodeID), Do: "answer", Node: e.NodeID, With: string(value)})
+		case wire.EventRunPaused:
+			after := signs(events[:i], "")
+			if p.DrainPolicy == string(wire.DrainCurrent) { // what was at work has ended since
+				after = signs(events[:2], "")
+			}
+			out = append(out, sim.Line{After: after, Do: "pause", With: p.DrainPolicy})
+		case wire.EventRunResumed:
+			out = append(out, sim.Line{After: signs(events[:i], ""), Do: "resume"})
+		case wire.EventRunCancelled:
+			for events[i-1].Type == wire.EventNodeCancelled {
+				i--
+			}
+			out = append(out, sim.Line{After: signs(events[:i], ""), Do: "cancel"})
+		}
+	}
+	return out
+}
+
+// signs are the last of some events, and all questions of a node among them.
+func signs(events []wire.Event, node string) []sim.Sign {
+	var out []sim.Sign
+	for i, e := range events {
+		if i == len(events)-1 || node != "" && e.NodeID == node && e.Type != wire.EventInterruptResolved {
+			out = append(out, sim.Sign{Event: strings.TrimSuffix(string(e.Type)+"@"+e.NodeID, "@")})
+		}
+	}
+	return out
+}

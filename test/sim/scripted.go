@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/mock"
+)
+
+// SecretID is the id of the one secret of the test seams.
+const SecretID = "openwop-conformance-canary-secret"
+
+// scriptedPort is the scripted model of a story as a dispatcher sees it. Whoever asks again
+// with an invocation id is told what was said to it before, as a vendor does.
+type scriptedPort struct{ p *process }
+
+// ID names the provider; see provider.Provider.
+func (scriptedPort) ID() string { return mock.ID }
+
+// Call asks once; see provider.Provider.
+func (s scriptedPort) Call(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
+	var said entry
+	err := s.p.call(ctx, atModel, req.NodeID+" "+req.InvocationID, func() error {
+		m := s.p.w.models
+		who, ok := m.find(req.InvocationID, req.Provider+":"+req.Model)
+		if !ok {
+			s.p.w.violate(fmt.Errorf("effects: node %s asks with an invocation id that follows from no run", req.NodeID))
+			return errFault
+		}
+		s.p.w.begins(s.p, s.p.w.runs[who.run], who)
+		said = entry(m.say(who, req.InvocationID))
+		return nil
+	})
+	if err != nil {
+		return provider.Result{}, context.Canceled
+	}
+	res, err := mock.New(said).Call(ctx, req, emit)
+	if wait := s.p.call(ctx, atPiece, req.NodeID+" ends", nil); wait != nil {
+		return provider.Result{}, context.Canceled
+	}
+	return res, err
+}
+
+// say is the answer to an invocation: the next of the node's, unless it was asked before.
+func (m *models) say(who asker, id string) mock.Entry {
+	key := who.run + " " + who.node
+	nth := slices.Index(m.asked[key], id)
+	if nth < 0 {
+		nth = len(m.asked[key])
+		m.asked[key] = append(m.asked[key], id)
+	}
+	if all := m.w.scenario.Story.Says[who.node]; nth < len(all) {
+		return all[nth]
+	}
+	return mock.Entry{}
+}
+
+// entry is a script of one answer.
+type entry mock.Entry
+
+func (e entry) Take(context.Context, string, string, int) (mock.Entry, error) {
+	return mock.Entry(e), nil
+}
+
+func (entry) Program(context.Context, string, string, []mock.Entry) error { return nil }
+
+func (entry) LastBudget(context.Context, string, string) (int, bool, error) { return 0, false, nil }
+
+func (entry) Reset(context.Context, string) (int, error) { return 0, nil }

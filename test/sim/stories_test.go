@@ -1,0 +1,99 @@
+package sim_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"waybill.dev/waybill/services/dispatcher/provider/mock"
+	"waybill.dev/waybill/test/sim"
+)
+
+func flowOf(id, nodes string, edges ...string) json.RawMessage {
+	return json.RawMessage(`{"id":"` + id + `","name":"n","version":"1","nodes":[` + nodes + `],"edges":[` + strings.Join(edges, ",") +
+		`],"triggers":[],"variables":[{"name":"given","type":"string"}],"metadata":{},"settings":{}}`)
+}
+
+func nodeOf(id, typ, config string, more ...string) string {
+	return fmt.Sprintf(`{"id":%q,"typeId":%q,"name":"n","position":{"x":0,"y":0},"config":%s,"inputs":{}%s}`, id, typ, config, strings.Join(more, ""))
+}
+
+func edge(from, to string) string {
+	return fmt.Sprintf(`{"id":"%[1]s-%[2]s","sourceNodeId":%[1]q,"targetNodeId":%[2]q}`, from, to)
+}
+
+const (
+	triage  = `{"provider":"mock","model":"mock-mini","prompt":"sort this mail","envelopeType":"vendor.waybill.ticket.triage"}`
+	quorum  = `{"title":"t","actions":["accept","reject"],"requiredApprovals":3,"rejectionPolicy":"majority"}`
+	accepts = `{"title":"t","actions":["accept"]}`
+	begins  = `{"provider":"mock","model":"mock-mini","prompt":"hi"}`
+)
+
+func vote(of, voter string, after ...sim.Sign) sim.Line {
+	return sim.Line{After: after, Do: "answer", Of: of, Node: "gate", With: `{"action":"accept","voter":"` + voter + `"}`}
+}
+
+// otherStories are what neither the fixtures nor the recorded runs have.
+func otherStories() []sim.Story {
+	ended, asked := sim.Sign{Event: "run.completed"}, sim.Sign{Of: sim.Forked, Event: "interrupt.requested@gate"}
+	three := []sim.Line{vote("", "ann", gate), vote("", "bob", gate), vote("", "cid", gate)}
+	gated := flowOf("gated", nodeOf("gate", "core.approvalGate", accepts)+","+nodeOf("then", "core.noop", "{}"), edge("gate", "then"))
+	out := []sim.Story{
+		{
+			Name: "two models at a time", Workflow: "both", Races: true,
+			Workflows: []json.RawMessage{flowOf("both", nodeOf("a", "core.ai.callPrompt", begins)+","+nodeOf("b", "core.ai.callPrompt", begins)+","+nodeOf("c", "core.noop", "{}"), edge("a", "c"), edge("b", "c"))},
+			Says:      map[string][]mock.Entry{"a": {{Content: "one"}}, "b": {{Content: "two"}}},
+		},
+		{
+			Name: "a secret that is said and given", Workflow: "told", Inputs: json.RawMessage(`{"given":"` + sim.Secret + `"}`),
+			Workflows: []json.RawMessage{flowOf("told", nodeOf("a", "core.ai.callPrompt", begins)+","+nodeOf("b", "core.identity", "{}"), edge("a", "b"))},
+			Says:      map[string][]mock.Entry{"a": {{Content: "it is " + sim.Secret}}},
+		},
+		{
+			Name: "a model that is down, and is asked again", Workflow: "down", TestKey: true,
+			Configurable: json.RawMessage(`{"mockProvider":{"id":"error","config":{"code":"provider_unavailable","message":"down","retryable":true}}}`),
+			Workflows:    []json.RawMessage{flowOf("down", nodeOf("a", "core.ai.callPrompt", `{"prompt":"hi"}`, `,"settings":{"retry":{"maxRetries":2,"backoffMs":100}}`))},
+		},
+		{
+			Name: "a branch goes on from a model's answer", Workflow: "sorted", Workflows: []json.RawMessage{flowOf("sorted", nodeOf("a", "core.ai.callPrompt", triage)+","+nodeOf("b", "core.noop", "{}"), edge("a", "b"))},
+			Says: map[string][]mock.Entry{"a": {{Content: ticket}}}, Lines: []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "branch", From: "node.completed@a"}},
+		},
+		{
+			Name: "a branch asks a model itself", Workflow: "sorted", Workflows: []json.RawMessage{flowOf("sorted", nodeOf("a", "core.ai.callPrompt", triage)+","+nodeOf("b", "core.noop", "{}"), edge("a", "b"))},
+			Says: map[string][]mock.Entry{"a": {{Content: ticket}}}, Lines: []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "branch", From: "node.started@a"}},
+		},
+		{
+			Name: "a replay of a model's answer", Workflow: "sorted", Workflows: []json.RawMessage{flowOf("sorted", nodeOf("a", "core.ai.callPrompt", triage)+","+nodeOf("b", "core.noop", "{}"), edge("a", "b"))},
+			Says: map[string][]mock.Entry{"a": {{Content: ticket}}}, Lines: []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "replay"}},
+		},
+		{
+			Name: "a replay of a quorum", Workflow: "voted", Workflows: []json.RawMessage{flowOf("voted", nodeOf("gate", "core.approvalGate", quorum))},
+			Lines: append(three, sim.Line{After: []sim.Sign{ended}, Do: "fork", With: "replay"}),
+		},
+		{
+			Name: "a replay of a side effect", Workflow: "noticed", TestKey: true,
+			Workflows: []json.RawMessage{flowOf("noticed", nodeOf("a", "core.conformance.side-effect", "{}")+","+nodeOf("b", "core.noop", "{}"), edge("a", "b"))},
+			Lines:     []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "replay"}},
+		},
+		{
+			Name: "a branch has a side effect of its own", Workflow: "noticed", TestKey: true,
+			Workflows: []json.RawMessage{flowOf("noticed", nodeOf("a", "core.conformance.side-effect", "{}")+","+nodeOf("b", "core.noop", "{}"), edge("a", "b"))},
+			Lines:     []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "branch", From: "node.started@a"}},
+		},
+	}
+	// a branch from each place of a run that was answered
+	for i, from := range []string{
+		"node.started@gate", "node.suspended@gate", "interrupt.requested@gate", "approval.requested@gate", "interrupt.resolved@gate", "approval.received@gate",
+		"node.resumed@gate", "node.completed@gate", "node.started@then", "node.completed@then", "run.completed",
+	} {
+		s := sim.Story{
+			Name: "a branch of a gate from " + from, Workflow: "gated", Workflows: []json.RawMessage{gated},
+			Lines: []sim.Line{vote("", "ann", gate), {After: []sim.Sign{ended}, Do: "fork", With: "branch", From: from}},
+		}
+		if i < 5 {
+			s.Lines = append(s.Lines, vote(sim.Forked, "ann", asked))
+		}
+		out = append(out, s)
+	}
+	return out
+}

@@ -1,0 +1,223 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/provider/mock"
+)
+
+// Story is a run of given workflows instead of generated ones, and what is done to it.
+// Nothing in it waits for a time: each line has signs in the logs that it comes after. So
+// whatever dies meanwhile, the same is done to the same state.
+type Story struct {
+	Name string
+	// Workflows are documents as they are registered; the first run is of Workflow.
+	Workflows            []json.RawMessage
+	Workflow             string
+	Inputs, Configurable json.RawMessage
+	TestKey              bool
+	// Races says that nodes are at work at the same time: which of two comes first is chance.
+	Races bool
+	// Says are the answers of the scripted model by node, one after the other.
+	Says  map[string][]mock.Entry
+	Lines []Line
+}
+
+// Line is something that is done to a run once all signs are in the logs.
+type Line struct {
+	After []Sign
+	// Do is answer, pause, resume, cancel or fork.
+	Do string
+	// Of is the run: its id, or the id of its workflow; empty: the first.
+	Of, Node string
+	// With is the answer, how to pause, or how to fork; From is where a fork begins: at
+	// the last such event.
+	With, From string
+}
+
+// Sign is an event of a run: its type, and behind @ its node if it is a node's.
+type Sign struct{ Of, Event string }
+
+// Begun and Forked are the ids of a story's runs that nobody else has started.
+const (
+	Begun  = "run-0"
+	Forked = "run-1"
+)
+
+// Stage is the scenario of a story: what its processes do is all that depends on the seed.
+func Stage(s Story) Scenario { return Scenario{Seed: 1, Dispatchers: 2, Story: &s} }
+
+// register registers the workflows of the story.
+func (s *Story) register(r *definition.Registry) error {
+	for _, doc := range s.Workflows {
+		def, problems := workflow.Parse(doc)
+		if len(problems) > 0 {
+			return fmt.Errorf("workflow of the story %s is not sound: %v", s.Name, problems)
+		}
+		if _, _, err := r.Put(context.Background(), tenant, def, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find is the run of a line or a sign; nil: there is none yet.
+func (w *World) find(of string) *history {
+	if of == "" {
+		of = Begun
+	}
+	if h := w.runs[of]; h != nil {
+		return h
+	}
+	for _, id := range w.runIDs() {
+		if h := w.runs[id]; h.record.WorkflowID == of && id != Forked {
+			return h
+		}
+	}
+	return nil
+}
+
+// seen reports whether a sign is in the logs.
+func (w *World) seen(s Sign) bool {
+	h := w.find(s.Of)
+	return h != nil && h.lastOf(s.Event) >= 0
+}
+
+// lastOf is the sequence of the last event of a sign; -1: there is none, 0 where nothing is
+// asked for.
+func (h *history) lastOf(event string) int {
+	typ, node, _ := strings.Cut(event, "@")
+	for i := len(h.events) - 1; i >= 0 && event != ""; i-- {
+		if e := h.events[i]; string(e.Type) == typ && e.NodeID == node {
+			return i
+		}
+	}
+	if event == "" {
+		return 0
+	}
+	return -1
+}
+
+// teller does the lines of a story.
+type teller struct {
+	client
+	story *Story
+	// watch is a process that looks at the logs, and never dies.
+	watch *process
+}
+
+func (w *World) newTeller() *teller {
+	watch := &process{w: w, name: "watch", ctx: w.background(), cancel: func() {}}
+	return &teller{client: client{w: w, name: "c0"}, story: w.scenario.Story, watch: watch}
+}
+
+func (t *teller) run() {
+	defer func() {
+		t.w.mu.Lock()
+		t.w.clients--
+		t.w.mu.Unlock()
+	}()
+	t.must("begins", Begun, func(ctx context.Context, p *process, _ string) error {
+		_, err := p.dispatcher.StartRun(ctx, &dispatcherv1.StartRunRequest{
+			Tenant: tenant, Principal: t.name, WorkflowId: t.story.Workflow, RunId: Begun, RequestDigest: "digest", Transport: "rest",
+			Inputs: t.story.Inputs, Configurable: t.story.Configurable, TestKey: t.story.TestKey,
+		})
+		return err
+	})
+	for i, l := range t.story.Lines {
+		run, err := t.await(i, l)
+		if err != nil {
+			return // the simulation is over
+		}
+		t.must(l.Do, run, func(ctx context.Context, p *process, run string) error { return acts[l.Do](ctx, p, run, l) })
+	}
+}
+
+// await waits until the signs of a line are in the logs, and names its run.
+func (t *teller) await(i int, l Line) (run string, err error) {
+	ready := func() time.Time {
+		for _, s := range l.After {
+			if !t.w.seen(s) {
+				return time.Now().Add(2 * idle)
+			}
+		}
+		return time.Time{}
+	}
+	ctx, cancel := context.WithCancel(t.watch.ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-t.w.over:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err = t.watch.wait(ctx, &call{at: atSign, detail: fmt.Sprintf("line %d, to %s", i, l.Do), ready: ready, perform: func() error {
+		run = t.w.find(l.Of).id
+		return nil
+	}})
+	return run, err
+}
+
+// acts are what lines do.
+var acts = map[string]func(ctx context.Context, p *process, run string, l Line) error{
+	"answer": func(ctx context.Context, p *process, run string, l Line) error {
+		_, err := p.dispatcher.ResolveInterrupt(ctx, &dispatcherv1.ResolveInterruptRequest{
+			Tenant: tenant, RunId: run, NodeId: l.Node, ResumeValue: []byte(l.With), Principal: "c0",
+		})
+		return err
+	},
+	"pause": func(ctx context.Context, p *process, run string, l Line) error {
+		_, err := p.dispatcher.PauseRun(ctx, &dispatcherv1.PauseRunRequest{Tenant: tenant, RunId: run, DrainPolicy: l.With, PausedBy: "c0"})
+		return err
+	},
+	"resume": func(ctx context.Context, p *process, run string, _ Line) error {
+		_, err := p.dispatcher.ResumeRun(ctx, &dispatcherv1.ResumeRunRequest{Tenant: tenant, RunId: run, Reason: "back"})
+		return err
+	},
+	"cancel": func(ctx context.Context, p *process, run string, _ Line) error {
+		_, err := p.dispatcher.CancelRun(ctx, &dispatcherv1.CancelRunRequest{Tenant: tenant, RunId: run, Reason: "enough", CancelledBy: "c0"})
+		return err
+	},
+	"fork": func(ctx context.Context, p *process, run string, l Line) error {
+		from := 0
+		if err := p.call(ctx, atSign, "where to fork "+run, func() error { from = p.w.runs[run].lastOf(l.From); return nil }); err != nil {
+			return err
+		}
+		_, err := p.dispatcher.ForkRun(ctx, &dispatcherv1.ForkRunRequest{
+			Tenant: tenant, SourceRunId: run, RunId: Forked, RequestDigest: "fork", Mode: l.With, FromSeq: int32(from), //nolint:gosec // G115: of a story
+			TestKey: true,
+		})
+		return err
+	},
+}
+
+// done are the refusals of what was done before, and nobody was told.
+var done = []fault.Code{fault.Conflict, fault.RunTerminal, fault.InterruptResolved, fault.InterruptGone}
+
+// must has something done: again while nobody says that it is.
+func (t *teller) must(what, run string, do func(ctx context.Context, p *process, run string) error) {
+	var err error
+	for i := range tries {
+		p := t.w.dispatcherAt(i)
+		err = t.exchange(p, what+" "+run, func(ctx context.Context, p *process) error { return do(ctx, p, run) })
+		if err == nil || i > 0 && slices.Contains(done, fault.CodeOf(err)) {
+			return
+		}
+		if !again(err) {
+			break
+		}
+		wait := time.NewTimer(time.Duration(i+1) * 100 * time.Millisecond)
+		<-wait.C
+	}
+	t.w.told.wrong(fmt.Errorf("story: %s of %s: %w", what, run, err))
+}
