@@ -122,6 +122,11 @@ func (s *State) Apply(e wire.Event) {
 	s.applyInterrupt(e)
 	s.applyChild(e, p.NodeID)
 	s.settle(e.Timestamp)
+	if f := s.Record.Fork; f != nil && s.Next == f.Ends() {
+		for _, said := range f.Said {
+			s.Remember(wire.Note{Said: said})
+		}
+	}
 }
 
 // applyTrust lets a node's trust fall with that of its events. It never rises: not

@@ -150,6 +150,23 @@ func (s *State) applyInterrupt(e wire.Event) {
 	}
 }
 
+// Said is what was said at the questions that wait for an answer, as notes.
+func (s *State) Said() []interrupt.Note {
+	var out []interrupt.Note
+	for _, i := range s.Interrupts {
+		if !s.Asks(i) {
+			continue
+		}
+		for _, v := range i.Votes {
+			out = append(out, interrupt.Note{InterruptID: i.InterruptID, Vote: &v})
+		}
+		for _, q := range i.Questions {
+			out = append(out, interrupt.Note{InterruptID: i.InterruptID, Question: &q})
+		}
+	}
+	return out
+}
+
 // Remember folds a note. One about what is over changes nothing.
 func (s *State) Remember(n wire.Note) {
 	if s.Status.Terminal() {

@@ -86,8 +86,20 @@ type Fork struct {
 	Head int `json:"head"`
 	// Traceparent is the source's; empty: it had none.
 	Traceparent string `json:"traceparent,omitempty"`
+	// Said are the votes and questions at gates that stand open where the source's history
+	// ends (see Ends), as notes of its log have them: no event tells of them.
+	Said []json.RawMessage `json:"said,omitempty"`
 	// Since is, in a replay, when its source was created, or what that replayed.
 	Since string `json:"since,omitempty"`
+}
+
+// Ends is how many events the fork has of its source's history: a branch those before it
+// begins, a replay all.
+func (f *Fork) Ends() int {
+	if f.Mode == ForkReplay {
+		return f.Head
+	}
+	return f.FromSeq
 }
 
 // Since is when the run's time began: that of a replay with its source.

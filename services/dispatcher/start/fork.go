@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/definition"
@@ -164,6 +165,10 @@ func (s *Starter) forkRecord(ctx context.Context, req Fork, source *wire.RunReco
 	rec.RunID, rec.RequestDigest, rec.Traceparent = req.RunID, req.Digest, req.Traceparent
 	rec.CreatedAt, rec.Parent = wire.FormatTime(s.deps.Clock()), nil
 	rec.Fork = &wire.Fork{SourceRunID: req.SourceRunID, Mode: req.Mode, FromSeq: req.FromSeq, Head: head, Traceparent: source.Traceparent}
+	var err error
+	if rec.Fork.Said, err = s.said(ctx, source, rec.Fork.Ends()); err != nil {
+		return nil, nil, err
+	}
 	if req.Mode == wire.ForkReplay {
 		rec.Fork.Since = source.Since()
 		rec.CallbackURL, rec.CredentialRef = "", "" // it calls nobody, and pays for nothing
@@ -184,6 +189,36 @@ func (s *Starter) forkRecord(ctx context.Context, req Fork, source *wire.RunReco
 	defer done()
 	body, err := s.render(ctx, &rec, scope)
 	return &rec, body, err
+}
+
+// said are the votes and questions at gates that stand open after so many events of the source.
+// They belong to the history that its fork has, and are in no event of it (OpenWOP host
+// contract §6.3).
+func (s *Starter) said(ctx context.Context, source *wire.RunRecord, events int) ([]json.RawMessage, error) {
+	frames, err := s.deps.Log.Run(ctx, subject.Run{Tenant: source.Owner.Tenant, WorkflowID: source.WorkflowID, RunID: source.RunID})
+	if err != nil {
+		return nil, damaged(err)
+	}
+	st := runstate.New(source)
+	for _, f := range frames {
+		told, err := f.Events()
+		if err != nil {
+			return nil, damaged(err)
+		}
+		for _, e := range told {
+			if e.Sequence < events {
+				st.Apply(e)
+			}
+		}
+		if f.Last < events {
+			st.Remember(wire.ParseNote(f.Note))
+		}
+	}
+	var out []json.RawMessage
+	for _, n := range st.Said() {
+		out = append(out, strictjson.Render(n))
+	}
+	return out, nil
 }
 
 // lay puts the overlay over a branch's record, and holds that against the workflow as at

@@ -11,8 +11,10 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/start"
 )
 
@@ -158,4 +160,69 @@ func TestFork_OfAKeyIsMadeOnce(t *testing.T) {
 	req.Digest = "two"
 	_, err = r.Fork(t.Context(), req)
 	require.Equal(t, fault.IdempotencyKeyMismatch, fault.CodeOf(err))
+}
+
+// OpenWOP host contract §6.3: votes that decide nothing yet are of the history of a branch,
+// although no event tells of them.
+func TestFork_ABranchHasTheVotesThatWereCastBefore(t *testing.T) {
+	t.Parallel()
+	const asked = `{"runId":"run_1","nodeId":"gate","interruptId":"int_1","kind":"approval","key":"k","data":{"actions":["accept"]},"requestedAt":"2026-01-01T00:00:00.000Z"}`
+	vote := func(voter string) string {
+		return wire.Note{Said: json.RawMessage(`{"interruptId":"int_1","vote":{"voter":"` + voter + `","action":"accept","by":"k","at":"2026-01-01T00:00:00.000Z"}}`)}.JSON()
+	}
+	for name, tc := range map[string]struct {
+		from int
+		want []string
+	}{
+		"before the question":  {1, nil},
+		"before the votes":     {2, nil},
+		"after them":           {3, []string{"ann", "bob"}},
+		"beyond what they did": {4, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			def, problems := workflow.Parse([]byte(documents[0]))
+			require.Empty(t, problems)
+			body, err := json.Marshal(&wire.RunRecord{RunID: "run_1", WorkflowID: "wf", WorkflowDigest: def.Digest(), Owner: wire.Owner{Tenant: "acme"}})
+			require.NoError(t, err)
+			last := frame.NewStart(forkSource, body)
+			add := func(f *frame.Frame, after uint64) {
+				f.Pos, err = r.log.Append(t.Context(), f, after)
+				require.NoError(t, err)
+				last = f
+			}
+			event := func(seq int, typ wire.EventType, payload string) wire.Event {
+				return wire.Draft{Type: typ, NodeID: "gate", Payload: json.RawMessage(payload)}.Place("run_1", seq, time.UnixMilli(0))
+			}
+			add(last, 0)
+			add(frame.New(forkSource, subject.Step, last.Head(), []wire.Event{
+				event(0, wire.EventRunStarted, `{}`), event(1, wire.EventInterruptRequested, asked), event(2, wire.EventLogAppended, `{}`),
+			}), last.Pos)
+			for _, voter := range []string{"ann", "bob"} {
+				add(frame.New(forkSource, subject.Step, last.Head(), nil).With(vote(voter)), last.Pos)
+			}
+			add(frame.New(forkSource, subject.Step, last.Head(), []wire.Event{
+				event(3, wire.EventInterruptResolved, `{"interruptId":"int_1","resumeValue":{"action":"accept"}}`), event(4, wire.EventLogAppended, `{}`),
+			}), last.Pos)
+
+			_, err = r.Fork(t.Context(), forkRequest(wire.ForkBranch, tc.from))
+			require.NoError(t, err)
+			first, err := r.log.First(t.Context(), subject.Run{Tenant: "acme", RunID: "run_2"})
+			require.NoError(t, err)
+			rec, err := first.Record()
+			require.NoError(t, err)
+			st := runstate.New(rec)
+			for i, e := range []wire.Event{event(0, wire.EventRunStarted, `{}`), event(1, wire.EventInterruptRequested, asked), event(2, wire.EventLogAppended, `{}`)} {
+				if i < tc.from {
+					st.Apply(e)
+				}
+			}
+			var got []string
+			for _, n := range st.Said() {
+				got = append(got, n.Vote.Voter)
+			}
+			require.Equal(t, tc.want, got)
+		})
+	}
 }
