@@ -65,6 +65,7 @@ chaos: build ## kill the host CHAOS_KILLS times and look for what is lost
 .PHONY: kill-steps
 kill-steps: build ## kill every process at every step of every fixture, and every two of them
 	go test -count=1 -timeout 120m -v -run TestKill ./test/sim -args -sim.kills
+	WAYBILL_BIN=$(CURDIR)/bin/waybill KILL_STEPS=all go test -count=1 -timeout 60m -v -run TestSteps ./test/chaos
 
 .PHONY: dedup
 dedup: build ## race DEDUP_IDS envelopes at two acceptors that are killed meanwhile

@@ -161,7 +161,7 @@ func Differ(want, got []Account) string {
 	for i, a := range want {
 		b := got[i]
 		if a.Lost+b.Lost > 0 {
-			a, b = a.renamed(), b.renamed()
+			a, b = a.Anonymous(), b.Anonymous()
 		}
 		if a.Run != b.Run {
 			return fmt.Sprintf("run %s is there instead of %s", b.Run, a.Run)
@@ -178,23 +178,23 @@ func Differ(want, got []Account) string {
 	return ""
 }
 
-// envelopes are ids and correlation ids of envelopes, which follow from the attempt.
-var envelopes = regexp.MustCompile(`env_[0-9a-f]{24}|cause=[^ :]+:[^ :]+:\d+(\.\d+)?(q\d+)?:`)
+// ids follow from a run's id, those of envelopes from an attempt's number, too.
+var ids = regexp.MustCompile(`env_[0-9a-f]{24}|int_[0-9a-f]{24,32}|run_[0-9a-z]{26}|"[\w-]{43}"|cause=[^ :]+:[^ :]+:\d+(\.\d+)?(q\d+)?:`)
 
-// renamed has the envelopes' ids in the order in which they come.
-func (a Account) renamed() Account {
+// Anonymous names all ids by the order in which they come.
+func (a Account) Anonymous() Account {
 	names := map[string]string{}
 	name := func(id string) string {
 		if names[id] == "" {
-			names[id] = fmt.Sprintf("(envelope %d)", len(names)+1)
+			names[id] = fmt.Sprintf("(id %d)", len(names)+1)
 		}
 		return names[id]
 	}
 	events := make([]string, len(a.Events))
 	for i, e := range a.Events {
-		events[i] = envelopes.ReplaceAllStringFunc(e, name)
+		events[i] = ids.ReplaceAllStringFunc(e, name)
 	}
-	a.Events, a.Snapshot = events, envelopes.ReplaceAllStringFunc(a.Snapshot, name)
+	a.Run, a.Events, a.Snapshot = ids.ReplaceAllStringFunc(a.Run, name), events, ids.ReplaceAllStringFunc(a.Snapshot, name)
 	return a
 }
 

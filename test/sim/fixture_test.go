@@ -31,7 +31,7 @@ func fixtureStories(t *testing.T) []sim.Story {
 				s.Says[n.ID] = said
 			}
 		}
-		s.Lines = linesOf(f, req)
+		s.Lines = f.Steps()
 		out = append(out, s)
 	}
 	return out
@@ -53,32 +53,4 @@ func raw(s string) json.RawMessage {
 		return nil
 	}
 	return json.RawMessage(s)
-}
-
-// linesOf are the answers to a fixture's questions, and the end of one that waits for it.
-func linesOf(f fixture.Fixture, req fixture.Request) []sim.Line {
-	var out []sim.Line
-	child := ""
-	for _, n := range f.Nodes {
-		if n.Config.WorkflowID != "" {
-			child = n.Config.WorkflowID
-		}
-	}
-	if ask, ok := fixture.Asks[f.ID]; ok {
-		after := []sim.Sign{{Of: child, Event: "interrupt.requested@" + ask.Node}}
-		if child != "" { // and its parent has heard of it
-			after = append(after, sim.Sign{Event: "node.suspended@" + f.Nodes[0].ID})
-		}
-		for _, value := range ask.Answers {
-			out = append(out, sim.Line{After: after, Do: "answer", Of: child, Node: ask.Node, With: value})
-		}
-	}
-	if req.Status == "cancelled" {
-		after := sim.Sign{Event: "node.started@" + f.Nodes[0].ID}
-		if child != "" {
-			after = sim.Sign{Event: "node.suspended@" + f.Nodes[0].ID}
-		}
-		out = append(out, sim.Line{After: []sim.Sign{after}, Do: "cancel"})
-	}
-	return out
 }

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
@@ -81,6 +82,22 @@ func otherStories() []sim.Story {
 			Lines:     []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "branch", From: "node.started@a"}},
 		},
 	}
+	// The votes that were cast before a branch are its own: one more is enough.
+	for _, from := range []string{"approval.requested@gate", "interrupt.resolved@gate"} {
+		s := sim.Story{
+			Name: "a branch amid a quorum from " + from, Workflow: "voted", Workflows: []json.RawMessage{flowOf("voted", nodeOf("gate", "core.approvalGate", quorum))},
+			Lines: append(slices.Clone(three), sim.Line{After: []sim.Sign{ended}, Do: "fork", With: "branch", From: from}),
+		}
+		if s.Lines = append(s.Lines, vote(sim.Forked, "dan", asked)); from == "approval.requested@gate" {
+			s.Lines = append(s.Lines, vote(sim.Forked, "eve", asked), vote(sim.Forked, "fay", asked))
+		}
+		out = append(out, s)
+	}
+	// And those of a replay, whose source is still asking.
+	out = append(out, sim.Story{
+		Name: "a replay amid a quorum", Workflow: "voted", Workflows: []json.RawMessage{flowOf("voted", nodeOf("gate", "core.approvalGate", quorum))},
+		Lines: []sim.Line{three[0], three[1], {After: []sim.Sign{gate}, Do: "fork", With: "replay"}, vote(sim.Forked, "dan", asked), three[2]},
+	})
 	// a branch from each place of a run that was answered
 	for i, from := range []string{
 		"node.started@gate", "node.suspended@gate", "interrupt.requested@gate", "approval.requested@gate", "interrupt.resolved@gate", "approval.received@gate",

@@ -13,6 +13,7 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
+	"waybill.dev/waybill/test/fixture"
 )
 
 // Story is a run of given workflows instead of generated ones, and what is done to it.
@@ -32,20 +33,12 @@ type Story struct {
 	Lines []Line
 }
 
-// Line is something that is done to a run once all signs are in the logs.
-type Line struct {
-	After []Sign
-	// Do is answer, pause, resume, cancel or fork.
-	Do string
-	// Of is the run: its id, or the id of its workflow; empty: the first.
-	Of, Node string
-	// With is the answer, how to pause, or how to fork; From is where a fork begins: at
-	// the last such event.
-	With, From string
-}
-
-// Sign is an event of a run: its type, and behind @ its node if it is a node's.
-type Sign struct{ Of, Event string }
+type (
+	// Line is something that is done to a run of a story.
+	Line = fixture.Step
+	// Sign is what comes before a line.
+	Sign = fixture.Sign
+)
 
 // Begun and Forked are the ids of a story's runs that nobody else has started.
 const (

@@ -1,0 +1,268 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/provider/mock"
+	"waybill.dev/waybill/test/double/openaicompat"
+	"waybill.dev/waybill/test/fixture"
+	"waybill.dev/waybill/test/harness"
+	"waybill.dev/waybill/test/sim"
+)
+
+// desk is a vendor whose model says what a fixture's script says. Whoever asks again under the
+// same idempotency key is told the same.
+type desk struct {
+	*openaicompat.Server
+
+	mu     sync.Mutex // guards what follows
+	script []mock.Entry
+	said   map[string]mock.Entry
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{}
+	d.Server = openaicompat.New(openaicompat.Options{Models: []string{"mock-mini"}, Answer: d.answer})
+	t.Cleanup(d.Close)
+	return d
+}
+
+func (d *desk) begin(script []mock.Entry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.script, d.said = script, map[string]mock.Entry{}
+}
+
+func (d *desk) answer(r openaicompat.Recorded) openaicompat.Reply {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := r.Header.Get("Idempotency-Key")
+	e, known := d.said[key]
+	if !known && len(d.script) > 0 {
+		e, d.script = d.script[0], d.script[1:]
+		d.said[key] = e
+	}
+	reply := openaicompat.Reply{Refusal: e.RefusalText, Usage: &openaicompat.Usage{Prompt: 100, Completion: 50}}
+	if e.Content != "" {
+		reply.Pieces = []string{e.Content}
+	}
+	if e.StopReason == "max_tokens" {
+		reply.FinishReason = "length"
+	}
+	return reply
+}
+
+// asked counts the invocations.
+func (d *desk) asked() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.said)
+}
+
+// stage is a host with the fixtures, which it asks the desk for.
+type stage struct {
+	host *harness.Host
+	desk *desk
+	n    int
+}
+
+const stageKey = "hk_test_steps"
+
+func newStage(t *testing.T, all []fixture.Fixture) *stage {
+	t.Helper()
+	dir := t.TempDir()
+	for _, f := range all {
+		doc := strings.ReplaceAll(string(f.Document), `"provider": "mock"`, `"provider": "desk"`)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, f.ID+".json"), []byte(doc), 0o600))
+	}
+	d := newDesk(t)
+	host := harness.StartWith(t, harness.Options{
+		Args: []string{"--test-seams", "--workflows", dir, "--lease", "200ms", "--provider", "desk=" + d.URL(), "--api-key", stageKey + "=acme:*"},
+		Env:  []string{"OPENWOP_CANARY_SECRET_VALUE=the-same-after-each-start"}, // else it is another one
+	})
+	return &stage{desk: d, host: host}
+}
+
+// do asks the host, and must get an answer.
+func (s *stage) do(t *testing.T, method, path, body string, headers ...string) *harness.Answer {
+	t.Helper()
+	a, err := s.host.Client(stageKey).Do(t.Context(), method, path, body, headers...)
+	require.NoError(t, err)
+	require.Less(t, a.Status, http.StatusBadRequest, "%s %s: %s", method, path, a.Body)
+	return a
+}
+
+// events are those of a run after a sequence. Where there are none it waits a while.
+func (s *stage) events(t *testing.T, run string, after int) (events []wire.Event, ended bool) {
+	t.Helper()
+	var page harness.Page
+	require.NoError(t, s.do(t, http.MethodGet, fmt.Sprintf("/v1/runs/%s/events/poll?timeout=1&lastSequence=%d", run, after), "").JSON(&page))
+	events = make([]wire.Event, len(page.Events))
+	for i, doc := range page.Events {
+		require.NoError(t, json.Unmarshal(doc, &events[i]))
+	}
+	return events, page.IsComplete
+}
+
+// children are the runs that a run has started, and those that they have.
+func (s *stage) children(t *testing.T, run string) []string {
+	t.Helper()
+	var snap struct{ ChildRuns []struct{ RunID string } }
+	require.NoError(t, s.do(t, http.MethodGet, "/v1/runs/"+run, "").JSON(&snap))
+	var out []string
+	for _, c := range snap.ChildRuns {
+		out = append(append(out, c.RunID), s.children(t, c.RunID)...)
+	}
+	return out
+}
+
+// runOf is the run of a step or a sign: the first, or the one child that a fixture has.
+func (s *stage) runOf(t *testing.T, run, of string) string {
+	t.Helper()
+	if of == "" {
+		return run
+	}
+	if all := s.children(t, run); len(all) > 0 {
+		return all[0]
+	}
+	return ""
+}
+
+func (s *stage) seen(t *testing.T, run string, sign fixture.Sign) bool {
+	t.Helper()
+	if run = s.runOf(t, run, sign.Of); run == "" {
+		return false
+	}
+	events, _ := s.events(t, run, -1)
+	return slices.ContainsFunc(events, func(e wire.Event) bool {
+		return strings.TrimSuffix(string(e.Type)+"@"+e.NodeID, "@") == sign.Event
+	})
+}
+
+// take does a step if its signs are there.
+func (s *stage) take(t *testing.T, run string, step fixture.Step) bool {
+	t.Helper()
+	if slices.ContainsFunc(step.After, func(sign fixture.Sign) bool { return !s.seen(t, run, sign) }) {
+		return false
+	}
+	of := s.runOf(t, run, step.Of)
+	switch step.Do {
+	case "answer":
+		s.do(t, http.MethodPost, "/v1/runs/"+of+"/interrupts/"+step.Node, `{"resumeValue":`+step.With+`}`)
+	case "cancel":
+		s.do(t, http.MethodPost, "/v1/runs/"+of+"/cancel", `{"reason":"test"}`)
+	default:
+		require.Fail(t, "no fixture needs that", step.Do)
+	}
+	return true
+}
+
+// play runs a fixture to its end. The host is killed when event killAt has been seen; -1:
+// never, 0 and more: by its number, len of all: when it has ended.
+func (s *stage) play(t *testing.T, f fixture.Fixture, killAt int) (told []sim.Account, asked int) {
+	t.Helper()
+	var script []mock.Entry
+	if doc, ok := fixture.Scripts[f.ID]; ok {
+		require.NoError(t, json.Unmarshal([]byte(doc), &script))
+	}
+	s.desk.begin(script)
+	var created struct{ RunID string }
+	s.n++
+	body, key := fixture.RequestOf(f.ID).Body(f.ID), fmt.Sprintf("step-%d", s.n)
+	require.NoError(t, s.do(t, http.MethodPost, "/v1/runs", body, "Idempotency-Key", key).JSON(&created))
+	run, steps := created.RunID, f.Steps()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for seen := 0; ; {
+		after := seen - 1
+		if len(steps) > 0 { // what it waits for may be in another log
+			after = max(after-1, -1)
+		}
+		events, ended := s.events(t, run, after)
+		seen = after + 1 + len(events)
+		if killAt >= 0 && seen > killAt {
+			killAt = -1
+			s.host.Restart()
+			continue
+		}
+		if ended && len(steps) == 0 {
+			break
+		}
+		if len(steps) > 0 && s.take(t, run, steps[0]) {
+			steps = steps[1:]
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			require.Fail(t, "the run does not end", "%s: %s after %d events", f.ID, run, seen)
+		}
+	}
+	for _, id := range append([]string{run}, s.children(t, run)...) {
+		told = append(told, s.account(ctx, t, id).Anonymous())
+	}
+	return told, s.desk.asked()
+}
+
+// account is what a run told, once it has ended, too.
+func (s *stage) account(ctx context.Context, t *testing.T, run string) sim.Account {
+	t.Helper()
+	_, err := s.host.Client(stageKey).Finish(ctx, run)
+	require.NoError(t, err)
+	events, _ := s.events(t, run, -1)
+	return sim.AccountOf(&wire.RunRecord{RunID: run}, events)
+}
+
+// everyStep has the host killed at each event of each fixture, and not at a few.
+func everyStep() bool { return os.Getenv("KILL_STEPS") == "all" }
+
+// sample is how many fixtures there are to one that is killed by every run of the tests.
+const sample = 5
+
+// Killing the host at any event of any fixture changes nothing but time.
+func TestSteps_KillingTheHostAtAnEventChangesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills real processes; left out under -short")
+	}
+	all := fixture.All(t)
+	const stages = 2
+	for n := range stages {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			s, kills := newStage(t, all), 0
+			for i, f := range all {
+				if i%stages != n || !everyStep() && i%sample != 0 {
+					continue
+				}
+				want, asked := s.play(t, f, -1)
+				first, last := 0, len(want[0].Events)-1
+				if !everyStep() {
+					first = i * 7 % (last + 1)
+					last = first
+				}
+				for k := first; k <= last; k++ {
+					got, again := s.play(t, f, k)
+					kills++
+					require.Empty(t, sim.Differ(want, got), "%s, killed at event %d", f.ID, k)
+					require.Equal(t, asked, again, "%s, killed at event %d: invocations of the model", f.ID, k)
+				}
+			}
+			t.Logf("killed %d times", kills)
+		})
+	}
+}
