@@ -76,8 +76,13 @@ func (s *session) hearChildren(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("ask child run %s: %w", c.RunID, err)
 		}
-		now := s.x.deps.Clock()
-		s.give(func() { s.m.Heard(now, c.NodeID, run.ReportOf(child)) })
+		now, r, known := s.x.deps.Clock(), run.ReportOf(child), *c
+		s.give(func() {
+			// Where somebody else has reported meanwhile, this is of before.
+			if n := s.m.State().Nodes[c.NodeID]; r.Status.Terminal() || n.Child != nil && *n.Child == known {
+				s.m.Heard(now, c.NodeID, r)
+			}
+		})
 	}
 	return nil
 }
@@ -94,29 +99,56 @@ func (x *Executor) related(ctx context.Context, st *runstate.State) error {
 	return x.report(ctx, st)
 }
 
-// report tells the parent of a child that has ended, waits, or has waited and goes on.
+// report tells the parent of a child that has ended, waits, or has waited and goes on. What is
+// told is of after the parent was read: of two who report, the one who read earlier cannot
+// have the last word. And whoever told that the child waits looks at it once more: somebody
+// who found nothing to tell may have been there in between.
 func (x *Executor) report(ctx context.Context, st *runstate.State) error {
 	p := st.Record.Parent
 	if p == nil || !p.Awaited || !st.Status.Terminal() && len(st.Interrupts) == 0 && len(st.Children) == 0 {
 		return nil
 	}
 	st, err := x.tellable(ctx, st)
-	if err != nil {
-		return err
+	for err == nil {
+		var told *run.Report
+		if told, err = x.tellParent(ctx, st); told == nil || told.Waits == nil {
+			return err
+		}
+		if st, _, err = x.load(ctx, subjectOf(st.Record)); err == nil && sameWait(run.ReportOf(st).Waits, told.Waits) {
+			return nil
+		}
 	}
+	return err
+}
+
+func sameWait(a, b *runstate.Wait) bool {
+	return a != nil && b != nil && a.InterruptID == b.InterruptID
+}
+
+// tellParent reports once; nil: there was nothing to tell.
+func (x *Executor) tellParent(ctx context.Context, st *runstate.State) (told *run.Report, err error) {
+	p := st.Record.Parent
 	_, err = x.change(ctx, st.Record.Owner.Tenant, p.RunID, func(m *run.Machine, now time.Time) error {
+		if !st.Status.Terminal() {
+			fresh, _, err := x.load(ctx, subjectOf(st.Record))
+			if err != nil {
+				return err
+			}
+			st = fresh
+		}
 		r := run.ReportOf(st)
-		if !m.Heard(now, p.NodeID, r) {
+		if told = nil; !m.Heard(now, p.NodeID, r) {
 			return errNothing
 		}
 		m.HandOn(r)
+		told = &r
 		return nil
 	})
 	switch {
 	case err == nil, errors.Is(err, errNothing), fault.CodeOf(err) == fault.RunNotFound:
-		return nil
+		return told, nil
 	default:
-		return fmt.Errorf("report to parent run %s: %w", p.RunID, err)
+		return nil, fmt.Errorf("report to parent run %s: %w", p.RunID, err)
 	}
 }
 

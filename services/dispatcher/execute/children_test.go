@@ -13,6 +13,8 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/start"
 )
 
@@ -266,3 +268,40 @@ func TestSubWorkflow_AReplayStartsNone(t *testing.T) {
 	require.Len(t, f.runs(), len(before)+1)
 	require.Equal(t, f.told(t, "run_p"), f.told(t, "run_r"))
 }
+
+// A child that is handed out twice is looked at twice. Who looked first, and comes to report
+// last, has nothing to say any more: the parent would wait for an answer that was given.
+func TestSubWorkflow_HearsNothingThatIsOver(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t)
+	def, problems := workflow.Parse([]byte(`{"id":"child","name":"n","version":"1","nodes":[` + nodeJSON("gate", "core.approvalGate", approvalJSON) + `,` +
+		nodeJSON("then", "core.delay", `{"delayMs":60000}`) + `],"edges":[{"id":"e","sourceNodeId":"gate","targetNodeId":"then"}],"triggers":[],"variables":[],"metadata":{},"settings":{}}`))
+	require.Empty(t, problems)
+	e := &definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}
+	f.defs.byID["child"], f.defs.byDigest[e.Digest] = e, e
+	f.defs.add(t, "parent", ``, call(`{"workflowId":"child"}`))
+	f.create(t, "parent", `{}`)
+	f.drain(t, f.live())
+	child := f.runs()[1]
+	first, err := f.log.First(t.Context(), subject.Run{Tenant: "acme", RunID: child})
+	require.NoError(t, err)
+
+	late, answered := f.live(), false
+	late.log.reads = func(runID string) { // it has read the child, which waits, and comes to report
+		if runID == "run_p" && !answered {
+			answered = true
+			other := f.live()
+			f.answer(t, other, child)
+			f.drain(t, other)
+		}
+	}
+	late.Execute(t.Context(), redelivered{again{first}})
+	require.True(t, answered)
+	require.Equal(t, "run.started node.started@call node.dispatched@call node.suspended@call node.resumed@call", f.told(t, "run_p"))
+	require.Equal(t, wire.StatusRunning, f.state(t, "run_p").Status)
+}
+
+// redelivered is a delivery that was somebody else's before.
+type redelivered struct{ again }
+
+func (redelivered) Redelivered() bool { return true }

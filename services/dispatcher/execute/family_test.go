@@ -66,6 +66,15 @@ type mortal struct {
 	dead    bool
 	// before and after are called around appends.
 	before, after func(kind subject.Kind, workflowID string)
+	// reads is called before a run is read.
+	reads func(runID string)
+}
+
+func (m *mortal) Run(ctx context.Context, r subject.Run) ([]*frame.Frame, error) {
+	if m.reads != nil {
+		m.reads(r.RunID)
+	}
+	return m.Log.Run(ctx, r)
 }
 
 func (m *mortal) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
