@@ -232,7 +232,7 @@ func (s *stage) account(ctx context.Context, t *testing.T, run string) sim.Accou
 func everyStep() bool { return os.Getenv("KILL_STEPS") == "all" }
 
 // sample is how many fixtures there are to one that is killed by every run of the tests.
-const sample = 5
+const sample = 3
 
 // Killing the host at any event of any fixture changes nothing but time.
 func TestSteps_KillingTheHostAtAnEventChangesNothing(t *testing.T) {
