@@ -12,8 +12,10 @@ import (
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/dispatcher"
+	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
+	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
 // lease is how long a silent dispatcher keeps a run.
@@ -60,10 +62,11 @@ func (w *World) boot(slot, life int) *process {
 }
 
 func (p *process) becomeDispatcher() error {
-	cfg := dispatcher.DefaultConfig()
+	cfg, tools := dispatcher.DefaultConfig(), tool.Runners(nil)
 	providers, err := provider.NewRegistry(modelPort{p})
 	if p.w.scenario.Story != nil {
 		providers, err = provider.NewRegistry(modelPort{p}, scriptedPort{p}, sample.New(0))
+		tools = tool.Runners{node.TypeMCPCallTool: toolPort{p}}
 		cfg.TestSeams, cfg.Prompts.TestSecrets = true, map[string]string{SecretID: canary}
 	}
 	if err != nil {
@@ -81,7 +84,7 @@ func (p *process) becomeDispatcher() error {
 	p.dispatcher, err = dispatcher.New(cfg, dispatcher.Deps{
 		Log: logPort{p}, Queue: queuePort{p}, Workflows: recordsPort{p.w.records, p}, Claims: recordsPort{p.w.records, p},
 		Acceptor: acceptorPort{p: p}, Redactor: redactorPort{p: p}, EventLog: timersPort{p: p},
-		Providers: providers, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Providers: providers, Tools: tools, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err

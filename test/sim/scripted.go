@@ -2,11 +2,15 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
+	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
 // SecretID is the id of the one secret of the test seams.
@@ -55,6 +59,27 @@ func (m *models) say(who asker, id string) mock.Entry {
 		return all[nth]
 	}
 	return mock.Entry{}
+}
+
+// toolPort is a tool that does something outside, as a dispatcher sees it.
+type toolPort struct{ p *process }
+
+// Check finds nothing wrong; see tool.Runner.
+func (toolPort) Check(json.RawMessage) *wire.NodeError { return nil }
+
+// Run calls the tool once; see tool.Runner.
+func (t toolPort) Run(ctx context.Context, task completion.Task, _ completion.Journal) completion.Result {
+	who := asker{run: task.RunID, node: task.Input.NodeID}
+	id := tool.InvocationID(task, "sim:tool")
+	err := t.p.call(ctx, atModel, who.run+" "+who.node+" "+id, func() error {
+		t.p.w.begins(t.p, t.p.w.runs[who.run], who)
+		t.p.w.models.say(who, id)
+		return nil
+	})
+	if err != nil {
+		return completion.Result{Interrupted: context.Canceled}
+	}
+	return tool.Done(map[string]json.RawMessage{"output": json.RawMessage(`"done"`)})
 }
 
 // entry is a script of one answer.

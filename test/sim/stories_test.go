@@ -46,6 +46,10 @@ func otherStories() []sim.Story {
 			Says:      map[string][]mock.Entry{"a": {{Content: "one"}}, "b": {{Content: "two"}}},
 		},
 		{
+			Name: "tools that do something outside", Workflow: "acts", Races: true, Lines: []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "branch", From: "node.started@c"}},
+			Workflows: []json.RawMessage{flowOf("acts", nodeOf("a", "core.mcp.callTool", "{}")+","+nodeOf("b", "core.mcp.callTool", "{}")+","+nodeOf("c", "core.mcp.callTool", "{}"), edge("a", "c"), edge("b", "c"))},
+		},
+		{
 			Name: "a secret that is said and given", Workflow: "told", Inputs: json.RawMessage(`{"given":"` + sim.Secret + `"}`),
 			Workflows: []json.RawMessage{flowOf("told", nodeOf("a", "core.ai.callPrompt", begins)+","+nodeOf("b", "core.identity", "{}"), edge("a", "b"))},
 			Says:      map[string][]mock.Entry{"a": {{Content: "it is " + sim.Secret}}},
