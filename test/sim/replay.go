@@ -18,7 +18,7 @@ const replays = 2
 func (w *World) replay() error {
 	var ended []*history
 	for _, id := range w.runIDs() {
-		if h := w.runs[id]; h.alone() && !h.excused() {
+		if h := w.runs[id]; h.alone() && !h.excused() && time.Since(w.began) < maxDuration { // else its time would be up
 			ended = append(ended, h)
 		}
 	}

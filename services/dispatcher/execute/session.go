@@ -333,17 +333,28 @@ func (j journal) Accept(ctx context.Context, req completion.AcceptRequest) (comp
 	return out, err
 }
 
-// accept has the acceptor append where the log ends, also if it has moved on meanwhile.
+// accept has the acceptor append where the log ends, also if it has moved on meanwhile. An
+// outcome that was recorded before is told wherever the log ends by then: what others have
+// written in between has to be seen first.
 func (j journal) accept(ctx context.Context, req completion.AcceptRequest) (Accepted, error) {
 	for {
 		a, err := j.s.x.deps.Acceptor.Accept(ctx, j.s.run, j.s.head, j.s.m.State().Record.TrustBoundary, req)
-		if !errors.Is(err, runlog.ErrConflict) {
+		if err == nil && j.s.follows(a) || err != nil && !errors.Is(err, runlog.ErrConflict) {
 			return a, err
 		}
 		if err := j.s.catchUp(ctx, nil); err != nil {
 			return Accepted{}, err
 		}
 	}
+}
+
+// follows reports that the log has nothing besides what was accepted that the session
+// has not seen.
+func (s *session) follows(a Accepted) bool {
+	if a.Head.Pos == s.head.Pos {
+		return true
+	}
+	return len(a.Events) > 0 && a.Events[0].Sequence == s.head.Next && a.Head.Next == s.head.Next+len(a.Events)
 }
 
 func (j journal) serve(ctx context.Context, r request) error {

@@ -167,3 +167,34 @@ func TestExecute_AcceptsBehindWhatCouldNotBeAppended(t *testing.T) {
 		require.Less(t, slices.Index(types, wire.EventOutputChunk), slices.Index(types, wire.EventArtifactCreated))
 	})
 }
+
+// An acceptor tells an outcome that was recorded before with the end that the log has by
+// then. Where somebody else has the run meanwhile, the session is over.
+func TestExecute_GoesOnFromNoEndThatItHasNotSeen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil, nil)
+		var theirs frame.Head
+		r.acceptor = acceptor(func(ctx context.Context, run subject.Run, head frame.Head, _ completion.AcceptRequest) (execute.Accepted, error) {
+			e := wire.Event{
+				RunID: run.RunID, EventID: "e", Sequence: head.Next, Type: wire.EventOutputChunk, NodeID: "n0",
+				Payload: json.RawMessage(`{"nodeId":"n0"}`), Timestamp: wire.FormatTime(time.Now()),
+			}
+			f := frame.New(run, subject.Step, head, []wire.Event{e}).By("another session")
+			pos, err := r.log.Append(ctx, f, head.Pos)
+			f.Pos = pos
+			theirs = f.Head()
+			return execute.Accepted{Head: theirs, Outcome: completion.Outcome{Status: "accepted"}}, err
+		})
+		one := define(t, nodeJSON("n0", "core.ai.callPrompt", "{}"))
+		r.exec = r.executorOn(r.log, one, models(func(ctx context.Context, _ completion.Task, j completion.Journal) completion.Result {
+			_, err := j.Accept(ctx, completion.AcceptRequest{NodeID: "n0"})
+			require.Error(t, err)
+			return completion.Result{Output: node.Output{}}
+		}))
+		r.create(t)
+		r.next(t)
+		_, frames := r.state(t)
+		require.Equal(t, theirs, frames[len(frames)-1].Head(), "nothing is appended behind it")
+	})
+}
