@@ -16,6 +16,8 @@ MODULES := . proto protocol
 CONCURRENT := ./internal/... ./services/... ./cmd/...
 # What drives a whole host from outside.
 BLACKBOX := ./test/e2e/... ./test/conformance/... ./test/acceptor/... ./test/models/... ./test/tools/... ./examples/models
+# What is the same in both shapes of a host.
+SPREAD ?= ./test/conformance ./test/e2e ./test/models ./test/tools ./examples/models
 BUILD := go build -trimpath -ldflags "-s -w"
 
 FUZZTIME ?= 10s
@@ -57,6 +59,14 @@ race: ## the same with the race detector, for everything concurrent, and against
 .PHONY: e2e
 e2e: build ## the tests that drive a whole host, alone, against bin/waybill
 	WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -p 2 -timeout 15m $(BLACKBOX)
+
+# NATS is the version that go.mod names, as in the embedded one.
+.PHONY: spread
+spread: build ## the tests that drive a whole host, against five services in two processes each
+	go build -o .bin/nats-server github.com/nats-io/nats-server/v2
+	go build -o .bin/spread ./test/spread
+	WAYBILL=$(CURDIR)/bin/waybill NATS_SERVER=$(CURDIR)/.bin/nats-server WAYBILL_BIN=$(CURDIR)/.bin/spread \
+		go test -count=1 -p 1 -timeout 15m $(SPREAD)
 
 .PHONY: chaos
 chaos: build ## kill the host CHAOS_KILLS times and look for what is lost

@@ -27,6 +27,7 @@ type assetOptions struct {
 	keys      []string
 	addr      string
 	maxInline int
+	maxMedia  int
 }
 
 func (o *assetOptions) flags(f *pflag.FlagSet) {
@@ -35,6 +36,7 @@ func (o *assetOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.keys, "asset-keys", nil, "VERSION=KEY that signs URLs of assets, the same for all that serve them (repeatable); default 1=host, the key of --asset-key-file")
 	f.StringVar(&o.addr, "assets-addr", "", "address where assets are served over HTTP, GET /v1/assets/{token}; empty: nowhere, others serve them")
 	f.IntVar(&o.maxInline, "max-inline-media-bytes", accept.DefaultMaxInlineBytes, "largest image, sound or file that is recorded within its event")
+	f.IntVar(&o.maxMedia, "max-media-base64-bytes", accept.DefaultMaxMediaBytes, "largest image, sound or file that is taken from a model, in characters of base64")
 }
 
 // validate returns all that is wrong, joined. embedded: the log is this process's
@@ -46,6 +48,9 @@ func (o *assetOptions) validate(embedded bool) error {
 	}
 	if o.maxInline < 0 || o.maxInline > accept.MaxPayloadBytes {
 		errs = append(errs, fmt.Errorf("--max-inline-media-bytes %d: want 0 to %d", o.maxInline, accept.MaxPayloadBytes))
+	}
+	if o.maxMedia < 1 || o.maxMedia > accept.DefaultMaxMediaBytes {
+		errs = append(errs, fmt.Errorf("--max-media-base64-bytes %d: want 1 to %d", o.maxMedia, accept.DefaultMaxMediaBytes))
 	}
 	switch {
 	case o.keyFile != "" && o.publicURL == "":

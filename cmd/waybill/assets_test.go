@@ -23,25 +23,29 @@ func TestAssetOptions_NameWhatIsMissing(t *testing.T) {
 		embedded bool
 		want     string // empty: fine
 	}{
-		"none":                     {assetOptions{}, false, ""},
-		"kept":                     {assetOptions{publicURL: "https://h.example", keyFile: sound}, false, ""},
-		"kept, embedded":           {assetOptions{publicURL: "https://h.example"}, true, ""},
-		"a URL and no key":         {assetOptions{publicURL: "https://h.example"}, false, "--asset-key-file"},
-		"a key and no URL":         {assetOptions{keyFile: sound}, false, "--public-url"},
-		"no URL":                   {assetOptions{publicURL: "h.example", keyFile: sound}, false, "--public-url"},
-		"a URL with a password":    {assetOptions{publicURL: "https://u:" + secret + "@h.example", keyFile: sound}, false, "--public-url"},
-		"a URL that is broken":     {assetOptions{publicURL: "https://u:" + secret + "@h.example:x", keyFile: sound}, false, "--public-url"},
-		"a key that is absent":     {assetOptions{publicURL: "https://h.example", keyFile: filepath.Join(dir, "ghost")}, false, "no such file"},
-		"a key that is short":      {assetOptions{publicURL: "https://h.example", keyFile: file("short", secret, 0o600)}, false, "at least 32 bytes"},
-		"a key that is everyone's": {assetOptions{publicURL: "https://h.example", keyFile: file("open", strings.Repeat("k", 32), 0o604)}, false, "chmod o="},
-		"a key of several":         {assetOptions{publicURL: "https://h.example", keys: []string{"1=" + strings.Repeat("QUJD", 11)}}, false, ""},
-		"a key that is none":       {assetOptions{publicURL: "https://h.example", keys: []string{"1=" + secret}}, false, "--asset-keys"},
-		"served":                   {assetOptions{publicURL: "https://h.example", keyFile: sound, addr: "127.0.0.1:0"}, false, ""},
-		"served and not kept":      {assetOptions{addr: "127.0.0.1:0"}, false, "--assets-addr"},
-		"served nowhere":           {assetOptions{publicURL: "https://h.example", keyFile: sound, addr: "8080"}, false, "--assets-addr"},
-		"a cap below nothing":      {assetOptions{maxInline: -1}, false, "--max-inline-media-bytes"},
-		"a cap above a payload":    {assetOptions{maxInline: 2 << 20}, false, "--max-inline-media-bytes"},
+		"none":                      {assetOptions{}, false, ""},
+		"kept":                      {assetOptions{publicURL: "https://h.example", keyFile: sound}, false, ""},
+		"kept, embedded":            {assetOptions{publicURL: "https://h.example"}, true, ""},
+		"a URL and no key":          {assetOptions{publicURL: "https://h.example"}, false, "--asset-key-file"},
+		"a key and no URL":          {assetOptions{keyFile: sound}, false, "--public-url"},
+		"no URL":                    {assetOptions{publicURL: "h.example", keyFile: sound}, false, "--public-url"},
+		"a URL with a password":     {assetOptions{publicURL: "https://u:" + secret + "@h.example", keyFile: sound}, false, "--public-url"},
+		"a URL that is broken":      {assetOptions{publicURL: "https://u:" + secret + "@h.example:x", keyFile: sound}, false, "--public-url"},
+		"a key that is absent":      {assetOptions{publicURL: "https://h.example", keyFile: filepath.Join(dir, "ghost")}, false, "no such file"},
+		"a key that is short":       {assetOptions{publicURL: "https://h.example", keyFile: file("short", secret, 0o600)}, false, "at least 32 bytes"},
+		"a key that is everyone's":  {assetOptions{publicURL: "https://h.example", keyFile: file("open", strings.Repeat("k", 32), 0o604)}, false, "chmod o="},
+		"a key of several":          {assetOptions{publicURL: "https://h.example", keys: []string{"1=" + strings.Repeat("QUJD", 11)}}, false, ""},
+		"a key that is none":        {assetOptions{publicURL: "https://h.example", keys: []string{"1=" + secret}}, false, "--asset-keys"},
+		"served":                    {assetOptions{publicURL: "https://h.example", keyFile: sound, addr: "127.0.0.1:0"}, false, ""},
+		"served and not kept":       {assetOptions{addr: "127.0.0.1:0"}, false, "--assets-addr"},
+		"served nowhere":            {assetOptions{publicURL: "https://h.example", keyFile: sound, addr: "8080"}, false, "--assets-addr"},
+		"a cap below nothing":       {assetOptions{maxInline: -1}, false, "--max-inline-media-bytes"},
+		"a cap above a payload":     {assetOptions{maxInline: 2 << 20}, false, "--max-inline-media-bytes"},
+		"a bound that lets nothing": {assetOptions{maxMedia: -1}, false, "--max-media-base64-bytes"},
 	} {
+		if tc.o.maxMedia == 0 {
+			tc.o.maxMedia = 1
+		}
 		err := tc.o.validate(tc.embedded)
 		if tc.want == "" {
 			require.NoError(t, err, name)

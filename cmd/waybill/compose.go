@@ -206,7 +206,7 @@ func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 	h.group.Start(lifecycle.Part{Name: "run log", Run: h.nats.Watch})
 	cfg := jetstream.DefaultConfig()
 	cfg.AckWait, cfg.ShareSync = h.opts.lease, h.opts.durability == durabilitySync
-	if h.stores, err = openStoresAgain(ctx, h.nats.Connect, cfg); err != nil {
+	if h.stores, err = openStoresAgain(ctx, h.nats.Connect, cfg, dispatcherNeeds, acceptorNeeds, gatewayNeeds); err != nil {
 		return err
 	}
 	h.later(h.stores.close)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -42,7 +43,7 @@ type devOptions struct {
 	keyFile                                   string
 	maxBody                                   int64
 	maxInline, maxMedia                       int
-	publicURL                                 string
+	publicURL, publicGRPC                     string
 	assetKeys                                 []string
 	interruptKeys                             []string
 	runtimeCapabilities                       []string
@@ -112,6 +113,7 @@ func (o *devOptions) publicFlags(f *pflag.FlagSet, httpAddr, grpcAddr string) {
 	f.StringVar(&o.grpcAddr, "grpc-addr", grpcAddr, "address of the gRPC API; port 0 takes a free one")
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "address of the Prometheus metrics and of profiles; empty: nowhere")
 	f.StringVar(&o.publicURL, "public-url", "", "URL at which clients reach the REST API; URLs of assets begin with it; empty: that of --http-addr")
+	f.StringVar(&o.publicGRPC, "public-grpc-addr", "", "HOST:PORT at which clients reach the gRPC API, for discovery; empty: that of --grpc-addr")
 	f.StringArrayVar(&o.interruptKeys, "interrupt-keys", nil, "VERSION=KEY that signs the tokens of interrupts: base64 of 32 random bytes, or host (repeatable); the highest signs, all are good; default 1=host")
 	f.StringArrayVar(&o.apiKeys, "api-key", nil, "KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:* (repeatable), with user:NAME, group:NAME and role:NAME among the scopes; default dev-key=default:*")
 	f.BoolVar(&o.testSeams, "test-seams", false, "serve the protocol's test seams; never in production")
@@ -170,6 +172,9 @@ func (o *devOptions) validatePublic() error {
 	var errs []error
 	if u, err := url.Parse(o.publicURL); err != nil || o.publicURL != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		errs = append(errs, fmt.Errorf("--public-url %q: want a URL such as https://waybill.example", o.publicURL))
+	}
+	if _, _, err := net.SplitHostPort(o.publicGRPC); o.publicGRPC != "" && err != nil {
+		errs = append(errs, fmt.Errorf("--public-grpc-addr %q: want HOST:PORT, such as grpc.waybill.example:443", o.publicGRPC))
 	}
 	if _, err := token.ParseKeys(o.interruptKeys, nil); err != nil {
 		errs = append(errs, fmt.Errorf("--interrupt-keys: %w", err))

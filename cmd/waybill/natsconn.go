@@ -17,6 +17,8 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 
 	"waybill.dev/waybill/internal/blob/jetblob"
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/kv/jetkv"
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/runlog"
@@ -187,6 +189,15 @@ func (r *runLog) openAssets(ctx context.Context, conn *nats.Conn) error {
 	}
 	r.assets.open(store)
 	return nil
+}
+
+// seams opens the state of the test seams; the log's server has to be there.
+func (r *runLog) seams(ctx context.Context) (kv.Store, error) {
+	conn, err := r.connected()
+	if err != nil {
+		return nil, err
+	}
+	return jetkv.Open(ctx, conn, seamBucket(r.replicas))
 }
 
 func (r *runLog) connected() (*nats.Conn, error) {

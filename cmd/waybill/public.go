@@ -36,7 +36,7 @@ func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
 	h.gateway, err = gateway.New(gateway.Config{
 		Keys: specs, REST: rest.Config{MaxBodyBytes: h.opts.maxBody}, MaxStreams: 10_000, TestSeams: h.opts.testSeams,
 		BaseURL:      h.baseURL,
-		GRPCEndpoint: func() string { return "grpc://" + reachable(h.grpcAddr.Addr()) }, RunKey: key, InterruptKeys: answers,
+		GRPCEndpoint: h.grpcEndpoint, RunKey: key, InterruptKeys: answers,
 	}, gateway.Deps{
 		Dispatcher: h.clients.dispatcher, EventLog: h.clients.events, Acceptor: h.clients.acceptor, Redactor: h.clients.redactor,
 		Annotations: h.stores.annotations, Notices: h.stores.notices, Audit: log, AuditKeys: h.stores.auditKeys,
@@ -47,6 +47,14 @@ func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
 	}
 	h.group.Start(lifecycle.Part{Name: "audit of keys", Run: h.gateway.AuditKeys})
 	return h.buildPublic(ctx)
+}
+
+// grpcEndpoint is where clients reach the gRPC API.
+func (h *host) grpcEndpoint() string {
+	if h.opts.publicGRPC != "" {
+		return "grpc://" + h.opts.publicGRPC
+	}
+	return "grpc://" + reachable(h.grpcAddr.Addr())
 }
 
 // reachable is an address that a client on this machine can use; the one a

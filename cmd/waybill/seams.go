@@ -25,15 +25,18 @@ const (
 	seamScriptTTL = 24 * time.Hour
 )
 
+// seamBucket keeps the state of the test seams.
+func seamBucket(replicas int) jetkv.Config {
+	return jetkv.Config{Bucket: "waybill_seams", Description: "state of the test seams", Replicas: replicas, TTL: seamStateTTL}
+}
+
 // openSeams opens the buckets of the test seams.
 func (s *stores) openSeams(ctx context.Context, dial natsDial, replicas int) error {
 	conn, err := s.connect(dial, "seams")
 	if err != nil {
 		return err
 	}
-	if s.seams.state, err = jetkv.Open(ctx, conn, jetkv.Config{
-		Bucket: "waybill_seams", Description: "state of the test seams", Replicas: replicas, TTL: seamStateTTL,
-	}); err != nil {
+	if s.seams.state, err = jetkv.Open(ctx, conn, seamBucket(replicas)); err != nil {
 		return err
 	}
 	scripts, err := jetkv.Open(ctx, conn, jetkv.Config{

@@ -118,10 +118,10 @@ func (o *spreadOptions) dialNATS(service string, log logger) natsDial {
 
 // openSpread opens the stores as soon as their server is there. What waiting does not
 // mend is an error.
-func (h *host) openSpread(ctx context.Context, o *spreadOptions, service string) error {
+func (h *host) openSpread(ctx context.Context, o *spreadOptions, service string, needs ...needs) error {
 	told := ""
 	for {
-		s, err := h.tryStores(ctx, o, service)
+		s, err := h.tryStores(ctx, o, service, needs)
 		switch {
 		case err == nil:
 			h.stores = s
@@ -141,9 +141,9 @@ func (h *host) openSpread(ctx context.Context, o *spreadOptions, service string)
 	}
 }
 
-func (h *host) tryStores(ctx context.Context, o *spreadOptions, service string) (*stores, error) {
+func (h *host) tryStores(ctx context.Context, o *spreadOptions, service string, needs []needs) (*stores, error) {
 	cfg, dial := o.logConfig(h.opts.lease), o.dialNATS(service, h.log)
-	s, err := openStores(ctx, dial, cfg)
+	s, err := openStores(ctx, dial, cfg, needs...)
 	if err == nil && h.opts.testSeams {
 		err = s.openSeams(ctx, dial, cfg.Replicas)
 	}

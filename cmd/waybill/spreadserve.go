@@ -161,7 +161,7 @@ func runDispatcher(ctx context.Context, o dispatcherOptions, log logger) error {
 	if err := h.reach(&o.spread); err != nil {
 		return err
 	}
-	if err := h.openSpread(ctx, &o.spread, nameDispatcher); err != nil {
+	if err := h.openSpread(ctx, &o.spread, nameDispatcher, dispatcherNeeds); err != nil {
 		return orStopped(ctx, err)
 	}
 	if h.spans, err = h.opts.tracing.exporter(ctx, "waybill-dispatcher", h.log, h.later); err != nil {
@@ -277,7 +277,7 @@ func runGateway(ctx context.Context, o gatewayOptions, log logger) error {
 	if err := h.reach(&o.spread); err != nil {
 		return err
 	}
-	if err := h.openSpread(ctx, &o.spread, "gateway"); err != nil {
+	if err := h.openSpread(ctx, &o.spread, "gateway", gatewayNeeds); err != nil {
 		return orStopped(ctx, err)
 	}
 	if err := h.buildGateway(ctx, specs); err != nil {

@@ -117,6 +117,7 @@ type acceptorOptions struct {
 	kinds, packs, kindLint, strictness                 string
 	envelopesPerTurn, schemaRounds, clarificationRound int
 	replicas                                           int
+	testSeams                                          bool
 }
 
 func serveAcceptorCommand() *cobra.Command {
@@ -160,6 +161,7 @@ then serves waybill.redactor.v1.Redactor beside it.`,
 	f.StringVar(&o.packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served")
 	f.StringVar(&o.kindLint, "kind-lint", string(def.Lint), "strict, warn or off: what becomes of a kind whose schema models cannot be held to")
 	f.StringVar(&o.strictness, "envelope-strictness", string(def.Strictness), "warn or strict: whether a schemaVersion below the advertised one is refused")
+	f.BoolVar(&o.testSeams, "test-seams", false, "serve the protocol's test seams; never in production")
 	f.IntVar(&o.envelopesPerTurn, "limit-envelopes-per-turn", def.Limits.EnvelopesPerTurn, "envelopes that one turn may hold")
 	f.IntVar(&o.schemaRounds, "limit-schema-rounds", def.Limits.SchemaRounds, "rounds about schemas that one emission may take")
 	f.IntVar(&o.clarificationRound, "limit-clarification-rounds", def.Limits.ClarificationRounds, "clarification requests that one node may make")
@@ -193,7 +195,7 @@ func (o *acceptorOptions) config() acceptor.Config {
 	cfg := acceptor.DefaultConfig()
 	cfg.Lint, cfg.Strictness = kinds.Lint(o.kindLint), acceptor.Strictness(o.strictness)
 	cfg.Limits = acceptor.Limits{EnvelopesPerTurn: o.envelopesPerTurn, SchemaRounds: o.schemaRounds, ClarificationRounds: o.clarificationRound}
-	cfg.MaxInlineBytes = o.assets.maxInline
+	cfg.MaxInlineBytes, cfg.MaxMediaBytes, cfg.TestSeams = o.assets.maxInline, o.assets.maxMedia, o.testSeams
 	if o.kinds != "" {
 		cfg.KindsDir = os.DirFS(o.kinds)
 	}
@@ -312,6 +314,11 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 		return err
 	}
 	deps := acceptor.Deps{Assets: vault, Log: runs, Redactor: scrub, Clock: time.Now, Logger: log}
+	if cfg.TestSeams {
+		if deps.Seam, err = runs.seams(ctx); err != nil {
+			return fmt.Errorf("--test-seams: %w", err)
+		}
+	}
 	spans, err := o.tracing.exporter(ctx, "waybill-acceptor", log, a.later)
 	if err != nil {
 		return err

@@ -50,9 +50,9 @@ const openTries = 4
 
 // openStoresAgain opens the stores of an embedded server that may be started anew meanwhile, as
 // after a crash that left a file of the log half written: nobody answers then.
-func openStoresAgain(ctx context.Context, dial natsDial, cfg jetstream.Config) (s *stores, err error) {
+func openStoresAgain(ctx context.Context, dial natsDial, cfg jetstream.Config, needs ...needs) (s *stores, err error) {
 	for range openTries {
-		s, err = openStores(ctx, dial, cfg)
+		s, err = openStores(ctx, dial, cfg, needs...)
 		if err == nil {
 			return s, nil
 		}
@@ -64,58 +64,96 @@ func openStoresAgain(ctx context.Context, dial natsDial, cfg jetstream.Config) (
 	return nil, err
 }
 
-// openStores opens the run log and the buckets, over connections of their own
-// so that a busy reader does not hold up appends.
-func openStores(ctx context.Context, dial natsDial, cfg jetstream.Config) (*stores, error) {
+// openStores opens the run log and what the services need beside it, over connections
+// of their own so that a busy reader does not hold up appends.
+func openStores(ctx context.Context, dial natsDial, cfg jetstream.Config, needs ...needs) (*stores, error) {
 	s := &stores{}
 	logConn, err := s.connect(dial, "log")
-	if err != nil {
-		return s, err
-	}
-	queueConn, err := s.connect(dial, "queue")
 	if err != nil {
 		return s, err
 	}
 	if s.log, err = jetstream.Open(ctx, logConn, cfg); err != nil {
 		return s, err
 	}
-	reader, err := jetstream.Open(ctx, queueConn, cfg)
-	if err != nil {
-		return s, err
-	}
-	if s.queue, err = reader.Queue(ctx); err != nil {
-		return s, err
-	}
-	for _, b := range []struct {
-		into *kv.Store
-		cfg  jetkv.Config
-	}{
-		{&s.workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions", Replicas: cfg.Replicas}},
-		{&s.claims, jetkv.Config{Bucket: "waybill_claims", Description: "active run of a scope", Replicas: cfg.Replicas}},
-		{&s.sealed, jetkv.Config{
-			Bucket: "waybill_sealed", Description: "sealed clear values of runs whose log is masked", Replicas: cfg.Replicas, TTL: sealedTTL,
-		}},
-		{&s.auditKeys, jetkv.Config{Bucket: "waybill_audit_keys", Description: "keys that the audit log tells of", Replicas: cfg.Replicas}},
-		{&s.annotations, jetkv.Config{Bucket: "waybill_annotations", Description: "what is said of runs", Replicas: cfg.Replicas}},
-		{&s.records, jetkv.Config{
-			Bucket: "waybill_idempotency", Description: "answers to keyed requests", Replicas: cfg.Replicas,
-			TTL: discovery.RetentionSeconds * time.Second,
-		}},
-	} {
-		if *b.into, err = jetkv.Open(ctx, queueConn, b.cfg); err != nil {
+	for _, open := range needs {
+		if err := open(ctx, s, dial, cfg); err != nil {
 			return s, err
 		}
 	}
-	if s.notices, err = notify.New(queueConn, "annotated"); err != nil {
-		return s, err
+	return s, nil
+}
+
+// needs opens what one service needs beside the log.
+type needs func(context.Context, *stores, natsDial, jetstream.Config) error
+
+// bucket is one to open.
+type bucket struct {
+	into *kv.Store
+	cfg  jetkv.Config
+}
+
+func openBuckets(ctx context.Context, conn *nats.Conn, replicas int, all ...bucket) (err error) {
+	for _, b := range all {
+		b.cfg.Replicas = replicas
+		if *b.into, err = jetkv.Open(ctx, conn, b.cfg); err != nil {
+			return err
+		}
 	}
-	if s.audit, err = auditstore.Open(ctx, queueConn, cfg.Replicas); err != nil {
-		return s, err
+	return nil
+}
+
+// dispatcherNeeds are the queue, and what is kept for the runs that are carried out.
+func dispatcherNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstream.Config) error {
+	conn, err := s.connect(dial, "queue")
+	if err != nil {
+		return err
 	}
-	if s.assets, err = jetblob.Open(ctx, queueConn, assetBucket(cfg.Replicas)); err != nil {
-		return s, err
+	reader, err := jetstream.Open(ctx, conn, cfg)
+	if err != nil {
+		return err
 	}
-	return s, s.openWebhooks(ctx, dial, cfg)
+	if s.queue, err = reader.Queue(ctx); err != nil {
+		return err
+	}
+	return openBuckets(
+		ctx, conn, cfg.Replicas,
+		bucket{&s.workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions"}},
+		bucket{&s.claims, jetkv.Config{Bucket: "waybill_claims", Description: "active run of a scope"}},
+		bucket{&s.sealed, jetkv.Config{Bucket: "waybill_sealed", Description: "sealed clear values of runs whose log is masked", TTL: sealedTTL}},
+	)
+}
+
+// acceptorNeeds are assets.
+func acceptorNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstream.Config) error {
+	conn, err := s.connect(dial, "assets")
+	if err != nil {
+		return err
+	}
+	s.assets, err = jetblob.Open(ctx, conn, assetBucket(cfg.Replicas))
+	return err
+}
+
+// gatewayNeeds are what is kept about requests, and for webhooks.
+func gatewayNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstream.Config) error {
+	conn, err := s.connect(dial, "requests")
+	if err != nil {
+		return err
+	}
+	if err := openBuckets(
+		ctx, conn, cfg.Replicas,
+		bucket{&s.auditKeys, jetkv.Config{Bucket: "waybill_audit_keys", Description: "keys that the audit log tells of"}},
+		bucket{&s.annotations, jetkv.Config{Bucket: "waybill_annotations", Description: "what is said of runs"}},
+		bucket{&s.records, jetkv.Config{Bucket: "waybill_idempotency", Description: "answers to keyed requests", TTL: discovery.RetentionSeconds * time.Second}},
+	); err != nil {
+		return err
+	}
+	if s.notices, err = notify.New(conn, "annotated"); err != nil {
+		return err
+	}
+	if s.audit, err = auditstore.Open(ctx, conn, cfg.Replicas); err != nil {
+		return err
+	}
+	return s.openWebhooks(ctx, dial, cfg)
 }
 
 // sealedTTL is how long a run with sensitive values may take: they are erased when it

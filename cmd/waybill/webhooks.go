@@ -77,20 +77,12 @@ func (s *stores) openWebhooks(ctx context.Context, dial natsDial, cfg jetstream.
 	if s.webhooks.log, err = jetstream.Open(ctx, conn, cfg); err != nil {
 		return err
 	}
-	for _, b := range []struct {
-		into *kv.Store
-		cfg  jetkv.Config
-	}{
-		{&s.webhooks.subscriptions, jetkv.Config{Bucket: "waybill_webhooks", Description: "webhooks"}},
-		{&s.webhooks.lanes, jetkv.Config{Bucket: "waybill_webhook_lanes", Description: "what webhooks are still to deliver", MarkerTTL: laneMarkerTTL}},
-		{&s.webhooks.dead, jetkv.Config{Bucket: "waybill_webhook_dead", Description: "what webhooks gave up", TTL: deadTTL}},
-	} {
-		b.cfg.Replicas = cfg.Replicas
-		if *b.into, err = jetkv.Open(ctx, conn, b.cfg); err != nil {
-			return err
-		}
-	}
-	return nil
+	return openBuckets(
+		ctx, conn, cfg.Replicas,
+		bucket{&s.webhooks.subscriptions, jetkv.Config{Bucket: "waybill_webhooks", Description: "webhooks"}},
+		bucket{&s.webhooks.lanes, jetkv.Config{Bucket: "waybill_webhook_lanes", Description: "what webhooks are still to deliver", MarkerTTL: laneMarkerTTL}},
+		bucket{&s.webhooks.dead, jetkv.Config{Bucket: "waybill_webhook_dead", Description: "what webhooks gave up", TTL: deadTTL}},
+	)
 }
 
 // buildWebhooks makes the webhooks of the gateway.

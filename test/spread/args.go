@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// setting is a flag of `waybill dev` as it was given.
+type setting struct{ name, value string }
+
+// own are those that the launcher itself sees to.
+type own struct {
+	dataDir, httpAddr, grpcAddr, readyFile, durability, kinds string
+}
+
+// parse takes the arguments apart. Flags are given as the tests do: a name, then its
+// value, or a name alone.
+func parse(args []string) (o own, rest []setting, err error) {
+	o.durability = "sync"
+	into := map[string]*string{
+		"data-dir": &o.dataDir, "http-addr": &o.httpAddr, "grpc-addr": &o.grpcAddr, "ready-file": &o.readyFile, "durability": &o.durability, "kinds": &o.kinds,
+	}
+	for i := 0; i < len(args); i++ {
+		name, ok := strings.CutPrefix(args[i], "--")
+		if !ok {
+			return o, nil, fmt.Errorf("argument %q: want a flag", args[i])
+		}
+		name, value, given := strings.Cut(name, "=")
+		if !given && i+1 < len(args) && !strings.HasPrefix(args[i+1], "--") {
+			i++
+			value = args[i]
+		} else if !given {
+			value = "true"
+		}
+		if p := into[name]; p != nil {
+			*p = value
+			continue
+		}
+		rest = append(rest, setting{name, value})
+	}
+	if !slices.ContainsFunc(rest, func(s setting) bool { return s.name == "api-key" }) {
+		rest = append(rest, setting{"api-key", "dev-key=default:*"}) // as in `waybill dev`
+	}
+	return o, rest, nil
+}
+
+var flagLine = regexp.MustCompile(`(?m)^\s+--([a-z0-9-]+)`)
+
+// flagsOf are the flags that a service has.
+func flagsOf(waybill, service string) (map[string]bool, error) {
+	help, err := exec.Command(waybill, "serve", service, "--help").Output()
+	if err != nil {
+		return nil, fmt.Errorf("flags of %s: %w", service, err)
+	}
+	out := map[string]bool{}
+	for _, m := range flagLine.FindAllSubmatch(help, -1) {
+		out[string(m[1])] = true
+	}
+	return out, nil
+}
+
+// share hands out settings: each goes to all services that have the flag, and one that
+// none has is an error.
+func share(flags map[string]map[string]bool, settings []setting) (map[string][]string, error) {
+	out := map[string][]string{}
+	for _, s := range settings {
+		used := false
+		for service, has := range flags {
+			// An acceptor that calls a redactor has no secrets of its own.
+			if has[s.name] && (s.name != "secrets-file" || service != "acceptor") {
+				used = true
+				out[service] = append(out[service], "--"+s.name+"="+s.value)
+			}
+		}
+		if !used {
+			return nil, fmt.Errorf("--%s: no service has this flag", s.name)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"waybill.dev/waybill/examples"
+)
+
+// copies is how many processes each service has.
+const copies = 2
+
+// services in the order in which they need each other.
+var services = []string{"redactor", "acceptor", "eventlog", "dispatcher", "gateway"}
+
+// host is what the launcher has started.
+type host struct {
+	waybill string
+	own     own
+	nats    string
+	extra   map[string][]string
+	// at are the addresses of each service's processes.
+	at map[string][]string
+	// http and grpc are where clients reach the host.
+	http, grpc net.Listener
+	procs      []*exec.Cmd
+	gone       chan string
+	wg         sync.WaitGroup
+}
+
+func run(ctx context.Context, waybill, natsServer string, args []string) error {
+	o, rest, err := parse(args)
+	if err != nil {
+		return err
+	}
+	h := &host{waybill: waybill, own: o, at: map[string][]string{}, gone: make(chan string, 16)}
+	flags := map[string]map[string]bool{}
+	for _, s := range services {
+		if flags[s], err = flagsOf(waybill, s); err != nil {
+			return err
+		}
+	}
+	if h.extra, err = share(flags, rest); err != nil {
+		return err
+	}
+	defer h.stop()
+	if err := h.prepare(); err != nil {
+		return err
+	}
+	if err := h.startNATS(natsServer); err != nil {
+		return err
+	}
+	// The addresses come first: URLs of assets begin with one.
+	lc := net.ListenConfig{}
+	if h.http, err = lc.Listen(ctx, "tcp", o.httpAddr); err != nil {
+		return err
+	}
+	if h.grpc, err = lc.Listen(ctx, "tcp", o.grpcAddr); err != nil {
+		return err
+	}
+	defer func() { _, _ = h.http.Close(), h.grpc.Close() }()
+	if err := h.startServices(); err != nil {
+		return err
+	}
+	return h.serve(ctx)
+}
+
+// prepare makes what all services share, on the first start on a directory.
+func (h *host) prepare() error {
+	for _, dir := range []string{"", "kinds", "nats"} {
+		if err := os.MkdirAll(h.path(dir), 0o700); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(h.path("host.key")); err == nil {
+		return nil
+	}
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	audit := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return errors.Join(
+		os.WriteFile(h.path("host.key"), []byte(rand.Text()+rand.Text()), 0o600), os.WriteFile(h.path("audit.pem"), audit, 0o600), h.kinds(),
+	)
+}
+
+func (h *host) path(name string) string { return filepath.Join(h.own.dataDir, name) }
+
+// kinds puts those of the examples and the test's into one folder, as `waybill dev` does.
+func (h *host) kinds() error {
+	copyOf := func(name string, b []byte, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(h.path("kinds"), path.Base(name)), b, 0o600)
+	}
+	err := fs.WalkDir(examples.FS, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".schema.json") {
+			return err
+		}
+		b, err := fs.ReadFile(examples.FS, name)
+		return copyOf(name, b, err)
+	})
+	if err != nil || h.own.kinds == "" {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(h.own.kinds, "*"))
+	for _, f := range files {
+		b, errRead := os.ReadFile(f)
+		err = errors.Join(err, copyOf(f, b, errRead))
+	}
+	return err
+}
+
+const natsConfig = `listen: "127.0.0.1:%d"
+max_payload: 8MB
+jetstream { store_dir: %q, sync_interval: %s }
+`
+
+func (h *host) startNATS(server string) error {
+	addr, err := free()
+	if err != nil {
+		return err
+	}
+	h.nats = "nats://" + addr
+	sync := "always"
+	if h.own.durability != "sync" {
+		sync = "2m"
+	}
+	_, port, _ := net.SplitHostPort(addr)
+	n, err := net.LookupPort("tcp", port)
+	if err != nil {
+		return err
+	}
+	conf := h.path("nats.conf")
+	if err := os.WriteFile(conf, fmt.Appendf(nil, natsConfig, n, h.path("nats"), sync), 0o600); err != nil {
+		return err
+	}
+	return h.start("nats", server, "-c", conf)
+}
+
+// free is an address that nobody has; the one who takes it is quick.
+func free() (string, error) {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return lis.Addr().String(), lis.Close()
+}
+
+// startServices starts all, in any order: each waits for what it needs.
+func (h *host) startServices() error {
+	for _, s := range services {
+		for range copies {
+			addr, err := free()
+			if err != nil {
+				return err
+			}
+			h.at[s] = append(h.at[s], addr)
+		}
+	}
+	for _, s := range services {
+		for i := range copies {
+			if err := h.start(fmt.Sprint(s, i), h.waybill, h.args(s, i)...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (h *host) args(service string, i int) []string {
+	a := append([]string{"serve", service, "--grpc-addr", h.at[service][i], "--ready-file", h.ready(service, i)}, h.extra[service]...)
+	peers := func(names ...string) {
+		for _, n := range names {
+			a = append(a, "--"+n, strings.Join(h.at[n], ","))
+		}
+	}
+	if service != "redactor" {
+		a = append(a, "--nats", h.nats)
+	}
+	switch service {
+	case "acceptor":
+		peers("redactor")
+		a = append(a, "--kinds", h.path("kinds"), "--asset-key-file", h.path("host.key"))
+		if !strings.Contains(strings.Join(a, " "), "--public-url") {
+			a = append(a, "--public-url", "http://"+h.http.Addr().String())
+		}
+	case "eventlog":
+		a = append(a, "--data-dir", h.path(fmt.Sprint("eventlog", i)))
+	case "dispatcher":
+		peers("redactor", "acceptor", "eventlog")
+		a = append(a, "--host-key-file", h.path("host.key"))
+	case "gateway":
+		peers("redactor", "acceptor", "eventlog", "dispatcher")
+		http, err := free()
+		if err == nil {
+			h.at["http"] = append(h.at["http"], http)
+		}
+		a = append(a, "--http-addr", http, "--host-key-file", h.path("host.key"), "--audit-key-file", h.path("audit.pem"), "--public-grpc-addr", h.grpc.Addr().String())
+		if !strings.Contains(strings.Join(a, " "), "--public-url") {
+			a = append(a, "--public-url", "http://"+h.http.Addr().String())
+		}
+	}
+	return a
+}
+
+func (h *host) ready(service string, i int) string { return h.path(fmt.Sprint(service, i, ".ready")) }
+
+// start runs a process that ends with the launcher.
+func (h *host) start(name, bin string, args ...string) error {
+	c := exec.Command(bin, args...)
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	_ = os.Remove(h.path(name + ".ready"))
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	h.procs = append(h.procs, c)
+	h.wg.Go(func() {
+		err := c.Wait()
+		h.gone <- fmt.Sprintf("%s ended: %v", name, err)
+	})
+	return nil
+}
+
+// stop ends the processes, those first that need others.
+func (h *host) stop() {
+	for i := len(h.procs) - 1; i >= 0; i-- {
+		_ = h.procs[i].Process.Signal(syscall.SIGTERM)
+	}
+	ended := make(chan struct{})
+	go func() { h.wg.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(15 * time.Second):
+		for _, p := range h.procs {
+			_ = p.Process.Kill()
+		}
+		<-ended
+	}
+}
+
+// serve waits until all are ready, then forwards connections until ctx ends.
+func (h *host) serve(ctx context.Context) error {
+	for _, s := range services {
+		for i := range copies {
+			if err := h.await(ctx, h.ready(s, i)); err != nil {
+				return err
+			}
+		}
+	}
+	go forward(h.http, h.at["http"])
+	go forward(h.grpc, h.at["gateway"])
+	doc, err := json.Marshal(map[string]any{"http": "http://" + h.http.Addr().String(), "grpc": h.grpc.Addr().String(), "pid": os.Getpid()})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(h.own.readyFile+".new", doc, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(h.own.readyFile+".new", h.own.readyFile); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case why := <-h.gone:
+		return errors.New(why)
+	}
+}
+
+func (h *host) await(ctx context.Context, file string) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(file); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case why := <-h.gone:
+			return errors.New(why)
+		case <-tick.C:
+		}
+	}
+}
