@@ -22,6 +22,7 @@ BUILD := go build -trimpath -ldflags "-s -w"
 
 FUZZTIME ?= 10s
 CHAOS_KILLS ?= 300
+SPREAD_KILLS ?= 100
 DEDUP_IDS ?= 10000
 
 # Stamps: a tool is installed again when its version changes.
@@ -67,6 +68,8 @@ spread: build ## the tests that drive a whole host, against five services in two
 	go build -o .bin/spread ./test/spread
 	WAYBILL=$(CURDIR)/bin/waybill NATS_SERVER=$(CURDIR)/.bin/nats-server WAYBILL_BIN=$(CURDIR)/.bin/spread \
 		go test -count=1 -p 1 -timeout 15m $(SPREAD)
+	WAYBILL=$(CURDIR)/bin/waybill NATS_SERVER=$(CURDIR)/.bin/nats-server WAYBILL_BIN=$(CURDIR)/.bin/spread CHAOS_KILLS=$(SPREAD_KILLS) \
+		go test -count=1 -timeout 60m -v -run KillOne ./test/chaos
 
 .PHONY: chaos
 chaos: build ## kill the host CHAOS_KILLS times and look for what is lost

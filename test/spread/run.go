@@ -12,12 +12,9 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"waybill.dev/waybill/examples"
@@ -39,9 +36,7 @@ type host struct {
 	at map[string][]string
 	// http and grpc are where clients reach the host.
 	http, grpc net.Listener
-	procs      []*exec.Cmd
-	gone       chan string
-	wg         sync.WaitGroup
+	processes
 }
 
 func run(ctx context.Context, waybill, natsServer string, args []string) error {
@@ -49,7 +44,8 @@ func run(ctx context.Context, waybill, natsServer string, args []string) error {
 	if err != nil {
 		return err
 	}
-	h := &host{waybill: waybill, own: o, at: map[string][]string{}, gone: make(chan string, 16)}
+	h := &host{waybill: waybill, own: o, at: map[string][]string{}}
+	h.dir = o.dataDir
 	flags := map[string]map[string]bool{}
 	for _, s := range services {
 		if flags[s], err = flagsOf(waybill, s); err != nil {
@@ -83,7 +79,7 @@ func run(ctx context.Context, waybill, natsServer string, args []string) error {
 
 // prepare makes what all services share, on the first start on a directory.
 func (h *host) prepare() error {
-	for _, dir := range []string{"", "kinds", "nats"} {
+	for _, dir := range []string{"", "kinds", "workflows", "nats"} {
 		if err := os.MkdirAll(h.path(dir), 0o700); err != nil {
 			return err
 		}
@@ -107,7 +103,8 @@ func (h *host) prepare() error {
 
 func (h *host) path(name string) string { return filepath.Join(h.own.dataDir, name) }
 
-// kinds puts those of the examples and the test's into one folder, as `waybill dev` does.
+// kinds puts those of the examples and the test's into one folder, and the examples'
+// workflows into another: `waybill dev` has them by itself.
 func (h *host) kinds() error {
 	copyOf := func(name string, b []byte, err error) error {
 		if err != nil {
@@ -116,11 +113,17 @@ func (h *host) kinds() error {
 		return os.WriteFile(filepath.Join(h.path("kinds"), path.Base(name)), b, 0o600)
 	}
 	err := fs.WalkDir(examples.FS, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".schema.json") {
+		if err != nil || d.IsDir() {
 			return err
 		}
 		b, err := fs.ReadFile(examples.FS, name)
-		return copyOf(name, b, err)
+		switch {
+		case path.Base(name) == "workflow.json":
+			return errors.Join(err, os.WriteFile(filepath.Join(h.path("workflows"), path.Base(path.Dir(name))+".json"), b, 0o600))
+		case strings.HasSuffix(name, ".schema.json"):
+			return copyOf(name, b, err)
+		}
+		return err
 	})
 	if err != nil || h.own.kinds == "" {
 		return err
@@ -211,7 +214,7 @@ func (h *host) args(service string, i int) []string {
 		a = append(a, "--data-dir", h.path(fmt.Sprint("eventlog", i)))
 	case "dispatcher":
 		peers("redactor", "acceptor", "eventlog")
-		a = append(a, "--host-key-file", h.path("host.key"))
+		a = append(a, "--host-key-file", h.path("host.key"), "--workflows", h.path("workflows"))
 	case "gateway":
 		peers("redactor", "acceptor", "eventlog", "dispatcher")
 		http, err := free()
@@ -227,40 +230,6 @@ func (h *host) args(service string, i int) []string {
 }
 
 func (h *host) ready(service string, i int) string { return h.path(fmt.Sprint(service, i, ".ready")) }
-
-// start runs a process that ends with the launcher.
-func (h *host) start(name, bin string, args ...string) error {
-	c := exec.Command(bin, args...)
-	c.Stdout, c.Stderr = os.Stdout, os.Stderr
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	_ = os.Remove(h.path(name + ".ready"))
-	if err := c.Start(); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	h.procs = append(h.procs, c)
-	h.wg.Go(func() {
-		err := c.Wait()
-		h.gone <- fmt.Sprintf("%s ended: %v", name, err)
-	})
-	return nil
-}
-
-// stop ends the processes, those first that need others.
-func (h *host) stop() {
-	for i := len(h.procs) - 1; i >= 0; i-- {
-		_ = h.procs[i].Process.Signal(syscall.SIGTERM)
-	}
-	ended := make(chan struct{})
-	go func() { h.wg.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(15 * time.Second):
-		for _, p := range h.procs {
-			_ = p.Process.Kill()
-		}
-		<-ended
-	}
-}
 
 // serve waits until all are ready, then forwards connections until ctx ends.
 func (h *host) serve(ctx context.Context) error {
@@ -283,12 +252,8 @@ func (h *host) serve(ctx context.Context) error {
 	if err := os.Rename(h.own.readyFile+".new", h.own.readyFile); err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case why := <-h.gone:
-		return errors.New(why)
-	}
+	<-ctx.Done()
+	return nil
 }
 
 func (h *host) await(ctx context.Context, file string) error {
@@ -301,8 +266,6 @@ func (h *host) await(ctx context.Context, file string) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case why := <-h.gone:
-			return errors.New(why)
 		case <-tick.C:
 		}
 	}
