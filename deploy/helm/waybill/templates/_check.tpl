@@ -1,0 +1,68 @@
+{{/* What the schema cannot say of values that belong together. */}}
+{{- define "waybill.check" -}}
+{{- $v := .Values -}}
+{{- $problems := list -}}
+{{- $on := dict -}}
+{{- range $name := splitList " " (include "waybill.services" .) -}}
+{{- $s := include "waybill.values" (dict "root" $ "name" $name) | fromYaml -}}
+{{- if $s.enabled -}}
+{{- $_ := set $on $name true -}}
+{{- $a := $s.autoscaling -}}
+{{- if lt (sub $s.terminationGracePeriodSeconds $s.preStopSeconds | int) 30 -}}
+{{- $problems = append $problems (printf "%s.terminationGracePeriodSeconds: must be at least %v: the host may take 30 seconds to drain after preStopSeconds" $name (add 30 $s.preStopSeconds)) -}}
+{{- end -}}
+{{- if and (ne $a.mode "none") (gt (int $a.minReplicas) (int $a.maxReplicas)) -}}
+{{- $problems = append $problems (printf "%s.autoscaling: minReplicas %v is more than maxReplicas %v" $name $a.minReplicas $a.maxReplicas) -}}
+{{- end -}}
+{{- if and (eq $a.mode "keda") (ne $name "dispatcher") -}}
+{{- $problems = append $problems (printf "%s.autoscaling.mode: keda scales the dispatcher only, by the lag of its queue; take hpa or none" $name) -}}
+{{- end -}}
+{{- if and (eq $name "dispatcher") (eq $a.mode "keda") (not $v.dispatcher.keda.natsMonitoringEndpoint) -}}
+{{- $problems = append $problems "dispatcher.keda.natsMonitoringEndpoint: must be set for mode keda, such as nats-headless.nats.svc.cluster.local:8222" -}}
+{{- end -}}
+{{- if and (eq $a.mode "hpa") (eq (int $a.minReplicas) 0) -}}
+{{- $problems = append $problems (printf "%s.autoscaling.minReplicas: 0 needs mode keda" $name) -}}
+{{- end -}}
+{{- range $kind := list "requests" "limits" -}}
+{{- range $what := list "cpu" "memory" -}}
+{{- if not (dig $kind $what "" $s.resources) -}}
+{{- $problems = append $problems (printf "%s.resources.%s.%s: must be set" $name $kind $what) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $_ := $s.config -}}
+{{- if has $key (list "config" "ready-file" "grpc-addr" "http-addr" "metrics-addr" "assets-addr" "tls-cert" "tls-key" "token-file") -}}
+{{- $problems = append $problems (printf "%s.config.%s: is set by the chart itself; use the value for it" $name $key) -}}
+{{- else if has $key (list "api-key" "asset-keys" "interrupt-keys" "store") -}}
+{{- $problems = append $problems (printf "%s.config.%s: is secret, and a ConfigMap is not; give WAYBILL_%s by %s.secretEnv" $name $key ($key | upper | replace "-" "_") $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $needs := dict "gateway" (list "dispatcher" "eventlog" "acceptor" "redactor") "dispatcher" (list "acceptor" "eventlog" "redactor") "acceptor" (list "redactor") -}}
+{{- range $name, $peers := $needs -}}
+{{- range $peer := $peers -}}
+{{- if and (hasKey $on $name) (not (hasKey $on $peer)) -}}
+{{- $problems = append $problems (printf "%s.enabled: %s calls it; enable it, or set %s.enabled to false" $peer $name $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if eq $v.image.tag "latest" -}}
+{{- $problems = append $problems "image.tag: latest is another image tomorrow; give a version, or image.digest" -}}
+{{- end -}}
+{{- if and $v.acceptor.assets.serve (not $v.publicUrl) -}}
+{{- $problems = append $problems "acceptor.assets.serve: needs publicUrl, with which the URLs of assets begin" -}}
+{{- end -}}
+{{- if and $v.gateway.ingress.enabled (not $v.gateway.ingress.host) -}}
+{{- $problems = append $problems "gateway.ingress.host: must be set when the ingress is enabled" -}}
+{{- end -}}
+{{- if contains "@" $v.nats.url -}}
+{{- $problems = append $problems "nats.url: holds a user or password; put it into the Secret of nats.existingSecret" -}}
+{{- end -}}
+{{- if not $on -}}
+{{- $problems = append $problems "every service is disabled" -}}
+{{- end -}}
+{{- if $problems -}}
+{{- fail (printf "\n\nvalues that cannot be used:\n  - %s\n" (join "\n  - " $problems)) -}}
+{{- end -}}
+{{- end }}
