@@ -150,6 +150,8 @@ ci: lint gen-check trace test-isolated race ## what CI runs after `make test`, a
 	$(MAKE) chaos CHAOS_KILLS=100
 	$(MAKE) dedup
 
+include deploy/deploy.mk
+
 $(GOLANGCI):
 	GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv .bin/golangci-lint $@

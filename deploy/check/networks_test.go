@@ -1,0 +1,300 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+type networkPolicy struct {
+	PodSelector selector `yaml:"podSelector"`
+	Types       []string `yaml:"policyTypes"`
+	Ingress     []struct {
+		From  []peer    `yaml:"from"`
+		Ports []netPort `yaml:"ports"`
+	} `yaml:"ingress"`
+	Egress []struct {
+		To    []peer    `yaml:"to"`
+		Ports []netPort `yaml:"ports"`
+	} `yaml:"egress"`
+}
+
+type selector struct {
+	MatchLabels map[string]string `yaml:"matchLabels"`
+}
+
+type peer struct {
+	Pods       *selector `yaml:"podSelector"`
+	Namespaces *selector `yaml:"namespaceSelector"`
+	IPs        *struct {
+		CIDR   string   `yaml:"cidr"`
+		Except []string `yaml:"except"`
+	} `yaml:"ipBlock"`
+}
+
+// component is the service of this release that a peer is; empty: somebody else.
+func (p peer) component() string {
+	if p.Pods == nil || p.Namespaces != nil {
+		return ""
+	}
+	return p.Pods.MatchLabels["app.kubernetes.io/component"]
+}
+
+type netPort struct {
+	Port     string `yaml:"port"`
+	Protocol string `yaml:"protocol"`
+}
+
+type service struct {
+	Type      string            `yaml:"type"`
+	ClusterIP string            `yaml:"clusterIP"`
+	Selector  map[string]string `yaml:"selector"`
+	Ports     []struct {
+		Name   string `yaml:"name"`
+		Port   int    `yaml:"port"`
+		Target string `yaml:"targetPort"`
+	} `yaml:"ports"`
+}
+
+// matches reports whether a selector takes labels in; an empty one takes all.
+func matches(selector, labels map[string]string) bool {
+	for k, v := range selector {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// settings are those of a service, as it will read them.
+func settings(t *testing.T, s set, service string) map[string]string {
+	t.Helper()
+	for _, o := range s.of("ConfigMap") {
+		if o.service() == service {
+			var got map[string]yaml.Node
+			require.NoError(t, yaml.Unmarshal([]byte(o.Data["config.yaml"]), &got), o.name())
+			out := map[string]string{}
+			for k, v := range got {
+				out[k] = v.Value
+			}
+			return out
+		}
+	}
+	t.Fatalf("no settings of %s", service)
+	return nil
+}
+
+// edges are who calls whom, as the settings say: a setting that has the name of a
+// service is its address.
+func edges(t *testing.T, s set) []string {
+	t.Helper()
+	var out []string
+	for _, o := range s.of("Deployment") {
+		for key := range settings(t, s, o.service()) {
+			if slices.Contains(services, key) {
+				out = append(out, o.service()+" → "+key)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestNetwork_LetsThroughWhatTheSettingsNameAndNothingElse(t *testing.T) {
+	t.Parallel()
+	eachSet(t, func(t *testing.T, s set) {
+		var in, out []string
+		for _, o := range s.of("NetworkPolicy") {
+			np := spec[networkPolicy](t, o)
+			require.ElementsMatch(t, []string{"Ingress", "Egress"}, np.Types, o.name())
+			for _, rule := range np.Ingress {
+				for _, p := range rule.From {
+					if c := p.component(); c != "" {
+						in = append(in, c+" → "+o.service())
+					}
+				}
+			}
+			for _, rule := range np.Egress {
+				for _, p := range rule.To {
+					if c := p.component(); c != "" {
+						out = append(out, o.service()+" → "+c)
+					}
+				}
+			}
+		}
+		slices.Sort(in)
+		slices.Sort(out)
+		require.Equal(t, edges(t, s), in, "ingress")
+		require.Equal(t, edges(t, s), out, "egress")
+	})
+}
+
+// The edges of the whole host, as docs/architecture.md draws them: the event log
+// calls nobody, and nobody calls the gateway.
+func TestNetwork_IsThatOfTheArchitecture(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{
+		"acceptor → redactor",
+		"dispatcher → acceptor", "dispatcher → eventlog", "dispatcher → redactor",
+		"gateway → acceptor", "gateway → dispatcher", "gateway → eventlog", "gateway → redactor",
+	}, edges(t, committed(t)))
+}
+
+func TestNetwork_DeniesWhatIsNotNamed(t *testing.T) {
+	t.Parallel()
+	eachSet(t, func(t *testing.T, s set) {
+		denied := func(labels map[string]string) bool {
+			for _, o := range s.of("NetworkPolicy") {
+				np := spec[networkPolicy](t, o)
+				if len(np.Ingress) == 0 && len(np.Egress) == 0 && len(np.Types) == 2 && matches(np.PodSelector.MatchLabels, labels) {
+					return true
+				}
+			}
+			return false
+		}
+		for _, o := range s.of("Deployment") {
+			require.True(t, denied(spec[deployment](t, o).Template.Metadata.Labels), o.name())
+		}
+	})
+}
+
+// Each port of a Service leads to a port of the pods that a policy opens.
+func TestNetwork_OpensEachPortOfAService(t *testing.T) {
+	t.Parallel()
+	eachSet(t, func(t *testing.T, s set) {
+		for _, o := range s.of("Service") {
+			svc := spec[service](t, o)
+			open, listens := map[string]bool{}, map[string]bool{}
+			for _, d := range s.of("Deployment") {
+				dep := spec[deployment](t, d)
+				if !matches(svc.Selector, dep.Template.Metadata.Labels) {
+					continue
+				}
+				for _, p := range dep.Template.Spec.Containers[0].Ports {
+					listens[p.Name] = true
+				}
+				for _, n := range s.of("NetworkPolicy") {
+					np := spec[networkPolicy](t, n)
+					if !matches(np.PodSelector.MatchLabels, dep.Template.Metadata.Labels) {
+						continue
+					}
+					for _, rule := range np.Ingress {
+						for _, p := range rule.Ports {
+							open[p.Port] = true
+						}
+					}
+				}
+			}
+			for _, p := range svc.Ports {
+				require.True(t, listens[p.Target], "%s: no pod listens at %s", o.name(), p.Target)
+				if p.Name == "metrics" && !open["metrics"] {
+					continue // nobody scrapes: networkPolicy.metricsFrom is empty
+				}
+				require.True(t, open[p.Target], "%s: no policy opens %s", o.name(), p.Target)
+			}
+		}
+	})
+}
+
+// A port is asked for by who calls it only, and is the one that the callee serves.
+func TestNetwork_LeadsToAddressesThatAreServed(t *testing.T) {
+	t.Parallel()
+	eachSet(t, func(t *testing.T, s set) {
+		served := map[string]bool{}
+		for _, o := range s.of("Service") {
+			for _, p := range spec[service](t, o).Ports {
+				served[fmt.Sprintf("%s.%s.svc:%d", o.Metadata.Name, namespace, p.Port)] = true
+			}
+		}
+		for _, o := range s.of("Deployment") {
+			conf := settings(t, s, o.service())
+			for _, name := range services {
+				if addr := conf[name]; addr != "" {
+					require.True(t, served[addr], "%s: nobody serves %s at %s", o.name(), name, addr)
+				}
+			}
+			for _, p := range spec[deployment](t, o).Template.Spec.Containers[0].Ports {
+				require.Equal(t, fmt.Sprintf(":%d", p.Port), conf[p.Name+"-addr"], "%s: port %s", o.name(), p.Name)
+			}
+		}
+	})
+}
+
+// gRPC clients have to see all pods; only the gateway's clients are not ours.
+func TestServices_AreHeadlessBetweenThemselves(t *testing.T) {
+	t.Parallel()
+	eachSet(t, func(t *testing.T, s set) {
+		for _, o := range s.of("Service") {
+			svc := spec[service](t, o)
+			require.Equal(t, o.service() != "gateway" || strings.HasSuffix(o.Metadata.Name, "-metrics"), svc.ClusterIP == "None", o.name())
+			for _, p := range svc.Ports {
+				if o.service() == "gateway" && svc.ClusterIP != "None" {
+					require.NotEqual(t, "metrics", p.Name, "metrics and profiles have no place where clients come in")
+				}
+			}
+		}
+	})
+}
+
+// Only who asks models and tools, and who posts webhooks, may leave the cluster, and
+// neither reaches its inside by that.
+func TestNetwork_OnlyDispatcherAndGatewayReachTheInternet(t *testing.T) {
+	t.Parallel()
+	eachSet(t, func(t *testing.T, s set) {
+		for _, o := range s.of("NetworkPolicy") {
+			for _, rule := range spec[networkPolicy](t, o).Egress {
+				for _, p := range rule.To {
+					if p.IPs == nil || p.IPs.CIDR != "0.0.0.0/0" {
+						continue
+					}
+					require.Contains(t, []string{"dispatcher", "gateway"}, o.service(), o.name())
+					for _, private := range []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"} {
+						require.Contains(t, p.IPs.Except, private, o.name())
+					}
+				}
+			}
+		}
+	})
+}
+
+// Every selector takes in the pods of its own service and of no other.
+func TestSelectors_KeepServicesApart(t *testing.T) {
+	t.Parallel()
+	eachSet(t, func(t *testing.T, s set) {
+		pods := map[string]map[string]string{}
+		for _, o := range s.of("Deployment") {
+			d := spec[deployment](t, o)
+			require.Subset(t, d.Template.Metadata.Labels, d.Selector.MatchLabels, o.name())
+			pods[o.service()] = d.Template.Metadata.Labels
+		}
+		for _, o := range slices.Concat(s.of("Service"), s.of("NetworkPolicy"), s.of("PodDisruptionBudget"), s.of("Deployment")) {
+			if o.service() == "" {
+				continue // of everybody
+			}
+			v := spec[struct {
+				Selector    yaml.Node `yaml:"selector"`
+				PodSelector selector  `yaml:"podSelector"`
+			}](t, o)
+			labels := v.PodSelector.MatchLabels
+			if o.Kind == "Service" {
+				require.NoError(t, v.Selector.Decode(&labels))
+			} else if o.Kind != "NetworkPolicy" {
+				var sel selector
+				require.NoError(t, v.Selector.Decode(&sel))
+				labels = sel.MatchLabels
+			}
+			var taken []string
+			for name, of := range maps.All(pods) {
+				if matches(labels, of) {
+					taken = append(taken, name)
+				}
+			}
+			require.Equal(t, []string{o.service()}, taken, o.name())
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package check
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/subject"
+)
+
+type scaler struct {
+	Target struct {
+		Kind string `yaml:"kind"`
+		Name string `yaml:"name"`
+	} `yaml:"scaleTargetRef"`
+	Min      int `yaml:"minReplicas"`
+	Max      int `yaml:"maxReplicas"`
+	MinCount int `yaml:"minReplicaCount"`
+	MaxCount int `yaml:"maxReplicaCount"`
+	Triggers []struct {
+		Type     string            `yaml:"type"`
+		Metadata map[string]string `yaml:"metadata"`
+	} `yaml:"triggers"`
+}
+
+// One thing says how many pods there are: the Deployment, an HPA, or KEDA.
+func TestScaling_HasOneMaster(t *testing.T) {
+	t.Parallel()
+	eachSet(t, func(t *testing.T, s set) {
+		masters := map[string]int{}
+		for _, o := range s.of("Deployment") {
+			if spec[deployment](t, o).Replicas != nil {
+				masters[o.Metadata.Name]++
+			}
+		}
+		for _, o := range slices.Concat(s.of("HorizontalPodAutoscaler"), s.of("ScaledObject")) {
+			v := spec[scaler](t, o)
+			require.Equal(t, "Deployment", v.Target.Kind, o.name())
+			require.LessOrEqual(t, v.Min+v.MinCount, v.Max+v.MaxCount, o.name())
+			masters[v.Target.Name]++
+		}
+		for _, o := range s.of("Deployment") {
+			require.Equal(t, 1, masters[o.Metadata.Name], o.name())
+			delete(masters, o.Metadata.Name)
+		}
+		require.Empty(t, masters, "nothing is there to be scaled")
+	})
+}
+
+// KEDA asks for the consumer that the dispatchers have.
+func TestScaling_IsByTheDispatchersQueue(t *testing.T) {
+	t.Parallel()
+	seen := false
+	eachSet(t, func(t *testing.T, s set) {
+		for _, o := range s.of("ScaledObject") {
+			seen = true
+			require.Equal(t, "dispatcher", o.service())
+			for _, trigger := range spec[scaler](t, o).Triggers {
+				require.Equal(t, "nats-jetstream", trigger.Type)
+				require.Equal(t, subject.Stream, trigger.Metadata["stream"])
+				require.Contains(t, source(t, "../../internal/runlog/jetstream/queue.go"), `queueName = "`+trigger.Metadata["consumer"]+`"`)
+			}
+		}
+	})
+	t.Cleanup(func() {
+		if !t.Failed() && !t.Skipped() && !seen {
+			t.Log("no set has a ScaledObject; `make deploy-check` renders one")
+		}
+	})
+}
+
+// A budget on a single pod would hold up each drain.
+func TestBudgets_AreWhereThereIsMoreThanOnePod(t *testing.T) {
+	t.Parallel()
+	eachSet(t, func(t *testing.T, s set) {
+		fewest := map[string]int{}
+		for _, o := range s.of("Deployment") {
+			if n := spec[deployment](t, o).Replicas; n != nil {
+				fewest[o.service()] = *n
+			}
+		}
+		for _, o := range slices.Concat(s.of("HorizontalPodAutoscaler"), s.of("ScaledObject")) {
+			v := spec[scaler](t, o)
+			fewest[o.service()] = v.Min + v.MinCount
+		}
+		budgets := map[string]bool{}
+		for _, o := range s.of("PodDisruptionBudget") {
+			budgets[o.service()] = true
+		}
+		for name, n := range fewest {
+			require.Equal(t, n > 1, budgets[name], "%s has %d pods", name, n)
+		}
+	})
+}

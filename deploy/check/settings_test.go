@@ -1,0 +1,129 @@
+package check
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/config"
+	"waybill.dev/waybill/test/harness"
+)
+
+// unserved are the services that the binary cannot run apart yet. Their settings
+// are checked as far as another command has them, or as peers or below.
+var unserved = []string{"gateway", "dispatcher", "eventlog"}
+
+// planned are settings of unserved services that no command has yet: the design's
+// --store, and the other services' addresses after the pattern of --redactor.
+var planned = []string{"store"}
+
+var flag = regexp.MustCompile(`(?m)^\s+--([a-z0-9-]+)`)
+
+// flagsOf are the flags of a command; none if there is no such command.
+var flagsOf = func() func(*testing.T, ...string) []string {
+	var (
+		mu    sync.Mutex
+		known = map[string][]string{}
+	)
+	return func(t *testing.T, command ...string) []string {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		name := strings.Join(command, " ")
+		if flags, ok := known[name]; ok {
+			return flags
+		}
+		out, status := harness.Command(t, append(slices.Clone(command), "--help")...)
+		var flags []string
+		if status == 0 && strings.Contains(out, "waybill "+name+" [flags]") {
+			for _, m := range flag.FindAllStringSubmatch(out, -1) {
+				flags = append(flags, m[1])
+			}
+		}
+		known[name] = flags
+		return flags
+	}
+}()
+
+// planned settings of peers: their address, and how it is reached.
+func ofPeer(key string) bool {
+	for _, name := range services {
+		if rest, ok := strings.CutPrefix(key, name); ok && slices.Contains([]string{"", "-ca", "-token-file", "-plaintext"}, rest) {
+			return true
+		}
+	}
+	return false
+}
+
+// A setting that the service does not have ends it at its start.
+func TestSettings_AreFlagsOfTheService(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("runs the binary; left out under -short")
+	}
+	for _, name := range services {
+		served := len(flagsOf(t, "serve", name)) > 0
+		require.NotEqual(t, served, slices.Contains(unserved, name), "%s: served: %t; mend the list of those that are not", name, served)
+	}
+	elsewhere := slices.Concat(flagsOf(t, "dev"), flagsOf(t, "serve", "acceptor"), flagsOf(t, "serve", "redactor"), planned)
+	known := func(service, key string) bool {
+		if slices.Contains(unserved, service) {
+			return slices.Contains(elsewhere, key) || ofPeer(key)
+		}
+		return slices.Contains(flagsOf(t, "serve", service), key)
+	}
+	eachDeployment(t, func(t *testing.T, s set, o *object, d deployment) {
+		c := d.Template.Spec.Containers[0]
+		require.Equal(t, []string{"serve", o.service(), "--config", "/etc/waybill/config/config.yaml"}, c.Args)
+		for key := range settings(t, s, o.service()) {
+			require.True(t, known(o.service(), key), "waybill serve %s has no --%s", o.service(), key)
+		}
+		for _, e := range c.Env {
+			if !strings.HasPrefix(e.Name, "WAYBILL_") {
+				continue
+			}
+			key := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(e.Name, "WAYBILL_")), "_", "-")
+			require.Equal(t, e.Name, config.EnvName(key))
+			require.True(t, known(o.service(), key), "waybill serve %s reads no %s", o.service(), e.Name)
+		}
+	})
+}
+
+// Files that settings name are mounted.
+func TestSettings_NameFilesThatAreThere(t *testing.T) {
+	t.Parallel()
+	eachDeployment(t, func(t *testing.T, s set, o *object, d deployment) {
+		p := d.Template.Spec
+		volumes := map[string]bool{}
+		for _, v := range p.Volumes {
+			volumes[v.Name] = true
+		}
+		for key, value := range settings(t, s, o.service()) {
+			if !strings.HasPrefix(value, "/etc/waybill/") {
+				continue
+			}
+			there := false
+			for _, m := range p.Containers[0].Mounts {
+				there = there || volumes[m.Name] && (value == m.Path || strings.HasPrefix(value, m.Path+"/"))
+			}
+			require.True(t, there, "%s: --%s %s is mounted by nothing", o.name(), key, value)
+		}
+	})
+}
+
+// What everybody may read holds nothing secret.
+func TestSettings_HoldNoSecrets(t *testing.T) {
+	t.Parallel()
+	eachSet(t, func(t *testing.T, s set) {
+		for _, o := range s.of("Deployment") {
+			for key, value := range settings(t, s, o.service()) {
+				require.NotContains(t, []string{"api-key", "asset-keys", "interrupt-keys", "store"}, key, o.name())
+				require.False(t, key == "nats" && strings.Contains(value, "@"), "%s: a password in --nats", o.name())
+			}
+		}
+	})
+}

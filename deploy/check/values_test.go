@@ -1,0 +1,112 @@
+package check
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func source(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file) //nolint:gosec // G304: a file of ours
+	require.NoError(t, err)
+	return string(b)
+}
+
+// Values that cannot work are refused before anything is installed, with the name of
+// the value and what to do.
+func TestValues_ThatCannotWorkAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ set, want string }{
+		{"tsl.enabled=true", "additional properties 'tsl' not allowed"},
+		{"gateway.replica=3", "at '/gateway': additional properties 'replica' not allowed"},
+		{"gateway.replicas=many", "at '/gateway/replicas': got string, want integer"},
+		{"common.replicas=0", "at '/common/replicas': minimum: got 0, want 1"},
+		{"nats.logReplicas=2", "at '/nats/logReplicas': value must be one of 1, 3, 5"},
+		{"dispatcher.autoscaling.mode=both", "at '/dispatcher/autoscaling/mode': value must be one of 'none', 'hpa', 'keda'"},
+		{"dispatcher.lease=3", "at '/dispatcher/lease': got number, want string"},
+		{"nats.existingSecret=", "at '/nats/existingSecret'"},
+		{"publicUrl=waybill.example", "at '/publicUrl'"},
+		{"dispatcher.autoscaling.mode=keda", "dispatcher.keda.natsMonitoringEndpoint: must be set for mode keda"},
+		{"gateway.autoscaling.mode=keda", "gateway.autoscaling.mode: keda scales the dispatcher only"},
+		{"gateway.autoscaling.mode=hpa,gateway.autoscaling.minReplicas=20", "gateway.autoscaling: minReplicas 20 is more than maxReplicas 10"},
+		{"gateway.autoscaling.mode=hpa,gateway.autoscaling.minReplicas=0", "gateway.autoscaling.minReplicas: 0 needs mode keda"},
+		{"common.preStopSeconds=20", "gateway.terminationGracePeriodSeconds: must be at least 50"},
+		{"common.resources.limits.memory=null", "gateway.resources.limits.memory: must be set"},
+		{"image.tag=latest", "image.tag: latest is another image tomorrow"},
+		{"nats.url=nats://user:pass@nats:4222", "nats.url: holds a user or password"},
+		{"redactor.enabled=false", "redactor.enabled: acceptor calls it"},
+		{"gateway.config.api-key=k", "gateway.config.api-key: is secret, and a ConfigMap is not; give WAYBILL_API_KEY by gateway.secretEnv"},
+		{"acceptor.config.grpc-addr=:1", "acceptor.config.grpc-addr: is set by the chart itself"},
+		{"acceptor.assets.serve=true", "acceptor.assets.serve: needs publicUrl"},
+		{"gateway.ingress.enabled=true", "gateway.ingress.host: must be set"},
+		{"gateway.enabled=false,acceptor.enabled=false,dispatcher.enabled=false,eventlog.enabled=false,redactor.enabled=false", "every service is disabled"},
+	} {
+		t.Run(c.set, func(t *testing.T) {
+			t.Parallel()
+			_, messages, ok := template(t, "--set", c.set)
+			require.False(t, ok, "was taken")
+			require.Contains(t, messages, c.want)
+			require.NotContains(t, messages, "nil pointer")
+			require.NotContains(t, messages, "user:pass", "a message repeats no password")
+		})
+	}
+}
+
+// All that is wrong is told at once.
+func TestValues_AreRefusedAllAtOnce(t *testing.T) {
+	t.Parallel()
+	_, messages, ok := template(t, "--set", "image.tag=latest,gateway.ingress.enabled=true,nats.url=nats://u@h")
+	require.False(t, ok)
+	for _, want := range []string{"image.tag", "gateway.ingress.host", "nats.url"} {
+		require.Contains(t, messages, want)
+	}
+}
+
+// Numbers reach the host as they were written.
+func TestValues_OfSettingsKeepTheirDigits(t *testing.T) {
+	t.Parallel()
+	out, messages, ok := template(t, "--set-json", `acceptor.config={"max-inline-media-bytes": 8388608}`,
+		"--set-json", `tracing={"otlpEndpoint": "http://c:4318", "ratio": 0.25}`)
+	require.True(t, ok, messages)
+	got := settings(t, parse(t, []byte(out)), "acceptor")
+	require.Equal(t, "8388608", got["max-inline-media-bytes"])
+	require.Equal(t, "0.25", got["trace-ratio"])
+}
+
+// The schemas find what is misspelt, or a check that they pass would say nothing.
+func TestSchemas_RefuseMembersThatTheAPIDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	bin, schemas := os.Getenv("KUBECONFORM"), os.Getenv("KUBE_SCHEMAS")
+	if bin == "" || schemas == "" {
+		t.Skip("KUBECONFORM and KUBE_SCHEMAS are not set; `make deploy-check` does")
+	}
+	conforms := func(doc string) (string, bool) {
+		file := filepath.Join(t.TempDir(), "objects.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(doc), 0o600))
+		out, err := exec.CommandContext(t.Context(), bin, "-strict", "-schema-location", //nolint:gosec // G204: the tool that the Makefile names
+			schemas+"/{{ .Group }}/{{ .ResourceKind }}_{{ .ResourceAPIVersion }}.json", file).CombinedOutput()
+		return string(out), err == nil
+	}
+	doc, messages, ok := template(t, "-f", filepath.Join(chart, "ci", "ha-values.yaml"))
+	require.True(t, ok, messages)
+	out, ok := conforms(doc)
+	require.True(t, ok, out)
+	for _, c := range []struct{ is, misspelt string }{
+		{"readOnlyRootFilesystem:", "readOnlyRootFileSystem:"},
+		{"terminationGracePeriodSeconds:", "terminationGracePeriod:"},
+		{"maxUnavailable:", "maxUnvailable:"},
+		{"policyTypes:", "policyType:"},
+		{"pollingInterval:", "pollInterval:"},
+		{"relabelings:", "relabeling:"},
+		{"averageUtilization:", "averageUsage:"},
+	} {
+		require.Contains(t, doc, c.is)
+		out, ok := conforms(strings.Replace(doc, c.is, c.misspelt, 1))
+		require.False(t, ok, "%s was taken: %s", c.misspelt, out)
+	}
+}

@@ -1,0 +1,89 @@
+# The chart, the manifests, the alert rules and the dashboard: what builds and
+# what checks them. Included by the Makefile at the top.
+
+HELM_VERSION := v3.22.0
+KUBECONFORM_VERSION := v0.8.0
+KUBE_SCORE_VERSION := v1.20.0
+# The cluster that the charts are rendered for; that of tools/kube.
+KUBE_VERSION := 1.36.3
+
+HELM := .bin/helm-$(HELM_VERSION)
+KUBECONFORM := .bin/kubeconform-$(KUBECONFORM_VERSION)
+KUBE_SCORE := .bin/kube-score-$(KUBE_SCORE_VERSION)
+PROMTOOL := .bin/promtool-$(shell cat tools/promtool/go.mod tools/promtool/go.sum | git hash-object --stdin | cut -c1-12)
+KUBE_SCHEMAS := .bin/kube-schemas-$(shell cat tools/kube/go.mod tools/kubeschemas/*.go | git hash-object --stdin | cut -c1-12)
+
+CHART := deploy/helm/waybill
+VALUE_SETS := $(wildcard $(CHART)/ci/*-values.yaml)
+RENDER := $(HELM) template waybill $(CHART) --namespace waybill --kube-version $(KUBE_VERSION)
+# What is told apart from the operator's policy: kube-score wants every start to
+# ask the registry, two pods of what may have one, and pods that cannot be placed
+# rather than two on a node.
+KUBE_SCORE_FLAGS := --ignore-test container-image-pull-policy --ignore-test deployment-replicas \
+	--ignore-test deployment-has-host-podantiaffinity --enable-optional-test container-seccomp-profile \
+	--enable-optional-test container-ports-check --kubernetes-version v1.36 --output-format ci
+
+.PHONY: deploy-tools
+deploy-tools: $(HELM) $(KUBECONFORM) $(KUBE_SCORE) $(PROMTOOL) $(KUBE_SCHEMAS) ## install what deploy-check needs
+
+.PHONY: deploy-check
+deploy-check: deploy-tools build ## check chart, manifests, alert rules and dashboard; needs no cluster
+	go run ./tools/chartdocs -check $(CHART)
+	for f in $(VALUE_SETS); do $(HELM) lint --strict --quiet --kube-version $(KUBE_VERSION) $(CHART) -f $$f; done
+	rm -rf .bin/rendered && mkdir -p .bin/rendered
+	for f in $(VALUE_SETS); do $(RENDER) -f $$f > .bin/rendered/$$(basename $$f -values.yaml).yaml; done
+	$(KUBECONFORM) -strict -summary -schema-location '$(KUBE_SCHEMAS)/{{ .Group }}/{{ .ResourceKind }}_{{ .ResourceAPIVersion }}.json' .bin/rendered deploy/manifests/[!k]*.yaml
+	for f in .bin/rendered/*.yaml; do \
+		$(KUBE_SCORE) score $(KUBE_SCORE_FLAGS) $$f > .bin/score.txt || true; \
+		grep -q '^\[OK\]' .bin/score.txt; \
+		if grep -vE '^\[(OK|SKIPPED)\]' .bin/score.txt; then echo "kube-score does not like $$f"; exit 1; fi; \
+	done
+	$(PROMTOOL) check rules $(CHART)/files/waybill.rules.yaml
+	$(PROMTOOL) test rules deploy/prometheus/rules_test.yaml
+	rm -rf .bin/manifests && $(MAKE) --no-print-directory deploy-manifests OUT=.bin/manifests
+	diff -r -x kustomization.yaml -x namespace.yaml -x README.md .bin/manifests deploy/manifests
+	WAYBILL_BIN=$(CURDIR)/bin/waybill HELM=$(CURDIR)/$(HELM) KUBECONFORM=$(CURDIR)/$(KUBECONFORM) KUBE_SCHEMAS=$(CURDIR)/$(KUBE_SCHEMAS) \
+		go test -count=1 -timeout 5m ./deploy/... ./tools/kubeschemas ./tools/chartdocs
+
+.PHONY: deploy-gen
+deploy-gen: $(HELM) deploy-manifests ## write deploy/manifests and the chart's README anew
+	go run ./tools/chartdocs $(CHART)
+
+# Plain manifests are the chart's, without what only Helm reads.
+OUT ?= deploy/manifests
+.PHONY: deploy-manifests
+deploy-manifests: $(HELM)
+	rm -rf .bin/plain && mkdir -p $(OUT)
+	$(RENDER) -f $(CHART)/ci/manifests-values.yaml --output-dir .bin/plain > .bin/plain.log
+	for f in .bin/plain/waybill/templates/*.yaml; do \
+		sed -e '/^ *helm\.sh\/chart:/d' -e '/^ *app\.kubernetes\.io\/managed-by:/d' -e '/^# Source:/d' $$f > $(OUT)/$$(basename $$f); \
+	done
+
+$(HELM):
+	GOBIN=$(CURDIR)/.bin go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+	mv .bin/helm $@
+
+$(KUBECONFORM):
+	GOBIN=$(CURDIR)/.bin go install github.com/yannh/kubeconform/cmd/kubeconform@$(KUBECONFORM_VERSION)
+	mv .bin/kubeconform $@
+
+$(KUBE_SCORE):
+	GOBIN=$(CURDIR)/.bin go install github.com/zegl/kube-score/cmd/kube-score@$(KUBE_SCORE_VERSION)
+	mv .bin/kube-score $@
+
+# Without the code that finds targets in clouds: rules need none.
+$(PROMTOOL):
+	GOWORK=off go -C tools/promtool build -tags remove_all_sd -ldflags "-s -w" -o $(CURDIR)/$@ github.com/prometheus/prometheus/cmd/promtool
+
+# From the modules that publish them; go.sum says that they are the same as ever.
+$(KUBE_SCHEMAS): tools/kube/go.mod
+	from() { \
+		v=$$(awk -v m="$$1" '$$1 == m {print $$2}' tools/kube/go.mod); \
+		GOWORK=off go -C tools/kube mod download "$$1@$$v"; \
+		echo "$$(go env GOMODCACHE)/$$1@$$v"; \
+	}; \
+	kubernetes=$$(from k8s.io/kubernetes); keda=$$(from github.com/kedacore/keda/v2); \
+	operator=$$(from github.com/prometheus-operator/prometheus-operator)/example/prometheus-operator-crd; \
+	rm -rf $@; \
+	go run ./tools/kubeschemas -out $@ -swagger $$kubernetes/api/openapi-spec/swagger.json $$keda/config/crd/bases/keda.sh_scaledobjects.yaml \
+		$$operator/monitoring.coreos.com_servicemonitors.yaml $$operator/monitoring.coreos.com_prometheusrules.yaml
