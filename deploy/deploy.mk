@@ -43,7 +43,15 @@ deploy-check: deploy-tools build ## check chart, manifests, alert rules and dash
 	rm -rf .bin/manifests && $(MAKE) --no-print-directory deploy-manifests OUT=.bin/manifests
 	diff -r -x kustomization.yaml -x namespace.yaml -x README.md .bin/manifests deploy/manifests
 	WAYBILL_BIN=$(CURDIR)/bin/waybill HELM=$(CURDIR)/$(HELM) KUBECONFORM=$(CURDIR)/$(KUBECONFORM) KUBE_SCHEMAS=$(CURDIR)/$(KUBE_SCHEMAS) \
-		go test -count=1 -timeout 5m ./deploy/... ./tools/kubeschemas ./tools/chartdocs
+		go test -count=1 -timeout 5m ./deploy/... ./tools/kubeschemas ./tools/chartdocs ./tools/sbom
+
+.PHONY: deploy-image-check
+deploy-image-check: ## build what goes into the image twice, in two places, and compare; minutes
+	BUILD_TWICE=1 go test -count=1 -timeout 20m -v -run 'TestImage' ./deploy/check
+
+.PHONY: sbom
+sbom: build ## write bin/waybill.cdx.json, what bin/waybill is made of
+	go run ./tools/sbom bin/waybill > bin/waybill.cdx.json
 
 .PHONY: deploy-gen
 deploy-gen: $(HELM) deploy-manifests ## write deploy/manifests and the chart's README anew
