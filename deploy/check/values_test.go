@@ -35,6 +35,7 @@ func TestValues_ThatCannotWorkAreRefused(t *testing.T) {
 		{"gateway.autoscaling.mode=keda", "gateway.autoscaling.mode: keda scales the dispatcher only"},
 		{"gateway.autoscaling.mode=hpa,gateway.autoscaling.minReplicas=20", "gateway.autoscaling: minReplicas 20 is more than maxReplicas 10"},
 		{"gateway.autoscaling.mode=hpa,gateway.autoscaling.minReplicas=0", "gateway.autoscaling.minReplicas: 0 needs mode keda"},
+		{"common.autoscaling.mode=hpa", "redactor.autoscaling.mode: must be none"},
 		{"common.preStopSeconds=20", "gateway.terminationGracePeriodSeconds: must be at least 50"},
 		{"common.resources.limits.memory=null", "gateway.resources.limits.memory: must be set"},
 		{"image.tag=latest", "image.tag: latest is another image tomorrow"},

@@ -23,6 +23,9 @@
 {{- if and (eq $a.mode "hpa") (eq (int $a.minReplicas) 0) -}}
 {{- $problems = append $problems (printf "%s.autoscaling.minReplicas: 0 needs mode keda" $name) -}}
 {{- end -}}
+{{- if and (eq $name "redactor") (ne $a.mode "none") -}}
+{{- $problems = append $problems "redactor.autoscaling.mode: must be none: what is registered with one redactor is not known to another" -}}
+{{- end -}}
 {{- range $kind := list "requests" "limits" -}}
 {{- range $what := list "cpu" "memory" -}}
 {{- if not (dig $kind $what "" $s.resources) -}}
