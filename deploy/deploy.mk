@@ -4,14 +4,17 @@
 HELM_VERSION := v3.22.0
 KUBECONFORM_VERSION := v0.8.0
 KUBE_SCORE_VERSION := v1.20.0
-# The cluster that the charts are rendered for; that of tools/kube.
+# The cluster that the charts are rendered for; that of tools/kube and tools/apiserver.
 KUBE_VERSION := 1.36.3
 
 HELM := .bin/helm-$(HELM_VERSION)
 KUBECONFORM := .bin/kubeconform-$(KUBECONFORM_VERSION)
 KUBE_SCORE := .bin/kube-score-$(KUBE_SCORE_VERSION)
 PROMTOOL := .bin/promtool-$(shell cat tools/promtool/go.mod tools/promtool/go.sum | git hash-object --stdin | cut -c1-12)
-KUBE_SCHEMAS := .bin/kube-schemas-$(shell cat tools/kube/go.mod tools/kubeschemas/*.go | git hash-object --stdin | cut -c1-12)
+KUBECTL := .bin/kubectl-v$(KUBE_VERSION)
+KUBE_APISERVER := .bin/kube-apiserver-v$(KUBE_VERSION)
+ETCD := .bin/etcd-$(shell cat tools/etcd/go.mod tools/etcd/go.sum | git hash-object --stdin | cut -c1-12)
+KUBE_SCHEMAS := .bin/kube-schemas-$(shell cat tools/kube/go.mod tools/kubeschemas/*.go deploy/deploy.mk | git hash-object --stdin | cut -c1-12)
 
 CHART := deploy/helm/waybill
 VALUE_SETS := $(wildcard $(CHART)/ci/*-values.yaml)
@@ -44,6 +47,11 @@ deploy-check: deploy-tools build ## check chart, manifests, alert rules and dash
 	diff -r -x kustomization.yaml -x namespace.yaml -x README.md .bin/manifests deploy/manifests
 	WAYBILL_BIN=$(CURDIR)/bin/waybill HELM=$(CURDIR)/$(HELM) KUBECONFORM=$(CURDIR)/$(KUBECONFORM) KUBE_SCHEMAS=$(CURDIR)/$(KUBE_SCHEMAS) \
 		go test -count=1 -timeout 5m ./deploy/... ./tools/kubeschemas ./tools/chartdocs ./tools/sbom
+
+.PHONY: deploy-apiserver
+deploy-apiserver: $(HELM) $(KUBE_SCHEMAS) $(KUBECTL) $(KUBE_APISERVER) $(ETCD) ## let a real API server take what the chart renders; builds one first
+	HELM=$(CURDIR)/$(HELM) KUBECTL=$(CURDIR)/$(KUBECTL) KUBE_APISERVER=$(CURDIR)/$(KUBE_APISERVER) ETCD=$(CURDIR)/$(ETCD) CRDS=$(CURDIR)/$(KUBE_SCHEMAS)/crds \
+		go test -count=1 -timeout 10m -v -run TestAPIServer ./deploy/check
 
 .PHONY: deploy-image-check
 deploy-image-check: ## build what goes into the image twice, in two places, and compare; minutes
@@ -83,6 +91,15 @@ $(KUBE_SCORE):
 $(PROMTOOL):
 	GOWORK=off go -C tools/promtool build -tags remove_all_sd -ldflags "-s -w" -o $(CURDIR)/$@ github.com/prometheus/prometheus/cmd/promtool
 
+# Without its version the server would say that it is v0.0.0.
+KUBE_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=v$(KUBE_VERSION) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
+$(KUBECTL) $(KUBE_APISERVER): tools/apiserver/go.mod
+	GOWORK=off go -C tools/apiserver build -ldflags "$(KUBE_LDFLAGS)" -o $(CURDIR)/$@ k8s.io/kubernetes/cmd/$(patsubst .bin/%-v$(KUBE_VERSION),%,$@)
+	touch $@
+
+$(ETCD):
+	GOWORK=off go -C tools/etcd build -ldflags "-s -w" -o $(CURDIR)/$@ go.etcd.io/etcd/server/v3
+
 # From the modules that publish them; go.sum says that they are the same as ever.
 $(KUBE_SCHEMAS): tools/kube/go.mod
 	from() { \
@@ -92,6 +109,8 @@ $(KUBE_SCHEMAS): tools/kube/go.mod
 	}; \
 	kubernetes=$$(from k8s.io/kubernetes); keda=$$(from github.com/kedacore/keda/v2); \
 	operator=$$(from github.com/prometheus-operator/prometheus-operator)/example/prometheus-operator-crd; \
-	rm -rf $@; \
-	go run ./tools/kubeschemas -out $@ -swagger $$kubernetes/api/openapi-spec/swagger.json $$keda/config/crd/bases/keda.sh_scaledobjects.yaml \
-		$$operator/monitoring.coreos.com_servicemonitors.yaml $$operator/monitoring.coreos.com_prometheusrules.yaml
+	rm -rf $@ && mkdir -p $@/crds; \
+	for f in $$keda/config/crd/bases/keda.sh_scaledobjects.yaml $$operator/monitoring.coreos.com_{servicemonitors,prometheusrules}.yaml; do \
+		cat $$f > $@/crds/$$(basename $$f); \
+	done; \
+	go run ./tools/kubeschemas -out $@ -swagger $$kubernetes/api/openapi-spec/swagger.json $@/crds/*.yaml
