@@ -97,6 +97,12 @@ func Serve(t testing.TB, service string, args ...string) *Host {
 // address is known all the same.
 func Begin(t testing.TB, service string, args ...string) *Host {
 	t.Helper()
+	return BeginWith(t, service, Options{Args: args})
+}
+
+// BeginWith is Begin with further options.
+func BeginWith(t testing.TB, service string, o Options) *Host {
+	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("find a free port: %v", err)
@@ -104,7 +110,8 @@ func Begin(t testing.TB, service string, args ...string) *Host {
 	addr := lis.Addr().String()
 	_ = lis.Close() // the service takes it
 	h := prepare(t, &Host{
-		t: t, dir: t.TempDir(), command: func(*Host) []string { return []string{"serve", service, "--grpc-addr", addr} }, args: args,
+		t: t, dir: t.TempDir(), command: func(*Host) []string { return []string{"serve", service, "--grpc-addr", addr} },
+		args: o.Args, env: o.Env, tee: o.Output,
 	})
 	h.GRPC = addr
 	h.Spawn()
