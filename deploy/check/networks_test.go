@@ -71,22 +71,37 @@ func matches(selector, labels map[string]string) bool {
 	return true
 }
 
-// settings are those of a service, as it will read them.
-func settings(t *testing.T, s set, service string) map[string]string {
+// lists are the settings of a service, as it will read them.
+func lists(t *testing.T, s set, service string) map[string][]string {
 	t.Helper()
 	for _, o := range s.of("ConfigMap") {
-		if o.service() == service {
-			var got map[string]yaml.Node
-			require.NoError(t, yaml.Unmarshal([]byte(o.Data["config.yaml"]), &got), o.name())
-			out := map[string]string{}
-			for k, v := range got {
-				out[k] = v.Value
-			}
-			return out
+		if o.service() != service {
+			continue
 		}
+		var got map[string]yaml.Node
+		require.NoError(t, yaml.Unmarshal([]byte(o.Data["config.yaml"]), &got), o.name())
+		out := map[string][]string{}
+		for k, v := range got {
+			all := []string{v.Value}
+			if v.Kind == yaml.SequenceNode {
+				require.NoError(t, v.Decode(&all))
+			}
+			out[k] = all
+		}
+		return out
 	}
 	t.Fatalf("no settings of %s", service)
 	return nil
+}
+
+// settings are those that have one value.
+func settings(t *testing.T, s set, service string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for k, v := range lists(t, s, service) {
+		out[k] = v[0]
+	}
+	return out
 }
 
 // edges are who calls whom, as the settings say: a setting that has the name of a

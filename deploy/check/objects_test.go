@@ -20,6 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	m.Run()
 	harness.Clean()
+	_ = os.RemoveAll(tools) // a temporary directory
 }
 
 const (

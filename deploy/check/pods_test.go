@@ -69,11 +69,13 @@ type container struct {
 			} `yaml:"sleep"`
 		} `yaml:"preStop"`
 	} `yaml:"lifecycle"`
-	Mounts []struct {
-		Name     string `yaml:"name"`
-		Path     string `yaml:"mountPath"`
-		ReadOnly bool   `yaml:"readOnly"`
-	} `yaml:"volumeMounts"`
+	Mounts []mount `yaml:"volumeMounts"`
+}
+
+type mount struct {
+	Name     string `yaml:"name"`
+	Path     string `yaml:"mountPath"`
+	ReadOnly bool   `yaml:"readOnly"`
 }
 
 type security struct {
@@ -93,8 +95,9 @@ type security struct {
 
 type probe struct {
 	HTTP struct {
-		Path string `yaml:"path"`
-		Port string `yaml:"port"`
+		Path   string `yaml:"path"`
+		Port   string `yaml:"port"`
+		Scheme string `yaml:"scheme"`
 	} `yaml:"httpGet"`
 	Period   int `yaml:"periodSeconds"`
 	Failures int `yaml:"failureThreshold"`
@@ -124,7 +127,11 @@ type volume struct {
 	ConfigMap *struct {
 		Name string `yaml:"name"`
 	} `yaml:"configMap"`
-	HostPath *struct{} `yaml:"hostPath"`
+	EmptyDir *struct {
+		SizeLimit string `yaml:"sizeLimit"`
+	} `yaml:"emptyDir"`
+	Ephemeral *struct{} `yaml:"ephemeral"`
+	HostPath  *struct{} `yaml:"hostPath"`
 }
 
 // eachDeployment runs a check on the Deployment of each service of each set.
@@ -140,8 +147,11 @@ func eachDeployment(t *testing.T, check func(*testing.T, set, *object, deploymen
 	})
 }
 
+// dataDir is the one place that is written to, by the event log.
+const dataDir = "/data"
+
 // What the pod security standard "restricted" wants, and a file system that nobody
-// writes to.
+// writes to but for the event log's read model.
 func TestPods_HaveNoPrivileges(t *testing.T) {
 	t.Parallel()
 	eachDeployment(t, func(t *testing.T, _ set, o *object, d deployment) {
@@ -163,7 +173,7 @@ func TestPods_HaveNoPrivileges(t *testing.T) {
 			require.Empty(t, c.Security.Capabilities.Add, c.Name)
 			require.Equal(t, "RuntimeDefault", c.Security.Seccomp.Type, c.Name)
 			for _, m := range c.Mounts {
-				require.True(t, m.ReadOnly, "%s: %s", c.Name, m.Path)
+				require.Equal(t, m.Path != dataDir, m.ReadOnly, "%s: %s", c.Name, m.Path)
 			}
 		}
 	})
@@ -228,14 +238,22 @@ func TestPods_RunAnImageThatStaysTheSame(t *testing.T) {
 }
 
 // Liveness asks nobody else, so that a log that is away restarts nothing; only
-// readiness does.
+// readiness does. The gateway answers where it serves, in TLS if it has a certificate.
 func TestPods_AreProbedForWhatEachProbeMeans(t *testing.T) {
 	t.Parallel()
-	eachDeployment(t, func(t *testing.T, _ set, o *object, d deployment) {
+	eachDeployment(t, func(t *testing.T, s set, o *object, d deployment) {
 		c := d.Template.Spec.Containers[0]
+		port, scheme := "metrics", ""
+		if o.service() == "gateway" {
+			port, scheme = "http", "HTTP"
+			if settings(t, s, o.service())["tls-cert"] != "" {
+				scheme = "HTTPS"
+			}
+		}
 		for _, p := range []*probe{c.Startup, c.Readiness, c.Liveness} {
 			require.NotNil(t, p, o.name())
-			require.Equal(t, "metrics", p.HTTP.Port, o.name())
+			require.Equal(t, port, p.HTTP.Port, o.name())
+			require.Equal(t, scheme, p.HTTP.Scheme, o.name())
 		}
 		require.Equal(t, "/healthz", c.Startup.HTTP.Path)
 		require.Equal(t, "/readyz", c.Readiness.HTTP.Path)
@@ -294,9 +312,70 @@ func TestSecrets_AreReferredTo(t *testing.T) {
 	})
 }
 
+// A secret of the host never shows only if the redactor has it as well, by the same
+// variable; and it finds those of servers by the servers' names.
+func TestSecrets_AreKnownToTheRedactor(t *testing.T) {
+	t.Parallel()
+	eachSet(t, func(t *testing.T, s set) {
+		given := map[string]map[string]env{}
+		for _, o := range s.of("Deployment") {
+			given[o.service()] = map[string]env{}
+			for _, e := range spec[deployment](t, o).Template.Spec.Containers[0].Env {
+				if e.From.Secret != nil && e.Name != "WAYBILL_NATS" { // no service writes it anywhere
+					given[o.service()][e.Name] = e
+				}
+			}
+		}
+		for name, of := range given {
+			require.Subset(t, given["redactor"], of, name)
+		}
+		if len(given["gateway"]) > 0 {
+			require.Contains(t, given["gateway"], "WAYBILL_API_KEY")
+		}
+		for _, o := range s.of("ConfigMap") {
+			if o.service() != "dispatcher" {
+				continue
+			}
+			for _, key := range []string{"provider", "mcp-server", "a2a-agent"} {
+				for _, server := range lists(t, s, "dispatcher")[key] {
+					if strings.Contains(server, "=") {
+						require.Contains(t, lists(t, s, "redactor")[key], server)
+					}
+				}
+			}
+		}
+	})
+}
+
+// The read model may take what its volume allows: the pod's own limit, to which the
+// node's disk counts, is above it.
+func TestEventLog_HasRoomForItsReadModel(t *testing.T) {
+	t.Parallel()
+	gib := func(amount string) int {
+		n, err := strconv.Atoi(strings.TrimSuffix(amount, "Gi"))
+		require.NoError(t, err, amount)
+		return n
+	}
+	eachDeployment(t, func(t *testing.T, s set, o *object, d deployment) {
+		p := d.Template.Spec
+		i := slices.IndexFunc(p.Volumes, func(v volume) bool { return v.EmptyDir != nil || v.Ephemeral != nil })
+		require.Equal(t, o.service() == "eventlog", i >= 0, o.name())
+		if i < 0 {
+			return
+		}
+		require.Equal(t, dataDir, settings(t, s, "eventlog")["data-dir"])
+		j := slices.IndexFunc(p.Containers[0].Mounts, func(m mount) bool { return m.Path == dataDir })
+		require.GreaterOrEqual(t, j, 0)
+		require.Equal(t, p.Volumes[i].Name, p.Containers[0].Mounts[j].Name)
+		if dir := p.Volumes[i].EmptyDir; dir != nil {
+			require.Greater(t, gib(p.Containers[0].Resources.Limits["ephemeral-storage"]), gib(dir.SizeLimit))
+		}
+	})
+}
+
 // secretName reports a variable whose value nobody else should see.
 func secretName(name string) bool {
-	return slices.Contains([]string{"WAYBILL_NATS", "WAYBILL_STORE", "WAYBILL_API_KEY", "WAYBILL_ASSET_KEYS", "WAYBILL_INTERRUPT_KEYS"}, name) ||
+	return slices.Contains([]string{"WAYBILL_NATS", "WAYBILL_API_KEY", "WAYBILL_ASSET_KEYS", "WAYBILL_INTERRUPT_KEYS"}, name) ||
 		strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_TOKEN") || strings.Contains(name, "_SECRET_") || strings.Contains(name, "PASSWORD")
 }
 

@@ -13,15 +13,11 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// unserved are the services that the binary cannot run apart yet. Their settings
-// are checked as far as another command has them, or as peers or below.
-var unserved = []string{"gateway", "dispatcher", "eventlog"}
-
-// planned are settings of unserved services that no command has yet: the design's
-// --store, and the other services' addresses after the pattern of --redactor.
-var planned = []string{"store"}
-
-var flag = regexp.MustCompile(`(?m)^\s+--([a-z0-9-]+)`)
+var (
+	flag = regexp.MustCompile(`(?m)^\s+--([a-z0-9-]+)`)
+	// Variables that a server of --provider, --mcp-server or --a2a-agent gives its name.
+	ofServer = regexp.MustCompile(`^WAYBILL_(PROVIDER|MCP|A2A)_[A-Z0-9]`)
+)
 
 // flagsOf are the flags of a command; none if there is no such command.
 var flagsOf = func() func(*testing.T, ...string) []string {
@@ -49,46 +45,25 @@ var flagsOf = func() func(*testing.T, ...string) []string {
 	}
 }()
 
-// planned settings of peers: their address, and how it is reached.
-func ofPeer(key string) bool {
-	for _, name := range services {
-		if rest, ok := strings.CutPrefix(key, name); ok && slices.Contains([]string{"", "-ca", "-token-file", "-plaintext"}, rest) {
-			return true
-		}
-	}
-	return false
-}
-
 // A setting that the service does not have ends it at its start.
 func TestSettings_AreFlagsOfTheService(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs the binary; left out under -short")
 	}
-	for _, name := range services {
-		served := len(flagsOf(t, "serve", name)) > 0
-		require.NotEqual(t, served, slices.Contains(unserved, name), "%s: served: %t; mend the list of those that are not", name, served)
-	}
-	elsewhere := slices.Concat(flagsOf(t, "dev"), flagsOf(t, "serve", "acceptor"), flagsOf(t, "serve", "redactor"), planned)
-	known := func(service, key string) bool {
-		if slices.Contains(unserved, service) {
-			return slices.Contains(elsewhere, key) || ofPeer(key)
-		}
-		return slices.Contains(flagsOf(t, "serve", service), key)
-	}
 	eachDeployment(t, func(t *testing.T, s set, o *object, d deployment) {
 		c := d.Template.Spec.Containers[0]
 		require.Equal(t, []string{"serve", o.service(), "--config", "/etc/waybill/config/config.yaml"}, c.Args)
 		for key := range settings(t, s, o.service()) {
-			require.True(t, known(o.service(), key), "waybill serve %s has no --%s", o.service(), key)
+			require.Contains(t, flagsOf(t, "serve", o.service()), key)
 		}
 		for _, e := range c.Env {
-			if !strings.HasPrefix(e.Name, "WAYBILL_") {
+			if !strings.HasPrefix(e.Name, "WAYBILL_") || ofServer.MatchString(e.Name) {
 				continue
 			}
 			key := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(e.Name, "WAYBILL_")), "_", "-")
 			require.Equal(t, e.Name, config.EnvName(key))
-			require.True(t, known(o.service(), key), "waybill serve %s reads no %s", o.service(), e.Name)
+			require.Contains(t, flagsOf(t, "serve", o.service()), key)
 		}
 	})
 }
@@ -121,7 +96,7 @@ func TestSettings_HoldNoSecrets(t *testing.T) {
 	eachSet(t, func(t *testing.T, s set) {
 		for _, o := range s.of("Deployment") {
 			for key, value := range settings(t, s, o.service()) {
-				require.NotContains(t, []string{"api-key", "asset-keys", "interrupt-keys", "store"}, key, o.name())
+				require.NotContains(t, []string{"api-key", "asset-keys", "interrupt-keys"}, key, o.name())
 				require.False(t, key == "nats" && strings.Contains(value, "@"), "%s: a password in --nats", o.name())
 			}
 		}

@@ -1,13 +1,9 @@
 package check
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -17,118 +13,246 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/test/harness"
 )
 
-// node is the machine that the pods of the test are on: the files of their Secrets,
-// and NATS.
-type node struct {
-	files string
-	nats  string
-}
+const apiKey = "the-key-that-acme-calls-with"
 
-func newNode(t *testing.T) *node {
-	t.Helper()
-	n := &node{files: t.TempDir()}
-	n.put(t, "token/token", []byte(strings.Repeat("t", 32)))
-	n.put(t, "host/host.key", []byte(strings.Repeat("h", 32)))
-	cert, key := certificate(t)
-	n.put(t, "tls/tls.crt", cert)
-	n.put(t, "tls/ca.crt", cert)
-	n.put(t, "tls/tls.key", key)
-	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true, MaxPayload: 8 << 20,
-	})
-	require.NoError(t, err)
-	srv.Start()
-	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	require.True(t, srv.ReadyForConnections(30*time.Second))
-	n.nats = srv.ClientURL()
-	return n
-}
-
-// put writes a file as the volume of a Secret has it: not readable by everybody.
-func (n *node) put(t *testing.T, name string, content []byte) {
-	t.Helper()
-	file := filepath.Join(n.files, name)
-	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
-	require.NoError(t, os.WriteFile(file, content, 0o440)) //nolint:gosec // G306: what the chart sets
-}
-
-// certificate vouches for itself, at the address of the test.
-func certificate(t *testing.T) (cert, key []byte) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "waybill"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, private.Public(), private)
-	require.NoError(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
-}
-
-// addresses of all interfaces, and of other services.
+// addresses of other services, and where a pod listens.
 var (
-	listens = regexp.MustCompile(`(?m)^([a-z]+-addr): ":[0-9]+"$`)
-	calls   = regexp.MustCompile(`(?m)^(redactor): "[^"]+"$`)
+	calls   = regexp.MustCompile(`"[a-z]+-([a-z]+)\.` + namespace + `\.svc:[0-9]+"`)
+	listens = regexp.MustCompile(`(?m)^([a-z]+)-addr: ":[0-9]+"$`)
 )
 
-// run starts a service with the settings that the chart gives it. What a cluster
-// would give is replaced: addresses, and the place of files.
-func (n *node) run(t *testing.T, s set, service, redactor string) *harness.Host {
-	t.Helper()
-	for _, o := range s.of("ConfigMap") {
-		if o.service() != service {
-			continue
-		}
-		doc := strings.ReplaceAll(o.Data["config.yaml"], "/etc/waybill/", n.files+"/")
-		doc = listens.ReplaceAllString(doc, `$1: "127.0.0.1:0"`)
-		doc = calls.ReplaceAllString(doc, `$1: "`+redactor+`"`)
-		doc = regexp.MustCompile(`(?m)^grpc-addr: .*\n`).ReplaceAllString(doc, "") // the harness gives it
-		n.put(t, service+"/config.yaml", []byte(doc))
-	}
-	args := []string{"--config", filepath.Join(n.files, service, "config.yaml")}
-	if service != "redactor" {
-		args = append(args, "--nats", n.nats)
-	}
-	return harness.Serve(t, service, args...)
+// node is the machine on which the pods of the test run: one process for each, with
+// the settings, the variables and the files that the chart gives to the pod.
+type node struct {
+	t       *testing.T
+	set     set
+	secrets map[string]string // by name and key
+	ca      *authority
+	nats    string
+	// grpc are the addresses of each service's pods.
+	grpc map[string][]string
 }
 
-// The settings that the chart renders start the services, and each probe answers
-// where the chart asks.
+type runningPod struct {
+	*harness.Host
+	service string
+	probes  container
+	http    string // where the gateway serves
+	metrics string
+}
+
+// replicas are as many pods as a Deployment says, or one if something else scales it.
+func replicas(t *testing.T, o *object) int {
+	t.Helper()
+	if n := spec[deployment](t, o).Replicas; n != nil {
+		return *n
+	}
+	return 1
+}
+
+// start runs all pods of a set, and waits until each is ready.
+func (n *node) start() []*runningPod {
+	n.t.Helper()
+	for _, o := range n.set.of("Deployment") {
+		for range replicas(n.t, o) {
+			n.grpc[o.service()] = append(n.grpc[o.service()], net.JoinHostPort("127.0.0.1", freePort(n.t)))
+		}
+	}
+	var all []*runningPod
+	for _, o := range n.set.of("Deployment") {
+		for _, addr := range n.grpc[o.service()] {
+			all = append(all, n.pod(o, addr))
+		}
+	}
+	for _, p := range all {
+		p.Await()
+	}
+	return all
+}
+
+// pod starts one. What a cluster would give is replaced: addresses, and the place of
+// files. All that the settings say of them stays.
+func (n *node) pod(o *object, addr string) *runningPod {
+	n.t.Helper()
+	files := n.t.TempDir()
+	d := spec[deployment](n.t, o).Template.Spec
+	c := d.Containers[0]
+	p := &runningPod{service: o.service(), probes: c}
+	for _, v := range d.Volumes {
+		if v.Secret != nil {
+			n.mount(filepath.Join(files, v.Name), o.service(), v.Name)
+		}
+	}
+	var doc string
+	for _, m := range n.set.of("ConfigMap") {
+		if m.service() == o.service() {
+			doc = m.Data["config.yaml"]
+		}
+	}
+	_, grpc, err := net.SplitHostPort(addr)
+	require.NoError(n.t, err)
+	doc = listens.ReplaceAllStringFunc(doc, func(line string) string {
+		name, port := listens.FindStringSubmatch(line)[1], grpc
+		if name != "grpc" {
+			port = freePort(n.t)
+		}
+		switch name {
+		case "http":
+			p.http = "http://127.0.0.1:" + port
+			if strings.Contains(doc, "tls-cert:") {
+				p.http = "https://127.0.0.1:" + port
+			}
+		case "metrics":
+			p.metrics = "http://127.0.0.1:" + port
+		}
+		return fmt.Sprintf("%s-addr: %q", name, ":"+port)
+	})
+	doc = calls.ReplaceAllStringFunc(doc, func(name string) string {
+		return fmt.Sprintf("%q", strings.Join(n.grpc[calls.FindStringSubmatch(name)[1]], ","))
+	})
+	doc = regexp.MustCompile(`(?m)^nats: .*$`).ReplaceAllString(doc, fmt.Sprintf("nats: %q", n.nats))
+	doc = strings.ReplaceAll(doc, `"`+dataDir+`"`, fmt.Sprintf("%q", filepath.Join(files, "data")))
+	doc = strings.ReplaceAll(doc, "/etc/waybill/", files+"/")
+	file := filepath.Join(files, "config.yaml")
+	require.NoError(n.t, os.WriteFile(file, []byte(doc), 0o600))
+	p.Host = harness.BeginWith(n.t, o.service(), harness.Options{Args: []string{"--config", file, "--grpc-addr", ":" + grpc}, Env: n.env(c)})
+	return p
+}
+
+// env are the variables of a container.
+func (n *node) env(c container) []string {
+	n.t.Helper()
+	var out []string
+	for _, e := range c.Env {
+		value := strings.ReplaceAll(e.Value, "$(MEMORY_LIMIT_MIB)", "256")
+		switch {
+		case e.From.Resource != nil:
+			value = map[string]string{"limits.memory": "256", "limits.cpu": "2"}[e.From.Resource.Resource]
+		case e.From.Secret != nil:
+			value = n.secrets[e.From.Secret.Name+"/"+e.From.Secret.Key]
+		}
+		require.NotEmpty(n.t, value, e.Name)
+		out = append(out, e.Name+"="+value)
+	}
+	return out
+}
+
+// mount writes the files of a Secret as its volume has them: not readable by everybody.
+func (n *node) mount(dir, service, volume string) {
+	n.t.Helper()
+	require.NoError(n.t, os.MkdirAll(dir, 0o700))
+	put := func(name, content string) {
+		require.NoError(n.t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o440)) //nolint:gosec // G306: what the chart sets
+	}
+	switch volume {
+	case "tls":
+		cert, key := n.ca.issue(n.t, service)
+		put("tls.crt", cert)
+		put("tls.key", key)
+		put("ca.crt", n.ca.pem)
+	case "token":
+		put("token", strings.Repeat("t", 32))
+	case "host":
+		put("host.key", strings.Repeat("h", 32))
+	case "audit":
+		put("audit.pem", auditKey(n.t))
+	case "secrets":
+		put("secrets.yaml", "crm: what-nobody-may-read\n")
+	default:
+		n.t.Fatalf("a Secret that the test does not have: %s", volume)
+	}
+}
+
+// get asks a pod something, and gives the status.
+func (n *node) get(url string) int {
+	n.t.Helper()
+	req, err := http.NewRequestWithContext(n.t.Context(), http.MethodGet, url, http.NoBody)
+	require.NoError(n.t, err)
+	res, err := n.client().Do(req)
+	require.NoError(n.t, err, url)
+	require.NoError(n.t, res.Body.Close())
+	return res.StatusCode
+}
+
+func (n *node) client() *http.Client {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM([]byte(n.ca.pem))
+	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}, DisableKeepAlives: true,
+	}}
+}
+
+// carryOut lets a gateway carry out the example of an order, in whose inputs an API
+// key stands.
+func (n *node) carryOut(gateway *runningPod) {
+	n.t.Helper()
+	c := &harness.Client{Base: gateway.http, Key: apiKey, HTTP: n.client()}
+	a, err := c.Do(n.t.Context(), http.MethodPost, "/v1/workflows", source(n.t, "../../examples/order/workflow.json"))
+	require.NoError(n.t, err)
+	require.Less(n.t, a.Status, 300, "%s", a.Body)
+	a, err = c.Do(n.t.Context(), http.MethodPost, "/v1/runs",
+		`{"workflowId": "order", "inputs": {"lines": [{"sku": "`+apiKey+`", "cents": 250, "quantity": 2}]}}`)
+	require.NoError(n.t, err)
+	require.Equal(n.t, http.StatusCreated, a.Status, "%s", a.Body)
+	var run struct {
+		RunID string `json:"runId"`
+	}
+	require.NoError(n.t, a.JSON(&run))
+	events, err := c.Finish(n.t.Context(), run.RunID)
+	require.NoError(n.t, err)
+	require.Equal(n.t, "run.completed", events[len(events)-1].Type)
+	var all strings.Builder
+	for _, e := range events {
+		all.Write(e.Raw)
+	}
+	require.NotContains(n.t, all.String(), apiKey, "the redactor has no API keys")
+	require.Contains(n.t, all.String(), "[REDACTED:api-key-1]")
+}
+
+// What the chart renders starts the services, each probe answers where the chart asks,
+// a run is carried out through the gateway, and each ends in time.
 func TestServices_StartWithTheSettingsOfTheChart(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts real processes; left out under -short")
 	}
-	out, messages, ok := template(t, "-f", filepath.Join(chart, "ci", "envelopes-values.yaml"), "--set", "nats.logReplicas=1")
-	require.True(t, ok, messages)
-	s := parse(t, []byte(out))
-	n := newNode(t)
-	redactor := n.run(t, s, "redactor", "")
-	acceptor := n.run(t, s, "acceptor", redactor.GRPC)
-	for _, o := range s.of("Deployment") {
-		c := spec[deployment](t, o).Template.Spec.Containers[0]
-		host := map[string]*harness.Host{"redactor": redactor, "acceptor": acceptor}[o.service()]
-		require.NotNil(t, host, o.name())
-		base := strings.TrimSuffix(host.Metrics, "/metrics")
-		for _, path := range []string{c.Startup.HTTP.Path, c.Readiness.HTTP.Path, c.Liveness.HTTP.Path, "/metrics"} {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, http.NoBody)
-			require.NoError(t, err)
-			res, err := http.DefaultClient.Do(req)
-			require.NoError(t, err)
-			require.NoError(t, res.Body.Close())
-			require.Equal(t, http.StatusOK, res.StatusCode, "%s %s", o.name(), path)
-		}
-		began := time.Now()
-		require.Zero(t, host.Stop().ExitCode(), o.name())
-		require.Less(t, time.Since(began), drain, o.name())
+	for _, values := range []string{"manifests", "ha", "mesh", "envelopes"} {
+		t.Run(values, func(t *testing.T) {
+			t.Parallel()
+			out, messages, ok := template(t, "-f", filepath.Join(chart, "ci", values+"-values.yaml"), "--set", "nats.logReplicas=1,nats.credsKey=")
+			require.True(t, ok, messages)
+			n := &node{t: t, set: parse(t, []byte(out)), ca: newAuthority(t), nats: startNATS(t), grpc: map[string][]string{}}
+			n.secrets = map[string]string{
+				"waybill-nats/url": n.nats, "waybill-api-keys/api-keys": apiKey + "=acme:*",
+				"waybill-models/openai": "a-key-of-a-vendor", "waybill-tools/crm": "a-token-of-a-tool",
+				"waybill-interrupts/keys": "1=" + strings.Repeat("A", 43) + "=",
+			}
+			pods := n.start()
+			for _, p := range pods {
+				base := p.metrics
+				if p.probes.Readiness.HTTP.Port == "http" {
+					base = p.http
+				}
+				for _, ask := range []*probe{p.probes.Startup, p.probes.Readiness, p.probes.Liveness} {
+					require.Equal(t, http.StatusOK, n.get(base+ask.HTTP.Path), "%s %s", p.service, ask.HTTP.Path)
+				}
+				require.Equal(t, http.StatusOK, n.get(p.metrics+"/metrics"), p.service)
+			}
+			for _, p := range pods {
+				if p.service == "gateway" {
+					n.carryOut(p)
+				}
+			}
+			for _, p := range pods {
+				began := time.Now()
+				require.Zero(t, p.Stop().ExitCode(), p.service)
+				require.Less(t, time.Since(began), drain, p.service)
+			}
+		})
 	}
 }

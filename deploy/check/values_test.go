@@ -42,6 +42,11 @@ func TestValues_ThatCannotWorkAreRefused(t *testing.T) {
 		{"nats.url=nats://user:pass@nats:4222", "nats.url: holds a user or password"},
 		{"redactor.enabled=false", "redactor.enabled: acceptor calls it"},
 		{"gateway.config.api-key=k", "gateway.config.api-key: is secret, and a ConfigMap is not; give WAYBILL_API_KEY by gateway.secretEnv"},
+		{"dispatcher.config.peer-plaintext=true", "dispatcher.config.peer-plaintext: is set by the chart itself"},
+		{"postgresql.existingSecret=db", "additional properties 'postgresql' not allowed"},
+		{"eventlog.data.size=10", "at '/eventlog/data/size'"},
+		{"gateway.secretEnv[0].name=K,gateway.secretEnv[0].secretName=a,gateway.secretEnv[0].secretKey=k,dispatcher.secretEnv[0].name=K," +
+			"dispatcher.secretEnv[0].secretName=b,dispatcher.secretEnv[0].secretKey=k", "dispatcher.secretEnv: K is another one's elsewhere"},
 		{"acceptor.config.grpc-addr=:1", "acceptor.config.grpc-addr: is set by the chart itself"},
 		{"acceptor.assets.serve=true", "acceptor.assets.serve: needs publicUrl"},
 		{"gateway.ingress.enabled=true", "gateway.ingress.host: must be set"},

@@ -3,6 +3,11 @@
 {{- $v := .Values -}}
 {{- $problems := list -}}
 {{- $on := dict -}}
+{{- $ours := list "config" "ready-file" "grpc-addr" "http-addr" "metrics-addr" "assets-addr" "data-dir" "nats" "nats-creds" "log-replicas"
+  "tls-cert" "tls-key" "tls-client-ca" "token-file" "insecure" "host-key-file" "asset-key-file" "audit" "audit-key-file"
+  "peer-ca" "peer-cert" "peer-key" "peer-token-file" "peer-plaintext" "redactor-ca" "redactor-cert" "redactor-key" "redactor-token-file" "redactor-plaintext"
+  "redactor" "acceptor" "eventlog" "dispatcher" -}}
+{{- $given := dict -}}
 {{- range $name := splitList " " (include "waybill.services" .) -}}
 {{- $s := include "waybill.values" (dict "root" $ "name" $name) | fromYaml -}}
 {{- if $s.enabled -}}
@@ -24,7 +29,7 @@
 {{- $problems = append $problems (printf "%s.autoscaling.minReplicas: 0 needs mode keda" $name) -}}
 {{- end -}}
 {{- if and (eq $name "redactor") (ne $a.mode "none") -}}
-{{- $problems = append $problems "redactor.autoscaling.mode: must be none: what is registered with one redactor is not known to another" -}}
+{{- $problems = append $problems "redactor.autoscaling.mode: must be none: whenever the number of redactors changes, tenants move to one that does not know their secrets; set redactor.replicas" -}}
 {{- end -}}
 {{- range $kind := list "requests" "limits" -}}
 {{- range $what := list "cpu" "memory" -}}
@@ -33,10 +38,19 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- if ne $name "eventlog" -}}
+{{- range $s.secretEnv -}}
+{{- $from := printf "%s/%s" .secretName .secretKey -}}
+{{- if ne (get $given .name | default $from) $from -}}
+{{- $problems = append $problems (printf "%s.secretEnv: %s is another one's elsewhere, and the redactor has to know both; give one of them another name" $name .name) -}}
+{{- end -}}
+{{- $_ := set $given .name $from -}}
+{{- end -}}
+{{- end -}}
 {{- range $key, $_ := $s.config -}}
-{{- if has $key (list "config" "ready-file" "grpc-addr" "http-addr" "metrics-addr" "assets-addr" "tls-cert" "tls-key" "token-file") -}}
+{{- if has $key $ours -}}
 {{- $problems = append $problems (printf "%s.config.%s: is set by the chart itself; use the value for it" $name $key) -}}
-{{- else if has $key (list "api-key" "asset-keys" "interrupt-keys" "store") -}}
+{{- else if has $key (list "api-key" "asset-keys" "interrupt-keys") -}}
 {{- $problems = append $problems (printf "%s.config.%s: is secret, and a ConfigMap is not; give WAYBILL_%s by %s.secretEnv" $name $key ($key | upper | replace "-" "_") $name) -}}
 {{- end -}}
 {{- end -}}

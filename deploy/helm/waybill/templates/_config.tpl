@@ -18,6 +18,21 @@ grpc-addr: {{ printf ":%v" $ports.grpc | quote }}
 metrics-addr: {{ printf ":%v" $v.metrics.port | quote }}
 log-level: {{ $v.logging.level | quote }}
 log-format: {{ $v.logging.format | quote }}
+{{- if $v.tls.enabled }}
+tls-cert: /etc/waybill/tls/tls.crt
+tls-key: /etc/waybill/tls/tls.key
+{{- end }}
+{{- end }}
+
+{{/* What the services have that only the host's own services call. The gateway's callers have API keys. */}}
+{{- define "waybill.config.inner" -}}
+{{- $v := .root.Values -}}
+token-file: /etc/waybill/token/token
+{{- if not $v.tls.enabled }}
+insecure: "true"
+{{- else if $v.tls.mutual }}
+tls-client-ca: /etc/waybill/tls/{{ $v.tls.caKey }}
+{{- end }}
 {{- with $v.tracing }}
 {{- if .otlpEndpoint }}
 otlp-endpoint: {{ .otlpEndpoint | quote }}
@@ -25,29 +40,23 @@ otlp-protocol: {{ .protocol | quote }}
 trace-ratio: {{ .ratio | quote }}
 {{- end }}
 {{- end }}
-{{- if $v.tls.enabled }}
-tls-cert: /etc/waybill/tls/tls.crt
-tls-key: /etc/waybill/tls/tls.key
-{{- else }}
-insecure: "true"
-{{- end }}
 {{- end }}
 
-{{/* How services know their callers. The gateway's callers have API keys. */}}
-{{- define "waybill.config.token" -}}
-token-file: /etc/waybill/token/token
-{{- end }}
-
-{{/* How another service is reached. Takes root, and peer. */}}
-{{- define "waybill.config.peer" -}}
+{{/* Where other services are, and how they are reached. Takes root, peers, and what the flags begin with. */}}
+{{- define "waybill.config.peers" -}}
 {{- $v := .root.Values -}}
-{{- $peer := dict "root" .root "name" .peer -}}
-{{ .peer }}: {{ printf "%s:%v" (include "waybill.host" $peer) (index $v .peer).ports.grpc | quote }}
-{{ .peer }}-token-file: /etc/waybill/token/token
-{{- if $v.tls.enabled }}
-{{ .peer }}-ca: /etc/waybill/tls/{{ $v.tls.caKey }}
+{{- range .peers }}
+{{ . }}: {{ printf "%s:%v" (include "waybill.host" (dict "root" $.root "name" .)) (index $v .).ports.grpc | quote }}
+{{- end }}
+{{ .flags }}-token-file: /etc/waybill/token/token
+{{- if not $v.tls.enabled }}
+{{ .flags }}-plaintext: "true"
 {{- else }}
-{{ .peer }}-plaintext: "true"
+{{ .flags }}-ca: /etc/waybill/tls/{{ $v.tls.caKey }}
+{{- if $v.tls.mutual }}
+{{ .flags }}-cert: /etc/waybill/tls/tls.crt
+{{ .flags }}-key: /etc/waybill/tls/tls.key
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -67,21 +76,24 @@ nats-creds: /etc/waybill/nats/{{ .credsKey }}
 {{- define "waybill.config.gateway" -}}
 {{- $v := .root.Values -}}
 http-addr: {{ printf ":%v" $v.gateway.ports.http | quote }}
-data-dir: /etc/waybill/host
+host-key-file: /etc/waybill/host/host.key
+{{- if $v.gateway.audit.enabled }}
+audit-key-file: /etc/waybill/audit/audit.pem
+{{- else }}
+audit: "false"
+{{- end }}
 {{- with $v.publicUrl }}
 public-url: {{ . | quote }}
 {{- end }}
 {{ include "waybill.config.nats" . }}
-{{- range $peer := list "dispatcher" "eventlog" "acceptor" "redactor" }}
-{{ include "waybill.config.peer" (dict "root" $.root "peer" $peer) }}
-{{- end }}
+{{- include "waybill.config.peers" (dict "root" .root "flags" "peer" "peers" (list "dispatcher" "eventlog" "acceptor" "redactor")) }}
 {{- end }}
 
 {{- define "waybill.config.acceptor" -}}
 {{- $v := .root.Values -}}
-{{ include "waybill.config.token" . }}
+{{ include "waybill.config.inner" . }}
 {{ include "waybill.config.nats" . }}
-{{ include "waybill.config.peer" (dict "root" .root "peer" "redactor") }}
+{{- include "waybill.config.peers" (dict "root" .root "flags" "redactor" "peers" (list "redactor")) }}
 {{- with $v.publicUrl }}
 public-url: {{ . | quote }}
 asset-key-file: /etc/waybill/host/host.key
@@ -93,26 +105,41 @@ assets-addr: {{ printf ":%v" $v.acceptor.assets.port | quote }}
 
 {{- define "waybill.config.dispatcher" -}}
 {{- $v := .root.Values -}}
-{{ include "waybill.config.token" . }}
+{{ include "waybill.config.inner" . }}
 {{ include "waybill.config.nats" . }}
-data-dir: /etc/waybill/host
+host-key-file: /etc/waybill/host/host.key
 lease: {{ $v.dispatcher.lease | quote }}
-{{- range $peer := list "acceptor" "eventlog" "redactor" }}
-{{ include "waybill.config.peer" (dict "root" $.root "peer" $peer) }}
-{{- end }}
+{{- include "waybill.config.peers" (dict "root" .root "flags" "peer" "peers" (list "acceptor" "eventlog" "redactor")) }}
 {{- end }}
 
 {{- define "waybill.config.eventlog" -}}
-{{ include "waybill.config.token" . }}
+{{ include "waybill.config.inner" . }}
 {{ include "waybill.config.nats" . }}
+data-dir: /data
 {{- end }}
 
+{{/*
+What the dispatcher knows of servers, the redactor has to know too: under their
+names it finds their keys in the environment. A vendor needs no name for that.
+*/}}
 {{- define "waybill.config.redactor" -}}
 {{- $v := .root.Values -}}
-{{ include "waybill.config.token" . }}
+{{ include "waybill.config.inner" . }}
 redact-shapes: {{ $v.redactor.shapes | quote }}
 {{- if $v.redactor.secrets.existingSecret }}
 secrets-file: /etc/waybill/secrets/secrets.yaml
+{{- end }}
+{{- if $v.dispatcher.enabled }}
+{{- $known := (include "waybill.values" (dict "root" .root "name" "dispatcher") | fromYaml).config }}
+{{- range $flag := list "provider" "mcp-server" "a2a-agent" }}
+{{- $named := list }}
+{{- range (kindIs "slice" (index $known $flag) | ternary (index $known $flag) (list (index $known $flag))) }}
+{{- if contains "=" (toString .) }}{{ $named = append $named . }}{{ end }}
+{{- end }}
+{{- with $named }}
+{{ $flag }}: {{ toJson . }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end }}
 

@@ -22,11 +22,38 @@ files:
     secret: {{ $v.hostKey.existingSecret }}
     items: [{key: {{ $v.hostKey.key | quote }}, path: host.key}]
 {{- end }}
+{{- if and (eq .name "gateway") $v.gateway.audit.enabled }}
+  - mount: audit
+    secret: {{ $v.gateway.audit.existingSecret }}
+    items: [{key: {{ $v.gateway.audit.key | quote }}, path: audit.pem}]
+{{- end }}
 {{- if and (eq .name "redactor") $v.redactor.secrets.existingSecret }}
   - mount: secrets
     secret: {{ $v.redactor.secrets.existingSecret }}
     items: [{key: {{ $v.redactor.secrets.key | quote }}, path: secrets.yaml}]
 {{- end }}
+{{- end }}
+
+{{/*
+The variables from Secrets that a service is given: those of values, and for the
+redactor those of all who have secrets of the host, or it would not know them.
+*/}}
+{{- define "waybill.secretEnv" -}}
+{{- $all := .values.secretEnv -}}
+{{- if eq .name "redactor" -}}
+{{- range $other := list "gateway" "acceptor" "dispatcher" -}}
+{{- $s := include "waybill.values" (dict "root" $.root "name" $other) | fromYaml -}}
+{{- if $s.enabled -}}
+{{- range $s.secretEnv -}}
+{{- $name := .name -}}
+{{- $there := false -}}
+{{- range $all }}{{ if eq .name $name }}{{ $there = true }}{{ end }}{{ end -}}
+{{- if not $there }}{{ $all = append $all . }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $all -}}
 {{- end }}
 
 {{/* Environment: what a Secret gives as one value, and what the limits say. */}}
@@ -45,15 +72,11 @@ files:
 - name: WAYBILL_NATS
   valueFrom: {secretKeyRef: {name: {{ $v.nats.existingSecret }}, key: {{ $v.nats.urlKey | quote }}}}
 {{- end }}
-{{- if eq .name "gateway" }}
+{{- if or (eq .name "gateway") (and (eq .name "redactor") $v.gateway.enabled) }}
 - name: WAYBILL_API_KEY
   valueFrom: {secretKeyRef: {name: {{ $v.gateway.apiKeys.existingSecret }}, key: {{ $v.gateway.apiKeys.key | quote }}}}
 {{- end }}
-{{- if eq .name "eventlog" }}
-- name: WAYBILL_STORE
-  valueFrom: {secretKeyRef: {name: {{ $v.postgresql.existingSecret }}, key: {{ $v.postgresql.urlKey | quote }}}}
-{{- end }}
-{{- range $s.secretEnv }}
+{{- range include "waybill.secretEnv" . | fromYamlArray }}
 - name: {{ .name }}
   valueFrom: {secretKeyRef: {name: {{ .secretName }}, key: {{ .secretKey | quote }}}}
 {{- end }}
@@ -78,6 +101,9 @@ files:
 {{- $v := .root.Values -}}
 {{- $s := .values -}}
 {{- $files := (include "waybill.secretFiles" . | fromYaml).files -}}
+{{- /* The gateway answers probes where it serves. */}}
+{{- $asks := "{path: %s, port: metrics}" -}}
+{{- if eq .name "gateway" }}{{ $asks = printf "{path: %%s, port: http, scheme: %s}" (ternary "HTTPS" "HTTP" $v.tls.enabled) }}{{ end -}}
 serviceAccountName: {{ include "waybill.name" . }}
 automountServiceAccountToken: false
 enableServiceLinks: false
@@ -143,16 +169,16 @@ containers:
     # Two minutes to begin: the log's server may be on its way as well. Liveness
     # asks nobody else, so that a log that is away restarts nothing.
     startupProbe:
-      httpGet: {path: /healthz, port: metrics}
+      httpGet: {{ printf $asks "/healthz" }}
       periodSeconds: 2
       failureThreshold: 60
     readinessProbe:
-      httpGet: {path: /readyz, port: metrics}
+      httpGet: {{ printf $asks "/readyz" }}
       periodSeconds: 5
       timeoutSeconds: 2
       failureThreshold: 2
     livenessProbe:
-      httpGet: {path: /healthz, port: metrics}
+      httpGet: {{ printf $asks "/healthz" }}
       periodSeconds: 10
       timeoutSeconds: 5
       failureThreshold: 6
@@ -166,6 +192,9 @@ containers:
       {{- end }}
       {{- range $s.configMapVolumes }}
       - {name: {{ .name }}, mountPath: {{ .mountPath }}, readOnly: true}
+      {{- end }}
+      {{- if eq .name "eventlog" }}
+      - {name: data, mountPath: /data}
       {{- end }}
 volumes:
   - name: config
@@ -184,5 +213,21 @@ volumes:
   {{- range $s.configMapVolumes }}
   - name: {{ .name }}
     configMap: {name: {{ .configMap }}}
+  {{- end }}
+  {{- if eq .name "eventlog" }}
+  # What is read of the log, made again from it by each new pod.
+  - name: data
+    {{- if $s.data.volumeClaim }}
+    ephemeral:
+      volumeClaimTemplate:
+        spec:
+          accessModes: [ReadWriteOnce]
+          {{- with $s.data.storageClassName }}
+          storageClassName: {{ . }}
+          {{- end }}
+          resources: {requests: {storage: {{ $s.data.size }}}}
+    {{- else }}
+    emptyDir: {sizeLimit: {{ $s.data.size }}}
+    {{- end }}
   {{- end }}
 {{- end }}
