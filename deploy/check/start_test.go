@@ -13,8 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -214,6 +217,20 @@ func (n *node) carryOut(gateway *runningPod) {
 	require.Contains(n.t, all.String(), "[REDACTED:api-key-1]")
 }
 
+// ackWait is how long the queue leaves a run with a dispatcher that is silent: its
+// lease, whoever else has opened the log since.
+func (n *node) ackWait() time.Duration {
+	n.t.Helper()
+	nc, err := nats.Connect(n.nats)
+	require.NoError(n.t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(n.t, err)
+	c, err := js.Consumer(n.t.Context(), subject.Stream, "dispatchers")
+	require.NoError(n.t, err)
+	return c.CachedInfo().Config.AckWait
+}
+
 // What the chart renders starts the services, each probe answers where the chart asks,
 // a run is carried out through the gateway, and each ends in time.
 func TestServices_StartWithTheSettingsOfTheChart(t *testing.T) {
@@ -244,8 +261,11 @@ func TestServices_StartWithTheSettingsOfTheChart(t *testing.T) {
 				require.Equal(t, http.StatusOK, n.get(p.metrics+"/metrics"), p.service)
 			}
 			for _, p := range pods {
-				if p.service == "gateway" {
+				switch p.service {
+				case "gateway":
 					n.carryOut(p)
+				case "dispatcher":
+					require.Equal(t, settings(t, n.set, p.service)["lease"], n.ackWait().String())
 				}
 			}
 			for _, p := range pods {
