@@ -62,6 +62,8 @@ func (h *host) startMetrics() {
 	reg := newRegistry()
 	if h.dispatch != nil {
 		reg.MustRegister(h.dispatch.Collectors()...)
+	} else { // a gateway in a process of its own
+		reg.MustRegister(h.state.gauge())
 	}
 	if h.events != nil {
 		reg.MustRegister(h.events.Collectors()...)

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -171,15 +172,18 @@ func (n *node) mount(dir, service, volume string) {
 	}
 }
 
-// get asks a pod something, and gives the status.
-func (n *node) get(url string) int {
+// read asks a pod something.
+func (n *node) read(url string) string {
 	n.t.Helper()
 	req, err := http.NewRequestWithContext(n.t.Context(), http.MethodGet, url, http.NoBody)
 	require.NoError(n.t, err)
 	res, err := n.client().Do(req)
 	require.NoError(n.t, err, url)
-	require.NoError(n.t, res.Body.Close())
-	return res.StatusCode
+	defer res.Body.Close() //nolint:errcheck // only read
+	body, err := io.ReadAll(res.Body)
+	require.NoError(n.t, err, url)
+	require.Equal(n.t, http.StatusOK, res.StatusCode, "%s: %s", url, body)
+	return string(body)
 }
 
 func (n *node) client() *http.Client {
@@ -256,9 +260,9 @@ func TestServices_StartWithTheSettingsOfTheChart(t *testing.T) {
 					base = p.http
 				}
 				for _, ask := range []*probe{p.probes.Startup, p.probes.Readiness, p.probes.Liveness} {
-					require.Equal(t, http.StatusOK, n.get(base+ask.HTTP.Path), "%s %s", p.service, ask.HTTP.Path)
+					require.JSONEq(t, `{"status": "ok"}`, n.read(base+ask.HTTP.Path), "%s %s", p.service, ask.HTTP.Path)
 				}
-				require.Equal(t, http.StatusOK, n.get(p.metrics+"/metrics"), p.service)
+				require.Contains(t, n.read(p.metrics+"/metrics"), "\nwaybill_serving 1\n", "%s: nobody is told when it does not serve", p.service)
 			}
 			for _, p := range pods {
 				switch p.service {
