@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -60,11 +61,15 @@ func (p peer) check() error {
 	return nil
 }
 
+// lookEvery is how long a server that is added under a name may go without calls; and
+// for so long callers may not agree on which of several redactors is a tenant's.
+const lookEvery = 30 * time.Second
+
 // target is what gRPC resolves: a name, again and again, or the addresses of a list.
 func (p peer) target() (string, []grpc.DialOption) {
 	addrs := p.addrs()
 	if len(addrs) == 1 {
-		return "dns:///" + p.addr, nil
+		return "dns:///" + p.addr, []grpc.DialOption{grpc.WithResolvers(rpc.Lookups(lookEvery))}
 	}
 	list := manual.NewBuilderWithScheme("list")
 	var state resolver.State
