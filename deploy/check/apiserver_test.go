@@ -174,7 +174,7 @@ func TestAPIServer_TakesWhatTheChartRenders(t *testing.T) {
 			out, ok := c.run(os.Getenv("HELM"), "", "upgrade", "--install", "--reset-values", "waybill", chart, "--namespace", namespace,
 				"-f", filepath.Join(chart, "ci", step+"-values.yaml"))
 			require.True(t, ok, out)
-			for _, secret := range []string{"waybill-api-keys", "waybill-nats", "waybill-acceptor-tls", "waybill-service-token", "waybill-host-key"} {
+			for _, secret := range []string{"waybill-api-keys", "waybill-audit-key", "waybill-nats", "waybill-acceptor-tls", "waybill-service-token", "waybill-host-key"} {
 				require.Contains(t, out, "\n  "+secret+"\n", "the notes name what has to be there")
 			}
 			require.Contains(t, out, "rollout status deployment -l app.kubernetes.io/instance=waybill")
