@@ -3,10 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -49,31 +47,4 @@ func unreadable(ctx context.Context, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", store.ErrDamaged, err)
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// checksum sums up the fields of a row, each with its length.
-type checksum struct {
-	crc uint32
-	buf [binary.MaxVarintLen64]byte
-}
-
-func (c *checksum) text(s string) { c.bytes([]byte(s)) }
-
-func (c *checksum) bytes(b []byte) {
-	c.number(int64(len(b)))
-	c.crc = crc32.Update(c.crc, castagnoli, b)
-}
-
-func (c *checksum) number(n int64) {
-	c.crc = crc32.Update(c.crc, castagnoli, binary.AppendVarint(c.buf[:0], n))
-}
-
-// verify compares with the sum a row was stored with.
-func (c *checksum) verify(stored int64, what string, key store.Key) error {
-	if int64(c.crc) == stored {
-		return nil
-	}
-	return fmt.Errorf("%w: checksum of %s of run %s", store.ErrDamaged, what, key.RunID)
 }

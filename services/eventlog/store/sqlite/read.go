@@ -5,10 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/eventlog/store"
+	"waybill.dev/waybill/services/eventlog/store/row"
 )
 
 // runColumns are the columns of a run's row in the order scanRun reads them.
@@ -93,50 +93,31 @@ func (s *Store) Frames(ctx context.Context, key store.Key, from, limit int) ([]s
 
 type scanner interface{ Scan(dest ...any) error }
 
-func scanRun(ctx context.Context, row scanner) (store.Run, error) {
+func scanRun(ctx context.Context, from scanner) (store.Run, error) {
 	var (
 		r            store.Run
 		status, tags string
 		due          sql.NullInt64
 		sum          int64
 	)
-	err := row.Scan(&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt,
+	err := from.Scan(&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt,
 		&r.ErrorCode, &tags, &r.Head, &r.Pos, &r.Hash, &due, &r.Asks, &r.Damage, &sum)
 	if err != nil {
 		return store.Run{}, unreadable(ctx, err)
 	}
-	r.Status, r.Tags, r.DueMs = wire.Status(status), splitTags(tags), due.Int64
-	return r, sumRun(&r, tags).verify(sum, "row", r.Key)
+	r.Status, r.Tags, r.DueMs = wire.Status(status), row.SplitTags(tags), due.Int64
+	return r, row.SumRun(&r, tags).Verify(sum, "row", r.Key)
 }
 
-func scanFrame(ctx context.Context, row scanner, key store.Key) (store.Frame, error) {
+func scanFrame(ctx context.Context, from scanner, key store.Key) (store.Frame, error) {
 	f := store.Frame{Key: key}
 	var (
 		types string
 		sum   int64
 	)
-	if err := row.Scan(&f.First, &f.Last, &types, &sum, &f.Body); err != nil {
+	if err := from.Scan(&f.First, &f.Last, &types, &sum, &f.Body); err != nil {
 		return f, unreadable(ctx, err)
 	}
-	f.Types = splitTypes(types)
-	return f, sumFrame(&f, types).verify(sum, "frame", key)
-}
-
-func joinTypes(types []wire.EventType) string {
-	parts := make([]string, len(types))
-	for i, t := range types {
-		parts[i] = string(t)
-	}
-	return strings.Join(parts, ",")
-}
-
-func splitTypes(s string) []wire.EventType {
-	if s == "" {
-		return nil
-	}
-	out := make([]wire.EventType, 0, strings.Count(s, ",")+1)
-	for t := range strings.SplitSeq(s, ",") {
-		out = append(out, wire.EventType(t))
-	}
-	return out
+	f.Types = row.SplitTypes(types)
+	return f, row.SumFrame(&f, types).Verify(sum, "frame", key)
 }

@@ -5,10 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"waybill.dev/waybill/services/eventlog/store"
+	"waybill.dev/waybill/services/eventlog/store/row"
 )
 
 // writeStmts are the statements of the writing connection.
@@ -67,7 +66,7 @@ func (s *Store) Tail(ctx context.Context) (store.Tail, error) {
 		if err != nil {
 			return fmt.Errorf("read tail: %w", err)
 		}
-		return sumTail(t).verify(sum, "tail", store.Key{})
+		return row.SumTail(t).Verify(sum, "tail", store.Key{})
 	})
 	return t, err
 }
@@ -105,21 +104,21 @@ func (w *writeStmts) batch(ctx context.Context, b store.Batch) error {
 	}
 	for i := range b.Frames {
 		f := &b.Frames[i]
-		types := joinTypes(f.Types)
-		_, err := w.putFrame.ExecContext(ctx, f.Tenant, f.RunID, f.First, f.Last, types, int64(sumFrame(f, types).crc), f.Body)
+		types := row.JoinTypes(f.Types)
+		_, err := w.putFrame.ExecContext(ctx, f.Tenant, f.RunID, f.First, f.Last, types, int64(row.SumFrame(f, types)), f.Body)
 		if err != nil {
 			return err
 		}
 	}
-	_, err := w.putTail.ExecContext(ctx, int64(b.Tail.Pos), b.Tail.Hash, int64(sumTail(b.Tail).crc)) //nolint:gosec // G115: positions stay far below 2^63
+	_, err := w.putTail.ExecContext(ctx, int64(b.Tail.Pos), b.Tail.Hash, int64(row.SumTail(b.Tail))) //nolint:gosec // G115: positions stay far below 2^63
 	return err
 }
 
 func (w *writeStmts) run(ctx context.Context, r *store.Run) error {
-	tags := joinTags(r.Tags)
+	tags := row.JoinTags(r.Tags)
 	due := sql.NullInt64{Int64: r.DueMs, Valid: r.DueMs != 0}
 	_, err := w.putRun.ExecContext(ctx, r.Tenant, r.RunID, r.WorkflowID, string(r.Status), r.CreatedAt, r.StartedAt,
-		r.CompletedAt, r.ErrorCode, tags, r.Head, int64(r.Pos), r.Hash, due, r.Asks, r.Damage, int64(sumRun(r, tags).crc)) //nolint:gosec // G115: as above
+		r.CompletedAt, r.ErrorCode, tags, r.Head, int64(r.Pos), r.Hash, due, r.Asks, r.Damage, int64(row.SumRun(r, tags))) //nolint:gosec // G115: as above
 	if err != nil || !r.New {
 		return err
 	}
@@ -129,48 +128,4 @@ func (w *writeStmts) run(ctx context.Context, r *store.Run) error {
 		}
 	}
 	return nil
-}
-
-func sumTail(t store.Tail) *checksum {
-	var c checksum
-	c.number(int64(t.Pos)) //nolint:gosec // G115: as above
-	c.text(t.Hash)
-	return &c
-}
-
-func sumRun(r *store.Run, tags string) *checksum {
-	var c checksum
-	for _, s := range []string{
-		r.Tenant, r.RunID, r.WorkflowID, string(r.Status), r.CreatedAt, r.StartedAt, r.CompletedAt,
-		r.ErrorCode, tags, r.Hash, r.Damage,
-	} {
-		c.text(s)
-	}
-	c.number(int64(r.Head))
-	c.number(int64(r.Pos)) //nolint:gosec // G115: as above
-	c.number(r.DueMs)
-	c.number(int64(r.Asks))
-	return &c
-}
-
-func sumFrame(f *store.Frame, types string) *checksum {
-	var c checksum
-	c.text(f.Tenant)
-	c.text(f.RunID)
-	c.number(int64(f.First))
-	c.number(int64(f.Last))
-	c.text(types)
-	c.bytes(f.Body)
-	return &c
-}
-
-// joinTags writes tags as lines; a tag of the protocol holds no line break, and
-// one that did would only split in two here.
-func joinTags(tags []string) string { return strings.Join(tags, "\n") }
-
-func splitTags(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return slices.Collect(strings.SplitSeq(s, "\n"))
 }
