@@ -114,11 +114,16 @@ func (i *Ingester) Run(ctx context.Context) error {
 	}
 }
 
-// rebuild empties the store, so that the next follow fills it from the start.
+// rebuild empties the store, so that the next follow fills it from the start. A
+// store that has moved is followed on from where it stands.
 func (i *Ingester) rebuild(ctx context.Context, why error) error {
-	i.slog.Error("read model will be rebuilt from the run log", "error", why)
+	if errors.Is(why, store.ErrMoved) {
+		i.slog.Warn("read model has moved, the run log is followed from where it stands", "error", why)
+	} else {
+		i.slog.Error("read model will be rebuilt from the run log", "error", why)
+		i.counts.rebuilds.Add(1)
+	}
 	i.setTrouble(why)
-	i.counts.rebuilds.Add(1)
 	i.progress.set(0)
 	err := i.store.Rebuild(ctx)
 	i.onEmpty()

@@ -3,11 +3,16 @@
 //
 // Everything in a store follows from the run log. A store that is damaged or
 // gone is emptied and filled again; nobody repairs it.
+//
+// Several writers may fill one store, each following the same log on from Tail.
+// What one of them has applied, the others apply again, and it changes nothing.
+// A writer whose next batch would not fit what is there gets ErrMoved.
 package store
 
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"waybill.dev/waybill/protocol/wire"
 )
@@ -18,6 +23,12 @@ var ErrNotFound = errors.New("run not in store")
 // ErrDamaged says that what the store holds cannot be trusted: it must be
 // rebuilt from the log.
 var ErrDamaged = errors.New("store damaged")
+
+// ErrMoved says that the store is not where this writer left it: another writer
+// emptied it, or its database came back without its last batches. It is an
+// ErrDamaged that costs nothing: Rebuild then empties nothing, and Tail says from
+// where to follow the log again. Until Rebuild, every call may answer it.
+var ErrMoved = fmt.Errorf("%w: it has moved", ErrDamaged)
 
 // Key names a run of a tenant.
 type Key struct{ Tenant, RunID string }
@@ -79,14 +90,18 @@ type Batch struct {
 
 // Writer takes what the log says.
 type Writer interface {
-	// Tail is where the last applied batch ended. Errors: ErrDamaged.
+	// Tail is where the last applied batch ended. Errors: ErrDamaged, ErrMoved.
 	Tail(ctx context.Context) (Tail, error)
-	// Apply stores a batch. Frames that are stored already stay as they are, and
-	// a row never goes back to an earlier position, so that applying a batch
-	// again changes nothing. Errors: ErrDamaged.
+	// Apply stores a batch, which goes on from where this writer's Tail or last
+	// Apply ended. Frames that are stored already stay as they are, and neither a
+	// row nor the tail ever goes back to an earlier position, so that applying a
+	// batch again, or after another writer, changes nothing. Errors: ErrDamaged,
+	// ErrMoved.
 	Apply(ctx context.Context, b Batch) error
-	// Rebuild empties the store, whatever state it is in. What was there is kept
-	// aside for whoever wants to know what happened.
+	// Rebuild empties the store, whatever state it is in, unless it has moved
+	// since this writer looked (ErrMoved): of several writers that find the same
+	// damage, one empties. What was there is kept aside for whoever wants to know
+	// what happened.
 	Rebuild(ctx context.Context) error
 }
 

@@ -20,7 +20,8 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 	}{
 		{&w.tail, `SELECT pos, hash, sum FROM tail WHERE id = 1`},
 		{&w.putTail, `INSERT INTO tail (id, pos, hash, sum) VALUES (1, ?, ?, ?)
-			ON CONFLICT (id) DO UPDATE SET pos = excluded.pos, hash = excluded.hash, sum = excluded.sum`},
+			ON CONFLICT (id) DO UPDATE SET pos = excluded.pos, hash = excluded.hash, sum = excluded.sum
+			WHERE excluded.pos >= tail.pos`},
 		{&w.putRun, `INSERT INTO runs (` + runColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (tenant, run_id) DO UPDATE SET
 				status = excluded.status, started_at = excluded.started_at, completed_at = excluded.completed_at,

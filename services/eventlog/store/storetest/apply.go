@@ -56,6 +56,32 @@ func neverGoesBack(t *testing.T, s store.Store) {
 	require.Equal(t, stored(newer), got)
 }
 
+func tailNeverGoesBack(t *testing.T, s store.Store) {
+	r := row("r1", 1)
+	apply(t, s, 20, []store.Run{r}, record(r))
+	apply(t, s, 12, nil)
+	tail, err := s.Tail(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, store.Tail{Pos: 20, Hash: "tail-20"}, tail)
+}
+
+// What a client or a vendor says is kept as it is: a store that refused a
+// character would stop at that batch for good.
+func keepsAnyText(t *testing.T, s store.Store) {
+	r := row("r1", 1)
+	r.Tags = []string{"a\x00b", "\x01", "\\x", "\xff\xfe", "\u2028\U0001f600", "' OR 1=1 --"}
+	r.WorkflowID, r.ErrorCode, r.Damage = "f\x00", "\x01\x01", "bad \xc3\x28"
+	apply(t, s, 20, []store.Run{r}, record(r))
+	got, err := s.Run(t.Context(), r.Key)
+	require.NoError(t, err)
+	require.Equal(t, stored(r), got)
+	for _, tag := range r.Tags {
+		runs, err := s.List(t.Context(), store.Query{Tenant: "acme", Tag: tag, WorkflowID: r.WorkflowID, Limit: 10})
+		require.NoError(t, err)
+		require.Equal(t, []store.Run{stored(r)}, runs, "%q", tag)
+	}
+}
+
 func updatesRow(t *testing.T, s store.Store) {
 	r := row("r1", 1)
 	apply(t, s, 11, []store.Run{r})

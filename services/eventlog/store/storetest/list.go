@@ -54,10 +54,10 @@ func listPages(t *testing.T, s store.Store) {
 func listIsStable(t *testing.T, s store.Store) {
 	want := seedRuns(t, s, 12)
 	got := walk(t, s, store.Query{Tenant: "acme", Limit: 5}, func(page int) {
-		apply(t, s, uint64(100+page), []store.Run{row(fmt.Sprintf("new-%d", page), 1000+page)})
+		apply(t, s, uint64(1000+2*page), []store.Run{row(fmt.Sprintf("new-%d", page), 1000+page)})
 		moved := row("r01", 0) // a run that moves on keeps its place
 		moved.Pos, moved.Status = uint64(1000+page), wire.StatusCompleted
-		apply(t, s, uint64(200+page), []store.Run{moved})
+		apply(t, s, uint64(1001+2*page), []store.Run{moved})
 	})
 	require.Equal(t, want, got)
 }

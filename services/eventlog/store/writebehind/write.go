@@ -64,7 +64,10 @@ func (s *Store) accept(b store.Batch) (running bool, wait <-chan struct{}, err e
 	for _, f := range b.Frames {
 		s.acceptFrame(f)
 	}
-	s.pending.tail, s.pending.full, s.tail = b.Tail, true, &b.Tail
+	if s.tail == nil || b.Tail.Pos >= s.tail.Pos {
+		s.tail = &b.Tail
+	}
+	s.pending.tail, s.pending.full = *s.tail, true
 	s.applied++
 	return s.running, nil, nil
 }
