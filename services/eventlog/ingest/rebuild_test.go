@@ -34,6 +34,24 @@ func TestRun_RebuildsADamagedStore(t *testing.T) {
 	eventually(t, func() bool { return r.ing.Ready() == nil }, "ready again")
 }
 
+// Another replica has emptied the store, or its database has lost some batches: the
+// log is followed from where it stands, and nobody reads what was cached before.
+func TestRun_FollowsAStoreThatHasMoved(t *testing.T) {
+	t.Parallel()
+	log := memory.New()
+	r := newRig(t, log)
+	writers := mixed(t, log, "a", 20)
+	r.run(t)
+	r.caughtUp(t, log)
+
+	r.faults.fail(&r.faults.applies, fmt.Errorf("%w: by another", store.ErrMoved))
+	writers = append(writers, mixed(t, log, "b", 20)...)
+	r.caughtUp(t, log)
+	r.same(t, writers...)
+	require.Zero(t, r.ing.Stats().Rebuilds)
+	require.EqualValues(t, 1, r.emptied.Load(), "caches are told")
+}
+
 func TestRun_RebuildsWhenAReaderAsks(t *testing.T) {
 	t.Parallel()
 	log := memory.New()

@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"waybill.dev/waybill/services/eventlog/store"
+	"waybill.dev/waybill/services/eventlog/store/row"
+)
+
+// Rows are handed to the server column by column: one statement for all of them.
+
+// columns are rows of runs.
+type columns struct {
+	tenant, runID, workflowID, status, createdAt, startedAt, completedAt, errorCode, tags, hash, damage []string
+
+	head, asks []int32
+	pos, sum   []int64
+	due        []*int64
+}
+
+func (c *columns) add(r *store.Run) {
+	tags := row.JoinTags(r.Tags)
+	c.tenant = append(c.tenant, encode(r.Tenant))
+	c.runID = append(c.runID, encode(r.RunID))
+	c.workflowID = append(c.workflowID, encode(r.WorkflowID))
+	c.status = append(c.status, encode(string(r.Status)))
+	c.createdAt = append(c.createdAt, encode(r.CreatedAt))
+	c.startedAt = append(c.startedAt, encode(r.StartedAt))
+	c.completedAt = append(c.completedAt, encode(r.CompletedAt))
+	c.errorCode = append(c.errorCode, encode(r.ErrorCode))
+	c.tags = append(c.tags, encode(tags))
+	c.head = append(c.head, int32(r.Head)) //nolint:gosec // G115: sequences are far below 2^31
+	c.pos = append(c.pos, int64(r.Pos))    //nolint:gosec // G115: positions stay far below 2^63
+	c.hash = append(c.hash, encode(r.Hash))
+	c.asks = append(c.asks, int32(r.Asks)) //nolint:gosec // G115: a small number
+	c.damage = append(c.damage, encode(r.Damage))
+	c.sum = append(c.sum, int64(row.SumRun(r, tags)))
+	var due *int64
+	if r.DueMs != 0 {
+		due = &r.DueMs
+	}
+	c.due = append(c.due, due)
+}
+
+// args are in the order of runColumns.
+func (c *columns) args() []any {
+	return []any{
+		c.tenant, c.runID, c.workflowID, c.status, c.createdAt, c.startedAt, c.completedAt, c.errorCode, c.tags,
+		c.head, c.pos, c.hash, c.due, c.asks, c.damage, c.sum,
+	}
+}
+
+// tagColumns are rows of tags.
+type tagColumns struct{ tenant, tag, createdAt, runID []string }
+
+func (c *tagColumns) add(r *store.Run) {
+	for _, tag := range r.Tags {
+		c.tenant = append(c.tenant, encode(r.Tenant))
+		c.tag = append(c.tag, encode(tag))
+		c.createdAt = append(c.createdAt, encode(r.CreatedAt))
+		c.runID = append(c.runID, encode(r.RunID))
+	}
+}
+
+// frameColumns are rows of frames.
+type frameColumns struct {
+	tenant, runID, types []string
+	first, last          []int32
+	sum                  []int64
+	body                 [][]byte
+}
+
+func (c *frameColumns) add(f *store.Frame) {
+	types := row.JoinTypes(f.Types)
+	c.tenant = append(c.tenant, encode(f.Tenant))
+	c.runID = append(c.runID, encode(f.RunID))
+	c.first = append(c.first, int32(f.First)) //nolint:gosec // G115: sequences are far below 2^31
+	c.last = append(c.last, int32(f.Last))    //nolint:gosec // G115: as above
+	c.types = append(c.types, encode(types))
+	c.sum = append(c.sum, int64(row.SumFrame(f, types)))
+	c.body = append(c.body, f.Body)
+}
+
+func (c *frameColumns) args() []any {
+	return []any{c.tenant, c.runID, c.first, c.last, c.types, c.sum, c.body}
+}

@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// generation is a set of tables, as far as this process knows of it. It is
+// replaced, never changed, when the process adopts another one.
+type generation struct {
+	id  int64
+	sql statements
+	// reached is the position that this process has seen stored, and goes on from.
+	reached atomic.Uint64
+	// moved: the tables are no longer, or no longer where this process left them.
+	moved atomic.Bool
+}
+
+// reach notes a position; it never goes back.
+func (g *generation) reach(pos uint64) {
+	for old := g.reached.Load(); pos > old; old = g.reached.Load() {
+		if g.reached.CompareAndSwap(old, pos) {
+			return
+		}
+	}
+}
+
+// Names of schemas. A generation is named after the instant it began at, in
+// milliseconds of the server's clock, so a name is never used twice.
+func (c Config) generationSchema(id int64) string { return c.Schema + "_g" + strconv.FormatInt(id, 10) }
+
+// asideSchema is the name of a generation that is no longer in use.
+func (c Config) asideSchema(id int64) string {
+	return c.Schema + "_aside_" + strconv.FormatInt(id, 10)
+}
+
+func (c Config) controlTable() string { return c.Schema + ".control" }
+
+// statements name the tables of one generation, so that they fail once it is gone.
+type statements struct {
+	tail, lock, position                 string
+	putRuns, putTags, putFrames, putTail string
+	run, frames, list, due               string
+	listTagged                           string
+}
+
+// runColumns are the columns of a run's row in the order scanRun reads them.
+const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, damage, sum`
+
+func (c Config) statements(id int64) statements {
+	in := strings.NewReplacer("{g}", c.generationSchema(id), "{control}", c.controlTable(), "{columns}", runColumns)
+	tail := `SELECT c.generation, c.version, t.pos, t.hash, t.sum FROM {control} c, {g}.tail t WHERE c.id = 1 AND t.id = 1`
+	return statements{
+		tail:     in.Replace(tail),
+		lock:     in.Replace(tail + ` FOR UPDATE OF t`),
+		position: in.Replace(`SELECT pos FROM {g}.tail WHERE id = 1`),
+		putRuns: in.Replace(`INSERT INTO {g}.runs AS r ({columns})
+			SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+				$9::text[], $10::int[], $11::bigint[], $12::text[], $13::bigint[], $14::int[], $15::text[], $16::bigint[])
+			ON CONFLICT (tenant, run_id) DO UPDATE SET
+				status = excluded.status, started_at = excluded.started_at, completed_at = excluded.completed_at,
+				error_code = excluded.error_code, head = excluded.head, pos = excluded.pos, hash = excluded.hash,
+				due_ms = excluded.due_ms, asks = excluded.asks, damage = excluded.damage, sum = excluded.sum
+			WHERE excluded.pos >= r.pos`),
+		putTags: in.Replace(`INSERT INTO {g}.tags (tenant, tag, created_at, run_id)
+			SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) ON CONFLICT DO NOTHING`),
+		putFrames: in.Replace(`INSERT INTO {g}.frames (tenant, run_id, first, last, types, sum, body)
+			SELECT * FROM unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::text[], $6::bigint[], $7::bytea[])
+			ON CONFLICT DO NOTHING`),
+		putTail: in.Replace(`UPDATE {g}.tail SET pos = $1, hash = $2, sum = $3 WHERE id = 1`),
+		run:     in.Replace(`SELECT {columns} FROM {g}.runs WHERE tenant = $1 AND run_id = $2`),
+		// The first row is found by key, so that a page deep in a long run costs what
+		// the first page costs; it is asked for with ORDER BY and not with max, which
+		// without statistics would look at all rows before it. No more rows are read than can be of the page, and no
+		// body that lies behind it.
+		frames: in.Replace(`SELECT first, last, types, sum, body FROM (
+				SELECT *, sum(octet_length(body)) OVER (ORDER BY first ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before
+				FROM (SELECT first, last, types, sum, body FROM {g}.frames
+					WHERE tenant = $1 AND run_id = $2 AND first >=
+						coalesce((SELECT first FROM {g}.frames
+							WHERE tenant = $1 AND run_id = $2 AND first <= $3 ORDER BY first DESC LIMIT 1), 0)
+					ORDER BY first LIMIT $4) AS page) AS sized
+			WHERE before < $5 ORDER BY first`),
+		list: in.Replace(`SELECT {columns} FROM {g}.runs AS p`),
+		listTagged: in.Replace(`SELECT ` + qualified("r") + ` FROM {g}.tags AS p
+			JOIN {g}.runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id`),
+		due: in.Replace(`SELECT {columns} FROM {g}.runs WHERE due_ms < $1 ORDER BY due_ms LIMIT $2`),
+	}
+}
+
+// qualified are the columns of a run's row, each with its table.
+func qualified(table string) string {
+	return fmt.Sprintf("%s.%s", table, strings.ReplaceAll(runColumns, ", ", ", "+table+"."))
+}

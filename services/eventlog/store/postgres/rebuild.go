@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// keptAside is how many generations that are no longer in use stay in the database.
+const keptAside = 1
+
+// Rebuild begins a new generation, unless the store has moved since this replica
+// looked; see store.Writer.
+func (s *Store) Rebuild(ctx context.Context) error {
+	s.setup.Lock()
+	defer s.setup.Unlock()
+	if s.closed.Load() {
+		return errClosed
+	}
+	g := s.gen.Load()
+	if g == nil || g.moved.Load() {
+		fresh, err := s.adoptLocked(ctx)
+		if g != nil && err == nil {
+			return nil
+		}
+		if err != nil && !errors.Is(err, store.ErrDamaged) {
+			return fmt.Errorf("rebuild: %w", err)
+		}
+		g = fresh
+	}
+	ddl, cancel := context.WithTimeout(ctx, ddlTimeout)
+	defer cancel()
+	var c control
+	err := s.twice(ddl, func() (err error) {
+		c, err = s.exclusively(ddl, func(ctx context.Context, tx pgx.Tx) (control, error) { return s.supersede(ctx, tx, g) })
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("rebuild: %w", s.scrub(err))
+	}
+	s.use(c.generation)
+	s.sweep(ctx, c.generation)
+	return nil
+}
+
+// supersede puts the generation in use aside and begins the next one; nil stands
+// for one that could not be read. It does nothing if another replica has done so.
+func (s *Store) supersede(ctx context.Context, tx pgx.Tx, known *generation) (control, error) {
+	c, err := s.prepare(ctx, tx)
+	switch {
+	case err == nil && known != nil && c.generation != known.id:
+		return c, nil
+	case errors.Is(err, store.ErrDamaged): // the control row itself; what it said can be had again
+		if err := script(ctx, tx, `DROP TABLE `+s.cfg.controlTable()); err != nil {
+			return c, err
+		}
+		return s.prepare(ctx, tx)
+	case err != nil:
+		return c, err
+	}
+	if err := s.aside(ctx, tx, c.generation); err != nil {
+		return c, err
+	}
+	return s.begin(ctx, tx, c.generation)
+}
+
+// aside renames a generation, which waits for nobody: whoever reads there reads on,
+// and the next statement that names it fails.
+func (s *Store) aside(ctx context.Context, tx pgx.Tx, id int64) error {
+	var there bool
+	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`, s.cfg.generationSchema(id)).Scan(&there)
+	if err != nil || !there {
+		return err
+	}
+	s.log.Warn("read model put aside", "schema", s.cfg.asideSchema(id))
+	return script(ctx, tx, fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s", s.cfg.generationSchema(id), s.cfg.asideSchema(id)))
+}
+
+// sweep keeps generations that are no longer in use from filling the disk. That it
+// fails, say because somebody reads there, keeps nobody from working.
+func (s *Store) sweep(ctx context.Context, current int64) {
+	names, err := s.old(ctx, current)
+	for _, name := range names[:max(0, len(names)-keptAside)] {
+		if _, derr := s.writer.Exec(ctx, `DROP SCHEMA IF EXISTS `+name+` CASCADE`); derr != nil {
+			err = errors.Join(err, derr)
+		}
+	}
+	if err != nil {
+		s.log.Warn("remove old read models", "error", s.scrub(err))
+	}
+}
+
+// old names the schemas of generations before the current one, the oldest first.
+func (s *Store) old(ctx context.Context, current int64) ([]string, error) {
+	rows, err := s.writer.Query(ctx, `SELECT nspname::text FROM pg_namespace WHERE starts_with(nspname::text, $1)`, s.cfg.Schema+"_")
+	if err != nil {
+		return nil, err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, err
+	}
+	pattern := regexp.MustCompile(`^` + s.cfg.Schema + `_(?:g|aside_)([0-9]+)$`)
+	began := map[string]int64{}
+	for _, name := range names {
+		if m := pattern.FindStringSubmatch(name); m != nil {
+			began[name], err = strconv.ParseInt(m[1], 10, 64)
+		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return began[name] == 0 || began[name] >= current })
+	slices.SortFunc(names, func(a, b string) int { return int(began[a] - began[b]) })
+	return names, err
+}

@@ -1,0 +1,103 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"waybill.dev/waybill/services/eventlog/store"
+	"waybill.dev/waybill/services/eventlog/store/postgres"
+	"waybill.dev/waybill/services/eventlog/store/postgres/postgrestest"
+	"waybill.dev/waybill/services/eventlog/store/storetest"
+)
+
+// shared is the server of all tests that do not stop it.
+var shared struct {
+	once sync.Once
+	*postgrestest.Server
+	why string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.Server != nil {
+		shared.Remove()
+	}
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code) //nolint:forbidigo // a TestMain ends the process
+}
+
+func server(t testing.TB) *postgrestest.Server {
+	t.Helper()
+	shared.once.Do(func() { shared.Server, shared.why = postgrestest.New() })
+	if shared.Server == nil {
+		postgrestest.Missing(t, shared.why)
+	}
+	return shared.Server
+}
+
+var schemas atomic.Int64
+
+// config is that of a store in a schema of its own.
+func config(t testing.TB) postgres.Config {
+	t.Helper()
+	return postgres.Config{URL: server(t).URL(), Schema: fmt.Sprintf("test_%d", schemas.Add(1)), MaxConns: 4}
+}
+
+func open(t testing.TB, cfg postgres.Config) store.Store {
+	t.Helper()
+	s, err := postgres.Open(context.Background(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// execute runs a statement beside the stores, {schema} and {tables} standing for the
+// schema of the control row and that of the tables.
+func execute(t testing.TB, cfg postgres.Config, statement string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), cfg.URL)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(context.Background())) }()
+	var generation int64
+	if strings.Contains(statement, "{tables}") {
+		require.NoError(t, conn.QueryRow(t.Context(), "SELECT generation FROM "+cfg.Schema+".control").Scan(&generation))
+	}
+	tables := fmt.Sprintf("%s_g%d", cfg.Schema, generation)
+	_, err = conn.Exec(t.Context(), strings.NewReplacer("{schema}", cfg.Schema, "{tables}", tables).Replace(statement), pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+}
+
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestStore_KeepsTheContract(t *testing.T) {
+	t.Parallel()
+	server(t)
+	storetest.Run(t, func(t *testing.T) store.Store { return open(t, config(t)) })
+}
+
+func TestStore_MayBeSharedByReplicas(t *testing.T) {
+	t.Parallel()
+	server(t)
+	storetest.RunShared(t, func(t *testing.T) func() store.Store {
+		cfg := config(t)
+		return func() store.Store { return open(t, cfg) }
+	})
+}
