@@ -93,6 +93,15 @@ func (h *Hub) Touch(key store.Key) {
 	h.miss(h.subs[key])
 }
 
+// TouchAll tells everybody to look at the store again.
+func (h *Hub) TouchAll() {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for _, subs := range h.subs {
+		h.miss(subs)
+	}
+}
+
 func (h *Hub) miss(subs map[*Subscription]struct{}) {
 	for s := range subs {
 		s.miss()

@@ -132,6 +132,9 @@ func TestTouch_SendsFollowersToTheStore(t *testing.T) {
 	require.ErrorIs(t, err, hub.ErrLagged)
 	h.Touch(store.Key{Tenant: "nobody", RunID: "follows"})
 	silent(t, s)
+	h.TouchAll()
+	_, err = next(t, s)
+	require.ErrorIs(t, err, hub.ErrLagged)
 }
 
 func TestPublish_OfAFrameThatDoesNotSplitSendsToTheStore(t *testing.T) {

@@ -25,8 +25,10 @@ type result struct {
 	batch   store.Batch
 	applied []*frame.Frame
 	begun   map[store.Key]bool
-	broken  []store.Key // runs whose chain broke in this batch
-	refused []error     // frames that were not applied, and why
+	// touched are runs whose followers must look at the store: their chain broke in
+	// this batch, or another writer has applied frames of it.
+	touched map[store.Key]bool
+	refused []error // frames that were not applied, and why
 }
 
 // runs gives the runs of a batch, those of the store as they are there. A run
@@ -101,11 +103,11 @@ func (r *result) take(f *frame.Frame, key store.Key, runs map[store.Key]*project
 	}
 	if err != nil {
 		r.refuse(err)
-		if broke := wasWhole && run.Damage != ""; broke {
-			r.broken = append(r.broken, key)
-			return true
+		broke := wasWhole && run.Damage != ""
+		if broke || errors.Is(err, project.ErrSeen) {
+			r.touch(key)
 		}
-		return false
+		return broke
 	}
 	r.applied = append(r.applied, f)
 	r.batch.Frames = append(r.batch.Frames, project.Stored(f)...)
@@ -117,6 +119,13 @@ func (r *result) begin(key store.Key) {
 		r.begun = map[store.Key]bool{}
 	}
 	r.begun[key] = true
+}
+
+func (r *result) touch(key store.Key) {
+	if r.touched == nil {
+		r.touched = map[store.Key]bool{}
+	}
+	r.touched[key] = true
 }
 
 // refuse notes why a frame was not applied. That it was applied before is no

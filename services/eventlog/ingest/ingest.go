@@ -151,8 +151,12 @@ func (i *Ingester) follow(ctx context.Context) error {
 	}
 	i.tail = tail
 	i.target.Store(end)
+	ahead := tail.Pos > i.progress.applied()
 	i.progress.set(tail.Pos)
 	i.setTrouble(nil)
+	if ahead { // what others have applied will not come by here
+		i.hub.TouchAll()
+	}
 	// The frame at the tail is read again, to see that it is the same log.
 	err = i.stream(ctx, max(tail.Pos, 1)-1)
 	if cause := context.Cause(ctx); errors.Is(cause, errRebuild) {
@@ -193,7 +197,7 @@ func (i *Ingester) told(res result) {
 		i.slog.Error("frame not applied", "error", err)
 	}
 	i.hub.Publish(res.applied)
-	for _, key := range res.broken {
+	for key := range res.touched {
 		i.hub.Touch(key)
 	}
 }

@@ -1,6 +1,7 @@
 package ingest_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/services/eventlog/hub"
+	"waybill.dev/waybill/services/eventlog/ingest"
 	"waybill.dev/waybill/services/eventlog/logtest"
 	"waybill.dev/waybill/services/eventlog/project"
 	"waybill.dev/waybill/services/eventlog/store"
@@ -50,6 +53,59 @@ func TestRun_FollowsAStoreThatHasMoved(t *testing.T) {
 	r.same(t, writers...)
 	require.Zero(t, r.ing.Stats().Rebuilds)
 	require.EqualValues(t, 1, r.emptied.Load(), "caches are told")
+}
+
+// latecomer is a writer whose look at the tail was before all others.
+type latecomer struct{ ingest.Store }
+
+func (latecomer) Tail(context.Context) (store.Tail, error) { return store.Tail{}, nil }
+
+// With several writers, frames come by that are stored already. Who follows their
+// runs here has not seen them: the terminal event among them would never come.
+func TestRun_TellsFollowersOfWhatAnotherWriterApplied(t *testing.T) {
+	t.Parallel()
+	log := memory.New()
+	r := newRig(t, log)
+	writers := mixed(t, log, "a", 20)
+	r.run(t)
+	r.caughtUp(t, log)
+
+	late := hub.New(16)
+	sub := late.Subscribe(project.Key(writers[0].Run()))
+	defer sub.Close()
+	ing := ingest.New(log, latecomer{r.store}, late, 1<<20, func() {}, quiet)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- ing.Run(ctx) }()
+	_, err := sub.Next(within(t))
+	require.ErrorIs(t, err, hub.ErrLagged, "they look at the store")
+	require.NoError(t, ing.Wait(within(t), uint64(len(log.Frames()))))
+	cancel()
+	require.NoError(t, <-done)
+	r.same(t, writers...)
+	require.Zero(t, ing.Stats().Frames)
+}
+
+// A writer that loses the log for a while finds the store further on than it was.
+func TestRun_TellsFollowersOfWhatWasAppliedWhileItWasAway(t *testing.T) {
+	t.Parallel()
+	log := memory.New()
+	r := newRig(t, log)
+	writers := mixed(t, log, "a", 20)
+	r.run(t)
+	r.caughtUp(t, log)
+
+	late := hub.New(16)
+	sub := late.Subscribe(project.Key(writers[0].Run()))
+	defer sub.Close()
+	ing := ingest.New(log, r.store, late, 1<<20, func() {}, quiet)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- ing.Run(ctx) }()
+	_, err := sub.Next(within(t))
+	require.ErrorIs(t, err, hub.ErrLagged)
+	cancel()
+	require.NoError(t, <-done)
 }
 
 func TestRun_RebuildsWhenAReaderAsks(t *testing.T) {
