@@ -5,8 +5,9 @@
 // gone is emptied and filled again; nobody repairs it.
 //
 // Several writers may fill one store, each following the same log on from Tail.
-// What one of them has applied, the others apply again, and it changes nothing.
-// A writer whose next batch would not fit what is there gets ErrMoved.
+// What one of them has applied, the others apply again, and it changes nothing. A
+// batch builds on what its writer has applied and read before; one that would not
+// fit what is there gets ErrMoved.
 package store
 
 import (
@@ -82,7 +83,8 @@ type Tail struct {
 
 // Batch is applied together or not at all.
 type Batch struct {
-	// Runs are the rows as they are after the batch, each run once.
+	// Runs are the rows as they are after the batch, each run once and none at a
+	// position beyond Tail.
 	Runs   []Run
 	Frames []Frame
 	Tail   Tail

@@ -81,7 +81,7 @@ func (s *Store) adoptLocked(ctx context.Context) (*generation, error) {
 // writer's was lost.
 func (s *Store) twice(ctx context.Context, step func() error) error {
 	err := step()
-	if lost(err) && ctx.Err() == nil {
+	if lost(err) && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 		s.writer.Reset()
 		err = step()
 	}

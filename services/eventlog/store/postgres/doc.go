@@ -14,8 +14,9 @@
 //
 // Commits do not wait for the disk (synchronous_commit off), as the log has
 // everything: a crash or a failover of the server loses the last batches together
-// with their position. A writer that was further than that must not go on from
-// there, so every new connection looks whether the tail has gone back.
+// with their position. A process that has seen more than that, as a writer or as a
+// reader, must not go on from there, so every new connection and every batch looks
+// whether the tail has gone back.
 //
 // The database may be gone for a while at any time, also when a process starts.
 // Calls then fail, their callers say "try again", and the next call may succeed.

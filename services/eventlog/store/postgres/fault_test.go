@@ -95,8 +95,8 @@ func TestOpen_RefusesALaterSchema(t *testing.T) {
 func TestOpen_RefusesADatabaseThatCannotHoldAllText(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
-	execute(t, cfg, "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
-	cfg.URL += "&dbname=latin"
+	execute(t, cfg, "CREATE DATABASE {schema}_latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+	cfg.URL += "&dbname=" + cfg.Schema + "_latin"
 	_, err := postgres.Open(t.Context(), cfg)
 	require.ErrorContains(t, err, "encoding UTF8, it has LATIN1")
 }

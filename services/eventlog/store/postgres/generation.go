@@ -12,7 +12,8 @@ import (
 type generation struct {
 	id  int64
 	sql statements
-	// reached is the position that this process has seen stored, and goes on from.
+	// reached is the furthest position that this process has seen stored, be it the
+	// tail or that of a run it read: what it applies next builds on that.
 	reached atomic.Uint64
 	// moved: the tables are no longer, or no longer where this process left them.
 	moved atomic.Bool

@@ -29,6 +29,11 @@ func (s *Store) rows(ctx context.Context, query func(sql *statements) (string, [
 			return err
 		}
 		out, err = pgx.AppendRows([]store.Run(nil), rows, func(row pgx.CollectableRow) (store.Run, error) { return scanRun(row) })
+		if err == nil {
+			for i := range out {
+				g.reach(out[i].Pos)
+			}
+		}
 		return err
 	})
 	if err != nil {

@@ -17,8 +17,12 @@ func (s *Store) Run(ctx context.Context, key store.Key) (store.Run, error) {
 	var run store.Run
 	err := s.read(ctx, s.readers, func(ctx context.Context, g *generation) (err error) {
 		run, err = scanRun(s.readers.QueryRow(ctx, g.sql.run, encode(key.Tenant), encode(key.RunID)))
-		if errors.Is(err, pgx.ErrNoRows) {
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
 			return fmt.Errorf("%w: %s", store.ErrNotFound, key.RunID)
+		case err == nil:
+			// What was read goes into the next batch: its frames are not sent again.
+			g.reach(run.Pos)
 		}
 		return err
 	})

@@ -81,10 +81,8 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 	if err != nil {
 		return err
 	}
-	err = s.apply(ctx, g, b)
-	if lost(err) && ctx.Err() == nil {
-		s.writer.Reset() // whether it was committed, the next try finds out
-	}
+	// Whether it was committed when the connection was lost, the next try finds out.
+	err = s.twice(ctx, func() error { return s.apply(ctx, g, b) })
 	if err != nil {
 		return fmt.Errorf("apply batch up to %d: %w", b.Tail.Pos, s.verdict(ctx, g, err))
 	}

@@ -116,6 +116,7 @@ func rebuildEmpties(t *testing.T, s store.Store) {
 	apply(t, s, 12, []store.Run{r}, record(r))
 	require.NoError(t, s.Rebuild(t.Context()))
 	beginsAtZero(t, s)
+	r.Pos = 3
 	apply(t, s, 3, []store.Run{r}, record(r))
 	_, err := s.Run(t.Context(), r.Key)
 	require.NoError(t, err)

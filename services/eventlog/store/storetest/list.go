@@ -34,6 +34,7 @@ func seedRuns(t *testing.T, s store.Store, n int) (newestFirst []string) {
 	t.Helper()
 	for i := range n {
 		r := row(fmt.Sprintf("r%02d", i), i/3)
+		r.Pos = uint64(i) + 1
 		apply(t, s, uint64(i)+1, []store.Run{r})
 		newestFirst = append(newestFirst, r.RunID)
 	}
@@ -54,7 +55,9 @@ func listPages(t *testing.T, s store.Store) {
 func listIsStable(t *testing.T, s store.Store) {
 	want := seedRuns(t, s, 12)
 	got := walk(t, s, store.Query{Tenant: "acme", Limit: 5}, func(page int) {
-		apply(t, s, uint64(1000+2*page), []store.Run{row(fmt.Sprintf("new-%d", page), 1000+page)})
+		fresh := row(fmt.Sprintf("new-%d", page), 1000+page)
+		fresh.Pos = uint64(1000 + 2*page)
+		apply(t, s, fresh.Pos, []store.Run{fresh})
 		moved := row("r01", 0) // a run that moves on keeps its place
 		moved.Pos, moved.Status = uint64(1000+page), wire.StatusCompleted
 		apply(t, s, uint64(1001+2*page), []store.Run{moved})

@@ -87,6 +87,9 @@ func record(r store.Run) store.Frame {
 
 func apply(t *testing.T, s store.Store, pos uint64, runs []store.Run, frames ...store.Frame) {
 	t.Helper()
+	for _, r := range runs {
+		require.LessOrEqual(t, r.Pos, pos, "a test's batch must be one that could be")
+	}
 	err := s.Apply(t.Context(), store.Batch{Runs: runs, Frames: frames, Tail: store.Tail{Pos: pos, Hash: fmt.Sprint("tail-", pos)}})
 	require.NoError(t, err)
 }
