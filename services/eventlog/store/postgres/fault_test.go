@@ -280,6 +280,9 @@ func TestApply_WaitsForAnotherReplicaWithinBounds(t *testing.T) {
 	err = s.Apply(t.Context(), batch(12, 3))
 	require.ErrorContains(t, err, "timeout")
 	require.NotErrorIs(t, err, store.ErrDamaged)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, s.Apply(ctx, batch(12, 3)), context.DeadlineExceeded, "the caller's own bound is told as such")
 	_, err = s.Tail(t.Context())
 	require.NoError(t, err, "readers do not wait")
 	_, err = conn.Exec(t.Context(), "ROLLBACK")
@@ -344,4 +347,33 @@ func TestOpen_OfASilentServerEnds(t *testing.T) {
 	cancel()
 	_, err = s.Tail(ctx)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Replicas of a new release start at once, beside one of the release before.
+func TestOpen_OfManyReplicasAtOnceMigratesOnce(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	require.NoError(t, open(t, cfg).Apply(t.Context(), batch(12, 3)))
+	// A layout before the first one: no tables but the tail.
+	execute(t, cfg, `ALTER TABLE {tables}.tail RENAME TO kept; DROP TABLE {tables}.runs, {tables}.tags, {tables}.frames;
+		UPDATE {schema}.control SET version = 0`)
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			s, err := postgres.Open(context.Background(), cfg)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, 1, count(t, cfg, "SELECT version FROM "+cfg.Schema+".control"))
+	execute(t, cfg, `INSERT INTO {tables}.tail SELECT * FROM {tables}.kept`)
+	tail, err := open(t, cfg).Tail(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, uint64(12), tail.Pos, "what was there stays")
 }
