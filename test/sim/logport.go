@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"waybill.dev/waybill/internal/kv"
@@ -90,7 +91,28 @@ func (l logPort) read(ctx context.Context, r subject.Run, what string, do func()
 }
 
 // saw notes how far into a run's log a session of the process knows it.
-func (p *process) saw(runID string, pos uint64) { p.known[runID] = max(p.known[runID], pos) }
+func (p *process) saw(runID string, pos uint64) {
+	if all := p.known[runID]; len(all) == 0 || all[len(all)-1].pos < pos {
+		p.known[runID] = append(all, sight{pos, time.Now()})
+	}
+}
+
+// sight is when a process came to know a run's log up to a position.
+type sight struct {
+	pos uint64
+	at  time.Time
+}
+
+// callBack is how long a call of an effect may be on its way that its session has just
+// learned to be in vain.
+const callBack = 10 * time.Millisecond
+
+// knows reports whether a process knew a run's log up to a position before what it does now
+// had to be decided.
+func (p *process) knows(runID string, pos uint64) bool {
+	i := slices.IndexFunc(p.known[runID], func(s sight) bool { return s.pos >= pos })
+	return i >= 0 && time.Since(p.known[runID][i].at) > callBack
+}
 
 func short(b []byte) string {
 	sum := sha256.Sum256(b)

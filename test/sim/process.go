@@ -38,7 +38,7 @@ type process struct {
 	dead   bool      // guarded by the world's mu
 	frozen time.Time // its calls are held up until then; the scheduler's
 	// known is how far into each run's log its sessions have seen; the scheduler's.
-	known map[string]uint64
+	known map[string][]sight
 
 	dispatcher *dispatcher.Service
 	acceptor   acceptorv1.AcceptorServer // see accepts
@@ -47,7 +47,7 @@ type process struct {
 
 // boot starts the process of a slot.
 func (w *World) boot(slot, life int) *process {
-	p := &process{w: w, slot: slot, life: life, name: fmt.Sprintf("d%d.%d", slot, life), known: map[string]uint64{}}
+	p := &process{w: w, slot: slot, life: life, name: fmt.Sprintf("d%d.%d", slot, life), known: map[string][]sight{}}
 	p.ctx, p.cancel = context.WithCancel(w.background())
 	var err error
 	if slot == w.scenario.Dispatchers {

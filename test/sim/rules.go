@@ -219,7 +219,7 @@ func (w *World) begins(p *process, h *history, who asker) {
 		w.violate(fmt.Errorf("effects: run %s: a model is asked for %s, which has not started", h.id, id))
 		return
 	}
-	if pos := h.results[attemptKey(id, n.Attempt)]; pos != 0 && pos <= p.known[h.id] {
+	if pos := h.results[attemptKey(id, n.Attempt)]; pos != 0 && p.knows(h.id, pos) {
 		w.violate(fmt.Errorf("effects: run %s: a model is asked again for %s, whose result %s had seen at %d", h.id, id, p.name, pos))
 	}
 }
