@@ -16,8 +16,8 @@ MODULES := . proto protocol
 CONCURRENT := ./internal/... ./services/... ./cmd/...
 # What drives a whole host from outside.
 BLACKBOX := ./test/e2e/... ./test/conformance/... ./test/acceptor/... ./test/models/... ./test/tools/... ./examples/models
-# What is the same in both shapes of a host.
-SPREAD ?= ./test/conformance ./test/e2e ./test/models ./test/tools ./examples/models
+# What has to be the same in both shapes of a host.
+SPREAD ?= ./test/conformance
 BUILD := go build -trimpath -ldflags "-s -w"
 
 FUZZTIME ?= 10s
@@ -64,11 +64,11 @@ e2e: build ## the tests that drive a whole host, alone, against bin/waybill
 
 # NATS is the version that go.mod names, as in the embedded one.
 .PHONY: spread
-spread: build ## the tests that drive a whole host, against five services in two processes each
+spread: build $(POSTGRES) ## the tests of the protocol against five services in two processes each, NATS and PostgreSQL; then kill SPREAD_KILLS of them
 	go build -o .bin/nats-server github.com/nats-io/nats-server/v2
 	go build -o .bin/spread ./test/spread
 	WAYBILL=$(CURDIR)/bin/waybill NATS_SERVER=$(CURDIR)/.bin/nats-server WAYBILL_BIN=$(CURDIR)/.bin/spread \
-		go test -count=1 -p 1 -timeout 15m $(SPREAD)
+		.bin/spread with-postgres go test -count=1 -p 1 -timeout 15m $(SPREAD)
 	WAYBILL=$(CURDIR)/bin/waybill NATS_SERVER=$(CURDIR)/.bin/nats-server WAYBILL_BIN=$(CURDIR)/.bin/spread CHAOS_KILLS=$(SPREAD_KILLS) \
 		go test -count=1 -timeout 60m -v -run KillOne ./test/chaos
 
@@ -153,10 +153,11 @@ tidy: ## tidy all modules
 	for m in $(MODULES); do go -C $$m mod tidy; done
 
 .PHONY: ci
-ci: lint gen-check trace test-isolated race ## what CI runs after `make test`, and 100 kills
+ci: lint gen-check trace test-isolated race ## what CI runs after `make test`, and kills
 	$(MAKE) chaos CHAOS_KILLS=100
 	$(MAKE) dedup
 	$(MAKE) postgres
+	$(MAKE) spread SPREAD_KILLS=20
 
 include deploy/deploy.mk
 

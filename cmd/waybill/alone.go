@@ -16,6 +16,7 @@ import (
 	"waybill.dev/waybill/internal/mtls"
 	"waybill.dev/waybill/internal/rpc"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/services/redactor"
 )
 
 // alone is a service in a process of its own: a gRPC server with health checks
@@ -147,25 +148,18 @@ func (a *alone) operate() {
 	a.group.Start(metricsPart(a.metrics, mux))
 }
 
-// redactor is the client of the redactor service: one elsewhere, or one that is
+// redactor is the client of the redactor service: one elsewhere, or own, which is then
 // served here beside the acceptor.
-func (a *alone) redactor(o acceptorOptions) (redactorv1.RedactorClient, error) {
+func (a *alone) redactor(o acceptorOptions, own *redactor.Service) (redactorv1.RedactorClient, error) {
 	if o.redactor.addr == "" {
 		if o.redactor != (peer{}) {
 			return nil, fmt.Errorf("%w: --redactor-ca, --redactor-token-file and --redactor-plaintext belong to --redactor", errUsage)
 		}
-		s, err := newRedactor(o.commonOptions, o.assets.keys...)
-		if err != nil {
-			return nil, err
-		}
-		s.Register(a.server)
+		own.Register(a.server)
 		local := rpc.NewLocal(a.log, nil, nil)
-		s.Register(local)
+		own.Register(local)
 		a.group.Start(lifecycle.Part{Name: "redactor calls", Run: local.Serve})
 		return redactorv1.NewRedactorClient(local), nil
-	}
-	if o.secretsFile != "" {
-		return nil, fmt.Errorf("%w: --secrets-file belongs to the redactor service at --redactor", errUsage)
 	}
 	conn, err := o.redactor.dial(a.later, toRedactors()...)
 	if err != nil {

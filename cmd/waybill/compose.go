@@ -36,8 +36,6 @@ import (
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/vault"
 	"waybill.dev/waybill/services/eventlog"
-	"waybill.dev/waybill/services/eventlog/store/sqlite"
-	"waybill.dev/waybill/services/eventlog/store/writebehind"
 	"waybill.dev/waybill/services/gateway"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/rest"
@@ -327,16 +325,13 @@ func (h *host) scheme() string {
 }
 
 func (h *host) buildEventLog(ctx context.Context, _ []auth.Spec) error {
-	st, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(h.opts.dataDir, "waybill.db")}, h.log, time.Now)
+	model, err := h.openReadModel(ctx)
 	if err != nil {
 		return err
 	}
-	model := writebehind.New(st, writebehind.DefaultConfig())
-	h.later(func() { _ = model.Close() })
 	if h.events, err = eventlog.New(eventlog.DefaultConfig(), eventlog.Deps{Log: h.stores.log, Store: model, Logger: h.log}); err != nil {
 		return err
 	}
-	h.group.Start(lifecycle.Part{Name: "read model", Run: model.Write})
 	h.group.Start(lifecycle.Part{Name: "event log", Run: h.events.Run})
 	h.clients.events = eventlogv1.NewEventLogClient(h.serve("event log", h.events.Register))
 	return nil

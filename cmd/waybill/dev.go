@@ -41,6 +41,7 @@ type devOptions struct {
 	readyFile                                 string
 	configFile                                string
 	keyFile                                   string
+	postgres                                  postgresOptions
 	maxBody                                   int64
 	maxInline, maxMedia                       int
 	publicURL, publicGRPC                     string

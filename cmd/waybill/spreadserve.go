@@ -28,12 +28,12 @@ func serveEventLogCommand() *cobra.Command {
 		Use:   "eventlog",
 		Short: "Answer questions about runs: snapshots, events, lists, streams",
 		Long: `Serves waybill.eventlog.v1.EventLog over gRPC, with health checks. Each process
-reads the run log of --nats into a read model of its own below --data-dir, which may
-be lost at any time: it is made again from the log.`,
+reads the run log of --nats into a read model: one of its own below --data-dir, or one
+in PostgreSQL that all share. It may be lost at any time: it is made again from the log.`,
 		Example: `  waybill serve eventlog --nats nats://nats:4222 --data-dir /var/lib/waybill`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := prepared(cmd, &o.commonOptions, func() error { return errors.Join(o.validate(), o.spread.validate()) })
+			log, err := prepared(cmd, &o.commonOptions, func() error { return errors.Join(o.validate(), o.spread.validate(), o.host.postgres.validate()) })
 			if err != nil {
 				return err
 			}
@@ -43,21 +43,24 @@ be lost at any time: it is made again from the log.`,
 	f := c.Flags()
 	o.flags(f, "127.0.0.1:9093")
 	o.spread.natsFlags(f)
-	f.StringVar(&o.host.dataDir, "data-dir", ".eventlog", "directory of the read model")
+	f.StringVar(&o.host.dataDir, "data-dir", ".eventlog", "directory of the read model; used without --postgres-url-file")
+	o.host.postgres.flags(f)
 	return c
 }
 
 // runEventLog serves until ctx ends.
 func runEventLog(ctx context.Context, o eventLogOptions, log logger) error {
 	began := time.Now()
-	if err := os.MkdirAll(o.host.dataDir, 0o700); err != nil {
-		return fmt.Errorf("--data-dir %s: %w", o.host.dataDir, err)
+	if o.host.postgres.urlFile == "" {
+		if err := os.MkdirAll(o.host.dataDir, 0o700); err != nil {
+			return fmt.Errorf("--data-dir %s: %w", o.host.dataDir, err)
+		}
+		unlock, err := lockDir(o.host.dataDir)
+		if err != nil {
+			return err
+		}
+		defer unlock()
 	}
-	unlock, err := lockDir(o.host.dataDir)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	h, err := newPart(o.commonOptions, o.host, log)
 	if err != nil {
 		return err

@@ -293,6 +293,12 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 		return err
 	}
 	cfg.Packs = packs
+	// What the process says of itself never shows what it was given to keep.
+	own, err := newRedactor(o.commonOptions, o.assets.keys...)
+	if err != nil {
+		return err
+	}
+	log = obs.Clean(log, own.Clean)
 	a, err := newAlone(o.commonOptions, log)
 	if err != nil {
 		return err
@@ -305,7 +311,7 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 	if err != nil {
 		return err
 	}
-	scrub, err := a.redactor(o)
+	scrub, err := a.redactor(o, own)
 	if err != nil {
 		return err
 	}

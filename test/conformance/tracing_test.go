@@ -56,7 +56,7 @@ func TestTracing_PutsTheRunUnderItsRequest(t *testing.T) {
 			spans := spansOf(t, collector)
 			run := spans["openwop.run"][0]
 			require.Equal(t, parentID, run.ParentID)
-			require.Equal(t, "waybill", run.Service)
+			require.Contains(t, []string{"waybill", "waybill-dispatcher"}, run.Service, "a service of its own tells its name")
 			require.Equal(t, made.RunID, run.Attributes["openwop.run_id"])
 			require.Equal(t, "triage", run.Attributes["openwop.workflow_id"])
 			require.Equal(t, 1, run.Code)

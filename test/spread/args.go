@@ -69,8 +69,7 @@ func share(flags map[string]map[string]bool, settings []setting) (map[string][]s
 	for _, s := range settings {
 		used := false
 		for service, has := range flags {
-			// An acceptor that calls a redactor has no secrets of its own.
-			if has[s.name] && (s.name != "secrets-file" || service != "acceptor") {
+			if has[s.name] {
 				used = true
 				out[service] = append(out[service], "--"+s.name+"="+s.value)
 			}

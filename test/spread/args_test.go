@@ -26,7 +26,7 @@ func TestShare_GivesEachServiceWhatItHas(t *testing.T) {
 	flags := map[string]map[string]bool{"gateway": {"api-key": true}, "redactor": {"api-key": true, "secrets-file": true}, "acceptor": {"secrets-file": true}}
 	got, err := share(flags, []setting{{"api-key", "k"}, {"secrets-file", "f"}})
 	require.NoError(t, err)
-	require.Equal(t, map[string][]string{"gateway": {"--api-key=k"}, "redactor": {"--api-key=k", "--secrets-file=f"}}, got)
+	require.Equal(t, map[string][]string{"gateway": {"--api-key=k"}, "redactor": {"--api-key=k", "--secrets-file=f"}, "acceptor": {"--secrets-file=f"}}, got)
 
 	_, err = share(flags, []setting{{"nats-addr", "a"}})
 	require.ErrorContains(t, err, "--nats-addr: no service has this flag")

@@ -5,7 +5,9 @@
 //
 //	WAYBILL=bin/waybill NATS_SERVER=.bin/nats-server WAYBILL_BIN=.bin/spread go test ./test/conformance
 //
-// Any other command is the real binary's. When it dies, all that it has started dies.
+// Any other command is the real binary's, but for "with-postgres COMMAND ARGS", which runs a
+// command beside a PostgreSQL server that holds the read models of all hosts within. When the
+// launcher dies, all that it has started dies.
 package main
 
 import (
@@ -22,8 +24,15 @@ import (
 func main() {
 	log.SetFlags(0)
 	waybill := os.Getenv("WAYBILL")
-	if waybill == "" {
+	if waybill == "" && (len(os.Args) < 2 || os.Args[1] != withPostgres) {
 		log.Fatal("spread: set WAYBILL to the real binary")
+	}
+	if len(os.Args) > 2 && os.Args[1] == withPostgres {
+		status, err := postgres(os.Args[2:])
+		if err != nil {
+			log.Fatal("spread: ", err)
+		}
+		os.Exit(status)
 	}
 	if len(os.Args) < 2 || os.Args[1] != "dev" {
 		os.Exit(passOn(waybill, os.Args[1:]))

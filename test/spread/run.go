@@ -211,7 +211,7 @@ func (h *host) args(service string, i int) []string {
 			a = append(a, "--public-url", "http://"+h.http.Addr().String())
 		}
 	case "eventlog":
-		a = append(a, "--data-dir", h.path(fmt.Sprint("eventlog", i)))
+		a = append(a, h.readModel(i)...)
 	case "dispatcher":
 		peers("redactor", "acceptor", "eventlog")
 		a = append(a, "--host-key-file", h.path("host.key"), "--workflows", h.path("workflows"))

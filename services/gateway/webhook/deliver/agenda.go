@@ -70,6 +70,15 @@ func (a *agenda) end(id outbox.ID) {
 	}
 }
 
+// wait notes when whoever worked on a lane would go on with it, unless the outbox has told
+// of something sooner meanwhile.
+func (a *agenda) wait(id outbox.ID, due time.Time) {
+	if told, there := a.due[id]; a.heard[id] && there && told.Before(due) {
+		return
+	}
+	a.due[id] = due
+}
+
 // done ends the work on a lane here.
 func (a *agenda) done(id outbox.ID) {
 	delete(a.busy, id)

@@ -102,7 +102,7 @@ func (w *Worker) startAll(ctx context.Context, wg *sync.WaitGroup) time.Time {
 func (w *Worker) finished(id outbox.ID, due time.Time, there bool) {
 	w.change(func(a *agenda) {
 		if there {
-			a.due[id] = due
+			a.wait(id, due)
 		} else {
 			a.end(id)
 		}

@@ -115,6 +115,9 @@ func (s *Lanes) Offer(ctx context.Context, id ID, workflow string, after, upTo u
 			return nil
 		default:
 			l.UpTo = upTo
+			if l.Attempts == 0 { // it waits because it was done, and not because something failed
+				l.NextAt = time.Time{}
+			}
 		}
 		if _, err = s.put(ctx, id, l, rev); !errors.Is(err, kv.ErrConflict) {
 			return err
