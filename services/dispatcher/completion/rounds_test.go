@@ -10,6 +10,7 @@ import (
 
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
@@ -132,4 +133,31 @@ func TestRecordedAnswer_StaysWhenItsKindIsGone(t *testing.T) {
 	require.Empty(t, asked, "a model is not asked for what would be refused")
 	require.NotNil(t, res.Err)
 	require.Equal(t, "unknown_envelope_kind", res.Err.Code)
+}
+
+// A node that only says which envelopes it takes ends with those that the log has as well,
+// and its answer is told once. A question among them still waits.
+func TestRecordedAnswer_IsTakenWhereNoKindWasAskedFor(t *testing.T) {
+	t.Parallel()
+	const ticket, config = "vendor.x.ticket", `{"envelopeContract":{"accepts":["vendor.x.ticket"]},"expectsStreaming":false}`
+	for kind, told := range map[string]string{
+		ticket:                  "",
+		"schema.request":        "provider.usage accept",
+		"clarification.request": "provider.usage accept",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			var ids []string
+			says := mock.Entry{Content: `{"type":"` + kind + `","payload":{"a":1}}`}
+			first := execute(t, node.TypeCallPrompt, config, idsOf(t, &ids, acceptAll), says)
+			recorded := map[string]completion.Recorded{ids[0]: {Kind: kind, EnvelopeID: "env_1", Payload: json.RawMessage(`{"a":1}`)}}
+			again := executeTask(t, completion.Task{TypeID: node.TypeCallPrompt, Recorded: recorded, Input: node.Input{Config: json.RawMessage(config)}}, acceptAll, says)
+			if told != "" {
+				require.Contains(t, again.names(), told, "it has not answered yet")
+				return
+			}
+			require.Empty(t, again.names())
+			require.Equal(t, first.result.Output.Ports["output"], again.result.Output.Ports["output"])
+		})
+	}
 }

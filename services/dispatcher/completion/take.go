@@ -271,12 +271,11 @@ func (c *call) fromLog() (Result, bool) {
 
 // recorded is the answer that the log has of any round.
 func (c *call) recorded() (answer []acceptedEnvelope, whole bool) {
-	kind := c.cfg.EnvelopeType
-	if kind == "" || c.task.TypeID == node.TypeStructuredOutput {
+	if c.task.TypeID == node.TypeStructuredOutput {
 		return nil, false
 	}
 	for c.round = range c.tries {
-		if answer, whole = c.recordedTurn(kind); whole {
+		if answer, whole = c.recordedTurn(); whole {
 			return answer, true
 		}
 	}
@@ -285,8 +284,9 @@ func (c *call) recorded() (answer []acceptedEnvelope, whole bool) {
 }
 
 // recordedTurn is the answer of a round as the log has it; whole is false unless
-// all of it is there, with an envelope of the kind asked for.
-func (c *call) recordedTurn(kind string) (answer []acceptedEnvelope, whole bool) {
+// all of it is there, with an envelope of the kind asked for or, where none was, one
+// that ends the node.
+func (c *call) recordedTurn() (answer []acceptedEnvelope, whole bool) {
 	turn, ok := c.lastTurn()
 	if !ok {
 		return nil, false
@@ -294,7 +294,10 @@ func (c *call) recordedTurn(kind string) (answer []acceptedEnvelope, whole bool)
 	for _, r := range turn {
 		answer = append(answer, acceptedEnvelope{Type: r.Kind, EnvelopeID: r.EnvelopeID, Payload: r.Payload})
 	}
-	return answer, slices.ContainsFunc(answer, func(a acceptedEnvelope) bool { return a.Type == kind })
+	kind, asks := c.cfg.EnvelopeType, slices.ContainsFunc(answer, func(a acceptedEnvelope) bool { return a.Type == kindClarification })
+	return answer, slices.ContainsFunc(answer, func(a acceptedEnvelope) bool {
+		return a.Type == kind || kind == "" && !asks && !sideChannel(a.Type)
+	})
 }
 
 // lastTurn is the latest answer of a round of which the log has anything; whole is
