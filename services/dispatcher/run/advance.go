@@ -69,8 +69,14 @@ func (m *Machine) Begin(now time.Time) {
 }
 
 // start writes the run's first event. It happens when an executor has claimed
-// the run, so that waiting in the queue does not count against its time.
+// the run, so that waiting in the queue does not count against its time. A replay tells
+// what its source did: that of a branch does not know of tags and metadata that the branch
+// was given.
 func (m *Machine) start(now time.Time) {
+	if m.tape != nil && len(m.tape.events) > 0 && m.tape.events[0].Type == wire.EventRunStarted {
+		m.repeat(now, &cue{Event: m.tape.events[0]})
+		return
+	}
 	r := m.st.Record
 	m.emit(now, wire.Draft{Type: wire.EventRunStarted, Payload: strictjson.Render(startedPayload{
 		WorkflowID: r.WorkflowID, Inputs: r.Inputs, Transport: r.Transport, EngineVersion: strconv.Itoa(r.EngineVersion),

@@ -398,3 +398,20 @@ func TestReplay_FailsWhatIsNotRecorded(t *testing.T) {
 	require.Equal(t, "run.started node.started@a node.failed@a run.failed", strings.Join(names(m), " "))
 	require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), `"code":"replay_source_missing"`)
 }
+
+// OpenWOP host contract §7.2: a branch has the run.started of its source, and a replay of the
+// branch has the branch's, although the branch was given other tags and metadata.
+func TestReplay_OfABranchBeginsAsItsSourceDid(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.noop"}}
+	m := run.New(g.plan(t), limits, runstate.New(record(func(r *wire.RunRecord) { r.Tags = []string{"first"} })))
+	m.Advance(at)
+	log := appended(m)
+	rec := record(func(r *wire.RunRecord) {
+		r.RunID, r.Tags, r.Metadata = "run_3", []string{"branch"}, json.RawMessage(`{"n":2}`)
+		r.Fork = &wire.Fork{SourceRunID: "run_2", Mode: wire.ForkReplay, Head: len(log)}
+	})
+	m = run.New(g.plan(t), limits, runstate.New(rec)).Replaying(run.NewTape(*rec.Fork, log, nil))
+	require.Empty(t, m.Advance(at))
+	require.Equal(t, facts(log), facts(appended(m)))
+}
