@@ -15,9 +15,24 @@ import (
 	"waybill.dev/waybill/test/sim"
 )
 
-// unstaged are the recorded runs that no signs in a log lead to: three-2 was cancelled
-// before anybody had begun it.
-var unstaged = []string{"three-2"}
+// beyond are workflows whose runs need what the simulated host does not have.
+var beyond = map[string]string{
+	"approve-chief": otherPeople, "approve-force": otherPeople, "approve-group": otherPeople, "approve-later": otherPeople,
+	"feature-masked":       "a place for sensitive values",
+	"feature-media-stored": "a store of assets",
+	"feature-substituted":  "a pack",
+	"feature-taint":        "an agent",
+	"feature-thoughts":     "a model that shows its thoughts",
+}
+
+const otherPeople = "credentials of several people"
+
+// unstaged reports whether the simulation does not stage a recorded run: a child begins with
+// its parent, branches are among the other stories, and no signs in a log lead to a run that
+// was cancelled before anybody had begun it.
+func unstaged(r recorded) bool {
+	return r.record.Parent != nil || r.record.Fork != nil || beyond[r.record.WorkflowID] != "" || len(r.events) == 2 && r.events[1].Type == wire.EventRunCancelled
+}
 
 // recorded is a run of the golden corpus.
 type recorded struct {
@@ -55,33 +70,24 @@ func recordedStories(t *testing.T) []sim.Story {
 	}
 	var out []sim.Story
 	for _, r := range all {
-		if r.record.Parent != nil || contains(unstaged, r.name) {
+		if unstaged(r) {
 			continue
 		}
 		s := sim.Story{
 			Name: r.name, Workflow: r.record.WorkflowID, Configurable: r.record.Configurable, TestKey: true, Workflows: reached(docs, r.doc),
-			Says: said(r.events), Lines: append(unrecorded[r.name], linesFrom(r.events)...),
+			Says: said(r.events), Lines: append(unrecorded[r.way()], linesFrom(r.events)...),
 		}
 		if r.record.Inputs != nil {
 			var err error
 			s.Inputs, err = json.Marshal(r.record.Inputs)
 			require.NoError(t, err)
 		}
-		if script, ok := scripts[r.name]; ok {
+		if script, ok := scripts[r.way()]; ok {
 			s.Says = script
 		}
 		out = append(out, s)
 	}
 	return out
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // reached are a document and those of the workflows that it starts.
@@ -122,11 +128,19 @@ func said(events []wire.Event) map[string][]mock.Entry {
 
 const ticket = `{"reasoning":"charged twice","category":"billing","priority":"urgent","language":"en","summary":"Second charge for one lamp.","action":{"kind":"refund","orderId":"WL-48213","reason":"double charge"}}`
 
-// scripts are what models said that was not shown.
+// way names a recorded run by its workflow and its end, whichever of them was recorded first.
+func (r recorded) way() string {
+	return r.record.WorkflowID + " " + string(r.events[len(r.events)-1].Type)
+}
+
+// scripts are what models said that was not shown, by the way of the run.
 var scripts = map[string]map[string][]mock.Entry{
-	"mocked-1": {"mocked-node": {{StopReason: "max_tokens"}, {Content: `{"ok":true}`}}},
-	"mocked-2": {"mocked-node": {{Content: "{}"}, {Content: "{}"}, {Content: ""}}},
-	"model-asks-1": {"clarifying-node": {
+	"mocked run.completed":           {"mocked-node": {{StopReason: "max_tokens"}, {Content: `{"ok":true}`}}},
+	"mocked run.failed":              {"mocked-node": {{Content: "{}"}, {Content: "{}"}, {Content: ""}}},
+	"feature-recovery run.completed": {"recovered": {{Content: "```json\n{\"result\":\"ok\"}\n```"}}},
+	"feature-prose run.completed":    {"prose": {{Content: "It went well."}, {Content: "It went very well."}, {Content: "Really well."}, {Content: `{"result":"well"}`}}},
+	"feature-refusal run.failed":     {"refuses": {{StopReason: "safety", RefusalText: "I will not say xyzzy"}}},
+	"model-asks run.completed": {"clarifying-node": {
 		{Content: `{"type":"clarification.request","payload":{"questions":[{"id":"q1","question":"which?","schema":{"enum":["blue"]}}]}}`}, {Content: ticket},
 	}},
 }
@@ -137,17 +151,17 @@ var (
 	waiting = sim.Sign{Event: "node.suspended@call"}
 )
 
-// unrecorded is what was done to runs, and is in the logs of others, or in none.
+// unrecorded is what was done to runs, by their way, and is in the logs of others, or in none.
 var unrecorded = map[string][]sim.Line{
-	"approve-three-1": {
+	"approve-three run.completed": {
 		{After: []sim.Sign{gate}, Do: "answer", Node: "gate", With: `{"action":"accept","voter":"ann"}`},
 		{After: []sim.Sign{gate}, Do: "answer", Node: "gate", With: `{"action":"accept","voter":"bob"}`},
 	},
-	"approve-three-2": {
+	"approve-three run.failed": {
 		{After: []sim.Sign{gate}, Do: "answer", Node: "gate", With: `{"action":"accept","voter":"cid"}`},
 		{After: []sim.Sign{gate}, Do: "answer", Node: "gate", With: `{"action":"reject","voter":"ann"}`},
 	},
-	"grandparent-2": {{After: []sim.Sign{child, waiting}, Do: "answer", Of: "approve", Node: "gate", With: `{"action":"accept"}`}},
+	"grandparent run.completed": {{After: []sim.Sign{child, waiting}, Do: "answer", Of: "approve", Node: "gate", With: `{"action":"accept"}`}},
 }
 
 // linesFrom are what was done to a run, as its own log tells it.
