@@ -47,6 +47,7 @@ var shared = &harness.Shared{
 		"--api-key", opsKey + "=acme:runs:read,approvals:respond,group:ops", "--api-key", chiefKey + "=acme:runs:read,approvals:respond,role:chief,user:u-7",
 		"--api-key", otherKey + "=beta:*", "--api-key", quietKey + "=gamma:*", "--api-key", toggleKey + "=delta:*",
 	},
+	Env:   []string{"OPENWOP_CANARY_SECRET_VALUE=" + harness.Canary},
 	Setup: deploy,
 }
 
@@ -54,19 +55,28 @@ var shared = &harness.Shared{
 // them; empty: nowhere.
 var recordInto = flag.String("record", "", "folder for the runs, in the form of test/golden")
 
+// recorded are the arguments of a host whose runs can be written.
+func recorded() []string {
+	if *recordInto == "" {
+		return nil
+	}
+	return []string{"--nats-addr", "127.0.0.1:0"}
+}
+
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if *recordInto != "" {
-		shared.Args = append(shared.Args, "--nats-addr", "127.0.0.1:0")
-	}
+	shared.Args = append(shared.Args, recorded()...)
 	m.Run()
-	if *recordInto != "" {
-		if err := shared.Record(*recordInto, "acme", testKey); err != nil {
+	for _, h := range []*harness.Shared{shared, equipped.host} {
+		if *recordInto == "" || h == nil {
+			continue
+		}
+		if err := h.Record(*recordInto, "acme", testKey); err != nil {
 			panic(err)
 		}
 	}
-	if log := shared.Close(); strings.Contains(log, "panic") {
-		panic("the shared host panicked:\n" + log) // fails the package whatever its tests say
+	if log := unequip() + shared.Close(); strings.Contains(log, "panic") {
+		panic("a shared host panicked:\n" + log) // fails the package whatever its tests say
 	}
 }
 

@@ -29,6 +29,9 @@ type Recording struct {
 // perShape is how many runs of a workflow are kept that told the same events.
 const perShape = 1
 
+// maxEvents is how long a run may be that is kept: a long one says no more.
+const maxEvents = 1000
+
 // Record writes runs of a tenant into a folder, one file for each way a workflow went.
 // The host has to serve NATS.
 func (s *Shared) Record(dir, tenant, key string) error {
@@ -51,20 +54,27 @@ func (s *Shared) Record(dir, tenant, key string) error {
 		if err != nil {
 			return err
 		}
-		if rec.Opened || rec.Masking != "" || rec.Fork != nil {
-			continue // nobody here carries them out, or they are not what they were
+		if rec.Opened || rec.Replays() {
+			continue // nobody here carries them out, or they are what another run was
+		}
+		name := rec.WorkflowID
+		if rec.Fork != nil {
+			name += "-branch"
 		}
 		var shape strings.Builder
-		shape.WriteString(rec.WorkflowID)
+		shape.WriteString(name)
 		for _, e := range r.Events {
 			if e.Type != wire.EventOutputChunk {
 				shape.WriteString(" " + string(e.Type) + "@" + e.NodeID)
 			}
 		}
+		if len(r.Events) > maxEvents {
+			continue
+		}
 		if shapes[shape.String()]++; shapes[shape.String()] > perShape {
 			continue
 		}
-		shapes[rec.WorkflowID]++
+		shapes[name]++
 		a, err := s.host.Client(key).Do(ctx, "GET", "/v1/workflows/"+rec.WorkflowID, "")
 		if err != nil {
 			return err
@@ -77,8 +87,7 @@ func (s *Shared) Record(dir, tenant, key string) error {
 		if err != nil {
 			return err
 		}
-		name := fmt.Sprintf("%s-%d.json", rec.WorkflowID, shapes[rec.WorkflowID])
-		if err := os.WriteFile(filepath.Join(dir, name), doc, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d.json", name, shapes[name])), doc, 0o600); err != nil {
 			return err
 		}
 	}

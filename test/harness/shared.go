@@ -7,6 +7,13 @@ import (
 	"testing"
 )
 
+// Canary is the value of the secret that test seams know, by CanaryID, where a test says
+// which it is.
+const (
+	CanaryID = "openwop-conformance-canary-secret"
+	Canary   = "canary-2c9e7f51b08d6a34"
+)
+
 // Shared is one host for all tests of a package. The first test that asks
 // starts it; Close, in TestMain, ends it.
 type Shared struct {

@@ -1,0 +1,111 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/double/a2a"
+	"waybill.dev/waybill/test/double/mcp"
+	"waybill.dev/waybill/test/double/openaicompat"
+	"waybill.dev/waybill/test/harness"
+)
+
+// equipped is a host that has what the shared one lacks: a pack, a tool, an agent, a server of
+// models that shows its thoughts, and a low limit on assets in the log.
+var equipped struct {
+	once  sync.Once
+	host  *harness.Shared
+	tool  *mcp.Server
+	agent *a2a.Server
+	model *openaicompat.Server
+}
+
+// equip starts the doubles; the host starts once it is asked for.
+func equip() {
+	equipped.tool, equipped.agent, equipped.model = mcp.New(mcp.Options{}), a2a.New(a2a.Options{}), openaicompat.New(openaicompat.Options{})
+	equipped.host = &harness.Shared{Args: slices.Concat(recorded(), []string{
+		"--durability", "process", "--test-seams", "--lease", "1s", "--api-key", testKey + "=acme:*", "--packs", "testdata/packs", "--max-inline-media-bytes", "100",
+		"--mcp-server", "tools=" + equipped.tool.URL(), "--a2a-agent", "desk=" + equipped.agent.URL(), "--provider", "lab=" + equipped.model.URL(),
+	})}
+}
+
+// unequip ends what equip has started, and gives what the host wrote.
+func unequip() string {
+	if equipped.host == nil {
+		return ""
+	}
+	log := equipped.host.Close()
+	equipped.tool.Close()
+	equipped.agent.Close()
+	equipped.model.Close()
+	return log
+}
+
+func equippedClient(t *testing.T) *harness.Client {
+	t.Helper()
+	c := client(t, testKey) // skips under -short
+	equipped.once.Do(equip)
+	return c.To(equipped.host.Host(t), testKey)
+}
+
+func TestFeatures_OfPacksToolsAndModels(t *testing.T) {
+	t.Parallel()
+	c := equippedClient(t)
+	large := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("\x89PNG...."), 20))
+	for _, f := range []feature{
+		{
+			rule: "§16.3 a model that lacks what is required is substituted, and the log says so first",
+			doc:  definition("feature-substituted", node("sort", "vendor.acme.desk.sort", "{}", "{}"), "", "", ""),
+			says: map[string][]string{"sort": {"billing"}},
+			want: "model.capability.substituted@sort sort",
+		},
+		{
+			rule: "§17 a large asset is recorded by its address",
+			doc:  definition("feature-media-stored", scripted("paints", `"envelopeContract":{"accepts":["media.image"]}`), "", "", ""),
+			says: map[string][]string{"paints": {fmt.Sprintf(`{"type":"media.image","payload":{"base64":%q,"bytes":160,"mimeType":"image/png"}}`, large)}},
+			want: "artifact.created@paints paints",
+		},
+	} {
+		t.Run(f.rule, func(t *testing.T) {
+			t.Parallel()
+			f.shows(t, c)
+		})
+	}
+}
+
+// OpenWOP envelope contract §12: what tools and agents say is untrusted, and all that
+// follows from it.
+func TestFeatures_WhatToolsSayTaints(t *testing.T) {
+	t.Parallel()
+	f := feature{
+		doc: definition("feature-taint", join(
+			set("before", "own", `"mine"`), node("tool", "core.mcp.callTool", `{"server":"tools","tool":"`+mcp.Tool+`","arguments":{"say":"hello"}}`, "{}"),
+			node("agent", "core.a2a.sendMessage", `{"agent":"desk","message":"ask"}`, "{}"), node("keep", "core.setVariable", `{"name":"said"}`, "{}"),
+			node("read", "core.identity", "{}", `{"again":{"type":"variable","variableName":"said"}}`), node("model", "core.ai.callPrompt", `{"provider":"sample","model":"sample-1","prompt":"Summarise: {{again}}"}`, "{}"),
+		), join(chain("before", "tool", "agent", "keep", "read"), more(into("read", "model", "again"), `"sourceOutput":"again"`)), "", ""),
+		want: "before tool agent keep read model",
+	}
+	untrusted := false
+	for _, e := range f.shows(t, equippedClient(t)) {
+		untrusted = untrusted || e.Type == "node.completed" && e.NodeID == "tool"
+		require.Equal(t, untrusted, bytes.Contains(e.Raw, []byte(`"contentTrust":"untrusted"`)), "%s", e.Raw)
+	}
+}
+
+// OpenWOP host contract §2.3 (reasoningVerbosity): thoughts are told while they come, and once whole.
+func TestFeatures_ThoughtsAreTold(t *testing.T) {
+	t.Parallel()
+	c := equippedClient(t)
+	equipped.model.Enqueue(openaicompat.Reply{Thoughts: []string{"Let me ", "think."}, Pieces: []string{"Done."}})
+	events := feature{
+		doc:  definition("feature-thoughts", node("thinks", "core.ai.callPrompt", `{"provider":"lab","model":"`+openaicompat.DefaultModel+`","prompt":"hi","thoughts":true}`, "{}"), "", "", ""),
+		want: "agent.reasoned@thinks thinks",
+	}.shows(t, c)
+	require.Positive(t, count(events, "agent.reasoning.delta"))
+}
