@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
@@ -22,6 +23,24 @@ import (
 	"waybill.dev/waybill/services/dispatcher/run"
 	"waybill.dev/waybill/test/harness"
 )
+
+// types are those of the hosts that the runs were recorded on.
+func types(t *testing.T) node.Catalog {
+	t.Helper()
+	packs, _, err := pack.Load([]pack.Source{{Folder: "desk", FS: os.DirFS(filepath.Join("..", "conformance", "testdata", "packs", "desk"))}}, pack.Host{Any: true})
+	require.NoError(t, err)
+	return node.Builtin().Conformance(map[string]string{harness.CanaryID: harness.Canary}).With(packs).
+		And(node.Type{ID: node.TypeMCPCallTool, Class: node.Effect}, node.Type{ID: node.TypeA2ASendMessage, Class: node.Effect})
+}
+
+// recordings are the files of the corpus.
+func recordings(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("corpus", "*.json"))
+	require.NoError(t, err)
+	require.Greater(t, len(files), 20)
+	return files
+}
 
 var limits = run.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128}
 
@@ -38,7 +57,7 @@ func load(t *testing.T, file string) (*wire.RunRecord, []wire.Event, run.Plan) {
 	require.Empty(t, problems)
 	compiled, problems := flow.Compile(def)
 	require.Empty(t, problems)
-	return rec, r.Events, run.Plan{Def: def, Graph: workflow.Compile(def), Flow: compiled, Types: node.Builtin().Conformance(nil)}
+	return rec, r.Events, run.Plan{Def: def, Graph: workflow.Compile(def), Flow: compiled, Types: types(t)}
 }
 
 func facts(events []wire.Event) string {
@@ -52,10 +71,7 @@ func facts(events []wire.Event) string {
 // Each recorded run, replayed from its start by this build, is the run it was.
 func TestGolden_ReplaysAreTheRunsTheyWere(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("corpus", "*.json"))
-	require.NoError(t, err)
-	require.Greater(t, len(files), 20)
-	for _, file := range files {
+	for _, file := range recordings(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			rec, source, plan := load(t, file)
@@ -67,6 +83,11 @@ func TestGolden_ReplaysAreTheRunsTheyWere(t *testing.T) {
 				m := run.New(plan, limits, runstate.Fold(&again, log)).Replaying(run.NewTape(*again.Fork, source, log))
 				require.Empty(t, m.Advance(now), "a replay asks nobody")
 				events, _ := m.Pending()
+				if rec.Masking != "" { // as whoever appends them does
+					for i, e := range events {
+						events[i] = m.Sensitive().Event(e)
+					}
+				}
 				if log = append(log, events...); !m.More() {
 					break
 				}
@@ -80,9 +101,7 @@ func TestGolden_ReplaysAreTheRunsTheyWere(t *testing.T) {
 // the protocol has.
 func TestGolden_FoldsAreLegal(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("corpus", "*.json"))
-	require.NoError(t, err)
-	for _, file := range files {
+	for _, file := range recordings(t) {
 		rec, events, _ := load(t, file)
 		st := runstate.New(rec)
 		for i, e := range events {
