@@ -51,10 +51,14 @@ func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
 
 // grpcEndpoint is where clients reach the gRPC API.
 func (h *host) grpcEndpoint() string {
-	if h.opts.publicGRPC != "" {
-		return "grpc://" + h.opts.publicGRPC
+	scheme := "grpc://"
+	if h.certs != nil {
+		scheme = "grpcs://"
 	}
-	return "grpc://" + reachable(h.grpcAddr.Addr())
+	if h.opts.publicGRPC != "" {
+		return scheme + h.opts.publicGRPC
+	}
+	return scheme + reachable(h.grpcAddr.Addr())
 }
 
 // reachable is an address that a client on this machine can use; the one a

@@ -30,7 +30,8 @@ import (
 // Config is what the gateway itself adds to the document.
 type Config struct {
 	MaxBodyBytes int64
-	// GRPCEndpoint is the public gRPC address, such as grpc://127.0.0.1:9090.
+	// GRPCEndpoint is the public gRPC address, such as grpc://127.0.0.1:9090, or with
+	// grpcs:// where TLS is spoken.
 	GRPCEndpoint func() string
 	TestSeams    bool
 	// Annotations are taken.
@@ -145,6 +146,15 @@ type grpcBlock struct {
 	Service   string `json:"service"`
 	Endpoint  string `json:"endpoint,omitempty"`
 	TLS       string `json:"tls"`
+}
+
+// grpcOf describes the API at an address, which says whether TLS is spoken.
+func grpcOf(endpoint string) grpcBlock {
+	tls := "disabled"
+	if strings.HasPrefix(endpoint, "grpcs://") {
+		tls = "required"
+	}
+	return grpcBlock{Supported: true, Service: "openwop.v1.Engine", Endpoint: endpoint, TLS: tls}
 }
 
 type limits struct {
@@ -305,7 +315,7 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 		ProtocolVersion: wire.ProtocolVersion, ProtocolVersions: []string{wire.ProtocolVersion},
 		Implementation: implementation{version.Name, version.Version},
 		EngineVersion:  wire.EngineVersion, EventLogVersion: wire.EventLogSchemaVersion, Transports: []string{"rest", "grpc"},
-		GRPC:           grpcBlock{Supported: true, Service: "openwop.v1.Engine", Endpoint: s.cfg.GRPCEndpoint(), TLS: "disabled"},
+		GRPC:           grpcOf(s.cfg.GRPCEndpoint()),
 		SchemaVersions: map[string]int32{},
 		Limits: limits{
 			ClarificationRounds: kinds.GetClarificationRounds(), SchemaRounds: kinds.GetSchemaRounds(),

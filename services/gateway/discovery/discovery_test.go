@@ -309,3 +309,15 @@ func TestDocument_KeepsNoFailure(t *testing.T) {
 	r.dispatcher.err = nil
 	r.bytes(t)
 }
+
+// OpenWOP host contract §2.1: who reads the document has to know whether to speak TLS.
+func TestDocument_TellsWhetherGRPCSpeaksTLS(t *testing.T) {
+	t.Parallel()
+	for endpoint, want := range map[string]string{"grpc://127.0.0.1:9090": "disabled", "grpcs://waybill.example:443": "required"} {
+		r := newRig(func(c *discovery.Config, _ *dispatcher) { c.GRPCEndpoint = func() string { return endpoint } })
+		got, ok := r.root(t)["grpc"].(map[string]any)
+		require.True(t, ok)
+		require.Equal(t, want, got["tls"])
+		require.Equal(t, endpoint, got["endpoint"])
+	}
+}
