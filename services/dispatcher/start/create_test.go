@@ -33,10 +33,13 @@ func doc(id, nodes, rest string) string {
 	return fmt.Sprintf(`{"id":%q,"name":"n","version":"1","nodes":[%s],"triggers":[],"metadata":{},"settings":{}%s}`, id, nodes, rest)
 }
 
+var gated = doc("gated", strings.Replace(nodeJSON("gate", "core.approvalGate"), `"config":{}`, `"config":{"title":"t","actions":["accept"]}`, 1), `,"edges":[],"variables":[]`)
+
 var documents = []string{
 	doc("plain", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[{"name":"who","type":"string","defaultValue":"you"}]`),
 	doc("other", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[]`),
 	doc("needs", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[{"name":"mail","type":"string","required":true}]`),
+	gated,
 	doc("foreign", nodeJSON("a", "core.dispatch"), `,"edges":[],"variables":[]`),
 	doc("closed", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[],"configurableSchema":{"type":"object","additionalProperties":false,"properties":{"recursionLimit":{"type":"integer"}}}`),
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
@@ -13,7 +14,9 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/node"
 )
 
 // Fork is an authenticated wish for a fork of a run.
@@ -193,8 +196,12 @@ func (s *Starter) forkRecord(ctx context.Context, req Fork, source *wire.RunReco
 
 // said are the votes and questions at gates that stand open after so many events of the source.
 // They belong to the history that its fork has, and are in no event of it (OpenWOP host
-// contract §6.3).
+// contract §6.3). A source without a gate is not read: its forks are accepted as fast, however
+// long it is.
 func (s *Starter) said(ctx context.Context, source *wire.RunRecord, events int) ([]json.RawMessage, error) {
+	if !s.gated(ctx, source) {
+		return nil, nil
+	}
 	frames, err := s.deps.Log.Run(ctx, subject.Run{Tenant: source.Owner.Tenant, WorkflowID: source.WorkflowID, RunID: source.RunID})
 	if err != nil {
 		return nil, damaged(err)
@@ -219,6 +226,16 @@ func (s *Starter) said(ctx context.Context, source *wire.RunRecord, events int) 
 		out = append(out, strictjson.Render(n))
 	}
 	return out, nil
+}
+
+// gated reports whether a run's workflow has nodes that several people may answer; true, too,
+// where its document cannot be had.
+func (s *Starter) gated(ctx context.Context, source *wire.RunRecord) bool {
+	e, err := s.deps.Definitions.ByDigest(ctx, source.WorkflowDigest)
+	return err != nil || slices.ContainsFunc(e.Def.Nodes, func(n workflow.Node) bool {
+		t, known := s.deps.Types[n.TypeID]
+		return !known || t.Class == node.Asks
+	})
 }
 
 // lay puts the overlay over a branch's record, and holds that against the workflow as at

@@ -9,12 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/runlog/memory"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/start"
 )
 
@@ -182,7 +184,7 @@ func TestFork_ABranchHasTheVotesThatWereCastBefore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			def, problems := workflow.Parse([]byte(documents[0]))
+			def, problems := workflow.Parse([]byte(gated))
 			require.Empty(t, problems)
 			body, err := json.Marshal(&wire.RunRecord{RunID: "run_1", WorkflowID: "wf", WorkflowDigest: def.Digest(), Owner: wire.Owner{Tenant: "acme"}})
 			require.NoError(t, err)
@@ -224,5 +226,31 @@ func TestFork_ABranchHasTheVotesThatWereCastBefore(t *testing.T) {
 			}
 			require.Equal(t, tc.want, got)
 		})
+	}
+}
+
+// unread is a log whose runs cannot be read as a whole.
+type unread struct{ *memory.Log }
+
+func (unread) Run(context.Context, subject.Run) ([]*frame.Frame, error) {
+	return nil, runlog.ErrUnavailable
+}
+
+// However long a run without gates is, a fork of it is accepted as fast.
+func TestFork_ReadsNoRunInWhichNobodyVotes(t *testing.T) {
+	t.Parallel()
+	for _, d := range documents[:2] {
+		def, problems := workflow.Parse([]byte(d))
+		require.Empty(t, problems)
+		for _, mode := range []wire.ForkMode{wire.ForkReplay, wire.ForkBranch} {
+			r := newRig(t)
+			recorded(t, r, subject.Step, wire.RunRecord{WorkflowDigest: def.Digest()}, 3)
+			s := start.New(start.Deps{
+				Log: unread{r.log}, Definitions: shelf{def.ID: {Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}}, Redactor: r.red,
+				Types: node.Builtin(), Clock: time.Now, MaxDuration: time.Hour,
+			})
+			_, err := s.Fork(t.Context(), forkRequest(mode, 2))
+			require.NoError(t, err, mode)
+		}
 	}
 }
