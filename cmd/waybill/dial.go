@@ -33,7 +33,7 @@ type peer struct {
 
 // tls reports whether TLS is spoken to the peer.
 func (p peer) tls() bool {
-	return !p.plaintext && (p.ca != "" || slices.ContainsFunc(p.addrs(), func(a string) bool { return !onLoopback(a) }))
+	return !p.plaintext && (p.ca != "" || p.cert != "" || p.key != "" || slices.ContainsFunc(p.addrs(), func(a string) bool { return !onLoopback(a) }))
 }
 
 // onLoopback reports an address that no other machine can have.

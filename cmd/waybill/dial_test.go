@@ -54,6 +54,7 @@ func TestDial_SpeaksTLSToOtherMachinesUnlessToldNotTo(t *testing.T) {
 	}
 	require.True(t, peer{addr: "redactor:9092"}.tls(), "a name may be that of any machine")
 	require.False(t, peer{addr: "localhost:9092"}.tls())
+	require.True(t, peer{addr: "localhost:9092", cert: "cert.pem", key: "key.pem"}.tls(), "a certificate is shown within TLS")
 }
 
 func TestDial_RefusesWhatCannotBeMeant(t *testing.T) {
