@@ -34,8 +34,12 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
+	replicas, err := natslink.Replicas(ctx, api, "OBJ_"+cfg.Bucket, cfg.Replicas)
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
+	}
 	b, err := api.CreateOrUpdateObjectStore(ctx, js.ObjectStoreConfig{
-		Bucket: cfg.Bucket, Description: cfg.Description, Replicas: cfg.Replicas, Storage: js.FileStorage,
+		Bucket: cfg.Bucket, Description: cfg.Description, Replicas: replicas, Storage: js.FileStorage,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)

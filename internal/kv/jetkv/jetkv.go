@@ -46,8 +46,12 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if cfg.InMemory {
 		storage = js.MemoryStorage
 	}
+	replicas, err := natslink.Replicas(ctx, api, "KV_"+cfg.Bucket, cfg.Replicas)
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
+	}
 	b, err := api.CreateOrUpdateKeyValue(ctx, js.KeyValueConfig{
-		Bucket: cfg.Bucket, Description: cfg.Description, TTL: cfg.TTL, Replicas: cfg.Replicas,
+		Bucket: cfg.Bucket, Description: cfg.Description, TTL: cfg.TTL, Replicas: replicas,
 		History: 1, Storage: storage, MaxValueSize: 4 << 20, LimitMarkerTTL: cfg.MarkerTTL,
 	})
 	if err != nil {

@@ -81,13 +81,17 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open run log: %w", err)
 	}
+	replicas, err := natslink.Replicas(ctx, api, subject.Stream, cfg.Replicas)
+	if err != nil {
+		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)
+	}
 	s, err := api.CreateOrUpdateStream(ctx, js.StreamConfig{
 		Name:        subject.Stream,
 		Description: "OpenWOP run log: one message per frame",
 		Subjects:    []string{subject.All},
 		Storage:     js.FileStorage,
 		Retention:   js.LimitsPolicy,
-		Replicas:    cfg.Replicas,
+		Replicas:    replicas,
 		Duplicates:  dedupWindow,
 		AllowDirect: true,
 		DenyDelete:  true,
@@ -105,16 +109,23 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	}, nil
 }
 
-// Check asks whether the log can be reached.
+// Check asks whether the log can be reached, and has as many copies as it should.
 func (l *Log) Check(ctx context.Context) error {
 	ctx, cancel := l.patient(ctx)
 	defer cancel()
+	replicas := 0
 	err := l.link.Once(ctx, func(ctx context.Context) error {
-		_, err := l.stream.Info(ctx)
+		info, err := l.stream.Info(ctx)
+		if err == nil {
+			replicas = info.Config.Replicas
+		}
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
+	case replicas < l.cfg.Replicas:
+		return fmt.Errorf("%w: it has %d copies, and %d are wanted", runlog.ErrUnavailable, replicas, l.cfg.Replicas)
 	}
 	return nil
 }
