@@ -14,8 +14,9 @@ export PATH := $(CURDIR)/.bin:$(PATH)
 MODULES := . proto protocol
 # What `make race` looks at: everything that runs at the same time.
 CONCURRENT := ./internal/... ./services/... ./cmd/...
-# What drives a whole host from outside.
+# What drives a whole host from outside, and what of it a host with the race detector.
 BLACKBOX := ./test/e2e/... ./test/conformance/... ./test/acceptor/... ./test/models/... ./test/tools/... ./examples/models
+RACED := ./test/e2e/... ./test/conformance/... ./test/models/...
 # What has to be the same in both shapes of a host.
 SPREAD ?= ./test/conformance
 BUILD := go build -trimpath -ldflags "-s -w"
@@ -24,6 +25,7 @@ FUZZTIME ?= 10s
 CHAOS_KILLS ?= 300
 SPREAD_KILLS ?= 100
 DEDUP_IDS ?= 10000
+DEDUP_TESTS ?= TestDedup|TestRestart
 
 # Stamps: a tool is installed again when its version changes.
 GOLANGCI_VERSION := v2.15.0
@@ -56,7 +58,7 @@ test: ## all tests of all modules, also against a real host in a process of its 
 race: ## the same with the race detector, for everything concurrent, and against a host built with it
 	CGO_ENABLED=1 go test -race -short -count=1 -p 2 -timeout 15m $(CONCURRENT)
 	CGO_ENABLED=1 go build -race -o bin/waybill-race ./cmd/waybill
-	GORACE=halt_on_error=1 WAYBILL_BIN=$(CURDIR)/bin/waybill-race go test -count=1 -p 2 -timeout 15m -skip '^TestDedup' $(BLACKBOX)
+	GORACE=halt_on_error=1 WAYBILL_BIN=$(CURDIR)/bin/waybill-race go test -count=1 -p 2 -timeout 15m $(RACED)
 
 .PHONY: e2e
 e2e: build ## the tests that drive a whole host, alone, against bin/waybill
@@ -83,7 +85,7 @@ kill-steps: build ## kill every process at every step of every fixture, and ever
 
 .PHONY: dedup
 dedup: build ## race DEDUP_IDS envelopes at two acceptors that are killed meanwhile
-	WAYBILL_BIN=$(CURDIR)/bin/waybill DEDUP_IDS=$(DEDUP_IDS) go test -count=1 -timeout 30m -v -run 'TestDedup|TestRestart' ./test/acceptor
+	WAYBILL_BIN=$(CURDIR)/bin/waybill DEDUP_IDS=$(DEDUP_IDS) go test -count=1 -timeout 30m -v -run '$(DEDUP_TESTS)' ./test/acceptor
 
 # Real servers: npm serves the binaries of PostgreSQL for each platform. `make test`
 # uses them too, or those of the system, or skips these tests and says so.
@@ -154,10 +156,9 @@ tidy: ## tidy all modules
 
 .PHONY: ci
 ci: lint gen-check trace test-isolated race ## what CI runs after `make test`, and kills
-	$(MAKE) chaos CHAOS_KILLS=100
-	$(MAKE) dedup
+	$(MAKE) chaos CHAOS_KILLS=50
+	$(MAKE) dedup DEDUP_TESTS=TestDedup
 	$(MAKE) postgres
-	$(MAKE) spread SPREAD_KILLS=20
 
 include deploy/deploy.mk
 

@@ -117,7 +117,7 @@ func (p *Pending) check(b *ballot, d *approvalData) error {
 		value = strictjson.RenderPlain(b.members)
 	}
 	if b.action != Ask {
-		if err := p.satisfies(value); err != nil {
+		if err := p.satisfies(b.answer(d, value)); err != nil {
 			return err
 		}
 	}
@@ -137,6 +137,18 @@ func (p *Pending) check(b *ballot, d *approvalData) error {
 	return refuse([]workflow.Problem{{
 		Path: answered + "/action", Rule: "enum", Message: "the gate does not offer this; it offers " + strings.Join(offered, ", "),
 	}})
+}
+
+// answer is what the author's schema is about: an override and its reason are the host's,
+// and a schema that is closed knows nothing of them.
+func (b *ballot) answer(d *approvalData, value json.RawMessage) json.RawMessage {
+	if d.Override == nil || b.members["override"] == nil {
+		return value
+	}
+	own := maps.Clone(b.members)
+	delete(own, "override")
+	delete(own, "reason")
+	return strictjson.RenderPlain(own)
 }
 
 // decidedBy is who is recorded: the credential's user before all, and whoever the

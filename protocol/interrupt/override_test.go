@@ -152,3 +152,18 @@ func TestOverrides_FindsTheReason(t *testing.T) {
 		require.False(t, ok, value)
 	}
 }
+
+// A schema of the author's is about the answer: what makes it an override is the host's.
+func TestDecide_HoldsNoOverrideToTheAuthorsSchema(t *testing.T) {
+	t.Parallel()
+	p := gate(t, `{"title":"T","actions":["accept"],"requiredApprovals":2,"override":{"requiredRole":"chief"},"overrideBypassesQuorum":true,
+		"resumeSchema":{"type":"object","properties":{"action":{"const":"accept"},"cost":{"maximum":10}},"additionalProperties":false}}`)
+	d := decide(t, p, by(chief, `{"action":"accept","cost":3,"override":true,"reason":"it burns"}`))
+	require.Equal(t, interrupt.Advanced, d.Outcome)
+	_, err := interrupt.Decide(p, by(chief, `{"action":"accept","cost":30,"override":true,"reason":"it burns"}`))
+	_, _, paths := refused(t, err)
+	require.Equal(t, []string{"/resumeValue/cost"}, paths)
+	_, err = interrupt.Decide(p, by(chief, `{"action":"accept","reason":"it burns"}`))
+	_, _, paths = refused(t, err)
+	require.Equal(t, []string{"/resumeValue/reason"}, paths, "without an override it is a member like any other")
+}

@@ -43,6 +43,11 @@ type payload struct {
 // of a node's retries away, nor of a run's executions.
 const ExecutorLost = "executor_lost"
 
+// MaxLost is how many executors a node may lose before that counts as its own fault: one
+// whose answers kill whoever takes them must not go on killing for as long as its run may
+// take.
+const MaxLost = 30
+
 func (p payload) lost() bool {
 	return p.LastError != nil && p.LastError.Details["reason"] == ExecutorLost
 }
@@ -199,7 +204,7 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		was := n.Status
 		*n = Node{
 			Status: was, TypeID: p.TypeID, Attempt: p.Attempt, Since: e.Timestamp, Began: began, DelayMs: p.DelayMs, TimeoutMs: p.TimeoutMs,
-			Clarifications: n.Clarifications, Trust: n.Trust, Fallback: n.Fallback, Spared: spared,
+			Clarifications: n.Clarifications, Trust: n.Trust, Fallback: n.Fallback, Spared: spared, Lost: n.Lost,
 		}
 		s.move(n, NodeRunning)
 		s.Executions++
@@ -220,8 +225,10 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		n.Error, n.Attempt, n.DelayMs = p.LastError, p.Attempt, p.DelayMs
 		n.Fallback = nil // each attempt passes the gate anew
 		if p.lost() {
-			n.Spared++
-			s.Executions--
+			if n.Lost++; n.Lost <= MaxLost {
+				n.Spared++
+				s.Executions--
+			}
 		}
 	case wire.EventNodeSkipped:
 		s.end(e, p, NodeSkipped)

@@ -71,6 +71,8 @@ type Node struct {
 	// Spared counts attempts that were cut by a pause, or ended with their executor: they
 	// are none of the retries.
 	Spared int
+	// Lost counts attempts that ended with their executor.
+	Lost int
 	// Trust is that of whatever the node has made or was given; it only falls.
 	Trust wire.Trust
 	// Child is the run that the running attempt has started; nil: none.

@@ -2,6 +2,7 @@ package runstate_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -307,4 +308,23 @@ func TestSnapshot_LeavesTheEngineVersionOut(t *testing.T) {
 	r := record()
 	r.EngineVersion = 1
 	require.NotContains(t, string(runstate.New(r).SnapshotJSON()), "engineVersion")
+}
+
+// Attempts that ended with their executor are none of the retries, and no executions, until
+// they are so many that the node itself must be what kills.
+func TestFold_SparesLostExecutorsWithinReason(t *testing.T) {
+	t.Parallel()
+	facts := []fact{{t: wire.EventRunStarted}, {t: wire.EventNodeStarted, node: "n", payload: `{"nodeId":"n","typeId":"core.x","attempt":0}`}}
+	const more = 3
+	for i := 1; i <= runstate.MaxLost+more; i++ {
+		facts = append(
+			facts,
+			fact{t: wire.EventNodeRetried, node: "n", payload: fmt.Sprintf(
+				`{"nodeId":"n","attempt":%d,"delayMs":0,"lastError":{"code":"e","message":"m","details":{"reason":%q}}}`, i, runstate.ExecutorLost)},
+			fact{t: wire.EventNodeStarted, node: "n", payload: fmt.Sprintf(`{"nodeId":"n","typeId":"core.x","attempt":%d}`, i)},
+		)
+	}
+	s := fold(t, facts...)
+	require.Equal(t, runstate.MaxLost, s.Nodes["n"].Spared)
+	require.Equal(t, 1+more, s.Executions)
 }

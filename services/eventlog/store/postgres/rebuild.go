@@ -27,7 +27,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 	g := s.gen.Load()
 	if g == nil || g.moved.Load() {
 		fresh, err := s.adoptLocked(ctx)
-		if g != nil && err == nil {
+		if err == nil { // somebody else has begun another
 			return nil
 		}
 		if err != nil && !errors.Is(err, store.ErrDamaged) {
