@@ -155,18 +155,7 @@ func (r *engineRig) deploy(ctx context.Context, doc []byte) error {
 
 // created starts a run.
 func (r *engineRig) created(ctx context.Context, workflow string) (string, error) {
-	b, err := r.client.do(ctx, http.MethodPost, "/v1/runs", fmt.Appendf(nil, `{"workflowId":%q}`, workflow))
-	return runIDIn(b, err)
-}
-
-func runIDIn(b []byte, err error) (string, error) {
-	if err != nil {
-		return "", err
-	}
-	var run struct {
-		RunID string `json:"runId"`
-	}
-	return run.RunID, json.Unmarshal(b, &run)
+	return runIDIn(r.client.do(ctx, http.MethodPost, "/v1/runs", fmt.Appendf(nil, `{"workflowId":%q}`, workflow)))
 }
 
 // page reads one page of a run's events.

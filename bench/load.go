@@ -51,20 +51,25 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 	return b, nil
 }
 
+// runIDIn is the id in the answer to a creation.
+func runIDIn(b []byte, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	var run struct {
+		RunID string `json:"runId"`
+	}
+	return run.RunID, json.Unmarshal(b, &run)
+}
+
 // run creates a run and waits, over the public API, until it has completed.
 func (c *client) run(ctx context.Context, body []byte) error {
-	b, err := c.do(ctx, http.MethodPost, "/v1/runs", body)
+	runID, err := runIDIn(c.do(ctx, http.MethodPost, "/v1/runs", body))
 	if err != nil {
 		return err
 	}
-	var created struct {
-		RunID string `json:"runId"`
-	}
-	if err := json.Unmarshal(b, &created); err != nil {
-		return err
-	}
 	for last := "-1"; ; {
-		b, err := c.do(ctx, http.MethodGet, "/v1/runs/"+created.RunID+"/events/poll?timeout=30&lastSequence="+last, nil)
+		b, err := c.do(ctx, http.MethodGet, "/v1/runs/"+runID+"/events/poll?timeout=30&lastSequence="+last, nil)
 		if err != nil {
 			return err
 		}

@@ -102,14 +102,7 @@ func (c *client) hosted(streaming bool) asker {
 
 // create makes a run that asks a question.
 func (c *client) create(ctx context.Context, workflow, ask string) (runID string, err error) {
-	b, err := c.do(ctx, http.MethodPost, "/v1/runs", fmt.Appendf(nil, `{"workflowId":%q,"inputs":{"question":%s}}`, workflow, wire.AppendString(nil, ask)))
-	if err != nil {
-		return "", err
-	}
-	var created struct {
-		RunID string `json:"runId"`
-	}
-	return created.RunID, json.Unmarshal(b, &created)
+	return runIDIn(c.do(ctx, http.MethodPost, "/v1/runs", fmt.Appendf(nil, `{"workflowId":%q,"inputs":{"question":%s}}`, workflow, wire.AppendString(nil, ask))))
 }
 
 // follow shows a run's events until the stream ends or see says so.

@@ -61,14 +61,8 @@ func subscribers(ctx context.Context, r *report) error {
 func fanOut(ctx context.Context, base, workflow string, n int) (sseRow, error) {
 	c := newClient(base, n)
 	defer c.http.CloseIdleConnections()
-	b, err := c.do(ctx, http.MethodPost, "/v1/runs", []byte(`{"workflowId":"`+workflow+`"}`))
+	runID, err := runIDIn(c.do(ctx, http.MethodPost, "/v1/runs", []byte(`{"workflowId":"`+workflow+`"}`)))
 	if err != nil {
-		return sseRow{}, err
-	}
-	var run struct {
-		RunID string `json:"runId"`
-	}
-	if err := json.Unmarshal(b, &run); err != nil {
 		return sseRow{}, err
 	}
 	var (
@@ -79,7 +73,7 @@ func fanOut(ctx context.Context, base, workflow string, n int) (sseRow, error) {
 	)
 	for range n {
 		wg.Go(func() {
-			mine, err := c.listen(ctx, run.RunID)
+			mine, err := c.listen(ctx, runID)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, mine...)

@@ -41,14 +41,7 @@ func (o *auditOptions) validate() error {
 }
 
 func readAuditKey(path string) (*audit.Key, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if st.Mode().Perm()&0o007 != 0 {
-		return nil, errors.New("everybody on this machine may read it; chmod o= it")
-	}
-	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator names the file
+	text, err := readPrivate(path)
 	if err != nil {
 		return nil, err
 	}

@@ -57,21 +57,26 @@ const minHostSecret = 32
 
 // readSecretFile reads a secret that the operator keeps in a file.
 func readSecretFile(flag, file string) ([]byte, error) {
-	st, err := os.Stat(file)
+	secret, err := readPrivate(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	if st.Mode().Perm()&0o007 != 0 {
-		return nil, fmt.Errorf("%s %s: everybody on this machine may read it; chmod o= it", flag, file)
-	}
-	secret, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the file
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
+		return nil, fmt.Errorf("%s %s: %w", flag, file, unwrapped(err))
 	}
 	if len(secret) < minHostSecret {
 		return nil, fmt.Errorf("%s %s: a key needs at least %d bytes", flag, file, minHostSecret)
 	}
 	return secret, nil
+}
+
+// readPrivate reads a file, unless everybody may.
+func readPrivate(file string) ([]byte, error) {
+	st, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if st.Mode().Perm()&0o007 != 0 {
+		return nil, errors.New("everybody on this machine may read it; chmod o= it")
+	}
+	return os.ReadFile(file) //nolint:gosec // G304: the operator names the file
 }
 
 // hostKey is a secret of this host, made on first use: run ids derive from it.

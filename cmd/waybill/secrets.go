@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -22,16 +21,9 @@ func readSecrets(file string) ([]redact.Secret, error) {
 	if file == "" {
 		return nil, nil
 	}
-	st, err := os.Stat(file)
+	b, err := readPrivate(file)
 	if err != nil {
-		return nil, err
-	}
-	if st.Mode().Perm()&0o007 != 0 {
-		return nil, fmt.Errorf("%s: everybody on this machine may read it; chmod o= it", file)
-	}
-	b, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the file
-	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", file, unwrapped(err))
 	}
 	var (
 		values map[string]string

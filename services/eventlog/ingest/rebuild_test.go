@@ -55,6 +55,16 @@ func TestRun_FollowsAStoreThatHasMoved(t *testing.T) {
 	require.EqualValues(t, 1, r.emptied.Load(), "caches are told")
 }
 
+// filled is a rig whose store has all of a log.
+func filled(t *testing.T, log *memory.Log) (*rig, []*logtest.Writer) {
+	t.Helper()
+	r := newRig(t, log)
+	writers := mixed(t, log, "a", 20)
+	r.run(t)
+	r.caughtUp(t, log)
+	return r, writers
+}
+
 // latecomer is a writer whose look at the tail was before all others.
 type latecomer struct{ ingest.Store }
 
@@ -65,11 +75,7 @@ func (latecomer) Tail(context.Context) (store.Tail, error) { return store.Tail{}
 func TestRun_TellsFollowersOfWhatAnotherWriterApplied(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
-	r := newRig(t, log)
-	writers := mixed(t, log, "a", 20)
-	r.run(t)
-	r.caughtUp(t, log)
-
+	r, writers := filled(t, log)
 	late := hub.New(16)
 	sub := late.Subscribe(project.Key(writers[0].Run()))
 	defer sub.Close()
@@ -90,11 +96,7 @@ func TestRun_TellsFollowersOfWhatAnotherWriterApplied(t *testing.T) {
 func TestRun_TellsFollowersOfWhatWasAppliedWhileItWasAway(t *testing.T) {
 	t.Parallel()
 	log := memory.New()
-	r := newRig(t, log)
-	writers := mixed(t, log, "a", 20)
-	r.run(t)
-	r.caughtUp(t, log)
-
+	r, writers := filled(t, log)
 	late := hub.New(16)
 	sub := late.Subscribe(project.Key(writers[0].Run()))
 	defer sub.Close()
