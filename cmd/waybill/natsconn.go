@@ -84,8 +84,8 @@ type runLog struct {
 // openRunLog gives the run log: that of the server at --nats as soon as it is
 // there, or one of this process's own.
 func (a *alone) openRunLog(ctx context.Context, o acceptorOptions) (*runLog, error) {
-	r := &runLog{replicas: o.replicas, keeps: o.assets.publicURL != "", logger: a.log}
-	if o.natsURL == "" {
+	r := &runLog{replicas: o.nats.replicas, keeps: o.assets.publicURL != "", logger: a.log}
+	if o.nats.url == "" {
 		srv, err := a.embedNATS(o)
 		if err != nil {
 			return nil, err
@@ -94,11 +94,7 @@ func (a *alone) openRunLog(ctx context.Context, o acceptorOptions) (*runLog, err
 		a.later(r.close)
 		return r, r.open(ctx)
 	}
-	opts := append(natsOptions(a.log), nats.Name("waybill acceptor"))
-	if o.natsCreds != "" {
-		opts = append(opts, nats.UserCredentials(o.natsCreds))
-	}
-	r.connect = func() (*nats.Conn, error) { return nats.Connect(o.natsURL, opts...) }
+	r.connect = func() (*nats.Conn, error) { return o.nats.dial("acceptor", a.log) }
 	a.later(r.close)
 	first, cancel := context.WithTimeout(ctx, logPatience)
 	defer cancel()

@@ -1,12 +1,54 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/pflag"
 )
+
+// natsAddress says where the log is, and how many copies of it there are to be.
+type natsAddress struct {
+	url, creds string
+	replicas   int
+}
+
+// flags are named alike in every service; without tells what it does without --nats.
+func (o *natsAddress) flags(f *pflag.FlagSet, without string) {
+	f.StringVar(&o.url, "nats", "", "URL of a NATS server with JetStream, or several divided by commas; "+without)
+	f.StringVar(&o.creds, "nats-creds", "", "credentials file for --nats")
+	f.IntVar(&o.replicas, "log-replicas", 1, "copies of the run log in the NATS cluster: 1, 3 or 5")
+}
+
+// validate returns all that is wrong, joined.
+func (o *natsAddress) validate() error {
+	var errs []error
+	if o.url != "" {
+		errs = append(errs, checkNATS(o.url))
+	}
+	if _, err := os.ReadFile(o.creds); o.creds != "" && err != nil {
+		errs = append(errs, fmt.Errorf("--nats-creds: %w", err))
+	}
+	if o.replicas != 1 && o.replicas != 3 && o.replicas != 5 {
+		errs = append(errs, fmt.Errorf("--log-replicas %d: want 1, 3 or 5", o.replicas))
+	}
+	return errors.Join(errs...)
+}
+
+// dial connects to the server under a name that its operator sees.
+func (o *natsAddress) dial(name string, log logger) (*nats.Conn, error) {
+	opts := append(natsOptions(log), nats.Name("waybill "+name))
+	if o.creds != "" {
+		opts = append(opts, nats.UserCredentials(o.creds))
+	}
+	return nats.Connect(o.url, opts...)
+}
 
 // checkNATS says what is wrong with the value of --nats: one URL, or several
 // divided by commas. The URLs may hold passwords, and one that cannot be parsed

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -25,18 +24,10 @@ import (
 // spreadOptions are what a service of a host that is spread over processes needs
 // besides its own: the log, the other services, and what all of them share.
 type spreadOptions struct {
-	natsURL, natsCreds                     string
-	replicas                               int
+	nats                                   natsAddress
 	redactor, acceptor, dispatcher, events string
 	// peers is how the others are reached; its address is not used.
 	peers peer
-}
-
-// natsFlags are those of the log.
-func (o *spreadOptions) natsFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.natsURL, "nats", "", "URL of a NATS server with JetStream, or several divided by commas; required")
-	f.StringVar(&o.natsCreds, "nats-creds", "", "credentials file for --nats")
-	f.IntVar(&o.replicas, "log-replicas", 1, "copies of the run log in the NATS cluster: 1, 3 or 5")
 }
 
 // peerFlags are those of the other services, of which this one calls some.
@@ -65,17 +56,9 @@ func (o *spreadOptions) addr(name string) *string {
 
 // validate returns all that is wrong, joined; names are the services that are called.
 func (o *spreadOptions) validate(names ...string) error {
-	var errs []error
-	if o.natsURL == "" {
+	errs := []error{o.nats.validate()}
+	if o.nats.url == "" {
 		errs = append(errs, errors.New("--nats: the services of a host meet in one NATS; give its URL, such as nats://nats:4222"))
-	} else {
-		errs = append(errs, checkNATS(o.natsURL))
-	}
-	if _, err := os.ReadFile(o.natsCreds); o.natsCreds != "" && err != nil {
-		errs = append(errs, fmt.Errorf("--nats-creds: %w", err))
-	}
-	if o.replicas != 1 && o.replicas != 3 && o.replicas != 5 {
-		errs = append(errs, fmt.Errorf("--log-replicas %d: want 1, 3 or 5", o.replicas))
 	}
 	for _, name := range names {
 		if *o.addr(name) == "" {
@@ -94,7 +77,7 @@ func (o *spreadOptions) validate(names ...string) error {
 // logConfig is how the log is kept.
 func (o *spreadOptions) logConfig(lease time.Duration) jetstream.Config {
 	cfg := jetstream.DefaultConfig()
-	cfg.Replicas, cfg.Patience = o.replicas, logPatience
+	cfg.Replicas, cfg.Patience = o.nats.replicas, logPatience
 	if lease > 0 {
 		cfg.AckWait = lease
 	}
@@ -104,11 +87,7 @@ func (o *spreadOptions) logConfig(lease time.Duration) jetstream.Config {
 // dialNATS connects to the server at --nats.
 func (o *spreadOptions) dialNATS(service string, log logger) natsDial {
 	return func(name string) (*nats.Conn, error) {
-		opts := append(natsOptions(log), nats.Name("waybill "+service+" "+name))
-		if o.natsCreds != "" {
-			opts = append(opts, nats.UserCredentials(o.natsCreds))
-		}
-		nc, err := nats.Connect(o.natsURL, opts...)
+		nc, err := o.nats.dial(service+" "+name, log)
 		if err != nil {
 			return nil, fmt.Errorf("cannot connect: %w", err)
 		}

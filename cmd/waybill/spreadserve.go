@@ -42,7 +42,7 @@ in PostgreSQL that all share. It may be lost at any time: it is made again from 
 	}
 	f := c.Flags()
 	o.flags(f, "127.0.0.1:9093")
-	o.spread.natsFlags(f)
+	o.spread.nats.flags(f, "required")
 	f.StringVar(&o.host.dataDir, "data-dir", ".eventlog", "directory of the read model; used without --postgres-url-file")
 	o.host.postgres.flags(f)
 	return c
@@ -139,7 +139,7 @@ behind when it dies, another takes up after --lease.`,
 	}
 	f := c.Flags()
 	o.flags(f, "127.0.0.1:9094")
-	o.spread.natsFlags(f)
+	o.spread.nats.flags(f, "required")
 	o.spread.peerFlags(f, dispatcherPeers...)
 	o.host.keyFileFlag(f)
 	o.host.executionFlags(f)
@@ -232,7 +232,7 @@ It keeps nothing: any number of them answer alike.`,
 	o.host.publicFlags(f, "127.0.0.1:8080", "127.0.0.1:9090")
 	o.tlsFlags(f)
 	o.processFlags(f)
-	o.spread.natsFlags(f)
+	o.spread.nats.flags(f, "required")
 	o.spread.peerFlags(f, gatewayPeers...)
 	o.host.keyFileFlag(f)
 	return c

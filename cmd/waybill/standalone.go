@@ -110,13 +110,12 @@ func (o *commonOptions) validate() error {
 type acceptorOptions struct {
 	commonOptions
 
-	natsURL, natsCreds                                 string
+	nats                                               natsAddress
 	dataDir                                            string
 	redactor                                           peer
 	assets                                             assetOptions
 	kinds, packs, kindLint, strictness                 string
 	envelopesPerTurn, schemaRounds, clarificationRound int
-	replicas                                           int
 	testSeams                                          bool
 }
 
@@ -138,7 +137,7 @@ then serves waybill.redactor.v1.Redactor beside it.`,
 			if err != nil {
 				return err
 			}
-			if o.natsURL == "" {
+			if o.nats.url == "" {
 				makeRoom()
 			}
 			return runAcceptor(cmd.Context(), o, log)
@@ -146,9 +145,7 @@ then serves waybill.redactor.v1.Redactor beside it.`,
 	}
 	f, def := c.Flags(), acceptor.DefaultConfig()
 	o.flags(f, "127.0.0.1:9091")
-	f.StringVar(&o.natsURL, "nats", "", "URL of a NATS server with JetStream, or several divided by commas; empty: an embedded one")
-	f.StringVar(&o.natsCreds, "nats-creds", "", "credentials file for --nats")
-	f.IntVar(&o.replicas, "log-replicas", 1, "copies of the run log in the NATS cluster: 1, 3 or 5")
+	o.nats.flags(f, "empty: an embedded one")
 	f.StringVar(&o.dataDir, "data-dir", ".acceptor", "directory of the embedded NATS server's files; used without --nats")
 	f.StringVar(&o.redactor.addr, "redactor", "", "HOST:PORT of a redactor service; empty: one within this process")
 	f.StringVar(&o.redactor.tokenFile, "redactor-token-file", "", "file with the bearer token for --redactor")
@@ -169,23 +166,14 @@ then serves waybill.redactor.v1.Redactor beside it.`,
 }
 
 func (o *acceptorOptions) validate() error {
-	errs := []error{o.commonOptions.validate(), o.assets.validate(o.natsURL == "")}
+	errs := []error{o.commonOptions.validate(), o.assets.validate(o.nats.url == ""), o.nats.validate()}
 	if o.assets.addr != "" && !onLoopback(o.assets.addr) && o.tlsCert == "" && !o.insecure {
 		errs = append(errs, fmt.Errorf("--assets-addr %s: URLs of assets are credentials, and would cross the network in clear; give --tls-cert and --tls-key, or --insecure", o.assets.addr))
-	}
-	if o.replicas != 1 && o.replicas != 3 && o.replicas != 5 {
-		errs = append(errs, fmt.Errorf("--log-replicas %d: want 1, 3 or 5", o.replicas))
 	}
 	if o.kinds != "" {
 		if st, err := os.Stat(o.kinds); err != nil || !st.IsDir() {
 			errs = append(errs, fmt.Errorf("--kinds %q: give an existing directory", o.kinds))
 		}
-	}
-	if o.natsURL != "" {
-		errs = append(errs, checkNATS(o.natsURL))
-	}
-	if _, err := os.ReadFile(o.natsCreds); o.natsCreds != "" && err != nil {
-		errs = append(errs, fmt.Errorf("--nats-creds: %w", err))
 	}
 	return errors.Join(append(errs, o.config().Validate())...)
 }
