@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"waybill.dev/waybill/internal/runlog"
@@ -113,17 +114,37 @@ func (x *Executor) redact(ctx context.Context, r subject.Run, registered bool, e
 const maxRedacted = 512
 
 // Wake hands a sleeping run to the dispatchers again. A conflict means that it
-// is awake already.
+// is awake already, unless all that came was a vote or a question: the run slept on, and
+// its timer stands.
 func (x *Executor) Wake(ctx context.Context, r subject.Run, head frame.Head) error {
-	f := frame.New(r, subject.Wake, head, nil).By(x.newWriter()) // so that of two who wake it one finds it awake
-	_, err := x.deps.Log.Append(ctx, f, head.Pos)
-	if errors.Is(err, runlog.ErrConflict) {
-		return nil
+	writer := x.newWriter() // its own, so that of two who wake it one finds it awake
+	for range maxChangeTries {
+		_, err := x.deps.Log.Append(ctx, frame.New(r, subject.Wake, head, nil).By(writer), head.Pos)
+		if err == nil {
+			x.deps.Metrics.Enqueued()
+			return nil
+		}
+		if !errors.Is(err, runlog.ErrConflict) {
+			return err
+		}
+		last, err := x.deps.Log.Last(ctx, r)
+		switch {
+		case errors.Is(err, runlog.ErrNotFound):
+			return nil
+		case err != nil:
+			return err
+		case last.Pos == head.Pos || !slept(last):
+			return nil
+		}
+		head = last.Head()
 	}
-	if err == nil {
-		x.deps.Metrics.Enqueued()
-	}
-	return err
+	return runlog.ErrConflict // it is tried again
+}
+
+// slept reports whether a frame wakes nobody though somebody else has written it: a run
+// that slept before it does so after it.
+func slept(f *frame.Frame) bool {
+	return f.Kind == subject.Step && f.Note != "" && strings.HasPrefix(f.Writer, beside)
 }
 
 // wakePatience is how many leases a wake frame may be the last of its run, whose timer

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/execute"
 )
@@ -116,4 +117,41 @@ func TestEscalate_InABranch(t *testing.T) {
 	due, ok := st.Due()
 	require.True(t, ok)
 	require.WithinDuration(t, time.Now().Add(2*time.Minute), due, 5*time.Second, "the second level, from the fork on")
+}
+
+// A vote and a question leave the question open, and the timer with it: whoever watches over
+// the run wakes it though the log has moved on, and not twice.
+func TestWake_ComesThroughWhatLeavesTheRunAsleep(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{
+		"a vote":      `{"action":"accept"}`,
+		"a question":  `{"action":"ask","question":"why?"}`,
+		"an override": `{"action":"accept","override":true,"reason":"it burns"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defs := define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept","ask"],"requiredApprovals":2,"approverGroupRefs":["leads"],
+				"override":{"requiredRole":"chief"},"timeoutSec":600,"escalation":[{"afterSec":60}]}`))
+			r := newRig(t, defs, nil)
+			r.create(t)
+			r.next(t)
+			_, frames := r.state(t)
+			asleep := frames[len(frames)-1].Head()
+			by := answers(value, "key_1", "leads")
+			by.By.Roles = []string{"chief"}
+			got, err := r.exec.Resolve(t.Context(), "acme", "run_1", by)
+			require.NoError(t, err)
+			require.Equal(t, wire.StatusWaitingApproval, got.Status)
+
+			r.ahead.Store(int64(61 * time.Second))
+			require.NoError(t, r.exec.Wake(t.Context(), theRun, asleep))
+			_, woken := r.state(t)
+			require.Equal(t, subject.Wake, woken[len(woken)-1].Kind)
+			require.NoError(t, r.exec.Wake(t.Context(), theRun, asleep))
+			_, again := r.state(t)
+			require.Len(t, again, len(woken), "it is awake already")
+			r.next(t)
+			require.True(t, strings.HasSuffix(r.types(t), level), r.types(t))
+		})
+	}
 }
