@@ -117,7 +117,7 @@ func (p *Pending) check(b *ballot, d *approvalData) error {
 		value = strictjson.RenderPlain(b.members)
 	}
 	if b.action != Ask {
-		if err := p.satisfies(b.answer(d, value)); err != nil {
+		if err := p.fits(b, value); err != nil {
 			return err
 		}
 	}
@@ -139,16 +139,21 @@ func (p *Pending) check(b *ballot, d *approvalData) error {
 	}})
 }
 
-// answer is what the author's schema is about: an override and its reason are the host's,
-// and a schema that is closed knows nothing of them.
-func (b *ballot) answer(d *approvalData, value json.RawMessage) json.RawMessage {
-	if d.Override == nil || b.members["override"] == nil {
-		return value
+// fits holds a ballot against the author's schema. What makes an override is the host's: a
+// schema that is closed knows nothing of it, and one that has a reason of its own is asked
+// about the whole.
+func (p *Pending) fits(b *ballot, value json.RawMessage) error {
+	whole := p.satisfies(value)
+	if whole == nil || b.overridden == nil {
+		return whole
 	}
 	own := maps.Clone(b.members)
 	delete(own, "override")
+	if p.satisfies(strictjson.RenderPlain(own)) == nil {
+		return nil
+	}
 	delete(own, "reason")
-	return strictjson.RenderPlain(own)
+	return p.satisfies(strictjson.RenderPlain(own))
 }
 
 // decidedBy is who is recorded: the credential's user before all, and whoever the

@@ -167,3 +167,21 @@ func TestDecide_HoldsNoOverrideToTheAuthorsSchema(t *testing.T) {
 	_, _, paths = refused(t, err)
 	require.Equal(t, []string{"/resumeValue/reason"}, paths, "without an override it is a member like any other")
 }
+
+// A schema that wants a reason gets that of the override, and who does not override is held
+// to all of the schema, whatever the answer says of it.
+func TestDecide_HoldsWhoDoesNotOverrideToAllOfTheSchema(t *testing.T) {
+	t.Parallel()
+	p := gate(t, `{"title":"T","actions":["accept"],"override":{"requiredRole":"chief"},
+		"resumeSchema":{"type":"object","required":["reason"],"properties":{"action":{"const":"accept"},"reason":{"type":"string"}},"additionalProperties":false}}`)
+	d := decide(t, p, by(chief, `{"action":"accept","override":true,"reason":"it burns"}`))
+	require.Equal(t, interrupt.Advanced, d.Outcome)
+	for value, path := range map[string]string{
+		`{"action":"accept","override":false,"reason":"fine"}`: "/resumeValue/override",
+		`{"action":"accept","reason":{"text":"fine"}}`:         "/resumeValue/reason",
+	} {
+		_, err := interrupt.Decide(p, by(key, value))
+		_, _, paths := refused(t, err)
+		require.Equal(t, []string{path}, paths, value)
+	}
+}
