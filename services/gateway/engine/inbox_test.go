@@ -5,14 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/gateway/engine"
 )
 
 // inbox are questions of a tenant.
@@ -60,5 +63,34 @@ func TestListInterrupts_TellsWhatTheCallerMayAnswer(t *testing.T) {
 	for _, req := range []*hostv1.ListInterruptsRequest{{Limit: proto.Int32(0)}, {Limit: proto.Int32(201)}, {Kind: proto.String("conversation.start")}} {
 		_, err := r.ListInterrupts(as(t, liveKey), req)
 		require.Equal(t, fault.ValidationError, fault.CodeOf(err))
+	}
+}
+
+// Whoever is bound to a user answers an approval as that user: a token would let them be
+// another of its list, or one voter more.
+func TestGetRun_GivesNoTokenOfAnApprovalToAUser(t *testing.T) {
+	t.Parallel()
+	log := &eventLog{}
+	r := engine.New(engine.Deps{EventLog: log, Tokens: tokens{}, Clock: time.Now, MaxStreams: 1})
+	for kind, want := range map[string]map[string]string{
+		"approval":       {liveKey: "token of gate", opsKey: ""},
+		"external-event": {liveKey: "token of gate", opsKey: "token of gate"},
+	} {
+		log.get = func(*eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error) {
+			return &eventlogv1.GetRunResponse{Snapshot: []byte(`{"runId":"run_1","interrupt":{"kind":"` + kind + `","nodeId":"gate","payload":{"kind":"` + kind + `","data":{"actions":["accept"],"approversList":["u-2"]}}}}`)}, nil
+		}
+		for key, token := range want {
+			res, err := r.GetRun(as(t, key), &openwopv1.GetRunRequest{RunId: "run_1"})
+			require.NoError(t, err)
+			var got struct {
+				Interrupt struct {
+					NodeID string `json:"nodeId"`
+					Token  string `json:"interruptToken"`
+				} `json:"interrupt"`
+			}
+			require.NoError(t, json.Unmarshal(res.GetSnapshot().GetJson(), &got))
+			require.Equal(t, "gate", got.Interrupt.NodeID, "the question is shown")
+			require.Equal(t, token, got.Interrupt.Token, kind)
+		}
 	}
 }

@@ -31,8 +31,9 @@ type openInterrupt struct {
 }
 
 // present shows a snapshot to a caller: what the run waits for, and the token to answer
-// it with, only to who may answer, or created the run (OpenWOP host contract §3.2). tag
-// changes when the token does.
+// it with, only to who may answer, or created the run (OpenWOP host contract §3.2). Who is
+// bound to a user gets no token of an approval: without one they are that user, and a token is
+// whoever it says that it is, or one voter more. tag changes when the token does.
 func (s *Service) present(ctx context.Context, snapshot []byte) (shown []byte, tag string) {
 	if !bytes.Contains(snapshot, []byte(`"interrupt":`)) {
 		return snapshot, ""
@@ -46,7 +47,10 @@ func (s *Service) present(ctx context.Context, snapshot []byte) (shown []byte, t
 	}
 	delete(doc, "interrupt")
 	if p := auth.From(ctx); p.May(auth.ApprovalsRespond) || p.KeyID == v.Owner.Principal {
-		doc["interrupt"], tag = s.answerable(p.Tenant, v)
+		if p.User == "" || v.Interrupt.Kind != interrupt.Approval {
+			tag = s.sign(p.Tenant, &v)
+		}
+		doc["interrupt"], _ = json.Marshal(v.Interrupt) // its open members are JSON
 	}
 	shown, err := json.Marshal(doc)
 	if err != nil { // members that were JSON
@@ -55,8 +59,8 @@ func (s *Service) present(ctx context.Context, snapshot []byte) (shown []byte, t
 	return shown, tag
 }
 
-// answerable is the member interrupt with a token in it.
-func (s *Service) answerable(tenant string, v interrupted) (member json.RawMessage, tag string) {
+// sign puts a token into the member interrupt.
+func (s *Service) sign(tenant string, v *interrupted) (tag string) {
 	at := s.deps.Clock().Truncate(freshTokens)
 	pending := interrupt.Pending{Request: v.Interrupt.Payload, RequestedAt: v.Interrupt.RequestedAt}
 	deadline, bounded := pending.Deadline()
@@ -64,9 +68,9 @@ func (s *Service) answerable(tenant string, v interrupted) (member json.RawMessa
 		Tenant: tenant, RunID: v.RunID, NodeID: v.Interrupt.NodeID, InterruptID: v.Interrupt.InterruptID,
 		ExpiresAt: interrupttoken.Expiry(at, interrupttoken.Lifetime, deadline, bounded), Intent: interrupttoken.Resolve,
 	})
-	if err == nil {
-		v.Interrupt.Token, tag = token, at.UTC().Format("T1504")
+	if err != nil {
+		return ""
 	}
-	member, _ = json.Marshal(v.Interrupt) // its open members are JSON
-	return member, tag
+	v.Interrupt.Token = token
+	return at.UTC().Format("T1504")
 }
