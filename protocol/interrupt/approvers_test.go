@@ -103,17 +103,3 @@ func TestFrom_ShowsApproverRefsAndAudience(t *testing.T) {
 		require.Equal(t, want, places(interrupt.Check(interrupt.TypeApprovalGate, json.RawMessage(`{"title":"T","actions":["accept"],`+config+`}`))), config)
 	}
 }
-
-// A token has no groups and no roles: where nothing else counts it is no way in.
-func TestNeedsCredential_WhereOnlyRefsCount(t *testing.T) {
-	t.Parallel()
-	for config, needs := range map[string]bool{
-		`"approverGroupRefs":["g"]`:                        true,
-		`"approverRoleRefs":["r"],"approversList":[]`:      true,
-		`"approverRoleRefs":["r"],"approversList":["ada"]`: false,
-		`"approversList":["ada"]`:                          false,
-		`"approverRoleRefs":[]`:                            false,
-	} {
-		require.Equal(t, needs, gate(t, `{"title":"T","actions":["accept"],`+config+`}`).NeedsCredential(), config)
-	}
-}

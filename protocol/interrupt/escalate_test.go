@@ -93,15 +93,15 @@ func TestEscalate_NarrowsNothing(t *testing.T) {
 	require.Nil(t, decide(t, p, by(key, `{"action":"accept"}`)).Standing)
 }
 
-// A token opens what a level opens to a list.
-func TestNeedsCredential_UntilALevelNamesAList(t *testing.T) {
+// No level opens to a token what the gate does not.
+func TestNeedsCredential_AtEveryLevel(t *testing.T) {
 	t.Parallel()
 	p := gate(t, `{"title":"T","actions":["accept"],"approverGroupRefs":["g"],"escalation":[{"afterSec":1,"approverRoleRefs":["r"]},{"afterSec":2,"approversList":["ada"]}]}`)
 	require.True(t, p.NeedsCredential())
 	reach(t, p, now)
 	require.True(t, p.NeedsCredential())
 	reach(t, p, now)
-	require.False(t, p.NeedsCredential())
+	require.True(t, p.NeedsCredential())
 }
 
 func TestEscalate_IsNotPartOfTheQuestionAsAsked(t *testing.T) {

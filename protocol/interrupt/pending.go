@@ -81,14 +81,20 @@ func (p *Pending) Inspect(until time.Time, resolved bool) Inspection {
 
 // NeedsCredential reports whether only somebody with a credential of their own may
 // answer: the holder of a token may not (OpenWOP host contract §6.5, last row). So it is,
-// too, where nobody may but for a group or a role: a token has none.
+// too, where a gate names who may (§6.3): a token belongs to nobody, and whoever created the
+// run gets one, so it would make its holder anybody of the list.
 func (p *Pending) NeedsCredential() bool {
 	var d approvalData
 	if p.Kind != Approval || strictjson.Read(p.Data, &d) != nil {
 		return false
 	}
-	now := d.eligible(p.Level())
-	return d.Profile == ProfileAuthRequired || now.routed() && len(now.ApproversList) == 0
+	return d.Profile == ProfileAuthRequired || !d.open()
+}
+
+// NamesApprovers reports whether an approval names who may answer.
+func (p *Pending) NamesApprovers() bool {
+	var d approvalData
+	return p.Kind == Approval && strictjson.Read(p.Data, &d) == nil && !d.open()
 }
 
 // Keep folds a note into the interrupt. A note of another interrupt changes nothing.

@@ -188,6 +188,17 @@ func TestNeedsCredential_IsWhatTheProfileSays(t *testing.T) {
 	require.True(t, gate(t, `{"title":"T","actions":["accept"],"profile":"openwop-interrupt-auth-required"}`).NeedsCredential())
 	require.False(t, gate(t, `{"title":"T","actions":["accept"],"profile":"openwop-interrupt-quorum"}`).NeedsCredential())
 	require.False(t, gate(t, `{"title":"T","actions":["accept"]}`).NeedsCredential())
+	require.False(t, gate(t, `{"title":"T","actions":["accept"],"approversList":[]}`).NeedsCredential())
+}
+
+// A token belongs to nobody, so it is nobody whom a gate names (OpenWOP host contract §6.3).
+func TestNeedsCredential_WhereAGateNamesWhoMayAnswer(t *testing.T) {
+	t.Parallel()
+	for member, want := range map[string]bool{`"approversList":["ada"]`: true, `"approverGroupRefs":["g"]`: true, `"approverRoleRefs":["r"]`: true, `"approverRoleRefs":[]`: false} {
+		p := gate(t, `{"title":"T","actions":["accept"],`+member+`}`)
+		require.Equal(t, want, p.NeedsCredential(), member)
+		require.Equal(t, want, p.NamesApprovers(), member)
+	}
 }
 
 // The published fixtures ask as they mean to.

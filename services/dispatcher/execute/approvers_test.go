@@ -46,13 +46,15 @@ func TestResolve_KeepsByWhatSomebodyCould(t *testing.T) {
 	require.Contains(t, told(again)[5], `"standing":{"groups":["ops"]}`)
 }
 
-// A token belongs to nothing: it opens no gate that only groups and roles do.
-func TestResolve_ByTokenHasNoGroups(t *testing.T) {
+// A token belongs to nobody: it opens no gate that names who may answer.
+func TestResolve_ByTokenIsNobodyThatAGateNames(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]fault.Code{
 		`"approverGroupRefs":["ops"]`:                         fault.AuthElevationRequired,
-		`"approverGroupRefs":["ops"],"approversList":["bea"]`: fault.Forbidden,
-		`"approverGroupRefs":["ops"],"approversList":["ada"]`: "",
+		`"approverRoleRefs":["chief"]`:                        fault.AuthElevationRequired,
+		`"approversList":["ada"]`:                             fault.AuthElevationRequired,
+		`"approverGroupRefs":["ops"],"approversList":["ada"]`: fault.AuthElevationRequired,
+		`"approversList":[]`:                                  "",
 	} {
 		r := newRig(t, define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept"],`+config+`}`)), nil)
 		r.create(t)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/base64"
+	"net/http"
 	"strconv"
 
 	"waybill.dev/waybill/internal/audit"
@@ -26,6 +27,33 @@ func (s *Service) record(ctx context.Context, action, target string, details map
 	return s.deps.Recorder.Record(ctx, p.Tenant, audit.Entry{Action: action, Actor: p.KeyID, Target: target, Details: details})
 }
 
+// recordTry takes into the audit log that somebody answers an interrupt, before it counts: a
+// vote that decides nothing yet is no event, so that a gateway that died once it counted would
+// leave no word of it, nor of who overrode (OpenWOP host contract §6.3).
+func (s *Service) recordTry(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, reason string) error {
+	details := map[string]any{"nodeId": req.GetNodeId()}
+	if reason != "" {
+		details["override"] = map[string]any{"reason": reason}
+	}
+	return s.deps.Recorder.Record(ctx, req.GetTenant(), answering("interrupt.answering", req, details))
+}
+
+// recordRefusal takes into the audit log that a recorded try came to nothing. A failure that
+// may have come after the answer counted is no refusal; nor does the caller wait for the entry.
+func (s *Service) recordRefusal(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, refusal error) {
+	code := fault.CodeOf(refusal)
+	if row := fault.Lookup(code); row.HTTP >= http.StatusInternalServerError {
+		return
+	}
+	details := map[string]any{"nodeId": req.GetNodeId(), "code": string(code)}
+	_ = s.deps.Recorder.Record(ctx, req.GetTenant(), answering("interrupt.refused", req, details)) // it is owed, then
+}
+
+// answering is an entry about an answer.
+func answering(action string, req *dispatcherv1.ResolveInterruptRequest, details map[string]any) audit.Entry {
+	return audit.Entry{Action: action, Actor: req.GetPrincipal(), Target: "runs/" + req.GetRunId(), Details: details}
+}
+
 // recordAnswer takes an answer to an interrupt into the audit log: who gave it and what
 // became of it, also where it was one vote of several, and never what was written (OpenWOP
 // host contract §6.3), but for the reason of an override, which has an entry of its own. Of a
@@ -35,7 +63,7 @@ func (s *Service) recordAnswer(ctx context.Context, req *dispatcherv1.ResolveInt
 	if v := res.GetVotes(); v != nil {
 		details["votes"] = map[string]int32{"accepts": v.GetAccepts(), "rejects": v.GetRejects(), "required": v.GetRequired()}
 	}
-	entry := audit.Entry{Action: "interrupt.answered", Actor: req.GetPrincipal(), Target: "runs/" + req.GetRunId(), Details: details}
+	entry := answering("interrupt.answered", req, details)
 	st := res.GetStanding()
 	if role := st.GetOverride(); role != "" {
 		overrode := entry
@@ -133,5 +161,5 @@ func auditCursor(req *hostv1.ListAuditEntriesRequest) (int64, error) {
 			return from, nil
 		}
 	}
-	return 0, fault.New(fault.ValidationError, "cursor: not one this host has given").With("field", "cursor")
+	return 0, errCursor()
 }

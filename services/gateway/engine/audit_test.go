@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,7 +182,13 @@ func (*dispatcher) ResumeRun(context.Context, *dispatcherv1.ResumeRunRequest, ..
 	return &dispatcherv1.ResumeRunResponse{}, nil
 }
 
-func (*dispatcher) ResolveInterrupt(_ context.Context, r *dispatcherv1.ResolveInterruptRequest, _ ...grpc.CallOption) (*dispatcherv1.ResolveInterruptResponse, error) {
+func (d *dispatcher) ResolveInterrupt(_ context.Context, r *dispatcherv1.ResolveInterruptRequest, _ ...grpc.CallOption) (*dispatcherv1.ResolveInterruptResponse, error) {
+	d.answers++
+	if d.answering != nil {
+		if err := d.answering(); err != nil {
+			return nil, err
+		}
+	}
 	out := &dispatcherv1.ResolveInterruptResponse{
 		NodeId: r.GetNodeId(), Status: "waiting-approval", Kind: "approval", Outcome: "accepted", Votes: &dispatcherv1.Votes{Accepts: 1, Required: 2},
 	}
@@ -192,6 +199,14 @@ func (*dispatcher) ResolveInterrupt(_ context.Context, r *dispatcherv1.ResolveIn
 		out.Standing = &dispatcherv1.Standing{Override: "chief"}
 	}
 	return out, nil
+}
+
+// GetInterrupt knows every question; those of "closed" have been answered.
+func (*dispatcher) GetInterrupt(_ context.Context, r *dispatcherv1.GetInterruptRequest, _ ...grpc.CallOption) (*dispatcherv1.GetInterruptResponse, error) {
+	if r.GetNodeId() == "nowhere" {
+		return nil, fault.New(fault.InterruptNotFound, "none")
+	}
+	return &dispatcherv1.GetInterruptResponse{Payload: []byte(`{"kind":"approval"}`), Resolved: r.GetNodeId() == "closed"}, nil
 }
 
 // tokens open as claims of the tenant that they name.
@@ -259,7 +274,9 @@ func TestRecord_HoldsDecisionsOfPeople(t *testing.T) {
 	require.Equal(t, []string{
 		`acme run.paused runs/run_1 {"drainPolicy":"drain-current-node","reason":"wait"}`,
 		`acme run.resumed runs/run_1 {"reason":""}`,
+		`acme interrupt.answering runs/run_1 {"nodeId":"gate"}`,
 		"acme interrupt.answered runs/run_1 " + answer,
+		`beta interrupt.answering runs/run_1 {"nodeId":"gate"}`,
 		"beta interrupt.answered runs/run_1 " + answer,
 	}, b.entries)
 	b.err = fault.New(fault.ServiceUnavailable, "away")
@@ -275,8 +292,8 @@ func TestRecord_HoldsByWhatSomebodyDecided(t *testing.T) {
 	r, b := withBook(t)
 	_, err := r.ResolveInterruptByRun(as(t, opsKey), &openwopv1.ResolveInterruptByRunRequest{RunId: "run_1", NodeId: "gate", ResumeValue: doc(`{"action":"accept"}`)})
 	require.NoError(t, err)
-	require.Len(t, b.entries, 1)
-	require.Contains(t, b.entries[0], `"standing":{"groups":["ops"],"listed":false,"roles":["releaser"]}`)
+	require.Len(t, b.entries, 2)
+	require.Contains(t, b.entries[1], `"standing":{"groups":["ops"],"listed":false,"roles":["releaser"]}`)
 }
 
 // OpenWOP host contract §6.3: an override has an entry of its own, with its reason.
@@ -291,9 +308,42 @@ func TestRecord_HoldsOverridesAndWhy(t *testing.T) {
 	}
 	require.NoError(t, override())
 	require.Equal(t, []string{
+		`acme interrupt.answering runs/run_1 {"nodeId":"gate","override":{"reason":"for [REDACTED:of acme/run_1]"}}`,
 		`acme approval.overridden runs/run_1 {"nodeId":"gate","outcome":"accepted","reason":"for [REDACTED:of acme/run_1]","role":"chief"}`,
 		`acme interrupt.answered runs/run_1 {"kind":"approval","nodeId":"gate","outcome":"accepted","status":"waiting-approval","votes":{"accepts":1,"rejects":0,"required":2}}`,
 	}, b.entries)
 	b.err = fault.New(fault.ServiceUnavailable, "away")
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(override()))
+	require.Equal(t, 1, r.dispatcher.answers, "what cannot be recorded does not count")
+}
+
+// An answer is in the log before it counts, whatever becomes of the gateway then; of what
+// cannot count there is no entry.
+func TestRecord_HoldsAnAnswerBeforeItCounts(t *testing.T) {
+	t.Parallel()
+	r, b := withBook(t)
+	var before []string
+	r.dispatcher.answering = func() error { before = slices.Clone(b.entries); return nil }
+	answer := func(node string) error {
+		_, err := r.ResolveInterruptByRun(as(t, liveKey), &openwopv1.ResolveInterruptByRunRequest{RunId: "run_1", NodeId: node, ResumeValue: doc(`{"action":"accept"}`)})
+		return err
+	}
+	require.NoError(t, answer("gate"))
+	require.Equal(t, []string{`acme interrupt.answering runs/run_1 {"nodeId":"gate"}`}, before)
+
+	b.entries = nil
+	require.Equal(t, fault.InterruptNotFound, fault.CodeOf(answer("nowhere")))
+	r.dispatcher.answering = func() error { return fault.New(fault.InterruptResolved, "answered") }
+	require.Equal(t, fault.InterruptResolved, fault.CodeOf(answer("closed")))
+	require.Empty(t, b.entries)
+
+	for code, want := range map[fault.Code][]string{
+		fault.Forbidden:          {`acme interrupt.answering runs/run_1 {"nodeId":"gate"}`, `acme interrupt.refused runs/run_1 {"code":"forbidden","nodeId":"gate"}`},
+		fault.ServiceUnavailable: {`acme interrupt.answering runs/run_1 {"nodeId":"gate"}`}, // it may have counted
+	} {
+		b.entries = nil
+		r.dispatcher.answering = func() error { return fault.New(code, "no") }
+		require.Equal(t, code, fault.CodeOf(answer("gate")))
+		require.Equal(t, want, b.entries)
+	}
 }

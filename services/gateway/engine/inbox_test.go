@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,17 +68,20 @@ func TestListInterrupts_TellsWhatTheCallerMayAnswer(t *testing.T) {
 }
 
 // Whoever is bound to a user answers an approval as that user: a token would let them be
-// another of its list, or one voter more.
-func TestGetRun_GivesNoTokenOfAnApprovalToAUser(t *testing.T) {
+// one voter more. A gate that names who may answer takes no token at all.
+func TestGetRun_GivesNoTokenThatIsSomebodyElse(t *testing.T) {
 	t.Parallel()
 	log := &eventLog{}
 	r := engine.New(engine.Deps{EventLog: log, Tokens: tokens{}, Clock: time.Now, MaxStreams: 1})
-	for kind, want := range map[string]map[string]string{
-		"approval":       {liveKey: "token of gate", opsKey: ""},
-		"external-event": {liveKey: "token of gate", opsKey: "token of gate"},
+	for question, want := range map[string]map[string]string{
+		`"kind":"approval","data":{"actions":["accept"]}`:                             {liveKey: "token of gate", opsKey: ""},
+		`"kind":"approval","data":{"actions":["accept"],"approversList":["u-2"]}`:     {liveKey: "", opsKey: ""},
+		`"kind":"approval","data":{"actions":["accept"],"approverGroupRefs":["ops"]}`: {liveKey: "", opsKey: ""},
+		`"kind":"external-event","data":{}`:                                           {liveKey: "token of gate", opsKey: "token of gate"},
 	} {
+		kind, _, _ := strings.Cut(question, ",")
 		log.get = func(*eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error) {
-			return &eventlogv1.GetRunResponse{Snapshot: []byte(`{"runId":"run_1","interrupt":{"kind":"` + kind + `","nodeId":"gate","payload":{"kind":"` + kind + `","data":{"actions":["accept"],"approversList":["u-2"]}}}}`)}, nil
+			return &eventlogv1.GetRunResponse{Snapshot: []byte(`{"runId":"run_1","interrupt":{` + kind + `,"nodeId":"gate","payload":{` + question + `}}}`)}, nil
 		}
 		for key, token := range want {
 			res, err := r.GetRun(as(t, key), &openwopv1.GetRunRequest{RunId: "run_1"})
@@ -90,7 +94,7 @@ func TestGetRun_GivesNoTokenOfAnApprovalToAUser(t *testing.T) {
 			}
 			require.NoError(t, json.Unmarshal(res.GetSnapshot().GetJson(), &got))
 			require.Equal(t, "gate", got.Interrupt.NodeID, "the question is shown")
-			require.Equal(t, token, got.Interrupt.Token, kind)
+			require.Equal(t, token, got.Interrupt.Token, question)
 		}
 	}
 }

@@ -69,8 +69,23 @@ func (s *Service) resolve(ctx context.Context, req *dispatcherv1.ResolveInterrup
 	if err != nil {
 		return nil, err
 	}
+	asked, err := s.deps.Dispatcher.GetInterrupt(ctx, &dispatcherv1.GetInterruptRequest{
+		Tenant: req.GetTenant(), RunId: req.GetRunId(), NodeId: req.GetNodeId(), InterruptId: req.GetInterruptId(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	open := !asked.GetResolved() && !asked.GetGone()
+	if open { // no other answer can count
+		if err := s.recordTry(ctx, req, reason); err != nil {
+			return nil, err
+		}
+	}
 	res, err := s.deps.Dispatcher.ResolveInterrupt(ctx, req)
 	if err != nil {
+		if open {
+			s.recordRefusal(ctx, req, err)
+		}
 		return nil, err
 	}
 	return res, s.recordAnswer(ctx, req, res, reason)

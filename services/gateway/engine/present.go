@@ -33,7 +33,8 @@ type openInterrupt struct {
 // present shows a snapshot to a caller: what the run waits for, and the token to answer
 // it with, only to who may answer, or created the run (OpenWOP host contract §3.2). Who is
 // bound to a user gets no token of an approval: without one they are that user, and a token is
-// whoever it says that it is, or one voter more. tag changes when the token does.
+// whoever it says that it is, or one voter more. Nor does anybody get one that a gate refuses
+// since it names who may answer. tag changes when the token does.
 func (s *Service) present(ctx context.Context, snapshot []byte) (shown []byte, tag string) {
 	if !bytes.Contains(snapshot, []byte(`"interrupt":`)) {
 		return snapshot, ""
@@ -47,7 +48,8 @@ func (s *Service) present(ctx context.Context, snapshot []byte) (shown []byte, t
 	}
 	delete(doc, "interrupt")
 	if p := auth.From(ctx); p.May(auth.ApprovalsRespond) || p.KeyID == v.Owner.Principal {
-		if p.User == "" || v.Interrupt.Kind != interrupt.Approval {
+		asked := interrupt.Pending{Request: v.Interrupt.Payload}
+		if !asked.NamesApprovers() && (p.User == "" || v.Interrupt.Kind != interrupt.Approval) {
 			tag = s.sign(p.Tenant, &v)
 		}
 		doc["interrupt"], _ = json.Marshal(v.Interrupt) // its open members are JSON

@@ -39,6 +39,8 @@ type dispatcher struct {
 	cancel    func(*dispatcherv1.CancelRunRequest) (*dispatcherv1.CancelRunResponse, error)
 	put       func(*dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error)
 	list      func(*dispatcherv1.ListWorkflowsRequest) (*dispatcherv1.ListWorkflowsResponse, error)
+	answers   int
+	answering func() error      // what the log of the run says to an answer
 	workflows map[string]string // by tenant/id
 }
 

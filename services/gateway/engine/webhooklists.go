@@ -64,7 +64,7 @@ func pageOf[T any](all []T, key func(T) string, limit *int32, cursor string) ([]
 	}
 	after, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
-		return nil, nil, fault.New(fault.ValidationError, "cursor: not one this host has given")
+		return nil, nil, errCursor()
 	}
 	from, found := slices.BinarySearchFunc(all, string(after), func(v T, k string) int { return strings.Compare(key(v), k) })
 	if found {

@@ -82,9 +82,13 @@ func pageSize(limit *int32) (int32, error) {
 		return defaultPage, nil
 	}
 	if *limit < 1 || *limit > maxPage {
-		return 0, fault.New(fault.ValidationError, "limit: want 1 to %d", maxPage)
+		return 0, fault.New(fault.ValidationError, "limit: want 1 to %d", maxPage).With("field", "limit")
 	}
 	return *limit, nil
+}
+
+func errCursor() error {
+	return fault.New(fault.ValidationError, "cursor: not one this host has given").With("field", "cursor")
 }
 
 // ListWorkflows lists definitions by id.
@@ -95,7 +99,7 @@ func (s *Service) ListWorkflows(ctx context.Context, req *hostv1.ListWorkflowsRe
 	}
 	after, err := base64.RawURLEncoding.DecodeString(req.GetCursor())
 	if err != nil {
-		return nil, fault.New(fault.ValidationError, "cursor: not one this host has given")
+		return nil, errCursor()
 	}
 	res, err := s.deps.Dispatcher.ListWorkflows(ctx, &dispatcherv1.ListWorkflowsRequest{Tenant: auth.From(ctx).Tenant, Limit: limit, After: string(after)})
 	if err != nil {
