@@ -7,13 +7,10 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 
 	"waybill.dev/waybill/internal/audit"
+	"waybill.dev/waybill/internal/natslink"
 )
 
-// scanAhead is how many messages wait for who scans.
-const scanAhead = 512
-
-// Scan hands over the messages of a list; see audit.Store. One consumer reads them, for
-// to ask for each message takes far longer.
+// Scan hands over the messages of a list; see audit.Store.
 func (s *Store) Scan(ctx context.Context, l audit.List, from int64, each func(*audit.Message) bool) error {
 	last, err := s.Last(ctx, l)
 	if err != nil || last == nil {
@@ -59,40 +56,16 @@ func (s *Store) seek(ctx context.Context, l audit.List, from int64, last *audit.
 
 // consume hands over the messages from a position to another.
 func (s *Store) consume(ctx context.Context, l audit.List, pos, end uint64, each func(*audit.Message) bool) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	c, err := s.stream.OrderedConsumer(ctx, js.OrderedConsumerConfig{
-		FilterSubjects: []string{subjectOf(l)}, DeliverPolicy: js.DeliverByStartSequencePolicy, OptStartSeq: pos,
+	damaged := error(nil)
+	err := natslink.Scan(ctx, s.stream, subjectOf(l), pos, end, func(raw *js.RawStreamMsg) (bool, error) {
+		var m *audit.Message
+		if m, damaged = message(raw, nil); damaged != nil {
+			return false, nil
+		}
+		return each(m), nil
 	})
 	if err != nil {
 		return unavailable("scan", err)
 	}
-	in := make(chan js.Msg, scanAhead)
-	run, err := c.Consume(func(m js.Msg) {
-		select {
-		case in <- m:
-		case <-ctx.Done():
-		}
-	}, js.PullMaxMessages(scanAhead))
-	if err != nil {
-		return unavailable("scan", err)
-	}
-	defer run.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return unavailable("scan", ctx.Err())
-		case <-run.Closed():
-			return fmt.Errorf("%w: scan: the consumer was closed", audit.ErrUnavailable)
-		case raw := <-in:
-			meta, err := raw.Metadata()
-			if err != nil {
-				return unavailable("scan", err)
-			}
-			m, err := parse(meta.Sequence.Stream, raw.Headers().Get(firstHeader), raw.Data())
-			if err != nil || !each(m) || m.Pos >= end {
-				return err
-			}
-		}
-	}
+	return damaged
 }

@@ -201,11 +201,53 @@ func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 	if err != nil {
 		return nil, err
 	}
-	rest, err := l.from(ctx, start.Run, start.Pos+1, 0)
+	rest, err := l.from(ctx, start.Run, start.Pos+1, readSingly)
 	if err != nil && !errors.Is(err, runlog.ErrNotFound) {
 		return nil, err
 	}
-	return append([]*frame.Frame{start}, rest...), nil
+	frames := append([]*frame.Frame{start}, rest...)
+	if len(rest) < readSingly || rest[len(rest)-1].Kind == subject.End {
+		return frames, nil
+	}
+	return l.scan(ctx, start.Run, frames)
+}
+
+// readSingly is how many frames of a run are asked for one by one: as many take about as long
+// as a consumer takes to be made.
+const readSingly = 32
+
+// scan reads the frames of a run that come after those that have been read, up to what is
+// its last when it is called.
+func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) ([]*frame.Frame, error) {
+	last, err := l.Last(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	pos := frames[len(frames)-1].Pos
+	if last.Pos <= pos {
+		return frames, nil
+	}
+	ctx, cancel := l.patient(ctx)
+	defer cancel()
+	var damaged error
+	err = l.link.Ask(ctx, func(ctx context.Context) error {
+		return natslink.Scan(ctx, l.stream, run.All(), pos+1, last.Pos, func(raw *js.RawStreamMsg) (bool, error) {
+			f, err := parseRaw(raw)
+			if err != nil {
+				damaged = err
+				return false, nil
+			}
+			frames, pos = append(frames, f), f.Pos
+			return f.Kind != subject.End, nil // nothing follows an end
+		})
+	})
+	if err != nil {
+		return nil, readError("frames", run, err)
+	}
+	if damaged != nil {
+		return nil, damaged
+	}
+	return frames, nil
 }
 
 // After returns later frames of a run; see runlog.Reader.

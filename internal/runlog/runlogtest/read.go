@@ -22,6 +22,27 @@ func readGivesBack(t *testing.T, l Full) {
 	require.NoError(t, frame.VerifyChain(got))
 }
 
+// readsALongRunWhole: however many frames a run has, and whatever is written beside them, also
+// while they are read.
+func readsALongRunWhole(t *testing.T, l Full) {
+	c, other := newChain(t, l, "run-1"), newChain(t, l, "run-2")
+	c.start()
+	other.start()
+	for range 100 {
+		c.add(subject.Step, 2)
+		other.add(subject.Step, 1)
+	}
+	frames, err := l.Run(within(t), c.run)
+	require.NoError(t, err)
+	require.Len(t, frames, 101, "of a run that goes on")
+	c.add(subject.End, 1)
+	frames, err = l.Run(within(t), c.run)
+	require.NoError(t, err)
+	require.Len(t, frames, 102)
+	require.NoError(t, frame.VerifyChain(frames))
+	require.Equal(t, c.head, frames[101].Head())
+}
+
 func readGivesOpenedRuns(t *testing.T, l Full) {
 	c := newChain(t, l, "run-1")
 	want := []*frame.Frame{c.append(frame.NewOpen(c.run, record(c.run))), c.add(subject.Step, 1)}

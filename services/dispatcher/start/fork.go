@@ -58,11 +58,11 @@ func (s *Starter) Fork(ctx context.Context, req Fork) (Forked, error) {
 			return s.forked(ctx, c, req, err)
 		}
 	}
-	source, head, err := s.source(ctx, req)
+	source, err := s.source(ctx, req)
 	if err != nil {
 		return Forked{}, err
 	}
-	rec, body, err := s.forkRecord(ctx, req, source, head)
+	rec, body, err := s.forkRecord(ctx, req, source)
 	if err != nil {
 		return Forked{}, err
 	}
@@ -95,39 +95,46 @@ func readLog(err error) error {
 	return fault.New(fault.ServiceUnavailable, "the run log cannot be read now; try again").Wrap(err)
 }
 
-// source is the record of the run to fork, and how many events it has.
-func (s *Starter) source(ctx context.Context, req Fork) (*wire.RunRecord, int, error) {
+// source is a run to fork.
+type source struct {
+	*wire.RunRecord
+	head  int // how many events it has
+	ended bool
+}
+
+// source finds the run to fork, as it stands.
+func (s *Starter) source(ctx context.Context, req Fork) (*source, error) {
 	r := subject.Run{Tenant: req.Tenant, RunID: req.SourceRunID}
 	last, err := s.deps.Log.Last(ctx, r)
 	if errors.Is(err, runlog.ErrNotFound) {
-		return nil, 0, fault.New(fault.RunNotFound, "no run of this id in your tenant")
+		return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
 	}
 	if err != nil {
-		return nil, 0, damaged(err)
+		return nil, damaged(err)
 	}
 	first, err := s.deps.Log.First(ctx, last.Run)
 	if errors.Is(err, runlog.ErrNotFound) {
-		return nil, 0, fault.New(fault.RunExpired, "the beginning of run %s is no longer kept; event %d is", req.SourceRunID, last.First).
+		return nil, fault.New(fault.RunExpired, "the beginning of run %s is no longer kept; event %d is", req.SourceRunID, last.First).
 			With("sourceRunId", req.SourceRunID).With("fromSeq", req.FromSeq).With("boundary", last.First)
 	}
 	if err != nil {
-		return nil, 0, damaged(err)
+		return nil, damaged(err)
 	}
 	rec, err := first.Record()
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if err := ofThisEngine(rec, last); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if rec.Masking != "" && req.Mode == wire.ForkBranch {
-		return nil, 0, fault.New(fault.Conflict, "the run holds sensitive values, which its log has masked: it can be replayed, and not branched")
+		return nil, fault.New(fault.Conflict, "the run holds sensitive values, which its log has masked: it can be replayed, and not branched")
 	}
 	if rec.Opened {
-		return nil, 0, fault.New(fault.Conflict, "the run is carried out outside this host, which cannot execute it again")
+		return nil, fault.New(fault.Conflict, "the run is carried out outside this host, which cannot execute it again")
 	}
-	head := last.Last + 1
-	return rec, head, checkFromSeq(req, head, last.Kind == subject.End)
+	out := &source{RunRecord: rec, head: last.Last + 1, ended: last.Kind == subject.End}
+	return out, checkFromSeq(req, out)
 }
 
 // ofThisEngine refuses a source that a later engine has begun or gone on with. Whoever has
@@ -150,24 +157,24 @@ func damaged(err error) error {
 
 // checkFromSeq refuses to go on from where the source has not come to. Beyond the end of
 // an ended run there is nothing to go on with.
-func checkFromSeq(req Fork, head int, ended bool) error {
-	most := head
-	if ended {
-		most = head - 1
+func checkFromSeq(req Fork, of *source) error {
+	most := of.head
+	if of.ended {
+		most--
 	}
 	if req.FromSeq <= most {
 		return nil
 	}
-	return fault.New(fault.ForkInvalidSeq, "/fromSeq: run %s has %d events; want a sequence from 0 to %d", req.SourceRunID, head, most).
-		With("sourceRunId", req.SourceRunID).With("fromSeq", req.FromSeq).With("lastSequence", head-1)
+	return fault.New(fault.ForkInvalidSeq, "/fromSeq: run %s has %d events; want a sequence from 0 to %d", req.SourceRunID, of.head, most).
+		With("sourceRunId", req.SourceRunID).With("fromSeq", req.FromSeq).With("lastSequence", of.head-1)
 }
 
 // forkRecord makes the record of a fork, and the body of its start frame.
-func (s *Starter) forkRecord(ctx context.Context, req Fork, source *wire.RunRecord, head int) (*wire.RunRecord, []byte, error) {
-	rec := *source
+func (s *Starter) forkRecord(ctx context.Context, req Fork, source *source) (*wire.RunRecord, []byte, error) {
+	rec := *source.RunRecord
 	rec.RunID, rec.RequestDigest, rec.Traceparent = req.RunID, req.Digest, req.Traceparent
 	rec.CreatedAt, rec.Parent = wire.FormatTime(s.deps.Clock()), nil
-	rec.Fork = &wire.Fork{SourceRunID: req.SourceRunID, Mode: req.Mode, FromSeq: req.FromSeq, Head: head, Traceparent: source.Traceparent}
+	rec.Fork = &wire.Fork{SourceRunID: req.SourceRunID, Mode: req.Mode, FromSeq: req.FromSeq, Head: source.head, Traceparent: source.Traceparent}
 	var err error
 	if rec.Fork.Said, err = s.said(ctx, source, rec.Fork.Ends()); err != nil {
 		return nil, nil, err
@@ -196,17 +203,17 @@ func (s *Starter) forkRecord(ctx context.Context, req Fork, source *wire.RunReco
 
 // said are the votes and questions at gates that stand open after so many events of the source.
 // They belong to the history that its fork has, and are in no event of it (OpenWOP host
-// contract §6.3). A source without a gate is not read: its forks are accepted as fast, however
-// long it is.
-func (s *Starter) said(ctx context.Context, source *wire.RunRecord, events int) ([]json.RawMessage, error) {
-	if !s.gated(ctx, source) {
+// contract §6.3). A source without a gate is not read, nor one whose end is among them, where
+// none stands open: such forks are accepted as fast, however long it is.
+func (s *Starter) said(ctx context.Context, source *source, events int) ([]json.RawMessage, error) {
+	if source.ended && events == source.head || !s.gated(ctx, source.RunRecord) {
 		return nil, nil
 	}
 	frames, err := s.deps.Log.Run(ctx, subject.Run{Tenant: source.Owner.Tenant, WorkflowID: source.WorkflowID, RunID: source.RunID})
 	if err != nil {
 		return nil, damaged(err)
 	}
-	st := runstate.New(source)
+	st := runstate.New(source.RunRecord)
 	for _, f := range frames {
 		told, err := f.Events()
 		if err != nil {
