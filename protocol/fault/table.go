@@ -117,7 +117,7 @@ var table = map[Code]Row{
 	ProviderNotSupported:  {0, grpcFailedPrecondition, false, "The host has no provider of this id."},
 	ModelNotSupported:     {0, grpcFailedPrecondition, false, "The provider does not know this model."},
 	SchemaNotAccepted:     {0, grpcFailedPrecondition, false, "The provider does not accept the response schema."},
-	ContentTooLong:        {0, grpcFailedPrecondition, false, "The prompt or the answer is larger than the limit."},
+	ContentTooLong:        {0, grpcFailedPrecondition, false, "The prompt, the answer, or what a node is given or makes, is larger than the limit."},
 	ToolFailed:            {0, grpcFailedPrecondition, false, "A tool or an agent was asked, and says that it failed."},
 	PeerInputRequired:     {0, grpcFailedPrecondition, false, "A tool or an agent asks for input that a workflow cannot give."},
 	PromptVariable:        {422, grpcFailedPrecondition, false, "The prompt names a variable that has no value."},

@@ -60,6 +60,7 @@ type redactor struct {
 	secret string
 	down   atomic.Bool
 	calls  atomic.Int32
+	most   int // it refuses larger documents; 0: none
 }
 
 func (r *redactor) Redact(_ context.Context, _, _ string, _ bool, docs [][]byte) ([][]byte, bool, error) {
@@ -70,6 +71,9 @@ func (r *redactor) Redact(_ context.Context, _, _ string, _ bool, docs [][]byte)
 	changed := false
 	out := make([][]byte, len(docs))
 	for i, d := range docs {
+		if r.most > 0 && len(d) > r.most {
+			return nil, false, fault.New(fault.PayloadTooLarge, "%d bytes in one request", len(d))
+		}
 		out[i] = d
 		if r.secret != "" && strings.Contains(string(d), r.secret) {
 			out[i], changed = []byte(strings.ReplaceAll(string(d), r.secret, "[REDACTED:s]")), true

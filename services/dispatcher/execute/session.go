@@ -30,6 +30,8 @@ type session struct {
 	spans  *spans
 	// given is what effects gave the machine that is not appended yet.
 	given []func()
+	// overflowed is set once the run was ended for what its log does not take.
+	overflowed bool
 	// moved tells that somebody else wrote to the log.
 	moved <-chan struct{}
 	// signed is when the queue last heard that somebody holds the run.
@@ -121,6 +123,10 @@ func (s *session) advance(ctx context.Context) ([]run.Effect, error) {
 			if err := s.catchUp(ctx, effects); err != nil {
 				return nil, err
 			}
+		case tooLarge(err) && !s.overflowed:
+			if err := s.overflow(ctx, effects, err); err != nil {
+				return nil, err
+			}
 		case err != nil || !changed:
 			return effects, err
 		default:
@@ -132,6 +138,26 @@ func (s *session) advance(ctx context.Context) ([]run.Effect, error) {
 			s.m.Refold(st, effects)
 		}
 	}
+}
+
+// tooLarge reports that what was to be appended will never be taken.
+func tooLarge(err error) bool {
+	_, is := errors.AsType[*runlog.TooLargeError](err)
+	return is || fault.CodeOf(err) == fault.PayloadTooLarge
+}
+
+// overflow ends a run that would record what its log does not take: to hand it out again
+// would come to the same.
+func (s *session) overflow(ctx context.Context, notBegun []run.Effect, cause error) error {
+	st, head, err := s.x.load(ctx, s.run)
+	if err != nil {
+		return err
+	}
+	s.x.deps.Logger.Warn("run ended: its log does not take what comes next", "run_id", s.run.RunID, "error", cause)
+	s.head, s.given, s.overflowed = head, nil, true
+	s.m.Refold(st, notBegun)
+	s.m.Overflow(s.x.deps.Clock())
+	return nil
 }
 
 // flush appends what is pending; changed reports that the redactor made it something else.

@@ -17,11 +17,13 @@ import (
 
 // Advance takes every step that is possible without anybody outside, and
 // returns the effects to carry out next. Afterwards the run has ended, or
-// effects are running, or it waits for a timer (see Due) or a resume.
+// effects are running, or it waits for a timer (see Due) or a resume, or what it tells
+// is to be appended before it goes on (see More).
 func (m *Machine) Advance(now time.Time) []Effect {
 	if m.given == 0 && len(m.pending) > 0 {
 		m.given, m.givenKind = len(m.pending), m.FrameKind()
 	}
+	m.more = false
 	if m.tape != nil {
 		m.replay(now)
 		return nil
@@ -45,6 +47,9 @@ func (m *Machine) Advance(now time.Time) []Effect {
 
 func (m *Machine) takeSteps(now time.Time) {
 	for m.live() {
+		if m.more = m.full(); m.more {
+			return
+		}
 		if m.timedOut(now) || m.fireTimers(now) || m.suspendAskers(now) || m.restart(now) || m.stepReady(now) {
 			continue
 		}

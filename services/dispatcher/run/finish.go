@@ -12,12 +12,16 @@ import (
 )
 
 // Complete ends a node with its outputs, or fails it if they are not what its type
-// puts out.
+// puts out, or are too large.
 func (m *Machine) Complete(now time.Time, id string, out node.Output, trust wire.Trust) {
 	if n := m.st.Nodes[id]; n == nil || n.Status != runstate.NodeRunning {
 		return // too late
 	}
 	if bad := m.plan.Types[m.step(id).Node.TypeID].CheckOutput(out.Ports); bad != nil {
+		m.failNode(now, id, bad, m.st.Nodes[id].Attempt, trust)
+		return
+	}
+	if bad := outputTooLarge(out); bad != nil {
 		m.failNode(now, id, bad, m.st.Nodes[id].Attempt, trust)
 		return
 	}

@@ -3,7 +3,8 @@
 // executor around it appends what it says and carries out the effects it asks for.
 //
 // All steps that need nobody outside are taken at once and appended as one
-// frame, so that a run of pure nodes costs two frames however many nodes it has.
+// frame, so that a run of pure nodes costs two frames however many nodes it has, as
+// long as what they tell is not large (bound.go).
 package run
 
 import (
@@ -95,6 +96,10 @@ type Machine struct {
 	// clean tells for each pending event that it holds ids and numbers only,
 	// nothing that could carry a secret.
 	clean []bool
+	// unsent counts the bytes of pending, and more says that the machine has stopped only to
+	// have them appended.
+	unsent int
+	more   bool
 	// given is how much of pending came from outside, before Advance went on from it, and
 	// givenKind the kind of the frame that makes.
 	given     int
@@ -113,11 +118,10 @@ type Machine struct {
 	// recovered is set once lost effects have been looked after, recovering until that is
 	// appended.
 	recovered, recovering bool
-	// tape is set in a replay; more says that it has stopped only to have its events
-	// appended. cut is set in a branch whose history ends where the fork's does, and
-	// mended once that end was looked after.
-	tape, cut    *Tape
-	more, mended bool
+	// tape is set in a replay. cut is set in a branch whose history ends where the fork's
+	// does, and mended once that end was looked after.
+	tape, cut *Tape
+	mended    bool
 }
 
 // New makes the machine of a run from its folded state.
@@ -154,9 +158,7 @@ func (m *Machine) Beside() *Machine {
 // Flushed forgets what is pending after it was appended.
 func (m *Machine) Flushed() {
 	m.pending, m.clean, m.given, m.note, m.wakes, m.recovering = nil, nil, 0, nil, false, false
-	if m.tape != nil {
-		m.tape.unsent = 0
-	}
+	m.unsent = 0
 }
 
 // Adopt folds events that somebody else appended to the run's log for us: the
@@ -254,8 +256,8 @@ func (m *Machine) place(now time.Time, d wire.Draft, clean bool) {
 	m.st.Apply(e)
 	if m.tape != nil {
 		m.tape.saw(e)
-		m.tape.unsent += len(e.Payload)
 	}
+	m.unsent += len(e.Payload)
 	m.pending = append(m.pending, e)
 	m.clean = append(m.clean, clean)
 }

@@ -139,11 +139,15 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 		}
 	}
 	edges, edgesTainted := edgePorts(def, ports, tainted)
+	size := 0
 	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) { // the first problem is the same on every replay
 		pv := def.Inputs[name]
 		v, t, bad := m.port(id, name, pv)
 		if pv.Type == workflow.PortExpression {
 			v, t, bad = m.expression(id, name, edges, edgesTainted)
+		}
+		if size += len(v); bad == nil {
+			bad = tooLarge(size, "the inputs of the node are")
 		}
 		if bad != nil {
 			return node.Input{}, trust, bad
@@ -151,6 +155,9 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 		if v != nil {
 			take(name, v, t, pv.NodeID)
 		}
+	}
+	if bad := tooLarge(sizeOf(ports), "the inputs of the node are"); bad != nil {
+		return node.Input{}, trust, bad
 	}
 	in := node.Input{
 		NodeID: id, Config: m.plan.Types[def.TypeID].Configure(def.Config), Ports: ports, Variables: m.visible(def),

@@ -23,25 +23,17 @@ func (m *Machine) Replaying(t *Tape) *Machine {
 // Replays reports whether the machine replays.
 func (m *Machine) Replays() bool { return m.tape != nil }
 
-// maxUnsent bounds what a replay places before it is appended, in bytes of payloads, and
-// maxPlaced in events.
-const (
-	maxUnsent = 1 << 20
-	maxPlaced = 512
-)
-
-// More reports that a replay has stopped only to have its events appended.
-func (m *Machine) More() bool { return m.tape != nil && m.more }
+// maxPlaced bounds what a replay places before it is appended, in events.
+const maxPlaced = 512
 
 // replay takes the run as far as its tape goes. Where the source's next event is on the
 // tape, it comes next here: that way the order is the source's also where several nodes
 // were at work at a time.
 func (m *Machine) replay(now time.Time) {
-	m.more = false
 	m.Begin(now)
 	m.Mend(now)
 	for !m.st.Status.Terminal() {
-		if len(m.pending) >= maxPlaced || m.tape.unsent > maxUnsent {
+		if len(m.pending) >= maxPlaced || m.full() {
 			m.more = true
 			return
 		}

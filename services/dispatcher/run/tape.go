@@ -26,8 +26,6 @@ type Tape struct {
 	diverged     bool
 	// last is the source's time of what was replayed last of all that has one.
 	last string
-	// unsent counts the bytes that are placed and not appended.
-	unsent int
 }
 
 // reel is a part of the tape, and how far it has been played.

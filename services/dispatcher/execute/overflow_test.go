@@ -1,0 +1,52 @@
+package execute_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// smallLog takes frames up to a size.
+type smallLog struct {
+	*memory.Log
+	most int
+}
+
+func (l smallLog) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	if len(f.Body) > l.most {
+		return 0, &runlog.TooLargeError{Size: int64(len(f.Body)), Limit: int64(l.most)}
+	}
+	return l.Log.Append(ctx, f, after)
+}
+
+// A run whose next frame nobody takes ends: handed out again, it would come to the same
+// for ever.
+func TestExecute_EndsARunWhoseLogDoesNotTakeWhatComesNext(t *testing.T) {
+	t.Parallel()
+	value, err := json.Marshal(strings.Repeat("word ", 2000))
+	require.NoError(t, err)
+	made := define(t, strings.Replace(nodeJSON("a", "core.identity", "{}"), `"inputs":{}`, `"inputs":{"output":{"type":"static","value":`+string(value)+`}}`, 1))
+	for _, by := range []string{"log", "redactor"} {
+		r := newRig(t, made, nil)
+		if by == "log" {
+			r.exec = r.executorOn(smallLog{r.log, 8000}, made, nil)
+		} else {
+			r.red.most = 8000
+		}
+		r.create(t)
+		r.next(t)
+		st, _ := r.state(t)
+		require.Equal(t, wire.StatusFailed, st.Status, by)
+		require.Equal(t, "content_too_long", st.Error.Code, by)
+		waiting, held := r.log.Backlog()
+		require.Zero(t, waiting+held, by)
+	}
+}

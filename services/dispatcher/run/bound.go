@@ -1,0 +1,67 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+const (
+	// maxUnsent bounds what is placed before it is appended, in bytes of payloads: a log
+	// takes frames of 8 MiB. The step that goes beyond it is whole.
+	maxUnsent = 1 << 20
+	// maxNodeBytes bounds what a node is given, what it puts out, and what it writes. Nodes
+	// that join what they are given would double it with each of them otherwise. It is twice
+	// the largest body of a request that a host takes unless it is told otherwise, for some
+	// nodes put out the same at two ports.
+	maxNodeBytes = 2 << 20
+)
+
+// full reports that what is pending is to be appended before anything is added.
+func (m *Machine) full() bool { return m.unsent > maxUnsent }
+
+// More reports that the machine has stopped only to have its events appended.
+func (m *Machine) More() bool { return m.more }
+
+// Overflow ends the run: what comes next in it is larger than its log takes.
+func (m *Machine) Overflow(now time.Time) {
+	m.Begin(now)
+	m.cancelNodes(now, string(fault.ContentTooLong))
+	m.fail(now, "", &wire.NodeError{
+		Code: string(fault.ContentTooLong), Message: "what the run would record next is larger than its log takes; hand smaller values from node to node",
+	})
+}
+
+func sizeOf(values map[string]json.RawMessage) (n int) {
+	for _, v := range values {
+		n += len(v)
+	}
+	return n
+}
+
+// tooLarge says that a node was given or made too much; nil: it was not.
+func tooLarge(size int, what string) *wire.NodeError {
+	if size <= maxNodeBytes {
+		return nil
+	}
+	return &wire.NodeError{
+		Code:    string(fault.ContentTooLong),
+		Message: fmt.Sprintf("%s more than %d bytes of JSON together; hand smaller values from node to node", what, maxNodeBytes),
+	}
+}
+
+// outputTooLarge says that a node puts out or writes too much; nil: it does not.
+func outputTooLarge(out node.Output) *wire.NodeError {
+	written := sizeOf(out.Writes)
+	for _, w := range out.Channels {
+		written += len(w.Value)
+	}
+	if bad := tooLarge(sizeOf(out.Ports), "the outputs of the node are"); bad != nil {
+		return bad
+	}
+	return tooLarge(written, "the variables and channels that the node writes are")
+}

@@ -1,0 +1,150 @@
+package run_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/run"
+)
+
+// text is a JSON string of a number of bytes.
+func text(n int) string { return `"` + strings.Repeat("x", n-2) + `"` }
+
+// through takes a run as far as it goes and appends what it tells, again and again. It
+// gives the bytes of the payloads of each frame.
+func through(t *testing.T, m *run.Machine) (frames []int) {
+	t.Helper()
+	for {
+		require.Empty(t, m.Advance(at))
+		events, _ := m.Pending()
+		size := 0
+		for _, e := range events {
+			size += len(e.Payload)
+		}
+		frames = append(frames, size)
+		m.Flushed()
+		if !m.More() {
+			return frames
+		}
+		require.Less(t, len(frames), 1000, "it goes on")
+	}
+}
+
+// chain is nodes of a type that hand one value on.
+func chain(n int, typ, value string) graph {
+	g := graph{inputs: map[string]string{"n0": `{"input":{"type":"static","value":` + value + `},"output":{"type":"static","value":` + value + `}}`}}
+	for i := range n {
+		g.nodes = append(g.nodes, fmt.Sprintf("n%d:%s", i, typ))
+		if i > 0 {
+			g.edges = append(g.edges, fmt.Sprintf("n%d>n%d", i-1, i))
+		}
+	}
+	return g
+}
+
+// What a run of pure nodes tells at once fits a frame, however much it is together.
+func TestAdvance_StopsToHaveWhatIsLargeAppended(t *testing.T) {
+	t.Parallel()
+	for _, typ := range []string{"core.end", "core.identity"} {
+		m := run.New(chain(20, typ, text(450<<10)).plan(t), limits, runstate.New(record()))
+		frames := through(t, m)
+		require.Equal(t, wire.StatusCompleted, m.State().Status, typ)
+		require.Greater(t, len(frames), 3)
+		for _, size := range frames {
+			require.Less(t, size, 8<<20)
+		}
+	}
+}
+
+// What is small is one frame, as before.
+func TestAdvance_DoesNotStopForWhatIsSmall(t *testing.T) {
+	t.Parallel()
+	m := run.New(chain(50, "core.end", text(1000)).plan(t), limits, runstate.New(record()))
+	require.Len(t, through(t, m), 1)
+}
+
+// An executor that is lost between two frames leaves a run that goes on.
+func TestAdvance_GoesOnFromWhereItStopped(t *testing.T) {
+	t.Parallel()
+	g := chain(6, "core.end", text(450<<10))
+	m := run.New(g.plan(t), limits, runstate.New(record()))
+	m.Advance(at)
+	require.True(t, m.More())
+	events, _ := m.Pending()
+	st := runstate.New(record())
+	for _, e := range events {
+		st.Apply(e)
+	}
+	again := run.New(g.plan(t), limits, st)
+	through(t, again)
+	require.Equal(t, wire.StatusCompleted, again.State().Status)
+	require.Equal(t, 1+2*6+1, again.State().Next, "each node once")
+}
+
+// Nodes that join what they are given would double it each time.
+func TestComplete_BoundsWhatANodePutsOut(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"object", "array"} {
+		g := graph{inputs: map[string]string{"n0": `{"output":{"type":"static","value":` + text(1000) + `}}`}, nodes: []string{"n0:core.identity"}}
+		for i := 1; i < 60; i++ {
+			from := fmt.Sprintf(`{"type":"connection","nodeId":"n%d","outputKey":"output"}`, i-1)
+			g.nodes = append(g.nodes, fmt.Sprintf(`n%d:core.merge:{"mode":%q}`, i, mode))
+			g.inputs[fmt.Sprint("n", i)] = `{"a":` + from + `,"b":` + from + `}`
+			g.edges = append(g.edges, fmt.Sprintf("n%d>n%d", i-1, i))
+		}
+		m := run.New(g.plan(t), limits, runstate.New(record()))
+		through(t, m)
+		require.Equal(t, wire.StatusFailed, m.State().Status)
+		require.Equal(t, "content_too_long", m.State().Error.Code)
+		for id, n := range m.State().Nodes {
+			require.Less(t, len(n.Outputs["output"]), 2<<20, id)
+		}
+	}
+}
+
+// What a node is given is bounded before it is joined.
+func TestStartNode_BoundsWhatANodeIsGiven(t *testing.T) {
+	t.Parallel()
+	const variable = `{"type":"variable","variableName":"v"}`
+	g := graph{nodes: []string{"n:core.noop"}, vars: `[{"name":"v","type":"string"}]`, inputs: map[string]string{"n": `{"a":` + variable + `,"b":` + variable + `}`}}
+	for size, want := range map[int]wire.Status{1000 << 10: wire.StatusCompleted, 1500 << 10: wire.StatusFailed} {
+		m := run.New(g.plan(t), limits, runstate.New(record()))
+		m.State().Variables["v"] = json.RawMessage(text(size))
+		through(t, m)
+		require.Equal(t, want, m.State().Status)
+	}
+}
+
+// What an effect brings is bounded like what a pure node makes.
+func TestComplete_BoundsWhatANodeWrites(t *testing.T) {
+	t.Parallel()
+	large := map[string]json.RawMessage{"v": json.RawMessage(text(3 << 20))}
+	for name, out := range map[string]node.Output{
+		"outputs":   {Ports: large},
+		"variables": {Writes: large},
+		"channels":  {Channels: []node.ChannelWrite{{Channel: "c", Value: large["v"]}}},
+	} {
+		_, m, _ := trace(t, graph{nodes: []string{"a:core.ai.callPrompt"}})
+		m.Flushed()
+		m.Complete(at, "a", out, wire.Trusted)
+		require.Equal(t, "node.failed@a", strings.Join(names(m), " "), name)
+		require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), `"content_too_long"`, name)
+	}
+}
+
+// A run whose next frame no log takes has ended, with its nodes.
+func TestOverflow_EndsTheRun(t *testing.T) {
+	t.Parallel()
+	_, m, _ := trace(t, graph{nodes: []string{"a:core.ai.callPrompt"}})
+	m.Flushed()
+	m.Overflow(at)
+	require.Equal(t, "node.cancelled@a run.failed", strings.Join(names(m), " "))
+	require.Equal(t, "content_too_long", m.State().Error.Code)
+}
