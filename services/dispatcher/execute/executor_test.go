@@ -60,7 +60,9 @@ type redactor struct {
 	secret string
 	down   atomic.Bool
 	calls  atomic.Int32
-	most   int // it refuses larger documents; 0: none
+	// most is from where on it refuses documents, and refusal how; 0: it takes all.
+	most    int
+	refusal fault.Code
 }
 
 func (r *redactor) Redact(_ context.Context, _, _ string, _ bool, docs [][]byte) ([][]byte, bool, error) {
@@ -72,7 +74,7 @@ func (r *redactor) Redact(_ context.Context, _, _ string, _ bool, docs [][]byte)
 	out := make([][]byte, len(docs))
 	for i, d := range docs {
 		if r.most > 0 && len(d) > r.most {
-			return nil, false, fault.New(fault.PayloadTooLarge, "%d bytes in one request", len(d))
+			return nil, false, fault.New(r.refusal, "it is not taken")
 		}
 		out[i] = d
 		if r.secret != "" && strings.Contains(string(d), r.secret) {

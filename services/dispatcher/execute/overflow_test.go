@@ -10,6 +10,7 @@ import (
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/wire"
 )
@@ -34,12 +35,12 @@ func TestExecute_EndsARunWhoseLogDoesNotTakeWhatComesNext(t *testing.T) {
 	value, err := json.Marshal(strings.Repeat("word ", 2000))
 	require.NoError(t, err)
 	made := define(t, strings.Replace(nodeJSON("a", "core.identity", "{}"), `"inputs":{}`, `"inputs":{"output":{"type":"static","value":`+string(value)+`}}`, 1))
-	for _, by := range []string{"log", "redactor"} {
+	for _, by := range []fault.Code{"", fault.PayloadTooLarge, fault.ValidationError} {
 		r := newRig(t, made, nil)
-		if by == "log" {
+		if by == "" {
 			r.exec = r.executorOn(smallLog{r.log, 8000}, made, nil)
 		} else {
-			r.red.most = 8000
+			r.red.most, r.red.refusal = 8000, by
 		}
 		r.create(t)
 		r.next(t)

@@ -143,7 +143,8 @@ func (s *session) advance(ctx context.Context) ([]run.Effect, error) {
 // tooLarge reports that what was to be appended will never be taken.
 func tooLarge(err error) bool {
 	_, is := errors.AsType[*runlog.TooLargeError](err)
-	return is || fault.CodeOf(err) == fault.PayloadTooLarge
+	code := fault.CodeOf(err) // the redactor's, which takes no document that is nested too deep
+	return is || code == fault.PayloadTooLarge || code == fault.ValidationError
 }
 
 // overflow ends a run that would record what its log does not take: to hand it out again

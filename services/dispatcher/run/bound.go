@@ -19,6 +19,9 @@ const (
 	// the largest body of a request that a host takes unless it is told otherwise, for some
 	// nodes put out the same at two ports.
 	maxNodeBytes = 2 << 20
+	// maxNested bounds how deep what a node makes is nested: the redactor takes documents of
+	// 128 levels, and events wrap what nodes make.
+	maxNested = 100
 )
 
 // full reports that what is pending is to be appended before anything is added.
@@ -27,12 +30,12 @@ func (m *Machine) full() bool { return m.unsent > maxUnsent }
 // More reports that the machine has stopped only to have its events appended.
 func (m *Machine) More() bool { return m.more }
 
-// Overflow ends the run: what comes next in it is larger than its log takes.
+// Overflow ends the run: what comes next in it is larger, or nested deeper, than its log takes.
 func (m *Machine) Overflow(now time.Time) {
 	m.Begin(now)
 	m.cancelNodes(now, string(fault.ContentTooLong))
 	m.fail(now, "", &wire.NodeError{
-		Code: string(fault.ContentTooLong), Message: "what the run would record next is larger than its log takes; hand smaller values from node to node",
+		Code: string(fault.ContentTooLong), Message: "what the run would record next is larger, or nested deeper, than its log takes; hand smaller values from node to node",
 	})
 }
 
@@ -54,11 +57,49 @@ func tooLarge(size int, what string) *wire.NodeError {
 	}
 }
 
+// tooDeep says that a value is nested deeper than maxNested; nil: it is not.
+func tooDeep(v json.RawMessage) *wire.NodeError {
+	if len(v) <= 2*maxNested { // each level takes two bytes
+		return nil
+	}
+	depth, inText := 0, false
+	for i := 0; i < len(v); i++ {
+		switch c := v[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		}
+		if depth > maxNested {
+			return &wire.NodeError{
+				Code:    string(fault.ContentTooLong),
+				Message: fmt.Sprintf("what the node makes is nested deeper than %d levels of objects and arrays; hand flatter values from node to node", maxNested),
+			}
+		}
+	}
+	return nil
+}
+
 // outputTooLarge says that a node puts out or writes too much; nil: it does not.
 func outputTooLarge(out node.Output) *wire.NodeError {
 	written := sizeOf(out.Writes)
 	for _, w := range out.Channels {
 		written += len(w.Value)
+		if bad := tooDeep(w.Value); bad != nil {
+			return bad
+		}
+	}
+	for _, made := range []map[string]json.RawMessage{out.Ports, out.Writes} {
+		for _, v := range made {
+			if bad := tooDeep(v); bad != nil {
+				return bad
+			}
+		}
 	}
 	if bad := tooLarge(sizeOf(out.Ports), "the outputs of the node are"); bad != nil {
 		return bad

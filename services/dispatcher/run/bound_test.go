@@ -139,6 +139,19 @@ func TestComplete_BoundsWhatANodeWrites(t *testing.T) {
 	}
 }
 
+// Nodes that wrap what they are given would nest it deeper than anybody reads.
+func TestComplete_BoundsHowDeepANodesOutputIsNested(t *testing.T) {
+	t.Parallel()
+	wrapped := func(n int) string { return strings.Repeat("[", n) + `"]]]\\"` + strings.Repeat("]", n) }
+	for depth, want := range map[int]wire.Status{99: wire.StatusCompleted, 100: wire.StatusFailed} {
+		g := graph{nodes: []string{`n:core.merge:{"mode":"array"}`}, vars: `[{"name":"v","type":"array"}]`, inputs: map[string]string{"n": `{"a":{"type":"variable","variableName":"v"}}`}}
+		m := run.New(g.plan(t), limits, runstate.New(record()))
+		m.State().Variables["v"] = json.RawMessage(wrapped(depth))
+		through(t, m)
+		require.Equal(t, want, m.State().Status, depth)
+	}
+}
+
 // A run whose next frame no log takes has ended, with its nodes.
 func TestOverflow_EndsTheRun(t *testing.T) {
 	t.Parallel()
