@@ -19,6 +19,8 @@ BLACKBOX := ./test/e2e/... ./test/conformance/... ./test/acceptor/... ./test/mod
 RACED := ./test/e2e/... ./test/conformance/... ./test/models/...
 # What has to be the same in both shapes of a host.
 SPREAD ?= ./test/conformance
+# What `make gen` writes.
+GENERATED := proto/gen docs/errors.md docs/events.md console/web/src/gen
 BUILD := go build -trimpath -ldflags "-s -w"
 
 FUZZTIME ?= 10s
@@ -125,15 +127,16 @@ fmt: $(GOLANGCI) $(CODEGEN) ## format the code
 	buf format --write proto
 
 .PHONY: gen
-gen: $(CODEGEN) ## generate the code of the proto files, and docs/errors.md
+gen: $(CODEGEN) ## generate the code of the proto files, and the pages and tables that follow from the code
 	buf generate
 	go run ./tools/gendocs
 
 .PHONY: gen-check
 gen-check: ## generate again, and fail if anything changes
-	rm -rf .bin/before && mkdir -p .bin/before && cp -R proto/gen docs/errors.md .bin/before
+	rm -rf .bin/before
+	for f in $(GENERATED); do mkdir -p .bin/before/$$(dirname $$f) && cp -R $$f .bin/before/$$f; done
 	$(MAKE) gen
-	diff -r .bin/before/gen proto/gen && diff .bin/before/errors.md docs/errors.md && rm -rf .bin/before
+	for f in $(GENERATED); do diff -r .bin/before/$$f $$f; done && rm -rf .bin/before
 
 .PHONY: golden
 golden: build ## record the runs of test/golden anew

@@ -22,6 +22,18 @@ func TestTable_HasASoundRowForEveryCode(t *testing.T) {
 	}
 }
 
+// Nobody is left with an error and no way on: each code names who acts, and how.
+func TestTable_SaysForEveryCodeWhoDoesWhat(t *testing.T) {
+	t.Parallel()
+	owners := []fault.Owner{fault.Model, fault.WorkflowAuthor, fault.Operator, fault.Caller}
+	for _, c := range fault.Codes() {
+		r := fault.Lookup(c)
+		require.Contains(t, owners, r.Owner, c)
+		require.Regexp(t, `^[A-Z].*\.$`, r.Next, c)
+		require.NotEqual(t, r.Meaning, r.Next, c)
+	}
+}
+
 // The statuses of OpenWOP host contract §9.2 and §9.4, by hand.
 func TestTable_SaysWhatTheContractSays(t *testing.T) {
 	t.Parallel()

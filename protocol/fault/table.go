@@ -13,9 +13,24 @@ type Row struct {
 	GRPC int
 	// Retryable says that the same request may succeed later, unchanged.
 	Retryable bool
-	// Meaning is one sentence for docs and `waybill explain`.
+	// Owner is who can do something about it, and has to.
+	Owner Owner
+	// Meaning is one sentence for the docs, the console and `waybill explain`.
 	Meaning string
+	// Next is what the owner does.
+	Next string
 }
+
+// Owner is who acts on an error. A model acts by what it is asked again.
+type Owner string
+
+// The owners.
+const (
+	Model          Owner = "model"
+	WorkflowAuthor Owner = "workflow author"
+	Operator       Owner = "operator"
+	Caller         Owner = "caller"
+)
 
 // The canonical gRPC codes this table uses, by number.
 const (
@@ -33,98 +48,298 @@ const (
 )
 
 // table is the only place that maps a code to a status (OpenWOP host contract §9.2-§9.4).
-var table = map[Code]Row{
-	ValidationError:         {400, grpcInvalidArgument, false, "The request does not have the shape or the values it must have; details name the members."},
-	UnsupportedStreamMode:   {400, grpcInvalidArgument, false, "streamMode names a mode this host does not serve, or combines values with another mode."},
-	UnsupportedMockProvider: {400, grpcInvalidArgument, false, "configurable.mockProvider.id is not in the catalogue."},
-	UnsupportedForceEngine:  {400, grpcInvalidArgument, false, "X-Force-Engine-Version lies outside the advertised range."},
-	CapabilityRequired:      {400, grpcFailedPrecondition, false, "The workflow uses a node type whose capability this host does not offer."},
-	ResidencyUnavailable:    {400, grpcInvalidArgument, false, "The asked data region is not offered."},
-	WebhookURLRejected:      {400, grpcInvalidArgument, false, "The URL of a webhook is not one this host calls: want https and a public address."},
-	InvalidArgument:         {400, grpcInvalidArgument, false, "A test seam was given a body it cannot use."},
+var table = union(answers, outcomes)
 
-	Unauthenticated: {401, grpcUnauthenticated, false, "No valid credential: send Authorization: Bearer <key>."},
-	KeyExpired:      {401, grpcUnauthenticated, false, "The key has expired."},
-	KeyRevoked:      {401, grpcUnauthenticated, false, "The key was revoked."},
+func union(parts ...map[Code]Row) map[Code]Row {
+	all := map[Code]Row{}
+	for _, p := range parts {
+		maps.Copy(all, p)
+	}
+	return all
+}
 
-	Forbidden:             {403, grpcPermissionDenied, false, "The credential lacks the scope in details.scopeRequired, or names another tenant."},
-	RunForbidden:          {403, grpcPermissionDenied, false, "The run belongs to another workspace of the tenant."},
-	MockProviderForbidden: {403, grpcPermissionDenied, false, "mockProvider needs a test key."},
-	ForceEngineForbidden:  {403, grpcPermissionDenied, false, "X-Force-Engine-Version needs a test key."},
-	CredentialForbidden:   {403, grpcFailedPrecondition, false, "The provider takes no credential of the caller's own."},
-	ProviderPolicyDenied:  {403, grpcPermissionDenied, false, "The provider policy of the tenant forbids this call."},
-	AuthElevationRequired: {403, grpcPermissionDenied, false, "The interrupt takes a credential with approvals:respond; its token is not enough."},
+// answers are the codes that reach a client as an answer; they may stand in a run's
+// error as well.
+var answers = map[Code]Row{
+	ValidationError: {
+		400, grpcInvalidArgument, false, Caller,
+		"The request does not have the shape or the values it must have; details name the members.",
+		"Correct the members that details name, and send the request again.",
+	},
+	UnsupportedStreamMode: {
+		400, grpcInvalidArgument, false, Caller,
+		"streamMode names a mode this host does not serve, or combines values with another mode.",
+		"Ask for one of values, updates, messages, debug, or a list of them that does not mix values with another.",
+	},
+	UnsupportedMockProvider: {
+		400, grpcInvalidArgument, false, Caller,
+		"configurable.mockProvider.id is not in the catalogue.",
+		"Use a mock provider that the host's discovery document lists, or leave configurable.mockProvider out.",
+	},
+	UnsupportedForceEngine: {
+		400, grpcInvalidArgument, false, Caller,
+		"X-Force-Engine-Version lies outside the advertised range.",
+		"Leave the header out, or send a version within the range that the host advertises.",
+	},
+	CapabilityRequired: {
+		400, grpcFailedPrecondition, false, Operator,
+		"The workflow uses a node type whose capability this host does not offer.",
+		"Switch the capability on that details name, or run the workflow on a host that offers it; `waybill capabilities` shows what this one does.",
+	},
+	ResidencyUnavailable: {
+		400, grpcInvalidArgument, false, Caller,
+		"The asked data region is not offered.",
+		"Ask for a region that the discovery document lists, or leave the region out.",
+	},
+	WebhookURLRejected: {
+		400, grpcInvalidArgument, false, Caller,
+		"The URL of a webhook is not one this host calls: want https and a public address.",
+		"Give an https URL whose host has a public address.",
+	},
+	InvalidArgument: {
+		400, grpcInvalidArgument, false, Caller,
+		"A test seam was given a body it cannot use.",
+		"Send the body that the test seam documents; details name the member.",
+	},
 
-	NotFound:             {404, grpcNotFound, false, "Nothing is at this address."},
-	RunNotFound:          {404, grpcNotFound, false, "No run of this id in your tenant."},
-	WorkflowNotFound:     {404, grpcNotFound, false, "No workflow of this id in your tenant."},
-	InterruptNotFound:    {404, grpcNotFound, false, "The node has no interrupt, or the token is none of this host."},
-	MethodNotAllowed:     {405, grpcUnimplemented, false, "The address is known but not with this method; see the Allow header."},
-	SubscriptionNotFound: {404, grpcNotFound, false, "No webhook of this id in your tenant."},
+	Unauthenticated: {
+		401, grpcUnauthenticated, false, Caller,
+		"No valid credential: send Authorization: Bearer <key>.",
+		"Send a key of this host as Authorization: Bearer; with the command line, set WAYBILL_TOKEN or a context.",
+	},
+	KeyExpired: {
+		401, grpcUnauthenticated, false, Caller,
+		"The key has expired.",
+		"Ask the operator for a new key and use it from now on.",
+	},
+	KeyRevoked: {
+		401, grpcUnauthenticated, false, Caller,
+		"The key was revoked.",
+		"Ask the operator why, and for a new key.",
+	},
 
-	RunAlreadyActive:         {409, grpcAlreadyExists, true, "X-Dedup: enforce, and a run of the scope is active; details name it."},
-	IdempotencyKeyMismatch:   {409, grpcAborted, false, "The Idempotency-Key was used with another request."},
-	IdempotencyInFlight:      {409, grpcAborted, true, "The first request with this Idempotency-Key is still running."},
-	Conflict:                 {409, grpcAborted, false, "The resource is in a state that does not allow this."},
-	RunTerminal:              {409, grpcFailedPrecondition, false, "The run has already ended."},
-	UntrustedBlocksApproval:  {409, grpcFailedPrecondition, false, "Untrusted content never advances an approval."},
-	EnvelopeCorrelationClash: {409, grpcAborted, false, "The correlationId was used in this run by an envelope of another type."},
+	Forbidden: {
+		403, grpcPermissionDenied, false, Caller,
+		"The credential lacks the scope in details.scopeRequired, or names another tenant.",
+		"Use a key with the scope that details.scopeRequired names, of the tenant that owns the resource.",
+	},
+	RunForbidden: {
+		403, grpcPermissionDenied, false, Caller,
+		"The run belongs to another workspace of the tenant.",
+		"Use a key of the workspace that owns the run.",
+	},
+	MockProviderForbidden: {
+		403, grpcPermissionDenied, false, Caller,
+		"mockProvider needs a test key.",
+		"Use a test key, or leave configurable.mockProvider out.",
+	},
+	ForceEngineForbidden: {
+		403, grpcPermissionDenied, false, Caller,
+		"X-Force-Engine-Version needs a test key.",
+		"Use a test key, or leave the header out.",
+	},
+	CredentialForbidden: {
+		403, grpcFailedPrecondition, false, Caller,
+		"The provider takes no credential of the caller's own.",
+		"Leave the credential out, so that the host's own is used, or name a provider that takes one.",
+	},
+	ProviderPolicyDenied: {
+		403, grpcPermissionDenied, false, Operator,
+		"The provider policy of the tenant forbids this call.",
+		"Allow the provider or model in the tenant's policy, or have the workflow name one that is allowed.",
+	},
+	AuthElevationRequired: {
+		403, grpcPermissionDenied, false, Caller,
+		"The interrupt takes a credential with approvals:respond; its token is not enough.",
+		"Answer with a key that has the scope approvals:respond.",
+	},
 
-	InterruptResolved: {409, grpcAborted, false, "The interrupt was resolved before."},
-	InterruptExpired:  {410, grpcFailedPrecondition, false, "The time for an answer is over."},
-	InterruptGone:     {410, grpcFailedPrecondition, false, "The run has ended, and its interrupts with it."},
-	RunExpired:        {410, grpcFailedPrecondition, false, "What the run's log has kept does not reach back far enough; details say how far it does."},
+	NotFound: {
+		404, grpcNotFound, false, Caller,
+		"Nothing is at this address.",
+		"Check the address, and the host, base path and id in it.",
+	},
+	RunNotFound: {
+		404, grpcNotFound, false, Caller,
+		"No run of this id in your tenant.",
+		"Check the id, and that the key is of the tenant that owns the run; `waybill run list` shows its runs.",
+	},
+	WorkflowNotFound: {
+		404, grpcNotFound, false, Caller,
+		"No workflow of this id in your tenant.",
+		"Check the id; register the workflow first, or have the operator load it with --workflows.",
+	},
+	InterruptNotFound: {
+		404, grpcNotFound, false, Caller,
+		"The node has no interrupt, or the token is none of this host.",
+		"See which nodes of the run wait: `waybill interrupt list RUN`.",
+	},
+	MethodNotAllowed: {
+		405, grpcUnimplemented, false, Caller,
+		"The address is known but not with this method; see the Allow header.",
+		"Use one of the methods of the Allow header.",
+	},
+	SubscriptionNotFound: {
+		404, grpcNotFound, false, Caller,
+		"No webhook of this id in your tenant.",
+		"List the webhooks of the tenant, and use an id of that list.",
+	},
 
-	PayloadTooLarge: {413, grpcResourceExhausted, false, "The body is larger than limits.maxRequestBodyBytes."},
+	RunAlreadyActive: {
+		409, grpcAlreadyExists, true, Caller,
+		"X-Dedup: enforce, and a run of the scope is active; details name it.",
+		"Follow the run that details name, or try again when it has ended.",
+	},
+	IdempotencyKeyMismatch: {
+		409, grpcAborted, false, Caller,
+		"The Idempotency-Key was used with another request.",
+		"Use a new key for a new request; send the old request unchanged to have its answer again.",
+	},
+	IdempotencyInFlight: {
+		409, grpcAborted, true, Caller,
+		"The first request with this Idempotency-Key is still running.",
+		"Wait as long as Retry-After says and send the same request with the same key again.",
+	},
+	Conflict: {
+		409, grpcAborted, false, Caller,
+		"The resource is in a state that does not allow this.",
+		"Read the resource again, and decide by its present state.",
+	},
+	RunTerminal: {
+		409, grpcFailedPrecondition, false, Caller,
+		"The run has already ended.",
+		"Nothing is left to do with this run; fork it, or start a new one.",
+	},
+	UntrustedBlocksApproval: {
+		409, grpcFailedPrecondition, false, WorkflowAuthor,
+		"Untrusted content never advances an approval.",
+		"Have a person review the content and reject or refine it, or take the untrusted source out of the way to this approval.",
+	},
+	EnvelopeCorrelationClash: {
+		409, grpcAborted, false, Model,
+		"The correlationId was used in this run by an envelope of another type.",
+		"Give every emission a correlationId of its own; use one again only to repeat the same emission.",
+	},
 
-	CorrelationMismatch:        {422, grpcFailedPrecondition, false, "The event from outside is not the one that the run waits for."},
-	ForkInvalidSeq:             {422, grpcFailedPrecondition, false, "fromSeq lies beyond what the run to fork has recorded."},
-	InvalidEnvelopeShape:       {422, grpcFailedPrecondition, false, "The document is not an AI envelope."},
-	UnknownEnvelopeKind:        {422, grpcFailedPrecondition, false, "The host does not advertise this envelope kind."},
-	UnknownSchemaVersion:       {422, grpcFailedPrecondition, false, "The envelope's schemaVersion is not the advertised one."},
-	EnvelopeInvalid:            {422, grpcFailedPrecondition, false, "The payload does not satisfy the schema of its kind."},
-	EnvelopeContractViolation:  {422, grpcFailedPrecondition, false, "The node's contract does not accept this kind."},
-	EnvelopeTruncationTerminal: {422, grpcFailedPrecondition, false, "The model was cut off on every attempt, also with a larger budget."},
-	EnvelopeRefusal:            {422, grpcFailedPrecondition, false, "The model refused; never retried."},
-	HostCapabilityMissing:      {422, grpcFailedPrecondition, false, "A pack, or a call of a node, needs a capability that this host does not offer."},
+	InterruptResolved: {
+		409, grpcAborted, false, Caller,
+		"The interrupt was resolved before.",
+		"Look at the run: somebody answered before. Nothing more is to be sent.",
+	},
+	InterruptExpired: {
+		410, grpcFailedPrecondition, false, WorkflowAuthor,
+		"The time for an answer is over.",
+		"Give the interrupt a longer timeoutMs, or fork the run from before the wait.",
+	},
+	InterruptGone: {
+		410, grpcFailedPrecondition, false, Caller,
+		"The run has ended, and its interrupts with it.",
+		"Look at how the run has ended; fork it to ask again.",
+	},
+	RunExpired: {
+		410, grpcFailedPrecondition, false, Caller,
+		"What the run's log has kept does not reach back far enough; details say how far it does.",
+		"Read from the sequence that details say is kept, or take the snapshot of the run instead.",
+	},
 
-	ClientVersionUnsupported: {426, grpcFailedPrecondition, false, "The client is older than minClientVersion."},
-	RateLimited:              {429, grpcResourceExhausted, true, "Too many requests; wait Retry-After seconds."},
+	PayloadTooLarge: {
+		413, grpcResourceExhausted, false, Caller,
+		"The body is larger than limits.maxRequestBodyBytes.",
+		"Send less, or put the large part where it can be named by a URL; the operator sets --max-request-body-bytes.",
+	},
 
-	InternalError:         {500, grpcInternal, true, "Something failed inside; details.correlationId finds it in the logs."},
-	CapabilityNotProvided: {501, grpcFailedPrecondition, false, "A capability the request or node needs is not provided by this host."},
-	ServiceUnavailable:    {503, grpcUnavailable, true, "The host cannot take the request now; wait Retry-After seconds."},
-	EngineVersionMismatch: {503, grpcUnavailable, true, "The run was written by a newer engine than this one."},
+	CorrelationMismatch: {
+		422, grpcFailedPrecondition, false, Caller,
+		"The event from outside is not the one that the run waits for.",
+		"Send the correlation id that the interrupt shows: `waybill interrupt show RUN NODE`.",
+	},
+	ForkInvalidSeq: {
+		422, grpcFailedPrecondition, false, Caller,
+		"fromSeq lies beyond what the run to fork has recorded.",
+		"Choose a fromSeq that the run has recorded: `waybill run events RUN` numbers them.",
+	},
+	InvalidEnvelopeShape: {
+		422, grpcFailedPrecondition, false, Model,
+		"The document is not an AI envelope.",
+		"Emit type, schemaVersion, envelopeId, correlationId and payload as the kind's schema shows; `waybill envelope validate` says which is wrong.",
+	},
+	UnknownEnvelopeKind: {
+		422, grpcFailedPrecondition, false, Model,
+		"The host does not advertise this envelope kind.",
+		"Emit a kind that the host advertises, or have the operator load it with --kinds or a pack.",
+	},
+	UnknownSchemaVersion: {
+		422, grpcFailedPrecondition, false, Model,
+		"The envelope's schemaVersion is not the advertised one.",
+		"Emit the schemaVersion that the host advertises for the kind.",
+	},
+	EnvelopeInvalid: {
+		422, grpcFailedPrecondition, false, Model,
+		"The payload does not satisfy the schema of its kind.",
+		"Correct the payload at the pointers that details name; if models keep failing, make the schema simpler.",
+	},
+	EnvelopeContractViolation: {
+		422, grpcFailedPrecondition, false, WorkflowAuthor,
+		"The node's contract does not accept this kind.",
+		"Add the refused kind to the node's contract, or tell the model in the prompt which kinds are accepted.",
+	},
+	EnvelopeTruncationTerminal: {
+		422, grpcFailedPrecondition, false, WorkflowAuthor,
+		"The model was cut off on every attempt, also with a larger budget.",
+		"Raise the node's maxTokens, ask for less in one answer, or choose a model with a longer answer.",
+	},
+	EnvelopeRefusal: {
+		422, grpcFailedPrecondition, false, WorkflowAuthor,
+		"The model refused; never retried.",
+		"Change the prompt or the input, or choose another model; the same question is refused again.",
+	},
+	HostCapabilityMissing: {
+		422, grpcFailedPrecondition, false, Operator,
+		"A pack, or a call of a node, needs a capability that this host does not offer.",
+		"Switch the capability on that details name, or remove the pack.",
+	},
 
-	UnsupportedNodeType:   {0, grpcFailedPrecondition, false, "No node of this typeId is registered."},
-	CredentialRequired:    {0, grpcFailedPrecondition, false, "The node needs a credential that is not there; set the provider's key."},
-	CredentialUnavailable: {0, grpcFailedPrecondition, false, "The host offers no secrets, the node needs one."},
-	CredentialNotFound:    {0, grpcFailedPrecondition, false, "The named credential does not exist."},
-	UnsupportedModality:   {0, grpcFailedPrecondition, false, "The provider does not take this kind of content."},
-	RecursionLimit:        {0, grpcResourceExhausted, false, "The run executed more nodes than its limit allows, or runs are nested too deeply."},
-	UnknownChildWorkflow:  {0, grpcFailedPrecondition, false, "A node names a workflow to run that is not there."},
-	ChildFailed:           {0, grpcFailedPrecondition, false, "A run that a node started did not complete."},
-	RunTimeout:            {0, grpcFailedPrecondition, false, "The run took longer than its limit allows."},
-	ChannelAccessDenied:   {0, grpcPermissionDenied, false, "The channel's access does not let the node read or write it."},
-	ChannelSchemaBreaking: {0, grpcFailedPrecondition, false, "The channel holds a write of an older schema that its current one no longer reads."},
-	VersionOutOfRange:     {0, grpcFailedPrecondition, false, "The run has settled for a version of a change that this host's code no longer has."},
-	ReplaySourceMissing:   {0, grpcFailedPrecondition, false, "A replay needs the recorded outcome of an effect, and the source recorded none."},
-	LoopLimit:             {0, grpcResourceExhausted, false, "A loop would have gone on for more rounds than its limit allows."},
-	NodeTimeout:           {0, grpcFailedPrecondition, true, "An attempt of a node took longer than its settings.timeoutMs."},
-	CapBreached:           {0, grpcResourceExhausted, false, "An envelope limit of the host was reached."},
-	ProviderUnavailable:   {0, grpcUnavailable, true, "The model's server could not be reached or failed."},
-	ProviderQuota:         {0, grpcResourceExhausted, true, "The model's server refused for quota or rate."},
-	ProviderNotSupported:  {0, grpcFailedPrecondition, false, "The host has no provider of this id."},
-	ModelNotSupported:     {0, grpcFailedPrecondition, false, "The provider does not know this model."},
-	SchemaNotAccepted:     {0, grpcFailedPrecondition, false, "The provider does not accept the response schema."},
-	ContentTooLong:        {0, grpcFailedPrecondition, false, "The prompt, the answer, or what a node is given or makes, is larger than the limit."},
-	ToolFailed:            {0, grpcFailedPrecondition, false, "A tool or an agent was asked, and says that it failed."},
-	PeerInputRequired:     {0, grpcFailedPrecondition, false, "A tool or an agent asks for input that a workflow cannot give."},
-	PromptVariable:        {422, grpcFailedPrecondition, false, "The prompt names a variable that has no value."},
-	TemplateNotFound:      {404, grpcNotFound, false, "The host has no such prompt template, or not in this version."},
-	InterruptRejected:     {0, grpcFailedPrecondition, false, "Somebody rejected what the run asked to have approved, or nobody approved it in time."},
-	InterruptTimeout:      {0, grpcFailedPrecondition, false, "Nobody answered what the run asked in time."},
-	ConformanceFailure:    {0, grpcFailedPrecondition, false, "core.fail did what it is for."},
+	ClientVersionUnsupported: {
+		426, grpcFailedPrecondition, false, Caller,
+		"The client is older than minClientVersion.",
+		"Update the client to the minClientVersion of the discovery document.",
+	},
+	RateLimited: {
+		429, grpcResourceExhausted, true, Caller,
+		"Too many requests; wait Retry-After seconds.",
+		"Wait as long as Retry-After says; send fewer requests at a time.",
+	},
+
+	InternalError: {
+		500, grpcInternal, true, Operator,
+		"Something failed inside; details.correlationId finds it in the logs.",
+		"Look for details.correlationId in the host's logs; a client may send the same request again with the same key.",
+	},
+	CapabilityNotProvided: {
+		501, grpcFailedPrecondition, false, Operator,
+		"A capability the request or node needs is not provided by this host.",
+		"Configure what the message names, such as a provider's key or a model that has the capability, or change the workflow.",
+	},
+	ServiceUnavailable: {
+		503, grpcUnavailable, true, Operator,
+		"The host cannot take the request now; wait Retry-After seconds.",
+		"See readyz and `waybill doctor` for what is down; a client waits as long as Retry-After says.",
+	},
+	EngineVersionMismatch: {
+		503, grpcUnavailable, true, Operator,
+		"The run was written by a newer engine than this one.",
+		"Finish the update: let a dispatcher of the newer version run.",
+	},
+	PromptVariable: {
+		422, grpcFailedPrecondition, false, WorkflowAuthor,
+		"The prompt names a variable that has no value.",
+		"Give the variable a value, or a default in the template.",
+	},
+	TemplateNotFound: {
+		404, grpcNotFound, false, WorkflowAuthor,
+		"The host has no such prompt template, or not in this version.",
+		"Name a template and version that the host has, or have the operator load it with --prompts.",
+	},
 }
 
 // Lookup gives the row of a code. An unknown code counts as internal.

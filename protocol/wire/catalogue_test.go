@@ -25,3 +25,25 @@ func TestKnown_IsTheCatalogueAndVendors(t *testing.T) {
 		require.False(t, unknown.Known(), unknown)
 	}
 }
+
+func TestCatalogue_SaysOfEachTypeWhatItMeans(t *testing.T) {
+	t.Parallel()
+	groups := []wire.Group{
+		wire.GroupRun, wire.GroupNode, wire.GroupInterrupt, wire.GroupEnvelope, wire.GroupModel,
+		wire.GroupTool, wire.GroupMemory, wire.GroupArtifact, wire.GroupLog, wire.GroupOther,
+	}
+	seen := map[string]wire.EventType{}
+	for _, typ := range wire.EventTypes() {
+		row, ok := typ.Describe()
+		require.True(t, ok, typ)
+		require.True(t, typ.Known(), typ)
+		require.Contains(t, groups, row.Group, typ)
+		require.Regexp(t, `^[A-Z].*\.$`, row.Meaning, typ)
+		require.Empty(t, seen[row.Meaning], "%s says what another type says", typ)
+		seen[row.Meaning] = typ
+	}
+	require.Len(t, wire.EventTypes(), 107, "OpenWOP host contract Appendix B")
+	row, ok := wire.EventType("acme.invoice.paid").Describe()
+	require.False(t, ok)
+	require.Equal(t, wire.TypeRow{Group: wire.GroupOther}, row)
+}

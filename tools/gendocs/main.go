@@ -1,51 +1,28 @@
-// Command gendocs renders the pages of docs/ that follow from the code. It is
-// run from the top of the repository: `make gen`.
+// Command gendocs renders the pages of docs/ and the tables of the console that
+// follow from the code. It is run from the top of the repository: `make gen`.
 package main
 
 import (
-	"fmt"
 	"log"
 	"os"
-	"strconv"
-	"strings"
-
-	"google.golang.org/grpc/codes"
-
-	"waybill.dev/waybill/protocol/fault"
+	"path/filepath"
 )
 
+// pages are the files that are generated, by path from the top of the repository.
+var pages = map[string]func() string{
+	"docs/errors.md":                  errorCodes,
+	"docs/events.md":                  eventTypes,
+	"console/web/src/gen/errors.json": errorTable,
+	"console/web/src/gen/events.json": eventTable,
+}
+
 func main() {
-	if err := os.WriteFile("docs/errors.md", []byte(errorCodes()), 0o644); err != nil {
-		log.Fatal(err)
-	}
-}
-
-const errorsHead = "# Errors\n\n" +
-	"Generated from `protocol/fault/table.go` by `make gen`; do not edit.\n\n" +
-	"Every answer that is not 2xx is `{\"error\": code, \"message\": sentence, \"details\"?: object}`; over gRPC the same document\n" +
-	"is the only detail of the status. Switch on the code; the sentence is for people. A code without an HTTP status stands in\n" +
-	"the `error` of a run or node only. \"Retry\" says that the same request may succeed later; wait as long as a\n" +
-	"`Retry-After` asks.\n\n" +
-	"| code | HTTP | gRPC | retry | meaning |\n|---|---|---|---|---|\n"
-
-// errorCodes is the page of all codes.
-func errorCodes() string {
-	var b strings.Builder
-	b.WriteString(errorsHead)
-	for _, c := range fault.Codes() {
-		r := fault.Lookup(c)
-		http, grpc := "", ""
-		if r.HTTP != 0 {
-			http, grpc = strconv.Itoa(r.HTTP), codes.Code(r.GRPC).String()
+	for path, render := range pages {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			log.Fatal(err)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", c, http, grpc, yes(r.Retryable), r.Meaning)
+		if err := os.WriteFile(path, []byte(render()), 0o644); err != nil {
+			log.Fatal(err)
+		}
 	}
-	return b.String()
-}
-
-func yes(b bool) string {
-	if b {
-		return "yes"
-	}
-	return ""
 }
