@@ -78,6 +78,10 @@ func rules() []rule {
 			from: []string{"internal/..."}, direct: []string{root + "/services", root + "/cmd", root + "/examples"},
 		},
 		{
+			name: "the client is for builders: it knows the vocabulary, and nothing of the host",
+			from: []string{"client/..."}, direct: slices.Concat(messages, []string{root + "/services", root + "/internal", root + "/cmd", root + "/examples"}),
+		},
+		{
 			name: "domain code knows no transport, no broker, no database and no message",
 			from: domain, direct: slices.Concat(transports, drivers, messages), reached: slices.Concat(transports, drivers, messages),
 		},

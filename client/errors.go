@@ -1,0 +1,95 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/protocol/fault"
+)
+
+// Error is what the host refused, and why. errors.Is finds its code:
+//
+//	errors.Is(err, fault.New(fault.RunNotFound, ""))
+type Error struct {
+	// Status is that of the HTTP answer. A code that this package does not know has one, too.
+	Status int
+	// Fault has the code, the sentence and the details.
+	Fault *fault.Error
+}
+
+// Error gives code and sentence.
+func (e *Error) Error() string { return e.Fault.Error() }
+
+// Unwrap gives the fault.
+func (e *Error) Unwrap() error { return e.Fault }
+
+// ErrUnreachable marks a host that could not be reached, or did not answer in time.
+var ErrUnreachable = errors.New("the host cannot be reached")
+
+var errTimeout = errors.New("no answer in time")
+
+// unreachable is how a request fails that nobody answered. That the caller does not
+// want the answer any more is the caller's own error.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTimeout) {
+		return ctx.Err()
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	return fmt.Errorf("%w: %s: %w", ErrUnreachable, c.base, err)
+}
+
+// ForeignError is an answer that no host of OpenWOP gives: something else is at the
+// URL, or between here and the host.
+type ForeignError struct {
+	URL    string
+	Status int
+	Reason string
+}
+
+// Error says what is there instead.
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("%s is not the API of a host (HTTP %d): %s", e.URL, e.Status, e.Reason)
+}
+
+// refusal reads an answer that is not 2xx.
+func refusal(base *url.URL, res *http.Response, body []byte) error {
+	f, err := fault.ParseEnvelope(body)
+	if err == nil {
+		if s, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil {
+			f.RetryAfter = time.Duration(s) * time.Second
+		}
+		return &Error{Status: res.StatusCode, Fault: f}
+	}
+	foreign := &ForeignError{URL: base.String(), Status: res.StatusCode, Reason: "it says " + excerpt(body)}
+	if to := res.Header.Get("Location"); to != "" {
+		foreign.Reason = "it sends to " + to
+	} else if len(bytes.TrimSpace(body)) == 0 {
+		foreign.Reason = "it says nothing"
+	}
+	if res.StatusCode == http.StatusBadGateway || res.StatusCode == http.StatusServiceUnavailable || res.StatusCode == http.StatusGatewayTimeout {
+		return fmt.Errorf("%w: %w", ErrUnreachable, foreign) // a proxy stands for a host that is away
+	}
+	return foreign
+}
+
+// excerpt is the beginning of a body as one quoted line.
+func excerpt(body []byte) string {
+	const most = 80
+	text := strings.Join(strings.Fields(string(body)), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return strconv.Quote(text)
+}

@@ -1,0 +1,117 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Capabilities reads the discovery document. It needs no credential.
+func (c *Client) Capabilities(ctx context.Context) (*Answer, error) {
+	var doc struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	const path = "/.well-known/openwop"
+	a, err := c.get(ctx, path, nil, &doc)
+	if err == nil && doc.ProtocolVersion == "" {
+		err = &ForeignError{URL: c.Base() + path, Status: a.Status, Reason: "its document names no protocolVersion"}
+	}
+	return a, err
+}
+
+// Schema reads the JSON Schema of an envelope kind. It needs no credential.
+func (c *Client) Schema(ctx context.Context, kind string) (*Answer, error) {
+	return c.do(ctx, request{method: http.MethodGet, path: "/schemas/envelopes/" + url.PathEscape(kind) + ".schema.json"})
+}
+
+// OpenInterrupt is a question that a run waits for the answer of.
+type OpenInterrupt struct {
+	RunID      string                 `json:"runId"`
+	WorkflowID string                 `json:"workflowId"`
+	Status     wire.Status            `json:"status"`
+	Interrupt  runstate.OpenInterrupt `json:"interrupt"`
+	// Doc is the row as it came.
+	Doc json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps the row as it came.
+func (o *OpenInterrupt) UnmarshalJSON(b []byte) error {
+	type plain OpenInterrupt
+	err := json.Unmarshal(b, (*plain)(o))
+	o.Doc = append(json.RawMessage(nil), b...)
+	return err
+}
+
+// InterruptQuery selects open questions; the zero value selects all.
+type InterruptQuery struct {
+	WorkflowID, Kind string
+	// Eligible leaves out what the caller may not answer.
+	Eligible bool
+	Limit    int
+	Cursor   string
+}
+
+// InterruptPage is one page of open questions. It may be empty though another follows.
+type InterruptPage struct {
+	Interrupts []OpenInterrupt `json:"interrupts"`
+	NextCursor string          `json:"nextCursor"`
+	Doc        json.RawMessage `json:"-"`
+}
+
+// Interrupts reads a page of open questions, by run, newest first.
+func (c *Client) Interrupts(ctx context.Context, q InterruptQuery) (*InterruptPage, error) {
+	query := values("workflowId", q.WorkflowID, "kind", q.Kind, "limit", number(q.Limit), "cursor", q.Cursor)
+	if q.Eligible {
+		query.Set("eligible", "true")
+	}
+	out := &InterruptPage{}
+	a, err := c.get(ctx, "/v1/interrupts", query, out)
+	if err != nil {
+		return nil, err
+	}
+	out.Doc = a.Body
+	return out, nil
+}
+
+// Resolve answers what a node of a run asks. The value is any JSON.
+func (c *Client) Resolve(ctx context.Context, runID, nodeID string, value json.RawMessage, key string) (*Answer, error) {
+	return c.do(ctx, request{
+		method: http.MethodPost, path: runPath(runID) + "/interrupts/" + url.PathEscape(nodeID),
+		body: map[string]any{"resumeValue": value}, key: key,
+	})
+}
+
+// WorkflowSummary is a row of the list of workflows.
+type WorkflowSummary struct {
+	WorkflowID string `json:"workflowId"`
+	Name       string `json:"name"`
+	Version    string `json:"version"`
+	Digest     string `json:"digest"`
+}
+
+// WorkflowPage is one page of workflows, by id.
+type WorkflowPage struct {
+	Workflows  []WorkflowSummary `json:"workflows"`
+	NextCursor string            `json:"nextCursor"`
+	Doc        json.RawMessage   `json:"-"`
+}
+
+// Workflows reads a page of the list of workflows.
+func (c *Client) Workflows(ctx context.Context, limit int, cursor string) (*WorkflowPage, error) {
+	out := &WorkflowPage{}
+	a, err := c.get(ctx, "/v1/workflows", values("limit", number(limit), "cursor", cursor), out)
+	if err != nil {
+		return nil, err
+	}
+	out.Doc = a.Body
+	return out, nil
+}
+
+// PutWorkflow registers a definition.
+func (c *Client) PutWorkflow(ctx context.Context, definition json.RawMessage) (*Answer, error) {
+	return c.do(ctx, request{method: http.MethodPost, path: "/v1/workflows", body: definition})
+}

@@ -1,0 +1,258 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// StartRun says what to run. Inputs and Configurable are JSON objects.
+type StartRun struct {
+	WorkflowID   string          `json:"workflowId"`
+	Inputs       json.RawMessage `json:"inputs,omitempty"`
+	Configurable json.RawMessage `json:"configurable,omitempty"`
+	Metadata     json.RawMessage `json:"metadata,omitempty"`
+	Tags         []string        `json:"tags,omitempty"`
+	ScopeID      string          `json:"scopeId,omitempty"`
+	CallbackURL  string          `json:"callbackUrl,omitempty"`
+	// Key makes the start repeatable: the same key and request give the same run.
+	// Empty: a new one.
+	Key string `json:"-"`
+}
+
+// Started is a run that was created.
+type Started struct {
+	RunID     string      `json:"runId"`
+	Status    wire.Status `json:"status"`
+	EventsURL string      `json:"eventsUrl"`
+	// SourceRunID, FromSeq and Mode are those of a fork.
+	SourceRunID string `json:"sourceRunId,omitempty"`
+	FromSeq     int    `json:"fromSeq,omitempty"`
+	Mode        string `json:"mode,omitempty"`
+	Replayed    bool   `json:"-"`
+	// Doc is the answer as it came.
+	Doc json.RawMessage `json:"-"`
+}
+
+// Start creates a run.
+func (c *Client) Start(ctx context.Context, s StartRun) (*Started, error) {
+	return c.started(ctx, request{method: http.MethodPost, path: "/v1/runs", body: s, key: s.Key})
+}
+
+func (c *Client) started(ctx context.Context, r request) (*Started, error) {
+	out := &Started{}
+	a, err := c.into(ctx, r, out)
+	if err != nil {
+		return nil, err
+	}
+	out.Replayed, out.Doc = a.Replayed, a.Body
+	return out, nil
+}
+
+// Fork says from where a run is done again.
+type Fork struct {
+	// Mode is replay or branch.
+	Mode string `json:"mode"`
+	// FromSeq is the first event that is produced anew; nil: the host's default.
+	FromSeq *int     `json:"fromSeq,omitempty"`
+	Overlay *Overlay `json:"runOptionsOverlay,omitempty"`
+	Key     string   `json:"-"`
+}
+
+// Overlay is what a branch has instead of its source's options.
+type Overlay struct {
+	Configurable json.RawMessage `json:"configurable,omitempty"`
+	Metadata     json.RawMessage `json:"metadata,omitempty"`
+	Tags         []string        `json:"tags,omitempty"`
+}
+
+// Fork creates a run from the log of another.
+func (c *Client) Fork(ctx context.Context, runID string, f Fork) (*Started, error) {
+	return c.started(ctx, request{method: http.MethodPost, path: runPath(runID) + ":fork", body: f, key: f.Key})
+}
+
+// Run is a snapshot of a run.
+type Run struct {
+	runstate.Snapshot
+	// Doc is the snapshot as it came.
+	Doc json.RawMessage `json:"-"`
+}
+
+// Run reads the snapshot of a run.
+func (c *Client) Run(ctx context.Context, runID string) (*Run, error) {
+	out := &Run{}
+	a, err := c.get(ctx, runPath(runID), nil, &out.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	out.Doc = a.Body
+	return out, nil
+}
+
+// RunQuery selects runs; the zero value selects all.
+type RunQuery struct {
+	Status, WorkflowID, Tag string
+	// Filter is in the host's grammar: status:failed workflow:x since:2h.
+	Filter string
+	Limit  int
+	Cursor string
+}
+
+// RunSummary is a row of the list of runs.
+type RunSummary struct {
+	RunID       string      `json:"runId"`
+	WorkflowID  string      `json:"workflowId"`
+	Status      wire.Status `json:"status"`
+	CreatedAt   string      `json:"createdAt"`
+	StartedAt   string      `json:"startedAt"`
+	CompletedAt string      `json:"completedAt"`
+	Tags        []string    `json:"tags"`
+	ErrorCode   string      `json:"errorCode"`
+	// Doc is the row as it came.
+	Doc json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps the row as it came.
+func (s *RunSummary) UnmarshalJSON(b []byte) error {
+	type plain RunSummary
+	err := json.Unmarshal(b, (*plain)(s))
+	s.Doc = append(json.RawMessage(nil), b...)
+	return err
+}
+
+// RunPage is one page of runs, newest first.
+type RunPage struct {
+	Runs       []RunSummary    `json:"runs"`
+	NextCursor string          `json:"nextCursor"`
+	Doc        json.RawMessage `json:"-"`
+}
+
+// Runs reads a page of the list of runs.
+func (c *Client) Runs(ctx context.Context, q RunQuery) (*RunPage, error) {
+	out := &RunPage{}
+	a, err := c.get(ctx, "/v1/runs", values("status", q.Status, "workflowId", q.WorkflowID, "tag", q.Tag,
+		"filter", q.Filter, "limit", number(q.Limit), "cursor", q.Cursor), out)
+	if err != nil {
+		return nil, err
+	}
+	out.Doc = a.Body
+	return out, nil
+}
+
+// ErrNoRuns is what Latest gives where there are none.
+var ErrNoRuns = errors.New("there are no runs")
+
+// Latest reads the newest run's row.
+func (c *Client) Latest(ctx context.Context) (*RunSummary, error) {
+	page, err := c.Runs(ctx, RunQuery{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(page.Runs) == 0 {
+		return nil, ErrNoRuns
+	}
+	return &page.Runs[0], nil
+}
+
+// Cancel ends a run. That it had ended before is no error.
+func (c *Client) Cancel(ctx context.Context, runID, reason string) (*Answer, error) {
+	return c.write(ctx, runPath(runID)+"/cancel", members("reason", reason))
+}
+
+// CancelAll cancels up to 100 runs.
+func (c *Client) CancelAll(ctx context.Context, runIDs []string, reason string) (*Answer, error) {
+	body := members("reason", reason)
+	body["runIds"] = runIDs
+	return c.write(ctx, "/v1/runs:bulk-cancel", body)
+}
+
+// Pause stops a run until it is resumed. drain is immediate or drain-current-node;
+// empty: the host's default.
+func (c *Client) Pause(ctx context.Context, runID, reason, drain string) (*Answer, error) {
+	return c.write(ctx, runPath(runID)+":pause", members("reason", reason, "drainPolicy", drain))
+}
+
+// Resume lets a paused run go on.
+func (c *Client) Resume(ctx context.Context, runID, reason string) (*Answer, error) {
+	return c.write(ctx, runPath(runID)+":resume", members("reason", reason))
+}
+
+// Diff is how two runs differ.
+type Diff struct {
+	A             string      `json:"a"`
+	B             string      `json:"b"`
+	DivergedAtSeq *int        `json:"divergedAtSeq"`
+	EventDiffs    []EventDiff `json:"eventDiffs"`
+	StateDiff     map[string]struct {
+		A json.RawMessage `json:"a"`
+		B json.RawMessage `json:"b"`
+	} `json:"stateDiff"`
+	Truncated bool            `json:"truncated"`
+	Doc       json.RawMessage `json:"-"`
+}
+
+// EventDiff is one event in which two runs differ.
+type EventDiff struct {
+	Seq    int         `json:"seq"`
+	Op     string      `json:"op"`
+	AEvent *wire.Event `json:"aEvent"`
+	BEvent *wire.Event `json:"bEvent"`
+}
+
+// Diff compares two runs.
+func (c *Client) Diff(ctx context.Context, a, b string) (*Diff, error) {
+	out := &Diff{}
+	got, err := c.get(ctx, runPath(a)+":diff", values("against", b), out)
+	if err != nil {
+		return nil, err
+	}
+	out.Doc = got.Body
+	return out, nil
+}
+
+// Bundle exports the course of a run, without its content.
+func (c *Client) Bundle(ctx context.Context, runID string) (*Answer, error) {
+	return c.do(ctx, request{method: http.MethodGet, path: runPath(runID) + "/debug-bundle"})
+}
+
+// write posts a body.
+func (c *Client) write(ctx context.Context, path string, body map[string]any) (*Answer, error) {
+	return c.do(ctx, request{method: http.MethodPost, path: path, body: body})
+}
+
+func runPath(runID string) string { return "/v1/runs/" + url.PathEscape(runID) }
+
+// members is an object of those pairs that have a value.
+func members(pairs ...string) map[string]any {
+	out := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			out[pairs[i]] = pairs[i+1]
+		}
+	}
+	return out
+}
+
+// values is a query of those pairs that have a value.
+func values(pairs ...string) url.Values {
+	out := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			out.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return out
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
