@@ -275,6 +275,7 @@ func TestFollow_EndsWithItsReaderAndItsContext(t *testing.T) {
 		break
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	var last error
 	for _, err := range c.Follow(ctx, "r", FollowOptions{}) {
 		cancel()
