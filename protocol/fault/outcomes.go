@@ -109,7 +109,7 @@ var outcomes = map[Code]Row{
 	},
 	ContentTooLong: {
 		0, grpcFailedPrecondition, false, WorkflowAuthor,
-		"The prompt or the answer is larger than the limit.",
+		"The prompt, the answer, or what a node is given or makes, is larger than the limit.",
 		"Send the model less, or choose one with a larger context.",
 	},
 	ToolFailed: {
