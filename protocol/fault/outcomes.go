@@ -110,7 +110,7 @@ var outcomes = map[Code]Row{
 	ContentTooLong: {
 		0, grpcFailedPrecondition, false, WorkflowAuthor,
 		"The prompt, the answer, or what a node is given or makes, is larger than the limit.",
-		"Send the model less, or choose one with a larger context.",
+		"Send the model less, or choose one with a larger context; hand smaller values from node to node.",
 	},
 	ToolFailed: {
 		0, grpcFailedPrecondition, false, WorkflowAuthor,
