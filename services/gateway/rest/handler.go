@@ -28,6 +28,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/throttle"
 	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
@@ -81,7 +82,7 @@ type Handler struct {
 	deps     Deps
 	grpc     http.Handler
 	inFlight atomic.Int64
-	rates    *rates
+	rates    *throttle.Throttle // of each credential, known or not: who guesses keys is slowed down, too
 }
 
 // New makes the handler.
@@ -90,7 +91,7 @@ func New(ctx context.Context, cfg Config, d Deps) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Handler{cfg: cfg, deps: d, grpc: mux, rates: newRates(cfg.RatePerSecond, cfg.Burst, d.Clock)}, nil
+	return &Handler{cfg: cfg, deps: d, grpc: mux, rates: throttle.New(cfg.RatePerSecond, cfg.Burst, d.Clock)}, nil
 }
 
 // ServeHTTP answers a request.
@@ -203,9 +204,10 @@ func (h *Handler) admit(_ http.ResponseWriter, r *http.Request) error {
 		h.inFlight.Add(-1)
 		return fault.New(fault.ServiceUnavailable, "the host is at its capacity; nothing was done, try again").After(retryCapacity)
 	}
-	if err := h.rates.take(r.Header.Get("Authorization")); err != nil {
+	if _, wait := h.rates.Take(r.Header.Get("Authorization")); wait > 0 {
 		h.inFlight.Add(-1)
-		return err
+		return fault.New(fault.RateLimited, "too many requests with this credential").
+			With("scope", "key").With("limit", h.rates.PerSecond()).With("retryAfterMs", wait.Milliseconds()).After(wait)
 	}
 	return nil
 }
