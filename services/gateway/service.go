@@ -11,12 +11,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"waybill.dev/waybill/console"
 	"waybill.dev/waybill/internal/audit"
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/notify"
@@ -34,6 +36,7 @@ import (
 	"waybill.dev/waybill/services/gateway/bundle"
 	"waybill.dev/waybill/services/gateway/discovery"
 	"waybill.dev/waybill/services/gateway/engine"
+	"waybill.dev/waybill/services/gateway/front"
 	"waybill.dev/waybill/services/gateway/idempotency"
 	"waybill.dev/waybill/services/gateway/interrupttoken"
 	"waybill.dev/waybill/services/gateway/openapi"
@@ -58,7 +61,15 @@ type Config struct {
 	RunKey []byte
 	// InterruptKeys sign the tokens of interrupts; the same for all replicas.
 	InterruptKeys token.Keys
+	// BasePath is the path below which the REST API and the console are: empty, or one
+	// like /a/b. BaseURL has it at its end.
+	BasePath string
+	// Console serves the web console.
+	Console bool
 }
+
+// basePath is what a base path may look like: it stands in HTML, in links and in cookies.
+var basePath = regexp.MustCompile(`^(/[A-Za-z0-9][A-Za-z0-9._~-]*)*$`)
 
 // minRunKey is the least length of the derivation key, in bytes.
 const minRunKey = 32
@@ -77,6 +88,9 @@ func (c Config) Validate() error {
 	}
 	if len(c.RunKey) < minRunKey {
 		errs = append(errs, fmt.Errorf("gateway.runKey: needs at least %d bytes", minRunKey))
+	}
+	if !basePath.MatchString(c.BasePath) {
+		errs = append(errs, fmt.Errorf("gateway.basePath: %q: want one like /a/b, without a slash at its end", c.BasePath))
 	}
 	return errors.Join(errs...)
 }
@@ -214,7 +228,19 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 			Clean: s.scrub.Clean, Redact: s.scrub.Document, Bundles: bundle.Exporter{EventLog: s.deps.EventLog, Redactor: s.deps.Redactor},
 		}
 	}
-	return rest.New(ctx, s.cfg.REST, d)
+	api, err := rest.New(ctx, s.cfg.REST, d)
+	if err != nil {
+		return nil, err
+	}
+	door := &front.Door{Base: s.cfg.BasePath, API: api, Fail: func(w http.ResponseWriter, r *http.Request, err error) {
+		rest.WriteError(w, s.deps.Logger, s.scrub.Clean(r.Context(), err))
+	}}
+	if s.cfg.Console {
+		if door.Console, err = console.New(s.cfg.BasePath); err != nil {
+			return nil, err
+		}
+	}
+	return door, nil
 }
 
 // Drain ends all event streams, so that the HTTP server can stop; their readers

@@ -24,6 +24,7 @@ func TestConfig_NamesWhatIsWrong(t *testing.T) {
 		"gateway.keys":         func(c *gateway.Config) { c.Keys = nil },
 		"gateway.maxBodyBytes": func(c *gateway.Config) { c.REST.MaxBodyBytes = 0 },
 		"gateway.maxStreams":   func(c *gateway.Config) { c.MaxStreams = 0 },
+		"gateway.basePath":     func(c *gateway.Config) { c.BasePath = "/a/" },
 		"gateway.runKey":       func(c *gateway.Config) { c.RunKey = c.RunKey[:31] },
 	}
 	for name, spoil := range cases {
@@ -33,7 +34,7 @@ func TestConfig_NamesWhatIsWrong(t *testing.T) {
 		_, err := gateway.New(c, gateway.Deps{})
 		require.ErrorContains(t, err, name, "nothing is built from it")
 	}
-	err := gateway.Config{}.Validate()
+	err := gateway.Config{BasePath: "/"}.Validate()
 	for name := range cases {
 		require.ErrorContains(t, err, name, "all at once")
 	}

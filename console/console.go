@@ -1,0 +1,225 @@
+// Package console serves the web console: pages that are built beforehand and are part
+// of the binary. What they show they ask of the public API; nothing of a run is in them.
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed all:dist
+var dist embed.FS
+
+// policy lets a page load and call its own origin alone, and keeps text from becoming
+// markup or script. See docs/security.md.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
+	"connect-src 'self'; font-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+
+// Secure sets the headers that every answer below the console's path has.
+func Secure(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// types are those of the files that a console has. Each text says that it is UTF-8:
+// scripts with other characters would not be read otherwise.
+var types = map[string]string{
+	".css":   "text/css; charset=utf-8",
+	".html":  "text/html; charset=utf-8",
+	".ico":   "image/x-icon",
+	".js":    "text/javascript; charset=utf-8",
+	".json":  "application/json; charset=utf-8",
+	".png":   "image/png",
+	".svg":   "image/svg+xml; charset=utf-8",
+	".txt":   "text/plain; charset=utf-8",
+	".woff2": "font/woff2",
+}
+
+// Names in the tree of assets.
+const (
+	indexName = "index.html"
+	// hashed is the folder whose file names change with their content.
+	hashed = "assets/"
+)
+
+// asset is a file in the forms that it is kept in: file name extension to bytes, ""
+// for the plain one.
+type asset struct {
+	forms map[string][]byte
+	tag   string // names the content
+	mime  string
+	cache string
+}
+
+// Handler serves the console. Its requests have paths below the console's own: "/" is
+// the first page.
+type Handler struct {
+	assets map[string]*asset
+	base   string
+}
+
+// New makes the handler of the built-in console for a host below a base path: empty, or
+// one like /a/b, of letters, digits and -._~ alone.
+func New(base string) (*Handler, error) {
+	tree, err := fs.Sub(dist, "dist")
+	if err != nil {
+		return nil, err
+	}
+	return newHandler(tree, base)
+}
+
+func newHandler(tree fs.FS, base string) (*Handler, error) {
+	h := &Handler{assets: map[string]*asset{}, base: base}
+	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		h.add(name, b)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	for name, a := range h.assets {
+		if err := a.seal(name); err != nil {
+			return nil, fmt.Errorf("console: %s: %w", name, err)
+		}
+	}
+	return h, h.fillIndex()
+}
+
+// add takes a file: NAME, or NAME.br or NAME.gz.
+func (h *Handler) add(name string, b []byte) {
+	form := path.Ext(name)
+	if form != brotli && form != gzipped {
+		form = ""
+	}
+	name = strings.TrimSuffix(name, form)
+	a := h.assets[name]
+	if a == nil {
+		a = &asset{forms: map[string][]byte{}, mime: types[path.Ext(name)], cache: "no-cache"}
+		if strings.HasPrefix(name, hashed) {
+			a.cache = "public, max-age=31536000, immutable"
+		}
+		if a.mime == "" {
+			a.mime = "application/octet-stream"
+		}
+		h.assets[name] = a
+	}
+	a.forms[form] = b
+}
+
+// seal names the content. A file without a plain form has one made of its gzip form
+// when somebody needs it, so the binary does not carry it.
+func (a *asset) seal(name string) error {
+	plain, err := a.plain()
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(plain)
+	a.tag = base64.RawURLEncoding.EncodeToString(sum[:12])
+	if name == indexName {
+		a.forms = map[string][]byte{"": plain}
+	}
+	return nil
+}
+
+func (a *asset) plain() ([]byte, error) {
+	if b, ok := a.forms[""]; ok {
+		return b, nil
+	}
+	b, ok := a.forms[gzipped]
+	if !ok {
+		return nil, errors.New("there is no form of it but brotli; add the one of gzip")
+	}
+	r, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+// baseMark is how the index says where the host is; the pages read it.
+const baseMark = `<meta name="waybill-base" content="/"`
+
+// fillIndex tells the index where the host is. Its links to assets are relative to the
+// console's first page, and it is served for deeper paths as well.
+func (h *Handler) fillIndex() error {
+	a := h.assets[indexName]
+	if a == nil {
+		return errors.New("console: there is no " + indexName)
+	}
+	text := string(a.forms[""])
+	if !strings.Contains(text, baseMark) {
+		return fmt.Errorf("console: %s lacks %s>", indexName, baseMark)
+	}
+	text = strings.Replace(text, baseMark, `<meta name="waybill-base" content="`+h.base+`/"`, 1)
+	text = strings.ReplaceAll(text, `="./`, `="`+h.base+`/console/`)
+	a.forms[""] = []byte(text)
+	a.cache = "no-store"
+	return a.seal(indexName)
+}
+
+// ServeHTTP answers a request for a page or an asset.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	Secure(w.Header())
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "this address takes GET", http.StatusMethodNotAllowed)
+		return
+	}
+	name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
+	a := h.assets[name]
+	switch {
+	case a != nil:
+	case strings.HasPrefix(name+"/", hashed) || types[path.Ext(name)] != "":
+		http.Error(w, "the console has no such file", http.StatusNotFound)
+		return
+	default: // a route of the pages
+		a = h.assets[indexName]
+	}
+	a.serve(w, r)
+}
+
+// serve answers with the smallest form that the client takes.
+func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
+	form := a.choose(r.Header.Get("Accept-Encoding"))
+	body := a.forms[form]
+	if form == "" {
+		var err error
+		if body, err = a.plain(); err != nil {
+			http.Error(w, "the file cannot be read", http.StatusInternalServerError)
+			return
+		}
+	}
+	head := w.Header()
+	head.Set("Content-Type", a.mime)
+	head.Set("Cache-Control", a.cache)
+	head.Set("Vary", "Accept-Encoding")
+	head.Set("ETag", `"`+a.tag+form+`"`)
+	if form != "" {
+		head.Set("Content-Encoding", encodings[form])
+		head.Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	r.Header.Del("Range") // a part of an encoded file is of no use to a page
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
+}
