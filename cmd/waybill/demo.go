@@ -24,6 +24,8 @@ type readyInfo struct {
 	GRPC    string `json:"grpc"`
 	NATS    string `json:"nats,omitempty"`
 	Metrics string `json:"metrics,omitempty"`
+	// Console is its address, without a code.
+	Console string `json:"console,omitempty"`
 	PID     int    `json:"pid"`
 	ReadyMs int64  `json:"readyMs"`
 }
@@ -65,12 +67,17 @@ func shownKey(key string) string {
 	return "<your key>"
 }
 
-func banner(out printer, o devOptions, r readyInfo) {
+// banner says where the host is; console is the link to the console, empty if there is
+// none.
+func banner(out printer, o devOptions, r readyInfo, console string) {
 	durable := "every acknowledged write is on disk"
 	if o.durability == durabilityProcess {
 		durable = "acknowledged writes survive the process, not a power cut"
 	}
 	fmt.Fprintf(out, "Waybill is ready (%d ms)\n\n", r.ReadyMs)
+	if console != "" {
+		fmt.Fprintf(out, "  web    %s\n", console)
+	}
 	fmt.Fprintf(out, "  REST   %s\n  gRPC   %s\n", r.HTTP, r.GRPC)
 	if r.NATS != "" {
 		fmt.Fprintf(out, "  NATS   %s\n", r.NATS)

@@ -13,7 +13,7 @@ func TestBanner_ShowsNoKeyThatWasGiven(t *testing.T) {
 	t.Parallel()
 	const key = "hk_live_51e07c3d9b2a4f68"
 	var out strings.Builder
-	banner(&out, devOptions{apiKeys: []string{key + "=acme:*"}}, readyInfo{HTTP: "http://h"})
+	banner(&out, devOptions{apiKeys: []string{key + "=acme:*"}}, readyInfo{HTTP: "http://h"}, "")
 	curls(&out, readyInfo{HTTP: "http://h"}, key, "run_1")
 	require.NotContains(t, out.String(), key)
 	require.Contains(t, out.String(), "Authorization: Bearer <your key>")
@@ -22,7 +22,7 @@ func TestBanner_ShowsNoKeyThatWasGiven(t *testing.T) {
 func TestBanner_ShowsTheKeyThatEverybodyKnows(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	banner(&out, devOptions{apiKeys: []string{devKey + "=default:*"}}, readyInfo{HTTP: "http://h"})
+	banner(&out, devOptions{apiKeys: []string{devKey + "=default:*"}}, readyInfo{HTTP: "http://h"}, "")
 	require.Contains(t, out.String(), "key    "+devKey+"\n")
 	require.Contains(t, out.String(), "Authorization: Bearer "+devKey+"'")
 }

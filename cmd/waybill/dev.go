@@ -225,7 +225,7 @@ func runDev(ctx context.Context, o devOptions, log logger, out printer) error {
 	if err := ready.write(o.readyFile); err != nil {
 		return errors.Join(err, h.group.Stop())
 	}
-	banner(out, o, ready)
+	banner(out, o, ready, h.consoleLink(ready))
 	if o.demo {
 		if err := demo(ctx, out, ready, firstKey(o.apiKeys)); err != nil && ctx.Err() == nil {
 			return errors.Join(fmt.Errorf("demo run: %w", err), h.group.Stop())

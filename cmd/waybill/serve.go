@@ -119,5 +119,6 @@ func (h *host) readyInfo(took time.Duration) readyInfo {
 		r.NATS = "nats://" + h.nats.Addr()
 	}
 	r.Metrics = metricsURL(h.metrics)
+	r.Console = r.HTTP + consolePath
 	return r
 }

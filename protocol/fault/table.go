@@ -120,7 +120,7 @@ var answers = map[Code]Row{
 
 	Forbidden: {
 		403, grpcPermissionDenied, false, Caller,
-		"The credential lacks the scope in details.scopeRequired, or names another tenant.",
+		"The credential lacks the scope in details.scopeRequired, or names another tenant; or a write of a console session lacks its header.",
 		"Use a key with the scope that details.scopeRequired names, of the tenant that owns the resource.",
 	},
 	RunForbidden: {

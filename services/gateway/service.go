@@ -43,6 +43,7 @@ import (
 	"waybill.dev/waybill/services/gateway/rest"
 	"waybill.dev/waybill/services/gateway/scrub"
 	"waybill.dev/waybill/services/gateway/seams"
+	"waybill.dev/waybill/services/gateway/session"
 	"waybill.dev/waybill/services/gateway/sse"
 	"waybill.dev/waybill/services/gateway/webhook"
 )
@@ -64,8 +65,9 @@ type Config struct {
 	// BasePath is the path below which the REST API and the console are: empty, or one
 	// like /a/b. BaseURL has it at its end.
 	BasePath string
-	// Console serves the web console.
-	Console bool
+	// Console describes the web console; nil: it is not served. What the gateway knows
+	// itself is filled in.
+	Console *session.Config
 }
 
 // basePath is what a base path may look like: it stands in HTML, in links and in cookies.
@@ -129,6 +131,8 @@ type Service struct {
 	engine  *engine.Service
 	closing chan struct{}
 	usage   *audit.Usage // nil: no audit log is kept
+	// sessions are those of the console; nil: it is not served.
+	sessions *session.Keeper
 }
 
 // New checks the configuration and builds the service; it starts nothing.
@@ -143,6 +147,10 @@ func New(cfg Config, d Deps) (*Service, error) {
 	tokens, err := interrupttoken.New(cfg.InterruptKeys)
 	if err != nil {
 		return nil, fmt.Errorf("gateway.interruptKeys: %w", err)
+	}
+	sessions, err := cfg.sessions(keys, d.Clock)
+	if err != nil {
+		return nil, err
 	}
 	known := discovery.Config{MaxBodyBytes: cfg.REST.MaxBodyBytes, GRPCEndpoint: cfg.GRPCEndpoint, TestSeams: cfg.TestSeams, Webhooks: d.Webhooks != nil}
 	public := engine.Deps{
@@ -166,8 +174,27 @@ func New(cfg Config, d Deps) (*Service, error) {
 	return &Service{
 		scrub: &scrub.Errors{Redactor: d.Redactor},
 		cfg:   cfg, deps: d, keys: keys, closing: make(chan struct{}),
-		engine: engine.New(public), usage: usage,
+		engine: engine.New(public), usage: usage, sessions: sessions,
 	}, nil
+}
+
+// sessions makes the keeper of the console's sessions; nil: there is no console.
+func (c Config) sessions(keys *auth.Keys, clock func() time.Time) (*session.Keeper, error) {
+	if c.Console == nil {
+		return nil, nil //nolint:nilnil // no console, no sessions
+	}
+	own := *c.Console
+	own.Keys, own.Base, own.MaxBodyBytes = c.InterruptKeys, c.BasePath, c.REST.MaxBodyBytes
+	return session.New(own, keys, clock)
+}
+
+// MintCode makes a code that signs in to the console once with a key; empty: there is no
+// console.
+func (s *Service) MintCode(key string) string {
+	if s.sessions == nil {
+		return ""
+	}
+	return s.sessions.Mint(key)
 }
 
 // Server makes the public gRPC server.
@@ -235,10 +262,12 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 	door := &front.Door{Base: s.cfg.BasePath, API: api, Fail: func(w http.ResponseWriter, r *http.Request, err error) {
 		rest.WriteError(w, s.deps.Logger, s.scrub.Clean(r.Context(), err))
 	}}
-	if s.cfg.Console {
-		if door.Console, err = console.New(s.cfg.BasePath); err != nil {
+	if s.sessions != nil {
+		pages, err := console.New(s.cfg.BasePath)
+		if err != nil {
 			return nil, err
 		}
+		door.Admit, door.Console = s.sessions.Admit, s.sessions.Handler(pages, console.Secure, door.Fail)
 	}
 	return door, nil
 }

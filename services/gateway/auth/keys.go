@@ -33,8 +33,6 @@ const (
 
 // known are the scopes a key may be given: those of the protocol and our own.
 var known = []Scope{
-	ManifestRead, RunsCreate, RunsRead, RunsCancel, WorkflowsWrite, AuditRead, "artifacts:read", "webhooks:manage", ApprovalsRespond,
-	"packs:publish", "packs:yank", "packs:yank-revert", "workspace:read", "workspace:write",
 	ManifestRead, RunsCreate, RunsRead, RunsCancel, WorkflowsWrite, "artifacts:read", WebhooksManage, ApprovalsRespond,
 	"packs:publish", "packs:yank", "packs:yank-revert", "audit:read", "workspace:read", "workspace:write",
 }
@@ -61,6 +59,14 @@ type Principal struct {
 
 // May reports whether the principal holds a scope.
 func (p *Principal) May(s Scope) bool { return p.all || slices.Contains(p.scopes, s) }
+
+// Scopes are those that the principal holds.
+func (p *Principal) Scopes() []Scope {
+	if p.all {
+		return slices.Clone(known)
+	}
+	return slices.Clone(p.scopes)
+}
 
 // Keys are the API keys of a host, kept as keyed hashes only.
 type Keys struct {

@@ -22,6 +22,8 @@ type Door struct {
 	// Console answers what lies below its path, by paths below that; nil: there is
 	// none.
 	Console http.Handler
+	// Admit makes a credential of a request's session; nil: there are no sessions.
+	Admit func(*http.Request) error
 	// Fail writes an error answer.
 	Fail func(http.ResponseWriter, *http.Request, error)
 }
@@ -41,7 +43,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sub, ours := below(in, consolePath)
 	switch {
 	case !ours:
-		d.API.ServeHTTP(w, in)
+		d.call(w, in)
 	case d.Console == nil:
 		d.Fail(w, r, fault.New(fault.NotFound, "this host serves no console"))
 	case sub.URL.Path == "":
@@ -49,6 +51,17 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		d.Console.ServeHTTP(w, sub)
 	}
+}
+
+// call hands a request to the API.
+func (d *Door) call(w http.ResponseWriter, r *http.Request) {
+	if d.Admit != nil {
+		if err := d.Admit(r); err != nil {
+			d.Fail(w, r, err)
+			return
+		}
+	}
+	d.API.ServeHTTP(w, r)
 }
 
 // below gives the request as one below a prefix, which ends where a part of the path
