@@ -11,7 +11,7 @@ import (
 // wanted. Whoever opens it with fewer, say with a default, does not take the copies of
 // others away.
 func Replicas(ctx context.Context, api js.JetStream, stream string, wanted int) (int, error) {
-	s, err := api.Stream(ctx, stream)
+	s, err := Ensure(ctx, func(ctx context.Context) (js.Stream, error) { return api.Stream(ctx, stream) })
 	if errors.Is(err, js.ErrStreamNotFound) {
 		return wanted, nil
 	}

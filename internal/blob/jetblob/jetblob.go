@@ -38,8 +38,10 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
-	b, err := api.CreateOrUpdateObjectStore(ctx, js.ObjectStoreConfig{
-		Bucket: cfg.Bucket, Description: cfg.Description, Replicas: replicas, Storage: js.FileStorage,
+	b, err := natslink.Ensure(ctx, func(ctx context.Context) (js.ObjectStore, error) {
+		return api.CreateOrUpdateObjectStore(ctx, js.ObjectStoreConfig{
+			Bucket: cfg.Bucket, Description: cfg.Description, Replicas: replicas, Storage: js.FileStorage,
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)

@@ -50,9 +50,11 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
-	b, err := api.CreateOrUpdateKeyValue(ctx, js.KeyValueConfig{
-		Bucket: cfg.Bucket, Description: cfg.Description, TTL: cfg.TTL, Replicas: replicas,
-		History: 1, Storage: storage, MaxValueSize: 4 << 20, LimitMarkerTTL: cfg.MarkerTTL,
+	b, err := natslink.Ensure(ctx, func(ctx context.Context) (js.KeyValue, error) {
+		return api.CreateOrUpdateKeyValue(ctx, js.KeyValueConfig{
+			Bucket: cfg.Bucket, Description: cfg.Description, TTL: cfg.TTL, Replicas: replicas,
+			History: 1, Storage: storage, MaxValueSize: 4 << 20, LimitMarkerTTL: cfg.MarkerTTL,
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)

@@ -85,19 +85,21 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)
 	}
-	s, err := api.CreateOrUpdateStream(ctx, js.StreamConfig{
-		Name:        subject.Stream,
-		Description: "OpenWOP run log: one message per frame",
-		Subjects:    []string{subject.All},
-		Storage:     js.FileStorage,
-		Retention:   js.LimitsPolicy,
-		Replicas:    replicas,
-		Duplicates:  dedupWindow,
-		AllowDirect: true,
-		DenyDelete:  true,
-		DenyPurge:   true,
+	s, err := natslink.Ensure(ctx, func(ctx context.Context) (js.Stream, error) {
+		return api.CreateOrUpdateStream(ctx, js.StreamConfig{
+			Name:        subject.Stream,
+			Description: "OpenWOP run log: one message per frame",
+			Subjects:    []string{subject.All},
+			Storage:     js.FileStorage,
+			Retention:   js.LimitsPolicy,
+			Replicas:    replicas,
+			Duplicates:  dedupWindow,
+			AllowDirect: true,
+			DenyDelete:  true,
+			DenyPurge:   true,
 
-		AllowAtomicPublish: cfg.ShareSync,
+			AllowAtomicPublish: cfg.ShareSync,
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)

@@ -8,6 +8,7 @@ import (
 
 	js "github.com/nats-io/nats.go/jetstream"
 
+	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -27,15 +28,17 @@ type Queue struct {
 
 // Queue opens the dispatchers' end of the log.
 func (l *Log) Queue(ctx context.Context) (*Queue, error) {
-	c, err := l.stream.CreateOrUpdateConsumer(ctx, js.ConsumerConfig{
-		Durable:        queueName,
-		Description:    "hands runs to dispatchers",
-		FilterSubjects: subject.Queue(),
-		DeliverPolicy:  js.DeliverAllPolicy,
-		AckPolicy:      js.AckExplicitPolicy,
-		AckWait:        l.cfg.AckWait,
-		MaxAckPending:  l.cfg.MaxPending,
-		MaxDeliver:     -1, // a run is never given up by the queue; the run loop decides
+	c, err := natslink.Ensure(ctx, func(ctx context.Context) (js.Consumer, error) {
+		return l.stream.CreateOrUpdateConsumer(ctx, js.ConsumerConfig{
+			Durable:        queueName,
+			Description:    "hands runs to dispatchers",
+			FilterSubjects: subject.Queue(),
+			DeliverPolicy:  js.DeliverAllPolicy,
+			AckPolicy:      js.AckExplicitPolicy,
+			AckWait:        l.cfg.AckWait,
+			MaxAckPending:  l.cfg.MaxPending,
+			MaxDeliver:     -1, // a run is never given up by the queue; the run loop decides
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open dispatch queue: %w", err)
