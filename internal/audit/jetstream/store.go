@@ -49,15 +49,10 @@ func Open(ctx context.Context, nc *nats.Conn, replicas int) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	if replicas, err = natslink.Replicas(ctx, api, Stream, replicas); err != nil {
-		return nil, fmt.Errorf("open audit log: stream %s: %w", Stream, err)
-	}
-	s, err := natslink.Ensure(ctx, func(ctx context.Context) (js.Stream, error) {
-		return api.CreateOrUpdateStream(ctx, js.StreamConfig{
-			Name: Stream, Description: "audit log: one message per append, nothing is ever deleted",
-			Subjects: []string{prefix + "*.*"}, Storage: js.FileStorage, Retention: js.LimitsPolicy, Replicas: replicas,
-			Duplicates: time.Second, DenyDelete: true, DenyPurge: true,
-		})
+	s, err := natslink.Stream(ctx, api, js.StreamConfig{
+		Name: Stream, Description: "audit log: one message per append, nothing is ever deleted",
+		Subjects: []string{prefix + "*.*"}, Storage: js.FileStorage, Retention: js.LimitsPolicy, Replicas: replicas,
+		Duplicates: time.Second, DenyDelete: true, DenyPurge: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open audit log: stream %s: %w", Stream, err)

@@ -34,15 +34,14 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
-	replicas, err := natslink.Replicas(ctx, api, "OBJ_"+cfg.Bucket, cfg.Replicas)
-	if err != nil {
+	// As the client makes a bucket, but for what is read directly.
+	if _, err := natslink.Stream(ctx, api, js.StreamConfig{
+		Name: "OBJ_" + cfg.Bucket, Description: cfg.Description, Subjects: []string{"$O." + cfg.Bucket + ".C.>", "$O." + cfg.Bucket + ".M.>"},
+		MaxBytes: -1, Storage: js.FileStorage, Replicas: cfg.Replicas, Discard: js.DiscardNew, AllowRollup: true,
+	}); err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
-	b, err := natslink.Ensure(ctx, func(ctx context.Context) (js.ObjectStore, error) {
-		return api.CreateOrUpdateObjectStore(ctx, js.ObjectStoreConfig{
-			Bucket: cfg.Bucket, Description: cfg.Description, Replicas: replicas, Storage: js.FileStorage,
-		})
-	})
+	b, err := natslink.Ensure(ctx, func(ctx context.Context) (js.ObjectStore, error) { return api.ObjectStore(ctx, cfg.Bucket) })
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}

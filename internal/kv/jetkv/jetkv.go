@@ -46,20 +46,30 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if cfg.InMemory {
 		storage = js.MemoryStorage
 	}
-	replicas, err := natslink.Replicas(ctx, api, "KV_"+cfg.Bucket, cfg.Replicas)
-	if err != nil {
+	// As the client makes a bucket, but for what is read directly.
+	if _, err := natslink.Stream(ctx, api, js.StreamConfig{
+		Name: "KV_" + cfg.Bucket, Description: cfg.Description, Subjects: []string{"$KV." + cfg.Bucket + ".>"},
+		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxConsumers: -1, MaxMsgSize: 4 << 20, MaxAge: cfg.TTL,
+		Storage: storage, Replicas: cfg.Replicas, Discard: js.DiscardNew, AllowRollup: true, DenyDelete: true,
+		Duplicates: dedupWindow(cfg.TTL), AllowMsgTTL: cfg.MarkerTTL > 0, SubjectDeleteMarkerTTL: cfg.MarkerTTL,
+	}); err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
-	b, err := natslink.Ensure(ctx, func(ctx context.Context) (js.KeyValue, error) {
-		return api.CreateOrUpdateKeyValue(ctx, js.KeyValueConfig{
-			Bucket: cfg.Bucket, Description: cfg.Description, TTL: cfg.TTL, Replicas: replicas,
-			History: 1, Storage: storage, MaxValueSize: 4 << 20, LimitMarkerTTL: cfg.MarkerTTL,
-		})
-	})
+	b, err := natslink.Ensure(ctx, func(ctx context.Context) (js.KeyValue, error) { return api.KeyValue(ctx, cfg.Bucket) })
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
 	return &Store{kv: b, link: natslink.Watch(nc), marker: cfg.MarkerTTL}, nil
+}
+
+// dedupWindow is how long the server remembers message ids, which no record has; it may be
+// no longer than the records live.
+func dedupWindow(ttl time.Duration) time.Duration {
+	const window = 2 * time.Minute
+	if ttl > 0 {
+		return min(ttl, window)
+	}
+	return window
 }
 
 // Get returns an entry; see kv.Store.

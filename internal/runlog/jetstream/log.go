@@ -81,25 +81,18 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open run log: %w", err)
 	}
-	replicas, err := natslink.Replicas(ctx, api, subject.Stream, cfg.Replicas)
-	if err != nil {
-		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)
-	}
-	s, err := natslink.Ensure(ctx, func(ctx context.Context) (js.Stream, error) {
-		return api.CreateOrUpdateStream(ctx, js.StreamConfig{
-			Name:        subject.Stream,
-			Description: "OpenWOP run log: one message per frame",
-			Subjects:    []string{subject.All},
-			Storage:     js.FileStorage,
-			Retention:   js.LimitsPolicy,
-			Replicas:    replicas,
-			Duplicates:  dedupWindow,
-			AllowDirect: true,
-			DenyDelete:  true,
-			DenyPurge:   true,
+	s, err := natslink.Stream(ctx, api, js.StreamConfig{
+		Name:        subject.Stream,
+		Description: "OpenWOP run log: one message per frame",
+		Subjects:    []string{subject.All},
+		Storage:     js.FileStorage,
+		Retention:   js.LimitsPolicy,
+		Replicas:    cfg.Replicas,
+		Duplicates:  dedupWindow,
+		DenyDelete:  true,
+		DenyPurge:   true,
 
-			AllowAtomicPublish: cfg.ShareSync,
-		})
+		AllowAtomicPublish: cfg.ShareSync,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)

@@ -1,0 +1,47 @@
+package natslink_test
+
+import (
+	"context"
+	"testing"
+
+	js "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/natslink"
+)
+
+// cluster has a stream with some replicas; 0: it has none.
+type cluster struct {
+	js.JetStream
+	replicas int
+}
+
+type copies struct {
+	js.Stream
+	cfg js.StreamConfig
+}
+
+func (c cluster) Stream(_ context.Context, name string) (js.Stream, error) {
+	if c.replicas == 0 {
+		return nil, js.ErrStreamNotFound
+	}
+	return copies{cfg: js.StreamConfig{Name: name, Replicas: c.replicas}}, nil
+}
+
+func (c cluster) CreateOrUpdateStream(_ context.Context, cfg js.StreamConfig) (js.Stream, error) {
+	return copies{cfg: cfg}, nil
+}
+
+func (c copies) CachedInfo() *js.StreamInfo { return &js.StreamInfo{Config: c.cfg} }
+
+func TestStream_TakesNoCopiesAwayAndReadsOfSeveralFromTheLeader(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		there, wanted, want int
+		direct              bool
+	}{{0, 1, 1, true}, {0, 3, 3, false}, {3, 1, 3, false}, {1, 3, 3, false}, {3, 3, 3, false}, {1, 1, 1, true}} {
+		s, err := natslink.Stream(t.Context(), cluster{replicas: tc.there}, js.StreamConfig{Name: "LOG", Replicas: tc.wanted})
+		require.NoError(t, err)
+		require.Equal(t, js.StreamConfig{Name: "LOG", Replicas: tc.want, AllowDirect: tc.direct}, s.CachedInfo().Config, "%+v", tc)
+	}
+}
