@@ -45,7 +45,7 @@ func TestKillOne_LosesNothingAcknowledgedAndDoublesNothing(t *testing.T) {
 		pid, err := strconv.Atoi(string(text))
 		require.NoError(t, err)
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may just have ended
-		killed[strings.TrimRight(filepath.Base(file), "01.pid")]++
+		killed[strings.TrimRight(filepath.Base(file), "012.pid")]++
 	}
 	cancel()
 	wg.Wait()

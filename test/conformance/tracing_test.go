@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,9 +18,9 @@ const (
 	sampled  = "00-" + traceID + "-" + parentID + "-01"
 )
 
-// spansOf waits for the run's own span, which ends last, and gives all of the
-// trace by name.
-func spansOf(t *testing.T, c *otlp.Collector) map[string][]otlp.Span {
+// spansOf waits for the run's own span, which ends last, and for those of other services,
+// which are told apart; it gives all of the trace by name.
+func spansOf(t *testing.T, c *otlp.Collector, others ...string) map[string][]otlp.Span {
 	t.Helper()
 	out := map[string][]otlp.Span{}
 	require.Eventually(t, func() bool {
@@ -29,7 +30,7 @@ func spansOf(t *testing.T, c *otlp.Collector) map[string][]otlp.Span {
 				out[s.Name] = append(out[s.Name], s)
 			}
 		}
-		return len(out["openwop.run"]) > 0
+		return !slices.ContainsFunc(append(others, "openwop.run"), func(name string) bool { return len(out[name]) == 0 })
 	}, 30*time.Second, 20*time.Millisecond)
 	require.Empty(t, c.Refused())
 	return out
@@ -53,7 +54,7 @@ func TestTracing_PutsTheRunUnderItsRequest(t *testing.T) {
 			_, err := c.Finish(within(t, 30*time.Second), made.RunID)
 			require.NoError(t, err)
 
-			spans := spansOf(t, collector)
+			spans := spansOf(t, collector, "openwop.envelope.accept")
 			run := spans["openwop.run"][0]
 			require.Equal(t, parentID, run.ParentID)
 			require.Contains(t, []string{"waybill", "waybill-dispatcher"}, run.Service, "a service of its own tells its name")

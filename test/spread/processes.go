@@ -52,6 +52,17 @@ func (p *processes) spawn(c *process) error {
 	return os.WriteFile(filepath.Join(p.dir, c.name+".pid"), fmt.Append(nil, c.cmd.Process.Pid), 0o600)
 }
 
+// pids are the numbers of the processes by name.
+func (p *processes) pids() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := map[string]int{}
+	for _, c := range p.running {
+		out[c.name] = c.cmd.Process.Pid
+	}
+	return out
+}
+
 // restartAfter is the pause before a process is started again.
 const restartAfter = 200 * time.Millisecond
 

@@ -14,10 +14,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"waybill.dev/waybill/examples"
+	"waybill.dev/waybill/test/spread/link"
 )
 
 // copies is how many processes each service has.
@@ -30,12 +32,15 @@ var services = []string{"redactor", "acceptor", "eventlog", "dispatcher", "gatew
 type host struct {
 	waybill string
 	own     own
-	nats    string
+	nats    []string
 	extra   map[string][]string
-	// at are the addresses of each service's processes.
-	at map[string][]string
+	// listen are the addresses of each service's processes, and at those where others
+	// reach them.
+	listen, at map[string][]string
 	// http and grpc are where clients reach the host.
 	http, grpc net.Listener
+	// links are the ways between the processes; nil: nobody wants to cut them.
+	links *link.Net
 	processes
 }
 
@@ -44,7 +49,7 @@ func run(ctx context.Context, waybill, natsServer string, args []string) error {
 	if err != nil {
 		return err
 	}
-	h := &host{waybill: waybill, own: o, at: map[string][]string{}}
+	h := &host{waybill: waybill, own: o, listen: map[string][]string{}, at: map[string][]string{}}
 	h.dir = o.dataDir
 	flags := map[string]map[string]bool{}
 	for _, s := range services {
@@ -58,6 +63,10 @@ func run(ctx context.Context, waybill, natsServer string, args []string) error {
 	defer h.stop()
 	if err := h.prepare(); err != nil {
 		return err
+	}
+	if os.Getenv(cuttable) != "" {
+		h.links = link.New(h.owner)
+		go h.obeyCuts(ctx)
 	}
 	if err := h.startNATS(natsServer); err != nil {
 		return err
@@ -79,7 +88,7 @@ func run(ctx context.Context, waybill, natsServer string, args []string) error {
 
 // prepare makes what all services share, on the first start on a directory.
 func (h *host) prepare() error {
-	for _, dir := range []string{"", "kinds", "workflows", "nats"} {
+	for _, dir := range []string{"", "kinds", "workflows"} {
 		if err := os.MkdirAll(h.path(dir), 0o700); err != nil {
 			return err
 		}
@@ -136,48 +145,16 @@ func (h *host) kinds() error {
 	return err
 }
 
-const natsConfig = `listen: "127.0.0.1:%d"
-max_payload: 8MB
-jetstream { store_dir: %q, sync_interval: %s }
-`
-
-func (h *host) startNATS(server string) error {
-	addr, err := free()
-	if err != nil {
-		return err
-	}
-	h.nats = "nats://" + addr
-	sync := "always"
-	if h.own.durability != "sync" {
-		sync = "2m"
-	}
-	_, port, _ := net.SplitHostPort(addr)
-	n, err := net.LookupPort("tcp", port)
-	if err != nil {
-		return err
-	}
-	conf := h.path("nats.conf")
-	if err := os.WriteFile(conf, fmt.Appendf(nil, natsConfig, n, h.path("nats"), sync), 0o600); err != nil {
-		return err
-	}
-	return h.start("nats", server, "-c", conf)
-}
-
-// free is an address that nobody has; the one who takes it is quick.
-func free() (string, error) {
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return lis.Addr().String(), lis.Close()
-}
-
 // startServices starts all, in any order: each waits for what it needs.
 func (h *host) startServices() error {
 	for _, s := range services {
-		for range copies {
+		for i := range copies {
 			addr, err := free()
 			if err != nil {
+				return err
+			}
+			h.listen[s] = append(h.listen[s], addr)
+			if addr, err = h.linked(fmt.Sprint(s, i), addr); err != nil {
 				return err
 			}
 			h.at[s] = append(h.at[s], addr)
@@ -194,14 +171,14 @@ func (h *host) startServices() error {
 }
 
 func (h *host) args(service string, i int) []string {
-	a := append([]string{"serve", service, "--grpc-addr", h.at[service][i], "--ready-file", h.ready(service, i)}, h.extra[service]...)
+	a := append([]string{"serve", service, "--grpc-addr", h.listen[service][i], "--ready-file", h.ready(service, i)}, h.extra[service]...)
 	peers := func(names ...string) {
 		for _, n := range names {
 			a = append(a, "--"+n, strings.Join(h.at[n], ","))
 		}
 	}
 	if service != "redactor" {
-		a = append(a, "--nats", h.nats)
+		a = append(a, "--nats", strings.Join(h.nats, ","), "--log-replicas", strconv.Itoa(len(h.nats)))
 	}
 	switch service {
 	case "acceptor":
