@@ -190,6 +190,16 @@ func (h *host) listen() error {
 	return nil
 }
 
+// logConfig is how the log is kept, and its runs handed out: to a dispatcher no more than it
+// carries out, for others may have room.
+func logConfig(o devOptions) jetstream.Config {
+	cfg := jetstream.DefaultConfig()
+	if o.lease > 0 { // of a service that carries runs out
+		cfg.AckWait, cfg.Prefetch = o.lease, min(cfg.Prefetch, o.maxRuns)
+	}
+	return cfg
+}
+
 // openLog starts NATS and opens what is kept in it.
 func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 	var err error
@@ -202,8 +212,8 @@ func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 	}
 	h.later(h.nats.Stop)
 	h.group.Start(lifecycle.Part{Name: "run log", Run: h.nats.Watch})
-	cfg := jetstream.DefaultConfig()
-	cfg.AckWait, cfg.ShareSync = h.opts.lease, h.opts.durability == durabilitySync
+	cfg := logConfig(h.opts)
+	cfg.ShareSync = h.opts.durability == durabilitySync
 	if h.stores, err = openStoresAgain(ctx, h.nats.Connect, cfg, dispatcherNeeds, acceptorNeeds, gatewayNeeds); err != nil {
 		return err
 	}
@@ -365,7 +375,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 		return err
 	}
 	cfg := dispatcher.DefaultConfig()
-	cfg.Lease, cfg.TestSeams = h.opts.lease, h.opts.testSeams
+	cfg.Lease, cfg.MaxRuns, cfg.TestSeams = h.opts.lease, h.opts.maxRuns, h.opts.testSeams
 	cfg.SelfHosted, cfg.Keyed, cfg.Packs = models.selfHosted(), models.keyed(), h.packs
 	cfg.Completion.TenantKeyed = models.tenantKeyed()
 	cfg.Prompts, cfg.RuntimeCapabilities = h.prompts, h.opts.runtimeCapabilities

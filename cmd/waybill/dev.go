@@ -19,6 +19,7 @@ import (
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/kinds"
+	"waybill.dev/waybill/services/dispatcher"
 )
 
 // devOptions are the flags of `waybill dev`, as they are given.
@@ -36,6 +37,7 @@ type devOptions struct {
 	tracing                                   tracingOptions
 	tools                                     toolOptions
 	lease                                     time.Duration
+	maxRuns                                   int
 	logLevel, logFormat                       string
 	demo                                      bool
 	readyFile                                 string
@@ -129,6 +131,7 @@ func (o *devOptions) executionFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served, their node types executed, and their prompt templates filled in")
 	f.StringArrayVar(&o.runtimeCapabilities, "runtime-capability", nil, "id of what this host's runtime provides and a node of a pack may require (repeatable)")
 	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
+	f.IntVar(&o.maxRuns, "max-runs", dispatcher.DefaultConfig().MaxRuns, "runs that a dispatcher carries out at a time, not counting those that wait; further ones stay in the queue, for others")
 	o.models.flags(f)
 	o.prompts.flags(f)
 	o.tools.flags(f)
@@ -188,6 +191,9 @@ func (o *devOptions) validatePublic() error {
 
 func (o *devOptions) validateExecution() error {
 	errs := append(o.models.validate(), o.prompts.validate()...)
+	if o.maxRuns < 1 {
+		errs = append(errs, fmt.Errorf("--max-runs %d: want at least 1", o.maxRuns))
+	}
 	for _, d := range append([]string{o.packs, o.prompts.dir}, o.workflows...) {
 		if st, err := os.Stat(d); d != "" && (err != nil || !st.IsDir()) {
 			errs = append(errs, fmt.Errorf("directory %q cannot be read: give an existing directory to --workflows, --packs or --prompts", d))

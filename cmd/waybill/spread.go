@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/pflag"
@@ -14,7 +13,6 @@ import (
 
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/rpc/sticky"
-	"waybill.dev/waybill/internal/runlog/jetstream"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
@@ -74,16 +72,6 @@ func (o *spreadOptions) validate(names ...string) error {
 	return errors.Join(errs...)
 }
 
-// logConfig is how the log is kept.
-func (o *spreadOptions) logConfig(lease time.Duration) jetstream.Config {
-	cfg := jetstream.DefaultConfig()
-	cfg.Replicas, cfg.Patience = o.nats.replicas, logPatience
-	if lease > 0 {
-		cfg.AckWait = lease
-	}
-	return cfg
-}
-
 // dialNATS connects to the server at --nats.
 func (o *spreadOptions) dialNATS(service string, log logger) natsDial {
 	return func(name string) (*nats.Conn, error) {
@@ -121,7 +109,8 @@ func (h *host) openSpread(ctx context.Context, o *spreadOptions, service string,
 }
 
 func (h *host) tryStores(ctx context.Context, o *spreadOptions, service string, needs []needs) (*stores, error) {
-	cfg, dial := o.logConfig(h.opts.lease), o.dialNATS(service, h.log)
+	cfg, dial := logConfig(h.opts), o.dialNATS(service, h.log)
+	cfg.Replicas, cfg.Patience = o.nats.replicas, logPatience
 	s, err := openStores(ctx, dial, cfg, needs...)
 	if err == nil && h.opts.testSeams {
 		err = s.openSeams(ctx, dial, cfg.Replicas)
