@@ -164,6 +164,7 @@ ci: lint gen-check trace test-isolated race ## what CI runs after `make test`, a
 	$(MAKE) postgres
 
 include deploy/deploy.mk
+include console/console.mk
 
 $(GOLANGCI):
 	GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

@@ -1,0 +1,35 @@
+import { describe, expect, it } from "vitest";
+import { ExactNumber, parseJson, stringifyJson } from "./json";
+
+describe("numbers stay what was written", () => {
+  it.each(["9007199254740993", "1.10", "1e400", "-0", "0.1000000000000000055", "12345678901234567890"])("%s", (text) => {
+    const value = parseJson(`{"n":${text}}`) as { n: ExactNumber };
+    expect(String(value.n)).toBe(text);
+  });
+
+  it("plain numbers are numbers", () => {
+    expect(parseJson('{"a":1,"b":-2.5,"c":9007199254740992}')).toEqual({ a: 1, b: -2.5, c: 9007199254740992 });
+  });
+
+  it("a string of digits stays a string", () => {
+    expect(parseJson('{"id":"12345678901234567890","n":1.0}')).toEqual({ id: "12345678901234567890", n: new ExactNumber("1.0") });
+  });
+});
+
+it("a document without delicate numbers is written as it was read", () => {
+  const text = '{"a":[1,true,null,"x"],"b":{"c":-1.5}}';
+  expect(stringifyJson(parseJson(text))).toBe(text);
+});
+
+it.each([
+  ['{"n":9007199254740993,"s":"a \\"1.10\\" b"}'],
+  ['["\ue000x","\ue000\ue000y",1.0]'],
+  ["-0"],
+  ["[1E5,0.10]"],
+])("%s is written as it was read", (text) => {
+  expect(stringifyJson(parseJson(text))).toBe(text);
+});
+
+it("refuses what is no JSON", () => {
+  expect(() => parseJson("[1.0.0]")).toThrow(SyntaxError);
+});

@@ -1,0 +1,50 @@
+import { useQuery } from "@tanstack/react-query";
+import { fetchJson } from "./client";
+import { ApiError } from "./errors";
+
+/** What a page needs to know of the host before anybody has signed in. No secrets are in it. */
+export type ConsoleConfig = {
+  basePath: string;
+  mode: "dev" | "production";
+  signedIn: boolean;
+  version: string;
+  links: { name: string; url: string }[];
+  limits: { [name: string]: number };
+  stalledAfterMs: number;
+};
+
+export const configKey = ["console", "config"] as const;
+
+// A host without the console's own routes is still a host: then the page says nothing of them.
+const bare: ConsoleConfig = { basePath: "", mode: "production", signedIn: true, version: "", links: [], limits: {}, stalledAfterMs: 120_000 };
+
+export async function loadConfig(signal?: AbortSignal): Promise<ConsoleConfig> {
+  try {
+    return { ...bare, ...(await fetchJson<Partial<ConsoleConfig>>("/console/config.json", signal ? { signal } : {})) };
+  } catch (error) {
+    if (error instanceof ApiError && (error.status === 404 || error.status === 400)) return bare;
+    throw error;
+  }
+}
+
+export function useConfig(): ConsoleConfig {
+  return useQuery({ queryKey: configKey, queryFn: ({ signal }) => loadConfig(signal), staleTime: Number.POSITIVE_INFINITY }).data ?? bare;
+}
+
+const write = { "Content-Type": "application/json", "X-Waybill-Console": "1" };
+
+/** Trades a key, or the one-time code that `waybill dev` prints, for the cookie of a session. */
+export async function signIn(credential: { key: string } | { code: string }): Promise<void> {
+  await fetchJson("/console/session", { method: "POST", headers: write, body: JSON.stringify(credential) });
+}
+
+export async function signOut(): Promise<void> {
+  await fetchJson("/console/session", { method: "DELETE", headers: write });
+}
+
+/** Takes a one-time code out of the address before anything else can see it. */
+export function takeCode(): string | undefined {
+  const code = /^#code=([\w.~-]+)$/.exec(location.hash)?.[1];
+  if (location.hash.startsWith("#code=")) history.replaceState(history.state, "", location.pathname + location.search);
+  return code;
+}

@@ -1,0 +1,41 @@
+import { useSyncExternalStore } from "react";
+
+// Announcements for those who hear the page: at most one in five seconds, the last one said wins.
+const interval = 5000;
+
+let shown = "";
+let waiting: string | undefined;
+let last = Number.NEGATIVE_INFINITY;
+let timer: ReturnType<typeof setTimeout> | undefined;
+const listeners = new Set<() => void>();
+
+function show(text: string): void {
+  shown = text;
+  last = performance.now();
+  for (const listener of listeners) listener();
+}
+
+/** Says something politely. */
+export function announce(text: string): void {
+  const wait = last + interval - performance.now();
+  if (wait <= 0) {
+    show(text);
+    return;
+  }
+  waiting = text;
+  timer ??= setTimeout(() => {
+    timer = undefined;
+    if (waiting !== undefined) show(waiting);
+    waiting = undefined;
+  }, wait);
+}
+
+export function useAnnouncement(): string {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => shown,
+  );
+}

@@ -1,0 +1,25 @@
+import { useSyncExternalStore } from "react";
+import { RunLog } from "./runLog";
+
+// A log is kept for the last few runs, so that going back to one shows it at once.
+const kept = new Map<string, RunLog>();
+const most = 4;
+
+export function runLog(runId: string): RunLog {
+  let log = kept.get(runId);
+  if (log) kept.delete(runId);
+  else log = new RunLog(runId);
+  kept.set(runId, log);
+  for (const old of kept.keys()) {
+    if (kept.size <= most) break;
+    kept.delete(old);
+  }
+  return log;
+}
+
+/** The event log of a run, live. The log is the same object for a run; its version tells that it has grown. */
+export function useRunLog(runId: string): RunLog {
+  const log = runLog(runId);
+  useSyncExternalStore(log.subscribe, () => log.version);
+  return log;
+}

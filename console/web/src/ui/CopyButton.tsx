@@ -1,0 +1,37 @@
+import { useState, type ReactNode } from "react";
+import { announce } from "../app/announce";
+
+type Props = { text: string | (() => string); what: string; children?: ReactNode };
+
+/** Copies a text; what it copies is its name. */
+export function CopyButton({ text, what, children }: Props): ReactNode {
+  const [done, setDone] = useState(false);
+  return (
+    <button
+      type="button"
+      className="quiet copy"
+      aria-label={`Copy ${what}`}
+      title={`Copy ${what}`}
+      onClick={() => {
+        void copyText(typeof text === "string" ? text : text()).then((ok) => {
+          announce(ok ? `Copied ${what}` : `The browser refused to copy ${what}`);
+          setDone(ok);
+          setTimeout(() => setDone(false), 1500);
+        });
+      }}
+    >
+      {children}
+      <span aria-hidden="true">{done ? "✓" : "⧉"}</span>
+    </button>
+  );
+}
+
+/** Copies; false when the browser does not allow it, as on plain http that is not loopback. */
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,27 @@
+import type { ReactNode } from "react";
+import { ApiError, UnreachableError } from "../api/errors";
+
+type Props = { error: unknown; onRetry?: () => void };
+
+/** Says what failed, with the host's own code, and what to do next. */
+export function ErrorNote({ error, onRetry }: Props): ReactNode {
+  const code = error instanceof ApiError ? error.code : undefined;
+  return (
+    <div className="note bad" role="alert">
+      <p>
+        {code && (
+          <>
+            <code>{code}</code>{" "}
+          </>
+        )}
+        {error instanceof Error ? error.message : String(error)}
+      </p>
+      {error instanceof UnreachableError && <p className="dim">Is it running? The page asks again when you do.</p>}
+      {onRetry && (
+        <button type="button" onClick={onRetry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,92 @@
+import { useState, type ReactNode } from "react";
+import { ExactNumber, isObject, stringifyJson, type Json } from "../api/json";
+import { Text } from "./Text";
+
+type Props = {
+  value: Json;
+  /** Levels that are open at first. */
+  open?: number;
+  /** A JSON pointer to draw attention to. */
+  mark?: string;
+  /** Drawn after a value; gets its pointer. */
+  after?: (pointer: string, value: Json) => ReactNode;
+};
+
+/** A JSON value as a tree. Strings are text whatever they hold; numbers are what was written. */
+export function JsonView({ value, open = 3, mark, after }: Props): ReactNode {
+  return (
+    <div className="json">
+      <Value value={value} pointer="" depth={0} open={open} {...(mark === undefined ? {} : { mark })} {...(after ? { after } : {})} />
+    </div>
+  );
+}
+
+type ValueProps = { value: Json; pointer: string; depth: number; open: number; name?: string; mark?: string; after?: Props["after"] };
+
+function Value(props: ValueProps): ReactNode {
+  const { value, pointer, name, mark, after } = props;
+  const marked = mark === pointer;
+  const label = name === undefined ? null : <span className="json-key">{name}</span>;
+  if (Array.isArray(value) || isObject(value)) return <Branch {...props} value={value} label={label} marked={marked} />;
+  return (
+    <div className={marked ? "json-row marked" : "json-row"}>
+      {label}
+      <Leaf value={value} />
+      {after?.(pointer, value)}
+    </div>
+  );
+}
+
+function Branch(props: ValueProps & { value: Json[] | { [name: string]: Json }; label: ReactNode; marked: boolean }): ReactNode {
+  const { value, pointer, depth, open, label, mark, after, marked } = props;
+  const [shown, setShown] = useState(depth < open || (mark?.startsWith(`${pointer}/`) ?? false));
+  const [limit, setLimit] = useState(100);
+  const entries: [string, Json][] = Array.isArray(value) ? value.map((v, i) => [String(i), v]) : Object.entries(value);
+  const size = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
+  if (entries.length === 0) {
+    return (
+      <div className={marked ? "json-row marked" : "json-row"}>
+        {label}
+        <span className="json-punct">{Array.isArray(value) ? "[]" : "{}"}</span>
+        {after?.(pointer, value)}
+      </div>
+    );
+  }
+  return (
+    <details className={marked ? "marked" : undefined} open={shown} onToggle={(event) => setShown(event.currentTarget.open)}>
+      <summary>
+        {label}
+        <span className="json-punct">{size}</span>
+        {after?.(pointer, value)}
+      </summary>
+      {shown && (
+        <div className="json-children">
+          {entries.slice(0, limit).map(([key, child]) => (
+            <Value
+              key={key}
+              value={child}
+              name={key}
+              pointer={`${pointer}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`}
+              depth={depth + 1}
+              open={open}
+              {...(mark === undefined ? {} : { mark })}
+              {...(after ? { after } : {})}
+            />
+          ))}
+          {entries.length > limit && (
+            <button type="button" className="quiet" onClick={() => setLimit(limit + 1000)}>
+              {entries.length - limit} more
+            </button>
+          )}
+        </div>
+      )}
+    </details>
+  );
+}
+
+function Leaf({ value }: { value: null | boolean | number | string | ExactNumber }): ReactNode {
+  if (typeof value === "string") return <span className="json-string">{<Text text={value} quoted />}</span>;
+  if (value === null) return <span className="json-null">null</span>;
+  if (typeof value === "boolean") return <span className="json-bool">{String(value)}</span>;
+  return <span className="json-number">{value instanceof ExactNumber ? value.text : stringifyJson(value)}</span>;
+}

@@ -1,0 +1,70 @@
+import { useState, type ReactNode } from "react";
+
+// What a reader would not see, or would see in another order: controls, marks of direction, spaces without width, tags.
+// Line ends and tabs do what they say, and the selector of an emoji's style does no harm.
+const hidden = /(?!\t|\n|\ufe0f)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+
+// What the host puts in the place of what it has taken out.
+const redaction = /\[REDACTED(?::([^\]\s]+))?\]/g;
+
+const longest = 2000;
+
+/** How often the host has taken something out of a text. */
+export function countRedactions(text: string): number {
+  return text.match(redaction)?.length ?? 0;
+}
+
+/** A text from outside, never markup: hidden characters are shown by their number, redactions as a chip, and a long text in part. */
+export function Text({ text, quoted }: { text: string; quoted?: boolean }): ReactNode {
+  const [all, setAll] = useState(false);
+  const shown = all || text.length <= longest ? text : text.slice(0, longest);
+  return (
+    <bdi className="text" dir="auto">
+      {quoted && "“"}
+      {pieces(shown)}
+      {quoted && shown === text && "”"}
+      {shown !== text && (
+        <>
+          …{" "}
+          <button type="button" className="quiet" onClick={() => setAll(true)}>
+            {(text.length - longest).toLocaleString("en")} more characters
+          </button>
+        </>
+      )}
+    </bdi>
+  );
+}
+
+function pieces(text: string): ReactNode[] {
+  const out: ReactNode[] = [];
+  let from = 0;
+  for (const match of text.matchAll(redaction)) {
+    if (match.index > from) out.push(...visible(text.slice(from, match.index), from));
+    out.push(<Redacted key={match.index} {...(match[1] ? { rule: match[1] } : {})} />);
+    from = match.index + match[0].length;
+  }
+  if (from < text.length) out.push(...visible(text.slice(from), from));
+  return out;
+}
+
+function visible(text: string, offset: number): ReactNode[] {
+  const out: ReactNode[] = [];
+  let from = 0;
+  for (const match of text.matchAll(hidden)) {
+    if (match.index > from) out.push(text.slice(from, match.index));
+    const code = match[0].codePointAt(0) ?? 0;
+    out.push(
+      <span key={offset + match.index} className="hidden-char">
+        {`U+${code.toString(16).toUpperCase().padStart(4, "0")}`}
+      </span>,
+    );
+    from = match.index + match[0].length;
+  }
+  if (from < text.length) out.push(text.slice(from));
+  return out;
+}
+
+/** Says that the host has taken something out here. There is nothing to reveal: it was never stored. */
+export function Redacted({ rule }: { rule?: string }): ReactNode {
+  return <span className="redacted">redacted{rule ? `: ${rule}` : ""}</span>;
+}

@@ -1,0 +1,20 @@
+// Command openapi prints the OpenAPI description of the REST API, of which the
+// console's types are made: `make console-types`.
+package main
+
+import (
+	"log"
+	"os"
+
+	"waybill.dev/waybill/services/gateway/openapi"
+)
+
+func main() {
+	doc, err := openapi.Document()
+	if err == nil {
+		_, err = os.Stdout.Write(doc)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
