@@ -1,13 +1,19 @@
-import { isTerminal, type RunEvent } from "../api/model";
-import { parseJson } from "../api/json";
-import type { ApiError } from "../api/errors";
 import { fetchJson } from "../api/client";
+import { ApiError } from "../api/errors";
+import { parseJson } from "../api/json";
+import type { RunEvent } from "../api/model";
 import { hostURL } from "../app/base";
-import { follow, type Frame, type LiveState } from "./sse";
+import { openStream } from "./link";
+import { delay, type Frame, type LiveState } from "./sse";
 
 const terminalTypes = new Set(["run.completed", "run.failed", "run.cancelled"]);
 
-type PollAnswer = { events: RunEvent[]; isComplete: boolean; runStatus: string };
+// A tab in the background keeps its stream so long.
+const hiddenFor = 60_000;
+const pollPage = 1000;
+const pollPause = 2000;
+
+type PollAnswer = { events: RunEvent[] };
 
 /**
  * The event log of a run as far as it has come: events 0..n without a hole. It is read once as a stream, goes on
@@ -20,8 +26,6 @@ export class RunLog {
   error: ApiError | undefined;
   /** Grows with every change, for those who compare. */
   version = 0;
-  /** When the last event came in, by this clock. */
-  heardAt = 0;
 
   readonly #listeners = new Set<() => void>();
   #abort: AbortController | undefined;
@@ -34,10 +38,10 @@ export class RunLog {
 
   subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
-    if (this.#listeners.size === 1 && !this.ended) this.#start();
+    if (this.#listeners.size === 1) this.#attend();
     return () => {
       this.#listeners.delete(listener);
-      if (this.#listeners.size === 0) this.#stop();
+      if (this.#listeners.size === 0) this.#leave();
     };
   };
 
@@ -50,29 +54,45 @@ export class RunLog {
     return last !== undefined && terminalTypes.has(last.type);
   }
 
+  // While somebody looks. A tab that nobody has looked at for a minute lets go of its stream.
+  #attend(): void {
+    const leaving = new AbortController();
+    this.#leave = () => {
+      leaving.abort();
+      this.#stop();
+    };
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    document.addEventListener(
+      "visibilitychange",
+      () => {
+        clearTimeout(timer);
+        if (document.visibilityState === "visible") this.#start();
+        else timer = setTimeout(() => this.#stop(), hiddenFor);
+      },
+      { signal: leaving.signal },
+    );
+    this.#start();
+  }
+
+  #leave: () => void = () => undefined;
+
   #start(): void {
+    if (this.ended || this.#abort) return;
     const abort = new AbortController();
     this.#abort = abort;
-    void follow({
-      url: `${hostURL}/v1/runs/${encodeURIComponent(this.runId)}/events?streamMode=debug`,
-      lastId: () => (this.last >= 0 ? String(this.last) : undefined),
+    const close = openStream(`${hostURL}/v1/runs/${encodeURIComponent(this.runId)}/events?streamMode=debug`, this.last >= 0 ? String(this.last) : undefined, {
       onFrames: (frames) => this.#take(frames),
-      onState: (state) => {
-        this.state = this.ended ? "ended" : state;
-        this.#changed();
-      },
-      onClosed: async (failures) => {
-        if (this.ended) return true;
-        if (failures > 3 || failures === 0) await this.#poll(abort.signal);
-        return this.ended;
+      onState: (state) => this.#setState(state),
+      onClosed: (failures) => {
+        if (failures <= 0 || failures > 3) this.#fill(abort.signal);
       },
       onRefused: (error) => {
-        this.error = error;
-        this.state = "ended";
-        this.#changed();
+        this.error = new ApiError(error.status, error.code, error.message);
+        this.#setState("ended");
+        this.#stop();
       },
-      signal: abort.signal,
     });
+    abort.signal.addEventListener("abort", close);
   }
 
   #stop(): void {
@@ -80,12 +100,18 @@ export class RunLog {
     this.#abort = undefined;
   }
 
+  #setState(state: LiveState): void {
+    this.state = this.ended ? "ended" : state;
+    if (state === "polling" && this.#abort) this.#fill(this.#abort.signal);
+    this.#changed();
+  }
+
   #take(frames: Frame[]): void {
     for (const frame of frames) {
       if (!frame.data || frame.event === "run.annotated") continue;
       this.#add(parseJson(frame.data) as unknown as RunEvent);
     }
-    this.#changed();
+    this.#grown();
   }
 
   // An event is taken if it is the next one. An older one is known; a later one says that some were lost.
@@ -93,29 +119,38 @@ export class RunLog {
     const next = this.events.length;
     if (event.sequence === next) this.events.push(event);
     else if (event.sequence > next && this.#abort) this.#fill(this.#abort.signal);
-    this.heardAt = Date.now();
   }
 
+  #grown(): void {
+    if (this.ended) {
+      this.state = "ended";
+      this.#stop();
+    }
+    this.#changed();
+  }
+
+  // Asks for what is missing; and goes on asking as long as nothing comes by itself.
   #fill(signal: AbortSignal): void {
     if (this.#filling) return;
     this.#filling = true;
     void this.#poll(signal)
-      .catch(() => undefined) // the stream goes on, and the next event asks again
+      .catch(() => delay(pollPause, signal)) // the next one may be answered
       .finally(() => {
         this.#filling = false;
+        if (this.state === "polling" && !signal.aborted && !this.ended) this.#fill(signal);
       });
   }
 
   async #poll(signal: AbortSignal): Promise<void> {
     for (;;) {
+      const wait = this.state === "polling" ? 2 : 1;
       const answer = await fetchJson<PollAnswer>(
-        `/v1/runs/${encodeURIComponent(this.runId)}/events/poll?lastSequence=${this.last}&timeout=1&limit=1000`,
+        `/v1/runs/${encodeURIComponent(this.runId)}/events/poll?lastSequence=${this.last}&timeout=${wait}&limit=${pollPage}`,
         { signal },
       );
-      const before = this.events.length;
       for (const event of answer.events) if (event.sequence === this.events.length) this.events.push(event);
-      if (this.events.length > before) this.#changed();
-      if (answer.events.length < 1000 || isTerminal(answer.runStatus) === answer.isComplete) return;
+      if (answer.events.length > 0) this.#grown();
+      if (answer.events.length < pollPage) return;
     }
   }
 

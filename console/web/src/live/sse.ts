@@ -12,8 +12,8 @@ export type StreamOptions = {
   lastId: () => string | undefined;
   onFrames: (frames: Frame[]) => void;
   onState: (state: LiveState) => void;
-  /** Called when the host ends the stream, or a try has failed, before the next one. True: there is nothing more to come. */
-  onClosed: (failures: number) => Promise<boolean>;
+  /** Called when the host has ended the stream, or a try has failed, before the next one. */
+  onClosed: (failures: number) => void;
   /** Called when the host refuses for good. */
   onRefused: (error: ApiError) => void;
   signal: AbortSignal;
@@ -24,7 +24,7 @@ const longestDelay = 15_000;
 const pollAfter = 3;
 
 /**
- * Follows a stream of events until it ends, is refused or is aborted. It is fetch and not EventSource, which says
+ * Follows a stream of events until it is refused or aborted. It is fetch and not EventSource, which says
  * nothing of an answer's status and asks again by rules of its own.
  */
 export async function follow(options: StreamOptions): Promise<void> {
@@ -46,38 +46,41 @@ export async function follow(options: StreamOptions): Promise<void> {
       failures++;
     }
     if (signal.aborted) return;
-    if (failures > 0) onState(failures > pollAfter ? "polling" : "reconnecting");
-    try {
-      if (await options.onClosed(failures)) {
-        onState("ended");
-        return;
-      }
-    } catch {
-      failures++;
-    }
-    if (failures > 0) await delay(Math.min(longestDelay, firstDelay * 2 ** (failures - 1)), signal);
-    else onState("reconnecting");
+    onState(failures > pollAfter ? "polling" : "reconnecting");
+    options.onClosed(failures);
+    await delay(Math.min(longestDelay, firstDelay * 2 ** Math.max(0, failures - 1)), signal);
   }
 }
+
+// The host sends a comment every 15 seconds. Silence for longer means that something in between keeps what it sends.
+const silence = 40_000;
 
 async function once({ url, lastId, onFrames, signal }: StreamOptions, onOpen: () => void): Promise<void> {
   const id = lastId();
   const headers: Record<string, string> = { Accept: "text/event-stream" };
   if (id !== undefined) headers["Last-Event-ID"] = id;
-  const response = await fetch(url, { headers, signal, cache: "no-store" });
-  if (!response.ok || !response.body) {
-    throw errorOf(response, await response.json().catch(() => undefined));
-  }
-  onOpen();
-  let frames: Frame[] = [];
-  const parser = createParser({ onEvent: (event) => frames.push({ id: event.id, event: event.event, data: event.data }) });
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    parser.feed(value);
-    if (frames.length > 0) onFrames(frames);
-    frames = [];
+  const watchdog = new AbortController();
+  let timer = setTimeout(() => watchdog.abort(), silence);
+  try {
+    const response = await fetch(url, { headers, signal: AbortSignal.any([signal, watchdog.signal]), cache: "no-store" });
+    if (!response.ok || !response.body) {
+      throw errorOf(response, await response.json().catch(() => undefined));
+    }
+    onOpen();
+    let frames: Frame[] = [];
+    const parser = createParser({ onEvent: (event) => frames.push({ id: event.id, event: event.event, data: event.data }) });
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      clearTimeout(timer);
+      timer = setTimeout(() => watchdog.abort(), silence);
+      parser.feed(value);
+      if (frames.length > 0) onFrames(frames);
+      frames = [];
+    }
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -1,10 +1,11 @@
 import { useState, type ReactNode } from "react";
 import { announce } from "../app/announce";
+import { Icon, type IconName } from "./Icon";
 
-type Props = { text: string | (() => string); what: string; children?: ReactNode };
+type Props = { text: string | (() => string); what: string; icon?: IconName; children?: ReactNode };
 
 /** Copies a text; what it copies is its name. */
-export function CopyButton({ text, what, children }: Props): ReactNode {
+export function CopyButton({ text, what, icon = "copy", children }: Props): ReactNode {
   const [done, setDone] = useState(false);
   return (
     <button
@@ -21,7 +22,7 @@ export function CopyButton({ text, what, children }: Props): ReactNode {
       }}
     >
       {children}
-      <span aria-hidden="true">{done ? "✓" : "⧉"}</span>
+      <Icon name={done ? "check" : icon} />
     </button>
   );
 }

@@ -1,4 +1,5 @@
 import { useEffect, useId, useRef, type ReactNode } from "react";
+import { Icon } from "./Icon";
 
 type Props = { open: boolean; onClose: () => void; title: string; children: ReactNode; wide?: boolean };
 
@@ -17,7 +18,7 @@ export function Dialog({ open, onClose, title, children, wide }: Props): ReactNo
       <div className="dialog-head">
         <h2 id={id}>{title}</h2>
         <button type="button" className="quiet" aria-label="Close" onClick={onClose}>
-          ✕
+          <Icon name="cross" />
         </button>
       </div>
       {children}

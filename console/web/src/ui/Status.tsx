@@ -1,27 +1,29 @@
 import type { ReactNode } from "react";
+import { Icon, type IconName } from "./Icon";
 
-type Look = { word: string; glyph: string; tone: string };
+// The glyph is for titles, where nothing can be drawn.
+type Look = { word: string; glyph: string; icon: IconName; tone: string };
 
 const looks: { [status: string]: Look } = {
-  pending: { word: "Queued", glyph: "·", tone: "idle" },
-  running: { word: "Running", glyph: "▶", tone: "run" },
-  "waiting-approval": { word: "Needs approval", glyph: "⍰", tone: "ask" },
-  "waiting-input": { word: "Needs an answer", glyph: "?", tone: "ask" },
-  "waiting-external": { word: "Waiting for outside", glyph: "⇄", tone: "ask" },
-  paused: { word: "Paused", glyph: "‖", tone: "hold" },
-  cancelling: { word: "Cancelling", glyph: "⊘", tone: "idle" },
-  cancelled: { word: "Cancelled", glyph: "⊘", tone: "idle" },
-  completed: { word: "Completed", glyph: "✓", tone: "good" },
-  failed: { word: "Failed", glyph: "✕", tone: "bad" },
-  stalled: { word: "Stalled", glyph: "!", tone: "bad" },
+  pending: { word: "Queued", glyph: "·", icon: "dot", tone: "idle" },
+  running: { word: "Running", glyph: "▶", icon: "play", tone: "run" },
+  "waiting-approval": { word: "Needs approval", glyph: "?", icon: "shield", tone: "ask" },
+  "waiting-input": { word: "Needs an answer", glyph: "?", icon: "question", tone: "ask" },
+  "waiting-external": { word: "Waiting for outside", glyph: "⇄", icon: "swap", tone: "ask" },
+  paused: { word: "Paused", glyph: "‖", icon: "pause", tone: "hold" },
+  cancelling: { word: "Cancelling", glyph: "⊘", icon: "ban", tone: "idle" },
+  cancelled: { word: "Cancelled", glyph: "⊘", icon: "ban", tone: "idle" },
+  completed: { word: "Completed", glyph: "✓", icon: "check", tone: "good" },
+  failed: { word: "Failed", glyph: "✕", icon: "cross", tone: "bad" },
+  stalled: { word: "Stalled", glyph: "!", icon: "bang", tone: "bad" },
   // Nodes know two more.
-  skipped: { word: "Skipped", glyph: "↷", tone: "idle" },
-  suspended: { word: "Waiting", glyph: "?", tone: "ask" },
+  skipped: { word: "Skipped", glyph: "↷", icon: "skip", tone: "idle" },
+  suspended: { word: "Waiting", glyph: "?", icon: "question", tone: "ask" },
 };
 
 /** How a status looks: always a word and a sign, the colour is the third. */
 export function lookOf(status: string): Look {
-  return looks[status] ?? { word: status, glyph: "·", tone: "idle" };
+  return looks[status] ?? { word: status, glyph: "·", icon: "dot", tone: "idle" };
 }
 
 /** The chip of a status. An outline says that the host derived it. */
@@ -29,9 +31,7 @@ export function Status({ status, stalled }: { status: string; stalled?: boolean 
   const look = lookOf(stalled ? "stalled" : status);
   return (
     <span className={`status ${look.tone}${stalled ? " outline" : ""}`}>
-      <span className="glyph" aria-hidden="true">
-        {look.glyph}
-      </span>
+      <Icon name={look.icon} />
       {look.word}
     </span>
   );

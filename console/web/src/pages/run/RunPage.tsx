@@ -1,7 +1,137 @@
-import type { ReactNode } from "react";
+import { useMemo, useState, type ReactNode } from "react";
+import { Link, useLocation, useParams, useSearch } from "wouter";
+import { isStatus } from "../../api/errors";
+import { announce } from "../../app/announce";
+import { useShortcuts } from "../../app/keys";
 import { useTitle } from "../../app/title";
+import { useRunLog } from "../../live/useRunLog";
+import type { RunLog } from "../../live/runLog";
+import { ErrorNote } from "../../ui/ErrorNote";
+import { shortId } from "../../ui/Id";
+import { lookOf } from "../../ui/Status";
+import { copyText } from "../../ui/CopyButton";
+import { CostView } from "./CostView";
+import { DataView } from "./DataView";
+import { EventTable } from "./EventTable";
+import { Header } from "./Header";
+import { Inspector } from "./Inspector";
+import { ForkSlot } from "./slots/ForkSlot";
+import { InterruptSlot } from "./slots/InterruptSlot";
+import { Timeline } from "./timeline";
+import { TimelineView } from "./TimelineView";
+import { useSnapshot } from "./useRun";
+import "./run.css";
+
+const views = [
+  { name: "timeline", word: "Timeline" },
+  { name: "table", word: "Events" },
+  { name: "data", word: "Data" },
+  { name: "cost", word: "Tokens and cost" },
+] as const;
+type View = (typeof views)[number]["name"];
+
+// Above so many events, the table says more than the picture.
+const manyEvents = 5000;
 
 export default function RunPage(): ReactNode {
-  useTitle("Run");
-  return <h1>Run</h1>;
+  const { runId = "" } = useParams<{ runId: string }>();
+  return <Run key={runId} runId={runId} />;
+}
+
+function Run({ runId }: { runId: string }): ReactNode {
+  const log = useRunLog(runId);
+  const { data: snapshot, error, refetch, dataUpdatedAt } = useSnapshot(runId, log);
+  const { view, selected, go } = useRunAddress(log);
+  const [forkFrom, setForkFrom] = useState<number>();
+  const title = `${snapshot?.workflowId ?? "Run"} ${shortId(runId)}`;
+  useTitle(snapshot ? `${lookOf(snapshot.status).glyph} ${title}` : title);
+  useShortcuts([
+    { keys: "t", does: "Timeline or table", run: () => go({ view: view === "timeline" ? "table" : "timeline" }) },
+    { keys: "j", does: "Next event", run: () => go({ e: Math.min(log.last, (selected ?? -1) + 1) }) },
+    { keys: "k", does: "Previous event", run: () => go({ e: Math.max(0, (selected ?? log.events.length) - 1) }) },
+    { keys: "f", does: "Fork from the chosen event", run: () => setForkFrom(selected ?? log.last) },
+    { keys: ".", does: "Copy the link to this page", run: () => void copyText(location.href).then((ok) => ok && announce("Copied the link")) },
+  ]);
+  const timeline = useTimeline(log, snapshot?.createdAt);
+
+  if (isStatus(error, 404, 410) || isStatus(log.error, 404, 410)) return <NoRun runId={runId} gone={isStatus(error ?? log.error, 410)} />;
+  const event = selected === undefined ? undefined : log.events[selected];
+  return (
+    <div className={event ? "run-page inspecting" : "run-page"}>
+      {error && (
+        <>
+          <ErrorNote error={error} onRetry={() => void refetch()} />
+          {snapshot && <p className="dim small">What follows is as of {new Date(dataUpdatedAt).toLocaleTimeString("en-GB")}.</p>}
+        </>
+      )}
+      <Header runId={runId} title={title} snapshot={snapshot} log={log} onFork={() => setForkFrom(selected ?? log.last)} onOpen={(e) => go({ e })} />
+      {snapshot && <InterruptSlot snapshot={snapshot} log={log} />}
+      <nav className="tabs" aria-label="Views of this run">
+        {views.map(({ name, word }) => (
+          <Link key={name} href={address(runId, { view: name, e: selected })} aria-current={view === name ? "page" : undefined} replace>
+            {word}
+            {name === "table" && <span className="dim"> {log.events.length.toLocaleString("en")}</span>}
+          </Link>
+        ))}
+      </nav>
+      <div className="run-body">
+        <div className="run-view">
+          {view === "timeline" && <TimelineView timeline={timeline} log={log} selected={selected} onSelect={(e) => go({ e })} />}
+          {view === "table" && <EventTable log={log} selected={selected} onSelect={(e) => go({ e })} />}
+          {view === "data" && <DataView snapshot={snapshot} />}
+          {view === "cost" && <CostView log={log} onSelect={(e) => go({ e })} />}
+        </div>
+        {event && (
+          <Inspector event={event} log={log} snapshot={snapshot} onSelect={(e) => go({ e })} onClose={() => go({ e: undefined })} onFork={(seq) => setForkFrom(seq)} />
+        )}
+      </div>
+      {snapshot && <ForkSlot snapshot={snapshot} log={log} seq={forkFrom ?? Math.max(0, log.last)} open={forkFrom !== undefined} onClose={() => setForkFrom(undefined)} />}
+    </div>
+  );
+}
+
+type Place = { view?: View; e?: number | undefined };
+
+function address(runId: string, { view, e }: Place): string {
+  const params = new URLSearchParams();
+  if (view) params.set("view", view);
+  if (e !== undefined) params.set("e", String(e));
+  const query = params.toString();
+  return `/runs/${encodeURIComponent(runId)}${query ? `?${query}` : ""}`;
+}
+
+// What is looked at is in the address, so that a copied link shows the same.
+function useRunAddress(log: RunLog): { view: View; selected: number | undefined; go: (to: Place) => void } {
+  const params = new URLSearchParams(useSearch());
+  const [, navigate] = useLocation();
+  const asked = params.get("view");
+  const named = views.find((v) => v.name === asked)?.name;
+  const view: View = named ?? (log.events.length > manyEvents ? "table" : "timeline");
+  const e = params.get("e");
+  const selected = e !== null && /^\d+$/.test(e) ? Number(e) : undefined;
+  const go = (to: Place): void => {
+    const next = address(log.runId, { ...(named ? { view: named } : {}), e: selected, ...to });
+    navigate(next, { replace: true });
+  };
+  return { view, selected, go };
+}
+
+// The same timeline takes what is new as the log grows.
+function useTimeline(log: RunLog, createdAt: string | undefined): Timeline {
+  const created = createdAt ?? log.events[0]?.timestamp;
+  const timeline = useMemo(() => new Timeline(created), [created]);
+  if (created) timeline.take(log.events);
+  return timeline;
+}
+
+function NoRun({ runId, gone }: { runId: string; gone: boolean }): ReactNode {
+  return (
+    <>
+      <h1>{gone ? "This run is gone" : "No such run"}</h1>
+      <p>
+        {gone ? "The host has let go of its log." : "The host knows no run with this id, or it is not yours to see."} <code>{runId}</code>
+      </p>
+      <Link href="/">All runs</Link>
+    </>
+  );
 }

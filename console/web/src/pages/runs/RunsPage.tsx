@@ -1,7 +1,212 @@
-import type { ReactNode } from "react";
+import { useRef, useState, type FormEvent, type ReactNode } from "react";
+import { Link, useLocation, useSearch } from "wouter";
+import { isTerminal } from "../../api/model";
+import { useConfig } from "../../api/session";
+import { hostURL } from "../../app/base";
+import { useShortcuts } from "../../app/keys";
 import { useTitle } from "../../app/title";
+import { Ago } from "../../ui/Ago";
+import { CopyButton } from "../../ui/CopyButton";
+import { ErrorNote } from "../../ui/ErrorNote";
+import { Icon } from "../../ui/Icon";
+import { Id } from "../../ui/Id";
+import { Live } from "../../ui/Live";
+import { Status } from "../../ui/Status";
+import { clock, duration, useNow } from "../../ui/time";
+import { choices, formatFilter, jump, parseFilter } from "./filter";
+import { useRuns, type RunRow } from "./useRuns";
+import "./runs.css";
 
 export default function RunsPage(): ReactNode {
   useTitle("Runs");
-  return <h1>Runs</h1>;
+  const [, navigate] = useLocation();
+  const filter = new URLSearchParams(useSearch()).get("filter") ?? "";
+  const runs = useRuns(filter);
+  const list = useRef<HTMLTableSectionElement>(null);
+  const search = useRef<HTMLInputElement>(null);
+  useShortcuts([
+    { keys: "/", does: "Search runs", run: () => search.current?.focus() },
+    { keys: "j", does: "Next run", run: () => step(list.current, 1) },
+    { keys: "k", does: "Previous run", run: () => step(list.current, -1) },
+  ]);
+  const setFilter = (text: string): void => navigate(filterURL(text));
+  return (
+    <div className="runs">
+      <div className="page-head">
+        <h1>Runs</h1>
+        <Live state={runs.live} />
+      </div>
+      <FilterBar key={filter} filter={filter} onChange={setFilter} input={search} />
+      {runs.error && (
+        <>
+          <ErrorNote error={runs.error} onRetry={runs.again} />
+          {runs.rows.length > 0 && <p className="dim small">What follows is as of {clock(new Date(runs.asOf).toISOString()).slice(0, 8)}.</p>}
+        </>
+      )}
+      {runs.rows.length > 0 && <RunTable rows={runs.rows} body={list} />}
+      {!runs.loading && !runs.error && runs.rows.length === 0 && (filter ? <NothingFits filter={filter} /> : <NothingYet />)}
+      {runs.loading && <p className="loading">Loading runs…</p>}
+      {runs.more && (
+        <p className="more">
+          <button type="button" onClick={runs.more} disabled={runs.loadingMore}>
+            {runs.loadingMore ? "Loading…" : "Show older runs"}
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+function filterURL(filter: string): string {
+  return filter ? `/?filter=${encodeURIComponent(filter)}` : "/";
+}
+
+type BarProps = { filter: string; onChange: (filter: string) => void; input: { current: HTMLInputElement | null } };
+
+function FilterBar({ filter, onChange, input }: BarProps): ReactNode {
+  const [, navigate] = useLocation();
+  const [text, setText] = useState(filter);
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    const place = jump(text);
+    if (place) navigate(place);
+    else onChange(text.trim());
+  };
+  const { terms } = parseFilter(filter);
+  return (
+    <search className="filter">
+      <form onSubmit={submit}>
+        <input
+          ref={input}
+          type="search"
+          aria-label="Filter runs, or go to an id"
+          placeholder="status:failed workflow:triage since:2h, or an id"
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+          spellCheck={false}
+          autoComplete="off"
+        />
+        <button type="submit">Filter</button>
+      </form>
+      <ul className="choices" aria-label="Quick filters">
+        {choices.map((choice) => (
+          <li key={choice.name}>
+            <Link href={filterURL(choice.filter)} aria-current={choice.filter === filter ? "true" : undefined}>
+              {choice.name}
+            </Link>
+          </li>
+        ))}
+      </ul>
+      {terms.length > 0 && (
+        <ul className="terms" aria-label="Conditions">
+          {terms.map((t, i) => {
+            const shown = `${t.name}: ${t.value}`;
+            return (
+              <li key={`${t.name}:${t.value}`}>
+                <span>{shown}</span>
+                <button type="button" className="quiet" aria-label={`Remove ${shown}`} onClick={() => onChange(formatFilter(terms.filter((_, j) => j !== i)))}>
+                  <Icon name="cross" />
+                </button>
+              </li>
+            );
+          })}
+        </ul>
+      )}
+    </search>
+  );
+}
+
+function RunTable({ rows, body }: { rows: RunRow[]; body: { current: HTMLTableSectionElement | null } }): ReactNode {
+  return (
+    <table>
+      <caption className="unseen">Runs, newest first</caption>
+      <thead>
+        <tr>
+          <th scope="col">Status</th>
+          <th scope="col">Run</th>
+          <th scope="col" className="wide-only">
+            What is known
+          </th>
+          <th scope="col" className="num">
+            Created
+          </th>
+          <th scope="col" className="num">
+            Took
+          </th>
+        </tr>
+      </thead>
+      <tbody ref={body}>
+        {rows.map((row) => (
+          <tr key={row.runId}>
+            <td>
+              <Status status={row.status} stalled={row.stalled === true} />
+            </td>
+            <td className="run-cell">
+              <Link href={`/runs/${row.runId}`} className="run-link">
+                {row.workflowId}
+              </Link>
+              <Id id={row.runId} what="the id of the run" />
+            </td>
+            <td className="known">
+              {row.errorCode && <code className="bad-text">{row.errorCode}</code>}
+              {!isTerminal(row.status) && row.currentNodeId && <span>at {row.currentNodeId}</span>}
+              {row.tags.map((tag) => (
+                <Link key={tag} href={filterURL(formatFilter([{ name: "tag", value: tag }]))} className="tag">
+                  {tag}
+                </Link>
+              ))}
+            </td>
+            <td className="num nowrap">
+              <Ago at={row.createdAt} />
+            </td>
+            <td className="num nowrap">
+              <Took row={row} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Took({ row }: { row: RunRow }): ReactNode {
+  if (!row.startedAt) return "–";
+  if (row.completedAt) return duration(Date.parse(row.completedAt) - Date.parse(row.startedAt));
+  return isTerminal(row.status) ? "–" : <Growing since={row.startedAt} />;
+}
+
+function Growing({ since }: { since: string }): ReactNode {
+  return `${duration(Math.max(0, useNow() - Date.parse(since)))}…`;
+}
+
+function step(body: HTMLElement | null, by: 1 | -1): void {
+  const links = [...(body?.querySelectorAll<HTMLElement>(".run-link") ?? [])];
+  const at = links.indexOf(document.activeElement as HTMLElement);
+  (links[at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + by))] as HTMLElement | undefined)?.focus();
+}
+
+function NothingFits({ filter }: { filter: string }): ReactNode {
+  return (
+    <div className="empty">
+      <p>
+        No run fits <code>{filter}</code>.
+      </p>
+      <Link href="/">Show all runs</Link>
+    </div>
+  );
+}
+
+function NothingYet(): ReactNode {
+  const { mode } = useConfig();
+  const key = mode === "dev" ? "dev-key" : "$WAYBILL_TOKEN";
+  const command = `curl -s -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\\n  -d '{"workflowId":"triage","inputs":{"mail":"I was charged twice for order 1234, please refund me."}}' ${hostURL}/v1/runs`;
+  return (
+    <div className="empty">
+      <p>Runs appear here as soon as one is started, newest first. This starts one:</p>
+      <div className="command">
+        <pre>{command}</pre>
+        <CopyButton text={command} what="the command" />
+      </div>
+    </div>
+  );
 }

@@ -1,0 +1,154 @@
+import type { ApiError } from "../api/errors";
+import { follow, type Frame, type LiveState } from "./sse";
+
+// A browser opens six connections to a host that speaks HTTP/1.1, whatever number of tabs it has. So all tabs share one
+// hub, in a worker, and the hub keeps some of the six for everything else.
+export const mostStreams = 4;
+
+export type Ask = { do: "open"; key: number; url: string; lastId: string | undefined } | { do: "close"; key: number } | { do: "alive" } | { do: "bye" };
+
+export type Tell =
+  | { key: number; frames: Frame[] }
+  | { key: number; state: LiveState }
+  | { key: number; closed: number }
+  /** The tab has to ask for what there is itself: it came late to a stream of other tabs, or there are too many. */
+  | { key: number; joined: true }
+  | { key: number; refused: Pick<ApiError, "status" | "code" | "message"> };
+
+export type Port = { postMessage: (message: Tell) => void };
+
+type Listener = { port: Port; key: number };
+
+/** Streams that several tabs may share, the most wanted ones connected and the others asked for in turns. */
+export class Hub {
+  readonly #streams = new Map<string, Stream>();
+  readonly #heard = new Map<Port, number>();
+  readonly #now: () => number;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  take(port: Port, ask: Ask): void {
+    this.#heard.set(port, this.#now());
+    switch (ask.do) {
+      case "open":
+        this.#open({ port, key: ask.key }, ask.url, ask.lastId);
+        break;
+      case "close":
+        this.#drop((l) => l.port === port && l.key === ask.key);
+        break;
+      case "bye":
+        this.#forget(port);
+        break;
+      case "alive":
+        break;
+    }
+  }
+
+  /** Forgets tabs that have gone without a word. */
+  sweep(silence: number): void {
+    for (const [port, at] of this.#heard) if (this.#now() - at > silence) this.#forget(port);
+  }
+
+  get connected(): number {
+    return [...this.#streams.values()].filter((s) => s.connected).length;
+  }
+
+  #forget(port: Port): void {
+    this.#heard.delete(port);
+    this.#drop((l) => l.port === port);
+  }
+
+  #open(listener: Listener, url: string, lastId: string | undefined): void {
+    const known = this.#streams.get(url);
+    // The stream asked for last is the one somebody looks at: it goes to the end of the map and is the last to lose its connection.
+    this.#streams.delete(url);
+    const stream = known ?? new Stream(url, lastId);
+    this.#streams.set(url, stream);
+    stream.add(listener, known !== undefined);
+    this.#share();
+  }
+
+  #drop(gone: (l: Listener) => boolean): void {
+    for (const [url, stream] of this.#streams) {
+      stream.remove(gone);
+      if (!stream.wanted) {
+        stream.park();
+        this.#streams.delete(url);
+      }
+    }
+    this.#share();
+  }
+
+  #share(): void {
+    const all = [...this.#streams.values()];
+    const most = Math.max(0, all.length - mostStreams);
+    for (const stream of all.slice(0, most)) stream.park();
+    for (const stream of all.slice(most)) stream.connect();
+  }
+}
+
+class Stream {
+  readonly #url: string;
+  #listeners: Listener[] = [];
+  #lastId: string | undefined;
+  #state: LiveState = "connecting";
+  #abort: AbortController | undefined;
+
+  constructor(url: string, lastId: string | undefined) {
+    this.#url = url;
+    this.#lastId = lastId;
+  }
+
+  get wanted(): boolean {
+    return this.#listeners.length > 0;
+  }
+
+  get connected(): boolean {
+    return this.#abort !== undefined;
+  }
+
+  add(listener: Listener, late: boolean): void {
+    this.#listeners.push(listener);
+    listener.port.postMessage({ key: listener.key, state: this.#state });
+    if (late) listener.port.postMessage({ key: listener.key, joined: true });
+  }
+
+  remove(gone: (l: Listener) => boolean): void {
+    this.#listeners = this.#listeners.filter((l) => !gone(l));
+  }
+
+  park(): void {
+    if (!this.#abort) return;
+    this.#abort.abort();
+    this.#abort = undefined;
+    this.#setState("polling");
+  }
+
+  connect(): void {
+    if (this.#abort) return;
+    this.#abort = new AbortController();
+    void follow({
+      url: this.#url,
+      lastId: () => this.#lastId,
+      onFrames: (frames) => {
+        this.#lastId = frames.findLast((f) => f.id)?.id ?? this.#lastId;
+        this.#tell((key) => ({ key, frames }));
+      },
+      onState: (state) => this.#setState(state),
+      onClosed: (failures) => this.#tell((key) => ({ key, closed: failures })),
+      onRefused: ({ status, code, message }) => this.#tell((key) => ({ key, refused: { status, code, message } })),
+      signal: this.#abort.signal,
+    });
+  }
+
+  #setState(state: LiveState): void {
+    this.#state = state;
+    this.#tell((key) => ({ key, state }));
+  }
+
+  #tell(message: (key: number) => Tell): void {
+    for (const { port, key } of this.#listeners) port.postMessage(message(key));
+  }
+}

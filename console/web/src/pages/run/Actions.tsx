@@ -1,0 +1,157 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useId, useState, type FormEvent, type ReactNode } from "react";
+import { api, bodyAs, idempotencyKey } from "../../api/client";
+import { isObject, type Json } from "../../api/json";
+import { isTerminal, type RunSnapshot } from "../../api/model";
+import type { RunLog } from "../../live/runLog";
+import { Dialog } from "../../ui/Dialog";
+import { ErrorNote } from "../../ui/ErrorNote";
+import { lookOf } from "../../ui/Status";
+import { Exports } from "./Exports";
+
+type Verb = "pause" | "resume" | "cancel";
+
+/** What can be done to a run. What cannot be done now is there as well, with the reason. */
+export function Actions({ snapshot, log, onFork }: { snapshot: RunSnapshot; log: RunLog; onFork: () => void }): ReactNode {
+  const [asked, ask] = useState<Verb>();
+  const capabilities = useCapabilities();
+  const verb: Verb = snapshot.status === "paused" ? "resume" : "pause";
+  return (
+    <div className="actions">
+      <Action word={verb === "pause" ? "Pause" : "Resume"} refused={whyNot(verb, snapshot, capabilities)} onClick={() => ask(verb)} />
+      <Action word="Cancel" refused={whyNot("cancel", snapshot, capabilities)} onClick={() => ask("cancel")} danger />
+      <button type="button" onClick={onFork}>
+        Fork…
+      </button>
+      <Exports snapshot={snapshot} log={log} />
+      {asked && <Ask verb={asked} snapshot={snapshot} capabilities={capabilities} onClose={() => ask(undefined)} />}
+    </div>
+  );
+}
+
+type Capabilities = { [name: string]: Json } | undefined;
+
+function useCapabilities(): Capabilities {
+  return useQuery({
+    queryKey: ["capabilities"],
+    queryFn: ({ signal }) => bodyAs<{ [name: string]: Json }>(api.GET("/.well-known/openwop", { signal })),
+    staleTime: Number.POSITIVE_INFINITY,
+  }).data;
+}
+
+/** Why something cannot be done to a run now; undefined if it can. */
+export function whyNot(verb: Verb, run: RunSnapshot, capabilities: Capabilities): string | undefined {
+  if (verb !== "cancel" && capabilities && !pauses(capabilities)) return "This host does not pause runs.";
+  if (isTerminal(run.status)) return `The run has ended: ${lookOf(run.status).word.toLowerCase()}.`;
+  if (run.status === "cancelling") return "The run is being cancelled.";
+  if (verb === "pause" && run.status.startsWith("waiting")) return "A run that waits for somebody cannot be paused.";
+  return undefined;
+}
+
+function pauses(capabilities: { [name: string]: Json }): boolean {
+  const { runs } = capabilities;
+  return isObject(runs) && isObject(runs.pauseResume) && runs.pauseResume.supported === true;
+}
+
+function policies(capabilities: Capabilities): string[] {
+  const runs = capabilities?.runs;
+  const list = isObject(runs) && isObject(runs.pauseResume) ? runs.pauseResume.drainPolicies : undefined;
+  return Array.isArray(list) ? list.map(String) : [];
+}
+
+// It can be reached and its reason heard, which a disabled button cannot.
+function Action({ word, refused, onClick, danger }: { word: string; refused: string | undefined; onClick: () => void; danger?: boolean }): ReactNode {
+  const id = useId();
+  return (
+    <>
+      <button
+        type="button"
+        className={danger && !refused ? "danger" : undefined}
+        aria-disabled={refused ? true : undefined}
+        aria-describedby={refused ? id : undefined}
+        title={refused}
+        onClick={refused ? undefined : onClick}
+      >
+        {word}
+      </button>
+      {refused && (
+        <span id={id} className="unseen">
+          {refused}
+        </span>
+      )}
+    </>
+  );
+}
+
+const words: { [verb in Verb]: { title: string; effect: string; do: string } } = {
+  pause: { title: "Pause this run", effect: "No further node starts until somebody resumes it.", do: "Pause" },
+  resume: { title: "Resume this run", effect: "It goes on from where it stands.", do: "Resume" },
+  cancel: { title: "Cancel this run", effect: "It ends for good, with its children. What has been done stays done.", do: "Cancel the run" },
+};
+
+const policyWords: { [policy: string]: string } = {
+  "drain-current-node": "when the node that works now is done",
+  immediate: "at once; that node starts over when the run is resumed",
+};
+
+function Ask({ verb, snapshot, capabilities, onClose }: { verb: Verb; snapshot: RunSnapshot; capabilities: Capabilities; onClose: () => void }): ReactNode {
+  const client = useQueryClient();
+  const id = useId();
+  const [reason, setReason] = useState("");
+  const offered = policies(capabilities);
+  const [policy, setPolicy] = useState(offered.includes("drain-current-node") ? "drain-current-node" : (offered[0] ?? ""));
+  const [key] = useState(idempotencyKey);
+  const send = useMutation({
+    mutationFn: () => act(verb, snapshot.runId, reason.trim(), policy, key),
+    onSuccess: () => {
+      void client.invalidateQueries({ queryKey: ["run", snapshot.runId] });
+      onClose();
+    },
+  });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (!send.isPending) send.mutate();
+  };
+  return (
+    <Dialog open onClose={onClose} title={words[verb].title}>
+      <form onSubmit={submit} className="form">
+        <p>{words[verb].effect}</p>
+        {verb === "pause" && offered.length > 1 && (
+          <fieldset>
+            <legend>It stops</legend>
+            {offered.map((p) => (
+              <label key={p} className="check">
+                <input type="radio" name="policy" value={p} checked={policy === p} onChange={() => setPolicy(p)} />
+                {policyWords[p] ?? p}
+              </label>
+            ))}
+          </fieldset>
+        )}
+        <label htmlFor={id}>Reason (kept in the run&apos;s log)</label>
+        <input id={id} value={reason} maxLength={500} onChange={(event) => setReason(event.target.value)} autoComplete="off" />
+        {send.error && <ErrorNote error={send.error} />}
+        <div className="form-end">
+          <button type="button" onClick={onClose}>
+            Leave it
+          </button>
+          <button type="submit" className={verb === "cancel" ? "primary destructive" : "primary"} disabled={send.isPending}>
+            {words[verb].do}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function act(verb: Verb, runId: string, reason: string, drainPolicy: string, key: string): Promise<unknown> {
+  const params = { path: { runId }, header: { "Idempotency-Key": key } };
+  const given = reason ? { reason } : {};
+  switch (verb) {
+    case "cancel":
+      return api.POST("/v1/runs/{runId}/cancel", { params, body: given });
+    case "pause":
+      return api.POST("/v1/runs/{runId}:pause", { params, body: drainPolicy ? { ...given, drainPolicy } : given });
+    case "resume":
+      return api.POST("/v1/runs/{runId}:resume", { params, body: given });
+  }
+}

@@ -1,0 +1,78 @@
+import type { ReactNode } from "react";
+import type { RunLog } from "../../live/runLog";
+import { callsOf, count, money, sumOf, type Call } from "./usage";
+
+/** What a run's calls of models used. Nothing that is unknown counts as zero. */
+export function CostView({ log, onSelect }: { log: RunLog; onSelect: (seq: number) => void }): ReactNode {
+  const calls = callsOf(log.events);
+  if (calls.length === 0) return <p className="empty">No model was asked{log.ended ? "." : " yet."}</p>;
+  const sum = sumOf(calls);
+  const again = sumOf(calls.filter((c) => c.again));
+  const currency = calls.find((c) => c.currency)?.currency ?? "USD";
+  const share = sum.cost && again.cost !== undefined ? again.cost / sum.cost : (again.input + again.output) / Math.max(1, sum.input + sum.output);
+  return (
+    <section aria-label="Tokens and cost">
+      <p className="dim">
+        Cost is an estimate, from the prices of the host&apos;s model catalogue; what the provider bills may differ.
+        {again.calls > 0 && ` ${again.calls} of ${sum.calls} calls were further tries: ${Math.round(share * 100)} % of it.`}
+        {sum.unknown > 0 && ` ${sum.unknown} ${sum.unknown === 1 ? "call" : "calls"} of which the provider said nothing: shown as “–” and in no sum.`}
+      </p>
+      <div className="scroll" tabIndex={0} role="region" aria-label="Calls of models">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Node</th>
+              <th scope="col">Provider and model</th>
+              <th scope="col" className="num">
+                Tokens in
+              </th>
+              <th scope="col" className="num">
+                Cached
+              </th>
+              <th scope="col" className="num">
+                Tokens out
+              </th>
+              <th scope="col" className="num">
+                Cost (estimate)
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {calls.map((call) => (
+              <CallRow key={call.seq} call={call} onSelect={onSelect} />
+            ))}
+          </tbody>
+          <tfoot>
+            <tr>
+              <th scope="row" colSpan={2}>
+                {sum.calls} {sum.calls === 1 ? "call" : "calls"}
+              </th>
+              <td className="num">{sum.unknown === sum.calls ? "–" : count(sum.input)}</td>
+              <td className="num">{count(sum.cached)}</td>
+              <td className="num">{sum.unknown === sum.calls ? "–" : count(sum.output)}</td>
+              <td className="num">{money(sum.cost, currency)}</td>
+            </tr>
+          </tfoot>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function CallRow({ call, onSelect }: { call: Call; onSelect: (seq: number) => void }): ReactNode {
+  return (
+    <tr>
+      <td>
+        <button type="button" className="quiet link" onClick={() => onSelect(call.seq)}>
+          {call.nodeId || "run"}
+        </button>
+        {call.again && <span className="dim small"> further try</span>}
+      </td>
+      <td>{[call.provider, call.model].filter(Boolean).join(" · ") || "–"}</td>
+      <td className="num">{count(call.input)}</td>
+      <td className="num">{count(call.cached)}</td>
+      <td className="num">{count(call.output)}</td>
+      <td className="num">{money(call.cost, call.currency)}</td>
+    </tr>
+  );
+}

@@ -1,0 +1,157 @@
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import { isObject } from "../../api/json";
+import { isTerminal, type RunSnapshot } from "../../api/model";
+import type { RunLog } from "../../live/runLog";
+import { CopyButton } from "../../ui/CopyButton";
+import { ErrorCode } from "../../ui/ErrorCode";
+import { Live } from "../../ui/Live";
+import { shortId } from "../../ui/Id";
+import { Status } from "../../ui/Status";
+import { ago, dateTime, duration, useNow } from "../../ui/time";
+import { Actions } from "./Actions";
+import { text } from "./events";
+import { nextActor } from "./nextActor";
+import { useStalled } from "./useStalled";
+
+type Props = {
+  runId: string;
+  title: string;
+  snapshot: RunSnapshot | undefined;
+  log: RunLog;
+  onFork: () => void;
+  onOpen: (seq: number) => void;
+};
+
+/** What a run is, how it stands, who acts next, and what can be done. */
+export function Header({ runId, title, snapshot, log, onFork, onOpen }: Props): ReactNode {
+  const stalled = useStalled(snapshot, log);
+  return (
+    <header className="run-head">
+      <div className="page-head">
+        <h1>{title}</h1>
+        <CopyButton text={runId} what="the id of the run" />
+        <CopyButton text={() => location.href} what="the link to this page" icon="link" />
+        {snapshot && <Status status={snapshot.status} stalled={stalled !== undefined} />}
+        <Live state={log.state} />
+        <span className="grow" />
+        {snapshot && <Actions snapshot={snapshot} log={log} onFork={onFork} />}
+      </div>
+      {snapshot && (
+        <>
+          <p className="next">{stalled ? <Stalled since={stalled} snapshot={snapshot} /> : nextActor(snapshot, log.events)}</p>
+          <Facts snapshot={snapshot} log={log} />
+          {snapshot.error && <Failure snapshot={snapshot} log={log} onOpen={onOpen} />}
+        </>
+      )}
+    </header>
+  );
+}
+
+function Stalled({ since, snapshot }: { since: number; snapshot: RunSnapshot }): ReactNode {
+  const holder = text(isObject(snapshot.lease) ? (snapshot.lease.owner as string) : undefined);
+  return (
+    <>
+      No event for {duration(useNow() - since)}, though the run counts as {snapshot.status}.{" "}
+      {snapshot.currentNodeId ? `It stands at ${snapshot.currentNodeId}. ` : ""}
+      {holder ? `Held by ${holder}.` : "The host does not say who holds it."}
+    </>
+  );
+}
+
+function Facts({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog }): ReactNode {
+  const fork = forkOf(snapshot);
+  return (
+    <dl className="facts">
+      {snapshot.createdAt && (
+        <Fact name="Created">
+          <Moment at={snapshot.createdAt} />
+        </Fact>
+      )}
+      <Fact name="Took">
+        <Took snapshot={snapshot} />
+      </Fact>
+      <Fact name="Events">{log.events.length.toLocaleString("en")}</Fact>
+      {snapshot.owner?.principal && <Fact name="Started by">{snapshot.owner.principal}</Fact>}
+      {snapshot.parentRunId && (
+        <Fact name="Part of">
+          <Link href={`/runs/${snapshot.parentRunId}`}>{shortId(snapshot.parentRunId)}</Link>
+          {snapshot.parentNodeId ? `, node ${snapshot.parentNodeId}` : ""}
+        </Fact>
+      )}
+      {fork && (
+        <Fact name="Forked from">
+          <Link href={`/runs/${fork.runId}?e=${fork.seq}`}>
+            {shortId(fork.runId)} at #{fork.seq}
+          </Link>
+          {fork.mode && ` (${fork.mode})`}{" "}
+          <Link href={`/runs/${fork.runId}/diff/${snapshot.runId}`} className="small">
+            compare
+          </Link>
+        </Fact>
+      )}
+      {snapshot.childRuns && snapshot.childRuns.length > 0 && (
+        <Fact name="Children">
+          {snapshot.childRuns.slice(0, 5).map((child) => (
+            <Link key={child.runId} href={`/runs/${child.runId}`}>
+              {shortId(child.runId)}
+            </Link>
+          ))}
+          {snapshot.childRuns.length > 5 && ` and ${snapshot.childRuns.length - 5} more`}
+        </Fact>
+      )}
+      {snapshot.tags && snapshot.tags.length > 0 && <Fact name="Tags">{snapshot.tags.join(", ")}</Fact>}
+    </dl>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }): ReactNode {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Moment({ at }: { at: string }): ReactNode {
+  return (
+    <time dateTime={at} title={at}>
+      {dateTime(at)} <span className="dim">({ago(useNow() - Date.parse(at))})</span>
+    </time>
+  );
+}
+
+function Took({ snapshot }: { snapshot: RunSnapshot }): ReactNode {
+  if (!snapshot.startedAt) return "–";
+  const from = Date.parse(snapshot.startedAt);
+  if (snapshot.completedAt) return duration(Date.parse(snapshot.completedAt) - from);
+  return isTerminal(snapshot.status) ? "–" : <Growing from={from} />;
+}
+
+function Growing({ from }: { from: number }): ReactNode {
+  return `${duration(Math.max(0, useNow() - from))} so far`;
+}
+
+// A fork names its source in its snapshot; hosts differ in where.
+function forkOf(snapshot: RunSnapshot): { runId: string; seq: number; mode: string } | undefined {
+  const source = [snapshot.forkedFrom, snapshot.fork, snapshot].find((s) => isObject(s) && (s.sourceRunId ?? (s === snapshot ? undefined : s.runId)));
+  if (!isObject(source)) return undefined;
+  const runId = text(source.sourceRunId ?? source.runId);
+  return runId ? { runId, seq: Number(source.fromSeq ?? 0), mode: text(source.mode) } : undefined;
+}
+
+function Failure({ snapshot, log, onOpen }: { snapshot: RunSnapshot; log: RunLog; onOpen: (seq: number) => void }): ReactNode {
+  const failed = log.events.findLast((event) => event.type === "node.failed") ?? log.events.findLast((event) => event.type === "run.failed");
+  if (!snapshot.error) return null;
+  return (
+    <div className="note bad failure">
+      <ErrorCode code={snapshot.error.code} message={snapshot.error.message} />
+      {failed && (
+        <button type="button" onClick={() => onOpen(failed.sequence)}>
+          {failed.nodeId ? `Failed at ${failed.nodeId}` : "Last event"}, #{failed.sequence}
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,294 @@
+import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import { useId, useLayoutEffect, useMemo, useRef, useState, type CSSProperties, type KeyboardEvent, type ReactNode } from "react";
+import { useShortcuts } from "../../app/keys";
+import type { RunLog } from "../../live/runLog";
+import { Icon } from "../../ui/Icon";
+import { lookOf } from "../../ui/Status";
+import { duration, useNow } from "../../ui/time";
+import { Scale, ticks, type Bar, type Lane, type Mark, type Timeline } from "./timeline";
+
+type Props = { timeline: Timeline; log: RunLog; selected: number | undefined; onSelect: (seq: number) => void };
+
+const rowHeight = 34;
+const zooms = [1, 1.5, 2, 3, 5, 8, 12, 20, 40, 80];
+
+/** What can be reached in a lane: its bars and its marks, in the order of time. */
+type Item = { kind: "bar"; bar: Bar; at: number; seq: number } | { kind: "mark"; mark: Mark; at: number; seq: number };
+
+function itemsOf(lane: Pick<Lane, "bars" | "marks">): Item[] {
+  const bars: Item[] = lane.bars.map((bar) => ({ kind: "bar", bar, at: bar.from, seq: bar.seq }));
+  const marks: Item[] = lane.marks.map((mark) => ({ kind: "mark", mark, at: mark.at, seq: mark.seq }));
+  return [...bars, ...marks].sort((a, b) => a.at - b.at || a.seq - b.seq);
+}
+
+/** The run as lanes of time: one a node, a bar an attempt. The same is in the table of events. */
+export function TimelineView({ timeline, log, selected, onSelect }: Props): ReactNode {
+  const [zoom, setZoom] = useState(0);
+  const [fold, setFold] = useState(true);
+  const help = useId();
+  const open = !log.ended && timeline.started;
+  const now = useNow() - timeline.zero;
+  const total = open ? Math.max(timeline.last, now) : timeline.last;
+  const busy = timeline.busy(total);
+  const scale = new Scale(total, busy, fold);
+  const change = (by: number): void => setZoom((z) => Math.min(zooms.length - 1, Math.max(0, z + by)));
+  useShortcuts([
+    { keys: "+", does: "Zoom in", run: () => change(1) },
+    { keys: "-", does: "Zoom out", run: () => change(-1) },
+    { keys: "0", does: "Show the whole run", run: () => setZoom(0) },
+  ]);
+  if (!timeline.started && log.state === "connecting") return <p className="loading">Loading events…</p>;
+  if (!timeline.started) return <p className="empty">Nothing has happened yet. Bars appear here as nodes start.</p>;
+  return (
+    <>
+      <div className="tl-tools">
+        <button type="button" className="quiet" onClick={() => change(-1)} disabled={zoom === 0} aria-label="Zoom out" title="Zoom out (-)">
+          <Icon name="minus" />
+        </button>
+        <button type="button" className="quiet" onClick={() => change(1)} disabled={zoom === zooms.length - 1} aria-label="Zoom in" title="Zoom in (+)">
+          <Icon name="plus" />
+        </button>
+        <button type="button" className="quiet" onClick={() => setZoom(0)} aria-label="Show the whole run" title="Show the whole run (0)">
+          <Icon name="fit" />
+        </button>
+        <label className="check small">
+          <input type="checkbox" checked={fold} onChange={(event) => setFold(event.target.checked)} /> hide idle time
+        </label>
+        <Legend />
+        <span id={help} className="unseen">
+          Arrow keys move between nodes and bars, Enter opens one. The table of events has the same in words.
+        </span>
+      </div>
+      <Lanes timeline={timeline} scale={scale} total={total} zoom={zooms[zoom] ?? 1} selected={selected} onSelect={onSelect} describedBy={help} />
+    </>
+  );
+}
+
+const legend = [
+  { part: "wait", word: "waiting" },
+  { part: "call", word: "asking a model" },
+  { part: "work", word: "working" },
+] as const;
+
+function Legend(): ReactNode {
+  return (
+    <ul className="legend" aria-label="Legend">
+      {legend.map(({ part, word }) => (
+        <li key={part}>
+          <span className={`swatch run part ${part}`} aria-hidden="true" /> {word}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+type LanesProps = {
+  timeline: Timeline;
+  scale: Scale;
+  total: number;
+  zoom: number;
+  selected: number | undefined;
+  onSelect: (seq: number) => void;
+  describedBy: string;
+};
+
+function Lanes({ timeline, scale, total, zoom, selected, onSelect, describedBy }: LanesProps): ReactNode {
+  const box = useRef<HTMLDivElement>(null);
+  const grid = useRef<HTMLDivElement>(null);
+  const [margin, setMargin] = useState(0);
+  const [focus, setFocus] = useState({ row: 0, item: 0 });
+  useLayoutEffect(() => {
+    if (grid.current) setMargin(grid.current.getBoundingClientRect().top + window.scrollY);
+  }, []);
+  const rows: Lane[] = [{ nodeId: "run", typeId: "", bars: [timeline.run], marks: timeline.marks, status: timeline.run.status }, ...timeline.lanes];
+  const virtual = useWindowVirtualizer({ count: rows.length, estimateSize: () => rowHeight, overscan: 10, scrollMargin: margin });
+  const axis = useMemo(() => axisOf(scale, total, zoom), [scale, total, zoom]);
+
+  const onKey = (event: KeyboardEvent): void => {
+    const to = moved(event.key, focus, rows);
+    if (!to) return;
+    event.preventDefault();
+    setFocus(to);
+    virtual.scrollToIndex(to.row, { align: "auto" });
+    requestAnimationFrame(() =>
+      requestAnimationFrame(() => {
+        const cell = grid.current?.querySelector<HTMLElement>(`[data-cell="${to.row}-${to.item}"]`);
+        cell?.focus({ preventScroll: true });
+        cell?.scrollIntoView({ block: "nearest", inline: "nearest" });
+      }),
+    );
+  };
+  return (
+    <div className="tl" ref={box}>
+      <div className="tl-inner" style={{ minWidth: `${zoom * 100}%` }}>
+        <div className="tl-axis" aria-hidden="true">
+          <span className="tl-name">since start</span>
+          <div className="tl-lane">
+            {axis.map((tick) => (
+              <span key={tick.at} className={tick.folded ? "tick folded" : "tick"} style={{ left: `${tick.x * 100}%` }}>
+                {tick.word}
+              </span>
+            ))}
+          </div>
+        </div>
+        <div
+          ref={grid}
+          role="grid"
+          aria-label="Timeline"
+          aria-describedby={describedBy}
+          aria-rowcount={rows.length}
+          tabIndex={-1}
+          onKeyDown={onKey}
+          className="tl-grid"
+          style={{ height: virtual.getTotalSize() }}
+        >
+          {scale.stretches
+            .filter((s) => s.folded)
+            .map((s) => (
+              <div key={s.from} className="idle-gap" aria-hidden="true" style={{ "--x": s.start, "--w": s.size } as CSSProperties} />
+            ))}
+          {virtual.getVirtualItems().map((item) => {
+            const lane = rows[item.index] as Lane;
+            return (
+              <LaneRow
+                key={item.index}
+                lane={lane}
+                index={item.index}
+                top={item.start - margin}
+                scale={scale}
+                total={total}
+                focus={focus}
+                selected={selected}
+                onFocus={setFocus}
+                onSelect={onSelect}
+              />
+            );
+          })}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+type Focus = { row: number; item: number };
+
+function moved(key: string, { row, item }: Focus, rows: readonly Lane[]): Focus | undefined {
+  const last = rows.length - 1;
+  const inRow = (r: number): number => itemsOf(rows[r] as Lane).length - 1;
+  switch (key) {
+    case "ArrowRight":
+      return { row, item: Math.min(inRow(row), item + 1) };
+    case "ArrowLeft":
+      return { row, item: Math.max(0, item - 1) };
+    case "ArrowDown":
+      return { row: Math.min(last, row + 1), item: 0 };
+    case "ArrowUp":
+      return { row: Math.max(0, row - 1), item: 0 };
+    case "Home":
+      return { row: 0, item: 0 };
+    case "End":
+      return { row: last, item: 0 };
+    default:
+      return undefined;
+  }
+}
+
+type LaneProps = {
+  lane: Lane;
+  index: number;
+  top: number;
+  scale: Scale;
+  total: number;
+  focus: Focus;
+  selected: number | undefined;
+  onFocus: (focus: Focus) => void;
+  onSelect: (seq: number) => void;
+};
+
+function LaneRow({ lane, index, top, scale, total, focus, selected, onFocus, onSelect }: LaneProps): ReactNode {
+  const look = lookOf(lane.status);
+  return (
+    <div role="row" aria-rowindex={index + 1} className={index === 0 ? "tl-row whole" : "tl-row"} style={{ transform: `translateY(${top}px)` }}>
+      <div role="rowheader" className="tl-name" title={lane.typeId ? `${lane.nodeId} (${lane.typeId})` : lane.nodeId}>
+        <span className={look.tone}>
+          <Icon name={look.icon} />
+          <span className="unseen">{look.word}: </span>
+        </span>
+        <b>{lane.nodeId}</b> <span className="dim">{lane.typeId}</span>
+      </div>
+      {itemsOf(lane).map((item, i) => {
+        const here = focus.row === index && focus.item === i;
+        const left = scale.at(item.at);
+        const width = item.kind === "bar" ? scale.at(item.bar.to ?? total) - left : 0;
+        const tone = item.kind === "bar" ? toneOf(item.bar.status) : item.mark.tone;
+        return (
+          <div
+            key={`${item.kind}${item.seq}`}
+            role="gridcell"
+            data-cell={`${index}-${i}`}
+            tabIndex={here ? 0 : -1}
+            aria-label={wordsOf(lane, item, total)}
+            aria-selected={selected === item.seq}
+            title={wordsOf(lane, item, total)}
+            className={`${item.kind} ${tone}`}
+            style={{ "--x": left, "--w": width } as CSSProperties}
+            onFocus={() => onFocus({ row: index, item: i })}
+            onClick={() => onSelect(item.seq)}
+            onKeyDown={(event) => {
+              if (event.key !== "Enter" && event.key !== " ") return;
+              event.preventDefault();
+              onSelect(item.seq);
+            }}
+          >
+            {item.kind === "bar" ? <Parts bar={item.bar} total={total} scale={scale} left={left} width={width} /> : item.mark.sign}
+          </div>
+        );
+      })}
+    </div>
+  );
+}
+
+function Parts({ bar, total, scale, left, width }: { bar: Bar; total: number; scale: Scale; left: number; width: number }): ReactNode {
+  return bar.parts.map((part) => {
+    const from = scale.at(part.from);
+    const to = scale.at(part.to ?? total);
+    const place = width > 0 ? { left: percent((from - left) / width), width: percent((to - from) / width) } : { left: 0, width: "100%" };
+    return <span key={`${part.kind}${part.from}`} className={`part ${part.kind}`} style={place} />;
+  });
+}
+
+function percent(share: number): string {
+  return `${share * 100}%`;
+}
+
+function toneOf(status: string): string {
+  return status === "retried" ? "ask" : lookOf(status).tone;
+}
+
+function wordsOf(lane: Lane, item: Item, total: number): string {
+  const when = `${duration(item.at)} after the run was created`;
+  if (item.kind === "mark") return `${lane.nodeId}: ${item.mark.words}, ${when}`;
+  const { bar } = item;
+  const word = bar.status === "retried" ? "to be tried again" : lookOf(bar.status).word.toLowerCase();
+  const attempt = bar.attempt > 0 ? `, attempt ${bar.attempt + 1}` : "";
+  const took = bar.to === undefined ? `for ${duration(total - bar.from)} so far` : duration(bar.to - bar.from);
+  return `${lane.nodeId}${attempt}: ${word}, ${took}, ${when}`;
+}
+
+type Tick = { at: number; x: number; word: string; folded: boolean };
+
+function axisOf(scale: Scale, total: number, zoom: number): Tick[] {
+  const out: Tick[] = [];
+  const kept = scale.stretches.filter((s) => !s.folded);
+  const shown = kept.reduce((sum, s) => sum + s.to - s.from, 0);
+  for (const s of kept) {
+    const about = Math.max(1, ((s.to - s.from) / Math.max(1, shown)) * 7 * zoom);
+    for (const at of ticks(s.from, s.to, about)) {
+      const x = scale.at(at);
+      const before = out.at(-1);
+      if (!before || x - before.x > 0.09 / zoom) out.push({ at, x, word: at === 0 ? "0" : duration(at), folded: false });
+    }
+  }
+  for (const s of scale.stretches) if (s.folded) out.push({ at: -s.from - 1, x: s.start, word: `⋯ ${duration(s.to - s.from)}`, folded: true });
+  return out.filter((tick) => tick.at <= total);
+}

@@ -1,0 +1,103 @@
+import type { RunEvent } from "../../api/model";
+import type { Json } from "../../api/json";
+import { text } from "./events";
+
+/** What one call of a model used. A member that the provider did not say is undefined, which is not zero. */
+export type Call = {
+  seq: number;
+  nodeId: string;
+  attempt: number;
+  provider: string;
+  model: string;
+  input: number | undefined;
+  output: number | undefined;
+  cached: number | undefined;
+  cost: number | undefined;
+  currency: string;
+  /** The call was one more try of the same question. */
+  again: boolean;
+};
+
+export type Sum = { input: number; output: number; cached: number | undefined; cost: number | undefined; calls: number; unknown: number };
+
+function figure(value: Json | undefined): number | undefined {
+  return value === undefined || value === null ? undefined : Number(value);
+}
+
+/** The calls of models that a run has made: one for each time a provider said what it used, and one for each that said nothing. */
+export function callsOf(events: readonly RunEvent[]): Call[] {
+  const calls: Call[] = [];
+  const attempts = new Map<string, number>();
+  const tries = new Map<string, number>();
+  const silent = new Map<string, { seq: number; model: string; provider: string }>();
+  for (const event of events) {
+    const node = event.nodeId ?? text(event.payload.nodeId);
+    switch (event.type) {
+      case "node.started":
+        attempts.set(node, Number(event.payload.attempt ?? 0));
+        tries.set(node, 0);
+        break;
+      case "output.chunk": {
+        const meta = event.payload.meta as { model?: Json; provider?: Json } | undefined;
+        if (event.payload.isLast) silent.set(node, { seq: event.sequence, model: text(meta?.model), provider: text(meta?.provider) });
+        break;
+      }
+      case "provider.usage": {
+        silent.delete(node);
+        const n = tries.get(node) ?? 0;
+        tries.set(node, n + 1);
+        calls.push({
+          seq: event.sequence,
+          nodeId: node,
+          attempt: attempts.get(node) ?? 0,
+          provider: text(event.payload.provider),
+          model: text(event.payload.model),
+          input: figure(event.payload.inputTokens),
+          output: figure(event.payload.outputTokens),
+          cached: figure(event.payload.cacheReadTokens),
+          cost: figure(event.payload.costEstimateUsd),
+          currency: text(event.payload.currency) || "USD",
+          again: n > 0 || (attempts.get(node) ?? 0) > 0,
+        });
+        break;
+      }
+      case "envelope.retry.attempted":
+      case "node.completed":
+      case "node.failed": {
+        const said = silent.get(node);
+        if (said) calls.push(unknownCall(said, node, attempts.get(node) ?? 0, (tries.get(node) ?? 0) > 0));
+        silent.delete(node);
+        break;
+      }
+    }
+  }
+  return calls.sort((a, b) => a.seq - b.seq);
+}
+
+function unknownCall(said: { seq: number; model: string; provider: string }, nodeId: string, attempt: number, again: boolean): Call {
+  return { ...said, nodeId, attempt, input: undefined, output: undefined, cached: undefined, cost: undefined, currency: "", again: again || attempt > 0 };
+}
+
+/** The sum of what is known, and how many calls are not in it. */
+export function sumOf(calls: readonly Call[]): Sum {
+  const sum: Sum = { input: 0, output: 0, cached: undefined, cost: undefined, calls: calls.length, unknown: 0 };
+  for (const call of calls) {
+    if (call.input === undefined || call.output === undefined) sum.unknown++;
+    sum.input += call.input ?? 0;
+    sum.output += call.output ?? 0;
+    if (call.cached !== undefined) sum.cached = (sum.cached ?? 0) + call.cached;
+    if (call.cost !== undefined) sum.cost = (sum.cost ?? 0) + call.cost;
+  }
+  return sum;
+}
+
+/** An amount of money with as many digits as it takes to see it. */
+export function money(amount: number | undefined, currency: string): string {
+  if (amount === undefined) return "–";
+  const digits = amount === 0 || amount >= 1 ? 2 : Math.min(8, 1 - Math.floor(Math.log10(amount)));
+  return `${amount.toFixed(Math.max(2, digits))} ${currency || "USD"}`;
+}
+
+export function count(n: number | undefined): string {
+  return n === undefined ? "–" : n.toLocaleString("en");
+}

@@ -1,0 +1,70 @@
+import type { RunRow } from "./useRuns";
+
+/** One condition of a filter, as in `status:failed`. */
+export type Term = { name: string; value: string };
+
+const term = /([a-z]+):(?:"([^"]*)"|(\S+))/gi;
+
+/** Reads a filter. What is no condition is left over as text. */
+export function parseFilter(text: string): { terms: Term[]; rest: string } {
+  const terms: Term[] = [];
+  const rest = text.replace(term, (_all, name: string, quoted: string | undefined, plain: string | undefined) => {
+    terms.push({ name: name.toLowerCase(), value: quoted ?? plain ?? "" });
+    return " ";
+  });
+  return { terms, rest: rest.trim() };
+}
+
+export function formatFilter(terms: readonly Term[]): string {
+  return terms.map(({ name, value }) => `${name}:${/[\s"]/.test(value) || value === "" ? `"${value}"` : value}`).join(" ");
+}
+
+/** Sets or takes away the conditions of a name. */
+export function withTerm(text: string, name: string, values: readonly string[]): string {
+  const terms = parseFilter(text).terms.filter((t) => t.name !== name);
+  return formatFilter([...terms, ...values.map((value) => ({ name, value }))]);
+}
+
+/** Whether a run fits, if that can be told from its row alone. */
+export function fits(row: RunRow, text: string): boolean | undefined {
+  const { terms, rest } = parseFilter(text);
+  let sure: true | undefined = rest === "" ? true : undefined;
+  for (const { name, value } of terms) {
+    switch (name) {
+      case "status":
+        if (!value.split(",").includes(row.status)) return false;
+        break;
+      case "workflow":
+        if (row.workflowId !== value) return false;
+        break;
+      case "tag":
+        if (!row.tags.includes(value)) return false;
+        break;
+      case "code":
+        if (row.errorCode !== value) return false;
+        break;
+      default:
+        sure = undefined;
+    }
+  }
+  return sure;
+}
+
+/** Where a pasted id leads to, if it says so itself: a run, an event of one, or something else that begins with a run's id. */
+export function jump(text: string): string | undefined {
+  const id = text.trim();
+  const event = /^ev_(run_[a-z0-9]+)_(\d+)$/.exec(id);
+  if (event) return `/runs/${event[1]}?e=${event[2]}`;
+  const run = /^(run_[a-z0-9]{8,})(?::|$)/.exec(id);
+  return run ? `/runs/${run[1]}` : undefined;
+}
+
+/** The quick choices above the list. */
+export const choices: readonly { name: string; filter: string }[] = [
+  { name: "All", filter: "" },
+  { name: "Running", filter: "status:running" },
+  { name: "Needs a person", filter: "status:waiting-approval,waiting-input" },
+  { name: "Failed", filter: "status:failed" },
+  { name: "Completed", filter: "status:completed" },
+];
+

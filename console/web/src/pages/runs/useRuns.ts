@@ -1,0 +1,123 @@
+import { useInfiniteQuery, useQueryClient, type InfiniteData } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { api, body } from "../../api/client";
+import { parseJson } from "../../api/json";
+import type { RunSummary } from "../../api/model";
+import { announce } from "../../app/announce";
+import { hostURL } from "../../app/base";
+import { openStream } from "../../live/link";
+import type { LiveState } from "../../live/sse";
+import { fits } from "./filter";
+
+/** A row of the list: what the host says of every run, and what a host may say besides. */
+export type RunRow = RunSummary & { stalled?: boolean; lastEventAt?: string; currentNodeId?: string };
+
+type Page = { runs: RunRow[]; nextCursor?: string };
+type Pages = InfiniteData<Page, string | undefined>;
+
+const pageSize = 50;
+// Without a feed, the list is asked for again that often while somebody looks.
+const pollEvery = 5000;
+
+export type Runs = {
+  rows: RunRow[];
+  loading: boolean;
+  error: Error | null;
+  /** When the rows were last known to be true. */
+  asOf: number;
+  live: LiveState;
+  more: (() => void) | undefined;
+  loadingMore: boolean;
+  again: () => void;
+};
+
+/** The runs that fit a filter, newest first, kept up to date. */
+export function useRuns(filter: string): Runs {
+  const client = useQueryClient();
+  const [live, setLive] = useState<LiveState>("connecting");
+  const [polling, setPolling] = useState(false);
+  const query = useInfiniteQuery({
+    queryKey: ["runs", filter],
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam, signal }) => loadPage(filter, pageParam, signal),
+    getNextPageParam: (last: Page) => last.nextCursor,
+    refetchInterval: polling ? pollEvery : false,
+    refetchOnMount: "always",
+  });
+
+  useEffect(() => {
+    let fresh = true;
+    let lost = false;
+    const again = (): void => void client.invalidateQueries({ queryKey: ["runs", filter] });
+    let soon: ReturnType<typeof setTimeout> | undefined;
+    const close = openStream(`${hostURL}/v1/runs:watch`, undefined, {
+      onFrames: (frames) => {
+        let added = 0;
+        let unsure = false;
+        for (const frame of frames) {
+          if (frame.event !== "run") continue;
+          const row = parseJson(frame.data) as unknown as RunRow;
+          const fit = fits(row, filter);
+          client.setQueryData<Pages>(["runs", filter], (pages) => {
+            const [next, is] = withRow(pages, row, fit);
+            if (is === "added") added++;
+            if (is === "unsure") unsure = true;
+            return next;
+          });
+        }
+        if (added > 0) announce(added === 1 ? "One new run" : `${added} new runs`);
+        if (unsure) soon ??= setTimeout(() => ((soon = undefined), again()), 500);
+      },
+      onState: (state) => {
+        setLive(state);
+        // What changed while the feed was away, the list has to say.
+        if (state === "live" && lost) again();
+        lost = state !== "live" && !fresh;
+        fresh = false;
+        setPolling(state === "polling");
+      },
+      onClosed: () => undefined,
+      onRefused: () => {
+        setLive("polling");
+        setPolling(true);
+      },
+    });
+    return () => {
+      clearTimeout(soon);
+      close();
+    };
+  }, [client, filter]);
+
+  return {
+    rows: query.data?.pages.flatMap((page) => page.runs) ?? [],
+    loading: query.isPending,
+    error: query.error,
+    asOf: query.dataUpdatedAt,
+    live,
+    more: query.hasNextPage ? () => void query.fetchNextPage() : undefined,
+    loadingMore: query.isFetchingNextPage,
+    again: () => void query.refetch(),
+  };
+}
+
+async function loadPage(filter: string, cursor: string | undefined, signal: AbortSignal): Promise<Page> {
+  const query = { limit: pageSize, ...(filter ? { filter } : {}), ...(cursor ? { cursor } : {}) };
+  return body<Page>(api.GET("/v1/runs", { params: { query }, signal }) as Promise<{ data?: Page }>);
+}
+
+// A row that is shown is changed where it stands, also when it does not fit any longer: rows that vanish under the pointer
+// help nobody, and the next load leaves them out. A new one is put on top if it surely fits.
+function withRow(pages: Pages | undefined, row: RunRow, fit: boolean | undefined): [Pages | undefined, "changed" | "added" | "unsure" | "other"] {
+  if (!pages) return [pages, "other"];
+  const at = pages.pages.findIndex((page) => page.runs.some((r) => r.runId === row.runId));
+  if (at >= 0) {
+    const changed = pages.pages.map((page, i) => (i === at ? { ...page, runs: page.runs.map((r) => (r.runId === row.runId ? row : r)) } : page));
+    return [{ ...pages, pages: changed }, "changed"];
+  }
+  const first = pages.pages[0];
+  if (fit === false || !first) return [pages, "other"];
+  if (fit === undefined) return [pages, "unsure"];
+  const newest = first.runs[0];
+  if (newest && newest.createdAt > row.createdAt) return [pages, "other"]; // an old one, from further down
+  return [{ ...pages, pages: [{ ...first, runs: [row, ...first.runs] }, ...pages.pages.slice(1)] }, "added"];
+}

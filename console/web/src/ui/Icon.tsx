@@ -1,0 +1,38 @@
+import type { ReactNode } from "react";
+
+// Signs drawn in a square of 16, since fonts differ in which of them they have.
+const paths = {
+  check: "M3 8.5l3.2 3.2L13 5",
+  cross: "M4 4l8 8M12 4l-8 8",
+  play: "M5 3.5l7.5 4.5L5 12.5z",
+  pause: "M5.5 3.5v9M10.5 3.5v9",
+  dot: "M8 7.9v.2",
+  question: "M5.6 6a2.4 2.4 0 1 1 3.6 2.1c-.8.5-1.2.9-1.2 1.9M8 12.4v.1",
+  shield: "M8 1.8l5 1.9v3.8c0 3.2-2.1 5.5-5 6.7-2.9-1.2-5-3.5-5-6.7V3.7zM6.7 6.2a1.4 1.4 0 1 1 2 1.3c-.5.3-.7.5-.7 1.1M8 10.5v.1",
+  swap: "M2.5 5.5h10M10 3l2.5 2.5L10 8M13.5 10.5h-10M6 8l-2.5 2.5L6 13",
+  ban: "M8 2.5a5.5 5.5 0 1 1 0 11 5.5 5.5 0 0 1 0-11zM4.2 4.2l7.6 7.6",
+  bang: "M8 3v6M8 12.3v.1",
+  skip: "M3 9a5 5 0 0 1 9.5-1.5M12.8 4v3.7H9",
+  copy: "M6 6h7v7.5H6zM10 6V2.5H3V10h3",
+  link: "M6.5 9.5l3-3M7.5 5l1.4-1.4a2.5 2.5 0 0 1 3.5 3.5L11 8.5M8.5 11l-1.4 1.4a2.5 2.5 0 0 1-3.5-3.5L5 7.5",
+  up: "M4 10l4-4 4 4",
+  down: "M4 6l4 4 4-4",
+  left: "M10 4l-4 4 4 4",
+  right: "M6 4l4 4-4 4",
+  plus: "M8 3.5v9M3.5 8h9",
+  minus: "M3.5 8h9",
+  fit: "M2.5 5v6M13.5 5v6M4.5 8h7M6 6.2L4.3 8 6 9.8M10 6.2L11.7 8 10 9.8",
+  fork: "M5 3v4.5c0 1.5 1 2 3 2s3-.5 3-2V3M8 9.5V13",
+  save: "M8 2.5v7M5 7l3 3 3-3M3 13h10",
+} as const;
+
+export type IconName = keyof typeof paths;
+
+/** A sign that stands beside a word, or on a button that has a name. */
+export function Icon({ name }: { name: IconName }): ReactNode {
+  return (
+    <svg className="icon" viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">
+      <path d={paths[name]} />
+    </svg>
+  );
+}

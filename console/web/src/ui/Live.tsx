@@ -1,0 +1,15 @@
+import type { ReactNode } from "react";
+import type { LiveState } from "../live/sse";
+
+const words: { [state in LiveState]: string } = {
+  connecting: "Connecting",
+  live: "Live",
+  reconnecting: "Reconnecting",
+  polling: "Polling",
+  ended: "Ended",
+};
+
+/** Says how what is on screen is kept up to date. */
+export function Live({ state }: { state: LiveState }): ReactNode {
+  return <span className={`live is-${state}`}>{words[state]}</span>;
+}
