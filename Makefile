@@ -115,6 +115,13 @@ bench-engine: build ## measure only large, wide and waiting runs; prints it
 bench-models: build ## measure only what is added around calls of models; prints it
 	go run ./bench -only models
 
+# -runs 1000000 takes half an hour more.
+.PHONY: bench-cluster
+bench-cluster: build ## measure a host in several processes: more dispatchers, longer logs, kills, too much load; writes bench/cluster.md
+	go build -o .bin/nats-server github.com/nats-io/nats-server/v2
+	go build -o .bin/spread ./test/spread
+	go run ./bench -only cluster -out bench/cluster.md
+
 .PHONY: lint
 lint: $(GOLANGCI) $(CODEGEN) ## golangci-lint over all modules, buf lint
 	$(GOLANGCI) run $$(go list -m -f '{{.Dir}}/...')

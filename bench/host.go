@@ -94,8 +94,10 @@ type proc struct {
 // clockTick is the unit of /proc's CPU times on Linux.
 const clockTick = 10 * time.Millisecond
 
-func (h *host) proc() (proc, error) {
-	dir := "/proc/" + strconv.Itoa(h.cmd.Process.Pid)
+func (h *host) proc() (proc, error) { return procOf(h.cmd.Process.Pid) }
+
+func procOf(pid int) (proc, error) {
+	dir := "/proc/" + strconv.Itoa(pid)
 	status, err := os.ReadFile(dir + "/status")
 	if err != nil {
 		return proc{}, err

@@ -19,9 +19,13 @@ import (
 
 type options struct {
 	bin, out, dir string
-	seconds       time.Duration
-	quick         bool
-	only          section
+	// spread and nats are the binaries that a cluster takes besides.
+	spread, nats string
+	// runs is how many the log of a cluster holds at the most.
+	runs    int
+	seconds time.Duration
+	quick   bool
+	only    section
 }
 
 // section is a part of the report that can be measured alone.
@@ -33,6 +37,8 @@ const (
 	sectionEnvelopes section = "envelopes"
 	sectionModels    section = "models"
 	sectionEngine    section = "engine"
+	// sectionCluster is measured only when it is asked for.
+	sectionCluster section = "cluster"
 )
 
 // has reports whether a section is to be measured.
@@ -51,17 +57,20 @@ func (o options) tries() int {
 
 func (o options) validate() error {
 	switch o.only {
-	case sectionAll, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine:
+	case sectionAll, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster:
 		return nil
 	}
-	return fmt.Errorf("-only %q: want %s, %s, %s or %s", o.only, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine)
+	return fmt.Errorf("-only %q: want %s, %s, %s, %s or %s", o.only, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster)
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin/waybill", "the binary")
 	flag.StringVar(&o.out, "out", "", "where the report goes (default: bench/report.md, or with -only the standard output)")
-	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models or engine (default: all)")
+	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models, engine or cluster (default: all but cluster)")
+	flag.StringVar(&o.spread, "spread", ".bin/spread", "the launcher of a host in several processes, for the cluster")
+	flag.StringVar(&o.nats, "nats-server", ".bin/nats-server", "the NATS server of the cluster")
+	flag.IntVar(&o.runs, "runs", 100_000, "runs that the log of the cluster holds at the most when the cost of an event is measured")
 	flag.StringVar(&o.dir, "dir", "", "where the data goes: the disk that is measured (default: a temporary directory)")
 	flag.DurationVar(&o.seconds, "time", 4*time.Second, "how long each load lasts")
 	flag.BoolVar(&o.quick, "quick", false, "fewer loads, a second each")
@@ -101,6 +110,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.has(sectionEngine) {
 		steps = append(steps, engine)
+	}
+	if o.only == sectionCluster {
+		steps = append(steps, cluster)
 	}
 	for _, step := range steps {
 		if err := step(ctx, r); err != nil {

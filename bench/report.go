@@ -42,6 +42,7 @@ type report struct {
 	envelopes envelopeFigures
 	models    modelFigures
 	engine    engineFigures
+	cluster   clusterFigures
 }
 
 // machine says what the figures were measured on.
@@ -110,6 +111,9 @@ func (r *report) render() string {
 	}
 	if r.options.has(sectionEngine) {
 		r.engine.render(p)
+	}
+	if r.options.only == sectionCluster {
+		r.cluster.render(p)
 	}
 	return b.String()
 }

@@ -1,6 +1,6 @@
 // Command spread stands in for `waybill dev` in the black-box tests: it takes the same
 // arguments, and runs the host as five services in processes of their own, two of each,
-// on three NATS servers beside them, behind one address for HTTP and one for gRPC. What holds
+// on three NATS servers beside them (SPREAD_COPIES and SPREAD_NATS_NODES say otherwise), behind one address for HTTP and one for gRPC. What holds
 // for one shape holds for the other:
 //
 //	WAYBILL=bin/waybill NATS_SERVER=.bin/nats-server WAYBILL_BIN=.bin/spread go test ./test/conformance

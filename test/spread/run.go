@@ -22,9 +22,6 @@ import (
 	"waybill.dev/waybill/test/spread/link"
 )
 
-// copies is how many processes each service has.
-const copies = 2
-
 // services in the order in which they need each other.
 var services = []string{"redactor", "acceptor", "eventlog", "dispatcher", "gateway"}
 
@@ -34,6 +31,7 @@ type host struct {
 	own     own
 	nats    []string
 	extra   map[string][]string
+	copies  map[string]int
 	// listen are the addresses of each service's processes, and at those where others
 	// reach them.
 	listen, at map[string][]string
@@ -51,6 +49,9 @@ func run(ctx context.Context, waybill, natsServer string, args []string) error {
 	}
 	h := &host{waybill: waybill, own: o, listen: map[string][]string{}, at: map[string][]string{}}
 	h.dir = o.dataDir
+	if h.copies, err = copies(); err != nil {
+		return err
+	}
 	flags := map[string]map[string]bool{}
 	for _, s := range services {
 		if flags[s], err = flagsOf(waybill, s); err != nil {
@@ -148,7 +149,7 @@ func (h *host) kinds() error {
 // startServices starts all, in any order: each waits for what it needs.
 func (h *host) startServices() error {
 	for _, s := range services {
-		for i := range copies {
+		for i := range h.copies[s] {
 			addr, err := free()
 			if err != nil {
 				return err
@@ -161,7 +162,7 @@ func (h *host) startServices() error {
 		}
 	}
 	for _, s := range services {
-		for i := range copies {
+		for i := range h.copies[s] {
 			if err := h.start(fmt.Sprint(s, i), h.waybill, h.args(s, i)...); err != nil {
 				return err
 			}
@@ -211,7 +212,7 @@ func (h *host) ready(service string, i int) string { return h.path(fmt.Sprint(se
 // serve waits until all are ready, then forwards connections until ctx ends.
 func (h *host) serve(ctx context.Context) error {
 	for _, s := range services {
-		for i := range copies {
+		for i := range h.copies[s] {
 			if err := h.await(ctx, h.ready(s, i)); err != nil {
 				return err
 			}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestClusterFigures_HoldTheTargets(t *testing.T) {
+	t.Parallel()
+	f := clusterFigures{
+		scale:    []scaleRow{{dispatchers: 1, perSec: 40}, {dispatchers: 2, perSec: 72}, {dispatchers: 4, perSec: 143}},
+		cost:     []costRow{{held: 1000, cpu: 100}, {held: 10_000, cpu: 114}, {held: 100_000, cpu: 116}},
+		recovery: samples{time.Second, recoveryTarget}, kills: 1,
+		overload: overloadRow{peak: 100, offered: 300, good: 80, largest: "gateway", mb: 257},
+	}
+	var met []bool
+	for _, g := range f.figures() {
+		met = append(met, g.met)
+	}
+	require.Equal(t, []bool{true, true, false, true, true, false, true, true, false}, met, "dispatchers, held runs, recovery, goodput, memory")
+	f.recovery = nil
+	require.False(t, f.figures()[6].met, "nothing was measured")
+	var doc strings.Builder
+	f.render(func(format string, args ...any) { fmt.Fprintf(&doc, format, args...) })
+	require.Contains(t, doc.String(), "one makes\n40 calls a second at the most")
+	require.NotContains(t, doc.String(), "%!")
+}
+
+// What is asked once the queue is full says how fast it is worked off, and neither its filling
+// nor its end.
+func TestSlow_CountsTheMiddle(t *testing.T) {
+	t.Parallel()
+	s := &slow{}
+	for i := range 100 {
+		at := time.Duration(i) * 10 * time.Millisecond
+		if i >= 90 { // the last ones, with nobody behind them
+			at += time.Duration(i-89) * time.Second
+		}
+		s.asked = append(s.asked, at)
+	}
+	require.InDelta(t, 100, s.rate(), 0.1)
+	require.Equal(t, 100, s.calls())
+}
