@@ -108,9 +108,14 @@ func split(provider string, top object) (request, options object, err error) {
 			return nil, nil, err
 		}
 		for name, v := range own {
-			if !absent(v) {
-				options[option(provider, name)] = v
+			if absent(v) {
+				continue
 			}
+			full := option(provider, name)
+			if _, twice := options[full]; twice { // one of the two would be dropped, and its value not told
+				return nil, nil, fmt.Errorf("/providerOptions/%s: the option %s is given twice", name, full)
+			}
+			options[full] = v
 		}
 	}
 	return request, options, normal(request)
