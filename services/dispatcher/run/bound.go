@@ -19,6 +19,10 @@ const (
 	// the largest body of a request that a host takes unless it is told otherwise, for some
 	// nodes put out the same at two ports.
 	maxNodeBytes = 2 << 20
+	// maxRunBytes bounds what the nodes of a run put out together: whoever carries it out
+	// holds all of it. Outputs of up to smallOutput do not count, for there are few enough.
+	maxRunBytes = 64 << 20
+	smallOutput = 64 << 10
 	// maxNested bounds how deep what a node makes is nested: the redactor takes documents of
 	// 128 levels, and events wrap what nodes make.
 	maxNested = 100
@@ -85,8 +89,28 @@ func tooDeep(v json.RawMessage) *wire.NodeError {
 	return nil
 }
 
+// runTooLarge says that all nodes together put out too much with what another one does;
+// nil: they do not.
+func (m *Machine) runTooLarge(size int) *wire.NodeError {
+	if size <= smallOutput {
+		return nil
+	}
+	for _, n := range m.st.Nodes {
+		if made := sizeOf(n.Outputs); made > smallOutput {
+			size += made
+		}
+	}
+	if size <= maxRunBytes {
+		return nil
+	}
+	return &wire.NodeError{
+		Code:    string(fault.ContentTooLong),
+		Message: fmt.Sprintf("the nodes of the run put out more than %d bytes of JSON together; hand smaller values from node to node", maxRunBytes),
+	}
+}
+
 // outputTooLarge says that a node puts out or writes too much; nil: it does not.
-func outputTooLarge(out node.Output) *wire.NodeError {
+func (m *Machine) outputTooLarge(out node.Output) *wire.NodeError {
 	written := sizeOf(out.Writes)
 	for _, w := range out.Channels {
 		written += len(w.Value)
@@ -104,5 +128,8 @@ func outputTooLarge(out node.Output) *wire.NodeError {
 	if bad := tooLarge(sizeOf(out.Ports), "the outputs of the node are"); bad != nil {
 		return bad
 	}
-	return tooLarge(written, "the variables and channels that the node writes are")
+	if bad := tooLarge(written, "the variables and channels that the node writes are"); bad != nil {
+		return bad
+	}
+	return m.runTooLarge(sizeOf(out.Ports))
 }

@@ -139,6 +139,23 @@ func TestComplete_BoundsWhatANodeWrites(t *testing.T) {
 	}
 }
 
+// A run of many nodes does not hold many times what one of them may put out.
+func TestComplete_BoundsWhatARunHolds(t *testing.T) {
+	t.Parallel()
+	m := run.New(chain(90, "core.end", text(500<<10)).plan(t), limits, runstate.New(record()))
+	through(t, m)
+	require.Equal(t, wire.StatusFailed, m.State().Status)
+	require.Equal(t, "content_too_long", m.State().Error.Code)
+	held := 0
+	for _, n := range m.State().Nodes {
+		for _, v := range n.Outputs {
+			held += len(v)
+		}
+	}
+	require.Less(t, held, 64<<20)
+	require.Greater(t, held, 60<<20)
+}
+
 // Nodes that wrap what they are given would nest it deeper than anybody reads.
 func TestComplete_BoundsHowDeepANodesOutputIsNested(t *testing.T) {
 	t.Parallel()
