@@ -14,14 +14,36 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// JoinTags writes tags as lines; a tag of the protocol holds no line break, and
-// one that did would only split in two here.
-func JoinTags(tags []string) string { return strings.Join(tags, "\n") }
+// JoinTags writes tags as lines. A tag is any text (OpenWOP host contract §2.3): where
+// one holds a line break all are written with escapes, behind an empty line, which lines
+// without escapes never begin with.
+func JoinTags(tags []string) string {
+	if !slices.ContainsFunc(tags, func(t string) bool { return strings.Contains(t, "\n") }) {
+		return strings.Join(tags, "\n")
+	}
+	var b strings.Builder
+	for _, t := range tags {
+		b.WriteString("\n" + escapes.Replace(t))
+	}
+	return b.String()
+}
+
+var (
+	escapes   = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
+	unescapes = strings.NewReplacer(`\\`, `\`, `\n`, "\n")
+)
 
 // SplitTags reads what JoinTags wrote.
 func SplitTags(s string) []string {
 	if s == "" {
 		return nil
+	}
+	if lines, escaped := strings.CutPrefix(s, "\n"); escaped {
+		var tags []string
+		for line := range strings.SplitSeq(lines, "\n") {
+			tags = append(tags, unescapes.Replace(line))
+		}
+		return tags
 	}
 	return slices.Collect(strings.SplitSeq(s, "\n"))
 }

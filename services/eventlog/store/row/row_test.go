@@ -12,7 +12,7 @@ import (
 
 func TestLists_ComeBack(t *testing.T) {
 	t.Parallel()
-	for _, tags := range [][]string{nil, {"a"}, {"a", "b c"}, {"a", "", "b"}} {
+	for _, tags := range [][]string{nil, {"a"}, {"a", "b c"}, {"a", "", "b"}, {"a\nb"}, {"\n", "[\"x\"]"}, {"a", "b\n"}, {`\n`, "\n"}, {`a\\n`, "\n\n\xff"}} {
 		require.Equal(t, tags, row.SplitTags(row.JoinTags(tags)))
 	}
 	for _, types := range [][]wire.EventType{nil, {wire.EventLogAppended}, {wire.EventLogAppended, "vendor.acme.thing"}} {

@@ -69,7 +69,7 @@ func tailNeverGoesBack(t *testing.T, s store.Store) {
 // character would stop at that batch for good.
 func keepsAnyText(t *testing.T, s store.Store) {
 	r := row("r1", 1)
-	r.Tags = []string{"a\x00b", "\x01", "\\x", "\xff\xfe", "\u2028\U0001f600", "' OR 1=1 --"}
+	r.Tags = []string{"a\x00b", "\x01", "\\x", "a\nb", "\xff\xfe", "\u2028\U0001f600", "' OR 1=1 --"}
 	r.WorkflowID, r.ErrorCode, r.Damage = "f\x00", "\x01\x01", "bad \xc3\x28"
 	apply(t, s, 20, []store.Run{r}, record(r))
 	got, err := s.Run(t.Context(), r.Key)
