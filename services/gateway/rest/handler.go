@@ -219,6 +219,7 @@ func (h *Handler) tooLarge() error {
 // translated hands a request to the gRPC side, once the credential and the body
 // are in order.
 func (h *Handler) translated(w http.ResponseWriter, r *http.Request) error {
+	r = withNodeID(r)
 	route, allowed := find(r.Method, r.URL.Path)
 	if route == nil {
 		if _, err := h.deps.Keys.Authenticate(r.Header.Get("Authorization")); err != nil {

@@ -83,6 +83,10 @@ func (d *dispatcher) CancelRun(_ context.Context, r *dispatcherv1.CancelRunReque
 	return &dispatcherv1.CancelRunResponse{Status: "cancelling"}, nil
 }
 
+func (*dispatcher) ResolveInterrupt(_ context.Context, r *dispatcherv1.ResolveInterruptRequest) (*dispatcherv1.ResolveInterruptResponse, error) {
+	return &dispatcherv1.ResolveInterruptResponse{NodeId: r.GetNodeId(), Status: "running", Kind: "custom"}, nil
+}
+
 func (*dispatcher) RedactTexts(_ context.Context, r *dispatcherv1.RedactTextsRequest) (*dispatcherv1.RedactTextsResponse, error) {
 	return &dispatcherv1.RedactTextsResponse{Texts: r.GetTexts()}, nil
 }

@@ -66,7 +66,7 @@ func newTranslator(ctx context.Context, conn grpc.ClientConnInterface, clean fun
 		}),
 		runtime.WithDisablePathLengthFallback(),
 	)
-	if err := openwopv1.RegisterEngineHandlerClient(ctx, mux, openwopv1.NewEngineClient(conn)); err != nil {
+	if err := openwopv1.RegisterEngineHandlerClient(ctx, mux, openwopv1.NewEngineClient(nodeIDs{conn})); err != nil {
 		return nil, err
 	}
 	return mux, hostv1.RegisterHostHandlerClient(ctx, mux, hostv1.NewHostClient(conn))
