@@ -14,11 +14,15 @@ const (
 	// maxUnsent bounds what is placed before it is appended, in bytes of payloads: a log
 	// takes frames of 8 MiB. The step that goes beyond it is whole.
 	maxUnsent = 1 << 20
-	// maxNodeBytes bounds what a node is given, what it puts out, and what it writes. Nodes
-	// that join what they are given would double it with each of them otherwise. It is twice
-	// the largest body of a request that a host takes unless it is told otherwise, for some
-	// nodes put out the same at two ports.
-	maxNodeBytes = 2 << 20
+	// maxNodeBytes bounds what a node puts out, and what it writes. Nodes that join what they
+	// are given would double it with each of them otherwise. It is twice the largest body of
+	// a request that a host takes unless it is told otherwise, for some nodes put out the
+	// same at two ports. What a node is given is bounded, too, before it is joined.
+	maxNodeBytes  = 2 << 20
+	maxInputBytes = 2 * maxNodeBytes
+	// maxEffectBytes is the bound where somebody outside was asked: whoever asked has bounded
+	// the answer, and it may stand in an output more than once.
+	maxEffectBytes = 3 * maxNodeBytes
 	// maxRunBytes bounds what the nodes of a run put out together: whoever carries it out
 	// holds all of it. Outputs of up to smallOutput do not count, for there are few enough.
 	maxRunBytes = 64 << 20
@@ -51,13 +55,13 @@ func sizeOf(values map[string]json.RawMessage) (n int) {
 }
 
 // tooLarge says that a node was given or made too much; nil: it was not.
-func tooLarge(size int, what string) *wire.NodeError {
-	if size <= maxNodeBytes {
+func tooLarge(size, most int, what string) *wire.NodeError {
+	if size <= most {
 		return nil
 	}
 	return &wire.NodeError{
 		Code:    string(fault.ContentTooLong),
-		Message: fmt.Sprintf("%s more than %d bytes of JSON together; hand smaller values from node to node", what, maxNodeBytes),
+		Message: fmt.Sprintf("%s more than %d bytes of JSON together; hand smaller values from node to node", what, most),
 	}
 }
 
@@ -110,7 +114,11 @@ func (m *Machine) runTooLarge(size int) *wire.NodeError {
 }
 
 // outputTooLarge says that a node puts out or writes too much; nil: it does not.
-func (m *Machine) outputTooLarge(out node.Output) *wire.NodeError {
+func (m *Machine) outputTooLarge(class node.Class, out node.Output) *wire.NodeError {
+	most := maxNodeBytes
+	if class == node.Effect {
+		most = maxEffectBytes
+	}
 	written := sizeOf(out.Writes)
 	for _, w := range out.Channels {
 		written += len(w.Value)
@@ -125,10 +133,10 @@ func (m *Machine) outputTooLarge(out node.Output) *wire.NodeError {
 			}
 		}
 	}
-	if bad := tooLarge(sizeOf(out.Ports), "the outputs of the node are"); bad != nil {
+	if bad := tooLarge(sizeOf(out.Ports), most, "the outputs of the node are"); bad != nil {
 		return bad
 	}
-	if bad := tooLarge(written, "the variables and channels that the node writes are"); bad != nil {
+	if bad := tooLarge(written, most, "the variables and channels that the node writes are"); bad != nil {
 		return bad
 	}
 	return m.runTooLarge(sizeOf(out.Ports))

@@ -21,7 +21,7 @@ func (m *Machine) Complete(now time.Time, id string, out node.Output, trust wire
 		m.failNode(now, id, bad, m.st.Nodes[id].Attempt, trust)
 		return
 	}
-	if bad := m.outputTooLarge(out); bad != nil {
+	if bad := m.outputTooLarge(m.plan.Types[m.step(id).Node.TypeID].Class, out); bad != nil {
 		m.failNode(now, id, bad, m.st.Nodes[id].Attempt, trust)
 		return
 	}

@@ -147,7 +147,7 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 			v, t, bad = m.expression(id, name, edges, edgesTainted)
 		}
 		if size += len(v); bad == nil {
-			bad = tooLarge(size, "the inputs of the node are")
+			bad = tooLarge(size, maxInputBytes, "the inputs of the node are")
 		}
 		if bad != nil {
 			return node.Input{}, trust, bad
@@ -156,7 +156,7 @@ func (m *Machine) input(id string) (node.Input, wire.Trust, *wire.NodeError) {
 			take(name, v, t, pv.NodeID)
 		}
 	}
-	if bad := tooLarge(sizeOf(ports), "the inputs of the node are"); bad != nil {
+	if bad := tooLarge(sizeOf(ports), maxInputBytes, "the inputs of the node are"); bad != nil {
 		return node.Input{}, trust, bad
 	}
 	in := node.Input{
