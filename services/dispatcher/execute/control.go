@@ -182,6 +182,19 @@ type Answer struct {
 // InterruptNotFound, InterruptResolved, InterruptGone, AuthElevationRequired, and those
 // of interrupt.Decide.
 func (x *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) (Resolved, error) {
+	went := false
+	out, err := x.resolve(ctx, tenant, runID, a, func(m *run.Machine, now time.Time) {
+		went = true
+		m.Advance(now) // whoever takes the run up carries the effects out
+	})
+	if went && tooLarge(err) { // it may be what follows from the answer: whoever takes the run up ends it
+		return x.resolve(ctx, tenant, runID, a, func(*run.Machine, time.Time) {})
+	}
+	return out, err
+}
+
+// resolve appends an answer, with what goOn makes follow from it.
+func (x *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, goOn func(*run.Machine, time.Time)) (Resolved, error) {
 	var out Resolved
 	st, err := x.change(ctx, tenant, runID, func(m *run.Machine, now time.Time) error {
 		q, err := asked(m.State(), a.NodeID, a.InterruptID)
@@ -208,7 +221,7 @@ func (x *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) 
 		m.Resolve(now, q.NodeID, out.Decision)
 		// A child ends under a delivery, see related; a replay plays its source.
 		if rec := m.State().Record; out.Decision.Outcome.Resolves() && rec.Parent == nil && !rec.Replays() {
-			m.Advance(now) // whoever takes the run up carries the effects out
+			goOn(m, now)
 		}
 		return nil
 	})

@@ -51,3 +51,22 @@ func TestExecute_EndsARunWhoseLogDoesNotTakeWhatComesNext(t *testing.T) {
 		require.Zero(t, waiting+held, by)
 	}
 }
+
+// An answer is taken also if what follows from it is more than the log takes: the run
+// ends for that, and whoever answered is not told to try again for ever.
+func TestResolve_TakesAnAnswerWhoseRunDoesNotFitItsLog(t *testing.T) {
+	t.Parallel()
+	large := `"inputs":{"output":{"type":"static","value":"` + strings.Repeat("word ", 2000) + `"}}`
+	made := define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept"]}`)+","+
+		strings.Replace(nodeJSON("next", "core.end", "{}"), `"inputs":{}`, large, 1), `{"id":"e","sourceNodeId":"gate","targetNodeId":"next"}`)
+	r := newRig(t, made, nil)
+	r.exec = r.executorOn(smallLog{r.log, 8000}, made, nil)
+	r.create(t)
+	r.next(t)
+	got, err := r.exec.Resolve(t.Context(), "acme", "run_1", answers(`{"action":"accept"}`, "key_1"))
+	require.NoError(t, err)
+	require.Equal(t, wire.StatusRunning, got.Status)
+	r.next(t)
+	st, _ := r.state(t)
+	require.Equal(t, "content_too_long", st.Error.Code)
+}
