@@ -47,6 +47,8 @@ func (x *Executor) spawn(ctx context.Context, parent *wire.RunRecord, e run.Effe
 		return completion.Result{Interrupted: fmt.Errorf("start child run %s: %w", c.RunID, err)}
 	case code == fault.WorkflowNotFound:
 		return failed(fault.New(fault.UnknownChildWorkflow, "/config/workflowId: no workflow %q in this tenant; register it, or name another", c.Config.WorkflowID))
+	case code == fault.PayloadTooLarge:
+		return failed(fault.New(fault.ContentTooLong, "/config/inputMapping: what the child is given is larger, or nested deeper, than its log takes; map less"))
 	default:
 		return failed(err)
 	}

@@ -3,8 +3,10 @@ package execute_test
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,7 +14,11 @@ import (
 	"waybill.dev/waybill/internal/runlog/memory"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/execute"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/run"
 )
 
 // smallLog takes frames up to a size.
@@ -69,4 +75,24 @@ func TestResolve_TakesAnAnswerWhoseRunDoesNotFitItsLog(t *testing.T) {
 	r.next(t)
 	st, _ := r.state(t)
 	require.Equal(t, "content_too_long", st.Error.Code)
+}
+
+// A child that no log takes is none, however often its parent is handed out.
+func TestSubWorkflow_FailsWhereTheChildIsGivenTooMuch(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t)
+	f.defs.add(t, "leaf", `{"name":"w","type":"string"}`, nodeJSON("a", "core.noop", `{}`))
+	f.defs.add(t, "parent", `{"name":"v","type":"string"}`, call(`{"workflowId":"leaf","inputMapping":{"w":"v"}}`))
+	f.create(t, "parent", `{"v":"`+strings.Repeat("word ", 2000)+`"}`)
+	x := execute.New(execute.Config{Limits: run.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, Heartbeat: time.Minute}, execute.Deps{
+		Log: f.log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: f.defs, Types: node.Builtin(), Children: f.startsOn(smallLog{f.log, 8000}),
+		Clock: f.now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+	})
+	d, err := f.log.Next(t.Context())
+	require.NoError(t, err)
+	x.Execute(t.Context(), d)
+	st := f.state(t, "run_p")
+	require.Equal(t, wire.StatusFailed, st.Status)
+	require.Equal(t, "content_too_long", st.Error.Code)
+	require.Len(t, f.runs(), 1)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	kvmemory "waybill.dev/waybill/internal/kv/memory"
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/memory"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
@@ -63,11 +64,17 @@ func (s shelf) ByDigest(_ context.Context, digest string) (*definition.Entry, er
 	return nil, fault.New(fault.WorkflowNotFound, "no such document")
 }
 
-type redactor struct{ down atomic.Bool }
+type redactor struct {
+	down  atomic.Bool
+	fails error
+}
 
 func (r *redactor) Redact(_ context.Context, _, _ string, _ bool, docs [][]byte) ([][]byte, bool, error) {
 	if r.down.Load() {
 		return nil, false, errors.New("down")
+	}
+	if r.fails != nil {
+		return nil, false, r.fails
 	}
 	changed := false
 	out := make([][]byte, len(docs))
@@ -254,6 +261,22 @@ func TestStart_AnUnavailableLogIsToldAndARetryIsSafe(t *testing.T) {
 	require.NotContains(t, err.(*fault.Error).Message, "disk full") //nolint:errorlint // faults are returned bare
 	_, err = r.Start(t.Context(), request("plain", "run_1", keyed("d")))
 	require.NoError(t, err)
+}
+
+// What no log takes is not to be tried again: nothing was started.
+func TestStart_ARecordThatIsTooLargeIsRefusedForGood(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{"log": &runlog.TooLargeError{Size: 2, Limit: 1}, "redactor": fault.New(fault.PayloadTooLarge, "no")} {
+		r := newRig(t)
+		if name == "log" {
+			r.log.FailNext(err)
+		} else {
+			r.red.fails = err
+		}
+		_, err := r.Start(t.Context(), request("plain", "run_1", keyed("d"), func(r *start.Request) { r.Inputs = json.RawMessage(`{"who":"somebody"}`) }))
+		require.Equal(t, fault.PayloadTooLarge, fault.CodeOf(err), name)
+		require.Empty(t, r.log.Frames())
+	}
 }
 
 func scoped(runID string) start.Request {

@@ -249,6 +249,8 @@ func (s *Starter) render(ctx context.Context, rec *wire.RunRecord, scope string)
 	ref := wire.AppendString(nil, rec.CredentialRef)
 	out, changed, err := s.deps.Redactor.Redact(ctx, rec.Owner.Tenant, scope, rec.Registration().Run, [][]byte{given, ref})
 	switch {
+	case isTooLarge(err):
+		return nil, tooLarge(err)
 	case err != nil:
 		return nil, unreachable(err)
 	case !changed:
@@ -287,6 +289,17 @@ func valuesOnly(given []byte) []byte {
 	return b.Bytes()
 }
 
+// isTooLarge reports that a run's record will never be taken, by the redactor or the log.
+func isTooLarge(err error) bool {
+	_, is := errors.AsType[*runlog.TooLargeError](err)
+	code := fault.CodeOf(err)
+	return is || code == fault.PayloadTooLarge || code == fault.ValidationError
+}
+
+func tooLarge(err error) error {
+	return fault.New(fault.PayloadTooLarge, "what the run is given is larger, or nested deeper, than its log takes; give it less").Wrap(err)
+}
+
 // writeTimeout is how long a caller waits for a log that does not answer before
 // it is told to come back; repeating a keyed request is safe.
 const writeTimeout = 5 * time.Second
@@ -306,6 +319,9 @@ func (s *Starter) write(ctx context.Context, req Request, rec *wire.RunRecord, b
 	_, err = s.deps.Log.Append(ctx, frame.NewStart(r, body).By(writer).In(trace), 0)
 	if errors.Is(err, runlog.ErrConflict) {
 		return s.replayed(ctx, req)
+	}
+	if isTooLarge(err) {
+		return Created{}, tooLarge(err)
 	}
 	if err != nil {
 		return Created{}, fault.New(fault.ServiceUnavailable,
