@@ -250,10 +250,11 @@ func (l *Log) After(ctx context.Context, run subject.Run, pos uint64) ([]*frame.
 	return l.from(ctx, run, pos+1, 0)
 }
 
-// from reads up to limit frames of a run (0: all) at position pos and later.
+// from reads up to limit frames of a run, and no more than a page may hold, at position
+// pos and later; all of them with a limit of 0.
 func (l *Log) from(ctx context.Context, run subject.Run, pos uint64, limit int) ([]*frame.Frame, error) {
 	var out []*frame.Frame
-	for limit == 0 || len(out) < limit {
+	for size := 0; limit == 0 || len(out) < limit && size < runlog.PageBytes; {
 		raw, err := l.get(ctx, pos, run.All())
 		if errors.Is(err, js.ErrMsgNotFound) {
 			return out, nil
@@ -265,7 +266,7 @@ func (l *Log) from(ctx context.Context, run subject.Run, pos uint64, limit int) 
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, f)
+		out, size = append(out, f), size+len(f.Body)
 		if f.Kind == subject.End { // nothing follows an end
 			return out, nil
 		}

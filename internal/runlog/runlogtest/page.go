@@ -36,6 +36,22 @@ func pageGivesPieces(t *testing.T, l Full) {
 	}
 }
 
+// Many read runs at a time, each a page.
+func pageIsBoundedInBytes(t *testing.T, l Full) {
+	c := newChain(t, l, "run-1")
+	pos := c.start().Pos
+	const frames = 5
+	for range frames {
+		require.Greater(t, len(c.add(subject.Step, 4000).Body), runlog.PageBytes/2)
+	}
+	for got := 0; got < frames; {
+		page, err := l.Page(within(t), c.run, pos, 16)
+		require.NoError(t, err)
+		require.Len(t, page, min(2, frames-got))
+		got, pos = got+len(page), page[len(page)-1].Pos
+	}
+}
+
 func pageKnowsNoOtherRun(t *testing.T, l Full) {
 	c := newChain(t, l, "run-1")
 	c.append(frame.NewOpen(c.run, record(c.run)))

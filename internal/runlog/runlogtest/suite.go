@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) Full) {
 		{"read/finds a run under any workflow", readFindsAnyWorkflow},
 		{"read/gives the last frame", readGivesLast},
 		{"page/gives a run in pieces", pageGivesPieces},
+		{"page/is bounded in bytes", pageIsBoundedInBytes},
 		{"page/knows no other run", pageKnowsNoOtherRun},
 		{"queue/hands out starts and wakes only", queueHandsOutStartsAndWakes},
 		{"queue/hands a run to one holder", queueHandsToOne},
