@@ -83,6 +83,10 @@ func (d *dispatcher) CancelRun(_ context.Context, r *dispatcherv1.CancelRunReque
 	return &dispatcherv1.CancelRunResponse{Status: "cancelling"}, nil
 }
 
+func (*dispatcher) GetInterrupt(context.Context, *dispatcherv1.GetInterruptRequest) (*dispatcherv1.GetInterruptResponse, error) {
+	return &dispatcherv1.GetInterruptResponse{}, nil
+}
+
 func (*dispatcher) ResolveInterrupt(_ context.Context, r *dispatcherv1.ResolveInterruptRequest) (*dispatcherv1.ResolveInterruptResponse, error) {
 	return &dispatcherv1.ResolveInterruptResponse{NodeId: r.GetNodeId(), Status: "running", Kind: "custom"}, nil
 }
