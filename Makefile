@@ -20,7 +20,7 @@ RACED := ./test/e2e/... ./test/conformance/... ./test/models/...
 # What has to be the same in both shapes of a host.
 SPREAD ?= ./test/conformance
 # What `make gen` writes.
-GENERATED := proto/gen docs/errors.md docs/events.md console/web/src/gen
+GENERATED := proto/gen docs/errors.md docs/events.md docs/reference/cli.md console/web/src/gen
 BUILD := go build -trimpath -ldflags "-s -w"
 
 FUZZTIME ?= 10s
@@ -137,6 +137,7 @@ fmt: $(GOLANGCI) $(CODEGEN) ## format the code
 gen: $(CODEGEN) ## generate the code of the proto files, and the pages and tables that follow from the code
 	buf generate
 	go run ./tools/gendocs
+	mkdir -p docs/reference && go run ./cmd/waybill reference markdown > docs/reference/cli.md
 
 .PHONY: gen-check
 gen-check: ## generate again, and fail if anything changes

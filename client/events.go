@@ -42,6 +42,10 @@ type EventQuery struct {
 	Wait time.Duration
 }
 
+// EventPageSize is how many events a host gives at a time unless told (OpenWOP host
+// contract §4.7).
+const EventPageSize = 1000
+
 // Events reads a page of a run's events.
 func (c *Client) Events(ctx context.Context, runID string, q EventQuery) (*EventPage, error) {
 	q.Wait = min(max(q.Wait, time.Second), time.Minute)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"waybill.dev/waybill/internal/cli/envelopes"
+	"waybill.dev/waybill/internal/cli/session"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
 	"waybill.dev/waybill/protocol/pack"
@@ -20,31 +22,32 @@ import (
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
-func envelopeCommand() *cobra.Command {
-	c := &cobra.Command{Use: "envelope", Short: "Check envelopes, or hand them to an acceptor"}
-	c.AddCommand(envelopeLintCommand(), envelopeAcceptCommand())
+func envelopeCommand(s *session.Session) *cobra.Command {
+	c := &cobra.Command{Use: "envelope", Short: "Explain envelopes, check them, hand them to an acceptor"}
+	c.AddCommand(envelopes.Explain(s), envelopeValidateCommand(), envelopeAcceptCommand())
 	return c
 }
 
 // errRefused ends a command whose envelope was not accepted, and said why.
 var errRefused = errors.New("the envelope was refused")
 
-func envelopeLintCommand() *cobra.Command {
+func envelopeValidateCommand() *cobra.Command {
 	var (
 		folder, packs, output string
 		accepts               []string
 		strict                bool
 	)
 	c := &cobra.Command{
-		Use:   "lint FILE|-",
-		Short: "Say whether an envelope would be accepted, without a host",
+		Use:     "validate FILE|-",
+		Aliases: []string{"lint"},
+		Short:   "Say whether an envelope would be accepted, without a host",
 		Long: `Runs one envelope through the accept pipeline within this process: shape, kind, version,
 payload, and with --accepts the node's contract. Nothing is recorded, no secret is
 known, and no other envelope counts.
 
 Exits with 0 if it would be accepted, 1 if not, 2 if it cannot be read.`,
-		Example: `  waybill envelope lint answer.json --kinds ./kinds
-  cat answer.json | waybill envelope lint - -o json`,
+		Example: `  waybill envelope validate answer.json --kinds ./kinds
+  cat answer.json | waybill envelope validate - -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != outputText && output != outputJSON {
@@ -176,10 +179,10 @@ func envelopeAcceptCommand() *cobra.Command {
 		Long: `Hands one envelope to an acceptor, as an agent runtime would, and prints the
 EnvelopeOutcome document. With --open the run is opened first, if it is not yet.
 
-Exits with 0 if it was accepted, also if that was decided before; 3 if it is invalid,
-4 if it was gated, 5 if it breached a limit; 6 if the acceptor cannot be reached or
-lacks what it needs, so that the same may be tried again; 2 if the command line or the
-file cannot be used; 1 for anything else, such as a run that is not open.`,
+Exits with 0 if it was accepted, also if that was decided before; 6 if it was refused: the
+member status of the document says whether it is invalid, gated or breached a limit; 5 if
+the run is not open; 7 if the acceptor cannot be reached or lacks what it needs, so that the
+same may be tried again; 2 if the command line or the file cannot be used.`,
 		Example: `  waybill envelope accept --open --run r1 --node ask answer.json`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -225,12 +228,12 @@ func (at target) accept(ctx context.Context, out io.Writer, doc []byte) error {
 			req.TrustBoundary = string(wire.Untrusted)
 		}
 		if _, err := client.OpenRun(ctx, req); err != nil {
-			return called(fmt.Errorf("open run: %w", err))
+			return fmt.Errorf("open run: %w", err)
 		}
 	}
 	res, err := client.Accept(ctx, &acceptorv1.AcceptRequest{Run: run, NodeId: at.node, Envelope: doc})
 	if err != nil {
-		return called(err)
+		return err
 	}
 	if _, err := fmt.Fprintf(out, "%s\n", res.GetOutcome()); err != nil {
 		return err

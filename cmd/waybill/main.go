@@ -3,11 +3,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
+	"waybill.dev/waybill/internal/cli/exit"
 )
 
 // gcPercent trades memory for time: the host's live heap is small, and most of
@@ -26,12 +27,9 @@ func main() {
 		stop()
 		signal.Reset(os.Interrupt)
 	})
-	err := root(os.Stdout, os.Stderr).ExecuteContext(ctx)
-	if err == nil && len(interrupted) > 0 {
-		os.Exit(exitInterrupted)
+	status := execute(ctx, root(os.Stdout, os.Stderr))
+	if status == exit.Done && len(interrupted) > 0 {
+		status = exit.Interrupted
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(exitStatus(err))
-	}
+	os.Exit(status)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
@@ -32,7 +33,7 @@ const (
 )
 
 // errUnknownModel ends a command that was asked for what the catalogue has not.
-var errUnknownModel = errors.New("not in the catalogue")
+var errUnknownModel = exit.With(exit.NotFound, errors.New("not in the catalogue"))
 
 func modelListCommand(models *string) *cobra.Command {
 	var provider, output string
@@ -110,7 +111,7 @@ func modelShowCommand(models *string) *cobra.Command {
 		Short: "Say what is known of one model",
 		Long: `Says what is known of a model, found by its name, an alias, a dated version, or a rule.
 
-Exits with 0 if something is, 1 if nothing is; then it suggests names that are near.`,
+Exits with 0 if something is, 5 if nothing is; then it suggests names that are near.`,
 		Example: `  waybill model show anthropic/claude-opus-5-5
   waybill model show lab/Qwen/Qwen3-8B -o yaml`,
 		Args: cobra.ExactArgs(1),

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
@@ -72,7 +73,7 @@ func TestModelList_NamesTheProvidersForOneThatIsNotThere(t *testing.T) {
 	_, err := command(t, "", "model", "list", "--provider", "lab", "--models", whole)
 	require.ErrorIs(t, err, errUnknownModel)
 	require.ErrorContains(t, err, "provider lab: not in the catalogue; it lists anthropic, gemini, mock, openai, sample")
-	require.Equal(t, exitFailed, exitStatus(err))
+	require.Equal(t, exit.NotFound, exit.Status(err))
 }
 
 func TestModelShow_TellsAllOfOneModel(t *testing.T) {
@@ -113,7 +114,7 @@ func TestModelShow_SuggestsNamesForOneThatIsUnknown(t *testing.T) {
 		out, err := command(t, "", "model", "show", asked)
 		require.ErrorIs(t, err, errUnknownModel, asked)
 		require.ErrorContains(t, err, want)
-		require.Equal(t, exitFailed, exitStatus(err))
+		require.Equal(t, exit.NotFound, exit.Status(err))
 		require.Empty(t, out)
 	}
 }
@@ -123,7 +124,7 @@ func TestModelDiff_SaysWhatAFileChanges(t *testing.T) {
 	file := modelsFile(t, ourModels)
 	out, err := command(t, "", "model", "diff", file)
 	require.ErrorIs(t, err, errDifferences)
-	require.Equal(t, exitFailed, exitStatus(err))
+	require.Equal(t, exit.Failed, exit.Status(err))
 	require.Contains(t, err.Error(), "7 difference(s)")
 	require.Equal(t, `lab/house-7b: added
 rule shed-* of lab: added
@@ -168,7 +169,7 @@ func TestModel_NamesAWrongCommandLine(t *testing.T) {
 		_, err := command(t, "", append([]string{"model"}, tc.args...)...)
 		require.ErrorIs(t, err, errUsage, name)
 		require.ErrorContains(t, err, tc.want, name)
-		require.Equal(t, exitUsage, exitStatus(err), name)
+		require.Equal(t, exit.Usage, exit.Status(err), name)
 	}
 }
 

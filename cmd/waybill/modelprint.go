@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -10,8 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"go.yaml.in/yaml/v3"
-
+	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
@@ -30,40 +27,19 @@ func formOf(output string) (func(w io.Writer, v any, table func(io.Writer) error
 }
 
 func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	doc, err := render.Encode(v)
+	if err != nil {
+		return err
+	}
+	return render.WriteJSON(w, doc)
 }
 
-// printYAML writes the same members in the same order as printJSON.
 func printYAML(w io.Writer, v any) error {
-	var doc bytes.Buffer
-	if err := printJSON(&doc, v); err != nil {
+	doc, err := render.Encode(v)
+	if err != nil {
 		return err
 	}
-	var n yaml.Node
-	if err := yaml.Unmarshal(doc.Bytes(), &n); err != nil { // JSON is YAML
-		return err
-	}
-	plain(&n)
-	enc := yaml.NewEncoder(w)
-	enc.SetIndent(2)
-	if err := enc.Encode(&n); err != nil {
-		return err
-	}
-	return enc.Close()
-}
-
-// plain takes away the brackets and quotes of JSON; the encoder puts quotes where
-// text would be read as something else.
-func plain(n *yaml.Node) {
-	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
-		n.Style = 0
-	}
-	for _, c := range n.Content {
-		plain(c)
-	}
+	return render.WriteYAML(w, doc)
 }
 
 // table shows the listing to people.

@@ -1,25 +1,46 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"waybill.dev/waybill/internal/cli/capabilities"
+	"waybill.dev/waybill/internal/cli/contextcmd"
+	"waybill.dev/waybill/internal/cli/doctor"
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/interrupts"
+	"waybill.dev/waybill/internal/cli/learn"
+	"waybill.dev/waybill/internal/cli/runs"
+	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/version"
 )
 
-// errUsage marks errors of the command line.
-var errUsage = errors.New("usage")
+// The groups of commands, as help shows them.
+const (
+	groupHost  = "host"
+	groupRuns  = "runs"
+	groupFiles = "files"
+	groupHelp  = "help"
+)
 
 // root is the command tree.
 func root(stdout, stderr io.Writer) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "waybill",
 		Short: "Waybill is a host for OpenWOP: it runs LLM workflows and records every model answer as a checked envelope",
-		Example: `  waybill dev            # the whole host in one process
-  waybill dev --demo     # and one real run, printed`,
+		Long: `Waybill is a host for OpenWOP: it runs LLM workflows and records every model answer as a
+checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands talk to it, or to any host.
+
+` + exit.Help,
+		Example: `  waybill dev                                  # the whole host in one process
+  waybill run start triage --set mail='Hello' --wait
+  waybill envelope explain @latest             # why was an answer refused?
+  waybill cheat                                # more to copy`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version.Version,
@@ -29,6 +50,69 @@ func root(stdout, stderr io.Writer) *cobra.Command {
 	c.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %w (see %s --help)", errUsage, err, cmd.CommandPath())
 	})
-	c.AddCommand(devCommand(), serveCommand(), envelopeCommand(), schemaCommand(), workflowCommand(), modelCommand())
+	s := session.New()
+	c.AddGroup(&cobra.Group{ID: groupHost, Title: "A host:"}, &cobra.Group{ID: groupRuns, Title: "Runs:"},
+		&cobra.Group{ID: groupFiles, Title: "What hosts are given:"}, &cobra.Group{ID: groupHelp, Title: "Help:"})
+	add := func(group string, commands ...*cobra.Command) {
+		for _, one := range commands {
+			one.GroupID = group
+			c.AddCommand(one)
+		}
+	}
+	add(groupHost, devCommand(), serveCommand(), doctor.Command(s), contextcmd.Command(s), capabilities.Command(s))
+	add(groupRuns, runs.Command(s), interrupts.Command(s), envelopeCommand(s))
+	add(groupFiles, workflowCommand(s), schemaCommand(), modelCommand())
+	add(groupHelp, learn.Explain(s), learn.Cheat(s), learn.Version(s))
+	c.SetHelpCommandGroupID(groupHelp)
+	c.SetCompletionCommandGroupID(groupHelp)
+	c.AddCommand(referenceCommand())
+	strict(c)
 	return c
+}
+
+// strict makes a command that is not there an error of each group of commands.
+func strict(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		strict(sub)
+	}
+	if c.Runnable() || !c.HasSubCommands() {
+		return
+	}
+	c.SuggestionsMinimumDistance = 2
+	c.Args = cobra.ArbitraryArgs
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		hint := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = "; did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return fmt.Errorf("%w: %s has no command %q%s", errUsage, cmd.CommandPath(), args[0], hint)
+	}
+}
+
+// execute runs a command line to its end, and tells how it ended.
+func execute(ctx context.Context, c *cobra.Command) int {
+	began := false
+	started(c, &began)
+	cmd, err := c.ExecuteContextC(ctx)
+	if _, own := errors.AsType[*exit.Error](err); err != nil && !own && !began {
+		err = fmt.Errorf("%w: %w (see %s --help)", errUsage, err, cmd.CommandPath()) // arguments, or flags that are missing
+	}
+	exit.Report(c.ErrOrStderr(), err, session.WantsJSON(cmd))
+	return exit.Status(err)
+}
+
+// started notes that a command has begun: what fails before is its command line.
+func started(c *cobra.Command, began *bool) {
+	for _, sub := range c.Commands() {
+		started(sub, began)
+	}
+	if run := c.RunE; run != nil {
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			*began = true
+			return run(cmd, args)
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -108,10 +107,7 @@ func lintReport(output string) (func(io.Writer, []finding) error, error) {
 		}, nil
 	case outputJSON:
 		return func(w io.Writer, all []finding) error {
-			enc := json.NewEncoder(w)
-			enc.SetIndent("", "  ")
-			enc.SetEscapeHTML(false)
-			return enc.Encode(append([]finding{}, all...))
+			return printJSON(w, append([]finding{}, all...))
 		}, nil
 	default:
 		return nil, fmt.Errorf("%w: --output %q: want %s or %s", errUsage, output, outputText, outputJSON)

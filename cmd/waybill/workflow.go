@@ -6,21 +6,24 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/workflowlist"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-func workflowCommand() *cobra.Command {
-	c := &cobra.Command{Use: "workflow", Short: "Look at workflow definitions"}
-	c.AddCommand(workflowLintCommand())
+func workflowCommand(s *session.Session) *cobra.Command {
+	c := &cobra.Command{Use: "workflow", Short: "Check workflow definitions, and register them"}
+	c.AddCommand(workflowLintCommand(), workflowlist.List(s), workflowlist.Register(s))
 	return c
 }
 
 func workflowLintCommand() *cobra.Command {
 	var output string
 	c := &cobra.Command{
-		Use:   "lint FILE|-...",
-		Short: "Say what a host would refuse in definitions, and what it would warn of",
+		Use:     "lint FILE|-...",
+		Aliases: []string{"validate"},
+		Short:   "Say what a host would refuse in definitions, and what it would warn of",
 		Long: `Checks workflow definitions as a host does when they are registered: their shape, their
 references, and that every condition and expression compiles. It says for each finding
 where it is, which rule it breaks and what would be right. A file named - is standard

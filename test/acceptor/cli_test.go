@@ -33,16 +33,16 @@ func TestEnvelopeAccept_ExitsWithWhatBecameOfIt(t *testing.T) {
 		want int
 		out  string // within what is printed
 	}{
-		{"a run that is not open", append(to, sound), 1, "run_not_found"},
+		{"a run that is not open", append(to, sound), 5, "run_not_found"},
 		{"accepted", append(to, "--open", sound), 0, `"accepted"`},
 		{"recalled", append(to, sound), 0, `"accepted"`},
-		{"no envelope", append(to, write("none.json", []byte(`[]`))), 3, `"invalid"`},
-		{"an unknown kind", append(to, unknown), 4, `"gated"`},
-		{"beyond a limit", append(to, question), 5, `"breached"`},
-		{"nobody there", []string{"envelope", "accept", "--addr", "127.0.0.1:1", "--run", "r", "--node", "ask", sound}, 6, "service_unavailable"},
+		{"no envelope", append(to, write("none.json", []byte(`[]`))), 6, `"invalid"`},
+		{"an unknown kind", append(to, unknown), 6, `"gated"`},
+		{"beyond a limit", append(to, question), 6, `"breached"`},
+		{"nobody there", []string{"envelope", "accept", "--addr", "127.0.0.1:1", "--run", "r", "--node", "ask", sound}, 7, "service_unavailable"},
 		{"a file that is absent", append(to, "ghost.json"), 2, "ghost.json"},
 		{"an unknown flag", append(to, "--ghost", sound), 2, "--ghost"},
-		{"lint, accepted", []string{"envelope", "lint", sound}, 0, "accepted"},
+		{"validate, accepted", []string{"envelope", "validate", sound}, 0, "accepted"},
 		{"lint, invalid", []string{"envelope", "lint", filepath.Join(dir, "none.json")}, 1, "invalid"},
 		{"lint, gated", []string{"envelope", "lint", unknown}, 1, "gated"},
 	} {
@@ -52,5 +52,5 @@ func TestEnvelopeAccept_ExitsWithWhatBecameOfIt(t *testing.T) {
 	}
 	n.stop()
 	out, status := harness.Command(t, append(to, sound)...)
-	require.Equal(t, 6, status, out)
+	require.Equal(t, 7, status, out)
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"waybill.dev/waybill/internal/near"
 )
 
 // Near suggests names, as PROVIDER/MODEL, that somebody may have meant who asked
@@ -17,9 +19,9 @@ func (c *Catalogue) Near(provider, model string, n int) []string {
 	var all []candidate
 	for _, e := range c.doc.Models {
 		for _, known := range e.names() {
-			far := distance(asked, strings.ToLower(e.Provider+"/"+known))
+			far := near.Distance(asked, strings.ToLower(e.Provider+"/"+known))
 			if e.Provider != provider { // the right model elsewhere is worth a mention
-				far = min(far, 1+distance(strings.ToLower(model), strings.ToLower(known)))
+				far = min(far, 1+near.Distance(strings.ToLower(model), strings.ToLower(known)))
 			}
 			if far <= max(2, len(model)/3) {
 				all = append(all, candidate{e.Provider + "/" + known, far})
@@ -34,24 +36,4 @@ func (c *Catalogue) Near(provider, model string, n int) []string {
 		out = append(out, k.name)
 	}
 	return out
-}
-
-// distance is how many bytes must be put in, taken out or replaced (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -1,0 +1,312 @@
+// Package contextcmd holds the commands about contexts: the hosts that the command line
+// knows by name.
+package contextcmd
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/client"
+	"waybill.dev/waybill/internal/cli/contexts"
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/render"
+	"waybill.dev/waybill/internal/cli/session"
+)
+
+// Command is `waybill context`.
+func Command(s *session.Session) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "context",
+		Short: "Keep hosts under names: their URLs and credentials",
+		Long: `Keeps hosts under names in $XDG_CONFIG_HOME/waybill/contexts.yaml, which its owner alone
+may read. A setting comes from a flag, else from the environment (WAYBILL_URL, WAYBILL_TOKEN,
+WAYBILL_TOKEN_FILE, WAYBILL_CA, WAYBILL_CONTEXT), else from the context, else it is the
+default: a host on this machine. The credential of a context is sent to its own URL only.`,
+		Example: `  waybill context set prod --url https://waybill.example --token-stdin --use < token.txt
+  waybill context show --source`,
+	}
+	c.AddCommand(listCommand(s), useCommand(s), setCommand(s), showCommand(s), removeCommand(s))
+	return c
+}
+
+// edit changes the file of contexts.
+func edit(s *session.Session, change func(*contexts.File) error) error {
+	path, err := contexts.Path(s.Getenv)
+	if err != nil {
+		return exit.With(exit.Usage, err)
+	}
+	f, err := contexts.Load(path)
+	if err != nil {
+		return exit.With(exit.Usage, err)
+	}
+	if err := change(&f); err != nil {
+		return err
+	}
+	return f.Save(path)
+}
+
+// row is a context as it is listed.
+type row struct {
+	Name    string `json:"name"`
+	Current bool   `json:"current"`
+	contexts.Context
+	Signed string `json:"credential"`
+}
+
+func rowOf(f contexts.File, name string) row {
+	c := f.Contexts[name]
+	r := row{Name: name, Current: name == f.Current, Context: c, Signed: "none"}
+	switch {
+	case c.Token != "":
+		r.Signed = "token"
+	case c.TokenFile != "":
+		r.Signed = "file " + c.TokenFile
+	}
+	return r
+}
+
+func listCommand(s *session.Session) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List contexts",
+		Example: `  waybill context list -o name`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := s.Printer(cmd)
+			if err != nil {
+				return err
+			}
+			f, path, err := s.Contexts()
+			if err != nil {
+				return err
+			}
+			rows := []row{}
+			for _, name := range f.Names() {
+				rows = append(rows, rowOf(f, name))
+			}
+			doc, err := render.Encode(map[string]any{"contexts": rows})
+			if err != nil {
+				return err
+			}
+			encode := func(r row) []byte {
+				b, err := render.Encode(r)
+				if err != nil {
+					return nil
+				}
+				return b
+			}
+			if len(rows) == 0 && p.Format.ForPeople() {
+				session.Talk(cmd, "no contexts in %s", path)
+			}
+			return render.Rows(p, doc, rows, encode, func(r row) string { return r.Name }, []render.Column[row]{
+				{Name: "CURRENT", Value: func(r row) string {
+					if r.Current {
+						return "*"
+					}
+					return " "
+				}},
+				{Name: "NAME", Value: func(r row) string { return r.Name }},
+				{Name: "URL", Flex: true, Value: func(r row) string { return r.URL }},
+				{Name: "CREDENTIAL", Flex: true, Value: func(r row) string { return r.Signed }},
+			})
+		},
+	}
+	s.OutputFlags(c.Flags())
+	return c
+}
+
+func useCommand(s *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:               "use NAME",
+		Short:             "Make a context the current one",
+		Example:           `  waybill context use prod`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: complete(s),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return edit(s, func(f *contexts.File) error {
+				_, err := f.Get(args[0])
+				f.Current = args[0]
+				return exit.With(exit.NotFound, err)
+			})
+		},
+	}
+}
+
+// nameable are names that need no quotes anywhere.
+var nameable = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+func setCommand(s *session.Session) *cobra.Command {
+	var at contexts.Context
+	var stdin, noToken, use bool
+	c := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Make a context, or change one",
+		Long: `Makes a context, or changes what the flags name of one. The credential is read from
+standard input and kept in the file, or the file that has it is named; it is no flag, where
+others of the machine would see it.`,
+		Example: `  waybill context set prod --url https://waybill.example --token-file ~/.waybill-token
+  pass show waybill | waybill context set prod --token-stdin`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: complete(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !nameable.MatchString(args[0]) {
+				return exit.Usagef("%q: want a name of letters, digits, ., _ and -", args[0])
+			}
+			return edit(s, func(f *contexts.File) error {
+				c := f.Contexts[args[0]]
+				if at.URL != "" {
+					c.URL = at.URL
+				}
+				if _, err := client.New(c.URL); err != nil {
+					return exit.Usagef("--url: %w", err)
+				}
+				if at.CA != "" {
+					c.CA = absolute(at.CA)
+				}
+				if err := credential(cmd.InOrStdin(), &c, at.TokenFile, stdin, noToken); err != nil {
+					return err
+				}
+				f.Contexts[args[0]] = c
+				if use || f.Current == "" {
+					f.Current = args[0]
+				}
+				return nil
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&at.URL, "url", "", "URL of the host, with its base path")
+	f.StringVar(&at.TokenFile, "token-file", "", "file with the credential; it stays there")
+	f.BoolVar(&stdin, "token-stdin", false, "read the credential from the first line of standard input, and keep it")
+	f.BoolVar(&noToken, "no-token", false, "forget the credential")
+	f.StringVar(&at.CA, "ca", "", "file of PEM certificates that vouch for the host")
+	f.BoolVar(&use, "use", false, "make it the current context")
+	c.MarkFlagsMutuallyExclusive("token-file", "token-stdin", "no-token")
+	return c
+}
+
+func credential(stdin io.Reader, c *contexts.Context, file string, fromStdin, none bool) error {
+	switch {
+	case none:
+		c.Token, c.TokenFile = "", ""
+	case file != "":
+		c.Token, c.TokenFile = "", absolute(file)
+	case fromStdin:
+		line, err := bufio.NewReader(stdin).ReadString('\n')
+		if line = strings.TrimSpace(line); line == "" {
+			return exit.Usagef("--token-stdin: standard input has no first line: %w", errors.Join(err, io.ErrUnexpectedEOF))
+		}
+		c.Token, c.TokenFile = line, ""
+	}
+	return nil
+}
+
+// absolute makes a path good from everywhere.
+func absolute(path string) string {
+	if a, err := filepath.Abs(path); err == nil {
+		return a
+	}
+	return path
+}
+
+func showCommand(s *session.Session) *cobra.Command {
+	var source bool
+	c := &cobra.Command{
+		Use:   "show [NAME]",
+		Short: "Show a context, or the settings that hold here and now",
+		Long: `Shows what a context holds; without a name, the settings that hold for commands here and
+now. --source says where each is from. A credential is never shown.`,
+		Example: `  waybill context show --source
+  WAYBILL_URL=http://127.0.0.1:9000 waybill context show --source`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: complete(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := s.Printer(cmd)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				f, _, err := s.Contexts()
+				if err != nil {
+					return err
+				}
+				if _, err := f.Get(args[0]); err != nil {
+					return exit.With(exit.NotFound, err)
+				}
+				r := rowOf(f, args[0])
+				return p.Value(r, r.Name, func(w io.Writer) error {
+					return render.Pairs(w, "name", r.Name, "url", r.URL, "credential", r.Signed, "ca", r.CA)
+				})
+			}
+			t, err := s.Resolve(cmd)
+			if err != nil {
+				return err
+			}
+			return settings(p, t, source)
+		},
+	}
+	c.Flags().BoolVar(&source, "source", false, "say where each setting is from")
+	s.TargetFlags(c.Flags())
+	s.OutputFlags(c.Flags())
+	return c
+}
+
+func settings(p *render.Printer, t session.Target, source bool) error {
+	return p.Value(map[string]any{"settings": t.Settings()}, t.URL.Value, func(w io.Writer) error {
+		var pairs []string
+		for _, x := range t.Settings() {
+			text := x.Value
+			if text == "" {
+				text = "-"
+			}
+			if source {
+				text = fmt.Sprintf("%-32s  %s", text, x.Source)
+			}
+			pairs = append(pairs, x.Name, text)
+		}
+		return render.Pairs(w, pairs...)
+	})
+}
+
+func removeCommand(s *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:               "rm NAME",
+		Short:             "Forget a context",
+		Example:           `  waybill context rm staging`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: complete(s),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return edit(s, func(f *contexts.File) error {
+				if _, err := f.Get(args[0]); err != nil {
+					return exit.With(exit.NotFound, err)
+				}
+				f.Contexts = maps.Clone(f.Contexts)
+				delete(f.Contexts, args[0])
+				if f.Current == args[0] {
+					f.Current = ""
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func complete(s *session.Session) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		f, _, err := s.Contexts()
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return slices.Clone(f.Names()), cobra.ShellCompDirectiveNoFileComp
+	}
+}

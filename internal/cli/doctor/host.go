@@ -1,0 +1,214 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/client"
+	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/show"
+	"waybill.dev/waybill/protocol/fault"
+)
+
+// host looks at the host from outside. Each check needs those before it.
+func (r *report) host(ctx context.Context, s *session.Session, t session.Target) {
+	c, err := s.ClientOf(t)
+	if err != nil {
+		r.add("reach", fail, "correct the URL", "%v", err)
+		return
+	}
+	began := s.Now()
+	doc, err := c.Capabilities(ctx)
+	took := s.Now().Sub(began)
+	if err != nil {
+		r.unreached(ctx, s, t, err)
+		return
+	}
+	r.add("reach", ok, "", "%s answers in %s", c.Base(), show.Duration(took))
+	r.clock(doc.Header, began.Add(took/2))
+	r.version(doc.Body)
+	r.ready(ctx, c)
+	if r.auth(ctx, c) {
+		r.stream(ctx, s, c)
+	}
+}
+
+// unreached says why no host was found.
+func (r *report) unreached(ctx context.Context, s *session.Session, t session.Target, err error) {
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var expired x509.CertificateInvalidError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &unknown):
+		r.add("tls", fail, "give the certificate of who vouches for it: --ca FILE", "%v", err)
+	case errors.As(err, &name):
+		r.add("tls", fail, "use the name that the certificate is for", "%v", err)
+	case errors.As(err, &expired):
+		r.add("tls", fail, "renew the certificate, or set the clock of this machine", "%v", err)
+	case errors.As(err, &record):
+		r.add("tls", fail, "use http:// if the host serves no TLS", "%v", err)
+	case errors.Is(err, client.ErrUnreachable):
+		r.add("reach", fail, "start it (waybill dev), or correct the URL", "%v", err)
+	default:
+		fix := "add the base path that the host is served under to the URL"
+		if at := r.elsewhere(ctx, s, t); at != "" {
+			fix = "use --url " + at
+		}
+		r.add("base-path", fail, fix, "%v", err)
+	}
+}
+
+// elsewhere is a shorter base path at which there is a host; empty if there is none.
+func (r *report) elsewhere(ctx context.Context, s *session.Session, t session.Target) string {
+	u, err := url.Parse(t.URL.Value)
+	if err != nil {
+		return ""
+	}
+	for u.Path = strings.Trim(u.Path, "/"); u.Path != ""; {
+		u.Path = u.Path[:max(strings.LastIndex(u.Path, "/"), 0)]
+		t.URL.Value = strings.TrimRight((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/" + u.Path}).String(), "/")
+		c, err := s.ClientOf(t)
+		if err != nil {
+			return ""
+		}
+		if _, err := c.Capabilities(ctx); err == nil {
+			return t.URL.Value
+		}
+	}
+	return ""
+}
+
+// Limits of what two clocks may differ by: the header has whole seconds, and keys and
+// tokens of interrupts are judged by the host's clock.
+const (
+	clockWarn = 5 * time.Second
+	clockFail = time.Minute
+)
+
+func (r *report) clock(header http.Header, here time.Time) {
+	there, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		r.add("clock", skip, "", "the host's answer has no Date")
+		return
+	}
+	off := here.Sub(there).Abs()
+	const fix = "set the clocks by NTP, here or there"
+	switch {
+	case off > clockFail:
+		r.add("clock", fail, fix, "this machine and the host differ by %s", show.Duration(off))
+	case off > clockWarn:
+		r.add("clock", warn, fix, "this machine and the host differ by %s", show.Duration(off))
+	default:
+		r.add("clock", ok, "", "within %s of the host's", clockWarn)
+	}
+}
+
+func (r *report) version(doc []byte) {
+	var d struct {
+		ProtocolVersion string `json:"protocolVersion"`
+		Implementation  struct{ Name, Version string }
+		AIProviders     struct {
+			Supported []string `json:"supported"`
+		} `json:"aiProviders"`
+	}
+	if err := json.Unmarshal(doc, &d); err != nil {
+		r.add("version", fail, "ask who runs the host", "its discovery document cannot be read: %v", err)
+		return
+	}
+	status, fix := ok, ""
+	if !strings.HasPrefix(d.ProtocolVersion, "1.") {
+		status, fix = warn, "use a command line of the host's version"
+	}
+	r.add("version", status, fix, "%s %s, OpenWOP %s", d.Implementation.Name, d.Implementation.Version, d.ProtocolVersion)
+	real := slices.DeleteFunc(d.AIProviders.Supported, func(p string) bool { return p == "mock" || p == "sample" })
+	if len(real) == 0 {
+		r.add("models", warn, "give the host a provider's key, such as ANTHROPIC_API_KEY, and restart it", "no provider of models: answers are samples")
+		return
+	}
+	r.add("models", ok, "", "%s", strings.Join(real, ", "))
+}
+
+func (r *report) ready(ctx context.Context, c *client.Client) {
+	a, err := c.Get(ctx, "/readyz")
+	switch {
+	case errors.Is(err, fault.New(fault.NotFound, "")):
+		r.add("ready", skip, "", "the host does not say")
+	case err != nil:
+		r.add("ready", fail, "see its logs for the service that is named", "%v", err)
+	default:
+		r.add("ready", ok, "", "%s", strings.TrimSpace(string(a.Body)))
+	}
+}
+
+// auth says whether the host lets us in, and whether runs may be read.
+func (r *report) auth(ctx context.Context, c *client.Client) bool {
+	_, err := c.Runs(ctx, client.RunQuery{Limit: 1})
+	if err == nil {
+		r.add("sign-in", ok, "", "accepted, with runs:read")
+		return true
+	}
+	refused, isError := errors.AsType[*client.Error](err)
+	switch {
+	case isError && refused.Status == http.StatusForbidden:
+		r.add("sign-in", warn, fault.Lookup(refused.Fault.Code).Next, "accepted, but it may not read runs: %s", refused.Fault.Message)
+	case isError:
+		r.add("sign-in", fail, fault.Lookup(refused.Fault.Code).Next, "%s: %s", refused.Fault.Code, refused.Fault.Message)
+	default:
+		r.add("sign-in", fail, "see above", "%v", err)
+	}
+	return false
+}
+
+// streamWait is how long the first event of a stream may take; a host sends what it has
+// at once.
+const streamWait = 3 * time.Second
+
+// stream says whether events come through while they happen.
+func (r *report) stream(ctx context.Context, s *session.Session, c *client.Client) {
+	run, err := streamed(ctx, c)
+	if err != nil {
+		r.add("stream", skip, "", "%v: start one, and look again", err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, streamWait)
+	defer cancel()
+	began, state := s.Now(), client.State("")
+	for _, err := range c.Follow(ctx, run.RunID, client.FollowOptions{OnState: func(st client.State, _ error) { state = st }}) {
+		took := s.Now().Sub(began)
+		switch {
+		case err != nil && !errors.Is(err, context.DeadlineExceeded):
+			r.add("stream", fail, "see above", "%v", err)
+		case err != nil || state == client.Polling:
+			r.add("stream", fail, "switch off response buffering for /v1/runs/*/events in the proxy before the host, and let answers last",
+				"events of run %s are held back: none came within %s, though the run goes on", run.RunID, streamWait)
+		case run.Status.Terminal():
+			r.add("stream", ok, "", "the first event came in %s; the run has ended, so look again while one goes on to see a proxy that buffers", show.Duration(took))
+		default:
+			r.add("stream", ok, "", "the first event came in %s, while the run goes on", show.Duration(took))
+		}
+		return
+	}
+}
+
+// streamed is the run to look at: better one that goes on.
+func streamed(ctx context.Context, c *client.Client) (*client.RunSummary, error) {
+	for _, status := range []string{"waiting-approval", "waiting-input", "waiting-external", "paused", "running"} {
+		page, err := c.Runs(ctx, client.RunQuery{Status: status, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(page.Runs) > 0 {
+			return &page.Runs[0], nil
+		}
+	}
+	return c.Latest(ctx)
+}

@@ -1,0 +1,81 @@
+package exit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"waybill.dev/waybill/client"
+	"waybill.dev/waybill/internal/cli/term"
+	"waybill.dev/waybill/protocol/fault"
+)
+
+// Codes of errors that no host gives.
+const (
+	codeUsage       fault.Code = "usage"
+	codeUnreachable fault.Code = "host_unreachable"
+	codeForeign     fault.Code = "not_a_host"
+	codeInterrupted fault.Code = "interrupted"
+	codeFailed      fault.Code = "failed"
+)
+
+// report is an error as `-o json` writes it: the error envelope of the protocol, and
+// what the command line adds.
+type report struct {
+	Error   fault.Code     `json:"error"`
+	Message string         `json:"message"`
+	Details map[string]any `json:"details,omitempty"`
+	Hint    string         `json:"hint,omitempty"`
+	Exit    int            `json:"exit"`
+}
+
+// Report tells people, or with asJSON programs, how a command failed. It says nothing
+// of one that has said everything.
+func Report(w io.Writer, err error, asJSON bool) {
+	if own, ok := errors.AsType[*Error](err); err == nil || ok && own.Said {
+		return
+	}
+	r := describe(err)
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(r) // there is nobody left to tell
+		return
+	}
+	if r.Error == codeFailed || r.Error == codeUsage {
+		fmt.Fprintf(w, "error: %s\n", term.Clean(r.Message))
+	} else {
+		fmt.Fprintf(w, "error: %s: %s\n", term.Clean(string(r.Error)), term.Clean(r.Message))
+	}
+	if r.Hint != "" {
+		fmt.Fprintf(w, "hint: %s\n", r.Hint)
+	}
+}
+
+func describe(err error) report {
+	r := report{Error: codeFailed, Message: err.Error(), Exit: Status(err)}
+	f, refused := fault.As(err)
+	switch {
+	case refused:
+		r.Error, r.Message, r.Details = f.Code, f.Message, f.Details
+		if fault.Known(f.Code) {
+			r.Hint = fault.Lookup(f.Code).Next
+		}
+	case errors.Is(err, client.ErrUnreachable):
+		r.Error, r.Hint = codeUnreachable, "Is it running? `waybill dev` starts a host here; `waybill doctor` says what is in the way."
+	case isForeign(err):
+		r.Error, r.Hint = codeForeign, "Check the URL and its base path: `waybill context show --source` says where it comes from."
+	case errors.Is(err, context.Canceled):
+		r.Error, r.Message = codeInterrupted, "interrupted"
+	case r.Exit == Usage:
+		r.Error = codeUsage
+	}
+	return r
+}
+
+func isForeign(err error) bool {
+	_, ok := errors.AsType[*client.ForeignError](err)
+	return ok
+}

@@ -1,0 +1,145 @@
+// Package render writes what commands find: as tables for people, as JSON, YAML or
+// names for programs. The shape depends on the flags alone.
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Format is one of --output.
+type Format string
+
+// The formats.
+const (
+	Table Format = "table"
+	Wide  Format = "wide"
+	JSON  Format = "json"
+	JSONL Format = "jsonl"
+	YAML  Format = "yaml"
+	Name  Format = "name"
+)
+
+// Formats are all of them, as help lists them.
+var Formats = []Format{Table, Wide, JSON, JSONL, YAML, Name}
+
+// ParseFormat reads --output.
+func ParseFormat(text string) (Format, error) {
+	if f := Format(text); slices.Contains(Formats, f) {
+		return f, nil
+	}
+	names := make([]string, len(Formats))
+	for i, f := range Formats {
+		names[i] = string(f)
+	}
+	return "", fmt.Errorf("--output %q: want %s", text, strings.Join(names, ", "))
+}
+
+// ForPeople reports a format that is read by people.
+func (f Format) ForPeople() bool { return f == Table || f == Wide }
+
+// Printer writes in one format.
+type Printer struct {
+	Out     io.Writer
+	Format  Format
+	Columns []string // those of --columns; empty: the usual ones
+	Color   bool
+	Width   int // of the terminal; 0: nobody's lines are cut
+	// Query transforms documents before they are written; nil: they stay as they are.
+	Query func(doc []byte, each func([]byte) error) error
+}
+
+// Document writes one JSON document; people get what human writes, and name is the
+// one name of `-o name`.
+func (p *Printer) Document(doc []byte, name string, human func(io.Writer) error) error {
+	if p.Query == nil && p.Format.ForPeople() {
+		return human(p.Out)
+	}
+	if p.Query == nil && p.Format == Name {
+		return line(p.Out, name)
+	}
+	if p.Query == nil {
+		return p.one(doc)
+	}
+	return p.Query(doc, p.one)
+}
+
+// one writes a document in a format of programs.
+func (p *Printer) one(doc []byte) error {
+	switch p.Format {
+	case YAML:
+		return WriteYAML(p.Out, doc)
+	case JSONL:
+		var b bytes.Buffer
+		if err := json.Compact(&b, doc); err != nil {
+			return err
+		}
+		return line(p.Out, b.String())
+	default:
+		return WriteJSON(p.Out, doc)
+	}
+}
+
+// Value is Document for a value that has no document yet.
+func (p *Printer) Value(v any, name string, human func(io.Writer) error) error {
+	doc, err := Encode(v)
+	if err != nil {
+		return err
+	}
+	return p.Document(doc, name, human)
+}
+
+// Encode leaves text as it is: nobody reads it as HTML.
+func Encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
+}
+
+// WriteJSON writes a document with its members where and as they are.
+func WriteJSON(w io.Writer, doc []byte) error {
+	var b bytes.Buffer
+	if err := json.Indent(&b, doc, "", "  "); err != nil {
+		return err
+	}
+	return line(w, b.String())
+}
+
+// WriteYAML writes the same members in the same order as WriteJSON.
+func WriteYAML(w io.Writer, doc []byte) error {
+	var n yaml.Node
+	if err := yaml.Unmarshal(doc, &n); err != nil { // JSON is YAML
+		return err
+	}
+	plain(&n)
+	enc := yaml.NewEncoder(w)
+	enc.SetIndent(2)
+	if err := enc.Encode(&n); err != nil {
+		return err
+	}
+	return enc.Close()
+}
+
+// plain takes away the brackets and quotes of JSON; the encoder puts quotes where
+// text would be read as something else.
+func plain(n *yaml.Node) {
+	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
+		n.Style = 0
+	}
+	for _, c := range n.Content {
+		plain(c)
+	}
+}
+
+func line(w io.Writer, text string) error {
+	_, err := fmt.Fprintln(w, text)
+	return err
+}

@@ -1,0 +1,245 @@
+package runs
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/client"
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/render"
+	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/term"
+)
+
+func pauseCommand(s *session.Session) *cobra.Command {
+	var reason, drain string
+	c := &cobra.Command{
+		Use:   "pause RUN",
+		Short: "Pause a run; no model is asked until it is resumed",
+		Long: `Pauses a run. With --drain drain-current-node, the host's default, the node at work ends
+first; with immediate it is stopped, and begins anew when the run is resumed.`,
+		Example:           `  waybill run pause RUN --reason 'wrong price list'`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: CompleteIDs(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := about(cmd, s, args[0])
+			if err != nil {
+				return err
+			}
+			a, err := o.client.Pause(cmd.Context(), o.id, reason, drain)
+			return o.done(a, err)
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why; recorded with the event")
+	c.Flags().StringVar(&drain, "drain", "", "immediate or drain-current-node")
+	return c
+}
+
+func resumeCommand(s *session.Session) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use:               "resume RUN",
+		Short:             "Let a paused run go on",
+		Example:           `  waybill run resume RUN`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: CompleteIDs(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := about(cmd, s, args[0])
+			if err != nil {
+				return err
+			}
+			a, err := o.client.Resume(cmd.Context(), o.id, reason)
+			return o.done(a, err)
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why; recorded with the event")
+	return c
+}
+
+// done shows the answer to a write that names a run and its status.
+func (o *one) done(a *client.Answer, err error) error {
+	if err != nil {
+		return err
+	}
+	var v struct {
+		RunID           string `json:"runId"`
+		Status          string `json:"status"`
+		AlreadyTerminal bool   `json:"alreadyTerminal"`
+	}
+	if err := json.Unmarshal(a.Body, &v); err != nil {
+		return err
+	}
+	return o.print.Document(a.Body, v.RunID, func(w io.Writer) error {
+		had := ""
+		if v.AlreadyTerminal {
+			had = " (it had ended before)"
+		}
+		_, err := fmt.Fprintf(w, "%s %s%s\n", term.Clean(v.RunID), v.Status, had)
+		return err
+	})
+}
+
+// cancelFlags are those of `run cancel`.
+type cancelFlags struct {
+	reason      string
+	query       client.RunQuery
+	dryRun, yes bool
+}
+
+func cancelCommand(s *session.Session) *cobra.Command {
+	var o cancelFlags
+	c := &cobra.Command{
+		Use:   "cancel RUN... | --filter WORDS",
+		Short: "Cancel runs",
+		Long: `Cancels a run; one that has ended stays as it is. Several runs, or those that fit --filter,
+--status, --workflow or --tag, are listed first, and cancelled after a question is answered
+with yes, or with --yes. --dry-run only lists them.
+
+Of several runs, each has its own answer; exits with 6 if one could not be cancelled.`,
+		Example: `  waybill run cancel RUN --reason 'wrong input'
+  waybill run cancel --filter 'workflow:triage status:running' --dry-run`,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return newest(cmd, s, args), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			byQuery := o.query != (client.RunQuery{})
+			if byQuery == (len(args) > 0) {
+				return exit.Usagef("name runs, or say with --filter which; not both")
+			}
+			if len(args) == 1 && !o.dryRun {
+				at, err := about(cmd, s, args[0])
+				if err != nil {
+					return err
+				}
+				a, err := at.client.Cancel(cmd.Context(), at.id, o.reason)
+				return at.done(a, err)
+			}
+			return cancelAll(cmd, s, args, o)
+		},
+	}
+	queryFlags(c, &o.query)
+	f := c.Flags()
+	f.StringVar(&o.reason, "reason", "", "why; recorded with the event")
+	f.BoolVar(&o.dryRun, "dry-run", false, "list the runs, and cancel none")
+	f.BoolVar(&o.yes, "yes", false, "ask no question")
+	return c
+}
+
+// batch is how many runs a host cancels at a time (OpenWOP host contract §2.6).
+const batch = 100
+
+// cancelled is what became of one of several runs.
+type cancelled struct {
+	RunID  string          `json:"runId"`
+	OK     bool            `json:"ok"`
+	Status string          `json:"status"`
+	Error  json.RawMessage `json:"error,omitempty"`
+}
+
+func cancelAll(cmd *cobra.Command, s *session.Session, ids []string, o cancelFlags) error {
+	p, err := s.Printer(cmd)
+	if err != nil {
+		return err
+	}
+	c, err := s.Client(cmd)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		page, err := pages(cmd, c, o.query, true)
+		if err != nil {
+			return err
+		}
+		for _, r := range page.Runs {
+			if !r.Status.Terminal() {
+				ids = append(ids, r.RunID)
+			}
+		}
+	}
+	for i, name := range ids {
+		if ids[i], err = Named(cmd.Context(), c, name); err != nil {
+			return err
+		}
+	}
+	if o.dryRun {
+		return printCancelled(p, named(ids))
+	}
+	if !o.yes && len(ids) > 0 {
+		if err := confirm(cmd, fmt.Sprintf("cancel %d run(s)", len(ids))); err != nil {
+			return err
+		}
+	}
+	var all []cancelled
+	for len(ids) > 0 {
+		n := min(batch, len(ids))
+		a, err := c.CancelAll(cmd.Context(), ids[:n], o.reason)
+		if err != nil {
+			return err
+		}
+		var got struct {
+			Results []cancelled `json:"results"`
+		}
+		if err := json.Unmarshal(a.Body, &got); err != nil {
+			return err
+		}
+		all, ids = append(all, got.Results...), ids[n:]
+	}
+	if err := printCancelled(p, all); err != nil {
+		return err
+	}
+	for _, r := range all {
+		if !r.OK {
+			return exit.Outcome(exit.Refused, "not every run could be cancelled")
+		}
+	}
+	return nil
+}
+
+func named(ids []string) []cancelled {
+	out := make([]cancelled, len(ids))
+	for i, id := range ids {
+		out[i] = cancelled{RunID: id, OK: true, Status: "would be cancelled"}
+	}
+	return out
+}
+
+func printCancelled(p *render.Printer, all []cancelled) error {
+	doc, err := render.Encode(map[string]any{"results": append([]cancelled{}, all...)})
+	if err != nil {
+		return err
+	}
+	row := func(r cancelled) []byte {
+		b, err := render.Encode(r)
+		if err != nil {
+			return nil
+		}
+		return b
+	}
+	return asUsage(render.Rows(p, doc, all, row, func(r cancelled) string { return r.RunID }, []render.Column[cancelled]{
+		{Name: "RUN", Value: func(r cancelled) string { return r.RunID }},
+		{Name: "STATUS", Value: func(r cancelled) string { return r.Status }},
+		{Name: "ERROR", Flex: true, Value: func(r cancelled) string {
+			var e struct{ Error, Message string }
+			_ = json.Unmarshal(r.Error, &e) // there may be none
+			return strings.Trim(e.Error+": "+e.Message, ": ")
+		}},
+	}))
+}
+
+// confirm asks a person. Where there is none, the answer has to be a flag.
+func confirm(cmd *cobra.Command, what string) error {
+	if !term.IsTTY(cmd.InOrStdin()) || !term.IsTTY(cmd.ErrOrStderr()) {
+		return exit.Usagef("this would %s: say so with --yes, or look with --dry-run", what)
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s? type yes: ", what)
+	said, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	if err != nil || strings.TrimSpace(said) != "yes" {
+		return exit.Usagef("nothing was done")
+	}
+	return nil
+}

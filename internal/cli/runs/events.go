@@ -1,0 +1,108 @@
+package runs
+
+import (
+	"encoding/json"
+	"path"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/client"
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/render"
+	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/show"
+)
+
+func eventsCommand(s *session.Session) *cobra.Command {
+	var from, limit int
+	var types []string
+	var group string
+	c := &cobra.Command{
+		Use:   "events RUN",
+		Short: "List the events of a run so far",
+		Long: `Lists the events that a run has recorded so far; ` + "`run watch`" + ` goes on to its end. --type
+takes the name of a type, or a pattern such as envelope.*; waybill explain TYPE says what one
+means.`,
+		Example: `  waybill run events @latest
+  waybill run events RUN --type 'envelope.*' -o jsonl
+  waybill run events RUN --group interrupt --columns seq,type,detail`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: CompleteIDs(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, t := range types {
+				if _, err := path.Match(t, ""); err != nil {
+					return exit.Usagef("--type %q: %w", t, err)
+				}
+			}
+			if from < 0 || limit < 0 {
+				return exit.Usagef("--from and --limit: want 0 or more")
+			}
+			o, err := about(cmd, s, args[0])
+			if err != nil {
+				return err
+			}
+			want := func(e client.Event) bool { return fits(e, types, group) }
+			return o.events(cmd, from, limit, want)
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&from, "from", 0, "first sequence to list")
+	f.IntVar(&limit, "limit", 0, "how many events at most; 0: all")
+	f.StringSliceVar(&types, "type", nil, "only events of these types, or of those that a pattern fits (repeatable)")
+	f.StringVar(&group, "group", "", "only events of this group: run, node, interrupt, envelope, model, tool, memory, artifact, log or other")
+	return c
+}
+
+// fits reports an event that somebody has asked for.
+func fits(e client.Event, types []string, group string) bool {
+	if row, _ := e.Type.Describe(); group != "" && string(row.Group) != group {
+		return false
+	}
+	for _, t := range types {
+		if ok, err := path.Match(t, string(e.Type)); ok && err == nil {
+			return true
+		}
+	}
+	return len(types) == 0
+}
+
+// events lists what a run has recorded.
+func (o *one) events(cmd *cobra.Command, from, limit int, want func(client.Event) bool) error {
+	all, docs := []client.Event{}, []json.RawMessage{}
+	status := ""
+	for next := from; limit == 0 || len(all) < limit; {
+		page, err := o.client.Events(cmd.Context(), o.id, client.EventQuery{From: next})
+		if err != nil {
+			return err
+		}
+		status = string(page.RunStatus)
+		for _, e := range page.Events {
+			if want(e) && (limit == 0 || len(all) < limit) {
+				all, docs = append(all, e), append(docs, e.Doc)
+			}
+		}
+		if len(page.Events) < client.EventPageSize {
+			break
+		}
+		next = page.LastEventSeq + 1
+	}
+	doc, err := render.Encode(map[string]any{"runId": o.id, "status": status, "events": docs})
+	if err != nil {
+		return err
+	}
+	return asUsage(render.Rows(o.print, doc, all, func(e client.Event) []byte { return e.Doc },
+		func(e client.Event) string { return e.EventID }, eventColumns()))
+}
+
+func eventColumns() []render.Column[client.Event] {
+	return []render.Column[client.Event]{
+		{Name: "SEQ", Value: func(e client.Event) string { return strconv.Itoa(e.Sequence) }},
+		{Name: "TIME", Value: func(e client.Event) string { return show.Clock(e.Timestamp) }},
+		{Name: "TYPE", Word: func(e client.Event) string { return word(e.Type) }, Value: func(e client.Event) string { return string(e.Type) }},
+		{Name: "NODE", Flex: true, Value: func(e client.Event) string { return e.NodeID }},
+		{Name: "DETAIL", Flex: true, Value: func(e client.Event) string { return show.Detail(e.Event) }},
+		{Name: "CAUSE", Wide: true, Value: func(e client.Event) string { return e.CausationID }},
+		{Name: "ID", Wide: true, Value: func(e client.Event) string { return e.EventID }},
+	}
+}

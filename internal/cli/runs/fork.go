@@ -1,0 +1,245 @@
+package runs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/client"
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/render"
+	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/show"
+	"waybill.dev/waybill/internal/cli/term"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+func forkCommand(s *session.Session) *cobra.Command {
+	var mode, configurable, metadata, key string
+	var tags []string
+	var from int
+	var wait bool
+	c := &cobra.Command{
+		Use:   "fork RUN",
+		Short: "Do a run again from one of its events, as a run of its own",
+		Long: `Makes a new run that begins as another did: what that has recorded before --from is kept,
+the rest is done anew. The other run stays as it is.
+
+--mode replay gives each model call and each other effect its recorded outcome again, so
+that nothing happens outside; it takes no options. --mode branch carries effects out for
+real, and may have other options: side effects happen again, webhooks are called. Without
+--mode, a fork with --from is a branch, and one without is a replay.`,
+		Example: `  waybill run fork RUN --from 12 --configurable '{"ai.model":"claude-opus-5-5"}'
+  waybill run fork RUN --mode replay --wait && waybill run diff RUN @latest`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: CompleteIDs(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f := client.Fork{Mode: mode, Key: key}
+			if cmd.Flags().Changed("from") {
+				f.FromSeq = &from
+			}
+			if f.Mode == "" {
+				f.Mode = "replay"
+				if f.FromSeq != nil {
+					f.Mode = "branch"
+				}
+			}
+			var err error
+			over := client.Overlay{Tags: tags}
+			if over.Configurable, err = object(cmd.InOrStdin(), "--configurable", configurable); err != nil {
+				return err
+			}
+			if over.Metadata, err = object(cmd.InOrStdin(), "--metadata", metadata); err != nil {
+				return err
+			}
+			if over.Configurable != nil || over.Metadata != nil || len(tags) > 0 {
+				f.Overlay = &over
+			}
+			return fork(cmd, s, args[0], f, wait)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&mode, "mode", "", "replay or branch")
+	f.IntVar(&from, "from", 0, "sequence of the first event that is done anew")
+	f.StringVar(&configurable, "configurable", "", "options of a branch, laid over those of the run: a JSON object, or @FILE")
+	f.StringVar(&metadata, "metadata", "", "metadata of a branch: a JSON object, or @FILE")
+	f.StringArrayVar(&tags, "tag", nil, "tag of a branch (repeatable)")
+	f.StringVar(&key, "key", "", "Idempotency-Key: the same key makes no second fork")
+	f.BoolVar(&wait, "wait", false, "wait for the end of the fork, or until it waits for somebody")
+	return c
+}
+
+func fork(cmd *cobra.Command, s *session.Session, id string, f client.Fork, wait bool) error {
+	o, err := about(cmd, s, id)
+	if err != nil {
+		return err
+	}
+	made, err := o.client.Fork(cmd.Context(), o.id, f)
+	if err != nil {
+		return err
+	}
+	if f.Mode == "branch" {
+		session.Talk(cmd, "a branch: effects from event %d on happen again", made.FromSeq)
+	} else {
+		session.Talk(cmd, "a replay: effects get their recorded outcomes; nothing happens outside")
+	}
+	link(cmd, o.client, made.RunID)
+	if wait {
+		o.id = made.RunID
+		return o.wait(cmd, s, true)
+	}
+	return o.printStarted(made)
+}
+
+func diffCommand(s *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff RUN RUN",
+		Short: "Say how two runs differ",
+		Long: `Compares the events and the outcome of two runs. What differs by nature, such as ids and
+times, does not count.
+
+Exits with 0 if nothing differs, 1 if something does.`,
+		Example: `  waybill run diff RUN @latest
+  waybill run diff A B -o json | jq .divergedAtSeq`,
+		Args: cobra.ExactArgs(2),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 1 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return newest(cmd, s, args), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := about(cmd, s, args[0])
+			if err != nil {
+				return err
+			}
+			other, err := Named(cmd.Context(), o.client, args[1])
+			if err != nil {
+				return err
+			}
+			d, err := o.client.Diff(cmd.Context(), o.id, other)
+			if err != nil {
+				return err
+			}
+			if err := o.diff(d); err != nil {
+				return err
+			}
+			if d.DivergedAtSeq != nil || len(d.EventDiffs) > 0 || len(d.StateDiff) > 0 {
+				return exit.Outcome(exit.Failed, "the runs differ")
+			}
+			return nil
+		},
+	}
+}
+
+// diff shows how two runs differ.
+func (o *one) diff(d *client.Diff) error {
+	if !o.print.Format.ForPeople() || o.print.Query != nil {
+		return o.print.Document(d.Doc, o.id, nil)
+	}
+	w := o.print.Out
+	if d.DivergedAtSeq == nil && len(d.EventDiffs)+len(d.StateDiff) == 0 {
+		_, err := fmt.Fprintln(w, "no differences")
+		return err
+	}
+	if d.DivergedAtSeq != nil {
+		if _, err := fmt.Fprintf(w, "first divergence at event %d\n\n", *d.DivergedAtSeq); err != nil {
+			return err
+		}
+	}
+	side := func(e *wire.Event) string {
+		if e == nil {
+			return ""
+		}
+		return fmt.Sprintf("%s %s %s", e.Type, e.NodeID, show.Detail(*e))
+	}
+	table := *o.print
+	table.Columns = nil
+	err := render.Rows(&table, nil, d.EventDiffs, nil, nil, []render.Column[client.EventDiff]{
+		{Name: "SEQ", Value: func(e client.EventDiff) string { return strconv.Itoa(e.Seq) }},
+		{Name: "OP", Value: func(e client.EventDiff) string { return e.Op }},
+		{Name: "A", Flex: true, Value: func(e client.EventDiff) string { return render.Cut(side(e.AEvent), 60) }},
+		{Name: "B", Flex: true, Value: func(e client.EventDiff) string { return render.Cut(side(e.BEvent), 60) }},
+	})
+	if err != nil {
+		return err
+	}
+	for path, v := range d.StateDiff {
+		if _, err := fmt.Fprintf(w, "state %s: %s -> %s\n", term.Clean(path), term.Clean(string(v.A)), term.Clean(string(v.B))); err != nil {
+			return err
+		}
+	}
+	if d.Truncated {
+		_, err = fmt.Fprintln(w, "not all that differs is told")
+	}
+	return err
+}
+
+func exportCommand(s *session.Session) *cobra.Command {
+	var what, file string
+	c := &cobra.Command{
+		Use:   "export RUN",
+		Short: "Write a run to a file: its debug bundle, or its events",
+		Long: `Writes the debug bundle of a run, which has its course and not its content, or its events,
+one JSON document a line, to standard output or a file. A file that is there is not
+written over.`,
+		Example: `  waybill run export RUN --file bundle.json
+  waybill run export RUN --what events > events.jsonl`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: CompleteIDs(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if what != "bundle" && what != "events" {
+				return exit.Usagef("--what %q: want bundle or events", what)
+			}
+			o, err := about(cmd, s, args[0])
+			if err != nil {
+				return err
+			}
+			return export(cmd, o, what, file)
+		},
+	}
+	c.Flags().StringVar(&what, "what", "bundle", "bundle or events")
+	c.Flags().StringVarP(&file, "file", "f", "", "file to write; none: standard output")
+	return c
+}
+
+func export(cmd *cobra.Command, o *one, what, file string) (err error) {
+	out := cmd.OutOrStdout()
+	if file != "" {
+		// What is exported may be confidential: it is for its owner alone.
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: the user names the file
+		if err != nil {
+			return exit.Usagef("--file: %w", err)
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		out = f
+	}
+	if what == "events" {
+		o.print.Out, o.print.Format, o.print.Query = out, render.JSONL, nil
+		return o.events(cmd, 0, 0, func(client.Event) bool { return true })
+	}
+	a, err := o.client.Bundle(cmd.Context(), o.id)
+	if err != nil {
+		return err
+	}
+	if _, err := out.Write(a.Body); err != nil {
+		return err
+	}
+	var b struct {
+		Truncated       bool   `json:"truncated"`
+		TruncatedReason string `json:"truncatedReason"`
+		RedactionMode   string `json:"redactionMode"`
+	}
+	if err := json.Unmarshal(a.Body, &b); err != nil {
+		return err
+	}
+	session.Talk(cmd, "redaction: %s", b.RedactionMode)
+	if b.Truncated {
+		session.Talk(cmd, "truncated: %s", b.TruncatedReason)
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package runs
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/client"
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/render"
+	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/show"
+	"waybill.dev/waybill/internal/cli/term"
+)
+
+func listCommand(s *session.Session) *cobra.Command {
+	var q client.RunQuery
+	var all bool
+	c := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List runs, newest first",
+		Long: `Lists the runs of the tenant, newest first. --filter takes the words that the console
+takes: status:failed workflow:triage code:envelope_invalid tag:night since:2h and others;
+the host says which it knows.`,
+		Example: `  waybill run list --status failed
+  waybill run list --filter 'workflow:triage since:2h' -o json
+  waybill run list -o name --limit 10 | xargs -n1 waybill run get`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if q.Limit < 0 || q.Limit > 200 {
+				return exit.Usagef("--limit %d: want 1 to 200; --all goes on after that", q.Limit)
+			}
+			return list(cmd, s, q, all)
+		},
+	}
+	queryFlags(c, &q)
+	f := c.Flags()
+	f.IntVar(&q.Limit, "limit", 50, "runs on a page, 1 to 200")
+	f.StringVar(&q.Cursor, "cursor", "", "where the page begins: what the page before gave")
+	f.BoolVar(&all, "all", false, "all pages")
+	return c
+}
+
+// queryFlags select runs.
+func queryFlags(c *cobra.Command, q *client.RunQuery) {
+	f := c.Flags()
+	f.StringVar(&q.Filter, "filter", "", "words that runs have to fit, such as 'status:failed since:2h'")
+	f.StringVar(&q.Status, "status", "", "only runs of this status")
+	f.StringVar(&q.WorkflowID, "workflow", "", "only runs of this workflow")
+	f.StringVar(&q.Tag, "tag", "", "only runs with this tag")
+}
+
+// columns are those of a list of runs.
+func columns(now time.Time, glyphs bool) []render.Column[client.RunSummary] {
+	word := func(r client.RunSummary) string { return string(r.Status) }
+	return []render.Column[client.RunSummary]{
+		{Name: "RUN", Value: func(r client.RunSummary) string { return r.RunID }},
+		{Name: "STATUS", Word: word, Value: func(r client.RunSummary) string {
+			if glyphs {
+				return term.Glyph(string(r.Status)) + " " + string(r.Status)
+			}
+			return string(r.Status)
+		}},
+		{Name: "WORKFLOW", Flex: true, Value: func(r client.RunSummary) string { return r.WorkflowID }},
+		{Name: "AGE", Value: func(r client.RunSummary) string { return show.Age(r.CreatedAt, now) }},
+		{Name: "TOOK", Value: func(r client.RunSummary) string { return show.Took(r.StartedAt, r.CompletedAt, now) }},
+		{Name: "ERROR", Flex: true, Value: func(r client.RunSummary) string { return r.ErrorCode }},
+		{Name: "CREATED", Wide: true, Value: func(r client.RunSummary) string { return r.CreatedAt }},
+		{Name: "TAGS", Wide: true, Flex: true, Value: func(r client.RunSummary) string { return strings.Join(r.Tags, ",") }},
+	}
+}
+
+func list(cmd *cobra.Command, s *session.Session, q client.RunQuery, all bool) error {
+	p, err := s.Printer(cmd)
+	if err != nil {
+		return err
+	}
+	c, err := s.Client(cmd)
+	if err != nil {
+		return err
+	}
+	page, err := pages(cmd, c, q, all)
+	if err != nil {
+		return err
+	}
+	err = render.Rows(p, page.Doc, page.Runs, func(r client.RunSummary) []byte { return r.Doc },
+		func(r client.RunSummary) string { return r.RunID }, columns(s.Now(), term.IsTTY(p.Out)))
+	if err != nil {
+		return asUsage(err)
+	}
+	if len(page.Runs) == 0 && p.Format.ForPeople() {
+		session.Talk(cmd, "no runs%s", emptyHint(q))
+	}
+	if page.NextCursor != "" && p.Format.ForPeople() {
+		session.Talk(cmd, "there are more: waybill %s --cursor %s", strings.Join(cmdline(cmd), " "), page.NextCursor)
+	}
+	return nil
+}
+
+func emptyHint(q client.RunQuery) string {
+	if q.Filter+q.Status+q.WorkflowID+q.Tag != "" {
+		return " fit"
+	}
+	return " yet; start one: waybill run start WORKFLOW"
+}
+
+// cmdline is the command with the flags that select.
+func cmdline(cmd *cobra.Command) []string {
+	out := []string{"run", "list"}
+	for _, name := range []string{"filter", "status", "workflow", "tag", "limit"} {
+		if f := cmd.Flags().Lookup(name); f.Changed {
+			out = append(out, fmt.Sprintf("--%s %q", name, f.Value.String()))
+		}
+	}
+	return out
+}
+
+// pages reads one page, or all of them as one.
+func pages(cmd *cobra.Command, c *client.Client, q client.RunQuery, all bool) (*client.RunPage, error) {
+	if !all {
+		return c.Runs(cmd.Context(), q)
+	}
+	whole := &client.RunPage{}
+	docs := []json.RawMessage{}
+	for q.Limit = 200; ; {
+		page, err := c.Runs(cmd.Context(), q)
+		if err != nil {
+			return nil, err
+		}
+		whole.Runs = append(whole.Runs, page.Runs...)
+		for _, r := range page.Runs {
+			docs = append(docs, r.Doc)
+		}
+		if q.Cursor = page.NextCursor; q.Cursor == "" {
+			whole.Doc, err = render.Encode(map[string]any{"runs": docs})
+			return whole, err
+		}
+	}
+}
+
+// asUsage tells a column that nobody has from a failed write.
+func asUsage(err error) error {
+	if _, ok := err.(*render.ColumnError); ok { //nolint:errorlint // it is made one call away, and never wrapped
+		return exit.With(exit.Usage, err)
+	}
+	return err
+}
+
+func getCommand(s *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get RUN",
+		Short: "Show a run: where it stands, who has to act, what came out",
+		Example: `  waybill run get @latest
+  waybill run get RUN -o json | jq .outputs`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: CompleteIDs(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := about(cmd, s, args[0])
+			if err != nil {
+				return err
+			}
+			r, err := o.client.Run(cmd.Context(), o.id)
+			if err != nil {
+				return err
+			}
+			return o.snapshot(r, s.Now())
+		},
+	}
+}
+
+// snapshot shows a run.
+func (o *one) snapshot(r *client.Run, now time.Time) error {
+	return o.print.Document(r.Doc, r.RunID, func(w io.Writer) error {
+		status := string(r.Status)
+		if o.print.Color {
+			status = term.Paint(status, status)
+		}
+		if _, err := fmt.Fprintf(w, "%s %s  %s\n", term.Glyph(string(r.Status)), status, r.RunID); err != nil {
+			return err
+		}
+		failure, cost := "", ""
+		if r.Error != nil {
+			failure = r.Error.Code + ": " + r.Error.Message
+		}
+		if r.Metrics != nil {
+			cost = show.Cost(r.Metrics)
+		}
+		err := render.Pairs(w, "workflow", r.WorkflowID, "started", r.StartedAt, "took", show.Took(r.StartedAt, r.CompletedAt, now),
+			"next", show.Who(r.Snapshot), "error", failure, "tags", strings.Join(r.Tags, ", "), "parent", r.ParentRunID,
+			"source", r.SourceRunID, "models", cost)
+		if err != nil {
+			return err
+		}
+		if err := o.nodes(w, r); err != nil || len(r.Outputs) == 0 {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "\noutputs %s\n", term.Clean(string(r.Outputs)))
+		return err
+	})
+}

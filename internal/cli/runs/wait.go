@@ -1,0 +1,142 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/client"
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/show"
+	"waybill.dev/waybill/internal/cli/term"
+)
+
+func waitCommand(s *session.Session) *cobra.Command {
+	var most time.Duration
+	var toEnd bool
+	c := &cobra.Command{
+		Use:   "wait RUN",
+		Short: "Wait for the end of a run, or until it waits for somebody",
+		Long: `Waits until a run ends, or waits for an answer or to be resumed, and shows it. With
+--to-end it waits on until the end.
+
+` + exit.Help,
+		Example: `  waybill run wait RUN && echo done
+  waybill run wait @latest --for 5m -o json | jq .outputs`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: CompleteIDs(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := about(cmd, s, args[0])
+			if err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			if most > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, most)
+				defer cancel()
+			}
+			cmd.SetContext(ctx)
+			err = o.wait(cmd, s, !toEnd)
+			if errors.Is(err, context.DeadlineExceeded) {
+				return exit.With(exit.Unreachable, fmt.Errorf("the run has not ended within %s", most))
+			}
+			return err
+		},
+	}
+	c.Flags().DurationVar(&most, "for", 0, "how long to wait; 0: as long as it takes")
+	c.Flags().BoolVar(&toEnd, "to-end", false, "go on waiting while the run waits for somebody")
+	return c
+}
+
+// quietly is how long a wait says nothing.
+const quietly = 2 * time.Second
+
+// wait waits for a run, shows it, and ends as it did.
+func (o *one) wait(cmd *cobra.Command, s *session.Session, untilAsked bool) error {
+	r, err := o.await(cmd, s, untilAsked)
+	if err != nil {
+		return err
+	}
+	if r.Status.Waiting() {
+		session.Talk(cmd, "%s", term.Clean(show.Who(r.Snapshot)))
+		if r.Interrupt != nil {
+			session.Talk(cmd, "answer: waybill interrupt answer %s %s", o.id, r.Interrupt.NodeID)
+		}
+	}
+	if err := o.snapshot(r, s.Now()); err != nil {
+		return err
+	}
+	return outcome(r.Status)
+}
+
+// await asks for a run's events until it stands still, and gives its snapshot. A host
+// that is away is asked again, once it has been reached.
+func (o *one) await(cmd *cobra.Command, s *session.Session, untilAsked bool) (*client.Run, error) {
+	ctx := cmd.Context()
+	began, said, pause := s.Now(), "", 250*time.Millisecond
+	for next, reached := 0, false; ; {
+		page, err := o.client.Events(ctx, o.id, client.EventQuery{From: next, Wait: 20 * time.Second})
+		switch {
+		case errors.Is(err, client.ErrUnreachable) && reached:
+			session.Talk(cmd, "reconnecting: %s", term.Clean(err.Error()))
+			if err := sleep(ctx, pause); err != nil {
+				return nil, err
+			}
+			pause = min(2*pause, 15*time.Second)
+			continue
+		case err != nil:
+			return nil, err
+		}
+		reached, pause = true, 250*time.Millisecond
+		next = page.LastEventSeq + 1
+		if page.IsTerminal || untilAsked && page.RunStatus.Waiting() {
+			r, err := o.client.Run(ctx, o.id)
+			if err != nil {
+				return nil, err
+			}
+			if r.Status.Terminal() || untilAsked && r.Status.Waiting() {
+				return r, nil
+			}
+		}
+		if s.Now().Sub(began) > quietly {
+			said = o.progress(ctx, cmd, said)
+		}
+		if page.RunStatus.Waiting() { // the host answers at once while a run waits
+			if err := sleep(ctx, time.Second); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// progress says what is awaited, and from whom, if that has changed.
+func (o *one) progress(ctx context.Context, cmd *cobra.Command, said string) string {
+	r, err := o.client.Run(ctx, o.id)
+	if err != nil {
+		return said
+	}
+	text := show.Who(r.Snapshot)
+	if text == "" {
+		text = fmt.Sprintf("%s %s", r.Status, r.CurrentNodeID)
+	}
+	if text != said {
+		session.Talk(cmd, "%s", term.Clean(text))
+	}
+	return text
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

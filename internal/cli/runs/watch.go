@@ -1,0 +1,313 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/client"
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/render"
+	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/show"
+	"waybill.dev/waybill/internal/cli/term"
+	"waybill.dev/waybill/internal/cli/waterfall"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// watchFlags are those of `run watch`.
+type watchFlags struct {
+	from   int
+	lines  bool
+	chunks bool
+}
+
+func watchCommand(s *session.Session) *cobra.Command {
+	var o watchFlags
+	c := &cobra.Command{
+		Use:   "watch RUN",
+		Short: "Follow a run to its end",
+		Long: `Follows the events of a run to its end, also over a restart of the host. On a terminal
+it draws the run: a line for each node, a bar for each attempt. Elsewhere, or with --lines,
+it writes one line for each event: sequence, time, type, node, and what one most wants to
+know of it.
+
+Signs: ↻ asked again  ✂ cut off  ⃠ refused by the provider  ⌁ JSON repaired  NL asked in
+prose  A→B another model  ∅ no model that can  ⛔ a limit  ? waits for an answer
+
+` + exit.Help,
+		Example: `  waybill run watch @latest
+  waybill run watch RUN | grep node.failed
+  waybill run watch RUN -o jsonl`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: CompleteIDs(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := about(cmd, s, args[0])
+			if err != nil {
+				return err
+			}
+			if _, err := at.client.Run(cmd.Context(), at.id); err != nil {
+				return err // what is not there, or not reached, is told at once
+			}
+			link(cmd, at.client, at.id)
+			return at.watch(cmd, s, o)
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&o.from, "from", 0, "first sequence to show")
+	f.BoolVar(&o.lines, "lines", false, "one line for each event, on a terminal too")
+	f.BoolVar(&o.chunks, "chunks", false, "show each piece of a model's answer, not only how many there were")
+	return c
+}
+
+// watch follows a run to its end, and ends as it did.
+func (o *one) watch(cmd *cobra.Command, s *session.Session, f watchFlags) error {
+	if f.from < 0 {
+		return exit.Usagef("--from %d: want 0 or more", f.from)
+	}
+	screen := term.IsTTY(o.print.Out) && o.print.Format.ForPeople() && o.print.Query == nil && !f.lines
+	var show viewer
+	switch {
+	case screen:
+		show = newDrawing(o.print, s, o.id)
+	case o.print.Format.ForPeople() && o.print.Query == nil:
+		show = &lines{print: o.print, chunks: f.chunks}
+	default:
+		show = &documents{print: o.print, runID: o.id}
+	}
+	opts := client.FollowOptions{From: f.from, OnState: func(state client.State, err error) {
+		if !screen {
+			told(cmd, state, err)
+		}
+	}}
+	var last client.Event
+	err := follow(cmd.Context(), o.client, o.id, opts, show, &last)
+	if err := errors.Join(err, show.end(last)); err != nil {
+		return err
+	}
+	return outcome(statusAfter(last))
+}
+
+// told says how events come in, where that is not as usual.
+func told(cmd *cobra.Command, state client.State, err error) {
+	switch {
+	case state == client.Reconnecting && err != nil:
+		session.Talk(cmd, "reconnecting: %s", term.Clean(err.Error()))
+	case state == client.Polling:
+		session.Talk(cmd, "polling: the stream does not come through; a proxy may hold it back (waybill doctor)")
+	}
+}
+
+// viewer shows events.
+type viewer interface {
+	event(e client.Event) error
+	tick() error
+	end(last client.Event) error
+}
+
+// beat is how often a drawing is made anew while nothing happens.
+const beat = time.Second
+
+// follow hands events to a viewer until the run ends.
+func follow(ctx context.Context, c *client.Client, id string, opts client.FollowOptions, v viewer, last *client.Event) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type news struct {
+		event client.Event
+		err   error
+	}
+	feed := make(chan news)
+	go func() {
+		defer close(feed)
+		for e, err := range c.Follow(ctx, id, opts) {
+			select {
+			case feed <- news{e, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	t := time.NewTicker(beat)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			if err := v.tick(); err != nil {
+				return err
+			}
+		case n, more := <-feed:
+			if !more {
+				return ctx.Err()
+			}
+			if n.err != nil {
+				return n.err
+			}
+			*last = n.event
+			if err := v.event(n.event); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// statusAfter is what a run has come to with its last event.
+func statusAfter(e client.Event) wire.Status {
+	switch e.Type {
+	case wire.EventRunFailed:
+		return wire.StatusFailed
+	case wire.EventRunCancelled:
+		return wire.StatusCancelled
+	default:
+		return wire.StatusCompleted
+	}
+}
+
+// lines writes a line for each event.
+type lines struct {
+	print  *render.Printer
+	chunks bool
+	// held counts pieces of an answer that were not shown; heldAt is the first of them.
+	held   int
+	heldAt client.Event
+}
+
+func (l *lines) event(e client.Event) error {
+	if !l.chunks && (e.Type == "output.chunk" || e.Type == "agent.reasoning.delta") {
+		if l.held++; l.held == 1 {
+			l.heldAt = e
+		}
+		return nil
+	}
+	if err := l.flush(); err != nil {
+		return err
+	}
+	return l.write(e, show.Detail(e.Event))
+}
+
+// flush says how many pieces came.
+func (l *lines) flush() error {
+	n := l.held
+	if l.held = 0; n == 0 {
+		return nil
+	}
+	return l.write(l.heldAt, fmt.Sprintf("%d pieces of the model's answer", n))
+}
+
+func (l *lines) write(e client.Event, detail string) error {
+	kind := string(e.Type)
+	pad := strings.Repeat(" ", max(0, 24-len(kind)))
+	if l.print.Color {
+		kind = term.Paint(kind, word(e.Type))
+	}
+	text := fmt.Sprintf("%5d  %s  %s%s  %s", e.Sequence, show.Clock(e.Timestamp), kind, pad, term.Clean(e.NodeID))
+	if detail != "" {
+		text += strings.Repeat(" ", max(1, 14-len(e.NodeID))) + detail
+	}
+	if !l.print.Color {
+		text = render.Cut(text, l.print.Width)
+	}
+	_, err := fmt.Fprintln(l.print.Out, strings.TrimRight(text, " "))
+	return err
+}
+
+// word is what the color of an event goes by.
+func word(t wire.EventType) string {
+	switch {
+	case strings.HasSuffix(string(t), ".failed"), t == "envelope.refusal", t == "cap.breached", t == "envelope.retry.exhausted":
+		return "failed"
+	case strings.HasSuffix(string(t), ".completed"), t == "artifact.created":
+		return "completed"
+	case strings.HasSuffix(string(t), ".requested"), strings.HasPrefix(string(t), "envelope."):
+		return "warn"
+	default:
+		return ""
+	}
+}
+
+func (*lines) tick() error { return nil }
+
+func (l *lines) end(client.Event) error { return l.flush() }
+
+// documents writes events for programs: each at once as a line, or all as one document.
+type documents struct {
+	print *render.Printer
+	runID string
+	all   []client.Event
+}
+
+func (d *documents) event(e client.Event) error {
+	if d.print.Format == render.JSONL || d.print.Format == render.Name {
+		return d.print.Document(e.Doc, e.EventID, nil)
+	}
+	d.all = append(d.all, e)
+	return nil
+}
+
+func (*documents) tick() error { return nil }
+
+func (d *documents) end(last client.Event) error {
+	if d.print.Format == render.JSONL || d.print.Format == render.Name {
+		return nil
+	}
+	docs := make([]any, len(d.all))
+	for i, e := range d.all {
+		docs[i] = e.Doc
+	}
+	return d.print.Value(map[string]any{"runId": d.runID, "status": statusAfter(last), "events": docs}, d.runID, nil)
+}
+
+// drawing draws the run over and over in the same place.
+type drawing struct {
+	print *render.Printer
+	clock *session.Session
+	chart *waterfall.Chart
+	drawn int // lines of the drawing on the screen
+	at    time.Time
+}
+
+func newDrawing(p *render.Printer, s *session.Session, runID string) *drawing {
+	return &drawing{print: p, clock: s, chart: waterfall.New(runID)}
+}
+
+// soonest is how long a drawing stands at least: nobody reads faster.
+const soonest = 50 * time.Millisecond
+
+func (d *drawing) event(e client.Event) error {
+	d.chart.Add(e.Event)
+	if d.clock.Now().Sub(d.at) < soonest {
+		return nil
+	}
+	return d.tick()
+}
+
+func (d *drawing) tick() error { return d.draw(d.clock.Now()) }
+
+func (d *drawing) end(last client.Event) error {
+	at := d.clock.Now()
+	if t, err := time.Parse(time.RFC3339, last.Timestamp); err == nil {
+		at = t // a run that has ended takes no longer
+	}
+	return d.draw(at)
+}
+
+func (d *drawing) draw(at time.Time) error {
+	d.at = d.clock.Now()
+	width, height := term.Size(d.print.Out, d.clock.Getenv)
+	var b strings.Builder
+	if d.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", d.drawn)
+	}
+	all := d.chart.Lines(at, max(width-1, 40), height, d.print.Color)
+	for _, line := range all {
+		b.WriteString("\x1b[2K" + line + "\n")
+	}
+	b.WriteString("\x1b[J")
+	d.drawn = len(all)
+	_, err := io.WriteString(d.print.Out, b.String())
+	return err
+}

@@ -1,0 +1,212 @@
+// Package waterfall draws a run as text: a line for each node, and along it a bar for
+// each of its attempts.
+package waterfall
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"waybill.dev/waybill/internal/cli/render"
+	"waybill.dev/waybill/internal/cli/show"
+	"waybill.dev/waybill/internal/cli/term"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Chart is a run as its events tell it so far.
+type Chart struct {
+	RunID string
+
+	nodes  []*node
+	byID   map[string]*node
+	status string
+	began  time.Time
+	last   wire.Event
+	events int
+}
+
+type node struct {
+	id, status string
+	bars       []bar
+	marks      []string
+}
+
+// bar is one attempt; to is zero while it goes on. A wait is drawn lighter.
+type bar struct {
+	from, to time.Time
+	wait     bool
+}
+
+// New begins the chart of a run.
+func New(runID string) *Chart {
+	return &Chart{RunID: runID, byID: map[string]*node{}, status: string(wire.StatusPending)}
+}
+
+// marks are the signs of what happened at a node. Each has its word, in the legend.
+var marks = map[wire.EventType]string{
+	"node.retried":                  "↻",
+	"envelope.retry.attempted":      "↻",
+	"envelope.truncated":            "✂",
+	"envelope.refusal":              "⃠",
+	"envelope.recovery.applied":     "⌁",
+	"envelope.nlToFormat.engaged":   "NL",
+	"model.capability.substituted":  "A→B",
+	"model.capability.insufficient": "∅",
+	"cap.breached":                  "⛔",
+	"interrupt.requested":           "?",
+}
+
+// ends are what a node has come to by an event.
+var ends = map[wire.EventType]string{
+	"node.completed": "completed", "node.failed": "failed", "node.skipped": "skipped", "node.cancelled": "cancelled",
+	"node.suspended": "suspended", "node.retried": "retrying",
+}
+
+// statuses are what a run has come to by an event.
+var statuses = map[wire.EventType]string{
+	wire.EventRunStarted: "running", wire.EventRunCompleted: "completed", wire.EventRunFailed: "failed", wire.EventRunCancelled: "cancelled",
+	wire.EventRunPaused: "paused", "run.resumed": "running",
+}
+
+// Add takes the next event.
+func (c *Chart) Add(e wire.Event) {
+	at, err := time.Parse(time.RFC3339, e.Timestamp)
+	if err != nil {
+		at = c.began
+	}
+	if c.events == 0 {
+		c.began = at
+	}
+	c.events++
+	c.last = e
+	if s, ok := statuses[e.Type]; ok {
+		c.status = s
+	}
+	if e.NodeID == "" {
+		return
+	}
+	n := c.node(e.NodeID)
+	if m, ok := marks[e.Type]; ok {
+		n.marks = append(n.marks, m)
+	}
+	switch e.Type {
+	case "node.started":
+		n.close(at)
+		n.status, n.bars = "running", append(n.bars, bar{from: at})
+	case "node.resumed":
+		n.close(at)
+		n.status, n.bars = "running", append(n.bars, bar{from: at})
+	}
+	if s, ok := ends[e.Type]; ok {
+		n.close(at)
+		n.status = s
+		if e.Type == "node.suspended" {
+			n.bars = append(n.bars, bar{from: at, wait: true})
+		}
+	}
+}
+
+func (c *Chart) node(id string) *node {
+	n, ok := c.byID[id]
+	if !ok {
+		n = &node{id: id, status: "pending"}
+		c.byID[id] = n
+		c.nodes = append(c.nodes, n)
+	}
+	return n
+}
+
+func (n *node) close(at time.Time) {
+	if i := len(n.bars) - 1; i >= 0 && n.bars[i].to.IsZero() {
+		n.bars[i].to = at
+	}
+}
+
+// Measures of a drawing.
+const (
+	nameWidth = 20
+	leastBars = 10
+	tookWidth = 8
+)
+
+// Lines draws the chart as it stands at a time, so many columns wide and lines high.
+func (c *Chart) Lines(now time.Time, width, height int, color bool) []string {
+	shown, hidden := c.nodes, 0
+	if room := height - 3; height > 0 && len(shown) > room {
+		hidden = len(shown) - max(room, 0)
+		shown = shown[hidden:]
+	}
+	var out []string
+	if hidden > 0 {
+		out = append(out, fmt.Sprintf("  … %d nodes before", hidden))
+	}
+	total := max(now.Sub(c.began), time.Millisecond)
+	names := 0
+	for _, n := range shown {
+		names = max(names, min(utf8.RuneCountInString(n.id), nameWidth))
+	}
+	bars := max(width-names-tookWidth-12, leastBars)
+	for _, n := range shown {
+		out = append(out, c.line(n, now, total, names, bars, color))
+	}
+	word := c.status
+	if color {
+		word = term.Paint(word, word)
+	}
+	foot := fmt.Sprintf("%s %s  %s  %d events  %s", term.Glyph(c.status), word, c.RunID, c.events, show.Duration(now.Sub(c.began)))
+	last := render.Cut(fmt.Sprintf("  %d %s %s %s", c.last.Sequence, c.last.Type, term.Clean(c.last.NodeID), show.Detail(c.last)), width)
+	return append(out, foot, last)
+}
+
+func (c *Chart) line(n *node, now time.Time, total time.Duration, names, width int, color bool) string {
+	cells := []rune(strings.Repeat(" ", width))
+	var took time.Duration
+	for _, b := range n.bars {
+		to := b.to
+		if to.IsZero() {
+			to = now
+		}
+		took += to.Sub(b.from)
+		from := int(int64(width) * int64(b.from.Sub(c.began)) / int64(total))
+		end := int(int64(width) * int64(to.Sub(c.began)) / int64(total))
+		from = min(max(from, 0), width-1)
+		end = min(max(end, from+1), width) // the shortest is seen
+		for i := from; i < end; i++ {
+			cells[i] = '█'
+			if b.wait {
+				cells[i] = '░'
+			}
+		}
+	}
+	bar, name := string(cells), render.Cut(term.Clean(n.id), names)
+	if color {
+		bar = term.Paint(bar, n.status)
+	}
+	length := ""
+	if len(n.bars) > 0 {
+		length = show.Duration(took)
+	}
+	text := fmt.Sprintf("%s %-*s %s %*s %s", term.Glyph(n.status), names, name, bar, tookWidth, length, counted(n.marks))
+	return strings.TrimRight(text, " ")
+}
+
+// counted is each mark once, with its number if there are several.
+func counted(marks []string) string {
+	var out []string
+	seen := map[string]int{}
+	for _, m := range marks {
+		seen[m]++
+	}
+	for _, m := range marks {
+		n := seen[m]
+		delete(seen, m)
+		switch {
+		case n == 1:
+			out = append(out, m)
+		case n > 1:
+			out = append(out, fmt.Sprintf("%s%d", m, n))
+		}
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,132 @@
+// Package workflowlist holds the commands about the workflows of a host.
+package workflowlist
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/client"
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/render"
+	"waybill.dev/waybill/internal/cli/runs"
+	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/term"
+)
+
+// List is `waybill workflow list`.
+func List(s *session.Session) *cobra.Command {
+	var limit int
+	var cursor string
+	c := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the workflows of a host",
+		Example: `  waybill workflow list -o name`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := s.Printer(cmd)
+			if err != nil {
+				return err
+			}
+			c, err := s.Client(cmd)
+			if err != nil {
+				return err
+			}
+			page, err := c.Workflows(cmd.Context(), limit, cursor)
+			if err != nil {
+				return err
+			}
+			row := func(w client.WorkflowSummary) []byte {
+				b, err := render.Encode(w)
+				if err != nil {
+					return nil
+				}
+				return b
+			}
+			err = render.Rows(p, page.Doc, page.Workflows, row, func(w client.WorkflowSummary) string { return w.WorkflowID },
+				[]render.Column[client.WorkflowSummary]{
+					{Name: "WORKFLOW", Value: func(w client.WorkflowSummary) string { return w.WorkflowID }},
+					{Name: "VERSION", Value: func(w client.WorkflowSummary) string { return w.Version }},
+					{Name: "NAME", Flex: true, Value: func(w client.WorkflowSummary) string { return w.Name }},
+					{Name: "DIGEST", Wide: true, Value: func(w client.WorkflowSummary) string { return w.Digest }},
+				})
+			if err == nil && page.NextCursor != "" && p.Format.ForPeople() {
+				session.Talk(cmd, "there are more: --cursor %s", page.NextCursor)
+			}
+			return err
+		},
+	}
+	c.Flags().IntVar(&limit, "limit", 50, "how many at most, 1 to 200")
+	c.Flags().StringVar(&cursor, "cursor", "", "where the page begins: what the page before gave")
+	s.Flags(c)
+	return c
+}
+
+// Register is `waybill workflow register`.
+func Register(s *session.Session) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "register FILE|-",
+		Aliases: []string{"apply"},
+		Short:   "Give a workflow definition to a host",
+		Long: `Gives a definition to a host, which checks it, and keeps it as the newest version of its id.
+` + "`workflow lint`" + ` says beforehand what the host would refuse.
+
+` + exit.Help,
+		Example: `  waybill workflow register workflow.json`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := s.Printer(cmd)
+			if err != nil {
+				return err
+			}
+			from := args[0]
+			if from != "-" {
+				from = "@" + from
+			}
+			doc, err := runs.Read(cmd.InOrStdin(), "FILE", from)
+			if err != nil {
+				return err
+			}
+			if !json.Valid(doc) {
+				return exit.Usagef("%s is not JSON", args[0])
+			}
+			c, err := s.Client(cmd)
+			if err != nil {
+				return err
+			}
+			a, err := c.PutWorkflow(cmd.Context(), doc)
+			if err != nil {
+				return err
+			}
+			return registered(cmd, p, a)
+		},
+	}
+	s.Flags(c)
+	return c
+}
+
+func registered(cmd *cobra.Command, p *render.Printer, a *client.Answer) error {
+	var v struct {
+		WorkflowID string `json:"workflowId"`
+		Version    string `json:"version"`
+		Created    bool   `json:"created"`
+		Warnings   []struct{ Path, Rule, Message string }
+	}
+	if err := json.Unmarshal(a.Body, &v); err != nil {
+		return err
+	}
+	for _, w := range v.Warnings {
+		session.Talk(cmd, "warning: %s: %s: %s", term.Clean(w.Path), term.Clean(w.Rule), term.Clean(w.Message))
+	}
+	return p.Document(a.Body, v.WorkflowID, func(w io.Writer) error {
+		news := "was there before"
+		if v.Created {
+			news = "registered"
+		}
+		_, err := fmt.Fprintf(w, "%s %s %s\n", term.Clean(v.WorkflowID), term.Clean(v.Version), news)
+		return err
+	})
+}
