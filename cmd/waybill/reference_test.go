@@ -18,7 +18,7 @@ func TestReference_IsWrittenDown(t *testing.T) {
 	require.NoError(t, err)
 	var page bytes.Buffer
 	require.NoError(t, reference(&page, root(&bytes.Buffer{}, &bytes.Buffer{})))
-	require.True(t, page.String() == string(committed), "docs/reference/cli.md is of other commands: run make gen")
+	require.Zero(t, bytes.Compare(page.Bytes(), committed), "docs/reference/cli.md is of other commands: run make gen") // not printed: it is long
 }
 
 func TestReference_WritesAManPageForEachCommand(t *testing.T) {

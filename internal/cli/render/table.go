@@ -94,7 +94,7 @@ func (e *ColumnError) Error() string {
 // gap is between two columns, narrowest what a cut column keeps.
 const (
 	gap       = 2
-	narrowest = 8
+	narrowest = 5
 )
 
 func writeTable[T any](p *Printer, rows []T, columns []Column[T]) error {

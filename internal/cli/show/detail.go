@@ -190,7 +190,7 @@ var details = map[wire.EventType]func(payload) string{
 	"interrupt.resolved": func(p payload) string {
 		return join(" ", p.s("kind"), cmp.Or(p.in("resumeValue").s("action"), p.s("outcome"), "answered"), after("by ", p.s("resolvedBy")), after("because of ", p.s("reason")))
 	},
-	"approval.requested": func(p payload) string { return join(": ", p.s("title"), p.words("actions")) },
+	"approval.requested": func(p payload) string { return Question("approval", map[string]any(p)) },
 	"approval.received": func(p payload) string {
 		return join(" ", p.s("action"), after("by ", p.s("decidedBy")), after("- ", cmp.Or(p.s("comment"), p.s("feedback"))))
 	},
@@ -254,7 +254,7 @@ func Question(kind string, data any) string {
 	}
 	switch kind {
 	case "approval":
-		return join(": ", p.s("title"), p.words("actions"))
+		return approval(p)
 	case "clarification":
 		return questions(p.list("questions"))
 	case "external-event":
@@ -264,6 +264,14 @@ func Question(kind string, data any) string {
 	default:
 		return join(" ", kind, p.s("customKind"))
 	}
+}
+
+func approval(p payload) string {
+	actions := p.words("actions")
+	if actions != "" {
+		actions = "(" + actions + ")"
+	}
+	return join(" ", p.s("title"), actions)
 }
 
 func questions(list []any) string {

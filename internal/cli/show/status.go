@@ -12,6 +12,8 @@ import (
 // Who says who has to act for a run to go on; empty: nobody.
 func Who(r runstate.Snapshot) string {
 	switch {
+	case r.Status == wire.StatusPaused:
+		return "paused: waits for somebody to resume it"
 	case r.Interrupt != nil:
 		return fmt.Sprintf("waits for somebody to answer %s (%s): %s", r.Interrupt.NodeID, r.Interrupt.Kind,
 			Question(string(r.Interrupt.Kind), r.Interrupt.Payload.Data))
@@ -19,8 +21,6 @@ func Who(r runstate.Snapshot) string {
 		return fmt.Sprintf("waits for somebody to answer %s", r.CurrentNodeID)
 	case r.Status.Waiting():
 		return "waits for somebody to answer"
-	case r.Status == wire.StatusPaused:
-		return "paused: waits for somebody to resume it"
 	case r.Status == wire.StatusPending:
 		return "queued: no dispatcher has taken it yet"
 	default:

@@ -1,0 +1,78 @@
+package exit_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/client"
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/protocol/fault"
+)
+
+func refused(status int, code fault.Code) error {
+	return fmt.Errorf("outer: %w", &client.Error{Status: status, Fault: fault.New(code, "because")})
+}
+
+func TestStatus_IsThatOfTheKindOfFailure(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		err  error
+		want int
+	}{
+		{"nothing", nil, exit.Done},
+		{"anything", errors.New("x"), exit.Failed},
+		{"usage", exit.Usagef("x"), exit.Usage},
+		{"an outcome", exit.Outcome(exit.Waiting, "x"), exit.Waiting},
+		{"no outcome", exit.Outcome(exit.Done, "x"), exit.Done},
+		{"no credential", refused(401, fault.Unauthenticated), exit.Denied},
+		{"no scope", refused(403, fault.Forbidden), exit.Denied},
+		{"absent", refused(404, fault.RunNotFound), exit.NotFound},
+		{"not as it must be", refused(400, fault.ValidationError), exit.Refused},
+		{"a conflict", refused(409, fault.Conflict), exit.Refused},
+		{"gone", refused(410, fault.InterruptGone), exit.Refused},
+		{"too old", refused(426, fault.ClientVersionUnsupported), exit.Refused},
+		{"not offered", refused(501, fault.CapabilityNotProvided), exit.Refused},
+		{"too much", refused(429, fault.RateLimited), exit.Unreachable},
+		{"broken", refused(500, fault.InternalError), exit.Unreachable},
+		{"a code of another host", refused(418, "teapot"), exit.Refused},
+		{"away", fmt.Errorf("%w: x", client.ErrUnreachable), exit.Unreachable},
+		{"late", context.DeadlineExceeded, exit.Unreachable},
+		{"another server", &client.ForeignError{Status: 200}, exit.Refused},
+		{"a proxy without its host", fmt.Errorf("%w: %w", client.ErrUnreachable, &client.ForeignError{Status: 502}), exit.Unreachable},
+		{"no run", client.ErrNoRuns, exit.NotFound},
+		{"Ctrl-C", context.Canceled, exit.Interrupted},
+		{"a code of runs", fault.New(fault.CapBreached, "x"), exit.Failed},
+	} {
+		require.Equal(t, tc.want, exit.Status(tc.err), tc.name)
+	}
+	require.NoError(t, exit.With(exit.Usage, nil))
+}
+
+func TestReport_SaysCodeSentenceAndNextStep(t *testing.T) {
+	t.Parallel()
+	err := refused(404, fault.RunNotFound)
+	var text, doc bytes.Buffer
+	exit.Report(&text, err, false)
+	require.Equal(t, "error: run_not_found: because\nhint: "+fault.Lookup(fault.RunNotFound).Next+"\n", text.String())
+	exit.Report(&doc, err, true)
+	var v map[string]any
+	require.NoError(t, json.Unmarshal(doc.Bytes(), &v))
+	require.Equal(t, map[string]any{"error": "run_not_found", "message": "because", "hint": fault.Lookup(fault.RunNotFound).Next, "exit": 5.0}, v)
+}
+
+func TestReport_IsSilentWhenAllIsSaid(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	exit.Report(&out, exit.Outcome(exit.Failed, "the run failed"), false)
+	exit.Report(&out, nil, true)
+	require.Empty(t, out.String())
+	exit.Report(&out, errors.New("\x1b[2Jx"), false)
+	require.Equal(t, "error: \\u001b[2Jx\n", out.String())
+}

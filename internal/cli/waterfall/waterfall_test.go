@@ -1,0 +1,80 @@
+package waterfall_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/cli/waterfall"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// chart is that of events at seconds: "0 run.started", "1 node.started a".
+func chart(lines ...string) *waterfall.Chart {
+	c := waterfall.New("run_1")
+	for i, line := range lines {
+		f := append(strings.Fields(line), "")
+		s, err := time.ParseDuration(f[0] + "s")
+		if err != nil {
+			panic(err)
+		}
+		c.Add(wire.Event{Sequence: i, Type: wire.EventType(f[1]), NodeID: f[2], Payload: json.RawMessage(`{}`), Timestamp: wire.FormatTime(began.Add(s))})
+	}
+	return c
+}
+
+func TestLines_DrawsEachAttemptWhereItWas(t *testing.T) {
+	t.Parallel()
+	c := chart("0 run.started", "0 node.started a", "2 node.retried a", "4 node.started a", "6 node.completed a", "6 node.started b",
+		"7 node.suspended b", "7 interrupt.requested b", "9 node.resumed b", "10 node.failed b", "10 run.failed")
+	got := c.Lines(began.Add(10*time.Second), 41, 0, false)
+	require.Equal(t, []string{
+		"✓ a " + "████    ████        " + "     4.0s ↻",
+		"✕ b " + "            ██░░░░██" + "     4.0s ?",
+	}, got[:2])
+	require.Equal(t, "✕ failed  run_1  11 events  10s", got[2])
+	require.Contains(t, got[3], "10 run.failed")
+}
+
+func TestLines_GrowWhileARunGoesOn(t *testing.T) {
+	t.Parallel()
+	c := chart("0 run.started", "0 node.started a", "5 node.completed a", "5 node.started b")
+	require.Contains(t, c.Lines(began.Add(10*time.Second), 41, 0, false)[1], "▶ b           ██████████")
+	require.Contains(t, c.Lines(began.Add(20*time.Second), 41, 0, false)[1], "▶ b      ███████████████")
+}
+
+func TestLines_FitTheScreen(t *testing.T) {
+	t.Parallel()
+	lines := []string{"0 run.started"}
+	for i := range 50 {
+		lines = append(lines, fmt.Sprintf("%d node.started a-node-with-a-long-name-%d", i, i))
+	}
+	c := chart(lines...)
+	got := c.Lines(began.Add(time.Minute), 79, 20, false)
+	require.LessOrEqual(t, len(got), 20)
+	require.Contains(t, got[0], "33 nodes before")
+	for _, line := range got {
+		require.LessOrEqual(t, len([]rune(line)), 79, line)
+		require.NotContains(t, line, "\x1b")
+	}
+	require.Contains(t, strings.Join(c.Lines(began.Add(time.Minute), 79, 20, true), ""), "\x1b[34m")
+}
+
+// Times may be missing, or go back: a drawing is no place to fail.
+func TestLines_BearsOddTimes(t *testing.T) {
+	t.Parallel()
+	c := waterfall.New("r")
+	require.NotEmpty(t, c.Lines(began, 20, 5, false))
+	for _, at := range []string{"", "yesterday", wire.FormatTime(began), wire.FormatTime(began.Add(-time.Hour))} {
+		c.Add(wire.Event{Type: "node.started", NodeID: "n\x1b", Timestamp: at, Payload: json.RawMessage(`null`)})
+	}
+	for _, line := range c.Lines(began, 10, 2, false) {
+		require.NotContains(t, line, "\x1b")
+	}
+}

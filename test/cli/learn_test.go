@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// offline is a user whose host is away.
+func offline(t *testing.T) user { return at(t, "http://127.0.0.1:1", "") }
+
+func TestL8_CompletionScriptsLoad(t *testing.T) {
+	t.Parallel()
+	u := offline(t)
+	dir := t.TempDir()
+	for shell, check := range map[string][]string{
+		"bash": {"bash", "-n"}, "zsh": {"zsh", "-n"}, "fish": {"fish", "-n"}, "powershell": nil,
+	} {
+		script := u.ok("completion", shell).out
+		require.NotEmpty(t, script, shell)
+		if check == nil {
+			continue
+		}
+		if _, err := exec.LookPath(check[0]); err != nil {
+			t.Logf("%s is not on this machine: its script is written, and not loaded", shell)
+			continue
+		}
+		path := filepath.Join(dir, shell)
+		require.NoError(t, os.WriteFile(path, []byte(script), 0o600))
+		out, err := exec.CommandContext(t.Context(), check[0], check[1], path).CombinedOutput()
+		require.NoError(t, err, "%s: %s", shell, out)
+	}
+}
+
+func TestL8_CompletionOffersVerbsRunsAndNodes(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	id := u.waiting("approve")
+	offered := func(args ...string) string { return u.ok(append([]string{"__complete"}, args...)...).out }
+	require.Contains(t, offered("run", ""), "watch\t")
+	require.Contains(t, offered("run", "get", ""), id)
+	require.Contains(t, offered("run", "start", "app"), "approve\t")
+	require.Contains(t, offered("interrupt", "answer", ""), id)
+	require.Contains(t, offered("interrupt", "answer", id, ""), "gate\t")
+	require.Contains(t, offered("explain", "envelope_"), "envelope_invalid")
+	away := offline(t).ok("__complete", "run", "get", "")
+	require.Contains(t, away.out, "@latest", "a host that is away costs no more than its runs")
+}
+
+// Every code and every type is explained, without a host.
+func TestL9_ExplainKnowsEveryName(t *testing.T) {
+	t.Parallel()
+	u := offline(t)
+	text := u.ok("explain", "envelope_invalid").out
+	row := fault.Lookup(fault.EnvelopeInvalid)
+	require.Contains(t, text, row.Meaning)
+	require.Contains(t, text, row.Next)
+	require.Contains(t, text, string(row.Owner))
+	if testing.Short() {
+		t.Skip("asks for each name; left out under -short")
+	}
+	names := u.ok("__complete", "explain", "").out
+	for _, c := range fault.Codes() {
+		require.Contains(t, names, string(c)+"\n")
+	}
+	for _, typ := range wire.EventTypes() {
+		require.Contains(t, names, string(typ)+"\n")
+	}
+	require.Contains(t, u.ok("explain", "artifact.created").out, "artifact")
+}
+
+func TestL9_ExplainSuggestsForAnUnknownName(t *testing.T) {
+	t.Parallel()
+	u := offline(t)
+	r := u.run("explain", "envelope_invald")
+	require.Equal(t, 5, r.status)
+	require.Empty(t, r.out)
+	require.Contains(t, r.err, "did you mean envelope_invalid?")
+	require.Equal(t, 5, u.run("cheat", "rnus").status)
+	require.Contains(t, u.run("cheat", "rnus").err, "runs")
+	require.Contains(t, u.ok("cheat", "runs").out, "waybill run start")
+	require.True(t, strings.HasPrefix(u.ok("version").out, "waybill "), "tells itself from other programs of the protocol")
+}

@@ -1,0 +1,202 @@
+// Package cli drives the command line as its users do: the built binary, in a process
+// of its own, through pipes and through a terminal, against a real host. Tests are named
+// after the acceptance checks that they carry out.
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// testKey is of the shared host, with every scope of its tenant.
+const testKey = "hk_test_6a1f0c9e5b7d2483"
+
+// readerKey may read runs, and nothing else.
+const readerKey = "hk_live_c4a8e2f06b1d7935"
+
+var shared = &harness.Shared{
+	Args: []string{
+		"--durability", "process", "--test-seams", "--api-key", testKey + "=acme:*", "--api-key", readerKey + "=acme:runs:read",
+	},
+	Setup: deploy,
+}
+
+func node(id, typ, config, inputs string) string {
+	return fmt.Sprintf(`{"id":%q,"typeId":%q,"name":"n","position":{"x":0,"y":0},"config":%s,"inputs":%s}`, id, typ, config, inputs)
+}
+
+func definition(id, nodes, variables string) string {
+	return fmt.Sprintf(`{"id":%q,"name":"n","version":"1","nodes":[%s],"edges":[],"triggers":[],"variables":[%s],"metadata":{},"settings":{}}`, id, nodes, variables)
+}
+
+var workflows = []string{
+	definition("noop", node("a", "core.noop", "{}", "{}"), ""),
+	definition("fail", node("a", "core.fail", "{}", "{}"), ""),
+	definition("echo", node("a", "core.identity", "{}", `{"text":{"type":"variable","variableName":"text"}}`), `{"name":"text","type":"string","required":true}`),
+	definition("wait", node("a", "core.delay", "{}", `{"delayMs":{"type":"variable","variableName":"delayMs"}}`), `{"name":"delayMs","type":"number","required":true,"defaultValue":30000}`),
+	definition("approve", node("gate", "core.approvalGate", `{"title":"Refund 40 euros?","actions":["accept","reject","refine"]}`, "{}"), ""),
+	definition("approve-two", node("gate", "core.approvalGate", `{"title":"Both of you?","actions":["accept","reject"],"requiredApprovals":2}`, "{}"), ""),
+	definition("clarify", node("ask", "core.clarificationGate", `{"questions":[{"id":"q1","question":"Which color?","schema":{"enum":["blue","red"]}},{"id":"q2","question":"How many?"}]}`, "{}"), ""),
+	definition("contract", node("asks", "core.ai.callPrompt", `{"provider":"mock","model":"mock-mini","prompt":"sort","envelopeContract":{"accepts":["vendor.waybill.ticket.triage"]}}`, "{}"), ""),
+	definition("corrected", node("asks", "core.ai.callPrompt", `{"provider":"mock","model":"mock-mini","prompt":"sort","envelopeType":"vendor.waybill.ticket.triage"}`, "{}"), ""),
+}
+
+// deploy registers the workflows.
+func deploy(h *harness.Host) error {
+	for _, doc := range workflows {
+		a, err := h.Client(testKey).Do(context.Background(), http.MethodPost, "/v1/workflows", doc)
+		if err != nil {
+			return err
+		}
+		if a.Status != http.StatusCreated {
+			return fmt.Errorf("deploy: %d %s", a.Status, a.Body)
+		}
+	}
+	return nil
+}
+
+func TestMain(m *testing.M) {
+	m.Run()
+	if log := shared.Close(); strings.Contains(log, "panic") {
+		panic("the shared host panicked:\n" + log) // fails the package whatever its tests say
+	}
+}
+
+// user is somebody with a home of their own.
+type user struct {
+	t   *testing.T
+	env []string
+	in  string
+}
+
+// at is a user of a host, with a key.
+func at(t *testing.T, url, key string) user {
+	t.Helper()
+	u := stranger(t)
+	u.env = append(u.env, "WAYBILL_URL="+url)
+	if key != "" {
+		u.env = append(u.env, "WAYBILL_TOKEN="+key)
+	}
+	return u
+}
+
+// stranger is a user who knows no host.
+func stranger(t *testing.T) user {
+	t.Helper()
+	home := t.TempDir()
+	return user{t: t, env: []string{"HOME=" + home, "XDG_CONFIG_HOME=" + filepath.Join(home, "config"), "PATH=" + os.Getenv("PATH"), "TERM=xterm"}}
+}
+
+// member is a user of the shared host.
+func member(t *testing.T) user {
+	t.Helper()
+	return at(t, shared.Host(t).HTTP, testKey)
+}
+
+// with adds to a user's environment.
+func (u user) with(env ...string) user {
+	u.env = append(append([]string{}, u.env...), env...)
+	return u
+}
+
+// typing gives a command its standard input.
+func (u user) typing(in string) user {
+	u.in = in
+	return u
+}
+
+// result is how a command ended.
+type result struct {
+	out, err string
+	status   int
+}
+
+// cmdTimeout bounds a command.
+const cmdTimeout = 60 * time.Second
+
+// command prepares one.
+func (u user) command(ctx context.Context, args ...string) *exec.Cmd {
+	u.t.Helper()
+	cmd := exec.CommandContext(ctx, harness.Binary(u.t), args...)
+	cmd.Env = u.env
+	return cmd
+}
+
+// run runs a command to its end, with pipes on all sides.
+func (u user) run(args ...string) result {
+	u.t.Helper()
+	ctx, cancel := context.WithTimeout(u.t.Context(), cmdTimeout)
+	defer cancel()
+	cmd := u.command(ctx, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(u.in), &out, &errs
+	err := cmd.Run()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		u.t.Fatalf("run %v: %v", args, err)
+	}
+	require.NoError(u.t, ctx.Err(), "%v did not end\n%s%s", args, out.String(), errs.String())
+	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+}
+
+// ok is run, for a command that must succeed.
+func (u user) ok(args ...string) result {
+	u.t.Helper()
+	r := u.run(args...)
+	require.Zero(u.t, r.status, "%v: %s%s", args, r.out, r.err)
+	return r
+}
+
+// start starts a run that does not end by itself, or need not be waited for.
+func (u user) start(workflow string, more ...string) string {
+	u.t.Helper()
+	return strings.TrimSpace(u.ok(append([]string{"run", "start", workflow, "-o", "name"}, more...)...).out)
+}
+
+// waiting starts a run, and waits until it waits for somebody.
+func (u user) waiting(workflow string) string {
+	u.t.Helper()
+	r := u.run("run", "start", workflow, "--wait", "-o", "name")
+	require.Equal(u.t, 3, r.status, r.err)
+	return strings.TrimSpace(r.out)
+}
+
+// document reads one JSON document, and nothing else.
+func document(t *testing.T, text string) map[string]any {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	var v map[string]any
+	require.NoError(t, d.Decode(&v), text)
+	require.False(t, d.More(), "more than one document: %s", text)
+	return v
+}
+
+// answers tells the scripted model what a node's next calls are answered with.
+func answers(t *testing.T, nodeID string, said ...string) {
+	t.Helper()
+	type entry struct {
+		Content string `json:"content"`
+	}
+	program := []entry{}
+	for _, text := range said {
+		program = append(program, entry{text})
+	}
+	b, err := json.Marshal(map[string]any{"nodeId": nodeID, "program": program})
+	require.NoError(t, err)
+	a, err := shared.Host(t).Client(testKey).Do(t.Context(), http.MethodPost, "/v1/host/sample/test/mock-ai/program", string(b))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+}

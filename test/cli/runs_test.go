@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// Only JSON on standard output, the outcome as exit status, talk on standard error.
+func TestL2a_StartWaitsAndEndsAsTheRunDid(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	file := filepath.Join(t.TempDir(), "in.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"text":"hello"}`), 0o600))
+	for _, tc := range []struct {
+		args   []string
+		in     string
+		status int
+		want   string
+	}{
+		{[]string{"echo", "--input", "@" + file}, "", 0, "completed"},
+		{[]string{"echo", "--input", "-"}, `{"text":"piped"}`, 0, "completed"},
+		{[]string{"echo", "--set", "text=set"}, "", 0, "completed"},
+		{[]string{"fail"}, "", 1, "failed"},
+		{[]string{"approve"}, "", 3, "waiting-approval"},
+		{[]string{"clarify"}, "", 3, "waiting-input"},
+	} {
+		r := u.typing(tc.in).run(append([]string{"run", "start", "--wait", "-o", "json"}, tc.args...)...)
+		require.Equal(t, tc.status, r.status, "%v: %s", tc.args, r.err)
+		v := document(t, r.out)
+		require.Equal(t, tc.want, v["status"], tc.args)
+		require.Contains(t, r.err, v["runId"], "the id is said while the run goes on")
+	}
+	r := u.typing(`{"text":"piped"}`).ok("run", "start", "echo", "--input", "-", "--set", "text=won", "--wait", "--query", ".outputs.text")
+	require.JSONEq(t, `"won"`, r.out)
+}
+
+func TestL2a_WhatCannotBeStartedSaysWhy(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	for _, tc := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"ghost"}, 5, "workflow_not_found"},
+		{[]string{"echo"}, 6, "validation_error"},
+		{[]string{"echo", "--input", "[1]"}, 2, "--input: want a JSON object"},
+		{[]string{"echo", "--input", "@/no/such/file"}, 2, "no such file"},
+		{[]string{"echo", "--set", "text"}, 2, "want NAME=VALUE"},
+	} {
+		r := u.run(append([]string{"run", "start"}, tc.args...)...)
+		require.Equal(t, tc.status, r.status, "%v: %s", tc.args, r.err)
+		require.Contains(t, r.err, tc.want)
+		require.Empty(t, r.out, "nothing but data is on standard output")
+	}
+	r := u.run("run", "start", "ghost", "-o", "json")
+	require.Empty(t, r.out)
+	v := document(t, r.err)
+	require.Equal(t, "workflow_not_found", v["error"])
+	require.EqualValues(t, 5, v["exit"])
+	require.NotEmpty(t, v["hint"])
+}
+
+// One line for each event, with something to know of it; no escape codes.
+func TestL2b_WatchInAPipeIsALineForEachEvent(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	id := u.start("fail")
+	r := u.run("run", "watch", id)
+	require.Equal(t, 1, r.status)
+	require.NotContains(t, r.out, "\x1b")
+	lines := strings.Split(strings.TrimSpace(r.out), "\n")
+	require.Len(t, lines, 4)
+	for i, want := range []string{"run.started", "node.started", "node.failed", "run.failed"} {
+		fields := strings.Fields(lines[i])
+		require.Equal(t, strconv.Itoa(i), fields[0])
+		require.Equal(t, want, fields[2])
+	}
+	require.Contains(t, lines[0], "workflow fail")
+	require.Contains(t, lines[2], "conformance_test_failure: Intentional conformance failure")
+
+	require.Equal(t, 0, u.run("run", "watch", u.start("noop"), "-o", "json").status)
+	require.Equal(t, 5, u.run("run", "watch", "run_none").status)
+}
+
+// The host is killed while a run is watched, and launched again: no event is missing, none
+// comes twice, and the end is the run's.
+func TestL2b_WatchSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts a real process; left out under -short")
+	}
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := lis.Addr().String()
+	require.NoError(t, lis.Close()) // the host takes it, and takes it again
+	h := harness.Start(t, "--http-addr", addr, "--api-key", testKey+"=acme:*", "--lease", "1s")
+	require.NoError(t, deploy(h))
+	u := at(t, h.HTTP, testKey)
+	id := u.waiting("approve")
+
+	ctx, cancel := context.WithTimeout(t.Context(), cmdTimeout)
+	defer cancel()
+	watch := u.command(ctx, "run", "watch", id, "-o", "jsonl")
+	out, err := watch.StdoutPipe()
+	require.NoError(t, err)
+	var talk strings.Builder
+	watch.Stderr = &talk
+	require.NoError(t, watch.Start())
+	events := bufio.NewScanner(out)
+	seen := []int{}
+	next := func() bool {
+		if !events.Scan() {
+			return false
+		}
+		var e struct{ Sequence int }
+		require.NoError(t, json.Unmarshal(events.Bytes(), &e), events.Text())
+		seen = append(seen, e.Sequence)
+		return true
+	}
+	for range 5 { // all there is before somebody answers
+		require.True(t, next())
+	}
+	h.Kill()
+	h.Launch()
+	u.ok("interrupt", "answer", id, "--action", "accept")
+	for next() {
+	}
+	require.NoError(t, watch.Wait(), talk.String())
+	for i, seq := range seen {
+		require.Equal(t, i, seq, "sequences %v", seen)
+	}
+	require.Len(t, seen, 10)
+	require.Contains(t, talk.String(), "reconnecting")
+}
+
+func TestL2c_TheSameKeyStartsOneRun(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	first := u.ok("run", "start", "noop", "--key", "l2c", "-o", "name")
+	second := u.ok("run", "start", "noop", "--key", "l2c", "-o", "name")
+	require.Equal(t, first.out, second.out)
+	require.NotContains(t, first.err, "replayed")
+	require.Contains(t, second.err, "replayed")
+	require.Equal(t, 6, u.run("run", "start", "fail", "--key", "l2c").status, "another request with the same key")
+}
+
+func TestL2d_RunsAreSteered(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	id := u.start("wait")
+	require.Contains(t, u.ok("run", "pause", id, "--drain", "immediate").out, "paused")
+	paused := u.run("run", "wait", id)
+	require.Equal(t, 3, paused.status, "somebody has to resume it")
+	require.Contains(t, paused.err, "resume")
+	require.Equal(t, 6, u.run("run", "pause", id).status)
+	require.Contains(t, u.ok("run", "resume", id).out, "running")
+	require.Equal(t, 7, u.run("run", "wait", id, "--for", "300ms").status, "it goes on")
+	u.ok("run", "cancel", id, "--reason", "enough")
+	r := u.run("run", "wait", id)
+	require.Equal(t, 1, r.status)
+	require.Contains(t, r.out, "cancelled")
+	require.Contains(t, u.ok("run", "cancel", id).out, "cancelled", "twice is once")
+}
+
+func TestL2e_SeveralRunsAreCancelledOnlyWhenSomebodySaysYes(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	tag := "l2e"
+	a, b := u.start("wait", "--tag", tag), u.start("wait", "--tag", tag)
+	r := u.run("run", "cancel", "--tag", tag)
+	require.Equal(t, 2, r.status, "a pipe is nobody to ask")
+	require.Contains(t, r.err, "--yes")
+	dry := u.ok("run", "cancel", "--tag", tag, "--dry-run", "-o", "name")
+	require.ElementsMatch(t, []string{a, b}, strings.Fields(dry.out))
+	done := u.ok("run", "cancel", "--tag", tag, "--yes", "-o", "json")
+	require.Len(t, document(t, done.out)["results"], 2)
+	require.Equal(t, 6, u.run("run", "cancel", a, "run_none", "--yes").status, "one could not be cancelled")
+}
+
+func TestL2f_ForksAndTheirDifferences(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	id := u.start("echo", "--set", "text=x")
+	u.ok("run", "wait", id)
+	replay := u.ok("run", "fork", id, "--wait", "-o", "name")
+	require.Contains(t, replay.err, "replay")
+	same := u.ok("run", "diff", id, strings.TrimSpace(replay.out))
+	require.Equal(t, "no differences\n", same.out)
+	other := u.start("fail")
+	require.Equal(t, 1, u.run("run", "wait", other).status)
+	differ := u.run("run", "diff", id, other, "-o", "json")
+	require.Equal(t, 1, differ.status)
+	require.NotNil(t, document(t, differ.out)["divergedAtSeq"])
+	require.Equal(t, 1, u.run("run", "diff", id, other).status)
+	branch := u.ok("run", "fork", id, "--from", "1")
+	require.Contains(t, branch.err, "effects from event 1 on happen again")
+	require.Equal(t, 6, u.run("run", "fork", id, "--from", "999").status)
+}
+
+func TestL2g_ListsFollowTheFlags(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	id := u.start("noop", "--tag", "l2g")
+	u.ok("run", "wait", id)
+	table := u.ok("run", "list", "--tag", "l2g").out
+	require.Regexp(t, `^RUN +STATUS +WORKFLOW +AGE +TOOK +ERROR\n`+id+` +completed +noop `, table)
+	require.Equal(t, id+"\n", u.ok("run", "list", "--tag", "l2g", "-o", "name").out)
+	require.Equal(t, "STATUS     RUN\ncompleted  "+id+"\n", u.ok("run", "list", "--tag", "l2g", "--columns", "status,run").out)
+	require.Equal(t, 2, u.run("run", "list", "--columns", "ghost").status)
+	require.Contains(t, u.ok("run", "list", "--tag", "l2g-none").err, "no runs fit")
+	require.Contains(t, u.ok("run", "get", id).out, "completed")
+	more := u.ok("run", "list", "--limit", "1")
+	require.Contains(t, more.err, "--cursor")
+}
+
+func TestL2h_ExportsAreTheHostsAndForTheirOwner(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	id := u.start("echo", "--set", "text=x")
+	u.ok("run", "wait", id)
+	file := filepath.Join(t.TempDir(), "bundle.json")
+	r := u.ok("run", "export", id, "--file", file)
+	require.Contains(t, r.err, "redaction: ")
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, id, document(t, string(b))["run"].(map[string]any)["runId"])
+	require.Equal(t, 2, u.run("run", "export", id, "--file", file).status, "a file that is there stays")
+	events := u.ok("run", "export", id, "--what", "events").out
+	require.Equal(t, u.ok("run", "events", id, "-o", "jsonl").out, events)
+	require.Len(t, strings.Split(strings.TrimSpace(events), "\n"), 4)
+}
+
+func TestL2i_CtrlCEndsWith130(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	id := u.start("wait")
+	ctx, cancel := context.WithTimeout(t.Context(), cmdTimeout)
+	defer cancel()
+	cmd := u.command(ctx, "run", "watch", id)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = bufio.NewReader(out).ReadString('\n') // it has begun
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	err = cmd.Wait()
+	var ended *exec.ExitError
+	require.ErrorAs(t, err, &ended)
+	require.Equal(t, 130, ended.ExitCode())
+}
