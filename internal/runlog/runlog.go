@@ -87,7 +87,8 @@ type Delivery interface {
 
 // Queue hands out runs.
 type Queue interface {
-	// Next blocks until a run is handed out or ctx ends.
+	// Next blocks until a run is handed out or ctx ends. Reads of the run find the frame
+	// that it is handed out for.
 	Next(ctx context.Context) (Delivery, error)
 	// Depth is how many deliveries have not been acknowledged, be they handed out or not.
 	// Errors: ErrUnavailable.
@@ -100,7 +101,7 @@ type Follower interface {
 	// order and without gaps, until ctx ends or handle fails. Frames that cannot
 	// be read, or do not match their hash, are passed to damaged and left out of
 	// their batch; damaged is called before the batch the frame stood in, by the
-	// same goroutine.
+	// same goroutine. Reads of a run find the frames that were handed over.
 	Follow(ctx context.Context, pos uint64, handle func(batch []*frame.Frame) error, damaged func(pos uint64, err error)) error
 	// End is the position of the last frame of the log; 0 when empty.
 	End(ctx context.Context) (uint64, error)

@@ -40,7 +40,12 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 		return fmt.Errorf("%w: follow from %d: %w", runlog.ErrUnavailable, pos, err)
 	}
 	defer run.Stop()
-	return drain(ctx, in, run.Closed(), handle, damaged)
+	return drain(ctx, in, run.Closed(), func(batch []*frame.Frame) error {
+		if err := l.settled(ctx, batch[len(batch)-1].Pos); err != nil {
+			return err
+		}
+		return handle(batch)
+	}, damaged)
 }
 
 // drain hands over what has arrived, as one batch, each time there is something.

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -73,6 +74,10 @@ type Log struct {
 	group  *group
 	js     js.JetStream
 	stream js.Stream
+	// alone: there is one copy of the log.
+	alone bool
+	// reached is a position that the leader is known to have.
+	reached atomic.Uint64
 }
 
 // Open makes the stream, or checks that the one there is as it must be.
@@ -99,7 +104,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	}
 	link := natslink.Watch(nc)
 	return &Log{
-		cfg: cfg, link: link, js: api, stream: s,
+		cfg: cfg, link: link, js: api, stream: s, alone: s.CachedInfo().Config.Replicas <= 1,
 		group: &group{to: sender{api, s, link}, together: cfg.ShareSync},
 	}, nil
 }

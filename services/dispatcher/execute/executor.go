@@ -185,7 +185,7 @@ func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
 	case fault.CodeOf(err) == fault.EngineVersionMismatch:
 		x.leave(f.Run.RunID, err)
 		x.end(d.Retry(), f, "retry")
-	case errors.Is(err, frame.ErrDamaged), errors.Is(err, runlog.ErrNotFound):
+	case errors.Is(err, frame.ErrDamaged):
 		// Handing it out again would not mend it; the other runs go on.
 		x.deps.Logger.Error("run quarantined: its log is damaged", "run_id", f.Run.RunID, "error", err)
 		x.end(d.Ack(), f, "ack")
