@@ -116,7 +116,7 @@ func (s *Store) Append(ctx context.Context, l audit.List, first int64, lines [][
 		switch {
 		case err == nil:
 			return pos, nil
-		case isConflict(err):
+		case natslink.Conflict(err):
 			return s.settle(ctx, l, after, msg.Header.Get(tryHeader))
 		case ctx.Err() != nil || errors.Is(err, nats.ErrMaxPayload):
 			return 0, unavailable("append", err)
@@ -174,13 +174,6 @@ func (s *Store) Tenants(ctx context.Context) (map[string]uint64, error) {
 		out[tenant] = n
 	}
 	return out, nil
-}
-
-// isConflict knows the two codes of a failed expectation: 10071 on one server,
-// 10164 on replicated streams.
-func isConflict(err error) bool {
-	api, ok := errors.AsType[*js.APIError](err)
-	return ok && (api.ErrorCode == 10071 || api.ErrorCode == 10164)
 }
 
 func unavailable(what string, err error) error {

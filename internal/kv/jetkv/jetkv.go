@@ -104,7 +104,7 @@ func (s *Store) Put(ctx context.Context, key string, value []byte) (uint64, erro
 // Update writes a value if the key is at revision; see kv.Store.
 func (s *Store) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	var rev uint64
-	err := s.link.Once(ctx, func(ctx context.Context) (err error) {
+	err := s.decided(ctx, func(ctx context.Context) (err error) {
 		if revision == 0 {
 			rev, err = s.kv.Create(ctx, key, value)
 		} else {
@@ -130,7 +130,7 @@ func (s *Store) Delete(ctx context.Context, key string, revision uint64) error {
 	if s.marker > 0 {
 		opts = append(opts, js.PurgeTTL(s.marker))
 	}
-	err := s.link.Once(ctx, func(ctx context.Context) error { return s.kv.Purge(ctx, key, opts...) })
+	err := s.decided(ctx, func(ctx context.Context) error { return s.kv.Purge(ctx, key, opts...) })
 	if isConflict(err) {
 		return fmt.Errorf("%w: %s", kv.ErrConflict, key)
 	}
@@ -140,15 +140,12 @@ func (s *Store) Delete(ctx context.Context, key string, revision uint64) error {
 	return nil
 }
 
-// isConflict knows the two codes of a failed expectation: 10071 on one server,
-// 10164 on replicated streams.
-func isConflict(err error) bool {
-	if errors.Is(err, js.ErrKeyExists) {
-		return true
-	}
-	api, ok := errors.AsType[*js.APIError](err)
-	return ok && (api.ErrorCode == 10071 || api.ErrorCode == 10164)
+// decided makes a write that expects a revision.
+func (s *Store) decided(ctx context.Context, write func(context.Context) error) error {
+	return natslink.Decided(ctx, func(ctx context.Context) error { return s.link.Once(ctx, write) })
 }
+
+func isConflict(err error) bool { return errors.Is(err, js.ErrKeyExists) || natslink.Conflict(err) }
 
 // Watch follows the keys under a prefix; see kv.Store.
 func (s *Store) Watch(ctx context.Context, prefix string, ready chan<- struct{}, handle func(kv.Entry)) error {

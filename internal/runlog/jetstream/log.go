@@ -53,13 +53,6 @@ func DefaultConfig() Config {
 	return Config{Replicas: 1, AckWait: 30 * time.Second, RetryDelay: time.Second, MaxPending: 8192, Prefetch: 256}
 }
 
-// Codes of the server for a failed expectation: 10071 on one server, 10164 on
-// replicated streams.
-const (
-	errWrongLastSequence         = 10071
-	errWrongLastSequenceConstant = 10164
-)
-
 // dedupWindow is how long the broker remembers message ids. No frame has one, so
 // there is nothing to remember.
 const dedupWindow = time.Second
@@ -141,19 +134,28 @@ func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 		switch {
 		case err == nil:
 			return pos, nil
-		case isConflict(err):
+		case natslink.Conflict(err):
 			return l.settle(caller, f, after)
 		case errors.Is(err, nats.ErrMaxPayload): // the client knows the server's limit
 			return 0, &runlog.TooLargeError{Size: int64(e.msg.Size()), Limit: l.js.Conn().MaxPayload()}
-		case !isTransient(err) || ctx.Err() != nil:
+		case !natslink.Undecided(err) && !isTransient(err) || ctx.Err() != nil:
 			return 0, fmt.Errorf("%w: append frame %d of run %s: %w", runlog.ErrUnavailable, f.First, f.Run.RunID, err)
 		}
 		// Outcome unknown: the same frame may be sent again, the expectation
 		// makes the second one fail if the first was stored.
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := pause(ctx, pauseAfter(err)); err != nil {
 			return 0, fmt.Errorf("%w: append frame %d of run %s: %w", runlog.ErrUnavailable, f.First, f.Run.RunID, err)
 		}
 	}
+}
+
+// pauseAfter is how long an append waits before it is tried again: for another one that is
+// on its way not long.
+func pauseAfter(err error) time.Duration {
+	if natslink.Undecided(err) {
+		return 3 * time.Millisecond
+	}
+	return 50 * time.Millisecond
 }
 
 // publish is one try of an append.
@@ -318,11 +320,6 @@ func readError(what string, run subject.Run, err error) error {
 		return fmt.Errorf("%w: %s", runlog.ErrNotFound, run.RunID)
 	}
 	return fmt.Errorf("%w: read %s of run %s: %w", runlog.ErrUnavailable, what, run.RunID, err)
-}
-
-func isConflict(err error) bool {
-	api, ok := errors.AsType[*js.APIError](err)
-	return ok && (api.ErrorCode == errWrongLastSequence || api.ErrorCode == errWrongLastSequenceConstant)
 }
 
 // isTransient reports that another try may find the server back. A write that finds the
