@@ -4,21 +4,18 @@
 package chaos
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/test/chaos/journal"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -48,128 +45,25 @@ func seed(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(s, 1)) //nolint:gosec // G404: reproducible on purpose
 }
 
-// journal is what was acknowledged: run ids, and for keyed requests the run id
-// that a key stands for.
-type journal struct {
-	mu    sync.Mutex
-	runs  map[string]string // run id → workflow
-	keyed map[string]string // key → run id
-}
-
-func (j *journal) acknowledge(t *testing.T, key, workflow, runID string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.runs[runID] = workflow
-	if key == "" {
-		return
-	}
-	if was, ok := j.keyed[key]; ok && was != runID {
-		t.Errorf("key %s stood for run %s and now stands for %s", key, was, runID)
-	}
-	j.keyed[key] = runID
-}
-
-func (j *journal) snapshot() map[string]string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	out := make(map[string]string, len(j.runs))
-	for k, v := range j.runs {
-		out[k] = v
-	}
-	return out
-}
-
-var workflows = map[string]string{
-	"chaos-one":   `{"id":"chaos-one","name":"one","version":"1","nodes":[` + node("a", "core.noop", "{}") + `],"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`,
-	"chaos-three": `{"id":"chaos-three","name":"three","version":"1","nodes":[` + node("a", "core.noop", "{}") + "," + node("b", "core.identity", "{}") + "," + node("c", "core.noop", "{}") + `],"edges":[{"id":"1","sourceNodeId":"a","targetNodeId":"b"},{"id":"2","sourceNodeId":"b","targetNodeId":"c"}],"triggers":[],"variables":[],"metadata":{},"settings":{}}`,
-	"chaos-delay": `{"id":"chaos-delay","name":"delay","version":"1","nodes":[` + node("a", "core.delay", `{"ms":120}`) + "," + node("b", "core.noop", "{}") + `],"edges":[{"id":"1","sourceNodeId":"a","targetNodeId":"b"}],"triggers":[],"variables":[],"metadata":{},"settings":{}}`,
-}
-
-func node(id, typ, config string) string {
-	return fmt.Sprintf(`{"id":%q,"typeId":%q,"name":"n","position":{"x":0,"y":0},"config":%s,"inputs":{}}`, id, typ, config)
-}
-
-// requests are the bodies that load is made of; triage calls the sample model.
-var requests = []string{
-	`{"workflowId":"chaos-one"}`, `{"workflowId":"chaos-three","inputs":{"a":1}}`, `{"workflowId":"chaos-delay"}`,
-	`{"workflowId":"triage","inputs":{"mail":"I was charged twice for order 12345 and want a refund at once."}}`,
-}
-
-// load creates runs until ctx ends. A request that got no answer is repeated
-// under its key, now or after a restart: it must stand for one run.
-func load(ctx context.Context, t *testing.T, host *harness.Host, j *journal, worker int, pending chan string) {
-	c := host.Client("dev-key")
-	c.HTTP.Timeout = 5 * time.Second
-	for n := 0; ctx.Err() == nil; n++ {
-		body, key := requests[(worker+n)%len(requests)], ""
-		if n%2 == 0 {
-			select {
-			case key = <-pending: // one whose answer was lost
-			default:
-				key = fmt.Sprintf("k-%d-%d-%d", worker, n, time.Now().UnixNano())
-			}
-			body = requests[len(key)%len(requests)]
-		}
-		var headers []string
-		if key != "" {
-			headers = []string{"Idempotency-Key", key}
-		}
-		a, err := c.Do(ctx, http.MethodPost, "/v1/runs", body, headers...)
-		if err != nil || a.Status != http.StatusCreated {
-			if key != "" {
-				select {
-				case pending <- key:
-				default:
-				}
-			}
-			if err == nil && a.Status != http.StatusServiceUnavailable && ctx.Err() == nil {
-				t.Errorf("create: %d %s", a.Status, a.Body)
-			}
-			continue
-		}
-		var run struct{ RunID, WorkflowID string }
-		if err := a.JSON(&run); err != nil {
-			t.Error(err)
-			return
-		}
-		j.acknowledge(t, key, run.WorkflowID, run.RunID)
-	}
-}
-
-func deploy(t *testing.T, host *harness.Host) {
-	t.Helper()
-	for id, doc := range workflows {
-		a, err := host.Client("dev-key").Do(t.Context(), http.MethodPost, "/v1/workflows", doc)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusCreated, a.Status, "%s: %s", id, a.Body)
-	}
-}
-
 func TestKill_LosesNothingAcknowledgedAndDoublesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills real processes; left out under -short")
 	}
 	r := seed(t)
 	host := harness.Start(t, "--lease", "1s")
-	deploy(t, host)
-	j := &journal{runs: map[string]string{}, keyed: map[string]string{}}
-	pending := make(chan string, 1024)
+	journal.Deploy(t, host)
+	j := journal.New()
 	for i := range kills(t) {
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		for w := range 4 {
-			wg.Go(func() { load(ctx, t, host, j, w, pending) })
-		}
+		stop := j.Load(t, host, 4, 1)
 		wait(t, time.Duration(20+r.IntN(380))*time.Millisecond)
 		host.Kill()
-		cancel()
-		wg.Wait()
+		stop()
 		if i%10 == 9 { // and now and then the read model is damaged, too
 			damage(t, filepath.Join(host.Dir(), "waybill.db"), r)
 		}
 		host.Launch()
 	}
-	check(t, host, j)
+	j.Check(t, host)
 }
 
 // wait lets the host work for a random time: the moment of the kill is what is
@@ -198,60 +92,6 @@ func damage(t *testing.T, file string, r *rand.Rand) {
 	require.NoError(t, err)
 }
 
-// check holds the journal against the host.
-func check(t *testing.T, host *harness.Host, j *journal) {
-	t.Helper()
-	c := host.Client("dev-key")
-	runs := j.snapshot()
-	require.NotEmpty(t, runs)
-	t.Logf("%d acknowledged runs, %d of them keyed", len(runs), len(j.keyed))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	for id, workflow := range runs {
-		events, err := c.Finish(ctx, id)
-		require.NoError(t, err, "run %s of %s must exist and end", id, workflow)
-		checkLog(t, id, workflow, events)
-	}
-}
-
-// checkLog holds one run's log against the rules that no crash may break.
-func checkLog(t *testing.T, id, workflow string, events []harness.Event) {
-	t.Helper()
-	started, ended, completed := 0, 0, map[string]int{}
-	artifacts := 0
-	for i, e := range events {
-		require.Equal(t, i, e.Sequence, "run %s: sequences are contiguous from 0", id)
-		require.Equal(t, id, e.RunID)
-		switch e.Type {
-		case "run.started":
-			started++
-		case "run.completed", "run.failed", "run.cancelled":
-			ended++
-			require.Equal(t, len(events)-1, i, "run %s: the terminal event is the last", id)
-		case "node.completed":
-			completed[e.NodeID]++
-		case "artifact.created":
-			artifacts++
-		}
-	}
-	require.Equal(t, 1, started, "run %s: run.started exists once", id)
-	require.Equal(t, 1, ended, "run %s ends once", id)
-	for n, count := range completed {
-		require.Equal(t, 1, count, "run %s: node %s completed once", id, n)
-	}
-	if workflow == "triage" {
-		require.Equal(t, 1, artifacts, "run %s: one accepted envelope\n%s", id, types(events))
-	}
-}
-
-func types(events []harness.Event) string {
-	var out []string
-	for _, e := range events {
-		out = append(out, e.Type)
-	}
-	return strings.Join(out, " ")
-}
-
 func TestFullDisk_RefusesHonestlyAndLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills a file system; left out under -short")
@@ -269,7 +109,7 @@ func fullDisk(t *testing.T, afterwards func(host *harness.Host)) {
 	dir := t.TempDir()
 	mountSmall(t, dir)
 	host := harness.StartIn(t, dir)
-	deploy(t, host)
+	journal.Deploy(t, host)
 	c := host.Client("dev-key")
 	filler := filepath.Join(dir, "filler")
 	first := create(t, c, `{"workflowId":"chaos-one"}`)
@@ -300,20 +140,6 @@ func fullDisk(t *testing.T, afterwards func(host *harness.Host)) {
 	for _, id := range append(acknowledged, runID(t, first)) {
 		events, err := c.Finish(t.Context(), id)
 		require.NoError(t, err)
-		checkLog(t, id, "chaos-one", events)
+		journal.CheckLog(t, id, "chaos-one", events)
 	}
-}
-
-func create(t *testing.T, c *harness.Client, body string) *harness.Answer {
-	t.Helper()
-	a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs", body)
-	require.NoError(t, err)
-	return a
-}
-
-func runID(t *testing.T, a *harness.Answer) string {
-	t.Helper()
-	var v struct{ RunID string }
-	require.NoError(t, json.Unmarshal(a.Body, &v))
-	return v.RunID
 }

@@ -1,63 +1,171 @@
 package chaos
 
 import (
-	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/test/chaos/journal"
 	"waybill.dev/waybill/test/harness"
 )
 
-// Of a host in several processes any may die at any time, NATS as well: what was
-// acknowledged is there, once, and goes on.
-func TestKillOne_LosesNothingAcknowledgedAndDoublesNothing(t *testing.T) {
+// lease is how long a run of a process that fell silent stays its own.
+const lease = time.Second
+
+// spread is a host in several processes, with clients at work whose journal is kept.
+type spread struct {
+	*harness.Host
+	journal *journal.Journal
+	r       *rand.Rand
+}
+
+func newSpread(t *testing.T, o harness.Options) *spread {
+	t.Helper()
 	if os.Getenv("WAYBILL") == "" {
-		t.Skip("the host is one process; `make spread` runs it as several")
+		t.Skip("the host is one process; `make spread` and `make faults` run it as several")
 	}
-	r := seed(t)
-	host := harness.Start(t, "--lease", "1s")
-	deploy(t, host)
-	j := &journal{runs: map[string]string{}, keyed: map[string]string{}}
-	pending := make(chan string, 1024)
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	for w := range 4 {
-		wg.Go(func() { load(ctx, t, host, j, w, pending) })
-	}
-	killed := map[string]int{}
-	for range kills(t) {
-		wait(t, time.Duration(20+r.IntN(380))*time.Millisecond)
-		files, err := filepath.Glob(filepath.Join(host.Dir(), "*.pid"))
-		require.NoError(t, err)
-		require.NotEmpty(t, files)
-		file := files[r.IntN(len(files))]
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		pid, err := strconv.Atoi(string(text))
-		require.NoError(t, err)
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may just have ended
-		killed[strings.TrimRight(filepath.Base(file), "012.pid")]++
-	}
-	cancel()
-	wg.Wait()
-	t.Logf("killed %v", killed)
-	c := host.Client("dev-key")
-	require.Eventually(t, func() bool { // all that were killed are back
-		for range 10 { // of both gateways
-			if a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs", ""); err != nil || a.Status != http.StatusOK {
+	o.Args = append(o.Args, "--lease", lease.String())
+	s := &spread{Host: harness.StartWith(t, o), journal: journal.New(), r: seed(t)}
+	journal.Deploy(t, s.Host)
+	return s
+}
+
+// under has clients at work while something happens; then what they were told is checked.
+func (s *spread) under(t *testing.T, happens func()) {
+	t.Helper()
+	stop := s.journal.Load(t, s.Host, 3, 2)
+	wait(t, time.Second)
+	happens()
+	s.whole(t)
+	wait(t, time.Second)
+	stop()
+	s.journal.Check(t, s.Host)
+	s.journal.CheckFrames(t, journal.Frames(t, s.NATS))
+}
+
+// whole waits until both gateways answer, and let runs go through all services.
+func (s *spread) whole(t *testing.T) {
+	t.Helper()
+	c := s.Client(journal.Key)
+	c.HTTP.Timeout = 5 * time.Second
+	require.Eventually(t, func() bool {
+		for range 10 {
+			c.HTTP.CloseIdleConnections() // the next gateway
+			a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs", `{"workflowId":"chaos-one"}`)
+			if err != nil || a.Status != http.StatusCreated {
+				return false
+			}
+			if _, err := c.Finish(t.Context(), runID(t, a)); err != nil {
 				return false
 			}
 		}
 		return true
-	}, time.Minute, 200*time.Millisecond)
-	check(t, host, j)
+	}, 2*time.Minute, 200*time.Millisecond, "the host is whole again")
+}
+
+// names are the processes whose names begin so; empty: all.
+func (s *spread) names(t *testing.T, prefixes ...string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.Dir(), "*.pid"))
+	require.NoError(t, err)
+	for _, f := range files {
+		name := strings.TrimSuffix(filepath.Base(f), ".pid")
+		if len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			names = append(names, name)
+		}
+	}
+	require.NotEmpty(t, names)
+	return names
+}
+
+func (s *spread) any(t *testing.T, prefixes ...string) string {
+	t.Helper()
+	names := s.names(t, prefixes...)
+	return names[s.r.IntN(len(names))]
+}
+
+// signal sends a signal to a process, which may just have ended.
+func (s *spread) signal(t *testing.T, name string, sig syscall.Signal) {
+	t.Helper()
+	_ = syscall.Kill(s.pid(t, name), sig)
+}
+
+func (s *spread) pid(t *testing.T, name string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.Dir(), name+".pid"))
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(string(text))
+	require.NoError(t, err)
+	return pid
+}
+
+// cut cuts the ways between pairs of processes, and opens all others.
+func (s *spread) cut(t *testing.T, pairs ...[2]string) {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %d\n", time.Now().UnixNano()) // another text than before
+	for _, p := range pairs {
+		fmt.Fprintln(&b, p[0], p[1])
+	}
+	file := filepath.Join(s.Dir(), "cut")
+	require.NoError(t, os.WriteFile(file+".new", []byte(b.String()), 0o600))
+	require.NoError(t, os.Rename(file+".new", file))
+	require.Eventually(t, func() bool {
+		done, err := os.ReadFile(file + ".done")
+		return err == nil && string(done) == b.String()
+	}, 30*time.Second, 5*time.Millisecond)
+}
+
+// between are all pairs of one of some and one of others.
+func between(some, others []string) (pairs [][2]string) {
+	for _, a := range some {
+		for _, b := range others {
+			if a != b {
+				pairs = append(pairs, [2]string{a, b})
+			}
+		}
+	}
+	return pairs
+}
+
+// Of a host in several processes any may die at any time, NATS as well: what was
+// acknowledged is there, once, and goes on.
+func TestKillOne_LosesNothingAcknowledgedAndDoublesNothing(t *testing.T) {
+	s := newSpread(t, harness.Options{})
+	killed := map[string]int{}
+	began := time.Now()
+	s.under(t, func() {
+		for range kills(t) {
+			wait(t, time.Duration(20+s.r.IntN(380))*time.Millisecond)
+			name := s.any(t)
+			s.signal(t, name, syscall.SIGKILL)
+			killed[strings.TrimRight(name, "012")]++
+		}
+	})
+	t.Logf("killed %v in %s", killed, time.Since(began).Round(time.Second))
+}
+
+func create(t *testing.T, c *harness.Client, body string) *harness.Answer {
+	t.Helper()
+	a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs", body)
+	require.NoError(t, err)
+	return a
+}
+
+func runID(t *testing.T, a *harness.Answer) string {
+	t.Helper()
+	var v struct{ RunID string }
+	require.NoError(t, json.Unmarshal(a.Body, &v))
+	return v.RunID
 }

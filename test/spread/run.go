@@ -220,7 +220,9 @@ func (h *host) serve(ctx context.Context) error {
 	}
 	go forward(h.http, h.at["http"])
 	go forward(h.grpc, h.at["gateway"])
-	doc, err := json.Marshal(map[string]any{"http": "http://" + h.http.Addr().String(), "grpc": h.grpc.Addr().String(), "pid": os.Getpid()})
+	doc, err := json.Marshal(map[string]any{
+		"http": "http://" + h.http.Addr().String(), "grpc": h.grpc.Addr().String(), "nats": strings.Join(h.nats, ","), "pid": os.Getpid(),
+	})
 	if err != nil {
 		return err
 	}

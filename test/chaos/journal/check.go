@@ -1,0 +1,123 @@
+package journal
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/assert"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+const (
+	// endTimeout is how long a run may take to end once the host is whole again.
+	endTimeout = 2 * time.Minute
+	// readers ask at the same time.
+	readers = 4
+)
+
+// Check holds a host that is whole again against the journal: each acknowledged run is
+// there and ends, its log is in order and nothing is in it twice, and what clients were told
+// of a run they acted upon together is what one after another could have been told.
+func (j *Journal) Check(t testing.TB, host *harness.Host) {
+	t.Helper()
+	runs := j.Runs()
+	t.Log(j)
+	if !assert.NotEmpty(t, runs) {
+		return
+	}
+	ids := make(chan string)
+	var wg sync.WaitGroup
+	for range readers {
+		wg.Go(func() {
+			c := host.Client(Key)
+			for id := range ids {
+				j.checkRun(t, c, id, runs[id])
+			}
+		})
+	}
+	for id := range runs {
+		ids <- id
+	}
+	close(ids)
+	wg.Wait()
+	j.checkHistories(t)
+}
+
+func (j *Journal) checkRun(t testing.TB, c *harness.Client, id, workflow string) {
+	ctx, cancel := context.WithTimeout(t.Context(), endTimeout)
+	defer cancel()
+	if workflow == GateWorkflow && settle(ctx, c, id) { // nobody may have answered
+		j.answer(ctx, c, 0, id, "accept")
+	}
+	events, err := c.Finish(ctx, id)
+	if err != nil {
+		t.Errorf("run %s of %s must exist and end: %v", id, workflow, err)
+		return
+	}
+	CheckLog(t, id, workflow, events)
+	if workflow == GateWorkflow {
+		j.read(ctx, c, 0, id)
+	}
+}
+
+func (j *Journal) checkHistories(t testing.TB) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for run, history := range j.history {
+		if porcupine.CheckOperationsTimeout(model(), history, endTimeout) == porcupine.Ok {
+			continue
+		}
+		t.Errorf("run %s: what its clients were told did not happen one after another:", run)
+		for _, op := range history {
+			t.Logf("client %d %12d..%d %+v → %+v", op.ClientId, op.Call, op.Return, op.Input, op.Output)
+		}
+	}
+}
+
+// CheckLog holds one run's log against the rules that no fault may break.
+func CheckLog(t testing.TB, id, workflow string, events []harness.Event) {
+	t.Helper()
+	started, ended, completed, artifacts := 0, 0, map[string]int{}, 0
+	for i, e := range events {
+		assert.Equal(t, i, e.Sequence, "run %s: sequences are contiguous from 0", id)
+		assert.Equal(t, id, e.RunID)
+		switch {
+		case e.Type == "run.started":
+			started++
+		case ends(e.Type):
+			ended++
+			assert.Equal(t, len(events)-1, i, "run %s: the terminal event is the last", id)
+		case e.Type == "node.completed":
+			completed[e.NodeID]++
+		case e.Type == "artifact.created":
+			artifacts++
+		}
+	}
+	assert.Equal(t, 1, ended, "run %s ends once", id)
+	if workflow != GateWorkflow { // it may have been cancelled before
+		assert.Equal(t, 1, started, "run %s: run.started exists once", id)
+	}
+	for n, count := range completed {
+		assert.Equal(t, 1, count, "run %s: node %s completed once", id, n)
+	}
+	if workflow == "triage" {
+		assert.Equal(t, 1, artifacts, "run %s: one accepted envelope\n%s", id, types(events))
+	}
+}
+
+func ends(typ string) bool {
+	return typ == "run.completed" || typ == "run.failed" || typ == "run.cancelled"
+}
+
+func types(events []harness.Event) string {
+	var out []string
+	for _, e := range events {
+		out = append(out, e.Type)
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,102 @@
+package journal
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// Frames reads the whole log at a NATS server, by run.
+func Frames(t testing.TB, url string) (logs map[string][]*frame.Frame) {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	require.NoError(t, err)
+	defer nc.Close()
+	api, err := js.New(nc)
+	require.NoError(t, err)
+	for deadline := time.Now().Add(endTimeout); ; { // its leader may have gone just now
+		if logs, err = readLog(t.Context(), api); err == nil || time.Now().After(deadline) {
+			break
+		}
+	}
+	require.NoError(t, err)
+	return logs
+}
+
+func readLog(ctx context.Context, api js.JetStream) (map[string][]*frame.Frame, error) {
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	stream, err := api.Stream(ctx, subject.Stream)
+	if err != nil {
+		return nil, err
+	}
+	cons, err := stream.OrderedConsumer(ctx, js.OrderedConsumerConfig{FilterSubjects: []string{subject.All}})
+	if err != nil {
+		return nil, err
+	}
+	msgs, err := cons.Messages()
+	if err != nil {
+		return nil, err
+	}
+	defer msgs.Stop()
+	out := map[string][]*frame.Frame{}
+	for left := stream.CachedInfo().State.Msgs; left > 0; left-- {
+		m, err := msgs.Next(js.NextContext(ctx))
+		if err != nil {
+			return nil, err
+		}
+		f, err := frame.Parse(m.Subject(), m.Headers().Get, m.Data())
+		if err != nil {
+			return nil, err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return nil, err
+		}
+		f.Pos, f.Stored = meta.Sequence.Stream, meta.Timestamp
+		out[f.Run.RunID] = append(out[f.Run.RunID], f)
+	}
+	return out, nil
+}
+
+// CheckFrames holds the log itself against the journal: the frames of each run are a chain,
+// and no owner of a run has written after another had taken it up.
+func (j *Journal) CheckFrames(t testing.TB, logs map[string][]*frame.Frame) {
+	t.Helper()
+	for run, workflow := range j.Runs() {
+		frames := logs[run]
+		if !assert.NotEmpty(t, frames, "run %s is in the log", run) {
+			continue
+		}
+		if err := frame.VerifyChain(frames); err != nil {
+			t.Errorf("run %s: %v", run, err)
+		}
+		if workflow != GateWorkflow { // whose clients write as well
+			assert.Empty(t, late(frames), "run %s: owners that wrote after another", run)
+		}
+	}
+}
+
+// late are the writers of a run that wrote again after another of its owners had. The
+// acceptor writes under the owner's eyes, and without a name.
+func late(frames []*frame.Frame) (out []string) {
+	gone, owner := map[string]bool{}, ""
+	for _, f := range frames {
+		if f.Writer == "" || f.Writer == owner {
+			continue
+		}
+		if gone[f.Writer] {
+			out = append(out, f.Writer)
+		}
+		gone[owner], owner = true, f.Writer
+	}
+	return out
+}
