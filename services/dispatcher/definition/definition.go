@@ -14,6 +14,7 @@ import (
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/flow"
 )
@@ -70,12 +71,14 @@ func New(store kv.Store) *Registry {
 // Run follows what other dispatchers register, until ctx ends. ready is closed
 // once everything stored has been read.
 func (r *Registry) Run(ctx context.Context, ready chan<- struct{}) error {
-	return r.store.Watch(ctx, refPrefix, ready, func(e kv.Entry) {
-		var ref Ref
-		if json.Unmarshal(e.Value, &ref) == nil {
-			r.learn(e.Key, ref, e.Revision)
-		}
-	})
+	return r.store.Watch(ctx, refPrefix, ready, r.take)
+}
+
+func (r *Registry) take(e kv.Entry) {
+	var ref Ref
+	if json.Unmarshal(e.Value, &ref) == nil {
+		r.learn(e.Key, ref, e.Revision)
+	}
 }
 
 func (r *Registry) learn(key string, ref Ref, revision uint64) {
@@ -189,16 +192,42 @@ func unavailable(err error) error {
 
 // Get finds a tenant's definition by id; its own before everybody's.
 func (r *Registry) Get(ctx context.Context, tenant, id string) (*Entry, error) {
-	r.mu.RLock()
-	ref, ok := r.refs[refKey(tenant, id)]
-	if !ok {
-		ref, ok = r.refs[refKey("", id)]
+	ref, ok := r.known(tenant, id)
+	if !ok && subject.Token(id) { // another replica may have been told of it just now
+		if err := r.ask(ctx, tenant, id); err != nil {
+			return nil, err
+		}
+		ref, ok = r.known(tenant, id)
 	}
-	r.mu.RUnlock()
 	if !ok {
 		return nil, fault.New(fault.WorkflowNotFound, "no workflow of this id in your tenant; GET /v1/workflows lists them")
 	}
 	return r.ByDigest(ctx, ref.Digest)
+}
+
+func (r *Registry) known(tenant, id string) (refAt, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	ref, ok := r.refs[refKey(tenant, id)]
+	if !ok {
+		ref, ok = r.refs[refKey("", id)]
+	}
+	return ref, ok
+}
+
+// ask looks an id up in the store.
+func (r *Registry) ask(ctx context.Context, tenant, id string) error {
+	for _, key := range []string{refKey(tenant, id), refKey("", id)} {
+		e, err := r.store.Get(ctx, key)
+		switch {
+		case errors.Is(err, kv.ErrNotFound):
+			continue
+		case err != nil:
+			return unavailable(err)
+		}
+		r.take(e)
+	}
+	return nil
 }
 
 // ByDigest finds a document that was registered once, whatever its id stands

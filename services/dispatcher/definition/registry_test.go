@@ -100,6 +100,26 @@ func TestList_PagesByIdWithinWhatATenantSees(t *testing.T) {
 	require.Len(t, page, 1)
 }
 
+// A client registers a workflow with one replica, and runs it with the other at once.
+func TestGet_FindsWhatAnotherDispatcherHasRegisteredJustNow(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	one, two := definition.New(store), definition.New(store)
+	put(t, one, "acme", "theirs", "1", "x")
+	put(t, one, "", "everybodys", "1", "x")
+	for _, id := range []string{"theirs", "everybodys"} {
+		e, err := two.Get(t.Context(), "acme", id)
+		require.NoError(t, err)
+		require.Equal(t, id, e.Def.ID)
+	}
+	for _, id := range []string{"none", "no/id", ""} {
+		_, err := two.Get(t.Context(), "acme", id)
+		require.Equal(t, fault.WorkflowNotFound, fault.CodeOf(err), id)
+	}
+	_, err := two.Get(t.Context(), "beta", "theirs")
+	require.Equal(t, fault.WorkflowNotFound, fault.CodeOf(err))
+}
+
 func TestRun_SeesWhatAnotherDispatcherRegisters(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
