@@ -107,7 +107,7 @@ func TestFullDisk_RefusesHonestlyAndLosesNothing(t *testing.T) {
 func fullDisk(t *testing.T, afterwards func(host *harness.Host)) {
 	t.Helper()
 	dir := t.TempDir()
-	mountSmall(t, dir)
+	mountSmall(t, dir, "size=24m")
 	host := harness.StartIn(t, dir)
 	journal.Deploy(t, host)
 	c := host.Client("dev-key")

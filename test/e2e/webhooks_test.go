@@ -119,7 +119,7 @@ func TestWebhooks_OutliveAKill(t *testing.T) {
 	in.answer(http.StatusNoContent)
 	c = h.Client(testKey)
 	run()
-	require.Eventually(t, func() bool { return len(flat(in.taken(t))) >= len(flat(want)) }, time.Minute, 50*time.Millisecond, "all arrive")
+	require.Eventually(t, func() bool { return len(flat(in.taken(t))) >= len(flat(want)) }, 3*time.Minute, 50*time.Millisecond, "all arrive") // who was killed held a probe
 	require.Equal(t, want, in.taken(t), "each once, in order")
 	for _, m := range in.all() {
 		require.Equal(t, hook.WebhookID, m.header.Get("X-Openwop-Webhook-Id"))

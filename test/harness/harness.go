@@ -55,6 +55,8 @@ type Options struct {
 	Args, Env []string
 	// Output gets all that the host writes, of which Log keeps the end alone; nil: nobody.
 	Output io.Writer
+	// Dir is where the host's folder is made; empty: a fresh one.
+	Dir string
 }
 
 // startTimeout bounds a start; a store of some thousand frames is read in it.
@@ -76,7 +78,10 @@ func StartIn(t testing.TB, dir string, args ...string) *Host {
 // StartWith is Start with further options.
 func StartWith(t testing.TB, o Options) *Host {
 	t.Helper()
-	return launch(t, &Host{t: t, dir: t.TempDir(), command: dev, args: o.Args, env: o.Env, tee: o.Output})
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	return launch(t, &Host{t: t, dir: o.Dir, command: dev, args: o.Args, env: o.Env, tee: o.Output})
 }
 
 // dev is the command of a whole host.
