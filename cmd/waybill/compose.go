@@ -204,7 +204,7 @@ func logConfig(o devOptions) jetstream.Config {
 func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 	var err error
 	h.nats, err = natsd.Start(natsd.Config{
-		Dir: filepath.Join(h.opts.dataDir, "nats"), Sync: h.opts.durability == durabilitySync,
+		Dir: filepath.Join(h.opts.dataDir, "nats"), Sync: h.opts.durability == durabilitySync, Hashed: hashedStreams,
 		Addr: h.opts.natsAddr, Users: natsUsers(specs), Log: h.log,
 	}, rand.Text())
 	if err != nil {

@@ -117,7 +117,7 @@ func (a *alone) embedNATS(o acceptorOptions) (*natsd.Server, error) {
 		return nil, err
 	}
 	a.later(unlock)
-	srv, err := natsd.Start(natsd.Config{Dir: o.logDir(), Sync: true, Log: a.log}, rand.Text())
+	srv, err := natsd.Start(natsd.Config{Dir: o.logDir(), Sync: true, Hashed: hashedStreams, Log: a.log}, rand.Text())
 	if err != nil {
 		return nil, err
 	}

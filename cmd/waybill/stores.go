@@ -20,6 +20,7 @@ import (
 	"waybill.dev/waybill/internal/kv/jetkv"
 	"waybill.dev/waybill/internal/notify"
 	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/gateway/discovery"
 )
 
@@ -41,6 +42,9 @@ type stores struct {
 	webhooks    webhookStores
 	conns       []*nats.Conn
 }
+
+// hashedStreams chain their messages by hashes of their own.
+var hashedStreams = []string{subject.Stream, auditstore.Stream} //nolint:gochecknoglobals // a constant
 
 // natsDial connects to NATS under a name that its operator sees.
 type natsDial func(name string) (*nats.Conn, error)

@@ -34,6 +34,8 @@ type Config struct {
 	// Without it the server flushes on a timer, and a power cut may lose the
 	// last moments.
 	Sync bool
+	// Hashed are the streams whose readers find damage by hashes of their own.
+	Hashed []string
 	// Addr is where clients outside the process connect; empty: nowhere.
 	Addr string
 	// Users may connect to Addr.
@@ -73,6 +75,9 @@ func Start(cfg Config, password string) (*Server, error) {
 
 func (s *Server) launch() (*server.Server, error) {
 	cfg := s.cfg
+	if err := mend(cfg.Dir, cfg.Hashed, cfg.Log); err != nil {
+		return nil, fmt.Errorf("embedded nats: %w", err)
+	}
 	opts := &server.Options{
 		ServerName: "waybill", JetStream: true, StoreDir: cfg.Dir, SyncAlways: cfg.Sync,
 		NoLog: true, NoSigs: true, DontListen: cfg.Addr == "", MaxPayload: runlog.MaxFrameBytes,
