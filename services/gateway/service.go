@@ -240,12 +240,13 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 	if err != nil {
 		return nil, err
 	}
+	streams := &sse.Handler{
+		Engine: openwopv1.NewEngineClient(conn), Host: hostv1.NewHostClient(conn), Fail: s.fail,
+		Logger: s.deps.Logger, Closing: s.closing,
+	}
 	d := rest.Deps{
 		Conn: conn, Keys: s.keys, OpenAPI: description, Ready: s.deps.Ready, Clock: s.deps.Clock, Logger: s.deps.Logger,
-		Events: &sse.Handler{
-			Engine: openwopv1.NewEngineClient(conn), Host: hostv1.NewHostClient(conn), Fail: s.fail,
-			Logger: s.deps.Logger, Closing: s.closing,
-		},
+		Events: streams, Watch: http.HandlerFunc(streams.ServeWatch),
 	}
 	d.Clean = s.scrub.Clean
 	d.Assets = &asset.Handler{Acceptor: s.deps.Acceptor}

@@ -33,6 +33,9 @@ type Hub struct {
 	count atomic.Int64 // of subscriptions, so that publishing to nobody takes no lock
 	lags  atomic.Int64
 
+	watches atomic.Int64 // of tenants, likewise
+	board   board
+
 	mu     sync.RWMutex // guards what follows
 	subs   map[store.Key]map[*Subscription]struct{}
 	closed bool
@@ -40,7 +43,7 @@ type Hub struct {
 
 // New makes a hub whose subscriptions queue up to a number of frames.
 func New(queue int) *Hub {
-	return &Hub{queue: queue, subs: map[store.Key]map[*Subscription]struct{}{}}
+	return &Hub{queue: queue, subs: map[store.Key]map[*Subscription]struct{}{}, board: board{tenants: map[string]*audience{}}}
 }
 
 // Subscribe begins to queue the frames of a run. The caller closes the
@@ -86,15 +89,18 @@ func (h *Hub) Publish(frames []*frame.Frame) {
 	}
 }
 
-// Touch tells those who follow a run to look at its row again.
+// Touch tells those who follow a run, or watch its tenant, to look at its row again.
 func (h *Hub) Touch(key store.Key) {
+	h.board.look(key)
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	h.miss(h.subs[key])
 }
 
-// TouchAll tells everybody to look at the store again.
+// TouchAll tells everybody to look at the store again. Which runs of a tenant have
+// changed nobody can tell: its watchers are cut off.
 func (h *Hub) TouchAll() {
+	h.board.cut(ErrLagged, false)
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	for _, subs := range h.subs {
@@ -110,6 +116,7 @@ func (h *Hub) miss(subs map[*Subscription]struct{}) {
 
 // Close ends every subscription, and those made later at once.
 func (h *Hub) Close() {
+	h.board.cut(ErrClosed, true)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true

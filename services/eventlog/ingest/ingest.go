@@ -197,6 +197,7 @@ func (i *Ingester) told(res result) {
 		i.slog.Error("frame not applied", "error", err)
 	}
 	i.hub.Publish(res.applied)
+	i.hub.Show(res.batch.Runs)
 	for key := range res.touched {
 		i.hub.Touch(key)
 	}

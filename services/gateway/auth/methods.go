@@ -39,6 +39,7 @@ var methods = map[string]rule{
 	hostv1.Host_CreateAnnotation_FullMethodName:           {scope: RunsRead},
 	hostv1.Host_ListAnnotations_FullMethodName:            {scope: RunsRead},
 	hostv1.Host_ListRuns_FullMethodName:                   {scope: RunsRead},
+	hostv1.Host_WatchRuns_FullMethodName:                  {scope: RunsRead},
 	hostv1.Host_ListInterrupts_FullMethodName:             {scope: ApprovalsRespond},
 	hostv1.Host_ListWorkflows_FullMethodName:              {scope: ManifestRead},
 	hostv1.Host_PutWorkflow_FullMethodName:                {scope: WorkflowsWrite},

@@ -32,6 +32,7 @@ var scopes = map[string]auth.Scope{
 	"/waybill.host.v1.Host/CreateAnnotation":  "runs:read",
 	"/waybill.host.v1.Host/ListAnnotations":   "runs:read",
 	"/waybill.host.v1.Host/ListRuns":          "runs:read",
+	"/waybill.host.v1.Host/WatchRuns":         "runs:read",
 	"/waybill.host.v1.Host/ListWorkflows":     "manifest:read",
 	"/waybill.host.v1.Host/PutWorkflow":       "workflows:write",
 	"/waybill.host.v1.Host/GetEnvelopeSchema": "",

@@ -136,10 +136,7 @@ func (s *Service) ListRuns(ctx context.Context, req *hostv1.ListRunsRequest) (*h
 	}
 	out := &hostv1.ListRunsResponse{NextCursor: set(res.GetNextCursor())}
 	for _, r := range res.GetRuns() {
-		out.Runs = append(out.Runs, &hostv1.RunSummary{
-			RunId: r.GetRunId(), WorkflowId: r.GetWorkflowId(), Status: r.GetStatus(), CreatedAt: r.GetCreatedAt(),
-			StartedAt: set(r.GetStartedAt()), CompletedAt: set(r.GetCompletedAt()), Tags: r.GetTags(), ErrorCode: set(r.GetErrorCode()),
-		})
+		out.Runs = append(out.Runs, s.row(r))
 	}
 	return out, nil
 }

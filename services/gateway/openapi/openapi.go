@@ -16,7 +16,6 @@ import (
 
 	"waybill.dev/waybill/internal/version"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
-	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/rest"
@@ -42,6 +41,7 @@ func Document() ([]byte, error) {
 		item[strings.ToLower(r.HTTP)] = op
 	}
 	paths[jsonPath(rest.EventsPath)] = object{"get": b.events()}
+	paths[rest.WatchPath] = object{"get": b.watch()}
 	b.schemas["Error"] = errorSchema()
 	return json.Marshal(object{
 		"openapi": "3.1.0",
@@ -255,28 +255,6 @@ func (b *builder) single(f protoreflect.FieldDescriptor) object {
 	}
 }
 
-// events describes the stream, which is not translated.
-func (b *builder) events() object {
-	op := object{
-		"operationId": "streamRunEvents",
-		"parameters": []object{
-			{"name": "runId", "in": "path", "required": true, "schema": object{"type": "string"}},
-			{"name": "streamMode", "in": "query", "description": "values, or any of updates, messages and debug, separated by commas", "schema": object{"type": "string"}},
-			{"name": "bufferMs", "in": "query", "schema": object{"type": "integer", "minimum": 0, "maximum": 5000}},
-			{"name": "Last-Event-ID", "in": "header", "schema": object{"type": "string", "pattern": "^[0-9]+$"}},
-		},
-		"responses": b.withErrors(object{"200": object{
-			"description": "the run's events, as server-sent events, or as one document to callers that accept JSON only",
-			"content": object{
-				"text/event-stream": object{"schema": object{"type": "string"}},
-				"application/json":  object{"schema": b.message(pollResponse())},
-			},
-		}}, openwopv1.Engine_StreamRunEvents_FullMethodName),
-	}
-	b.guard(op, openwopv1.Engine_StreamRunEvents_FullMethodName)
-	return op
-}
-
 func errorSchema() object {
 	codes := []string{}
 	for _, c := range fault.Codes() {
@@ -292,8 +270,4 @@ func errorSchema() object {
 			"details": object{"type": "object"},
 		},
 	}
-}
-
-func pollResponse() protoreflect.MessageDescriptor {
-	return (&hostv1.PollRunEventsResponse{}).ProtoReflect().Descriptor()
 }

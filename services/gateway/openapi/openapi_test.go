@@ -97,7 +97,8 @@ func TestDocument_HasOneOperationPerRoute(t *testing.T) {
 		require.NotContains(t, path, "_", "parameters are spelled as the API's JSON")
 		require.NotEmpty(t, verb)
 	})
-	require.Len(t, ids, len(rest.Routes)+1, "and the event stream")
+	require.Len(t, ids, len(rest.Routes)+2, "and the streams")
+	require.True(t, ids["watchRuns"])
 	require.True(t, ids["streamRunEvents"])
 }
 

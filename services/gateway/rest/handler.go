@@ -24,6 +24,7 @@ import (
 	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/internal/rpc"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
@@ -55,7 +56,8 @@ type Deps struct {
 	// Conn reaches the public gRPC server.
 	Conn   grpc.ClientConnInterface
 	Keys   *auth.Keys
-	Events http.Handler // the event stream
+	Events http.Handler // the stream of a run's events
+	Watch  http.Handler // the stream of changed rows
 	// OpenAPI renders the API's description.
 	OpenAPI http.Handler
 	// Assets serves the asset of a token.
@@ -82,6 +84,7 @@ type Handler struct {
 	deps     Deps
 	grpc     http.Handler
 	inFlight atomic.Int64
+	streams  []stream
 	rates    *throttle.Throttle // of each credential, known or not: who guesses keys is slowed down, too
 }
 
@@ -91,7 +94,11 @@ func New(ctx context.Context, cfg Config, d Deps) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Handler{cfg: cfg, deps: d, grpc: mux, rates: throttle.New(cfg.RatePerSecond, cfg.Burst, d.Clock)}, nil
+	streams := []stream{
+		{EventsPath, openwopv1.Engine_StreamRunEvents_FullMethodName, d.Events},
+		{WatchPath, hostv1.Host_WatchRuns_FullMethodName, d.Watch},
+	}
+	return &Handler{cfg: cfg, deps: d, grpc: mux, streams: streams, rates: throttle.New(cfg.RatePerSecond, cfg.Burst, d.Clock)}, nil
 }
 
 // ServeHTTP answers a request.
@@ -158,13 +165,14 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return h.deps.Assets.Serve(w, r, strings.TrimPrefix(path, seamAssets))
 	case strings.HasPrefix(path, seamPrefix):
 		return h.seam(w, r)
-	case r.Method == http.MethodGet && matches(EventsPath, path):
-		if _, err := h.deps.Keys.Check(openwopv1.Engine_StreamRunEvents_FullMethodName, r.Header.Get("Authorization")); err != nil {
+	}
+	if st := h.streamOf(r.URL.Path); st != nil && r.Method == http.MethodGet {
+		if _, err := h.deps.Keys.Check(st.method, r.Header.Get("Authorization")); err != nil {
 			return err
 		}
 		h.inFlight.Add(-1) // streams have their own bound
 		defer h.inFlight.Add(1)
-		h.deps.Events.ServeHTTP(w, r)
+		st.serve.ServeHTTP(w, r)
 		return nil
 	}
 	return h.translated(w, r)

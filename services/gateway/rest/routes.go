@@ -102,8 +102,30 @@ var Routes = []Route{
 	{HTTP: http.MethodGet, Path: "/schemas/envelopes/{file}", Method: hostv1.Host_GetEnvelopeSchema_FullMethodName, Document: "schema", Success: 200},
 }
 
-// EventsPath is the route of the event stream, which is not translated.
-const EventsPath = "/v1/runs/{run_id}/events"
+// EventsPath and WatchPath are the routes of streams, which are not translated: of a run's
+// events, and of the rows of the run list that change.
+const (
+	EventsPath = "/v1/runs/{run_id}/events"
+	WatchPath  = "/v1/runs:watch"
+)
+
+// stream is a route that is answered by a stream.
+type stream struct {
+	path string
+	// method is the gRPC method behind it, in full.
+	method string
+	serve  http.Handler
+}
+
+// streamOf is the stream at an address; nil: there is none.
+func (h *Handler) streamOf(path string) *stream {
+	for i := range h.streams {
+		if matches(h.streams[i].path, path) {
+			return &h.streams[i]
+		}
+	}
+	return nil
+}
 
 // matches reports whether a path has the shape of a pattern. A parameter takes
 // one segment, before a ":verb" if the pattern has one; it must not swallow a verb.
@@ -146,7 +168,7 @@ func find(method, path string) (route *Route, allowed []string) {
 		}
 		allowed = append(allowed, r.HTTP)
 	}
-	if matches(EventsPath, path) {
+	if matches(EventsPath, path) || path == WatchPath {
 		allowed = append(allowed, http.MethodGet)
 	}
 	return nil, allowed

@@ -115,36 +115,48 @@ func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Req
 		}
 		return err
 	}
-	f := framer{w: w, ctl: http.NewResponseController(w)}
+	f, ok := h.open(w, r, "no-cache")
+	if !ok {
+		return nil
+	}
+	h.pump(ctx, f, func() ([]byte, error) {
+		it, err := in.Recv()
+		if err != nil {
+			return nil, err
+		}
+		return event(it), nil
+	})
+	return nil
+}
+
+// open sends the headers of a stream; ok is false when the client has gone.
+func (h *Handler) open(w http.ResponseWriter, r *http.Request, cache string) (f framer, ok bool) {
+	f = framer{w: w, ctl: http.NewResponseController(w)}
 	head := w.Header()
 	head.Set("Content-Type", "text/event-stream")
-	head.Set("Cache-Control", "no-cache")
+	head.Set("Cache-Control", cache)
 	head.Set("X-Accel-Buffering", "no")
 	if r.ProtoMajor == 1 {
 		head.Set("Connection", "keep-alive")
 	}
 	w.WriteHeader(http.StatusOK)
-	if f.flush() != nil {
-		return nil // the client has gone
-	}
-	h.pump(ctx, f, in)
-	return nil
+	return f, f.flush() == nil
 }
 
 type received struct {
-	item *openwopv1.RunEventEnvelope
-	err  error
+	frame []byte
+	err   error
 }
 
 // pump writes frames until the stream ends, the client goes, or the server stops.
 // After the headers nothing can be told any more: the client resumes.
-func (h *Handler) pump(ctx context.Context, f framer, in openwopv1.Engine_StreamRunEventsClient) {
+func (h *Handler) pump(ctx context.Context, f framer, next func() ([]byte, error)) {
 	items := make(chan received)
-	go func() { // ends with ctx, which ends Recv
+	go func() { // ends with ctx, which ends next
 		for {
-			it, err := in.Recv()
+			frame, err := next()
 			select {
-			case items <- received{it, err}:
+			case items <- received{frame, err}:
 			case <-ctx.Done():
 				return
 			}
@@ -171,7 +183,7 @@ func (h *Handler) pump(ctx context.Context, f framer, in openwopv1.Engine_Stream
 				}
 				return
 			}
-			err = f.frame(r.item)
+			err = f.write(r.frame)
 		}
 		if err != nil {
 			return
@@ -185,7 +197,8 @@ type framer struct {
 	ctl *http.ResponseController
 }
 
-func (f framer) frame(it *openwopv1.RunEventEnvelope) error {
+// event frames an event of a run.
+func event(it *openwopv1.RunEventEnvelope) []byte {
 	data := it.GetData().GetJson()
 	b := make([]byte, 0, len(data)+64)
 	if it.GetSequence() >= 0 { // what is no event is nothing to resume from
@@ -197,7 +210,7 @@ func (f framer) frame(it *openwopv1.RunEventEnvelope) error {
 	b = append(b, it.GetEvent()...)
 	b = append(b, "\ndata: "...)
 	b = appendLine(b, data)
-	return f.write(append(b, "\n\n"...))
+	return append(b, "\n\n"...)
 }
 
 // appendLine appends JSON as one line: white space between its tokens may hold

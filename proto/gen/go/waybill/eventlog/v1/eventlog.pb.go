@@ -376,6 +376,97 @@ func (x *RunSummary) GetErrorCode() string {
 	return ""
 }
 
+// WatchRunsRequest names a tenant.
+type WatchRunsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchRunsRequest) Reset() {
+	*x = WatchRunsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRunsRequest) ProtoMessage() {}
+
+func (x *WatchRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRunsRequest.ProtoReflect.Descriptor instead.
+func (*WatchRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WatchRunsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+// WatchRunsResponse is a row as it is now. Of rows that change faster than they are
+// read, the latest is sent.
+type WatchRunsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           *RunSummary            `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchRunsResponse) Reset() {
+	*x = WatchRunsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRunsResponse) ProtoMessage() {}
+
+func (x *WatchRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRunsResponse.ProtoReflect.Descriptor instead.
+func (*WatchRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *WatchRunsResponse) GetRun() *RunSummary {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
 // ListInterruptsRequest filters open questions; empty fields do not filter.
 type ListInterruptsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -390,7 +481,7 @@ type ListInterruptsRequest struct {
 
 func (x *ListInterruptsRequest) Reset() {
 	*x = ListInterruptsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[5]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -402,7 +493,7 @@ func (x *ListInterruptsRequest) String() string {
 func (*ListInterruptsRequest) ProtoMessage() {}
 
 func (x *ListInterruptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[5]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -415,7 +506,7 @@ func (x *ListInterruptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInterruptsRequest.ProtoReflect.Descriptor instead.
 func (*ListInterruptsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{5}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListInterruptsRequest) GetTenant() string {
@@ -465,7 +556,7 @@ type ListInterruptsResponse struct {
 
 func (x *ListInterruptsResponse) Reset() {
 	*x = ListInterruptsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[6]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -477,7 +568,7 @@ func (x *ListInterruptsResponse) String() string {
 func (*ListInterruptsResponse) ProtoMessage() {}
 
 func (x *ListInterruptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[6]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -490,7 +581,7 @@ func (x *ListInterruptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInterruptsResponse.ProtoReflect.Descriptor instead.
 func (*ListInterruptsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{6}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListInterruptsResponse) GetInterrupts() []*OpenInterrupt {
@@ -521,7 +612,7 @@ type OpenInterrupt struct {
 
 func (x *OpenInterrupt) Reset() {
 	*x = OpenInterrupt{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[7]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +624,7 @@ func (x *OpenInterrupt) String() string {
 func (*OpenInterrupt) ProtoMessage() {}
 
 func (x *OpenInterrupt) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[7]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +637,7 @@ func (x *OpenInterrupt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenInterrupt.ProtoReflect.Descriptor instead.
 func (*OpenInterrupt) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{7}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *OpenInterrupt) GetRunId() string {
@@ -592,7 +683,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[8]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -604,7 +695,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[8]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -617,7 +708,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{8}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Event) GetSequence() int32 {
@@ -664,7 +755,7 @@ type ReadEventsRequest struct {
 
 func (x *ReadEventsRequest) Reset() {
 	*x = ReadEventsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[9]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -676,7 +767,7 @@ func (x *ReadEventsRequest) String() string {
 func (*ReadEventsRequest) ProtoMessage() {}
 
 func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[9]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -689,7 +780,7 @@ func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
 func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{9}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReadEventsRequest) GetTenant() string {
@@ -740,7 +831,7 @@ type ReadEventsResponse struct {
 
 func (x *ReadEventsResponse) Reset() {
 	*x = ReadEventsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[10]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +843,7 @@ func (x *ReadEventsResponse) String() string {
 func (*ReadEventsResponse) ProtoMessage() {}
 
 func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[10]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +856,7 @@ func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsResponse.ProtoReflect.Descriptor instead.
 func (*ReadEventsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{10}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ReadEventsResponse) GetEvents() []*Event {
@@ -804,7 +895,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +907,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +920,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{11}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FollowRequest) GetTenant() string {
@@ -874,7 +965,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -886,7 +977,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -899,7 +990,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{12}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FollowResponse) GetEvents() []*Event {
@@ -934,7 +1025,7 @@ type ListDueTimersRequest struct {
 
 func (x *ListDueTimersRequest) Reset() {
 	*x = ListDueTimersRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -946,7 +1037,7 @@ func (x *ListDueTimersRequest) String() string {
 func (*ListDueTimersRequest) ProtoMessage() {}
 
 func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -959,7 +1050,7 @@ func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersRequest.ProtoReflect.Descriptor instead.
 func (*ListDueTimersRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{13}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListDueTimersRequest) GetBeforeUnixMs() int64 {
@@ -986,7 +1077,7 @@ type ListDueTimersResponse struct {
 
 func (x *ListDueTimersResponse) Reset() {
 	*x = ListDueTimersResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -998,7 +1089,7 @@ func (x *ListDueTimersResponse) String() string {
 func (*ListDueTimersResponse) ProtoMessage() {}
 
 func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1011,7 +1102,7 @@ func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersResponse.ProtoReflect.Descriptor instead.
 func (*ListDueTimersResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{14}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListDueTimersResponse) GetTimers() []*DueTimer {
@@ -1034,7 +1125,7 @@ type DueTimer struct {
 
 func (x *DueTimer) Reset() {
 	*x = DueTimer{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1137,7 @@ func (x *DueTimer) String() string {
 func (*DueTimer) ProtoMessage() {}
 
 func (x *DueTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1150,7 @@ func (x *DueTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DueTimer.ProtoReflect.Descriptor instead.
 func (*DueTimer) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{15}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DueTimer) GetTenant() string {
@@ -1105,7 +1196,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1208,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1221,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{16}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ExportRunRequest) GetTenant() string {
@@ -1171,7 +1262,7 @@ type ExportRunResponse struct {
 
 func (x *ExportRunResponse) Reset() {
 	*x = ExportRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1183,7 +1274,7 @@ func (x *ExportRunResponse) String() string {
 func (*ExportRunResponse) ProtoMessage() {}
 
 func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1196,7 +1287,7 @@ func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunResponse.ProtoReflect.Descriptor instead.
 func (*ExportRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{17}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ExportRunResponse) GetBundle() []byte {
@@ -1243,7 +1334,11 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\fcompleted_at\x18\x06 \x01(\tR\vcompletedAt\x12\x12\n" +
 	"\x04tags\x18\a \x03(\tR\x04tags\x12\x1d\n" +
 	"\n" +
-	"error_code\x18\b \x01(\tR\terrorCode\"\x92\x01\n" +
+	"error_code\x18\b \x01(\tR\terrorCode\"*\n" +
+	"\x10WatchRunsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"F\n" +
+	"\x11WatchRunsResponse\x121\n" +
+	"\x03run\x18\x01 \x01(\v2\x1f.waybill.eventlog.v1.RunSummaryR\x03run\"\x92\x01\n" +
 	"\x15ListInterruptsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x16\n" +
@@ -1305,10 +1400,11 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"max_events\x18\x03 \x01(\x05R\tmaxEvents\x12\x1b\n" +
 	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\"+\n" +
 	"\x11ExportRunResponse\x12\x16\n" +
-	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\x99\x05\n" +
+	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\xf7\x05\n" +
 	"\bEventLog\x12Q\n" +
 	"\x06GetRun\x12\".waybill.eventlog.v1.GetRunRequest\x1a#.waybill.eventlog.v1.GetRunResponse\x12W\n" +
-	"\bListRuns\x12$.waybill.eventlog.v1.ListRunsRequest\x1a%.waybill.eventlog.v1.ListRunsResponse\x12i\n" +
+	"\bListRuns\x12$.waybill.eventlog.v1.ListRunsRequest\x1a%.waybill.eventlog.v1.ListRunsResponse\x12\\\n" +
+	"\tWatchRuns\x12%.waybill.eventlog.v1.WatchRunsRequest\x1a&.waybill.eventlog.v1.WatchRunsResponse0\x01\x12i\n" +
 	"\x0eListInterrupts\x12*.waybill.eventlog.v1.ListInterruptsRequest\x1a+.waybill.eventlog.v1.ListInterruptsResponse\x12]\n" +
 	"\n" +
 	"ReadEvents\x12&.waybill.eventlog.v1.ReadEventsRequest\x1a'.waybill.eventlog.v1.ReadEventsResponse\x12S\n" +
@@ -1329,52 +1425,57 @@ func file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP() []byte {
 	return file_waybill_eventlog_v1_eventlog_proto_rawDescData
 }
 
-var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
 	(*GetRunRequest)(nil),          // 0: waybill.eventlog.v1.GetRunRequest
 	(*GetRunResponse)(nil),         // 1: waybill.eventlog.v1.GetRunResponse
 	(*ListRunsRequest)(nil),        // 2: waybill.eventlog.v1.ListRunsRequest
 	(*ListRunsResponse)(nil),       // 3: waybill.eventlog.v1.ListRunsResponse
 	(*RunSummary)(nil),             // 4: waybill.eventlog.v1.RunSummary
-	(*ListInterruptsRequest)(nil),  // 5: waybill.eventlog.v1.ListInterruptsRequest
-	(*ListInterruptsResponse)(nil), // 6: waybill.eventlog.v1.ListInterruptsResponse
-	(*OpenInterrupt)(nil),          // 7: waybill.eventlog.v1.OpenInterrupt
-	(*Event)(nil),                  // 8: waybill.eventlog.v1.Event
-	(*ReadEventsRequest)(nil),      // 9: waybill.eventlog.v1.ReadEventsRequest
-	(*ReadEventsResponse)(nil),     // 10: waybill.eventlog.v1.ReadEventsResponse
-	(*FollowRequest)(nil),          // 11: waybill.eventlog.v1.FollowRequest
-	(*FollowResponse)(nil),         // 12: waybill.eventlog.v1.FollowResponse
-	(*ListDueTimersRequest)(nil),   // 13: waybill.eventlog.v1.ListDueTimersRequest
-	(*ListDueTimersResponse)(nil),  // 14: waybill.eventlog.v1.ListDueTimersResponse
-	(*DueTimer)(nil),               // 15: waybill.eventlog.v1.DueTimer
-	(*ExportRunRequest)(nil),       // 16: waybill.eventlog.v1.ExportRunRequest
-	(*ExportRunResponse)(nil),      // 17: waybill.eventlog.v1.ExportRunResponse
+	(*WatchRunsRequest)(nil),       // 5: waybill.eventlog.v1.WatchRunsRequest
+	(*WatchRunsResponse)(nil),      // 6: waybill.eventlog.v1.WatchRunsResponse
+	(*ListInterruptsRequest)(nil),  // 7: waybill.eventlog.v1.ListInterruptsRequest
+	(*ListInterruptsResponse)(nil), // 8: waybill.eventlog.v1.ListInterruptsResponse
+	(*OpenInterrupt)(nil),          // 9: waybill.eventlog.v1.OpenInterrupt
+	(*Event)(nil),                  // 10: waybill.eventlog.v1.Event
+	(*ReadEventsRequest)(nil),      // 11: waybill.eventlog.v1.ReadEventsRequest
+	(*ReadEventsResponse)(nil),     // 12: waybill.eventlog.v1.ReadEventsResponse
+	(*FollowRequest)(nil),          // 13: waybill.eventlog.v1.FollowRequest
+	(*FollowResponse)(nil),         // 14: waybill.eventlog.v1.FollowResponse
+	(*ListDueTimersRequest)(nil),   // 15: waybill.eventlog.v1.ListDueTimersRequest
+	(*ListDueTimersResponse)(nil),  // 16: waybill.eventlog.v1.ListDueTimersResponse
+	(*DueTimer)(nil),               // 17: waybill.eventlog.v1.DueTimer
+	(*ExportRunRequest)(nil),       // 18: waybill.eventlog.v1.ExportRunRequest
+	(*ExportRunResponse)(nil),      // 19: waybill.eventlog.v1.ExportRunResponse
 }
 var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	4,  // 0: waybill.eventlog.v1.ListRunsResponse.runs:type_name -> waybill.eventlog.v1.RunSummary
-	7,  // 1: waybill.eventlog.v1.ListInterruptsResponse.interrupts:type_name -> waybill.eventlog.v1.OpenInterrupt
-	8,  // 2: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
-	8,  // 3: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
-	15, // 4: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
-	0,  // 5: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
-	2,  // 6: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
-	5,  // 7: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
-	9,  // 8: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
-	11, // 9: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
-	16, // 10: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
-	13, // 11: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
-	1,  // 12: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
-	3,  // 13: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
-	6,  // 14: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
-	10, // 15: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
-	12, // 16: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
-	17, // 17: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
-	14, // 18: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
-	12, // [12:19] is the sub-list for method output_type
-	5,  // [5:12] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	4,  // 1: waybill.eventlog.v1.WatchRunsResponse.run:type_name -> waybill.eventlog.v1.RunSummary
+	9,  // 2: waybill.eventlog.v1.ListInterruptsResponse.interrupts:type_name -> waybill.eventlog.v1.OpenInterrupt
+	10, // 3: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
+	10, // 4: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
+	17, // 5: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
+	0,  // 6: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
+	2,  // 7: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
+	5,  // 8: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
+	7,  // 9: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
+	11, // 10: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
+	13, // 11: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
+	18, // 12: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
+	15, // 13: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
+	1,  // 14: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
+	3,  // 15: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
+	6,  // 16: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
+	8,  // 17: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
+	12, // 18: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
+	14, // 19: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
+	19, // 20: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
+	16, // 21: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
+	14, // [14:22] is the sub-list for method output_type
+	6,  // [6:14] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_waybill_eventlog_v1_eventlog_proto_init() }
@@ -1388,7 +1489,7 @@ func file_waybill_eventlog_v1_eventlog_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_eventlog_v1_eventlog_proto_rawDesc), len(file_waybill_eventlog_v1_eventlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	EventLog_GetRun_FullMethodName         = "/waybill.eventlog.v1.EventLog/GetRun"
 	EventLog_ListRuns_FullMethodName       = "/waybill.eventlog.v1.EventLog/ListRuns"
+	EventLog_WatchRuns_FullMethodName      = "/waybill.eventlog.v1.EventLog/WatchRuns"
 	EventLog_ListInterrupts_FullMethodName = "/waybill.eventlog.v1.EventLog/ListInterrupts"
 	EventLog_ReadEvents_FullMethodName     = "/waybill.eventlog.v1.EventLog/ReadEvents"
 	EventLog_Follow_FullMethodName         = "/waybill.eventlog.v1.EventLog/Follow"
@@ -39,6 +40,8 @@ type EventLogClient interface {
 	GetRun(ctx context.Context, in *GetRunRequest, opts ...grpc.CallOption) (*GetRunResponse, error)
 	// ListRuns lists a tenant's runs, newest first.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
+	// WatchRuns tells of each run of a tenant whose row changes, from when its headers are there.
+	WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error)
 	// ListInterrupts lists what a tenant's runs ask and nobody has answered.
 	ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error)
 	// ReadEvents returns a page of a run's events, waiting for news if asked to.
@@ -79,6 +82,25 @@ func (c *eventLogClient) ListRuns(ctx context.Context, in *ListRunsRequest, opts
 	return out, nil
 }
 
+func (c *eventLogClient) WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &EventLog_ServiceDesc.Streams[0], EventLog_WatchRuns_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRunsRequest, WatchRunsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type EventLog_WatchRunsClient = grpc.ServerStreamingClient[WatchRunsResponse]
+
 func (c *eventLogClient) ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListInterruptsResponse)
@@ -101,7 +123,7 @@ func (c *eventLogClient) ReadEvents(ctx context.Context, in *ReadEventsRequest, 
 
 func (c *eventLogClient) Follow(ctx context.Context, in *FollowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &EventLog_ServiceDesc.Streams[0], EventLog_Follow_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &EventLog_ServiceDesc.Streams[1], EventLog_Follow_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +171,8 @@ type EventLogServer interface {
 	GetRun(context.Context, *GetRunRequest) (*GetRunResponse, error)
 	// ListRuns lists a tenant's runs, newest first.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
+	// WatchRuns tells of each run of a tenant whose row changes, from when its headers are there.
+	WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error
 	// ListInterrupts lists what a tenant's runs ask and nobody has answered.
 	ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error)
 	// ReadEvents returns a page of a run's events, waiting for news if asked to.
@@ -174,6 +198,9 @@ func (UnimplementedEventLogServer) GetRun(context.Context, *GetRunRequest) (*Get
 }
 func (UnimplementedEventLogServer) ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRuns not implemented")
+}
+func (UnimplementedEventLogServer) WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchRuns not implemented")
 }
 func (UnimplementedEventLogServer) ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListInterrupts not implemented")
@@ -246,6 +273,17 @@ func _EventLog_ListRuns_Handler(srv interface{}, ctx context.Context, dec func(i
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _EventLog_WatchRuns_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRunsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(EventLogServer).WatchRuns(m, &grpc.GenericServerStream[WatchRunsRequest, WatchRunsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type EventLog_WatchRunsServer = grpc.ServerStreamingServer[WatchRunsResponse]
 
 func _EventLog_ListInterrupts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListInterruptsRequest)
@@ -363,6 +401,11 @@ var EventLog_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchRuns",
+			Handler:       _EventLog_WatchRuns_Handler,
+			ServerStreams: true,
+		},
 		{
 			StreamName:    "Follow",
 			Handler:       _EventLog_Follow_Handler,

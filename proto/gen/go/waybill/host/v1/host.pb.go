@@ -421,6 +421,89 @@ func (x *RunSummary) GetErrorCode() string {
 	return ""
 }
 
+// WatchRunsRequest asks for the rows of the caller's tenant.
+type WatchRunsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchRunsRequest) Reset() {
+	*x = WatchRunsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRunsRequest) ProtoMessage() {}
+
+func (x *WatchRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRunsRequest.ProtoReflect.Descriptor instead.
+func (*WatchRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{5}
+}
+
+// WatchRunsResponse is a row as ListRuns would give it now. Of rows that change faster than
+// they are read, the latest is sent.
+type WatchRunsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           *RunSummary            `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchRunsResponse) Reset() {
+	*x = WatchRunsResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRunsResponse) ProtoMessage() {}
+
+func (x *WatchRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRunsResponse.ProtoReflect.Descriptor instead.
+func (*WatchRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *WatchRunsResponse) GetRun() *RunSummary {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
 // ListInterruptsRequest filters open questions.
 type ListInterruptsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -437,7 +520,7 @@ type ListInterruptsRequest struct {
 
 func (x *ListInterruptsRequest) Reset() {
 	*x = ListInterruptsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[5]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -449,7 +532,7 @@ func (x *ListInterruptsRequest) String() string {
 func (*ListInterruptsRequest) ProtoMessage() {}
 
 func (x *ListInterruptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[5]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -462,7 +545,7 @@ func (x *ListInterruptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInterruptsRequest.ProtoReflect.Descriptor instead.
 func (*ListInterruptsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{5}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListInterruptsRequest) GetLimit() int32 {
@@ -512,7 +595,7 @@ type ListInterruptsResponse struct {
 
 func (x *ListInterruptsResponse) Reset() {
 	*x = ListInterruptsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[6]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -524,7 +607,7 @@ func (x *ListInterruptsResponse) String() string {
 func (*ListInterruptsResponse) ProtoMessage() {}
 
 func (x *ListInterruptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[6]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -537,7 +620,7 @@ func (x *ListInterruptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInterruptsResponse.ProtoReflect.Descriptor instead.
 func (*ListInterruptsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{6}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListInterruptsResponse) GetInterrupts() []*OpenInterrupt {
@@ -569,7 +652,7 @@ type OpenInterrupt struct {
 
 func (x *OpenInterrupt) Reset() {
 	*x = OpenInterrupt{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[7]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -581,7 +664,7 @@ func (x *OpenInterrupt) String() string {
 func (*OpenInterrupt) ProtoMessage() {}
 
 func (x *OpenInterrupt) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[7]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -594,7 +677,7 @@ func (x *OpenInterrupt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenInterrupt.ProtoReflect.Descriptor instead.
 func (*OpenInterrupt) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{7}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *OpenInterrupt) GetRunId() string {
@@ -637,7 +720,7 @@ type ListWorkflowsRequest struct {
 
 func (x *ListWorkflowsRequest) Reset() {
 	*x = ListWorkflowsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[8]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -649,7 +732,7 @@ func (x *ListWorkflowsRequest) String() string {
 func (*ListWorkflowsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[8]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -662,7 +745,7 @@ func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{8}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListWorkflowsRequest) GetLimit() int32 {
@@ -690,7 +773,7 @@ type ListWorkflowsResponse struct {
 
 func (x *ListWorkflowsResponse) Reset() {
 	*x = ListWorkflowsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[9]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +785,7 @@ func (x *ListWorkflowsResponse) String() string {
 func (*ListWorkflowsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[9]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +798,7 @@ func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{9}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListWorkflowsResponse) GetWorkflows() []*WorkflowSummary {
@@ -745,7 +828,7 @@ type WorkflowSummary struct {
 
 func (x *WorkflowSummary) Reset() {
 	*x = WorkflowSummary{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[10]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +840,7 @@ func (x *WorkflowSummary) String() string {
 func (*WorkflowSummary) ProtoMessage() {}
 
 func (x *WorkflowSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[10]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +853,7 @@ func (x *WorkflowSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowSummary.ProtoReflect.Descriptor instead.
 func (*WorkflowSummary) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{10}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *WorkflowSummary) GetWorkflowId() string {
@@ -811,7 +894,7 @@ type PutWorkflowRequest struct {
 
 func (x *PutWorkflowRequest) Reset() {
 	*x = PutWorkflowRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[11]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -823,7 +906,7 @@ func (x *PutWorkflowRequest) String() string {
 func (*PutWorkflowRequest) ProtoMessage() {}
 
 func (x *PutWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[11]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -836,7 +919,7 @@ func (x *PutWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PutWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{11}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PutWorkflowRequest) GetDefinition() *v1.JsonDocument {
@@ -862,7 +945,7 @@ type PutWorkflowResponse struct {
 
 func (x *PutWorkflowResponse) Reset() {
 	*x = PutWorkflowResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[12]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -874,7 +957,7 @@ func (x *PutWorkflowResponse) String() string {
 func (*PutWorkflowResponse) ProtoMessage() {}
 
 func (x *PutWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[12]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -887,7 +970,7 @@ func (x *PutWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PutWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{12}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PutWorkflowResponse) GetWorkflowId() string {
@@ -938,7 +1021,7 @@ type WorkflowWarning struct {
 
 func (x *WorkflowWarning) Reset() {
 	*x = WorkflowWarning{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[13]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1033,7 @@ func (x *WorkflowWarning) String() string {
 func (*WorkflowWarning) ProtoMessage() {}
 
 func (x *WorkflowWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[13]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1046,7 @@ func (x *WorkflowWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowWarning.ProtoReflect.Descriptor instead.
 func (*WorkflowWarning) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{13}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WorkflowWarning) GetPath() string {
@@ -997,7 +1080,7 @@ type GetEnvelopeSchemaRequest struct {
 
 func (x *GetEnvelopeSchemaRequest) Reset() {
 	*x = GetEnvelopeSchemaRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[14]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1092,7 @@ func (x *GetEnvelopeSchemaRequest) String() string {
 func (*GetEnvelopeSchemaRequest) ProtoMessage() {}
 
 func (x *GetEnvelopeSchemaRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[14]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1105,7 @@ func (x *GetEnvelopeSchemaRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvelopeSchemaRequest.ProtoReflect.Descriptor instead.
 func (*GetEnvelopeSchemaRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{14}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetEnvelopeSchemaRequest) GetFile() string {
@@ -1042,7 +1125,7 @@ type GetEnvelopeSchemaResponse struct {
 
 func (x *GetEnvelopeSchemaResponse) Reset() {
 	*x = GetEnvelopeSchemaResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[15]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1054,7 +1137,7 @@ func (x *GetEnvelopeSchemaResponse) String() string {
 func (*GetEnvelopeSchemaResponse) ProtoMessage() {}
 
 func (x *GetEnvelopeSchemaResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[15]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1067,7 +1150,7 @@ func (x *GetEnvelopeSchemaResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvelopeSchemaResponse.ProtoReflect.Descriptor instead.
 func (*GetEnvelopeSchemaResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{15}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetEnvelopeSchemaResponse) GetSchema() *v1.JsonDocument {
@@ -1089,7 +1172,7 @@ type GetDebugBundleRequest struct {
 
 func (x *GetDebugBundleRequest) Reset() {
 	*x = GetDebugBundleRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[16]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1101,7 +1184,7 @@ func (x *GetDebugBundleRequest) String() string {
 func (*GetDebugBundleRequest) ProtoMessage() {}
 
 func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[16]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1114,7 +1197,7 @@ func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDebugBundleRequest.ProtoReflect.Descriptor instead.
 func (*GetDebugBundleRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{16}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetDebugBundleRequest) GetRunId() string {
@@ -1141,7 +1224,7 @@ type GetDebugBundleResponse struct {
 
 func (x *GetDebugBundleResponse) Reset() {
 	*x = GetDebugBundleResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[17]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1153,7 +1236,7 @@ func (x *GetDebugBundleResponse) String() string {
 func (*GetDebugBundleResponse) ProtoMessage() {}
 
 func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[17]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1166,7 +1249,7 @@ func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDebugBundleResponse.ProtoReflect.Descriptor instead.
 func (*GetDebugBundleResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{17}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetDebugBundleResponse) GetBundle() *v1.JsonDocument {
@@ -1190,7 +1273,7 @@ type ListAuditEntriesRequest struct {
 
 func (x *ListAuditEntriesRequest) Reset() {
 	*x = ListAuditEntriesRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[18]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1202,7 +1285,7 @@ func (x *ListAuditEntriesRequest) String() string {
 func (*ListAuditEntriesRequest) ProtoMessage() {}
 
 func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[18]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1215,7 +1298,7 @@ func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEntriesRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditEntriesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{18}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListAuditEntriesRequest) GetLimit() int32 {
@@ -1250,7 +1333,7 @@ type ListAuditEntriesResponse struct {
 
 func (x *ListAuditEntriesResponse) Reset() {
 	*x = ListAuditEntriesResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[19]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1262,7 +1345,7 @@ func (x *ListAuditEntriesResponse) String() string {
 func (*ListAuditEntriesResponse) ProtoMessage() {}
 
 func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[19]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1275,7 +1358,7 @@ func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEntriesResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditEntriesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{19}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListAuditEntriesResponse) GetEntries() []*v1.JsonDocument {
@@ -1303,7 +1386,7 @@ type DiffRunsRequest struct {
 
 func (x *DiffRunsRequest) Reset() {
 	*x = DiffRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[20]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1398,7 @@ func (x *DiffRunsRequest) String() string {
 func (*DiffRunsRequest) ProtoMessage() {}
 
 func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[20]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1411,7 @@ func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRunsRequest.ProtoReflect.Descriptor instead.
 func (*DiffRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{20}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DiffRunsRequest) GetRunId() string {
@@ -1355,7 +1438,7 @@ type DiffRunsResponse struct {
 
 func (x *DiffRunsResponse) Reset() {
 	*x = DiffRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[21]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1367,7 +1450,7 @@ func (x *DiffRunsResponse) String() string {
 func (*DiffRunsResponse) ProtoMessage() {}
 
 func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[21]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1380,7 +1463,7 @@ func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRunsResponse.ProtoReflect.Descriptor instead.
 func (*DiffRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{21}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DiffRunsResponse) GetDiff() *v1.JsonDocument {
@@ -1404,7 +1487,7 @@ type CreateAnnotationRequest struct {
 
 func (x *CreateAnnotationRequest) Reset() {
 	*x = CreateAnnotationRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[22]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1499,7 @@ func (x *CreateAnnotationRequest) String() string {
 func (*CreateAnnotationRequest) ProtoMessage() {}
 
 func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[22]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1512,7 @@ func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAnnotationRequest.ProtoReflect.Descriptor instead.
 func (*CreateAnnotationRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{22}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CreateAnnotationRequest) GetRunId() string {
@@ -1471,7 +1554,7 @@ type AnnotationTarget struct {
 
 func (x *AnnotationTarget) Reset() {
 	*x = AnnotationTarget{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1483,7 +1566,7 @@ func (x *AnnotationTarget) String() string {
 func (*AnnotationTarget) ProtoMessage() {}
 
 func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1496,7 +1579,7 @@ func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnotationTarget.ProtoReflect.Descriptor instead.
 func (*AnnotationTarget) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{23}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AnnotationTarget) GetEventId() string {
@@ -1528,7 +1611,7 @@ type AnnotationSignal struct {
 
 func (x *AnnotationSignal) Reset() {
 	*x = AnnotationSignal{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1540,7 +1623,7 @@ func (x *AnnotationSignal) String() string {
 func (*AnnotationSignal) ProtoMessage() {}
 
 func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1553,7 +1636,7 @@ func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnotationSignal.ProtoReflect.Descriptor instead.
 func (*AnnotationSignal) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{24}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AnnotationSignal) GetKind() string {
@@ -1594,7 +1677,7 @@ type CreateAnnotationResponse struct {
 
 func (x *CreateAnnotationResponse) Reset() {
 	*x = CreateAnnotationResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1606,7 +1689,7 @@ func (x *CreateAnnotationResponse) String() string {
 func (*CreateAnnotationResponse) ProtoMessage() {}
 
 func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1619,7 +1702,7 @@ func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAnnotationResponse.ProtoReflect.Descriptor instead.
 func (*CreateAnnotationResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{25}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CreateAnnotationResponse) GetAnnotation() *v1.JsonDocument {
@@ -1639,7 +1722,7 @@ type ListAnnotationsRequest struct {
 
 func (x *ListAnnotationsRequest) Reset() {
 	*x = ListAnnotationsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1734,7 @@ func (x *ListAnnotationsRequest) String() string {
 func (*ListAnnotationsRequest) ProtoMessage() {}
 
 func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1747,7 @@ func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{26}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListAnnotationsRequest) GetRunId() string {
@@ -1684,7 +1767,7 @@ type ListAnnotationsResponse struct {
 
 func (x *ListAnnotationsResponse) Reset() {
 	*x = ListAnnotationsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1696,7 +1779,7 @@ func (x *ListAnnotationsResponse) String() string {
 func (*ListAnnotationsResponse) ProtoMessage() {}
 
 func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1709,7 +1792,7 @@ func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{27}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListAnnotationsResponse) GetAnnotations() []*v1.JsonDocument {
@@ -1778,7 +1861,10 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"error_code\x18\b \x01(\tH\x02R\terrorCode\x88\x01\x01B\r\n" +
 	"\v_started_atB\x0f\n" +
 	"\r_completed_atB\r\n" +
-	"\v_error_code\"\xea\x01\n" +
+	"\v_error_code\"\x12\n" +
+	"\x10WatchRunsRequest\"B\n" +
+	"\x11WatchRunsResponse\x12-\n" +
+	"\x03run\x18\x01 \x01(\v2\x1b.waybill.host.v1.RunSummaryR\x03run\"\xea\x01\n" +
 	"\x15ListInterruptsRequest\x12\x19\n" +
 	"\x05limit\x18\x01 \x01(\x05H\x00R\x05limit\x88\x01\x01\x12\x1b\n" +
 	"\x06cursor\x18\x02 \x01(\tH\x01R\x06cursor\x88\x01\x01\x12$\n" +
@@ -1892,11 +1978,11 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x16ListAnnotationsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"U\n" +
 	"\x17ListAnnotationsResponse\x12:\n" +
-	"\vannotations\x18\x01 \x03(\v2\x18.openwop.v1.JsonDocumentR\vannotations2\xf3\n" +
-	"\n" +
+	"\vannotations\x18\x01 \x03(\v2\x18.openwop.v1.JsonDocumentR\vannotations2\xc9\v\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
-	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12a\n" +
+	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12T\n" +
+	"\tWatchRuns\x12!.waybill.host.v1.WatchRunsRequest\x1a\".waybill.host.v1.WatchRunsResponse0\x01\x12a\n" +
 	"\x0eListInterrupts\x12&.waybill.host.v1.ListInterruptsRequest\x1a'.waybill.host.v1.ListInterruptsResponse\x12^\n" +
 	"\rListWorkflows\x12%.waybill.host.v1.ListWorkflowsRequest\x1a&.waybill.host.v1.ListWorkflowsResponse\x12X\n" +
 	"\vPutWorkflow\x12#.waybill.host.v1.PutWorkflowRequest\x1a$.waybill.host.v1.PutWorkflowResponse\x12j\n" +
@@ -1923,93 +2009,98 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PollRunEventsRequest)(nil),          // 0: waybill.host.v1.PollRunEventsRequest
 	(*PollRunEventsResponse)(nil),         // 1: waybill.host.v1.PollRunEventsResponse
 	(*ListRunsRequest)(nil),               // 2: waybill.host.v1.ListRunsRequest
 	(*ListRunsResponse)(nil),              // 3: waybill.host.v1.ListRunsResponse
 	(*RunSummary)(nil),                    // 4: waybill.host.v1.RunSummary
-	(*ListInterruptsRequest)(nil),         // 5: waybill.host.v1.ListInterruptsRequest
-	(*ListInterruptsResponse)(nil),        // 6: waybill.host.v1.ListInterruptsResponse
-	(*OpenInterrupt)(nil),                 // 7: waybill.host.v1.OpenInterrupt
-	(*ListWorkflowsRequest)(nil),          // 8: waybill.host.v1.ListWorkflowsRequest
-	(*ListWorkflowsResponse)(nil),         // 9: waybill.host.v1.ListWorkflowsResponse
-	(*WorkflowSummary)(nil),               // 10: waybill.host.v1.WorkflowSummary
-	(*PutWorkflowRequest)(nil),            // 11: waybill.host.v1.PutWorkflowRequest
-	(*PutWorkflowResponse)(nil),           // 12: waybill.host.v1.PutWorkflowResponse
-	(*WorkflowWarning)(nil),               // 13: waybill.host.v1.WorkflowWarning
-	(*GetEnvelopeSchemaRequest)(nil),      // 14: waybill.host.v1.GetEnvelopeSchemaRequest
-	(*GetEnvelopeSchemaResponse)(nil),     // 15: waybill.host.v1.GetEnvelopeSchemaResponse
-	(*GetDebugBundleRequest)(nil),         // 16: waybill.host.v1.GetDebugBundleRequest
-	(*GetDebugBundleResponse)(nil),        // 17: waybill.host.v1.GetDebugBundleResponse
-	(*ListAuditEntriesRequest)(nil),       // 18: waybill.host.v1.ListAuditEntriesRequest
-	(*ListAuditEntriesResponse)(nil),      // 19: waybill.host.v1.ListAuditEntriesResponse
-	(*DiffRunsRequest)(nil),               // 20: waybill.host.v1.DiffRunsRequest
-	(*DiffRunsResponse)(nil),              // 21: waybill.host.v1.DiffRunsResponse
-	(*CreateAnnotationRequest)(nil),       // 22: waybill.host.v1.CreateAnnotationRequest
-	(*AnnotationTarget)(nil),              // 23: waybill.host.v1.AnnotationTarget
-	(*AnnotationSignal)(nil),              // 24: waybill.host.v1.AnnotationSignal
-	(*CreateAnnotationResponse)(nil),      // 25: waybill.host.v1.CreateAnnotationResponse
-	(*ListAnnotationsRequest)(nil),        // 26: waybill.host.v1.ListAnnotationsRequest
-	(*ListAnnotationsResponse)(nil),       // 27: waybill.host.v1.ListAnnotationsResponse
-	(*v1.JsonDocument)(nil),               // 28: openwop.v1.JsonDocument
-	(*ListWebhooksRequest)(nil),           // 29: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),    // 30: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),  // 31: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*ListWebhooksResponse)(nil),          // 32: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),   // 33: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil), // 34: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*WatchRunsRequest)(nil),              // 5: waybill.host.v1.WatchRunsRequest
+	(*WatchRunsResponse)(nil),             // 6: waybill.host.v1.WatchRunsResponse
+	(*ListInterruptsRequest)(nil),         // 7: waybill.host.v1.ListInterruptsRequest
+	(*ListInterruptsResponse)(nil),        // 8: waybill.host.v1.ListInterruptsResponse
+	(*OpenInterrupt)(nil),                 // 9: waybill.host.v1.OpenInterrupt
+	(*ListWorkflowsRequest)(nil),          // 10: waybill.host.v1.ListWorkflowsRequest
+	(*ListWorkflowsResponse)(nil),         // 11: waybill.host.v1.ListWorkflowsResponse
+	(*WorkflowSummary)(nil),               // 12: waybill.host.v1.WorkflowSummary
+	(*PutWorkflowRequest)(nil),            // 13: waybill.host.v1.PutWorkflowRequest
+	(*PutWorkflowResponse)(nil),           // 14: waybill.host.v1.PutWorkflowResponse
+	(*WorkflowWarning)(nil),               // 15: waybill.host.v1.WorkflowWarning
+	(*GetEnvelopeSchemaRequest)(nil),      // 16: waybill.host.v1.GetEnvelopeSchemaRequest
+	(*GetEnvelopeSchemaResponse)(nil),     // 17: waybill.host.v1.GetEnvelopeSchemaResponse
+	(*GetDebugBundleRequest)(nil),         // 18: waybill.host.v1.GetDebugBundleRequest
+	(*GetDebugBundleResponse)(nil),        // 19: waybill.host.v1.GetDebugBundleResponse
+	(*ListAuditEntriesRequest)(nil),       // 20: waybill.host.v1.ListAuditEntriesRequest
+	(*ListAuditEntriesResponse)(nil),      // 21: waybill.host.v1.ListAuditEntriesResponse
+	(*DiffRunsRequest)(nil),               // 22: waybill.host.v1.DiffRunsRequest
+	(*DiffRunsResponse)(nil),              // 23: waybill.host.v1.DiffRunsResponse
+	(*CreateAnnotationRequest)(nil),       // 24: waybill.host.v1.CreateAnnotationRequest
+	(*AnnotationTarget)(nil),              // 25: waybill.host.v1.AnnotationTarget
+	(*AnnotationSignal)(nil),              // 26: waybill.host.v1.AnnotationSignal
+	(*CreateAnnotationResponse)(nil),      // 27: waybill.host.v1.CreateAnnotationResponse
+	(*ListAnnotationsRequest)(nil),        // 28: waybill.host.v1.ListAnnotationsRequest
+	(*ListAnnotationsResponse)(nil),       // 29: waybill.host.v1.ListAnnotationsResponse
+	(*v1.JsonDocument)(nil),               // 30: openwop.v1.JsonDocument
+	(*ListWebhooksRequest)(nil),           // 31: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),    // 32: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),  // 33: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*ListWebhooksResponse)(nil),          // 34: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),   // 35: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil), // 36: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	28, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	30, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
 	4,  // 1: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
-	7,  // 2: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
-	28, // 3: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
-	10, // 4: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	28, // 5: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	13, // 6: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	28, // 7: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	28, // 8: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	28, // 9: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	28, // 10: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
-	23, // 11: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
-	24, // 12: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	28, // 13: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	28, // 14: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
-	0,  // 15: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,  // 16: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	5,  // 17: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
-	8,  // 18: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	11, // 19: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	14, // 20: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	16, // 21: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	20, // 22: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	22, // 23: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	26, // 24: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	18, // 25: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	29, // 26: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	30, // 27: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	31, // 28: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	1,  // 29: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	3,  // 30: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	6,  // 31: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	9,  // 32: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	12, // 33: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	15, // 34: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	17, // 35: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	21, // 36: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	25, // 37: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	27, // 38: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	19, // 39: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	32, // 40: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	33, // 41: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	34, // 42: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	29, // [29:43] is the sub-list for method output_type
-	15, // [15:29] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	4,  // 2: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
+	9,  // 3: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
+	30, // 4: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
+	12, // 5: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
+	30, // 6: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	15, // 7: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	30, // 8: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	30, // 9: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	30, // 10: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	30, // 11: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	25, // 12: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
+	26, // 13: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	30, // 14: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	30, // 15: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	0,  // 16: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,  // 17: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	5,  // 18: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
+	7,  // 19: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
+	10, // 20: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	13, // 21: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	16, // 22: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	18, // 23: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	22, // 24: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	24, // 25: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	28, // 26: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	20, // 27: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	31, // 28: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	32, // 29: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	33, // 30: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	1,  // 31: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	3,  // 32: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	6,  // 33: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	8,  // 34: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	11, // 35: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	14, // 36: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	17, // 37: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	19, // 38: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	23, // 39: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	27, // 40: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	29, // 41: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	21, // 42: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	34, // 43: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	35, // 44: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	36, // 45: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	31, // [31:46] is the sub-list for method output_type
+	16, // [16:31] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -2022,23 +2113,23 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[2].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[3].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[4].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[5].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[6].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[7].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[8].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[9].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[16].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[10].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[11].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[18].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[19].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[22].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[23].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[20].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[21].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[24].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[25].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[26].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Host_PollRunEvents_FullMethodName         = "/waybill.host.v1.Host/PollRunEvents"
 	Host_ListRuns_FullMethodName              = "/waybill.host.v1.Host/ListRuns"
+	Host_WatchRuns_FullMethodName             = "/waybill.host.v1.Host/WatchRuns"
 	Host_ListInterrupts_FullMethodName        = "/waybill.host.v1.Host/ListInterrupts"
 	Host_ListWorkflows_FullMethodName         = "/waybill.host.v1.Host/ListWorkflows"
 	Host_PutWorkflow_FullMethodName           = "/waybill.host.v1.Host/PutWorkflow"
@@ -45,6 +46,9 @@ type HostClient interface {
 	PollRunEvents(ctx context.Context, in *PollRunEventsRequest, opts ...grpc.CallOption) (*PollRunEventsResponse, error)
 	// ListRuns lists runs, newest first. Scope runs:read.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
+	// WatchRuns tells of each run whose row of the list changes, from now on, until the
+	// caller goes. Scope runs:read.
+	WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error)
 	// ListInterrupts lists what runs ask and nobody has answered. Scope approvals:respond.
 	ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error)
 	// ListWorkflows lists workflow definitions by id. Scope manifest:read.
@@ -98,6 +102,25 @@ func (c *hostClient) ListRuns(ctx context.Context, in *ListRunsRequest, opts ...
 	}
 	return out, nil
 }
+
+func (c *hostClient) WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Host_ServiceDesc.Streams[0], Host_WatchRuns_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRunsRequest, WatchRunsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Host_WatchRunsClient = grpc.ServerStreamingClient[WatchRunsResponse]
 
 func (c *hostClient) ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -229,6 +252,9 @@ type HostServer interface {
 	PollRunEvents(context.Context, *PollRunEventsRequest) (*PollRunEventsResponse, error)
 	// ListRuns lists runs, newest first. Scope runs:read.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
+	// WatchRuns tells of each run whose row of the list changes, from now on, until the
+	// caller goes. Scope runs:read.
+	WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error
 	// ListInterrupts lists what runs ask and nobody has answered. Scope approvals:respond.
 	ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error)
 	// ListWorkflows lists workflow definitions by id. Scope manifest:read.
@@ -268,6 +294,9 @@ func (UnimplementedHostServer) PollRunEvents(context.Context, *PollRunEventsRequ
 }
 func (UnimplementedHostServer) ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRuns not implemented")
+}
+func (UnimplementedHostServer) WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchRuns not implemented")
 }
 func (UnimplementedHostServer) ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListInterrupts not implemented")
@@ -361,6 +390,17 @@ func _Host_ListRuns_Handler(srv interface{}, ctx context.Context, dec func(inter
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _Host_WatchRuns_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRunsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(HostServer).WatchRuns(m, &grpc.GenericServerStream[WatchRunsRequest, WatchRunsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Host_WatchRunsServer = grpc.ServerStreamingServer[WatchRunsResponse]
 
 func _Host_ListInterrupts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListInterruptsRequest)
@@ -642,6 +682,12 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Host_ListWebhookDeliveries_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchRuns",
+			Handler:       _Host_WatchRuns_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "waybill/host/v1/host.proto",
 }
