@@ -319,12 +319,22 @@ func (h *host) openAssets() (*assets.Vault, error) {
 	return assets.New(h.stores.assets, keys, func() string { return h.baseURL() + strings.TrimSuffix(rest.AssetsPrefix, "/") }, time.Now)
 }
 
-// baseURL is where clients reach the host.
+// baseURL is where clients reach the host. A public URL with a path has the base path
+// already.
 func (h *host) baseURL() string {
-	if h.opts.publicURL != "" {
-		return strings.TrimSuffix(h.opts.publicURL, "/")
+	if h.opts.publicURL == "" {
+		return h.localURL()
 	}
-	return h.scheme() + reachable(h.httpAddr.Addr())
+	public := strings.TrimSuffix(h.opts.publicURL, "/")
+	if base := h.opts.browser.basePath; !strings.HasSuffix(public, base) {
+		return public + base
+	}
+	return public
+}
+
+// localURL is where this process serves.
+func (h *host) localURL() string {
+	return h.scheme() + reachable(h.httpAddr.Addr()) + h.opts.browser.basePath
 }
 
 func (h *host) scheme() string {

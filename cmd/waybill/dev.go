@@ -52,6 +52,7 @@ type devOptions struct {
 	runtimeCapabilities                       []string
 	audit                                     auditOptions
 	webhooks                                  webhookOptions
+	browser                                   consoleOptions
 }
 
 // The two promises of --durability.
@@ -123,6 +124,7 @@ func (o *devOptions) publicFlags(f *pflag.FlagSet, httpAddr, grpcAddr string) {
 	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
 	o.audit.flags(f)
 	o.webhooks.flags(f)
+	o.browser.flags(f)
 }
 
 // executionFlags are those of what carries runs out.
@@ -186,7 +188,7 @@ func (o *devOptions) validatePublic() error {
 	if o.maxBody < 1 || o.maxBody > 6<<20 {
 		errs = append(errs, fmt.Errorf("--max-request-body-bytes %d: want 1 to %d (a run's record must fit one NATS message)", o.maxBody, 6<<20))
 	}
-	return errors.Join(append(errs, o.audit.validate(), o.webhooks.validate(o.testSeams, os.LookupEnv))...)
+	return errors.Join(append(errs, o.browser.validate(o.publicURL), o.audit.validate(), o.webhooks.validate(o.testSeams, os.LookupEnv))...)
 }
 
 func (o *devOptions) validateExecution() error {

@@ -113,12 +113,14 @@ func (h *host) untilReady(ctx context.Context) error {
 // readyInfo says where the host can be reached.
 func (h *host) readyInfo(took time.Duration) readyInfo {
 	r := readyInfo{
-		HTTP: h.scheme() + reachable(h.httpAddr.Addr()), GRPC: reachable(h.grpcAddr.Addr()), PID: os.Getpid(), ReadyMs: took.Milliseconds(),
+		HTTP: h.localURL(), GRPC: reachable(h.grpcAddr.Addr()), PID: os.Getpid(), ReadyMs: took.Milliseconds(),
 	}
 	if h.nats != nil && h.nats.Addr() != "" {
 		r.NATS = "nats://" + h.nats.Addr()
 	}
 	r.Metrics = metricsURL(h.metrics)
-	r.Console = r.HTTP + consolePath
+	if h.opts.browser.console {
+		r.Console = r.HTTP + consolePath
+	}
 	return r
 }

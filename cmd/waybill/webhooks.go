@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -99,11 +98,15 @@ func (h *host) buildWebhooks(hostKey []byte, answers token.Keys) (*webhook.Servi
 	if err != nil {
 		return nil, fmt.Errorf("%w: --interrupt-keys: %w", errUsage, err)
 	}
+	resolve := "" // an address that only this machine has is of no use to a receiver
+	if h.opts.publicURL != "" {
+		resolve = h.baseURL()
+	}
 	st := &h.stores.webhooks
 	s, err := webhook.New(webhook.Config{HostKey: hostKey, Egress: policy, Delivery: deliver.DefaultPolicy()}, webhook.Deps{
 		Log: st.log, Subscriptions: st.subscriptions, Lanes: st.lanes, Dead: st.dead, Clock: time.Now, Logger: h.log,
 		Questions: &callback.Questions{
-			Dispatcher: h.clients.dispatcher, EventLog: h.clients.events, Tokens: tokens, PublicURL: strings.TrimSuffix(h.opts.publicURL, "/"), Clock: time.Now,
+			Dispatcher: h.clients.dispatcher, EventLog: h.clients.events, Tokens: tokens, PublicURL: resolve, Clock: time.Now,
 		},
 	})
 	if err != nil {

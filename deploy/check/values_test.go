@@ -49,6 +49,8 @@ func TestValues_ThatCannotWorkAreRefused(t *testing.T) {
 			"dispatcher.secretEnv[0].secretName=b,dispatcher.secretEnv[0].secretKey=k", "dispatcher.secretEnv: K is another one's elsewhere"},
 		{"acceptor.config.grpc-addr=:1", "acceptor.config.grpc-addr: is set by the chart itself"},
 		{"acceptor.assets.serve=true", "acceptor.assets.serve: needs publicUrl"},
+		{"gateway.basePath=/a/", "at '/gateway/basePath'"},
+		{"gateway.basePath=/a/b,publicUrl=https://waybill.example", "publicUrl: must end with gateway.basePath /a/b"},
 		{"gateway.ingress.enabled=true", "gateway.ingress.host: must be set"},
 		{"gateway.enabled=false,acceptor.enabled=false,dispatcher.enabled=false,eventlog.enabled=false,redactor.enabled=false", "every service is disabled"},
 	} {
@@ -82,6 +84,17 @@ func TestValues_OfSettingsKeepTheirDigits(t *testing.T) {
 	got := settings(t, parse(t, []byte(out)), "acceptor")
 	require.Equal(t, "8388608", got["max-inline-media-bytes"])
 	require.Equal(t, "0.25", got["trace-ratio"])
+}
+
+// A gateway below a path, and without a console.
+func TestValues_OfTheGatewayReachItsFlags(t *testing.T) {
+	t.Parallel()
+	out, messages, ok := template(t, "--set", "gateway.basePath=/a/b,gateway.console.enabled=false,publicUrl=https://waybill.example/a/b")
+	require.True(t, ok, messages)
+	got := settings(t, parse(t, []byte(out)), "gateway")
+	require.Equal(t, "/a/b", got["base-path"])
+	require.Equal(t, "false", got["console"])
+	require.Equal(t, "https://waybill.example/a/b", got["public-url"])
 }
 
 // The schemas find what is misspelt, or a check that they pass would say nothing.

@@ -236,7 +236,7 @@ func (s *Service) fail(w http.ResponseWriter, log *slog.Logger, err error) {
 
 // Handler makes the HTTP API over a connection to the public API's server.
 func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (http.Handler, error) {
-	description, err := openapi.Handler()
+	description, err := openapi.Handler(s.cfg.BasePath)
 	if err != nil {
 		return nil, err
 	}

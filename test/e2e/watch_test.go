@@ -22,29 +22,29 @@ type row struct {
 func watch(t *testing.T, c *harness.Client, headers ...string) <-chan row {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	rows, ended := make(chan row, 256), make(chan error, 1)
+	rows, ended := make(chan row, 256), make(chan struct{})
+	var failed error // read once ended is closed
 	opened := make(chan struct{})
 	client := *c
 	client.HTTP = &http.Client{Transport: opens{opened}}
 	go func() {
-		_, err := client.Stream(ctx, "/v1/runs:watch", func(f harness.Frame) bool {
+		_, failed = client.Stream(ctx, "/v1/runs:watch", func(f harness.Frame) bool {
 			var r row
 			if f.Event == "run" && json.Unmarshal([]byte(f.Data), &r) == nil {
 				rows <- r
 			}
 			return true
 		}, headers...)
-		ended <- err
+		close(ended)
 	}()
 	t.Cleanup(func() {
 		cancel()
-		_ = <-ended // it was cancelled, or the test has failed
+		<-ended
 	})
 	select {
 	case <-opened:
-	case err := <-ended:
-		ended <- err
-		t.Fatalf("the stream did not open: %v", err)
+	case <-ended:
+		t.Fatalf("the stream did not open: %v", failed)
 	case <-time.After(20 * time.Second):
 		t.Fatal("the stream has not opened")
 	}

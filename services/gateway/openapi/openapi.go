@@ -23,8 +23,8 @@ import (
 
 type object = map[string]any
 
-// Document renders the description.
-func Document() ([]byte, error) {
+// Document renders the description for a host below a base path: empty, or one like /a/b.
+func Document(base string) ([]byte, error) {
 	b := &builder{schemas: object{}}
 	paths := object{}
 	for _, r := range rest.Routes {
@@ -50,15 +50,15 @@ func Document() ([]byte, error) {
 			"description": "Runs, their events, and workflow definitions. Every error is the flat envelope {error, message, details}.",
 			"license":     object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
-		"servers":    []object{{"url": "/"}},
+		"servers":    []object{{"url": base + "/"}},
 		"paths":      paths,
 		"components": object{"schemas": b.schemas, "securitySchemes": object{"apiKey": object{"type": "http", "scheme": "bearer"}}},
 	})
 }
 
 // Handler serves the description.
-func Handler() (http.Handler, error) {
-	doc, err := Document()
+func Handler(base string) (http.Handler, error) {
+	doc, err := Document(base)
 	if err != nil {
 		return nil, err
 	}

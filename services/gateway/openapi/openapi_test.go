@@ -20,7 +20,7 @@ type object = map[string]any
 
 func described(t *testing.T) object {
 	t.Helper()
-	b, err := openapi.Document()
+	b, err := openapi.Document("")
 	require.NoError(t, err)
 	var doc object
 	require.NoError(t, json.Unmarshal(b, &doc))
@@ -48,9 +48,9 @@ func TestDocument_IsOpenAPI31(t *testing.T) {
 
 func TestDocument_IsTheSameEveryTime(t *testing.T) {
 	t.Parallel()
-	a, err := openapi.Document()
+	a, err := openapi.Document("")
 	require.NoError(t, err)
-	b, err := openapi.Document()
+	b, err := openapi.Document("")
 	require.NoError(t, err)
 	require.Equal(t, string(a), string(b))
 }
@@ -179,7 +179,7 @@ func TestDocument_LeavesPathMembersOutOfBodies(t *testing.T) {
 
 func TestHandler_ServesTheDocument(t *testing.T) {
 	t.Parallel()
-	h, err := openapi.Handler()
+	h, err := openapi.Handler("")
 	require.NoError(t, err)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/openapi.json", nil))

@@ -70,6 +70,9 @@
 {{- if and $v.acceptor.assets.serve (not $v.publicUrl) -}}
 {{- $problems = append $problems "acceptor.assets.serve: needs publicUrl, with which the URLs of assets begin" -}}
 {{- end -}}
+{{- if and $v.publicUrl $v.gateway.basePath (not (hasSuffix $v.gateway.basePath (trimSuffix "/" $v.publicUrl))) -}}
+{{- $problems = append $problems (printf "publicUrl: must end with gateway.basePath %s, below which the host is" $v.gateway.basePath) -}}
+{{- end -}}
 {{- if and $v.gateway.ingress.enabled (not $v.gateway.ingress.host) -}}
 {{- $problems = append $problems "gateway.ingress.host: must be set when the ingress is enabled" -}}
 {{- end -}}

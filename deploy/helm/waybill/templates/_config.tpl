@@ -82,6 +82,12 @@ audit-key-file: /etc/waybill/audit/audit.pem
 {{- else }}
 audit: "false"
 {{- end }}
+{{- with $v.gateway.basePath }}
+base-path: {{ . | quote }}
+{{- end }}
+{{- if not $v.gateway.console.enabled }}
+console: "false"
+{{- end }}
 {{- with $v.publicUrl }}
 public-url: {{ . | quote }}
 {{- end }}
