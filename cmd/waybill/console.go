@@ -17,12 +17,14 @@ const consolePath = "/console/"
 
 // consoleOptions are the flags of what browsers meet.
 type consoleOptions struct {
-	basePath string
-	console  bool
+	basePath     string
+	console      bool
+	stalledAfter time.Duration
 }
 
 func (o *consoleOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.basePath, "base-path", "", "path below which the REST API and the console are, such as /a/b; probes reach the host without it, too; empty: the root")
+	f.DurationVar(&o.stalledAfter, "stalled-after", stalledAfter, "after how long without news a run that the host works on is shown as stalled")
 	f.BoolVar(&o.console, "console", true, "serve the web console at /console/")
 }
 
@@ -34,6 +36,9 @@ func (o *consoleOptions) validate(publicURL string) error {
 	o.basePath = strings.TrimSuffix(o.basePath, "/")
 	if !basePathForm.MatchString(o.basePath) {
 		return fmt.Errorf("--base-path %q: want a path such as /a/b, of letters, digits and -._~", o.basePath)
+	}
+	if o.stalledAfter < time.Second {
+		return fmt.Errorf("--stalled-after %s: want at least 1s", o.stalledAfter)
 	}
 	u, err := url.Parse(publicURL)
 	if err != nil || o.basePath == "" {
@@ -58,7 +63,7 @@ func (h *host) consoleConfig() *session.Config {
 	if h.nats == nil { // the log is elsewhere: a part of a host that is spread
 		mode = session.Production
 	}
-	return &session.Config{Mode: mode, HTTPS: strings.HasPrefix(h.baseURL(), "https://"), StalledAfter: stalledAfter}
+	return &session.Config{Mode: mode, HTTPS: strings.HasPrefix(h.baseURL(), "https://")}
 }
 
 // consoleLink is the console's address with a code that signs in once. Only who reads

@@ -36,7 +36,7 @@ func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
 	h.gateway, err = gateway.New(gateway.Config{
 		Keys: specs, REST: rest.Config{MaxBodyBytes: h.opts.maxBody}, MaxStreams: 10_000, TestSeams: h.opts.testSeams,
 		BaseURL:      h.baseURL,
-		GRPCEndpoint: h.grpcEndpoint, RunKey: key, InterruptKeys: answers, BasePath: h.opts.browser.basePath, Console: h.consoleConfig(),
+		GRPCEndpoint: h.grpcEndpoint, RunKey: key, InterruptKeys: answers, BasePath: h.opts.browser.basePath, StalledAfter: h.opts.browser.stalledAfter, Console: h.consoleConfig(),
 	}, gateway.Deps{
 		Dispatcher: h.clients.dispatcher, EventLog: h.clients.events, Acceptor: h.clients.acceptor, Redactor: h.clients.redactor,
 		Annotations: h.stores.annotations, Notices: h.stores.notices, Audit: log, AuditKeys: h.stores.auditKeys,

@@ -109,7 +109,7 @@ func (s *State) Apply(e wire.Event) {
 	if e.Sequence < s.Next {
 		return
 	}
-	s.Next = e.Sequence + 1
+	s.Next, s.LastAt = e.Sequence+1, e.Timestamp
 	s.EngineVersion = max(s.EngineVersion, e.Engine())
 	if s.Status.Terminal() {
 		return

@@ -123,8 +123,9 @@ type State struct {
 	Status wire.Status
 	// EngineVersion is the latest of those that have worked on the run.
 	EngineVersion int
-	// Next is the sequence of the next event.
+	// Next is the sequence of the next event, LastAt the timestamp of the last.
 	Next        int
+	LastAt      string
 	StartedAt   string
 	CompletedAt string
 	Nodes       map[string]*Node

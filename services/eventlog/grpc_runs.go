@@ -2,11 +2,14 @@ package eventlog
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
+	"time"
 
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/project"
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
@@ -88,11 +91,19 @@ func cursorAfter(r store.Run) string {
 func listQuery(req *eventlogv1.ListRunsRequest) (store.Query, error) {
 	q := store.Query{
 		Tenant: req.GetTenant(), Status: wire.Status(req.GetStatus()), WorkflowID: req.GetWorkflowId(), Tag: req.GetTag(),
+		ErrorCode: req.GetErrorCode(), Since: req.GetSince(),
 		Limit: pageSize(req.GetLimit(), defaultRuns, maxRuns),
 	}
 	if q.Status != "" && !slices.Contains(wire.Statuses(), q.Status) {
 		return q, fault.New(fault.ValidationError, "status is none of the statuses of a run").
 			With("field", "status").With("allowed", wire.Statuses())
+	}
+	if q.Since != "" {
+		at, err := time.Parse(time.RFC3339, q.Since)
+		if err != nil {
+			return q, fault.New(fault.ValidationError, "since: want a time of RFC 3339").With("field", "since")
+		}
+		q.Since = wire.FormatTime(at) // the layout that rows have
 	}
 	var err error
 	q.After, err = after(req.GetCursor())
@@ -123,5 +134,17 @@ func summary(r store.Run) *eventlogv1.RunSummary {
 	return &eventlogv1.RunSummary{
 		RunId: r.RunID, WorkflowId: r.WorkflowID, Status: string(r.Status), CreatedAt: r.CreatedAt,
 		StartedAt: r.StartedAt, CompletedAt: r.CompletedAt, Tags: r.Tags, ErrorCode: r.ErrorCode,
+		LastEventAt: r.LastEventAt, LastSequence: int32(r.Head), Waits: wait(r.Waits), //nolint:gosec // G115: sequences are far below 2^31
+	}
+}
+
+// wait is what a row says that its run waits for; nil: nothing.
+func wait(text string) *eventlogv1.RunWait {
+	var w project.Waits
+	if text == "" || json.Unmarshal([]byte(text), &w) != nil {
+		return nil
+	}
+	return &eventlogv1.RunWait{
+		For: w.For, NodeId: w.NodeID, Attempt: int32(w.Attempt), Since: w.Since, DueAt: w.DueAt, Questions: int32(w.Questions), //nolint:gosec // G115: small numbers
 	}
 }

@@ -65,6 +65,8 @@ type Config struct {
 	// BasePath is the path below which the REST API and the console are: empty, or one
 	// like /a/b. BaseURL has it at its end.
 	BasePath string
+	// StalledAfter is after how long without news a run counts as stalled; 0: never.
+	StalledAfter time.Duration
 	// Console describes the web console; nil: it is not served. What the gateway knows
 	// itself is filled in.
 	Console *session.Config
@@ -156,7 +158,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	public := engine.Deps{
 		Dispatcher: d.Dispatcher, EventLog: d.EventLog, Acceptor: d.Acceptor, Tokens: tokens,
 		Bundles:     bundle.Exporter{EventLog: d.EventLog, Redactor: d.Redactor},
-		Idempotency: idempotency.New(d.Records, d.Clock), RunKey: cfg.RunKey, BaseURL: cfg.BaseURL, Clock: d.Clock,
+		Idempotency: idempotency.New(d.Records, d.Clock), RunKey: cfg.RunKey, BaseURL: cfg.BaseURL, Clock: d.Clock, StalledAfter: cfg.StalledAfter,
 		MaxStreams: cfg.MaxStreams, Webhooks: d.Webhooks, Texts: texts(d.Redactor),
 	}
 	var usage *audit.Usage
@@ -184,7 +186,7 @@ func (c Config) sessions(keys *auth.Keys, clock func() time.Time) (*session.Keep
 		return nil, nil //nolint:nilnil // no console, no sessions
 	}
 	own := *c.Console
-	own.Keys, own.Base, own.MaxBodyBytes = c.InterruptKeys, c.BasePath, c.REST.MaxBodyBytes
+	own.Keys, own.Base, own.MaxBodyBytes, own.StalledAfter = c.InterruptKeys, c.BasePath, c.REST.MaxBodyBytes, c.StalledAfter
 	return session.New(own, keys, clock)
 }
 

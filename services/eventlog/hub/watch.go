@@ -42,10 +42,20 @@ type shown struct {
 	startedAt, completedAt, errorCode string
 	asks                              int
 	damaged                           bool
+	// lastEvent is about when the last event was: what a run does meanwhile is told now and
+	// then, not at each step.
+	lastEvent string
 }
 
+// tenSeconds is how much of a time in wire.TimeLayout tells it to ten seconds.
+const tenSeconds = len("2006-01-02T15:04:0")
+
 func shownOf(r *store.Run) shown {
-	return shown{r.Status, r.StartedAt, r.CompletedAt, r.ErrorCode, r.Asks, r.Damage != ""}
+	s := shown{r.Status, r.StartedAt, r.CompletedAt, r.ErrorCode, r.Asks, r.Damage != "", r.LastEventAt}
+	if len(s.lastEvent) > tenSeconds {
+		s.lastEvent = s.lastEvent[:tenSeconds]
+	}
+	return s
 }
 
 // Watch is one watcher's queue: runs that have changed, each once, as it is by then.

@@ -25,6 +25,10 @@ func (r *Run) Row() store.Run {
 		row.DueMs = due.UnixMilli()
 	}
 	row.Asks = len(s.Questions())
+	row.LastEventAt = max(r.createdAt, s.LastAt)
+	if r.Damage == "" {
+		row.Waits = waitsOf(s, r.createdAt).text()
+	}
 	return row
 }
 

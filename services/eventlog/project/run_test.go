@@ -49,37 +49,38 @@ func TestRow_FollowsTheRun(t *testing.T) {
 		name  string
 		write func(w *logtest.Writer)
 		want  func(r *store.Run)
+		waits string
 	}{
-		{"pending", func(*logtest.Writer) {}, func(r *store.Run) { r.Status, r.Head = wire.StatusPending, -1 }},
+		{"pending", func(*logtest.Writer) {}, func(r *store.Run) { r.Status, r.Head = wire.StatusPending, -1 }, `{"for":"dispatcher","since":"2026-03-01T12:00:00.000Z"}`},
 		{"running", func(w *logtest.Writer) { w.Step(logtest.RunStarted) }, func(r *store.Run) {
 			r.Status, r.Head, r.StartedAt = wire.StatusRunning, 0, at(0)
-		}},
+		}, `{"for":"dispatcher","since":"2026-03-01T12:00:00.000Z"}`},
 		{"woken without events", func(w *logtest.Writer) { w.Step(logtest.RunStarted); w.Wake() }, func(r *store.Run) {
 			r.Status, r.Head, r.StartedAt = wire.StatusRunning, 0, at(0)
-		}},
+		}, `{"for":"dispatcher","since":"2026-03-01T12:00:00.000Z"}`},
 		{"paused", func(w *logtest.Writer) { w.Step(logtest.RunStarted, logtest.RunPaused) }, func(r *store.Run) {
 			r.Status, r.Head, r.StartedAt = wire.StatusPaused, 1, at(0)
-		}},
+		}, `{"for":"resume","since":"2026-03-01T12:00:00.001Z"}`},
 		{"failed", func(w *logtest.Writer) { w.End(logtest.RunStarted, logtest.RunFailed) }, func(r *store.Run) {
 			r.Status, r.Head, r.StartedAt, r.CompletedAt, r.ErrorCode = wire.StatusFailed, 1, at(0), at(1), "run_timeout"
-		}},
+		}, ``},
 		{"waiting for a retry", func(w *logtest.Writer) {
 			w.Step(append([]wire.Draft{logtest.RunStarted}, logtest.Retry("n1", time.Minute)...)...)
 		}, func(r *store.Run) {
 			r.Status, r.Head, r.StartedAt = wire.StatusRunning, 2, at(0)
 			r.DueMs = logtest.Epoch.Add(2*time.Millisecond + time.Minute).UnixMilli()
-		}},
+		}, `{"for":"timer","nodeId":"n1","attempt":2,"since":"2026-03-01T12:00:00.002Z","dueAt":"2026-03-01T12:01:00.002Z"}`},
 		{"asking", func(w *logtest.Writer) {
 			w.Step(logtest.RunStarted, wire.Draft{Type: wire.EventInterruptRequested, NodeID: "n1", Payload: json.RawMessage(`{"kind":"custom","nodeId":"n1","interruptId":"i","data":{}}`)})
 		}, func(r *store.Run) {
 			r.Status, r.Head, r.StartedAt, r.Asks = wire.StatusWaitingExternal, 1, at(0), 1
-		}},
+		}, `{"for":"external","nodeId":"n1","questions":1}`},
 		{"ended while a timer was set", func(w *logtest.Writer) {
 			w.Step(append([]wire.Draft{logtest.RunStarted}, logtest.Retry("n1", time.Minute)...)...)
 			w.End(logtest.RunCompleted)
 		}, func(r *store.Run) {
 			r.Status, r.Head, r.StartedAt, r.CompletedAt = wire.StatusCompleted, 3, at(0), at(3)
-		}},
+		}, ``},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +88,9 @@ func TestRow_FollowsTheRun(t *testing.T) {
 			tt.write(w)
 			want := base
 			want.Pos, want.Hash = w.Head.Pos, w.Head.Hash
+			want.Waits = tt.waits
 			tt.want(&want)
+			want.LastEventAt = at(max(0, want.Head))
 			require.Equal(t, want, projected(t, log).Row())
 		})
 	}
@@ -183,7 +186,7 @@ func TestApply_MarksABrokenChain(t *testing.T) {
 		row := r.Row()
 		require.Contains(t, row.Damage, fmt.Sprint(bad.Pos), "%s: it says where", name)
 		require.Zero(t, row.DueMs, "%s: nobody can fire a timer of a damaged run", name)
-		row.Damage, row.DueMs = "", before.DueMs
+		row.Damage, row.DueMs, row.Waits = "", before.DueMs, before.Waits
 		require.Equal(t, before, row, "%s: the state up to the damage stays", name)
 
 		next := after(w, func(f *frame.Frame) { f.Pos++ })

@@ -54,6 +54,9 @@ type Run struct {
 	DueMs int64
 	// Asks is how many of the run's questions wait for somebody.
 	Asks int
+	// LastEventAt is when the last event was recorded, or else the run was created. Waits says
+	// what the run waits for, as JSON (project.Waits); empty: for nothing.
+	LastEventAt, Waits string
 	// Damage says what is wrong with the run's log; empty: nothing. The row and
 	// its frames then stand for the log up to the damage.
 	Damage string
@@ -136,6 +139,9 @@ type Query struct {
 	Status     wire.Status
 	WorkflowID string
 	Tag        string
+	ErrorCode  string
+	// Since keeps runs that were created then or later; in wire.TimeLayout.
+	Since string
 	// Asking keeps runs with a question that waits for somebody.
 	Asking bool
 	// After is the last row of the page before; the zero Place begins.

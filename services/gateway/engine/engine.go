@@ -48,6 +48,8 @@ type Deps struct {
 	Tokens Tokens
 	// RunKey keys the derivation of run ids from idempotency keys; at least 32 bytes.
 	RunKey []byte
+	// StalledAfter is after how long without news a run counts as stalled; 0: never.
+	StalledAfter time.Duration
 	// BaseURL is the public address, without a slash at its end.
 	BaseURL func() string
 	Clock   func() time.Time

@@ -199,7 +199,7 @@ func newRig(t testing.TB) *rig {
 	r.Service = engine.New(engine.Deps{
 		Dispatcher: r.dispatcher, EventLog: r.log, Acceptor: r.acceptor, Discovery: document{`{"protocolVersion":"1.1"}`, `"tag"`},
 		Idempotency: idempotency.New(r.records, clock), RunKey: []byte("0123456789abcdef0123456789abcdef"),
-		BaseURL: func() string { return "http://host:1" }, Clock: clock, MaxStreams: maxStreams,
+		BaseURL: func() string { return "http://host:1" }, Clock: clock, MaxStreams: maxStreams, StalledAfter: 5 * time.Minute,
 	})
 	return r
 }

@@ -47,11 +47,3 @@ func (s *Service) WatchRuns(_ *hostv1.WatchRunsRequest, out grpc.ServerStreaming
 		}
 	}
 }
-
-// row is a row of the list as its readers see it.
-func (s *Service) row(r *eventlogv1.RunSummary) *hostv1.RunSummary {
-	return &hostv1.RunSummary{
-		RunId: r.GetRunId(), WorkflowId: r.GetWorkflowId(), Status: r.GetStatus(), CreatedAt: r.GetCreatedAt(),
-		StartedAt: set(r.GetStartedAt()), CompletedAt: set(r.GetCompletedAt()), Tags: r.GetTags(), ErrorCode: set(r.GetErrorCode()),
-	}
-}

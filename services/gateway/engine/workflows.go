@@ -3,16 +3,13 @@ package engine
 import (
 	"context"
 	"encoding/base64"
-	"slices"
 	"strings"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
-	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
@@ -114,29 +111,6 @@ func (s *Service) ListWorkflows(ctx context.Context, req *hostv1.ListWorkflowsRe
 	if res.GetMore() && len(out.GetWorkflows()) > 0 {
 		next := base64.RawURLEncoding.EncodeToString([]byte(out.Workflows[len(out.Workflows)-1].GetWorkflowId()))
 		out.NextCursor = &next
-	}
-	return out, nil
-}
-
-// ListRuns lists runs, newest first.
-func (s *Service) ListRuns(ctx context.Context, req *hostv1.ListRunsRequest) (*hostv1.ListRunsResponse, error) {
-	limit, err := pageSize(req.Limit)
-	if err != nil {
-		return nil, err
-	}
-	if req.Status != nil && !slices.Contains(wire.Statuses(), wire.Status(req.GetStatus())) {
-		return nil, fault.New(fault.ValidationError, "status: want one of %v", wire.Statuses())
-	}
-	res, err := s.deps.EventLog.ListRuns(ctx, &eventlogv1.ListRunsRequest{
-		Tenant: auth.From(ctx).Tenant, Limit: limit, Cursor: req.GetCursor(), Status: req.GetStatus(),
-		WorkflowId: req.GetWorkflowId(), Tag: req.GetTag(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	out := &hostv1.ListRunsResponse{NextCursor: set(res.GetNextCursor())}
-	for _, r := range res.GetRuns() {
-		out.Runs = append(out.Runs, s.row(r))
 	}
 	return out, nil
 }

@@ -9,7 +9,7 @@ import (
 
 // columns are rows of runs.
 type columns struct {
-	tenant, runID, workflowID, status, createdAt, startedAt, completedAt, errorCode, tags, hash, damage []string
+	tenant, runID, workflowID, status, createdAt, startedAt, completedAt, errorCode, tags, hash, lastEventAt, waits, damage []string
 
 	head, asks []int32
 	pos, sum   []int64
@@ -31,6 +31,8 @@ func (c *columns) add(r *store.Run) {
 	c.pos = append(c.pos, int64(r.Pos))    //nolint:gosec // G115: positions stay far below 2^63
 	c.hash = append(c.hash, encode(r.Hash))
 	c.asks = append(c.asks, int32(r.Asks)) //nolint:gosec // G115: a small number
+	c.lastEventAt = append(c.lastEventAt, encode(r.LastEventAt))
+	c.waits = append(c.waits, encode(r.Waits))
 	c.damage = append(c.damage, encode(r.Damage))
 	c.sum = append(c.sum, int64(row.SumRun(r, tags)))
 	var due *int64
@@ -44,7 +46,7 @@ func (c *columns) add(r *store.Run) {
 func (c *columns) args() []any {
 	return []any{
 		c.tenant, c.runID, c.workflowID, c.status, c.createdAt, c.startedAt, c.completedAt, c.errorCode, c.tags,
-		c.head, c.pos, c.hash, c.due, c.asks, c.damage, c.sum,
+		c.head, c.pos, c.hash, c.due, c.asks, c.lastEventAt, c.waits, c.damage, c.sum,
 	}
 }
 

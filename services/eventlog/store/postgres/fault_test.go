@@ -79,7 +79,7 @@ func TestOpen_RefusesALaterSchema(t *testing.T) {
 	require.NoError(t, s.Apply(t.Context(), batch(12, 3)))
 	execute(t, cfg, "UPDATE {schema}.control SET version = 99")
 	_, err := postgres.Open(t.Context(), cfg)
-	require.ErrorContains(t, err, "version 99, this program knows 1")
+	require.ErrorContains(t, err, "version 99, this program knows 2")
 
 	// A replica that was there before the upgrade writes no more, and keeps its hands
 	// off what it does not understand.
@@ -371,7 +371,7 @@ func TestOpen_OfManyReplicasAtOnceMigratesOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Equal(t, 1, count(t, cfg, "SELECT version FROM "+cfg.Schema+".control"))
+	require.Equal(t, 2, count(t, cfg, "SELECT version FROM "+cfg.Schema+".control"))
 	execute(t, cfg, `INSERT INTO {tables}.tail SELECT * FROM {tables}.kept`)
 	tail, err := open(t, cfg).Tail(t.Context())
 	require.NoError(t, err)

@@ -48,7 +48,7 @@ type statements struct {
 }
 
 // runColumns are the columns of a run's row in the order scanRun reads them.
-const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, damage, sum`
+const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, last_event_at, waits, damage, sum`
 
 func (c Config) statements(id int64) statements {
 	in := strings.NewReplacer("{g}", c.generationSchema(id), "{control}", c.controlTable(), "{columns}", runColumns)
@@ -59,11 +59,12 @@ func (c Config) statements(id int64) statements {
 		position: in.Replace(`SELECT pos FROM {g}.tail WHERE id = 1`),
 		putRuns: in.Replace(`INSERT INTO {g}.runs AS r ({columns})
 			SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-				$9::text[], $10::int[], $11::bigint[], $12::text[], $13::bigint[], $14::int[], $15::text[], $16::bigint[])
+				$9::text[], $10::int[], $11::bigint[], $12::text[], $13::bigint[], $14::int[], $15::text[], $16::text[], $17::text[], $18::bigint[])
 			ON CONFLICT (tenant, run_id) DO UPDATE SET
 				status = excluded.status, started_at = excluded.started_at, completed_at = excluded.completed_at,
 				error_code = excluded.error_code, head = excluded.head, pos = excluded.pos, hash = excluded.hash,
-				due_ms = excluded.due_ms, asks = excluded.asks, damage = excluded.damage, sum = excluded.sum
+				due_ms = excluded.due_ms, asks = excluded.asks, last_event_at = excluded.last_event_at,
+				waits = excluded.waits, damage = excluded.damage, sum = excluded.sum
 			WHERE excluded.pos >= r.pos`),
 		putTags: in.Replace(`INSERT INTO {g}.tags (tenant, tag, created_at, run_id)
 			SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) ON CONFLICT DO NOTHING`),

@@ -65,6 +65,12 @@ func listQuery(sql *statements, q store.Query) (string, []any) {
 	if q.WorkflowID != "" {
 		where = append(where, columns+".workflow_id = "+arg(encode(q.WorkflowID)))
 	}
+	if q.ErrorCode != "" {
+		where = append(where, columns+".error_code = "+arg(encode(q.ErrorCode)))
+	}
+	if q.Since != "" {
+		where = append(where, "p.created_at >= "+arg(encode(q.Since)))
+	}
 	if q.Asking {
 		where = append(where, columns+".asks > 0")
 	}

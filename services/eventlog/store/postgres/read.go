@@ -102,7 +102,7 @@ func scanRun(from pgx.Row) (store.Run, error) {
 		sum    int64
 	)
 	err := from.Scan(&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt,
-		&r.ErrorCode, &tags, &r.Head, &r.Pos, &r.Hash, &due, &r.Asks, &r.Damage, &sum)
+		&r.ErrorCode, &tags, &r.Head, &r.Pos, &r.Hash, &due, &r.Asks, &r.LastEventAt, &r.Waits, &r.Damage, &sum)
 	if err != nil {
 		return store.Run{}, err
 	}

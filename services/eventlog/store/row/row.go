@@ -101,6 +101,10 @@ func SumRun(r *store.Run, tags string) Sum {
 	c.number(int64(r.Pos)) //nolint:gosec // G115: as above
 	c.number(r.DueMs)
 	c.number(int64(r.Asks))
+	if r.LastEventAt != "" { // rows of an older version have neither of these
+		c.text(r.LastEventAt)
+		c.text(r.Waits)
+	}
 	return c.sum()
 }
 

@@ -64,6 +64,12 @@ func listQuery(q store.Query) (string, []any) {
 	if q.WorkflowID != "" {
 		add(columns+".workflow_id = ?", q.WorkflowID)
 	}
+	if q.ErrorCode != "" {
+		add(columns+".error_code = ?", q.ErrorCode)
+	}
+	if q.Since != "" {
+		add("p.created_at >= ?", q.Since)
+	}
 	if q.Asking {
 		add(columns + ".asks > 0")
 	}

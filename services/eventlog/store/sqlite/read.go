@@ -12,7 +12,7 @@ import (
 )
 
 // runColumns are the columns of a run's row in the order scanRun reads them.
-const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, damage, sum`
+const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, last_event_at, waits, damage, sum`
 
 // readStmts are the statements of the reading connections that never vary.
 type readStmts struct {
@@ -101,7 +101,7 @@ func scanRun(ctx context.Context, from scanner) (store.Run, error) {
 		sum          int64
 	)
 	err := from.Scan(&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt,
-		&r.ErrorCode, &tags, &r.Head, &r.Pos, &r.Hash, &due, &r.Asks, &r.Damage, &sum)
+		&r.ErrorCode, &tags, &r.Head, &r.Pos, &r.Hash, &due, &r.Asks, &r.LastEventAt, &r.Waits, &r.Damage, &sum)
 	if err != nil {
 		return store.Run{}, unreadable(ctx, err)
 	}

@@ -71,6 +71,7 @@ func listFilters(t *testing.T, s store.Store) {
 	b.WorkflowID, b.Tags = "flow-2", []string{"nightly"}
 	c.Status, c.WorkflowID, c.Tags = wire.StatusFailed, "flow-2", []string{"nightly", "x"}
 	a.Asks, b.Asks = 1, 2
+	a.ErrorCode, c.ErrorCode = "run_timeout", "cap_breached"
 	apply(t, s, 20, []store.Run{a, b, c})
 	for _, tt := range []struct {
 		q    store.Query
@@ -89,6 +90,10 @@ func listFilters(t *testing.T, s store.Store) {
 		{store.Query{Asking: true}, []string{"b", "a"}},
 		{store.Query{Asking: true, WorkflowID: "flow-2"}, []string{"b"}},
 		{store.Query{Asking: true, Tag: "x"}, nil},
+		{store.Query{ErrorCode: "run_timeout"}, []string{"a"}},
+		{store.Query{ErrorCode: "cap_breached", Tag: "nightly"}, []string{"c"}},
+		{store.Query{Since: b.CreatedAt}, []string{"c", "b"}},
+		{store.Query{Since: b.CreatedAt, Tag: "nightly", Status: wire.StatusFailed}, []string{"c"}},
 	} {
 		tt.q.Tenant, tt.q.Limit = "acme", 10
 		runs, err := s.List(t.Context(), tt.q)

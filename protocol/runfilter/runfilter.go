@@ -1,0 +1,150 @@
+// Package runfilter reads the filter of a list of runs, as people type it:
+//
+//	status:failed workflow:triage since:2h tag:"order 7"
+//
+// Hosts, pages and command lines share it, so that the same words find the same runs.
+package runfilter
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Filter is what all runs of a list have in common; empty members do not filter.
+type Filter struct {
+	Status     wire.Status
+	WorkflowID string
+	Tag        string
+	// Code is the code of the error that ended the run.
+	Code string
+	// Since keeps runs that were created then or later.
+	Since time.Time
+}
+
+// The names before the colon of a word.
+const (
+	nameStatus   = "status"
+	nameWorkflow = "workflow"
+	nameTag      = "tag"
+	nameCode     = "code"
+	nameSince    = "since"
+)
+
+// Names are those that a word may have before its colon.
+var Names = []string{nameStatus, nameWorkflow, nameTag, nameCode, nameSince}
+
+// MaxBytes bounds a filter.
+const MaxBytes = 1024
+
+// Parse reads a filter. A span of time counts back from now. An error names the word and
+// says what is wanted.
+func Parse(text string, now time.Time) (Filter, error) {
+	var f Filter
+	if len(text) > MaxBytes {
+		return f, fmt.Errorf("want at most %d bytes", MaxBytes)
+	}
+	seen := map[string]bool{}
+	for rest := strings.TrimLeftFunc(text, unicode.IsSpace); rest != ""; rest = strings.TrimLeftFunc(rest, unicode.IsSpace) {
+		name, value, after, err := word(rest)
+		if err != nil {
+			return Filter{}, err
+		}
+		if seen[name] {
+			return Filter{}, fmt.Errorf("%s: is there twice; all words hold together, so give it once", name)
+		}
+		seen[name], rest = true, after
+		if err := f.set(name, value, now); err != nil {
+			return Filter{}, err
+		}
+	}
+	return f, nil
+}
+
+// word cuts the first word off: NAME:VALUE or NAME:"VALUE".
+func word(text string) (name, value, rest string, err error) {
+	end := strings.IndexFunc(text, func(c rune) bool { return c == ':' || unicode.IsSpace(c) })
+	if end < 0 || text[end] != ':' {
+		plain, _, _ := strings.Cut(text, " ")
+		return "", "", "", fmt.Errorf("%q: want a name and a colon before it; the names are %s", plain, list())
+	}
+	name, text = text[:end], text[end+1:]
+	if !slices.Contains(Names, name) {
+		return "", "", "", fmt.Errorf("%q: is none of the names, which are %s", name, list())
+	}
+	if strings.HasPrefix(text, `"`) {
+		quoted, err := strconv.QuotedPrefix(text)
+		if err == nil {
+			value, err = strconv.Unquote(quoted)
+		}
+		if err != nil {
+			return "", "", "", fmt.Errorf("%s: the quote has no end", name)
+		}
+		rest = text[len(quoted):]
+		if rest != "" && !strings.ContainsFunc(rest[:1], unicode.IsSpace) {
+			return "", "", "", fmt.Errorf("%s: want a space behind the quote", name)
+		}
+	} else if end := strings.IndexFunc(text, unicode.IsSpace); end >= 0 {
+		value, rest = text[:end], text[end:]
+	} else {
+		value = text
+	}
+	if value == "" {
+		return "", "", "", fmt.Errorf("%s: want a value behind the colon", name)
+	}
+	return name, value, rest, nil
+}
+
+func list() string { return strings.Join(Names, ", ") }
+
+func (f *Filter) set(name, value string, now time.Time) (err error) {
+	switch name {
+	case nameStatus:
+		if f.Status = wire.Status(value); !slices.Contains(wire.Statuses(), f.Status) {
+			return fmt.Errorf("%s: %q is none of %v", name, value, wire.Statuses())
+		}
+	case nameWorkflow:
+		f.WorkflowID = value
+	case nameTag:
+		f.Tag = value
+	case nameCode:
+		f.Code = value
+	case nameSince:
+		if f.Since, err = instant(value, now); err != nil {
+			return fmt.Errorf("%s: %q: %w", name, value, err)
+		}
+	}
+	return nil
+}
+
+// units are those of a span of time.
+var units = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
+
+// maxSpan keeps a span within what can be counted.
+const maxSpan = 1_000_000
+
+var errInstant = errors.New("want a span of time such as 90s, 15m, 2h, 7d or 1w, a day such as 2026-11-22, or a time of RFC 3339")
+
+// instant reads a span of time before now, a day, or a time.
+func instant(text string, now time.Time) (time.Time, error) {
+	last := text[len(text)-1]
+	if unit, ok := units[last]; ok {
+		n, err := strconv.Atoi(text[:len(text)-1])
+		if err != nil || n < 1 || n > maxSpan/int(max(1, unit/time.Hour)) {
+			return time.Time{}, errInstant
+		}
+		return now.Add(-time.Duration(n) * unit), nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, errInstant
+}

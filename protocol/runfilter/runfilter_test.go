@@ -1,0 +1,71 @@
+package runfilter_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/runfilter"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func TestParse_ReadsWordsThatAllHold(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]runfilter.Filter{
+		"":                                 {},
+		"  ":                               {},
+		"status:failed":                    {Status: wire.StatusFailed},
+		" workflow:triage  status:paused ": {WorkflowID: "triage", Status: wire.StatusPaused},
+		`tag:"order 7" code:cap_breached`:  {Tag: "order 7", Code: "cap_breached"},
+		`tag:a:b`:                          {Tag: "a:b"},
+		`tag:"say \"x\""`:                  {Tag: `say "x"`},
+		"since:2h":                         {Since: now.Add(-2 * time.Hour)},
+		"since:90s":                        {Since: now.Add(-90 * time.Second)},
+		"since:7d\tstatus:running":         {Since: now.Add(-7 * 24 * time.Hour), Status: wire.StatusRunning},
+		"since:1w":                         {Since: now.Add(-7 * 24 * time.Hour)},
+		"since:2026-11-20":                 {Since: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)},
+		"since:2026-11-20T08:00:00Z":       {Since: time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)},
+	} {
+		got, err := runfilter.Parse(text, now)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+}
+
+func TestParse_SaysWhatIsWrongWithAWord(t *testing.T) {
+	t.Parallel()
+	for text, says := range map[string]string{
+		"kind:x":                   `"kind": is none of the names, which are status, workflow, tag, code, since`,
+		"failed":                   `"failed": want a name and a colon before it`,
+		"status:failed triage":     `"triage": want a name`,
+		"status:done":              `status: "done" is none of [pending`,
+		"status:":                  "status: want a value",
+		"status: failed":           "status: want a value",
+		`tag:""`:                   "tag: want a value",
+		`tag:"x`:                   "tag: the quote has no end",
+		`tag:"x"y`:                 "tag: want a space behind the quote",
+		"tag:a tag:b":              "tag: is there twice",
+		"since:2":                  "since: \"2\": want a span of time such as",
+		"since:-2h":                "want a span of time",
+		"since:99999999w":          "want a span of time",
+		"since:yesterday":          "want a span of time",
+		":x":                       `"": is none of the names`,
+		string(make([]byte, 2000)): "want at most 1024 bytes",
+	} {
+		_, err := runfilter.Parse(text, now)
+		require.ErrorContains(t, err, says, text)
+	}
+}
+
+func FuzzParse_NeverPanics(f *testing.F) {
+	f.Add(`status:failed workflow:x since:2h tag:"a b" code:c`)
+	f.Add("since:1w since:")
+	f.Fuzz(func(t *testing.T, text string) {
+		if got, err := runfilter.Parse(text, now); err != nil {
+			require.Equal(t, runfilter.Filter{}, got)
+		}
+	})
+}

@@ -1,0 +1,120 @@
+package project
+
+import (
+	"encoding/json"
+	"time"
+
+	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// What a run may wait for.
+const (
+	WaitsDispatcher   = "dispatcher"   // that takes it
+	WaitsNode         = "node"         // that is at work
+	WaitsTimer        = "timer"        // of a node
+	WaitsApproval     = "approval"     // by somebody
+	WaitsInput        = "input"        // of somebody
+	WaitsExternal     = "external"     // something outside
+	WaitsRun          = "run"          // that it has started
+	WaitsResume       = "resume"       // by somebody who lets it go on
+	WaitsCancellation = "cancellation" // that takes effect
+)
+
+// Waits is what a run waits for, so that a list says who has to act.
+type Waits struct {
+	For    string `json:"for"`
+	NodeID string `json:"nodeId,omitempty"`
+	// Attempt is the number of a node's attempt, from 1.
+	Attempt int `json:"attempt,omitempty"`
+	// Since is since when, DueAt until when; empty: not known, and for ever.
+	Since string `json:"since,omitempty"`
+	DueAt string `json:"dueAt,omitempty"`
+	// Questions is how many wait for an answer.
+	Questions int `json:"questions,omitempty"`
+}
+
+func (w *Waits) text() string {
+	if w == nil {
+		return ""
+	}
+	b, err := json.Marshal(w)
+	if err != nil {
+		return "" // texts and numbers never fail
+	}
+	return string(b)
+}
+
+// waitsOf says what a run waits for; nil: it has ended.
+func waitsOf(s *runstate.State, createdAt string) *Waits {
+	switch {
+	case s.Status.Terminal():
+		return nil
+	case s.Status == wire.StatusPending:
+		return &Waits{For: WaitsDispatcher, Since: createdAt}
+	case s.Status == wire.StatusPaused:
+		return &Waits{For: WaitsResume, Since: s.PausedAt}
+	case s.Status == wire.StatusCancelling:
+		return &Waits{For: WaitsCancellation, Since: s.LastAt}
+	case s.Status.Suspended():
+		return asked(s)
+	default:
+		return working(s)
+	}
+}
+
+// kinds are what questions ask for.
+var kinds = map[interrupt.Kind]string{interrupt.Approval: WaitsApproval, interrupt.Clarification: WaitsInput}
+
+// asked is the question that has been open longest, or the child that is waited for.
+func asked(s *runstate.State) *Waits {
+	first := s.Waits()
+	if first == nil {
+		return working(s)
+	}
+	w := &Waits{For: WaitsRun, NodeID: first.NodeID, Questions: len(s.Questions())}
+	if n := s.Nodes[first.NodeID]; n != nil {
+		w.Since = n.Since
+	}
+	if q := s.Find(first.InterruptID); q != nil {
+		if w.For = kinds[q.Kind]; w.For == "" {
+			w.For = WaitsExternal
+		}
+		w.Since = q.RequestedAt
+		if due, ok := q.Deadline(); ok {
+			w.DueAt = wire.FormatTime(due)
+		}
+	}
+	return w
+}
+
+// working is the node that has been at work longest, or else the timer that fires next.
+func working(s *runstate.State) *Waits {
+	var (
+		id   string
+		node *runstate.Node
+	)
+	for at, n := range s.Nodes {
+		if n.Status == runstate.NodeRunning && n.DelayMs == 0 && (node == nil || n.Since < node.Since || n.Since == node.Since && at < id) {
+			id, node = at, n
+		}
+	}
+	if node != nil && node.Child != nil {
+		return &Waits{For: WaitsRun, NodeID: id, Since: node.Since}
+	}
+	if node != nil {
+		return &Waits{For: WaitsNode, NodeID: id, Attempt: node.Attempt + 1, Since: node.Since}
+	}
+	if id, n, ok := s.Timer(); ok {
+		return &Waits{For: WaitsTimer, NodeID: id, Attempt: n.Attempt + 1, Since: n.Since, DueAt: instant(n.Due())}
+	}
+	return &Waits{For: WaitsDispatcher, Since: s.LastAt}
+}
+
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return wire.FormatTime(t)
+}

@@ -1,0 +1,73 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+func TestListRuns_TakesAFilterOfWords(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var asked *eventlogv1.ListRunsRequest
+	r.log.list = func(q *eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {
+		asked = q
+		return &eventlogv1.ListRunsResponse{}, nil
+	}
+	_, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{Filter: proto.String("status:failed workflow:wf code:cap_breached since:2026-11-20"), Tag: proto.String("t")})
+	require.NoError(t, err)
+	want := &eventlogv1.ListRunsRequest{
+		Tenant: "acme", Limit: 50, Status: "failed", WorkflowId: "wf", Tag: "t", ErrorCode: "cap_breached", Since: "2026-11-20T00:00:00Z",
+	}
+	require.True(t, proto.Equal(want, asked), "%v", asked)
+
+	for filter, says := range map[string]string{"kind:x": "is none of the names", "status:done": "is none of", "tag:other": "the filter names another"} {
+		_, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{Filter: &filter, Tag: proto.String("t")})
+		require.Equal(t, fault.ValidationError, fault.CodeOf(err), filter)
+		require.ErrorContains(t, err, says)
+	}
+}
+
+// C3d: what the host has to do, and nothing was heard of.
+func TestListRuns_SaysWhatIsStalled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ago := func(d time.Duration) string { return wire.FormatTime(time.Unix(1_700_000_000, 0).Add(-d)) }
+	for _, tt := range []struct {
+		waits           string
+		last, due       string
+		stalled, stalls bool
+	}{
+		{"node", ago(time.Second), "", false, true},
+		{"node", ago(time.Hour), "", true, true},
+		{"dispatcher", ago(time.Hour), "", true, true},
+		{"cancellation", ago(time.Hour), "", true, true},
+		{"timer", ago(time.Hour), ago(-time.Minute), false, true},
+		{"timer", ago(2 * time.Hour), ago(time.Hour), true, true},
+		{"approval", ago(time.Hour), "", false, false},
+		{"run", ago(time.Hour), "", false, false},
+		{"resume", ago(time.Hour), "", false, false},
+		{"", ago(time.Hour), "", false, false},
+	} {
+		row := &eventlogv1.RunSummary{RunId: "r", LastEventAt: tt.last}
+		if tt.waits != "" {
+			row.Waits = &eventlogv1.RunWait{For: tt.waits, DueAt: tt.due}
+		}
+		r.log.list = func(*eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {
+			return &eventlogv1.ListRunsResponse{Runs: []*eventlogv1.RunSummary{row}}, nil
+		}
+		res, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{})
+		require.NoError(t, err)
+		got := res.GetRuns()[0]
+		require.Equal(t, tt.stalled, got.GetStalled(), tt)
+		require.Equal(t, tt.stalls, got.StallsAt != nil, tt)
+		require.Equal(t, tt.waits, got.GetWaits().GetFor())
+	}
+}
