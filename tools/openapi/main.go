@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	doc, err := openapi.Document()
+	doc, err := openapi.Document("")
 	if err == nil {
 		_, err = os.Stdout.Write(doc)
 	}
