@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/services/eventlog/store/postgres/postgrestest"
+	"waybill.dev/waybill/internal/postgrestest"
 	"waybill.dev/waybill/test/harness"
 )
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"waybill.dev/waybill/services/eventlog/store/postgres/postgrestest"
+	"waybill.dev/waybill/internal/postgrestest"
 )
 
 // withPostgres is the command that runs another beside a PostgreSQL server.

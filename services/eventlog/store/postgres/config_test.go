@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/postgrestest"
 	"waybill.dev/waybill/services/eventlog/store"
 	"waybill.dev/waybill/services/eventlog/store/postgres"
-	"waybill.dev/waybill/services/eventlog/store/postgres/postgrestest"
 )
 
 func isMoved(err error) bool    { return errors.Is(err, store.ErrMoved) }

@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/postgrestest"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/eventlog/store"
 	"waybill.dev/waybill/services/eventlog/store/postgres"
-	"waybill.dev/waybill/services/eventlog/store/postgres/postgrestest"
 )
 
 // batch is a run of some events that ends at a position.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/postgrestest"
 	"waybill.dev/waybill/internal/runlog/memory"
 	"waybill.dev/waybill/services/eventlog/hub"
 	"waybill.dev/waybill/services/eventlog/ingest"
@@ -19,7 +20,6 @@ import (
 	"waybill.dev/waybill/services/eventlog/project"
 	"waybill.dev/waybill/services/eventlog/store"
 	"waybill.dev/waybill/services/eventlog/store/postgres"
-	"waybill.dev/waybill/services/eventlog/store/postgres/postgrestest"
 	"waybill.dev/waybill/services/eventlog/store/writebehind"
 )
 

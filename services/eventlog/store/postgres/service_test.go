@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/postgrestest"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/rpc/rpctest"
 	"waybill.dev/waybill/internal/runlog/memory"
@@ -19,7 +20,6 @@ import (
 	"waybill.dev/waybill/services/eventlog/logtest"
 	"waybill.dev/waybill/services/eventlog/store"
 	"waybill.dev/waybill/services/eventlog/store/postgres"
-	"waybill.dev/waybill/services/eventlog/store/postgres/postgrestest"
 )
 
 // serve is the whole service over a store, as other services see it.

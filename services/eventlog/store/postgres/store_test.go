@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"waybill.dev/waybill/internal/postgrestest"
 	"waybill.dev/waybill/services/eventlog/store"
 	"waybill.dev/waybill/services/eventlog/store/postgres"
-	"waybill.dev/waybill/services/eventlog/store/postgres/postgrestest"
 	"waybill.dev/waybill/services/eventlog/store/storetest"
 )
 
