@@ -35,7 +35,7 @@ var domain = []string{
 	"services/dispatcher/execute", "services/dispatcher/expr", "services/dispatcher/flow", "services/dispatcher/node", "services/dispatcher/provider", "services/dispatcher/provider/mock", "services/dispatcher/prompt",
 	"services/dispatcher/provider/sample", "services/dispatcher/run", "services/dispatcher/sleep",
 	"services/dispatcher/start", "services/dispatcher/tool", "services/dispatcher/worker",
-	"services/eventlog/hub", "services/eventlog/ingest", "services/eventlog/lru",
+	"services/eventlog/hub", "services/eventlog/ingest",
 	"services/eventlog/project", "services/eventlog/store",
 	"services/gateway/rundiff", "services/gateway/stream",
 	"services/redactor/redact", "services/redactor/secrets",

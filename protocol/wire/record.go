@@ -149,7 +149,11 @@ func (r *RunRecord) Replays() bool { return r.Fork != nil && r.Fork.Mode == Fork
 // Registration says whose secrets the redactor must have been told, be there none,
 // before anything is recorded or shown of a run (OpenWOP envelope contract §11,
 // registry).
-type Registration struct{ Run, Tenant bool }
+type Registration struct {
+	Run, Tenant bool
+	// Told names what was registered, in the redactor's words: it has to know all of it.
+	Told []string
+}
 
 // Registration is what the run needs. A run of this host has secrets of its own when
 // it uses its tenant's key, and whoever works on it registers them; what an opened

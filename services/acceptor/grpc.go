@@ -77,7 +77,9 @@ func (s *Service) atPlace(ctx context.Context, in accept.Request) (*accept.Resul
 	case now.Opened && in.Head.Next == 0:
 		return nil, errNotStarted()
 	}
+	told := in.Registration.Told
 	in.Registration, in.Boundary = now.Registration, in.Boundary.Meet(now.Boundary)
+	in.Registration.Told = told
 	// Dispatchers follow the taint of what they hand in, executors outside need not:
 	// there trust only ever falls.
 	in.Untrusted = now.Opened && now.Boundary == wire.Untrusted
@@ -110,6 +112,7 @@ func (h handler) request(req *acceptorv1.AcceptRequest) (accept.Request, error) 
 		},
 		Document: req.GetEnvelope(), NodeID: req.GetNodeId(), Boundary: boundary,
 		Counters: h.s.counters(req), ApprovalContext: req.GetApprovalContext(), Answer: part,
+		Registration: wire.Registration{Told: req.GetRegistrations()},
 	}
 	return in, gated(&in, req.GetContract())
 }

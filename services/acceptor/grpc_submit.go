@@ -39,7 +39,7 @@ func (h handler) CheckSubmit(ctx context.Context, req *acceptorv1.CheckSubmitReq
 		return nil, fault.New(fault.ValidationError, "resume_schema: cannot be used as a JSON Schema").Wrap(err)
 	}
 	resp := &acceptorv1.CheckSubmitResponse{ContentTrust: string(r.Events[0].ContentTrust.Meet(wire.Trusted))}
-	resp.Problems, err = h.s.told(ctx, run, wrong)
+	resp.Problems, err = h.s.told(ctx, run, req.GetRegistrations(), wrong)
 	return resp, err
 }
 
@@ -48,7 +48,7 @@ const maxProblems = 32
 
 // told are problems as they may be shown: a path can repeat the name of a member that
 // the surface does not have.
-func (s *Service) told(ctx context.Context, run subject.Run, wrong []a2ui.Problem) ([]*acceptorv1.Problem, error) {
+func (s *Service) told(ctx context.Context, run subject.Run, registrations []string, wrong []a2ui.Problem) ([]*acceptorv1.Problem, error) {
 	if len(wrong) == 0 {
 		return nil, nil
 	}
@@ -61,7 +61,9 @@ func (s *Service) told(ctx context.Context, run subject.Run, wrong []a2ui.Proble
 	for _, p := range wrong {
 		texts = append(texts, p.Path, p.Message)
 	}
-	clean, err := s.redactor.Texts(ctx, run, now.Registration, texts)
+	needs := now.Registration
+	needs.Told = registrations
+	clean, err := s.redactor.Texts(ctx, run, needs, texts)
 	if err != nil {
 		return nil, err
 	}

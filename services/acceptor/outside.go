@@ -42,6 +42,7 @@ func (s *Service) atHead(ctx context.Context, in accept.Request) (*accept.Result
 			return nil, err
 		}
 		at.Registration = now.Registration
+		at.Registration.Told = in.Registration.Told
 		at.Untrusted = now.Boundary == wire.Untrusted // nobody here has followed any taint
 		res, err := s.pipeline.Run(ctx, at)
 		if fault.CodeOf(err) != fault.Conflict {
@@ -106,7 +107,7 @@ func (h handler) CloseRun(ctx context.Context, req *acceptorv1.CloseRunRequest) 
 		return nil, err
 	}
 	head, err := h.s.runs.Close(ctx, run, opened.Ending{
-		Status: wire.Status(req.GetStatus()), Code: req.GetErrorCode(), Message: req.GetMessage(),
+		Status: wire.Status(req.GetStatus()), Code: req.GetErrorCode(), Message: req.GetMessage(), Told: req.GetRegistrations(),
 	})
 	if err != nil {
 		return nil, err

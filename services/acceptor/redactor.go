@@ -34,6 +34,7 @@ func (r redactorClient) Redact(ctx context.Context, run subject.Run, in accept.T
 	defer cancel()
 	req := &redactorv1.RedactRequest{Scope: scopeOf(run), Texts: in.Strings}
 	req.Scope.RequireRegistered, req.Scope.RequireTenantRegistered = in.Registration.Run, in.Registration.Tenant
+	req.Scope.Registrations = in.Registration.Told
 	for _, d := range in.Documents {
 		req.Documents = append(req.Documents, d)
 	}
@@ -61,7 +62,7 @@ func (r redactorClient) Texts(ctx context.Context, run subject.Run, needs wire.R
 }
 
 // Open registers canaries in a scope of their own.
-func (r redactorClient) Open(ctx context.Context, tenant string, canaries []seam.Canary) (subject.Run, func(), error) {
+func (r redactorClient) Open(ctx context.Context, tenant string, canaries []seam.Canary) (seam.Scope, func(), error) {
 	run := subject.Run{Tenant: tenant, RunID: "seam-" + rand.Text()}
 	req := &redactorv1.RegisterRequest{Scope: scopeOf(run)}
 	for _, c := range canaries {
@@ -69,13 +70,14 @@ func (r redactorClient) Open(ctx context.Context, tenant string, canaries []seam
 	}
 	ctx, cancel := context.WithTimeout(ctx, redactTimeout)
 	defer cancel()
-	if _, err := r.client.Register(ctx, req); err != nil {
+	resp, err := r.client.Register(ctx, req)
+	if err != nil {
 		if f, ok := fault.As(err); ok && f.Code == fault.ValidationError {
-			return subject.Run{}, nil, fault.New(fault.InvalidArgument, "byokCanaries: %s", f.Message)
+			return seam.Scope{}, nil, fault.New(fault.InvalidArgument, "byokCanaries: %s", f.Message)
 		}
-		return subject.Run{}, nil, unreachable(ctx, err)
+		return seam.Scope{}, nil, unreachable(ctx, err)
 	}
-	return run, func() {
+	return seam.Scope{Run: run, Told: []string{resp.GetRegistration()}}, func() {
 		// Also when the request has been cancelled: the canaries must go.
 		_ = r.Forget(context.WithoutCancel(ctx), run)
 	}, nil
@@ -104,7 +106,7 @@ func unreachable(ctx context.Context, err error) error {
 	}
 	if who := missing(err); who != nil {
 		return fault.New(fault.ServiceUnavailable, "the redactor does not know the secrets of the %s, and nothing was recorded; "+
-			"register them, or that there are none, with waybill.redactor.v1.Redactor/Register, then try again", strings.Join(who, " and the ")).
+			"register them, or that there are none, with waybill.redactor.v1.Redactor/Register, then try again with what it answers in registrations", strings.Join(who, " and the ")).
 			With("unregistered", who).After(retryAfter).Wrap(err)
 	}
 	if f, ok := fault.As(err); ok && f.Code == fault.PayloadTooLarge {

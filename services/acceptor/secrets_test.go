@@ -112,6 +112,34 @@ func TestAccept_WaitsForTheSecretsOfTheRunAndItsTenant(t *testing.T) {
 	}
 }
 
+// OpenWOP envelope contract §11, registry: of several redactors the one that is asked
+// must have been told what the caller registered.
+func TestAccept_NamesToTheRedactorWhatItMustHaveBeenTold(t *testing.T) {
+	t.Parallel()
+	for name, with := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := start(t, nil)
+			_, err := h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside, NoTenantSecrets: true})
+			require.NoError(t, err)
+			h.register(t, outside.GetRunId(), "k", canary)
+			req := with(h, t, []byte(form))
+			req.Registrations = []string{"run:a"}
+			_, err = h.Accept(t.Context(), req)
+			require.NoError(t, err)
+			require.Equal(t, []string{"run:a"}, h.redactor.named)
+			_, err = h.CheckSubmit(t.Context(), &acceptorv1.CheckSubmitRequest{
+				Run: outside, CorrelationId: "form", Values: []byte(`{"wrong":1}`), Registrations: []string{"run:b"},
+			})
+			require.NoError(t, err)
+			require.Equal(t, []string{"run:b"}, h.redactor.named)
+			_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: "cancelled", Message: "enough", Registrations: []string{"run:c"}})
+			require.NoError(t, err)
+			require.Equal(t, []string{"run:c"}, h.redactor.named)
+		})
+	}
+}
+
 func TestAccept_WaitsForNoSecretsThatTheOpenerSaysThereAreNot(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)

@@ -53,8 +53,9 @@ const maxItems = 1024
 type redactor struct {
 	redactorv1.UnimplementedRedactorServer
 
-	mu      sync.Mutex // guards secrets
+	mu      sync.Mutex // guards what follows
 	secrets map[string][]*redactorv1.Secret
+	named   []string // the registrations of the last request
 }
 
 func (r *redactor) Redact(_ context.Context, req *redactorv1.RedactRequest) (*redactorv1.RedactResponse, error) {
@@ -63,6 +64,7 @@ func (r *redactor) Redact(_ context.Context, req *redactorv1.RedactRequest) (*re
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.named = req.GetScope().GetRegistrations()
 	var missing []string
 	if _, known := r.secrets[req.GetScope().GetRunId()]; req.GetScope().GetRequireRegistered() && !known {
 		missing = append(missing, "run")

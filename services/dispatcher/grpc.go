@@ -17,7 +17,6 @@ import (
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/execute"
 	"waybill.dev/waybill/services/dispatcher/privacy"
-	"waybill.dev/waybill/services/dispatcher/remote"
 	"waybill.dev/waybill/services/dispatcher/start"
 )
 
@@ -178,7 +177,7 @@ func (s *Service) holdsNoSecret(ctx context.Context, tenant string, raw []byte) 
 	if s.cfg.TestSeams {
 		raw = withoutPlanted(raw)
 	}
-	clean, changed, err := remote.Redactor{Client: s.deps.Redactor}.Redact(ctx, tenant, "", false, [][]byte{raw})
+	clean, changed, err := s.redactor.Redact(ctx, tenant, "", false, [][]byte{raw})
 	switch {
 	case err != nil:
 		return unkept(err)

@@ -165,6 +165,8 @@ type Service struct {
 	deps        Deps
 	types       node.Catalog
 	definitions *definition.Registry
+	credentials remote.Secrets
+	redactor    remote.Redactor
 	starter     *start.Starter
 	prompts     completion.Prompts
 	loop        *completion.Loop
@@ -185,7 +187,10 @@ func New(cfg Config, d Deps) (*Service, error) {
 		s.types = s.types.Conformance(cfg.Prompts.TestSecrets)
 	}
 	s.types = s.types.With(cfg.Packs)
-	redactor := remote.Redactor{Client: d.Redactor}
+	told := remote.NewTold(d.Redactor)
+	s.credentials = remote.Secrets{Told: told, Store: d.Credentials, Logger: d.Logger}
+	redactor := remote.Redactor{Client: d.Redactor, Told: told}
+	s.redactor = redactor
 	var err error
 	if s.prompts, err = cfg.prompts(redactor); err != nil {
 		return nil, err
@@ -204,7 +209,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		Created: s.metrics.Created,
 	})
 	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / execute.Heartbeats, MaxTogether: cfg.MaxTogether}, execute.Deps{
-		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: remote.Acceptor{Client: d.Acceptor}, Definitions: s.definitions,
+		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: remote.Acceptor{Client: d.Acceptor, Told: told}, Definitions: s.definitions,
 		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
 		Vault: d.vault(), Provides: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
 		Spans: d.Spans, Metrics: s.metrics, Children: s.starter,
@@ -219,7 +224,7 @@ func (s *Service) secrets() execute.Secrets {
 	if s.deps.Credentials == nil {
 		return nil
 	}
-	return remote.Secrets{Client: s.deps.Redactor, Store: s.deps.Credentials, Logger: s.deps.Logger}
+	return s.credentials
 }
 
 // vault and sealer are nil where there is no vault: a nil *vault.Vault in an interface
@@ -243,7 +248,7 @@ func (s *Service) keys() completion.Keys {
 	if s.deps.Credentials == nil {
 		return nil
 	}
-	return remote.Secrets{Client: s.deps.Redactor, Store: s.deps.Credentials, Logger: s.deps.Logger}
+	return s.credentials
 }
 
 // canned makes the provider of a run's configurable.mockProvider; nil without

@@ -4,9 +4,9 @@ import (
 	"context"
 	"sync"
 
+	"waybill.dev/waybill/internal/lru"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/eventlog/lru"
 	"waybill.dev/waybill/services/eventlog/project"
 	"waybill.dev/waybill/services/eventlog/store"
 )

@@ -79,7 +79,9 @@ func (h handler) scrubber(scope *redactorv1.Scope) (*redact.Scrubber, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.s.registry.Scrubber(at, secrets.Need{Run: scope.GetRequireRegistered(), Tenant: scope.GetRequireTenantRegistered()})
+	return h.s.registry.Scrubber(at, secrets.Need{
+		Run: scope.GetRequireRegistered(), Tenant: scope.GetRequireTenantRegistered(), Told: scope.GetRegistrations(),
+	})
 }
 
 func scopeOf(scope *redactorv1.Scope) (secrets.Scope, error) {
@@ -139,10 +141,11 @@ func (h handler) Register(_ context.Context, req *redactorv1.RegisterRequest) (*
 	for _, s := range req.GetSecrets() {
 		list = append(list, redact.Secret{ID: s.GetId(), Value: redact.Value(s.GetValue())})
 	}
-	if err := h.s.registry.Register(at, list); err != nil {
+	told, err := h.s.registry.Register(at, list)
+	if err != nil {
 		return nil, err
 	}
-	return &redactorv1.RegisterResponse{}, nil
+	return &redactorv1.RegisterResponse{Registration: told}, nil
 }
 
 // Forget drops the secrets of a run.

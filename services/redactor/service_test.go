@@ -108,8 +108,11 @@ func TestRedact_FailsClosedForAnUnregisteredRun(t *testing.T) {
 	_, err = stream.Recv()
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 
-	_, err = c.Register(t.Context(), &redactorv1.RegisterRequest{Scope: run("1")})
+	told, err := c.Register(t.Context(), &redactorv1.RegisterRequest{Scope: run("1")})
 	require.NoError(t, err)
+	_, err = c.Redact(t.Context(), req)
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "nobody says what was registered")
+	req.Scope.Registrations = []string{told.GetRegistration()}
 	_, err = c.Redact(t.Context(), req)
 	require.NoError(t, err)
 	_, err = c.Forget(t.Context(), &redactorv1.ForgetRequest{Scope: run("1")})
@@ -123,20 +126,22 @@ func TestRedact_FailsClosedForAnUnregisteredRun(t *testing.T) {
 func TestRedact_FailsClosedForAnUnregisteredTenant(t *testing.T) {
 	t.Parallel()
 	c := client(t, config(nil))
-	_, err := c.Register(t.Context(), &redactorv1.RegisterRequest{Scope: run("1")})
+	told, err := c.Register(t.Context(), &redactorv1.RegisterRequest{Scope: run("1")})
 	require.NoError(t, err)
 	needs := run("1")
 	needs.RequireRegistered, needs.RequireTenantRegistered = true, true
+	needs.Registrations = []string{told.GetRegistration()}
 	req := &redactorv1.RedactRequest{Scope: needs, Texts: []string{"tenant-secret"}}
 	_, err = c.Redact(t.Context(), req)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 	f, _ := fault.As(err)
 	require.Equal(t, []any{"tenant"}, f.Details["unregistered"])
 
-	_, err = c.Register(t.Context(), &redactorv1.RegisterRequest{
+	told, err = c.Register(t.Context(), &redactorv1.RegisterRequest{
 		Scope: &redactorv1.Scope{Tenant: "acme"}, Secrets: []*redactorv1.Secret{{Id: "t", Value: "tenant-secret"}},
 	})
 	require.NoError(t, err)
+	needs.Registrations = append(needs.Registrations, told.GetRegistration())
 	resp, err := c.Redact(t.Context(), req)
 	require.NoError(t, err)
 	require.Equal(t, []string{"[REDACTED:t]"}, resp.GetTexts())

@@ -171,16 +171,21 @@ func TestRedactor_RestartedIsToldTheSecretsAgain(t *testing.T) {
 	redactor := harness.Serve(t, "redactor", "--redact-shapes=false")
 	h := harness.Serve(t, "acceptor", "--nats", url, "--redactor", redactor.GRPC)
 	client, log := acceptorv1.NewAcceptorClient(dial(t, h)), runs(t, url)
+	var told []string
 	register := func() {
+		told = nil
 		for scope, s := range map[*redactorv1.Scope]*redactorv1.Secret{
 			{Tenant: "acme", RunId: "r"}: {Id: "password", Value: secret}, {Tenant: "acme"}: {Id: "crm", Value: tenantSecret},
 		} {
-			_, err := redactorv1.NewRedactorClient(dial(t, redactor)).Register(t.Context(), &redactorv1.RegisterRequest{Scope: scope, Secrets: []*redactorv1.Secret{s}})
+			res, err := redactorv1.NewRedactorClient(dial(t, redactor)).Register(t.Context(), &redactorv1.RegisterRequest{Scope: scope, Secrets: []*redactorv1.Secret{s}})
 			require.NoError(t, err)
+			told = append(told, res.GetRegistration())
 		}
 	}
 	take := func(id string) (*acceptorv1.AcceptResponse, error) {
-		return client.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: envelope(id, "the word is "+secret+" "+tenantSecret)})
+		return client.Accept(t.Context(), &acceptorv1.AcceptRequest{
+			Run: ref("r"), NodeId: "ask", Envelope: envelope(id, "the word is "+secret+" "+tenantSecret), Registrations: told,
+		})
 	}
 	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r")})
 	require.NoError(t, err)

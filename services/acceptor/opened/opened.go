@@ -157,6 +157,8 @@ type Ending struct {
 	// Code and Message are the error of a failed run, Message the reason of a
 	// cancelled one.
 	Code, Message string
+	// Told is what the redactor has to have been told; see wire.Registration.
+	Told []string
 }
 
 // Close ends a run. Ending it again in the same way changes nothing. Errors:
@@ -231,6 +233,7 @@ func (r *Runs) clean(ctx context.Context, run subject.Run, needs wire.Registrati
 	if e.Code == "" && e.Message == "" {
 		return e, nil
 	}
+	needs.Told = e.Told
 	texts, err := r.redactor.Texts(ctx, run, needs, []string{e.Code, e.Message})
 	if err != nil {
 		return e, err

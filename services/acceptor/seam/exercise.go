@@ -14,7 +14,13 @@ type Vault interface {
 	// Open gives a scope in which the canaries are known to the redactor. close
 	// forgets them. Errors: fault.InvalidArgument for unusable canaries,
 	// fault.ServiceUnavailable.
-	Open(ctx context.Context, tenant string, canaries []Canary) (scope subject.Run, closeScope func(), err error)
+	Open(ctx context.Context, tenant string, canaries []Canary) (scope Scope, closeScope func(), err error)
+}
+
+// Scope is where canaries are known, and what the redactor was told there.
+type Scope struct {
+	Run  subject.Run
+	Told []string
 }
 
 // Exerciser serves the seam.
@@ -51,12 +57,13 @@ func (x *Exerciser) Exercise(ctx context.Context, tenant string, body []byte) (j
 
 	l := &ledger{store: x.Store, log: x.Log, tenant: tenant, req: req}
 	kinds := catalogue{host: x.Kinds, supported: req.HostSupportedEnvelopes, floor: req.SchemaVersionFloor}
-	pipeline := accept.New(kinds, scoped{x.Redactor, scope}, l, x.Clock, policy)
+	pipeline := accept.New(kinds, scoped{x.Redactor, scope.Run}, l, x.Clock, policy)
 	if x.Assets != nil {
 		pipeline.Keeping(x.Assets)
 	}
 	in := request(tenant, req)
-	in.Registration.Run = scope.RunID != "" // a redactor that has lost them lets nothing through
+	// A redactor that has lost them lets nothing through.
+	in.Registration.Run, in.Registration.Told = scope.Run.RunID != "", scope.Told
 	res, err := pipeline.Run(ctx, in)
 	if err != nil {
 		return nil, err
@@ -116,9 +123,9 @@ func (x *Exerciser) policy(ctx context.Context, tenant string, req *Request) (ac
 
 // scope is where the secrets of the call are known: the tenant, or a scope of
 // its own when there are canaries.
-func (x *Exerciser) scope(ctx context.Context, tenant string, req *Request) (subject.Run, func(), error) {
+func (x *Exerciser) scope(ctx context.Context, tenant string, req *Request) (Scope, func(), error) {
 	if req.ByokCanaries == nil || len(*req.ByokCanaries) == 0 {
-		return subject.Run{Tenant: tenant}, func() {}, nil
+		return Scope{Run: subject.Run{Tenant: tenant}}, func() {}, nil
 	}
 	return x.Vault.Open(ctx, tenant, *req.ByokCanaries)
 }

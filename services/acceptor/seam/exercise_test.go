@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,19 +35,19 @@ type vault struct {
 	lost bool
 }
 
-func (v *vault) Open(_ context.Context, tenant string, canaries []seam.Canary) (subject.Run, func(), error) {
+func (v *vault) Open(_ context.Context, tenant string, canaries []seam.Canary) (seam.Scope, func(), error) {
 	if v.down != nil {
-		return subject.Run{}, nil, v.down
+		return seam.Scope{}, nil, v.down
 	}
 	id := fmt.Sprint("scope-", len(v.open))
 	if !v.lost {
 		v.open[id] = canaries
 	}
-	return subject.Run{Tenant: tenant, RunID: id}, func() { delete(v.open, id) }, nil
+	return seam.Scope{Run: subject.Run{Tenant: tenant, RunID: id}, Told: []string{id}}, func() { delete(v.open, id) }, nil
 }
 
 func (v *vault) Redact(_ context.Context, run subject.Run, in accept.Texts) (accept.Texts, int, error) {
-	if _, known := v.open[run.RunID]; in.Registration.Run && !known {
+	if _, known := v.open[run.RunID]; in.Registration.Run && (!known || !slices.Equal(in.Registration.Told, []string{run.RunID})) {
 		return accept.Texts{}, 0, fault.New(fault.ServiceUnavailable, "not registered")
 	}
 	n := 0

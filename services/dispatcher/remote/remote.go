@@ -12,7 +12,6 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
-	"waybill.dev/waybill/internal/rpc/sticky"
 	"waybill.dev/waybill/internal/runlog"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
@@ -27,14 +26,19 @@ import (
 )
 
 // Redactor scrubs documents and streams with the redactor service.
-type Redactor struct{ Client redactorv1.RedactorClient }
+type Redactor struct {
+	Client redactorv1.RedactorClient
+	Told   *Told
+}
 
 // Redact scrubs documents; see execute.Redactor.
 func (r Redactor) Redact(ctx context.Context, tenant, runID string, registered bool, docs [][]byte) ([][]byte, bool, error) {
-	res, err := r.Client.Redact(ctx, &redactorv1.RedactRequest{
-		Scope: &redactorv1.Scope{Tenant: tenant, RunId: runID, RequireRegistered: registered}, Documents: docs,
-	})
-	if err != nil {
+	at := scope{tenant, runID}
+	var res *redactorv1.RedactResponse
+	if err := r.Told.again(ctx, at, func() (err error) {
+		res, err = r.Client.Redact(ctx, &redactorv1.RedactRequest{Scope: r.Told.scope(at, registered), Documents: docs})
+		return err
+	}); err != nil {
 		return nil, false, fmt.Errorf("redactor: %w", err)
 	}
 	if len(res.GetDocuments()) != len(docs) {
@@ -45,45 +49,14 @@ func (r Redactor) Redact(ctx context.Context, tenant, runID string, registered b
 
 // Scrubber opens redacting streams for a run; see completion.Scrubber.
 func (r Redactor) Scrubber(tenant, runID string, registered bool) completion.Scrubber {
-	return scrubber{client: r.Client, scope: &redactorv1.Scope{Tenant: tenant, RunId: runID, RequireRegistered: registered}}
+	return scrubber{r, scope{tenant, runID}, registered}
 }
-
-type scrubber struct {
-	client redactorv1.RedactorClient
-	scope  *redactorv1.Scope
-}
-
-func (s scrubber) Open(ctx context.Context) (completion.Scrub, error) {
-	ctx, cancel := context.WithCancel(sticky.With(ctx, s.scope.GetTenant()))
-	stream, err := s.client.RedactStream(ctx)
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("redactor: %w", err)
-	}
-	return &scrub{stream: stream, scope: s.scope, cancel: cancel}, nil
-}
-
-type scrub struct {
-	stream redactorv1.Redactor_RedactStreamClient
-	scope  *redactorv1.Scope
-	cancel context.CancelFunc
-}
-
-func (s *scrub) Push(piece string, last bool) (string, error) {
-	if err := s.stream.Send(&redactorv1.RedactStreamRequest{Scope: s.scope, Text: piece, Last: last}); err != nil {
-		return "", fmt.Errorf("redactor: %w", err)
-	}
-	res, err := s.stream.Recv()
-	if err != nil {
-		return "", fmt.Errorf("redactor: %w", err)
-	}
-	return res.GetText(), nil
-}
-
-func (s *scrub) Close() { s.cancel() }
 
 // Acceptor runs envelopes through the acceptor service.
-type Acceptor struct{ Client acceptorv1.AcceptorClient }
+type Acceptor struct {
+	Client acceptorv1.AcceptorClient
+	Told   *Told
+}
 
 // Accept hands an envelope over; see execute.Acceptor.
 func (a Acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, boundary wire.Trust, req completion.AcceptRequest) (execute.Accepted, error) {
@@ -106,7 +79,13 @@ func (a Acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, bo
 	if req.Traceparent != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "traceparent", req.Traceparent)
 	}
-	res, err := a.Client.Accept(ctx, msg)
+	at := scope{r.Tenant, r.RunID}
+	var res *acceptorv1.AcceptResponse
+	err := a.Told.again(ctx, at, func() (err error) {
+		msg.Registrations = a.Told.names(at)
+		res, err = a.Client.Accept(ctx, msg)
+		return err
+	})
 	if fault.CodeOf(err) == fault.Conflict { // the log has another end than we believe
 		return execute.Accepted{}, fmt.Errorf("%w: acceptor: %w", runlog.ErrConflict, err)
 	}

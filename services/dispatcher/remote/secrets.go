@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -14,8 +13,8 @@ import (
 
 // Secrets tells the redactor the keys that runs use.
 type Secrets struct {
-	Client redactorv1.RedactorClient
-	Store  *credential.Store
+	Told  *Told
+	Store *credential.Store
 	// Logger is told of keys that cannot be read.
 	Logger *slog.Logger
 }
@@ -31,7 +30,7 @@ func (s Secrets) Open(ctx context.Context, tenant, runID, ref string) error {
 	for _, id := range slices.Sorted(maps.Keys(keys)) { // of two with one value the first names it
 		list = append(list, secretOf(id, ref, keys[id]))
 	}
-	return s.register(ctx, tenant, runID, list...)
+	return s.Told.register(ctx, scope{tenant, runID}, list...)
 }
 
 // Key is a tenant's key for a provider.
@@ -42,25 +41,14 @@ func (s Secrets) Key(tenant, providerID, ref string) (provider.Secret, error) {
 // Hide registers one key for a run. A key that was changed meanwhile is known beside
 // the one before.
 func (s Secrets) Hide(ctx context.Context, tenant, runID, providerID, ref string, key provider.Secret) error {
-	return s.register(ctx, tenant, runID, secretOf(providerID, ref, key))
+	return s.Told.register(ctx, scope{tenant, runID}, secretOf(providerID, ref, key))
 }
 
 func secretOf(providerID, ref string, key provider.Secret) *redactorv1.Secret {
 	return &redactorv1.Secret{Id: providerID + "." + ref, Value: string(key)}
 }
 
-func (s Secrets) register(ctx context.Context, tenant, runID string, list ...*redactorv1.Secret) error {
-	req := &redactorv1.RegisterRequest{Scope: &redactorv1.Scope{Tenant: tenant, RunId: runID}, Secrets: list}
-	if _, err := s.Client.Register(ctx, req); err != nil {
-		return fmt.Errorf("redactor: %w", err)
-	}
-	return nil
-}
-
 // Close has a run's secrets forgotten: they die with it.
 func (s Secrets) Close(ctx context.Context, tenant, runID string) error {
-	if _, err := s.Client.Forget(ctx, &redactorv1.ForgetRequest{Scope: &redactorv1.Scope{Tenant: tenant, RunId: runID}}); err != nil {
-		return fmt.Errorf("redactor: %w", err)
-	}
-	return nil
+	return s.Told.forget(ctx, scope{tenant, runID})
 }

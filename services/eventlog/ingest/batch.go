@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"waybill.dev/waybill/internal/lru"
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/services/eventlog/lru"
 	"waybill.dev/waybill/services/eventlog/project"
 	"waybill.dev/waybill/services/eventlog/store"
 )

@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/lru"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/services/eventlog/hub"
-	"waybill.dev/waybill/services/eventlog/lru"
 	"waybill.dev/waybill/services/eventlog/project"
 	"waybill.dev/waybill/services/eventlog/store"
 )

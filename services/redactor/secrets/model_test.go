@@ -15,6 +15,7 @@ import (
 type model struct {
 	registry *secrets.Registry
 	held     map[secrets.Scope][]redact.Secret
+	told     map[secrets.Scope][]string
 }
 
 func drawScope(t *rapid.T) secrets.Scope {
@@ -31,7 +32,7 @@ func TestRegistry_BehavesLikeItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, err := secrets.New([]redact.Secret{secret("host", "host-value")}, secrets.DefaultLimits, nil)
 		require.NoError(t, err)
-		m := &model{registry: r, held: map[secrets.Scope][]redact.Secret{}}
+		m := &model{registry: r, held: map[secrets.Scope][]redact.Secret{}, told: map[secrets.Scope][]string{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"register": m.register,
 			"forget":   m.forget,
@@ -47,7 +48,9 @@ func (m *model) register(t *rapid.T) {
 		n := rapid.IntRange(0, 5).Draw(t, "which")
 		add = append(add, secret(fmt.Sprintf("id-%d", n), fmt.Sprintf("value-no-%d", n)))
 	}
-	require.NoError(t, m.registry.Register(at, add))
+	told, err := m.registry.Register(at, add)
+	require.NoError(t, err)
+	m.told[at] = append(m.told[at], told)
 	m.held[at] = append(m.held[at], add...)
 }
 
@@ -55,6 +58,7 @@ func (m *model) forget(t *rapid.T) {
 	at := drawScope(t)
 	m.registry.Forget(at)
 	delete(m.held, at)
+	delete(m.told, at)
 }
 
 func (m *model) check(t *rapid.T) {
@@ -65,9 +69,10 @@ func (m *model) check(t *rapid.T) {
 	}
 	_, registered := m.held[at]
 	_, tenant := m.held[secrets.Scope{Tenant: at.Tenant}]
-	require.Equal(t, registered, known(m.registry, at, secrets.Need{Run: true}))
-	require.Equal(t, tenant, known(m.registry, at, secrets.Need{Tenant: true}))
-	require.Equal(t, registered && tenant, known(m.registry, at, secrets.Need{Run: true, Tenant: true}))
+	told := append(append([]string{}, m.told[at]...), m.told[secrets.Scope{Tenant: at.Tenant}]...)
+	require.Equal(t, registered && at.Run != "", known(m.registry, at, secrets.Need{Run: true, Told: told}))
+	require.Equal(t, tenant, known(m.registry, at, secrets.Need{Tenant: true, Told: told}))
+	require.Equal(t, registered && tenant && at.Run != "", known(m.registry, at, secrets.Need{Run: true, Tenant: true, Told: told}))
 	require.Equal(t, len(m.held), m.registry.Len())
 	for n := range 6 {
 		id, value := fmt.Sprintf("id-%d", n), fmt.Sprintf("value-no-%d", n)
@@ -85,7 +90,7 @@ func BenchmarkScrubber(b *testing.B) {
 	require.NoError(b, err)
 	for name, at := range map[string]secrets.Scope{"host": {Tenant: "a", Run: "1"}, "run": {Tenant: "b", Run: "1"}} {
 		if name == "run" {
-			require.NoError(b, r.Register(at, []redact.Secret{secret("r", "run-value-1")}))
+			require.NoError(b, register(r, at, []redact.Secret{secret("r", "run-value-1")}))
 		}
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

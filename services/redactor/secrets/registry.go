@@ -3,11 +3,14 @@
 //
 // What is remembered here dies with the process or with Forget, and is
 // registered again when another process takes the run over (OpenWOP envelope
-// contract §11, registry). Nothing is ever evicted to make room: forgetting a
+// contract §11, registry). Of several registries each knows what it was told, and one
+// that a scope has come back to may have missed something: so whoever asks names what
+// was registered, and one that was not told all of it refuses. Nothing is ever evicted to make room: forgetting a
 // live secret would show it. A full registry refuses new ones instead.
 package secrets
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -54,6 +57,7 @@ type Registry struct {
 type entry struct {
 	secrets  []redact.Secret
 	bytes    int
+	told     map[string]bool // the digests of what was registered
 	scrubber atomic.Pointer[redact.Scrubber]
 }
 
@@ -75,17 +79,23 @@ func New(host []redact.Secret, limits Limits, shapes *redact.Shapes) (*Registry,
 
 // Register adds secrets to a scope. A value already there stays; a second value
 // under one id is added, for the old one must not be shown either. With no
-// secrets it makes the scope known. Either all are added or none. Errors:
-// fault.ValidationError, fault.RateLimited when the registry or scope is full.
-func (r *Registry) Register(scope Scope, secrets []redact.Secret) error {
+// secrets it makes the scope known. Either all are added or none. It gives the digest
+// by which callers name what they have registered. Errors: fault.ValidationError,
+// fault.RateLimited when the registry or scope is full.
+func (r *Registry) Register(scope Scope, secrets []redact.Secret) (string, error) {
 	if scope.Tenant == "" {
-		return fault.New(fault.ValidationError, "scope.tenant: must not be empty")
+		return "", fault.New(fault.ValidationError, "scope.tenant: must not be empty")
 	}
 	for i, s := range secrets {
 		if err := r.check(i, s); err != nil {
-			return err
+			return "", err
 		}
 	}
+	told := digest(scope, secrets)
+	return told, r.add(scope, secrets, told)
+}
+
+func (r *Registry) add(scope Scope, secrets []redact.Secret, told string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e, known := r.scopes[scope]
@@ -95,14 +105,22 @@ func (r *Registry) Register(scope Scope, secrets []redact.Secret) error {
 		}
 		e = &entry{}
 	}
+	if known && e.told[told] {
+		return nil // nothing new: the automaton stays
+	}
 	merged := e.with(secrets)
+	merged.told[told] = true
+	if len(merged.told) > maxTold {
+		return fault.New(fault.RateLimited, "the secrets of a run or tenant may be registered in at most %d ways", maxTold)
+	}
 	if len(merged.secrets) > r.limits.Secrets || merged.bytes > r.limits.ScopeBytes {
 		return fault.New(fault.RateLimited, "a run or tenant may have at most %d secrets of %d bytes in all", r.limits.Secrets, r.limits.ScopeBytes)
 	}
-	if known && len(merged.secrets) == len(e.secrets) {
-		return nil // nothing new: the automaton stays
-	}
 	r.scopes[scope] = merged
+	if known && len(merged.secrets) == len(e.secrets) {
+		merged.scrubber.Store(e.scrubber.Load())
+		return nil
+	}
 	r.changed(scope)
 	return nil
 }
@@ -120,7 +138,10 @@ func (r *Registry) check(i int, s redact.Secret) error {
 
 // with is the entry with more secrets; e itself stays as it is.
 func (e *entry) with(more []redact.Secret) *entry {
-	out := &entry{secrets: slices.Clone(e.secrets), bytes: e.bytes}
+	out := &entry{secrets: slices.Clone(e.secrets), bytes: e.bytes, told: maps.Clone(e.told)}
+	if out.told == nil {
+		out.told = map[string]bool{}
+	}
 	for _, s := range more {
 		if !slices.Contains(out.secrets, s) {
 			out.secrets = append(out.secrets, s)
@@ -165,8 +186,12 @@ func (r *Registry) Len() int {
 func (r *Registry) Host() *redact.Scrubber { return r.host }
 
 // Need says who must have been registered, be it without secrets, before anything
-// is scrubbed.
-type Need struct{ Run, Tenant bool }
+// is scrubbed, and names what was: all of it must be known. A need of the run, or of the
+// tenant, that names nothing of it is never met.
+type Need struct {
+	Run, Tenant bool
+	Told        []string
+}
 
 // Scrubber gives the automaton for a scope: its own secrets, its tenant's and
 // the host's. It is compiled on first use and kept until one of them changes.
@@ -207,10 +232,13 @@ func (r *Registry) Scrubber(scope Scope, need Need) (*redact.Scrubber, error) {
 // (OpenWOP envelope contract §11, registry). r.mu is held.
 func (r *Registry) registered(scope Scope, need Need) error {
 	var missing []string
-	if need.Run && r.scopes[scope] == nil {
+	if i := slices.IndexFunc(need.Told, func(name string) bool { return !strings.HasPrefix(name, ofRun) && !strings.HasPrefix(name, ofTenant) }); i >= 0 {
+		return fault.New(fault.ValidationError, "scope.registrations[%d]: want what Register has answered", i)
+	}
+	if !r.told(scope, need.Run, ofRun, need.Told) {
 		missing = append(missing, "run")
 	}
-	if need.Tenant && r.scopes[Scope{Tenant: scope.Tenant}] == nil {
+	if !r.told(Scope{Tenant: scope.Tenant}, need.Tenant, ofTenant, need.Told) {
 		missing = append(missing, "tenant")
 	}
 	if missing == nil {
@@ -218,6 +246,21 @@ func (r *Registry) registered(scope Scope, need Need) error {
 	}
 	return fault.New(fault.ServiceUnavailable, "the secrets of the %s are not registered; register them, or that there are none, and try again",
 		strings.Join(missing, " and the ")).With("unregistered", missing)
+}
+
+// told reports that a scope was told all of its kind that is named, and, where something
+// must be, that there is any. r.mu is held.
+func (r *Registry) told(scope Scope, must bool, kind string, named []string) bool {
+	e := r.scopes[scope]
+	for _, name := range named {
+		switch ours := strings.HasPrefix(name, kind); {
+		case ours && (e == nil || !e.told[name]):
+			return false
+		case ours:
+			must = false
+		}
+	}
+	return !must
 }
 
 // narrow finds the innermost scope that has secrets, so that runs without any

@@ -36,6 +36,12 @@ func scrubber(r *secrets.Registry, at secrets.Scope) *redact.Scrubber {
 	return s
 }
 
+// register is Register for those who need no digest.
+func register(r *secrets.Registry, at secrets.Scope, list []redact.Secret) error {
+	_, err := r.Register(at, list)
+	return err
+}
+
 // known reports that everything which is needed in a scope is registered.
 func known(r *secrets.Registry, at secrets.Scope, need secrets.Need) bool {
 	_, err := r.Scrubber(at, need)
@@ -48,9 +54,9 @@ func TestScrubber_MergesScopesAndKeepsThemApart(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits, secret("h", "host-value"))
 	acme, run1, run2 := secrets.Scope{Tenant: "acme"}, secrets.Scope{Tenant: "acme", Run: "1"}, secrets.Scope{Tenant: "acme", Run: "2"}
-	require.NoError(t, r.Register(acme, []redact.Secret{secret("t", "tenant-value")}))
-	require.NoError(t, r.Register(run1, []redact.Secret{secret("r1", "run-value-1")}))
-	require.NoError(t, r.Register(run2, []redact.Secret{secret("r2", "run-value-2")}))
+	require.NoError(t, register(r, acme, []redact.Secret{secret("t", "tenant-value")}))
+	require.NoError(t, register(r, run1, []redact.Secret{secret("r1", "run-value-1")}))
+	require.NoError(t, register(r, run2, []redact.Secret{secret("r2", "run-value-2")}))
 
 	require.Equal(t, "[REDACTED:h] [REDACTED:t] [REDACTED:r1] run-value-2", shown(r, run1, everything))
 	require.Equal(t, "[REDACTED:h] [REDACTED:t] run-value-1 [REDACTED:r2]", shown(r, run2, everything))
@@ -63,13 +69,13 @@ func TestScrubber_IsCompiledOnceAndAnewAfterAChange(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits)
 	acme, run := secrets.Scope{Tenant: "acme"}, secrets.Scope{Tenant: "acme", Run: "1"}
-	require.NoError(t, r.Register(run, []redact.Secret{secret("r", "run-value-1")}))
+	require.NoError(t, register(r, run, []redact.Secret{secret("r", "run-value-1")}))
 	first := scrubber(r, run)
 	require.Same(t, first, scrubber(r, run))
-	require.NoError(t, r.Register(run, []redact.Secret{secret("r", "run-value-1")}))
+	require.NoError(t, register(r, run, []redact.Secret{secret("r", "run-value-1")}))
 	require.Same(t, first, scrubber(r, run), "nothing new was registered")
 
-	require.NoError(t, r.Register(acme, []redact.Secret{secret("t", "tenant-value")}))
+	require.NoError(t, register(r, acme, []redact.Secret{secret("t", "tenant-value")}))
 	require.NotSame(t, first, scrubber(r, run), "the tenant's secrets apply in its runs")
 	require.Equal(t, "[REDACTED:t]", shown(r, run, "tenant-value"))
 	r.Forget(acme)
@@ -80,7 +86,7 @@ func TestScrubber_IsSharedByRunsWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits, secret("h", "host-value"))
 	a, b := secrets.Scope{Tenant: "acme", Run: "a"}, secrets.Scope{Tenant: "acme", Run: "b"}
-	require.NoError(t, r.Register(a, nil))
+	require.NoError(t, register(r, a, nil))
 	require.Same(t, scrubber(r, a), scrubber(r, b))
 	require.Same(t, scrubber(r, a), scrubber(r, secrets.Scope{Tenant: "other"}))
 }
@@ -107,7 +113,9 @@ func TestScrubber_RefusesWhileOneThatIsNeededIsNotRegistered(t *testing.T) {
 			t.Parallel()
 			r := registry(t, secrets.DefaultLimits)
 			for _, at := range tc.registered {
-				require.NoError(t, r.Register(at, nil))
+				told, err := r.Register(at, nil)
+				require.NoError(t, err)
+				tc.need.Told = append(tc.need.Told, told)
 			}
 			_, err := r.Scrubber(run, tc.need)
 			if tc.missing == nil {
@@ -127,17 +135,19 @@ func TestScrubber_KnowsTheSecretsOfARunThatIsBeingForgotten(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits)
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
+	told, err := r.Register(at, []redact.Secret{secret("k", "run-value-1")})
+	require.NoError(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for range 2000 {
-			_ = r.Register(at, []redact.Secret{secret("k", "run-value-1")})
+			_ = register(r, at, []redact.Secret{secret("k", "run-value-1")})
 			r.Forget(at)
 		}
 	})
 	for range 2 {
 		wg.Go(func() {
 			for range 2000 {
-				s, err := r.Scrubber(at, secrets.Need{Run: true})
+				s, err := r.Scrubber(at, secrets.Need{Run: true, Told: []string{told}})
 				if err != nil {
 					continue
 				}
@@ -151,12 +161,85 @@ func TestScrubber_KnowsTheSecretsOfARunThatIsBeingForgotten(t *testing.T) {
 	wg.Wait()
 }
 
+// OpenWOP envelope contract §11, registry: of several registries one that a tenant left
+// and came back to has missed what another was told, and says so.
+func TestScrubber_RefusesWhoComesBackWithMoreThanItWasTold(t *testing.T) {
+	t.Parallel()
+	at := secrets.Scope{Tenant: "acme", Run: "1"}
+	one, two := []redact.Secret{secret("k", "run-value-1")}, []redact.Secret{secret("k", "run-value-2")}
+	a, b := registry(t, secrets.DefaultLimits), registry(t, secrets.DefaultLimits)
+	first, err := a.Register(at, one)
+	require.NoError(t, err)
+	need := secrets.Need{Run: true, Told: []string{first}}
+	require.True(t, known(a, at, need))
+
+	require.False(t, known(b, at, need), "the run moves, and has to be registered anew")
+	again, err := b.Register(at, one)
+	require.NoError(t, err)
+	require.Equal(t, first, again, "every registry names the same secrets alike")
+	second, err := b.Register(at, two)
+	require.NoError(t, err)
+	need.Told = append(need.Told, second)
+	require.True(t, known(b, at, need))
+
+	require.False(t, known(a, at, need), "it moves back to one that knows the run, and not its second secret")
+	_, err = a.Register(at, two)
+	require.NoError(t, err)
+	require.True(t, known(a, at, need))
+	require.Equal(t, "[REDACTED:k] [REDACTED:k]", shown(a, at, "run-value-1 run-value-2"))
+	require.True(t, known(a, at, secrets.Need{Run: true, Told: []string{first}}), "who knows of less is served as well")
+}
+
+func TestScrubber_TakesNobodysWordThatARunIsRegistered(t *testing.T) {
+	t.Parallel()
+	r := registry(t, secrets.DefaultLimits)
+	acme, run := secrets.Scope{Tenant: "acme"}, secrets.Scope{Tenant: "acme", Run: "1"}
+	ofTenant, err := r.Register(acme, nil)
+	require.NoError(t, err)
+	ofRun, err := r.Register(run, nil)
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		need secrets.Need
+		ok   bool
+	}{
+		"both are named":           {secrets.Need{Run: true, Tenant: true, Told: []string{ofRun, ofTenant}}, true},
+		"the run is not named":     {secrets.Need{Run: true, Tenant: true, Told: []string{ofTenant}}, false},
+		"the tenant is not named":  {secrets.Need{Run: true, Tenant: true, Told: []string{ofRun}}, false},
+		"nothing is named":         {secrets.Need{Run: true}, false},
+		"what nobody has answered": {secrets.Need{Told: []string{"x"}}, false},
+		"named without need":       {secrets.Need{Told: []string{ofRun + "0"}}, false},
+	} {
+		require.Equal(t, tc.ok, known(r, run, tc.need), name)
+	}
+}
+
+func TestRegister_NamesASetWhateverItsOrder(t *testing.T) {
+	t.Parallel()
+	r := registry(t, secrets.DefaultLimits)
+	at := secrets.Scope{Tenant: "acme", Run: "1"}
+	x, y := secret("a", "value-x-x"), secret("b", "value-y-y")
+	seen := map[string]string{}
+	for name, list := range map[string][]redact.Secret{"x": {x}, "y": {y}, "both": {x, y}, "none": nil, "glued": {secret("ab", "value-x-x")}} {
+		told, err := r.Register(at, list)
+		require.NoError(t, err)
+		require.NotContains(t, seen, told, "%s and %s", name, seen[told])
+		seen[told] = name
+		require.NotContains(t, told, "value")
+	}
+	both, err := r.Register(at, []redact.Secret{y, x, y})
+	require.NoError(t, err)
+	require.Equal(t, "both", seen[both])
+	elsewhere, err := r.Register(secrets.Scope{Tenant: "acme", Run: "2"}, []redact.Secret{x, y})
+	require.NoError(t, err)
+	require.NotContains(t, seen, elsewhere)
+}
+
 func TestRegister_KeepsTheOldValueOfARotatedSecret(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits)
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
-	require.NoError(t, r.Register(at, []redact.Secret{secret("k", "value-of-monday")}))
-	require.NoError(t, r.Register(at, []redact.Secret{secret("k", "value-of-tuesday")}))
+	require.NoError(t, register(r, at, []redact.Secret{secret("k", "value-of-monday")}))
+	require.NoError(t, register(r, at, []redact.Secret{secret("k", "value-of-tuesday")}))
 	require.Equal(t, "[REDACTED:k] [REDACTED:k]", shown(r, at, "value-of-monday value-of-tuesday"))
 }
 
@@ -164,11 +247,13 @@ func TestForget_DropsTheRunOnly(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits, secret("h", "host-value"))
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
-	require.NoError(t, r.Register(at, []redact.Secret{secret("r1", "run-value-1")}))
-	require.True(t, known(r, at, secrets.Need{Run: true}))
+	told, err := r.Register(at, []redact.Secret{secret("r1", "run-value-1")})
+	require.NoError(t, err)
+	need := secrets.Need{Run: true, Told: []string{told}}
+	require.True(t, known(r, at, need))
 	r.Forget(at)
 	r.Forget(at)
-	require.False(t, known(r, at, secrets.Need{Run: true}))
+	require.False(t, known(r, at, need))
 	require.Zero(t, r.Len())
 	require.Equal(t, "[REDACTED:h] tenant-value run-value-1 run-value-2", shown(r, at, everything))
 }
@@ -178,9 +263,9 @@ func TestRegister_RefusesInsteadOfEvicting(t *testing.T) {
 	limits := secrets.Limits{Scopes: 2, Secrets: 2, ValueBytes: 20, ScopeBytes: 30}
 	r := registry(t, limits)
 	run := func(id string) secrets.Scope { return secrets.Scope{Tenant: "acme", Run: id} }
-	require.NoError(t, r.Register(run("1"), []redact.Secret{secret("a", "value-aaaa")}))
-	require.NoError(t, r.Register(run("2"), nil))
-	require.Equal(t, fault.RateLimited, fault.CodeOf(r.Register(run("3"), nil)), "scopes")
+	require.NoError(t, register(r, run("1"), []redact.Secret{secret("a", "value-aaaa")}))
+	require.NoError(t, register(r, run("2"), nil))
+	require.Equal(t, fault.RateLimited, fault.CodeOf(register(r, run("3"), nil)), "scopes")
 
 	tests := map[string]struct {
 		add  []redact.Secret
@@ -193,14 +278,14 @@ func TestRegister_RefusesInsteadOfEvicting(t *testing.T) {
 		"same one again": {[]redact.Secret{secret("a", "value-aaaa")}, ""},
 	}
 	for name, tc := range tests {
-		require.Equal(t, tc.code, fault.CodeOf(r.Register(run("1"), tc.add)), name)
+		require.Equal(t, tc.code, fault.CodeOf(register(r, run("1"), tc.add)), name)
 		require.Equal(t, "value-bbbb", shown(r, run("1"), "value-bbbb"), "all or none")
 	}
 	require.Equal(t, "[REDACTED:a]", shown(r, run("1"), "value-aaaa"))
 
 	r.Forget(run("2"))
-	require.NoError(t, r.Register(run("3"), nil))
-	require.Equal(t, fault.ValidationError, fault.CodeOf(r.Register(secrets.Scope{Run: "x"}, nil)))
+	require.NoError(t, register(r, run("3"), nil))
+	require.Equal(t, fault.ValidationError, fault.CodeOf(register(r, secrets.Scope{Run: "x"}, nil)))
 }
 
 func TestNew_RefusesUnusableHostSecrets(t *testing.T) {
@@ -213,7 +298,7 @@ func TestScrubber_NarrowerIDWinsForASharedValue(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits, secret("host-id", "shared-value"))
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
-	require.NoError(t, r.Register(at, []redact.Secret{secret("run-id", "shared-value")}))
+	require.NoError(t, register(r, at, []redact.Secret{secret("run-id", "shared-value")}))
 	require.Equal(t, "[REDACTED:run-id]", shown(r, at, "shared-value"))
 }
 
@@ -225,7 +310,7 @@ func TestRegistry_IsSafeForConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			at := secrets.Scope{Tenant: "acme", Run: fmt.Sprint(g)}
 			for i := range 50 {
-				if err := r.Register(at, []redact.Secret{secret(fmt.Sprint(i), fmt.Sprintf("value-%d-%d", g, i))}); err != nil {
+				if err := register(r, at, []redact.Secret{secret(fmt.Sprint(i), fmt.Sprintf("value-%d-%d", g, i))}); err != nil {
 					t.Errorf("register: %v", err)
 				}
 				if out := shown(r, at, "host-value"); out != "[REDACTED:h]" {
@@ -233,7 +318,7 @@ func TestRegistry_IsSafeForConcurrentUse(t *testing.T) {
 				}
 				if i%10 == 9 {
 					r.Forget(at)
-					_ = r.Register(secrets.Scope{Tenant: "acme"}, []redact.Secret{secret("t", fmt.Sprintf("tenant-%d", i))})
+					_ = register(r, secrets.Scope{Tenant: "acme"}, []redact.Secret{secret("t", fmt.Sprintf("tenant-%d", i))})
 				}
 			}
 		})

@@ -29,7 +29,7 @@
 {{- $problems = append $problems (printf "%s.autoscaling.minReplicas: 0 needs mode keda" $name) -}}
 {{- end -}}
 {{- if and (eq $name "redactor") (ne $a.mode "none") -}}
-{{- $problems = append $problems "redactor.autoscaling.mode: must be none: whenever the number of redactors changes, tenants move to one that does not know their secrets; set redactor.replicas" -}}
+{{- $problems = append $problems "redactor.autoscaling.mode: must be none: whenever the number of redactors changes, tenants move to one that has to be told their secrets; set redactor.replicas" -}}
 {{- end -}}
 {{- range $kind := list "requests" "limits" -}}
 {{- range $what := list "cpu" "memory" -}}

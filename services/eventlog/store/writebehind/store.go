@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/lifecycle"
-	"waybill.dev/waybill/services/eventlog/lru"
+	"waybill.dev/waybill/internal/lru"
 	"waybill.dev/waybill/services/eventlog/store"
 )
 

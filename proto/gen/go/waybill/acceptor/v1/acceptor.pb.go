@@ -49,7 +49,10 @@ type AcceptRequest struct {
 	// Which part of the model's answer the envelope is; unset: all of it. It is recorded
 	// with the envelope, so that whoever takes the run over after a crash knows whether
 	// the log has the whole answer.
-	Answer        *AnswerPart `protobuf:"bytes,12,opt,name=answer,proto3" json:"answer,omitempty"`
+	Answer *AnswerPart `protobuf:"bytes,12,opt,name=answer,proto3" json:"answer,omitempty"`
+	// What the redactor has answered to whoever registered secrets of the run and of its
+	// tenant. Nothing is accepted unless it knows all of them.
+	Registrations []string `protobuf:"bytes,13,rep,name=registrations,proto3" json:"registrations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -157,6 +160,13 @@ func (x *AcceptRequest) GetApprovalContext() bool {
 func (x *AcceptRequest) GetAnswer() *AnswerPart {
 	if x != nil {
 		return x.Answer
+	}
+	return nil
+}
+
+func (x *AcceptRequest) GetRegistrations() []string {
+	if x != nil {
+		return x.Registrations
 	}
 	return nil
 }
@@ -793,7 +803,9 @@ type CloseRunRequest struct {
 	// The error's code; for failed runs.
 	ErrorCode string `protobuf:"bytes,3,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
 	// The error's message, or why the run was cancelled.
-	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	// As in AcceptRequest; they are needed where a code or a message is given.
+	Registrations []string `protobuf:"bytes,5,rep,name=registrations,proto3" json:"registrations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -856,6 +868,13 @@ func (x *CloseRunRequest) GetMessage() string {
 	return ""
 }
 
+func (x *CloseRunRequest) GetRegistrations() []string {
+	if x != nil {
+		return x.Registrations
+	}
+	return nil
+}
+
 // CloseRunResponse tells where the run's log ends.
 type CloseRunResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -910,7 +929,9 @@ type CheckSubmitRequest struct {
 	// A JSON object: field ids and what was filled in.
 	Values []byte `protobuf:"bytes,3,opt,name=values,proto3" json:"values,omitempty"`
 	// The interrupt's resumeSchema; empty: any values that fit the surface will do.
-	ResumeSchema  []byte `protobuf:"bytes,4,opt,name=resume_schema,json=resumeSchema,proto3" json:"resume_schema,omitempty"`
+	ResumeSchema []byte `protobuf:"bytes,4,opt,name=resume_schema,json=resumeSchema,proto3" json:"resume_schema,omitempty"`
+	// As in AcceptRequest.
+	Registrations []string `protobuf:"bytes,5,rep,name=registrations,proto3" json:"registrations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -969,6 +990,13 @@ func (x *CheckSubmitRequest) GetValues() []byte {
 func (x *CheckSubmitRequest) GetResumeSchema() []byte {
 	if x != nil {
 		return x.ResumeSchema
+	}
+	return nil
+}
+
+func (x *CheckSubmitRequest) GetRegistrations() []string {
+	if x != nil {
+		return x.Registrations
 	}
 	return nil
 }
@@ -1754,7 +1782,7 @@ var File_waybill_acceptor_v1_acceptor_proto protoreflect.FileDescriptor
 
 const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\n" +
-	"\"waybill/acceptor/v1/acceptor.proto\x12\x13waybill.acceptor.v1\x1a\x1ewaybill/runlog/v1/runlog.proto\"\xf3\x03\n" +
+	"\"waybill/acceptor/v1/acceptor.proto\x12\x13waybill.acceptor.v1\x1a\x1ewaybill/runlog/v1/runlog.proto\"\x99\x04\n" +
 	"\rAcceptRequest\x12+\n" +
 	"\x03run\x18\x01 \x01(\v2\x19.waybill.runlog.v1.RunRefR\x03run\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12+\n" +
@@ -1768,7 +1796,8 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\x14clarification_rounds\x18\t \x01(\x05R\x13clarificationRounds\x12)\n" +
 	"\x10approval_context\x18\n" +
 	" \x01(\bR\x0fapprovalContext\x127\n" +
-	"\x06answer\x18\f \x01(\v2\x1f.waybill.acceptor.v1.AnswerPartR\x06answerB\v\n" +
+	"\x06answer\x18\f \x01(\v2\x1f.waybill.acceptor.v1.AnswerPartR\x06answer\x12$\n" +
+	"\rregistrations\x18\r \x03(\tR\rregistrationsB\v\n" +
 	"\t_contractJ\x04\b\v\x10\f\"J\n" +
 	"\n" +
 	"AnswerPart\x12\x12\n" +
@@ -1813,20 +1842,22 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"no_secrets\x18\x04 \x01(\bR\tnoSecrets\x12*\n" +
 	"\x11no_tenant_secrets\x18\x05 \x01(\bR\x0fnoTenantSecrets\">\n" +
 	"\x0fOpenRunResponse\x12+\n" +
-	"\x04head\x18\x01 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head\"\x8f\x01\n" +
+	"\x04head\x18\x01 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head\"\xb5\x01\n" +
 	"\x0fCloseRunRequest\x12+\n" +
 	"\x03run\x18\x01 \x01(\v2\x19.waybill.runlog.v1.RunRefR\x03run\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x1d\n" +
 	"\n" +
 	"error_code\x18\x03 \x01(\tR\terrorCode\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage\"?\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12$\n" +
+	"\rregistrations\x18\x05 \x03(\tR\rregistrations\"?\n" +
 	"\x10CloseRunResponse\x12+\n" +
-	"\x04head\x18\x01 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head\"\xa5\x01\n" +
+	"\x04head\x18\x01 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head\"\xcb\x01\n" +
 	"\x12CheckSubmitRequest\x12+\n" +
 	"\x03run\x18\x01 \x01(\v2\x19.waybill.runlog.v1.RunRefR\x03run\x12%\n" +
 	"\x0ecorrelation_id\x18\x02 \x01(\tR\rcorrelationId\x12\x16\n" +
 	"\x06values\x18\x03 \x01(\fR\x06values\x12#\n" +
-	"\rresume_schema\x18\x04 \x01(\fR\fresumeSchema\"t\n" +
+	"\rresume_schema\x18\x04 \x01(\fR\fresumeSchema\x12$\n" +
+	"\rregistrations\x18\x05 \x03(\tR\rregistrations\"t\n" +
 	"\x13CheckSubmitResponse\x128\n" +
 	"\bproblems\x18\x01 \x03(\v2\x1c.waybill.acceptor.v1.ProblemR\bproblems\x12#\n" +
 	"\rcontent_trust\x18\x02 \x01(\tR\fcontentTrust\"7\n" +

@@ -28,12 +28,16 @@ type Scope struct {
 	// Empty: tenant scope.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Refuse what is asked for a run that is not registered, be it without secrets, as
-	// after a restart of the redactor: its memory dies with it.
+	// after a restart of the redactor: its memory dies with it. Who requires it names what
+	// was registered, in registrations.
 	RequireRegistered bool `protobuf:"varint,3,opt,name=require_registered,json=requireRegistered,proto3" json:"require_registered,omitempty"`
 	// The same for the tenant's own secrets.
 	RequireTenantRegistered bool `protobuf:"varint,4,opt,name=require_tenant_registered,json=requireTenantRegistered,proto3" json:"require_tenant_registered,omitempty"`
-	unknownFields           protoimpl.UnknownFields
-	sizeCache               protoimpl.SizeCache
+	// What Register has answered, for the run and for the tenant. Refuse unless this
+	// redactor was told all of it: it may have been another's, which was told more.
+	Registrations []string `protobuf:"bytes,5,rep,name=registrations,proto3" json:"registrations,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Scope) Reset() {
@@ -92,6 +96,13 @@ func (x *Scope) GetRequireTenantRegistered() bool {
 		return x.RequireTenantRegistered
 	}
 	return false
+}
+
+func (x *Scope) GetRegistrations() []string {
+	if x != nil {
+		return x.Registrations
+	}
+	return nil
 }
 
 // RedactRequest holds what is to be scrubbed.
@@ -440,9 +451,13 @@ func (x *Secret) GetValue() string {
 	return ""
 }
 
-// RegisterResponse is empty.
+// RegisterResponse names what was registered.
 type RegisterResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A digest of the scope and of the request's secrets: every redactor answers the same
+	// to the same. It stands for those secrets in Scope.registrations. It tells who guesses
+	// a secret that he is right, so it is kept where the secrets are.
+	Registration  string `protobuf:"bytes,1,opt,name=registration,proto3" json:"registration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -475,6 +490,13 @@ func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use RegisterResponse.ProtoReflect.Descriptor instead.
 func (*RegisterResponse) Descriptor() ([]byte, []int) {
 	return file_waybill_redactor_v1_redactor_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RegisterResponse) GetRegistration() string {
+	if x != nil {
+		return x.Registration
+	}
+	return ""
 }
 
 // ForgetRequest names the run whose secrets are dropped.
@@ -563,12 +585,13 @@ var File_waybill_redactor_v1_redactor_proto protoreflect.FileDescriptor
 
 const file_waybill_redactor_v1_redactor_proto_rawDesc = "" +
 	"\n" +
-	"\"waybill/redactor/v1/redactor.proto\x12\x13waybill.redactor.v1\"\xa1\x01\n" +
+	"\"waybill/redactor/v1/redactor.proto\x12\x13waybill.redactor.v1\"\xc7\x01\n" +
 	"\x05Scope\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12-\n" +
 	"\x12require_registered\x18\x03 \x01(\bR\x11requireRegistered\x12:\n" +
-	"\x19require_tenant_registered\x18\x04 \x01(\bR\x17requireTenantRegistered\"u\n" +
+	"\x19require_tenant_registered\x18\x04 \x01(\bR\x17requireTenantRegistered\x12$\n" +
+	"\rregistrations\x18\x05 \x03(\tR\rregistrations\"u\n" +
 	"\rRedactRequest\x120\n" +
 	"\x05scope\x18\x01 \x01(\v2\x1a.waybill.redactor.v1.ScopeR\x05scope\x12\x1c\n" +
 	"\tdocuments\x18\x02 \x03(\fR\tdocuments\x12\x14\n" +
@@ -589,8 +612,9 @@ const file_waybill_redactor_v1_redactor_proto_rawDesc = "" +
 	"\asecrets\x18\x02 \x03(\v2\x1b.waybill.redactor.v1.SecretR\asecrets\".\n" +
 	"\x06Secret\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\x12\n" +
-	"\x10RegisterResponse\"A\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"6\n" +
+	"\x10RegisterResponse\x12\"\n" +
+	"\fregistration\x18\x01 \x01(\tR\fregistration\"A\n" +
 	"\rForgetRequest\x120\n" +
 	"\x05scope\x18\x01 \x01(\v2\x1a.waybill.redactor.v1.ScopeR\x05scope\"\x10\n" +
 	"\x0eForgetResponse2\xf2\x02\n" +

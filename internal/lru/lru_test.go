@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"waybill.dev/waybill/services/eventlog/lru"
+	"waybill.dev/waybill/internal/lru"
 )
 
 func TestCache_DropsWhatWasNotUsedForLongest(t *testing.T) {

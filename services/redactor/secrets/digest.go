@@ -1,0 +1,49 @@
+package secrets
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+
+	"waybill.dev/waybill/services/redactor/redact"
+)
+
+// A digest begins with whose secrets it stands for.
+const (
+	ofRun    = "run:"
+	ofTenant = "tenant:"
+)
+
+// digestBytes is enough that nobody finds two sets with one digest.
+const digestBytes = 20
+
+// maxTold bounds the memory of a scope: a run's keys are registered together, and each
+// once more when it is used.
+const maxTold = 256
+
+// digest stands for secrets of a scope, in whatever order and however often they are
+// listed. It is the same in every process.
+func digest(scope Scope, list []redact.Secret) string {
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b redact.Secret) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Value, b.Value)) })
+	h := sha256.New()
+	write := func(s string) {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(s)))
+		_, _ = h.Write(n[:])
+		_, _ = h.Write([]byte(s))
+	}
+	write(scope.Tenant)
+	write(scope.Run)
+	for _, s := range slices.Compact(list) {
+		write(s.ID)
+		write(string(s.Value))
+	}
+	kind := ofRun
+	if scope.Run == "" {
+		kind = ofTenant
+	}
+	return kind + hex.EncodeToString(h.Sum(nil)[:digestBytes])
+}
