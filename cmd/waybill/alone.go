@@ -131,7 +131,7 @@ func (a *alone) run(ctx context.Context, began time.Time, check func(context.Con
 		},
 	})
 	a.operate()
-	a.group.Start(lifecycle.Part{Name: "health", Run: func(ctx context.Context) error { return a.watch(ctx, began, check) }})
+	a.group.Start(lifecycle.Part{Name: "health", Run: a.readiness(began, check).watch})
 	return a.group.Wait(ctx)
 }
 

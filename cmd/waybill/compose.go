@@ -214,13 +214,14 @@ func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 	h.group.Start(lifecycle.Part{Name: "run log", Run: h.nats.Watch})
 	cfg := logConfig(h.opts)
 	cfg.ShareSync = h.opts.durability == durabilitySync
-	if h.stores, err = openStoresAgain(ctx, h.nats.Connect, cfg, dispatcherNeeds, acceptorNeeds, gatewayNeeds); err != nil {
+	all := []needs{dispatcherNeeds, acceptorNeeds, gatewayNeeds}
+	if h.opts.testSeams {
+		all = append(all, seamNeeds)
+	}
+	if h.stores, err = openStoresAgain(ctx, h.nats.Connect, cfg, all...); err != nil {
 		return err
 	}
 	h.later(h.stores.close)
-	if h.opts.testSeams {
-		return h.stores.openSeams(ctx, h.nats.Connect, cfg.Replicas)
-	}
 	return nil
 }
 

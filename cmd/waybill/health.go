@@ -13,35 +13,46 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 )
 
-// watch keeps the health status true until ctx ends, and writes the ready file
-// when the service can serve for the first time. check says what it lacks; nil:
-// it needs nothing.
-func (a *alone) watch(ctx context.Context, began time.Time, check func(context.Context) error) error {
-	var (
-		last  = healthv1.HealthCheckResponse_UNKNOWN
-		ready bool
-	)
+// standing is where the process says why it does not serve.
+func (h *host) standing() *serving {
+	if h.alone != nil {
+		return &h.alone.serving
+	}
+	return &h.state
+}
+
+// readiness looks again and again at what a service lacks.
+type readiness struct {
+	serving *serving
+	log     logger
+	// check says what the service lacks; nil: it needs nothing.
+	check func(context.Context) error
+	// changed is told when the service begins, or ceases, to be able to serve; nil: nobody.
+	changed func(error)
+	// first is called when it can serve for the first time.
+	first func() error
+}
+
+// watch keeps it up to date until ctx ends.
+func (r readiness) watch(ctx context.Context) error {
+	looked, ready := false, false
 	for {
 		var err error
-		if check != nil {
-			err = within(ctx, check)
+		if r.check != nil {
+			err = within(ctx, r.check)
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
-		a.serving.set(err)
-		now := healthv1.HealthCheckResponse_SERVING
-		if err != nil {
-			now = healthv1.HealthCheckResponse_NOT_SERVING
-		}
-		if now != last {
-			a.setHealth(now)
-			a.told(now, err)
-			last = now
+		before := r.serving.reason()
+		r.serving.set(err)
+		if !looked || (before == nil) != (err == nil) {
+			looked = true
+			r.tell(err)
 		}
 		if err == nil && !ready {
 			ready = true
-			if err := a.ready(began); err != nil {
+			if err := r.first(); err != nil {
 				return err
 			}
 		}
@@ -51,21 +62,38 @@ func (a *alone) watch(ctx context.Context, began time.Time, check func(context.C
 	}
 }
 
+func (r readiness) tell(err error) {
+	if r.changed != nil {
+		r.changed(err)
+	}
+	if err != nil {
+		r.log.Warn("not serving", "error", err)
+		return
+	}
+	r.log.Info("serving")
+}
+
+// readiness is what a service in a process of its own says of itself.
+func (a *alone) readiness(began time.Time, check func(context.Context) error) readiness {
+	return readiness{
+		serving: &a.serving, log: a.log, check: check,
+		changed: func(err error) {
+			now := healthv1.HealthCheckResponse_SERVING
+			if err != nil {
+				now = healthv1.HealthCheckResponse_NOT_SERVING
+			}
+			a.setHealth(now)
+		},
+		first: func() error { return a.ready(began) },
+	}
+}
+
 // setHealth sets the status of the process, which has the empty name, and of the
 // services that need what it needs.
 func (a *alone) setHealth(now healthv1.HealthCheckResponse_ServingStatus) {
 	for _, name := range append(a.needs, "") {
 		a.health.SetServingStatus(name, now)
 	}
-}
-
-// told logs a change of the health status.
-func (a *alone) told(now healthv1.HealthCheckResponse_ServingStatus, err error) {
-	if err != nil {
-		a.log.Warn("not serving", "error", err)
-		return
-	}
-	a.log.Info("serving", "status", now.String())
 }
 
 // ready tells where the service can be reached.

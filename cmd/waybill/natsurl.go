@@ -17,6 +17,10 @@ import (
 type natsAddress struct {
 	url, creds string
 	replicas   int
+	// inSync is how many copies must be in sync for the service to be ready; 0: a majority.
+	inSync int
+	// monitor are the servers' monitoring URLs.
+	monitor []string
 }
 
 // flags are named alike in every service; without tells what it does without --nats.
@@ -24,6 +28,8 @@ func (o *natsAddress) flags(f *pflag.FlagSet, without string) {
 	f.StringVar(&o.url, "nats", "", "URL of a NATS server with JetStream, or several divided by commas; "+without)
 	f.StringVar(&o.creds, "nats-creds", "", "credentials file for --nats")
 	f.IntVar(&o.replicas, "log-replicas", 1, "copies of the run log in the NATS cluster: 1, 3 or 5")
+	f.IntVar(&o.inSync, "log-in-sync", 0, "how many of these copies must be in sync for the service to be ready; 0: a majority, as NATS needs to take anything")
+	f.StringSliceVar(&o.monitor, "nats-monitor", nil, "monitoring URL of each NATS server, such as http://nats:8222: a service whose servers do not sync every write is not ready; empty: nobody looks")
 }
 
 // validate returns all that is wrong, joined.
@@ -37,6 +43,14 @@ func (o *natsAddress) validate() error {
 	}
 	if o.replicas != 1 && o.replicas != 3 && o.replicas != 5 {
 		errs = append(errs, fmt.Errorf("--log-replicas %d: want 1, 3 or 5", o.replicas))
+	}
+	if o.inSync < 0 || o.inSync > o.replicas {
+		errs = append(errs, fmt.Errorf("--log-in-sync %d: want 0 to %d, the number of copies", o.inSync, o.replicas))
+	}
+	for i, m := range o.monitor {
+		if u, err := url.Parse(m); err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+			errs = append(errs, fmt.Errorf("--nats-monitor: URL no. %d cannot be used: want http://HOST:PORT, such as http://nats:8222", i+1))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ import (
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/jetkv"
+	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/script"
 )
@@ -30,17 +31,17 @@ func seamBucket(replicas int) jetkv.Config {
 	return jetkv.Config{Bucket: "waybill_seams", Description: "state of the test seams", Replicas: replicas, TTL: seamStateTTL}
 }
 
-// openSeams opens the buckets of the test seams.
-func (s *stores) openSeams(ctx context.Context, dial natsDial, replicas int) error {
+// seamNeeds are the buckets of the test seams.
+func seamNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstream.Config) error {
 	conn, err := s.connect(dial, "seams")
 	if err != nil {
 		return err
 	}
-	if s.seams.state, err = jetkv.Open(ctx, conn, seamBucket(replicas)); err != nil {
+	if s.seams.state, err = jetkv.Open(ctx, conn, seamBucket(cfg.Replicas)); err != nil {
 		return err
 	}
 	scripts, err := jetkv.Open(ctx, conn, jetkv.Config{
-		Bucket: "waybill_seam_scripts", Description: "what the mock provider says", Replicas: replicas, TTL: seamScriptTTL, InMemory: true,
+		Bucket: "waybill_seam_scripts", Description: "what the mock provider says", Replicas: cfg.Replicas, TTL: seamScriptTTL, InMemory: true,
 	})
 	if err != nil {
 		return err

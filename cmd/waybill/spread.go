@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/nats-io/nats.go"
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
-	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/rpc/sticky"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
@@ -70,66 +68,6 @@ func (o *spreadOptions) validate(names ...string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// dialNATS connects to the server at --nats.
-func (o *spreadOptions) dialNATS(service string, log logger) natsDial {
-	return func(name string) (*nats.Conn, error) {
-		nc, err := o.nats.dial(service+" "+name, log)
-		if err != nil {
-			return nil, fmt.Errorf("cannot connect: %w", err)
-		}
-		return nc, nil
-	}
-}
-
-// openSpread opens the stores as soon as their server is there. What waiting does not
-// mend is an error.
-func (h *host) openSpread(ctx context.Context, o *spreadOptions, service string, needs ...needs) error {
-	told := ""
-	for {
-		s, err := h.tryStores(ctx, o, service, needs)
-		switch {
-		case err == nil:
-			h.stores = s
-			h.later(s.close)
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case hopeless(err):
-			return fmt.Errorf("--nats: %w", err)
-		case err.Error() != told:
-			told = err.Error()
-			h.log.Warn("NATS does not open yet; it is tried again every second", "error", err)
-		}
-		if !lifecycle.Wait(ctx, checkEvery) {
-			return ctx.Err()
-		}
-	}
-}
-
-func (h *host) tryStores(ctx context.Context, o *spreadOptions, service string, needs []needs) (*stores, error) {
-	cfg, dial := logConfig(h.opts), o.dialNATS(service, h.log)
-	cfg.Replicas, cfg.Patience = o.nats.replicas, logPatience
-	s, err := openStores(ctx, dial, cfg, needs...)
-	if err == nil && h.opts.testSeams {
-		err = s.openSeams(ctx, dial, cfg.Replicas)
-	}
-	if err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
-}
-
-// connected reports why the log cannot be used; nil when it can.
-func (s *stores) connected(ctx context.Context) error {
-	for _, nc := range s.conns {
-		if !nc.IsConnected() {
-			return errors.New("no connection to NATS")
-		}
-	}
-	return s.log.Check(ctx)
 }
 
 // readPolicy retries what only reads, or may be repeated, with a budget: no more than a

@@ -13,6 +13,7 @@ import (
 	"waybill.dev/waybill/internal/mtls"
 	"waybill.dev/waybill/internal/rpc"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	"waybill.dev/waybill/services/gateway/auth"
 )
 
 // eventLogOptions are the flags of `waybill serve eventlog`.
@@ -231,6 +232,7 @@ It keeps nothing: any number of them answer alike.`,
 	f := c.Flags()
 	o.host.publicFlags(f, "127.0.0.1:8080", "127.0.0.1:9090")
 	o.tlsFlags(f)
+	o.tracing.flags(f)
 	o.processFlags(f)
 	o.spread.nats.flags(f, "required")
 	o.spread.peerFlags(f, gatewayPeers...)
@@ -242,6 +244,9 @@ func (o *gatewayOptions) validate() error {
 	var errs []error
 	if (o.tlsCert == "") != (o.tlsKey == "") {
 		errs = append(errs, errors.New("--tls-cert and --tls-key belong together; give both or neither"))
+	}
+	if err := o.tracing.config("").Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("--%w", err))
 	}
 	errs = append(errs, o.spread.validate(gatewayPeers...), o.host.validatePublic(), o.host.checkKeyFile())
 	if len(o.host.apiKeys) == 0 {
@@ -280,40 +285,25 @@ func runGateway(ctx context.Context, o gatewayOptions, log logger) error {
 	if err := h.reach(&o.spread); err != nil {
 		return err
 	}
-	if err := h.openSpread(ctx, &o.spread, "gateway", gatewayNeeds); err != nil {
+	if err := h.buildEarly(ctx, o, specs); err != nil {
 		return orStopped(ctx, err)
 	}
-	if err := h.buildGateway(ctx, specs); err != nil {
-		return err
-	}
 	h.start()
-	h.group.Start(lifecycle.Part{Name: "health", Run: func(ctx context.Context) error {
-		return h.watchPeers(ctx, func() error { return h.readyInfo(time.Since(began)).write(o.readyFile) })
-	}})
+	h.group.Start(lifecycle.Part{Name: "health", Run: readiness{
+		serving: &h.state, log: h.log,
+		check: func(ctx context.Context) error { return errors.Join(h.stores.connected(ctx), h.lacks(ctx)) },
+		first: func() error { return h.readyInfo(time.Since(began)).write(o.readyFile) },
+	}.watch})
 	return h.group.Wait(ctx)
 }
 
-// watchPeers keeps what the gateway lacks up to date, until ctx ends; first is called
-// when it can serve for the first time.
-func (h *host) watchPeers(ctx context.Context, first func() error) error {
-	told := false
-	for {
-		err := within(ctx, func(ctx context.Context) error { return errors.Join(h.stores.connected(ctx), h.lacks(ctx)) })
-		if ctx.Err() != nil {
-			return nil
-		}
-		if before := h.state.reason(); (before == nil) != (err == nil) {
-			h.log.Warn("readiness changed", "error", err)
-		}
-		h.state.set(err)
-		if err == nil && !told {
-			told = true
-			if err := first(); err != nil {
-				return err
-			}
-		}
-		if !lifecycle.Wait(ctx, checkEvery) {
-			return nil
-		}
+// buildEarly builds the gateway, as soon as NATS is there; until then its address
+// answers probes.
+func (h *host) buildEarly(ctx context.Context, o gatewayOptions, specs []auth.Spec) error {
+	stop := h.answerProbes()
+	defer stop()
+	if err := h.openSpread(ctx, &o.spread, "gateway", gatewayNeeds); err != nil {
+		return err
 	}
+	return h.buildGateway(ctx, specs)
 }

@@ -309,7 +309,7 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 	}
 	deps := acceptor.Deps{Assets: vault, Log: runs, Redactor: scrub, Clock: time.Now, Logger: log}
 	if cfg.TestSeams {
-		if deps.Seam, err = runs.seams(ctx); err != nil {
+		if deps.Seam, err = a.seams(ctx, runs.open); err != nil {
 			return fmt.Errorf("--test-seams: %w", err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"waybill.dev/waybill/internal/blob/jetblob"
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/jetkv"
+	"waybill.dev/waybill/internal/natsmon"
 	"waybill.dev/waybill/internal/notify"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/protocol/subject"
@@ -41,6 +42,8 @@ type stores struct {
 	seams       seamStores
 	webhooks    webhookStores
 	conns       []*nats.Conn
+	// monitor sees how the servers write; nil: nobody does.
+	monitor *natsmon.Monitor
 }
 
 // hashedStreams chain their messages by hashes of their own.

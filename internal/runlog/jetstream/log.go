@@ -30,6 +30,8 @@ import (
 type Config struct {
 	// Replicas of the stream: 1, or 3 in a cluster.
 	Replicas int
+	// InSync is how many of them must be in sync for the log to be well; 0: a majority.
+	InSync int
 	// AckWait is how long a handed-out run may stay silent before it is handed
 	// to another dispatcher.
 	AckWait time.Duration
@@ -100,27 +102,6 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 		cfg: cfg, link: link, js: api, stream: s, alone: s.CachedInfo().Config.Replicas <= 1,
 		group: &group{to: sender{api, s, link}, together: cfg.ShareSync},
 	}, nil
-}
-
-// Check asks whether the log can be reached, and has as many copies as it should.
-func (l *Log) Check(ctx context.Context) error {
-	ctx, cancel := l.patient(ctx)
-	defer cancel()
-	replicas := 0
-	err := l.link.Once(ctx, func(ctx context.Context) error {
-		info, err := l.stream.Info(ctx)
-		if err == nil {
-			replicas = info.Config.Replicas
-		}
-		return err
-	})
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
-	case replicas < l.cfg.Replicas:
-		return fmt.Errorf("%w: it has %d copies, and %d are wanted", runlog.ErrUnavailable, replicas, l.cfg.Replicas)
-	}
-	return nil
 }
 
 // Append stores a frame; see runlog.Appender.

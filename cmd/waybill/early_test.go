@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/natsd"
+)
+
+// freeAddr is an address that nobody has.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, lis.Close())
+	return lis.Addr().String()
+}
+
+// A gateway whose NATS is not there lives and is not ready, and says so on the address
+// that probes ask.
+func TestGateway_AnswersProbesBeforeNATSIsThere(t *testing.T) {
+	t.Parallel()
+	at, broker := freeAddr(t), freeAddr(t)
+	key := filepath.Join(t.TempDir(), "host.key")
+	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("k", 48)), 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	c := serveCommand()
+	c.SetArgs([]string{
+		"gateway", "--http-addr", at, "--grpc-addr", "127.0.0.1:0", "--nats", "nats://waybill-internal:secret@" + broker, "--host-key-file", key, "--audit=false", "--api-key", "dev-key=acme:*",
+		"--redactor", "127.0.0.1:1", "--acceptor", "127.0.0.1:1", "--dispatcher", "127.0.0.1:1", "--eventlog", "127.0.0.1:1",
+		"--otlp-endpoint", "http://127.0.0.1:1", "--trace-ratio", "1",
+	})
+	c.SetErr(io.Discard)
+	go func() { ended <- c.ExecuteContext(ctx) }()
+	client := &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Second}
+	end := func() {
+		client.CloseIdleConnections()
+		cancel()
+		require.NoError(t, <-ended)
+	}
+	ask := func(path string) (status int, body string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at+path, nil)
+		require.NoError(t, err)
+		res, err := client.Do(req)
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer func() { _ = res.Body.Close() }()
+		b, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		return res.StatusCode, string(b)
+	}
+	says := func(path string, status int, part string) {
+		t.Helper()
+		var (
+			got  int
+			body string
+		)
+		require.Eventually(t, func() bool { got, body = ask(path); return got == status && strings.Contains(body, part) }, 20*time.Second, 10*time.Millisecond,
+			"%s", path)
+	}
+	says("/healthz", http.StatusOK, `"ok"`)
+	says("/readyz", http.StatusServiceUnavailable, "NATS does not open yet")
+	says("/v1/runs", http.StatusServiceUnavailable, `"service_unavailable"`)
+
+	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Addr: broker, Log: slog.New(slog.DiscardHandler)}, "secret")
+	require.NoError(t, err)
+	t.Cleanup(func() { end(); srv.Stop() })
+	says("/readyz", http.StatusServiceUnavailable, "the redactor cannot be reached")
+	says("/healthz", http.StatusOK, `"ok"`)
+	says("/v1/runs", http.StatusUnauthorized, `"unauthenticated"`)
+}
