@@ -15,8 +15,10 @@ import (
 
 // natsAddress says where the log is, and how many copies of it there are to be.
 type natsAddress struct {
-	url, creds string
-	replicas   int
+	url, creds, nkey string
+	// ca, cert and key are the files of TLS.
+	ca, cert, key string
+	replicas      int
 	// inSync is how many copies must be in sync for the service to be ready; 0: a majority.
 	inSync int
 	// monitor are the servers' monitoring URLs.
@@ -27,6 +29,10 @@ type natsAddress struct {
 func (o *natsAddress) flags(f *pflag.FlagSet, without string) {
 	f.StringVar(&o.url, "nats", "", "URL of a NATS server with JetStream, or several divided by commas; "+without)
 	f.StringVar(&o.creds, "nats-creds", "", "credentials file for --nats")
+	f.StringVar(&o.nkey, "nats-nkey", "", "file with the seed of an nkey for --nats")
+	f.StringVar(&o.ca, "nats-ca", "", "PEM certificates that vouch for --nats, over TLS; empty: those that the system trusts")
+	f.StringVar(&o.cert, "nats-cert", "", "PEM certificate chain to show to --nats; empty: none")
+	f.StringVar(&o.key, "nats-key", "", "PEM key of --nats-cert")
 	f.IntVar(&o.replicas, "log-replicas", 1, "copies of the run log in the NATS cluster: 1, 3 or 5")
 	f.IntVar(&o.inSync, "log-in-sync", 0, "how many of these copies must be in sync for the service to be ready; 0: a majority, as NATS needs to take anything")
 	f.StringSliceVar(&o.monitor, "nats-monitor", nil, "monitoring URL of each NATS server, such as http://nats:8222: a service whose servers do not sync every write is not ready; empty: nobody looks")
@@ -38,8 +44,18 @@ func (o *natsAddress) validate() error {
 	if o.url != "" {
 		errs = append(errs, checkNATS(o.url))
 	}
-	if _, err := os.ReadFile(o.creds); o.creds != "" && err != nil {
-		errs = append(errs, fmt.Errorf("--nats-creds: %w", err))
+	for _, f := range []struct{ flag, file string }{
+		{"nats-creds", o.creds}, {"nats-nkey", o.nkey}, {"nats-ca", o.ca}, {"nats-cert", o.cert}, {"nats-key", o.key},
+	} {
+		if _, err := os.ReadFile(f.file); f.file != "" && err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", f.flag, err))
+		}
+	}
+	if o.creds != "" && o.nkey != "" {
+		errs = append(errs, errors.New("--nats-creds, --nats-nkey: each says who connects; give one of them"))
+	}
+	if (o.cert == "") != (o.key == "") {
+		errs = append(errs, errors.New("--nats-cert and --nats-key belong together; give both or neither"))
 	}
 	if o.replicas != 1 && o.replicas != 3 && o.replicas != 5 {
 		errs = append(errs, fmt.Errorf("--log-replicas %d: want 1, 3 or 5", o.replicas))
@@ -60,6 +76,19 @@ func (o *natsAddress) dial(name string, log logger) (*nats.Conn, error) {
 	opts := append(natsOptions(log), nats.Name("waybill "+name))
 	if o.creds != "" {
 		opts = append(opts, nats.UserCredentials(o.creds))
+	}
+	if o.nkey != "" {
+		own, err := nats.NkeyOptionFromSeed(o.nkey)
+		if err != nil {
+			return nil, fmt.Errorf("--nats-nkey: %w: %w", errUsage, err)
+		}
+		opts = append(opts, own)
+	}
+	if o.ca != "" {
+		opts = append(opts, nats.RootCAs(o.ca))
+	}
+	if o.cert != "" {
+		opts = append(opts, nats.ClientCert(o.cert, o.key))
 	}
 	return nats.Connect(o.url, opts...)
 }

@@ -1,8 +1,14 @@
 package main
 
 import (
+	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
 	"github.com/stretchr/testify/require"
 )
 
@@ -46,4 +52,63 @@ func FuzzCheckNATS_NeverRepeatsTheURL(f *testing.F) {
 			require.NotContains(t, err.Error(), "QZhunter2ZQ")
 		}
 	})
+}
+
+// guardedNATS is a server that lets one nkey in, and the address of it.
+func guardedNATS(t *testing.T) (url, seedFile string) {
+	t.Helper()
+	user, err := nkeys.CreateUser()
+	require.NoError(t, err)
+	public, err := user.PublicKey()
+	require.NoError(t, err)
+	seed, err := user.Seed()
+	require.NoError(t, err)
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, Nkeys: []*server.NkeyUser{{Nkey: public}}})
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	require.True(t, s.ReadyForConnections(10*time.Second))
+	seedFile = filepath.Join(t.TempDir(), "seed.nk")
+	require.NoError(t, os.WriteFile(seedFile, seed, 0o600))
+	return s.ClientURL(), seedFile
+}
+
+func TestNATSAddress_ShowsAnNkey(t *testing.T) {
+	t.Parallel()
+	log := slog.New(slog.DiscardHandler)
+	url, seed := guardedNATS(t)
+	o := natsAddress{url: url, nkey: seed, replicas: 1}
+	require.NoError(t, o.validate())
+	nc, err := o.dial("test", log)
+	require.NoError(t, err)
+	nc.Close()
+
+	_, other := guardedNATS(t)
+	for name, o := range map[string]natsAddress{"nobody": {url: url}, "another": {url: url, nkey: other}} {
+		_, err := o.dial("test", log)
+		require.True(t, hopeless(err), "%s: %v", name, err)
+	}
+}
+
+func TestNATSAddress_RefusesWhatDoesNotBelongTogether(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
+	for want, o := range map[string]natsAddress{
+		"--nats-creds, --nats-nkey":                {creds: file, nkey: file},
+		"--nats-cert and --nats-key":               {cert: file},
+		"--nats-ca: open":                          {ca: "no-such-file"},
+		"--log-in-sync 4: want 0 to 3":             {replicas: 3, inSync: 4},
+		"--nats-monitor: URL no. 2 cannot be used": {monitor: []string{"http://nats:8222", "http://u:hunter2@nats:8222"}},
+	} {
+		if o.replicas == 0 {
+			o.replicas = 1
+		}
+		err := o.validate()
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+	o := natsAddress{url: "nats://127.0.0.1:1", nkey: file}
+	_, err := o.dial("test", slog.New(slog.DiscardHandler))
+	require.ErrorIs(t, err, errUsage)
 }

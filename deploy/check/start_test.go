@@ -87,11 +87,18 @@ func (n *node) pod(o *object, addr string) *runningPod {
 	d := spec[deployment](n.t, o).Template.Spec
 	c := d.Containers[0]
 	p := &runningPod{service: o.service(), probes: c}
+	here := []string{"/etc/waybill/", files + "/"}
 	for _, v := range d.Volumes {
 		if v.Secret != nil {
 			n.mount(filepath.Join(files, v.Name), o.service(), v.Name)
 		}
+		for _, m := range c.Mounts {
+			if m.Name == v.Name && v.Secret != nil && !strings.HasPrefix(m.Path, "/etc/waybill/") {
+				here = append([]string{m.Path, filepath.Join(files, v.Name)}, here...)
+			}
+		}
 	}
+	at := strings.NewReplacer(here...)
 	var doc string
 	for _, m := range n.set.of("ConfigMap") {
 		if m.service() == o.service() {
@@ -121,15 +128,15 @@ func (n *node) pod(o *object, addr string) *runningPod {
 	})
 	doc = regexp.MustCompile(`(?m)^nats: .*$`).ReplaceAllString(doc, fmt.Sprintf("nats: %q", n.nats))
 	doc = strings.ReplaceAll(doc, `"`+dataDir+`"`, fmt.Sprintf("%q", filepath.Join(files, "data")))
-	doc = strings.ReplaceAll(doc, "/etc/waybill/", files+"/")
+	doc = at.Replace(doc)
 	file := filepath.Join(files, "config.yaml")
 	require.NoError(n.t, os.WriteFile(file, []byte(doc), 0o600))
-	p.Host = harness.BeginWith(n.t, o.service(), harness.Options{Args: []string{"--config", file, "--grpc-addr", ":" + grpc}, Env: n.env(c)})
+	p.Host = harness.BeginWith(n.t, o.service(), harness.Options{Args: []string{"--config", file, "--grpc-addr", ":" + grpc}, Env: n.env(c, at)})
 	return p
 }
 
 // env are the variables of a container.
-func (n *node) env(c container) []string {
+func (n *node) env(c container, at *strings.Replacer) []string {
 	n.t.Helper()
 	var out []string
 	for _, e := range c.Env {
@@ -141,7 +148,7 @@ func (n *node) env(c container) []string {
 			value = n.secrets[e.From.Secret.Name+"/"+e.From.Secret.Key]
 		}
 		require.NotEmpty(n.t, value, e.Name)
-		out = append(out, e.Name+"="+value)
+		out = append(out, e.Name+"="+at.Replace(value))
 	}
 	return out
 }
@@ -167,6 +174,11 @@ func (n *node) mount(dir, service, volume string) {
 		put("audit.pem", auditKey(n.t))
 	case "secrets":
 		put("secrets.yaml", "crm: what-nobody-may-read\n")
+	case "models":
+		put("anthropic", "a-key-in-a-file-of-a-secret")
+	case "tenant-keys":
+		require.NoError(n.t, os.MkdirAll(filepath.Join(dir, "acme", "openai"), 0o700))
+		put("acme/openai/main", "a-key-that-a-tenant-brings")
 	default:
 		n.t.Fatalf("a Secret that the test does not have: %s", volume)
 	}
@@ -245,7 +257,7 @@ func TestServices_StartWithTheSettingsOfTheChart(t *testing.T) {
 	for _, values := range []string{"manifests", "ha", "mesh", "envelopes"} {
 		t.Run(values, func(t *testing.T) {
 			t.Parallel()
-			out, messages, ok := template(t, "-f", filepath.Join(chart, "ci", values+"-values.yaml"), "--set", "nats.logReplicas=1,nats.credsKey=")
+			out, messages, ok := template(t, "-f", filepath.Join(chart, "ci", values+"-values.yaml"), "--set", "nats.logReplicas=1,nats.credsKey=,nats.nkeyKey=,nats.caKey=,nats.certKey=,nats.certKeyKey=,nats.monitor=null")
 			require.True(t, ok, messages)
 			n := &node{t: t, set: parse(t, []byte(out)), ca: newAuthority(t), nats: startNATS(t), grpc: map[string][]string{}}
 			n.secrets = map[string]string{

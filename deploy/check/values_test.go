@@ -40,6 +40,14 @@ func TestValues_ThatCannotWorkAreRefused(t *testing.T) {
 		{"common.resources.limits.memory=null", "gateway.resources.limits.memory: must be set"},
 		{"image.tag=latest", "image.tag: latest is another image tomorrow"},
 		{"nats.url=nats://user:pass@nats:4222", "nats.url: holds a user or password"},
+		{"nats.credsKey=a,nats.nkeyKey=b", "nats.credsKey, nats.nkeyKey: each says who connects"},
+		{"nats.certKey=tls.crt", "nats.certKey, nats.certKeyKey: belong together"},
+		{"nats.logReplicas=1,nats.logInSync=2", "nats.logInSync: 2 is more than logReplicas 1"},
+		{"nats.monitor[0]=http://user:pass@nats:8222", "nats.monitor[0]: holds a user or password"},
+		{"gateway.secretVolumes[0].name=token,gateway.secretVolumes[0].secret=a,gateway.secretVolumes[0].mountPath=/a", "gateway.secretVolumes: token is the name of a volume of the chart's own"},
+		{"gateway.secretVolumes[0].name=x,gateway.secretVolumes[0].secret=a,gateway.secretVolumes[0].mountPath=/a,dispatcher.secretVolumes[0].name=x," +
+			"dispatcher.secretVolumes[0].secret=b,dispatcher.secretVolumes[0].mountPath=/a", "dispatcher.secretVolumes: x is another one elsewhere"},
+		{"dispatcher.config.nats-nkey=/seed", "dispatcher.config.nats-nkey: is set by the chart itself"},
 		{"redactor.enabled=false", "redactor.enabled: acceptor calls it"},
 		{"gateway.config.api-key=k", "gateway.config.api-key: is secret, and a ConfigMap is not; give WAYBILL_API_KEY by gateway.secretEnv"},
 		{"dispatcher.config.peer-plaintext=true", "dispatcher.config.peer-plaintext: is set by the chart itself"},
@@ -127,5 +135,26 @@ func TestSchemas_RefuseMembersThatTheAPIDoesNotKnow(t *testing.T) {
 		require.Contains(t, doc, c.is)
 		out, ok := conforms(strings.Replace(doc, c.is, c.misspelt, 1))
 		require.False(t, ok, "%s was taken: %s", c.misspelt, out)
+	}
+}
+
+// What a service is given of secrets in files, the redactor is given too.
+func TestSecretVolumes_AreTheRedactorsAsWell(t *testing.T) {
+	t.Parallel()
+	s := render(t, filepath.Join(chart, "ci", "ha-values.yaml"))
+	for _, service := range []string{"dispatcher", "redactor"} {
+		for _, o := range s.of("Deployment") {
+			if o.service() != service {
+				continue
+			}
+			c := spec[deployment](t, o).Template.Spec.Containers[0]
+			require.Contains(t, c.Mounts, mount{Name: "models", Path: "/etc/waybill-models", ReadOnly: true}, service)
+			require.Contains(t, c.Mounts, mount{Name: "tenant-keys", Path: "/etc/waybill-keys", ReadOnly: true}, service)
+			found := false
+			for _, e := range c.Env {
+				found = found || e.Name == "ANTHROPIC_API_KEY_FILE" && e.Value == "/etc/waybill-models/anthropic"
+			}
+			require.True(t, found, service)
+		}
 	}
 }

@@ -3,11 +3,12 @@
 {{- $v := .Values -}}
 {{- $problems := list -}}
 {{- $on := dict -}}
-{{- $ours := list "config" "ready-file" "grpc-addr" "http-addr" "metrics-addr" "assets-addr" "data-dir" "nats" "nats-creds" "log-replicas"
+{{- $ours := list "config" "ready-file" "grpc-addr" "http-addr" "metrics-addr" "assets-addr" "data-dir" "nats" "nats-creds" "nats-nkey" "nats-ca" "nats-cert" "nats-key" "nats-monitor" "log-replicas" "log-in-sync"
   "tls-cert" "tls-key" "tls-client-ca" "token-file" "insecure" "host-key-file" "asset-key-file" "audit" "audit-key-file"
   "peer-ca" "peer-cert" "peer-key" "peer-token-file" "peer-plaintext" "redactor-ca" "redactor-cert" "redactor-key" "redactor-token-file" "redactor-plaintext"
   "redactor" "acceptor" "eventlog" "dispatcher" -}}
 {{- $given := dict -}}
+{{- $mounted := dict -}}
 {{- range $name := splitList " " (include "waybill.services" .) -}}
 {{- $s := include "waybill.values" (dict "root" $ "name" $name) | fromYaml -}}
 {{- if $s.enabled -}}
@@ -47,6 +48,16 @@
 {{- $_ := set $given .name $from -}}
 {{- end -}}
 {{- end -}}
+{{- range $s.secretVolumes -}}
+{{- if has .name (list "config" "data" "tls" "token" "nats" "host" "audit" "secrets") -}}
+{{- $problems = append $problems (printf "%s.secretVolumes: %s is the name of a volume of the chart's own; give another" $name .name) -}}
+{{- end -}}
+{{- $from := printf "%s at %s" .secret .mountPath -}}
+{{- if ne (get $mounted .name | default $from) $from -}}
+{{- $problems = append $problems (printf "%s.secretVolumes: %s is another one elsewhere, and the redactor is given both; give one of them another name" $name .name) -}}
+{{- end -}}
+{{- $_ := set $mounted .name $from -}}
+{{- end -}}
 {{- range $key, $_ := $s.config -}}
 {{- if has $key $ours -}}
 {{- $problems = append $problems (printf "%s.config.%s: is set by the chart itself; use the value for it" $name $key) -}}
@@ -75,6 +86,20 @@
 {{- end -}}
 {{- if and $v.gateway.ingress.enabled (not $v.gateway.ingress.host) -}}
 {{- $problems = append $problems "gateway.ingress.host: must be set when the ingress is enabled" -}}
+{{- end -}}
+{{- if and $v.nats.credsKey $v.nats.nkeyKey -}}
+{{- $problems = append $problems "nats.credsKey, nats.nkeyKey: each says who connects; give one of them" -}}
+{{- end -}}
+{{- if ne (empty $v.nats.certKey) (empty $v.nats.certKeyKey) -}}
+{{- $problems = append $problems "nats.certKey, nats.certKeyKey: belong together; give both or neither" -}}
+{{- end -}}
+{{- if gt (int $v.nats.logInSync) (int $v.nats.logReplicas) -}}
+{{- $problems = append $problems (printf "nats.logInSync: %v is more than logReplicas %v" $v.nats.logInSync $v.nats.logReplicas) -}}
+{{- end -}}
+{{- range $i, $url := $v.nats.monitor -}}
+{{- if contains "@" $url -}}
+{{- $problems = append $problems (printf "nats.monitor[%d]: holds a user or password; monitoring asks for none" $i) -}}
+{{- end -}}
 {{- end -}}
 {{- if contains "@" $v.nats.url -}}
 {{- $problems = append $problems "nats.url: holds a user or password; put it into the Secret of nats.existingSecret" -}}

@@ -22,6 +22,13 @@ log-format: {{ $v.logging.format | quote }}
 tls-cert: /etc/waybill/tls/tls.crt
 tls-key: /etc/waybill/tls/tls.key
 {{- end }}
+{{- with $v.tracing }}
+{{- if .otlpEndpoint }}
+otlp-endpoint: {{ .otlpEndpoint | quote }}
+otlp-protocol: {{ .protocol | quote }}
+trace-ratio: {{ .ratio | quote }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* What the services have that only the host's own services call. The gateway's callers have API keys. */}}
@@ -32,13 +39,6 @@ token-file: /etc/waybill/token/token
 insecure: "true"
 {{- else if $v.tls.mutual }}
 tls-client-ca: /etc/waybill/tls/{{ $v.tls.caKey }}
-{{- end }}
-{{- with $v.tracing }}
-{{- if .otlpEndpoint }}
-otlp-endpoint: {{ .otlpEndpoint | quote }}
-otlp-protocol: {{ .protocol | quote }}
-trace-ratio: {{ .ratio | quote }}
-{{- end }}
 {{- end }}
 {{- end }}
 
@@ -64,11 +64,27 @@ trace-ratio: {{ .ratio | quote }}
 {{- define "waybill.config.nats" -}}
 {{- with .root.Values.nats -}}
 log-replicas: {{ .logReplicas }}
+{{- if .logInSync }}
+log-in-sync: {{ .logInSync }}
+{{- end }}
+{{- with .monitor }}
+nats-monitor: {{ toJson . }}
+{{- end }}
 {{- if .url }}
 nats: {{ .url | quote }}
 {{- end }}
 {{- if .credsKey }}
 nats-creds: /etc/waybill/nats/{{ .credsKey }}
+{{- end }}
+{{- if .nkeyKey }}
+nats-nkey: /etc/waybill/nats/{{ .nkeyKey }}
+{{- end }}
+{{- if .caKey }}
+nats-ca: /etc/waybill/nats/{{ .caKey }}
+{{- end }}
+{{- if .certKey }}
+nats-cert: /etc/waybill/nats/{{ .certKey }}
+nats-key: /etc/waybill/nats/{{ .certKeyKey }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -12,10 +12,15 @@ files:
   - mount: token
     secret: {{ $v.serviceToken.existingSecret }}
     items: [{key: {{ $v.serviceToken.key | quote }}, path: token}]
-{{- if and $v.nats.credsKey (ne .name "redactor") }}
+{{- with compact (list $v.nats.credsKey $v.nats.nkeyKey $v.nats.caKey $v.nats.certKey $v.nats.certKeyKey) }}
+{{- if ne $.name "redactor" }}
   - mount: nats
     secret: {{ $v.nats.existingSecret }}
-    items: [{key: {{ $v.nats.credsKey | quote }}, path: {{ $v.nats.credsKey | quote }}}]
+    items:
+    {{- range uniq . }}
+      - {key: {{ . | quote }}, path: {{ . | quote }}}
+    {{- end }}
+{{- end }}
 {{- end }}
 {{- if or (has .name (list "gateway" "dispatcher")) (and (eq .name "acceptor") $v.publicUrl) }}
   - mount: host
@@ -56,6 +61,36 @@ redactor those of all who have secrets of the host, or it would not know them.
 {{- toYaml $all -}}
 {{- end }}
 
+{{/*
+The volumes from Secrets of values, and for the redactor those of all who have secrets
+of the host; likewise the variables that name files.
+*/}}
+{{- define "waybill.secretVolumes" -}}
+{{- include "waybill.shared" (dict "root" .root "name" .name "what" "secretVolumes" "suffix" "" "own" .values.secretVolumes) -}}
+{{- end }}
+
+{{- define "waybill.extraEnv" -}}
+{{- include "waybill.shared" (dict "root" .root "name" .name "what" "extraEnv" "suffix" "_FILE" "own" .values.extraEnv) -}}
+{{- end }}
+
+{{- define "waybill.shared" -}}
+{{- $all := .own -}}
+{{- if eq .name "redactor" -}}
+{{- range $other := list "gateway" "acceptor" "dispatcher" -}}
+{{- $s := include "waybill.values" (dict "root" $.root "name" $other) | fromYaml -}}
+{{- if $s.enabled -}}
+{{- range index $s $.what -}}
+{{- $name := .name -}}
+{{- $there := not (hasSuffix $.suffix $name) -}}
+{{- range $all }}{{ if eq .name $name }}{{ $there = true }}{{ end }}{{ end -}}
+{{- if not $there }}{{ $all = append $all . }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $all -}}
+{{- end }}
+
 {{/* Environment: what a Secret gives as one value, and what the limits say. */}}
 {{- define "waybill.env" -}}
 {{- $v := .root.Values -}}
@@ -80,7 +115,7 @@ redactor those of all who have secrets of the host, or it would not know them.
 - name: {{ .name }}
   valueFrom: {secretKeyRef: {name: {{ .secretName }}, key: {{ .secretKey | quote }}}}
 {{- end }}
-{{- range $s.extraEnv }}
+{{- range include "waybill.extraEnv" . | fromYamlArray }}
 - name: {{ .name }}
   value: {{ .value | quote }}
 {{- end }}
@@ -101,6 +136,7 @@ redactor those of all who have secrets of the host, or it would not know them.
 {{- $v := .root.Values -}}
 {{- $s := .values -}}
 {{- $files := (include "waybill.secretFiles" . | fromYaml).files -}}
+{{- $secrets := include "waybill.secretVolumes" . | fromYamlArray -}}
 {{- /* The gateway answers probes where it serves. */}}
 {{- $asks := "{path: %s, port: metrics}" -}}
 {{- if eq .name "gateway" }}{{ $asks = printf "{path: %%s, port: http, scheme: %s}" (ternary "HTTPS" "HTTP" $v.tls.enabled) }}{{ end -}}
@@ -190,6 +226,9 @@ containers:
       {{- range $files }}
       - {name: {{ .mount }}, mountPath: /etc/waybill/{{ .mount }}, readOnly: true}
       {{- end }}
+      {{- range $secrets }}
+      - {name: {{ .name }}, mountPath: {{ .mountPath }}, readOnly: true}
+      {{- end }}
       {{- range $s.configMapVolumes }}
       - {name: {{ .name }}, mountPath: {{ .mountPath }}, readOnly: true}
       {{- end }}
@@ -204,6 +243,16 @@ volumes:
     secret:
       secretName: {{ .secret }}
       # The host refuses a file of secrets that everybody may read.
+      defaultMode: 0440
+      {{- with .items }}
+      items:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+  {{- end }}
+  {{- range $secrets }}
+  - name: {{ .name }}
+    secret:
+      secretName: {{ .secret }}
       defaultMode: 0440
       {{- with .items }}
       items:
