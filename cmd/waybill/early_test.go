@@ -26,29 +26,33 @@ func freeAddr(t *testing.T) string {
 	return lis.Addr().String()
 }
 
-// A gateway whose NATS is not there lives and is not ready, and says so on the address
-// that probes ask.
-func TestGateway_AnswersProbesBeforeNATSIsThere(t *testing.T) {
-	t.Parallel()
-	at, broker := freeAddr(t), freeAddr(t)
+// startGateway runs a gateway whose other services are not there. end ends it.
+func startGateway(t *testing.T, at, grpcAddr, broker string, more ...string) (end func()) {
+	t.Helper()
 	key := filepath.Join(t.TempDir(), "host.key")
 	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("k", 48)), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	c := serveCommand()
-	c.SetArgs([]string{
-		"gateway", "--http-addr", at, "--grpc-addr", "127.0.0.1:0", "--nats", "nats://waybill-internal:secret@" + broker, "--host-key-file", key, "--audit=false", "--api-key", "dev-key=acme:*",
+	c.SetArgs(append([]string{
+		"gateway", "--http-addr", at, "--grpc-addr", grpcAddr, "--nats", "nats://waybill-internal:secret@" + broker, "--host-key-file", key, "--audit=false", "--api-key", "dev-key=acme:*",
 		"--redactor", "127.0.0.1:1", "--acceptor", "127.0.0.1:1", "--dispatcher", "127.0.0.1:1", "--eventlog", "127.0.0.1:1",
-		"--otlp-endpoint", "http://127.0.0.1:1", "--trace-ratio", "1",
-	})
+	}, more...))
 	c.SetErr(io.Discard)
 	go func() { ended <- c.ExecuteContext(ctx) }()
-	client := &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Second}
-	end := func() {
-		client.CloseIdleConnections()
+	return func() {
 		cancel()
 		require.NoError(t, <-ended)
 	}
+}
+
+// A gateway whose NATS is not there lives and is not ready, and says so on the address
+// that probes ask.
+func TestGateway_AnswersProbesBeforeNATSIsThere(t *testing.T) {
+	t.Parallel()
+	at, broker := freeAddr(t), freeAddr(t)
+	end := startGateway(t, at, freeAddr(t), broker, "--otlp-endpoint", "http://127.0.0.1:1", "--trace-ratio", "1")
+	client := &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Second}
 	ask := func(path string) (status int, body string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at+path, nil)
 		require.NoError(t, err)
@@ -76,7 +80,7 @@ func TestGateway_AnswersProbesBeforeNATSIsThere(t *testing.T) {
 
 	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Addr: broker, Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
-	t.Cleanup(func() { end(); srv.Stop() })
+	t.Cleanup(func() { client.CloseIdleConnections(); end(); srv.Stop() })
 	says("/readyz", http.StatusServiceUnavailable, "the redactor cannot be reached")
 	says("/healthz", http.StatusOK, `"ok"`)
 	says("/v1/runs", http.StatusUnauthorized, `"unauthenticated"`)

@@ -291,8 +291,9 @@ func runGateway(ctx context.Context, o gatewayOptions, log logger) error {
 	h.start()
 	h.group.Start(lifecycle.Part{Name: "health", Run: readiness{
 		serving: &h.state, log: h.log,
-		check: func(ctx context.Context) error { return errors.Join(h.stores.connected(ctx), h.lacks(ctx)) },
-		first: func() error { return h.readyInfo(time.Since(began)).write(o.readyFile) },
+		check:   func(ctx context.Context) error { return errors.Join(h.stores.connected(ctx), h.lacks(ctx)) },
+		changed: func(err error) { h.gateway.SetServing(err == nil) },
+		first:   func() error { return h.readyInfo(time.Since(began)).write(o.readyFile) },
 	}.watch})
 	return h.group.Wait(ctx)
 }

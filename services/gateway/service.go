@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
 
 	"waybill.dev/waybill/console"
 	"waybill.dev/waybill/internal/audit"
@@ -55,6 +56,8 @@ type Config struct {
 	// MaxStreams bounds the open event streams.
 	MaxStreams int
 	TestSeams  bool
+	// Reflection lets gRPC clients ask what is served.
+	Reflection bool
 	// BaseURL and GRPCEndpoint are the public addresses, known once they listen.
 	BaseURL      func() string
 	GRPCEndpoint func() string
@@ -133,6 +136,8 @@ type Service struct {
 	engine  *engine.Service
 	closing chan struct{}
 	usage   *audit.Usage // nil: no audit log is kept
+	// health is what gRPC clients are told, and balancers.
+	health *health.Server
 	// sessions are those of the console; nil: it is not served.
 	sessions *session.Keeper
 }
@@ -173,11 +178,13 @@ func New(cfg Config, d Deps) (*Service, error) {
 		public.Annotations = &annotation.Book{Store: d.Annotations, Hub: d.Notices, Clock: d.Clock, Scrub: said(d.Dispatcher)}
 	}
 	public.Discovery = discovery.New(known, d.Dispatcher, d.Acceptor, d.Clock)
-	return &Service{
+	svc := &Service{
 		scrub: &scrub.Errors{Redactor: d.Redactor},
 		cfg:   cfg, deps: d, keys: keys, closing: make(chan struct{}),
-		engine: engine.New(public), usage: usage, sessions: sessions,
-	}, nil
+		engine: engine.New(public), usage: usage, sessions: sessions, health: health.NewServer(),
+	}
+	svc.SetServing(true)
+	return svc, nil
 }
 
 // sessions makes the keeper of the console's sessions; nil: there is no console.
@@ -205,7 +212,21 @@ func (s *Service) Server(opts ...grpc.ServerOption) *grpc.Server {
 	stream := append([]grpc.StreamServerInterceptor{engine.StreamTrailers}, s.stream()...)
 	srv := rpc.NewServer(s.deps.Logger, unary, stream, opts...)
 	s.register(srv)
+	if s.cfg.Reflection {
+		reflection.Register(srv)
+	}
 	return srv
+}
+
+// SetServing tells by gRPC's health service whether the host can serve.
+func (s *Service) SetServing(ok bool) {
+	status := healthv1.HealthCheckResponse_SERVING
+	if !ok {
+		status = healthv1.HealthCheckResponse_NOT_SERVING
+	}
+	for _, name := range []string{"", openwopv1.Engine_ServiceDesc.ServiceName, hostv1.Host_ServiceDesc.ServiceName} {
+		s.health.SetServingStatus(name, status)
+	}
 }
 
 // Local makes the same server for the REST side, within the process. What gRPC
@@ -226,9 +247,7 @@ func (s *Service) stream() []grpc.StreamServerInterceptor {
 
 func (s *Service) register(r grpc.ServiceRegistrar) {
 	s.engine.Register(r)
-	h := health.NewServer()
-	h.SetServingStatus(openwopv1.Engine_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
-	healthv1.RegisterHealthServer(r, h)
+	healthv1.RegisterHealthServer(r, s.health)
 }
 
 // fail answers a stream that did not begin.

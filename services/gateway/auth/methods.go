@@ -57,6 +57,9 @@ var methods = map[string]rule{
 	// Tooling of gRPC itself; health tells nothing of a tenant.
 	"/grpc.health.v1.Health/Check": {public: true},
 	"/grpc.health.v1.Health/Watch": {public: true},
+	// Only served where the operator wants it.
+	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      {public: true},
+	"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": {public: true},
 }
 
 // ScopesOf are the scopes a method needs, all of them; none when it is public.

@@ -129,7 +129,7 @@ func TestCheck_OneScopeOpensItsOwnMethodsOnly(t *testing.T) {
 func TestCheck_RefusesMethodsItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	k := ring(t, "all=acme:*")
-	for _, method := range []string{"", "/", "/openwop.v1.Engine/ReopenRun", "/openwop.v1.Engine/getrun", "openwop.v1.Engine/GetRun", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"} {
+	for _, method := range []string{"", "/", "/openwop.v1.Engine/ReopenRun", "/openwop.v1.Engine/getrun", "openwop.v1.Engine/GetRun", "/grpc.reflection.v2.ServerReflection/ServerReflectionInfo"} {
 		_, err := k.Check(method, "")
 		require.Equal(t, fault.Unauthenticated, fault.CodeOf(err), "who is unknown learns nothing: %s", method)
 		_, err = k.Check(method, "Bearer all")

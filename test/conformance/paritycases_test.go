@@ -1,0 +1,250 @@
+package conformance
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/test/harness"
+)
+
+// parityCase is a call that both sides make; the first of an operation succeeds.
+type parityCase struct {
+	name    string
+	build   func(*testing.T) call
+	refused bool
+	// exact says that the very bytes are the same.
+	exact bool
+}
+
+type params = map[string]string
+
+// fixed is a call that changes nothing, so that both sides make the same.
+func fixed(name string, exact, refused bool, c call) parityCase {
+	if c.key == "" {
+		c.key = testKey
+	}
+	return parityCase{name: name, exact: exact, refused: refused, build: func(*testing.T) call { return c }}
+}
+
+// fresh is a call on something of its own.
+func fresh(name string, refused bool, build func(*testing.T) call) parityCase {
+	return parityCase{name: name, refused: refused, build: func(t *testing.T) call {
+		t.Helper()
+		c := build(t)
+		if c.key == "" {
+			c.key = testKey
+		}
+		return c
+	}}
+}
+
+func query(pairs ...string) url.Values {
+	out := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		out.Set(pairs[i], pairs[i+1])
+	}
+	return out
+}
+
+// ofNoRun are calls for runs that are not there, or another tenant's.
+func ofNoRun(s *sides, body string, more params) []parityCase {
+	theirs, _ := run(s.t, client(s.t, otherKey), `{"workflowId":"noop"}`)
+	with := func(id string) params {
+		p := params{"run_id": id}
+		for k, v := range more {
+			p[k] = v
+		}
+		return p
+	}
+	return []parityCase{
+		fixed("no such run", false, true, call{path: with("ghost"), body: body}),
+		fixed("another tenant's run", false, true, call{path: with(theirs), body: body}),
+	}
+}
+
+// after sends a request when the test has ended.
+func after(t *testing.T, c *harness.Client, method, path string) {
+	t.Helper()
+	t.Cleanup(func() {
+		_, err := c.Do(context.WithoutCancel(t.Context()), method, path, "")
+		require.NoError(t, err)
+	})
+}
+
+// hookURL is nobody's, and nothing happens in its tenant that it could be told.
+const hookURL = `{"url":"https://8.8.8.8/hook","events":["run.completed"]}`
+
+// newHook registers a webhook, which goes with the test.
+func newHook(t *testing.T) string {
+	t.Helper()
+	c := client(t, toggleKey)
+	a := do(t, c, http.MethodPost, "/v1/webhooks", hookURL)
+	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+	var v struct{ WebhookID string }
+	require.NoError(t, a.JSON(&v))
+	after(t, c, http.MethodDelete, "/v1/webhooks/"+v.WebhookID)
+	return v.WebhookID
+}
+
+func parityCases(s *sides) map[string][]parityCase {
+	t := s.t
+	c := client(t, testKey)
+	done, _ := run(t, c, `{"workflowId":"three","inputs":{"n":9007199254740993},"tags":["parity"]}`)
+	second, _ := run(t, c, `{"workflowId":"three"}`)
+	live := func(t *testing.T) string {
+		t.Helper()
+		id := create(t, c, `{"workflowId":"wait"}`).RunID
+		after(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel")
+		await(t, c, id, 10*time.Second, "running", "waiting-timer")
+		return id
+	}
+	asking := func(t *testing.T) (string, waiting) {
+		t.Helper()
+		id, w := suspended(t, c, "approve", "waiting-approval")
+		after(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel")
+		return id, w
+	}
+	const accept = `{"resumeValue":{"action":"accept"}}`
+	token := func(body string) func(*testing.T) call {
+		return func(t *testing.T) call {
+			t.Helper()
+			_, w := asking(t)
+			return call{path: params{"token": w.Interrupt.InterruptToken}, body: body}
+		}
+	}
+	at := params{"run_id": done}
+	ofNone := func(body string) []parityCase { return ofNoRun(s, body, nil) }
+	return map[string][]parityCase{
+		openwopv1.Engine_GetCapabilities_FullMethodName: {fixed("discovery", true, false, call{})},
+		openwopv1.Engine_GetWorkflow_FullMethodName: {
+			fixed("a definition", true, false, call{path: params{"workflow_id": "three"}}),
+			fixed("none", false, true, call{path: params{"workflow_id": "ghost"}}),
+		},
+		openwopv1.Engine_CreateRun_FullMethodName: {
+			fixed("a run", false, false, call{body: `{"workflowId":"noop","inputs":{"n":9007199254740993},"tags":["parity"]}`}),
+			fixed("no workflow", false, true, call{body: `{"workflowId":"ghost"}`}),
+			fixed("no workflowId", false, true, call{body: `{}`}),
+			fixed("another tenant", false, true, call{body: `{"workflowId":"noop","tenantId":"beta"}`}),
+			fixed("a missing input", false, true, call{body: `{"workflowId":"typed"}`}),
+			fixed("what the host cannot do", false, true, call{body: `{"workflowId":"gated"}`}),
+			fixed("too low a limit", false, true, call{body: `{"workflowId":"noop","configurable":{"recursionLimit":0}}`}),
+		},
+		openwopv1.Engine_GetRun_FullMethodName: append([]parityCase{fixed("a snapshot", true, false, call{path: at})}, ofNone("")...),
+		openwopv1.Engine_CancelRun_FullMethodName: append([]parityCase{
+			fixed("one that has ended", false, false, call{path: at}),
+			fresh("one that goes on", false, func(t *testing.T) call { return call{path: params{"run_id": live(t)}, body: `{"reason":"r"}`} }),
+		}, ofNone("")...),
+		openwopv1.Engine_BulkCancelRuns_FullMethodName: {
+			fixed("several", false, false, call{body: `{"runIds":["` + done + `","ghost"]}`}),
+			fixed("none", false, true, call{body: `{"runIds":[]}`}),
+		},
+		openwopv1.Engine_ForkRun_FullMethodName: append([]parityCase{
+			fixed("a branch", false, false, call{path: at, body: `{"mode":"branch","fromSeq":2}`}),
+			fixed("from nowhere", false, true, call{path: at, body: `{"mode":"branch","fromSeq":4000}`}),
+			fixed("an unknown mode", false, true, call{path: at, body: `{"mode":"copy","fromSeq":1}`}),
+		}, ofNone(`{"mode":"branch","fromSeq":2}`)...),
+		openwopv1.Engine_PauseRun_FullMethodName: append([]parityCase{
+			fresh("one that goes on", false, func(t *testing.T) call { return call{path: params{"run_id": live(t)}} }),
+			fixed("one that has ended", false, true, call{path: at}),
+		}, ofNone("")...),
+		openwopv1.Engine_ResumeRun_FullMethodName: append([]parityCase{
+			fresh("a paused one", false, func(t *testing.T) call {
+				id := live(t)
+				a := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"drainPolicy":"immediate"}`)
+				require.Equal(t, http.StatusAccepted, a.Status, "%s", a.Body)
+				await(t, c, id, 10*time.Second, "paused")
+				return call{path: params{"run_id": id}}
+			}),
+			fixed("one that has ended", false, true, call{path: at}),
+		}, ofNone("")...),
+		openwopv1.Engine_ResolveInterruptByRun_FullMethodName: append([]parityCase{
+			fresh("an answer", false, func(t *testing.T) call {
+				id, _ := asking(t)
+				return call{path: params{"run_id": id, "node_id": "gate"}, body: accept}
+			}),
+			fresh("what is no answer", true, func(t *testing.T) call {
+				id, _ := asking(t)
+				return call{path: params{"run_id": id, "node_id": "gate"}, body: `{"resumeValue":{"action":"shrug"}}`}
+			}),
+			fixed("what does not wait", false, true, call{path: params{"run_id": done, "node_id": "a"}, body: accept}),
+		}, ofNoRun(s, accept, params{"node_id": "gate"})...),
+		openwopv1.Engine_ResolveInterruptByToken_FullMethodName: {
+			fresh("an answer", false, token(accept)),
+			fixed("no such token", false, true, call{path: params{"token": "nonsense"}, body: accept}),
+		},
+		openwopv1.Engine_InspectInterruptByToken_FullMethodName: {
+			fresh("a question", false, token("")),
+			fixed("no such token", false, true, call{path: params{"token": "nonsense"}}),
+		},
+		hostv1.Host_DiffRuns_FullMethodName: {
+			fixed("two runs", true, false, call{path: at, query: query("against", second)}),
+			fixed("a run and nothing", false, true, call{path: at, query: query("against", "ghost")}),
+			fixed("a run alone", false, true, call{path: at}),
+		},
+		hostv1.Host_CreateAnnotation_FullMethodName: append([]parityCase{
+			fixed("a mark", false, false, call{path: at, body: `{"signal":{"kind":"rating","rating":4},"note":"good"}`}),
+			fixed("nothing", false, true, call{path: at, body: `{}`}),
+		}, ofNone(`{"signal":{"kind":"rating","rating":4}}`)...),
+		hostv1.Host_ListAnnotations_FullMethodName: append([]parityCase{fixed("those of a run", false, false, call{path: params{"run_id": second}})}, ofNone("")...),
+		openwopv1.Engine_VerifyAuditLog_FullMethodName: {
+			fixed("the log", false, false, call{key: toggleKey}),
+		},
+		hostv1.Host_ListAuditEntries_FullMethodName: {
+			fixed("the first", false, false, call{key: toggleKey, query: query("limit", "1")}),
+			fixed("from nowhere", false, true, call{key: toggleKey, query: query("cursor", "nonsense")}),
+		},
+		openwopv1.Engine_RegisterWebhook_FullMethodName: {
+			fixed("one", false, false, call{key: toggleKey, body: hookURL}),
+			fixed("a private address", false, true, call{key: toggleKey, body: `{"url":"https://127.0.0.1/hook"}`}),
+			fixed("nowhere", false, true, call{key: toggleKey, body: `{}`}),
+		},
+		openwopv1.Engine_UnregisterWebhook_FullMethodName: {
+			fresh("one", false, func(t *testing.T) call { return call{key: toggleKey, path: params{"webhook_id": newHook(t)}} }),
+			fixed("none", false, true, call{key: toggleKey, path: params{"webhook_id": "ghost"}}),
+		},
+		hostv1.Host_ListWebhooks_FullMethodName: {fixed("those of a tenant", true, false, call{key: otherKey})},
+		hostv1.Host_RotateWebhookSecret_FullMethodName: {
+			fresh("one", false, func(t *testing.T) call { return call{key: toggleKey, path: params{"webhook_id": newHook(t)}} }),
+			fixed("none", false, true, call{key: toggleKey, path: params{"webhook_id": "ghost"}}),
+		},
+		hostv1.Host_ListWebhookDeliveries_FullMethodName: {
+			fresh("of one", false, func(t *testing.T) call { return call{key: toggleKey, path: params{"webhook_id": newHook(t)}} }),
+			fixed("of none", false, true, call{key: toggleKey, path: params{"webhook_id": "ghost"}}),
+		},
+		hostv1.Host_PollRunEvents_FullMethodName: append([]parityCase{
+			fixed("all", true, false, call{path: at}),
+			fixed("the rest", true, false, call{path: at, query: query("lastSequence", "3", "limit", "2")}),
+			fixed("before the first", false, true, call{path: at, query: query("lastSequence", "-2")}),
+			fixed("far too many", false, true, call{path: at, query: query("limit", "100000")}),
+		}, ofNone("")...),
+		hostv1.Host_GetDebugBundle_FullMethodName: append([]parityCase{fixed("a bundle", false, false, call{path: at})}, ofNone("")...),
+		hostv1.Host_ListRuns_FullMethodName: {
+			fixed("by tag", false, false, call{query: query("tag", "no-such-tag")}),
+			fixed("by a strange cursor", false, true, call{query: query("cursor", "nonsense")}),
+			fixed("by a strange status", false, true, call{query: query("status", "asleep")}),
+		},
+		hostv1.Host_ListInterrupts_FullMethodName: {
+			fixed("those of a workflow", true, false, call{query: query("workflowId", "no-such-workflow")}),
+			fixed("by a strange cursor", false, true, call{query: query("cursor", "nonsense")}),
+		},
+		hostv1.Host_ListWorkflows_FullMethodName: {
+			fixed("the first", false, false, call{key: otherKey, query: query("limit", "2")}),
+			fixed("too many", false, true, call{query: query("limit", "100000")}),
+		},
+		hostv1.Host_PutWorkflow_FullMethodName: {
+			fixed("one that is there", false, false, call{body: workflows[0]}),
+			fixed("one that cannot be", false, true, call{body: `{"id":"x"}`}),
+		},
+		hostv1.Host_GetEnvelopeSchema_FullMethodName: {
+			fixed("one", true, false, call{path: params{"file": "error.schema.json"}}),
+			fixed("none", false, true, call{path: params{"file": "ghost.schema.json"}}),
+		},
+	}
+}
