@@ -95,8 +95,8 @@ func TestCheck_SeesACopyThatIsNotInSync(t *testing.T) {
 	cfg.Replicas, cfg.Patience = 3, 2*time.Second
 	var log *Log
 	require.Eventually(t, func() bool { log, err = Open(t.Context(), nc, cfg); return err == nil }, 30*time.Second, 50*time.Millisecond)
-	strict := *log
-	strict.cfg.InSync = 3
+	cfg.InSync = 3
+	strict := &Log{cfg: cfg, link: log.link, js: log.js, stream: log.stream}
 	require.Eventually(t, func() bool { return strict.Check(t.Context()) == nil }, 30*time.Second, 20*time.Millisecond)
 
 	info, err := log.stream.Info(t.Context())
