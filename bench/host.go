@@ -37,7 +37,7 @@ func startHost(ctx context.Context, bin, dir string, args ...string) (*host, err
 // startHostIn runs it with more environment, each NAME=VALUE.
 func startHostIn(ctx context.Context, env []string, bin, dir string, args ...string) (*host, error) {
 	return launch(ctx, env, bin, dir, func(data string) []string {
-		return append([]string{"dev", "--data-dir", data, "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0"}, args...)
+		return append([]string{"dev", "--data-dir", data, "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--demo-runs=false"}, args...)
 	})
 }
 

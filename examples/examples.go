@@ -13,3 +13,9 @@ import "embed"
 //
 //go:embed order triage
 var FS embed.FS
+
+// Demo holds the workflows of the runs that a new host shows, and the pack of their
+// node types.
+//
+//go:embed demo
+var Demo embed.FS

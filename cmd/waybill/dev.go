@@ -41,6 +41,7 @@ type devOptions struct {
 	maxRuns                                   int
 	logLevel, logFormat                       string
 	demo                                      bool
+	demoRuns                                  bool
 	readyFile                                 string
 	configFile                                string
 	keyFile                                   string
@@ -107,6 +108,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", obs.FormatText, "text or json")
 	f.BoolVar(&o.demo, "demo", false, "run the example workflow once and print what came out")
+	f.BoolVar(&o.demoRuns, "demo-runs", true, "serve the demo workflows and, in a data directory that is new, begin with a run of each")
 	f.StringVar(&o.readyFile, "ready-file", "", "file to write the addresses to, as JSON, once the host is ready")
 	f.StringVar(&o.configFile, "config", "", "YAML file of flag names and values")
 	return c
@@ -209,6 +211,7 @@ func (o *devOptions) validateExecution() error {
 // runDev runs the host until ctx ends.
 func runDev(ctx context.Context, o devOptions, log logger, out printer) error {
 	began := time.Now()
+	isNew := o.demoRuns && empty(o.dataDir)
 	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
 		return fmt.Errorf("--data-dir %s: %w", o.dataDir, err)
 	}
@@ -227,7 +230,7 @@ func runDev(ctx context.Context, o devOptions, log logger, out printer) error {
 		return errors.Join(err, h.group.Stop())
 	}
 	loader := &workflowLoader{client: h.clients.dispatcher, log: h.log}
-	if err := errors.Join(loader.loadExamples(ctx), loader.loadDirs(ctx, o.workflows)); err != nil {
+	if err := errors.Join(loader.loadExamples(ctx), o.loadDemo(ctx, loader), loader.loadDirs(ctx, o.workflows)); err != nil {
 		return errors.Join(err, h.group.Stop())
 	}
 	h.group.Start(loader.watch(o.workflows))
@@ -236,6 +239,9 @@ func runDev(ctx context.Context, o devOptions, log logger, out printer) error {
 		return errors.Join(err, h.group.Stop())
 	}
 	banner(out, o, ready, h.consoleLink(ready))
+	if isNew {
+		startDemoRuns(ctx, client{base: ready.HTTP, key: firstKey(o.apiKeys)}, h.log)
+	}
 	if o.demo {
 		if err := demo(ctx, out, ready, firstKey(o.apiKeys)); err != nil && ctx.Err() == nil {
 			return errors.Join(fmt.Errorf("demo run: %w", err), h.group.Stop())

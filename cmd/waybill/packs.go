@@ -17,15 +17,15 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// loadPacks reads the packs of a folder; none if it has no name. What of them has
-// no effect is logged.
-func loadPacks(dir string, h pack.Host, log logger) ([]*pack.Pack, error) {
+// loadPacks reads the packs of a folder, none if it has no name, and those that come
+// with the binary. What of them has no effect is logged.
+func loadPacks(dir string, h pack.Host, log logger, own ...pack.Source) ([]*pack.Pack, error) {
 	sources, done, err := openPacks(dir)
 	defer done()
 	if err != nil {
 		return nil, fmt.Errorf("%w: --packs %s: %w", errUsage, dir, err)
 	}
-	packs, notes, err := pack.Load(sources, h)
+	packs, notes, err := pack.Load(append(sources, own...), h)
 	for _, n := range notes {
 		log.Warn("a part of a pack has no effect on this host", "note", n.String())
 	}

@@ -35,7 +35,7 @@ const (
 func launch(ctx context.Context, bin, dir string, env []string, args ...string) (*host, error) {
 	ready := filepath.Join(dir, "ready.json")
 	args = append([]string{
-		"dev", "--data-dir", filepath.Join(dir, "data"), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--ready-file", ready,
+		"dev", "--data-dir", filepath.Join(dir, "data"), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--demo-runs=false", "--ready-file", ready,
 	}, args...)
 	h := &host{cmd: exec.CommandContext(ctx, bin, args...), said: &bytes.Buffer{}, done: make(chan struct{})} //nolint:gosec // G204: the user names the binary
 	h.cmd.Env = append(withoutSettings(os.Environ()), env...)

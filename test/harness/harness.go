@@ -86,7 +86,7 @@ func StartWith(t testing.TB, o Options) *Host {
 
 // dev is the command of a whole host.
 func dev(h *Host) []string {
-	return []string{"dev", "--data-dir", h.Dir(), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0"}
+	return []string{"dev", "--data-dir", h.Dir(), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--demo-runs=false"}
 }
 
 // Serve runs one service in a process of its own, `waybill serve SERVICE`, at an

@@ -14,6 +14,7 @@ type setting struct{ name, value string }
 // own are those that the launcher itself sees to.
 type own struct {
 	dataDir, httpAddr, grpcAddr, readyFile, durability, kinds string
+	demoRuns                                                  string // there are none
 }
 
 // parse takes the arguments apart. Flags are given as the tests do: a name, then its
@@ -22,6 +23,7 @@ func parse(args []string) (o own, rest []setting, err error) {
 	o.durability = "sync"
 	into := map[string]*string{
 		"data-dir": &o.dataDir, "http-addr": &o.httpAddr, "grpc-addr": &o.grpcAddr, "ready-file": &o.readyFile, "durability": &o.durability, "kinds": &o.kinds,
+		"demo-runs": &o.demoRuns,
 	}
 	for i := 0; i < len(args); i++ {
 		name, ok := strings.CutPrefix(args[i], "--")

@@ -21,6 +21,7 @@ package sample
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,11 +29,19 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// ID names the provider, Model its only model.
+// ID names the provider, Model its model. The others show what goes wrong with models:
+// Plain is one that no schema is enforced on, Stumbles leaves a member out until it is
+// told that its answer was not accepted, and Strays answers with a file whatever it was
+// asked for.
 const (
-	ID    = "sample"
-	Model = "sample-1"
+	ID       = "sample"
+	Model    = "sample-1"
+	Plain    = "sample-plain"
+	Stumbles = "sample-stumbles"
+	Strays   = "sample-strays"
 )
+
+var models = []string{Model, Plain, Stumbles, Strays}
 
 // Provider is the stand-in. It is safe for concurrent use.
 type Provider struct{ delay time.Duration }
@@ -52,15 +61,21 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	if err := req.Validate(); err != nil {
 		return provider.Result{}, err
 	}
-	if req.Model != Model {
-		return provider.Result{}, &provider.Error{Code: provider.CodeModelNotSupported, Message: "the sample provider has one model: " + Model}
+	if !slices.Contains(models, req.Model) {
+		return provider.Result{}, &provider.Error{Code: provider.CodeModelNotSupported, Message: "the sample provider has the models " + strings.Join(models, ", ")}
 	}
 	text, err := answer(req)
 	if err != nil {
 		return provider.Result{}, err
 	}
+	switch {
+	case req.Model == Stumbles && !corrected(req):
+		text = stumble(text)
+	case req.Model == Strays:
+		text = strayed
+	}
 	pieces, r := limit(text, req)
-	c := provider.NewTokenCollector(Model, emit)
+	c := provider.NewTokenCollector(req.Model, emit)
 	for _, piece := range pieces {
 		if err := c.AddAfter(ctx, p.delay, provider.Delta{Text: piece}); err != nil {
 			return provider.Result{}, err
