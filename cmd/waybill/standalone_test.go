@@ -128,7 +128,7 @@ func TestReadToken_WantsOneThatNobodyGuesses(t *testing.T) {
 func TestServe_DocumentsEveryFlag(t *testing.T) {
 	t.Parallel()
 	var doc []byte
-	for _, page := range []string{"acceptor-api.md", "services.md", "operations.md"} {
+	for _, page := range []string{"acceptor-api.md", "reference/configuration.md"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
 		require.NoError(t, err)
 		doc = append(doc, text...)

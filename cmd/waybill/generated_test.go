@@ -1,0 +1,225 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/config"
+	"waybill.dev/waybill/services/acceptor"
+)
+
+var update = flag.Bool("update", false, "write docs/reference anew")
+
+// generated holds a generated page against the one in the tree, or writes it.
+func generated(t *testing.T, name, want string) {
+	t.Helper()
+	path := "../../docs/reference/" + name
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o600))
+	}
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, want, string(got), "run make gen")
+}
+
+// explained are the pages that say more of a setting, below docs/.
+var explained = map[string]string{
+	"a2a-agent": "tools.md", "api-key": "waiting.md#who-may-answer", "asset-keys": "media.md#keys", "audit": "audit.md", "audit-key-file": "audit.md",
+	"credentials": "models.md#keys-that-tenants-bring", "default-model": "models.md#which-model-is-asked", "durability": "operations.md#durability",
+	"hide-fallback": "models.md#the-gate", "interrupt-keys": "waiting.md#tokens", "kind-lint": "kinds.md", "kinds": "kinds.md#add-one", "lease": "operations.md#the-lease",
+	"max-inline-media-bytes": "media.md", "mcp-server": "tools.md", "metrics-addr": "operations.md#health-and-metrics", "models": "models.md#the-catalogue",
+	"nats-addr": "operations.md#reading-events-over-nats", "otlp-endpoint": "tracing.md", "packs": "kinds.md#packs", "postgres-url-file": "operations.md#a-read-model-in-postgresql",
+	"prompts": "prompts.md", "provider": "models.md#vendors-and-their-keys", "provider-policies": "models.md#who-may-ask-which-model", "redact-shapes": "redaction.md",
+	"runtime-capability": "nodes.md#a-node-of-a-pack", "secrets-file": "redaction.md", "unknown-models": "models.md#the-gate", "webhook-allow": "webhooks.md",
+	"token-file": "services.md#who-may-call-whom", "tls-client-ca": "services.md#who-may-call-whom", "redactor": "services.md#how-calls-find-replicas",
+}
+
+// server is one that serves: `dev`, or a service of `serve`.
+type server struct {
+	name  string
+	flags *pflag.FlagSet
+}
+
+func servers() []server {
+	all := []server{{"dev", devCommand().Flags()}}
+	serve := serveCommand().Commands()
+	slices.SortFunc(serve, func(a, b *cobra.Command) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, c := range serve {
+		all = append(all, server{c.Name(), c.Flags()})
+	}
+	return all
+}
+
+// byValue joins the names that have a value in common: "`a`", or "dev `a`; gateway `b`".
+func byValue(names []string, value map[string]string, of func(string) string) string {
+	var order []string
+	groups := map[string][]string{}
+	for _, n := range names {
+		v := value[n]
+		if groups[v] == nil {
+			order = append(order, v)
+		}
+		groups[v] = append(groups[v], n)
+	}
+	if len(order) == 1 {
+		return of(order[0])
+	}
+	var parts []string
+	for _, v := range order {
+		if text := of(v); text != "" {
+			parts = append(parts, strings.Join(groups[v], ", ")+": "+text)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+const configurationHead = `# Configuration
+
+Generated from the flags of the commands by ` + "`make gen`" + `; do not edit. What they are for: [operations.md](../operations.md#settings).
+
+A setting has one name. It is a flag, an environment variable (` + "`WAYBILL_`" + ` and the name in capitals, with ` + "`_` for `-`" + `), or a key of the
+` + "`--config`" + ` file (the name as it is, without the dashes). The flag wins over the environment, the environment over the file, the file over the default. Several
+values of a repeatable flag are divided by ` + "`;`" + ` in the environment and are a list in the file. ` + "`dev`" + ` is the whole host, the others are ` + "`waybill serve`" + `
+[services](../services.md).
+
+| flag | environment | default | of | meaning |
+|---|---|---|---|---|
+`
+
+// shown is a default as a reader writes it.
+func shown(v string) string {
+	if v == "" || v == "[]" {
+		return ""
+	}
+	return "`" + v + "`"
+}
+
+// inCell keeps a text from ending its cell.
+func inCell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+
+func configuration(t *testing.T) string {
+	t.Helper()
+	type setting struct {
+		of              []string
+		defaults, usage map[string]string
+	}
+	all := map[string]*setting{}
+	for _, c := range servers() {
+		c.flags.VisitAll(func(f *pflag.Flag) {
+			s := all[f.Name]
+			if s == nil {
+				s = &setting{defaults: map[string]string{}, usage: map[string]string{}}
+				all[f.Name] = s
+			}
+			s.of = append(s.of, c.name)
+			s.defaults[c.name], s.usage[c.name] = f.DefValue, f.Usage
+		})
+	}
+	var b strings.Builder
+	b.WriteString(configurationHead)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		s := all[name]
+		meaning := byValue(s.of, s.usage, inCell)
+		if page := explained[name]; page != "" {
+			meaning += " ([more](../" + page + "))"
+		}
+		of := strings.Join(s.of, ", ")
+		if len(s.of) == len(servers()) {
+			of = "all"
+		}
+		fmt.Fprintf(&b, "| `--%s` | `%s` | %s | %s | %s |\n", name, config.EnvName(name), byValue(s.of, s.defaults, shown), of, meaning)
+	}
+	for name := range explained {
+		require.Contains(t, all, name, "no command has this setting any more")
+	}
+	return b.String()
+}
+
+// The configuration reference has each flag of `waybill dev` and of each service.
+func TestGenerated_Configuration(t *testing.T) {
+	t.Parallel()
+	generated(t, "configuration.md", configuration(t))
+}
+
+const metricsHead = `# Metrics
+
+Generated from what the services register by ` + "`make gen`" + `; do not edit. Served at ` + "`GET /metrics`" + ` of ` + "`--metrics-addr`" + `, for Prometheus. How they are counted, and what
+is never in a label: [operations.md](../operations.md#health-and-metrics). What to do about them: [runbook.md](../runbook.md).
+
+Beside these, every process serves those of the Go runtime (` + "`go_*`" + `) and of the process (` + "`process_*`" + `). A histogram has the series ` + "`_bucket`, `_sum` and `_count`" + `.
+In ` + "`waybill dev`" + ` one process serves the metrics of dispatcher, event log and gateway.
+
+| metric | type | labels | of | meaning |
+|---|---|---|---|---|
+`
+
+// description is what a collector says of a metric of its.
+var description = regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: "(.*?)"(?:, unit: ".*?")?, constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
+
+// typeOf is the type of what a collector collects.
+func typeOf(t *testing.T, c prometheus.Collector) string {
+	t.Helper()
+	switch c.(type) { // those that have no series before something happens
+	case *prometheus.CounterVec:
+		return "counter"
+	case *prometheus.HistogramVec:
+		return "histogram"
+	}
+	reg := prometheus.NewRegistry()
+	require.NoError(t, reg.Register(c))
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	require.Len(t, families, 1)
+	return strings.ToLower(families[0].GetType().String())
+}
+
+func metricsPage(t *testing.T) string {
+	t.Helper()
+	h, _ := startHost(t)
+	accepts, err := acceptor.New(acceptor.DefaultConfig(), acceptor.Deps{Log: h.stores.log, Redactor: h.clients.redactor})
+	require.NoError(t, err)
+	var state serving
+	state.set(errStarting)
+	var rows []string
+	for _, of := range []struct {
+		service    string
+		collectors []prometheus.Collector
+	}{
+		{"dispatcher", h.dispatch.Collectors()},
+		{"eventlog", h.events.Collectors()},
+		{"gateway", h.webhooks.Collectors()},
+		{"acceptor", accepts.Collectors()},
+		{"all of `serve`", []prometheus.Collector{state.gauge()}},
+	} {
+		for _, c := range of.collectors {
+			descs := make(chan *prometheus.Desc, 1)
+			c.Describe(descs)
+			m := description.FindStringSubmatch((<-descs).String())
+			require.NotNil(t, m)
+			labels := ""
+			if m[3] != "" {
+				labels = "`" + strings.ReplaceAll(m[3], ",", "`, `") + "`"
+			}
+			rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", m[1], typeOf(t, c), labels, of.service, inCell(m[2])))
+		}
+	}
+	slices.Sort(rows)
+	return metricsHead + strings.Join(rows, "")
+}
+
+// The metrics reference has each metric that a service registers.
+func TestGenerated_Metrics(t *testing.T) {
+	t.Parallel()
+	generated(t, "metrics.md", metricsPage(t))
+}
