@@ -20,7 +20,7 @@ RACED := ./test/e2e/... ./test/conformance/... ./test/models/...
 # What has to be the same in both shapes of a host.
 SPREAD ?= ./test/conformance
 # What `make gen` writes.
-GENERATED := proto/gen docs/errors.md docs/events.md docs/reference console/web/src/gen
+GENERATED := proto/gen docs/errors.md docs/events.md docs/reference docs/spec-map.md console/web/src/gen
 BUILD := go build -trimpath -ldflags "-s -w"
 
 FUZZTIME ?= 10s
@@ -138,6 +138,7 @@ gen: $(CODEGEN) ## generate the code of the proto files, and the pages and table
 	buf generate
 	go run ./tools/gendocs
 	mkdir -p docs/reference && go run ./cmd/waybill reference markdown > docs/reference/cli.md
+	go run ./tools/trace -map docs/spec-map.md docs/rules/host.yaml docs/rules/envelopes.yaml
 	go test -count=1 -run TestGenerated ./cmd/waybill -args -update
 
 .PHONY: gen-check

@@ -16,8 +16,16 @@ func main() {
 	ledgerPath := flag.String("ledger", "docs/rules/envelopes.yaml", "the ledger of rules")
 	contractPath := flag.String("contract", "", "the text of the contract; empty: it is not held against the ledger")
 	quiet := flag.Bool("quiet", false, "print the holes and the sum only")
+	mapFile := flag.String("map", "", "write the page of the ledgers that follow as arguments to this file, and do nothing else")
 	flag.Parse()
 
+	if *mapFile != "" {
+		if err := writeMap(*mapFile, flag.Args()); err != nil {
+			fmt.Fprintln(os.Stderr, "trace:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(os.Stdout, ".", *ledgerPath, *contractPath, *quiet); err != nil {
 		fmt.Fprintln(os.Stderr, "trace:", err)
 		os.Exit(1)
