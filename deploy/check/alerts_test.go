@@ -200,7 +200,13 @@ func TestSpelled_FindsNamesInWhateverPartsTheyAreWritten(t *testing.T) {
 // Who is woken by an alert finds what to do about it.
 func TestAlerts_SayHowBadItIsAndWhatToDo(t *testing.T) {
 	t.Parallel()
-	page := source(t, "../../docs/kubernetes.md")
+	page := source(t, "../../docs/runbook.md")
+	sections := map[string]string{}
+	for _, section := range strings.Split(page, "\n### ")[1:] {
+		name, text, _ := strings.Cut(section, "\n")
+		text, _, _ = strings.Cut(text, "\n## ")
+		sections[name] = text
+	}
 	tests := source(t, "../prometheus/rules_test.yaml")
 	seen := map[string]bool{}
 	for _, a := range alerts(t) {
@@ -208,9 +214,15 @@ func TestAlerts_SayHowBadItIsAndWhatToDo(t *testing.T) {
 		seen[a.Alert] = true
 		require.Contains(t, []string{"critical", "warning"}, a.Labels["severity"], a.Alert)
 		require.NotEmpty(t, a.Annotations["summary"], a.Alert)
-		require.Equal(t, "docs/kubernetes.md#"+strings.ToLower(a.Alert), a.Annotations["runbook"], a.Alert)
-		require.Contains(t, page, "\n#### "+a.Alert+"\n", "%s: docs/kubernetes.md does not say what to do", a.Alert)
+		require.Equal(t, "docs/runbook.md#"+strings.ToLower(a.Alert), a.Annotations["runbook_url"], a.Alert)
+		require.NotEmpty(t, sections[a.Alert], "%s: docs/runbook.md does not say what to do", a.Alert)
+		for _, part := range []string{"Means", "Look", "Do", "Runs"} {
+			require.Contains(t, sections[a.Alert], "\n- **"+part+"** ", a.Alert)
+		}
 		require.Contains(t, tests, "\n      - alertname: "+a.Alert+"\n", "%s: has no test in which it fires or does not", a.Alert)
+	}
+	for name := range sections {
+		require.True(t, seen[name], "docs/runbook.md: %s is no alert", name)
 	}
 }
 
