@@ -1,0 +1,181 @@
+package docs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/test/harness"
+)
+
+// documents are those of a JSON block, one after the other.
+func documents(text string) ([]json.RawMessage, error) {
+	var all []json.RawMessage
+	for d := json.NewDecoder(strings.NewReader(text)); ; {
+		var doc json.RawMessage
+		err := d.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, doc)
+	}
+}
+
+func TestJSON_EachBlockParses(t *testing.T) {
+	t.Parallel()
+	for _, p := range pages(t) {
+		for _, b := range p.of("json") {
+			if b.fragment != "" {
+				t.Logf("%s:%d is a fragment: %s", p.path, b.line, b.fragment)
+				continue
+			}
+			all, err := documents(b.text)
+			require.NoError(t, err, "%s:%d", p.path, b.line)
+			require.NotEmpty(t, all, "%s:%d", p.path, b.line)
+		}
+	}
+}
+
+// has reports whether a document is an object with all of some members.
+func has(doc json.RawMessage, members ...string) bool {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(doc, &m) != nil {
+		return false
+	}
+	for _, name := range members {
+		if m[name] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// workflowOf is a definition with one node, for a page that shows a node alone.
+func workflowOf(node json.RawMessage) []byte {
+	return fmt.Appendf(nil, `{"id":"w","name":"w","version":"1","nodes":[%s],"edges":[],"triggers":[{"id":"t","type":"manual","name":"t","config":{},"enabled":true}],
+		"variables":[],"metadata":{"createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z"},"settings":{}}`, node)
+}
+
+// A definition that a page shows can be registered.
+func TestJSON_WorkflowsAndNodesAreWhatTheHostTakes(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, p := range pages(t) {
+		for _, b := range p.of("json") {
+			all, _ := documents(b.text) // what does not parse, another test tells
+			for _, doc := range all {
+				switch {
+				case has(doc, "id", "nodes", "edges"):
+				case has(doc, "typeId", "config", "inputs"):
+					doc = workflowOf(doc)
+				default:
+					continue
+				}
+				_, problems := workflow.Parse(doc)
+				require.Empty(t, problems, "%s:%d", p.path, b.line)
+				seen++
+			}
+		}
+	}
+	require.Positive(t, seen)
+}
+
+// published are the schemas of the protocol by the members that tell a document's kind.
+var published = []struct {
+	file    string
+	members []string
+}{
+	{"ai-envelope.schema.json", []string{"type", "schemaVersion", "envelopeId", "payload"}},
+	{"workflow-definition.schema.json", []string{"id", "nodes", "edges"}},
+	{"prompt-template.schema.json", []string{"templateId", "kind"}},
+	{"node-pack-manifest.schema.json", []string{"engines", "runtime"}},
+	{"run-event.schema.json", []string{"eventId", "runId", "sequence"}},
+	{"error-envelope.schema.json", []string{"error", "message"}},
+}
+
+// worked are pages whose documents another test judges by what the host makes of them,
+// refused ones among them.
+var worked = map[string]string{"docs/pipeline.md": "services/acceptor/accept#TestPipelineDoc_SaysWhatBecomesOfItsEnvelopes"}
+
+func TestJSON_DocumentsSatisfyThePublishedSchemas(t *testing.T) {
+	t.Parallel()
+	schemas := harness.LoadSchemas(t)
+	for _, p := range pages(t) {
+		if worked[p.path] != "" {
+			continue
+		}
+		for _, b := range p.of("json") {
+			all, _ := documents(b.text) // what does not parse, another test tells
+			for _, doc := range all {
+				for _, s := range published {
+					if b.fragment == "" && has(doc, s.members...) {
+						require.NoError(t, schemas.Validate(s.file, doc), "%s:%d", p.path, b.line)
+					}
+				}
+			}
+		}
+	}
+}
+
+// YAML is a configuration file, whose keys are flags, or values of the chart.
+func TestYAML_IsSettingsOrValuesOfTheChart(t *testing.T) {
+	t.Parallel()
+	flags, err := os.ReadFile(filepath.Join(root, "docs", "reference", "configuration.md"))
+	require.NoError(t, err)
+	values := chartValues(t)
+	for _, p := range pages(t) {
+		for _, b := range p.of("yaml") {
+			var doc map[string]any
+			require.NoError(t, yaml.Unmarshal([]byte(b.text), &doc), "%s:%d", p.path, b.line)
+			if b.fragment != "" {
+				continue
+			}
+			if p.path == "docs/kubernetes.md" || strings.HasPrefix(p.path, "deploy/") {
+				require.NoError(t, values.Validate(plain(t, doc)), "%s:%d", p.path, b.line)
+				continue
+			}
+			for key := range doc {
+				require.Contains(t, string(flags), "| `--"+key+"` |", "%s:%d", p.path, b.line)
+			}
+		}
+	}
+}
+
+// chartValues is the schema of the chart's values, of which a page shows some.
+func chartValues(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "helm", "waybill", "values.schema.json"))
+	require.NoError(t, err)
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	require.NoError(t, err)
+	delete(doc.(map[string]any), "required") // what a page leaves out has its default
+	c := jsonschema.NewCompiler()
+	require.NoError(t, c.AddResource("values.schema.json", doc))
+	s, err := c.Compile("values.schema.json")
+	require.NoError(t, err)
+	return s
+}
+
+// plain is a YAML document as JSON has it.
+func plain(t *testing.T, doc any) any {
+	t.Helper()
+	text, err := json.Marshal(doc)
+	require.NoError(t, err)
+	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	require.NoError(t, err)
+	return out
+}

@@ -1,0 +1,147 @@
+package docs
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// shared is the host of all pages that start none. Somebody has used it: there is a run.
+var shared = harness.Shared{Setup: func(h *harness.Host) error {
+	c, ctx := h.Client("dev-key"), context.Background()
+	a, err := c.Do(ctx, http.MethodPost, "/v1/runs", `{"workflowId":"triage","inputs":{"mail":"I was charged twice."}}`)
+	if err != nil {
+		return err
+	}
+	var run struct{ RunID string }
+	if err := a.JSON(&run); err != nil {
+		return err
+	}
+	_, err = c.Finish(ctx, run.RunID)
+	return err
+}}
+
+func TestMain(m *testing.M) {
+	m.Run()
+	shared.Close()
+}
+
+// mostNotRun is how many shell blocks there may be that are not executed here. Each says
+// why; a page does not get around the test by many of them.
+const mostNotRun = 18
+
+// tools are what the blocks use beside the host.
+func tools(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts real processes; left out under -short")
+	}
+	for _, name := range []string{"bash", "curl", "jq", "make", "openssl"} {
+		if _, err := exec.LookPath(name); err != nil {
+			require.NotEqual(t, "required", os.Getenv("WAYBILL_DOCS"), "%s is not there", name)
+			t.Skipf("SKIPPED: the pages need %s", name)
+		}
+	}
+}
+
+// What a reader copies works.
+func TestShell_EachBlockIsExecuted(t *testing.T) {
+	t.Parallel()
+	tools(t)
+	ran := 0
+	for _, p := range pages(t) {
+		blocks := p.of("sh", "console")
+		blocks = slices.DeleteFunc(blocks, func(b block) bool { return b.notRun != "" })
+		if len(blocks) == 0 {
+			continue
+		}
+		ran += len(blocks)
+		t.Run(p.path, func(t *testing.T) {
+			t.Parallel()
+			require.NoError(t, newSession(t, p, blocks).run(t))
+		})
+	}
+	require.Positive(t, ran)
+}
+
+// What a page says is held against what happens; else the tests would prove nothing.
+func TestSession_FindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	tools(t)
+	const get = "curl -s -H 'Authorization: Bearer dev-key' localhost:8080/v1/runs/"
+	for name, tc := range map[string]struct{ text, wrong string }{
+		"what a block sets is there for the next": {"```sh\nA=1\n```\n```console\n$ echo $A\n1\n```\n", ""},
+		"a status that the page shows":            {"```console\n$ false\n$ echo $?\n1\n```\n", ""},
+		"a command over two lines":                {"```console\n$ echo a \\\n    b\na b\n```\n", ""},
+		"a refusal that the page shows":           {"```console\n$ " + get + "none\n{\"error\":\"run_not_found\",…}\n```\n", ""},
+		"a block that fails":                      {"```sh\ntrue\nfalse\necho never\n```\n", "p.md:1: the block failed"},
+		"a block whose pipe fails":                {"```sh\nfalse | cat\n```\n", "p.md:1: the block failed"},
+		"a variable that nobody has set":          {"```sh\necho $RUN\n```\n", "RUN: unbound variable"},
+		"a refusal":                               {"```sh\n" + get + "none\n```\n", "run_not_found"},
+		"another output":                          {"```console\n$ echo b\na\n```\n", "the command prints\nb"},
+		"an output that the page leaves out":      {"```console\n$ echo b\n```\n", "the command prints\nb"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := parse(t, "p.md", tc.text)
+			err := newSession(t, p, p.blocks).run(t)
+			if tc.wrong == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, tc.wrong)
+		})
+	}
+}
+
+// What is not executed is listed with its reason, and there is not much of it.
+func TestShell_FewBlocksAreNotExecuted(t *testing.T) {
+	t.Parallel()
+	n := 0
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			if b.notRun == "" {
+				continue
+			}
+			require.Contains(t, []string{"sh", "console"}, b.lang, "%s:%d: only shell blocks are run", p.path, b.line)
+			t.Logf("%s:%d is not run: %s", p.path, b.line, b.notRun)
+			n++
+		}
+	}
+	require.LessOrEqual(t, n, mostNotRun)
+}
+
+// A block in another language than these would escape the tests.
+func TestBlocks_AreOfALanguageThatIsChecked(t *testing.T) {
+	t.Parallel()
+	known := []string{"", "sh", "console", "json", "yaml", "go", "sql", "text"}
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			require.Contains(t, known, b.lang, "%s:%d", p.path, b.line)
+		}
+	}
+}
+
+func TestPattern_KnowsWhatMayDiffer(t *testing.T) {
+	t.Parallel()
+	for want, got := range map[string]string{
+		"ready (79 ms)\n":                 "ready (136 ms)\n",
+		"{\"runId\":\"run_0123456\",…}\n": "{\"runId\":\"run_9876543\",\"status\":\"pending\"}\n",
+		"a\n…\nz\n":                       "a\nb\nc\nz\n",
+		"at 2026-01-01T00:00:00Z\n":       "at 2027-02-03T04:05:06.789Z\n",
+		"ev_run_0123456_0\n":              "ev_run_0123456_0\n",
+		"":                                "",
+	} {
+		require.Regexp(t, pattern(want), got)
+	}
+	for want, got := range map[string]string{"a\n": "a\nb\n", "a.c\n": "abc\n", "{\"status\":\"failed\"…\n": "{\"status\":\"completed\"}\n"} {
+		require.NotRegexp(t, pattern(want), got)
+	}
+}
