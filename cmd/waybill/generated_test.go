@@ -164,6 +164,20 @@ In ` + "`waybill dev`" + ` one process serves the metrics of dispatcher, event l
 |---|---|---|---|---|
 `
 
+// labels are those of the metrics, with what they say.
+var labels = map[string]string{
+	"code":                   "an [error code](../errors.md)",
+	"direction":              "`input` or `output`",
+	"openwop_cap_kind":       "the cap, as `cap.breached` names it",
+	"openwop_interrupt_kind": "the kind of the [question](../waiting.md): `approval`, `clarification` and so on",
+	"openwop_node_status":    "`completed`, `failed` or `cancelled`",
+	"openwop_node_type":      "type id of the node; the first 200 that a process meets, then `other`",
+	"openwop_run_status":     "`completed`, `failed` or `cancelled`",
+	"openwop_workflow_id":    "id of the workflow; the first 50 that a process meets, then `other`",
+	"outcome":                "`accepted`, `invalid`, `gated`, `breached`, or `recalled`, which was decided before",
+	"provider":               "who was asked; the first 50 that a process meets, then `other`",
+}
+
 // description is what a collector says of a metric of its.
 var description = regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: "(.*?)"(?:, unit: ".*?")?, constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
 
@@ -192,6 +206,7 @@ func metricsPage(t *testing.T) string {
 	var state serving
 	state.set(errStarting)
 	var rows []string
+	told := map[string]bool{}
 	for _, of := range []struct {
 		service    string
 		collectors []prometheus.Collector
@@ -207,15 +222,22 @@ func metricsPage(t *testing.T) string {
 			c.Describe(descs)
 			m := description.FindStringSubmatch((<-descs).String())
 			require.NotNil(t, m)
-			labels := ""
-			if m[3] != "" {
-				labels = "`" + strings.ReplaceAll(m[3], ",", "`, `") + "`"
+			var has []string
+			for _, label := range strings.FieldsFunc(m[3], func(r rune) bool { return r == ',' }) {
+				require.NotEmpty(t, labels[label], "%s: what does the label %s say?", m[1], label)
+				told[label] = true
+				has = append(has, "`"+label+"`")
 			}
-			rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", m[1], typeOf(t, c), labels, of.service, inCell(m[2])))
+			rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", m[1], typeOf(t, c), strings.Join(has, ", "), of.service, inCell(m[2])))
 		}
 	}
 	slices.Sort(rows)
-	return metricsHead + strings.Join(rows, "")
+	page := metricsHead + strings.Join(rows, "") + "\n| label | says |\n|---|---|\n"
+	for _, label := range slices.Sorted(maps.Keys(labels)) {
+		require.True(t, told[label], "no metric has the label %s", label)
+		page += fmt.Sprintf("| `%s` | %s |\n", label, labels[label])
+	}
+	return page
 }
 
 // The metrics reference has each metric that a service registers.
