@@ -45,18 +45,18 @@ var explained = map[string]string{
 	"token-file": "services.md#who-may-call-whom", "tls-client-ca": "services.md#who-may-call-whom", "redactor": "services.md#how-calls-find-replicas",
 }
 
-// server is one that serves: `dev`, or a service of `serve`.
-type server struct {
+// documented is what serves: `dev`, or a service of `serve`.
+type documented struct {
 	name  string
 	flags *pflag.FlagSet
 }
 
-func servers() []server {
-	all := []server{{"dev", devCommand().Flags()}}
+func servers() []documented {
+	all := []documented{{"dev", devCommand().Flags()}}
 	serve := serveCommand().Commands()
 	slices.SortFunc(serve, func(a, b *cobra.Command) int { return strings.Compare(a.Name(), b.Name()) })
 	for _, c := range serve {
-		all = append(all, server{c.Name(), c.Flags()})
+		all = append(all, documented{c.Name(), c.Flags()})
 	}
 	return all
 }
