@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"waybill.dev/waybill/internal/natsperm"
 	"waybill.dev/waybill/internal/runlog"
-	"waybill.dev/waybill/protocol/subject"
 )
 
 // User may read the run events of one tenant over NATS, and nothing else.
@@ -131,29 +131,18 @@ func listen(opts *server.Options, addr string) error {
 	return nil
 }
 
-// readOnly lets a user make one consumer on the run log, named as the user and
-// filtered to their tenant, and read from it. The name is part of every subject
-// that is allowed: with a free name a user could pull from another tenant's
-// consumer, or from the dispatchers'. Plain subscriptions to event subjects are
-// not allowed: they would show frames that the log then refuses.
+// readOnly lets a user read their tenant's events with one consumer, named as the tenant.
 func readOnly(u User) *server.Permissions {
+	r := natsperm.Reader{User: u.Name, Tenant: u.Tenant, Consumers: []string{natsperm.Consumer(u.Tenant, "")}}
 	return &server.Permissions{
-		Publish: &server.SubjectPermission{Allow: []string{
-			"$JS.API.INFO",
-			"$JS.API.STREAM.INFO." + subject.Stream,
-			"$JS.API.CONSUMER.CREATE." + subject.Stream + "." + u.Name + "." + subject.Tenant(u.Tenant),
-			"$JS.API.CONSUMER.INFO." + subject.Stream + "." + u.Name,
-			"$JS.API.CONSUMER.DELETE." + subject.Stream + "." + u.Name,
-			"$JS.API.CONSUMER.MSG.NEXT." + subject.Stream + "." + u.Name,
-			"$JS.ACK." + subject.Stream + "." + u.Name + ".>",
-		}},
-		Subscribe: &server.SubjectPermission{Allow: []string{InboxPrefix(u.Name) + ".>"}},
+		Publish:   &server.SubjectPermission{Allow: r.Publish()},
+		Subscribe: &server.SubjectPermission{Allow: r.Subscribe()},
 	}
 }
 
 // InboxPrefix is the prefix a reading user must set for its replies, so that no
 // user sees another's.
-func InboxPrefix(user string) string { return "_INBOX_" + user }
+func InboxPrefix(user string) string { return natsperm.Reader{User: user}.Inbox() }
 
 // Addr is where clients connect; empty when nothing listens.
 func (s *Server) Addr() string { return s.cfg.Addr }

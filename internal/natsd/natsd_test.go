@@ -151,6 +151,10 @@ func TestUsers_ReadTheirTenantAndNothingElse(t *testing.T) {
 		},
 		"writing":                    func(ctx context.Context) error { return publish(ctx, js, "acme") },
 		"the stream's configuration": func(ctx context.Context) error { return js.DeleteStream(ctx, subject.Stream) },
+		"the subjects of everybody": func(ctx context.Context) error {
+			_, err := js.Stream(ctx, subject.Stream)
+			return err
+		},
 		"a message by its position": func(ctx context.Context) error {
 			st, err := js.Stream(ctx, subject.Stream)
 			if err != nil {

@@ -1,0 +1,186 @@
+// Package subscribe reads the run events of a tenant from NATS: durably, in order, and
+// each once.
+//
+// The log hands over frames, of which each holds what one step of a run appended. A
+// Subscription reads them with a durable consumer, so that it goes on where it ended, and
+// gives the events to a handler. What the server hands out again, because an
+// acknowledgement was lost, the handler does not see again.
+package subscribe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Config says what is read.
+type Config struct {
+	// Tenant is whose events are read.
+	Tenant string
+	// Consumer is the durable consumer, as `waybill nats creds` names it; empty: the
+	// tenant's name. Those who share one share its events.
+	Consumer string
+	// New leaves out what was there before the consumer was made.
+	New bool
+	// AckWait is how long the handler may take with a frame before the server hands it
+	// to another reader of the consumer, or here again; 0: 30 seconds.
+	AckWait time.Duration
+	// Seen knows what was handled before this process, so that it is not handled again
+	// when it ended between the handler and the acknowledgement; nil: nobody does.
+	Seen Seen
+}
+
+// Seen tells how far the events of a run were handled, where the handler keeps that with
+// what it does.
+type Seen interface {
+	// Last is the sequence of the run's last event that was handled; -1: none was.
+	Last(ctx context.Context, runID string) (int, error)
+}
+
+// Event is an event, and the run that it is of.
+type Event struct {
+	wire.Event
+
+	Run subject.Run
+}
+
+// Handler does something with an event. After an error the event, and those that
+// follow, are not acknowledged: they come again.
+type Handler func(ctx context.Context, e Event) error
+
+// Subscription reads with one durable consumer.
+type Subscription struct {
+	cfg      Config
+	consumer jetstream.Consumer
+	runs     map[string]int // sequence of the last event that was handled, of runs that go on
+}
+
+const defaultAckWait = 30 * time.Second
+
+// Open makes the consumer, or finds it. nc needs the inbox prefix `_INBOX_USER` where
+// the server wants one.
+func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Subscription, error) {
+	if !subject.Token(cfg.Tenant) {
+		return nil, fmt.Errorf("subscribe: tenant %q: want letters, digits, _ and -", cfg.Tenant)
+	}
+	if cfg.Consumer == "" {
+		cfg.Consumer = cfg.Tenant
+	}
+	if cfg.AckWait == 0 {
+		cfg.AckWait = defaultAckWait
+	}
+	api, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	c := jetstream.ConsumerConfig{
+		Durable: cfg.Consumer, FilterSubject: subject.Tenant(cfg.Tenant), AckPolicy: jetstream.AckExplicitPolicy, AckWait: cfg.AckWait,
+		// One at a time: what comes again comes before what follows, so that the events
+		// of a run keep their order.
+		MaxAckPending: 1,
+	}
+	if cfg.New {
+		c.DeliverPolicy = jetstream.DeliverNewPolicy
+	}
+	s := &Subscription{cfg: cfg, runs: map[string]int{}}
+	s.consumer, err = api.Consumer(ctx, subject.Stream, cfg.Consumer)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		s.consumer, err = api.CreateConsumer(ctx, subject.Stream, c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("subscribe: consumer %s: %w", cfg.Consumer, err)
+	}
+	return s, nil
+}
+
+// pause is between two tries to reach a server that does not answer.
+const pause = time.Second
+
+// Run gives events to handle until ctx ends, which is no error, or handle fails. A frame
+// that is damaged is an error as well.
+func (s *Subscription) Run(ctx context.Context, handle Handler) error {
+	for ctx.Err() == nil {
+		m, err := s.consumer.Next(jetstream.FetchContext(ctx))
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, jetstream.ErrConsumerDeleted), errors.Is(err, jetstream.ErrConsumerNotFound):
+			return fmt.Errorf("subscribe: %w", err)
+		case err != nil:
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+			continue
+		}
+		if err := s.frame(ctx, m, handle); err != nil {
+			_ = m.Nak() // at once, rather than after AckWait
+			return err
+		}
+		// Lost, it comes again, and is left out.
+		_ = m.DoubleAck(ctx)
+	}
+	return nil
+}
+
+// frame handles the events of one message.
+func (s *Subscription) frame(ctx context.Context, m jetstream.Msg, handle Handler) error {
+	f, err := frame.Parse(m.Subject(), m.Headers().Get, m.Data())
+	if err == nil {
+		err = f.Verify()
+	}
+	if err != nil {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	events, err := f.Events()
+	if err != nil {
+		return fmt.Errorf("subscribe: frame %s: %w", m.Subject(), err)
+	}
+	last, err := s.last(ctx, f)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if e.Sequence <= last {
+			continue
+		}
+		if err := handle(ctx, Event{e, f.Run}); err != nil {
+			return err
+		}
+		last = e.Sequence
+		s.runs[f.Run.RunID] = last
+	}
+	return nil
+}
+
+// maxRuns bounds the runs whose place is remembered: what the server hands out again is
+// the last frame, so that few are needed.
+const maxRuns = 4096
+
+// last is the sequence of the last event of a frame's run that was handled; -1: none was.
+func (s *Subscription) last(ctx context.Context, f *frame.Frame) (int, error) {
+	id := f.Run.RunID
+	if n, ok := s.runs[id]; ok {
+		return n, nil
+	}
+	if len(s.runs) >= maxRuns {
+		clear(s.runs)
+	}
+	if s.cfg.Seen == nil {
+		return -1, nil
+	}
+	n, err := s.cfg.Seen.Last(ctx, id)
+	if err != nil {
+		return 0, fmt.Errorf("subscribe: what was seen of run %s: %w", id, err)
+	}
+	s.runs[id] = n
+	return n, nil
+}

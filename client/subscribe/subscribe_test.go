@@ -1,0 +1,232 @@
+package subscribe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"waybill.dev/waybill/client/subscribe"
+	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natsd/natsdtest"
+	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, natsdtest.LeftBehind()...) }
+
+const tenant = "acme"
+
+// rig is a log, and a connection to read it with.
+type rig struct {
+	t   *testing.T
+	log *jetstream.Log
+	nc  *nats.Conn
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	r := &rig{t: t}
+	r.nc, err = srv.Connect("test")
+	require.NoError(t, err)
+	t.Cleanup(r.nc.Close)
+	r.log, err = jetstream.Open(t.Context(), r.nc, jetstream.DefaultConfig())
+	require.NoError(t, err)
+	return r
+}
+
+// write puts runs into the log, each with so many frames of two events.
+func (r *rig) write(tenant string, frames int, ids ...string) {
+	r.t.Helper()
+	heads := map[string]frame.Head{}
+	for _, id := range ids {
+		heads[id] = r.append(frame.NewStart(subject.Run{Tenant: tenant, WorkflowID: "w", RunID: id}, []byte(`{}`)), 0)
+	}
+	for range frames {
+		for _, id := range ids { // they take turns
+			head := heads[id]
+			var events []wire.Event
+			for k := range 2 {
+				d := wire.Draft{Type: wire.EventRunStarted, Payload: []byte(`{}`)}
+				events = append(events, d.Place(id, head.Next+k, time.Now()))
+			}
+			heads[id] = r.append(frame.New(subject.Run{Tenant: tenant, WorkflowID: "w", RunID: id}, subject.Step, head, events), head.Pos)
+		}
+	}
+}
+
+func (r *rig) append(f *frame.Frame, after uint64) frame.Head {
+	r.t.Helper()
+	pos, err := r.log.Append(r.t.Context(), f, after)
+	require.NoError(r.t, err)
+	f.Pos = pos
+	return f.Head()
+}
+
+// seen are the events that a handler was given, and how it ends.
+type seen struct {
+	list []string
+	last map[string]int
+	// until ends the reading after so many events; fail is at which one the handler fails.
+	until, fail int
+	stop        context.CancelFunc
+}
+
+var errHandler = errors.New("the handler failed")
+
+func (s *seen) handle(_ context.Context, e subscribe.Event) error {
+	if s.fail > 0 && len(s.list)+1 == s.fail {
+		s.fail = 0
+		return errHandler
+	}
+	s.list = append(s.list, fmt.Sprintf("%s/%d", e.Run.RunID, e.Sequence))
+	if s.last != nil {
+		s.last[e.Run.RunID] = e.Sequence
+	}
+	if len(s.list) == s.until {
+		s.stop()
+	}
+	return nil
+}
+
+// Last is for subscribe.Seen.
+func (s *seen) Last(_ context.Context, runID string) (int, error) {
+	if n, ok := s.last[runID]; ok {
+		return n, nil
+	}
+	return -1, nil
+}
+
+// read reads until s has what it waits for.
+func (r *rig) read(cfg subscribe.Config, s *seen) error {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	defer cancel()
+	s.stop = cancel
+	cfg.Tenant = tenant
+	sub, err := subscribe.Open(ctx, r.nc, cfg)
+	require.NoError(r.t, err)
+	err = sub.Run(ctx, s.handle)
+	require.NotErrorIs(r.t, ctx.Err(), context.DeadlineExceeded, "read %v", s.list)
+	return err
+}
+
+func TestRun_GivesEachEventOfTheTenantOnceAndInOrder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.write("other", 2, "theirs")
+	r.write(tenant, 2, "a", "b")
+	s := &seen{until: 8}
+	require.NoError(t, r.read(subscribe.Config{}, s))
+	require.Equal(t, []string{"a/0", "a/1", "b/0", "b/1", "a/2", "a/3", "b/2", "b/3"}, s.list)
+}
+
+func TestRun_GoesOnWhereItEnded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.write(tenant, 3, "a")
+	first := &seen{until: 2}
+	require.NoError(t, r.read(subscribe.Config{AckWait: 200 * time.Millisecond}, first))
+	// The reading ended while the frame was handled: it comes again, to a reader that
+	// does not know of it, unless its handler does.
+	second := &seen{until: 4, last: map[string]int{"a": 1}}
+	require.NoError(t, r.read(subscribe.Config{Seen: second}, second))
+	require.Equal(t, []string{"a/0", "a/1"}, first.list)
+	require.Equal(t, []string{"a/2", "a/3", "a/4", "a/5"}, second.list)
+}
+
+// A handler that fails amid a frame sees what it has not handled again, before all that
+// follows, and nothing twice.
+func TestRun_HandsWhatFailedOutAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.write(tenant, 2, "a", "b")
+	s := &seen{until: 8, fail: 4, last: map[string]int{}}
+	require.ErrorIs(t, r.read(subscribe.Config{}, s), errHandler)
+	require.Equal(t, []string{"a/0", "a/1", "b/0"}, s.list)
+	require.NoError(t, r.read(subscribe.Config{Seen: s}, s))
+	require.Equal(t, []string{"a/0", "a/1", "b/0", "b/1", "a/2", "a/3", "b/2", "b/3"}, s.list)
+}
+
+// A message that is handed out again because its acknowledgement came too late is not
+// handled again.
+func TestRun_LeavesOutWhatIsHandedOutAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.write(tenant, 2, "a")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	sub, err := subscribe.Open(ctx, r.nc, subscribe.Config{Tenant: tenant, AckWait: 100 * time.Millisecond})
+	require.NoError(t, err)
+	api, err := js.New(r.nc)
+	require.NoError(t, err)
+	var got []int
+	require.NoError(t, sub.Run(ctx, func(ctx context.Context, e subscribe.Event) error {
+		got = append(got, e.Sequence)
+		if e.Sequence == 0 { // later than the server waits: it hands the frame out again
+			redelivered(t, ctx, api)
+		}
+		if e.Sequence == 3 {
+			cancel()
+		}
+		return nil
+	}))
+	require.Equal(t, []int{0, 1, 2, 3}, got)
+}
+
+// redelivered waits until the server would hand a message out again. It does when
+// somebody asks: here a second reader of the consumer, who does not acknowledge.
+func redelivered(t *testing.T, ctx context.Context, api js.JetStream) { //nolint:revive // as in all helpers
+	t.Helper()
+	c, err := api.Consumer(ctx, subject.Stream, tenant)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		m, err := c.Next(js.FetchMaxWait(time.Second))
+		if err != nil {
+			return false
+		}
+		md, err := m.Metadata()
+		return err == nil && md.NumDelivered > 1 && m.Nak() == nil
+	}, 10*time.Second, time.Millisecond)
+}
+
+func TestRun_EndsOverADamagedFrame(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	api, err := js.New(r.nc)
+	require.NoError(t, err)
+	_, err = api.PublishMsg(t.Context(), &nats.Msg{
+		Subject: subject.Run{Tenant: tenant, WorkflowID: "w", RunID: "a"}.Frame(subject.Step), Data: []byte(`[]`),
+		Header: nats.Header{frame.HeaderFirst: {"0"}, frame.HeaderLast: {"-1"}, frame.HeaderHash: {"no"}},
+	})
+	require.NoError(t, err)
+	s := &seen{}
+	require.ErrorIs(t, r.read(subscribe.Config{}, s), frame.ErrDamaged)
+}
+
+func TestOpen_LeavesOutWhatWasThereIfItIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.write(tenant, 2, "old")
+	cfg := subscribe.Config{Tenant: tenant, Consumer: "acme=new", New: true}
+	_, err := subscribe.Open(t.Context(), r.nc, cfg)
+	require.NoError(t, err)
+	r.write(tenant, 1, "new")
+	s := &seen{until: 2}
+	require.NoError(t, r.read(cfg, s))
+	require.Equal(t, []string{"new/0", "new/1"}, s.list)
+	_, err = subscribe.Open(t.Context(), r.nc, subscribe.Config{Tenant: "a.b"})
+	require.ErrorContains(t, err, "letters")
+}
