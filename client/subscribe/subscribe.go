@@ -125,10 +125,20 @@ func (s *Subscription) Run(ctx context.Context, handle Handler) error {
 			_ = m.Nak() // at once, rather than after AckWait
 			return err
 		}
-		// Lost, it comes again, and is left out.
-		_ = m.DoubleAck(ctx)
+		s.ack(ctx, m)
 	}
 	return nil
+}
+
+// ackTimeout bounds an acknowledgement, also after ctx has ended: what was handled has
+// been handled.
+const ackTimeout = 5 * time.Second
+
+// ack acknowledges a message. When that is lost, it comes again, and is left out.
+func (s *Subscription) ack(ctx context.Context, m jetstream.Msg) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTimeout)
+	defer cancel()
+	_ = m.DoubleAck(ctx)
 }
 
 // frame handles the events of one message.

@@ -1,0 +1,42 @@
+// Prints the run events of a tenant, one JSON document a line, and goes on where it
+// ended when it is started again. See ../README.md.
+import { readFileSync } from "node:fs";
+import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect, nkeyAuthenticator, usernamePasswordAuthenticator } from "@nats-io/transport-node";
+
+const { NATS_URL, NATS_NKEY, NATS_PASSWORD, TENANT, CONSUMER = TENANT, COUNT = "0" } = process.env;
+const nc = await connect({
+  servers: NATS_URL,
+  inboxPrefix: `_INBOX_${TENANT}`,
+  authenticator: NATS_NKEY
+    ? nkeyAuthenticator(new TextEncoder().encode(readFileSync(NATS_NKEY, "utf8").trim()))
+    : usernamePasswordAuthenticator(TENANT, NATS_PASSWORD),
+});
+
+const manager = await jetstreamManager(nc, { checkAPI: false });
+await manager.consumers.add("WAYBILL_RUNS", {
+  durable_name: CONSUMER,
+  filter_subject: `openwop.events.${TENANT}.>`,
+  ack_policy: AckPolicy.Explicit,
+  ack_wait: 30e9, // nanoseconds
+  max_ack_pending: 1, // what comes again comes before what follows
+});
+
+const last = new Map(); // sequence of the last event of each run: a frame may come twice
+let left = Number(COUNT); // 0: for ever
+const consumer = await jetstream(nc).consumers.get("WAYBILL_RUNS", CONSUMER);
+for await (const m of await consumer.consume({ max_messages: 1 })) {
+  const [, , , , runId, kind] = m.subject.split(".");
+  if (kind !== "start" && kind !== "open") { // those hold the run's record
+    for (const event of m.json()) {
+      if (event.sequence <= (last.get(runId) ?? -1)) continue;
+      last.set(runId, event.sequence);
+      console.log(JSON.stringify(event));
+      left--;
+    }
+  }
+  await m.ackAck();
+  if (kind === "end") last.delete(runId);
+  if (Number(COUNT) > 0 && left <= 0) break;
+}
+await nc.drain();
