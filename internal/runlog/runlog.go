@@ -87,8 +87,8 @@ type Delivery interface {
 
 // Queue hands out runs.
 type Queue interface {
-	// Next blocks until a run is handed out or ctx ends. Reads of the run find the frame
-	// that it is handed out for.
+	// Next blocks until a run is handed out or ctx ends. Reads of the run may not find yet
+	// the frame that it is handed out for.
 	Next(ctx context.Context) (Delivery, error)
 	// Depth is how many deliveries have not been acknowledged, be they handed out or not.
 	// Errors: ErrUnavailable.

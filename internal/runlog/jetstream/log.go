@@ -69,10 +69,14 @@ type Log struct {
 	group  *group
 	js     js.JetStream
 	stream js.Stream
+	// leader reads what stream may not have yet, at a cost.
+	leader js.Stream
 	// alone: there is one copy of the log.
 	alone bool
 	// reached is a position that the leader is known to have.
 	reached atomic.Uint64
+	// asked is when the leader was asked last how far it is, in Unix nanoseconds.
+	asked atomic.Int64
 }
 
 // Open makes the stream, or checks that the one there is as it must be.
@@ -89,6 +93,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 		Retention:   js.LimitsPolicy,
 		Replicas:    cfg.Replicas,
 		Duplicates:  dedupWindow,
+		AllowDirect: true,
 		DenyDelete:  true,
 		DenyPurge:   true,
 
@@ -97,9 +102,13 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)
 	}
+	leader, err := natslink.Leader(ctx, api, subject.Stream)
+	if err != nil {
+		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)
+	}
 	link := natslink.Watch(nc)
 	return &Log{
-		cfg: cfg, link: link, js: api, stream: s, alone: s.CachedInfo().Config.Replicas <= 1,
+		cfg: cfg, link: link, js: api, stream: s, leader: leader, alone: s.CachedInfo().Config.Replicas <= 1,
 		group: &group{to: sender{api, s, link}, together: cfg.ShareSync},
 	}, nil
 }
@@ -169,7 +178,7 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 	defer cancel()
 	var raw *js.RawStreamMsg
 	err := l.link.Ask(ctx, func(ctx context.Context) (err error) {
-		raw, err = l.stream.GetLastMsgForSubject(ctx, run.All())
+		raw, err = l.newest().GetLastMsgForSubject(ctx, run.All())
 		return err
 	})
 	if err != nil {
@@ -263,15 +272,30 @@ func (l *Log) from(ctx context.Context, run subject.Run, pos uint64, limit int) 
 	return out, nil
 }
 
-// get reads the first message of a subject at position pos or later.
+// get reads the first message of a subject at position pos or later. What any server has is
+// what there is; that there is nothing only the leader knows.
 func (l *Log) get(ctx context.Context, pos uint64, subj string) (raw *js.RawStreamMsg, err error) {
 	ctx, cancel := l.patient(ctx)
 	defer cancel()
-	err = l.link.Ask(ctx, func(ctx context.Context) (err error) {
-		raw, err = l.stream.GetMsg(ctx, pos, js.WithGetMsgSubject(subj))
+	from := l.stream
+	read := func(ctx context.Context) (err error) {
+		raw, err = from.GetMsg(ctx, pos, js.WithGetMsgSubject(subj))
 		return err
-	})
+	}
+	err = l.link.Ask(ctx, read)
+	if errors.Is(err, js.ErrMsgNotFound) && !l.alone {
+		from = l.leader
+		err = l.link.Ask(ctx, read)
+	}
 	return raw, err
+}
+
+// newest is where the last frame of a run is read.
+func (l *Log) newest() js.Stream {
+	if l.alone {
+		return l.stream
+	}
+	return l.leader
 }
 
 // patient bounds what is tried for one frame. A caller's deadline is undercut, so

@@ -22,7 +22,6 @@ const queueName = "dispatchers"
 // queue. Close it when done.
 type Queue struct {
 	cfg      Config
-	settled  func(ctx context.Context, pos uint64) error
 	consumer js.Consumer
 	msgs     js.MessagesContext
 }
@@ -48,7 +47,7 @@ func (l *Log) Queue(ctx context.Context) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open dispatch queue: %w", err)
 	}
-	return &Queue{cfg: l.cfg, settled: l.settled, consumer: c, msgs: msgs}, nil
+	return &Queue{cfg: l.cfg, consumer: c, msgs: msgs}, nil
 }
 
 // Close stops handing out runs; those not begun go to another dispatcher.
@@ -64,10 +63,6 @@ func (q *Queue) Next(ctx context.Context) (runlog.Delivery, error) {
 		}
 		d, err := q.delivery(msg)
 		if err == nil {
-			if err := q.settled(ctx, d.frame.Pos); err != nil {
-				_ = d.Retry() // else the lease passes
-				return nil, nextError(ctx, err)
-			}
 			return d, nil
 		}
 		if terr := msg.TermWithReason(err.Error()); terr != nil {

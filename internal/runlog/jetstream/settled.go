@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// lookAgain is the pause before the leader is asked again how far it is.
-const lookAgain = 2 * time.Millisecond
+// lookAgain is the pause before the leader is asked again how far it is: a question costs it
+// more than a frame, and frames come in batches meanwhile.
+const lookAgain = 5 * time.Millisecond
 
 // settled waits until reads find a frame that a consumer has handed out. The consumer may be
 // that of another server than the stream's leader, which hands a frame out as soon as it has
@@ -17,6 +18,10 @@ func (l *Log) settled(ctx context.Context, pos uint64) error {
 		return nil
 	}
 	for {
+		if err := pause(ctx, time.Until(time.Unix(0, l.asked.Load()).Add(lookAgain))); err != nil {
+			return err
+		}
+		l.asked.Store(time.Now().UnixNano())
 		end, err := l.End(ctx)
 		switch {
 		case err != nil:
@@ -24,9 +29,6 @@ func (l *Log) settled(ctx context.Context, pos uint64) error {
 		case end >= pos:
 			l.reached.Store(end) // it never falls behind that: a new leader has all of it
 			return nil
-		}
-		if err := pause(ctx, lookAgain); err != nil {
-			return err
 		}
 	}
 }

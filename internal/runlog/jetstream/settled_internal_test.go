@@ -59,26 +59,6 @@ func TestSettled_WaitsForTheLeader(t *testing.T) {
 	require.NoError(t, log.settled(t.Context(), 7), "whoever hands it out is the leader")
 }
 
-// A run that cannot be read yet is nobody's: it is handed out again.
-func TestQueue_HandsOutWhatCanBeRead(t *testing.T) {
-	t.Parallel()
-	log, s := laggingLog(t)
-	log.cfg.RetryDelay = 0
-	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
-	pos, err := log.Append(t.Context(), frame.NewStart(run, []byte(`{}`)), 0)
-	require.NoError(t, err)
-	q, err := log.Queue(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(q.Close)
-	_, err = q.Next(t.Context())
-	require.ErrorIs(t, err, runlog.ErrUnavailable)
-	s.ends = []uint64{0, pos}
-	d, err := q.Next(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, pos, d.Frame().Pos)
-	require.Empty(t, s.ends)
-}
-
 func TestFollow_HandsOverWhatCanBeRead(t *testing.T) {
 	t.Parallel()
 	log, s := laggingLog(t, 0, 1)

@@ -315,7 +315,11 @@ func (x *Executor) stateOf(ctx context.Context, d runlog.Delivery) (*runstate.St
 			return runstate.New(rec), f.Head(), nil
 		}
 	}
-	return x.load(ctx, f.Run)
+	st, head, err := x.load(ctx, f.Run)
+	if err == nil && head.Pos < f.Pos { // a server of a cluster may not have yet what another hands out
+		return nil, frame.Head{}, fmt.Errorf("%w: it has the run up to %d only, and hands out %d", runlog.ErrUnavailable, head.Pos, f.Pos)
+	}
+	return st, head, err
 }
 
 func (x *Executor) plan(ctx context.Context, st *runstate.State) (run.Plan, error) {
