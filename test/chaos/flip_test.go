@@ -1,0 +1,105 @@
+package chaos
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/chaos/journal"
+	"waybill.dev/waybill/test/harness"
+)
+
+// One bit of the log turns while the host is down: the run that it belongs to is quarantined,
+// and all others are there, those that came after it as well.
+func TestFlippedBit_QuarantinesItsRunAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a real process; left out under -short")
+	}
+	if os.Getenv("WAYBILL") != "" {
+		t.Skip("SKIPPED: NATS in processes of its own mends its files by its own means; this is about the one of `waybill dev`")
+	}
+	for name, end := range map[string]func(*harness.Host){
+		"stopped": func(h *harness.Host) { h.Stop() }, "killed": (*harness.Host).Kill,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			host := harness.Start(t, "--metrics-addr", "127.0.0.1:0")
+			journal.Deploy(t, host)
+			c := host.Client(journal.Key)
+			var ids []string
+			for i := range 8 {
+				a := create(t, c, fmt.Sprintf(`{"workflowId":%q,"inputs":{"pad":"pad-%d"}}`, journal.GateWorkflow, i))
+				require.Equal(t, http.StatusCreated, a.Status)
+				ids = append(ids, runID(t, a))
+			}
+			end(host)
+			const bad = 3
+			flip(t, filepath.Join(host.Dir(), "nats", "jetstream", "$G", "streams", "WAYBILL_RUNS", "msgs", "1.blk"), fmt.Sprintf("pad-%d", bad))
+			// The read model holds copies of the frames: without it all is read from the log.
+			files, err := filepath.Glob(filepath.Join(host.Dir(), "waybill.db*"))
+			require.NoError(t, err)
+			for _, f := range files {
+				require.NoError(t, os.Remove(f))
+			}
+			host.Launch()
+			c = host.Client(journal.Key)
+
+			a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+ids[bad], "")
+			require.NoError(t, err)
+			require.Equal(t, http.StatusInternalServerError, a.Status, "%s", a.Body)
+			require.Equal(t, "internal_error", a.Code())
+			require.Contains(t, string(a.Body), `"lastSequence"`)
+			require.NotContains(t, string(a.Body), "pad-", "nothing of what cannot be trusted is told")
+			a, err = c.Do(t.Context(), http.MethodPost, "/v1/runs/"+ids[bad]+"/interrupts/gate", `{"resumeValue":{"action":"accept"}}`)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusInternalServerError, a.Status, "nor is it gone on with: %s", a.Body)
+			for i, id := range ids {
+				if i == bad {
+					continue
+				}
+				require.Eventually(t, func() bool {
+					a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs/"+id+"/interrupts/gate", `{"resumeValue":{"action":"accept"}}`)
+					return err == nil && a.Status == http.StatusOK
+				}, wholeWithin, lease/10, "run %d goes on", i)
+				events, err := c.Finish(t.Context(), id)
+				require.NoError(t, err)
+				journal.CheckLog(t, id, journal.GateWorkflow, events)
+			}
+			require.Equal(t, "1", metric(t, host, "waybill_eventlog_damaged_frames_total"))
+		})
+	}
+}
+
+// flip turns a bit in a file, in the last letter of a text.
+func flip(t *testing.T, file, text string) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	at := bytes.Index(b, []byte(text))
+	require.Positive(t, at)
+	b[at+len(text)-1] ^= 0x10
+	require.NoError(t, os.WriteFile(file, b, 0o600))
+}
+
+// metric is a value of the host's metrics.
+func metric(t *testing.T, host *harness.Host, name string) string {
+	t.Helper()
+	res, err := http.Get(host.Metrics)
+	require.NoError(t, err)
+	defer func() { _ = res.Body.Close() }()
+	b, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	for line := range strings.Lines(string(b)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
