@@ -26,6 +26,8 @@ BUILD := go build -trimpath -ldflags "-s -w"
 FUZZTIME ?= 10s
 CHAOS_KILLS ?= 300
 SPREAD_KILLS ?= 100
+FAULT_KILLS ?= 500
+FAULT_ROUNDS ?= 10
 DEDUP_IDS ?= 10000
 DEDUP_TESTS ?= TestDedup|TestRestart
 
@@ -67,14 +69,22 @@ e2e: build ## the tests that drive a whole host, alone, against bin/waybill
 	WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -p 2 -timeout 15m $(BLACKBOX)
 
 # NATS is the version that go.mod names, as in the embedded one.
+SPREAD_TOOLS := go build -o .bin/nats-server github.com/nats-io/nats-server/v2 && go build -o .bin/spread ./test/spread
+SPREAD_ENV := WAYBILL=$(CURDIR)/bin/waybill NATS_SERVER=$(CURDIR)/.bin/nats-server WAYBILL_BIN=$(CURDIR)/.bin/spread
+
 .PHONY: spread
-spread: build $(POSTGRES) ## the tests of the protocol against five services in two processes each, NATS and PostgreSQL; then kill SPREAD_KILLS of them
-	go build -o .bin/nats-server github.com/nats-io/nats-server/v2
-	go build -o .bin/spread ./test/spread
-	WAYBILL=$(CURDIR)/bin/waybill NATS_SERVER=$(CURDIR)/.bin/nats-server WAYBILL_BIN=$(CURDIR)/.bin/spread \
-		.bin/spread with-postgres go test -count=1 -p 1 -timeout 15m $(SPREAD)
-	WAYBILL=$(CURDIR)/bin/waybill NATS_SERVER=$(CURDIR)/.bin/nats-server WAYBILL_BIN=$(CURDIR)/.bin/spread CHAOS_KILLS=$(SPREAD_KILLS) \
-		go test -count=1 -timeout 60m -v -run KillOne ./test/chaos
+spread: build $(POSTGRES) ## the tests of the protocol against five services in two processes each, three NATS and PostgreSQL; then some faults, and SPREAD_KILLS kills
+	$(SPREAD_TOOLS)
+	$(SPREAD_ENV) .bin/spread with-postgres go test -count=1 -p 1 -timeout 30m $(SPREAD)
+	$(SPREAD_ENV) FAULT_ROUNDS=1 CHAOS_KILLS=$(SPREAD_KILLS) go test -count=1 -timeout 60m -v -run 'KillOne|Fault_(AProcess|TheWay|Leaders)' ./test/chaos
+
+# Needs the right to mount; what it cannot do it skips and says so. FAULT_OLD names the
+# binary to upgrade from.
+.PHONY: faults
+faults: build $(POSTGRES) ## FAULT_KILLS kills, and FAULT_ROUNDS rounds of every other fault, of a host in many processes; takes an hour or two
+	$(SPREAD_TOOLS)
+	$(SPREAD_ENV) FAULT_ROUNDS=$(FAULT_ROUNDS) CHAOS_KILLS=$(FAULT_KILLS) go test -count=1 -timeout 240m -v -run 'KillOne|Fault_' ./test/chaos
+	WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -timeout 10m -v -run FlippedBit ./test/chaos
 
 .PHONY: chaos
 chaos: build ## kill the host CHAOS_KILLS times and look for what is lost

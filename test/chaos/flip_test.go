@@ -22,9 +22,7 @@ func TestFlippedBit_QuarantinesItsRunAlone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a real process; left out under -short")
 	}
-	if os.Getenv("WAYBILL") != "" {
-		t.Skip("SKIPPED: NATS in processes of its own mends its files by its own means; this is about the one of `waybill dev`")
-	}
+	harness.InOneProcess(t, "NATS mends its files by its own means; this is about the one of `waybill dev`")
 	for name, end := range map[string]func(*harness.Host){
 		"stopped": func(h *harness.Host) { h.Stop() }, "killed": (*harness.Host).Kill,
 	} {

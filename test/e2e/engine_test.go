@@ -39,6 +39,7 @@ func upgraded(t *testing.T, h *harness.Host, runID string) {
 
 // OpenWOP host contract §3.2, §12 no. 44: after a downgrade, or beside a newer host.
 func TestEngine_ARunOfALaterOneIsReadAndNotTouched(t *testing.T) {
+	harness.InOneProcess(t, "it opens the embedded log while the host is down")
 	t.Parallel()
 	needsHost(t)
 	h := harness.Start(t, "--lease", "1s", "--api-key", testKey+"=acme:*")

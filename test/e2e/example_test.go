@@ -24,6 +24,7 @@ import (
 
 // The example run's events are the same bytes wherever they are read.
 func TestExample_ReadsTheSameEverywhere(t *testing.T) {
+	harness.InOneProcess(t, "its readers connect to --nats-addr")
 	needsHost(t)
 	h := harness.Start(t, "--nats-addr", "127.0.0.1:0")
 	c := h.Client("dev-key")

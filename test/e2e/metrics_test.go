@@ -27,6 +27,7 @@ func scraped(t *testing.T, h *harness.Host) string {
 
 // OpenWOP host contract §10.3.
 func TestMetrics_CountARunOnceAndNameNoOne(t *testing.T) {
+	harness.InOneProcess(t, "it reads the metrics of all services at one address")
 	t.Parallel()
 	needsHost(t)
 	h := harness.Start(t, "--metrics-addr", "127.0.0.1:0", "--api-key", testKey+"=tenant-canary:*")

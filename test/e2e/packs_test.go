@@ -77,6 +77,7 @@ func discover(t *testing.T, c *harness.Client) (d discovered) {
 // OpenWOP envelope contract §4: discovery, serving and validation read one
 // registry, wherever a kind came from; ADR 0014 for the nodes.
 func TestPacks_BringKindsAndNoNodesThatNeedARuntime(t *testing.T) {
+	harness.InOneProcess(t, "the launcher gives --packs to all services, and an acceptor offers none of what these packs need")
 	needsHost(t)
 	dir := packFolder(t)
 	h := harness.Start(t, "--packs", filepath.Join(dir, "packs"), "--workflows", filepath.Join(dir, "workflows"), "--kind-lint", "strict")
@@ -128,6 +129,7 @@ func artifacts(events []harness.Event) []string {
 // OpenWOP envelope contract §26 case 23: the pack is taken away while a run of
 // its kind waits.
 func TestPacks_AKindTakenAwayIsRefusedAndItsEventsStay(t *testing.T) {
+	harness.InOneProcess(t, "the launcher gives --packs to all services, and an acceptor offers none of what these packs need")
 	needsHost(t)
 	dir, data := packFolder(t), t.TempDir()
 	workflows := filepath.Join(dir, "workflows")
@@ -187,6 +189,7 @@ func deskWorkflow(id string) string {
 // OpenWOP envelope contract §16.3, rows 3 and 4, by a real host; §16.4 for what it
 // says of itself.
 func TestPacks_NodesAreMadeOfTheHostsAndPassTheGate(t *testing.T) {
+	harness.InOneProcess(t, "the launcher gives --packs to all services, and an acceptor offers none of what these packs need")
 	needsHost(t)
 	dir := writeFiles(t, deskFiles)
 	h := harness.Start(t, "--packs", filepath.Join(dir, "packs"), "--workflows", filepath.Join(dir, "workflows"), "--test-seams")

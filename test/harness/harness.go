@@ -306,3 +306,12 @@ func withoutKeys(env []string) []string {
 		return slices.Contains([]string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"}, name)
 	})
 }
+
+// InOneProcess leaves a test out where the host is run as several processes; why says what
+// only one has.
+func InOneProcess(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("WAYBILL") != "" {
+		t.Skip("SKIPPED, the host is several processes: " + why)
+	}
+}

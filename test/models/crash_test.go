@@ -56,6 +56,7 @@ type crash struct {
 // OpenWOP envelope contract §26 cases 10 and 11, and §9: whenever the host dies, there
 // is one answer in the end, and none that was recorded is asked for again.
 func TestCrash_OneAnswerWhereverTheHostDies(t *testing.T) {
+	harness.InOneProcess(t, "it reads the file of the embedded log to find the moment to kill at")
 	if testing.Short() {
 		t.Skip("kills real processes; left out under -short")
 	}
