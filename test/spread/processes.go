@@ -49,7 +49,11 @@ func (p *processes) spawn(c *process) error {
 	if err := c.cmd.Start(); err != nil {
 		return fmt.Errorf("%s: %w", c.name, err)
 	}
-	return os.WriteFile(filepath.Join(p.dir, c.name+".pid"), fmt.Append(nil, c.cmd.Process.Pid), 0o600)
+	file := filepath.Join(p.dir, c.name+".pid")
+	if err := os.WriteFile(file+".new", fmt.Append(nil, c.cmd.Process.Pid), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
 }
 
 // pids are the numbers of the processes by name.
