@@ -180,6 +180,7 @@ func runDispatcher(ctx context.Context, o dispatcherOptions, log logger) error {
 	h.dispatch.Register(local)
 	h.group.Start(lifecycle.Part{Name: "dispatcher calls", Run: local.Serve})
 	loader := &workflowLoader{client: dispatcherv1.NewDispatcherClient(local), log: h.log}
+	loaded := make(chan struct{})
 	h.group.Start(lifecycle.Part{Name: "workflows", Run: func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
@@ -189,11 +190,12 @@ func runDispatcher(ctx context.Context, o dispatcherOptions, log logger) error {
 		if err := loader.loadDirs(ctx, h.opts.workflows); err != nil {
 			return err
 		}
+		close(loaded)
 		return loader.watch(h.opts.workflows).Run(ctx)
 	}})
 	return h.alone.run(ctx, began, func(ctx context.Context) error {
 		select {
-		case <-h.dispatch.Ready():
+		case <-loaded: // those that it was given, too: who finds it ready may run them
 		default:
 			return errors.New("it reads the workflow definitions")
 		}
