@@ -12,14 +12,14 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// server has the first frames of a run.
-type server struct {
+// fakeServer has the first frames of a run.
+type fakeServer struct {
 	js.Stream
 	frames []*frame.Frame
 	asked  int
 }
 
-func (s *server) GetMsg(_ context.Context, pos uint64, _ ...js.GetMsgOpt) (*js.RawStreamMsg, error) {
+func (s *fakeServer) GetMsg(_ context.Context, pos uint64, _ ...js.GetMsgOpt) (*js.RawStreamMsg, error) {
 	s.asked++
 	if pos > uint64(len(s.frames)) {
 		return nil, js.ErrMsgNotFound
@@ -27,7 +27,7 @@ func (s *server) GetMsg(_ context.Context, pos uint64, _ ...js.GetMsgOpt) (*js.R
 	return raw(s.frames[max(pos, 1)-1], max(pos, 1)), nil
 }
 
-func (s *server) GetLastMsgForSubject(context.Context, string) (*js.RawStreamMsg, error) {
+func (s *fakeServer) GetLastMsgForSubject(context.Context, string) (*js.RawStreamMsg, error) {
 	s.asked++
 	return raw(s.frames[len(s.frames)-1], uint64(len(s.frames))), nil
 }
@@ -51,7 +51,7 @@ func TestLog_AsksTheLeaderForTheEndOfARunAlone(t *testing.T) {
 		head.Pos = uint64(i + 1)
 		frames = append(frames, frame.New(run, subject.Wake, head, nil))
 	}
-	behind, leader := &server{frames: frames[:8]}, &server{frames: frames}
+	behind, leader := &fakeServer{frames: frames[:8]}, &fakeServer{frames: frames}
 	l.stream, l.leader = behind, leader
 
 	got, err := l.Run(t.Context(), run)
