@@ -114,8 +114,22 @@ type RunSummary struct {
 	CompletedAt string      `json:"completedAt"`
 	Tags        []string    `json:"tags"`
 	ErrorCode   string      `json:"errorCode"`
+	// Stalled: nothing was heard for longer than the host allows.
+	Stalled bool `json:"stalled"`
+	// Waits is what the run waits for; nil where it has ended, or the host does not say.
+	Waits *Wait `json:"waits"`
 	// Doc is the row as it came.
 	Doc json.RawMessage `json:"-"`
+}
+
+// Wait is what a run waits for.
+type Wait struct {
+	// For is dispatcher, node, timer, approval, input, external, run, resume or cancellation.
+	For       string `json:"for"`
+	NodeID    string `json:"nodeId"`
+	Attempt   int    `json:"attempt"`
+	DueAt     string `json:"dueAt"`
+	Questions int    `json:"questions"`
 }
 
 // UnmarshalJSON keeps the row as it came.

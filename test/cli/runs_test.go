@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -217,7 +219,7 @@ func TestL2g_ListsFollowTheFlags(t *testing.T) {
 	id := u.start("noop", "--tag", "l2g")
 	u.ok("run", "wait", id)
 	table := u.ok("run", "list", "--tag", "l2g").out
-	require.Regexp(t, `^RUN +STATUS +WORKFLOW +AGE +TOOK +ERROR\n`+id+` +completed +noop `, table)
+	require.Regexp(t, `^RUN +STATUS +WORKFLOW +AGE +TOOK +DETAIL\n`+id+` +completed +noop `, table)
 	require.Equal(t, id+"\n", u.ok("run", "list", "--tag", "l2g", "-o", "name").out)
 	require.Equal(t, "STATUS     RUN\ncompleted  "+id+"\n", u.ok("run", "list", "--tag", "l2g", "--columns", "status,run").out)
 	require.Equal(t, 2, u.run("run", "list", "--columns", "ghost").status)
@@ -225,6 +227,34 @@ func TestL2g_ListsFollowTheFlags(t *testing.T) {
 	require.Contains(t, u.ok("run", "get", id).out, "completed")
 	more := u.ok("run", "list", "--limit", "1")
 	require.Contains(t, more.err, "--cursor")
+}
+
+// A filter finds what the API finds with it; a host without filters is not believed.
+func TestL2g_AFilterIsTheHosts(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	id := u.start("fail", "--tag", "l2g-filter")
+	require.Equal(t, 1, u.run("run", "wait", id).status)
+	api := shared.Host(t).Client(testKey)
+	a, err := api.Do(t.Context(), http.MethodGet, "/v1/runs?limit=1&filter=%3A", "")
+	require.NoError(t, err)
+	if a.Status == http.StatusOK {
+		for _, args := range [][]string{{"run", "list"}, {"run", "cancel", "--yes"}} {
+			r := u.run(append(args, "--filter", "status:failed")...)
+			require.Equal(t, 6, r.status)
+			require.Contains(t, r.err, "this host knows no --filter")
+		}
+		return
+	}
+	const filter = "status:failed tag:l2g-filter since:1h"
+	a, err = api.Do(t.Context(), http.MethodGet, "/v1/runs?filter="+url.QueryEscape(filter), "")
+	require.NoError(t, err)
+	var page struct{ Runs []struct{ RunID string } }
+	require.NoError(t, a.JSON(&page))
+	require.Len(t, page.Runs, 1)
+	require.Equal(t, id, page.Runs[0].RunID)
+	require.Equal(t, id+"\n", u.ok("run", "list", "--filter", filter, "-o", "name").out)
+	require.Equal(t, 2, u.run("run", "list", "--filter", "ghost:x").status)
 }
 
 func TestL2h_ExportsAreTheHostsAndForTheirOwner(t *testing.T) {

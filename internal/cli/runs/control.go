@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -156,7 +157,7 @@ func cancelAll(cmd *cobra.Command, s *session.Session, ids []string, o cancelFla
 			return err
 		}
 		for _, r := range page.Runs {
-			if !r.Status.Terminal() {
+			if !r.Status.Terminal() && fitsQuery(r, o.query) {
 				ids = append(ids, r.RunID)
 			}
 		}
@@ -198,6 +199,12 @@ func cancelAll(cmd *cobra.Command, s *session.Session, ids []string, o cancelFla
 		}
 	}
 	return nil
+}
+
+// fitsQuery looks again at what the host has selected: what is cancelled stays cancelled.
+func fitsQuery(r client.RunSummary, q client.RunQuery) bool {
+	return (q.Status == "" || q.Status == string(r.Status)) && (q.WorkflowID == "" || q.WorkflowID == r.WorkflowID) &&
+		(q.Tag == "" || slices.Contains(r.Tags, q.Tag))
 }
 
 func named(ids []string) []cancelled {

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -168,7 +170,8 @@ func (o *one) diff(d *client.Diff) error {
 	if err != nil {
 		return err
 	}
-	for path, v := range d.StateDiff {
+	for _, path := range slices.Sorted(maps.Keys(d.StateDiff)) {
+		v := d.StateDiff[path]
 		if _, err := fmt.Fprintf(w, "state %s: %s -> %s\n", term.Clean(path), term.Clean(string(v.A)), term.Clean(string(v.B))); err != nil {
 			return err
 		}

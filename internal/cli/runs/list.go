@@ -1,9 +1,12 @@
 package runs
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -69,10 +72,28 @@ func columns(now time.Time, glyphs bool) []render.Column[client.RunSummary] {
 		{Name: "WORKFLOW", Flex: true, Value: func(r client.RunSummary) string { return r.WorkflowID }},
 		{Name: "AGE", Value: func(r client.RunSummary) string { return show.Age(r.CreatedAt, now) }},
 		{Name: "TOOK", Value: func(r client.RunSummary) string { return show.Took(r.StartedAt, r.CompletedAt, now) }},
-		{Name: "ERROR", Flex: true, Value: func(r client.RunSummary) string { return r.ErrorCode }},
+		{Name: "DETAIL", Flex: true, Value: detail},
 		{Name: "CREATED", Wide: true, Value: func(r client.RunSummary) string { return r.CreatedAt }},
 		{Name: "TAGS", Wide: true, Flex: true, Value: func(r client.RunSummary) string { return strings.Join(r.Tags, ",") }},
 	}
+}
+
+// detail is why a run is where it is: its error, or what it waits for.
+func detail(r client.RunSummary) string {
+	text := r.ErrorCode
+	if w := r.Waits; w != nil && text == "" {
+		text = w.For
+		if w.NodeID != "" {
+			text += " at " + w.NodeID
+		}
+		if w.Attempt > 1 {
+			text += fmt.Sprintf(", attempt %d", w.Attempt)
+		}
+	}
+	if r.Stalled {
+		text = strings.TrimSpace("stalled: " + text)
+	}
+	return text
 }
 
 func list(cmd *cobra.Command, s *session.Session, q client.RunQuery, all bool) error {
@@ -120,10 +141,34 @@ func cmdline(cmd *cobra.Command) []string {
 	return out
 }
 
+// noFilter is a filter that is none: a host that takes it knows no filters.
+const noFilter = ":"
+
+// filters makes sure that a host does not leave --filter out, and gives every run.
+func filters(ctx context.Context, c *client.Client) error {
+	_, err := c.Runs(ctx, client.RunQuery{Filter: noFilter, Limit: 1})
+	if err == nil {
+		return exit.With(exit.Refused, errors.New("this host knows no --filter, and would give every run; use --status, --workflow and --tag"))
+	}
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusBadRequest {
+		return nil
+	}
+	return err
+}
+
 // pages reads one page, or all of them as one.
 func pages(cmd *cobra.Command, c *client.Client, q client.RunQuery, all bool) (*client.RunPage, error) {
+	if q.Filter != "" {
+		if err := filters(cmd.Context(), c); err != nil {
+			return nil, err
+		}
+	}
 	if !all {
-		return c.Runs(cmd.Context(), q)
+		page, err := c.Runs(cmd.Context(), q)
+		if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusBadRequest {
+			return nil, exit.With(exit.Usage, err) // words of the command line
+		}
+		return page, err
 	}
 	whole := &client.RunPage{}
 	docs := []json.RawMessage{}
