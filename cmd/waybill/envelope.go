@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"waybill.dev/waybill/internal/cli/envelopes"
+	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/session"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
@@ -50,8 +52,8 @@ Exits with 0 if it would be accepted, 1 if not, 2 if it cannot be read.`,
   cat answer.json | waybill envelope validate - -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != outputText && output != outputJSON {
-				return fmt.Errorf("%w: --output %q: want %s or %s", errUsage, output, outputText, outputJSON)
+			if !slices.Contains([]string{outputText, outputTable, outputJSON, outputJSONL, outputYAML}, output) {
+				return fmt.Errorf("%w: --output %q: want %s, %s, %s or %s", errUsage, output, outputText, outputJSON, outputJSONL, outputYAML)
 			}
 			doc, err := readDocument(cmd.InOrStdin(), args[0])
 			if err != nil {
@@ -73,7 +75,7 @@ Exits with 0 if it would be accepted, 1 if not, 2 if it cannot be read.`,
 	f.StringVar(&packs, "packs", "", "directory of packs, one folder with a pack.json each")
 	f.StringSliceVar(&accepts, "accepts", nil, "kinds that the node's contract accepts (repeatable); absent: no contract")
 	f.BoolVar(&strict, "strict", false, "refuse a schemaVersion below the advertised one")
-	f.StringVarP(&output, "output", "o", outputText, "text, or json: the EnvelopeOutcome document")
+	f.StringVarP(&output, "output", "o", outputText, "text, or the EnvelopeOutcome document as json, jsonl or yaml")
 	return c
 }
 
@@ -108,10 +110,11 @@ func lintEnvelope(ctx context.Context, out io.Writer, registry *kinds.Registry, 
 	if err != nil {
 		return err
 	}
-	if output == outputJSON {
-		_, err = fmt.Fprintf(out, "%s\n", res.Outcome)
-	} else {
+	if output == outputText || output == outputTable {
 		err = printVerdict(out, res)
+	} else {
+		p := render.Printer{Out: out, Format: render.Format(output)}
+		err = p.Document(res.Outcome, "", nil)
 	}
 	if err == nil && res.Refusal != nil {
 		return errRefused

@@ -64,7 +64,7 @@ listed. Prices are US dollars for a million tokens; - is what is not known.`,
 		},
 	}
 	c.Flags().StringVar(&provider, "provider", "", "only models of this provider, and rules that speak for it")
-	c.Flags().StringVarP(&output, "output", "o", outputTable, "table, json or yaml")
+	c.Flags().StringVarP(&output, "output", "o", outputTable, "table, json, jsonl or yaml")
 	return c
 }
 
@@ -135,7 +135,7 @@ Exits with 0 if something is, 5 if nothing is; then it suggests names that are n
 			return form(cmd.OutOrStdout(), e, func(w io.Writer) error { return describe(w, c, e) })
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", outputTable, "table, json or yaml")
+	c.Flags().StringVarP(&output, "output", "o", outputTable, "table, json, jsonl or yaml")
 	return c
 }
 
@@ -181,7 +181,7 @@ Exits with 0 if nothing is different, 1 if something is, 2 if a file cannot be r
 			return err
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", outputTable, "table, json or yaml")
+	c.Flags().StringVarP(&output, "output", "o", outputTable, "table, json, jsonl or yaml")
 	return c
 }
 

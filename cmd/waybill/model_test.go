@@ -157,7 +157,7 @@ func TestModel_NamesAWrongCommandLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		"form":           {[]string{"list", "-o", "xml"}, `--output "xml": want table, json or yaml`},
+		"form":           {[]string{"list", "-o", "xml"}, `--output "xml": want table, json, jsonl or yaml`},
 		"no model":       {[]string{"show", "openai"}, `"openai": want PROVIDER/MODEL`},
 		"half a model":   {[]string{"show", "openai/"}, `want PROVIDER/MODEL`},
 		"no such file":   {[]string{"list", "--models", "no-such.json"}, "--models no-such.json: no such file or directory; give a JSON file of models"},

@@ -21,8 +21,12 @@ func formOf(output string) (func(w io.Writer, v any, table func(io.Writer) error
 		return func(w io.Writer, v any, _ func(io.Writer) error) error { return printJSON(w, v) }, nil
 	case outputYAML:
 		return func(w io.Writer, v any, _ func(io.Writer) error) error { return printYAML(w, v) }, nil
+	case outputJSONL:
+		return func(w io.Writer, v any, _ func(io.Writer) error) error {
+			return (&render.Printer{Out: w, Format: render.JSONL}).Value(v, "", nil)
+		}, nil
 	default:
-		return nil, fmt.Errorf("%w: --output %q: want %s, %s or %s", errUsage, output, outputTable, outputJSON, outputYAML)
+		return nil, fmt.Errorf("%w: --output %q: want %s, %s, %s or %s", errUsage, output, outputTable, outputJSON, outputJSONL, outputYAML)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/services/acceptor/accept"
@@ -65,14 +66,15 @@ Exits with 0 if nothing was found, 1 if something was, 2 if a file cannot be rea
 	}
 	c.Flags().StringVar(&level, "level", "always", "always or strict")
 	c.Flags().StringVar(&vendor, "vendor", allVendors, "whose strict mode the schemas are projected for: openai, anthropic, gemini or all")
-	c.Flags().StringVarP(&output, "output", "o", outputText, "text or json")
+	c.Flags().StringVarP(&output, "output", "o", outputText, "text, json, jsonl or yaml")
 	return c
 }
 
-// The two forms of a report.
+// The forms of a report. Text is what other commands call a table.
 const (
-	outputText = "text"
-	outputJSON = "json"
+	outputText  = "text"
+	outputJSON  = "json"
+	outputJSONL = "jsonl"
 )
 
 // finding is a line of the report.
@@ -88,7 +90,7 @@ type finding struct {
 
 func lintReport(output string) (func(io.Writer, []finding) error, error) {
 	switch output {
-	case outputText:
+	case outputText, outputTable:
 		return func(w io.Writer, all []finding) error {
 			for _, f := range all {
 				vendors := ""
@@ -109,8 +111,22 @@ func lintReport(output string) (func(io.Writer, []finding) error, error) {
 		return func(w io.Writer, all []finding) error {
 			return printJSON(w, append([]finding{}, all...))
 		}, nil
+	case outputYAML:
+		return func(w io.Writer, all []finding) error {
+			return printYAML(w, append([]finding{}, all...))
+		}, nil
+	case outputJSONL:
+		return func(w io.Writer, all []finding) error {
+			p := render.Printer{Out: w, Format: render.JSONL}
+			for _, f := range all {
+				if err := p.Value(f, f.File, nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, nil
 	default:
-		return nil, fmt.Errorf("%w: --output %q: want %s or %s", errUsage, output, outputText, outputJSON)
+		return nil, fmt.Errorf("%w: --output %q: want %s, %s, %s or %s", errUsage, output, outputText, outputJSON, outputJSONL, outputYAML)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestEnvelopeLint_SaysWhatWouldHappen(t *testing.T) {
 		err  error
 	}{
 		"accepted":         {sound, nil, []string{"accepted: error, version 1"}, nil},
-		"accepted as JSON": {sound, []string{"-o", "json"}, []string{`"status":"accepted"`}, nil},
+		"accepted as JSON": {sound, []string{"-o", "json"}, []string{`"status": "accepted"`}, nil},
 		"a wrong payload":  {note, []string{"--kinds", dir}, []string{"invalid: envelope_invalid: ", "  /payload: required member missing: text (required)"}, errRefused},
 		"an unknown kind":  {note, nil, []string{"gated: unknown_envelope_kind: ", "accepted here: media.image"}, errRefused},
 		"a contract":       {note, []string{"--kinds", dir, "--accepts", "vendor.acme.other"}, []string{"invalid: envelope_invalid"}, errRefused},

@@ -43,7 +43,7 @@ Exits with 0 if nothing but warnings were found, 1 if a host would refuse a defi
 			return lintWorkflows(cmd.InOrStdin(), cmd.OutOrStdout(), files, report)
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", outputText, "text or json")
+	c.Flags().StringVarP(&output, "output", "o", outputText, "text, json, jsonl or yaml")
 	return c
 }
 

@@ -122,6 +122,10 @@ func TestL2b_WatchSurvivesARestart(t *testing.T) {
 	var talk strings.Builder
 	watch.Stderr = &talk
 	require.NoError(t, watch.Start())
+	wait := u.command(ctx, "run", "wait", id, "--to-end", "-o", "json")
+	var ended strings.Builder
+	wait.Stdout = &ended
+	require.NoError(t, wait.Start())
 	events := bufio.NewScanner(out)
 	seen := []int{}
 	next := func() bool {
@@ -147,6 +151,8 @@ func TestL2b_WatchSurvivesARestart(t *testing.T) {
 	}
 	require.Len(t, seen, 10)
 	require.Contains(t, talk.String(), "reconnecting")
+	require.NoError(t, wait.Wait(), "who waits survives as well")
+	require.Equal(t, "completed", document(t, ended.String())["status"])
 }
 
 func TestL2c_TheSameKeyStartsOneRun(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"waybill.dev/waybill/internal/cli/term"
 )
 
 // Format is one of --output.
@@ -80,7 +82,7 @@ func (p *Printer) one(doc []byte) error {
 		if err := json.Compact(&b, doc); err != nil {
 			return err
 		}
-		return line(p.Out, b.String())
+		return line(p.Out, term.EscapeJSON(b.String()))
 	default:
 		return WriteJSON(p.Out, doc)
 	}
@@ -104,13 +106,14 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
-// WriteJSON writes a document with its members where and as they are.
+// WriteJSON writes a document with its members where and as they are. What a terminal
+// would obey is escaped.
 func WriteJSON(w io.Writer, doc []byte) error {
 	var b bytes.Buffer
 	if err := json.Indent(&b, doc, "", "  "); err != nil {
 		return err
 	}
-	return line(w, b.String())
+	return line(w, term.EscapeJSON(b.String()))
 }
 
 // WriteYAML writes the same members in the same order as WriteJSON.

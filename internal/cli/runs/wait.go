@@ -12,7 +12,6 @@ import (
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/cli/show"
-	"waybill.dev/waybill/internal/cli/term"
 )
 
 func waitCommand(s *session.Session) *cobra.Command {
@@ -63,7 +62,7 @@ func (o *one) wait(cmd *cobra.Command, s *session.Session, untilAsked bool) erro
 		return err
 	}
 	if r.Status.Waiting() {
-		session.Talk(cmd, "%s", term.Clean(show.Who(r.Snapshot)))
+		session.Talk(cmd, "%s", show.Who(r.Snapshot))
 		if r.Interrupt != nil {
 			session.Talk(cmd, "answer: waybill interrupt answer %s %s", o.id, r.Interrupt.NodeID)
 		}
@@ -83,7 +82,7 @@ func (o *one) await(cmd *cobra.Command, s *session.Session, untilAsked bool) (*c
 		page, err := o.client.Events(ctx, o.id, client.EventQuery{From: next, Wait: 20 * time.Second})
 		switch {
 		case errors.Is(err, client.ErrUnreachable) && reached:
-			session.Talk(cmd, "reconnecting: %s", term.Clean(err.Error()))
+			session.Talk(cmd, "reconnecting: %v", err)
 			if err := sleep(ctx, pause); err != nil {
 				return nil, err
 			}
@@ -125,7 +124,7 @@ func (o *one) progress(ctx context.Context, cmd *cobra.Command, said string) str
 		text = fmt.Sprintf("%s %s", r.Status, r.CurrentNodeID)
 	}
 	if text != said {
-		session.Talk(cmd, "%s", term.Clean(text))
+		session.Talk(cmd, "%s", text)
 	}
 	return text
 }

@@ -97,7 +97,7 @@ func (o *one) watch(cmd *cobra.Command, s *session.Session, f watchFlags) error 
 func told(cmd *cobra.Command, state client.State, err error) {
 	switch {
 	case state == client.Reconnecting && err != nil:
-		session.Talk(cmd, "reconnecting: %s", term.Clean(err.Error()))
+		session.Talk(cmd, "reconnecting: %v", err)
 	case state == client.Polling:
 		session.Talk(cmd, "polling: the stream does not come through; a proxy may hold it back (waybill doctor)")
 	}

@@ -275,7 +275,7 @@ func Transport(ca string) (http.RoundTripper, error) {
 
 // Talk tells people something beside the result.
 func Talk(cmd *cobra.Command, format string, args ...any) {
-	fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...)
+	fmt.Fprintln(cmd.ErrOrStderr(), term.Clean(fmt.Sprintf(format, args...)))
 }
 
 // WantsJSON reports whether a command was asked for JSON, also when it has failed.

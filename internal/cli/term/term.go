@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 
 	"golang.org/x/term"
 )
@@ -64,6 +65,28 @@ func Clean(s string) string {
 			fmt.Fprintf(&b, `\u%04x`, r)
 		} else {
 			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// EscapeJSON makes the same characters visible in a JSON document, which stays the same
+// document: its strings say them in another way.
+func EscapeJSON(doc string) string {
+	hidden := func(r rune) bool { return r != '\n' && invisible(r) }
+	if strings.IndexFunc(doc, hidden) < 0 {
+		return doc
+	}
+	var b strings.Builder
+	for _, r := range doc {
+		switch {
+		case !hidden(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
 		}
 	}
 	return b.String()

@@ -24,6 +24,15 @@ func TestClean_ShowsWhatATerminalWouldObey(t *testing.T) {
 	}
 }
 
+func TestEscapeJSON_LeavesTheDocumentTheSame(t *testing.T) {
+	t.Parallel()
+	doc := "{\n  \"a\": \"x\u202e\u009b\U000e0041ü\"\n}"
+	escaped := term.EscapeJSON(doc)
+	require.Equal(t, "{\n  \"a\": \"x\\u202e\\u009b\\udb40\\udc41ü\"\n}", escaped)
+	require.JSONEq(t, doc, escaped)
+	require.Equal(t, `{"a":1}`, term.EscapeJSON(`{"a":1}`))
+}
+
 func TestColored_IsForPeopleUnlessTold(t *testing.T) {
 	t.Parallel()
 	none := func(string) string { return "" }

@@ -119,7 +119,7 @@ func registered(cmd *cobra.Command, p *render.Printer, a *client.Answer) error {
 		return err
 	}
 	for _, w := range v.Warnings {
-		session.Talk(cmd, "warning: %s: %s: %s", term.Clean(w.Path), term.Clean(w.Rule), term.Clean(w.Message))
+		session.Talk(cmd, "warning: %s: %s: %s", w.Path, w.Rule, w.Message)
 	}
 	return p.Document(a.Body, v.WorkflowID, func(w io.Writer) error {
 		news := "was there before"
