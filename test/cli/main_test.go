@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/test/harness"
@@ -173,6 +174,9 @@ func (u user) waiting(workflow string) string {
 	require.Equal(u.t, 3, r.status, r.err)
 	return strings.TrimSpace(r.out)
 }
+
+// unique is a name that nobody else uses.
+func unique(name string) string { return name + "-" + uuid.NewString() }
 
 // document reads one JSON document, and nothing else.
 func document(t *testing.T, text string) map[string]any {

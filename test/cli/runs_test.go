@@ -158,12 +158,13 @@ func TestL2b_WatchSurvivesARestart(t *testing.T) {
 func TestL2c_TheSameKeyStartsOneRun(t *testing.T) {
 	t.Parallel()
 	u := member(t)
-	first := u.ok("run", "start", "noop", "--key", "l2c", "-o", "name")
-	second := u.ok("run", "start", "noop", "--key", "l2c", "-o", "name")
+	key := unique("l2c")
+	first := u.ok("run", "start", "noop", "--key", key, "-o", "name")
+	second := u.ok("run", "start", "noop", "--key", key, "-o", "name")
 	require.Equal(t, first.out, second.out)
 	require.NotContains(t, first.err, "replayed")
 	require.Contains(t, second.err, "replayed")
-	require.Equal(t, 6, u.run("run", "start", "fail", "--key", "l2c").status, "another request with the same key")
+	require.Equal(t, 6, u.run("run", "start", "fail", "--key", key).status, "another request with the same key")
 }
 
 func TestL2d_RunsAreSteered(t *testing.T) {
@@ -187,7 +188,7 @@ func TestL2d_RunsAreSteered(t *testing.T) {
 func TestL2e_SeveralRunsAreCancelledOnlyWhenSomebodySaysYes(t *testing.T) {
 	t.Parallel()
 	u := member(t)
-	tag := "l2e"
+	tag := unique("l2e")
 	a, b := u.start("wait", "--tag", tag), u.start("wait", "--tag", tag)
 	r := u.run("run", "cancel", "--tag", tag)
 	require.Equal(t, 2, r.status, "a pipe is nobody to ask")
@@ -222,14 +223,15 @@ func TestL2f_ForksAndTheirDifferences(t *testing.T) {
 func TestL2g_ListsFollowTheFlags(t *testing.T) {
 	t.Parallel()
 	u := member(t)
-	id := u.start("noop", "--tag", "l2g")
+	tag := unique("l2g")
+	id := u.start("noop", "--tag", tag)
 	u.ok("run", "wait", id)
-	table := u.ok("run", "list", "--tag", "l2g").out
+	table := u.ok("run", "list", "--tag", tag).out
 	require.Regexp(t, `^RUN +STATUS +WORKFLOW +AGE +TOOK +DETAIL\n`+id+` +completed +noop `, table)
-	require.Equal(t, id+"\n", u.ok("run", "list", "--tag", "l2g", "-o", "name").out)
-	require.Equal(t, "STATUS     RUN\ncompleted  "+id+"\n", u.ok("run", "list", "--tag", "l2g", "--columns", "status,run").out)
+	require.Equal(t, id+"\n", u.ok("run", "list", "--tag", tag, "-o", "name").out)
+	require.Equal(t, "STATUS     RUN\ncompleted  "+id+"\n", u.ok("run", "list", "--tag", tag, "--columns", "status,run").out)
 	require.Equal(t, 2, u.run("run", "list", "--columns", "ghost").status)
-	require.Contains(t, u.ok("run", "list", "--tag", "l2g-none").err, "no runs fit")
+	require.Contains(t, u.ok("run", "list", "--tag", tag+"-none").err, "no runs fit")
 	require.Contains(t, u.ok("run", "get", id).out, "completed")
 	more := u.ok("run", "list", "--limit", "1")
 	require.Contains(t, more.err, "--cursor")
@@ -239,7 +241,8 @@ func TestL2g_ListsFollowTheFlags(t *testing.T) {
 func TestL2g_AFilterIsTheHosts(t *testing.T) {
 	t.Parallel()
 	u := member(t)
-	id := u.start("fail", "--tag", "l2g-filter")
+	tag := unique("l2g")
+	id := u.start("fail", "--tag", tag)
 	require.Equal(t, 1, u.run("run", "wait", id).status)
 	api := shared.Host(t).Client(testKey)
 	a, err := api.Do(t.Context(), http.MethodGet, "/v1/runs?limit=1&filter=%3A", "")
@@ -252,7 +255,7 @@ func TestL2g_AFilterIsTheHosts(t *testing.T) {
 		}
 		return
 	}
-	const filter = "status:failed tag:l2g-filter since:1h"
+	filter := "status:failed since:1h tag:" + tag
 	a, err = api.Do(t.Context(), http.MethodGet, "/v1/runs?filter="+url.QueryEscape(filter), "")
 	require.NoError(t, err)
 	var page struct{ Runs []struct{ RunID string } }

@@ -85,7 +85,7 @@ func start(cmd *cobra.Command, s *session.Session, workflow string, o startFlags
 	}
 	at := &one{client: c, print: p, id: began.RunID}
 	if began.Replayed {
-		session.Talk(cmd, "replayed: this key has started run %s before; no new run", began.RunID)
+		session.Talk(cmd, "replayed: this key has started %s before; no new run", began.RunID)
 	} else {
 		session.Talk(cmd, "started %s (key %s)", began.RunID, r.Key)
 	}
