@@ -76,3 +76,12 @@ func TestL4_OpenQuestionsAreListed(t *testing.T) {
 	require.Equal(t, 0, u.run("run", "wait", id).status)
 	require.Equal(t, 5, u.run("interrupt", "show", id).status, "it asks nothing any more")
 }
+
+// An id of a node is any text, also what paths are cut at.
+func TestL4_ANodeMayBeCalledAnything(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	id := u.waiting("approve-odd")
+	u.ok("interrupt", "answer", id, "gate/one:first", "--action", "accept")
+	require.Equal(t, 0, u.run("run", "wait", id).status)
+}

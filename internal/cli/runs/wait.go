@@ -81,7 +81,7 @@ func (o *one) await(cmd *cobra.Command, s *session.Session, untilAsked bool) (*c
 	for next, reached := 0, false; ; {
 		page, err := o.client.Events(ctx, o.id, client.EventQuery{From: next, Wait: 20 * time.Second})
 		switch {
-		case errors.Is(err, client.ErrUnreachable) && reached:
+		case reached && ctx.Err() == nil && exit.Status(err) == exit.Unreachable: // it may start again
 			session.Talk(cmd, "reconnecting: %v", err)
 			if err := sleep(ctx, pause); err != nil {
 				return nil, err

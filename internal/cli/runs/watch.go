@@ -111,7 +111,7 @@ type viewer interface {
 }
 
 // beat is how often a drawing is made anew while nothing happens.
-const beat = time.Second
+const beat = 250 * time.Millisecond
 
 // follow hands events to a viewer until the run ends.
 func follow(ctx context.Context, c *client.Client, id string, opts client.FollowOptions, v viewer, last *client.Event) error {
