@@ -58,7 +58,7 @@ func reference(w io.Writer, root *cobra.Command) error {
 }
 
 func pageOf(w io.Writer, c *cobra.Command) error {
-	if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
+	if c.Hidden || c.IsAdditionalHelpTopicCommand() || c.Name() == "help" || c.Name() == "completion" {
 		return nil
 	}
 	var b strings.Builder

@@ -66,6 +66,7 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ta
 	c.SetHelpCommandGroupID(groupHelp)
 	c.SetCompletionCommandGroupID(groupHelp)
 	c.AddCommand(referenceCommand())
+	c.AddCommand(learn.Topics()...)
 	strict(c)
 	return c
 }
