@@ -167,6 +167,9 @@ func cancelAll(cmd *cobra.Command, s *session.Session, ids []string, o cancelFla
 			return err
 		}
 	}
+	if len(ids) == 0 {
+		session.Talk(cmd, "no runs that go on fit")
+	}
 	if o.dryRun {
 		return printCancelled(p, named(ids))
 	}
