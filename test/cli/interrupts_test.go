@@ -85,3 +85,17 @@ func TestL4_ANodeMayBeCalledAnything(t *testing.T) {
 	u.ok("interrupt", "answer", id, "gate/one:first", "--action", "accept")
 	require.Equal(t, 0, u.run("run", "wait", id).status)
 }
+
+// A form that a model drew takes an answer for each field: text as text, a box as true or false.
+func TestL4_FormsAreFilledIn(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	id := u.waiting("form")
+	shown := u.ok("interrupt", "show", id).out
+	require.Contains(t, shown, "a form, written by the model:\n  A refund\n  why: Why? (required)\n  twice: Twice\n")
+	require.Contains(t, shown, "interrupt answer "+id+" form --answer why=…")
+	require.Equal(t, 6, u.run("interrupt", "answer", id, "--answer", "ghost=1").status)
+	u.ok("interrupt", "answer", id, "--answer", "why=42", "--answer", "twice=true")
+	r := u.ok("run", "events", id, "--type", "node.resumed", "--query", ".events[0].payload.resumeValue", "-o", "json")
+	require.JSONEq(t, `{"why":"42","twice":true}`, r.out)
+}

@@ -51,6 +51,9 @@ var workflows = []string{
 	definition("wait", node("a", "core.delay", "{}", `{"delayMs":{"type":"variable","variableName":"delayMs"}}`), `{"name":"delayMs","type":"number","required":true,"defaultValue":30000}`),
 	definition("approve", node("gate", "core.approvalGate", `{"title":"Refund 40 euros?","actions":["accept","reject","refine"]}`, "{}"), ""),
 	definition("approve-odd", node("gate/one:first", "core.approvalGate", `{"title":"Odd?","actions":["accept"]}`, "{}"), ""),
+	definition("form", node("form", "core.interrupt", `{"kind":"custom","data":{"customKind":"ui.a2ui-surface","payload":{"catalogVersion":"0.9.1","surface":{"components":[`+
+		`{"component":"heading","text":"A refund","level":2},{"component":"field.text","id":"why","label":"Why?","required":true},`+
+		`{"component":"field.checkbox","id":"twice","label":"Twice"},{"component":"action.button","id":"go","label":"Go","action":{"target":"resume"}}]}}}}`, "{}"), ""),
 	definition("approve-two", node("gate", "core.approvalGate", `{"title":"Both of you?","actions":["accept","reject"],"requiredApprovals":2}`, "{}"), ""),
 	definition("clarify", node("ask", "core.clarificationGate", `{"questions":[{"id":"q1","question":"Which color?","schema":{"enum":["blue","red"]}},{"id":"q2","question":"How many?"}]}`, "{}"), ""),
 	definition("contract", node("asks", "core.ai.callPrompt", `{"provider":"mock","model":"mock-mini","prompt":"sort","envelopeContract":{"accepts":["vendor.waybill.ticket.triage"]}}`, "{}"), ""),

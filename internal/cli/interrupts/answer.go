@@ -34,8 +34,8 @@ func answerCommand(s *session.Session) *cobra.Command {
 
 An approval takes an --action that it offers: accept, reject, refine (with --feedback),
 edit-accept (with --edited), ask (with --question). A clarification takes an --answer for
-each question. Everything takes the whole answer as JSON: --value, from a file with @FILE,
-from standard input with -.
+each question, a form one for each field. Everything takes the whole answer as JSON:
+--value, from a file with @FILE, from standard input with -.
 
 ` + exit.Help,
 		Example: `  waybill interrupt answer RUN gate --action accept
@@ -52,7 +52,7 @@ from standard input with -.
 	f.StringVar(&o.edited, "edited", "", "the edited artifact, for edit-accept: JSON, @FILE or -")
 	f.StringVar(&o.question, "question", "", "what to ask, for ask")
 	f.StringVar(&o.voter, "voter", "", "who votes, where the credential is of nobody in particular")
-	f.StringArrayVar(&o.answers, "answer", nil, "ID=VALUE: the answer to one question; JSON, or else text (repeatable)")
+	f.StringArrayVar(&o.answers, "answer", nil, "ID=VALUE: the answer to one question, or one field of a form; JSON, or else text (repeatable)")
 	f.StringVar(&o.value, "value", "", "the whole answer: JSON, @FILE or -")
 	f.StringVar(&o.key, "key", "", "Idempotency-Key: the same key answers once")
 	c.MarkFlagsMutuallyExclusive("value", "action", "answer")
@@ -79,6 +79,11 @@ func answer(cmd *cobra.Command, s *session.Session, args []string, o answerFlags
 	}
 	if err := q.offers(o.action); err != nil {
 		return err
+	}
+	if len(o.answers) > 0 {
+		if value, err = q.replies(o.answers); err != nil {
+			return err
+		}
 	}
 	a, err := c.Resolve(cmd.Context(), q.runID, q.nodeID, value, o.key)
 	if err != nil {
@@ -110,19 +115,7 @@ func (o answerFlags) build(stdin io.Reader) (json.RawMessage, error) {
 	case o.value != "":
 		return document(stdin, "--value", o.value)
 	case len(o.answers) > 0:
-		all := map[string]json.RawMessage{}
-		for _, pair := range o.answers {
-			id, text, ok := strings.Cut(pair, "=")
-			if !ok || id == "" {
-				return nil, exit.Usagef("--answer %q: want ID=VALUE", pair)
-			}
-			v, err := runs.Value(text)
-			if err != nil {
-				return nil, err
-			}
-			all[id] = v
-		}
-		return render.Encode(map[string]any{"answers": all})
+		return nil, nil // it depends on what is asked
 	}
 	v := map[string]any{"action": o.action}
 	set := func(name, text string) {

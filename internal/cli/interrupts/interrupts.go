@@ -188,6 +188,7 @@ type data struct {
 	ApproversList     []string           `json:"approversList"`
 	EventType         string             `json:"eventType"`
 	Questions         []question         `json:"questions"`
+	CustomKind        string             `json:"customKind"`
 	Payload           json.RawMessage    `json:"payload"`
 }
 
@@ -214,7 +215,7 @@ func (o *open) write(w io.Writer) error {
 	if d.RequiredApprovals > 1 {
 		votes = fmt.Sprintf("%d approvals", d.RequiredApprovals)
 	}
-	if artifact == "" {
+	if artifact == "" && o.form() == nil {
 		artifact = string(d.Payload)
 	}
 	due := ""
@@ -237,7 +238,14 @@ func (o *open) write(w io.Writer) error {
 			}
 		}
 	}
-	_, err = fmt.Fprintf(w, "\nanswer: waybill interrupt answer %s %s %s\n", o.runID, o.nodeID, how(a.Kind, d))
+	end := how(a.Kind, d)
+	if s := o.form(); s != nil {
+		end = howForm(s)
+		if err := writeForm(w, s); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(w, "\nanswer: waybill interrupt answer %s %s %s\n", o.runID, o.nodeID, end)
 	return err
 }
 
