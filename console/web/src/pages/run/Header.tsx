@@ -16,7 +16,6 @@ import { useStalled } from "./useStalled";
 
 type Props = {
   runId: string;
-  title: string;
   snapshot: RunSnapshot | undefined;
   log: RunLog;
   onFork: () => void;
@@ -24,12 +23,14 @@ type Props = {
 };
 
 /** What a run is, how it stands, who acts next, and what can be done. */
-export function Header({ runId, title, snapshot, log, onFork, onOpen }: Props): ReactNode {
+export function Header({ runId, snapshot, log, onFork, onOpen }: Props): ReactNode {
   const stalled = useStalled(snapshot, log);
   return (
     <header className="run-head">
       <div className="page-head">
-        <h1>{title}</h1>
+        <h1>
+          {snapshot?.workflowId ?? "Run"} <span className="dim">{shortId(runId)}</span>
+        </h1>
         <CopyButton text={runId} what="the id of the run" />
         <CopyButton text={() => location.href} what="the link to this page" icon="link" />
         {snapshot && <Status status={snapshot.status} stalled={stalled !== undefined} />}

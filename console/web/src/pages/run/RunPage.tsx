@@ -64,7 +64,7 @@ function Run({ runId }: { runId: string }): ReactNode {
           {snapshot && <p className="dim small">What follows is as of {new Date(dataUpdatedAt).toLocaleTimeString("en-GB")}.</p>}
         </>
       )}
-      <Header runId={runId} title={title} snapshot={snapshot} log={log} onFork={() => setForkFrom(selected ?? log.last)} onOpen={(e) => go({ e })} />
+      <Header runId={runId} snapshot={snapshot} log={log} onFork={() => setForkFrom(selected ?? log.last)} onOpen={(e) => go({ e })} />
       {snapshot && <InterruptSlot snapshot={snapshot} log={log} />}
       <nav className="tabs" aria-label="Views of this run">
         {views.map(({ name, word }) => (

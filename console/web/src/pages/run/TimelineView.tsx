@@ -1,5 +1,5 @@
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { useId, useLayoutEffect, useMemo, useRef, useState, type CSSProperties, type KeyboardEvent, type ReactNode } from "react";
+import { useId, useLayoutEffect, useRef, useState, type CSSProperties, type KeyboardEvent, type ReactNode } from "react";
 import { useShortcuts } from "../../app/keys";
 import type { RunLog } from "../../live/runLog";
 import { Icon } from "../../ui/Icon";
@@ -75,12 +75,15 @@ function Legend(): ReactNode {
     <ul className="legend" aria-label="Legend">
       {legend.map(({ part, word }) => (
         <li key={part}>
-          <span className={`swatch run part ${part}`} aria-hidden="true" /> {word}
+          <span className={`swatch run ${part}`} aria-hidden="true" /> {word}
         </li>
       ))}
     </ul>
   );
 }
+
+// Names take the rest.
+const laneShare = 0.75;
 
 type LanesProps = {
   timeline: Timeline;
@@ -96,13 +99,18 @@ function Lanes({ timeline, scale, total, zoom, selected, onSelect, describedBy }
   const box = useRef<HTMLDivElement>(null);
   const grid = useRef<HTMLDivElement>(null);
   const [margin, setMargin] = useState(0);
+  const [laneWidth, setLaneWidth] = useState(1000);
   const [focus, setFocus] = useState({ row: 0, item: 0 });
   useLayoutEffect(() => {
-    if (grid.current) setMargin(grid.current.getBoundingClientRect().top + window.scrollY);
+    if (!grid.current || !box.current) return undefined;
+    setMargin(grid.current.getBoundingClientRect().top + window.scrollY);
+    const observer = new ResizeObserver(([entry]) => setLaneWidth((entry?.contentRect.width ?? 0) * laneShare));
+    observer.observe(box.current);
+    return () => observer.disconnect();
   }, []);
   const rows: Lane[] = [{ nodeId: "run", typeId: "", bars: [timeline.run], marks: timeline.marks, status: timeline.run.status }, ...timeline.lanes];
   const virtual = useWindowVirtualizer({ count: rows.length, estimateSize: () => rowHeight, overscan: 10, scrollMargin: margin });
-  const axis = useMemo(() => axisOf(scale, total, zoom), [scale, total, zoom]);
+  const axis = axisOf(scale, total, zoom, laneWidth);
 
   const onKey = (event: KeyboardEvent): void => {
     const to = moved(event.key, focus, rows);
@@ -277,18 +285,22 @@ function wordsOf(lane: Lane, item: Item, total: number): string {
 
 type Tick = { at: number; x: number; word: string; folded: boolean };
 
-function axisOf(scale: Scale, total: number, zoom: number): Tick[] {
-  const out: Tick[] = [];
+// A word on the axis takes about this much of a lane, which is narrower on a phone.
+const wordWidth = 72;
+
+function axisOf(scale: Scale, total: number, zoom: number, width: number): Tick[] {
+  const space = wordWidth / Math.max(wordWidth, width * zoom);
+  const folded = scale.stretches.filter((s) => s.folded).map((s) => ({ at: s.from, x: s.start + s.size / 2, word: `⋯ ${duration(s.to - s.from)}`, folded: true }));
   const kept = scale.stretches.filter((s) => !s.folded);
   const shown = kept.reduce((sum, s) => sum + s.to - s.from, 0);
+  const out: Tick[] = [];
   for (const s of kept) {
-    const about = Math.max(1, ((s.to - s.from) / Math.max(1, shown)) * 7 * zoom);
+    const about = Math.max(1, ((s.to - s.from) / Math.max(1, shown)) / space / 1.4);
     for (const at of ticks(s.from, s.to, about)) {
       const x = scale.at(at);
-      const before = out.at(-1);
-      if (!before || x - before.x > 0.09 / zoom) out.push({ at, x, word: at === 0 ? "0" : duration(at), folded: false });
+      const clear = [...out, ...folded].every((tick) => Math.abs(x - tick.x) > space) && x < 1 - space / 3;
+      if (clear && at <= total) out.push({ at, x, word: at === 0 ? "0" : duration(at), folded: false });
     }
   }
-  for (const s of scale.stretches) if (s.folded) out.push({ at: -s.from - 1, x: s.start, word: `⋯ ${duration(s.to - s.from)}`, folded: true });
-  return out.filter((tick) => tick.at <= total);
+  return [...out, ...folded];
 }

@@ -38,6 +38,13 @@ const ends: { [type: string]: string } = {
   "node.cancelled": "cancelled",
   "node.suspend-failed": "failed",
 };
+// What the run itself waits for, as its own lane shows it.
+const turns: { [type: string]: string } = {
+  "interrupt.requested": "suspended",
+  "interrupt.resolved": "running",
+  "run.paused": "paused",
+  "run.resumed": "running",
+};
 const runEnds: { [type: string]: string } = { "run.completed": "completed", "run.failed": "failed", "run.cancelled": "cancelled" };
 
 /** The lanes of a run: its nodes in the order of their first start, and on each a bar for every attempt. It is fed event by event. */
@@ -86,6 +93,12 @@ export class Timeline {
     }
     const runEnd = runEnds[event.type];
     if (runEnd) this.#endRun(at, runEnd);
+    const turn = turns[event.type];
+    if (turn && this.run.to === undefined) {
+      close(this.run, at);
+      this.run.parts.push({ kind: turn === "running" ? "work" : "wait", from: at, to: undefined });
+      this.run.status = turn;
+    }
     const nodeId = event.nodeId ?? text(event.payload.nodeId);
     const rule = marks[event.type];
     if (nodeId) this.#node(nodeId, event, at);
@@ -184,7 +197,7 @@ function called(bar: Bar, at: number, done: boolean): void {
 /** A stretch of time on the axis; a folded one stands for time in which nothing happened. */
 export type Stretch = { from: number; to: number; start: number; size: number; folded: boolean };
 
-const foldedShare = 0.04;
+const foldedShare = 0.07;
 
 /** Where moments lie on an axis from 0 to 1, with or without the time in which nothing happened. */
 export class Scale {
@@ -220,7 +233,9 @@ export class Scale {
   }
 }
 
-// A gap is worth folding when it is a good part of the whole; more than ten of them would fold the picture away.
+const mostGaps = 6;
+
+// A gap is worth folding when it is a good part of the whole; many of them would fold the picture away.
 function gapsOf(busy: readonly [number, number][], end: number): [number, number][] {
   const least = Math.max(1000, end * 0.08);
   const gaps: [number, number][] = [];
@@ -230,7 +245,7 @@ function gapsOf(busy: readonly [number, number][], end: number): [number, number
     until = Math.max(until, to);
   }
   if (end - until > least) gaps.push([until, end]);
-  return gaps.slice(0, 10);
+  return gaps.sort((a, b) => b[1] - b[0] - (a[1] - a[0])).slice(0, mostGaps).sort((a, b) => a[0] - b[0]);
 }
 
 /** Round moments for the axis: about so many, 1, 2 or 5 of some power of ten, or a good part of a minute, hour or day. */
