@@ -27,8 +27,8 @@ for (const theme of ["light", "dark"] as const) {
             document.title,
             document.querySelector("h1")?.textContent ?? "",
           ]);
-          expect(wide, "scrolls sideways").toBe(false);
-          expect(title).toContain(heading);
+          expect.soft(wide, "scrolls sideways").toBe(false);
+          expect.soft(title).toContain(heading);
         });
       }
     });

@@ -178,7 +178,7 @@ test("C12 what cannot be done says why, and a reason is kept in the log", async 
   const cancel = page.getByRole("button", { name: "Cancel", exact: true });
   await expect(cancel).toHaveAttribute("aria-disabled", "true");
   await expect(cancel).toHaveAccessibleDescription("The run has ended: completed.");
-  await cancel.click();
+  await cancel.click({ force: true });
   await expect(page.getByRole("dialog")).toHaveCount(0);
 
   const runId = await host.runUntil("gate", ["waiting-approval"]);
@@ -212,11 +212,11 @@ test("C14 exports are the host's own bytes, and their words are repeated", async
   const answer = await (await host.call("GET", `/v1/runs/${runId}/events/poll?timeout=1`)).text();
   for (const line of lines) expect(answer).toContain(line);
   expect(lines.map((line) => (JSON.parse(line) as RunEventDoc).sequence)).toEqual(lines.map((_, i) => i));
-  await expect(page.getByText(`Saved: ${lines.length} events`)).toBeVisible();
+  await expect(page.locator(".menu .said")).toHaveText(`Saved: ${lines.length} events, as the host has recorded them.`);
   const bundle = JSON.parse(await download(page, "Save the debug bundle")) as { run: { runId: string }; redactionMode: string };
   expect(bundle.run.runId).toBe(runId);
-  await expect(page.locator(".menu output")).toContainText(`mode ${bundle.redactionMode}`);
-  await expect(page.locator(".menu output")).toContainText("complete");
+  await expect(page.locator(".menu .said")).toContainText(`mode ${bundle.redactionMode}`);
+  await expect(page.locator(".menu .said")).toContainText("complete");
 });
 
 test("C3c a crash of the host is survived: reconnecting, then live, and every event once", async ({ page, host: shared, basePath }) => {

@@ -11,6 +11,8 @@ export type ConsoleConfig = {
   links: { name: string; url: string }[];
   limits: { [name: string]: number };
   stalledAfterMs: number;
+  /** Whose session it is; absent before anybody has signed in. */
+  session?: { tenant: string; keyId: string; scopes: string[]; user?: string };
 };
 
 export const configKey = ["console", "config"] as const;
@@ -29,6 +31,12 @@ export async function loadConfig(signal?: AbortSignal): Promise<ConsoleConfig> {
 
 export function useConfig(): ConsoleConfig {
   return useQuery({ queryKey: configKey, queryFn: ({ signal }) => loadConfig(signal), staleTime: Number.POSITIVE_INFINITY }).data ?? bare;
+}
+
+/** Whether the session has all of these scopes. The host decides in the end; this only says it beforehand. */
+export function useMay(...scopes: string[]): boolean {
+  const { session } = useConfig();
+  return session === undefined || scopes.every((scope) => session.scopes.includes(scope));
 }
 
 const write = { "Content-Type": "application/json", "X-Waybill-Console": "1" };

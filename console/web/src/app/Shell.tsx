@@ -51,6 +51,11 @@ export function Shell(): ReactNode {
           </ul>
         </nav>
         <div className="bar-end">
+          {config.session && (
+            <span className="who" title={`Tenant ${config.session.tenant}, key ${config.session.keyId}`}>
+              {config.session.user ?? config.session.tenant}
+            </span>
+          )}
           <ThemeSwitch />
           <button type="button" className="quiet" onClick={() => showKeys(true)} aria-label="Keyboard shortcuts" title="Keyboard shortcuts">
             <kbd aria-hidden="true">?</kbd>

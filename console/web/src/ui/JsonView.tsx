@@ -53,34 +53,36 @@ function Branch(props: ValueProps & { value: Json[] | { [name: string]: Json }; 
     );
   }
   return (
-    <details className={marked ? "marked" : undefined} open={shown} onToggle={(event) => setShown(event.currentTarget.open)}>
-      <summary>
-        {label}
-        <span className="json-punct">{size}</span>
-        {after?.(pointer, value)}
-      </summary>
-      {shown && (
-        <div className="json-children">
-          {entries.slice(0, limit).map(([key, child]) => (
-            <Value
-              key={key}
-              value={child}
-              name={key}
-              pointer={`${pointer}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`}
-              depth={depth + 1}
-              open={open}
-              {...(mark === undefined ? {} : { mark })}
-              {...(after ? { after } : {})}
-            />
-          ))}
-          {entries.length > limit && (
-            <button type="button" className="quiet" onClick={() => setLimit(limit + 1000)}>
-              {entries.length - limit} more
-            </button>
-          )}
-        </div>
-      )}
-    </details>
+    <div className={marked ? "json-branch marked" : "json-branch"}>
+      <details open={shown} onToggle={(event) => setShown(event.currentTarget.open)}>
+        <summary>
+          {label}
+          <span className="json-punct">{size}</span>
+        </summary>
+        {shown && (
+          <div className="json-children">
+            {entries.slice(0, limit).map(([key, child]) => (
+              <Value
+                key={key}
+                value={child}
+                name={key}
+                pointer={`${pointer}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`}
+                depth={depth + 1}
+                open={open}
+                {...(mark === undefined ? {} : { mark })}
+                {...(after ? { after } : {})}
+              />
+            ))}
+            {entries.length > limit && (
+              <button type="button" className="quiet" onClick={() => setLimit(limit + 1000)}>
+                {entries.length - limit} more
+              </button>
+            )}
+          </div>
+        )}
+      </details>
+      {after && <span className="json-after">{after(pointer, value)}</span>}
+    </div>
   );
 }
 

@@ -3,6 +3,7 @@ import { useId, useState, type FormEvent, type ReactNode } from "react";
 import { api, bodyAs, idempotencyKey } from "../../api/client";
 import { isObject, type Json } from "../../api/json";
 import { isTerminal, type RunSnapshot } from "../../api/model";
+import { useMay } from "../../api/session";
 import type { RunLog } from "../../live/runLog";
 import { Dialog } from "../../ui/Dialog";
 import { ErrorNote } from "../../ui/ErrorNote";
@@ -15,14 +16,15 @@ type Verb = "pause" | "resume" | "cancel";
 export function Actions({ snapshot, log, onFork }: { snapshot: RunSnapshot; log: RunLog; onFork: () => void }): ReactNode {
   const [asked, ask] = useState<Verb>();
   const capabilities = useCapabilities();
+  const may = useMay("runs:cancel");
+  const mayFork = useMay("runs:create", "runs:read");
+  const refused = (v: Verb): string | undefined => (may ? whyNot(v, snapshot, capabilities) : "Your key may not do this: it lacks the scope runs:cancel.");
   const verb: Verb = snapshot.status === "paused" ? "resume" : "pause";
   return (
     <div className="actions">
-      <Action word={verb === "pause" ? "Pause" : "Resume"} refused={whyNot(verb, snapshot, capabilities)} onClick={() => ask(verb)} />
-      <Action word="Cancel" refused={whyNot("cancel", snapshot, capabilities)} onClick={() => ask("cancel")} danger />
-      <button type="button" onClick={onFork}>
-        Fork…
-      </button>
+      <Action word={verb === "pause" ? "Pause" : "Resume"} refused={refused(verb)} onClick={() => ask(verb)} />
+      <Action word="Cancel" refused={refused("cancel")} onClick={() => ask("cancel")} danger />
+      <Action word="Fork…" refused={mayFork ? undefined : "Your key may not do this: it lacks the scope runs:create."} onClick={onFork} />
       <Exports snapshot={snapshot} log={log} />
       {asked && <Ask verb={asked} snapshot={snapshot} capabilities={capabilities} onClose={() => ask(undefined)} />}
     </div>

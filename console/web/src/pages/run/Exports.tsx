@@ -47,7 +47,7 @@ export function Exports({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog 
         <button type="button" className="quiet" onClick={() => copy("a command", `waybill run ${log.ended ? "get" : "watch"} ${runId}`)}>
           Copy as waybill command
         </button>
-        {said && <output className="small dim">{"words" in said ? said.words : <ErrorNote error={said.error} />}</output>}
+        {said && ("words" in said ? <p className="said small dim">{said.words}</p> : <ErrorNote error={said.error} />)}
       </div>
     </details>
   );

@@ -46,8 +46,6 @@ export function useRuns(filter: string): Runs {
   });
 
   useEffect(() => {
-    let fresh = true;
-    let lost = false;
     const again = (): void => void client.invalidateQueries({ queryKey: ["runs", filter] });
     let soon: ReturnType<typeof setTimeout> | undefined;
     const close = openStream(`${hostURL}/v1/runs:watch`, undefined, {
@@ -70,10 +68,8 @@ export function useRuns(filter: string): Runs {
       },
       onState: (state) => {
         setLive(state);
-        // What changed while the feed was away, the list has to say.
-        if (state === "live" && lost) again();
-        lost = state !== "live" && !fresh;
-        fresh = false;
+        // What changed before the feed was open, the list has to say.
+        if (state === "live") again();
         setPolling(state === "polling");
       },
       onClosed: () => undefined,

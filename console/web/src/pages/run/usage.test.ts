@@ -1,0 +1,32 @@
+import { expect, it } from "vitest";
+import type { RunEvent } from "../../api/model";
+import { callsOf, money, sumOf } from "./usage";
+
+const log = (...events: [type: string, payload: object][]): RunEvent[] =>
+  events.map(([type, payload], sequence) => ({ eventId: `e${sequence}`, runId: "r", sequence, type, payload, nodeId: "n", timestamp: "2026-01-01T00:00:00Z" }) as RunEvent);
+
+const used = (inputTokens: number, outputTokens: number, costEstimateUsd?: number): [string, object] => [
+  "provider.usage",
+  { provider: "p", model: "m", inputTokens, outputTokens, ...(costEstimateUsd === undefined ? {} : { costEstimateUsd }) },
+];
+
+it("sums what providers said, and marks further tries", () => {
+  const calls = callsOf(log(["node.started", { attempt: 0 }], used(10, 1, 0.5), ["envelope.retry.attempted", { attempt: 2 }], used(20, 2, 0.25), ["node.completed", {}]));
+  expect(calls.map((call) => call.again)).toEqual([false, true]);
+  expect(sumOf(calls)).toEqual({ input: 30, output: 3, cached: undefined, cost: 0.75, calls: 2, unknown: 0 });
+});
+
+it("a call of which the provider said nothing is counted and not zero", () => {
+  const calls = callsOf(log(["node.started", { attempt: 0 }], ["output.chunk", { isLast: true, meta: { model: "m" } }], ["node.completed", {}]));
+  expect(calls).toMatchObject([{ model: "m", input: undefined, cost: undefined }]);
+  expect(sumOf(calls)).toMatchObject({ calls: 1, unknown: 1, cost: undefined });
+});
+
+it.each([
+  [undefined, "–"],
+  [0, "0.00 USD"],
+  [1.5, "1.50 USD"],
+  [0.000123, "0.00012 USD"],
+])("%s is written %s", (amount, want) => {
+  expect(money(amount, "USD")).toBe(want);
+});

@@ -1,0 +1,39 @@
+import { expect, it } from "vitest";
+import { fits, formatFilter, jump, parseFilter } from "./filter";
+import type { RunRow } from "./useRuns";
+
+it.each([
+  ["status:failed workflow:x", [["status", "failed"], ["workflow", "x"]], ""],
+  ['tag:"two words" since:2h', [["tag", "two words"], ["since", "2h"]], ""],
+  ["Status:failed left over", [["status", "failed"]], "left over"],
+])("%s is read", (text, terms, rest) => {
+  expect(parseFilter(text)).toEqual({ terms: terms.map(([name, value]) => ({ name, value })), rest });
+});
+
+it("is written as it is read", () => {
+  const text = 'status:failed tag:"two words"';
+  expect(formatFilter(parseFilter(text).terms)).toBe(text);
+});
+
+const row: RunRow = { runId: "r", workflowId: "x", status: "failed", createdAt: "", tags: ["t"], errorCode: "c" };
+
+it.each([
+  ["", true],
+  ["status:failed workflow:x tag:t code:c", true],
+  ["status:running,failed", true],
+  ["status:running", false],
+  ["status:failed since:2h", undefined],
+  ["status:running since:2h", false],
+])("whether a row fits %s is %s", (text, want) => {
+  expect(fits(row, text)).toBe(want);
+});
+
+it.each([
+  ["run_06h03x0mb9xn3fvgs5m3qnjk6g", "/runs/run_06h03x0mb9xn3fvgs5m3qnjk6g"],
+  [" ev_run_06h03x0mb9xn3fvgs5m3qnjk6g_42 ", "/runs/run_06h03x0mb9xn3fvgs5m3qnjk6g?e=42"],
+  ["run_06h03x0mb9xn3fvgs5m3qnjk6g:classify:0:45", "/runs/run_06h03x0mb9xn3fvgs5m3qnjk6g"],
+  ["status:failed", undefined],
+  ["run", undefined],
+])("%s leads to %s", (text, want) => {
+  expect(jump(text)).toBe(want);
+});
