@@ -36,6 +36,20 @@ func (p *Pending) judgeApproval(a Answer) (Decision, error) {
 	return p.vote(b, d.quorum()), nil
 }
 
+// Progress is how far an approval is that takes more than one; nil for any other question.
+func (p *Pending) Progress() *Progress {
+	var d approvalData
+	if p.Kind != Approval || strictjson.Read(p.Data, &d) != nil {
+		return nil
+	}
+	q := d.quorum()
+	if q.Required < 2 {
+		return nil
+	}
+	progress := q.Count(p.Votes)
+	return &progress
+}
+
 // admit finds out whether somebody may cast a ballot, and by what.
 func (p *Pending) admit(b *ballot, d *approvalData) error {
 	if reason, ok := overriding(b.members); ok && d.Override != nil {

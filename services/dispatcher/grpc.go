@@ -95,10 +95,16 @@ func (s *Service) ResolveInterrupt(ctx context.Context, req *dispatcherv1.Resolv
 	if s := r.Decision.Standing; s != nil {
 		out.Standing = &dispatcherv1.Standing{Listed: s.Listed, Groups: s.Groups, Roles: s.Roles, Override: s.Override}
 	}
-	if p := r.Decision.Progress; p != nil {
-		out.Votes = &dispatcherv1.Votes{Accepts: int32(p.Accepts), Rejects: int32(p.Rejects), Required: int32(p.Required)} //nolint:gosec // G115: small counts
-	}
+	out.Votes = votes(r.Decision.Progress)
 	return out, nil
+}
+
+// votes is how far an approval is; nil for nil.
+func votes(p *interrupt.Progress) *dispatcherv1.Votes {
+	if p == nil {
+		return nil
+	}
+	return &dispatcherv1.Votes{Accepts: int32(p.Accepts), Rejects: int32(p.Rejects), Required: int32(p.Required)} //nolint:gosec // G115: small counts
 }
 
 func responder(req *dispatcherv1.ResolveInterruptRequest) interrupt.Responder {
@@ -116,6 +122,7 @@ func (s *Service) GetInterrupt(ctx context.Context, req *dispatcherv1.GetInterru
 	if e := q.Escalated; e != nil {
 		out.Level, out.EscalatedAt = int32(e.Level), e.At //nolint:gosec // G115: a few levels
 	}
+	out.Votes = votes(q.Progress())
 	return out, err
 }
 

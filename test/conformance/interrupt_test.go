@@ -130,10 +130,33 @@ func TestInterrupt_TakesAQuorum(t *testing.T) {
 		require.NoError(t, a.JSON(&v))
 		return v.Status
 	}
-	id, _ := suspended(t, c, "approve-three", "waiting-approval")
+	type votes struct{ Accepts, Rejects, Required int }
+	counted := func(id string, w waiting) (listed, inspected votes) {
+		var list struct {
+			Interrupts []struct {
+				RunID     string
+				Interrupt struct{ Votes votes }
+			}
+		}
+		require.NoError(t, do(t, c, http.MethodGet, "/v1/interrupts?limit=200&workflowId=approve-three", "").JSON(&list))
+		for _, i := range list.Interrupts {
+			if i.RunID == id {
+				listed = i.Interrupt.Votes
+			}
+		}
+		var shown struct{ Votes votes }
+		require.NoError(t, do(t, client(t, ""), http.MethodGet, "/v1/interrupts/"+w.Interrupt.InterruptToken, "").JSON(&shown))
+		return listed, shown.Votes
+	}
+	id, w := suspended(t, c, "approve-three", "waiting-approval")
 	require.Equal(t, "waiting-approval", vote(id, "ann", "accept"))
 	require.Equal(t, "waiting-approval", vote(id, "ann", "accept"), "the same voter")
+	listed, inspected := counted(id, w)
+	require.Equal(t, votes{Accepts: 1, Required: 3}, listed)
+	require.Equal(t, listed, inspected)
 	require.Equal(t, "waiting-approval", vote(id, "bob", "accept"))
+	listed, _ = counted(id, w)
+	require.Equal(t, votes{Accepts: 2, Required: 3}, listed)
 	vote(id, "cid", "accept")
 	await(t, c, id, 5*time.Second, "completed")
 

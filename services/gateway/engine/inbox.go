@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
@@ -38,10 +39,38 @@ func (s *Service) ListInterrupts(ctx context.Context, req *hostv1.ListInterrupts
 			continue
 		}
 		out.Interrupts = append(out.Interrupts, &hostv1.OpenInterrupt{
-			RunId: i.GetRunId(), WorkflowId: i.GetWorkflowId(), Status: i.GetStatus(), Interrupt: &openwopv1.JsonDocument{Json: i.GetInterrupt()},
+			RunId: i.GetRunId(), WorkflowId: i.GetWorkflowId(), Status: i.GetStatus(), Interrupt: &openwopv1.JsonDocument{Json: s.withVotes(ctx, p.Tenant, i)},
 		})
 	}
 	return out, nil
+}
+
+// withVotes is a question with how far its votes are. Votes that decide nothing yet make
+// no event, so the read model has none of them: the dispatcher is asked, about the few
+// questions that take more than one. Where it cannot say, the list is as good without.
+func (s *Service) withVotes(ctx context.Context, tenant string, i *eventlogv1.OpenInterrupt) []byte {
+	var shown runstate.OpenInterrupt
+	if json.Unmarshal(i.GetInterrupt(), &shown) != nil {
+		return i.GetInterrupt()
+	}
+	q := interrupt.Pending{Request: shown.Payload}
+	if q.Progress() == nil {
+		return i.GetInterrupt()
+	}
+	res, err := s.deps.Dispatcher.GetInterrupt(ctx, &dispatcherv1.GetInterruptRequest{
+		Tenant: tenant, RunId: i.GetRunId(), NodeId: shown.NodeID, InterruptId: shown.InterruptID,
+	})
+	if err != nil || res.GetVotes() == nil {
+		return i.GetInterrupt()
+	}
+	doc, err := json.Marshal(struct {
+		runstate.OpenInterrupt
+		Votes interrupt.Progress `json:"votes"`
+	}{shown, progress(res.GetVotes())})
+	if err != nil {
+		return i.GetInterrupt()
+	}
+	return doc
 }
 
 // mayAnswer reports whether somebody may answer a question as it is shown.

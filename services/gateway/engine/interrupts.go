@@ -136,9 +136,19 @@ func (s *Service) InspectInterruptByToken(ctx context.Context, req *openwopv1.In
 			return nil, err
 		}
 	}
+	if v := res.GetVotes(); v != nil {
+		if doc["votes"], err = json.Marshal(progress(v)); err != nil {
+			return nil, err
+		}
+	}
 	out, err := json.Marshal(doc)
 	tell(ctx, MetaCache, "no-store")
 	return &openwopv1.InspectInterruptByTokenResponse{Interrupt: &openwopv1.JsonDocument{Json: out}}, err
+}
+
+// progress is how far a quorum is, as its readers see it.
+func progress(v *dispatcherv1.Votes) interrupt.Progress {
+	return interrupt.Progress{Accepts: int(v.GetAccepts()), Rejects: int(v.GetRejects()), Required: int(v.GetRequired())}
 }
 
 // holder is the tenant under which a request of a token's holder is remembered: none but

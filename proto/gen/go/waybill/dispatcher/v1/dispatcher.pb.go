@@ -1344,8 +1344,10 @@ type GetInterruptResponse struct {
 	// The run has ended.
 	Gone bool `protobuf:"varint,4,opt,name=gone,proto3" json:"gone,omitempty"`
 	// The level that it has come to, and when; 0: none.
-	Level         int32  `protobuf:"varint,5,opt,name=level,proto3" json:"level,omitempty"`
-	EscalatedAt   string `protobuf:"bytes,6,opt,name=escalated_at,json=escalatedAt,proto3" json:"escalated_at,omitempty"`
+	Level       int32  `protobuf:"varint,5,opt,name=level,proto3" json:"level,omitempty"`
+	EscalatedAt string `protobuf:"bytes,6,opt,name=escalated_at,json=escalatedAt,proto3" json:"escalated_at,omitempty"`
+	// How far an approval is that takes more than one; absent for any other.
+	Votes         *Votes `protobuf:"bytes,7,opt,name=votes,proto3" json:"votes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1420,6 +1422,13 @@ func (x *GetInterruptResponse) GetEscalatedAt() string {
 		return x.EscalatedAt
 	}
 	return ""
+}
+
+func (x *GetInterruptResponse) GetVotes() *Votes {
+	if x != nil {
+		return x.Votes
+	}
+	return nil
 }
 
 // PutWorkflowRequest holds a definition document, verbatim.
@@ -2956,14 +2965,15 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
 	"\anode_id\x18\x03 \x01(\tR\x06nodeId\x12!\n" +
-	"\finterrupt_id\x18\x04 \x01(\tR\vinterruptId\"\xbc\x01\n" +
+	"\finterrupt_id\x18\x04 \x01(\tR\vinterruptId\"\xf0\x01\n" +
 	"\x14GetInterruptResponse\x12\x18\n" +
 	"\apayload\x18\x01 \x01(\fR\apayload\x12!\n" +
 	"\frequested_at\x18\x02 \x01(\tR\vrequestedAt\x12\x1a\n" +
 	"\bresolved\x18\x03 \x01(\bR\bresolved\x12\x12\n" +
 	"\x04gone\x18\x04 \x01(\bR\x04gone\x12\x14\n" +
 	"\x05level\x18\x05 \x01(\x05R\x05level\x12!\n" +
-	"\fescalated_at\x18\x06 \x01(\tR\vescalatedAt\"\x95\x01\n" +
+	"\fescalated_at\x18\x06 \x01(\tR\vescalatedAt\x122\n" +
+	"\x05votes\x18\a \x01(\v2\x1c.waybill.dispatcher.v1.VotesR\x05votes\"\x95\x01\n" +
 	"\x12PutWorkflowRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1e\n" +
 	"\n" +
@@ -3155,48 +3165,49 @@ var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	15, // 0: waybill.dispatcher.v1.ResolveInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
 	14, // 1: waybill.dispatcher.v1.ResolveInterruptResponse.standing:type_name -> waybill.dispatcher.v1.Standing
-	20, // 2: waybill.dispatcher.v1.PutWorkflowResponse.warnings:type_name -> waybill.dispatcher.v1.WorkflowWarning
-	25, // 3: waybill.dispatcher.v1.ListWorkflowsResponse.workflows:type_name -> waybill.dispatcher.v1.WorkflowSummary
-	29, // 4: waybill.dispatcher.v1.DescribeResponse.node_types:type_name -> waybill.dispatcher.v1.NodeType
-	28, // 5: waybill.dispatcher.v1.DescribeResponse.prompts:type_name -> waybill.dispatcher.v1.PromptSupport
-	31, // 6: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
-	0,  // 7: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
-	2,  // 8: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
-	4,  // 9: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
-	6,  // 10: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
-	8,  // 11: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
-	10, // 12: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
-	12, // 13: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
-	16, // 14: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
-	18, // 15: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
-	21, // 16: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
-	23, // 17: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
-	26, // 18: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
-	30, // 19: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
-	33, // 20: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
-	35, // 21: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
-	37, // 22: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
-	1,  // 23: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
-	3,  // 24: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
-	5,  // 25: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
-	7,  // 26: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
-	9,  // 27: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
-	11, // 28: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
-	13, // 29: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
-	17, // 30: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
-	19, // 31: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
-	22, // 32: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
-	24, // 33: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
-	27, // 34: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
-	32, // 35: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
-	34, // 36: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
-	36, // 37: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
-	38, // 38: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
-	23, // [23:39] is the sub-list for method output_type
-	7,  // [7:23] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	15, // 2: waybill.dispatcher.v1.GetInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
+	20, // 3: waybill.dispatcher.v1.PutWorkflowResponse.warnings:type_name -> waybill.dispatcher.v1.WorkflowWarning
+	25, // 4: waybill.dispatcher.v1.ListWorkflowsResponse.workflows:type_name -> waybill.dispatcher.v1.WorkflowSummary
+	29, // 5: waybill.dispatcher.v1.DescribeResponse.node_types:type_name -> waybill.dispatcher.v1.NodeType
+	28, // 6: waybill.dispatcher.v1.DescribeResponse.prompts:type_name -> waybill.dispatcher.v1.PromptSupport
+	31, // 7: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
+	0,  // 8: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
+	2,  // 9: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
+	4,  // 10: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
+	6,  // 11: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
+	8,  // 12: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
+	10, // 13: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
+	12, // 14: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
+	16, // 15: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
+	18, // 16: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
+	21, // 17: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
+	23, // 18: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
+	26, // 19: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
+	30, // 20: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
+	33, // 21: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
+	35, // 22: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
+	37, // 23: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
+	1,  // 24: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
+	3,  // 25: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
+	5,  // 26: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
+	7,  // 27: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
+	9,  // 28: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
+	11, // 29: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
+	13, // 30: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
+	17, // 31: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
+	19, // 32: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
+	22, // 33: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
+	24, // 34: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
+	27, // 35: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
+	32, // 36: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
+	34, // 37: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
+	36, // 38: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
+	38, // 39: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
+	24, // [24:40] is the sub-list for method output_type
+	8,  // [8:24] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_waybill_dispatcher_v1_dispatcher_proto_init() }
