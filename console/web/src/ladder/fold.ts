@@ -1,0 +1,347 @@
+import { errorOf, nodeOf, number, record, recordedBy, refOf, text, texts, type RunEvent } from "./events";
+import type { Call, Cause, Envelope, EventRef, Execution, Failure, NodeError } from "./model";
+import { gateOf, ofValue, passed, refusalOf, refused, type Refusal } from "./rungs";
+
+const structured = "core.ai.structuredOutput";
+
+/**
+ * What the models of a run were asked and what became of their answers, in the order in which
+ * nodes were executed. It reads nothing but the run's events, in their order.
+ */
+export function executionsOf(events: readonly RunEvent[]): Execution[] {
+  const all: Execution[] = [];
+  const nodes = new Map<string, Node>();
+  for (const e of events) {
+    const id = nodeOf(e);
+    if (id === undefined) continue;
+    let node = nodes.get(id);
+    if (!node) nodes.set(id, (node = new Node(id)));
+    const begun = node.take(e);
+    if (begun) all.push(begun);
+  }
+  return all.filter((x) => x.calls.length > 0 || x.substitution || x.insufficient || x.typeId?.startsWith("core.ai."));
+}
+
+/** The history of one node while the log is read. */
+class Node {
+  private current: Execution | undefined;
+  private number = 0;
+  private waiting = false;
+  private handedIn = false;
+  /** Which call recorded which sequence: an answer that repeats an envelope names it so. */
+  private readonly recordedAt = new Map<number, { call: Call; envelope: Envelope }>();
+
+  constructor(private readonly nodeId: string) {}
+
+  /** Takes an event of the node, and returns the execution that it begins. */
+  take(e: RunEvent): Execution | undefined {
+    const before = this.current;
+    this.read(e);
+    const x = this.current;
+    if (x) x.to = Math.max(x.to, e.sequence);
+    return x && x !== before ? x : undefined;
+  }
+
+  private read(e: RunEvent): void {
+    const p = record(e.payload);
+    switch (e.type) {
+      case "model.capability.substituted":
+        this.begin(e).substitution = {
+          from: { provider: text(p.originalProvider) ?? "", model: text(p.originalModel) ?? "" },
+          to: { provider: text(p.fallbackProvider) ?? "", model: text(p.fallbackModel) ?? "" },
+          missing: texts(p.missingCapabilities),
+          hidden: text(p.fallbackModel) === "[REDACTED]",
+          event: refOf(e),
+        };
+        return;
+      case "model.capability.insufficient":
+        this.begin(e).insufficient = {
+          provider: text(p.provider) ?? "", model: text(p.model) ?? "", missing: texts(p.missingCapabilities),
+          fallbackAttempted: p.fallbackAttempted === true, event: refOf(e),
+        };
+        return;
+      case "node.started": {
+        const x = this.current?.result === "open" && this.current.typeId === undefined && this.current.substitution ? this.current : this.begin(e);
+        x.typeId = text(p.typeId);
+        return;
+      }
+      case "node.retried":
+        this.end("retried", errorOf({ error: p.lastError ?? p.error }));
+        return;
+      case "node.suspended":
+        if (this.current?.result === "open") this.current.result = "waiting";
+        return;
+      case "node.resumed":
+        if (this.current?.result === "waiting") this.current.result = "open";
+        this.waiting = true;
+        return;
+      case "node.cancelled":
+        this.end("cancelled");
+        return;
+      case "node.completed":
+        this.completed(e);
+        return;
+      case "node.failed":
+        this.failed(e);
+        return;
+      default:
+        this.answered(e);
+    }
+  }
+
+  private begin(e: RunEvent): Execution {
+    this.current = { nodeId: this.nodeId, number: ++this.number, calls: [], result: "open", from: e.sequence, to: e.sequence };
+    this.waiting = false;
+    return this.current;
+  }
+
+  private end(result: Execution["result"], error?: NodeError): void {
+    if (!this.current) return;
+    this.current.result = result;
+    this.current.error = error;
+  }
+
+  /** The call that is being made; what follows the end of one begins the next. */
+  private call(e: RunEvent, closed: (c: Call) => boolean, cause?: Cause): Call {
+    const x = this.current ?? this.begin(e);
+    const last = x.calls.at(-1);
+    if (last && !closed(last)) {
+      last.to = e.sequence;
+      return last;
+    }
+    return this.open(x, e, cause ?? this.causeOf(last));
+  }
+
+  private causeOf(last: Call | undefined): Cause {
+    if (!last) return "first";
+    return this.waiting ? "after-answer" : "next-turn";
+  }
+
+  private open(x: Execution, e: RunEvent, cause: Cause, attempt?: number, because?: Failure): Call {
+    const last = x.calls.at(-1);
+    const c: Call = {
+      ordinal: x.calls.length + 1,
+      attempt: attempt ?? (cause === "after-answer" || !last ? 1 : last.attempt + 1),
+      cause, because, envelopes: [], from: e.sequence, to: e.sequence,
+    };
+    x.calls.push(c);
+    this.waiting = false;
+    return c;
+  }
+
+  private answered(e: RunEvent): void {
+    const p = record(e.payload);
+    switch (e.type) {
+      case "output.chunk": {
+        const c = this.call(e, answeredBefore);
+        c.text = (c.text ?? "") + (text(p.chunk) ?? "");
+        return;
+      }
+      case "provider.usage": {
+        const c = this.call(e, answeredBefore);
+        c.usage = {
+          provider: text(p.provider) ?? "", model: text(p.model) ?? "", inputTokens: number(p.inputTokens) ?? 0, outputTokens: number(p.outputTokens) ?? 0,
+          costUsd: number(p.costEstimateUsd),
+        };
+        return;
+      }
+      case "envelope.truncated":
+        this.last(e).truncated = {
+          stopReason: text(p.stopReason) ?? "unknown", partial: p.partialPayloadAvailable === true,
+          outputTokens: number(p.outputTokenCount),
+        };
+        return;
+      case "envelope.refusal": {
+        const said = text(p.refusalText);
+        this.last(e).refusal = { withheld: said === undefined, text: said, category: text(p.safetyCategory) };
+        return;
+      }
+      case "envelope.recovery.applied":
+        this.last(e).recovery = { path: text(p.path) ?? "custom", byteOffset: number(p.byteOffset) };
+        return;
+      case "envelope.retry.attempted": {
+        const because = failureOf(p.reason, p.previousError);
+        this.fails(this.last(e), because);
+        if (this.current) this.open(this.current, e, "retry", number(p.attempt), because);
+        return;
+      }
+      case "envelope.retry.exhausted": {
+        const why = failureOf(p.finalReason, p.finalError);
+        this.fails(this.last(e), why);
+        if (this.current) this.current.exhausted = { totalAttempts: number(p.totalAttempts) ?? this.current.calls.length, reason: why.reason };
+        return;
+      }
+      case "envelope.nlToFormat.engaged": {
+        // Only an answer without any document is prose: the event says no more of why it failed.
+        const why: Failure = { reason: "parse-error", detail: "it holds no JSON document" };
+        this.fails(this.last(e), why);
+        if (this.current) this.open(this.current, e, "prose-fallback", undefined, why);
+        return;
+      }
+      case "cap.breached":
+        this.breached(e);
+        return;
+      default:
+        this.recorded(e);
+    }
+  }
+
+  /** The call that an event of the host's speaks of: the last one. */
+  private last(e: RunEvent): Call {
+    return this.call(e, () => false);
+  }
+
+  /** A call whose answer was not taken. */
+  private fails(c: Call, why: Failure): void {
+    c.failure = why;
+    if (why.reason === "truncation" || why.reason === "refusal" || why.reason === "parse-error") return;
+    const gate = gateOf(why.reason, why.detail);
+    if (this.current?.typeId === structured && gate.gate === "payload") {
+      const { gate: _, ...wrong } = gate;
+      c.envelopes.push({ key: this.key(c), form: "value", outcome: "refused", rungs: ofValue(wrong), events: [] });
+      return;
+    }
+    this.refuses(c, gate);
+  }
+
+  private refuses(c: Call, gate: Refusal, more: Partial<Envelope> = {}): void {
+    c.envelopes.push({ key: this.key(c), form: "envelope", outcome: "refused", kind: gate.refusedKind, rungs: refused(gate), events: [], ...more });
+  }
+
+  private key(c: Call): string {
+    return `${this.nodeId}.${this.number}.${c.ordinal}.${c.envelopes.length + 1}`;
+  }
+
+  private breached(e: RunEvent): void {
+    const p = record(e.payload);
+    const breach = { kind: text(p.kind) ?? "", limit: number(p.limit) ?? 0, observed: number(p.observed) ?? 0 };
+    if (!this.current) return; // one of the run, not of a model
+    if (this.current.exhausted || !["envelopes", "schema", "clarification"].includes(breach.kind)) {
+      this.current.capBreached = breach;
+      return;
+    }
+    const c = this.last(e);
+    this.refuses(c, {
+      gate: "limits", code: "cap_breached", reason: `${words[breach.kind] ?? breach.kind}: ${breach.observed} would be one more than the ${breach.limit} that are allowed`,
+    }, { events: [refOf(e)], correlationId: e.causationId });
+  }
+
+  private recorded(e: RunEvent): void {
+    const p = record(e.payload);
+    const fields = record(p.fields);
+    if (e.type === "log.appended" && text(fields.refusalMode) !== undefined) {
+      this.refuses(this.last(e), {
+        gate: "contract", code: "envelope_contract_violation", reason: text(p.message) ?? "discarded",
+        refusedKind: text(fields.kind), acceptedKinds: texts(fields.allowedKinds),
+      }, { outcome: "discarded", events: [refOf(e)], correlationId: e.causationId });
+      return;
+    }
+    const r = e.causationId === undefined ? undefined : recordedBy(e);
+    if (!r) {
+      this.companion(e);
+      return;
+    }
+    const cause: Cause | undefined = this.current ? undefined : "handed-in";
+    // Without a node.started the run was opened by an executor outside: each envelope stands for itself.
+    if (cause) this.handedIn = true;
+    const c = this.call(e, () => this.handedIn, this.handedIn ? "handed-in" : cause);
+    this.repeats(c, r.answer.with);
+    const envelope: Envelope = {
+      key: r.envelopeId, form: "envelope", outcome: "accepted", kind: r.kind, envelopeId: r.envelopeId, payload: r.payload, events: [refOf(e)],
+      rungs: passed({ redaction: redactionNote(r.payload, e.contentTrust), routing: e.type }),
+      correlationId: e.causationId, version: r.version, trust: e.contentTrust, rendering: r.rendering,
+      size: r.answer.size, index: r.answer.size === undefined ? undefined : (r.answer.index ?? 0),
+    };
+    c.envelopes.push(envelope);
+    this.recordedAt.set(e.sequence, { call: c, envelope });
+  }
+
+  /** Envelopes that an answer repeats were recorded by an earlier call: their outcome is the one of before. */
+  private repeats(c: Call, sequences: number[]): void {
+    for (const sequence of sequences) {
+      const before = this.recordedAt.get(sequence);
+      if (!before || before.call === c || c.envelopes.some((x) => x.envelopeId === before.envelope.envelopeId)) continue;
+      c.envelopes.push({
+        ...before.envelope, key: `${before.envelope.key}~${c.ordinal}`, outcome: "cached",
+        rungs: passed({ dedup: `the outcome of attempt ${before.call.attempt}, event ${sequence}`, routing: "no new events" }),
+      });
+    }
+  }
+
+  /** Further events of an envelope that was recorded: a clarification also asks. */
+  private companion(e: RunEvent): void {
+    if (e.causationId === undefined) return;
+    for (const c of this.current?.calls ?? []) {
+      for (const x of c.envelopes) {
+        if (x.correlationId === e.causationId && x.outcome === "accepted") this.routed(x, refOf(e));
+      }
+    }
+  }
+
+  private routed(x: Envelope, event: EventRef): void {
+    if (x.events.some((known) => known.sequence === event.sequence)) return;
+    x.events.push(event);
+    const routing = x.rungs.at(-1);
+    if (routing?.state === "passed") routing.note = x.events.map((known) => known.type).join(", ");
+  }
+
+  private completed(e: RunEvent): void {
+    const x = this.current;
+    if (!x) return;
+    const outputs = record(record(e.payload).outputs);
+    x.outputs = outputs;
+    const c = x.calls.at(-1);
+    if (c && c.envelopes.length === 0 && !("envelopes" in outputs)) {
+      c.envelopes.push({ key: this.key(c), form: "value", outcome: "accepted", payload: outputs.output, rungs: ofValue(), events: [refOf(e)] });
+      for (const before of x.calls) before.envelopes = before.envelopes.map(asValue);
+    }
+    this.end("completed");
+  }
+
+  private failed(e: RunEvent): void {
+    const error = errorOf(e.payload);
+    if (!this.current) this.begin(e);
+    const x = this.current;
+    const c = x?.calls.at(-1);
+    const refusal = error && refusalOf(error);
+    if (c && refusal && !c.failure && !c.truncated && !c.refusal) {
+      const breach = c.envelopes.at(-1);
+      if (refusal.gate === "limits" && breach?.outcome === "refused") breach.events.push(refOf(e));
+      else this.refuses(c, refusal, { events: [refOf(e)], correlationId: e.causationId });
+    }
+    if (c && x?.exhausted && refusal) c.envelopes.forEach((v) => v.outcome === "refused" && v.rungs.forEach((r) => r.state === "refused" && (r.code = error.code)));
+    this.end("failed", error);
+  }
+}
+
+/** A call is over for what a model says next once its usage is known. */
+const answeredBefore = (c: Call): boolean => c.usage !== undefined;
+
+const words: Record<string, string> = { envelopes: "envelopes of the turn", schema: "rounds for the schema", clarification: "questions of the node" };
+
+/** A node that gives a value had values refused, too, and no envelopes. */
+function asValue(x: Envelope): Envelope {
+  const stop = x.rungs.find((r) => r.state === "refused");
+  if (x.form === "value" || !stop) return x;
+  const { gate: _gate, state: _state, ...wrong } = stop;
+  return { ...x, form: "value", rungs: ofValue(wrong) };
+}
+
+function failureOf(reason: unknown, detail: unknown): Failure {
+  return { reason: text(reason) ?? "unknown", detail: text(detail) };
+}
+
+/** Counts the markers that stand for secrets. */
+export function redactions(v: unknown): number {
+  if (typeof v === "string") return v.match(/\[REDACTED:[^\]]*\]/g)?.length ?? 0;
+  if (Array.isArray(v)) return v.reduce<number>((n, x) => n + redactions(x), 0);
+  if (typeof v === "object" && v !== null) return Object.entries(v).reduce((n, [k, x]) => n + redactions(k) + redactions(x), 0);
+  return 0;
+}
+
+function redactionNote(payload: unknown, trust: string | undefined): string {
+  const n = redactions(payload);
+  const taken = n === 0 ? "nothing to take out" : n === 1 ? "1 secret taken out" : `${n} secrets taken out`;
+  return trust === "untrusted" ? `${taken}; tagged untrusted` : taken;
+}
+

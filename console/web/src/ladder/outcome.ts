@@ -1,0 +1,48 @@
+import { record, text, texts } from "./events";
+import type { Gate, Problem, Rung } from "./model";
+import { passed, refused } from "./rungs";
+
+/** The codes of the accept pipeline, and the gates that give them. */
+const gateOfCode: Record<string, Gate> = {
+  capability_required: "shape",
+  invalid_envelope_shape: "shape",
+  unknown_envelope_kind: "kind",
+  unknown_schema_version: "payload",
+  envelope_invalid: "payload",
+  envelope_contract_violation: "contract",
+  cap_breached: "limits",
+  untrusted_content_blocks_approval: "redaction",
+  envelope_correlation_conflict: "dedup",
+};
+
+export function gateForCode(code: string): Gate | undefined {
+  return gateOfCode[code];
+}
+
+/** The gates behind an EnvelopeOutcome, as the acceptor itself answers (OpenWOP envelope contract §2). */
+export function rungsOfOutcome(outcome: unknown, cached = false): Rung[] {
+  const o = record(outcome);
+  if (text(o.status) === "accepted") {
+    const events = texts(o.recordedEventIds);
+    return passed(cached ? { dedup: "the outcome of before", routing: "no new events" } : { routing: events.join(", ") });
+  }
+  const reason = text(o.reason) ?? "";
+  const [code = ""] = reason.split(":", 1);
+  const gate = gateOfCode[code] ?? "payload";
+  const listed = record(o.gate);
+  return refused({
+    gate, code, reason: reason.slice(code.length).replace(/^: /, "") || reason, problems: detailsOf(o.details),
+    refusedKind: text(listed.refusedType), acceptedKinds: o.allowedKinds === undefined ? undefined : texts(o.allowedKinds),
+  });
+}
+
+function detailsOf(details: unknown): Problem[] {
+  if (!Array.isArray(details)) return [];
+  return details.map((d) => {
+    const { message, schemaPath, instancePath } = record(d);
+    return {
+      message: text(message) ?? "not as it should be",
+      schemaPointer: text(schemaPath) || undefined, instancePointer: text(instancePath)?.replace(/^\/payload(?=\/|$)/, ""),
+    };
+  });
+}
