@@ -6,17 +6,18 @@ type Page = LazyExoticComponent<ComponentType>;
 export const routes: readonly { path: string; page: Page }[] = [
   { path: "/", page: lazy(() => import("../pages/runs/RunsPage")) },
   { path: "/runs/:runId", page: lazy(() => import("../pages/run/RunPage")) },
+  { path: "/runs/:runId/envelopes/:envelope?", page: lazy(() => import("../pages/envelope/EnvelopePage")) },
   { path: "/runs/:runId/diff/:against", page: lazy(() => import("../pages/diff/DiffPage")) },
   { path: "/diff", page: lazy(() => import("../pages/diff/DiffPage")) },
   { path: "/inbox", page: lazy(() => import("../pages/inbox/InboxPage")) },
-  { path: "/answer/:token", page: lazy(() => import("../pages/answer/AnswerPage")) },
+  { path: "/answer", page: lazy(() => import("../pages/answer/AnswerPage")) },
   { path: "/capabilities", page: lazy(() => import("../pages/capabilities/CapabilitiesPage")) },
   { path: "/system", page: lazy(() => import("../pages/system/SystemPage")) },
   { path: "/api", page: lazy(() => import("../pages/api/ApiPage")) },
 ];
 
 /** The pages that need nobody signed in: what they show is named by a token of its own. */
-export const openPaths = ["/answer/"];
+export const openPaths = ["/answer"];
 
 export const navigation = [
   { path: "/", name: "Runs", key: "g r" },

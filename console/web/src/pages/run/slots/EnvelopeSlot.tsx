@@ -1,8 +1,49 @@
-import type { ReactNode } from "react";
+import { useMemo, type ReactNode } from "react";
+import { Link } from "wouter";
 import type { RunEvent, RunSnapshot } from "../../../api/model";
+import { columnsOf, decisive, type Column } from "../../../ladder/columns";
+import { executionsOf } from "../../../ladder/fold";
+import { storyOfExecution } from "../../../ladder/story";
+import { useLadderContext } from "../../../ladder/ui/context";
+import { envelopePath, Ladder } from "../../../ladder/ui/Ladder";
+import { Substitution } from "../../../ladder/ui/Substitution";
+import { Verdict } from "../../../ladder/ui/Verdict";
 import type { RunLog } from "../../../live/runLog";
 
+type Props = { event: RunEvent; log: RunLog; snapshot: RunSnapshot | undefined };
+
 /** What the inspector adds below an event: how the envelope it belongs to went through the gates. */
-export function EnvelopeSlot(_props: { event: RunEvent; log: RunLog; snapshot: RunSnapshot | undefined }): ReactNode {
-  return null;
+export function EnvelopeSlot({ event, log, snapshot }: Props): ReactNode {
+  // oxlint-disable-next-line react/exhaustive-deps -- the log is one object, its version tells that it has grown
+  const executions = useMemo(() => (isAbout(event) ? executionsOf(log.events) : []), [event, log, log.version]);
+  const execution = executions.find((x) => x.nodeId === (event.nodeId ?? event.payload.nodeId) && x.from <= event.sequence && event.sequence <= x.to);
+  const context = useLadderContext(snapshot, execution?.nodeId);
+  if (!execution) return null;
+  const columns = columnsOf(execution);
+  const column = columnOf(columns, event) ?? decisive(execution, columns);
+  return (
+    <section className="envelope-slot" aria-label="Ladder of the envelope">
+      <Verdict story={storyOfExecution(execution)} />
+      <Substitution runId={log.runId} execution={execution} />
+      <Ladder runId={log.runId} execution={execution} chosen={column?.key} attempts={context.attempts} />
+      {column && (
+        <p>
+          <Link href={envelopePath(log.runId, column.key)}>Open the ladder: payload, schema, what was wrong</Link>
+        </p>
+      )}
+    </section>
+  );
 }
+
+const types = /^(envelope\.|model\.capability\.|provider\.usage$|artifact\.created$|clarification\.requested$|cap\.breached$|node\.(failed|completed)$|output\.chunk$)/;
+
+/** Whether an event can be one of a model's answer. */
+const isAbout = (e: RunEvent): boolean => types.test(e.type) || e.causationId !== undefined;
+
+function columnOf(columns: Column[], e: RunEvent): Column | undefined {
+  return (
+    columns.find((c: Column) => c.envelope?.events.some((known) => known.sequence === e.sequence)) ??
+    columns.find((c: Column) => c.call.from <= e.sequence && e.sequence <= c.call.to)
+  );
+}
+

@@ -1,0 +1,62 @@
+// A request to the host as commands to copy. Credentials are a name of the environment, never a value.
+import { hostURL } from "../app/base";
+
+export interface HostRequest {
+  method: "GET" | "POST";
+  /** The path below the host's address. */
+  path: string;
+  body?: unknown;
+  /** The same for the command line of Waybill, without the first word. */
+  waybill?: string;
+  /** The method of the gRPC API, and its message. */
+  grpc?: { method: string; message: unknown };
+  /** The request needs no credential: a token in its path is one. */
+  open?: boolean;
+}
+
+/** A word of a shell: in single quotes, unless it is a plain one. */
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+export function asCurl(r: HostRequest, host: string = hostURL): string {
+  const parts = ["curl -sS"];
+  if (r.method !== "GET") parts.push(`-X ${r.method}`);
+  if (!r.open) parts.push('-H "Authorization: Bearer $WAYBILL_TOKEN"');
+  if (r.body !== undefined) parts.push("-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(r.body))}`);
+  parts.push(quoted(host + r.path));
+  return parts.join(" ");
+}
+
+export function asWaybill(r: HostRequest): string | undefined {
+  return r.waybill && `waybill ${r.waybill}`;
+}
+
+export function asGrpcurl(r: HostRequest, address: string): string | undefined {
+  if (!r.grpc) return undefined;
+  const plain = address.startsWith("grpc://") ? "-plaintext " : "";
+  const at = address.replace(/^grpcs?:\/\//, "");
+  return `grpcurl ${plain}${r.open ? "" : '-H "authorization: Bearer $WAYBILL_TOKEN" '}-d ${quoted(JSON.stringify(r.grpc.message))} ${quoted(at)} ${r.grpc.method}`;
+}
+
+const id = encodeURIComponent;
+
+export const envelopeRequest = (runId: string, envelope: string): HostRequest => ({
+  method: "GET", path: `/v1/runs/${id(runId)}/events/poll?limit=1000`, waybill: `envelope explain ${quoted(runId)} ${quoted(envelope)}`,
+  grpc: { method: "waybill.host.v1.Host/PollRunEvents", message: { run_id: runId, limit: 1000 } },
+});
+
+export const answerRequest = (runId: string, nodeId: string, resumeValue: unknown): HostRequest => ({
+  method: "POST", path: `/v1/runs/${id(runId)}/interrupts/${id(nodeId)}`, body: { resumeValue },
+  waybill: `interrupt answer ${quoted(runId)} ${quoted(nodeId)} --value ${quoted(JSON.stringify(resumeValue))}`,
+});
+
+export const forkRequest = (runId: string, body: { mode: string; fromSeq: number; runOptionsOverlay?: unknown }): HostRequest => ({
+  method: "POST", path: `/v1/runs/${id(runId)}:fork`, body,
+  waybill: `run fork ${quoted(runId)} --mode ${body.mode} --from-seq ${body.fromSeq}${body.runOptionsOverlay === undefined ? "" : ` --overlay ${quoted(JSON.stringify(body.runOptionsOverlay))}`}`,
+});
+
+export const diffRequest = (a: string, b: string): HostRequest => ({
+  method: "GET", path: `/v1/runs/${id(a)}:diff?against=${id(b)}`, waybill: `run diff ${quoted(a)} ${quoted(b)}`,
+  grpc: { method: "waybill.host.v1.Host/DiffRuns", message: { run_id: a, against: b } },
+});

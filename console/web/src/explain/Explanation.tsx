@@ -1,0 +1,34 @@
+import type { ReactNode } from "react";
+import { CopyButton } from "../ui/CopyButton";
+import { explain, ownerInWords } from "./explain";
+import "./explain.css";
+
+/** An error in three parts: its code, what it means, and who does what next. */
+export function Explanation({ code, message }: { code: string; message?: string | undefined }): ReactNode {
+  const row = explain(code);
+  return (
+    <div className="explanation">
+      <p className="explanation-code">
+        <code>{code}</code>
+        <CopyButton text={code} what={`the code ${code}`} />
+        {message && <span className="explanation-message">{message}</span>}
+      </p>
+      {row ? (
+        <dl>
+          <div>
+            <dt>Means</dt>
+            <dd>{row.meaning}</dd>
+          </div>
+          <div>
+            <dt>Next</dt>
+            <dd>
+              {row.next} <span className="dim">For {ownerInWords(row.owner)}.</span>
+            </dd>
+          </div>
+        </dl>
+      ) : (
+        <p className="dim">A code of the workflow or of a node of its own: this host's table does not have it.</p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,33 @@
+// What an error code means and who does what about it: the table of the host itself, generated from protocol/fault.
+import table from "../gen/errors.json";
+
+export interface Explanation {
+  code: string;
+  /** The HTTP status; 0 for a code that only a run or a node has. */
+  http: number;
+  grpc: string;
+  retry: boolean;
+  meaning: string;
+  next: string;
+  owner: string;
+}
+
+const rows = table as Record<string, Omit<Explanation, "code">>;
+
+/** Codes of workflows' and vendors' own are in no table. */
+export function explain(code: string): Explanation | undefined {
+  const row = Object.hasOwn(rows, code) ? rows[code] : undefined;
+  return row && { code, ...row };
+}
+
+export const codes = (): string[] => Object.keys(rows);
+
+const owners: Record<string, string> = {
+  model: "the model, when it is asked again",
+  "workflow author": "the workflow's author",
+  operator: "whoever runs the host",
+  caller: "whoever sent the request",
+};
+
+/** Who acts, as a part of a sentence. */
+export const ownerInWords = (owner: string): string => owners[owner] ?? owner;

@@ -1,0 +1,283 @@
+import { useState, type ReactNode } from "react";
+import { Link } from "wouter";
+import type { Json } from "../../api/json";
+import { Explanation } from "../../explain/Explanation";
+import { Payload } from "../../media/Payload";
+import { CopyButton } from "../../ui/CopyButton";
+import { Id } from "../../ui/Id";
+import { JsonView } from "../../ui/JsonView";
+import { Text } from "../../ui/Text";
+import type { Column } from "../columns";
+import { asks, type Execution, type Problem } from "../model";
+import { nearest, ruleAt } from "../pointer";
+import { stoppedAt } from "../rungs";
+import { documentIn } from "../said";
+import { inWords, roomOf } from "../story";
+import { useSchema, type LadderContext } from "./context";
+
+type Props = { runId: string; execution: Execution; column: Column; context: LadderContext };
+
+/** Everything there is to say of one way down the ladder. */
+export function Detail({ runId, execution, column, context }: Props): ReactNode {
+  const { call, envelope } = column;
+  const stop = envelope && stoppedAt(envelope.rungs);
+  return (
+    <div className="ladder-detail">
+      <CallNotes execution={execution} column={column} context={context} />
+      {stop && (
+        <section aria-label={`Refused at ${stop.gate}`}>
+          <h3>
+            Gate {stop.gate}: {asks[stop.gate]}
+          </h3>
+          {stop.code && <Explanation code={stop.code} message={stop.reason} />}
+          {(stop.refusedKind || stop.acceptedKinds) && <Kinds refused={stop.refusedKind} accepted={stop.acceptedKinds ?? []} />}
+        </section>
+      )}
+      <Judged column={column} context={context} problems={stop?.problems ?? []} />
+      {envelope && <Facts runId={runId} column={column} context={context} />}
+      {call.text !== undefined && envelope?.outcome !== "accepted" && (
+        <details className="said">
+          <summary>What the model said</summary>
+          <p className="dim small">As it was streamed; secrets are taken out. Nothing of it was recorded as an envelope.</p>
+          <pre>
+            <Text text={call.text} />
+          </pre>
+        </details>
+      )}
+    </div>
+  );
+}
+
+/** What happened to the call itself: cut off, declined, freed, asked again with or without a correction. */
+function CallNotes({ execution, column: { call }, context }: Omit<Props, "runId">): ReactNode {
+  const room = roomOf(call, context.room, context.multiplier, execution.calls);
+  return (
+    <>
+      {call.because && call.cause === "retry" && (
+        <p className="ladder-note">
+          <strong>Asked again</strong> because of {inWords(call.because.reason)}.{" "}
+          {call.because.reason === "truncation" ? (
+            <>No correction was added: a cut answer needs room, not advice. Its room is up to {room.toLocaleString("en")} tokens.</>
+          ) : call.because.detail ? (
+            <>
+              The model was told, in the host's words: <q>{call.because.detail}</q>
+            </>
+          ) : null}
+        </p>
+      )}
+      {call.cause === "prose-fallback" && (
+        <p className="ladder-note">
+          <strong>One extra call</strong> that asks to put the prose of the last attempt into the schema. The prose went in as untrusted content.
+        </p>
+      )}
+      {call.truncated && (
+        <section aria-label="Truncated">
+          <h3>Truncated{call.truncated.outputTokens === undefined ? "" : ` after ${call.truncated.outputTokens} tokens`}</h3>
+          <p>
+            The model stopped for <code>{call.truncated.stopReason}</code>; it had room for up to {room.toLocaleString("en")} tokens.{" "}
+            {call.truncated.partial ? "A part of its answer could be read and was not taken." : "Nothing of its answer was taken."}
+          </p>
+          {execution.exhausted && execution.error && call === execution.calls.at(-1) && <Explanation code={execution.error.code} message={execution.error.message} />}
+        </section>
+      )}
+      {call.refusal && (
+        <section aria-label="Declined">
+          <h3>The model declined</h3>
+          <Explanation code="envelope_refusal" message="One attempt, not retried." />
+          <dl className="facts">
+            {call.refusal.category && (
+              <div>
+                <dt>Category</dt>
+                <dd>
+                  <code>{call.refusal.category}</code>
+                </dd>
+              </div>
+            )}
+            <div>
+              <dt>Its words</dt>
+              <dd>{call.refusal.text === undefined ? <em>withheld by policy</em> : <Text text={call.refusal.text} quoted />}</dd>
+            </div>
+          </dl>
+        </section>
+      )}
+      {call.failure?.reason === "parse-error" && (
+        <section aria-label="No JSON">
+          <h3>No JSON document in the answer</h3>
+          {execution.exhausted && execution.error && call === execution.calls.at(-1) ? (
+            <Explanation code={execution.error.code} message={execution.error.message} />
+          ) : (
+            <p>The answer was complete and held no document, so no gate was reached.</p>
+          )}
+        </section>
+      )}
+      {call.recovery && (
+        <p className="ladder-note">
+          <strong>Freed from its wrapping</strong> ({call.recovery.path}
+          {call.recovery.byteOffset === undefined ? "" : `, JSON begins at byte ${call.recovery.byteOffset}`}): no attempt was used.
+        </p>
+      )}
+    </>
+  );
+}
+
+function Kinds({ refused, accepted }: { refused: string | undefined; accepted: string[] }): ReactNode {
+  return (
+    <dl className="facts kinds">
+      {refused && (
+        <div>
+          <dt>Refused</dt>
+          <dd>
+            <code className="chip bad">{refused}</code>
+          </dd>
+        </div>
+      )}
+      <div>
+        <dt>Accepted</dt>
+        <dd>
+          {accepted.map((kind) => (
+            <code key={kind} className="chip">
+              {kind}
+            </code>
+          ))}
+        </dd>
+      </div>
+    </dl>
+  );
+}
+
+/** Payload and schema beside each other, with the place that failed in both. */
+function Judged({ column: { call, envelope }, context, problems }: { column: Column; context: LadderContext; problems: Problem[] }): ReactNode {
+  const [chosen, choose] = useState(0);
+  const taken = envelope?.outcome === "accepted" || envelope?.outcome === "cached";
+  const form = envelope?.form ?? "envelope";
+  const kind = envelope?.kind ?? (taken ? undefined : context.askedKind);
+  const schema = useSchema(kind, context.config, form);
+  const payload = taken ? (envelope.payload as Json | undefined) : documentIn(call.text, kind);
+  const problem = problems[Math.min(chosen, problems.length - 1)];
+  const place = problem?.instancePointer === undefined ? undefined : nearest(payload, problem.instancePointer);
+  const rule = problem?.schemaPointer === undefined ? undefined : ruleAt(schema, problem.schemaPointer, problem.message);
+  if (payload === undefined && problems.length === 0) return null;
+  return (
+    <>
+      {problems.length > 0 && (
+        <section aria-label="What was wrong">
+          <h3>{problems.length === 1 ? "What was wrong" : `${problems.length} things were wrong`}</h3>
+          <ol className="problems">
+            {problems.map((p, i) => (
+              <li key={`${p.schemaPointer ?? ""} ${p.message}`}>
+                <button type="button" aria-pressed={i === Math.min(chosen, problems.length - 1)} onClick={() => choose(i)}>
+                  {p.instancePointer !== undefined && <code className="place">{p.instancePointer || "/"}</code>} {p.message}
+                </button>
+                {p.schemaPointer && (
+                  <span className="dim small rule-at">
+                    rule <code>{p.schemaPointer}</code>
+                    <CopyButton text={p.schemaPointer} what="the pointer into the schema" />
+                  </span>
+                )}
+              </li>
+            ))}
+          </ol>
+        </section>
+      )}
+      <div className={schema === undefined ? "judged alone-payload" : "judged"}>
+        <section aria-label="Payload">
+          <h3>
+            {taken ? "Payload" : "What the model gave"}
+            {kind && <span className="dim"> · {kind}</span>}
+          </h3>
+          {payload === undefined ? (
+            <p className="dim">The document of a refused answer is not recorded, and this node's answers are not streamed: only what was wrong is known.</p>
+          ) : taken ? (
+            <Payload kind={envelope.kind} payload={payload} rendering={envelope.rendering} />
+          ) : (
+            <JsonView
+              value={payload}
+              open={6}
+              key={problem?.instancePointer ?? ""}
+              {...(place?.exact ? { mark: place.pointer } : {})}
+              {...(place && !place.exact ? { after: (pointer: string) => pointer === place.pointer && <span className="missing">{problem?.instancePointer?.split("/").at(-1)} is missing</span> } : {})}
+            />
+          )}
+        </section>
+        {schema !== undefined && (
+          <section aria-label="Schema">
+            <h3>
+              Schema<span className="dim"> · {form === "value" ? "the node's outputSchema" : `version ${String(envelope?.version ?? context.versions[kind ?? ""] ?? "as served")}`}</span>
+            </h3>
+            {taken ? (
+              <details className="schema-fold">
+                <summary>Show the schema</summary>
+                <JsonView value={schema} open={4} />
+              </details>
+            ) : (
+              <JsonView value={schema} open={rule === undefined ? 2 : 1} {...(rule === undefined ? {} : { mark: rule })} key={rule ?? ""} />
+            )}
+          </section>
+        )}
+      </div>
+    </>
+  );
+}
+
+function Facts({ runId, column: { call, envelope }, context }: { runId: string; column: Column; context: LadderContext }): ReactNode {
+  if (!envelope) return null;
+  const advertised = envelope.kind === undefined ? undefined : context.versions[envelope.kind];
+  return (
+    <section aria-label="Envelope">
+      <h3>{envelope.form === "value" ? "Value" : "Envelope"}</h3>
+      <dl className="facts">
+        {envelope.envelopeId && (
+          <div>
+            <dt>Envelope</dt>
+            <dd>
+              <Id id={envelope.envelopeId} what="the envelope's id" />
+            </dd>
+          </div>
+        )}
+        {envelope.kind && (
+          <div>
+            <dt>Kind</dt>
+            <dd>
+              <code>{envelope.kind}</code>
+              {envelope.version !== undefined && <span className="dim"> judged by version {envelope.version}</span>}
+              {advertised !== undefined && String(advertised) !== envelope.version && <span className="dim">, advertised {String(advertised)}</span>}
+            </dd>
+          </div>
+        )}
+        {envelope.correlationId && (
+          <div>
+            <dt>Correlation</dt>
+            <dd>
+              <Id id={envelope.correlationId} what="the correlation id" />
+            </dd>
+          </div>
+        )}
+        {envelope.trust && (
+          <div>
+            <dt>Content</dt>
+            <dd>{envelope.trust === "untrusted" ? <span className="status ask">◪ untrusted</span> : "trusted"}</dd>
+          </div>
+        )}
+        {call.usage && (
+          <div>
+            <dt>Model</dt>
+            <dd>
+              {call.usage.provider}·{call.usage.model}
+            </dd>
+          </div>
+        )}
+        <div>
+          <dt>Recorded</dt>
+          <dd>
+            {envelope.events.length === 0 && <span className="dim">no events</span>}
+            {envelope.events.map((e) => (
+              <Link key={e.eventId} href={`/runs/${encodeURIComponent(runId)}?e=${e.sequence}`} className="event-link" title={e.eventId}>
+                #{e.sequence} {e.type}
+              </Link>
+            ))}
+          </dd>
+        </div>
+      </dl>
+    </section>
+  );
+}

@@ -1,0 +1,163 @@
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import "./ladder.css";
+import { columnsOf, type Column } from "../columns";
+import { asks, gates, type Execution, type Rung } from "../model";
+import { endOf } from "../story";
+import { LadderHead } from "./LadderHead";
+
+type Props = {
+  runId: string;
+  execution: Execution;
+  /** Key of the column that is shown below. */
+  chosen: string | undefined;
+  /** The most attempts there may be. */
+  attempts: number | undefined;
+};
+
+/** The address of an envelope, or of an attempt that gave none. */
+export const envelopePath = (runId: string, key: string): string => `/runs/${encodeURIComponent(runId)}/envelopes/${encodeURIComponent(key)}`;
+
+/** All that a model was asked in one execution of a node, each attempt a way down the eight gates. */
+export function Ladder({ runId, execution, chosen, attempts }: Props): ReactNode {
+  const columns = columnsOf(execution);
+  if (columns.length === 0) return null;
+  const open = execution.result === "open";
+  return (
+    <>
+      {columns.length > 1 && (
+        <nav className="ladder-pick" aria-label="Attempts">
+          <ul>
+            {columns.map((c) => (
+              <li key={c.key}>
+                <Link href={envelopePath(runId, c.key)} aria-current={c.key === chosen ? "true" : undefined} replace>
+                  <End column={c} open={open} named />
+                </Link>
+              </li>
+            ))}
+          </ul>
+        </nav>
+      )}
+      {/* A scrolling region has to be reachable by keys. */}
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
+      <section className="ladder-scroll" aria-label={`Ladder of ${execution.nodeId}`} tabIndex={0}>
+        <table className={columns.length <= 3 ? "ladder wide" : "ladder"}>
+          <caption className="unseen">Gates from shape to routing, one column for each attempt and document</caption>
+          <thead>
+            <tr>
+              <th scope="col" className="gate-col">
+                <span className="unseen">Gate</span>
+              </th>
+              {columns.map((c) => (
+                <th key={c.key} scope="col" className={c.key === chosen ? "chosen" : undefined}>
+                  <LadderHead column={c} columns={columns} path={envelopePath(runId, c.key)} chosen={c.key === chosen} attempts={attempts} />
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            <tr className="ramp">
+              <th scope="row">
+                <span className="gate-name">answer</span>
+              </th>
+              {columns.map((c) => (
+                <td key={c.key} className={c.key === chosen ? "chosen" : undefined}>
+                  <Ramp column={c} open={open} />
+                </td>
+              ))}
+            </tr>
+            {gates.map((gate, i) => (
+              <tr key={gate}>
+                <th scope="row">
+                  <span className="gate-number" aria-hidden="true">
+                    {i + 1}
+                  </span>
+                  <span className="gate-name">{gate}</span>
+                  {columns.length <= 3 && <span className="gate-asks">{asks[gate]}</span>}
+                </th>
+                {columns.map((c) => {
+                  const rung = c.envelope?.rungs[i] ?? { gate, state: "not-reached" as const };
+                  return (
+                    <td key={c.key} className={cellClass(rung, c.key === chosen)}>
+                      <Cell rung={rung} />
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </tbody>
+          <tfoot>
+            <tr>
+              <th scope="row">
+                <span className="gate-name">outcome</span>
+              </th>
+              {columns.map((c) => (
+                <td key={c.key} className={c.key === chosen ? "chosen" : undefined}>
+                  <End column={c} open={open} />
+                </td>
+              ))}
+            </tr>
+          </tfoot>
+        </table>
+      </section>
+    </>
+  );
+}
+
+const cellClass = (rung: Rung, chosen: boolean): string => `rung ${rung.state}${chosen ? " chosen" : ""}`;
+
+const signs: Record<Rung["state"], string> = { passed: "✓", refused: "✕", "not-reached": "", "not-applicable": "" };
+const words: Record<Rung["state"], string> = { passed: "passed", refused: "refused", "not-reached": "not reached", "not-applicable": "no envelope" };
+
+function Cell({ rung }: { rung: Rung }): ReactNode {
+  return (
+    <span className="rung-cell">
+      <span className="dot" aria-hidden="true">
+        {signs[rung.state]}
+      </span>
+      <span className="rung-text">
+        <span className="rung-word">{words[rung.state]}</span>
+        {rung.code && (
+          <>
+            {" "}
+            <code>{rung.code}</code>
+          </>
+        )}
+        {rung.note && <span className="rung-note"> {rung.note}</span>}
+      </span>
+    </span>
+  );
+}
+
+/** Before the gates: was the answer whole, and was there a document in it? */
+function Ramp({ column: { call }, open }: { column: Column; open: boolean }): ReactNode {
+  if (call.refusal) return <span className="ramp-text bad">the model declined</span>;
+  if (call.truncated) {
+    return (
+      <span className="ramp-text bad">
+        cut off{call.truncated.outputTokens === undefined ? "" : ` after ${call.truncated.outputTokens} tokens`}
+      </span>
+    );
+  }
+  if (call.failure?.reason === "parse-error") return <span className="ramp-text bad">complete, no JSON in it</span>;
+  if (call.recovery) return <span className="ramp-text">complete, JSON freed ({call.recovery.path})</span>;
+  if (call.cause === "handed-in") return <span className="ramp-text">handed in</span>;
+  if (!call.usage) return <span className="ramp-text">{open ? "on its way" : "none came"}</span>;
+  return <span className="ramp-text">{call.envelopes.length > 0 ? "complete" : "complete, plain text"}</span>;
+}
+
+function End({ column: { call, envelope }, open, named }: { column: Column; open: boolean; named?: boolean }): ReactNode {
+  const end = envelope?.outcome === "cached" ? cached : envelope?.outcome === "discarded" ? discarded : envelope?.outcome === "accepted" ? accepted : endOf(call, open);
+  return (
+    <span className={`end ${end.tone}`}>
+      {named && <span>{name(call, envelope?.index)} </span>}
+      <span aria-hidden="true">{end.mark}</span> {end.word}
+    </span>
+  );
+}
+
+const cached = { word: "cached outcome", tone: "note", mark: "=" };
+const discarded = { word: "discarded", tone: "note", mark: "⊘" };
+const accepted = { word: "accepted", tone: "good", mark: "✓" };
+
+const name = (call: Column["call"], index: number | undefined): string => `${call.attempt}${index === undefined ? "" : `.${index + 1}`}`;

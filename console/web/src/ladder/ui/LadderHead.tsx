@@ -1,0 +1,39 @@
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import type { Column } from "../columns";
+import type { Call } from "../model";
+import { inWords } from "../story";
+
+const causes: Record<Call["cause"], string> = {
+  first: "",
+  retry: "asked again",
+  "prose-fallback": "put into the schema",
+  "next-turn": "next turn",
+  "after-answer": "after the answer",
+  "handed-in": "from outside",
+};
+
+type Props = { column: Column; columns: Column[]; path: string; chosen: boolean; attempts: number | undefined };
+
+/** The head of a column: which attempt it is, why it was made, who answered and for how many tokens. */
+export function LadderHead({ column, columns, path, chosen, attempts }: Props): ReactNode {
+  const { call, envelope } = column;
+  const first = columns.find((c) => c.call === call) === column;
+  const of = call.cause === "prose-fallback" ? "Extra call" : call.cause === "handed-in" ? "Envelope" : `Attempt ${call.attempt}${attempts && call.attempt <= attempts ? ` of ${attempts}` : ""}`;
+  return (
+    <Link href={path} className="ladder-head" aria-current={chosen ? "true" : undefined} replace>
+      <span className="ladder-attempt">
+        {of}
+        {envelope?.size !== undefined && <span className="dim"> · {(envelope.index ?? 0) + 1} of {envelope.size}</span>}
+      </span>
+      {first && call.because && <span className="ladder-why">{causes[call.cause]}: {inWords(call.because.reason)}</span>}
+      {first && !call.because && causes[call.cause] && <span className="ladder-why">{causes[call.cause]}</span>}
+      {first && call.usage && (
+        <span className="ladder-model">
+          {call.usage.provider}·{call.usage.model} <span className="nowrap">{call.usage.inputTokens} → {call.usage.outputTokens} tokens</span>
+        </span>
+      )}
+      {(envelope?.kind ?? envelope?.rungs.find((r) => r.refusedKind)?.refusedKind) && <span className="ladder-kind">{envelope?.kind ?? envelope?.rungs.find((r) => r.refusedKind)?.refusedKind}</span>}
+    </Link>
+  );
+}

@@ -1,0 +1,29 @@
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import { Redacted } from "../../ui/Text";
+import type { Execution } from "../model";
+
+/** Which model was asked instead of which, and for want of what. */
+export function Substitution({ runId, execution: { substitution: s } }: { runId: string; execution: Execution }): ReactNode {
+  if (!s) return null;
+  return (
+    <p className="note swap substitution">
+      <strong>Another model was asked.</strong>{" "}
+      <span className="models">
+        <code>
+          {s.from.provider}·{s.from.model}
+        </code>{" "}
+        <span aria-hidden="true">→</span>
+        <span className="unseen">was replaced by</span> {s.hidden ? <Redacted /> : <code>{`${s.to.provider}·${s.to.model}`}</code>}
+      </span>{" "}
+      because the first lacks{" "}
+      {s.missing.map((m) => (
+        <code key={m} className="chip">
+          {m}
+        </code>
+      ))}
+      {s.hidden && <span className="dim"> The host keeps from readers which one it was.</span>}{" "}
+      <Link href={`/runs/${encodeURIComponent(runId)}?e=${s.event.sequence}`}>#{s.event.sequence}</Link>
+    </p>
+  );
+}

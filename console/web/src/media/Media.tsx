@@ -1,0 +1,99 @@
+import { useEffect, useRef, type ReactNode, type RefObject } from "react";
+import type { Json } from "../api/json";
+import type { Rendering } from "../ladder/model";
+import { Text } from "../ui/Text";
+import { assetOf, bytesOf, inBytes, isPicture, isSound, type Asset } from "./asset";
+import "./media.css";
+
+type Form = "image" | "audio" | "file";
+
+/** An image, a sound or a file of a model's. What it does not serve itself the page names and does not load. */
+export function Media({ form, payload, rendering }: { form: Form; payload: Json | undefined; rendering?: Rendering | undefined }): ReactNode {
+  const asset = assetOf(payload, rendering, location.origin);
+  if ("foreign" in asset.source) {
+    return (
+      <p className="media-foreign">
+        <span className="dim">{form} at another address, not loaded:</span> <Text text={asset.source.foreign} />
+      </p>
+    );
+  }
+  if ("missing" in asset.source) return <p className="dim">The {form} has neither bytes nor an address.</p>;
+  if (form === "image" && isPicture(asset.mimeType)) return <Picture asset={asset} />;
+  if (form === "audio" && isSound(asset.mimeType)) return <Sound asset={asset} />;
+  return <File asset={asset} />;
+}
+
+function Picture({ asset }: { asset: Asset }): ReactNode {
+  const element = useBytes<HTMLImageElement>("src", asset);
+  const said = asset.alt ?? "image, no description from the model";
+  return (
+    <figure className="media">
+      <img ref={element} alt={said} />
+      <figcaption className={asset.alt === undefined ? "dim" : undefined}>
+        <Text text={said} /> <Measures asset={asset} />
+      </figcaption>
+    </figure>
+  );
+}
+
+function Sound({ asset }: { asset: Asset }): ReactNode {
+  const element = useBytes<HTMLAudioElement>("src", asset);
+  const said = asset.alt ?? asset.name ?? "sound, no description from the model";
+  return (
+    <figure className="media">
+      {/* A model's sound comes without a track of captions; its description stands beside it. */}
+      {/* oxlint-disable-next-line jsx-a11y/media-has-caption */}
+      <audio ref={element} controls preload="metadata" aria-label={said} />
+      <figcaption>
+        <Text text={said} /> <Measures asset={asset} />
+      </figcaption>
+    </figure>
+  );
+}
+
+function File({ asset }: { asset: Asset }): ReactNode {
+  const element = useBytes<HTMLAnchorElement>("href", asset);
+  const name = asset.name ?? "file without a name";
+  return (
+    <p className="media-file">
+      {/* The address is set once its bytes have one. */}
+      {/* oxlint-disable-next-line jsx-a11y/anchor-is-valid */}
+      <a ref={element} download={asset.name ?? "file"}>
+        {name}
+      </a>{" "}
+      <Measures asset={asset} typed />
+      {asset.alt && (
+        <>
+          <br />
+          <Text text={asset.alt} />
+        </>
+      )}
+    </p>
+  );
+}
+
+function Measures({ asset, typed }: { asset: Asset; typed?: boolean }): ReactNode {
+  const parts = [
+    typed ? (asset.mimeType ?? "unknown type") : undefined,
+    asset.size === undefined ? undefined : inBytes(asset.size),
+    asset.seconds === undefined ? undefined : `${asset.seconds} s`,
+  ].filter((p) => p !== undefined);
+  return <span className="dim small">{parts.join(" · ")}</span>;
+}
+
+/** Gives an element the address of its bytes: the host's, or one of the page's own for those within the payload. */
+function useBytes<E extends HTMLElement>(attribute: "src" | "href", { source, mimeType }: Asset): RefObject<E | null> {
+  const element = useRef<E>(null);
+  const own = "bytes" in source ? source.bytes : undefined;
+  const served = "load" in source ? source.load : undefined;
+  useEffect(() => {
+    const e = element.current;
+    if (served !== undefined) e?.setAttribute(attribute, served);
+    const bytes = own === undefined ? undefined : bytesOf(own);
+    if (!bytes) return;
+    const url = URL.createObjectURL(new Blob([bytes], { type: isPicture(mimeType) || isSound(mimeType) ? (mimeType ?? "") : "application/octet-stream" }));
+    e?.setAttribute(attribute, url);
+    return () => URL.revokeObjectURL(url);
+  }, [attribute, own, served, mimeType]);
+  return element;
+}

@@ -1,0 +1,64 @@
+// Which bytes of a payload may be shown: those within it, and those that this host serves itself. Nothing else is
+// ever fetched, whatever a model writes (OpenWOP envelope contract §12, §17).
+import { isObject, type Json } from "../api/json";
+
+export type Source = { load: string } | { bytes: string } | { foreign: string } | { missing: true };
+
+export interface Asset {
+  source: Source;
+  mimeType: string | undefined;
+  alt: string | undefined;
+  name: string | undefined;
+  size: number | undefined;
+  seconds: number | undefined;
+}
+
+const text = (v: Json | undefined): string | undefined => (typeof v === "string" && v !== "" ? v : undefined);
+const count = (v: Json | undefined): number | undefined => (typeof v === "number" ? v : undefined);
+
+/** Reads the payload of a media envelope; origin is that of the page. */
+export function assetOf(payload: Json | undefined, hint: { mimeType?: string | undefined; alt?: string | undefined; title?: string | undefined } | undefined, origin: string): Asset {
+  const p = isObject(payload) ? payload : {};
+  return {
+    source: sourceOf(p, origin),
+    mimeType: text(p.mimeType) ?? hint?.mimeType,
+    alt: text(p.alt) ?? (hint?.alt || undefined),
+    name: text(p.name) ?? hint?.title,
+    size: count(p.bytes),
+    seconds: count(p.durationSeconds),
+  };
+}
+
+function sourceOf(p: { [name: string]: Json }, origin: string): Source {
+  const base64 = text(p.base64);
+  if (base64 !== undefined) return { bytes: base64 };
+  const url = text(p.url);
+  if (url === undefined) return { missing: true };
+  const parsed = URL.parse(url, origin);
+  const ours = parsed !== null && parsed.origin === origin && parsed.username === "" && parsed.password === "";
+  return ours ? { load: parsed.href } : { foreign: url };
+}
+
+// What a browser draws without running anything.
+const pictures = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]);
+const sounds = /^audio\/[\w.+-]+$/;
+
+export const isPicture = (mimeType: string | undefined): boolean => mimeType !== undefined && pictures.has(mimeType);
+export const isSound = (mimeType: string | undefined): boolean => mimeType !== undefined && sounds.test(mimeType);
+
+/** A number of bytes for people. */
+export function inBytes(n: number): string {
+  if (n < 1000) return `${n} bytes`;
+  const units = ["kB", "MB", "GB"];
+  const power = Math.min(units.length, Math.floor(Math.log10(n) / 3));
+  return `${(n / 1000 ** power).toFixed(n / 1000 ** power < 10 ? 1 : 0)} ${units[power - 1]}`;
+}
+
+/** The bytes of a text in base64; undefined for one that is none. */
+export function bytesOf(base64: string): Uint8Array<ArrayBuffer> | undefined {
+  try {
+    return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+  } catch {
+    return undefined;
+  }
+}
