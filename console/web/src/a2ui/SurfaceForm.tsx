@@ -7,6 +7,8 @@ import "./surface.css";
 
 /** Where a surface comes from, as its frame says. */
 export interface Provenance {
+  /** A model wrote it, as the log says; else it may be the workflow's own. */
+  written?: boolean | undefined;
   nodeId?: string | undefined;
   model?: string | undefined;
   trust?: string | undefined;
@@ -15,6 +17,8 @@ export interface Provenance {
 type Props = {
   payload: unknown;
   provenance?: Provenance;
+  /** The surface's title stands above it already. */
+  titled?: boolean;
   /** A surface that is still being written offers no action. */
   partial?: boolean;
   /** Why nothing may be sent now; undefined: it may. */
@@ -48,7 +52,7 @@ function Unshown({ reason, payload }: { reason: string; payload: unknown }): Rea
   );
 }
 
-function Shown({ surface, provenance, partial, blocked, busy, onResume }: Props & { surface: Surface }): ReactNode {
+function Shown({ surface, provenance, titled, partial, blocked, busy, onResume }: Props & { surface: Surface }): ReactNode {
   const [typed, setTyped] = useState<Values>(() => initialValues(surface));
   const [wrong, setWrong] = useState<Map<string, string>>(new Map());
   const form = useRef<HTMLFormElement>(null);
@@ -63,11 +67,11 @@ function Shown({ surface, provenance, partial, blocked, busy, onResume }: Props 
     if (first !== undefined) form.current?.querySelector<HTMLElement>(`#${CSS.escape(prefix + first)}`)?.focus();
     else onResume?.(answerOf(surface, values));
   };
-  const levels = headingLevels(surface);
+  const levels = headingLevels(titled ? { ...surface, title: "" } : surface);
   return (
     <div className="surface">
       <p className="surface-frame">
-        <span>Written by the model</span>
+        <span>{provenance?.written === false ? "Written for this run, by its workflow or a model" : "Written by the model"}</span>
         {provenance?.nodeId && <span> · node {provenance.nodeId}</span>}
         {provenance?.model && <span> · {provenance.model}</span>}
         {provenance?.trust && <span> · {provenance.trust}</span>}
@@ -79,7 +83,7 @@ function Shown({ surface, provenance, partial, blocked, busy, onResume }: Props 
           event.preventDefault(); // Enter sends nothing by itself: a button has to be meant
         }}
       >
-        {surface.title && (
+        {surface.title && !titled && (
           <h3 className="surface-title">
             <Text text={surface.title} />
           </h3>

@@ -41,7 +41,7 @@ export function Shell(): ReactNode {
         {config.mode === "dev" && <span className="mode">development</span>}
         <nav aria-label="Pages">
           <ul>
-            {navigation.map((page) => (
+            {(config.signedIn ? navigation : []).map((page) => (
               <li key={page.path}>
                 <Link href={page.path} aria-current={isCurrent(page.path, path) ? "page" : undefined}>
                   {page.name}
@@ -60,18 +60,20 @@ export function Shell(): ReactNode {
           <button type="button" className="quiet" onClick={() => showKeys(true)} aria-label="Keyboard shortcuts" title="Keyboard shortcuts">
             <kbd aria-hidden="true">?</kbd>
           </button>
-          <button
-            type="button"
-            className="quiet"
-            onClick={() => {
-              void signOut().finally(() => {
-                queryClient.removeQueries({ predicate: (query) => query.queryKey[0] !== "console" });
-                signedOut();
-              });
-            }}
-          >
-            Sign out
-          </button>
+          {config.signedIn && (
+            <button
+              type="button"
+              className="quiet"
+              onClick={() => {
+                void signOut().finally(() => {
+                  queryClient.removeQueries({ predicate: (query) => query.queryKey[0] !== "console" });
+                  signedOut();
+                });
+              }}
+            >
+              Sign out
+            </button>
+          )}
         </div>
       </header>
       <main id="main" ref={main} tabIndex={-1}>

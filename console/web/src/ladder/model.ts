@@ -10,7 +10,7 @@ export type Gate = (typeof gates)[number];
 export const asks: Record<Gate, string> = {
   shape: "Is it an envelope, with these members and no others?",
   kind: "Does this host know the kind?",
-  payload: "Does the payload satisfy the kind's schema, in a version the host has?",
+  payload: "Does the payload satisfy the schema of its kind?",
   contract: "May this node emit the kind?",
   limits: "Has the turn room for one more?",
   redaction: "Secrets are taken out, and the content is tagged trusted or not.",

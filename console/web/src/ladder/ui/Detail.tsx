@@ -151,7 +151,9 @@ function Judged({ column: { call, envelope }, context, problems }: { column: Col
   const taken = envelope?.outcome === "accepted" || envelope?.outcome === "cached";
   const form = envelope?.form ?? "envelope";
   const kind = envelope?.kind ?? (taken ? undefined : context.askedKind);
-  const schema = useSchema(kind, context.config, form);
+  const of = useSchema(kind, context.config, form);
+  // What another gate refused is no matter of the schema.
+  const schema = taken || problems.some((p) => p.schemaPointer !== undefined) ? of : undefined;
   const payload = taken ? (envelope.payload as Json | undefined) : documentIn(call.text, kind);
   const problem = problems[Math.min(chosen, problems.length - 1)];
   const place = problem?.instancePointer === undefined ? undefined : nearest(payload, problem.instancePointer);
@@ -195,7 +197,7 @@ function Judged({ column: { call, envelope }, context, problems }: { column: Col
               open={6}
               key={problem?.instancePointer ?? ""}
               {...(place?.exact ? { mark: place.pointer } : {})}
-              {...(place && !place.exact ? { after: (pointer: string) => pointer === place.pointer && <span className="missing">{problem?.instancePointer?.split("/").at(-1)} is missing</span> } : {})}
+              {...(place && !place.exact ? { after: missingAt(place.pointer, problem?.instancePointer) } : {})}
             />
           )}
         </section>
@@ -218,6 +220,10 @@ function Judged({ column: { call, envelope }, context, problems }: { column: Col
     </>
   );
 }
+
+/** Says at a place of the payload what is not there. */
+const missingAt = (place: string, wanted: string | undefined) => (pointer: string) =>
+  pointer === place ? <span className="missing">{wanted?.split("/").at(-1)} is missing</span> : null;
 
 function Facts({ runId, column: { call, envelope }, context }: { runId: string; column: Column; context: LadderContext }): ReactNode {
   if (!envelope) return null;

@@ -1,7 +1,75 @@
-import type { ReactNode } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { useState, type ReactNode } from "react";
+import { fetchJson } from "../../api/client";
+import { ApiError } from "../../api/errors";
+import type { Json } from "../../api/json";
 import { useTitle } from "../../app/title";
+import { Explanation } from "../../explain/Explanation";
+import { questionOfToken, titleOf } from "../../inbox/question";
+import { QuestionCard } from "../../inbox/QuestionCard";
+import { When } from "../../inbox/When";
+import { stringifyJson } from "../../api/json";
+import { text } from "../../ladder/events";
+import { ErrorNote } from "../../ui/ErrorNote";
 
+// The token stands behind the #, which no browser sends and no server logs.
+const tokenOf = (): string => decodeURIComponent(location.hash.slice(1));
+
+/** A question for whoever holds its token. Looking at it changes nothing; only a button answers. */
 export default function AnswerPage(): ReactNode {
-  useTitle("Answer");
-  return <h1>Answer</h1>;
+  const [token] = useState(tokenOf);
+  const path = `/v1/interrupts/${encodeURIComponent(token)}`;
+  const { data, error, refetch } = useQuery({
+    queryKey: ["token", token],
+    queryFn: ({ signal }) => fetchJson(path, { signal, credentials: "omit" }),
+    enabled: token !== "",
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  });
+  const question = data === undefined ? undefined : questionOfToken(data);
+  const title = question ? titleOf(question) : "A question";
+  useTitle(title);
+  const elevated = text(question?.data.profile) === "openwop-interrupt-auth-required";
+  return (
+    <div className="answer-page">
+      <h1>Waybill asks you</h1>
+      {token === "" && <p>The link to this page is cut off: what names the question, behind the #, is missing. Ask whoever sent it for the whole link.</p>}
+      {error && (error instanceof ApiError && error.status < 500 ? <Refused error={error} /> : <ErrorNote error={error} onRetry={() => void refetch()} />)}
+      {question && (
+        <QuestionCard
+          question={question}
+          send={(resumeValue, key) =>
+            fetchJson<Json>(path, {
+              method: "POST",
+              credentials: "omit",
+              headers: { "Content-Type": "application/json", "Idempotency-Key": key },
+              body: stringifyJson({ resumeValue }),
+            })
+          }
+          blocked={elevated ? "This question takes a credential of your own: sign in to the console and answer it there." : undefined}
+          provenance={{ written: false }}
+          resolved={question.resolved ? {} : undefined}
+          onDone={() => void refetch()}
+          extra={
+            question.expiresAt && (
+              <span className="dim small">
+                link good until <When at={question.expiresAt} />
+              </span>
+            )
+          }
+        />
+      )}
+    </div>
+  );
+}
+
+function Refused({ error }: { error: ApiError }): ReactNode {
+  return (
+    <div className="note idle">
+      <p>
+        <strong>{error.code === "interrupt_not_found" ? "There is no such question." : "This link does not open a question any more."}</strong>
+      </p>
+      <Explanation code={error.code} message={error.message} />
+    </div>
+  );
 }

@@ -1,8 +1,39 @@
 import type { ReactNode } from "react";
-import type { RunLog } from "../../../live/runLog";
 import type { RunSnapshot } from "../../../api/model";
+import { findResolution, isUntrusted, provenanceIn, resolutionIn, sendTo, useInbox } from "../../../inbox/host";
+import { approvers, questionOf } from "../../../inbox/question";
+import { QuestionCard } from "../../../inbox/QuestionCard";
+import type { RunLog } from "../../../live/runLog";
+
+type Props = { snapshot: RunSnapshot; log: RunLog };
 
 /** What a person has to answer, at the top of a run that waits for one. */
-export function InterruptSlot(_props: { snapshot: RunSnapshot; log: RunLog }): ReactNode {
-  return null;
+export function InterruptSlot({ snapshot, log }: Props): ReactNode {
+  if (!snapshot.interrupt) return null;
+  return <Open snapshot={snapshot} log={log} />;
+}
+
+function Open({ snapshot, log }: Props): ReactNode {
+  const question = questionOf(snapshot.interrupt);
+  // How far the votes are and who may answer stands in the list of questions alone.
+  const inbox = useInbox(question.votes !== undefined);
+  const listed = inbox.items?.find((i) => i.question.interruptId === question.interruptId);
+  const blocked = inbox.reader
+    ? "Your key may not answer: it lacks the scope approvals:respond."
+    : listed && !inbox.mine.has(question.interruptId) && approvers(question.data) !== undefined
+      ? `Your key may not answer this one: it is for ${approvers(question.data) ?? "others"}.`
+      : undefined;
+  return (
+    <QuestionCard
+      key={question.interruptId}
+      question={listed?.question ?? question}
+      send={sendTo(snapshot.runId, question.nodeId)}
+      blocked={blocked}
+      untrusted={isUntrusted(log, question.interruptId)}
+      provenance={provenanceIn(log.events, question.nodeId)}
+      resolved={resolutionIn(log.events, question.interruptId)}
+      find={() => findResolution(snapshot.runId, question.interruptId)}
+      onDone={inbox.refetch}
+    />
+  );
 }

@@ -1,0 +1,146 @@
+import { useId, useState, type ReactNode } from "react";
+import type { Json } from "../api/json";
+import { stringifyJson } from "../api/json";
+import { record, text, texts } from "../ladder/events";
+import { Payload } from "../media/Payload";
+import { Explanation } from "../explain/Explanation";
+import { Text } from "../ui/Text";
+import { offered, type Action } from "./question";
+import type { KindProps } from "./QuestionCard";
+
+const names: Record<Action, string> = { accept: "Accept", reject: "Reject", refine: "Refine…", "edit-accept": "Edit and accept…", ask: "Ask…" };
+
+/** Something to decide: what it is about stands above the decisions that its gate offers. */
+export function Approval({ question, blocked, busy, untrusted, answer }: KindProps): ReactNode {
+  const { data } = question;
+  const prefix = useId();
+  const [panel, setPanel] = useState<Action>();
+  const [comment, setComment] = useState("");
+  const [words, setWords] = useState("");
+  const [edited, setEdited] = useState(() => stringifyJson(data.artifactData ?? null, 2));
+  const [wrong, setWrong] = useState<string>();
+  const [voter, setVoter] = useState("");
+  const [override, setOverride] = useState(false);
+  const approverNames = texts(data.approversList);
+  const votes = question.votes !== undefined || approverNames.length > 0;
+  const surface = isSurface(data.artifactData, text(data.artifactType));
+  // What a model wrote for somebody to press decides nothing, whoever presses it (OpenWOP envelope contract §12, §18).
+  const tainted = untrusted === true && surface;
+  const role = text(record(data.override).requiredRole);
+  const send = (action: Action, more: Record<string, unknown> = {}): void => {
+    answer({
+      action,
+      ...(voter ? { voter } : {}),
+      ...(override && role && (action === "accept" || action === "edit-accept") ? { override: true, reason: comment } : comment && action !== "ask" ? { feedback: comment } : {}),
+      ...more,
+    });
+  };
+  const press = (action: Action): void => {
+    setWrong(undefined);
+    if (action === "accept" || action === "reject") send(action);
+    else setPanel(panel === action ? undefined : action);
+  };
+  const confirm = (): void => {
+    if (panel === "edit-accept") {
+      try {
+        send("edit-accept", { editedArtifactData: JSON.parse(edited) as unknown });
+      } catch {
+        setWrong("This is not JSON yet.");
+      }
+      return;
+    }
+    if (words.trim() === "") {
+      setWrong(panel === "ask" ? "Write a question." : "Say what should be better.");
+      return;
+    }
+    if (panel === "ask") send("ask", { question: words });
+    else if (panel === "refine") send("refine", { refineFeedback: { scope: "whole", text: words } });
+  };
+  const off = (action: Action): boolean => busy || blocked !== undefined || (tainted && (action === "accept" || action === "edit-accept"));
+  const described = text(data.description);
+  return (
+    <div className="question-form">
+      {described && (
+        <p>
+          <Text text={described} />
+        </p>
+      )}
+      {data.artifactData === undefined || data.artifactData === null ? (
+        <p className="dim">Nothing to look at comes with this question.</p>
+      ) : (
+        <section className="artifact" aria-label="Under review">
+          <p className="dim small">
+            Under review{text(data.artifactType) && text(data.artifactType) !== "approval" ? `: ${text(data.artifactType)}` : ""}
+            {untrusted && <span className="status ask"> ◪ untrusted</span>}
+          </p>
+          <Payload kind={surface ? "ui.a2ui-surface" : text(data.artifactType)} payload={data.artifactData as Json} />
+        </section>
+      )}
+      {votes && (
+        <div className="field">
+          <label htmlFor={`${prefix}voter`}>Vote as</label>
+          {approverNames.length > 0 ? (
+            <select id={`${prefix}voter`} value={voter} disabled={blocked !== undefined} onChange={(e) => setVoter(e.target.value)}>
+              <option value="">the key's own user</option>
+              {approverNames.map((n) => (
+                <option key={n} value={n}>
+                  {n}
+                </option>
+              ))}
+            </select>
+          ) : (
+            <input id={`${prefix}voter`} value={voter} maxLength={256} disabled={blocked !== undefined} autoComplete="off" placeholder="the key's own user" onChange={(e) => setVoter(e.target.value)} />
+          )}
+        </div>
+      )}
+      <div className="field">
+        <label htmlFor={`${prefix}comment`}>{override ? "Reason" : "Comment"}</label>
+        <textarea id={`${prefix}comment`} rows={2} value={comment} maxLength={4096} disabled={blocked !== undefined} onChange={(e) => setComment(e.target.value)} />
+      </div>
+      {role && (
+        <label className="check">
+          <input type="checkbox" checked={override} disabled={blocked !== undefined} onChange={(e) => setOverride(e.target.checked)} />
+          Override the gate, as the role {role}; it is written to the audit log
+        </label>
+      )}
+      {tainted && (
+        <div className="note ask" id={`${prefix}tainted`}>
+          <Explanation code="untrusted_content_blocks_approval" message="What is under review was made of untrusted content: it cannot be accepted." />
+        </div>
+      )}
+      <fieldset className="actions" aria-describedby={tainted ? `${prefix}tainted` : undefined}>
+        <legend className="unseen">Decision</legend>
+        {offered(question).map((action) => (
+          <button
+            key={action}
+            type="button"
+            className={action === "accept" ? "primary" : action === "reject" ? "danger" : undefined}
+            disabled={off(action)}
+            aria-expanded={action === "accept" || action === "reject" ? undefined : panel === action}
+            onClick={() => press(action)}
+          >
+            {names[action]}
+          </button>
+        ))}
+      </fieldset>
+      {panel && (
+        <div className="panel">
+          <div className="field">
+            <label htmlFor={`${prefix}panel`}>{panel === "ask" ? "Your question" : panel === "refine" ? "What should be better" : "Edited, as JSON"}</label>
+            {panel === "edit-accept" ? (
+              <textarea id={`${prefix}panel`} className="mono" rows={10} spellCheck={false} value={edited} aria-invalid={wrong !== undefined} onChange={(e) => setEdited(e.target.value)} />
+            ) : (
+              <textarea id={`${prefix}panel`} rows={3} value={words} aria-invalid={wrong !== undefined} onChange={(e) => setWords(e.target.value)} />
+            )}
+            {wrong && <p className="wrong">{wrong}</p>}
+          </div>
+          <button type="button" className="primary" disabled={off(panel)} onClick={confirm}>
+            {panel === "ask" ? "Send the question" : panel === "refine" ? "Send back for refinement" : "Accept the edited version"}
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+const isSurface = (artifact: unknown, type: string | undefined): boolean => type === "ui.a2ui-surface" || text(record(artifact).catalogVersion) !== undefined;

@@ -1,0 +1,184 @@
+import { useEffect, useRef, type ReactNode } from "react";
+import { Link } from "wouter";
+import type { Provenance } from "../a2ui/SurfaceForm";
+import { ApiError } from "../api/errors";
+import { Explanation } from "../explain/Explanation";
+import { explain } from "../explain/explain";
+import { text } from "../ladder/events";
+import { Text } from "../ui/Text";
+import { Approval } from "./Approval";
+import { Clarification } from "./Clarification";
+import { Custom, External, Form, LowConfidence } from "./Others";
+import { approvers, isForm, kindLook, titleOf, votesInWords, type Question } from "./question";
+import { useAnswer, type Answering, type Elsewhere, type Send } from "./useAnswer";
+import { When } from "./When";
+import "./inbox.css";
+
+/** What the part of a kind gets. */
+export interface KindProps {
+  question: Question;
+  /** Why nobody may answer here; undefined: somebody may. */
+  blocked: string | undefined;
+  busy: boolean;
+  /** What the host found wrong, by pointers into the answer. */
+  places: Map<string, string>;
+  /** What is asked was made of untrusted content. */
+  untrusted?: boolean | undefined;
+  /** What is asked is still being written. */
+  partial?: boolean | undefined;
+  provenance: Provenance;
+  answer: (resumeValue: unknown) => void;
+}
+
+type Props = {
+  question: Question;
+  send: Send;
+  blocked?: string | undefined;
+  untrusted?: boolean | undefined;
+  partial?: boolean | undefined;
+  provenance?: Provenance;
+  /** The run has an answer already, as the page sees it. */
+  resolved?: Elsewhere | undefined;
+  runPath?: string | undefined;
+  find?: (() => Promise<Elsewhere | undefined>) | undefined;
+  onDone?: () => void;
+  /** What else stands in the card's head. */
+  extra?: ReactNode;
+  /** Level of the card's heading. */
+  level?: 2 | 3;
+};
+
+/** One question to a person: what is asked, by whom, until when, and the ways to answer it. */
+export function QuestionCard(props: Props): ReactNode {
+  const { question, send, find, onDone, resolved, runPath, extra, level = 2 } = props;
+  const { answering, answer } = useAnswer({ send, find, onDone });
+  const look = kindLook(question);
+  const Heading = `h${level}` as "h2";
+  const said = useRef<HTMLDivElement>(null);
+  const over = answering.state === "answered" || answering.state === "elsewhere";
+  // What was pressed is gone: whoever pressed it reads on at what became of it.
+  useEffect(() => {
+    if (over) said.current?.focus();
+  }, [over]);
+  const votes = answering.state === "counted" && answering.votes ? answering.votes : question.votes;
+  return (
+    <article className="question card">
+      <header>
+        <div className="question-kind">
+          <span className="status ask">
+            <span className="glyph" aria-hidden="true">
+              {look.glyph}
+            </span>
+            {look.word}
+          </span>
+          {votes && <span className="votes">{votesInWords(votes)}</span>}
+          {question.level > 0 && <span className="status hold">escalated, level {question.level}</span>}
+          {props.untrusted && <span className="status ask">◪ untrusted</span>}
+          {extra}
+        </div>
+        <Heading>
+          <Text text={titleOf(question)} />
+        </Heading>
+        <p className="dim small">
+          {question.nodeId && <>node {question.nodeId} · </>}
+          {question.requestedAt && (
+            <>
+              asked <When at={question.requestedAt} />
+            </>
+          )}
+          {question.dueAt && (
+            <>
+              {" "}
+              · due <When at={question.dueAt} />
+            </>
+          )}
+          {approvers(question.data) && <> · for {approvers(question.data)}</>}
+        </p>
+      </header>
+      {over || (resolved && answering.state !== "counted" && answering.state !== "sending") ? (
+        <div ref={said} tabIndex={-1} className="question-over">
+          <Over answering={answering} resolved={resolved} runPath={runPath} />
+        </div>
+      ) : (
+        <>
+          {answering.state === "counted" && (
+            <p className="note good">
+              {answering.action === "ask" ? "Your question was sent; the gate stays open." : `Your vote was counted: ${answering.votes ? votesInWords(answering.votes) : ""}.`}
+            </p>
+          )}
+          <Kind {...props} busy={answering.state === "sending"} places={answering.state === "refused" ? answering.places : none} answer={answer} />
+          {props.blocked && <p className="note idle blocked">{props.blocked}</p>}
+          {answering.state === "refused" && <Refused error={answering.error} />}
+        </>
+      )}
+    </article>
+  );
+}
+
+const none = new Map<string, string>();
+
+function Kind(props: Props & { busy: boolean; places: Map<string, string>; answer: (v: unknown) => void }): ReactNode {
+  const { question } = props;
+  const part: KindProps = {
+    question, blocked: props.blocked, busy: props.busy, places: props.places, untrusted: props.untrusted, partial: props.partial, answer: props.answer,
+    provenance: props.provenance ?? { nodeId: question.nodeId || undefined },
+  };
+  if (question.kind === "approval") return <Approval {...part} />;
+  if (question.kind === "clarification") return <Clarification {...part} />;
+  if (question.kind === "external-event") return <External {...part} />;
+  if (question.kind === "low-confidence") return <LowConfidence {...part} />;
+  return isForm(question) ? <Form {...part} /> : <Custom {...part} />;
+}
+
+function Over({ answering, resolved, runPath }: { answering: Answering; resolved: Elsewhere | undefined; runPath: string | undefined }): ReactNode {
+  const link = runPath && <Link href={runPath}>See the run</Link>;
+  if (answering.state === "answered") {
+    return (
+      <p className="note good">
+        <strong>Answered{answering.action ? `: ${answering.action}` : ""}.</strong> {answering.status ? `The run is ${answering.status.replaceAll("-", " ")}.` : ""} {link}
+      </p>
+    );
+  }
+  const who = answering.state === "elsewhere" ? answering.found : resolved;
+  const code = answering.state === "elsewhere" ? answering.code : undefined;
+  if (who || code === undefined || code === "interrupt_already_resolved") {
+    return (
+      <p className="note idle">
+        <strong>Already answered{who?.by ? <> by {who.by}</> : ""}</strong>
+        {who?.action ? `: ${who.action}` : ""}
+        {who?.at ? (
+          <>
+            , <When at={who.at} />
+          </>
+        ) : (
+          ""
+        )}
+        . {link}
+      </p>
+    );
+  }
+  return (
+    <div className="note idle">
+      <p>
+        <strong>{code === "interrupt_expired" ? "The time for an answer is over." : "This is not asked any more."}</strong> {explain(code)?.meaning} {link}
+      </p>
+    </div>
+  );
+}
+
+/** A refusal in words; the bare 403 of a key is never shown as it is. */
+function Refused({ error }: { error: unknown }): ReactNode {
+  if (error instanceof ApiError) {
+    return (
+      <div className="note bad" role="alert">
+        <Explanation code={error.code} message={error.message} />
+        {error.code === "forbidden" && text(error.details?.scopeRequired) && <p>The key lacks the scope {text(error.details?.scopeRequired)}.</p>}
+      </div>
+    );
+  }
+  return (
+    <p className="note bad" role="alert">
+      {error instanceof Error ? error.message : "The answer could not be sent."} Nothing was answered; try again.
+    </p>
+  );
+}

@@ -1,0 +1,142 @@
+// What the pages ask the host about questions, and how they tell each other of answers.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { api, bodyAs, fetchJson } from "../api/client";
+import type { Provenance } from "../a2ui/SurfaceForm";
+import { isStatus } from "../api/errors";
+import type { Json } from "../api/json";
+import type { RunEvent } from "../api/model";
+import { record, text } from "../ladder/events";
+import type { RunLog } from "../live/runLog";
+import { questionOf, type Question } from "./question";
+import type { Elsewhere, Send } from "./useAnswer";
+
+export interface Item {
+  runId: string;
+  workflowId: string;
+  question: Question;
+}
+
+type Page = { interrupts?: { runId: string; workflowId: string; interrupt?: Json }[]; nextCursor?: string };
+
+const key = ["interrupts"] as const;
+const refresh = 5000; // the host has no stream of questions
+
+const itemsOf = (page: Page): Item[] => (page.interrupts ?? []).map((i) => ({ runId: i.runId, workflowId: i.workflowId, question: questionOf(i.interrupt) }));
+
+async function list(query: string, signal: AbortSignal): Promise<Item[]> {
+  const out: Item[] = [];
+  for (let cursor = ""; ; ) {
+    const page = await fetchJson<Page & Json>(`/v1/interrupts?limit=100${query}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`, { signal });
+    out.push(...itemsOf(page));
+    if (!page.nextCursor || out.length >= 500) return out;
+    cursor = page.nextCursor;
+  }
+}
+
+export interface Inbox {
+  /** All questions of the tenant's runs; undefined: not known yet. */
+  items: Item[] | undefined;
+  /** Those that this key may answer. */
+  mine: Set<string>;
+  /** The key lacks the scope to answer anything. */
+  reader: boolean;
+  error: Error | null;
+  at: number;
+  refetch: () => void;
+}
+
+/** The open questions, kept fresh while somebody looks. */
+export function useInbox(live: boolean): Inbox {
+  const client = useQueryClient();
+  const interval = live ? refresh : false;
+  const all = useQuery({ queryKey: [...key, "all"], queryFn: ({ signal }) => list("", signal), refetchInterval: interval, staleTime: 1000 });
+  const mine = useQuery({ queryKey: [...key, "mine"], queryFn: ({ signal }) => list("&eligible=true", signal), refetchInterval: interval, staleTime: 1000 });
+  const reader = isStatus(all.error, 403);
+  const waiting = useQuery({ queryKey: [...key, "waiting"], queryFn: ({ signal }) => waitingRuns(signal), enabled: reader, refetchInterval: reader ? interval : false, staleTime: 1000 });
+  useEffect(
+    () =>
+      heard(() => {
+        void client.invalidateQueries({ queryKey: key });
+      }),
+    [client],
+  );
+  return {
+    items: reader ? waiting.data : all.data,
+    mine: new Set(mine.data?.map((i) => i.question.interruptId)),
+    reader,
+    error: reader ? waiting.error : all.error,
+    at: all.dataUpdatedAt,
+    refetch: () => void client.invalidateQueries({ queryKey: key }),
+  };
+}
+
+// A key that may only read finds the questions where every reader does: in the runs that wait.
+async function waitingRuns(signal: AbortSignal): Promise<Item[]> {
+  const runs: { runId: string; workflowId: string }[] = [];
+  for (const status of ["waiting-approval", "waiting-input", "waiting-external"]) {
+    const page = await fetchJson<{ runs: { runId: string; workflowId: string }[] }>(`/v1/runs?status=${status}&limit=20`, { signal });
+    runs.push(...page.runs);
+  }
+  const snapshots = await Promise.all(runs.map((r) => fetchJson(`/v1/runs/${encodeURIComponent(r.runId)}`, { signal })));
+  return snapshots.flatMap((s, i) => {
+    const run = runs[i];
+    const interrupt = record(s).interrupt;
+    return run && interrupt ? [{ runId: run.runId, workflowId: run.workflowId, question: questionOf(interrupt) }] : [];
+  });
+}
+
+/** Sends an answer by the run and the node that asks. */
+export function sendTo(runId: string, nodeId: string): Send {
+  return async (resumeValue, idempotencyKey) => {
+    const sent = await bodyAs<Json>(
+      api.POST("/v1/runs/{runId}/interrupts/{nodeId}", {
+        params: { path: { runId, nodeId } },
+        headers: { "Idempotency-Key": idempotencyKey },
+        body: { resumeValue, runId: undefined, nodeId: undefined } as never,
+      }),
+    );
+    tell();
+    return sent;
+  };
+}
+
+const channel = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel("waybill-answers");
+
+/** Tells the other tabs that something was answered. */
+function tell(): void {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel is of one origin
+  channel?.postMessage("answered");
+}
+
+function heard(listener: () => void): () => void {
+  channel?.addEventListener("message", listener);
+  return () => channel?.removeEventListener("message", listener);
+}
+
+/** How a question was resolved, as the events of its run say. */
+export function resolutionIn(events: readonly RunEvent[], interruptId: string): Elsewhere | undefined {
+  const e = events.findLast((x) => x.type === "interrupt.resolved" && record(x.payload).interruptId === interruptId);
+  if (!e) return undefined;
+  const p = record(e.payload);
+  return { by: text(p.resolvedBy), action: text(record(p.resumeValue).action) ?? text(p.outcome), at: text(p.resolvedAt) ?? e.timestamp };
+}
+
+/** Whether what is asked was made of untrusted content. */
+export const isUntrusted = (log: RunLog, interruptId: string): boolean =>
+  log.events.some((e) => e.type === "interrupt.requested" && e.contentTrust === "untrusted" && record(e.payload).interruptId === interruptId);
+
+/** Looks the resolution up in the log of the run, read anew. */
+export async function findResolution(runId: string, interruptId: string): Promise<Elsewhere | undefined> {
+  const answer = await fetchJson<{ events: RunEvent[] }>(`/v1/runs/${encodeURIComponent(runId)}/events/poll?lastSequence=-1&limit=1000`);
+  return resolutionIn(answer.events, interruptId);
+}
+
+/** Where a form comes from: the model that wrote the run's last surface, if one did. */
+export function provenanceIn(events: readonly RunEvent[], nodeId: string): Provenance {
+  const e = events.findLast((x) => x.type === "artifact.created" && record(x.payload).artifactType === "ui.a2ui-surface");
+  if (!e) return { nodeId, written: false };
+  const usage = events.findLast((x) => x.type === "provider.usage" && x.nodeId === e.nodeId && x.sequence < e.sequence);
+  const model = usage && `${text(record(usage.payload).provider) ?? ""}·${text(record(usage.payload).model) ?? ""}`;
+  return { nodeId: e.nodeId, written: true, model, trust: e.contentTrust };
+}

@@ -1,0 +1,120 @@
+// What a run asks of somebody outside, as the pages read it (OpenWOP host contract §6).
+import { number, record, text, texts } from "../ladder/events";
+
+export interface Votes {
+  accepts: number;
+  rejects: number;
+  required: number;
+}
+
+export interface Question {
+  kind: string;
+  nodeId: string;
+  interruptId: string;
+  data: Record<string, unknown>;
+  resumeSchema?: Record<string, unknown> | boolean | undefined;
+  requestedAt?: string | undefined;
+  /** When the time for an answer is over; undefined: never. */
+  dueAt?: string | undefined;
+  votes?: Votes | undefined;
+  level: number;
+}
+
+/** Reads the interrupt of a snapshot or of the list of questions. */
+export function questionOf(interrupt: unknown): Question {
+  const i = record(interrupt);
+  const p = record(i.payload);
+  return {
+    kind: text(i.kind) ?? text(p.kind) ?? "custom",
+    nodeId: text(i.nodeId) ?? "",
+    interruptId: text(i.interruptId) ?? "",
+    data: record(p.data),
+    resumeSchema: schemaOf(p.resumeSchema),
+    requestedAt: text(i.requestedAt),
+    dueAt: due(text(i.requestedAt), number(p.timeoutMs)),
+    votes: votesOf(i.votes, record(p.data)),
+    level: number(record(i.escalation).level) ?? 0,
+  };
+}
+
+/** Reads what the inspection of a token shows. */
+export function questionOfToken(shown: unknown): Question & { resolved: boolean; expiresAt: string | undefined } {
+  const s = record(shown);
+  const data = record(s.data);
+  return {
+    kind: text(s.kind) ?? "custom",
+    nodeId: "",
+    interruptId: "",
+    data,
+    level: 0,
+    resumeSchema: schemaOf(s.resumeSchema),
+    requestedAt: text(s.requestedAt),
+    dueAt: due(text(s.requestedAt), number(s.timeoutMs)),
+    votes: votesOf(s.votes, data),
+    resolved: s.resolved === true,
+    expiresAt: text(s.expiresAt),
+  };
+}
+
+function schemaOf(v: unknown): Question["resumeSchema"] {
+  return typeof v === "boolean" ? v : v === undefined || v === null ? undefined : record(v);
+}
+
+function due(requestedAt: string | undefined, timeoutMs: number | undefined): string | undefined {
+  if (requestedAt === undefined || !timeoutMs) return undefined;
+  return new Date(Date.parse(requestedAt) + timeoutMs).toISOString();
+}
+
+/** How far a quorum is. A host that does not say is only known to require some. */
+function votesOf(votes: unknown, data: Record<string, unknown>): Votes | undefined {
+  const required = number(data.requiredApprovals) ?? 1;
+  if (votes === undefined) return required > 1 ? { accepts: -1, rejects: 0, required } : undefined;
+  const v = record(votes);
+  return { accepts: number(v.accepts) ?? 0, rejects: number(v.rejects) ?? 0, required: number(v.required) ?? required };
+}
+
+export const votesInWords = (v: Votes): string =>
+  v.accepts < 0 ? `${v.required} approvals are needed` : `${v.accepts} of ${v.required}${v.rejects > 0 ? `, ${v.rejects} against` : ""}`;
+
+export const actions = ["accept", "reject", "refine", "edit-accept", "ask"] as const;
+export type Action = (typeof actions)[number];
+
+/** The actions that a gate offers, in the protocol's order. */
+export const offered = (q: Question): Action[] => actions.filter((a) => texts(q.data.actions).includes(a));
+
+/** Who may answer, in words; undefined: whoever has the scope. */
+export function approvers(data: Record<string, unknown>): string | undefined {
+  const named = [
+    ...texts(data.approversList),
+    ...texts(data.approverGroupRefs).map((g) => `the group ${g}`),
+    ...texts(data.approverRoleRefs).map((r) => `the role ${r}`),
+  ];
+  return named.length === 0 ? undefined : named.join(", ");
+}
+
+const kinds: Record<string, { word: string; glyph: string }> = {
+  approval: { word: "Approval", glyph: "☑" },
+  clarification: { word: "Questions", glyph: "?" },
+  "external-event": { word: "Event from outside", glyph: "⇄" },
+  "low-confidence": { word: "Low confidence", glyph: "≈" },
+  custom: { word: "Answer", glyph: "?" },
+};
+
+export const kindLook = (q: Question): { word: string; glyph: string } =>
+  isForm(q) ? { word: "Form", glyph: "▤" } : (kinds[q.kind] ?? { word: q.kind, glyph: "?" });
+
+export const isForm = (q: Question): boolean => q.kind === "custom" && q.data.customKind === "ui.a2ui-surface";
+
+/** What is asked, in one line. */
+export function titleOf(q: Question): string {
+  if (q.kind === "approval") return text(q.data.title) ?? "Approval";
+  if (q.kind === "external-event") return `Waiting for the event ${text(q.data.eventType) ?? ""}`.trim();
+  if (q.kind === "low-confidence") return `${text(q.data.agentId) ?? "An agent"} was not sure enough`;
+  if (q.kind === "clarification") {
+    const list = Array.isArray(q.data.questions) ? q.data.questions : [];
+    const first = text(record(list[0]).question) ?? "Questions";
+    return list.length > 1 ? `${first} and ${list.length - 1} more` : first;
+  }
+  if (isForm(q)) return text(record(record(q.data.payload).surface).title) ?? "A form to fill in";
+  return text(q.data.title) ?? text(q.data.customKind) ?? "A question";
+}

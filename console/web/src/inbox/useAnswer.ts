@@ -1,0 +1,94 @@
+import { useEffect, useRef, useState } from "react";
+import { idempotencyKey } from "../api/client";
+import { ApiError } from "../api/errors";
+import { announce } from "../app/announce";
+import { number, record, text } from "../ladder/events";
+import type { Votes } from "./question";
+
+/** Sends an answer; the key makes sending it twice the same as sending it once. */
+export type Send = (resumeValue: unknown, key: string) => Promise<unknown>;
+
+/** Who answered a question instead, as far as its run says. */
+export interface Elsewhere {
+  by?: string | undefined;
+  action?: string | undefined;
+  at?: string | undefined;
+}
+
+export type Answering =
+  | { state: "open" }
+  | { state: "sending" }
+  | { state: "counted"; votes: Votes | undefined; action: string | undefined }
+  | { state: "answered"; action: string | undefined; status: string | undefined }
+  | { state: "elsewhere"; code: string; found?: Elsewhere | undefined }
+  | { state: "refused"; error: unknown; places: Map<string, string> };
+
+type Options = {
+  send: Send;
+  /** Looks up who was faster. */
+  find?: (() => Promise<Elsewhere | undefined>) | undefined;
+  onDone?: (() => void) | undefined;
+};
+
+const over = new Set(["interrupt_already_resolved", "interrupt_gone", "interrupt_expired"]);
+
+/** One answer to one question: sent once, whatever is clicked how often, and told what became of it. */
+export function useAnswer({ send, find, onDone }: Options): { answering: Answering; answer: (value: unknown) => void } {
+  const [answering, set] = useState<Answering>({ state: "open" });
+  const busy = useRef(false);
+  const gone = useRef(false);
+  useEffect(() => {
+    gone.current = false;
+    return () => {
+      gone.current = true;
+    };
+  }, []);
+  const answer = (value: unknown): void => {
+    if (busy.current) return;
+    busy.current = true;
+    set({ state: "sending" });
+    const action = text(record(value).action);
+    send(value, idempotencyKey())
+      .then((sent) => {
+        const r = record(sent);
+        const i = record(r.interrupt);
+        const status = text(r.status);
+        const outcome = text(i.outcome);
+        // A vote of several, and a question that was asked back, leave it open.
+        if (outcome === "counted" || outcome === "asked") {
+          busy.current = false;
+          const required = number(i.required);
+          set({ state: "counted", action, votes: required === undefined ? undefined : { accepts: number(i.accepts) ?? 0, rejects: number(i.rejects) ?? 0, required } });
+          announce(outcome === "asked" ? "Your question was sent" : `Your vote was counted: ${number(i.accepts) ?? 0} of ${required ?? 0}`);
+        } else {
+          set({ state: "answered", action, status });
+          announce("Your answer was taken");
+        }
+        onDone?.();
+      })
+      .catch(async (error: unknown) => {
+        busy.current = false;
+        if (error instanceof ApiError && over.has(error.code)) {
+          const found = await find?.().catch(() => undefined);
+          if (!gone.current) set({ state: "elsewhere", code: error.code, found });
+          onDone?.();
+          return;
+        }
+        set({ state: "refused", error, places: placesOf(error) });
+      });
+  };
+  return { answering, answer };
+}
+
+/** The places of an answer that the host found wrong, by their pointers into the answer. */
+export function placesOf(error: unknown): Map<string, string> {
+  const out = new Map<string, string>();
+  if (!(error instanceof ApiError)) return out;
+  const listed = [error.details?.problems, error.details?.errors, error.details?.violations, error.details].find(Array.isArray);
+  for (const p of listed ?? []) {
+    const at = text(record(p).path) ?? text(record(p).instancePath);
+    const message = text(record(p).message);
+    if (at !== undefined && message !== undefined) out.set(at.replace(/^\/resumeValue/, ""), message);
+  }
+  return out;
+}
