@@ -71,7 +71,6 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
         <section className="artifact" aria-label="Under review">
           <p className="dim small">
             Under review{text(data.artifactType) && text(data.artifactType) !== "approval" ? `: ${text(data.artifactType)}` : ""}
-            {untrusted && <span className="status ask"> ◪ untrusted</span>}
           </p>
           <Payload kind={surface ? "ui.a2ui-surface" : text(data.artifactType)} payload={data.artifactData as Json} />
         </section>

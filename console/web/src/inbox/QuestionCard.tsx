@@ -5,6 +5,7 @@ import { ApiError } from "../api/errors";
 import { Explanation } from "../explain/Explanation";
 import { explain } from "../explain/explain";
 import { text } from "../ladder/events";
+import { Icon } from "../ui/Icon";
 import { Text } from "../ui/Text";
 import { Approval } from "./Approval";
 import { Clarification } from "./Clarification";
@@ -66,14 +67,12 @@ export function QuestionCard(props: Props): ReactNode {
       <header>
         <div className="question-kind">
           <span className="status ask">
-            <span className="glyph" aria-hidden="true">
-              {look.glyph}
-            </span>
+            <Icon name={look.icon} />
             {look.word}
           </span>
           {votes && <span className="votes">{votesInWords(votes)}</span>}
           {question.level > 0 && <span className="status hold">escalated, level {question.level}</span>}
-          {props.untrusted && <span className="status ask">◪ untrusted</span>}
+          {props.untrusted && <span className="status ask">untrusted content</span>}
           {extra}
         </div>
         <Heading>

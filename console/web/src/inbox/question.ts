@@ -1,5 +1,6 @@
 // What a run asks of somebody outside, as the pages read it (OpenWOP host contract §6).
 import { number, record, text, texts } from "../ladder/events";
+import type { IconName } from "../ui/Icon";
 
 export interface Votes {
   accepts: number;
@@ -92,16 +93,17 @@ export function approvers(data: Record<string, unknown>): string | undefined {
   return named.length === 0 ? undefined : named.join(", ");
 }
 
-const kinds: Record<string, { word: string; glyph: string }> = {
-  approval: { word: "Approval", glyph: "☑" },
-  clarification: { word: "Questions", glyph: "?" },
-  "external-event": { word: "Event from outside", glyph: "⇄" },
-  "low-confidence": { word: "Low confidence", glyph: "≈" },
-  custom: { word: "Answer", glyph: "?" },
+type Look = { word: string; icon: IconName };
+
+const kinds: Record<string, Look> = {
+  approval: { word: "Approval", icon: "shield" },
+  clarification: { word: "Questions", icon: "question" },
+  "external-event": { word: "Event from outside", icon: "swap" },
+  "low-confidence": { word: "Low confidence", icon: "bang" },
+  custom: { word: "Answer", icon: "question" },
 };
 
-export const kindLook = (q: Question): { word: string; glyph: string } =>
-  isForm(q) ? { word: "Form", glyph: "▤" } : (kinds[q.kind] ?? { word: q.kind, glyph: "?" });
+export const kindLook = (q: Question): Look => (isForm(q) ? { word: "Form", icon: "question" } : (kinds[q.kind] ?? { word: q.kind, icon: "question" }));
 
 export const isForm = (q: Question): boolean => q.kind === "custom" && q.data.customKind === "ui.a2ui-surface";
 

@@ -1,5 +1,6 @@
 import { gates, type Call, type Envelope, type Execution, type Gate } from "./model";
 import { stoppedAt } from "./rungs";
+import type { IconName } from "../ui/Icon";
 
 /** What became of an execution or an envelope, in one sentence, and who goes on. */
 export interface Story {
@@ -89,15 +90,14 @@ export function storyOfExecution(x: Execution): Story {
 }
 
 /** How a call ended, in a word or two. */
-export function endOf(c: Call, open: boolean): { word: string; tone: Story["tone"]; mark: string } {
-  if (c.refusal) return { word: "declined", tone: "bad", mark: "⃠" };
-  if (c.truncated) return { word: "truncated", tone: "bad", mark: "✂" };
-  if (c.failure) return { word: inWords(c.failure.reason), tone: "bad", mark: "↻" };
-  const refusal = c.envelopes.find((v) => v.outcome === "refused");
-  if (refusal) return { word: "refused", tone: "bad", mark: "✕" };
-  if (c.envelopes.some((v) => v.outcome === "accepted")) return { word: "accepted", tone: "good", mark: "✓" };
-  if (c.usage) return { word: "plain text", tone: "note", mark: "¶" };
-  return open ? { word: "asking", tone: "open", mark: "…" } : { word: "no answer", tone: "bad", mark: "✕" };
+export function endOf(c: Call, open: boolean): { word: string; tone: Story["tone"]; icon: IconName } {
+  if (c.refusal) return { word: "declined", tone: "bad", icon: "ban" };
+  if (c.truncated) return { word: "truncated", tone: "bad", icon: "minus" };
+  if (c.failure) return { word: inWords(c.failure.reason), tone: "bad", icon: "skip" };
+  if (c.envelopes.some((v) => v.outcome === "refused")) return { word: "refused", tone: "bad", icon: "cross" };
+  if (c.envelopes.some((v) => v.outcome === "accepted")) return { word: "accepted", tone: "good", icon: "check" };
+  if (c.usage) return { word: "plain text", tone: "note", icon: "dot" };
+  return open ? { word: "asking", tone: "open", icon: "dot" } : { word: "no answer", tone: "bad", icon: "cross" };
 }
 
 /** Where an envelope of a run is: by its id, its correlation id, or its key. */

@@ -261,7 +261,7 @@ function Facts({ runId, column: { call, envelope }, context }: { runId: string; 
         {envelope.trust && (
           <div>
             <dt>Content</dt>
-            <dd>{envelope.trust === "untrusted" ? <span className="status ask">◪ untrusted</span> : "trusted"}</dd>
+            <dd>{envelope.trust === "untrusted" ? <span className="status ask">untrusted</span> : "trusted"}</dd>
           </div>
         )}
         {call.usage && (

@@ -4,6 +4,7 @@ import "./ladder.css";
 import { columnsOf, type Column } from "../columns";
 import { asks, gates, type Execution, type Rung } from "../model";
 import { endOf } from "../story";
+import { Icon, type IconName } from "../../ui/Icon";
 import { LadderHead } from "./LadderHead";
 
 type Props = {
@@ -106,14 +107,15 @@ export function Ladder({ runId, execution, chosen, attempts }: Props): ReactNode
 
 const cellClass = (rung: Rung, chosen: boolean): string => `rung ${rung.state}${chosen ? " chosen" : ""}`;
 
-const signs: Record<Rung["state"], string> = { passed: "✓", refused: "✕", "not-reached": "", "not-applicable": "" };
+const signs: Partial<Record<Rung["state"], IconName>> = { passed: "check", refused: "cross" };
 const words: Record<Rung["state"], string> = { passed: "passed", refused: "refused", "not-reached": "not reached", "not-applicable": "no envelope" };
 
 function Cell({ rung }: { rung: Rung }): ReactNode {
+  const sign = signs[rung.state];
   return (
     <span className="rung-cell">
       <span className="dot" aria-hidden="true">
-        {signs[rung.state]}
+        {sign && <Icon name={sign} />}
       </span>
       <span className="rung-text">
         <span className="rung-word">{words[rung.state]}</span>
@@ -151,13 +153,13 @@ function End({ column: { call, envelope }, open, named }: { column: Column; open
   return (
     <span className={`end ${end.tone}`}>
       {named && <span>{name(call, envelope?.index)} </span>}
-      <span aria-hidden="true">{end.mark}</span> {end.word}
+      <Icon name={end.icon} /> {end.word}
     </span>
   );
 }
 
-const cached = { word: "cached outcome", tone: "note", mark: "=" };
-const discarded = { word: "discarded", tone: "note", mark: "⊘" };
-const accepted = { word: "accepted", tone: "good", mark: "✓" };
+const cached = { word: "cached outcome", tone: "note", icon: "link" } as const;
+const discarded = { word: "discarded", tone: "note", icon: "ban" } as const;
+const accepted = { word: "accepted", tone: "good", icon: "check" } as const;
 
 const name = (call: Column["call"], index: number | undefined): string => `${call.attempt}${index === undefined ? "" : `.${index + 1}`}`;

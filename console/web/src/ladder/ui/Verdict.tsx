@@ -1,7 +1,8 @@
 import type { ReactNode } from "react";
+import { Icon, type IconName } from "../../ui/Icon";
 import type { Story } from "../story";
 
-const signs: Record<Story["tone"], string> = { good: "✓", bad: "✕", open: "…", note: "·" };
+const signs: Record<Story["tone"], IconName> = { good: "check", bad: "cross", open: "play", note: "dot" };
 const tones: Record<Story["tone"], string> = { good: "good", bad: "bad", open: "run", note: "idle" };
 
 /** What became of it, in one line that is read first. */
@@ -9,7 +10,7 @@ export function Verdict({ story }: { story: Story }): ReactNode {
   return (
     <p className={`verdict ${tones[story.tone]}`}>
       <span className="verdict-sign" aria-hidden="true">
-        {signs[story.tone]}
+        <Icon name={signs[story.tone]} />
       </span>
       <span>
         <strong>{story.headline}</strong>

@@ -9,6 +9,7 @@ import { QuestionCard } from "../../inbox/QuestionCard";
 import { When } from "../../inbox/When";
 import { useRunLog } from "../../live/useRunLog";
 import { ErrorNote } from "../../ui/ErrorNote";
+import { Icon } from "../../ui/Icon";
 import { shortId } from "../../ui/Id";
 import { Text } from "../../ui/Text";
 
@@ -67,7 +68,7 @@ function Entry({ item: { question, workflowId }, current, mine }: { item: Item; 
       </span>
       <span className="inbox-meta">
         <span>
-          <span aria-hidden="true">{look.glyph}</span> {look.word}
+          <Icon name={look.icon} /> {look.word}
         </span>
         <span>{workflowId}</span>
         {question.votes && <span>{votesInWords(question.votes)}</span>}
