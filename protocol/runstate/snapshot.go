@@ -34,9 +34,18 @@ type Snapshot struct {
 	ParentRunID  string                     `json:"parentRunId,omitempty"`
 	ParentNodeID string                     `json:"parentNodeId,omitempty"`
 	// SourceRunID is an extension: the run that this is a fork of.
-	SourceRunID string     `json:"sourceRunId,omitempty"`
-	ChildRuns   []ChildRun `json:"childRuns,omitempty"`
-	EventLog    int        `json:"eventLogSchemaVersion"`
+	SourceRunID string `json:"sourceRunId,omitempty"`
+	// Fork is an extension: in which mode it is one, and from where on.
+	Fork      *SnapshotFork `json:"fork,omitempty"`
+	ChildRuns []ChildRun    `json:"childRuns,omitempty"`
+	EventLog  int           `json:"eventLogSchemaVersion"`
+}
+
+// SnapshotFork is what a fork's snapshot tells of how it was made.
+type SnapshotFork struct {
+	SourceRunID string        `json:"sourceRunId"`
+	Mode        wire.ForkMode `json:"mode"`
+	FromSeq     int           `json:"fromSeq"`
 }
 
 // OpenInterrupt is what the run waits for; of several, the one that was asked first.
@@ -108,6 +117,7 @@ func (s *State) Snapshot() *Snapshot {
 	v.Channels = s.channels()
 	if r.Fork != nil {
 		v.SourceRunID = r.Fork.SourceRunID
+		v.Fork = &SnapshotFork{r.Fork.SourceRunID, r.Fork.Mode, r.Fork.FromSeq}
 	}
 	for id, n := range s.Nodes {
 		v.NodeStates[id] = NodeState{

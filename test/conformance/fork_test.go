@@ -28,6 +28,9 @@ func fork(t *testing.T, c *harness.Client, id, body string, headers ...string) f
 	require.Equal(t, id, f.SourceRunID)
 	require.NotNil(t, f.FromSeq)
 	require.True(t, strings.HasSuffix(f.EventsURL, "/v1/runs/"+f.RunID+"/events"), f.EventsURL)
+	var shown struct{ Fork forked }
+	require.NoError(t, do(t, c, http.MethodGet, "/v1/runs/"+f.RunID, "").JSON(&shown))
+	require.Equal(t, forked{SourceRunID: id, Mode: f.Mode, FromSeq: f.FromSeq}, shown.Fork, "its snapshot says how it was made")
 	return f
 }
 
