@@ -4,6 +4,7 @@ import { JsonView } from "../ui/JsonView";
 import { Text } from "../ui/Text";
 import { answerOf, checkValues, initialValues, isField, parseSurface, type Component, type Field, type Surface, type Values } from "./parse";
 import "./surface.css";
+import "../styles/form.css";
 
 /** Where a surface comes from, as its frame says. */
 export interface Provenance {

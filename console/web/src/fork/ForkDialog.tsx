@@ -11,6 +11,7 @@ import type { RunLog } from "../live/runLog";
 import { Dialog } from "../ui/Dialog";
 import { effectsFrom, effectsInWords } from "./effects";
 import "./fork.css";
+import "../styles/form.css";
 
 type Mode = "replay" | "branch";
 type Props = { snapshot: RunSnapshot; log: RunLog; seq: number; open: boolean; onClose: () => void };
@@ -36,7 +37,8 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
   const sending = useRef(false);
   const fromSeq = /^\d+$/.test(from) ? Number(from) : undefined;
   const overlay = mode === "branch" ? overlayOf(snapshot, configurable, tags, metadata) : {};
-  const wrong = fromSeq === undefined || fromSeq > log.events.length ? `Want a number from 0 to ${log.events.length}.` : undefined;
+  const most = log.ended ? Math.max(0, log.last) : log.events.length;
+  const wrong = fromSeq === undefined || fromSeq > most ? `Want a number from 0 to ${most}.` : undefined;
   const request = fromSeq === undefined ? undefined : { mode, fromSeq, ...(overlay.value ? { runOptionsOverlay: overlay.value } : {}) };
   const effects = effectsInWords(effectsFrom(log.events, fromSeq ?? 0));
   const submit = (): void => {

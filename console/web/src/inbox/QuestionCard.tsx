@@ -14,6 +14,7 @@ import { approvers, isForm, kindLook, titleOf, votesInWords, type Question } fro
 import { useAnswer, type Answering, type Elsewhere, type Send } from "./useAnswer";
 import { When } from "./When";
 import "./inbox.css";
+import "../styles/form.css";
 
 /** What the part of a kind gets. */
 export interface KindProps {

@@ -41,6 +41,8 @@ export interface Inbox {
   mine: Set<string>;
   /** The key lacks the scope to answer anything. */
   reader: boolean;
+  /** It is known which of them this key may answer, or that nobody can tell. */
+  settled: boolean;
   error: Error | null;
   at: number;
   refetch: () => void;
@@ -65,6 +67,7 @@ export function useInbox(live: boolean): Inbox {
     items: reader ? waiting.data : all.data,
     mine: new Set(mine.data?.map((i) => i.question.interruptId)),
     reader,
+    settled: !mine.isPending,
     error: reader ? waiting.error : all.error,
     at: all.dataUpdatedAt,
     refetch: () => void client.invalidateQueries({ queryKey: key }),

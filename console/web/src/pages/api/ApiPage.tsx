@@ -1,7 +1,93 @@
-import type { ReactNode } from "react";
+import { useEffect, useRef, useState, type ReactNode } from "react";
+import styles from "swagger-ui-dist/swagger-ui.css?url";
+import { hostURL } from "../../app/base";
+import { useTheme } from "../../app/theme";
 import { useTitle } from "../../app/title";
+import { CopyButton } from "../../ui/CopyButton";
+import { ErrorNote } from "../../ui/ErrorNote";
+import { record, text } from "../../ladder/events";
+import { useCapabilities } from "../../ladder/ui/context";
+import "./api.css";
 
+/** The description of the REST API, to read and to try, with the session that the reader has. */
 export default function ApiPage(): ReactNode {
   useTitle("API");
-  return <h1>API</h1>;
+  const [error, setError] = useState<Error>();
+  const [shown, setShown] = useState(false);
+  const place = useRef<HTMLDivElement>(null);
+  const grpc = text(record(useCapabilities().grpc).endpoint);
+  useEffect(() => {
+    const link = document.createElement("link");
+    link.rel = "stylesheet";
+    link.href = styles;
+    document.head.append(link);
+    let gone = false;
+    import("swagger-ui-dist/swagger-ui-bundle.js")
+      .then(({ default: SwaggerUI }) => {
+        if (gone || !place.current) return;
+        SwaggerUI({
+          domNode: place.current,
+          url: `${hostURL}/v1/openapi.json`,
+          validatorUrl: null, // the description is shown to nobody else
+          docExpansion: "none",
+          defaultModelsExpandDepth: -1,
+          persistAuthorization: false,
+          requestInterceptor: (request) => {
+            request.credentials = "same-origin";
+            // A write with the session's cookie needs what no other site can set.
+            if (request.method && request.method.toUpperCase() !== "GET") request.headers["X-Waybill-Console"] = "1";
+            return request;
+          },
+          onComplete: () => setShown(true),
+        });
+      })
+      .catch((e: unknown) => setError(e instanceof Error ? e : new Error(String(e))));
+    return () => {
+      gone = true;
+      link.remove();
+    };
+  }, []);
+  const theme = useTheme();
+  useEffect(() => {
+    const prefers = matchMedia("(prefers-color-scheme: dark)");
+    const root = document.documentElement;
+    const follow = (): void => {
+      root.classList.toggle("dark-mode", theme === "dark" || (theme === "system" && prefers.matches));
+    };
+    follow();
+    prefers.addEventListener("change", follow);
+    return () => {
+      prefers.removeEventListener("change", follow);
+      root.classList.remove("dark-mode");
+    };
+  }, [theme]);
+  const grpcurl = grpc && `grpcurl ${grpc.startsWith("grpcs") ? "" : "-plaintext "}-H "authorization: Bearer $WAYBILL_TOKEN" ${grpc.replace(/^grpcs?:\/\//, "")} list`;
+  return (
+    <>
+      <h1>API</h1>
+      <dl className="api-facts">
+        <div>
+          <dt>REST</dt>
+          <dd>
+            <code>{hostURL}</code> <CopyButton text={hostURL} what="the address of the REST API" />{" "}
+            <a href={`${hostURL}/v1/openapi.json`} target="_blank" rel="noreferrer">
+              openapi.json
+            </a>
+          </dd>
+        </div>
+        {grpcurl && (
+          <div>
+            <dt>gRPC</dt>
+            <dd>
+              <code>{grpcurl}</code> <CopyButton text={grpcurl} what="the grpcurl command" />
+            </dd>
+          </div>
+        )}
+      </dl>
+      <p className="dim">Requests that you try from here are sent with your session, and do what they say.</p>
+      {error && <ErrorNote error={error} />}
+      {!shown && !error && <p className="loading">Loading the description…</p>}
+      <div className="swagger" ref={place} />
+    </>
+  );
 }

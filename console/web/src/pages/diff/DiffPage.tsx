@@ -13,7 +13,8 @@ import { ErrorNote } from "../../ui/ErrorNote";
 import { shortId } from "../../ui/Id";
 import { JsonView } from "../../ui/JsonView";
 import "./diff.css";
-import { changes, type Change } from "./changes";
+import { changes, counting, type Change } from "./changes";
+import "../../styles/form.css";
 
 type Op = "added" | "removed" | "changed";
 type EventDiff = { seq: number; op: Op; aEvent?: RunEvent; bEvent?: RunEvent };
@@ -134,16 +135,7 @@ function Shown({ report }: { report: Report }): ReactNode {
       {states.length > 0 && (
         <section aria-labelledby="state">
           <h2 id="state">State</h2>
-          <dl className="diff-state">
-            {states.map(([name, value]) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>
-                  <Sides a={isObject(value) ? value.a : undefined} b={isObject(value) ? value.b : value} />
-                </dd>
-              </div>
-            ))}
-          </dl>
+          <Changes list={states.flatMap(([name, value]) => changes(isObject(value) ? value.a : undefined, isObject(value) ? value.b : value, name))} />
         </section>
       )}
     </>
@@ -173,7 +165,7 @@ function Pairing({ diff, a, b, first }: { diff: EventDiff; a: string; b: string;
       </summary>
       {open && (
         <div className="diff-body">
-          {diff.aEvent && diff.bEvent ? <Changes list={changes(diff.aEvent.payload, diff.bEvent.payload)} /> : <JsonView value={(diff.aEvent ?? diff.bEvent)?.payload ?? null} open={2} />}
+          {diff.aEvent && diff.bEvent ? <Changes list={changes(counting(diff.aEvent.payload), counting(diff.bEvent.payload))} /> : <JsonView value={(diff.aEvent ?? diff.bEvent)?.payload ?? null} open={2} />}
           <p className="small">
             {diff.aEvent && <Link href={`/runs/${encodeURIComponent(a)}?e=${diff.seq}`}>in A</Link>} {diff.bEvent && <Link href={`/runs/${encodeURIComponent(b)}?e=${diff.seq}`}>in B</Link>}
           </p>
@@ -215,10 +207,6 @@ function Changes({ list }: { list: Change[] }): ReactNode {
       </tbody>
     </table>
   );
-}
-
-function Sides({ a, b }: { a: Json | undefined; b: Json | undefined }): ReactNode {
-  return <Changes list={changes(a, b)} />;
 }
 
 function Value({ value }: { value: Json | undefined }): ReactNode {

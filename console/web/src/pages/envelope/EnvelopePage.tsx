@@ -20,6 +20,7 @@ import { Verdict } from "../../ladder/ui/Verdict";
 import { useRunLog } from "../../live/useRunLog";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { shortId } from "../../ui/Id";
+import "../../styles/form.css";
 
 export default function EnvelopePage(): ReactNode {
   const { runId = "", envelope: wanted } = useParams<{ runId: string; envelope?: string }>();

@@ -1,0 +1,21 @@
+// The parts of Swagger UI that the page uses; the package has no types of its own.
+declare module "swagger-ui-dist/swagger-ui-bundle.js" {
+  export interface Request {
+    url: string;
+    method: string;
+    headers: Record<string, string>;
+    credentials?: RequestCredentials;
+  }
+  interface Options {
+    domNode: HTMLElement;
+    url: string;
+    validatorUrl: null;
+    docExpansion: "list" | "full" | "none";
+    defaultModelsExpandDepth: number;
+    persistAuthorization: boolean;
+    requestInterceptor: (request: Request) => Request;
+    onComplete: () => void;
+  }
+  const SwaggerUIBundle: (options: Options) => unknown;
+  export default SwaggerUIBundle;
+}
