@@ -9,6 +9,7 @@ import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
 import { JsonView } from "../../ui/JsonView";
 import { Text } from "../../ui/Text";
+import "../../styles/form.css";
 import "./capabilities.css";
 import { families, inWords, type Family } from "./families";
 
@@ -22,7 +23,7 @@ export default function CapabilitiesPage(): ReactNode {
   });
   return (
     <>
-      <div className="inbox-head">
+      <div className="page-head">
         <h1>Capabilities</h1>
         <CopyAs request={{ method: "GET", path: "/.well-known/openwop", open: true, waybill: "capabilities", grpc: { method: "openwop.v1.Engine/GetCapabilities", message: {} } }} />
       </div>
@@ -107,7 +108,7 @@ function Section({ family }: { family: Family }): ReactNode {
 
 function Members({ value }: { value: Json }): ReactNode {
   if (!isObject(value)) return <Leaf value={value} />;
-  const entries = Object.entries(value).filter(([name]) => name !== "supported");
+  const entries = Object.entries(value).filter(([name, v]) => name !== "supported" || typeof v !== "boolean");
   if (entries.length === 0) return null;
   return (
     <dl className="members">

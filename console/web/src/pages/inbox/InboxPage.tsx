@@ -27,7 +27,7 @@ export default function InboxPage(): ReactNode {
   useTitle(count > 0 ? `Inbox (${count})` : "Inbox");
   return (
     <>
-      <div className="inbox-head">
+      <div className="page-head">
         <h1>Inbox{count > 0 ? ` (${count})` : ""}</h1>
         {inbox.at > 0 && inbox.error && !inbox.reader && <span className="dim small">as of {new Date(inbox.at).toLocaleTimeString("en-GB")}</span>}
       </div>
