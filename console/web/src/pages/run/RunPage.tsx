@@ -40,7 +40,14 @@ export default function RunPage(): ReactNode {
 
 function Run({ runId }: { runId: string }): ReactNode {
   const log = useRunLog(runId);
-  const { data: snapshot, error, refetch, dataUpdatedAt } = useSnapshot(runId, log);
+  const query = useSnapshot(runId, log);
+  const refused = query.error ?? log.error;
+  if (isStatus(query.error, 404, 410) || isStatus(log.error, 404, 410)) return <NoRun runId={runId} gone={isStatus(refused, 410)} />;
+  return <Found runId={runId} log={log} query={query} />;
+}
+
+function Found({ runId, log, query }: { runId: string; log: RunLog; query: ReturnType<typeof useSnapshot> }): ReactNode {
+  const { data: snapshot, error, refetch, dataUpdatedAt } = query;
   const { view, selected, go } = useRunAddress(log);
   const [forkFrom, setForkFrom] = useState<number>();
   const title = `${snapshot?.workflowId ?? "Run"} ${shortId(runId)}`;
@@ -53,8 +60,6 @@ function Run({ runId }: { runId: string }): ReactNode {
     { keys: ".", does: "Copy the link to this page", run: () => void copyText(location.href).then((ok) => ok && announce("Copied the link")) },
   ]);
   const timeline = useTimeline(log, snapshot?.createdAt);
-
-  if (isStatus(error, 404, 410) || isStatus(log.error, 404, 410)) return <NoRun runId={runId} gone={isStatus(error ?? log.error, 410)} />;
   const event = selected === undefined ? undefined : log.events[selected];
   return (
     <div className={event ? "run-page inspecting" : "run-page"}>
@@ -125,9 +130,11 @@ function useTimeline(log: RunLog, createdAt: string | undefined): Timeline {
 }
 
 function NoRun({ runId, gone }: { runId: string; gone: boolean }): ReactNode {
+  const title = gone ? "This run is gone" : "No such run";
+  useTitle(title);
   return (
     <>
-      <h1>{gone ? "This run is gone" : "No such run"}</h1>
+      <h1>{title}</h1>
       <p>
         {gone ? "The host has let go of its log." : "The host knows no run with this id, or it is not yours to see."} <code>{runId}</code>
       </p>

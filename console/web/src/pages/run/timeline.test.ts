@@ -7,7 +7,7 @@ const zero = Date.parse("2026-01-01T00:00:00Z");
 function log(...events: [at: number, type: string, payload?: object][]): RunEvent[] {
   return events.map(([at, type, payload = {}], sequence) => {
     const { nodeId } = payload as { nodeId?: string };
-    return { eventId: `e${sequence}`, runId: "r", sequence, type, payload, timestamp: new Date(zero + at).toISOString(), ...(nodeId ? { nodeId } : {}) } as RunEvent;
+    return { eventId: `e${sequence}`, runId: "r", sequence, type, payload, nodeId, timestamp: new Date(zero + at).toISOString() } as RunEvent;
   });
 }
 

@@ -1,6 +1,6 @@
 import { useRef, useState, type FormEvent, type ReactNode } from "react";
 import { Link, useLocation, useSearch } from "wouter";
-import { isTerminal } from "../../api/model";
+import { isTerminal, type RunRow } from "../../api/model";
 import { useConfig } from "../../api/session";
 import { hostURL } from "../../app/base";
 import { useShortcuts } from "../../app/keys";
@@ -14,7 +14,8 @@ import { Live } from "../../ui/Live";
 import { Status } from "../../ui/Status";
 import { clock, duration, useNow } from "../../ui/time";
 import { choices, formatFilter, jump, parseFilter } from "./filter";
-import { useRuns, type RunRow } from "./useRuns";
+import { waitWords } from "../../ui/wait";
+import { useRuns } from "./useRuns";
 import "./runs.css";
 
 export default function RunsPage(): ReactNode {
@@ -139,7 +140,7 @@ function RunTable({ rows, body }: { rows: RunRow[]; body: { current: HTMLTableSe
         {rows.map((row) => (
           <tr key={row.runId}>
             <td>
-              <Status status={row.status} stalled={row.stalled === true} />
+              <RowStatus row={row} />
             </td>
             <td className="run-cell">
               <Link href={`/runs/${row.runId}`} className="run-link">
@@ -149,7 +150,7 @@ function RunTable({ rows, body }: { rows: RunRow[]; body: { current: HTMLTableSe
             </td>
             <td className="known">
               {row.errorCode && <code className="bad-text">{row.errorCode}</code>}
-              {!isTerminal(row.status) && row.currentNodeId && <span>at {row.currentNodeId}</span>}
+              {row.waits && <span className="waits">{waitWords(row.waits)}</span>}
               {row.tags.map((tag) => (
                 <Link key={tag} href={filterURL(formatFilter([{ name: "tag", value: tag }]))} className="tag">
                   {tag}
@@ -167,6 +168,17 @@ function RunTable({ rows, body }: { rows: RunRow[]; body: { current: HTMLTableSe
       </tbody>
     </table>
   );
+}
+
+// A run stalls while one looks at its row, and no event tells of it.
+function RowStatus({ row }: { row: RunRow }): ReactNode {
+  if (isTerminal(row.status) || (row.stallsAt === undefined && !row.stalled)) return <Status status={row.status} />;
+  return <MayStall row={row} />;
+}
+
+function MayStall({ row }: { row: RunRow }): ReactNode {
+  const now = useNow();
+  return <Status status={row.status} stalled={row.stalled === true || now > Date.parse(row.stallsAt ?? "")} />;
 }
 
 function Took({ row }: { row: RunRow }): ReactNode {

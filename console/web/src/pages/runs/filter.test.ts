@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { fits, formatFilter, jump, parseFilter } from "./filter";
-import type { RunRow } from "./useRuns";
+import type { RunRow } from "../../api/model";
 
 it.each([
   ["status:failed workflow:x", [["status", "failed"], ["workflow", "x"]], ""],

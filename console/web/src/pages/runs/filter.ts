@@ -1,4 +1,4 @@
-import type { RunRow } from "./useRuns";
+import type { RunRow } from "../../api/model";
 
 /** One condition of a filter, as in `status:failed`. */
 export type Term = { name: string; value: string };
@@ -63,7 +63,8 @@ export function jump(text: string): string | undefined {
 export const choices: readonly { name: string; filter: string }[] = [
   { name: "All", filter: "" },
   { name: "Running", filter: "status:running" },
-  { name: "Needs a person", filter: "status:waiting-approval,waiting-input" },
+  { name: "Needs approval", filter: "status:waiting-approval" },
+  { name: "Needs an answer", filter: "status:waiting-input" },
   { name: "Failed", filter: "status:failed" },
   { name: "Completed", filter: "status:completed" },
 ];

@@ -2,15 +2,12 @@ import { useInfiniteQuery, useQueryClient, type InfiniteData } from "@tanstack/r
 import { useEffect, useState } from "react";
 import { api, body } from "../../api/client";
 import { parseJson } from "../../api/json";
-import type { RunSummary } from "../../api/model";
+import type { RunRow } from "../../api/model";
 import { announce } from "../../app/announce";
 import { hostURL } from "../../app/base";
 import { openStream } from "../../live/link";
 import type { LiveState } from "../../live/sse";
 import { fits } from "./filter";
-
-/** A row of the list: what the host says of every run, and what a host may say besides. */
-export type RunRow = RunSummary & { stalled?: boolean; lastEventAt?: string; currentNodeId?: string };
 
 type Page = { runs: RunRow[]; nextCursor?: string };
 type Pages = InfiniteData<Page, string | undefined>;
