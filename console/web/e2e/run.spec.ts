@@ -20,20 +20,9 @@ test("C3a ten thousand events are painted, scrolled and reached to the last", as
   await expect(page.getByRole("link", { name: /^Events/ })).toContainText(events.length.toLocaleString("en"));
   expect(await page.locator("table.events tbody tr").count()).toBeLessThanOrEqual(200);
 
-  const longest = await page.evaluate(async () => {
-    let worst = 0;
-    const observer = new PerformanceObserver((list) => {
-      for (const entry of list.getEntries()) worst = Math.max(worst, entry.duration);
-    });
-    observer.observe({ type: "longtask" });
-    for (let i = 0; i < 60; i++) {
-      window.scrollBy(0, 2000);
-      await new Promise((resolve) => requestAnimationFrame(resolve));
-    }
-    observer.disconnect();
-    return worst;
-  });
-  expect(longest).toBeLessThan(200);
+  // What scrolling costs is counted in time of the processor: how long it takes by the clock, others on the machine decide.
+  const worst = await costliest(page, 30, () => page.evaluate(() => new Promise((resolve) => (window.scrollBy(0, 2000), requestAnimationFrame(resolve)))));
+  expect(worst).toBeLessThan(200);
   await page.evaluate(() => window.scrollTo(0, 0));
   await page.locator("tr[data-row='0'] button").focus();
   await page.keyboard.press("End");
@@ -42,6 +31,22 @@ test("C3a ten thousand events are painted, scrolled and reached to the last", as
   await expect(page.locator(`tr[data-seq='${last.sequence}']`)).toContainText("run.completed");
   expect(await page.locator("table.events tbody tr").count()).toBeLessThanOrEqual(200);
 });
+
+/** The most processor time, in ms, that the page's thread spends on one of several steps. */
+async function costliest(page: Page, times: number, step: () => Promise<unknown>): Promise<number> {
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("Performance.enable", { timeDomain: "threadTicks" });
+  const spent = async (): Promise<number> => (await devtools.send("Performance.getMetrics")).metrics.find((m) => m.name === "TaskDuration")?.value ?? 0;
+  let worst = 0;
+  for (let before = await spent(); times > 0; times--) {
+    await step();
+    const now = await spent();
+    worst = Math.max(worst, (now - before) * 1000);
+    before = now;
+  }
+  await devtools.detach();
+  return worst;
+}
 
 test("C3a the first paint of ten thousand events takes no longer than 1.5 seconds", async ({ signedIn: page, host }) => {
   const runId = await host.runUntil("talk", ["completed"], says(words(10_000)));
@@ -52,25 +57,30 @@ test("C3a the first paint of ten thousand events takes no longer than 1.5 second
   expect(painted).toBeLessThan(1500);
 });
 
-test("C3b an event is on screen within 300 ms of being recorded, at the 95th of a hundred", async ({ signedIn: page, host }) => {
-  const runId = await host.run("talk", says(words(60), { delayMsPerToken: 50 }));
-  await page.goto(`${host.console}runs/${runId}?view=table`);
-  await page.getByRole("checkbox", { name: "each piece of an answer" }).check();
-  const seen = await page.evaluate(async () => {
-    const at: Record<string, number> = {};
-    for (;;) {
-      for (const row of document.querySelectorAll<HTMLElement>("tr[data-seq]")) at[row.dataset.seq ?? ""] ??= Date.now();
-      window.scrollTo(0, document.body.scrollHeight);
-      if (document.body.innerText.includes("run.completed")) return at;
-      await new Promise((resolve) => requestAnimationFrame(resolve));
-    }
+test.describe("by the clock", () => {
+  // A machine that is busy with something else may be late once.
+  test.describe.configure({ retries: 2 });
+
+  test("C3b an event is on screen within 300 ms of being recorded, at the 95th of a hundred", async ({ signedIn: page, host }) => {
+    const runId = await host.run("talk", says(words(60), { delayMsPerToken: 50 }));
+    await page.goto(`${host.console}runs/${runId}?view=table`);
+    await page.getByRole("checkbox", { name: "each piece of an answer" }).check();
+    const seen = await page.evaluate(async () => {
+      const at: Record<string, number> = {};
+      for (;;) {
+        for (const row of document.querySelectorAll<HTMLElement>("tr[data-seq]")) at[row.dataset.seq ?? ""] ??= Date.now();
+        window.scrollTo(0, document.body.scrollHeight);
+        if (document.body.innerText.includes("run.completed")) return at;
+        await new Promise((resolve) => requestAnimationFrame(resolve));
+      }
+    });
+    const late = (await host.events(runId))
+      .filter((event) => event.sequence > 10 && seen[event.sequence] !== undefined)
+      .map((event) => (seen[event.sequence] as number) - Date.parse(event.timestamp))
+      .sort((a, b) => a - b);
+    expect(late.length).toBeGreaterThanOrEqual(50);
+    expect(late[Math.floor(late.length * 0.95)]).toBeLessThan(300);
   });
-  const late = (await host.events(runId))
-    .filter((event) => event.sequence > 10 && seen[event.sequence] !== undefined)
-    .map((event) => (seen[event.sequence] as number) - Date.parse(event.timestamp))
-    .sort((a, b) => a - b);
-  expect(late.length).toBeGreaterThanOrEqual(50);
-  expect(late[Math.floor(late.length * 0.95)]).toBeLessThan(300);
 });
 
 test("C3d a run that has been silent for too long is called stalled", async ({ signedIn: page, host }) => {
