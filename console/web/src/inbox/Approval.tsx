@@ -107,7 +107,7 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
           <Explanation code="untrusted_content_blocks_approval" message="What is under review was made of untrusted content: it cannot be accepted." />
         </div>
       )}
-      <fieldset className="actions" aria-describedby={tainted ? `${prefix}tainted` : undefined}>
+      <fieldset className="decisions" aria-describedby={tainted ? `${prefix}tainted` : undefined}>
         <legend className="unseen">Decision</legend>
         {offered(question).map((action) => (
           <button

@@ -95,7 +95,7 @@ export function QuestionCard(props: Props): ReactNode {
           {approvers(question.data) && <> · for {approvers(question.data)}</>}
         </p>
       </header>
-      {over || (resolved && answering.state !== "counted" && answering.state !== "sending") ? (
+      {over || (resolved && answering.state !== "sending") ? (
         <div ref={said} tabIndex={-1} className="question-over">
           <Over answering={answering} resolved={resolved} runPath={runPath} />
         </div>

@@ -36,7 +36,7 @@ export function Detail({ runId, execution, column, context }: Props): ReactNode 
       <Judged column={column} context={context} problems={stop?.problems ?? []} />
       {envelope && <Facts runId={runId} column={column} context={context} />}
       {call.text !== undefined && envelope?.outcome !== "accepted" && (
-        <details className="said">
+        <details className="said-text">
           <summary>What the model said</summary>
           <p className="dim small">As it was streamed; secrets are taken out. Nothing of it was recorded as an envelope.</p>
           <pre>
@@ -84,7 +84,7 @@ function CallNotes({ execution, column: { call }, context }: Omit<Props, "runId"
         <section aria-label="Declined">
           <h3>The model declined</h3>
           <Explanation code="envelope_refusal" message="One attempt, not retried." />
-          <dl className="facts">
+          <dl className="envelope-facts">
             {call.refusal.category && (
               <div>
                 <dt>Category</dt>
@@ -122,7 +122,7 @@ function CallNotes({ execution, column: { call }, context }: Omit<Props, "runId"
 
 function Kinds({ refused, accepted }: { refused: string | undefined; accepted: string[] }): ReactNode {
   return (
-    <dl className="facts kinds">
+    <dl className="envelope-facts kinds">
       {refused && (
         <div>
           <dt>Refused</dt>
@@ -231,7 +231,7 @@ function Facts({ runId, column: { call, envelope }, context }: { runId: string; 
   return (
     <section aria-label="Envelope">
       <h3>{envelope.form === "value" ? "Value" : "Envelope"}</h3>
-      <dl className="facts">
+      <dl className="envelope-facts">
         {envelope.envelopeId && (
           <div>
             <dt>Envelope</dt>
@@ -277,7 +277,7 @@ function Facts({ runId, column: { call, envelope }, context }: { runId: string; 
           <dd>
             {envelope.events.length === 0 && <span className="dim">no events</span>}
             {envelope.events.map((e) => (
-              <Link key={e.eventId} href={`/runs/${encodeURIComponent(runId)}?e=${e.sequence}`} className="event-link" title={e.eventId}>
+              <Link key={e.eventId} href={`/runs/${encodeURIComponent(runId)}?e=${e.sequence}`} className="recorded-link" title={e.eventId}>
                 #{e.sequence} {e.type}
               </Link>
             ))}

@@ -43,7 +43,7 @@ export default function CapabilitiesPage(): ReactNode {
               <Section key={f.name} family={f} />
             ))}
           </div>
-          <details className="whole">
+          <details className="whole-document">
             <summary>The whole document</summary>
             <JsonView value={data} open={1} />
           </details>

@@ -37,7 +37,7 @@ export default function InboxPage(): ReactNode {
         </p>
       )}
       {inbox.error && !inbox.items && <ErrorNote error={inbox.error} onRetry={inbox.refetch} />}
-      {inbox.items && items.length === 0 && !shown && (
+      {inbox.items && items.length === 0 && !shown && wanted === null && (
         <div className="empty">
           <p>Nobody is asked anything.</p>
           <p>
@@ -45,7 +45,7 @@ export default function InboxPage(): ReactNode {
           </p>
         </div>
       )}
-      {(items.length > 0 || shown) && (
+      {(items.length > 0 || shown || (inbox.items && wanted !== null)) && (
         <div className={wanted === null ? "inbox" : "inbox opened"}>
           <nav aria-label="Questions" className="inbox-list">
             {items.map((i) => (

@@ -1,0 +1,59 @@
+import { expect, expectAccessible, signIn, test } from "./fixtures";
+import errors from "../src/gen/errors.json" with { type: "json" };
+import { key } from "./host";
+import { asking, envelope, kind, picture, program } from "./model";
+
+type Row = { meaning: string; next: string; owner: string };
+
+test("C11 an error is its code, what it means, and who does what next, as the table says", async ({ signedIn: page, host }) => {
+  for (const [code, row] of Object.entries(errors as Record<string, Row>)) {
+    expect.soft(row.next, code).toMatch(/\S/);
+    expect.soft(row.owner, code).toMatch(/^(model|workflow author|operator|caller)$/);
+  }
+  await asking(host, "c11", { envelopeContract: { accepts: [kind] } });
+  await program(host, "c11", envelope("media.image", picture()));
+  const runId = await host.runUntil("c11", ["failed"]);
+  const { meaning, next } = errors.envelope_contract_violation;
+  for (const url of [`runs/${runId}`, `runs/${runId}/envelopes`]) {
+    await page.goto(host.console + url);
+    const shown = page.locator(".explanation").first();
+    await expect(shown.getByText("envelope_contract_violation")).toBeVisible();
+    await expect(shown).toContainText(meaning);
+    await expect(shown).toContainText(next);
+    await expect(shown).toContainText("the workflow's author");
+  }
+});
+
+const routes = ["inbox", "capabilities", "system", "api", "diff", "answer"];
+
+test("C10a the pages of questions, comparison, host and API are accessible in both themes and at phone width", async ({ browser, host }) => {
+  test.setTimeout(90_000);
+  for (const colorScheme of ["light", "dark"] as const) {
+    const context = await browser.newContext({ colorScheme });
+    const page = await context.newPage();
+    await signIn(page, host, key);
+    for (const route of routes) {
+      await page.goto(host.console + route);
+      await expect(page.getByRole("heading", { level: 1 })).toHaveCount(1);
+      if (route === "api") await expect(page.locator(".opblock").first()).toBeVisible();
+      if (route === "capabilities") await expect(page.getByRole("heading", { name: "Kinds of envelopes" })).toBeVisible();
+      await expectAccessible(page);
+      for (const width of [320, 1280]) {
+        await page.setViewportSize({ width, height: 800 });
+        expect.soft(await page.evaluate(() => document.documentElement.scrollWidth), `${route} at ${width}`).toBeLessThanOrEqual(width);
+      }
+    }
+    await context.close();
+  }
+});
+
+test("the API page asks nobody but the host, breaks no policy, and tries a request with the session", async ({ signedIn: page, host }) => {
+  const requests: string[] = [];
+  page.on("request", (r) => requests.push(r.url()));
+  await page.goto(`${host.console}api`);
+  await page.locator(".opblock-summary", { hasText: "/v1/workflows" }).first().click();
+  await page.getByRole("button", { name: "Try it out" }).click();
+  await page.getByRole("button", { name: "Execute" }).click();
+  await expect(page.locator(".live-responses-table .response-col_status").first()).toContainText("200");
+  expect(requests.filter((r) => !r.startsWith(host.url) && !/^(data|blob):/.test(r))).toEqual([]);
+});
