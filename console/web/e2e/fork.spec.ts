@@ -7,6 +7,7 @@ test("C8a a fork names its effects, edits only a branch, and begins with the sam
   const runId = await host.runUntil("c8a", ["completed"]);
   const source = await host.events(runId);
   await page.goto(`${host.console}runs/${runId}?e=2`);
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("c8a");
   await page.keyboard.press("f");
   const dialog = page.getByRole("dialog", { name: "Fork this run" });
   await expect(dialog.getByRole("radio", { name: "Replay" })).toHaveAccessibleDescription(/no model is asked, nothing outside is reached, no webhook is sent\. Taken from the record: 1 model call/);
@@ -26,6 +27,7 @@ test("C8a a fork names its effects, edits only a branch, and begins with the sam
 
   await program(host, "c8a", JSON.stringify(triage({ priority: "low" })));
   await page.goto(`${host.console}runs/${runId}?e=2`);
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("c8a");
   await page.keyboard.press("f");
   await dialog.getByRole("radio", { name: "Branch" }).check();
   await dialog.getByLabel("tags, divided by commas").fill("second try");

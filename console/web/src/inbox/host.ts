@@ -74,19 +74,42 @@ export function useInbox(live: boolean): Inbox {
   };
 }
 
-// A key that may only read finds the questions where every reader does: in the runs that wait.
+// A key that may only read finds the questions where every reader does: in the logs of the runs that wait.
 async function waitingRuns(signal: AbortSignal): Promise<Item[]> {
-  const runs: { runId: string; workflowId: string }[] = [];
+  const out: Item[] = [];
   for (const status of ["waiting-approval", "waiting-input", "waiting-external"]) {
-    const page = await fetchJson<{ runs: { runId: string; workflowId: string }[] }>(`/v1/runs?status=${status}&limit=20`, { signal });
-    runs.push(...page.runs);
+    const { runs } = await fetchJson<{ runs: { runId: string; workflowId: string }[] }>(`/v1/runs?status=${status}&limit=20`, { signal });
+    const logs = await Promise.all(runs.map((r) => eventsOf(r.runId, signal)));
+    runs.forEach(({ runId, workflowId }, i) => {
+      for (const question of openIn(logs[i] ?? [])) out.push({ runId, workflowId, question });
+    });
   }
-  const snapshots = await Promise.all(runs.map((r) => fetchJson(`/v1/runs/${encodeURIComponent(r.runId)}`, { signal })));
-  return snapshots.flatMap((s, i) => {
-    const run = runs[i];
-    const interrupt = record(s).interrupt;
-    return run && interrupt ? [{ runId: run.runId, workflowId: run.workflowId, question: questionOf(interrupt) }] : [];
-  });
+  return out;
+}
+
+const page = 1000;
+
+async function eventsOf(runId: string, signal?: AbortSignal): Promise<RunEvent[]> {
+  const out: RunEvent[] = [];
+  for (;;) {
+    const answer = await fetchJson<{ events: RunEvent[] }>(`/v1/runs/${encodeURIComponent(runId)}/events/poll?lastSequence=${out.length - 1}&limit=${page}`, signal ? { signal } : {});
+    out.push(...answer.events);
+    if (answer.events.length < page) return out;
+  }
+}
+
+/** The questions that a log says are asked and not answered. */
+export function openIn(events: readonly RunEvent[]): Question[] {
+  const open = new Map<unknown, Question>();
+  for (const e of events) {
+    const p = record(e.payload);
+    if (e.type === "interrupt.requested") open.set(p.interruptId, questionOf({ ...p, payload: p }));
+    if (e.type === "interrupt.resolved") open.delete(p.interruptId);
+    if (/^(node\.(completed|failed|cancelled)|run\.(completed|failed|cancelled))$/.test(e.type)) {
+      for (const [id, q] of open) if (e.type.startsWith("run.") || q.nodeId === e.nodeId) open.delete(id);
+    }
+  }
+  return [...open.values()];
 }
 
 /** Sends an answer by the run and the node that asks. */
@@ -131,8 +154,7 @@ export const isUntrusted = (log: RunLog, interruptId: string): boolean =>
 
 /** Looks the resolution up in the log of the run, read anew. */
 export async function findResolution(runId: string, interruptId: string): Promise<Elsewhere | undefined> {
-  const answer = await fetchJson<{ events: RunEvent[] }>(`/v1/runs/${encodeURIComponent(runId)}/events/poll?lastSequence=-1&limit=1000`);
-  return resolutionIn(answer.events, interruptId);
+  return resolutionIn(await eventsOf(runId), interruptId);
 }
 
 /** Where a form comes from: the model that wrote the run's last surface, if one did. */

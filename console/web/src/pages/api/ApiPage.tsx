@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import styles from "swagger-ui-dist/swagger-ui.css?url";
 import { hostURL } from "../../app/base";
+import type { Plugin } from "swagger-ui-dist/swagger-ui-bundle.js";
 import { useTheme } from "../../app/theme";
 import { useTitle } from "../../app/title";
 import { CopyButton } from "../../ui/CopyButton";
@@ -8,6 +9,13 @@ import { ErrorNote } from "../../ui/ErrorNote";
 import { record, text } from "../../ladder/events";
 import { useCapabilities } from "../../ladder/ui/context";
 import "./api.css";
+
+// Descriptions are text here. As Markdown they would be set as markup, which the page's policy forbids.
+const plainText: Plugin = () => ({
+  wrapComponents: {
+    Markdown: (_original, system) => (props) => system.React.createElement("span", { className: "markdown" }, props.source ?? ""),
+  },
+});
 
 /** The description of the REST API, to read and to try, with the session that the reader has. */
 export default function ApiPage(): ReactNode {
@@ -32,6 +40,7 @@ export default function ApiPage(): ReactNode {
           docExpansion: "none",
           defaultModelsExpandDepth: -1,
           persistAuthorization: false,
+          plugins: [plainText],
           requestInterceptor: (request) => {
             request.credentials = "same-origin";
             // A write with the session's cookie needs what no other site can set.

@@ -6,7 +6,13 @@ declare module "swagger-ui-dist/swagger-ui-bundle.js" {
     headers: Record<string, string>;
     credentials?: RequestCredentials;
   }
+  export type Plugin = () => {
+    wrapComponents: {
+      Markdown: (original: unknown, system: { React: { createElement: (tag: string, props: object, text: string) => unknown } }) => (props: { source?: string }) => unknown;
+    };
+  };
   interface Options {
+    plugins: Plugin[];
     domNode: HTMLElement;
     url: string;
     validatorUrl: null;

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { RunSnapshot } from "../../../api/model";
-import { findResolution, isUntrusted, provenanceIn, resolutionIn, sendTo, useInbox } from "../../../inbox/host";
-import { approvers, questionOf } from "../../../inbox/question";
+import { findResolution, isUntrusted, openIn, provenanceIn, resolutionIn, sendTo, useInbox } from "../../../inbox/host";
+import { approvers, questionOf, type Question } from "../../../inbox/question";
 import { QuestionCard } from "../../../inbox/QuestionCard";
 import type { RunLog } from "../../../live/runLog";
 
@@ -9,12 +9,13 @@ type Props = { snapshot: RunSnapshot; log: RunLog };
 
 /** What a person has to answer, at the top of a run that waits for one. */
 export function InterruptSlot({ snapshot, log }: Props): ReactNode {
-  if (!snapshot.interrupt) return null;
-  return <Open snapshot={snapshot} log={log} />;
+  if (!snapshot.status.startsWith("waiting")) return null;
+  // Whoever may not answer is not shown the question in the snapshot; the log tells it to every reader.
+  const question = snapshot.interrupt ? questionOf(snapshot.interrupt) : openIn(log.events)[0];
+  return question && <Open snapshot={snapshot} log={log} question={question} />;
 }
 
-function Open({ snapshot, log }: Props): ReactNode {
-  const question = questionOf(snapshot.interrupt);
+function Open({ snapshot, log, question }: Props & { question: Question }): ReactNode {
   // How far the votes are and who may answer stands in the list of questions alone.
   const inbox = useInbox(question.votes !== undefined);
   const listed = inbox.items?.find((i) => i.question.interruptId === question.interruptId);
