@@ -1,12 +1,14 @@
 // What the pages ask the host about questions, and how they tell each other of answers.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { useEffect, useState } from "react";
 import { api, bodyAs, fetchJson } from "../api/client";
 import type { Provenance } from "../a2ui/SurfaceForm";
 import { isStatus } from "../api/errors";
 import type { Json } from "../api/json";
 import type { RunEvent } from "../api/model";
+import { hostURL } from "../app/base";
 import { record, text } from "../ladder/events";
+import { openStream } from "../live/link";
 import type { RunLog } from "../live/runLog";
 import { questionOf, type Question } from "./question";
 import type { Elsewhere, Send } from "./useAnswer";
@@ -20,7 +22,8 @@ export interface Item {
 type Page = { interrupts?: { runId: string; workflowId: string; interrupt?: Json }[]; nextCursor?: string };
 
 const key = ["interrupts"] as const;
-const refresh = 5000; // the host has no stream of questions
+// Votes make no event, so a question that takes several is asked for again; so is everything where a feed does not come through.
+const refresh = 5000;
 
 const itemsOf = (page: Page): Item[] => (page.interrupts ?? []).map((i) => ({ runId: i.runId, workflowId: i.workflowId, question: questionOf(i.interrupt) }));
 
@@ -51,8 +54,12 @@ export interface Inbox {
 /** The open questions, kept fresh while somebody looks. */
 export function useInbox(live: boolean): Inbox {
   const client = useQueryClient();
-  const interval = live ? refresh : false;
+  const fed = useFeed(live);
+  const [voting, setVoting] = useState(false);
+  const interval = live && (voting || !fed) ? refresh : false;
   const all = useQuery({ queryKey: [...key, "all"], queryFn: ({ signal }) => list("", signal), refetchInterval: interval, staleTime: 1000 });
+  const votes = all.data?.some((i) => i.question.votes !== undefined) ?? false;
+  if (votes !== voting) setVoting(votes);
   const mine = useQuery({ queryKey: [...key, "mine"], queryFn: ({ signal }) => list("&eligible=true", signal), refetchInterval: interval, staleTime: 1000 });
   const reader = isStatus(all.error, 403);
   const waiting = useQuery({ queryKey: [...key, "waiting"], queryFn: ({ signal }) => waitingRuns(signal), enabled: reader, refetchInterval: reader ? interval : false, staleTime: 1000 });
@@ -72,6 +79,36 @@ export function useInbox(live: boolean): Inbox {
     at: all.dataUpdatedAt,
     refetch: () => void client.invalidateQueries({ queryKey: key }),
   };
+}
+
+/** Reads the list anew when a run changes; false: the feed of runs does not come through. */
+function useFeed(live: boolean): boolean {
+  const client = useQueryClient();
+  const [fed, setFed] = useState(true);
+  useEffect(() => {
+    if (!live) return;
+    let soon: ReturnType<typeof setTimeout> | undefined;
+    const again = (): void => {
+      soon ??= setTimeout(() => {
+        soon = undefined;
+        void client.invalidateQueries({ queryKey: key });
+      }, 200);
+    };
+    const close = openStream(`${hostURL}/v1/runs:watch`, undefined, {
+      onFrames: (frames) => frames.some((f) => f.event === "run") && again(),
+      onState: (state) => {
+        setFed(state !== "polling");
+        if (state === "live") again();
+      },
+      onClosed: () => undefined,
+      onRefused: () => setFed(false),
+    });
+    return () => {
+      clearTimeout(soon);
+      close();
+    };
+  }, [client, live]);
+  return fed;
 }
 
 // A key that may only read finds the questions where every reader does: in the logs of the runs that wait.

@@ -16,7 +16,7 @@ export function InterruptSlot({ snapshot, log }: Props): ReactNode {
 }
 
 function Open({ snapshot, log, question }: Props & { question: Question }): ReactNode {
-  // How far the votes are and who may answer stands in the list of questions alone.
+  // How far the votes are and who may answer stands in the list of questions alone; the run itself is followed by its log.
   const inbox = useInbox(question.votes !== undefined);
   const listed = inbox.items?.find((i) => i.question.interruptId === question.interruptId);
   const blocked = inbox.reader
