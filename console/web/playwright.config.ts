@@ -3,7 +3,7 @@ import { defineConfig } from "@playwright/test";
 // The system's Chromium: browsers are not downloaded.
 const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
-export default defineConfig({
+export default defineConfig<object, { basePath: string }>({
   testDir: "e2e",
   timeout: 30_000,
   expect: { timeout: 5_000 },
@@ -11,6 +11,11 @@ export default defineConfig({
   workers: 2,
   forbidOnly: Boolean(process.env.CI),
   reporter: [["list"]],
+  projects: [
+    { name: "root" },
+    // The same below a path (C13). What does not depend on paths is seen once.
+    { name: "below a path", use: { basePath: "/a/b" }, grepInvert: /C10a|C3a|C3b|C5b|@slow/ },
+  ],
   use: {
     viewport: { width: 1280, height: 800 },
     locale: "en-GB",

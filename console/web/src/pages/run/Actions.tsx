@@ -21,7 +21,7 @@ export function Actions({ snapshot, log, onFork }: { snapshot: RunSnapshot; log:
   const refused = (v: Verb): string | undefined => (may ? whyNot(v, snapshot, capabilities) : "Your key may not do this: it lacks the scope runs:cancel.");
   const verb: Verb = snapshot.status === "paused" ? "resume" : "pause";
   return (
-    <div className="actions">
+    <div className="run-actions">
       <Action word={verb === "pause" ? "Pause" : "Resume"} refused={refused(verb)} onClick={() => ask(verb)} />
       <Action word="Cancel" refused={refused("cancel")} onClick={() => ask("cancel")} danger />
       <Action word="Fork…" refused={mayFork ? undefined : "Your key may not do this: it lacks the scope runs:create."} onClick={onFork} />
