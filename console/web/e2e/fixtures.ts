@@ -1,3 +1,4 @@
+import { availableParallelism, loadavg } from "node:os";
 import { AxeBuilder } from "@axe-core/playwright";
 import { test as base, expect, type Page } from "@playwright/test";
 import { Host, key, prepare } from "./host";
@@ -46,6 +47,12 @@ export function watch(page: Page, faults: string[]): void {
     const text = message.text();
     if (message.type() === "error" && !text.startsWith("Failed to load resource")) faults.push(`console: ${text}`);
   });
+}
+
+/** Skips what is held against the clock while others keep the machine busy: then the clock says more of them than of us. */
+export function needsAQuietMachine(): void {
+  const load = loadavg()[0] ?? 0;
+  test.skip(load > 4 * availableParallelism(), `the machine is busy with something else (load ${load.toFixed(1)})`);
 }
 
 /** No violation of the rules of WCAG 2.2 AA, or of good practice. */

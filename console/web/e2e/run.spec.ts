@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Page } from "@playwright/test";
-import { expect, signIn, test } from "./fixtures";
+import { expect, needsAQuietMachine, signIn, test } from "./fixtures";
 import { Host, key, prepare, says, secret, type RunEventDoc } from "./host";
 
 const words = (n: number): string[] => Array.from({ length: n }, (_, i) => `word${i} `);
@@ -48,18 +48,17 @@ async function costliest(page: Page, times: number, step: () => Promise<unknown>
   return worst;
 }
 
-test("C3a the first paint of ten thousand events takes no longer than 1.5 seconds", async ({ signedIn: page, host }) => {
-  const runId = await host.runUntil("talk", ["completed"], says(words(10_000)));
-  await page.goto(host.console);
-  await page.goto(`${host.console}runs/${runId}`);
-  await page.locator("table.events tbody tr[data-row]").first().waitFor();
-  const painted = await page.evaluate(() => performance.now());
-  expect(painted).toBeLessThan(1500);
-});
-
 test.describe("by the clock", () => {
-  // A machine that is busy with something else may be late once.
   test.describe.configure({ retries: 2 });
+  test.beforeEach(needsAQuietMachine);
+
+  test("C3a the first paint of ten thousand events takes no longer than 1.5 seconds", async ({ signedIn: page, host }) => {
+    const runId = await host.runUntil("talk", ["completed"], says(words(10_000)));
+    await page.goto(host.console);
+    await page.goto(`${host.console}runs/${runId}`);
+    await page.locator("table.events tbody tr[data-row]").first().waitFor();
+    expect(await page.evaluate(() => performance.now())).toBeLessThan(1500);
+  });
 
   test("C3b an event is on screen within 300 ms of being recorded, at the 95th of a hundred", async ({ signedIn: page, host }) => {
     const runId = await host.run("talk", says(words(60), { delayMsPerToken: 50 }));

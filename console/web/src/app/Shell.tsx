@@ -2,6 +2,7 @@ import { Suspense, useEffect, useRef, useState, type ReactNode } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import { queryClient, signedOut } from "../api/query";
 import { signOut, useConfig } from "../api/session";
+import { Mark } from "../ui/Mark";
 import { PageBoundary } from "../ui/PageBoundary";
 import { useAnnouncement } from "./announce";
 import { KeysDialog } from "./KeysDialog";
@@ -127,13 +128,5 @@ function ThemeSwitch(): ReactNode {
         </option>
       ))}
     </select>
-  );
-}
-
-function Mark(): ReactNode {
-  return (
-    <svg viewBox="0 0 32 32" width="20" height="20" aria-hidden="true" className="mark">
-      <path d="M4 9l5.5 14L16 11l6.5 12L28 9" fill="none" stroke="currentColor" strokeWidth="3.4" strokeLinecap="round" strokeLinejoin="round" />
-    </svg>
   );
 }

@@ -1,4 +1,4 @@
-import { useState, type ReactNode } from "react";
+import { useState, type FocusEvent, type KeyboardEvent, type ReactNode } from "react";
 import { errorOf } from "../../api/errors";
 import { isObject, parseJson } from "../../api/json";
 import type { RunSnapshot } from "../../api/model";
@@ -30,7 +30,7 @@ export function Exports({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog 
   const copy = (what: string, command: string): void =>
     run(copyText(command).then((ok) => (ok ? `Copied as ${what}.` : "The browser does not let this page copy.")));
   return (
-    <details className="menu">
+    <details className="menu" onKeyDown={closeByKey} onBlur={closeWhenLeft}>
       <summary className="button">
         Export <Icon name="down" />
       </summary>
@@ -51,6 +51,17 @@ export function Exports({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog 
       </div>
     </details>
   );
+}
+
+// A menu closes by Esc, which gives focus back to what opened it, and when one goes on elsewhere.
+function closeByKey(event: KeyboardEvent<HTMLDetailsElement>): void {
+  if (event.key !== "Escape" || !event.currentTarget.open) return;
+  event.currentTarget.open = false;
+  event.currentTarget.querySelector("summary")?.focus();
+}
+
+function closeWhenLeft(event: FocusEvent<HTMLDetailsElement>): void {
+  if (event.relatedTarget && !event.currentTarget.contains(event.relatedTarget)) event.currentTarget.open = false;
 }
 
 async function fetchBytes(path: string): Promise<ArrayBuffer> {

@@ -3,6 +3,7 @@ import { useId, useState, type FormEvent, type ReactNode } from "react";
 import { ApiError } from "../../api/errors";
 import { signIn } from "../../api/session";
 import { useTitle } from "../../app/title";
+import { Mark } from "../../ui/Mark";
 
 type Props = { mode: "dev" | "production"; refused?: string; onSignedIn: () => void };
 
@@ -18,6 +19,7 @@ export function SignInPage({ mode, refused, onSignedIn }: Props): ReactNode {
   };
   return (
     <main className="alone">
+      <Mark />
       <h1>Sign in to Waybill</h1>
       {refused && !attempt.error && (
         <p className="note ask" role="alert">
@@ -37,7 +39,7 @@ export function SignInPage({ mode, refused, onSignedIn }: Props): ReactNode {
           aria-describedby={`${id}-help`}
         />
         <p id={`${id}-help`} className="dim">
-          The key is sent to this host once and kept by neither the page nor the browser.
+          The key is sent to this host once. What the browser keeps is a sealed cookie that no script can read.
         </p>
         {attempt.error && (
           <p className="note bad" role="alert">
