@@ -10,8 +10,15 @@ import { record, text } from "../../ladder/events";
 import { useCapabilities } from "../../ladder/ui/context";
 import "./api.css";
 
-// Descriptions are text here. As Markdown they would be set as markup, which the page's policy forbids.
-const plainText: Plugin = () => ({
+// The operations alone: what is said of the whole API stands above already, and the credential is the session's. Descriptions
+// are text here: as Markdown they would be set as markup, which the page's policy forbids.
+const plain: Plugin = () => ({
+  components: {
+    Operations: ({ getComponent, getSystem }) => {
+      const { createElement } = getSystem().React;
+      return createElement("div", { className: "swagger-ui" }, createElement(getComponent("operations", true), {}));
+    },
+  },
   wrapComponents: {
     Markdown: (_original, system) => (props) => system.React.createElement("span", { className: "markdown" }, props.source ?? ""),
   },
@@ -37,10 +44,11 @@ export default function ApiPage(): ReactNode {
           domNode: place.current,
           url: `${hostURL}/v1/openapi.json`,
           validatorUrl: null, // the description is shown to nobody else
-          docExpansion: "none",
+          docExpansion: "list",
           defaultModelsExpandDepth: -1,
           persistAuthorization: false,
-          plugins: [plainText],
+          plugins: [plain],
+          layout: "Operations",
           requestInterceptor: (request) => {
             request.credentials = "same-origin";
             // A write with the session's cookie needs what no other site can set.
@@ -96,6 +104,7 @@ export default function ApiPage(): ReactNode {
       <p className="dim">Requests that you try from here are sent with your session, and do what they say.</p>
       {error && <ErrorNote error={error} />}
       {!shown && !error && <p className="loading">Loading the description…</p>}
+      <h2>Operations</h2>
       <div className="swagger" ref={place} />
     </>
   );

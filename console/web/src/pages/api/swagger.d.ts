@@ -6,15 +6,23 @@ declare module "swagger-ui-dist/swagger-ui-bundle.js" {
     headers: Record<string, string>;
     credentials?: RequestCredentials;
   }
+  /** Swagger UI brings a React of its own: what it draws is made by that one. */
+  interface System {
+    React: { createElement: (type: unknown, props: object, ...children: unknown[]) => unknown };
+  }
   export type Plugin = () => {
+    components: {
+      Operations: (props: { getComponent: (name: string, container: true) => unknown; getSystem: () => System }) => unknown;
+    };
     wrapComponents: {
-      Markdown: (original: unknown, system: { React: { createElement: (tag: string, props: object, text: string) => unknown } }) => (props: { source?: string }) => unknown;
+      Markdown: (original: unknown, system: System) => (props: { source?: string }) => unknown;
     };
   };
   interface Options {
-    plugins: Plugin[];
     domNode: HTMLElement;
     url: string;
+    layout: string;
+    plugins: Plugin[];
     validatorUrl: null;
     docExpansion: "list" | "full" | "none";
     defaultModelsExpandDepth: number;
