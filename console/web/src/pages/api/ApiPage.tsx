@@ -20,6 +20,7 @@ const plain: Plugin = () => ({
     },
   },
   wrapComponents: {
+    authorizeOperationBtn: () => () => null,
     Markdown: (_original, system) => (props) => system.React.createElement("span", { className: "markdown" }, props.source ?? ""),
   },
 });

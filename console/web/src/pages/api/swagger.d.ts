@@ -15,6 +15,7 @@ declare module "swagger-ui-dist/swagger-ui-bundle.js" {
       Operations: (props: { getComponent: (name: string, container: true) => unknown; getSystem: () => System }) => unknown;
     };
     wrapComponents: {
+      authorizeOperationBtn: () => () => null;
       Markdown: (original: unknown, system: System) => (props: { source?: string }) => unknown;
     };
   };
