@@ -2,6 +2,7 @@ import type { Locator, Page } from "@playwright/test";
 import { expect, expectAccessible, signIn, test } from "./fixtures";
 import { Host, key } from "./host";
 import { asking, envelope, kind, picture, program, triage } from "./model";
+import { expectAccessibleEverywhere } from "./themes";
 
 const states = async (page: Page): Promise<string[]> => {
   const chosen = page.locator("table.ladder tbody td.rung.chosen");
@@ -50,7 +51,7 @@ test("C4b two schema violations and an acceptance are three attempts, with the f
   await expect(section(page, "Schema").locator(".marked")).toContainText("summary");
   await page.reload();
   await expect(section(page, "Payload").locator(".missing")).toBeVisible();
-  await expectAccessible(page);
+  await expectAccessibleEverywhere(page);
 });
 
 test("C4c a truncated attempt has its tokens and more room, and no correction", async ({ signedIn: page, host }) => {

@@ -1,5 +1,6 @@
 import { expect, expectAccessible, test } from "./fixtures";
 import { asking, kind, program, triage } from "./model";
+import { expectAccessibleEverywhere } from "./themes";
 
 test("C8a a fork names its effects, edits only a branch, and begins with the same events", async ({ signedIn: page, host }) => {
   await asking(host, "c8a", { envelopeType: kind });
@@ -55,7 +56,7 @@ test("C8b the comparison begins at the first divergence and says what the API sa
   await expect(page.locator(".diff-events summary").first()).toBeFocused();
   const rows = await page.locator(".diff-events summary").evaluateAll((all) => all.map((s) => [s.querySelector(".diff-seq")?.textContent, s.querySelector(".diff-op")?.textContent?.replace(/^\W+/, "")]));
   expect(rows).toEqual(report.eventDiffs.map((d) => [`#${d.seq}`, d.op]));
-  await expectAccessible(page);
+  await expectAccessibleEverywhere(page);
   await page.goto(`${host.console}runs/${a}/diff/${a}`);
   await expect(page.getByText("No differences.")).toBeVisible();
 });

@@ -1,5 +1,6 @@
-import { expect, expectAccessible, test } from "./fixtures";
+import { expect, test } from "./fixtures";
 import type { Host } from "./host";
+import { expectAccessibleEverywhere } from "./themes";
 
 const surface = {
   catalogVersion: "0.9.1",
@@ -36,7 +37,7 @@ test("C7a seven components are seven widgets with their labels, in their order",
     await expect(controls.nth(i)).toHaveAccessibleName(name);
   }
   await expect(form.getByRole("combobox")).toHaveValue("");
-  await expectAccessible(page);
+  await expectAccessibleEverywhere(page);
 });
 
 test("C7b a surface outside the catalogue is not rendered: the reason and its JSON are", async ({ signedIn: page, host }) => {
