@@ -90,7 +90,7 @@ test("C3d a run that has been silent for too long is called stalled, on its page
     await signIn(page, host, key);
     const runId = await host.runUntil("talk", ["running"], says(["at last"], { delayMsPerToken: 5000 }));
     await open(page, `${host.console}runs/${runId}`);
-    await expect(page.locator(".status")).toHaveText("Stalled");
+    await expect(page.locator(".run-head .status")).toHaveText("Stalled");
     await expect(page.getByText(/^No event for \d/)).toContainText("though the run counts as running");
     await page.goto(host.console);
     await expect(page.getByRole("row").filter({ hasText: "talk" })).toContainText("Stalled");
@@ -122,11 +122,11 @@ test("C3 the timeline has a lane for each node, and the keyboard reaches all of 
 test("C3 who acts next is said", async ({ signedIn: page, host }) => {
   const runId = await host.runUntil("gate", ["waiting-approval"]);
   await open(page, `${host.console}runs/${runId}`);
-  await expect(page.locator(".status")).toHaveText("Needs approval");
+  await expect(page.locator(".run-head .status")).toHaveText("Needs approval");
   await expect(page.getByText("A person has to decide at gate.")).toBeVisible();
   await expect(page).toHaveTitle(/^\? gate/);
   await host.json("POST", `/v1/runs/${runId}/interrupts/gate`, { resumeValue: { action: "accept" } });
-  await expect(page.locator(".status")).toHaveText("Completed");
+  await expect(page.locator(".run-head .status")).toHaveText("Completed");
   await expect(page).toHaveTitle(/^✓ gate/);
 });
 
@@ -204,7 +204,7 @@ test("C12 what cannot be done says why, and a reason is kept in the log", async 
   await cancel.click();
   await page.getByLabel(/^Reason/).fill("no longer wanted");
   await page.getByRole("button", { name: "Cancel the run" }).click();
-  await expect(page.locator(".status")).toHaveText("Cancelled");
+  await expect(page.locator(".run-head .status")).toHaveText("Cancelled");
   await expect(page.getByText("Reason given: no longer wanted")).toBeVisible();
   expect((await host.events(runId)).at(-1)?.payload.reason).toBe("no longer wanted");
 });
@@ -215,10 +215,10 @@ test("C12 a run is paused and resumed", async ({ signedIn: page, host }) => {
   await page.getByRole("button", { name: "Pause" }).click();
   await page.getByLabel(/^at once/).check();
   await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
-  await expect(page.locator(".status")).toHaveText("Paused");
+  await expect(page.locator(".run-head .status")).toHaveText("Paused");
   await page.getByRole("button", { name: "Resume" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
-  await expect(page.locator(".status")).toHaveText("Running");
+  await expect(page.locator(".run-head .status")).toHaveText("Running");
   await host.json("POST", `/v1/runs/${runId}/cancel`, {});
 });
 
@@ -267,6 +267,6 @@ test("C13 eight tabs of a browser are all up to date, though a browser opens six
   const last = tabs[7] as Page;
   await expect(last.getByText("Live", { exact: true })).toBeVisible({ timeout: 2000 });
   for (const runId of runs) await host.json("POST", `/v1/runs/${runId}/interrupts/gate`, { resumeValue: { action: "accept" } });
-  await expect(last.locator(".status")).toHaveText("Completed", { timeout: 2000 });
-  for (const tab of tabs) await expect(tab.locator(".status")).toHaveText("Completed", { timeout: 15_000 });
+  await expect(last.locator(".run-head .status")).toHaveText("Completed", { timeout: 2000 });
+  for (const tab of tabs) await expect(tab.locator(".run-head .status")).toHaveText("Completed", { timeout: 15_000 });
 });
