@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -118,6 +118,12 @@ export class Host {
       if (waited > 20_000) throw new Error(`${runId} is ${status}, not ${statuses.join(" or ")}`);
       await pause(30);
     }
+  }
+
+  /** What the command line prints as JSON. */
+  command(...args: string[]): unknown {
+    const env = { ...process.env, WAYBILL_URL: this.url, WAYBILL_TOKEN: key, XDG_CONFIG_HOME: this.dir, HOME: this.dir };
+    return JSON.parse(execFileSync(binary, args, { env, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }));
   }
 
   async events(runId: string): Promise<RunEventDoc[]> {

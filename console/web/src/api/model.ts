@@ -2,13 +2,11 @@
 import type { Json } from "./json";
 import type { components } from "./schema";
 
-export type RunSummary = components["schemas"]["RunSummary"];
+/** A row of the list of runs. */
+export type RunRow = components["schemas"]["RunSummary"];
 
-/** What a run waits for, as a host may say in its row. */
-export type RunWait = { for: string; nodeId?: string; attempt?: number; since?: string; dueAt?: string; questions?: number };
-
-/** A row of the list: what the host says of every run, and what it may say besides. */
-export type RunRow = RunSummary & { lastEventAt?: string; lastSequence?: number; waits?: RunWait; stalled?: boolean; stallsAt?: string };
+/** What a run waits for. */
+export type RunWait = components["schemas"]["RunWait"];
 
 export const statuses = [
   "pending",

@@ -326,6 +326,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs:watch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Needs the scope runs:read. */
+        get: operations["watchRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/webhooks": {
         parameters: {
             query?: never;
@@ -653,11 +670,24 @@ export interface components {
             completedAt?: string;
             createdAt: string;
             errorCode?: string;
+            lastEventAt?: string;
+            lastSequence: number;
             runId: string;
+            stalled: boolean;
+            stallsAt?: string;
             startedAt?: string;
             status: string;
             tags: string[];
+            waits?: components["schemas"]["RunWait"];
             workflowId: string;
+        };
+        RunWait: {
+            attempt?: number;
+            dueAt?: string;
+            for: string;
+            nodeId?: string;
+            questions?: number;
+            since?: string;
         };
         VerifyAuditLogResponse: {
             anomalies: components["schemas"]["AuditAnomaly"][];
@@ -1696,6 +1726,7 @@ export interface operations {
                 status?: string;
                 workflowId?: string;
                 tag?: string;
+                filter?: string;
             };
             header?: never;
             path?: never;
@@ -3860,6 +3891,152 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BulkCancelRunsResponse"];
+                };
+            };
+            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description method_not_allowed */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_expired, interrupt_gone, run_expired */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description client_version_unsupported */
+            426: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description rate_limited */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal_error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description capability_not_provided */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    watchRuns: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description server-sent events, from when the headers are there: event run, with a RunSummary as its data, for each run that is created or whose row changes. Events have no ids; who connects again lists the runs */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
             /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */

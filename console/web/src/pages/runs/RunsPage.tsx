@@ -172,13 +172,13 @@ function RunTable({ rows, body }: { rows: RunRow[]; body: { current: HTMLTableSe
 
 // A run stalls while one looks at its row, and no event tells of it.
 function RowStatus({ row }: { row: RunRow }): ReactNode {
-  if (isTerminal(row.status) || (row.stallsAt === undefined && !row.stalled)) return <Status status={row.status} />;
+  if (row.stallsAt === undefined && !row.stalled) return <Status status={row.status} />;
   return <MayStall row={row} />;
 }
 
 function MayStall({ row }: { row: RunRow }): ReactNode {
   const now = useNow();
-  return <Status status={row.status} stalled={row.stalled === true || now > Date.parse(row.stallsAt ?? "")} />;
+  return <Status status={row.status} stalled={row.stalled || now > Date.parse(row.stallsAt ?? "")} />;
 }
 
 function Took({ row }: { row: RunRow }): ReactNode {

@@ -15,7 +15,7 @@ it("is written as it is read", () => {
   expect(formatFilter(parseFilter(text).terms)).toBe(text);
 });
 
-const row: RunRow = { runId: "r", workflowId: "x", status: "failed", createdAt: "", tags: ["t"], errorCode: "c" };
+const row: RunRow = { runId: "r", workflowId: "x", status: "failed", createdAt: "", tags: ["t"], errorCode: "c", lastSequence: 3, stalled: false };
 
 it.each([
   ["", true],

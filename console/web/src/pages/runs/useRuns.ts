@@ -95,7 +95,7 @@ export function useRuns(filter: string): Runs {
 
 async function loadPage(filter: string, cursor: string | undefined, signal: AbortSignal): Promise<Page> {
   const query = { limit: pageSize, ...(filter ? { filter } : {}), ...(cursor ? { cursor } : {}) };
-  return body<Page>(api.GET("/v1/runs", { params: { query }, signal }) as Promise<{ data?: Page }>);
+  return body(api.GET("/v1/runs", { params: { query }, signal }));
 }
 
 // A row that is shown is changed where it stands, also when it does not fit any longer: rows that vanish under the pointer
