@@ -178,7 +178,7 @@ tidy: ## tidy all modules
 	for m in $(MODULES); do go -C $$m mod tidy; done
 
 .PHONY: ci
-ci: lint gen-check trace test-isolated race ## what CI runs after `make test`, and kills
+ci: lint gen-check trace console-check test-isolated race ## what CI runs after `make test`, and kills
 	$(MAKE) chaos CHAOS_KILLS=50
 	$(MAKE) dedup DEDUP_TESTS=TestDedup
 	$(MAKE) postgres
