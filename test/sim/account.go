@@ -19,7 +19,8 @@ import (
 //     each is followed by a node.retried that says so, and the next one begins anew, with
 //     envelopes of other ids;
 //   - the usage of a model that was asked again, with the same invocation id, after its
-//     usage had been recorded and before its answer had.
+//     usage had been recorded and before its answer had;
+//   - where in its source a fork begins: behind such events it is a later place.
 type Account struct {
 	Run    string
 	Events []string
@@ -35,8 +36,12 @@ var instants = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"|"_t
 // observed is how long a run had taken when its time was up.
 var observed = regexp.MustCompile(`("kind":"run-duration".*"observed":)\d+`)
 
+// began is where a fork begins, in its snapshot.
+var began = regexp.MustCompile(`("fork":\{"sourceRunId":"[^"]*","mode":"branch","fromSeq":)\d+`)
+
 func timeless(doc []byte) string {
-	return observed.ReplaceAllString(instants.ReplaceAllString(string(doc), `"(time)"`), "$1(time)")
+	doc = began.ReplaceAll(instants.ReplaceAll(doc, []byte(`"(time)"`)), []byte("$1(place)"))
+	return observed.ReplaceAllString(string(doc), "$1(time)")
 }
 
 // accounts are those of all runs, by id. All ids follow from that of the first run, those
