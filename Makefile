@@ -179,9 +179,10 @@ tidy: ## tidy all modules
 
 .PHONY: ci
 ci: lint gen-check trace console-check test-isolated race ## what CI runs after `make test`, and kills
-	$(MAKE) chaos CHAOS_KILLS=50
+	$(MAKE) chaos CHAOS_KILLS=30
 	$(MAKE) dedup DEDUP_TESTS=TestDedup
 	$(MAKE) postgres
+	$(MAKE) browser
 
 include deploy/deploy.mk
 include console/console.mk

@@ -10,6 +10,8 @@ export default defineConfig<object, { basePath: string }>({
   fullyParallel: true,
   workers: 2,
   forbidOnly: Boolean(process.env.CI),
+  // A browser on a machine that does other things may be late. What fails thrice is wrong.
+  retries: process.env.CI ? 2 : 0,
   reporter: [["list"]],
   projects: [
     { name: "root" },
