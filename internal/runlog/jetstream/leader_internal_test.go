@@ -57,7 +57,7 @@ func TestLog_AsksTheLeaderForTheEndOfARunAlone(t *testing.T) {
 	got, err := l.Run(t.Context(), run)
 	require.NoError(t, err)
 	require.Len(t, got, 10)
-	require.Equal(t, 3, leader.asked, "for two frames, and that there are no more")
+	require.Equal(t, 4, leader.asked, "for two frames, that there are no more, and which is the last")
 	last, err := l.Last(t.Context(), run)
 	require.NoError(t, err)
 	require.EqualValues(t, 10, last.Pos)

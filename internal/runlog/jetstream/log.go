@@ -198,10 +198,10 @@ func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 		return nil, err
 	}
 	frames := append([]*frame.Frame{start}, rest...)
-	if len(rest) < readSingly || rest[len(rest)-1].Kind == subject.End {
+	if frames[len(frames)-1].Kind == subject.End {
 		return frames, nil
 	}
-	return l.scan(ctx, start.Run, frames)
+	return l.scan(ctx, start.Run, frames) // large frames fill a page before there are as many
 }
 
 // readSingly is how many frames of a run are asked for one by one: as many take about as long
@@ -219,8 +219,15 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 	if last.Pos <= pos {
 		return frames, nil
 	}
-	ctx, cancel := l.patient(ctx)
+	// A long run takes longer than one frame may: what is bounded is the wait for the next.
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	heard := func() {}
+	if p := l.cfg.Patience; p > 0 {
+		late := time.AfterFunc(p, cancel)
+		defer late.Stop()
+		heard = func() { late.Reset(p) }
+	}
 	var damaged error
 	err = l.link.Ask(ctx, func(ctx context.Context) error {
 		return natslink.Scan(ctx, l.stream, run.All(), pos+1, last.Pos, func(raw *js.RawStreamMsg) (bool, error) {
@@ -229,6 +236,7 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 				damaged = err
 				return false, nil
 			}
+			heard()
 			frames, pos = append(frames, f), f.Pos
 			return f.Kind != subject.End, nil // nothing follows an end
 		})

@@ -43,6 +43,19 @@ func readsALongRunWhole(t *testing.T, l Full) {
 	require.Equal(t, c.head, frames[101].Head())
 }
 
+// readsARunOfLargeFramesWhole: a page of them holds few.
+func readsARunOfLargeFramesWhole(t *testing.T, l Full) {
+	c := newChain(t, l, "run-1")
+	c.start()
+	for range 6 {
+		c.add(subject.Step, 4000)
+	}
+	frames, err := l.Run(within(t), c.run)
+	require.NoError(t, err)
+	require.Len(t, frames, 7)
+	require.NoError(t, frame.VerifyChain(frames))
+}
+
 func readGivesOpenedRuns(t *testing.T, l Full) {
 	c := newChain(t, l, "run-1")
 	want := []*frame.Frame{c.append(frame.NewOpen(c.run, record(c.run))), c.add(subject.Step, 1)}

@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) Full) {
 		{"append/reports an ended context as unavailable", appendReportsEndedContext},
 		{"read/gives back what was appended", readGivesBack},
 		{"read/gives a long run whole", readsALongRunWhole},
+		{"read/gives a run of large frames whole", readsARunOfLargeFramesWhole},
 		{"read/gives an opened run, which is nobody's work", readGivesOpenedRuns},
 		{"read/knows no other run", readKnowsNoOtherRun},
 		{"read/finds a run under any workflow", readFindsAnyWorkflow},

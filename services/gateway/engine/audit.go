@@ -39,14 +39,14 @@ func (s *Service) recordTry(ctx context.Context, req *dispatcherv1.ResolveInterr
 }
 
 // recordRefusal takes into the audit log that a recorded try came to nothing. A failure that
-// may have come after the answer counted is no refusal; nor does the caller wait for the entry.
+// may have come after the answer counted is no refusal. An entry that cannot be made is owed.
 func (s *Service) recordRefusal(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, refusal error) {
 	code := fault.CodeOf(refusal)
 	if row := fault.Lookup(code); row.HTTP >= http.StatusInternalServerError {
 		return
 	}
 	details := map[string]any{"nodeId": req.GetNodeId(), "code": string(code)}
-	_ = s.deps.Recorder.Record(ctx, req.GetTenant(), answering("interrupt.refused", req, details)) // it is owed, then
+	_ = s.deps.Recorder.Record(ctx, req.GetTenant(), answering("interrupt.refused", req, details))
 }
 
 // answering is an entry about an answer.
