@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -125,7 +126,10 @@ func TestL2b_WatchSurvivesARestart(t *testing.T) {
 	wait := u.command(ctx, "run", "wait", id, "--to-end", "-o", "json")
 	var ended strings.Builder
 	wait.Stdout = &ended
+	waits, err := wait.StderrPipe()
+	require.NoError(t, err)
 	require.NoError(t, wait.Start())
+	said := bufio.NewReader(waits)
 	events := bufio.NewScanner(out)
 	seen := []int{}
 	next := func() bool {
@@ -140,6 +144,8 @@ func TestL2b_WatchSurvivesARestart(t *testing.T) {
 	for range 5 { // all there is before somebody answers
 		require.True(t, next())
 	}
+	_, err = said.ReadString('\n') // whom it waits for: it has reached the host
+	require.NoError(t, err)
 	h.Kill()
 	h.Launch()
 	u.ok("interrupt", "answer", id, "--action", "accept")
@@ -151,7 +157,9 @@ func TestL2b_WatchSurvivesARestart(t *testing.T) {
 	}
 	require.Len(t, seen, 10)
 	require.Contains(t, talk.String(), "reconnecting")
-	require.NoError(t, wait.Wait(), "who waits survives as well")
+	rest, err := io.ReadAll(said)
+	require.NoError(t, err)
+	require.NoError(t, wait.Wait(), "who waits survives as well: %s", rest)
 	require.Equal(t, "completed", document(t, ended.String())["status"])
 }
 

@@ -80,6 +80,14 @@ func (o *one) await(cmd *cobra.Command, s *session.Session, untilAsked bool) (*c
 	began, said, pause := s.Now(), "", 250*time.Millisecond
 	for next, reached := 0, false; ; {
 		page, err := o.client.Events(ctx, o.id, client.EventQuery{From: next, Wait: 20 * time.Second})
+		var r *client.Run
+		if err == nil {
+			reached, pause = true, 250*time.Millisecond
+			next = page.LastEventSeq + 1
+			if page.IsTerminal || untilAsked && page.RunStatus.Waiting() {
+				r, err = o.client.Run(ctx, o.id)
+			}
+		}
 		switch {
 		case reached && ctx.Err() == nil && exit.Status(err) == exit.Unreachable: // it may start again
 			session.Talk(cmd, "reconnecting: %v", err)
@@ -90,17 +98,8 @@ func (o *one) await(cmd *cobra.Command, s *session.Session, untilAsked bool) (*c
 			continue
 		case err != nil:
 			return nil, err
-		}
-		reached, pause = true, 250*time.Millisecond
-		next = page.LastEventSeq + 1
-		if page.IsTerminal || untilAsked && page.RunStatus.Waiting() {
-			r, err := o.client.Run(ctx, o.id)
-			if err != nil {
-				return nil, err
-			}
-			if r.Status.Terminal() || untilAsked && r.Status.Waiting() {
-				return r, nil
-			}
+		case r != nil && (r.Status.Terminal() || untilAsked && r.Status.Waiting()):
+			return r, nil
 		}
 		if s.Now().Sub(began) > quietly {
 			said = o.progress(ctx, cmd, said)
