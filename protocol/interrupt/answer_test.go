@@ -2,6 +2,7 @@ package interrupt_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -143,4 +144,27 @@ func TestDecide_CustomTakesWhatItsSchemaDoes(t *testing.T) {
 	require.Equal(t, fault.ValidationError, code)
 	require.Equal(t, 400, status)
 	require.Equal(t, []string{"/resumeValue"}, paths)
+}
+
+// A run tells an answer up to four times at once, so one that is much larger than a request
+// is refused with its size, and one that is nested deeper than a node may put out with its
+// place.
+func TestDecide_RefusesWhatARunCannotRecord(t *testing.T) {
+	t.Parallel()
+	p := open(t, interrupt.TypeApprovalGate, `{"title":"t","actions":["accept"]}`)
+	answer := func(comment string) error {
+		_, err := interrupt.Decide(p, by(key, `{"action":"accept","more":`+comment+`}`))
+		return err
+	}
+	text := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
+	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	require.NoError(t, answer(text(1<<20)))
+	require.NoError(t, answer(nested(99)))
+	err := answer(text(3 << 19))
+	require.Equal(t, fault.PayloadTooLarge, fault.CodeOf(err))
+	require.Contains(t, err.Error(), "/resumeValue")
+	code, _, paths := refused(t, answer(nested(100)))
+	require.Equal(t, fault.ValidationError, code)
+	require.Len(t, paths, 1)
+	require.True(t, strings.HasPrefix(paths[0], "/resumeValue/more/0/0/"), paths)
 }

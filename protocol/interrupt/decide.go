@@ -17,17 +17,23 @@ import (
 // answered is the member of a request's body that paths in errors lead into.
 const answered = "/resumeValue"
 
-// valueLimits bound a resume value; those of the edge come first and are narrower.
-var valueLimits = strictjson.Limits{MaxBytes: 4 << 20, MaxDepth: 128}
+// valueLimits bound a resume value; those of the edge come first. A run tells an answer up to
+// four times, at once: in interrupt.resolved, in the older event of its kind, in node.resumed
+// and as the node's outputs, which may be nested 100 levels deep.
+var valueLimits = strictjson.Limits{MaxBytes: 3 << 19, MaxDepth: 100}
 
 // Decide judges an answer to an open interrupt (OpenWOP host contract §6.4, from
 // expiry to the gate of trust). It changes nothing: the caller records what it says,
 // once. Errors, each of which leaves the interrupt open: fault.InterruptExpired,
-// fault.Forbidden, fault.ValidationError, fault.CorrelationMismatch,
+// fault.Forbidden, fault.PayloadTooLarge, fault.ValidationError, fault.CorrelationMismatch,
 // fault.UntrustedBlocksApproval.
 func Decide(p *Pending, a Answer) (Decision, error) {
 	if p.Expired(a.At) {
 		return Decision{}, fault.New(fault.InterruptExpired, "the time for an answer is over")
+	}
+	if len(a.Value) > valueLimits.MaxBytes {
+		return Decision{}, fault.New(fault.PayloadTooLarge, "%s: has %d bytes of JSON; an answer may have %d: put the large part where it can be named by a URL",
+			answered, len(a.Value), valueLimits.MaxBytes)
 	}
 	if wrong := unsound(a.Value); wrong != nil {
 		return Decision{}, refuse(wrong)

@@ -40,15 +40,18 @@ func (s *Service) StartRun(ctx context.Context, req *dispatcherv1.StartRunReques
 func (s *Service) CancelRun(ctx context.Context, req *dispatcherv1.CancelRunRequest) (*dispatcherv1.CancelRunResponse, error) {
 	st, already, err := s.executor.Cancel(ctx, req.GetTenant(), req.GetRunId(), req.GetReason(), req.GetCancelledBy())
 	if err != nil {
-		return nil, s.unavailable(err)
+		return nil, s.asFault(err)
 	}
 	return &dispatcherv1.CancelRunResponse{Status: string(st.Status), AlreadyTerminal: already}, nil
 }
 
-// unavailable says that a change did not come into the log, and can be tried again.
-func (s *Service) unavailable(err error) error {
+// asFault says that a change did not come into the log: it can be tried again, or is too large for it.
+func (s *Service) asFault(err error) error {
 	if errors.Is(err, runlog.ErrUnavailable) {
 		return fault.New(fault.ServiceUnavailable, "the run log cannot take the change now; try again").After(s.cfg.Lease).Wrap(err)
+	}
+	if large, ok := errors.AsType[*runlog.TooLargeError](err); ok {
+		return fault.New(fault.PayloadTooLarge, "what comes of the request takes %d bytes in the run log, which takes %d at a time; send less", large.Size, large.Limit).Wrap(err)
 	}
 	return err
 }
@@ -56,13 +59,13 @@ func (s *Service) unavailable(err error) error {
 // PauseRun stops a run until it is resumed.
 func (s *Service) PauseRun(ctx context.Context, req *dispatcherv1.PauseRunRequest) (*dispatcherv1.PauseRunResponse, error) {
 	at, err := s.executor.Pause(ctx, req.GetTenant(), req.GetRunId(), wire.DrainPolicy(req.GetDrainPolicy()), req.GetReason(), req.GetPausedBy())
-	return &dispatcherv1.PauseRunResponse{PausedAt: at}, s.unavailable(err)
+	return &dispatcherv1.PauseRunResponse{PausedAt: at}, s.asFault(err)
 }
 
 // ResumeRun lets a paused run go on.
 func (s *Service) ResumeRun(ctx context.Context, req *dispatcherv1.ResumeRunRequest) (*dispatcherv1.ResumeRunResponse, error) {
 	at, err := s.executor.Resume(ctx, req.GetTenant(), req.GetRunId(), req.GetReason())
-	return &dispatcherv1.ResumeRunResponse{ResumedAt: at}, s.unavailable(err)
+	return &dispatcherv1.ResumeRunResponse{ResumedAt: at}, s.asFault(err)
 }
 
 // RedactTexts takes secrets out of what somebody says of a run. Without the redactor, or
@@ -87,7 +90,7 @@ func (s *Service) ResolveInterrupt(ctx context.Context, req *dispatcherv1.Resolv
 		Answer: interrupt.Answer{Value: req.GetResumeValue(), By: responder(req)},
 	})
 	if err != nil {
-		return nil, s.unavailable(err)
+		return nil, s.asFault(err)
 	}
 	out := &dispatcherv1.ResolveInterruptResponse{
 		NodeId: r.NodeID, Status: string(r.Status), Kind: string(r.Kind), Outcome: string(r.Decision.Outcome),
@@ -115,10 +118,12 @@ func responder(req *dispatcherv1.ResolveInterruptRequest) interrupt.Responder {
 func (s *Service) GetInterrupt(ctx context.Context, req *dispatcherv1.GetInterruptRequest) (*dispatcherv1.GetInterruptResponse, error) {
 	q, ended, err := s.executor.Interrupt(ctx, req.GetTenant(), req.GetRunId(), req.GetNodeId(), req.GetInterruptId())
 	if err != nil {
-		return nil, s.unavailable(err)
+		return nil, s.asFault(err)
 	}
 	payload, err := json.Marshal(q.Request)
-	out := &dispatcherv1.GetInterruptResponse{Payload: payload, RequestedAt: q.RequestedAt, Resolved: q.Resolved, Gone: ended && !q.Resolved}
+	out := &dispatcherv1.GetInterruptResponse{
+		Payload: payload, InterruptId: q.InterruptID, RequestedAt: q.RequestedAt, Resolved: q.Resolved, Gone: ended && !q.Resolved,
+	}
 	if e := q.Escalated; e != nil {
 		out.Level, out.EscalatedAt = int32(e.Level), e.At //nolint:gosec // G115: a few levels
 	}

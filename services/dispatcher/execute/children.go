@@ -127,8 +127,18 @@ func sameWait(a, b *runstate.Wait) bool {
 	return a != nil && b != nil && a.InterruptID == b.InterruptID
 }
 
-// tellParent reports once; nil: there was nothing to tell.
+// tellParent reports once; nil: there was nothing to tell. What the parent's log never takes
+// is reported as a failure: else whoever ended the child would be handed it for ever.
 func (x *Executor) tellParent(ctx context.Context, st *runstate.State) (told *run.Report, err error) {
+	told, err = x.tellParentOf(ctx, st, run.ReportOf)
+	if tooLarge(err) {
+		x.deps.Logger.Warn("child's outputs left out: its parent's log does not take them", "run_id", st.Record.RunID, "error", err)
+		told, err = x.tellParentOf(ctx, st, func(st *runstate.State) run.Report { return run.ReportOf(st).Unheard() })
+	}
+	return told, err
+}
+
+func (x *Executor) tellParentOf(ctx context.Context, st *runstate.State, reportOf func(*runstate.State) run.Report) (told *run.Report, err error) {
 	p := st.Record.Parent
 	_, err = x.change(ctx, st.Record.Owner.Tenant, p.RunID, func(m *run.Machine, now time.Time) error {
 		if !st.Status.Terminal() {
@@ -138,7 +148,7 @@ func (x *Executor) tellParent(ctx context.Context, st *runstate.State) (told *ru
 			}
 			st = fresh
 		}
-		r := run.ReportOf(st)
+		r := reportOf(st)
 		if told = nil; !m.Heard(now, p.NodeID, r) {
 			return errNothing
 		}

@@ -3,9 +3,13 @@ package execute_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,8 +18,10 @@ import (
 	"waybill.dev/waybill/internal/runlog/memory"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/execute"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/run"
@@ -95,4 +101,119 @@ func TestSubWorkflow_FailsWhereTheChildIsGivenTooMuch(t *testing.T) {
 	require.Equal(t, wire.StatusFailed, st.Status)
 	require.Equal(t, "content_too_long", st.Error.Code)
 	require.Len(t, f.runs(), 1)
+}
+
+// What an effect has to tell and no log takes ends its node, with one call of its model:
+// handed out again, it would come to the same for ever. What others tell at the same time is
+// recorded.
+func TestExecute_FailsTheNodeWhoseWordsTheLogDoesNotTake(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("word ", 2000)
+	for _, by := range []fault.Code{"", fault.PayloadTooLarge, fault.ValidationError} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, nil, nil)
+			var log runlog.Log = smallLog{r.log, 8000}
+			if by != "" {
+				log, r.red.most, r.red.refusal = r.log, 8000, by
+			}
+			calls := map[string]int{}
+			var mu sync.Mutex
+			r.exec = r.executorOn(log, wide(t), models(func(ctx context.Context, task completion.Task, j completion.Journal) completion.Result {
+				id := task.Input.NodeID
+				mu.Lock()
+				calls[id]++
+				mu.Unlock()
+				time.Sleep(100 * time.Millisecond) //nolint:forbidigo // in a bubble
+				d := chunk(id)
+				if id == "n1" || id == "n2" {
+					d.Payload = json.RawMessage(`{"nodeId":"` + id + `","chunk":"` + large + `"}`)
+				}
+				if err := j.Record(ctx, d); err != nil {
+					return completion.Result{Interrupted: fmt.Errorf("record: %w", err)}
+				}
+				return completion.Result{Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`1`)}}}
+			}))
+			r.create(t)
+			r.next(t)
+			st, frames := r.state(t)
+			require.Equal(t, wire.StatusFailed, st.Status, by)
+			require.Equal(t, map[string]int{"n0": 1, "n1": 1, "n2": 1, "n3": 1}, calls, by)
+			for id, want := range map[string]runstate.NodeStatus{
+				"n0": runstate.NodeCompleted, "n1": runstate.NodeFailed, "n2": runstate.NodeFailed, "n3": runstate.NodeCompleted,
+			} {
+				require.Equal(t, want, st.Nodes[id].Status, "%s %s", by, id)
+			}
+			require.Equal(t, "content_too_long", st.Nodes["n1"].Error.Code, by)
+			chunks := 0
+			for _, f := range frames {
+				chunks += len(slices.DeleteFunc(slices.Clone(f.Types), func(t wire.EventType) bool { return t != wire.EventOutputChunk }))
+			}
+			require.Equal(t, 2, chunks, by)
+			waiting, held := r.log.Backlog()
+			require.Zero(t, waiting+held, by)
+		})
+	}
+}
+
+// An envelope that no log takes fails its node as well.
+func TestExecute_FailsTheNodeWhoseEnvelopeTheLogDoesNotTake(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	r := newRig(t, nil, nil)
+	r.acceptor = acceptor(func(context.Context, subject.Run, frame.Head, completion.AcceptRequest) (execute.Accepted, error) {
+		return execute.Accepted{}, fault.New(fault.PayloadTooLarge, "what the envelope causes is too large")
+	})
+	r.exec = r.executorOn(r.log, define(t, nodeJSON("n", "core.ai.callPrompt", "{}")), models(func(ctx context.Context, _ completion.Task, j completion.Journal) completion.Result {
+		calls++
+		_, err := j.Accept(ctx, completion.AcceptRequest{NodeID: "n"})
+		return completion.Result{Interrupted: err}
+	}))
+	r.create(t)
+	r.next(t)
+	st, _ := r.state(t)
+	require.Equal(t, "content_too_long", st.Error.Code)
+	require.Equal(t, 1, calls)
+}
+
+// A child whose outputs its parent's log does not take has failed to the parent, which hears
+// of it; else nobody would ever end the child's delivery.
+func TestSubWorkflow_FailsWhereTheParentCannotTakeWhatItHears(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t)
+	f.defs.add(t, "leaf", `{"name":"w","type":"string","defaultValue":"`+strings.Repeat("word ", 2000)+`"}`, nodeJSON("a", "core.noop", `{}`))
+	f.defs.add(t, "parent", `{"name":"v","type":"string"}`, call(`{"workflowId":"leaf","waitForCompletion":true,"outputMapping":{"v":"w"}}`))
+	f.create(t, "parent", `{}`)
+	log := smallerFor{f.log, "parent", 8000}
+	x := execute.New(execute.Config{Limits: run.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, Heartbeat: time.Minute}, execute.Deps{
+		Log: log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: f.defs, Types: node.Builtin(), Children: f.startsOn(f.log),
+		Clock: f.now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+	})
+	for handed := 0; ; handed++ {
+		require.Less(t, handed, 10, "handed out for ever")
+		if waiting, _ := f.log.Backlog(); waiting == 0 {
+			break
+		}
+		d, err := f.log.Next(t.Context())
+		require.NoError(t, err)
+		x.Execute(t.Context(), d)
+	}
+	require.Equal(t, wire.StatusCompleted, f.state(t, f.runs()[1]).Status)
+	st := f.state(t, "run_p")
+	require.Equal(t, wire.StatusFailed, st.Status)
+	require.Equal(t, "child_failed", st.Error.Code)
+	require.Equal(t, "content_too_long", st.Error.Details["childErrorCode"])
+}
+
+// smallerFor takes frames of one workflow's runs up to a size.
+type smallerFor struct {
+	*memory.Log
+	workflowID string
+	most       int
+}
+
+func (l smallerFor) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	if f.Run.WorkflowID == l.workflowID && len(f.Body) > l.most {
+		return 0, &runlog.TooLargeError{Size: int64(len(f.Body)), Limit: int64(l.most)}
+	}
+	return l.Log.Append(ctx, f, after)
 }

@@ -308,7 +308,11 @@ func (s *session) settle(d effectDone) error {
 	if s.late(d) {
 		return nil
 	}
-	if d.result.Interrupted != nil {
+	switch err := d.result.Interrupted; {
+	case tooLarge(err): // handed out again, it would come to the same
+		s.x.deps.Logger.Warn("node failed: the run's log does not take what it has to tell", "run_id", s.run.RunID, "node_id", d.effect.NodeID, "error", err)
+		d.result.Interrupted, d.result.Err = nil, run.Untold()
+	case err != nil:
 		return fmt.Errorf("node %s of run %s: %w", d.effect.NodeID, s.run.RunID, d.result.Interrupted)
 	}
 	now := s.x.deps.Clock()

@@ -33,9 +33,10 @@ func (d effectDone) size() (n int) {
 // theirs. Each hears of the append before it goes on.
 func (s *session) recordAll(ctx context.Context, r request) error {
 	var (
-		told  []request
-		other *request // it wants something else
-		size  int
+		told   []request
+		other  *request // it wants something else
+		size   int
+		before = len(s.given)
 	)
 	for now, more := s.x.deps.Clock(), true; more; {
 		switch {
@@ -54,8 +55,12 @@ func (s *session) recordAll(ctx context.Context, r request) error {
 		}
 	}
 	err := s.flushOver(ctx)
-	for _, r := range told {
-		r.reply <- err
+	if tooLarge(err) {
+		err = s.recordEach(ctx, told, before)
+	} else {
+		for _, r := range told {
+			r.reply <- err
+		}
 	}
 	if errors.Is(err, runlog.ErrConflict) {
 		if other != nil {
@@ -65,6 +70,53 @@ func (s *session) recordAll(ctx context.Context, r request) error {
 	}
 	if other != nil {
 		return s.serve(ctx, *other)
+	}
+	return nil
+}
+
+// recordEach appends what each of several effects has to tell by itself, after they were too
+// much together: only those hear of it whose own the log will never take. kept is how much was
+// pending before they came.
+func (s *session) recordEach(ctx context.Context, told []request, kept int) (err error) {
+	now := s.x.deps.Clock()
+	for _, r := range told {
+		if err == nil {
+			err = s.takeBack(ctx, kept)
+		}
+		if err != nil { // as if the first of them had come to it
+			r.reply <- err
+			continue
+		}
+		s.give(func() { s.m.Emit(now, r.drafts...) })
+		own := s.flushOver(ctx)
+		r.reply <- own
+		switch {
+		case own == nil:
+			kept = 0
+		case !tooLarge(own):
+			err = own
+		}
+	}
+	if err == nil {
+		err = s.takeBack(ctx, kept)
+	}
+	return err
+}
+
+// takeBack has the machine forget what it was given and is not appended, but for the first of it.
+func (s *session) takeBack(ctx context.Context, kept int) error {
+	if len(s.given) <= kept {
+		return nil
+	}
+	st, head, err := s.x.load(ctx, s.run)
+	if err != nil {
+		return err
+	}
+	again := s.given[:kept]
+	s.head, s.given = head, nil
+	s.m.Refold(st, nil)
+	for _, do := range again {
+		s.give(do)
 	}
 	return nil
 }

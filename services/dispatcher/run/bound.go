@@ -23,6 +23,9 @@ const (
 	// maxEffectBytes is the bound where somebody outside was asked: whoever asked has bounded
 	// the answer, and it may stand in an output more than once.
 	maxEffectBytes = 3 * maxNodeBytes
+	// maxStepBytes bounds what a node puts out and writes together with what it overwrites,
+	// which is told as well: the log takes it in one frame.
+	maxStepBytes = 7 << 20
 	// maxRunBytes bounds what the nodes of a run put out together: whoever carries it out
 	// holds all of it. Outputs of up to smallOutput do not count, for there are few enough.
 	maxRunBytes = 64 << 20
@@ -45,6 +48,14 @@ func (m *Machine) Overflow(now time.Time) {
 	m.fail(now, "", &wire.NodeError{
 		Code: string(fault.ContentTooLong), Message: "what the run would record next is larger, or nested deeper, than its log takes; hand smaller values from node to node",
 	})
+}
+
+// Untold fails a node that has to tell what its run's log does not take.
+func Untold() *wire.NodeError {
+	return &wire.NodeError{
+		Code:    string(fault.ContentTooLong),
+		Message: "what the node has to tell of its work is larger, or nested deeper, than the run's log takes; give it less, or have it answer with less",
+	}
 }
 
 func sizeOf(values map[string]json.RawMessage) (n int) {
@@ -137,6 +148,14 @@ func (m *Machine) outputTooLarge(class node.Class, out node.Output) *wire.NodeEr
 		return bad
 	}
 	if bad := tooLarge(written, most, "the variables and channels that the node writes are"); bad != nil {
+		return bad
+	}
+	for name, v := range out.Writes {
+		if was := m.st.Variables[name]; string(was) != string(v) {
+			written += len(was)
+		}
+	}
+	if bad := tooLarge(sizeOf(out.Ports)+written, maxStepBytes, "what the node puts out, what it writes and what it overwrites is"); bad != nil {
 		return bad
 	}
 	return m.runTooLarge(sizeOf(out.Ports))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -181,4 +182,35 @@ func TestOverflow_EndsTheRun(t *testing.T) {
 	m.Overflow(at)
 	require.Equal(t, "node.cancelled@a run.failed", strings.Join(names(m), " "))
 	require.Equal(t, "content_too_long", m.State().Error.Code)
+}
+
+// What is overwritten is told as well, and so it counts.
+func TestComplete_BoundsWhatANodeOverwrites(t *testing.T) {
+	t.Parallel()
+	const vars = `[{"name":"a","type":"string"},{"name":"b","type":"string"},{"name":"c","type":"string"},{"name":"d","type":"string"}]`
+	out := node.Output{Writes: map[string]json.RawMessage{"a": json.RawMessage(`1`), "b": json.RawMessage(`1`), "c": json.RawMessage(`1`), "d": json.RawMessage(`1`)}}
+	for size, want := range map[int]string{1700 << 10: "node.completed@n", 2 << 20: "node.failed@n"} {
+		_, m, _ := trace(t, graph{nodes: []string{"n:core.ai.callPrompt"}, vars: vars})
+		for name := range out.Writes {
+			m.State().Variables[name] = json.RawMessage(text(size))
+		}
+		m.Flushed()
+		m.Complete(at, "n", out, wire.Trusted)
+		told := names(m)
+		require.Equal(t, want, told[len(told)-1], size)
+	}
+}
+
+// What a gate puts out is bounded as what other nodes do, whoever let the answer through.
+func TestResolve_BoundsWhatAGatePutsOut(t *testing.T) {
+	t.Parallel()
+	for depth, want := range map[int]string{100: "node.completed@g", 101: "node.failed@g"} {
+		_, m, _ := trace(t, graph{nodes: []string{`g:core.approvalGate:{"title":"t","actions":["accept"]}`}})
+		m.Resolve(at, "g", interrupt.Decision{
+			Outcome: interrupt.Advanced, Trust: wire.Trusted,
+			Resume: json.RawMessage(`{"comment":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`),
+			Events: []wire.Draft{{Type: wire.EventNodeResumed, NodeID: "g", Trust: wire.Trusted, Payload: json.RawMessage(`{"nodeId":"g"}`)}},
+		})
+		require.Contains(t, names(m), want)
+	}
 }

@@ -141,6 +141,16 @@ func ReportOf(st *runstate.State) Report {
 	return r
 }
 
+// Unheard is the report of a child whose own the log of its parent does not take: to the
+// parent it has failed.
+func (r Report) Unheard() Report {
+	r.Variables, r.Tainted = nil, nil
+	if r.Status.Terminal() {
+		r.Status, r.Error = wire.StatusFailed, Untold()
+	}
+	return r
+}
+
 // Heard takes what a child reports; false when that changes nothing. It waits while the
 // run is paused: whoever takes the run up afterwards asks the child.
 func (m *Machine) Heard(now time.Time, id string, r Report) bool {

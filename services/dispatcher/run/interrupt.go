@@ -1,6 +1,7 @@
 package run
 
 import (
+	"encoding/json"
 	"time"
 
 	"waybill.dev/waybill/protocol/interrupt"
@@ -20,7 +21,7 @@ func (m *Machine) ask(now time.Time, id string, t node.Type, in node.Input, atte
 		return
 	}
 	if known, ok := m.st.Answered(r.Key); ok {
-		m.complete(now, id, node.Output{Ports: interrupt.Outputs(known.ResumeValue)}, trust.Meet(known.Trust))
+		m.answered(now, id, interrupt.Outputs(known.ResumeValue), attempt, trust.Meet(known.Trust))
 		return
 	}
 	if shown, ok := in.Ports["input"]; ok {
@@ -32,10 +33,20 @@ func (m *Machine) ask(now time.Time, id string, t node.Type, in node.Input, atte
 		return
 	}
 	if sure, ok := r.Confident(); ok { // OpenWOP host contract §6.1, low-confidence
-		m.complete(now, id, node.Output{Ports: sure}, trust)
+		m.answered(now, id, sure, attempt, trust)
 		return
 	}
 	m.open(now, at, r, trust)
+}
+
+// answered ends a gate with what it puts out, which is bounded as that of any node.
+func (m *Machine) answered(now time.Time, id string, ports map[string]json.RawMessage, attempt int, trust wire.Trust) {
+	out := node.Output{Ports: ports}
+	if bad := m.outputTooLarge(node.Effect, out); bad != nil {
+		m.failNode(now, id, bad, attempt, trust)
+		return
+	}
+	m.complete(now, id, out, trust)
 }
 
 // open records a question.
@@ -102,7 +113,7 @@ func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 	case m.plan.Types[n.TypeID].Class == node.Effect:
 		delete(m.asked, id) // its model is asked again, with the answer
 	default:
-		m.complete(now, id, node.Output{Ports: d.Outputs()}, d.Trust)
+		m.answered(now, id, d.Outputs(), n.Attempt, d.Trust)
 	}
 }
 

@@ -31,7 +31,7 @@ func (s *Service) record(ctx context.Context, action, target string, details map
 // vote that decides nothing yet is no event, so that a gateway that died once it counted would
 // leave no word of it, nor of who overrode (OpenWOP host contract §6.3).
 func (s *Service) recordTry(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, reason string) error {
-	details := map[string]any{"nodeId": req.GetNodeId()}
+	details := map[string]any{}
 	if reason != "" {
 		details["override"] = map[string]any{"reason": reason}
 	}
@@ -45,12 +45,13 @@ func (s *Service) recordRefusal(ctx context.Context, req *dispatcherv1.ResolveIn
 	if row := fault.Lookup(code); row.HTTP >= http.StatusInternalServerError {
 		return
 	}
-	details := map[string]any{"nodeId": req.GetNodeId(), "code": string(code)}
+	details := map[string]any{"code": string(code)}
 	_ = s.deps.Recorder.Record(ctx, req.GetTenant(), answering("interrupt.refused", req, details))
 }
 
-// answering is an entry about an answer.
+// answering is an entry about an answer to one question of a node.
 func answering(action string, req *dispatcherv1.ResolveInterruptRequest, details map[string]any) audit.Entry {
+	details["nodeId"], details["interruptId"] = req.GetNodeId(), req.GetInterruptId()
 	return audit.Entry{Action: action, Actor: req.GetPrincipal(), Target: "runs/" + req.GetRunId(), Details: details}
 }
 
@@ -59,15 +60,14 @@ func answering(action string, req *dispatcherv1.ResolveInterruptRequest, details
 // host contract §6.3), but for the reason of an override, which has an entry of its own. Of a
 // token's holder no more is known than the token.
 func (s *Service) recordAnswer(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, res *dispatcherv1.ResolveInterruptResponse, reason string) error {
-	details := map[string]any{"nodeId": res.GetNodeId(), "kind": res.GetKind(), "outcome": res.GetOutcome(), "status": res.GetStatus()}
+	details := map[string]any{"kind": res.GetKind(), "outcome": res.GetOutcome(), "status": res.GetStatus()}
 	if v := res.GetVotes(); v != nil {
 		details["votes"] = map[string]int32{"accepts": v.GetAccepts(), "rejects": v.GetRejects(), "required": v.GetRequired()}
 	}
 	entry := answering("interrupt.answered", req, details)
 	st := res.GetStanding()
 	if role := st.GetOverride(); role != "" {
-		overrode := entry
-		overrode.Action, overrode.Details = "approval.overridden", map[string]any{"nodeId": res.GetNodeId(), "outcome": res.GetOutcome(), "role": role, "reason": reason}
+		overrode := answering("approval.overridden", req, map[string]any{"outcome": res.GetOutcome(), "role": role, "reason": reason})
 		if err := s.deps.Recorder.Record(ctx, req.GetTenant(), overrode); err != nil {
 			return err
 		}

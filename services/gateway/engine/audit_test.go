@@ -184,6 +184,7 @@ func (*dispatcher) ResumeRun(context.Context, *dispatcherv1.ResumeRunRequest, ..
 
 func (d *dispatcher) ResolveInterrupt(_ context.Context, r *dispatcherv1.ResolveInterruptRequest, _ ...grpc.CallOption) (*dispatcherv1.ResolveInterruptResponse, error) {
 	d.answers++
+	d.answered = r
 	if d.answering != nil {
 		if err := d.answering(); err != nil {
 			return nil, err
@@ -206,7 +207,7 @@ func (*dispatcher) GetInterrupt(_ context.Context, r *dispatcherv1.GetInterruptR
 	if r.GetNodeId() == "nowhere" {
 		return nil, fault.New(fault.InterruptNotFound, "none")
 	}
-	return &dispatcherv1.GetInterruptResponse{Payload: []byte(`{"kind":"approval"}`), Resolved: r.GetNodeId() == "closed"}, nil
+	return &dispatcherv1.GetInterruptResponse{InterruptId: "int_1", Payload: []byte(`{"kind":"approval"}`), Resolved: r.GetNodeId() == "closed"}, nil
 }
 
 // tokens open as claims of the tenant that they name.
@@ -270,13 +271,13 @@ func TestRecord_HoldsDecisionsOfPeople(t *testing.T) {
 	for _, act := range acts {
 		require.NoError(t, act())
 	}
-	const answer = `{"kind":"approval","nodeId":"gate","outcome":"accepted","status":"waiting-approval","votes":{"accepts":1,"rejects":0,"required":2}}`
+	const answer = `{"interruptId":"int_1","kind":"approval","nodeId":"gate","outcome":"accepted","status":"waiting-approval","votes":{"accepts":1,"rejects":0,"required":2}}`
 	require.Equal(t, []string{
 		`acme run.paused runs/run_1 {"drainPolicy":"drain-current-node","reason":"wait"}`,
 		`acme run.resumed runs/run_1 {"reason":""}`,
-		`acme interrupt.answering runs/run_1 {"nodeId":"gate"}`,
+		`acme interrupt.answering runs/run_1 {"interruptId":"int_1","nodeId":"gate"}`,
 		"acme interrupt.answered runs/run_1 " + answer,
-		`beta interrupt.answering runs/run_1 {"nodeId":"gate"}`,
+		`beta interrupt.answering runs/run_1 {"interruptId":"int_1","nodeId":"gate"}`,
 		"beta interrupt.answered runs/run_1 " + answer,
 	}, b.entries)
 	b.err = fault.New(fault.ServiceUnavailable, "away")
@@ -308,9 +309,9 @@ func TestRecord_HoldsOverridesAndWhy(t *testing.T) {
 	}
 	require.NoError(t, override())
 	require.Equal(t, []string{
-		`acme interrupt.answering runs/run_1 {"nodeId":"gate","override":{"reason":"for [REDACTED:of acme/run_1]"}}`,
-		`acme approval.overridden runs/run_1 {"nodeId":"gate","outcome":"accepted","reason":"for [REDACTED:of acme/run_1]","role":"chief"}`,
-		`acme interrupt.answered runs/run_1 {"kind":"approval","nodeId":"gate","outcome":"accepted","status":"waiting-approval","votes":{"accepts":1,"rejects":0,"required":2}}`,
+		`acme interrupt.answering runs/run_1 {"interruptId":"int_1","nodeId":"gate","override":{"reason":"for [REDACTED:of acme/run_1]"}}`,
+		`acme approval.overridden runs/run_1 {"interruptId":"int_1","nodeId":"gate","outcome":"accepted","reason":"for [REDACTED:of acme/run_1]","role":"chief"}`,
+		`acme interrupt.answered runs/run_1 {"interruptId":"int_1","kind":"approval","nodeId":"gate","outcome":"accepted","status":"waiting-approval","votes":{"accepts":1,"rejects":0,"required":2}}`,
 	}, b.entries)
 	b.err = fault.New(fault.ServiceUnavailable, "away")
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(override()))
@@ -329,7 +330,9 @@ func TestRecord_HoldsAnAnswerBeforeItCounts(t *testing.T) {
 		return err
 	}
 	require.NoError(t, answer("gate"))
-	require.Equal(t, []string{`acme interrupt.answering runs/run_1 {"nodeId":"gate"}`}, before)
+	require.Equal(t, []string{`acme interrupt.answering runs/run_1 {"interruptId":"int_1","nodeId":"gate"}`}, before)
+
+	require.Equal(t, "int_1", r.dispatcher.answered.GetInterruptId(), "it counts for the question that the log names, not for one that is asked meanwhile")
 
 	b.entries = nil
 	require.Equal(t, fault.InterruptNotFound, fault.CodeOf(answer("nowhere")))
@@ -338,8 +341,9 @@ func TestRecord_HoldsAnAnswerBeforeItCounts(t *testing.T) {
 	require.Empty(t, b.entries)
 
 	for code, want := range map[fault.Code][]string{
-		fault.Forbidden:          {`acme interrupt.answering runs/run_1 {"nodeId":"gate"}`, `acme interrupt.refused runs/run_1 {"code":"forbidden","nodeId":"gate"}`},
-		fault.ServiceUnavailable: {`acme interrupt.answering runs/run_1 {"nodeId":"gate"}`}, // it may have counted
+		fault.Forbidden:          {`acme interrupt.answering runs/run_1 {"interruptId":"int_1","nodeId":"gate"}`, `acme interrupt.refused runs/run_1 {"code":"forbidden","interruptId":"int_1","nodeId":"gate"}`},
+		fault.PayloadTooLarge:    {`acme interrupt.answering runs/run_1 {"interruptId":"int_1","nodeId":"gate"}`, `acme interrupt.refused runs/run_1 {"code":"payload_too_large","interruptId":"int_1","nodeId":"gate"}`},
+		fault.ServiceUnavailable: {`acme interrupt.answering runs/run_1 {"interruptId":"int_1","nodeId":"gate"}`}, // it may have counted
 	} {
 		b.entries = nil
 		r.dispatcher.answering = func() error { return fault.New(code, "no") }

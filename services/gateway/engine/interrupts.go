@@ -75,6 +75,7 @@ func (s *Service) resolve(ctx context.Context, req *dispatcherv1.ResolveInterrup
 	if err != nil {
 		return nil, err
 	}
+	req.InterruptId = asked.GetInterruptId() // an answer counts for what is recorded below, not for what is asked next
 	open := !asked.GetResolved() && !asked.GetGone()
 	if open { // no other answer can count
 		if err := s.recordTry(ctx, req, reason); err != nil {

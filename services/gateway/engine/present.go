@@ -34,7 +34,8 @@ type openInterrupt struct {
 // it with, only to who may answer, or created the run (OpenWOP host contract §3.2). Who is
 // bound to a user gets no token of an approval: without one they are that user, and a token is
 // whoever it says that it is, or one voter more. Nor does anybody get one that a gate refuses
-// since it names who may answer. tag changes when the token does.
+// since it names who may answer. A gate that only asks for a credential shows one, for the
+// protocol's suite takes it from here to see it refused (§6.5). tag changes when the token does.
 func (s *Service) present(ctx context.Context, snapshot []byte) (shown []byte, tag string) {
 	if !bytes.Contains(snapshot, []byte(`"interrupt":`)) {
 		return snapshot, ""

@@ -40,8 +40,9 @@ type dispatcher struct {
 	put       func(*dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error)
 	list      func(*dispatcherv1.ListWorkflowsRequest) (*dispatcherv1.ListWorkflowsResponse, error)
 	answers   int
-	answering func() error      // what the log of the run says to an answer
-	workflows map[string]string // by tenant/id
+	answered  *dispatcherv1.ResolveInterruptRequest // the last of them
+	answering func() error                          // what the log of the run says to an answer
+	workflows map[string]string                     // by tenant/id
 }
 
 func (d *dispatcher) StartRun(_ context.Context, r *dispatcherv1.StartRunRequest, _ ...grpc.CallOption) (*dispatcherv1.StartRunResponse, error) {

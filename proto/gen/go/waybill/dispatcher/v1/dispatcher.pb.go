@@ -1347,7 +1347,9 @@ type GetInterruptResponse struct {
 	Level       int32  `protobuf:"varint,5,opt,name=level,proto3" json:"level,omitempty"`
 	EscalatedAt string `protobuf:"bytes,6,opt,name=escalated_at,json=escalatedAt,proto3" json:"escalated_at,omitempty"`
 	// How far an approval is that takes more than one; absent for any other.
-	Votes         *Votes `protobuf:"bytes,7,opt,name=votes,proto3" json:"votes,omitempty"`
+	Votes *Votes `protobuf:"bytes,7,opt,name=votes,proto3" json:"votes,omitempty"`
+	// Which one it is, also where the request names only the node.
+	InterruptId   string `protobuf:"bytes,8,opt,name=interrupt_id,json=interruptId,proto3" json:"interrupt_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1429,6 +1431,13 @@ func (x *GetInterruptResponse) GetVotes() *Votes {
 		return x.Votes
 	}
 	return nil
+}
+
+func (x *GetInterruptResponse) GetInterruptId() string {
+	if x != nil {
+		return x.InterruptId
+	}
+	return ""
 }
 
 // PutWorkflowRequest holds a definition document, verbatim.
@@ -2965,7 +2974,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
 	"\anode_id\x18\x03 \x01(\tR\x06nodeId\x12!\n" +
-	"\finterrupt_id\x18\x04 \x01(\tR\vinterruptId\"\xf0\x01\n" +
+	"\finterrupt_id\x18\x04 \x01(\tR\vinterruptId\"\x93\x02\n" +
 	"\x14GetInterruptResponse\x12\x18\n" +
 	"\apayload\x18\x01 \x01(\fR\apayload\x12!\n" +
 	"\frequested_at\x18\x02 \x01(\tR\vrequestedAt\x12\x1a\n" +
@@ -2973,7 +2982,8 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x04gone\x18\x04 \x01(\bR\x04gone\x12\x14\n" +
 	"\x05level\x18\x05 \x01(\x05R\x05level\x12!\n" +
 	"\fescalated_at\x18\x06 \x01(\tR\vescalatedAt\x122\n" +
-	"\x05votes\x18\a \x01(\v2\x1c.waybill.dispatcher.v1.VotesR\x05votes\"\x95\x01\n" +
+	"\x05votes\x18\a \x01(\v2\x1c.waybill.dispatcher.v1.VotesR\x05votes\x12!\n" +
+	"\finterrupt_id\x18\b \x01(\tR\vinterruptId\"\x95\x01\n" +
 	"\x12PutWorkflowRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1e\n" +
 	"\n" +
