@@ -39,7 +39,11 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, waybill, os.Getenv("NATS_SERVER"), os.Args[2:]); err != nil {
+	err := run(ctx, waybill, os.Getenv("NATS_SERVER"), os.Args[2:])
+	if status, ok := errors.AsType[statusError](err); ok {
+		os.Exit(int(status))
+	}
+	if err != nil {
 		log.Fatal("spread: ", err)
 	}
 }

@@ -20,6 +20,10 @@ type processes struct {
 	mu       sync.Mutex // guards what follows
 	running  []*process
 	stopping bool
+
+	// refused has the status of a process that could not use its arguments: nobody starts
+	// it again.
+	refused chan int
 }
 
 type process struct {
@@ -67,6 +71,9 @@ func (p *processes) pids() map[string]int {
 	return out
 }
 
+// usage is the status of the host's commands that cannot use their arguments.
+const usage = 2
+
 // restartAfter is the pause before a process is started again.
 const restartAfter = 200 * time.Millisecond
 
@@ -74,6 +81,13 @@ const restartAfter = 200 * time.Millisecond
 func (p *processes) keep(c *process) {
 	for {
 		err := c.cmd.Wait()
+		if status := c.cmd.ProcessState.ExitCode(); status == usage {
+			select {
+			case p.refused <- status:
+			default: // another has told
+			}
+			return
+		}
 		time.Sleep(restartAfter)
 		p.mu.Lock()
 		if p.stopping {

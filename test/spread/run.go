@@ -48,7 +48,7 @@ func run(ctx context.Context, waybill, natsServer string, args []string) error {
 		return err
 	}
 	h := &host{waybill: waybill, own: o, listen: map[string][]string{}, at: map[string][]string{}}
-	h.dir = o.dataDir
+	h.dir, h.refused = o.dataDir, make(chan int, 1)
 	if h.copies, err = copies(); err != nil {
 		return err
 	}
@@ -246,7 +246,14 @@ func (h *host) await(ctx context.Context, file string) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case status := <-h.refused:
+			return statusError(status)
 		case <-tick.C:
 		}
 	}
 }
+
+// statusError is what the launcher ends with because one of its processes did.
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("a service ended with status %d", int(e)) }
