@@ -89,6 +89,7 @@ func TestConsole_C1b_TellsNothingWithoutACredential(t *testing.T) {
 }
 
 func TestConsole_C1b_TheLinkOnTheTerminalSignsInOnce(t *testing.T) {
+	harness.InOneProcess(t, "waybill dev prints the link")
 	t.Parallel()
 	h, c := consoleHost(t)
 	link := regexp.MustCompile(`http://[^\s#]+/console/#code=(\S+)`)
@@ -108,6 +109,7 @@ func TestConsole_C1b_TheLinkOnTheTerminalSignsInOnce(t *testing.T) {
 }
 
 func TestConsole_C1b_PrintsNoCodeWhereOthersReachTheHost(t *testing.T) {
+	harness.InOneProcess(t, "waybill dev prints the link")
 	t.Parallel()
 	h, _ := consoleHost(t, "--http-addr", "0.0.0.0:0")
 	require.Eventually(t, func() bool { return strings.Contains(h.Log(), "/console/") }, 10*time.Second, 10*time.Millisecond)

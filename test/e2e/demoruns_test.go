@@ -33,6 +33,7 @@ func shown(t *testing.T, c *harness.Client) map[string]row {
 }
 
 func TestDev_L1_BeginsWithThreeRunsOnce(t *testing.T) {
+	harness.InOneProcess(t, "demo runs belong to waybill dev")
 	t.Parallel()
 	needsHost(t)
 	dir := t.TempDir()
@@ -79,6 +80,7 @@ func TestDev_L1_HasNoDemoRunsWhenTheyAreNotWanted(t *testing.T) {
 }
 
 func TestDev_L1_NamesTheFlagOfABusyPort(t *testing.T) {
+	harness.InOneProcess(t, "it is about the flags of waybill dev")
 	t.Parallel()
 	h, _ := consoleHost(t)
 	addr := strings.TrimPrefix(h.HTTP, "http://")

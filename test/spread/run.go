@@ -221,7 +221,7 @@ func (h *host) serve(ctx context.Context) error {
 	go forward(h.http, h.at["http"])
 	go forward(h.grpc, h.at["gateway"])
 	doc, err := json.Marshal(map[string]any{
-		"http": "http://" + h.http.Addr().String(), "grpc": h.grpc.Addr().String(), "nats": strings.Join(h.nats, ","), "pid": os.Getpid(),
+		"http": "http://" + h.http.Addr().String() + h.basePath(), "grpc": h.grpc.Addr().String(), "nats": strings.Join(h.nats, ","), "pid": os.Getpid(),
 	})
 	if err != nil {
 		return err
@@ -234,6 +234,16 @@ func (h *host) serve(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// basePath is where clients find the host below its address, as --base-path says.
+func (h *host) basePath() string {
+	for _, a := range h.extra["gateway"] {
+		if path, is := strings.CutPrefix(a, "--base-path="); is {
+			return "/" + strings.Trim(path, "/")
+		}
+	}
+	return ""
 }
 
 func (h *host) await(ctx context.Context, file string) error {
