@@ -1,0 +1,145 @@
+// Package fanout follows runs with thousands of clients at once, and looks at what that
+// costs the gateway and the log.
+package fanout
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+const (
+	// many is how many clients a gateway has to bear, and few how many do in a hurry.
+	many, few = 5000, 300
+	// perRun is how many follow one run.
+	perRun = 100
+	// handful bounds what all services of a host hold at the log, whoever follows.
+	handful = 24
+	// perClient bounds the memory that a gateway holds for one client, in bytes.
+	perClient = 128 << 10
+	// watchers are how many watch the runs of each tenant.
+	watchers = 20
+)
+
+// clients is how many this process may open: a connection is a file.
+func clients(t *testing.T) int {
+	t.Helper()
+	n := many
+	if testing.Short() {
+		n = few
+	}
+	var files syscall.Rlimit // the runtime has raised it as far as it may
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
+	if spare := int(files.Cur) - 1000; spare < n { //nolint:gosec // G115: far below 2^63
+		t.Logf("%d clients instead of %d: this process may open %d files", spare, n, files.Cur)
+		n = spare
+	}
+	return max(n/perRun, 2) * perRun
+}
+
+func TestFanOut_ThousandsFollowWithAHandfulOfConsumers(t *testing.T) {
+	n := clients(t)
+	b := startBroker(t)
+	gateway := startHost(t, b)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+
+	keys := []string{acme, beta}
+	tenants := map[string]*harness.Client{acme: patient(gateway, acme), beta: patient(gateway, beta)}
+	var runs []string // of the tenants in turn
+	for i := range n / perRun {
+		id, err := begin(ctx, tenants[keys[i%2]])
+		require.NoError(t, err)
+		runs = append(runs, id)
+	}
+	idle, lean := b.held(t), memory(t, gateway.PID)
+
+	var (
+		all   []*follower
+		asked sync.WaitGroup
+		slow  = make(chan struct{})
+	)
+	group, following := errgroup.WithContext(ctx)
+	for i, run := range runs {
+		for j := range perRun {
+			f := &follower{client: tenants[keys[i%2]], run: run, leaves: -1, asked: asked.Done}
+			switch j % 10 {
+			case 0:
+				f.leaves = 3 + j/10
+			case 1:
+				f.reads = slow
+			}
+			asked.Add(1)
+			all = append(all, f)
+			group.Go(func() error { return f.follow(following) })
+		}
+	}
+	watched := map[string][]*watcher{}
+	for i, key := range keys {
+		for range watchers {
+			asked.Add(1)
+			w := &watcher{client: tenants[key], runs: (len(runs) + 1 - i) / 2, opened: asked.Done}
+			watched[key] = append(watched[key], w)
+			group.Go(func() error { return w.watch(following) })
+		}
+	}
+	everybody := make(chan struct{})
+	go func() { asked.Wait(); close(everybody) }()
+	select {
+	case <-everybody:
+	case <-following.Done():
+		t.Fatal(group.Wait())
+	}
+	full, fat := b.held(t), memory(t, gateway.PID)
+	t.Logf("%d clients: %+v before, %+v with them; the gateway held %d KiB, then %d KiB: %d KiB a client", n, idle, full, lean>>10, fat>>10, (fat-lean)/n>>10)
+	require.Equal(t, idle.consumers, full.consumers, "consumers do not come with clients")
+	require.Equal(t, idle.subscriptions, full.subscriptions, "nor do subscriptions")
+	require.Equal(t, idle.connections, full.connections, "nor do connections")
+	require.LessOrEqual(t, full.consumers, handful)
+	require.Less(t, fat-lean, n*perClient+(64<<20), "what a client costs")
+
+	for i, run := range runs {
+		foreign := tenants[keys[(i+1)%2]]
+		a, err := foreign.Do(ctx, http.MethodGet, "/v1/runs/"+run+"/events", "", "Accept", "text/event-stream")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusNotFound, a.Status, "a tenant follows its own runs alone")
+	}
+	began := time.Now()
+	for i, run := range runs {
+		a, err := tenants[keys[i%2]].Do(ctx, http.MethodPost, "/v1/runs/"+run+"/interrupts/gate", `{"resumeValue":{"action":"accept"}}`)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+	}
+	for i, run := range runs {
+		_, err := tenants[keys[i%2]].Finish(ctx, run)
+		require.NoError(t, err)
+	}
+	close(slow) // by now they have all to catch up with
+	require.NoError(t, group.Wait())
+	t.Logf("the rest of %d events came within %s", len(all)*len(all[0].got), time.Since(began).Round(time.Millisecond))
+
+	for i, run := range runs {
+		events, err := tenants[keys[i%2]].Finish(ctx, run)
+		require.NoError(t, err)
+		for _, f := range all[i*perRun : (i+1)*perRun] {
+			require.NoError(t, f.check(events))
+		}
+	}
+	for i, key := range keys {
+		var own []string
+		for j := i; j < len(runs); j += len(keys) {
+			own = append(own, runs[j])
+		}
+		for _, w := range watched[key] {
+			require.ElementsMatch(t, own, w.ended, "who watches learns of each run of their tenant, and of no other")
+		}
+	}
+}
