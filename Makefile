@@ -20,7 +20,7 @@ RACED := ./test/e2e/... ./test/conformance/... ./test/models/...
 # What has to be the same in both shapes of a host.
 SPREAD ?= ./test/conformance
 # What `make gen` writes.
-GENERATED := proto/gen docs/errors.md docs/events.md docs/reference docs/spec-map.md console/web/src/gen
+GENERATED := proto/gen docs/errors.md docs/events.md docs/scaling.md docs/reference docs/spec-map.md console/web/src/gen
 BUILD := go build -trimpath -ldflags "-s -w"
 
 FUZZTIME ?= 10s
@@ -131,6 +131,12 @@ bench-cluster: build ## measure a host in several processes: more dispatchers, l
 	go build -o .bin/nats-server github.com/nats-io/nats-server/v2
 	go build -o .bin/spread ./test/spread
 	go run ./bench -only cluster -out bench/cluster.md
+
+.PHONY: bench-scale
+bench-scale: build ## measure what a run costs and a log bears, for the simulation of docs/scaling.md; `make gen` then writes the page
+	go build -o .bin/nats-server github.com/nats-io/nats-server/v2
+	go build -o .bin/spread ./test/spread
+	go run ./bench -only scale -out internal/scalesim/measured.json
 
 .PHONY: lint
 lint: $(GOLANGCI) $(CODEGEN) ## golangci-lint over all modules, buf lint

@@ -22,6 +22,8 @@ type host struct {
 	ready struct {
 		HTTP string `json:"http"`
 		GRPC string `json:"grpc"`
+		// NATS is the log's address, of a host in several processes.
+		NATS string `json:"nats"`
 		// Metrics is where metrics and profiles are, when asked for.
 		Metrics string `json:"metrics"`
 	}

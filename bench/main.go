@@ -39,6 +39,8 @@ const (
 	sectionEngine    section = "engine"
 	// sectionCluster is measured only when it is asked for.
 	sectionCluster section = "cluster"
+	// sectionScale, too; it is written as JSON, for the simulation.
+	sectionScale section = "scale"
 )
 
 // has reports whether a section is to be measured.
@@ -57,17 +59,17 @@ func (o options) tries() int {
 
 func (o options) validate() error {
 	switch o.only {
-	case sectionAll, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster:
+	case sectionAll, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster, sectionScale:
 		return nil
 	}
-	return fmt.Errorf("-only %q: want %s, %s, %s, %s or %s", o.only, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster)
+	return fmt.Errorf("-only %q: want %s, %s, %s, %s, %s or %s", o.only, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster, sectionScale)
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin/waybill", "the binary")
 	flag.StringVar(&o.out, "out", "", "where the report goes (default: bench/report.md, or with -only the standard output)")
-	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models, engine or cluster (default: all but cluster)")
+	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models, engine, cluster or scale (default: all but the last two)")
 	flag.StringVar(&o.spread, "spread", ".bin/spread", "the launcher of a host in several processes, for the cluster")
 	flag.StringVar(&o.nats, "nats-server", ".bin/nats-server", "the NATS server of the cluster")
 	flag.IntVar(&o.runs, "runs", 100_000, "runs that the log of the cluster holds at the most when the cost of an event is measured")
@@ -98,6 +100,13 @@ func run(ctx context.Context, o options) error {
 		o.dir = dir
 	}
 	r := &report{options: o}
+	if o.only == sectionScale {
+		doc, err := measureScale(ctx, o)
+		if err != nil {
+			return err
+		}
+		return o.write(doc)
+	}
 	steps := []func(context.Context, *report) error{machine}
 	if o.has(sectionRuns) {
 		steps = append(steps, idle, durable, relaxed, subscribers, profile)

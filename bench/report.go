@@ -45,8 +45,8 @@ type report struct {
 	cluster   clusterFigures
 }
 
-// machine says what the figures were measured on.
-func machine(_ context.Context, r *report) error {
+// hardware is the machine.
+func hardware() string {
 	model := "unknown CPU"
 	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		for line := range strings.Lines(string(b)) {
@@ -56,7 +56,12 @@ func machine(_ context.Context, r *report) error {
 			}
 		}
 	}
-	r.machine = fmt.Sprintf("%d cores, %s, %s/%s, %s; the load client runs on the same cores", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	return fmt.Sprintf("%d cores, %s, %s/%s, %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH, runtime.Version())
+}
+
+// machine says what the figures were measured on.
+func machine(_ context.Context, r *report) error {
+	r.machine = hardware() + "; the load client runs on the same cores"
 	all, err := fsyncs(r.options.dir, 2*r.options.fsyncs())
 	r.fsyncP50, r.fsyncP99 = all.percentile(50), all.percentile(99)
 	return err

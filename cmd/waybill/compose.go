@@ -195,7 +195,7 @@ func (h *host) listen() error {
 func logConfig(o devOptions) jetstream.Config {
 	cfg := jetstream.DefaultConfig()
 	if o.lease > 0 { // of a service that carries runs out
-		cfg.AckWait, cfg.Prefetch = o.lease, min(cfg.Prefetch, o.maxRuns)
+		cfg.AckWait, cfg.Prefetch, cfg.MaxPending = o.lease, min(cfg.Prefetch, o.maxRuns), o.handedOut
 	}
 	return cfg
 }

@@ -15,6 +15,7 @@ import (
 
 	"waybill.dev/waybill/internal/config"
 	"waybill.dev/waybill/internal/obs"
+	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/internal/token"
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/acceptor/accept"
@@ -38,7 +39,7 @@ type devOptions struct {
 	tracing                                   tracingOptions
 	tools                                     toolOptions
 	lease                                     time.Duration
-	maxRuns                                   int
+	maxRuns, handedOut                        int
 	logLevel, logFormat                       string
 	demo                                      bool
 	demoRuns                                  bool
@@ -138,6 +139,7 @@ func (o *devOptions) executionFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.runtimeCapabilities, "runtime-capability", nil, "id of what this host's runtime provides and a node of a pack may require (repeatable)")
 	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
 	f.IntVar(&o.maxRuns, "max-runs", dispatcher.DefaultConfig().MaxRuns, "runs that a dispatcher carries out at a time, not counting those that wait; further ones stay in the queue, for others")
+	f.IntVar(&o.handedOut, "max-handed-out", jetstream.DefaultConfig().MaxPending, "runs that all dispatchers together hold at a time, those included that one has fetched and not begun; the same for all of them")
 	o.models.flags(f)
 	o.prompts.flags(f)
 	o.tools.flags(f)
@@ -199,6 +201,9 @@ func (o *devOptions) validateExecution() error {
 	errs := append(o.models.validate(), o.prompts.validate()...)
 	if o.maxRuns < 1 {
 		errs = append(errs, fmt.Errorf("--max-runs %d: want at least 1", o.maxRuns))
+	}
+	if o.handedOut < 1 {
+		errs = append(errs, fmt.Errorf("--max-handed-out %d: want at least 1", o.handedOut))
 	}
 	for _, d := range append([]string{o.packs, o.prompts.dir}, o.workflows...) {
 		if st, err := os.Stat(d); d != "" && (err != nil || !st.IsDir()) {

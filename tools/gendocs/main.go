@@ -6,6 +6,8 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+
+	"waybill.dev/waybill/internal/scalesim"
 )
 
 // pages are the files that are generated, by path from the top of the repository.
@@ -25,4 +27,24 @@ func main() {
 			log.Fatal(err)
 		}
 	}
+	if err := simulated("docs/scaling.md", "bench/report.md"); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// simulated puts into a page what the simulation of many installations says.
+func simulated(page, report string) error {
+	before, err := os.ReadFile(page) //nolint:gosec // G304: a page of ours
+	if err != nil {
+		return err
+	}
+	measured, err := os.ReadFile(report) //nolint:gosec // G304: the same
+	if err != nil {
+		return err
+	}
+	after, err := scalesim.Into(string(before), string(measured))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(page, []byte(after), 0o644) //nolint:gosec // G306: as every page
 }

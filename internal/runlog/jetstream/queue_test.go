@@ -1,0 +1,62 @@
+package jetstream_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// What is handed out and not acknowledged is bounded for all dispatchers together; the one
+// that opened the queue last says by how much.
+func TestQueue_HandsOutNoMoreThanItMayUntilSomethingIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig()
+	cfg.MaxPending, cfg.AckWait = 2, time.Minute
+	srv, log := serve(t, t.TempDir(), cfg)
+	mine, err := log.Queue(t.Context())
+	require.NoError(t, err)
+	defer mine.Close()
+	for i := range 4 {
+		run := subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: fmt.Sprint("run-", i)}
+		_, err := log.Append(t.Context(), frame.NewStart(run, []byte(`{}`)), 0)
+		require.NoError(t, err)
+	}
+	next := func(q *jetstream.Queue, patience time.Duration) (string, func() error) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		d, err := q.Next(ctx)
+		if err != nil {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			return "", nil
+		}
+		return d.Frame().Run.RunID, d.Ack
+	}
+	first, acknowledge := next(mine, 20*time.Second)
+	require.Equal(t, "run-0", first)
+	second, _ := next(mine, 20*time.Second)
+	require.Equal(t, "run-1", second)
+	none, _ := next(mine, 300*time.Millisecond)
+	require.Empty(t, none, "two are all that may be out")
+	require.NoError(t, acknowledge())
+	third, _ := next(mine, 20*time.Second)
+	require.Equal(t, "run-2", third)
+
+	cfg.MaxPending = 3
+	nc, err := srv.Connect("another dispatcher")
+	require.NoError(t, err)
+	defer nc.Close()
+	wider, err := jetstream.Open(t.Context(), nc, cfg)
+	require.NoError(t, err)
+	q, err := wider.Queue(t.Context())
+	require.NoError(t, err)
+	defer q.Close()
+	fourth, _ := next(mine, 20*time.Second)
+	require.Equal(t, "run-3", fourth)
+}
