@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
@@ -162,20 +164,33 @@ func TestHealth_KeepsItsOwnStatuses(t *testing.T) {
 }
 
 // The name of a method is the caller's text: what is not served is refused without
-// it.
+// it, with the canonical envelope (OpenWOP host contract §9.4).
 func TestServer_RepeatsNoNameOfAMethodItDoesNotServe(t *testing.T) {
 	t.Parallel()
 	srv := rpc.NewServer(slog.New(slog.DiscardHandler), nil, nil)
 	redactorv1.RegisterRedactorServer(srv, service{fail: func() error { return nil }})
 	conn, _ := rpctest.Serve(t, srv)
-	for _, method := range []string{"/waybill.redactor.v1.Redactor/hunter2", "/hunter2/Redact", "/hunter2", "/hunter2/hunter2/hunter2"} {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() { _ = srv.Serve(lis) }() // ends with the other listener
+	bare, err := grpc.NewClient(lis.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer func() { _ = bare.Close() }()
+	for method, wellFormed := range map[string]bool{
+		"/waybill.redactor.v1.Redactor/hunter2": true, "/hunter2/Redact": true, "/hunter2/hunter2/hunter2": true, "/hunter2": false,
+	} {
 		err := conn.Invoke(t.Context(), method, &redactorv1.RedactRequest{}, &redactorv1.RedactResponse{})
 		require.Equal(t, fault.NotFound, fault.CodeOf(err), method)
-		st, ok := status.FromError(errors.Unwrap(err))
-		require.True(t, ok, method)
+		st := status.Convert(bare.Invoke(t.Context(), method, &redactorv1.RedactRequest{}, &redactorv1.RedactResponse{}))
 		require.Equal(t, codes.Unimplemented, st.Code(), method)
 		require.NotContains(t, st.Message(), "hunter2", method)
+		details := st.Proto().GetDetails()
+		require.Equal(t, wellFormed, len(details) == 1, method)
+		if wellFormed {
+			require.Equal(t, "openwop.dev/spec/v1/ErrorEnvelope", details[0].GetTypeUrl())
+			require.JSONEq(t, `{"error":"not_found","message":"this host does not serve the method"}`, string(details[0].GetValue()))
+		}
 	}
-	_, err := redactorv1.NewRedactorClient(conn).Redact(t.Context(), &redactorv1.RedactRequest{})
+	_, err = redactorv1.NewRedactorClient(conn).Redact(t.Context(), &redactorv1.RedactRequest{})
 	require.NoError(t, err)
 }

@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -39,12 +38,9 @@ const defaultDeadline = 30 * time.Second
 func NewServer(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []grpc.StreamServerInterceptor, opts ...grpc.ServerOption) *grpc.Server {
 	u := append([]grpc.UnaryServerInterceptor{unaryErrors(log, false)}, unary...)
 	s := append([]grpc.StreamServerInterceptor{streamErrors(log, false)}, stream...)
-	var srv *grpc.Server
-	known := sync.OnceValue(func() map[string]bool { return methodsOf(srv) })
 	opts = append([]grpc.ServerOption{
-		grpc.InTapHandle(func(ctx context.Context, info *tap.Info) (context.Context, error) {
-			return ctx, served(known(), info.FullMethodName)
-		}),
+		grpc.InTapHandle(wellFormed),
+		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return Unserved() }),
 		grpc.ChainUnaryInterceptor(u...),
 		grpc.ChainStreamInterceptor(s...),
 		grpc.MaxRecvMsgSize(MaxMessageBytes),
@@ -56,30 +52,26 @@ func NewServer(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []g
 		grpc.NumStreamWorkers(uint32(4 * runtime.GOMAXPROCS(0))), //nolint:gosec // G115: a small number
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 	}, opts...)
-	srv = grpc.NewServer(opts...)
-	return srv
+	return grpc.NewServer(opts...)
 }
 
-// methodsOf lists what a server serves; it is asked once calls arrive, for services
-// are registered before.
-func methodsOf(srv *grpc.Server) map[string]bool {
-	out := map[string]bool{}
-	for service, info := range srv.GetServiceInfo() {
-		for _, m := range info.Methods {
-			out["/"+service+"/"+m.Name] = true
-		}
-	}
-	return out
-}
+// errUnserved marks the fault of a method that this host does not serve: the one whose gRPC
+// status is not that of its code (OpenWOP host contract §9.4).
+var errUnserved = errors.New("method not served")
 
-// served refuses what the server does not serve. gRPC's own refusal repeats the
-// name, which is the caller's and may be anything (OpenWOP envelope contract §11,
+// Unserved is the answer to a call of what the host does not serve. gRPC's own would repeat
+// the name, which is the caller's and may be anything (OpenWOP envelope contract §11,
 // sinks).
-func served(known map[string]bool, method string) error {
-	if known[method] {
-		return nil
+func Unserved() error {
+	return fault.New(fault.NotFound, "this host does not serve the method").Wrap(errUnserved)
+}
+
+// wellFormed refuses names that gRPC refuses before it looks for a handler, repeating them.
+func wellFormed(ctx context.Context, info *tap.Info) (context.Context, error) {
+	if strings.LastIndexByte(info.FullMethodName, '/') <= 0 {
+		return nil, status.Error(codes.Unimplemented, "the name of the method is malformed")
 	}
-	return status.Error(codes.Unimplemented, "this host does not serve the method")
+	return ctx, nil
 }
 
 // ClientOptions are the dial options every client of ours uses.
@@ -151,6 +143,9 @@ func serverError(ctx context.Context, log *slog.Logger, method string, within bo
 		var id string
 		e, id = internalError()
 		log.Error("handler failed", "method", method, "correlation_id", id, "error", err)
+	}
+	if errors.Is(e, errUnserved) {
+		return statusOf(codes.Unimplemented, e, within)
 	}
 	return ToStatus(e, within)
 }

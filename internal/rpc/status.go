@@ -24,6 +24,10 @@ const envelopeType = "openwop.dev/spec/v1/ErrorEnvelope"
 // ToStatus renders a fault as the gRPC status of the protocol's profile. One that stays
 // within the process is not masked: whoever shows it has the redactor look at it first.
 func ToStatus(e *fault.Error, within bool) error {
+	return statusOf(codes.Code(e.Row().GRPC), e, within) //nolint:gosec // G115: the table holds codes 3..16
+}
+
+func statusOf(code codes.Code, e *fault.Error, within bool) error {
 	if e.RetryAfter > 0 {
 		e = e.With(retryAfterDetail, RetryAfterSeconds(e.RetryAfter))
 	}
@@ -31,7 +35,7 @@ func ToStatus(e *fault.Error, within bool) error {
 		e = e.Masked()
 	}
 	return status.FromProto(&spb.Status{
-		Code:    int32(e.Row().GRPC), //nolint:gosec // G115: the table holds codes 3..16
+		Code:    int32(code), //nolint:gosec // G115: 0..16
 		Message: e.Message,
 		Details: []*anypb.Any{{TypeUrl: envelopeType, Value: e.Internal()}},
 	}).Err()

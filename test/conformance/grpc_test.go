@@ -261,3 +261,29 @@ func TestGRPC_ClientThatGoesCancelsNothing(t *testing.T) {
 	require.NotErrorIs(t, err, io.EOF)
 	require.Equal(t, "completed", await(t, c, id, 10*time.Second, "completed", "cancelled", "failed").Status)
 }
+
+// §9.4: a method of a family that this host does not advertise, and its REST twin.
+func TestGRPC_AMethodThatIsNotServedAnswersTheEnvelope(t *testing.T) {
+	t.Parallel()
+	conn, err := grpc.NewClient(shared.Host(t).GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	for key, want := range map[string]struct {
+		grpc codes.Code
+		http int
+		code string
+	}{"": {codes.Unauthenticated, http.StatusUnauthorized, "unauthenticated"}, testKey: {codes.Unimplemented, http.StatusNotFound, "not_found"}} {
+		st := status.Convert(conn.Invoke(as(t, key), "/openwop.v1.Engine/GetArtifact", &openwopv1.GetRunRequest{RunId: "run"}, &openwopv1.GetRunResponse{}))
+		require.Equal(t, want.grpc, st.Code(), key)
+		require.Len(t, st.Proto().GetDetails(), 1)
+		require.Equal(t, "openwop.dev/spec/v1/ErrorEnvelope", st.Proto().GetDetails()[0].GetTypeUrl())
+		var envelope struct{ Error, Message string }
+		require.NoError(t, json.Unmarshal(st.Proto().GetDetails()[0].GetValue(), &envelope))
+		require.Equal(t, want.code, envelope.Error)
+		require.NotEmpty(t, envelope.Message)
+
+		a := do(t, client(t, key), http.MethodGet, "/v1/runs/run/artifacts/artifact", "")
+		require.Equal(t, want.http, a.Status, key)
+		require.Equal(t, want.code, a.Code(), key)
+	}
+}

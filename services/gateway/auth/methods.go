@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"waybill.dev/waybill/internal/rpc"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
@@ -91,7 +92,7 @@ func (k *Keys) Check(method, header string) (*Principal, error) {
 		return nil, err
 	}
 	if !ok {
-		return nil, fault.New(fault.NotFound, "this host does not serve the method")
+		return nil, rpc.Unserved()
 	}
 	for _, scope := range r.scopes() {
 		if !p.May(scope) {
