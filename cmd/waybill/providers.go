@@ -33,6 +33,8 @@ type modelOptions struct {
 	hideFallback   []string
 	directive      string
 	refusalText    string
+	// secretsOnly says that no model is asked: where there is no key, there is none to keep.
+	secretsOnly bool
 }
 
 func (o *modelOptions) flags(f *pflag.FlagSet) {
@@ -172,7 +174,7 @@ func (o *modelOptions) given() ([]given, error) {
 		switch g := out[len(out)-1]; {
 		case !isServer && g.vendor == nil:
 			errs = append(errs, fmt.Errorf("--provider %q: want ID=URL, or one of openai, anthropic and gemini", f))
-		case g.vendor != nil && url == "" && g.key == "" && o.credentialsDir == "":
+		case g.vendor != nil && url == "" && g.key == "" && o.credentialsDir == "" && !o.secretsOnly:
 			errs = append(errs, fmt.Errorf("--provider %s: there is no key; set %s, %s or %s, or let tenants bring theirs with --credentials", id, g.vendor.keyEnv, g.keyName, g.keyName+"_FILE"))
 		}
 	}

@@ -97,6 +97,7 @@ func hostSecrets(specs []auth.Spec, o devOptions) []redact.Secret {
 
 // secretFlags name what the services of a host are given of secrets.
 func (o *devOptions) secretFlags(f *pflag.FlagSet) {
+	o.models.secretsOnly = true
 	f.StringArrayVar(&o.apiKeys, "api-key", nil, "KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:*, as the gateway has it (repeatable)")
 	f.StringArrayVar(&o.interruptKeys, "interrupt-keys", nil, "VERSION=KEY that signs the tokens of interrupts, as the gateway has it (repeatable)")
 	f.StringArrayVar(&o.assetKeys, "asset-keys", nil, "VERSION=KEY that signs the URLs of assets, as the acceptor has it (repeatable)")

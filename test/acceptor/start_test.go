@@ -111,3 +111,16 @@ func TestStart_StopsWhileItWaits(t *testing.T) {
 	awaitHealth(t, h, healthv1.HealthCheckResponse_NOT_SERVING)
 	require.Zero(t, h.Stop().ExitCode(), h.Log())
 }
+
+// What a redactor is told of the dispatcher's providers are keys: where tenants bring
+// theirs, there is none.
+func TestStart_ARedactorAsksNoModelAndNeedsNoKey(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts real processes; left out under -short")
+	}
+	harness.Serve(t, "redactor", "--provider", "openai", "--provider", "anthropic")
+	h := harness.Begin(t, "redactor", "--provider", "nobody")
+	require.Equal(t, 2, h.Ended().ExitCode(), "what is no provider is a mistake all the same")
+	require.Contains(t, h.Log(), "--provider")
+}

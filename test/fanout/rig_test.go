@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -84,19 +83,11 @@ const (
 	steps = 6
 )
 
-// startHost starts one process of each service, and gives the gateway.
+// startHost starts one process of each service, with a workflow of each tenant, and gives
+// the gateway.
 func startHost(t *testing.T, b broker) *harness.Host {
 	t.Helper()
-	secret := filepath.Join(t.TempDir(), "host.key")
-	require.NoError(t, os.WriteFile(secret, []byte(strings.Repeat("k", 64)), 0o600))
-	log := []string{"--nats", b.url, "--nats-monitor", b.monitor}
-	redactor := harness.Serve(t, "redactor")
-	acceptor := harness.Serve(t, "acceptor", append(log, "--redactor", redactor.GRPC)...)
-	events := harness.Serve(t, "eventlog", append(log, "--data-dir", t.TempDir())...)
-	peers := append(log, "--redactor", redactor.GRPC, "--acceptor", acceptor.GRPC, "--eventlog", events.GRPC, "--host-key-file", secret)
-	dispatcher := harness.Serve(t, "dispatcher", peers...)
-	gateway := harness.Serve(t, "gateway", append(peers, "--dispatcher", dispatcher.GRPC, "--http-addr", "127.0.0.1:0",
-		"--audit=false", "--api-key", acme+"=acme:*", "--api-key", beta+"=beta:*")...)
+	gateway := harness.ServeAll(t, []string{"--nats", b.url, "--nats-monitor", b.monitor}, "--api-key", acme+"=acme:*", "--api-key", beta+"=beta:*")
 	for _, key := range []string{acme, beta} {
 		a, err := gateway.Client(key).Do(t.Context(), http.MethodPost, "/v1/workflows", workflow())
 		require.NoError(t, err)

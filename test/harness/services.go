@@ -1,0 +1,26 @@
+package harness
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// ServeAll runs one process of each service on a NATS server: `waybill serve` as often as
+// there are services. log are the flags that say how the server is reached, gateway are
+// further ones of the gateway, whose host it gives; it keeps no audit log.
+func ServeAll(t testing.TB, log []string, gateway ...string) *Host {
+	t.Helper()
+	secret := filepath.Join(t.TempDir(), "host.key")
+	if err := os.WriteFile(secret, []byte(strings.Repeat("k", 64)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	redactor := Serve(t, "redactor")
+	acceptor := Serve(t, "acceptor", slices.Concat(log, []string{"--redactor", redactor.GRPC})...)
+	events := Serve(t, "eventlog", slices.Concat(log, []string{"--data-dir", t.TempDir()})...)
+	peers := slices.Concat(log, []string{"--redactor", redactor.GRPC, "--acceptor", acceptor.GRPC, "--eventlog", events.GRPC, "--host-key-file", secret})
+	dispatcher := Serve(t, "dispatcher", peers...)
+	return Serve(t, "gateway", slices.Concat(peers, []string{"--dispatcher", dispatcher.GRPC, "--http-addr", "127.0.0.1:0", "--audit=false"}, gateway)...)
+}

@@ -1,0 +1,177 @@
+// Package operator runs a host on a NATS server in operator mode: who may do what is in
+// signed tokens (JWT), and nobody has a password.
+package operator
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/client/subscribe"
+	"waybill.dev/waybill/internal/natsperm"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/test/harness"
+)
+
+func TestMain(m *testing.M) {
+	m.Run()
+	harness.Clean()
+}
+
+// keys makes a pair, and gives its public half besides.
+func keys(t *testing.T, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string) {
+	t.Helper()
+	pair, err := create()
+	require.NoError(t, err)
+	public, err := pair.PublicKey()
+	require.NoError(t, err)
+	return pair, public
+}
+
+// operated is a server in operator mode with an account that may keep streams.
+type operated struct {
+	url, dir string
+	account  nkeys.KeyPair
+}
+
+func operate(t *testing.T) operated {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts real processes; left out under -short")
+	}
+	operator, operatorID := keys(t, nkeys.CreateOperator)
+	_, systemID := keys(t, nkeys.CreateAccount)
+	account, accountID := keys(t, nkeys.CreateAccount)
+	resolver := &server.MemAccResolver{}
+	for name, id := range map[string]string{"system": systemID, "waybill": accountID} {
+		claims := jwt.NewAccountClaims(id)
+		claims.Name = name
+		if id == accountID {
+			claims.Limits.JetStreamLimits = jwt.JetStreamLimits{MemoryStorage: jwt.NoLimit, DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit}
+		}
+		token, err := claims.Encode(operator)
+		require.NoError(t, err)
+		require.NoError(t, resolver.Store(id, token))
+	}
+	claims := jwt.NewOperatorClaims(operatorID)
+	claims.SystemAccount = systemID
+	token, err := claims.Encode(operator)
+	require.NoError(t, err)
+	trusted, err := jwt.DecodeOperatorClaims(token)
+	require.NoError(t, err)
+	srv, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true, MaxPayload: 8 << 20,
+		TrustedOperators: []*jwt.OperatorClaims{trusted}, AccountResolver: resolver, SystemAccount: systemID,
+	})
+	require.NoError(t, err)
+	srv.Start()
+	t.Cleanup(func() {
+		srv.Shutdown()
+		srv.WaitForShutdown()
+	})
+	require.True(t, srv.ReadyForConnections(30*time.Second))
+	return operated{srv.ClientURL(), t.TempDir(), account}
+}
+
+// credentials writes those of a user of the account, and gives the file's name.
+func (o operated) credentials(t *testing.T, name string, may jwt.Permissions) string {
+	t.Helper()
+	user, userID := keys(t, nkeys.CreateUser)
+	claims := jwt.NewUserClaims(userID)
+	claims.Name, claims.Permissions = name, may
+	token, err := claims.Encode(o.account)
+	require.NoError(t, err)
+	seed, err := user.Seed()
+	require.NoError(t, err)
+	file, err := jwt.FormatUserConfig(token, seed)
+	require.NoError(t, err)
+	path := filepath.Join(o.dir, name+".creds")
+	require.NoError(t, os.WriteFile(path, file, 0o600))
+	return path
+}
+
+// reader are the credentials of who reads one tenant's events, with the permissions that
+// `waybill nats creds` prints for a server without an operator.
+func (o operated) reader(t *testing.T, tenant string) *nats.Conn {
+	t.Helper()
+	r := natsperm.Reader{User: tenant, Tenant: tenant, Consumers: []string{natsperm.Consumer(tenant, "")}}
+	file := o.credentials(t, tenant, jwt.Permissions{Pub: jwt.Permission{Allow: r.Publish()}, Sub: jwt.Permission{Allow: r.Subscribe()}})
+	nc, err := nats.Connect(o.url, nats.UserCredentials(file), nats.CustomInboxPrefix(r.Inbox()))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+func TestOperator_AHostOfFiveServicesConnectsByItsCredentials(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	_, err := nats.Connect(o.url)
+	require.ErrorIs(t, err, nats.ErrAuthorization, "nobody gets in without")
+	h := harness.ServeAll(t, []string{"--nats", o.url, "--nats-creds", o.credentials(t, "host", jwt.Permissions{})},
+		"--api-key", "key-acme=acme:*", "--api-key", "key-beta=beta:*")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ended := map[string][]string{} // types of events of each tenant's run
+	runs := map[string]string{}
+	for _, tenant := range []string{"acme", "beta"} {
+		c := h.Client("key-" + tenant)
+		a, err := c.Do(ctx, "POST", "/v1/workflows", `{"id":"one","name":"n","version":"1","nodes":[{"id":"a","typeId":"core.noop","name":"n","position":{"x":0,"y":0},"config":{},"inputs":{}}],`+
+			`"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`)
+		require.NoError(t, err)
+		require.Equal(t, 201, a.Status, "%s", a.Body)
+		a, err = c.Do(ctx, "POST", "/v1/runs", `{"workflowId":"one"}`)
+		require.NoError(t, err)
+		var created struct{ RunID string }
+		require.NoError(t, a.JSON(&created))
+		events, err := c.Finish(ctx, created.RunID)
+		require.NoError(t, err)
+		for _, e := range events {
+			ended[tenant] = append(ended[tenant], e.Type)
+		}
+		require.Equal(t, "run.completed", ended[tenant][len(events)-1])
+		runs[tenant] = created.RunID
+	}
+
+	// A reader gets the events of its tenant, and no way to those of another.
+	nc := o.reader(t, "acme")
+	s, err := subscribe.Open(ctx, nc, subscribe.Config{Tenant: "acme"})
+	require.NoError(t, err)
+	read, stop := context.WithCancel(ctx)
+	defer stop()
+	var types []string
+	require.NoError(t, s.Run(read, func(_ context.Context, e subscribe.Event) error {
+		require.Equal(t, runs["acme"], e.RunID)
+		if types = append(types, string(e.Type)); len(types) == len(ended["acme"]) {
+			stop()
+		}
+		return nil
+	}))
+	require.Equal(t, ended["acme"], types)
+	api, err := js.New(nc)
+	require.NoError(t, err)
+	short, done := context.WithTimeout(ctx, 2*time.Second)
+	defer done()
+	_, err = api.CreateConsumer(short, subject.Stream, js.ConsumerConfig{Durable: "acme", FilterSubject: subject.Tenant("beta")})
+	require.Error(t, err)
+	_, err = nc.RequestWithContext(short, "$JS.API.STREAM.INFO."+subject.Stream, nil)
+	require.Error(t, err)
+}
+
+func TestOperator_CredentialsOfNobodyEndTheService(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	stranger := o
+	stranger.account, _ = keys(t, nkeys.CreateAccount)
+	h := harness.Begin(t, "eventlog", "--nats", o.url, "--nats-creds", stranger.credentials(t, "host", jwt.Permissions{}), "--data-dir", t.TempDir())
+	require.Equal(t, 1, h.Ended().ExitCode(), h.Log())
+	require.Contains(t, h.Log(), "Authorization")
+}
