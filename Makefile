@@ -15,7 +15,7 @@ MODULES := . proto protocol
 # What `make race` looks at: everything that runs at the same time.
 CONCURRENT := ./internal/... ./services/... ./cmd/...
 # What drives a whole host from outside, and what of it a host with the race detector.
-BLACKBOX := ./test/e2e/... ./test/conformance/... ./test/acceptor/... ./test/models/... ./test/tools/... ./test/cli ./test/docs ./test/fanout ./test/operator ./examples/models
+BLACKBOX := ./test/e2e/... ./test/conformance/... ./test/acceptor/... ./test/models/... ./test/tools/... ./test/cli ./test/docs ./test/fanout ./test/services ./examples/models
 RACED := ./test/e2e/... ./test/conformance/... ./test/models/...
 # What has to be the same in both shapes of a host.
 SPREAD ?= ./test/conformance

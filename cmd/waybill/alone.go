@@ -14,6 +14,7 @@ import (
 
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/mtls"
+	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/internal/rpc"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/services/redactor"
@@ -32,6 +33,7 @@ type alone struct {
 	// does; the others serve as long as it runs.
 	needs []string
 	certs *mtls.Certs // nil: no TLS
+	calls *tracing.Calls
 	// metrics and assets are nil unless they are served; http is the URL of assets.
 	metrics  net.Listener
 	assets   net.Listener
@@ -46,7 +48,7 @@ type alone struct {
 
 // newAlone takes the address and makes the server; nothing is served before run.
 func newAlone(o commonOptions, log logger) (*alone, error) {
-	a := &alone{opts: o, log: log, health: health.NewServer(), registry: newRegistry()}
+	a := &alone{opts: o, log: log, health: health.NewServer(), registry: newRegistry(), calls: &tracing.Calls{}}
 	a.serving.set(errStarting)
 	var (
 		opts   []grpc.ServerOption
@@ -86,7 +88,7 @@ func newAlone(o commonOptions, log logger) (*alone, error) {
 		}
 		a.later(func() { _ = a.metrics.Close() })
 	}
-	a.server = rpc.NewServer(log, unary, stream, opts...)
+	a.server = rpc.NewServer(log, append(unary, a.calls.Unary), append(stream, a.calls.Stream), opts...)
 	healthv1.RegisterHealthServer(a.server, a.health)
 	reflection.Register(a.server)
 	return a, nil
@@ -161,7 +163,7 @@ func (a *alone) redactor(o acceptorOptions, own *redactor.Service) (redactorv1.R
 		a.group.Start(lifecycle.Part{Name: "redactor calls", Run: local.Serve})
 		return redactorv1.NewRedactorClient(local), nil
 	}
-	conn, err := o.redactor.dial(a.later, toRedactors()...)
+	conn, err := o.redactor.dial(a.later, append(toRedactors(), tracing.Forward()...)...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: --redactor: %w", errUsage, err)
 	}

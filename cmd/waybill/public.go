@@ -40,7 +40,7 @@ func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
 	}, gateway.Deps{
 		Dispatcher: h.clients.dispatcher, EventLog: h.clients.events, Acceptor: h.clients.acceptor, Redactor: h.clients.redactor,
 		Annotations: h.stores.annotations, Notices: h.stores.notices, Audit: log, AuditKeys: h.stores.auditKeys,
-		Records: h.stores.records, Webhooks: hooks, Ready: h.ready, Clock: time.Now, Logger: h.log,
+		Records: h.stores.records, Webhooks: hooks, Spans: h.spans, Ready: h.ready, Clock: time.Now, Logger: h.log,
 	})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/internal/rpc/sticky"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
@@ -100,7 +101,7 @@ func (h *host) reach(o *spreadOptions) error {
 	}{
 		{
 			nameRedactor,
-			toRedactors(),
+			append(toRedactors(), tracing.Forward()...),
 			func(c *grpc.ClientConn) { h.clients.redactor = redactorv1.NewRedactorClient(c) },
 		},
 		{
@@ -115,8 +116,8 @@ func (h *host) reach(o *spreadOptions) error {
 		},
 		{
 			nameEventLog,
-			[]grpc.DialOption{serviceConfig(roundRobin,
-				eventlogv1.EventLog_GetRun_FullMethodName, eventlogv1.EventLog_ListRuns_FullMethodName, eventlogv1.EventLog_ReadEvents_FullMethodName)},
+			append([]grpc.DialOption{serviceConfig(roundRobin,
+				eventlogv1.EventLog_GetRun_FullMethodName, eventlogv1.EventLog_ListRuns_FullMethodName, eventlogv1.EventLog_ReadEvents_FullMethodName)}, tracing.Forward()...),
 			func(c *grpc.ClientConn) { h.clients.events = eventlogv1.NewEventLogClient(c) },
 		},
 	} {

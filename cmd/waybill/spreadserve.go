@@ -70,6 +70,9 @@ func runEventLog(ctx context.Context, o eventLogOptions, log logger) error {
 	if err := h.openSpread(ctx, &o.spread, nameEventLog); err != nil {
 		return orStopped(ctx, err)
 	}
+	if h.alone.calls.Exporter, err = h.opts.tracing.exporter(ctx, "waybill-eventlog", h.log, h.later); err != nil {
+		return err
+	}
 	if err := h.buildEventLog(ctx, nil); err != nil {
 		return err
 	}
@@ -283,6 +286,9 @@ func runGateway(ctx context.Context, o gatewayOptions, log logger) error {
 			return fmt.Errorf("%w: --tls-cert, --tls-key: %w", errUsage, err)
 		}
 		h.later(h.certs.Close)
+	}
+	if h.spans, err = o.tracing.exporter(ctx, "waybill-gateway", h.log, h.later); err != nil {
+		return err
 	}
 	if err := h.reach(&o.spread); err != nil {
 		return err

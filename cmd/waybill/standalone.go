@@ -254,6 +254,9 @@ func runRedactor(ctx context.Context, o redactorOptions, log logger) error {
 		return err
 	}
 	defer a.close()
+	if a.calls.Exporter, err = o.tracing.exporter(ctx, "waybill-redactor", h.log, a.later); err != nil {
+		return err
+	}
 	h.redactor.Register(a.server)
 	return a.run(ctx, began, nil)
 }

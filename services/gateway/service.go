@@ -23,6 +23,7 @@ import (
 	"waybill.dev/waybill/internal/audit"
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/notify"
+	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/token"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
@@ -121,6 +122,8 @@ type Deps struct {
 	Records kv.Store
 	// Webhooks delivers events to servers outside; nil: nothing does.
 	Webhooks *webhook.Service
+	// Spans takes those of the calls that are answered; nil: nobody does.
+	Spans *tracing.Exporter
 	// Ready says whether the host can serve; nil when it can.
 	Ready  func() error
 	Clock  func() time.Time
@@ -135,6 +138,7 @@ type Service struct {
 	keys    *auth.Keys
 	engine  *engine.Service
 	closing chan struct{}
+	calls   *tracing.Calls
 	usage   *audit.Usage // nil: no audit log is kept
 	// health is what gRPC clients are told, and balancers.
 	health *health.Server
@@ -181,6 +185,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	svc := &Service{
 		scrub: &scrub.Errors{Redactor: d.Redactor},
 		cfg:   cfg, deps: d, keys: keys, closing: make(chan struct{}),
+		calls:  &tracing.Calls{Exporter: d.Spans, Roots: true},
 		engine: engine.New(public), usage: usage, sessions: sessions, health: health.NewServer(),
 	}
 	svc.SetServing(true)
@@ -238,11 +243,11 @@ func (s *Service) Local() *rpc.Local {
 }
 
 func (s *Service) unary() []grpc.UnaryServerInterceptor {
-	return []grpc.UnaryServerInterceptor{s.keys.Unary, engine.Answered, s.engine.Once, s.scrub.Unary}
+	return []grpc.UnaryServerInterceptor{s.calls.Unary, s.keys.Unary, engine.Answered, s.engine.Once, s.scrub.Unary}
 }
 
 func (s *Service) stream() []grpc.StreamServerInterceptor {
-	return []grpc.StreamServerInterceptor{s.keys.Stream, s.scrub.Stream}
+	return []grpc.StreamServerInterceptor{s.calls.Stream, s.keys.Stream, s.scrub.Stream}
 }
 
 func (s *Service) register(r grpc.ServiceRegistrar) {

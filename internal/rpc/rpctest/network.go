@@ -24,10 +24,16 @@ const bufferBytes = 256 << 10
 // connection outlives stop.
 func Serve(t testing.TB, srv *grpc.Server) (conn *grpc.ClientConn, stop func()) {
 	t.Helper()
+	return ServeWith(t, srv)
+}
+
+// ServeWith is Serve with further options of the connection.
+func ServeWith(t testing.TB, srv *grpc.Server, more ...grpc.DialOption) (conn *grpc.ClientConn, stop func()) {
+	t.Helper()
 	lis := bufconn.Listen(bufferBytes)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(lis) }()
-	conn, err := grpc.NewClient("passthrough:///test", append(rpc.ClientOptions(),
+	conn, err := grpc.NewClient("passthrough:///test", append(append(rpc.ClientOptions(), more...),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // never leaves the process
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
 	)...)

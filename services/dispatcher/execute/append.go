@@ -11,6 +11,7 @@ import (
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runspan"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -39,7 +40,8 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 	if len(events) > 0 && events[0].Sequence != head.Next { // it would damage the log
 		return appended{}, fmt.Errorf("append to run %s: event %d is no %d: %w", r.RunID, events[0].Sequence, head.Next, runlog.ErrConflict)
 	}
-	registered := m.State().Record.Registration().Run
+	trace, registered := x.trace(m.State().Record).Run(), m.State().Record.Registration().Run
+	ctx = runspan.In(ctx, trace)
 	changed, err := x.redact(ctx, r, registered, events, clean)
 	if err != nil {
 		return appended{}, err
@@ -53,7 +55,7 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 	if events, err = x.conceal(ctx, r, writer, head, m, events); err != nil {
 		return appended{}, err
 	}
-	f := frame.New(r, kind, head, events).By(writer).In(x.trace(m.State().Record).Run())
+	f := frame.New(r, kind, head, events).By(writer).In(trace)
 	if n := m.Note(); n != nil {
 		out, _, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, [][]byte{[]byte(n.JSON())})
 		if err != nil {

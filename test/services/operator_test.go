@@ -1,6 +1,4 @@
-// Package operator runs a host on a NATS server in operator mode: who may do what is in
-// signed tokens (JWT), and nobody has a password.
-package operator
+package services
 
 import (
 	"context"
@@ -22,11 +20,6 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-func TestMain(m *testing.M) {
-	m.Run()
-	harness.Clean()
-}
-
 // keys makes a pair, and gives its public half besides.
 func keys(t *testing.T, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string) {
 	t.Helper()
@@ -37,7 +30,8 @@ func keys(t *testing.T, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, st
 	return pair, public
 }
 
-// operated is a server in operator mode with an account that may keep streams.
+// operated is a server in operator mode, where who may do what is in signed tokens (JWT) and
+// nobody has a password, with an account that may keep streams.
 type operated struct {
 	url, dir string
 	account  nkeys.KeyPair
@@ -45,9 +39,7 @@ type operated struct {
 
 func operate(t *testing.T) operated {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts real processes; left out under -short")
-	}
+	needsProcesses(t)
 	operator, operatorID := keys(t, nkeys.CreateOperator)
 	_, systemID := keys(t, nkeys.CreateAccount)
 	account, accountID := keys(t, nkeys.CreateAccount)
@@ -73,12 +65,7 @@ func operate(t *testing.T) operated {
 		TrustedOperators: []*jwt.OperatorClaims{trusted}, AccountResolver: resolver, SystemAccount: systemID,
 	})
 	require.NoError(t, err)
-	srv.Start()
-	t.Cleanup(func() {
-		srv.Shutdown()
-		srv.WaitForShutdown()
-	})
-	require.True(t, srv.ReadyForConnections(30*time.Second))
+	begin(t, srv)
 	return operated{srv.ClientURL(), t.TempDir(), account}
 }
 
@@ -124,8 +111,7 @@ func TestOperator_AHostOfFiveServicesConnectsByItsCredentials(t *testing.T) {
 	runs := map[string]string{}
 	for _, tenant := range []string{"acme", "beta"} {
 		c := h.Client("key-" + tenant)
-		a, err := c.Do(ctx, "POST", "/v1/workflows", `{"id":"one","name":"n","version":"1","nodes":[{"id":"a","typeId":"core.noop","name":"n","position":{"x":0,"y":0},"config":{},"inputs":{}}],`+
-			`"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`)
+		a, err := c.Do(ctx, "POST", "/v1/workflows", workflow)
 		require.NoError(t, err)
 		require.Equal(t, 201, a.Status, "%s", a.Body)
 		a, err = c.Do(ctx, "POST", "/v1/runs", `{"workflowId":"one"}`)
