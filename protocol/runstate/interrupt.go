@@ -102,11 +102,11 @@ func (s *State) Asked(nodeID string) int {
 	return n
 }
 
-// Answered is the answer to a key that the run has asked for before: the same question is
-// not asked twice (OpenWOP host contract §6.1).
-func (s *State) Answered(key string) (*Interrupt, bool) {
+// Answered is the answer to a question that the run has asked before: the same one is not
+// asked twice (OpenWOP host contract §6.1).
+func (s *State) Answered(r interrupt.Request) (*Interrupt, bool) {
 	for _, i := range s.Interrupts {
-		if i.Key == key && i.Resolved && i.ResumeValue != nil {
+		if i.Key == r.Key && i.Resolved && i.ResumeValue != nil && i.Settles(r) {
 			return i, true
 		}
 	}

@@ -131,7 +131,11 @@ func (x *Executor) Pause(ctx context.Context, tenant, runID string, policy wire.
 // Resume lets a paused run go on.
 func (x *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at string, err error) {
 	_, err = x.change(ctx, tenant, runID, func(m *run.Machine, now time.Time) error {
-		if st := m.State(); st.Status != wire.StatusPaused {
+		switch st := m.State(); {
+		case st.Status == wire.StatusPaused:
+		case draining(st):
+			return fault.New(fault.Conflict, "the run is not paused yet: nodes are at work; resume it once it is").With("runStatus", string(st.Status))
+		default:
 			return notIn(st, "be resumed")
 		}
 		m.Resume(now, reason)
@@ -141,18 +145,22 @@ func (x *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at
 	return at, err
 }
 
+// draining reports that a pause was acknowledged and waits for nodes at work. A run may end
+// before it comes to it.
+func draining(st *runstate.State) bool { return st.Pausing != nil && !st.Status.Terminal() }
+
 // notIn is the refusal of what a run's status does not allow (OpenWOP host contract §2.7).
 func notIn(st *runstate.State, what string) *fault.Error {
 	code, status := fault.Conflict, st.Status
 	if status.Terminal() {
 		code = fault.RunTerminal
 	}
-	if st.Pausing != nil {
+	if draining(st) {
 		status = wire.StatusPaused
 	}
 	e := fault.New(code, "a run that is %s cannot %s", status, what).With("runStatus", string(status))
 	switch {
-	case st.Pausing != nil:
+	case draining(st):
 		e = e.With("pausedAt", st.Pausing.At)
 	case status == wire.StatusPaused:
 		e = e.With("pausedAt", st.PausedAt)
@@ -207,6 +215,8 @@ func (x *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, 
 		switch st := m.State(); {
 		case q.Resolved && q.ResumeValue != nil && interrupt.Redelivered(q.ResumeValue, a.Value):
 			return errNothing // an event from outside that came twice
+		case q.Resolved && q.ResumeValue == nil: // nobody answered: its time ran out
+			return fault.New(fault.InterruptExpired, "the time for an answer is over")
 		case q.Resolved:
 			return fault.New(fault.InterruptResolved, "the question has been answered already")
 		case st.Status.Terminal() || st.Status == wire.StatusCancelling:

@@ -66,11 +66,47 @@ func TestPause_IsFoundByWhoeverIsAtWork(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, at)
 	_, err = r.exec.Pause(t.Context(), "acme", "run_1", wire.DrainCurrent, "", "key")
-	require.Equal(t, fault.Conflict, fault.CodeOf(err))
+	require.Equal(t, map[string]any{"runStatus": "paused", "pausedAt": at}, refusal(t, err, fault.Conflict))
+	_, err = r.exec.Resume(t.Context(), "acme", "run_1", "")
+	require.Equal(t, map[string]any{"runStatus": "running"}, refusal(t, err, fault.Conflict), "it is not paused yet")
 	close(goOn)
 	<-done
 	require.Equal(t, "run.started node.started@a node.completed@a run.paused", r.types(t))
 	require.Equal(t, 1, calls)
+}
+
+// refusal is what an error of a code tells beside its message.
+func refusal(t *testing.T, err error, code fault.Code) map[string]any {
+	t.Helper()
+	e, ok := fault.As(err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, code, e.Code)
+	return e.Details
+}
+
+// A run that ends while its pause waits for a node has ended, and is not paused.
+func TestPause_ThatWaitsEndsWithItsRun(t *testing.T) {
+	t.Parallel()
+	started := make(chan struct{})
+	hang := func(ctx context.Context, _ completion.Task, _ completion.Journal) completion.Result {
+		close(started)
+		<-ctx.Done()
+		return completion.Result{Interrupted: ctx.Err()}
+	}
+	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), models(hang))
+	r.create(t)
+	done := make(chan struct{})
+	go func() { defer close(done); r.next(t) }()
+	<-started
+	_, err := r.exec.Pause(t.Context(), "acme", "run_1", wire.DrainCurrent, "", "key")
+	require.NoError(t, err)
+	_, _, err = r.exec.Cancel(t.Context(), "acme", "run_1", "", "key")
+	require.NoError(t, err)
+	<-done
+	_, err = r.exec.Pause(t.Context(), "acme", "run_1", wire.DrainCurrent, "", "key")
+	require.Equal(t, map[string]any{"runStatus": "cancelled"}, refusal(t, err, fault.RunTerminal))
+	_, err = r.exec.Resume(t.Context(), "acme", "run_1", "")
+	require.Equal(t, map[string]any{"runStatus": "cancelled"}, refusal(t, err, fault.RunTerminal))
 }
 
 // An immediate pause ends the attempt, and a later session begins it anew.
@@ -207,6 +243,8 @@ func TestResolve_AfterItsTimeIsTooLate(t *testing.T) {
 	r.next(t)
 	require.Equal(t, "run.started node.started@gate node.suspended@gate interrupt.requested@gate approval.requested@gate "+
 		"interrupt.resolved@gate approval.received@gate node.failed@gate run.failed", r.types(t))
+	_, err = r.exec.Resolve(t.Context(), "acme", "run_1", accept("key"))
+	require.Equal(t, fault.InterruptExpired, fault.CodeOf(err), "nobody answered it: it is over, and not answered already")
 }
 
 // OpenWOP host contract §6.4: a run that is being cancelled takes no answer any more.

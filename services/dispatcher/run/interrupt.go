@@ -20,7 +20,11 @@ func (m *Machine) ask(now time.Time, id string, t node.Type, in node.Input, atte
 		m.failNode(now, id, node.Invalid("node %s: /config%s: %s", id, wrong[0].Path, wrong[0].Message), attempt, trust)
 		return
 	}
-	if known, ok := m.st.Answered(r.Key); ok {
+	if known, ok := m.st.Answered(r); ok {
+		if denied := known.Denied(known.ResumeValue); denied != nil {
+			m.failNode(now, id, denied, attempt, trust.Meet(known.Trust))
+			return
+		}
 		m.answered(now, id, interrupt.Outputs(known.ResumeValue), attempt, trust.Meet(known.Trust))
 		return
 	}

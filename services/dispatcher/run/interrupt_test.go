@@ -146,6 +146,50 @@ func TestAsk_TheSameKeyIsAskedOnce(t *testing.T) {
 	require.Equal(t, m.State().Nodes["a"].Outputs, m.State().Nodes["b"].Outputs)
 }
 
+// An answer is to the question that was asked: a key alone does not make another the same,
+// and least of all passes an approval that others have to give (OpenWOP host contract §6.1,
+// §6.3).
+func TestAsk_TheKeyOfAnotherQuestionAnswersNothing(t *testing.T) {
+	t.Parallel()
+	const approval = `core.approvalGate:{"title":"t","actions":["accept","reject"],"key":"k"`
+	for name, tc := range map[string]struct{ first, answer, second string }{
+		"another kind":       {`core.interrupt:{"kind":"custom","data":{"customKind":"x"},"key":"k"}`, `{"action":"accept"}`, approval + `}`},
+		"other approvers":    {approval + `}`, `{"action":"accept"}`, approval + `,"approverGroupRefs":["finance"]}`},
+		"more approvals":     {approval + `}`, `{"action":"accept"}`, approval + `,"requiredApprovals":2}`},
+		"a narrower answer":  {approval + `}`, `{"action":"accept"}`, approval + `,"resumeSchema":{"required":["feedback"]}}`},
+		"fewer actions":      {`core.approvalGate:{"title":"t","actions":["accept","refine"],"key":"k"}`, `{"action":"refine","refineFeedback":{"scope":"whole"}}`, approval + `}`},
+		"another event":      {event(1), `{"n":1}`, event(2)},
+		"an approval before": {approval + `}`, `{"action":"accept"}`, `core.interrupt:{"kind":"custom","data":{"customKind":"x"},"key":"k"}`},
+	} {
+		g := graph{nodes: []string{"a:" + tc.first, "b:" + tc.second}, edges: []string{"a>b"}}
+		m := run.New(g.plan(t), limits, runstate.New(record()))
+		m.Advance(at)
+		m.Resolve(at, "a", decide(t, m, "a", tc.answer))
+		m.Advance(at)
+		require.NotNil(t, m.State().Open("b"), name)
+		require.Equal(t, runstate.NodeSuspended, m.State().Nodes["b"].Status, name)
+	}
+}
+
+func event(n int) string {
+	return fmt.Sprintf(`core.interrupt:{"kind":"external-event","data":{"eventType":"e","correlation":{"n":%d}},"key":"k"}`, n)
+}
+
+// What was rejected stays so, wherever it is asked again.
+func TestAsk_WhatWasRejectedAdvancesNoOtherGate(t *testing.T) {
+	t.Parallel()
+	config := `{"title":"t","actions":["accept","reject"],"key":"once"}`
+	g := graph{nodes: []string{"a:core.approvalGate:" + config, "b:core.approvalGate:" + config, "c:core.noop"}, edges: []string{"a>b:all_complete", "b>c"}}
+	m := run.New(g.plan(t), limits, runstate.New(record()))
+	m.Advance(at)
+	m.Resolve(at, "a", decide(t, m, "a", `{"action":"reject"}`))
+	m.Advance(at)
+	require.Equal(t, wire.StatusFailed, m.State().Status)
+	require.Equal(t, runstate.NodeFailed, m.State().Nodes["b"].Status)
+	require.Equal(t, "interrupt_rejected", m.State().Nodes["b"].Error.Code)
+	require.Equal(t, runstate.NodeSkipped, m.State().Nodes["c"].Status)
+}
+
 // OpenWOP host contract §3.1, table: a cancel ends what waits.
 func TestCancel_OfAWaitingRun(t *testing.T) {
 	t.Parallel()
