@@ -33,7 +33,15 @@ func (s *Service) DiffRuns(ctx context.Context, req *hostv1.DiffRunsRequest) (*h
 			a.until, b.until = min(a.until, r.until), min(b.until, r.until)
 		}
 	}
-	c := rundiff.New(req.GetRunId(), req.GetAgainst()).Forks(a.source(), b.source())
+	fromA, err := a.ancestors(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fromB, err := b.ancestors(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := rundiff.New(req.GetRunId(), req.GetAgainst()).Forks(fromA, fromB)
 	for more := true; more; {
 		x, err := a.next(ctx)
 		if err != nil {
@@ -77,12 +85,33 @@ func (s *Service) logOf(ctx context.Context, id string) (*runLog, error) {
 	return r, nil
 }
 
-// source is the run that this is a fork of; empty: none.
-func (r *runLog) source() string {
+// maxAncestors bounds how far back it is asked where a run comes from.
+const maxAncestors = 32
+
+// ancestors are the runs that this one comes from by forks, its source first, as far back
+// as there are any.
+func (r *runLog) ancestors(ctx context.Context) ([]string, error) {
+	var ids []string
+	for source := sourceOf(r.snapshot); source != "" && len(ids) < maxAncestors; {
+		ids = append(ids, source)
+		res, err := r.client.GetRun(ctx, &eventlogv1.GetRunRequest{Tenant: r.tenant, RunId: source})
+		if fault.CodeOf(err) == fault.RunNotFound || fault.CodeOf(err) == fault.RunExpired {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		source = sourceOf(res.GetSnapshot())
+	}
+	return ids, nil
+}
+
+// sourceOf is the run that the run of a snapshot is a fork of; empty: none.
+func sourceOf(snapshot []byte) string {
 	var s struct {
 		SourceRunID string `json:"sourceRunId"`
 	}
-	_ = json.Unmarshal(r.snapshot, &s) // one that cannot be read names none
+	_ = json.Unmarshal(snapshot, &s) // one that cannot be read names none
 	return s.SourceRunID
 }
 

@@ -84,6 +84,29 @@ func TestDiffRuns_ReadsBothLogsToTheirEnd(t *testing.T) {
 	}
 }
 
+// What a fork of a fork repeats may name each of the runs that it comes from, also one of
+// which no more is known than that.
+func TestDiffRuns_KnowsWhereAForkComesFrom(t *testing.T) {
+	t.Parallel()
+	sources := map[string]string{"run_first": "run_gone", "run_second": "run_first", "run_third": "run_second"}
+	for _, recorded := range []string{"run_second", "run_first", "run_gone"} {
+		r := newRig(t)
+		r.log.get = func(q *eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error) {
+			source, ok := sources[q.GetRunId()]
+			if !ok || q.GetTenant() != "acme" {
+				return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
+			}
+			return &eventlogv1.GetRunResponse{Snapshot: fmt.Appendf(nil, `{"status":"completed","sourceRunId":%q}`, source), Status: "completed"}, nil
+		}
+		r.log.read = func(context.Context, *eventlogv1.ReadEventsRequest) (*eventlogv1.ReadEventsResponse, error) {
+			return &eventlogv1.ReadEventsResponse{Events: []*eventlogv1.Event{{Document: fmt.Appendf(nil, `{"type":"x","payload":{"key":"%s:gate:0"}}`, recorded)}}}, nil
+		}
+		res, err := r.DiffRuns(as(t, liveKey), &hostv1.DiffRunsRequest{RunId: "run_second", Against: "run_third"})
+		require.NoError(t, err)
+		require.JSONEq(t, `{"a":"run_second","b":"run_third","divergedAtSeq":null,"eventDiffs":[],"stateDiff":{}}`, string(res.GetDiff().GetJson()), recorded)
+	}
+}
+
 func TestDiffRuns_NeedsTwoRunsOfTheTenant(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

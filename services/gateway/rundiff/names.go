@@ -21,8 +21,8 @@ var measured = map[string]bool{
 // namer gives the ids of one run names that do not depend on the run: the order in
 // which they first appear. Two runs are the same if they are under these names.
 type namer struct {
-	// runIDs are the run's own, and its source's if it is a fork: what that has recorded
-	// names it.
+	// runIDs are the run's own and, of a fork, those of the runs that it comes from: what
+	// they have recorded names them.
 	runIDs []string
 	names  map[string]string
 }

@@ -68,14 +68,11 @@ func New(a, b string) *Comparer {
 	}
 }
 
-// Forks says of which runs the two are forks; empty: of none.
-func (c *Comparer) Forks(a, b string) *Comparer {
-	if a != "" {
-		c.a.runIDs = append(c.a.runIDs, a)
-	}
-	if b != "" {
-		c.b.runIDs = append(c.b.runIDs, b)
-	}
+// Forks says from which runs the two come, the source, its source and so on; empty: from
+// none.
+func (c *Comparer) Forks(a, b []string) *Comparer {
+	c.a.runIDs = append(c.a.runIDs, a...)
+	c.b.runIDs = append(c.b.runIDs, b...)
 	return c
 }
 

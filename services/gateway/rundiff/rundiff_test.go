@@ -228,7 +228,7 @@ func TestDiff_OfARunAndItsReplayIsEmpty(t *testing.T) {
 		return fmt.Appendf(nil, `{"type":"x","payload":{"of":"%s:x","interrupt":{"runId":%q}}}`, id, id)
 	}
 	for name, c := range map[string]*rundiff.Comparer{
-		"its source": rundiff.New(runB, runA).Forks("", runB), "the replay": rundiff.New(runA, runB).Forks(runB, ""),
+		"its source": rundiff.New(runB, runA).Forks(nil, []string{runB}), "the replay": rundiff.New(runA, runB).Forks([]string{runB}, nil),
 	} {
 		require.True(t, c.Next(event(runB), event(runB)), name)
 		if name == "its source" { // what the replay makes itself names it
@@ -241,6 +241,20 @@ func TestDiff_OfARunAndItsReplayIsEmpty(t *testing.T) {
 	c := rundiff.New(runA, runB)
 	c.Next(event(runA), event(runA))
 	require.NotNil(t, c.Done(nil, nil, false).DivergedAtSeq, "it is no fork of it")
+}
+
+// A fork of a fork repeats what the first of them recorded, under its id.
+func TestDiff_OfAForkOfAForkIsEmpty(t *testing.T) {
+	t.Parallel()
+	const runC = "run_cccccccccccccccccccccccccc"
+	event := fmt.Appendf(nil, `{"type":"x","payload":{"key":"%s:gate:0"}}`, runA)
+	for name, c := range map[string]*rundiff.Comparer{
+		"with the first":  rundiff.New(runA, runC).Forks(nil, []string{runB, runA}),
+		"with its source": rundiff.New(runB, runC).Forks([]string{runA}, []string{runB, runA}),
+	} {
+		require.True(t, c.Next(event, event), name)
+		require.Nil(t, c.Done(nil, nil, false).DivergedAtSeq, name)
+	}
 }
 
 // That a replay has diverged is told, and what comes after it is compared with what the
