@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 )
 
@@ -64,19 +65,32 @@ func (l *Log) Verify(ctx context.Context, tenant string, w Window) (Result, erro
 		v.to = *w.ToSeq
 	}
 	m, err := l.store.Last(ctx, List{tenant, Entries})
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrDamaged) {
 		return Result{}, unavailable(err)
 	}
+	v.head = -1
 	if end, err := tipOf(m); err == nil {
 		v.head = end.next - 1
 	}
-	if err := l.store.Scan(ctx, List{tenant, Checkpoints}, 0, v.claim); err != nil {
+	switch err := l.store.Scan(ctx, List{tenant, Checkpoints}, 0, v.claim); {
+	case errors.Is(err, ErrDamaged):
+		v.claimed(unreadable(v.from))
+	case err != nil:
 		return Result{}, unavailable(err)
 	}
-	if err := l.store.Scan(ctx, List{tenant, Entries}, 0, v.walk); err != nil {
+	err = l.store.Scan(ctx, List{tenant, Entries}, 0, v.walk)
+	if err != nil && !errors.Is(err, ErrDamaged) {
 		return Result{}, unavailable(err)
+	}
+	if next := v.tip.next; err != nil && next <= v.to || next <= min(v.head, v.to) { // what follows is there and is not handed out
+		v.broken(next, max(next, v.from), v.expected(), "")
 	}
 	return v.done(w), nil
+}
+
+// unreadable stands in the place of a checkpoint that is none.
+func unreadable(at int64) Checkpoint {
+	return Checkpoint{ID: "unreadable", AtSequence: at, MerkleRoot: "unreadable", Signature: "unreadable"}
 }
 
 // claim takes the checkpoints of the window.
@@ -84,28 +98,33 @@ func (v *verifier) claim(m *Message) bool {
 	for _, line := range m.Lines {
 		var c Checkpoint
 		if json.Unmarshal(line, &c) != nil {
-			c = Checkpoint{ID: "unreadable", AtSequence: m.First, MerkleRoot: "unreadable", Signature: "unreadable"}
+			c = unreadable(m.First)
 		}
-		if c.AtSequence >= v.from && c.AtSequence <= v.to {
-			v.claims[c.AtSequence] = append(v.claims[c.AtSequence], c)
-			v.result.Checkpoints = append(v.result.Checkpoints, c)
-		}
+		v.claimed(c)
 	}
 	return true
+}
+
+func (v *verifier) claimed(c Checkpoint) {
+	if c.AtSequence >= v.from && c.AtSequence <= v.to {
+		v.claims[c.AtSequence] = append(v.claims[c.AtSequence], c)
+		v.result.Checkpoints = append(v.result.Checkpoints, c)
+	}
 }
 
 func (v *verifier) walk(m *Message) bool {
-	for _, line := range m.Lines {
+	for i, line := range m.Lines {
 		if v.tip.next > v.to {
 			return false
 		}
-		v.step(line)
+		v.step(line, m.First+int64(i))
 	}
 	return true
 }
 
-// step takes the next entry.
-func (v *verifier) step(line []byte) {
+// step takes the next entry. Where it is stored is not what its hash covers, and is what it
+// is found by.
+func (v *verifier) step(line []byte, stored int64) {
 	e, ok := parse(line)
 	want, got := v.expected(), ""
 	switch {
@@ -115,7 +134,7 @@ func (v *verifier) step(line []byte) {
 		got = noHash
 	}
 	at := v.tip.next
-	if want != got || !ok || e.AtSequence != at {
+	if want != got || !ok || e.AtSequence != at || e.AtSequence != stored {
 		v.broken(at, e.AtSequence, want, got)
 		if ok && want != got && e.AtSequence > at && e.AtSequence <= v.head {
 			at = e.AtSequence // entries are missing: go on behind the gap

@@ -17,10 +17,14 @@ type Store struct {
 	lists map[audit.List][]*audit.Message
 	// fail, when set, is what every call returns.
 	fail error
+	// damaged is the first message of a list that cannot be read.
+	damaged map[audit.List]int
 }
 
 // New makes an empty store.
-func New() *Store { return &Store{lists: map[audit.List][]*audit.Message{}} }
+func New() *Store {
+	return &Store{lists: map[audit.List][]*audit.Message{}, damaged: map[audit.List]int{}}
+}
 
 // Fail makes every call fail; nil: no longer.
 func (s *Store) Fail(err error) {
@@ -66,11 +70,15 @@ func (s *Store) Append(_ context.Context, l audit.List, first int64, lines [][]b
 func (s *Store) Scan(_ context.Context, l audit.List, from int64, each func(*audit.Message) bool) error {
 	s.mu.Lock()
 	list, err := s.lists[l], s.fail
+	bad, damaged := s.damaged[l]
 	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	for _, m := range list {
+	for i, m := range list {
+		if damaged && i == bad {
+			return audit.ErrDamaged
+		}
 		if m.First+int64(len(m.Lines)) > from && !each(m) {
 			return nil
 		}
@@ -109,6 +117,20 @@ func Copy(ctx context.Context, from audit.Store, tenant string) (*Store, error) 
 		}
 	}
 	return out, nil
+}
+
+// Misplace has a message of a list tell another sequence of its first line.
+func (s *Store) Misplace(l audit.List, n int, first int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lists[l][n].First = first
+}
+
+// Damage makes a list unreadable from a message on.
+func (s *Store) Damage(l audit.List, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.damaged[l] = n
 }
 
 // Tamper hands each line of a list to change, and keeps what it returns; nil removes
