@@ -165,8 +165,8 @@ func sealed(ctx context.Context, rec *wire.RunRecord) context.Context {
 }
 
 // guarded is the models' seam: no task of a replay passes it, whoever asks for one.
-func (s *session) guarded(ctx context.Context, e run.Effect, t completion.Task) completion.Result {
-	if rec := s.m.State().Record; rec.Replays() || seal.Check(ctx) != nil {
+func (s *session) guarded(ctx context.Context, rec *wire.RunRecord, e run.Effect, t completion.Task) completion.Result {
+	if rec.Replays() || seal.Check(ctx) != nil {
 		return completion.Result{Err: run.SourceMissing(rec.Fork.SourceRunID, e.NodeID, e.Attempt)}
 	}
 	return s.x.deps.Models.Run(ctx, t, journal{s: s, effect: e})

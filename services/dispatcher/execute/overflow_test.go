@@ -217,3 +217,60 @@ func (l smallerFor) Append(ctx context.Context, f *frame.Frame, after uint64) (u
 	}
 	return l.Log.Append(ctx, f, after)
 }
+
+// meddled is a small log to which somebody else writes at the first frame that it does not
+// take: a size is known before who was first.
+type meddled struct {
+	smallLog
+	once   *sync.Once
+	meddle func()
+}
+
+func (l meddled) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	if len(f.Body) > l.most {
+		l.once.Do(l.meddle)
+	}
+	return l.smallLog.Append(ctx, f, after)
+}
+
+// Who takes back what the log does not take goes on from the log, and so only if that goes
+// on: nothing comes after the end of a run, or its pause (OpenWOP host contract §3.1).
+func TestExecute_AddsNothingToARunThatWasEndedOrPausedMeanwhile(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("word ", 2000)
+	said := func(ctx context.Context, task completion.Task, j completion.Journal) completion.Result {
+		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // in a bubble
+		d := chunk(task.Input.NodeID)
+		if task.Input.NodeID == "n1" {
+			d.Payload = json.RawMessage(`{"nodeId":"n1","chunk":"` + large + `"}`)
+		}
+		if err := j.Record(ctx, d); err != nil {
+			return completion.Result{Interrupted: fmt.Errorf("record: %w", err)}
+		}
+		return completion.Result{}
+	}
+	joined := nodeJSON("ask", "core.ai.callPrompt", "{}") + "," + strings.Replace(nodeJSON("join", "core.identity", "{}"), `"inputs":{}`, `"inputs":{"output":{"type":"static","value":"`+large+`"}}`, 1)
+	for name, defs := range map[string]oneDefinition{
+		"what an effect tells": wide(t), "what comes next": define(t, joined, `{"id":"e","sourceNodeId":"ask","targetNodeId":"join"}`),
+	} {
+		for last, meddle := range map[string]func(*execute.Executor) error{
+			"run.cancelled": func(x *execute.Executor) error {
+				_, _, err := x.Cancel(context.Background(), "acme", "run_1", "", "key")
+				return err
+			},
+			"run.paused": func(x *execute.Executor) error {
+				_, err := x.Pause(context.Background(), "acme", "run_1", wire.DrainNot, "", "key")
+				return err
+			},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, nil, nil)
+				other := r.executorOn(r.log, defs, nil)
+				r.exec = r.executorOn(meddled{smallLog{r.log, 8000}, &sync.Once{}, func() { require.NoError(t, meddle(other)) }}, defs, models(said))
+				r.create(t)
+				r.next(t)
+				require.Regexp(t, ` `+last+`$`, r.types(t), name)
+			})
+		}
+	}
+}

@@ -150,13 +150,11 @@ func tooLarge(err error) bool {
 // overflow ends a run that would record what its log does not take: to hand it out again
 // would come to the same.
 func (s *session) overflow(ctx context.Context, notBegun []run.Effect, cause error) error {
-	st, head, err := s.x.load(ctx, s.run)
-	if err != nil {
+	if _, err := s.reload(ctx, notBegun); err != nil {
 		return err
 	}
 	s.x.deps.Logger.Warn("run ended: its log does not take what comes next", "run_id", s.run.RunID, "error", cause)
-	s.head, s.given, s.overflowed = head, nil, true
-	s.m.Refold(st, notBegun)
+	s.given, s.overflowed = nil, true
 	s.m.Overflow(s.x.deps.Clock())
 	return nil
 }
@@ -183,9 +181,26 @@ func (s *session) give(do func()) {
 // catchUp goes on after what somebody else wrote to the run's log, if that can be: the
 // machine has the state of the log, and what it was given since.
 func (s *session) catchUp(ctx context.Context, notBegun []run.Effect) error {
-	frames, err := s.x.deps.Log.Run(ctx, s.run)
+	moved, err := s.reload(ctx, notBegun)
 	if err != nil {
 		return err
+	}
+	if !moved { // the append failed for another reason
+		return runlog.ErrConflict
+	}
+	for _, do := range s.given {
+		do()
+	}
+	return nil
+}
+
+// reload has the machine in the state of the log, without what was not appended. moved
+// reports that somebody else wrote to it meanwhile, which ends the session unless it can go
+// on after that.
+func (s *session) reload(ctx context.Context, notBegun []run.Effect) (moved bool, err error) {
+	frames, err := s.x.deps.Log.Run(ctx, s.run)
+	if err != nil {
+		return false, err
 	}
 	var news []wire.Event
 	for _, f := range frames {
@@ -194,31 +209,25 @@ func (s *session) catchUp(ctx context.Context, notBegun []run.Effect) error {
 		}
 		if !adoptable(f) {
 			s.x.conflicted(f)
-			return errLost
+			return false, errLost
 		}
 		events, err := f.Events()
 		if err != nil {
-			return err
+			return false, err
 		}
 		news = append(news, events...)
 	}
 	st, head, err := s.x.fold(ctx, frames)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if head.Pos == s.head.Pos { // the append failed for another reason
-		return runlog.ErrConflict
-	}
-	if s.m.Replays() { // its tape has run ahead of the log
-		return errLost
+	if moved = head.Pos != s.head.Pos; moved && s.m.Replays() { // its tape has run ahead of the log
+		return false, errLost
 	}
 	s.head = head
 	s.m.Refold(st, notBegun)
 	s.spans.saw(news)
-	for _, do := range s.given {
-		do()
-	}
-	return nil
+	return moved, nil
 }
 
 // look catches up with a log that may have moved.
@@ -253,8 +262,8 @@ func (s *session) begin(ctx context.Context, e run.Effect) {
 	own := s.inflight.add(s.ctx, e)
 	perform := s.spawning(own, e)
 	if perform == nil {
-		task := s.task(e)
-		perform = func() completion.Result { return s.perform(own, e, task) }
+		task, rec := s.task(e), s.m.State().Record
+		perform = func() completion.Result { return s.perform(own, rec, e, task) }
 	}
 	s.wg.Go(func() {
 		res := perform()
@@ -292,14 +301,14 @@ func (s *session) task(e run.Effect) completion.Task {
 }
 
 // perform carries an effect out. A panic fails the node, not the dispatcher.
-func (s *session) perform(ctx context.Context, e run.Effect, t completion.Task) (res completion.Result) {
+func (s *session) perform(ctx context.Context, rec *wire.RunRecord, e run.Effect, t completion.Task) (res completion.Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.x.deps.Logger.Error("panic in node", "run_id", s.run.RunID, "node_id", e.NodeID, "panic", obs.Panic(p), "stack", string(debug.Stack()))
 			res = completion.Result{Err: &wire.NodeError{Code: string(fault.InternalError), Message: "the node failed inside the host"}}
 		}
 	}()
-	return s.guarded(ctx, e, t)
+	return s.guarded(ctx, rec, e, t)
 }
 
 // settle gives the end of an effect to the machine; the next advance appends it.

@@ -87,6 +87,10 @@ func (s *session) recordEach(ctx context.Context, told []request, kept int) (err
 			r.reply <- err
 			continue
 		}
+		if s.stale(r.effect) { // by what somebody else wrote meanwhile
+			r.reply <- context.Canceled
+			continue
+		}
 		s.give(func() { s.m.Emit(now, r.drafts...) })
 		own := s.flushOver(ctx)
 		r.reply <- own
@@ -108,13 +112,11 @@ func (s *session) takeBack(ctx context.Context, kept int) error {
 	if len(s.given) <= kept {
 		return nil
 	}
-	st, head, err := s.x.load(ctx, s.run)
-	if err != nil {
+	if _, err := s.reload(ctx, nil); err != nil {
 		return err
 	}
 	again := s.given[:kept]
-	s.head, s.given = head, nil
-	s.m.Refold(st, nil)
+	s.given = nil
 	for _, do := range again {
 		s.give(do)
 	}
