@@ -18,7 +18,7 @@ CONCURRENT := ./internal/... ./services/... ./cmd/...
 BLACKBOX := ./test/e2e/... ./test/conformance/... ./test/acceptor/... ./test/models/... ./test/tools/... ./test/cli ./test/docs ./test/fanout ./test/services ./examples/models
 RACED := ./test/e2e/... ./test/conformance/... ./test/models/...
 # What has to be the same in both shapes of a host.
-SPREAD ?= ./test/conformance
+SPREAD ?= ./test/conformance ./test/e2e ./test/models ./test/tools
 # What `make gen` writes.
 GENERATED := proto/gen docs/errors.md docs/events.md docs/scaling.md docs/reference docs/spec-map.md console/web/src/gen
 BUILD := go build -trimpath -ldflags "-s -w"
