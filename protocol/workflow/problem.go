@@ -26,6 +26,7 @@ const (
 	RuleChannel    = "channel"
 	RuleRetry      = "retry"
 	RuleTimeout    = "timeout"
+	RuleCapability = "capability"
 )
 
 // maxProblems bounds what Parse reports; more would help nobody.

@@ -164,7 +164,7 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 	return &dispatcherv1.PutWorkflowResponse{
 		WorkflowId: ref.ID, Version: ref.Version, Digest: ref.Digest, UnknownTypes: s.unknown(ref.Types),
 		Unchanged: change == definition.Unchanged, Created: change == definition.Created,
-		Warnings: warnings(append(warned, s.unknownChildren(ctx, req.GetTenant(), def)...)),
+		Warnings: warnings(slices.Concat(warned, s.unknownChildren(ctx, req.GetTenant(), def), s.unmaskable(def))),
 	}, nil
 }
 

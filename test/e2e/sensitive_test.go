@@ -103,6 +103,13 @@ func TestSensitive_IsRefusedWhereItCouldNotBeKept(t *testing.T) {
 	a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", doc)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+	var registered struct {
+		Warnings []struct{ Path, Rule, Message string }
+	}
+	require.NoError(t, a.JSON(&registered))
+	require.Len(t, registered.Warnings, 1, "its author hears of it before anybody runs it")
+	require.Equal(t, "/nodes/0/typeId", registered.Warnings[0].Path)
+	require.Contains(t, registered.Warnings[0].Message, "maskingMode")
 	a, err = c.Do(t.Context(), http.MethodPost, "/v1/runs", `{"workflowId":"asks"}`)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusBadRequest, a.Status, "%s", a.Body)

@@ -53,7 +53,7 @@ func (s *Starter) Executable(def *workflow.Definition) error {
 	if err := s.checkTypes(def); err != nil {
 		return err
 	}
-	return s.checkSensitive(def)
+	return s.Maskable(def)
 }
 
 // aiOverlay are the keys of configurable that are checked at creation.

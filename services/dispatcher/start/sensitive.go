@@ -18,9 +18,9 @@ type Vault interface {
 	Put(ctx context.Context, r subject.Run, first int, writer string, clear []byte) error
 }
 
-// checkSensitive refuses a workflow whose sensitive values this host could not keep out
+// Maskable refuses a workflow whose sensitive values this host could not keep out
 // of its log: it does not promise what it does not do (OpenWOP host contract §10.3).
-func (s *Starter) checkSensitive(def *workflow.Definition) error {
+func (s *Starter) Maskable(def *workflow.Definition) error {
 	if privacy.Of(def, s.deps.Types) == nil {
 		return nil
 	}

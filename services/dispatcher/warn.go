@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/workflow"
@@ -30,4 +31,18 @@ func (s *Service) unknownChildren(ctx context.Context, tenant string, def *workf
 		}
 	}
 	return out
+}
+
+// unmaskable warns of a definition whose runs are refused since this host could not keep its
+// sensitive values out of the log.
+func (s *Service) unmaskable(def *workflow.Definition) []workflow.Problem {
+	f, refused := fault.As(s.starter.Maskable(def))
+	if !refused {
+		return nil
+	}
+	path := "/nodes"
+	if i := slices.IndexFunc(def.Nodes, func(n workflow.Node) bool { return n.ID == f.Details["nodeId"] }); i >= 0 {
+		path = fmt.Sprintf("/nodes/%d/typeId", i)
+	}
+	return []workflow.Problem{{Path: path, Rule: workflow.RuleCapability, Message: "no run of it can be created: " + f.Message}}
 }
