@@ -5,6 +5,10 @@ import "time"
 // Faults are how likely each fault is at a call that can have it.
 type Faults struct {
 	Fail, Lose, Slow, Crash, Freeze, Expire, Linger, Stale float64
+	// Jump sets the clock of the process that calls, up to Far from the right time. Clocks are
+	// right again when there are no more faults.
+	Jump float64
+	Far  time.Duration
 	// For is how long there are any, Most how many.
 	For  time.Duration
 	Most int
@@ -36,7 +40,16 @@ func (w *World) faulty() bool {
 		return true
 	}
 	w.calm = time.Now()
+	for _, p := range w.procs {
+		p.ahead.Store(0)
+	}
 	return false
+}
+
+// jump sets a process's clock.
+func (w *World) jump(p *process) {
+	far := int64(w.scenario.Faults.Far)
+	p.ahead.Store(w.chance.Int64N(2*far+1) - far)
 }
 
 // fateOf throws the dice for one call.
@@ -61,6 +74,8 @@ func (w *World) fateOf(c *call) Fate {
 		return Fail
 	}
 	switch {
+	case w.hit(f.Jump):
+		w.jump(c.from)
 	case w.hit(f.Expire):
 		w.queue.expire()
 	case w.hit(f.Crash):

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -35,8 +36,9 @@ type process struct {
 	ctx    context.Context //nolint:containedctx // ends when the process is killed
 	cancel context.CancelFunc
 
-	dead   bool      // guarded by the world's mu
-	frozen time.Time // its calls are held up until then; the scheduler's
+	ahead  atomic.Int64 // nanoseconds that its clock is ahead of the right time
+	dead   bool         // guarded by the world's mu
+	frozen time.Time    // its calls are held up until then; the scheduler's
 	// known is how far into each run's log its sessions have seen; the scheduler's.
 	known map[string][]sight
 
@@ -84,7 +86,7 @@ func (p *process) becomeDispatcher() error {
 	p.dispatcher, err = dispatcher.New(cfg, dispatcher.Deps{
 		Log: logPort{p}, Queue: queuePort{p}, Workflows: recordsPort{p.w.records, p}, Claims: recordsPort{p.w.records, p},
 		Acceptor: acceptorPort{p: p}, Redactor: redactorPort{p: p}, EventLog: timersPort{p: p},
-		Providers: providers, Tools: tools, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Providers: providers, Tools: tools, Clock: p.now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err
@@ -92,6 +94,9 @@ func (p *process) becomeDispatcher() error {
 	p.w.wg.Go(func() { _ = p.dispatcher.Run(p.ctx) })
 	return nil
 }
+
+// now is what the process's clock shows.
+func (p *process) now() time.Time { return time.Now().Add(time.Duration(p.ahead.Load())) }
 
 // accepts makes the process an acceptor when one is asked for: that takes long, and
 // many worlds need none.
@@ -107,7 +112,7 @@ func (p *process) accepts() acceptorv1.AcceptorServer {
 func (p *process) becomeAcceptor() error {
 	cfg := acceptor.DefaultConfig()
 	cfg.KindsDir = kindsDir
-	s, err := acceptor.New(cfg, acceptor.Deps{Log: logPort{p}, Redactor: redactorPort{p: p}, Clock: time.Now})
+	s, err := acceptor.New(cfg, acceptor.Deps{Log: logPort{p}, Redactor: redactorPort{p: p}, Clock: p.now})
 	if err != nil {
 		return err
 	}

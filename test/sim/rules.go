@@ -32,6 +32,8 @@ type history struct {
 	stranded bool
 	// staged: it is a story's.
 	staged bool
+	// apart is how far two clocks may be from each other.
+	apart time.Duration
 	// artifacts are the correlation ids that something was recorded for.
 	artifacts map[string]bool
 }
@@ -60,7 +62,7 @@ func (w *World) record(f *frame.Frame) error {
 		}
 		h = &history{
 			id: f.Run.RunID, record: rec, state: runstate.New(rec), results: map[string]uint64{}, artifacts: map[string]bool{},
-			staged: w.scenario.Story != nil,
+			staged: w.scenario.Story != nil, apart: 2 * w.scenario.Faults.Far,
 		}
 		for i := range w.scenario.Flows {
 			if flowID(i) == rec.WorkflowID {
@@ -169,7 +171,7 @@ func (h *history) escalates(e wire.Event, f *frame.Frame) error {
 		return err
 	}
 	for i, n := range h.flow.Nodes {
-		if nodeID(i) == e.NodeID && f.Stored.Before(asked.Add(n.level(came)).Truncate(time.Millisecond)) {
+		if nodeID(i) == e.NodeID && f.Stored.Before(asked.Add(n.level(came)-h.apart).Truncate(time.Millisecond)) {
 			return fmt.Errorf("level %d comes too early", came)
 		}
 	}

@@ -33,7 +33,7 @@ func (s Scenario) smaller() []Scenario {
 	for _, p := range []func(*Faults) *float64{
 		func(f *Faults) *float64 { return &f.Fail }, func(f *Faults) *float64 { return &f.Lose }, func(f *Faults) *float64 { return &f.Slow },
 		func(f *Faults) *float64 { return &f.Crash }, func(f *Faults) *float64 { return &f.Freeze }, func(f *Faults) *float64 { return &f.Expire },
-		func(f *Faults) *float64 { return &f.Linger }, func(f *Faults) *float64 { return &f.Stale },
+		func(f *Faults) *float64 { return &f.Linger }, func(f *Faults) *float64 { return &f.Stale }, func(f *Faults) *float64 { return &f.Jump },
 	} {
 		if *p(&s.Faults) > 0 {
 			out = append(out, s.with(func(t *Scenario) { *p(&t.Faults) = 0 }))
