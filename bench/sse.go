@@ -44,7 +44,7 @@ func subscribers(ctx context.Context, r *report) error {
 	if _, err := newClient(h.ready.HTTP, 1).do(ctx, http.MethodPost, "/v1/workflows", doc); err != nil {
 		return err
 	}
-	counts := []int{1, 100, 500, 1000}
+	counts := []int{1, 100, 500, 1000, 5000}
 	if r.options.quick {
 		counts = []int{1, 100}
 	}
