@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	rpccodes "google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/protocol/fault"
@@ -57,7 +59,8 @@ func (s carrying) Context() context.Context { return s.ctx }
 // error.
 func (c *Calls) begin(ctx context.Context, method string) (_ context.Context, end func(error)) {
 	parent := rpc.Traceparent(ctx)
-	if c.Exporter == nil || parent == "" && !c.Roots || strings.HasPrefix(method, "/grpc.") {
+	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	if c.Exporter == nil || parent == "" && !c.Roots || strings.HasPrefix(service, "grpc.") || !described(service, name) {
 		return runspan.In(ctx, parent), func(error) {}
 	}
 	above := context.Background()
@@ -67,7 +70,6 @@ func (c *Calls) begin(ctx context.Context, method string) (_ context.Context, en
 			TraceID: trace.TraceID(id), SpanID: trace.SpanID(span), TraceFlags: trace.TraceFlags(0).WithSampled(runspan.Sampled(parent)), Remote: true,
 		}))
 	}
-	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	_, span := c.Exporter.tracer.Start(above, service+"/"+name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
 		attribute.String("rpc.system", "grpc"), attribute.String("rpc.service", service), attribute.String("rpc.method", name),
 	))
@@ -75,6 +77,14 @@ func (c *Calls) begin(ctx context.Context, method string) (_ context.Context, en
 	return runspan.In(ctx, runspan.Traceparent(runspan.TraceID(own.TraceID()), runspan.SpanID(own.SpanID()), byte(own.TraceFlags()))), func(err error) {
 		ended(ctx, span, err)
 	}
+}
+
+// described reports whether a method is one of this program's. What is called otherwise has
+// its name from the caller, and it may be anything (OpenWOP envelope contract §11, sinks).
+func described(service, name string) bool {
+	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service + "." + name))
+	_, ok := d.(protoreflect.MethodDescriptor)
+	return err == nil && ok
 }
 
 // ended closes the span of a call. A caller that has gone is no error of the server's, and

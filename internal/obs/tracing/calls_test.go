@@ -140,6 +140,25 @@ func TestCalls_BeginTracesOnlyWhereTheyAreToldTo(t *testing.T) {
 	}
 }
 
+// What is not served has its name from the caller: it is in no span.
+func TestCalls_TellOfNoNameOfACallers(t *testing.T) {
+	t.Parallel()
+	x, all := exporting(t, 1)
+	calls := &tracing.Calls{Exporter: x, Roots: true}
+	srv := rpc.NewServer(slog.New(slog.DiscardHandler), []grpc.UnaryServerInterceptor{calls.Unary}, []grpc.StreamServerInterceptor{calls.Stream})
+	s := called{in: make(chan string, 1)}
+	redactorv1.RegisterRedactorServer(srv, s)
+	conn, _ := rpctest.Serve(t, srv)
+	for _, method := range []string{"/waybill.redactor.v1.Redactor/swordfish", "/swordfish/Redact", "/a/swordfish/b", "/waybill.redactor.v1/Redactor", "/waybill.redactor.v1.Redact/Request"} {
+		err := conn.Invoke(within(t.Context(), "01"), method, &redactorv1.RedactRequest{}, &redactorv1.RedactResponse{})
+		require.Equal(t, fault.NotFound, fault.CodeOf(err), method)
+	}
+	_, err := redactorv1.NewRedactorClient(conn).Redact(within(t.Context(), "01"), &redactorv1.RedactRequest{})
+	require.NoError(t, err)
+	<-s.in
+	require.Len(t, all(), 1)
+}
+
 // A service that exports nothing carries on in which trace it was called.
 func TestForward_CarriesATraceOn(t *testing.T) {
 	t.Parallel()
