@@ -1,5 +1,7 @@
-import { expect, test } from "./fixtures";
-import type { Host } from "./host";
+import { fileURLToPath } from "node:url";
+import errors from "../src/gen/errors.json" with { type: "json" };
+import { expect, signIn, test } from "./fixtures";
+import { Host, key } from "./host";
 import { expectAccessibleEverywhere } from "./themes";
 
 const surface = {
@@ -87,4 +89,70 @@ test("C7c a surface is text, and its only way out is the answer", async ({ signe
   await expect(page.getByText("Answered.")).toBeVisible();
   expect(sent).toEqual([`POST ${host.url}/v1/runs/${runId}/interrupts/form {"resumeValue":{"why":"too small","how":"post","box":true}}`]);
   await host.until(runId, ["completed"]);
+});
+
+test("C7d a form that is still written cannot be sent; what was typed and the focus outlive its end", async ({ signedIn: page, host }) => {
+  const { runId, interruptId } = await formed(host);
+  // This host asks only with whole forms; one that asks while it writes says so as an envelope does.
+  let written = 2;
+  await page.route("**/v1/interrupts?*", async (route) => {
+    const answer = await route.fetch();
+    const body = (await answer.json()) as { interrupts: { interrupt: { payload: { data: { partial?: object; payload: typeof surface } } } }[] };
+    for (const { interrupt } of body.interrupts) {
+      const { data } = interrupt.payload;
+      if (!data.payload || written > 5) continue;
+      const { components } = data.payload.surface;
+      data.payload = { ...data.payload, surface: { ...data.payload.surface, components: [components[2], components[6]].concat(components.slice(3, written)) as typeof components } };
+      data.partial = { isPartial: true, index: written, total: -1 };
+    }
+    await route.fulfill({ response: answer, json: body });
+  });
+  await page.goto(`${host.console}inbox?i=${interruptId}`);
+  const form = page.locator(".surface form");
+  const go = form.getByRole("button", { name: "Send it back now" });
+  await expect(go).toBeDisabled();
+  await expect(page.getByText("The form is still being written.")).toBeVisible();
+  await form.getByLabel("Why?").fill("too small");
+  await page.keyboard.press("Enter");
+  await expectAccessibleEverywhere(page);
+  await form.getByLabel("Why?").focus();
+  written = 6;
+  await host.runUntil("steps", ["completed"]); // something happens, so the list is read anew
+  await expect(form.getByLabel("How?")).toBeVisible();
+  await expect(go).toBeEnabled();
+  await expect(page.getByText("The form is still being written.")).toHaveCount(0);
+  await expect(form.getByLabel("Why?")).toBeFocused();
+  await expect(form.getByLabel("Why?")).toHaveValue("too small");
+  expect((await host.json<{ status: string }>("GET", `/v1/runs/${runId}`)).status).toBe("waiting-external");
+});
+
+test("C7e a form of untrusted content cannot be accepted, and the page says why", async ({ page, basePath }) => {
+  const host = new Host(basePath, ["--mcp-server", `forms=stdio:${process.execPath} ${fileURLToPath(new URL("mcp.mjs", import.meta.url))}`]);
+  try {
+    await host.start();
+    await signIn(page, host, key);
+    await host.workflow(
+      "c7e",
+      [
+        { id: "draft", typeId: "core.mcp.callTool", config: { server: "forms", tool: "echo", arguments: surface } },
+        { id: "gate", typeId: "core.approvalGate", config: { title: "Send it?", actions: ["accept", "reject", "edit-accept", "ask"] } },
+      ],
+      [],
+      [{ id: "e", sourceNodeId: "draft", targetNodeId: "gate", sourceOutput: "output", targetInput: "input" }],
+    );
+    const runId = await host.runUntil("c7e", ["waiting-approval"]);
+    await page.goto(`${host.console}runs/${runId}`);
+    await expect(page.locator(".surface").getByRole("heading", { name: "Send it back" })).toBeVisible();
+    await expect(page.getByText("untrusted content", { exact: true })).toBeVisible();
+    await expect(page.getByText("untrusted_content_blocks_approval")).toBeVisible();
+    await expect(page.getByText(errors.untrusted_content_blocks_approval.meaning)).toBeVisible();
+    const decision = page.getByRole("group", { name: "Decision" });
+    await expect(decision.getByRole("button", { name: "Accept", exact: true })).toBeDisabled();
+    await expect(decision.getByRole("button", { name: "Edit and accept…" })).toBeDisabled();
+    await expectAccessibleEverywhere(page);
+    await decision.getByRole("button", { name: "Reject" }).click();
+    await expect(page.getByText("Answered: reject.")).toBeVisible();
+  } finally {
+    await host.remove();
+  }
 });

@@ -10,8 +10,8 @@ import type { KindProps } from "./QuestionCard";
 import { violations } from "./schema";
 
 /** A form that a model made, or the workflow's author. */
-export function Form({ question, blocked, busy, partial, provenance, answer }: KindProps): ReactNode {
-  return <SurfaceForm payload={question.data.payload} provenance={provenance} titled partial={partial ?? false} blocked={blocked} busy={busy} onResume={answer} />;
+export function Form({ question, blocked, busy, provenance, answer }: KindProps): ReactNode {
+  return <SurfaceForm payload={question.data.payload} provenance={provenance} titled partial={question.partial} blocked={blocked} busy={busy} onResume={answer} />;
 }
 
 /** Something that another system says; a person can say it in its place. */

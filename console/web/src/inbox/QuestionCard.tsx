@@ -26,8 +26,6 @@ export interface KindProps {
   places: Map<string, string>;
   /** What is asked was made of untrusted content. */
   untrusted?: boolean | undefined;
-  /** What is asked is still being written. */
-  partial?: boolean | undefined;
   provenance: Provenance;
   answer: (resumeValue: unknown) => void;
 }
@@ -37,7 +35,6 @@ type Props = {
   send: Send;
   blocked?: string | undefined;
   untrusted?: boolean | undefined;
-  partial?: boolean | undefined;
   provenance?: Provenance;
   /** The run has an answer already, as the page sees it. */
   resolved?: Elsewhere | undefined;
@@ -120,7 +117,7 @@ const none = new Map<string, string>();
 function Kind(props: Props & { busy: boolean; places: Map<string, string>; answer: (v: unknown) => void }): ReactNode {
   const { question } = props;
   const part: KindProps = {
-    question, blocked: props.blocked, busy: props.busy, places: props.places, untrusted: props.untrusted, partial: props.partial, answer: props.answer,
+    question, blocked: props.blocked, busy: props.busy, places: props.places, untrusted: props.untrusted, answer: props.answer,
     provenance: props.provenance ?? { nodeId: question.nodeId || undefined },
   };
   if (question.kind === "approval") return <Approval {...part} />;

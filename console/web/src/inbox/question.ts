@@ -19,6 +19,8 @@ export interface Question {
   dueAt?: string | undefined;
   votes?: Votes | undefined;
   level: number;
+  /** What is asked is still being written. */
+  partial: boolean;
 }
 
 /** Reads the interrupt of a snapshot or of the list of questions. */
@@ -35,6 +37,7 @@ export function questionOf(interrupt: unknown): Question {
     dueAt: due(text(i.requestedAt), number(p.timeoutMs)),
     votes: votesOf(i.votes, record(p.data)),
     level: number(record(i.escalation).level) ?? 0,
+    partial: isPartial(p.data),
   };
 }
 
@@ -48,6 +51,7 @@ export function questionOfToken(shown: unknown): Question & { resolved: boolean;
     interruptId: "",
     data,
     level: 0,
+    partial: isPartial(data),
     resumeSchema: schemaOf(s.resumeSchema),
     requestedAt: text(s.requestedAt),
     dueAt: due(text(s.requestedAt), number(s.timeoutMs)),
@@ -56,6 +60,9 @@ export function questionOfToken(shown: unknown): Question & { resolved: boolean;
     expiresAt: text(s.expiresAt),
   };
 }
+
+/** A surface that comes in pieces says so as its envelope does (OpenWOP envelope contract §2, §18). */
+const isPartial = (data: unknown): boolean => record(record(data).partial).isPartial === true;
 
 function schemaOf(v: unknown): Question["resumeSchema"] {
   return typeof v === "boolean" ? v : v === undefined || v === null ? undefined : record(v);
