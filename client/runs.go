@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
@@ -80,8 +81,24 @@ func (c *Client) Fork(ctx context.Context, runID string, f Fork) (*Started, erro
 // Run is a snapshot of a run.
 type Run struct {
 	runstate.Snapshot
+	Standing
 	// Doc is the snapshot as it came.
 	Doc json.RawMessage `json:"-"`
+}
+
+// Standing is how a run stands, as far as the host says.
+type Standing struct {
+	LastEventAt string `json:"lastEventAt"`
+	// Waits is what the run waits for; nil where it has ended.
+	Waits *Wait `json:"waits"`
+	// StallsAt is when it counts as stalled if nothing is heard of it until then; empty: never.
+	StallsAt string `json:"stallsAt"`
+}
+
+// Stalled tells whether nothing was heard for longer than the host allows.
+func (s Standing) Stalled(now time.Time) bool {
+	at, err := time.Parse(time.RFC3339, s.StallsAt)
+	return err == nil && !now.Before(at)
 }
 
 // Run reads the snapshot of a run.
@@ -92,7 +109,7 @@ func (c *Client) Run(ctx context.Context, runID string) (*Run, error) {
 		return nil, err
 	}
 	out.Doc = a.Body
-	return out, nil
+	return out, json.Unmarshal(a.Body, &out.Standing)
 }
 
 // RunQuery selects runs; the zero value selects all.
@@ -130,6 +147,9 @@ type Wait struct {
 	Attempt   int    `json:"attempt"`
 	DueAt     string `json:"dueAt"`
 	Questions int    `json:"questions"`
+	// Since is since when; HeldBy the dispatcher that has the run. Empty: not known.
+	Since  string `json:"since"`
+	HeldBy string `json:"heldBy"`
 }
 
 // UnmarshalJSON keeps the row as it came.

@@ -101,6 +101,20 @@ func New(run subject.Run, kind subject.Kind, head Head, events []wire.Event) *Fr
 	return f
 }
 
+// Beside begins the name of a writer that changes a run which somebody else may be carrying
+// out: whoever does may go on after it.
+const Beside = "beside-"
+
+// Holder is the process that carries the run out, as far as the frame tells: its writers are
+// PROCESS-NUMBER. Empty: the frame was written from beside, or nobody says by whom.
+func (f *Frame) Holder() string {
+	at := strings.LastIndexByte(f.Writer, '-')
+	if at < 0 || strings.HasPrefix(f.Writer, Beside) {
+		return ""
+	}
+	return f.Writer[:at]
+}
+
 // By marks the frame as a writer's.
 func (f *Frame) By(writer string) *Frame {
 	f.Writer = writer

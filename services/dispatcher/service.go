@@ -214,6 +214,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		Vault: d.vault(), Provides: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
 		Spans: d.Spans, Metrics: s.metrics, Children: s.starter,
 	})
+	d.Logger.Info("carries out runs", "dispatcher", s.executor.Process())
 	s.watch.Bind(s.executor)
 	s.pool = worker.New(d.Queue, s.executor, cfg.MaxRuns, d.Logger)
 	return s, nil

@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -37,7 +36,10 @@ func (s *Service) GetRun(ctx context.Context, req *eventlogv1.GetRunRequest) (*e
 }
 
 func runResponse(snap snapshot) *eventlogv1.GetRunResponse {
-	return &eventlogv1.GetRunResponse{Snapshot: snap.doc, LastSequence: int32(snap.head), Status: string(snap.status)} //nolint:gosec // G115: sequences are far below 2^31
+	return &eventlogv1.GetRunResponse{
+		Snapshot: snap.doc, LastSequence: int32(snap.head), Status: string(snap.status), //nolint:gosec // G115: sequences are far below 2^31
+		Waits: wait(snap.waits), LastEventAt: snap.heard,
+	}
 }
 
 // ListRuns lists a tenant's runs, newest first. The list holds every run whose
@@ -134,17 +136,16 @@ func summary(r store.Run) *eventlogv1.RunSummary {
 	return &eventlogv1.RunSummary{
 		RunId: r.RunID, WorkflowId: r.WorkflowID, Status: string(r.Status), CreatedAt: r.CreatedAt,
 		StartedAt: r.StartedAt, CompletedAt: r.CompletedAt, Tags: r.Tags, ErrorCode: r.ErrorCode,
-		LastEventAt: r.LastEventAt, LastSequence: int32(r.Head), Waits: wait(r.Waits), //nolint:gosec // G115: sequences are far below 2^31
+		LastEventAt: r.LastEventAt, LastSequence: int32(r.Head), Waits: wait(project.ParseWaits(r.Waits)), //nolint:gosec // G115: sequences are far below 2^31
 	}
 }
 
-// wait is what a row says that its run waits for; nil: nothing.
-func wait(text string) *eventlogv1.RunWait {
-	var w project.Waits
-	if text == "" || json.Unmarshal([]byte(text), &w) != nil {
+// wait is what a run waits for; nil: nothing.
+func wait(w *project.Waits) *eventlogv1.RunWait {
+	if w == nil {
 		return nil
 	}
 	return &eventlogv1.RunWait{
-		For: w.For, NodeId: w.NodeID, Attempt: int32(w.Attempt), Since: w.Since, DueAt: w.DueAt, Questions: int32(w.Questions), //nolint:gosec // G115: small numbers
+		For: w.For, NodeId: w.NodeID, Attempt: int32(w.Attempt), Since: w.Since, DueAt: w.DueAt, Questions: int32(w.Questions), HeldBy: w.HeldBy, //nolint:gosec // G115: small numbers
 	}
 }

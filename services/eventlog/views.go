@@ -36,6 +36,9 @@ type snapshot struct {
 	head   int
 	pos    uint64
 	status wire.Status
+	// waits is what the run waits for, and heard when it was last heard of.
+	waits *project.Waits
+	heard string
 }
 
 func newViews(frames project.Frames, bytes int) *views {
@@ -141,6 +144,6 @@ func (w *view) advance(ctx context.Context, frames project.Frames, row store.Run
 	if err != nil {
 		return err
 	}
-	w.snap = snapshot{doc: w.run.State.SnapshotJSON(), head: row.Head, pos: row.Pos, status: w.run.State.Status}
+	w.snap = snapshot{doc: w.run.State.SnapshotJSON(), head: row.Head, pos: row.Pos, status: w.run.State.Status, waits: w.run.Waits(), heard: w.run.LastEventAt()}
 	return nil
 }

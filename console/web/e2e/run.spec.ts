@@ -95,6 +95,8 @@ test("C3d a run that has been silent for too long is called stalled, on its page
     await open(page, `${host.console}runs/${runId}`);
     await expect(page.locator(".run-head .status")).toHaveText("Stalled");
     await expect(page.getByText(/^No event for \d/)).toContainText("though the run counts as running");
+    await expect(page.getByText(/It stands at ai\. Held by the dispatcher [A-Z2-7]{26}\./)).toBeVisible();
+    expect(host.command("run", "get", runId, "-o", "json")).toMatchObject({ waits: { for: "node", nodeId: "ai", attempt: 1 } });
     await page.goto(host.console);
     await expect(page.getByRole("row").filter({ hasText: "talk" })).toContainText("Stalled");
     await host.until(runId, ["completed"]);

@@ -81,17 +81,42 @@ func columns(now time.Time, glyphs bool) []render.Column[client.RunSummary] {
 // detail is why a run is where it is: its error, or what it waits for.
 func detail(r client.RunSummary) string {
 	text := r.ErrorCode
-	if w := r.Waits; w != nil && text == "" {
-		text = w.For
-		if w.NodeID != "" {
-			text += " at " + w.NodeID
-		}
-		if w.Attempt > 1 {
-			text += fmt.Sprintf(", attempt %d", w.Attempt)
-		}
+	if text == "" {
+		text = awaited(r.Waits)
 	}
 	if r.Stalled {
 		text = strings.TrimSpace("stalled: " + text)
+	}
+	return text
+}
+
+// awaited is what a run waits for; empty: nothing.
+func awaited(w *client.Wait) string {
+	if w == nil {
+		return ""
+	}
+	text := w.For
+	if w.NodeID != "" {
+		text += " at " + w.NodeID
+	}
+	if w.Attempt > 1 {
+		text += fmt.Sprintf(", attempt %d", w.Attempt)
+	}
+	return text
+}
+
+// next says who has to act for a run to go on, and since when nothing was heard of it if
+// that is too long; empty: nobody.
+func next(r *client.Run, now time.Time) string {
+	text := show.Who(r.Snapshot)
+	if text == "" && r.Waits != nil {
+		text = "waits for " + awaited(r.Waits)
+		if r.Waits.HeldBy != "" {
+			text += ", held by " + r.Waits.HeldBy
+		}
+	}
+	if r.Stalled(now) {
+		text = strings.TrimSuffix("stalled: nothing was heard for "+show.Age(r.LastEventAt, now)+"; "+text, "; ")
 	}
 	return text
 }
@@ -236,7 +261,7 @@ func (o *one) snapshot(r *client.Run, now time.Time) error {
 			cost = show.Cost(r.Metrics)
 		}
 		err := render.Pairs(w, "workflow", r.WorkflowID, "started", r.StartedAt, "took", show.Took(r.StartedAt, r.CompletedAt, now),
-			"next", show.Who(r.Snapshot), "error", failure, "tags", strings.Join(r.Tags, ", "), "parent", r.ParentRunID,
+			"next", next(r, now), "error", failure, "tags", strings.Join(r.Tags, ", "), "parent", r.ParentRunID,
 			"source", r.SourceRunID, "models", cost)
 		if err != nil {
 			return err

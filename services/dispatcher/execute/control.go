@@ -16,10 +16,6 @@ import (
 	"waybill.dev/waybill/services/dispatcher/run"
 )
 
-// beside marks the writers of changes to a run that somebody else may be carrying out:
-// whoever does may go on after them.
-const beside = "beside-"
-
 // change decides what somebody outside does to a run, from its state as the log has it.
 // It is asked anew whenever the log has moved on meanwhile.
 type change func(m *run.Machine, now time.Time) error
@@ -79,7 +75,7 @@ func (x *Executor) changeAt(ctx context.Context, st *runstate.State, head frame.
 	if err != nil {
 		return nil, err
 	}
-	a, err := x.append(ctx, beside+x.newWriter(), r, head, m)
+	a, err := x.append(ctx, frame.Beside+x.newWriter(), r, head, m)
 	if err != nil {
 		return nil, err
 	}
@@ -285,5 +281,5 @@ func adoptable(f *frame.Frame) bool {
 			return false
 		}
 	}
-	return f.Kind == subject.Wake && f.Last < f.First || strings.HasPrefix(f.Writer, beside)
+	return f.Kind == subject.Wake && f.Last < f.First || strings.HasPrefix(f.Writer, frame.Beside)
 }

@@ -80,7 +80,7 @@ func (s *session) adopt(events []wire.Event) {
 // conflicted tells of a run that was lost to the session which wrote a frame. A change from
 // beside takes a run from nobody.
 func (x *Executor) conflicted(f *frame.Frame) {
-	if !strings.HasPrefix(f.Writer, beside) {
+	if !strings.HasPrefix(f.Writer, frame.Beside) {
 		x.deps.Metrics.Conflict()
 	}
 }

@@ -105,6 +105,9 @@ func New(cfg Config, d Deps) *Executor {
 	return &Executor{cfg: cfg, deps: d, process: rand.Text(), active: map[string]*held{}, left: map[string]bool{}}
 }
 
+// Process is the id by which the log and the run list name this process.
+func (x *Executor) Process() string { return x.process }
+
 func (x *Executor) newWriter() string {
 	return x.process + "-" + strconv.FormatUint(x.sessions.Add(1), 36)
 }

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -77,6 +78,10 @@ func (r *Run) Extend(ctx context.Context, from Frames, row store.Run) error {
 func (r *Run) at(row store.Run) {
 	r.Head = frame.Head{Pos: row.Pos, Hash: row.Hash, Next: row.Head + 1}
 	r.Damage = row.Damage
+	// Who wrote a frame is not kept with it, but the row knows who was the last.
+	if w := ParseWaits(row.Waits); w != nil {
+		r.holder = cmp.Or(w.HeldBy, r.holder)
+	}
 }
 
 // read folds stored events up to and including event head.

@@ -25,10 +25,7 @@ func (r *Run) Row() store.Run {
 		row.DueMs = due.UnixMilli()
 	}
 	row.Asks = len(s.Questions())
-	row.LastEventAt = max(r.createdAt, s.LastAt)
-	if r.Damage == "" {
-		row.Waits = waitsOf(s, r.createdAt).text()
-	}
+	row.LastEventAt, row.Waits = r.LastEventAt(), r.Waits().text()
 	return row
 }
 

@@ -7,6 +7,7 @@
 package project
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -40,6 +41,7 @@ type Run struct {
 	Bytes int
 
 	createdAt string
+	holder    string // the process that has the run, if it is known
 }
 
 // Begin makes a run from its first frame. When that is not a readable start
@@ -91,6 +93,9 @@ func (r *Run) Apply(f *frame.Frame) error {
 	}
 	r.Head = f.Head()
 	r.Bytes += len(f.Body)
+	if f.Kind != subject.Wake {
+		r.holder = cmp.Or(f.Holder(), r.holder)
+	}
 	return nil
 }
 

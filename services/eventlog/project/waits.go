@@ -33,7 +33,24 @@ type Waits struct {
 	DueAt string `json:"dueAt,omitempty"`
 	// Questions is how many wait for an answer.
 	Questions int `json:"questions,omitempty"`
+	// HeldBy is the process that has the run; empty: none, or it is not known.
+	HeldBy string `json:"heldBy,omitempty"`
 }
+
+// Waits is what the run waits for; nil: nothing.
+func (r *Run) Waits() *Waits {
+	if r.Damage != "" {
+		return nil
+	}
+	w := waitsOf(r.State, r.createdAt)
+	if w != nil && (w.For == WaitsNode || w.For == WaitsCancellation) {
+		w.HeldBy = r.holder
+	}
+	return w
+}
+
+// LastEventAt is when the run was last heard of.
+func (r *Run) LastEventAt() string { return max(r.createdAt, r.State.LastAt) }
 
 func (w *Waits) text() string {
 	if w == nil {
@@ -44,6 +61,15 @@ func (w *Waits) text() string {
 		return "" // texts and numbers never fail
 	}
 	return string(b)
+}
+
+// ParseWaits reads what a row says that its run waits for; nil: nothing.
+func ParseWaits(text string) *Waits {
+	var w Waits
+	if text == "" || json.Unmarshal([]byte(text), &w) != nil {
+		return nil
+	}
+	return &w
 }
 
 // waitsOf says what a run waits for; nil: it has ended.

@@ -6,8 +6,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/eventlog/logtest"
+	"waybill.dev/waybill/services/eventlog/project"
 )
 
 // C3d: a row says who has to act.
@@ -23,4 +26,28 @@ func TestWaits_NamesTheNodeAtWorkAndTheQuestion(t *testing.T) {
 	)
 	require.JSONEq(t, `{"for":"approval","nodeId":"n1","since":"2026-03-01T12:00:00.003Z","dueAt":"2026-03-01T12:01:00.003Z","questions":1}`,
 		projected(t, log).Row().Waits)
+}
+
+// C3d: who has a run at work is who wrote last, but for whoever changes it from beside, and
+// is known again once the run was read from the store.
+func TestWaits_NamesWhoHasTheRun(t *testing.T) {
+	t.Parallel()
+	w, log := written(t)
+	s := &shelf{perPage: 10}
+	step := func(writer string, drafts ...wire.Draft) *project.Run {
+		w.Append(w.Frame(subject.Step, drafts...).By(writer))
+		return projected(t, log)
+	}
+	held := func(r *project.Run) string { return r.Waits().HeldBy }
+	require.Equal(t, "d1", held(step("d1-7", logtest.RunStarted, logtest.Node("n1")[0])))
+	require.Equal(t, "d2", held(step("d2-1", logtest.Log("on it"))))
+	r := step(frame.Beside+"d3-1", logtest.Log("psst"))
+	require.Equal(t, "d2", held(r))
+
+	for _, f := range log.Frames() {
+		s.frames = append(s.frames, project.Stored(f)...)
+	}
+	again, err := project.Load(t.Context(), s, r.Row())
+	require.NoError(t, err)
+	require.Equal(t, r.Waits(), again.Waits())
 }

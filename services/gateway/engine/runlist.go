@@ -70,18 +70,25 @@ func (s *Service) row(r *eventlogv1.RunSummary) *hostv1.RunSummary {
 		StartedAt: set(r.GetStartedAt()), CompletedAt: set(r.GetCompletedAt()), Tags: r.GetTags(), ErrorCode: set(r.GetErrorCode()),
 		LastEventAt: set(r.GetLastEventAt()), LastSequence: r.GetLastSequence(),
 	}
-	if w := r.GetWaits(); w != nil {
-		out.Waits = &hostv1.RunWait{For: w.GetFor(), NodeId: set(w.GetNodeId()), Since: set(w.GetSince()), DueAt: set(w.GetDueAt())}
-		if w.GetAttempt() > 0 {
-			out.Waits.Attempt = &w.Attempt
-		}
-		if w.GetQuestions() > 0 {
-			out.Waits.Questions = &w.Questions
-		}
-	}
-	if stalls, ok := s.stalls(r); ok {
+	out.Waits = waits(r.GetWaits())
+	if stalls, ok := s.stalls(r.GetWaits(), r.GetLastEventAt()); ok {
 		out.Stalled = !s.deps.Clock().Before(stalls)
 		out.StallsAt = set(wire.FormatTime(stalls))
+	}
+	return out
+}
+
+// waits is what a run waits for, as its readers see it; nil: nothing.
+func waits(w *eventlogv1.RunWait) *hostv1.RunWait {
+	if w == nil {
+		return nil
+	}
+	out := &hostv1.RunWait{For: w.GetFor(), NodeId: set(w.GetNodeId()), Since: set(w.GetSince()), DueAt: set(w.GetDueAt()), HeldBy: set(w.GetHeldBy())}
+	if w.GetAttempt() > 0 {
+		out.Attempt = &w.Attempt
+	}
+	if w.GetQuestions() > 0 {
+		out.Questions = &w.Questions
 	}
 	return out
 }
@@ -93,11 +100,11 @@ var overdue = []string{"dispatcher", "node", "timer", "cancellation"}
 // stalls is when a run counts as stalled if nothing is heard of it until then: some time
 // after its last event, or after the timer that it waits for. ok is false when somebody
 // outside has to act, or the run has ended.
-func (s *Service) stalls(r *eventlogv1.RunSummary) (at time.Time, ok bool) {
-	if s.deps.StalledAfter <= 0 || !slices.Contains(overdue, r.GetWaits().GetFor()) {
+func (s *Service) stalls(w *eventlogv1.RunWait, lastEventAt string) (at time.Time, ok bool) {
+	if s.deps.StalledAfter <= 0 || !slices.Contains(overdue, w.GetFor()) {
 		return time.Time{}, false
 	}
-	heard := max(r.GetLastEventAt(), r.GetWaits().GetDueAt())
+	heard := max(lastEventAt, w.GetDueAt())
 	last, err := time.Parse(wire.TimeLayout, heard)
 	return last.Add(s.deps.StalledAfter), err == nil
 }

@@ -1,12 +1,14 @@
 package engine_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
@@ -58,7 +60,7 @@ func TestListRuns_SaysWhatIsStalled(t *testing.T) {
 	} {
 		row := &eventlogv1.RunSummary{RunId: "r", LastEventAt: tt.last}
 		if tt.waits != "" {
-			row.Waits = &eventlogv1.RunWait{For: tt.waits, DueAt: tt.due}
+			row.Waits = &eventlogv1.RunWait{For: tt.waits, DueAt: tt.due, HeldBy: "holder"}
 		}
 		r.log.list = func(*eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {
 			return &eventlogv1.ListRunsResponse{Runs: []*eventlogv1.RunSummary{row}}, nil
@@ -69,5 +71,22 @@ func TestListRuns_SaysWhatIsStalled(t *testing.T) {
 		require.Equal(t, tt.stalled, got.GetStalled(), tt)
 		require.Equal(t, tt.stalls, got.StallsAt != nil, tt)
 		require.Equal(t, tt.waits, got.GetWaits().GetFor())
+
+		// A snapshot says the same, and leaves it to its reader's clock whether it is time.
+		r.log.get = func(*eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error) {
+			return &eventlogv1.GetRunResponse{Snapshot: []byte(`{"runId":"r"}`), Waits: row.Waits, LastEventAt: tt.last}, nil
+		}
+		run, err := r.GetRun(as(t, liveKey), &openwopv1.GetRunRequest{RunId: "r"})
+		require.NoError(t, err)
+		var snapshot struct {
+			RunID, LastEventAt, StallsAt string
+			Waits                        struct{ For, DueAt, HeldBy string }
+		}
+		require.NoError(t, json.Unmarshal(run.GetSnapshot().GetJson(), &snapshot))
+		require.Equal(t, "r", snapshot.RunID)
+		require.Equal(t, tt.last, snapshot.LastEventAt)
+		require.Equal(t, got.GetStallsAt(), snapshot.StallsAt)
+		require.Equal(t, tt.waits, snapshot.Waits.For)
+		require.Equal(t, got.GetWaits().GetHeldBy(), snapshot.Waits.HeldBy)
 	}
 }

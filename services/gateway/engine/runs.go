@@ -156,6 +156,7 @@ func (s *Service) GetRun(ctx context.Context, req *openwopv1.GetRunRequest) (*op
 		return nil, err
 	}
 	snapshot, tag := s.present(ctx, res.GetSnapshot())
+	snapshot = s.withStanding(snapshot, res)
 	tell(ctx, MetaETag, `"`+req.GetRunId()+"."+strconv.Itoa(int(res.GetLastSequence()))+tag+`"`, MetaCache, "private, no-cache")
 	return &openwopv1.GetRunResponse{Snapshot: &openwopv1.JsonDocument{Json: snapshot}}, nil
 }

@@ -69,6 +69,10 @@ export type RunSnapshot = {
   parentRunId?: string;
   parentNodeId?: string;
   childRuns?: { runId: string; status: string }[];
+  /** What this host says of a run besides: when it was last heard of, what it waits for, when it counts as stalled. */
+  lastEventAt?: string;
+  waits?: RunWait;
+  stallsAt?: string;
   [other: string]: unknown;
 };
 

@@ -685,6 +685,7 @@ export interface components {
             attempt?: number;
             dueAt?: string;
             for: string;
+            heldBy?: string;
             nodeId?: string;
             questions?: number;
             since?: string;

@@ -50,12 +50,21 @@ export function Header({ runId, snapshot, log, onFork, onOpen }: Props): ReactNo
 }
 
 function Stalled({ since, snapshot }: { since: number; snapshot: RunSnapshot }): ReactNode {
-  const holder = text(isObject(snapshot.lease) ? (snapshot.lease.owner as string) : undefined);
+  const { waits, currentNodeId } = snapshot;
+  const at = waits?.nodeId ?? currentNodeId;
   return (
     <>
       No event for {duration(useNow() - since)}, though the run counts as {snapshot.status}.{" "}
-      {snapshot.currentNodeId ? `It stands at ${snapshot.currentNodeId}. ` : ""}
-      {holder ? `Held by ${holder}.` : "The host does not say who holds it."}
+      {at ? `It stands at ${at}. ` : ""}
+      {waits?.heldBy ? (
+        <>
+          Held by the dispatcher <code>{waits.heldBy}</code>.
+        </>
+      ) : waits?.for === "dispatcher" ? (
+        "No dispatcher holds it."
+      ) : (
+        "The host does not say who holds it."
+      )}
     </>
   );
 }

@@ -1,6 +1,6 @@
 import { isObject } from "../../api/json";
 import type { RunEvent, RunSnapshot } from "../../api/model";
-import { duration } from "../../ui/time";
+import { clock, duration } from "../../ui/time";
 import { text } from "./events";
 
 /** Who acts next, in one sentence. */
@@ -32,6 +32,10 @@ export function nextActor(run: RunSnapshot, events: readonly RunEvent[]): string
 }
 
 function running(run: RunSnapshot): string {
+  const { waits } = run;
+  if (waits?.for === "dispatcher") return "Waits for a free dispatcher to go on with it.";
+  if (waits?.for === "timer") return `Nobody acts until the timer of ${waits.nodeId ?? "a node"} fires${waits.dueAt ? `, at ${clock(waits.dueAt)}` : ""}.`;
+  if (waits?.for === "run") return `Waits for the run that ${waits.nodeId ?? "a node"} has started.`;
   const active = Object.entries(run.nodeStates ?? {}).filter(([, n]) => n.status === "running");
   if (active.length === 0) return "The host is choosing the next node.";
   const [name, state] = active[0] as [string, { attempts?: number }];

@@ -79,8 +79,12 @@ type GetRunResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Snapshot []byte                 `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// -1 while the run has no events.
-	LastSequence  int32  `protobuf:"varint,2,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
-	Status        string `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
+	LastSequence int32  `protobuf:"varint,2,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
+	Status       string `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
+	// Unset once the run has ended.
+	Waits *RunWait `protobuf:"bytes,4,opt,name=waits,proto3" json:"waits,omitempty"`
+	// Of the last event, or of the creation.
+	LastEventAt   string `protobuf:"bytes,5,opt,name=last_event_at,json=lastEventAt,proto3" json:"last_event_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -132,6 +136,20 @@ func (x *GetRunResponse) GetLastSequence() int32 {
 func (x *GetRunResponse) GetStatus() string {
 	if x != nil {
 		return x.Status
+	}
+	return ""
+}
+
+func (x *GetRunResponse) GetWaits() *RunWait {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
+func (x *GetRunResponse) GetLastEventAt() string {
+	if x != nil {
+		return x.LastEventAt
 	}
 	return ""
 }
@@ -429,6 +447,7 @@ type RunWait struct {
 	Since         string                 `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
 	DueAt         string                 `protobuf:"bytes,5,opt,name=due_at,json=dueAt,proto3" json:"due_at,omitempty"`
 	Questions     int32                  `protobuf:"varint,6,opt,name=questions,proto3" json:"questions,omitempty"`
+	HeldBy        string                 `protobuf:"bytes,7,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -503,6 +522,13 @@ func (x *RunWait) GetQuestions() int32 {
 		return x.Questions
 	}
 	return 0
+}
+
+func (x *RunWait) GetHeldBy() string {
+	if x != nil {
+		return x.HeldBy
+	}
+	return ""
 }
 
 // WatchRunsRequest names a tenant.
@@ -1433,11 +1459,13 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\"waybill/eventlog/v1/eventlog.proto\x12\x13waybill.eventlog.v1\">\n" +
 	"\rGetRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
-	"\x06run_id\x18\x02 \x01(\tR\x05runId\"i\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\xc1\x01\n" +
 	"\x0eGetRunResponse\x12\x1a\n" +
 	"\bsnapshot\x18\x01 \x01(\fR\bsnapshot\x12#\n" +
 	"\rlast_sequence\x18\x02 \x01(\x05R\flastSequence\x12\x16\n" +
-	"\x06status\x18\x03 \x01(\tR\x06status\"\xd7\x01\n" +
+	"\x06status\x18\x03 \x01(\tR\x06status\x122\n" +
+	"\x05waits\x18\x04 \x01(\v2\x1c.waybill.eventlog.v1.RunWaitR\x05waits\x12\"\n" +
+	"\rlast_event_at\x18\x05 \x01(\tR\vlastEventAt\"\xd7\x01\n" +
 	"\x0fListRunsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x16\n" +
@@ -1470,14 +1498,15 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\rlast_event_at\x18\t \x01(\tR\vlastEventAt\x122\n" +
 	"\x05waits\x18\n" +
 	" \x01(\v2\x1c.waybill.eventlog.v1.RunWaitR\x05waits\x12#\n" +
-	"\rlast_sequence\x18\v \x01(\x05R\flastSequence\"\x99\x01\n" +
+	"\rlast_sequence\x18\v \x01(\x05R\flastSequence\"\xb2\x01\n" +
 	"\aRunWait\x12\x10\n" +
 	"\x03for\x18\x01 \x01(\tR\x03for\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x14\n" +
 	"\x05since\x18\x04 \x01(\tR\x05since\x12\x15\n" +
 	"\x06due_at\x18\x05 \x01(\tR\x05dueAt\x12\x1c\n" +
-	"\tquestions\x18\x06 \x01(\x05R\tquestions\"*\n" +
+	"\tquestions\x18\x06 \x01(\x05R\tquestions\x12\x17\n" +
+	"\aheld_by\x18\a \x01(\tR\x06heldBy\"*\n" +
 	"\x10WatchRunsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"F\n" +
 	"\x11WatchRunsResponse\x121\n" +
@@ -1593,34 +1622,35 @@ var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
 	(*ExportRunResponse)(nil),      // 20: waybill.eventlog.v1.ExportRunResponse
 }
 var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
-	4,  // 0: waybill.eventlog.v1.ListRunsResponse.runs:type_name -> waybill.eventlog.v1.RunSummary
-	5,  // 1: waybill.eventlog.v1.RunSummary.waits:type_name -> waybill.eventlog.v1.RunWait
-	4,  // 2: waybill.eventlog.v1.WatchRunsResponse.run:type_name -> waybill.eventlog.v1.RunSummary
-	10, // 3: waybill.eventlog.v1.ListInterruptsResponse.interrupts:type_name -> waybill.eventlog.v1.OpenInterrupt
-	11, // 4: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
-	11, // 5: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
-	18, // 6: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
-	0,  // 7: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
-	2,  // 8: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
-	6,  // 9: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
-	8,  // 10: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
-	12, // 11: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
-	14, // 12: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
-	19, // 13: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
-	16, // 14: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
-	1,  // 15: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
-	3,  // 16: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
-	7,  // 17: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
-	9,  // 18: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
-	13, // 19: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
-	15, // 20: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
-	20, // 21: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
-	17, // 22: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
-	15, // [15:23] is the sub-list for method output_type
-	7,  // [7:15] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	5,  // 0: waybill.eventlog.v1.GetRunResponse.waits:type_name -> waybill.eventlog.v1.RunWait
+	4,  // 1: waybill.eventlog.v1.ListRunsResponse.runs:type_name -> waybill.eventlog.v1.RunSummary
+	5,  // 2: waybill.eventlog.v1.RunSummary.waits:type_name -> waybill.eventlog.v1.RunWait
+	4,  // 3: waybill.eventlog.v1.WatchRunsResponse.run:type_name -> waybill.eventlog.v1.RunSummary
+	10, // 4: waybill.eventlog.v1.ListInterruptsResponse.interrupts:type_name -> waybill.eventlog.v1.OpenInterrupt
+	11, // 5: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
+	11, // 6: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
+	18, // 7: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
+	0,  // 8: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
+	2,  // 9: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
+	6,  // 10: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
+	8,  // 11: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
+	12, // 12: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
+	14, // 13: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
+	19, // 14: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
+	16, // 15: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
+	1,  // 16: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
+	3,  // 17: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
+	7,  // 18: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
+	9,  // 19: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
+	13, // 20: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
+	15, // 21: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
+	20, // 22: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
+	17, // 23: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
+	16, // [16:24] is the sub-list for method output_type
+	8,  // [8:16] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_waybill_eventlog_v1_eventlog_proto_init() }

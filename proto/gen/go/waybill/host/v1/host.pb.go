@@ -486,7 +486,9 @@ type RunWait struct {
 	Since   *string `protobuf:"bytes,4,opt,name=since,proto3,oneof" json:"since,omitempty"`
 	DueAt   *string `protobuf:"bytes,5,opt,name=due_at,json=dueAt,proto3,oneof" json:"due_at,omitempty"`
 	// How many questions wait for an answer.
-	Questions     *int32 `protobuf:"varint,6,opt,name=questions,proto3,oneof" json:"questions,omitempty"`
+	Questions *int32 `protobuf:"varint,6,opt,name=questions,proto3,oneof" json:"questions,omitempty"`
+	// The dispatcher that has the run: who wrote to its log last.
+	HeldBy        *string `protobuf:"bytes,7,opt,name=held_by,json=heldBy,proto3,oneof" json:"held_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -561,6 +563,13 @@ func (x *RunWait) GetQuestions() int32 {
 		return *x.Questions
 	}
 	return 0
+}
+
+func (x *RunWait) GetHeldBy() string {
+	if x != nil && x.HeldBy != nil {
+		return *x.HeldBy
+	}
+	return ""
 }
 
 // WatchRunsRequest asks for the rows of the caller's tenant.
@@ -2015,14 +2024,15 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x0e_last_event_atB\b\n" +
 	"\x06_waitsB\f\n" +
 	"\n" +
-	"_stalls_at\"\xed\x01\n" +
+	"_stalls_at\"\x97\x02\n" +
 	"\aRunWait\x12\x10\n" +
 	"\x03for\x18\x01 \x01(\tR\x03for\x12\x1c\n" +
 	"\anode_id\x18\x02 \x01(\tH\x00R\x06nodeId\x88\x01\x01\x12\x1d\n" +
 	"\aattempt\x18\x03 \x01(\x05H\x01R\aattempt\x88\x01\x01\x12\x19\n" +
 	"\x05since\x18\x04 \x01(\tH\x02R\x05since\x88\x01\x01\x12\x1a\n" +
 	"\x06due_at\x18\x05 \x01(\tH\x03R\x05dueAt\x88\x01\x01\x12!\n" +
-	"\tquestions\x18\x06 \x01(\x05H\x04R\tquestions\x88\x01\x01B\n" +
+	"\tquestions\x18\x06 \x01(\x05H\x04R\tquestions\x88\x01\x01\x12\x1c\n" +
+	"\aheld_by\x18\a \x01(\tH\x05R\x06heldBy\x88\x01\x01B\n" +
 	"\n" +
 	"\b_node_idB\n" +
 	"\n" +
@@ -2030,7 +2040,9 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x06_sinceB\t\n" +
 	"\a_due_atB\f\n" +
 	"\n" +
-	"_questions\"\x12\n" +
+	"_questionsB\n" +
+	"\n" +
+	"\b_held_by\"\x12\n" +
 	"\x10WatchRunsRequest\"B\n" +
 	"\x11WatchRunsResponse\x12-\n" +
 	"\x03run\x18\x01 \x01(\v2\x1b.waybill.host.v1.RunSummaryR\x03run\"\xea\x01\n" +
