@@ -1,4 +1,5 @@
 import { expect, least, test, timePaint } from "./fixtures";
+import { expectAccessibleEverywhere } from "./themes";
 
 test("C2a the list is filtered by the host, and its address says how", async ({ signedIn: page, host }) => {
   await host.runUntil("fail", ["failed"]);
@@ -54,6 +55,50 @@ test("C2 a pasted id leads to its run, and its event", async ({ signedIn: page, 
 test("C2 a list without runs says how to start one, and a filter without runs is told apart", async ({ signedIn: page, host }) => {
   await page.goto(`${host.console}?filter=${encodeURIComponent("workflow:nobody-has-this")}`);
   await expect(page.getByText("No run fits")).toBeVisible();
+});
+
+test("C2 a filter is saved under a name, kept in the browser, and forgotten", async ({ signedIn: page, host }) => {
+  await page.goto(`${host.console}?filter=${encodeURIComponent("status:failed")}`);
+  await page.getByRole("button", { name: "Save this filter…" }).click();
+  await page.getByRole("textbox", { name: "Name" }).fill("What broke");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  const saved = page.getByRole("list", { name: "Saved filters" });
+  await expect(saved.getByRole("link", { name: "What broke" })).toHaveAttribute("aria-current", "true");
+  await page.goto(host.console);
+  await saved.getByRole("link", { name: "What broke" }).click();
+  expect(new URL(page.url()).searchParams.get("filter")).toBe("status:failed");
+  await expectAccessibleEverywhere(page);
+  await page.getByRole("button", { name: "Forget the filter What broke" }).click();
+  await page.reload();
+  await expect(page.getByRole("button", { name: "Save this filter…" })).toBeVisible();
+  await expect(saved).toHaveCount(0);
+});
+
+test("C2 several runs are cancelled together, and each says what became of it", async ({ signedIn: page, host }) => {
+  const ids: string[] = [];
+  for (let i = 0; i < 3; i++) ids.push(await host.runUntil("gate", ["waiting-approval"], { tags: ["bulk"] }));
+  await host.runUntil("steps", ["completed"], { tags: ["bulk"] });
+  await page.goto(`${host.console}?filter=${encodeURIComponent("tag:bulk")}`);
+  await page.getByRole("button", { name: "Select runs…" }).click();
+  await expect(page.getByRole("checkbox")).toHaveCount(3);
+  await page.getByRole("button", { name: "Select all 3 that go on" }).click();
+  await page.getByRole("checkbox").first().uncheck();
+  await expectAccessibleEverywhere(page);
+  await page.getByRole("button", { name: "Cancel 2 runs…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Cancel 2 runs" });
+  await expect(dialog.getByRole("list", { name: "Runs to cancel" }).getByRole("listitem")).toHaveCount(2);
+  await dialog.getByLabel(/^Reason/).fill("not wanted");
+  await expectAccessibleEverywhere(page);
+  // One of them ends while somebody thinks. The first of the list is the newest, and stays.
+  const [left, ended] = [ids[2] as string, ids[1] as string];
+  await host.json("POST", `/v1/runs/${ended}/interrupts/gate`, { resumeValue: { action: "accept" } });
+  await host.until(ended, ["completed"]);
+  await dialog.getByRole("button", { name: "Cancel 2 runs" }).click();
+  await expect(dialog.getByText("1 run cancelled, 1 had ended before")).toBeVisible();
+  await expect(dialog.getByRole("list", { name: "Runs that were not cancelled" })).toContainText("run_terminal");
+  await dialog.getByRole("button", { name: "Close" }).last().click();
+  expect((await host.events(ids[0] as string)).at(-1)).toMatchObject({ type: "run.cancelled", payload: { reason: "not wanted" } });
+  expect((await host.json<{ status: string }>("GET", `/v1/runs/${left}`)).status).toBe("waiting-approval");
 });
 
 test("C2a a hundred thousand runs do not slow the list down @slow", async ({ signedIn: page, host }) => {

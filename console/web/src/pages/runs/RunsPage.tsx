@@ -1,7 +1,7 @@
 import { useRef, useState, type FormEvent, type ReactNode } from "react";
 import { Link, useLocation, useSearch } from "wouter";
 import { isTerminal, type RunRow } from "../../api/model";
-import { useConfig } from "../../api/session";
+import { useConfig, useMay } from "../../api/session";
 import { hostURL } from "../../app/base";
 import { useShortcuts } from "../../app/keys";
 import { useTitle } from "../../app/title";
@@ -9,11 +9,14 @@ import { Ago } from "../../ui/Ago";
 import { CopyButton } from "../../ui/CopyButton";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
-import { Id } from "../../ui/Id";
+import { Id, shortId } from "../../ui/Id";
 import { Live } from "../../ui/Live";
 import { Status } from "../../ui/Status";
 import { clock, duration, useNow } from "../../ui/time";
+import { BulkCancel } from "./BulkCancel";
+import { count } from "./bulk";
 import { choices, formatFilter, jump, parseFilter } from "./filter";
+import { SavedFilters } from "./SavedFilters";
 import { waitWords } from "../../ui/wait";
 import { useRuns } from "./useRuns";
 import "./runs.css";
@@ -31,6 +34,8 @@ export default function RunsPage(): ReactNode {
     { keys: "k", does: "Previous run", run: () => step(list.current, -1) },
   ]);
   const setFilter = (text: string): void => navigate(filterURL(text));
+  const selection = useSelection(runs.rows);
+  const [cancelling, cancel] = useState<RunRow[]>();
   return (
     <div className="runs">
       <div className="page-head">
@@ -44,7 +49,17 @@ export default function RunsPage(): ReactNode {
           {runs.rows.length > 0 && <p className="dim small">What follows is as of {clock(new Date(runs.asOf).toISOString()).slice(0, 8)}.</p>}
         </>
       )}
-      {runs.rows.length > 0 && <RunTable rows={runs.rows} body={list} />}
+      {runs.rows.length > 0 && <SelectionBar selection={selection} rows={runs.rows} onCancel={cancel} />}
+      {runs.rows.length > 0 && <RunTable rows={runs.rows} body={list} selection={selection} />}
+      {cancelling && (
+        <BulkCancel
+          rows={cancelling}
+          onClose={(done) => {
+            cancel(undefined);
+            if (done) selection.end();
+          }}
+        />
+      )}
       {!runs.loading && !runs.error && runs.rows.length === 0 && (filter ? <NothingFits filter={filter} /> : <NothingYet />)}
       {runs.loading && <p className="loading">Loading runs…</p>}
       {runs.more && (
@@ -98,6 +113,7 @@ function FilterBar({ filter, onChange, input }: BarProps): ReactNode {
           </li>
         ))}
       </ul>
+      <SavedFilters filter={filter} url={filterURL} />
       {terms.length > 0 && (
         <ul className="terms" aria-label="Conditions">
           {terms.map((t, i) => {
@@ -117,12 +133,63 @@ function FilterBar({ filter, onChange, input }: BarProps): ReactNode {
   );
 }
 
-function RunTable({ rows, body }: { rows: RunRow[]; body: { current: HTMLTableSectionElement | null } }): ReactNode {
+type Selection = { on: boolean; has: (runId: string) => boolean; set: (rows: readonly RunRow[], on: boolean) => void; begin: () => void; end: () => void };
+
+/** Which of the rows somebody has chosen, while they choose. A run that has ended can be done nothing to. */
+function useSelection(rows: readonly RunRow[]): Selection {
+  const [ids, setIds] = useState<ReadonlySet<string>>();
+  return {
+    on: ids !== undefined,
+    has: (runId) => ids?.has(runId) === true && rows.some((row) => row.runId === runId && !isTerminal(row.status)),
+    set: (some, on) => {
+      const next = new Set(ids);
+      for (const { runId } of some) if (on) next.add(runId); else next.delete(runId);
+      setIds(next);
+    },
+    begin: () => setIds(new Set()),
+    end: () => setIds(undefined),
+  };
+}
+
+function SelectionBar({ selection, rows, onCancel }: { selection: Selection; rows: RunRow[]; onCancel: (rows: RunRow[]) => void }): ReactNode {
+  const may = useMay("runs:cancel");
+  const open = rows.filter((row) => !isTerminal(row.status));
+  const chosen = open.filter((row) => selection.has(row.runId));
+  if (!selection.on) {
+    return may && open.length > 0 ? (
+      <p className="selecting">
+        <button type="button" className="quiet" onClick={selection.begin}>
+          Select runs…
+        </button>
+      </p>
+    ) : null;
+  }
+  return (
+    <p className="selecting">
+      <button type="button" onClick={() => selection.set(open, chosen.length < open.length)}>
+        {chosen.length < open.length ? `Select all ${open.length} that go on` : "Select none"}
+      </button>
+      <button type="button" className="danger" disabled={chosen.length === 0} onClick={() => onCancel(chosen)}>
+        Cancel {count(chosen.length)}…
+      </button>
+      <button type="button" className="quiet" onClick={selection.end}>
+        Done
+      </button>
+    </p>
+  );
+}
+
+function RunTable({ rows, body, selection }: { rows: RunRow[]; body: { current: HTMLTableSectionElement | null }; selection: Selection }): ReactNode {
   return (
     <table>
       <caption className="unseen">Runs, newest first</caption>
       <thead>
         <tr>
+          {selection.on && (
+            <th scope="col">
+              <span className="unseen">Selected</span>
+            </th>
+          )}
           <th scope="col">Status</th>
           <th scope="col">Run</th>
           <th scope="col" className="wide-only">
@@ -139,6 +206,18 @@ function RunTable({ rows, body }: { rows: RunRow[]; body: { current: HTMLTableSe
       <tbody ref={body}>
         {rows.map((row) => (
           <tr key={row.runId}>
+            {selection.on && (
+              <td>
+                {!isTerminal(row.status) && (
+                  <input
+                    type="checkbox"
+                    aria-label={`Select ${row.workflowId} ${shortId(row.runId)}`}
+                    checked={selection.has(row.runId)}
+                    onChange={(event) => selection.set([row], event.target.checked)}
+                  />
+                )}
+              </td>
+            )}
             <td>
               <RowStatus row={row} />
             </td>
