@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Locator, Page } from "@playwright/test";
-import { expect, expectAccessible, signIn, test } from "./fixtures";
+import { expect, expectAccessible, signIn, test, watch } from "./fixtures";
 import { Host, key } from "./host";
 import { asking, envelope, kind, picture, program, triage } from "./model";
 import { expectAccessibleEverywhere } from "./themes";
@@ -154,4 +157,50 @@ test("Media an image without a description, a foreign address, a sound and a fil
   await expect(page.getByRole("img", { name: "image, no description from the model" })).toBeVisible();
   await expectAccessible(page);
   expect(requests.filter((r) => !r.startsWith(host.url) && !r.startsWith("blob:"))).toEqual([]);
+});
+
+test("C4 a place that failed has a link of its own", async ({ signedIn: page, host }) => {
+  await asking(host, "c4-place", { envelopeType: kind });
+  const { summary: _, ...short } = triage({ category: "bills" });
+  await program(host, "c4-place", JSON.stringify(short), JSON.stringify(triage()));
+  const runId = await host.runUntil("c4-place", ["completed"]);
+  await page.goto(`${host.console}runs/${runId}/envelopes`);
+  await page.locator("table.ladder thead th a").first().click();
+  const wrong = section(page, "2 things were wrong").or(section(page, "What was wrong")).getByRole("button", { pressed: false }).first();
+  const words = (await wrong.textContent()) ?? "";
+  await wrong.click();
+  await page.reload();
+  await expect(page.getByRole("button", { pressed: true }).filter({ hasText: words })).toBeVisible();
+});
+
+test("C5b prose that a model set in Markdown is set, and nothing of it is a link, an image or a request", async ({ page, basePath, faults }) => {
+  const kinds = mkdtempSync(join(tmpdir(), "waybill-kinds-"));
+  const name = "vendor.e2e.prose";
+  writeFileSync(join(kinds, `${name}.schema.json`), JSON.stringify({ type: "object", properties: { text: { type: "string" } }, required: ["text"], additionalProperties: false }));
+  const host = new Host(basePath, ["--kinds", kinds]);
+  try {
+    await host.start();
+    await signIn(page, host, key);
+    watch(page, faults);
+    const foreign: string[] = [];
+    page.on("request", (r) => r.url().startsWith(host.url) || foreign.push(r.url()));
+    await asking(host, "prose", { envelopeContract: { accepts: [name] } });
+    const said = "Two *charges*:\n\n- [the first](https://evil.example/?a)\n- ![the second](https://evil.example/b.png) <img src=https://evil.example/c onerror=alert(1)>";
+    await program(host, "prose", JSON.stringify({ type: name, payload: { text: said }, meta: { source: "ai-generation", ts: "2026-01-31T12:00:00Z", rendering: { display: "markdown" } } }));
+    const runId = await host.runUntil("prose", ["completed"]);
+    await page.goto(`${host.console}runs/${runId}/envelopes`);
+    const prose = section(page, "Payload").locator(".markdown");
+    await expect(prose.locator("em")).toHaveText("charges");
+    await expect(prose.getByRole("listitem")).toHaveCount(2);
+    await expect(prose).toContainText("https://evil.example/?a");
+    await expect(prose).toContainText("image: the second https://evil.example/b.png");
+    await expect(prose).toContainText("<img src=https://evil.example/c onerror=alert(1)>");
+    await expect(prose.locator("a, img, [onerror], [href], [src]")).toHaveCount(0);
+    await expectAccessibleEverywhere(page);
+    expect(foreign).toEqual([]);
+    expect(faults).toEqual([]);
+  } finally {
+    await host.remove();
+    rmSync(kinds, { recursive: true, force: true });
+  }
 });

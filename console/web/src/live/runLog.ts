@@ -29,16 +29,23 @@ export class RunLog {
 
   readonly #listeners = new Set<() => void>();
   #abort: AbortController | undefined;
+  readonly #recorded: boolean;
   #scheduled = false;
   #filling = false;
 
-  constructor(runId: string) {
+  /** With events that were recorded elsewhere the host is asked for nothing. */
+  constructor(runId: string, recorded?: readonly RunEvent[]) {
     this.runId = runId;
+    this.#recorded = recorded !== undefined;
+    if (recorded) {
+      this.events.push(...recorded);
+      this.state = "ended";
+    }
   }
 
   subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
-    if (this.#listeners.size === 1) this.#attend();
+    if (this.#listeners.size === 1 && !this.#recorded) this.#attend();
     return () => {
       this.#listeners.delete(listener);
       if (this.#listeners.size === 0) this.#leave();

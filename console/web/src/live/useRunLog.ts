@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from "react";
+import { createContext, useContext, useSyncExternalStore } from "react";
 import { RunLog } from "./runLog";
 
 // A log is kept for the last few runs, so that going back to one shows it at once.
@@ -17,9 +17,15 @@ export function runLog(runId: string): RunLog {
   return log;
 }
 
+/** The log that was read from a file, where a page shows one. Nothing can be done to its run. */
+export const RecordedLog = createContext<RunLog | undefined>(undefined);
+
+export const useIsRecorded = (): boolean => useContext(RecordedLog) !== undefined;
+
 /** The event log of a run, live. The log is the same object for a run; its version tells that it has grown. */
 export function useRunLog(runId: string): RunLog {
-  const log = runLog(runId);
+  const recorded = useContext(RecordedLog);
+  const log = recorded?.runId === runId ? recorded : runLog(runId);
   useSyncExternalStore(log.subscribe, () => log.version);
   return log;
 }

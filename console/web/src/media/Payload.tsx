@@ -1,4 +1,4 @@
-import { useState, type ReactNode } from "react";
+import { lazy, Suspense, useState, type ReactNode } from "react";
 import { SurfaceView } from "../a2ui/SurfaceView";
 import { isObject, stringifyJson, type Json } from "../api/json";
 import type { Rendering } from "../ladder/model";
@@ -108,6 +108,17 @@ function Questions({ payload }: { payload: Json }): ReactNode {
   );
 }
 
+const Markdown = lazy(() => import("./Markdown"));
+
+// More than anybody reads set, and slow to set.
+const longest = 100_000;
+
+const Prose = ({ text }: { text: string }): ReactNode => (
+  <Suspense fallback={<Text text={text} />}>
+    <Markdown text={text} />
+  </Suspense>
+);
+
 /** A text of the payload, set as the hint says; markup in it stays text. */
 function Written({ value, hint }: { value: Json; hint: Rendering }): ReactNode {
   const said = typeof value === "string" ? value : isObject(value) ? ([value.text, value.content, value.markdown, value.code].find((v) => typeof v === "string") as string | undefined) : undefined;
@@ -121,7 +132,7 @@ function Written({ value, hint }: { value: Json; hint: Rendering }): ReactNode {
         </p>
       )}
       {hint.display === "code" && hint.lang && <p className="dim small">{hint.lang}</p>}
-      {said === undefined ? <JsonView value={value} /> : hint.display === "code" ? <pre><Text text={said} /></pre> : <Text text={said} />}
+      {said === undefined ? <JsonView value={value} /> : hint.display === "code" ? <pre><Text text={said} /></pre> : hint.display === "markdown" && said.length <= longest ? <Prose text={said} /> : <Text text={said} />}
     </div>
   );
 }

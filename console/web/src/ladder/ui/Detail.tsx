@@ -1,7 +1,8 @@
-import { useState, type ReactNode } from "react";
-import { Link } from "wouter";
+import type { ReactNode } from "react";
+import { Link, useSearchParams } from "wouter";
 import type { Json } from "../../api/json";
 import { Explanation } from "../../explain/Explanation";
+import { useIsRecorded } from "../../live/useRunLog";
 import { Payload } from "../../media/Payload";
 import { CopyButton } from "../../ui/CopyButton";
 import { Id } from "../../ui/Id";
@@ -145,9 +146,21 @@ function Kinds({ refused, accepted }: { refused: string | undefined; accepted: s
   );
 }
 
+const placeOf = (p: Problem): string => `${p.instancePointer ?? ""} ${p.schemaPointer ?? p.message}`.trim();
+
+function linkTo(p: Problem): string {
+  const url = new URL(location.href);
+  url.searchParams.set("at", placeOf(p));
+  return url.href;
+}
+
 /** Payload and schema beside each other, with the place that failed in both. */
 function Judged({ column: { call, envelope }, context, problems }: { column: Column; context: LadderContext; problems: Problem[] }): ReactNode {
-  const [chosen, choose] = useState(0);
+  const [search, setSearch] = useSearchParams();
+  const recorded = useIsRecorded();
+  // Which place one looks at is in the address, so that a copied link shows the same.
+  const chosen = Math.max(0, problems.findIndex((p) => placeOf(p) === search.get("at")));
+  const choose = (p: Problem): void => setSearch({ at: placeOf(p) }, { replace: true });
   const taken = envelope?.outcome === "accepted" || envelope?.outcome === "cached";
   const form = envelope?.form ?? "envelope";
   const kind = envelope?.kind ?? (taken ? undefined : context.askedKind);
@@ -155,7 +168,7 @@ function Judged({ column: { call, envelope }, context, problems }: { column: Col
   // What another gate refused is no matter of the schema.
   const schema = taken || problems.some((p) => p.schemaPointer !== undefined) ? of : undefined;
   const payload = taken ? (envelope.payload as Json | undefined) : documentIn(call.text, kind);
-  const problem = problems[Math.min(chosen, problems.length - 1)];
+  const problem = problems[chosen];
   const place = problem?.instancePointer === undefined ? undefined : nearest(payload, problem.instancePointer);
   const rule = problem?.schemaPointer === undefined ? undefined : ruleAt(schema, problem.schemaPointer, problem.message);
   if (payload === undefined && problems.length === 0) return null;
@@ -167,9 +180,10 @@ function Judged({ column: { call, envelope }, context, problems }: { column: Col
           <ol className="problems">
             {problems.map((p, i) => (
               <li key={`${p.schemaPointer ?? ""} ${p.message}`}>
-                <button type="button" aria-pressed={i === Math.min(chosen, problems.length - 1)} onClick={() => choose(i)}>
+                <button type="button" aria-pressed={i === chosen} onClick={() => choose(p)}>
                   {p.instancePointer !== undefined && <code className="place">{p.instancePointer || "/"}</code>} {p.message}
                 </button>
+                {!recorded && <CopyButton text={() => linkTo(p)} what={`the link to ${p.instancePointer || "this"}`} icon="link" />}
                 {p.schemaPointer && (
                   <span className="dim small rule-at">
                     rule <code>{p.schemaPointer}</code>

@@ -105,12 +105,12 @@ export function Ladder({ runId, execution, chosen, attempts }: Props): ReactNode
   );
 }
 
-const cellClass = (rung: Rung, chosen: boolean): string => `rung ${rung.state}${chosen ? " chosen" : ""}`;
+export const cellClass = (rung: Rung, chosen: boolean): string => `rung ${rung.state}${chosen ? " chosen" : ""}`;
 
 const signs: Partial<Record<Rung["state"], IconName>> = { passed: "check", refused: "cross" };
 const words: Record<Rung["state"], string> = { passed: "passed", refused: "refused", "not-reached": "not reached", "not-applicable": "no envelope" };
 
-function Cell({ rung }: { rung: Rung }): ReactNode {
+export function Cell({ rung }: { rung: Rung }): ReactNode {
   const sign = signs[rung.state];
   return (
     <span className="rung-cell">

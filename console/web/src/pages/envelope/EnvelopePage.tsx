@@ -58,7 +58,12 @@ export default function EnvelopePage(): ReactNode {
             <section aria-labelledby="chosen" className="chosen-column">
               <div className="chosen-head">
                 <h2 id="chosen">{column.envelope ? storyOf(column.envelope, column.call).headline : `Attempt ${column.call.attempt}: no document`}</h2>
-                <CopyAs request={envelopeRequest(runId, column.envelope?.envelopeId ?? column.key)} />
+                <span className="choices">
+                  <Link href="/try" className="small">
+                    Try another answer
+                  </Link>
+                  <CopyAs request={envelopeRequest(runId, column.envelope?.envelopeId ?? column.key)} />
+                </span>
               </div>
               <Detail runId={runId} execution={execution} column={column} context={context} key={column.key} />
             </section>

@@ -1,4 +1,5 @@
 import { useState, type FocusEvent, type KeyboardEvent, type ReactNode } from "react";
+import { Link } from "wouter";
 import { errorOf } from "../../api/errors";
 import { isObject, parseJson } from "../../api/json";
 import type { RunSnapshot } from "../../api/model";
@@ -41,6 +42,9 @@ export function Exports({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog 
         <button type="button" className="quiet" onClick={() => run(saveEvents(runId))}>
           Save the events as JSON lines
         </button>
+        <Link href={`/runs/${encodeURIComponent(runId)}/report`} className="button quiet">
+          Report to print
+        </Link>
         <button type="button" className="quiet" onClick={() => copy("curl", `curl -s -H "Authorization: Bearer $WAYBILL_TOKEN" ${hostURL}/v1/runs/${runId}`)}>
           Copy as curl
         </button>

@@ -3,6 +3,7 @@ import { Link } from "wouter";
 import { isObject } from "../../api/json";
 import { isTerminal, type RunSnapshot } from "../../api/model";
 import type { RunLog } from "../../live/runLog";
+import { useIsRecorded } from "../../live/useRunLog";
 import { CopyButton } from "../../ui/CopyButton";
 import { ErrorCode } from "../../ui/ErrorCode";
 import { Live } from "../../ui/Live";
@@ -25,6 +26,7 @@ type Props = {
 /** What a run is, how it stands, who acts next, and what can be done. */
 export function Header({ runId, snapshot, log, onFork, onOpen }: Props): ReactNode {
   const stalled = useStalled(snapshot, log);
+  const recorded = useIsRecorded();
   return (
     <header className="run-head">
       <div className="page-head">
@@ -32,11 +34,11 @@ export function Header({ runId, snapshot, log, onFork, onOpen }: Props): ReactNo
           {snapshot?.workflowId ?? "Run"} <span className="dim">{shortId(runId)}</span>
         </h1>
         <CopyButton text={runId} what="the id of the run" />
-        <CopyButton text={() => location.href} what="the link to this page" icon="link" />
+        {!recorded && <CopyButton text={() => location.href} what="the link to this page" icon="link" />}
         {snapshot && <Status status={snapshot.status} stalled={stalled !== undefined} />}
-        <Live state={log.state} />
+        {recorded ? <span className="badge">from a file</span> : <Live state={log.state} />}
         <span className="grow" />
-        {snapshot && <Actions snapshot={snapshot} log={log} onFork={onFork} />}
+        {snapshot && !recorded && <Actions snapshot={snapshot} log={log} onFork={onFork} />}
       </div>
       {snapshot && (
         <>

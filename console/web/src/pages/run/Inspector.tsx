@@ -4,6 +4,7 @@ import { stringifyJson, type Json } from "../../api/json";
 import type { RunEvent, RunSnapshot } from "../../api/model";
 import { hostURL } from "../../app/base";
 import type { RunLog } from "../../live/runLog";
+import { useIsRecorded } from "../../live/useRunLog";
 import { CopyButton } from "../../ui/CopyButton";
 import { Icon } from "../../ui/Icon";
 import { JsonView } from "../../ui/JsonView";
@@ -26,6 +27,7 @@ const large = 256 * 1024;
 /** One event whole: what it says, as it was recorded. */
 export function Inspector({ event, log, snapshot, onSelect, onClose, onFork }: Props): ReactNode {
   const heading = useFocusAndReturn();
+  const recorded = useIsRecorded();
   const onKey = (key: KeyboardEvent): void => {
     if (key.key === "Escape") onClose();
   };
@@ -80,17 +82,19 @@ export function Inspector({ event, log, snapshot, onSelect, onClose, onFork }: P
           <dt>Id</dt>
           <dd>
             <code className="small">{event.eventId}</code> <CopyButton text={event.eventId} what="the id of the event" />
-            <CopyButton text={() => linkTo(event)} what="the link to the event" icon="link" />
+            {!recorded && <CopyButton text={() => linkTo(event)} what="the link to the event" icon="link" />}
           </dd>
         </div>
       </dl>
       <Payload key={event.sequence} value={event.payload} />
       <EnvelopeSlot event={event} log={log} snapshot={snapshot} />
-      <div className="inspector-end">
-        <button type="button" onClick={() => onFork(event.sequence)}>
-          <Icon name="fork" /> Fork from here…
-        </button>
-      </div>
+      {!recorded && (
+        <div className="inspector-end">
+          <button type="button" onClick={() => onFork(event.sequence)}>
+            <Icon name="fork" /> Fork from here…
+          </button>
+        </div>
+      )}
     </aside>
   );
 }

@@ -4,7 +4,7 @@ import { isStatus } from "../../api/errors";
 import { announce } from "../../app/announce";
 import { useShortcuts } from "../../app/keys";
 import { useTitle } from "../../app/title";
-import { useRunLog } from "../../live/useRunLog";
+import { useIsRecorded, useRunLog } from "../../live/useRunLog";
 import type { RunLog } from "../../live/runLog";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { shortId } from "../../ui/Id";
@@ -50,6 +50,7 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
   const { data: snapshot, error, refetch, dataUpdatedAt } = query;
   const { view, selected, go } = useRunAddress(log);
   const [forkFrom, setForkFrom] = useState<number>();
+  const recorded = useIsRecorded();
   const title = `${snapshot?.workflowId ?? "Run"} ${shortId(runId)}`;
   useTitle(snapshot ? `${lookOf(snapshot.status).glyph} ${title}` : title);
   useShortcuts([
@@ -70,7 +71,7 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
         </>
       )}
       <Header runId={runId} snapshot={snapshot} log={log} onFork={() => setForkFrom(selected ?? log.last)} onOpen={(e) => go({ e })} />
-      {snapshot && <InterruptSlot snapshot={snapshot} log={log} />}
+      {snapshot && !recorded && <InterruptSlot snapshot={snapshot} log={log} />}
       <nav className="tabs" aria-label="Views of this run">
         {views.map(({ name, word }) => (
           <Link key={name} href={address(runId, { view: name, e: selected })} aria-current={view === name ? "page" : undefined} replace>
@@ -90,7 +91,7 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
           <Inspector event={event} log={log} snapshot={snapshot} onSelect={(e) => go({ e })} onClose={() => go({ e: undefined })} onFork={(seq) => setForkFrom(seq)} />
         )}
       </div>
-      {snapshot && <ForkSlot snapshot={snapshot} log={log} seq={forkFrom ?? Math.max(0, log.last)} open={forkFrom !== undefined} onClose={() => setForkFrom(undefined)} />}
+      {snapshot && !recorded && <ForkSlot snapshot={snapshot} log={log} seq={forkFrom ?? Math.max(0, log.last)} open={forkFrom !== undefined} onClose={() => setForkFrom(undefined)} />}
     </div>
   );
 }

@@ -41,6 +41,10 @@ export default function RunsPage(): ReactNode {
       <div className="page-head">
         <h1>Runs</h1>
         <Live state={runs.live} />
+        <span className="grow" />
+        <Link href="/bundle" className="small">
+          Open a file…
+        </Link>
       </div>
       <FilterBar key={filter} filter={filter} onChange={setFilter} input={search} />
       {runs.error && (

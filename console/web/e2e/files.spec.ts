@@ -1,0 +1,102 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "./fixtures";
+import { asking, envelope, kind, picture, program, triage } from "./model";
+import { expectAccessibleEverywhere } from "./themes";
+
+test("C14 a debug bundle is opened again in the page, with its timeline, events and ladder, and nothing is asked about its run", async ({ signedIn: page, host }) => {
+  await asking(host, "c14-bundle", { envelopeContract: { accepts: [kind] } });
+  await program(host, "c14-bundle", envelope("media.image", picture()));
+  const runId = await host.runUntil("c14-bundle", ["failed"]);
+  const bundle = Buffer.from(await (await host.call("GET", `/v1/runs/${runId}/debug-bundle`)).arrayBuffer());
+  await page.goto(host.console);
+  await page.getByRole("link", { name: "Open a file…" }).click();
+  await expectAccessibleEverywhere(page);
+  const asked: string[] = [];
+  page.on("request", (r) => r.url().includes(runId) && asked.push(r.url()));
+  const file = page.getByLabel(/^A debug bundle/);
+  await file.setInputFiles({ name: "holiday.json", mimeType: "application/json", buffer: Buffer.from('{"a":1}') });
+  await expect(page.getByRole("alert")).toHaveText("holiday.json: This is neither a debug bundle nor the events of a run as JSON lines.");
+  await file.setInputFiles({ name: "bundle.json", mimeType: "application/json", buffer: bundle });
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("c14-bundle");
+  await expect(page.getByText("from a file")).toBeVisible();
+  await expect(page.locator(".run-head .status")).toHaveText("Failed");
+  await expect(page.getByRole("grid", { name: "Timeline" }).getByRole("row")).toHaveCount(2);
+  for (const name of ["Cancel", "Pause", "Fork…"]) await expect(page.getByRole("button", { name, exact: true })).toHaveCount(0);
+  await expectAccessibleEverywhere(page);
+  await page.getByRole("link", { name: /^Events/ }).click();
+  const events = await host.events(runId);
+  await expect(page.locator("tr[data-seq]")).toHaveCount(events.length);
+  await page.locator("tr[data-seq] button").filter({ hasText: "node.failed" }).click();
+  await page.getByRole("link", { name: /^Open the ladder/ }).click();
+  await expect(page.locator(".verdict")).toContainText("Stopped at gate 4 of 8, contract");
+  expect(asked).toEqual([]);
+  await page.getByRole("button", { name: "Close the file" }).click();
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Open a file");
+});
+
+test("C14 the exported events are opened again", async ({ signedIn: page, host }) => {
+  const runId = await host.runUntil("steps", ["completed"]);
+  await page.goto(`${host.console}runs/${runId}`);
+  await page.locator("details.menu summary").click();
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save the events as JSON lines" }).click()]);
+  await page.goto(`${host.console}bundle`);
+  await page.getByLabel(/^A debug bundle/).setInputFiles({ name: "events.jsonl", mimeType: "application/x-ndjson", buffer: readFileSync(await saved.path()) });
+  await expect(page.locator(".run-head .status")).toHaveText("Completed");
+  await expect(page.getByRole("grid", { name: "Timeline" }).getByRole("rowheader")).toHaveText([/run/, /first/, /second/, /third/]);
+});
+
+test("C4e an outcome of the acceptor is shown on the ladder: cached, and in conflict", async ({ signedIn: page, host }) => {
+  const accept = (type: string, payload: object): Promise<unknown> =>
+    host.json("POST", "/v1/host/sample/envelope/accept", {
+      envelope: { type, schemaVersion: 1, envelopeId: "e-c4e", correlationId: "c-c4e", payload, meta: { source: "ai-generation", ts: "2026-01-31T12:00:00Z" } },
+      persistedDedup: { runId: "r-c4e" },
+    });
+  const first = await accept("error", { code: "other", message: "once" });
+  expect(await accept("error", { code: "other", message: "again" })).toEqual(first);
+  const conflict = await accept("schema.request", { envelopeType: kind });
+  await page.goto(`${host.console}try`);
+  await page.getByRole("textbox", { name: "Answer" }).fill(JSON.stringify(conflict));
+  await expect(page.locator(".verdict code")).toHaveText("envelope_correlation_conflict");
+  await expect(page.locator(".verdict")).toContainText("Stopped at gate 7 of 8, dedup");
+  expect(await page.locator("td.rung .rung-word").allTextContents()).toEqual(["passed", "passed", "passed", "passed", "passed", "passed", "refused", "not reached"]);
+  await expectAccessibleEverywhere(page);
+});
+
+test("an answer is held against the gates as the host would", async ({ signedIn: page, host }) => {
+  const sent: string[] = [];
+  page.on("request", (r) => r.method() !== "GET" && sent.push(r.url()));
+  await page.goto(`${host.console}try`);
+  const answer = page.getByRole("textbox", { name: "Answer" });
+  await answer.fill(`Of course:\n${envelope(kind, triage({ category: "bills" }))}`);
+  await expect(page.locator(".verdict")).toContainText("Stopped at gate 3 of 8, payload");
+  await expect(page.getByRole("list", { name: "What was wrong" })).toContainText("/category choose one of");
+  await expect(page.getByRole("region", { name: "Payload" }).locator(".marked")).toContainText("bills");
+  await expectAccessibleEverywhere(page);
+  await answer.fill(JSON.stringify(triage()));
+  await expect(page.locator(".verdict code")).toHaveText("invalid_envelope_shape");
+  await page.getByLabel("Kind that the node asks for").selectOption(kind);
+  await expect(page.locator(".verdict")).toContainText("Nothing is wrong with it up to the contract");
+  await page.getByLabel("Kinds that its contract accepts, if not all").fill("media.image");
+  await expect(page.locator(".verdict code")).toHaveText("envelope_contract_violation");
+  expect(sent).toEqual([]);
+});
+
+test("a report tells what happened, and prints", async ({ signedIn: page, host }) => {
+  await asking(host, "report", { envelopeType: kind });
+  await program(host, "report", JSON.stringify(triage({ category: "bills" })), JSON.stringify(triage()));
+  const runId = await host.runUntil("report", ["completed"]);
+  await page.goto(`${host.console}runs/${runId}`);
+  await page.locator("details.menu summary").click();
+  await page.getByRole("link", { name: "Report to print" }).click();
+  const chain = page.getByRole("table", { name: "The steps of the run, in their order" });
+  await expect(chain.getByRole("row")).toHaveText([/What/, /The run began/, /report.*Taken on attempt 2 after one schema violation.*→/, /The run was completed/]);
+  await expectAccessibleEverywhere(page);
+  await page.emulateMedia({ media: "print" });
+  await expect(page.getByRole("banner")).toBeHidden();
+  await expect(page.getByRole("button", { name: "Print" })).toBeHidden();
+  await expect(chain).toBeVisible();
+  await page.emulateMedia({ media: "screen" });
+  await chain.getByRole("link", { name: /^Taken on attempt 2/ }).click();
+  await expect(page.locator("table.ladder")).toBeVisible();
+});
+

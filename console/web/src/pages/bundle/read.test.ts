@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { readRecorded } from "./read";
+
+const event = (sequence: number, type: string, payload: object = {}): object => ({ eventId: `ev_run_1_${sequence}`, runId: "run_1", sequence, type, payload, timestamp: `2026-11-22T10:00:0${sequence}.000Z` });
+const run = { runId: "run_1", workflowId: "w", status: "completed" };
+
+test("a bundle is its run and its events", () => {
+  const read = readRecorded(JSON.stringify({ run, events: [event(0, "run.started"), event(1, "run.completed")], generatedAt: "2026-11-22T11:00:00Z", redactionApplied: true, redactionMode: "omit" }));
+  expect(read.snapshot).toMatchObject(run);
+  expect(read.events.map((e) => e.type)).toEqual(["run.started", "run.completed"]);
+  expect(read.notes.join(" ")).toBe("Exported at 2026-11-22T11:00:00Z. Its content was taken out (mode omit): what the run was about is not in it.");
+});
+
+test("a bundle that was cut says where, and how it ended", () => {
+  const read = readRecorded(JSON.stringify({ run, events: [event(0, "run.started"), event(7, "run.completed")], truncated: true }));
+  expect(read.events).toHaveLength(1);
+  expect(read.notes[0]).toBe("The log is cut after #0; it ended with #7, run.completed.");
+});
+
+test("lines of events are folded into a run", () => {
+  const lines = [event(0, "run.started", { workflowId: "w" }), event(1, "run.failed", { error: { code: "boom", message: "no" } })].map((e) => JSON.stringify(e)).join("\n");
+  expect(readRecorded(`${lines}\n`).snapshot).toMatchObject({ runId: "run_1", workflowId: "w", status: "failed", error: { code: "boom", message: "no" }, completedAt: "2026-11-22T10:00:01.000Z" });
+});
+
+test.each(["", "no", "{}", "[]", '{"run":{},"events":[]}', '{"run":3,"events":[]}', JSON.stringify(event(3, "run.started")), '{"a":1}\n{"b":2}'])("what is no export of a run is refused with a reason: %s", (text) => {
+  expect(() => readRecorded(text)).toThrow(/\w/);
+});

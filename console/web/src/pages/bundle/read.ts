@@ -1,0 +1,74 @@
+// What was exported of a run, read back: a debug bundle, or its events as JSON lines.
+import { isObject, parseJson, type Json } from "../../api/json";
+import type { RunEvent, RunSnapshot, RunStatus } from "../../api/model";
+
+export type Recorded = {
+  snapshot: RunSnapshot;
+  /** Events 0..n without a hole. */
+  events: RunEvent[];
+  /** What a reader should know of the file, in words. */
+  notes: string[];
+};
+
+export const largest = 64 * 1024 * 1024;
+
+/** Reads a file. Throws an Error that says what is wrong with it. */
+export function readRecorded(text: string): Recorded {
+  const whole = tryParse(text);
+  if (isObject(whole) && isObject(whole.run) && Array.isArray(whole.events)) return ofBundle(whole);
+  const lines = text.split("\n").filter((line) => line.trim() !== "").map(tryParse);
+  if (lines.length > 0 && lines.every(isEvent)) return ofEvents(lines as unknown as RunEvent[]);
+  throw new Error("This is neither a debug bundle nor the events of a run as JSON lines.");
+}
+
+function tryParse(text: string): Json | undefined {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const isEvent = (v: Json | undefined): boolean => isObject(v) && typeof v.type === "string" && Number.isInteger(Number(v.sequence)) && isObject(v.payload);
+
+function ofBundle(bundle: { [name: string]: Json }): Recorded {
+  const run = bundle.run as { [name: string]: Json };
+  const listed = (bundle.events as Json[]).filter(isEvent) as unknown as RunEvent[];
+  if (typeof run.runId !== "string" || typeof run.status !== "string") throw new Error("The bundle does not say of which run it is.");
+  const events = unbroken(listed);
+  const notes: string[] = [];
+  if (typeof bundle.generatedAt === "string") notes.push(`Exported at ${bundle.generatedAt}.`);
+  if (bundle.truncated === true || events.length < listed.length) {
+    const last = listed.at(-1);
+    notes.push(`The log is cut after #${events.length - 1}${last && last.sequence >= events.length ? `; it ended with #${last.sequence}, ${last.type}` : ""}.`);
+  }
+  notes.push(bundle.redactionApplied === true ? `Its content was taken out (mode ${String(bundle.redactionMode)}): what the run was about is not in it.` : "Nothing was taken out of it.");
+  return { snapshot: { workflowId: "unknown", ...run } as unknown as RunSnapshot, events, notes };
+}
+
+function ofEvents(listed: RunEvent[]): Recorded {
+  const events = unbroken(listed);
+  const first = events[0];
+  if (!first || events.some((e) => e.runId !== first.runId)) throw new Error("The events are not those of one run from its start.");
+  const started = events.find((e) => e.type === "run.started");
+  const end = events.findLast((e) => ended[e.type] !== undefined);
+  const error = end?.payload.error;
+  const snapshot: RunSnapshot = {
+    runId: first.runId,
+    workflowId: typeof started?.payload.workflowId === "string" ? started.payload.workflowId : "unknown",
+    status: (end && ended[end.type]) ?? "running",
+    createdAt: first.timestamp,
+  };
+  if (started) snapshot.startedAt = started.timestamp;
+  if (end) snapshot.completedAt = end.timestamp;
+  if (isObject(error) && typeof error.code === "string") snapshot.error = { code: error.code, message: String(error.message ?? "") };
+  return { snapshot, events, notes: ["The file has the events alone: what follows is folded out of them."] };
+}
+
+const ended: { [type: string]: RunStatus | undefined } = { "run.completed": "completed", "run.failed": "failed", "run.cancelled": "cancelled" };
+
+function unbroken(listed: RunEvent[]): RunEvent[] {
+  const events: RunEvent[] = [];
+  for (const event of listed) if (Number(event.sequence) === events.length) events.push(event);
+  return events;
+}

@@ -1,0 +1,84 @@
+// How a run came to where it is, one step after the other, out of its log.
+import { executionsOf } from "../../ladder/fold";
+import { columnsOf, decisive } from "../../ladder/columns";
+import { record, text } from "../../ladder/events";
+import { storyOfExecution, type Story } from "../../ladder/story";
+import type { RunEvent } from "../../api/model";
+
+export type Step = {
+  sequence: number;
+  at: string;
+  nodeId?: string | undefined;
+  /** What happened, in one sentence. */
+  words: string;
+  tone: Story["tone"];
+  code?: string | undefined;
+  /** Tokens that models took for it, in and out; undefined: none was asked, or nobody says. */
+  tokens?: readonly [number, number] | undefined;
+  /** Key of the attempt that decided. */
+  envelope?: string | undefined;
+};
+
+/** The steps that somebody who was not there has to know; what only carries them out is left out. */
+export function chainOf(events: readonly RunEvent[]): Step[] {
+  const models = new Set<string>();
+  const steps: Step[] = executionsOf(events).map((x) => {
+    models.add(x.nodeId);
+    const story = storyOfExecution(x);
+    const usages = x.calls.flatMap((c) => (c.usage ? [c.usage] : []));
+    const from = events[x.from];
+    const s = x.substitution;
+    const instead = s ? `${s.from.provider}/${s.from.model} lacks ${s.missing.join(", ")}, so ${s.hidden ? "another model" : `${s.to.provider}/${s.to.model}`} was asked. ` : "";
+    return {
+      sequence: x.from, at: from?.timestamp ?? "", nodeId: x.nodeId, words: `${instead}${story.headline}`, tone: story.tone, code: story.code,
+      tokens: usages.length === 0 ? undefined : [sum(usages.map((u) => u.inputTokens)), sum(usages.map((u) => u.outputTokens))],
+      envelope: decisive(x, columnsOf(x))?.key,
+    };
+  });
+  for (const e of events) {
+    const said = wordsOf(e, models);
+    if (said) steps.push({ sequence: e.sequence, at: e.timestamp, nodeId: e.nodeId, ...said });
+  }
+  return steps.toSorted((a, b) => a.sequence - b.sequence);
+}
+
+const sum = (all: number[]): number => all.reduce((n, m) => n + m, 0);
+
+function wordsOf(e: RunEvent, models: ReadonlySet<string>): Pick<Step, "words" | "tone" | "code"> | undefined {
+  const p = record(e.payload);
+  const error = record(p.error);
+  const because = text(p.reason) ? `: ${text(p.reason)}` : "";
+  switch (e.type) {
+    case "run.started":
+      return { words: "The run began", tone: "note" };
+    case "run.completed":
+      return { words: "The run was completed", tone: "good" };
+    case "run.failed":
+      return { words: `The run failed${text(error.message) ? `: ${text(error.message)}` : ""}`, tone: "bad", code: text(error.code) };
+    case "run.cancelled":
+      return { words: `The run was cancelled${because}`, tone: "note" };
+    case "run.paused":
+      return { words: `The run was paused${because}`, tone: "note" };
+    case "run.resumed":
+      return { words: "The run was resumed", tone: "note" };
+    case "interrupt.requested":
+      return { words: `Somebody was asked (${text(p.kind) ?? "a question"})`, tone: "open" };
+    case "interrupt.resolved": {
+      const did = text(record(p.resumeValue).action) ?? text(p.outcome);
+      return { words: `The answer came${text(p.resolvedBy) ? ` from ${text(p.resolvedBy)}` : ""}${did ? `: ${did}` : ""}`, tone: "good" };
+    }
+    case "cap.breached":
+      return { words: `A limit was reached (${text(p.kind) ?? text(p.capKind) ?? "cap"})`, tone: "bad", code: "cap_breached" };
+    case "node.failed":
+      // Of a model's node the ladder tells.
+      return models.has(e.nodeId ?? "") ? undefined : { words: `It failed${text(error.message) ? `: ${text(error.message)}` : ""}`, tone: "bad", code: text(error.code) };
+    case "node.retried":
+      return { words: "It is tried again", tone: "note" };
+    case "node.completed":
+      return models.has(e.nodeId ?? "") ? undefined : { words: "It was completed", tone: "good" };
+    case "node.cancelled":
+    case "node.skipped":
+      return { words: `It was ${e.type.slice("node.".length)}${because}`, tone: "note" };
+  }
+  return undefined;
+}

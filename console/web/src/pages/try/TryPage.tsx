@@ -1,0 +1,115 @@
+import { useDeferredValue, useId, useState, type ReactNode } from "react";
+import { useTitle } from "../../app/title";
+import { Explanation } from "../../explain/Explanation";
+import { record } from "../../ladder/events";
+import { asks } from "../../ladder/model";
+import { stoppedAt } from "../../ladder/rungs";
+import { gateNumber, type Story } from "../../ladder/story";
+import { useCapabilities, useSchema } from "../../ladder/ui/context";
+import { Rungs } from "../../ladder/ui/Rungs";
+import { Verdict } from "../../ladder/ui/Verdict";
+import { JsonView } from "../../ui/JsonView";
+import { judge, kindOf, type Given, type Judged } from "./judge";
+import "../../styles/form.css";
+import "./try.css";
+
+/** Holds an answer against the gates without a run: what is pasted is sent nowhere. */
+export default function TryPage(): ReactNode {
+  useTitle("Try an answer");
+  const id = useId();
+  const versions = record(useCapabilities().schemaVersions);
+  const [answer, setAnswer] = useState("");
+  const [askedKind, setAskedKind] = useState("");
+  const [accepts, setAccepts] = useState("");
+  const given: Given = { text: useDeferredValue(answer), askedKind, accepts: accepts.split(/[\s,]+/).filter((kind) => kind !== "") };
+  const kind = given.text.trim() === "" ? undefined : kindOf(given);
+  const known = kind !== undefined && versions[kind] !== undefined ? kind : undefined;
+  const schema = useSchema(known, {}, "envelope");
+  const judged = given.text.trim() === "" || (known !== undefined && schema === undefined) ? undefined : judge(given, { versions, schema });
+  return (
+    <div className="envelope-page try">
+      <h1>Try an answer</h1>
+      <p>
+        Paste what a model answered, an envelope, or what the acceptor said of one. It is held against the schemas that this host serves, in this page: nothing is sent, and no run begins.
+      </p>
+      <div className="try-parts">
+        <div className="try-given">
+          <div className="field">
+            <label htmlFor={`${id}a`}>Answer</label>
+            <textarea id={`${id}a`} className="mono" rows={14} spellCheck={false} value={answer} onChange={(e) => setAnswer(e.target.value)} placeholder='{"type": "error", "payload": {"code": "…", "message": "…"}}' />
+          </div>
+          <div className="field">
+            <label htmlFor={`${id}k`}>Kind that the node asks for</label>
+            <select id={`${id}k`} value={askedKind} onChange={(e) => setAskedKind(e.target.value)}>
+              <option value="">none: the answer is an envelope</option>
+              {Object.keys(versions).map((name) => (
+                <option key={name} value={name}>
+                  {name}
+                </option>
+              ))}
+            </select>
+          </div>
+          <div className="field">
+            <label htmlFor={`${id}c`}>Kinds that its contract accepts, if not all</label>
+            <input id={`${id}c`} className="mono" value={accepts} onChange={(e) => setAccepts(e.target.value)} spellCheck={false} autoComplete="off" />
+          </div>
+        </div>
+        <section aria-label="Ladder of the answer" className="try-found">
+          {judged ? <Found judged={judged} /> : <p className="empty">The ladder of the answer appears here.</p>}
+        </section>
+      </div>
+    </div>
+  );
+}
+
+function Found({ judged }: { judged: Judged }): ReactNode {
+  const { rungs, kind, payload, problems, note } = judged;
+  const stop = stoppedAt(rungs);
+  const first = problems[0]?.instancePointer;
+  return (
+    <>
+      <Verdict story={storyOf(judged)} />
+      {note && <p className="dim small">{note}</p>}
+      <Rungs rungs={rungs} name={kind ?? "Answer"} />
+      {stop?.code && (
+        <>
+          <h2>Gate {stop.gate}: {asks[stop.gate]}</h2>
+          <Explanation code={stop.code} message={stop.reason} />
+        </>
+      )}
+      {problems.length > 0 && (
+        <ul className="problems" aria-label="What was wrong">
+          {problems.map((p) => (
+            <li key={`${p.instancePointer ?? ""} ${p.message}`}>
+              {p.instancePointer !== undefined && <code className="place">{p.instancePointer || "/"}</code>} {p.message}
+            </li>
+          ))}
+        </ul>
+      )}
+      {stop?.acceptedKinds && (
+        <p>
+          Accepted:{" "}
+          {stop.acceptedKinds.map((name) => (
+            <code key={name} className="chip">
+              {name}
+            </code>
+          ))}
+        </p>
+      )}
+      {payload !== undefined && problems.length > 0 && (
+        <section aria-label="Payload">
+          <h2>Payload</h2>
+          <JsonView value={payload} open={6} key={first ?? ""} {...(first === undefined ? {} : { mark: first })} />
+        </section>
+      )}
+    </>
+  );
+}
+
+function storyOf({ rungs, kind }: Judged): Story {
+  const stop = stoppedAt(rungs);
+  if (stop) return { tone: "bad", headline: `Stopped at gate ${gateNumber(stop.gate)} of ${rungs.length}, ${stop.gate}${kind ? `: ${kind}` : ""}`, code: stop.code };
+  if (rungs.every((r) => r.state === "passed")) return { tone: "good", headline: "Accepted: all eight gates passed" };
+  if (rungs.some((r) => r.state === "passed")) return { tone: "good", headline: "Nothing is wrong with it up to the contract" };
+  return { tone: "bad", headline: "No document in the answer" };
+}
