@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"waybill.dev/waybill/client"
 	"waybill.dev/waybill/examples"
+	"waybill.dev/waybill/protocol/wire"
 )
 
 type printer = io.Writer
@@ -107,40 +108,39 @@ func demo(ctx context.Context, out printer, r readyInfo, key string) error {
 	if err != nil {
 		return err
 	}
-	c := client{base: r.HTTP, key: key}
-	body, err := json.Marshal(map[string]any{"workflowId": demoWorkflow, "inputs": map[string]string{"mail": string(mail)}, "tags": []string{"demo"}})
+	c, err := client.New(r.HTTP, client.WithToken(key))
 	if err != nil {
 		return err
 	}
-	var run struct {
-		RunID string `json:"runId"`
+	inputs, err := json.Marshal(map[string]string{"mail": string(mail)})
+	if err != nil {
+		return err
 	}
-	if err := c.do(ctx, http.MethodPost, "/v1/runs", body, &run); err != nil {
+	run, err := c.Start(ctx, client.StartRun{WorkflowID: demoWorkflow, Inputs: inputs, Tags: []string{"demo"}})
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "Run %s of workflow %q: a support mail goes in\n\n%s\n", run.RunID, demoWorkflow, indent(string(mail), 6))
-	events, err := c.follow(ctx, run.RunID)
-	if err != nil {
-		return err
+	var events []client.Event
+	for e, err := range c.Follow(ctx, run.RunID, client.FollowOptions{}) {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return errors.New("the run did not end in time")
+		}
+		if err != nil {
+			return err
+		}
+		events = append(events, e)
 	}
 	printEvents(out, events)
 	curls(out, r, key, run.RunID)
 	return nil
 }
 
-// demoEvent is what the demo shows of an event.
-type demoEvent struct {
-	Sequence int             `json:"sequence"`
-	Type     string          `json:"type"`
-	NodeID   string          `json:"nodeId"`
-	Payload  json.RawMessage `json:"payload"`
-}
-
-func printEvents(out printer, events []demoEvent) {
+func printEvents(out printer, events []client.Event) {
 	fmt.Fprintln(out, "What the log recorded")
 	chunks := 0
 	for _, e := range events {
-		if e.Type == "output.chunk" {
+		if e.Type == wire.EventOutputChunk {
 			chunks++
 			continue
 		}
@@ -151,7 +151,7 @@ func printEvents(out printer, events []demoEvent) {
 		fmt.Fprintf(out, "  %5d  %-18s %s\n", e.Sequence, e.Type, e.NodeID)
 	}
 	for _, e := range events {
-		if e.Type == "artifact.created" {
+		if e.Type == wire.EventArtifactCreated {
 			fmt.Fprintf(out, "\nThe envelope, checked and recorded\n\n%s\n", indent(pretty(e.Payload), 2))
 		}
 	}
@@ -182,52 +182,4 @@ func curls(out printer, r readyInfo, key, runID string) {
 	}
 	fmt.Fprintf(out, "  curl -s %s %s/v1/runs/%s\n", auth, r.HTTP, runID)
 	fmt.Fprintf(out, "  curl -sN %s '%s/v1/runs/%s/events?streamMode=debug'\n\nCtrl-C stops the host; its state stays.\n", auth, r.HTTP, runID)
-}
-
-// client is the public REST API as the demo uses it.
-type client struct{ base, key string }
-
-func (c client) do(ctx context.Context, method, path string, body []byte, into any) error {
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+c.key)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err
-	}
-	if res.StatusCode >= 300 {
-		return fmt.Errorf("%s %s: %s: %s", method, path, res.Status, b)
-	}
-	return json.Unmarshal(b, into)
-}
-
-// follow polls a run's events to its end.
-func (c client) follow(ctx context.Context, runID string) ([]demoEvent, error) {
-	var all []demoEvent
-	for last := -1; ; {
-		var page struct {
-			Events       []demoEvent `json:"events"`
-			IsComplete   bool        `json:"isComplete"`
-			LastEventSeq int         `json:"lastEventSeq"`
-		}
-		if err := c.do(ctx, http.MethodGet, fmt.Sprintf("/v1/runs/%s/events/poll?lastSequence=%d&timeout=10", runID, last), nil, &page); err != nil {
-			return nil, err
-		}
-		all = append(all, page.Events...)
-		last = page.LastEventSeq
-		if page.IsComplete {
-			return all, nil
-		}
-		if ctx.Err() != nil {
-			return nil, errors.New("the run did not end in time")
-		}
-	}
 }

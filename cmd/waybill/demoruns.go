@@ -2,16 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path"
 	"strings"
 	"time"
 
+	"waybill.dev/waybill/client"
 	"waybill.dev/waybill/examples"
 	"waybill.dev/waybill/protocol/pack"
 )
@@ -70,7 +69,7 @@ func (o *devOptions) loadDemo(ctx context.Context, l *workflowLoader) error {
 
 // startDemoRuns begins a run of each demo workflow, so that a new host has something to
 // show. A key that may not, such as one that only reads, is no reason to stop.
-func startDemoRuns(ctx context.Context, c client, log logger) {
+func startDemoRuns(ctx context.Context, c *client.Client, log logger) {
 	ctx, cancel := context.WithTimeout(ctx, demoRunsTimeout)
 	defer cancel()
 	files, err := demoWorkflows()
@@ -80,11 +79,7 @@ func startDemoRuns(ctx context.Context, c client, log logger) {
 	}
 	for _, name := range files {
 		id := "demo-" + strings.TrimSuffix(path.Base(name), ".json")
-		body, err := json.Marshal(map[string]any{"workflowId": id, "tags": []string{"demo"}})
-		if err == nil {
-			err = c.do(ctx, http.MethodPost, "/v1/runs", body, &struct{}{})
-		}
-		if err != nil && ctx.Err() == nil {
+		if _, err := c.Start(ctx, client.StartRun{WorkflowID: id, Tags: []string{"demo"}}); err != nil && ctx.Err() == nil {
 			log.Warn("a demo run was not started", "workflow_id", id, "error", err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"waybill.dev/waybill/client"
 	"waybill.dev/waybill/internal/config"
 	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/internal/runlog/jetstream"
@@ -245,7 +246,11 @@ func runDev(ctx context.Context, o devOptions, log logger, out printer) error {
 	}
 	banner(out, o, ready, h.consoleLink(ready))
 	if isNew {
-		startDemoRuns(ctx, client{base: ready.HTTP, key: firstKey(o.apiKeys)}, h.log)
+		c, err := client.New(ready.HTTP, client.WithToken(firstKey(o.apiKeys)))
+		if err != nil {
+			return errors.Join(err, h.group.Stop())
+		}
+		startDemoRuns(ctx, c, h.log)
 	}
 	if o.demo {
 		if err := demo(ctx, out, ready, firstKey(o.apiKeys)); err != nil && ctx.Err() == nil {

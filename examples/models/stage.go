@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 
+	"waybill.dev/waybill/client"
 	"waybill.dev/waybill/test/double/anthropic"
 	"waybill.dev/waybill/test/double/openaicompat"
 )
@@ -20,7 +21,7 @@ type stage struct {
 	house  *openaicompat.Server
 	vendor *anthropic.Server
 	host   *host
-	client client
+	client *client.Client
 }
 
 // vendorKey opens the double and nothing else.
@@ -40,7 +41,11 @@ func open(ctx context.Context, o options, tmp string) (*stage, error) {
 		s.close()
 		return nil, err
 	}
-	s.host, s.client = h, client{base: h.http, key: "dev-key"}
+	s.host = h
+	if s.client, err = client.New(h.http, client.WithToken("dev-key")); err != nil {
+		s.close()
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -66,6 +71,6 @@ type played struct {
 func (s *stage) play(ctx context.Context, c scene) (played, error) {
 	before, beforeHouse := len(s.vendor.Requests()), len(s.house.Requests())
 	s.vendor.Enqueue(c.says...)
-	runID, log, err := s.client.run(ctx, c.name)
+	runID, log, err := follow(ctx, s.client, c.name)
 	return played{scene: c, runID: runID, log: log, asked: s.vendor.Requests()[before:], house: s.house.Requests()[beforeHouse:]}, err
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"waybill.dev/waybill/internal/version"
 	"waybill.dev/waybill/protocol/fault"
@@ -64,7 +65,7 @@ func (k *Keeper) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	undo, wait := k.tries.Take(from(r))
+	undo, wait := k.try(from(r), offered)
 	if wait > 0 {
 		return fault.New(fault.RateLimited, "too many sign-ins with a wrong key from this address").
 			With("scope", "address").With("retryAfterMs", wait.Milliseconds()).After(wait)
@@ -88,6 +89,20 @@ func (k *Keeper) signIn(w http.ResponseWriter, r *http.Request) error {
 	http.SetCookie(w, k.cookie(r, sealed))
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// try counts a sign-in; with a wait it is one too many. undo takes it back.
+func (k *Keeper) try(address string, o offer) (undo func(), wait time.Duration) {
+	ofAll, wait := k.crowd.Take(address)
+	if wait > 0 {
+		return ofAll, wait
+	}
+	begins := strings.TrimSpace(o.Key)
+	own, wait := k.tries.Take(address + " " + begins[:min(len(begins), alike)])
+	if wait > 0 {
+		ofAll()
+	}
+	return func() { own(); ofAll() }, wait
 }
 
 // offer is what one signs in with.

@@ -23,11 +23,17 @@ const WriteHeader = "X-Waybill-Console"
 // Lifetime is how long a session is good.
 const Lifetime = 12 * time.Hour
 
-// Who signs in with a wrong key may try burst times at once from one address, and then
-// once in a while.
+// Who signs in with a wrong key may try burst times at once from one address with keys that
+// begin alike, and then once in a while; with any keys crowd times as often. Behind a proxy
+// all browsers have one address: one who mistypes a key keeps those with another from
+// nothing.
 const (
 	triesPerSecond = 0.2
 	burst          = 10
+	crowd          = 20
+	// alike is how many characters are the beginning of a key: more than a host puts before
+	// all of them.
+	alike = 12
 )
 
 // Modes of a host, as the console shows them.
@@ -57,7 +63,8 @@ type Keeper struct {
 	cfg   Config
 	seals seals
 	keys  *auth.Keys
-	tries *throttle.Throttle
+	tries *throttle.Throttle // by address and beginning of the key
+	crowd *throttle.Throttle // by address
 	clock func() time.Time
 	codes codes
 }
@@ -68,7 +75,10 @@ func New(cfg Config, keys *auth.Keys, clock func() time.Time) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Keeper{cfg: cfg, seals: s, keys: keys, tries: throttle.New(triesPerSecond, burst, clock), clock: clock}, nil
+	return &Keeper{
+		cfg: cfg, seals: s, keys: keys, clock: clock,
+		tries: throttle.New(triesPerSecond, burst, clock), crowd: throttle.New(crowd*triesPerSecond, crowd*burst, clock),
+	}, nil
 }
 
 // bearer is the header that stands for a key.

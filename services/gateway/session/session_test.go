@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -220,12 +221,43 @@ func TestSignIn_SlowsDownWhoGuesses(t *testing.T) {
 	for range burst {
 		require.Equal(t, http.StatusUnauthorized, h.send(http.MethodPost, "/session", `{"key":"wrong"}`).Code)
 	}
-	w := h.send(http.MethodPost, "/session", `{"key":"`+key+`"}`)
+	w := h.send(http.MethodPost, "/session", `{"key":"wrong"}`)
 	require.Equal(t, http.StatusTooManyRequests, w.Code)
 	require.Contains(t, w.Body.String(), "rate_limited")
+	h.signIn(t, key) // whoever comes through the same proxy with another key
+	h.clock.now = h.clock.now.Add(time.Minute)
+	require.Equal(t, http.StatusUnauthorized, h.send(http.MethodPost, "/session", `{"key":"wrong"}`).Code)
+}
+
+func TestSignIn_SlowsDownWhoGuessesTheEndOfAKey(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, nil)
+	guess := func(i int) int {
+		return h.send(http.MethodPost, "/session", fmt.Sprintf(`{"key":"%s%d"}`, key[:alike], i)).Code
+	}
+	for i := range burst {
+		require.Equal(t, http.StatusUnauthorized, guess(i))
+	}
+	require.Equal(t, http.StatusTooManyRequests, guess(burst))
+	require.Equal(t, http.StatusTooManyRequests, h.send(http.MethodPost, "/session", `{"key":"`+key+`"}`).Code, "the right one tells nothing, either")
 	elsewhere := h.send(http.MethodPost, "/session", `{"key":"`+key+`"}`, func(r *http.Request) { r.RemoteAddr = "192.0.2.77:1" })
 	require.Equal(t, http.StatusNoContent, elsewhere.Code)
 	h.clock.now = h.clock.now.Add(time.Minute)
+	h.signIn(t, key)
+}
+
+func TestSignIn_BoundsAllGuessesOfAnAddress(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, nil)
+	guess := func(i int) int { return h.send(http.MethodPost, "/session", fmt.Sprintf(`{"key":"%d-wrong"}`, i)).Code }
+	for i := range crowd * burst {
+		require.Equal(t, http.StatusUnauthorized, guess(i))
+	}
+	require.Equal(t, http.StatusTooManyRequests, guess(crowd*burst))
+	for range 2 * burst { // what was refused did not count against its key
+		require.Equal(t, http.StatusTooManyRequests, h.send(http.MethodPost, "/session", `{"key":"`+key+`"}`).Code)
+	}
+	h.clock.now = h.clock.now.Add(time.Second)
 	h.signIn(t, key)
 }
 
