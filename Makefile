@@ -183,11 +183,17 @@ test-isolated: ## build each module by itself, as an outsider would
 tidy: ## tidy all modules
 	for m in $(MODULES); do go -C $$m mod tidy; done
 
+.PHONY: shells
+shells: ## load the completion in zsh and fish too, which Debian has
+	@command -v zsh fish >/dev/null || { test "$$(id -u)" = 0 || { echo "there is no zsh or no fish: install them" >&2; exit 1; }; apt-get update -q && apt-get install -qy --no-install-recommends zsh fish; }
+	WAYBILL_SHELLS=1 go test -count=1 -run TestL8_CompletionScriptsLoad ./test/cli
+
 .PHONY: ci
 ci: lint gen-check trace console-check test-isolated race ## what CI runs after `make test`, and kills
 	$(MAKE) chaos CHAOS_KILLS=30
 	$(MAKE) dedup DEDUP_TESTS=TestDedup
 	$(MAKE) postgres
+	$(MAKE) shells
 	$(MAKE) browser
 
 include deploy/deploy.mk

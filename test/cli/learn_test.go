@@ -11,31 +11,45 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/test/harness"
 )
 
 // offline is a user whose host is away.
 func offline(t *testing.T) user { return at(t, "http://127.0.0.1:1", "") }
 
+// shells load their scripts, and say what is completed by them. Only fish completes without a
+// terminal, and bash needs functions that Debian has in a package of its own.
+var shells = map[string]struct {
+	call []string
+	want string
+}{
+	"bash": {[]string{"bash", "--norc", "-c", `. "$1" && complete -p waybill`, "bash"}, `-F __start_waybill`},
+	"zsh":  {[]string{"zsh", "-f", "-c", `autoload -Uz compinit && compinit -u -D && . "$1" && print -- $_comps[waybill] && whence -w _waybill`, "zsh"}, `^_waybill\n_waybill: function`},
+	"fish": {[]string{"fish", "--no-config", "-c", `source $argv[1]; complete -C "waybill run wat"`}, `^watch\b`},
+}
+
 func TestL8_CompletionScriptsLoad(t *testing.T) {
 	t.Parallel()
 	u := offline(t)
+	require.NotEmpty(t, u.ok("completion", "powershell").out)
 	dir := t.TempDir()
-	for shell, check := range map[string][]string{
-		"bash": {"bash", "-n"}, "zsh": {"zsh", "-n"}, "fish": {"fish", "-n"}, "powershell": nil,
-	} {
-		script := u.ok("completion", shell).out
-		require.NotEmpty(t, script, shell)
-		if check == nil {
-			continue
-		}
-		if _, err := exec.LookPath(check[0]); err != nil {
-			t.Logf("%s is not on this machine: its script is written, and not loaded", shell)
-			continue
-		}
-		path := filepath.Join(dir, shell)
-		require.NoError(t, os.WriteFile(path, []byte(script), 0o600))
-		out, err := exec.CommandContext(t.Context(), check[0], check[1], path).CombinedOutput()
-		require.NoError(t, err, "%s: %s", shell, out)
+	require.NoError(t, os.Symlink(harness.Binary(t), filepath.Join(dir, "waybill")))
+	for shell, load := range shells {
+		t.Run(shell, func(t *testing.T) {
+			script := u.ok("completion", shell).out
+			require.NotEmpty(t, script)
+			if _, err := exec.LookPath(shell); err != nil {
+				require.Empty(t, os.Getenv("WAYBILL_SHELLS"), "make shells did not bring %s", shell)
+				t.Skipf("%s is not on this machine: its script is written, and not loaded", shell)
+			}
+			path := filepath.Join(dir, shell)
+			require.NoError(t, os.WriteFile(path, []byte(script), 0o600))
+			cmd := exec.CommandContext(t.Context(), load.call[0], append(load.call[1:], path)...)
+			cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "WAYBILL_URL=http://127.0.0.1:1")
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.Regexp(t, load.want, string(out))
+		})
 	}
 }
 
