@@ -131,6 +131,8 @@ type RunSummary struct {
 	CompletedAt string      `json:"completedAt"`
 	Tags        []string    `json:"tags"`
 	ErrorCode   string      `json:"errorCode"`
+	// LastSequence is that of the last event; -1: none yet.
+	LastSequence int `json:"lastSequence"`
 	// Stalled: nothing was heard for longer than the host allows.
 	Stalled bool `json:"stalled"`
 	// Waits is what the run waits for; nil where it has ended, or the host does not say.

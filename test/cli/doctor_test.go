@@ -66,6 +66,7 @@ func TestL7_DoctorNamesWhatIsWrongAndTheFix(t *testing.T) {
 		fix    string
 	}{
 		{"a sound host", host, testKey, 0, "stream", "while the run goes on", ""},
+		{"a store that keeps up", host, testKey, 0, "store", "with all that is in the log", ""},
 		{"an unknown key", host, "nobody", 1, "sign-in", "unauthenticated", "WAYBILL_TOKEN"},
 		{"an expired key", expired.URL, "old", 1, "sign-in", "key_expired", "new key"},
 		{"a proxy that buffers", held, testKey, 1, "stream", "held back", "buffering"},
@@ -92,6 +93,56 @@ func TestL7_DoctorNamesWhatIsWrongAndTheFix(t *testing.T) {
 			if tc.fix != "" {
 				require.Contains(t, found["fix"], tc.fix)
 			}
+		})
+	}
+}
+
+// What is late comes late by a stand-in: of a real host it would be a fault.
+func TestL7_DoctorSaysHowLateEventsAre(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name         string
+		runs         string
+		held         time.Duration
+		status, want string
+	}{
+		{"at once", `[{"runId":"run_1","status":"running","lastSequence":0}]`, 0, "ok", "after it was recorded"},
+		{"late", `[{"runId":"run_1","status":"running","lastSequence":0}]`, 3500 * time.Millisecond, "warn", "came 3"},
+		{"nothing at work", `[]`, 0, "skipped", "no run is at work"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.URL.Path == "/.well-known/openwop":
+					w.Header()["Date"] = nil // no clock to compare with
+					_, _ = io.WriteString(w, `{"protocolVersion":"1.1","implementation":{"name":"x","version":"1"}}`)
+				case r.URL.Path == "/v1/runs":
+					_, _ = io.WriteString(w, `{"runs":`+tc.runs+`}`)
+				case strings.HasSuffix(r.URL.Path, "/events"):
+					w.Header().Set("Content-Type", "text/event-stream")
+					at := time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00")
+					if r.Header.Get("Last-Event-Id") == "" {
+						_, _ = io.WriteString(w, "event: run.started\nid: 0\ndata: {\"eventId\":\"e0\",\"runId\":\"run_1\",\"sequence\":0,\"type\":\"run.started\",\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"payload\":{}}\n\n")
+					} else {
+						<-time.After(tc.held + 50*time.Millisecond)
+						_, _ = io.WriteString(w, "event: log.appended\nid: 1\ndata: {\"eventId\":\"e1\",\"runId\":\"run_1\",\"sequence\":1,\"type\":\"log.appended\",\"timestamp\":\""+at+"\",\"payload\":{}}\n\n")
+					}
+					_ = http.NewResponseController(w).Flush()
+					<-r.Context().Done()
+				default:
+					w.WriteHeader(http.StatusNotFound)
+				}
+			}))
+			t.Cleanup(host.Close)
+			var found map[string]any
+			for _, c := range document(t, at(t, host.URL, "key").run("doctor", "-o", "json").out)["checks"].([]any) {
+				if c := c.(map[string]any); c["check"] == "event-lag" {
+					found = c
+				}
+			}
+			require.Equal(t, tc.status, found["status"], found)
+			require.Contains(t, found["detail"], tc.want)
 		})
 	}
 }

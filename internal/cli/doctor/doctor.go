@@ -47,7 +47,8 @@ func Command(s *session.Session) *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what is in the way between here and a host, and how to mend it",
 		Long: `Looks at the settings here, and at the host: can it be reached, is it one, does it let you
-in, do its events come through while they happen, do the clocks agree. What is not as it
+in, does its store keep up, do its events come through while they happen and how late, do
+the clocks agree. What is not as it
 should be is named with its fix. It changes nothing.
 
 Exits with 0 if nothing failed, 1 if something did.`,

@@ -36,8 +36,9 @@ func (r *report) host(ctx context.Context, s *session.Session, t session.Target)
 	r.clock(doc.Header, began.Add(took/2))
 	r.version(doc.Body)
 	r.ready(ctx, c)
-	if r.auth(ctx, c) {
+	if r.auth(ctx, c, s.Now) {
 		r.stream(ctx, s, c)
+		r.lag(ctx, s, c, ahead(doc.Header, began.Add(took/2)))
 	}
 }
 
@@ -94,13 +95,21 @@ const (
 	clockFail = time.Minute
 )
 
-func (r *report) clock(header http.Header, here time.Time) {
+// ahead is by how much the host's clock is before this one, to the second; 0: it does not say.
+func ahead(header http.Header, here time.Time) time.Duration {
 	there, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
+		return 0
+	}
+	return there.Sub(here)
+}
+
+func (r *report) clock(header http.Header, here time.Time) {
+	if header.Get("Date") == "" {
 		r.add("clock", skip, "", "the host's answer has no Date")
 		return
 	}
-	off := here.Sub(there).Abs()
+	off := ahead(header, here).Abs()
 	const fix = "set the clocks by NTP, here or there"
 	switch {
 	case off > clockFail:
@@ -150,10 +159,12 @@ func (r *report) ready(ctx context.Context, c *client.Client) {
 }
 
 // auth says whether the host lets us in, and whether runs may be read.
-func (r *report) auth(ctx context.Context, c *client.Client) bool {
+func (r *report) auth(ctx context.Context, c *client.Client, now func() time.Time) bool {
+	began := now()
 	_, err := c.Runs(ctx, client.RunQuery{Limit: 1})
 	if err == nil {
 		r.add("sign-in", ok, "", "accepted, with runs:read")
+		r.store(now().Sub(began))
 		return true
 	}
 	refused, isError := errors.AsType[*client.Error](err)
@@ -166,6 +177,29 @@ func (r *report) auth(ctx context.Context, c *client.Client) bool {
 		r.add("sign-in", fail, "see above", "%v", err)
 	}
 	return false
+}
+
+// Bounds of a read, which sees all that was acknowledged before it: it takes as long as the
+// read model is behind the log.
+const (
+	readWarn = 500 * time.Millisecond
+	readFail = 5 * time.Second
+)
+
+func (r *report) store(took time.Duration) {
+	const fix = "see the host's event log: its disk, or waybill_eventlog_ metrics of what it is behind"
+	status := ok
+	switch {
+	case took > readFail:
+		status = fail
+	case took > readWarn:
+		status = warn
+	}
+	if status == ok {
+		r.add("store", ok, "", "a page of runs, with all that is in the log, in %s", show.Duration(took))
+		return
+	}
+	r.add("store", status, fix, "a page of runs took %s: the read model is behind the log, or slow", show.Duration(took))
 }
 
 // streamWait is how long the first event of a stream may take; a host sends what it has
