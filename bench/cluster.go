@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -46,15 +45,6 @@ type scaleRow struct {
 type costRow struct {
 	held int
 	cpu  time.Duration // of all processes, for one run
-}
-
-// overloadRow is what becomes of three times as much as the host can do.
-type overloadRow struct {
-	peak, offered, good float64 // runs a second
-	accepted, refused   int     // refused with 429 or 503
-	// largest is the service that had the most memory, and how much.
-	largest string
-	mb      float64
 }
 
 const (
@@ -133,6 +123,10 @@ func (h *spreadHost) cpu() (sum time.Duration, err error) {
 func cluster(ctx context.Context, r *report) (err error) {
 	f := &r.cluster
 	f.load = busy()
+	if r.options.only == sectionOverload {
+		f.overload, err = overload(ctx, r.options)
+		return err
+	}
 	for _, n := range []int{1, 2, 4} {
 		row, err := scale(ctx, r.options, n)
 		if err != nil {
@@ -395,67 +389,4 @@ func costs(ctx context.Context, o options) (rows []costRow, err error) {
 		rows = append(rows, costRow{held: level, cpu: cpu.sorted().percentile(50)})
 	}
 	return rows, nil
-}
-
-// overload offers three times as many runs as the host has been seen to do.
-func overload(ctx context.Context, o options) (row overloadRow, err error) {
-	h, err := startSpread(ctx, o, 2, nil)
-	if err != nil {
-		return row, err
-	}
-	defer h.stop()
-	id, doc := chain(1)
-	if _, err := h.client.do(ctx, http.MethodPost, "/v1/workflows", doc); err != nil {
-		return row, err
-	}
-	body := fmt.Appendf(nil, `{"workflowId":%q}`, id)
-	best, err := load(ctx, 64, o.seconds, func(ctx context.Context) error { return h.client.run(ctx, body) })
-	if err != nil {
-		return row, err
-	}
-	row.peak, row.offered = best.PerSec, 3*best.PerSec
-	var (
-		mu  sync.Mutex
-		ids []string
-	)
-	began := time.Now()
-	_, _, err = drive(ctx, time.Duration(float64(time.Second)/row.offered), int(2*o.seconds.Seconds()*row.offered), func() error {
-		id, err := runIDIn(h.client.do(ctx, http.MethodPost, "/v1/runs", body))
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case err == nil:
-			ids = append(ids, id)
-		case strings.Contains(err.Error(), ": 429 ") || strings.Contains(err.Error(), ": 503 "):
-			row.refused++
-		default:
-			return err
-		}
-		return nil
-	})
-	if err != nil {
-		return row, err
-	}
-	ended := time.Now()
-	all, err := h.completed(ctx, ids)
-	if err != nil {
-		return row, err
-	}
-	row.accepted = len(ids)
-	good := 0
-	for _, run := range all {
-		if run.Events[len(run.Events)-1].Timestamp.Before(ended) {
-			good++
-		}
-	}
-	row.good = float64(good) / ended.Sub(began).Seconds()
-	pids, err := h.pids()
-	for _, name := range slices.Sorted(maps.Keys(pids)) {
-		p, errProc := procOf(pids[name])
-		err = errors.Join(err, errProc)
-		if p.peakMB > row.mb && !strings.HasPrefix(name, "nats") {
-			row.largest, row.mb = strings.TrimRight(name, "0123456789"), p.peakMB
-		}
-	}
-	return row, err
 }

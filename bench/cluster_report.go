@@ -10,8 +10,6 @@ const (
 	scaleTarget    = 0.9
 	costTarget     = 1.15 // what "flat" allows for noise
 	recoveryTarget = 5 * time.Second
-	goodputTarget  = 0.8
-	memoryTarget   = 256.0 // MB
 )
 
 // render writes the section.
@@ -39,17 +37,12 @@ func (f clusterFigures) figures() []figure {
 			fmt.Sprintf("%.2f×, %s", by, short(row.cpu)), "flat: ≤ 1.15×", by <= costTarget, "",
 		})
 	}
-	still := f.recovery.percentile(99)
-	out = append(out, figure{
-		fmt.Sprintf("a run stands still when its dispatcher is killed, p99 of %d runs, %d kills", len(f.recovery), f.kills), absolute,
-		fmt.Sprintf("%.2f s, p50 %.2f s", still.Seconds(), f.recovery.percentile(50).Seconds()), "≤ 5 s", len(f.recovery) > 0 && still <= recoveryTarget, "the lease: 3 s",
-	})
-	good := f.overload.good / f.overload.peak
-	return append(out, figure{
-		fmt.Sprintf("no-op runs completed while %.0f a second are offered, of the most without", f.overload.offered), ratio,
-		fmt.Sprintf("%.0f %%, %.0f/s", 100*good, f.overload.good), "≥ 80 %", good >= goodputTarget,
-		fmt.Sprintf("%.0f/s; %d taken, all of which completed, %d told to come again", f.overload.peak, f.overload.accepted, f.overload.refused),
-	}, figure{
-		"… most memory that a service had", absolute, fmt.Sprintf("%.0f MB, the %s", f.overload.mb, f.overload.largest), "≤ 256 MB", f.overload.mb <= memoryTarget, "",
-	})
+	if f.scale != nil {
+		still := f.recovery.percentile(99)
+		out = append(out, figure{
+			fmt.Sprintf("a run stands still when its dispatcher is killed, p99 of %d runs, %d kills", len(f.recovery), f.kills), absolute,
+			fmt.Sprintf("%.2f s, p50 %.2f s", still.Seconds(), f.recovery.percentile(50).Seconds()), "≤ 5 s", len(f.recovery) > 0 && still <= recoveryTarget, "the lease: 3 s",
+		})
+	}
+	return append(out, f.overload.figures()...)
 }

@@ -21,7 +21,8 @@ func TestClusterFigures_HoldTheTargets(t *testing.T) {
 	for _, g := range f.figures() {
 		met = append(met, g.met)
 	}
-	require.Equal(t, []bool{true, true, false, true, true, false, true, true, false}, met, "dispatchers, held runs, recovery, goodput, memory")
+	require.Equal(t, []bool{true, true, false, true, true, false, true, true, false, false, false, false, false}, met,
+		"dispatchers, held runs, recovery, goodput, four without a target, memory")
 	f.recovery = nil
 	require.False(t, f.figures()[6].met, "nothing was measured")
 	var doc strings.Builder
@@ -44,4 +45,17 @@ func TestSlow_CountsTheMiddle(t *testing.T) {
 	}
 	require.InDelta(t, 100, s.rate(), 0.1)
 	require.Equal(t, 100, s.calls())
+}
+
+// What a client no longer waits for, and what is worked off once the overload is over, is
+// no goodput.
+func TestUseful_IsWhatAClientWaitsForUnderOverload(t *testing.T) {
+	t.Parallel()
+	due := time.Unix(1000, 0)
+	ended := due.Add(10 * time.Second)
+	require.True(t, useful(due, due.Add(patience), ended))
+	require.False(t, useful(due, due.Add(patience+1), ended))
+	late := ended.Add(-patience / 2)
+	require.True(t, useful(late, ended, ended))
+	require.False(t, useful(late, ended.Add(1), ended))
 }

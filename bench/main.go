@@ -41,10 +41,15 @@ const (
 	sectionCluster section = "cluster"
 	// sectionScale, too; it is written as JSON, for the simulation.
 	sectionScale section = "scale"
+	// sectionOverload is the part of the cluster's that offers too much.
+	sectionOverload section = "overload"
 )
 
 // has reports whether a section is to be measured.
 func (o options) has(s section) bool { return o.only == sectionAll || o.only == s }
+
+// clusters reports whether a host in several processes is measured.
+func (o options) clusters() bool { return o.only == sectionCluster || o.only == sectionOverload }
 
 // fsyncs is how often the disk is asked: often enough for a p99.
 func (o options) fsyncs() int { return min(1000, max(20, int(o.seconds.Seconds()*500))) }
@@ -59,17 +64,17 @@ func (o options) tries() int {
 
 func (o options) validate() error {
 	switch o.only {
-	case sectionAll, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster, sectionScale:
+	case sectionAll, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster, sectionOverload, sectionScale:
 		return nil
 	}
-	return fmt.Errorf("-only %q: want %s, %s, %s, %s, %s or %s", o.only, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster, sectionScale)
+	return fmt.Errorf("-only %q: want %s, %s, %s, %s, %s, %s or %s", o.only, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster, sectionOverload, sectionScale)
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin/waybill", "the binary")
 	flag.StringVar(&o.out, "out", "", "where the report goes (default: bench/report.md, or with -only the standard output)")
-	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models, engine, cluster or scale (default: all but the last two)")
+	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models, engine, cluster, of that only overload, or scale (default: all but the last three)")
 	flag.StringVar(&o.spread, "spread", ".bin/spread", "the launcher of a host in several processes, for the cluster")
 	flag.StringVar(&o.nats, "nats-server", ".bin/nats-server", "the NATS server of the cluster")
 	flag.IntVar(&o.runs, "runs", 100_000, "runs that the log of the cluster holds at the most when the cost of an event is measured")
@@ -120,7 +125,7 @@ func run(ctx context.Context, o options) error {
 	if o.has(sectionEngine) {
 		steps = append(steps, engine)
 	}
-	if o.only == sectionCluster {
+	if o.clusters() {
 		steps = append(steps, cluster)
 	}
 	for _, step := range steps {

@@ -98,7 +98,7 @@ func (c *modelCaller) chains(ctx context.Context, ask asksAll, rate, n int, how 
 	allowed := links * (c.patience + how.wait)
 	out := chainFigures{made: n * links}
 	var mu sync.Mutex
-	_, late, err := drive(ctx, time.Second*links/time.Duration(rate), n, func() error {
+	_, late, err := drive(ctx, time.Second*links/time.Duration(rate), n, func(time.Time) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, allowed, fmt.Errorf("not through within %s", allowed))
 		defer cancel()
 		seen, err := c.chain(ctx, ask)

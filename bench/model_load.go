@@ -83,7 +83,7 @@ func (c *modelCaller) paced(ctx context.Context, ask asker, rate, n int, how ans
 		mu  sync.Mutex
 		out = callFigures{made: n}
 	)
-	_, late, err := drive(ctx, time.Second/time.Duration(rate), n, func() error {
+	_, late, err := drive(ctx, time.Second/time.Duration(rate), n, func(time.Time) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, allowed, fmt.Errorf("no answer within %s", allowed))
 		defer cancel()
 		t, w, err := c.call(ctx, ask)

@@ -49,11 +49,11 @@ func paced(ctx context.Context, o options) (pacedAccepts, error) {
 	}
 	for range rounds {
 		n := max(1, int(o.seconds.Seconds()*pace/rounds))
-		latency, late, err := drive(ctx, time.Second/pace, n, func() error { return a.accept(ctx) })
+		latency, late, err := drive(ctx, time.Second/pace, n, func(time.Time) error { return a.accept(ctx) })
 		if err != nil {
 			return out, err
 		}
-		alone, _, err := drive(ctx, time.Second/pace, n, func() error {
+		alone, _, err := drive(ctx, time.Second/pace, n, func(time.Time) error {
 			w := <-free
 			defer func() { free <- w }()
 			return w.append(ctx)
@@ -73,7 +73,7 @@ func paced(ctx context.Context, o options) (pacedAccepts, error) {
 
 // drive calls do n times, once in every period. latency counts from the
 // instant a call was due; late is how late it was made.
-func drive(ctx context.Context, period time.Duration, n int, do func() error) (latency, late samples, err error) {
+func drive(ctx context.Context, period time.Duration, n int, do func(due time.Time) error) (latency, late samples, err error) {
 	latency, late = make(samples, n), make(samples, n)
 	failed := make([]error, n)
 	var wg sync.WaitGroup
@@ -88,7 +88,7 @@ func drive(ctx context.Context, period time.Duration, n int, do func() error) (l
 		}
 		late[i] = time.Since(due)
 		wg.Go(func() {
-			failed[i] = do()
+			failed[i] = do(due)
 			latency[i] = time.Since(due)
 		})
 	}

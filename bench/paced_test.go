@@ -14,7 +14,7 @@ func TestDrive_CountsFromTheInstantACallWasDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		one := make(chan struct{}, 1) // a server that takes one call at a time, slower than they come
-		latency, late, err := drive(t.Context(), time.Second/pace, 100, func() error {
+		latency, late, err := drive(t.Context(), time.Second/pace, 100, func(time.Time) error {
 			one <- struct{}{}
 			time.Sleep(2 * time.Second / pace)
 			<-one
@@ -32,12 +32,12 @@ func TestDrive_TellsWhatFailedAndEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
-		_, _, err := drive(t.Context(), time.Second/pace, 3, func() error { return broken })
+		_, _, err := drive(t.Context(), time.Second/pace, 3, func(time.Time) error { return broken })
 		require.ErrorIs(t, err, broken)
 
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second/pace)
 		defer cancel()
-		_, _, err = drive(ctx, time.Second/pace, 1000, func() error { return nil })
+		_, _, err = drive(ctx, time.Second/pace, 1000, func(time.Time) error { return nil })
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 }

@@ -117,7 +117,7 @@ func (r *report) render() string {
 	if r.options.has(sectionEngine) {
 		r.engine.render(p)
 	}
-	if r.options.only == sectionCluster {
+	if r.options.clusters() {
 		r.cluster.render(p)
 	}
 	return b.String()

@@ -122,7 +122,7 @@ func TestOptions_NameTheSections(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, options{}.validate())
 	require.NoError(t, options{only: "envelopes"}.validate())
-	require.ErrorContains(t, options{only: "envelops"}.validate(), `-only "envelops": want runs, envelopes, models, engine, cluster or scale`)
+	require.ErrorContains(t, options{only: "envelops"}.validate(), `-only "envelops": want runs, envelopes, models, engine, cluster, overload or scale`)
 }
 
 func TestHostileRow_HoldsRefusalsToTheSameBounds(t *testing.T) {
