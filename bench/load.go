@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +29,30 @@ func newClient(base string, connections int) *client {
 
 const key = "dev-key"
 
+// do makes a request, and makes it again as long as it is told to come again.
 func (c *client) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	for {
+		b, err := c.once(ctx, method, path, body)
+		told, is := errors.AsType[*refusal](err)
+		if !is {
+			return b, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(told.after):
+		}
+	}
+}
+
+// refusal is the answer to a client that is to come again, with 429 or 503.
+type refusal struct {
+	after time.Duration
+	error
+}
+
+// once makes a request.
+func (c *client) once(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -42,13 +67,16 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 	}
 	defer func() { _ = res.Body.Close() }()
 	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		return nil, err
+	if err != nil || res.StatusCode < 300 {
+		return b, err
 	}
-	if res.StatusCode >= 300 {
-		return nil, fmt.Errorf("%s %s: %s: %s", method, path, res.Status, b)
+	err = fmt.Errorf("%s %s: %s: %s", method, path, res.Status, b)
+	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable {
+		if s, perr := strconv.Atoi(res.Header.Get("Retry-After")); perr == nil {
+			return nil, &refusal{time.Duration(s) * time.Second, err}
+		}
 	}
-	return b, nil
+	return nil, err
 }
 
 // runIDIn is the id in the answer to a creation.
