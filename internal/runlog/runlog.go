@@ -90,9 +90,16 @@ type Queue interface {
 	// Next blocks until a run is handed out or ctx ends. Reads of the run may not find yet
 	// the frame that it is handed out for.
 	Next(ctx context.Context) (Delivery, error)
-	// Depth is how many deliveries have not been acknowledged, be they handed out or not.
-	// Errors: ErrUnavailable.
-	Depth(ctx context.Context) (int, error)
+	// Depth is what is in the queue. Errors: ErrUnavailable.
+	Depth(ctx context.Context) (Depth, error)
+}
+
+// Depth is what is in a queue: deliveries that have not been acknowledged.
+type Depth struct {
+	// Waiting have not been handed out, Held have.
+	Waiting, Held int
+	// HandedOut is how many have ever been; a run that is handed out again counts again.
+	HandedOut uint64
 }
 
 // Follower reads the whole log in order.

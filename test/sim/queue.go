@@ -120,7 +120,9 @@ func (q queuePort) Next(ctx context.Context) (runlog.Delivery, error) {
 }
 
 // Depth counts what is in the queue; see runlog.Queue.
-func (q queuePort) Depth(context.Context) (int, error) { return len(q.p.w.queue.items), nil }
+func (q queuePort) Depth(context.Context) (runlog.Depth, error) {
+	return runlog.Depth{Waiting: len(q.p.w.queue.items)}, nil
+}
 
 type delivery struct {
 	p     *process

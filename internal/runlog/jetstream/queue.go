@@ -72,12 +72,12 @@ func (q *Queue) Next(ctx context.Context) (runlog.Delivery, error) {
 }
 
 // Depth counts what is in the queue; see runlog.Queue.
-func (q *Queue) Depth(ctx context.Context) (int, error) {
+func (q *Queue) Depth(ctx context.Context) (runlog.Depth, error) {
 	i, err := q.consumer.Info(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("%w: ask the dispatch queue: %w", runlog.ErrUnavailable, err)
+		return runlog.Depth{}, fmt.Errorf("%w: ask the dispatch queue: %w", runlog.ErrUnavailable, err)
 	}
-	return int(i.NumPending) + i.NumAckPending, nil //nolint:gosec // G115: no log has as many
+	return runlog.Depth{Waiting: int(i.NumPending), Held: i.NumAckPending, HandedOut: i.Delivered.Consumer}, nil //nolint:gosec // G115: no log has as many
 }
 
 func nextError(ctx context.Context, err error) error {

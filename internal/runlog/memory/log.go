@@ -25,6 +25,7 @@ type Log struct {
 	runs    map[runKey][]int // indexes into frames, in order
 	ready   []*item          // runs to hand out, oldest first
 	held    map[uint64]*item // handed out and not ended, by position
+	handed  uint64           // how many were handed out
 	changed chan struct{}    // closed and replaced whenever something above grows
 	delay   time.Duration
 	faults  faults

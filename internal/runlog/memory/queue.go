@@ -37,9 +37,10 @@ func (l *Log) Next(ctx context.Context) (runlog.Delivery, error) {
 }
 
 // Depth counts what is in the queue; see runlog.Queue.
-func (l *Log) Depth(context.Context) (int, error) {
-	waiting, held := l.Backlog()
-	return waiting + held, nil
+func (l *Log) Depth(context.Context) (runlog.Depth, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return runlog.Depth{Waiting: len(l.ready), Held: len(l.held), HandedOut: l.handed}, nil
 }
 
 func (l *Log) take() (runlog.Delivery, <-chan struct{}) {
@@ -51,6 +52,7 @@ func (l *Log) take() (runlog.Delivery, <-chan struct{}) {
 	it := l.ready[0]
 	l.ready = l.ready[1:]
 	it.tries++
+	l.handed++
 	l.held[it.frame.Pos] = it
 	f := *it.frame
 	return &delivery{log: l, item: it, frame: &f, redelivered: it.tries > 1}, nil

@@ -85,26 +85,27 @@ func queueEndsOnce(t *testing.T, l Full) {
 }
 
 func queueCounts(t *testing.T, l Full) {
-	depth := func(want int) {
+	depth := func(total int, handedOut uint64) {
 		t.Helper()
 		require.EventuallyWithT(t, func(c *assert.CollectT) { // an Ack is not waited for
-			n, err := l.Depth(t.Context())
+			d, err := l.Depth(t.Context())
 			assert.NoError(c, err)
-			assert.Equal(c, want, n)
+			assert.Equal(c, total, d.Waiting+d.Held)
+			assert.GreaterOrEqual(c, d.HandedOut, handedOut, "those that a client has fetched ahead count")
 		}, patience, time.Millisecond)
 	}
-	depth(0)
+	depth(0, 0)
 	c := newChain(t, l, "run-1")
 	c.start()
 	newChain(t, l, "run-2").start()
 	c.add(subject.Step, 1)
-	depth(2)
+	depth(2, 0)
 	d := next(t, l)
-	depth(2)
+	depth(2, 1)
 	require.NoError(t, d.Ack())
-	depth(1)
+	depth(1, 1)
 	require.NoError(t, next(t, l).Ack())
-	depth(0)
+	depth(0, 2)
 }
 
 func queueStopsWaiting(t *testing.T, l Full) {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"waybill.dev/waybill/internal/runlog"
 )
 
 // The attributes.
@@ -99,7 +101,7 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 
 // Collectors are the metrics, with two that are read when somebody asks for them: how many
 // runs the process carries out, and how long the queue is.
-func (m *Metrics) Collectors(active func() int, depth func(context.Context) (int, error)) []prometheus.Collector {
+func (m *Metrics) Collectors(active func() int, depth func(context.Context) (runlog.Depth, error)) []prometheus.Collector {
 	return []prometheus.Collector{
 		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts, m.conflicts, m.enqueued,
 		m.runSeconds, m.nodeSeconds, m.activitySeconds, m.interruptsSeconds, m.backlogSeconds,
@@ -116,7 +118,7 @@ var depthDesc = prometheus.NewDesc("openwop_queue_depth", "Runs in the dispatche
 
 // queueDepth asks the queue; while that does not answer, there is no such metric.
 type queueDepth struct {
-	depth func(context.Context) (int, error)
+	depth func(context.Context) (runlog.Depth, error)
 }
 
 // Describe tells of the one metric.
@@ -126,8 +128,8 @@ func (queueDepth) Describe(to chan<- *prometheus.Desc) { to <- depthDesc }
 func (q queueDepth) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), depthPatience)
 	defer cancel()
-	if n, err := q.depth(ctx); err == nil {
-		to <- prometheus.MustNewConstMetric(depthDesc, prometheus.GaugeValue, float64(n))
+	if d, err := q.depth(ctx); err == nil {
+		to <- prometheus.MustNewConstMetric(depthDesc, prometheus.GaugeValue, float64(d.Waiting+d.Held))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/metrics"
@@ -53,7 +54,7 @@ func told(m *metrics.Metrics, rec *wire.RunRecord, docs ...string) *runstate.Sta
 func all(t *testing.T, m *metrics.Metrics) map[string]*dto.MetricFamily {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(m.Collectors(func() int { return 3 }, func(context.Context) (int, error) { return 5, nil })...)
+	reg.MustRegister(m.Collectors(func() int { return 3 }, func(context.Context) (runlog.Depth, error) { return runlog.Depth{Waiting: 3, Held: 2}, nil })...)
 	got, err := reg.Gather()
 	require.NoError(t, err)
 	out := map[string]*dto.MetricFamily{}
@@ -232,7 +233,7 @@ func TestAppended_IsNotLedAstrayByDamagedEvents(t *testing.T) {
 func TestCollectors_LeaveOutTheDepthOfAQueueThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(metrics.New().Collectors(func() int { return 0 }, func(context.Context) (int, error) { return 0, errors.New("away") })...)
+	reg.MustRegister(metrics.New().Collectors(func() int { return 0 }, func(context.Context) (runlog.Depth, error) { return runlog.Depth{}, errors.New("away") })...)
 	got, err := reg.Gather()
 	require.NoError(t, err, "the other metrics are there")
 	require.NotEmpty(t, got)

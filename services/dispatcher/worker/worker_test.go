@@ -36,7 +36,7 @@ func (q *queue) Next(ctx context.Context) (runlog.Delivery, error) {
 	}
 }
 
-func (q *queue) Depth(context.Context) (int, error) { return 0, nil }
+func (q *queue) Depth(context.Context) (runlog.Depth, error) { return runlog.Depth{}, nil }
 
 func (q *queue) Close() {}
 
