@@ -22,6 +22,11 @@ import (
 
 // StartRun creates a run.
 func (s *Service) StartRun(ctx context.Context, req *dispatcherv1.StartRunRequest) (*dispatcherv1.StartRunResponse, error) {
+	leave, err := s.intake.Enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	c, err := s.starter.Start(ctx, start.Request{
 		Tenant: req.GetTenant(), Principal: req.GetPrincipal(), WorkflowID: req.GetWorkflowId(), RunID: req.GetRunId(),
 		Digest: req.GetRequestDigest(), Inputs: req.GetInputs(), Configurable: req.GetConfigurable(), Metadata: req.GetMetadata(),
@@ -32,9 +37,12 @@ func (s *Service) StartRun(ctx context.Context, req *dispatcherv1.StartRunReques
 		return nil, err
 	}
 	return &dispatcherv1.StartRunResponse{
-		RunId: c.RunID, WorkflowId: c.WorkflowID, Status: string(wire.StatusPending), Replayed: c.Replayed,
+		RunId: c.RunID, WorkflowId: c.WorkflowID, Status: string(wire.StatusPending), Replayed: c.Replayed, BeginDelayMs: s.beginDelay(),
 	}, nil
 }
+
+// beginDelay is how long runs take here to begin, in milliseconds.
+func (s *Service) beginDelay() int64 { return s.begins.Mean(s.deps.Clock()).Milliseconds() }
 
 // CancelRun ends a run.
 func (s *Service) CancelRun(ctx context.Context, req *dispatcherv1.CancelRunRequest) (*dispatcherv1.CancelRunResponse, error) {

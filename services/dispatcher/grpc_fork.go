@@ -10,6 +10,11 @@ import (
 
 // ForkRun creates a fork of a run.
 func (s *Service) ForkRun(ctx context.Context, req *dispatcherv1.ForkRunRequest) (*dispatcherv1.ForkRunResponse, error) {
+	leave, err := s.intake.Enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	over := start.Overlay{Configurable: req.GetConfigurable(), Metadata: req.GetMetadata()}
 	if req.GetSetsTags() {
 		tags := req.GetTags()
@@ -25,6 +30,7 @@ func (s *Service) ForkRun(ctx context.Context, req *dispatcherv1.ForkRunRequest)
 	}
 	return &dispatcherv1.ForkRunResponse{
 		RunId: f.RunID, Status: string(wire.StatusPending), Replayed: f.Replayed,
-		FromSeq: int32(f.Fork.FromSeq), //nolint:gosec // G115: it was given as one
+		FromSeq:      int32(f.Fork.FromSeq), //nolint:gosec // G115: it was given as one
+		BeginDelayMs: s.beginDelay(),
 	}, nil
 }

@@ -21,6 +21,7 @@ import (
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/sojourn"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
@@ -32,6 +33,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/credential"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/execute"
+	"waybill.dev/waybill/services/dispatcher/intake"
 	"waybill.dev/waybill/services/dispatcher/metrics"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -51,6 +53,8 @@ type Config struct {
 	Limits run.Limits
 	// MaxRuns bounds the runs executed at a time.
 	MaxRuns int
+	// Intake bounds the starts that are taken.
+	Intake intake.Config
 	// MaxTogether bounds how much of what a run's effects tell at a time goes into one
 	// frame of its log.
 	MaxTogether int
@@ -78,7 +82,8 @@ func DefaultConfig() Config {
 	return Config{
 		Limits:  run.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128},
 		MaxRuns: 1024, MaxTogether: 64, MaxDepth: 8,
-		Lease: 3 * time.Second,
+		Intake: intake.Config{MaxStarts: 2000, MaxWait: time.Minute},
+		Lease:  3 * time.Second,
 		Completion: completion.Config{
 			MaxAttempts: 3, Multiplier: 2, Timeout: 5 * time.Minute, Directive: completion.Advisory,
 			Defaults: completion.Defaults{Provider: "sample", Model: "sample-1", MaxTokens: 4000},
@@ -101,6 +106,9 @@ func (c Config) Validate() error {
 	}
 	if c.Limits.MaxParallel < 1 || c.MaxRuns < 1 || c.MaxTogether < 1 {
 		bad("dispatcher: maxParallel %d, maxRuns %d and maxTogether %d need at least 1", c.Limits.MaxParallel, c.MaxRuns, c.MaxTogether)
+	}
+	if c.Intake.MaxStarts < 0 || c.Intake.MaxWait < 0 {
+		bad("dispatcher.intake: maxStarts %d and maxWait %s need at least 0", c.Intake.MaxStarts, c.Intake.MaxWait)
 	}
 	if c.MaxDepth < 1 {
 		bad("dispatcher.maxDepth: %d: needs at least 1", c.MaxDepth)
@@ -174,15 +182,21 @@ type Service struct {
 	watch       *sleep.Watch
 	metrics     *metrics.Metrics
 	pool        *worker.Pool
-	ready       chan struct{}
+	// begins measures how long runs that were handed out take to their first step.
+	begins *sojourn.Meter
+	intake *intake.Guard
+	ready  chan struct{}
 }
+
+// begunWithin is the time of which is told how long runs took to begin.
+const begunWithin = 200 * time.Millisecond
 
 // New checks the configuration and builds the service; it starts nothing.
 func New(cfg Config, d Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), metrics: metrics.New(), ready: make(chan struct{})}
+	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), metrics: metrics.New(), begins: sojourn.New(begunWithin), intake: intake.New(cfg.Intake, d.Clock), ready: make(chan struct{})}
 	if cfg.TestSeams {
 		s.types = s.types.Conformance(cfg.Prompts.TestSecrets)
 	}
@@ -212,7 +226,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: remote.Acceptor{Client: d.Acceptor, Told: told}, Definitions: s.definitions,
 		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
 		Vault: d.vault(), Provides: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
-		Spans: d.Spans, Metrics: s.metrics, Children: s.starter,
+		Spans: d.Spans, Metrics: s.metrics, Begins: s.begins, Children: s.starter,
 	})
 	d.Logger.Info("carries out runs", "dispatcher", s.executor.Process())
 	s.watch.Bind(s.executor)
@@ -279,7 +293,11 @@ func (s *Service) mockProviders() []string {
 
 // Collectors are the service's metrics.
 func (s *Service) Collectors() []prometheus.Collector {
-	return s.metrics.Collectors(s.executor.Active, s.deps.Queue.Depth)
+	begins := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "waybill", Subsystem: "dispatcher", Name: "begin_delay_seconds",
+		Help: "How long runs take from being handed to this process to their first step, as measured over the last moment.",
+	}, func() float64 { return s.begins.Mean(s.deps.Clock()).Seconds() })
+	return append(append(s.metrics.Collectors(s.executor.Active, s.deps.Queue.Depth), s.intake.Collectors()...), begins)
 }
 
 // Register puts the handlers on a server.
@@ -298,6 +316,7 @@ func (s *Service) Run(ctx context.Context) error {
 		return g.Wait()
 	}
 	g.Go(func() error { return s.watch.Run(ctx) })
+	g.Go(func() error { return s.intake.Run(ctx, s.deps.Queue) })
 	g.Go(func() error { return s.pool.Run(ctx) })
 	return g.Wait()
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/sojourn"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
@@ -70,6 +71,8 @@ type Deps struct {
 	Spans Spans
 	// Metrics is told what is done here; nil: nobody counts.
 	Metrics Metrics
+	// Begins measures how long runs that were handed out take to their first append; nil: nobody does.
+	Begins *sojourn.Meter
 	// Wait is told when a run sleeps until an instant and holds no executor.
 	Wait func(run subject.Run, head frame.Head, due time.Time)
 	// Forget is told when a run that may sleep will not wake.
@@ -172,7 +175,7 @@ func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
 		x.end(d.Retry(), f, "retry")
 		return
 	}
-	err := x.attempt(sctx, d, h.moved)
+	err := x.attempt(sctx, d, h.moved, x.beginning())
 	switch {
 	case errors.Is(err, errCancelling):
 		_, err = x.seeThrough(ctx, f.Run)
@@ -223,8 +226,15 @@ func (x *Executor) lookAgain(ctx context.Context, d runlog.Delivery) error {
 	return errLost
 }
 
+// beginning measures until begun is called, or called again, which changes nothing.
+func (x *Executor) beginning() (begun func()) {
+	x.deps.Begins.Enter(x.deps.Clock())
+	return sync.OnceFunc(func() { x.deps.Begins.Leave(x.deps.Clock()) })
+}
+
 // attempt runs one session from the log's state to where it can go no further.
-func (x *Executor) attempt(ctx context.Context, d runlog.Delivery, moved <-chan struct{}) error {
+func (x *Executor) attempt(ctx context.Context, d runlog.Delivery, moved <-chan struct{}, begun func()) error {
+	defer begun()
 	f := d.Frame()
 	st, head, err := x.stateOf(ctx, d)
 	if errors.Is(err, vault.ErrGone) {
@@ -258,7 +268,7 @@ func (x *Executor) attempt(ctx context.Context, d runlog.Delivery, moved <-chan 
 		return err
 	}
 	s := newSession(x, d, f.Run, head, m)
-	s.moved = moved
+	s.moved, s.begun = moved, begun
 	defer func() {
 		s.stop()
 		done(s.m.State().Status)

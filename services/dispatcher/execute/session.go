@@ -34,6 +34,8 @@ type session struct {
 	overflowed bool
 	// moved tells that somebody else wrote to the log.
 	moved <-chan struct{}
+	// begun is told of each append: the first is the run's first step here.
+	begun func()
 	// signed is when the queue last heard that somebody holds the run.
 	signed time.Time
 
@@ -166,6 +168,7 @@ func (s *session) flush(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	s.begun()
 	s.head, s.given = a.head, nil
 	s.spans.appended(a.events, start)
 	return a.changed, nil

@@ -192,7 +192,10 @@ type StartRunResponse struct {
 	WorkflowId string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
 	Status     string                 `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	// The run existed: this is the answer to a repeated request.
-	Replayed      bool `protobuf:"varint,4,opt,name=replayed,proto3" json:"replayed,omitempty"`
+	Replayed bool `protobuf:"varint,4,opt,name=replayed,proto3" json:"replayed,omitempty"`
+	// How long runs take at this dispatcher, at the moment, from being handed to it to their
+	// first step.
+	BeginDelayMs  int64 `protobuf:"varint,5,opt,name=begin_delay_ms,json=beginDelayMs,proto3" json:"begin_delay_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -253,6 +256,13 @@ func (x *StartRunResponse) GetReplayed() bool {
 		return x.Replayed
 	}
 	return false
+}
+
+func (x *StartRunResponse) GetBeginDelayMs() int64 {
+	if x != nil {
+		return x.BeginDelayMs
+	}
+	return 0
 }
 
 // ForkRunRequest is a validated, authenticated wish for a fork.
@@ -402,7 +412,9 @@ type ForkRunResponse struct {
 	Status  string                 `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
 	FromSeq int32                  `protobuf:"varint,3,opt,name=from_seq,json=fromSeq,proto3" json:"from_seq,omitempty"`
 	// The fork existed: this is the answer to a repeated request.
-	Replayed      bool `protobuf:"varint,4,opt,name=replayed,proto3" json:"replayed,omitempty"`
+	Replayed bool `protobuf:"varint,4,opt,name=replayed,proto3" json:"replayed,omitempty"`
+	// See StartRunResponse.
+	BeginDelayMs  int64 `protobuf:"varint,5,opt,name=begin_delay_ms,json=beginDelayMs,proto3" json:"begin_delay_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -463,6 +475,13 @@ func (x *ForkRunResponse) GetReplayed() bool {
 		return x.Replayed
 	}
 	return false
+}
+
+func (x *ForkRunResponse) GetBeginDelayMs() int64 {
+	if x != nil {
+		return x.BeginDelayMs
+	}
+	return 0
 }
 
 // CancelRunRequest names the run and why.
@@ -2887,13 +2906,14 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\ttransport\x18\f \x01(\tR\ttransport\x12\x14\n" +
 	"\x05dedup\x18\r \x01(\bR\x05dedup\x12\x19\n" +
 	"\btest_key\x18\x0e \x01(\bR\atestKey\x12 \n" +
-	"\vtraceparent\x18\x0f \x01(\tR\vtraceparent\"~\n" +
+	"\vtraceparent\x18\x0f \x01(\tR\vtraceparent\"\xa4\x01\n" +
 	"\x10StartRunResponse\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
 	"workflowId\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12\x1a\n" +
-	"\breplayed\x18\x04 \x01(\bR\breplayed\"\xe7\x02\n" +
+	"\breplayed\x18\x04 \x01(\bR\breplayed\x12$\n" +
+	"\x0ebegin_delay_ms\x18\x05 \x01(\x03R\fbeginDelayMs\"\xe7\x02\n" +
 	"\x0eForkRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\"\n" +
 	"\rsource_run_id\x18\x02 \x01(\tR\vsourceRunId\x12\x15\n" +
@@ -2907,12 +2927,13 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\tsets_tags\x18\n" +
 	" \x01(\bR\bsetsTags\x12\x19\n" +
 	"\btest_key\x18\v \x01(\bR\atestKey\x12 \n" +
-	"\vtraceparent\x18\f \x01(\tR\vtraceparent\"w\n" +
+	"\vtraceparent\x18\f \x01(\tR\vtraceparent\"\x9d\x01\n" +
 	"\x0fForkRunResponse\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x19\n" +
 	"\bfrom_seq\x18\x03 \x01(\x05R\afromSeq\x12\x1a\n" +
-	"\breplayed\x18\x04 \x01(\bR\breplayed\"|\n" +
+	"\breplayed\x18\x04 \x01(\bR\breplayed\x12$\n" +
+	"\x0ebegin_delay_ms\x18\x05 \x01(\x03R\fbeginDelayMs\"|\n" +
 	"\x10CancelRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
