@@ -387,6 +387,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	}
 	cfg := dispatcher.DefaultConfig()
 	cfg.Lease, cfg.MaxRuns, cfg.TestSeams = h.opts.lease, h.opts.maxRuns, h.opts.testSeams
+	cfg.Intake.MaxWait = h.opts.maxQueueWait
 	cfg.SelfHosted, cfg.Keyed, cfg.Packs = models.selfHosted(), models.keyed(), h.packs
 	cfg.Completion.TenantKeyed = models.tenantKeyed()
 	cfg.Prompts, cfg.RuntimeCapabilities = h.prompts, h.opts.runtimeCapabilities

@@ -41,6 +41,7 @@ type devOptions struct {
 	tools                                     toolOptions
 	lease                                     time.Duration
 	maxRuns, handedOut                        int
+	maxQueueWait                              time.Duration
 	logLevel, logFormat                       string
 	demo                                      bool
 	demoRuns                                  bool
@@ -57,6 +58,7 @@ type devOptions struct {
 	audit                                     auditOptions
 	webhooks                                  webhookOptions
 	browser                                   consoleOptions
+	admission                                 admissionOptions
 }
 
 // The two promises of --durability.
@@ -131,6 +133,7 @@ func (o *devOptions) publicFlags(f *pflag.FlagSet, httpAddr, grpcAddr string) {
 	o.audit.flags(f)
 	o.webhooks.flags(f)
 	o.browser.flags(f)
+	o.admission.flags(f)
 }
 
 // executionFlags are those of what carries runs out.
@@ -141,6 +144,7 @@ func (o *devOptions) executionFlags(f *pflag.FlagSet) {
 	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
 	f.IntVar(&o.maxRuns, "max-runs", dispatcher.DefaultConfig().MaxRuns, "runs that a dispatcher carries out at a time, not counting those that wait; further ones stay in the queue, for others")
 	f.IntVar(&o.handedOut, "max-handed-out", jetstream.DefaultConfig().MaxPending, "runs that all dispatchers together hold at a time, those included that one has fetched and not begun; the same for all of them")
+	f.DurationVar(&o.maxQueueWait, "max-queue-wait", dispatcher.DefaultConfig().Intake.MaxWait, "how long runs may wait for a free place of --max-runs before a dispatcher takes no further ones (503); 0: it takes all")
 	o.models.flags(f)
 	o.prompts.flags(f)
 	o.tools.flags(f)
@@ -195,7 +199,7 @@ func (o *devOptions) validatePublic() error {
 	if o.maxBody < 1 || o.maxBody > 6<<20 {
 		errs = append(errs, fmt.Errorf("--max-request-body-bytes %d: want 1 to %d (a run's record must fit one NATS message)", o.maxBody, 6<<20))
 	}
-	return errors.Join(append(errs, o.browser.validate(o.publicURL), o.audit.validate(), o.webhooks.validate(o.testSeams, os.LookupEnv))...)
+	return errors.Join(append(errs, o.browser.validate(o.publicURL), o.admission.validate(), o.audit.validate(), o.webhooks.validate(o.testSeams, os.LookupEnv))...)
 }
 
 func (o *devOptions) validateExecution() error {
@@ -205,6 +209,9 @@ func (o *devOptions) validateExecution() error {
 	}
 	if o.handedOut < 1 {
 		errs = append(errs, fmt.Errorf("--max-handed-out %d: want at least 1", o.handedOut))
+	}
+	if o.maxQueueWait < 0 {
+		errs = append(errs, fmt.Errorf("--max-queue-wait %s: want at least 0, which is no bound", o.maxQueueWait))
 	}
 	for _, d := range append([]string{o.packs, o.prompts.dir}, o.workflows...) {
 		if st, err := os.Stat(d); d != "" && (err != nil || !st.IsDir()) {

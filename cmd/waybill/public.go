@@ -34,7 +34,7 @@ func (h *host) buildGateway(ctx context.Context, specs []auth.Spec) error {
 		return err
 	}
 	h.gateway, err = gateway.New(gateway.Config{
-		Keys: specs, REST: rest.Config{MaxBodyBytes: h.opts.maxBody}, MaxStreams: 10_000, TestSeams: h.opts.testSeams, Reflection: h.opts.reflection,
+		Keys: specs, REST: rest.Config{MaxBodyBytes: h.opts.maxBody}, Admission: h.opts.admission.Config, MaxStreams: 10_000, TestSeams: h.opts.testSeams, Reflection: h.opts.reflection,
 		BaseURL:      h.baseURL,
 		GRPCEndpoint: h.grpcEndpoint, RunKey: key, InterruptKeys: answers, BasePath: h.opts.browser.basePath, StalledAfter: h.opts.browser.stalledAfter, Console: h.consoleConfig(),
 	}, gateway.Deps{

@@ -68,6 +68,7 @@ func (h *host) startMetrics() {
 	if h.events != nil {
 		reg.MustRegister(h.events.Collectors()...)
 	}
+	reg.MustRegister(h.gateway.Collectors()...)
 	if h.webhooks != nil {
 		reg.MustRegister(h.webhooks.Collectors()...)
 	}

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
@@ -32,6 +33,7 @@ import (
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/services/gateway/admission"
 	"waybill.dev/waybill/services/gateway/annotation"
 	"waybill.dev/waybill/services/gateway/asset"
 	"waybill.dev/waybill/services/gateway/auth"
@@ -54,6 +56,8 @@ import (
 type Config struct {
 	Keys []auth.Spec
 	REST rest.Config
+	// Admission bounds what is taken at a time, and how fast runs are.
+	Admission admission.Config
 	// MaxStreams bounds the open event streams.
 	MaxStreams int
 	TestSeams  bool
@@ -90,6 +94,9 @@ func (c Config) Validate() error {
 	}
 	if c.REST.MaxBodyBytes < 1 {
 		errs = append(errs, fmt.Errorf("gateway.maxBodyBytes: %d: needs at least 1", c.REST.MaxBodyBytes))
+	}
+	if err := c.Admission.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if c.MaxStreams < 1 {
 		errs = append(errs, fmt.Errorf("gateway.maxStreams: %d: needs at least 1", c.MaxStreams))
@@ -136,6 +143,7 @@ type Service struct {
 	scrub   *scrub.Errors
 	deps    Deps
 	keys    *auth.Keys
+	gate    *admission.Gate
 	engine  *engine.Service
 	closing chan struct{}
 	calls   *tracing.Calls
@@ -164,8 +172,9 @@ func New(cfg Config, d Deps) (*Service, error) {
 		return nil, err
 	}
 	known := discovery.Config{MaxBodyBytes: cfg.REST.MaxBodyBytes, GRPCEndpoint: cfg.GRPCEndpoint, TestSeams: cfg.TestSeams, Webhooks: d.Webhooks != nil}
+	gate := admission.NewGate(cfg.Admission, d.Clock)
 	public := engine.Deps{
-		Dispatcher: d.Dispatcher, EventLog: d.EventLog, Acceptor: d.Acceptor, Tokens: tokens,
+		Dispatcher: gate.Watched(d.Dispatcher), EventLog: d.EventLog, Acceptor: d.Acceptor, Tokens: tokens,
 		Bundles:     bundle.Exporter{EventLog: d.EventLog, Redactor: d.Redactor},
 		Idempotency: idempotency.New(d.Records, d.Clock), RunKey: cfg.RunKey, BaseURL: cfg.BaseURL, Clock: d.Clock, StalledAfter: cfg.StalledAfter,
 		MaxStreams: cfg.MaxStreams, Webhooks: d.Webhooks, Texts: texts(d.Redactor),
@@ -184,7 +193,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	public.Discovery = discovery.New(known, d.Dispatcher, d.Acceptor, d.Clock)
 	svc := &Service{
 		scrub: &scrub.Errors{Redactor: d.Redactor},
-		cfg:   cfg, deps: d, keys: keys, closing: make(chan struct{}),
+		cfg:   cfg, deps: d, keys: keys, closing: make(chan struct{}), gate: gate,
 		calls:  &tracing.Calls{Exporter: d.Spans, Roots: true},
 		engine: engine.New(public), usage: usage, sessions: sessions, health: health.NewServer(),
 	}
@@ -213,7 +222,7 @@ func (s *Service) MintCode(key string) string {
 
 // Server makes the public gRPC server.
 func (s *Service) Server(opts ...grpc.ServerOption) *grpc.Server {
-	unary := append([]grpc.UnaryServerInterceptor{engine.Trailers}, s.unary()...)
+	unary := append([]grpc.UnaryServerInterceptor{engine.Trailers, s.gate.Unary}, s.unary()...)
 	stream := append([]grpc.StreamServerInterceptor{engine.StreamTrailers}, s.stream()...)
 	srv := rpc.NewServer(s.deps.Logger, unary, stream, opts...)
 	s.register(srv)
@@ -222,6 +231,9 @@ func (s *Service) Server(opts ...grpc.ServerOption) *grpc.Server {
 	}
 	return srv
 }
+
+// Collectors are the service's metrics.
+func (s *Service) Collectors() []prometheus.Collector { return s.gate.Collectors() }
 
 // SetServing tells by gRPC's health service whether the host can serve.
 func (s *Service) SetServing(ok bool) {
@@ -235,7 +247,7 @@ func (s *Service) SetServing(ok bool) {
 }
 
 // Local makes the same server for the REST side, within the process. What gRPC
-// clients find in trailers, REST puts into headers itself.
+// clients find in trailers, REST puts into headers itself, and what it hands over it has let in.
 func (s *Service) Local() *rpc.Local {
 	srv := rpc.NewLocal(s.deps.Logger, s.unary(), s.stream())
 	s.register(srv)
@@ -271,7 +283,7 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 		Logger: s.deps.Logger, Closing: s.closing,
 	}
 	d := rest.Deps{
-		Conn: conn, Keys: s.keys, OpenAPI: description, Ready: s.deps.Ready, Clock: s.deps.Clock, Logger: s.deps.Logger,
+		Conn: conn, Keys: s.keys, Gate: s.gate, OpenAPI: description, Ready: s.deps.Ready, Clock: s.deps.Clock, Logger: s.deps.Logger,
 		Events: streams, Watch: http.HandlerFunc(streams.ServeWatch),
 	}
 	d.Clean = s.scrub.Clean

@@ -16,7 +16,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -28,6 +27,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/admission"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/throttle"
 	"waybill.dev/waybill/services/gateway/wirejson"
@@ -37,8 +37,6 @@ import (
 type Config struct {
 	// MaxBodyBytes is limits.maxRequestBodyBytes.
 	MaxBodyBytes int64
-	// MaxInFlight bounds concurrent requests, streams left out; 0: no bound.
-	MaxInFlight int64
 	// RatePerSecond and Burst bound the requests of one credential; 0: no bound.
 	RatePerSecond float64
 	Burst         int
@@ -54,8 +52,10 @@ const maxDepth = 64
 // Deps are the collaborators.
 type Deps struct {
 	// Conn reaches the public gRPC server.
-	Conn   grpc.ClientConnInterface
-	Keys   *auth.Keys
+	Conn grpc.ClientConnInterface
+	Keys *auth.Keys
+	// Gate decides what is taken at all.
+	Gate   *admission.Gate
 	Events http.Handler // the stream of a run's events
 	Watch  http.Handler // the stream of changed rows
 	// OpenAPI renders the API's description.
@@ -80,12 +80,11 @@ type Assets interface {
 
 // Handler is the HTTP API.
 type Handler struct {
-	cfg      Config
-	deps     Deps
-	grpc     http.Handler
-	inFlight atomic.Int64
-	streams  []stream
-	rates    *throttle.Throttle // of each credential, known or not: who guesses keys is slowed down, too
+	cfg     Config
+	deps    Deps
+	grpc    http.Handler
+	streams []stream
+	rates   *throttle.Throttle // of each credential, known or not: who guesses keys is slowed down, too
 }
 
 // New makes the handler.
@@ -110,10 +109,22 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		r.Header.Del("Traceparent") // malformed: ignored, not refused
 	}
-	if err := h.serve(w, r); err != nil {
-		WriteError(w, h.deps.Logger, h.deps.Clean(r.Context(), err))
+	err := h.serve(w, r)
+	if err == nil {
+		return
 	}
+	if _, plain := errors.AsType[refused](err); !plain {
+		err = h.deps.Clean(r.Context(), err)
+	}
+	WriteError(w, h.deps.Logger, err)
 }
+
+// refused is an error that tells of the host alone. Nothing of the request is in it, and so the
+// redactor need not look at it: to refuse must cost little.
+type refused struct{ error }
+
+// Unwrap gives the error itself.
+func (r refused) Unwrap() error { return r.error }
 
 // recovered answers a request whose handler panicked; the process lives on.
 func (h *Handler) recovered(w http.ResponseWriter) {
@@ -152,12 +163,16 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	case !versioned(path):
 		return fault.New(fault.ValidationError, "paths of this API begin with /v1/, /schemas/envelopes/ or /.well-known/openwop")
 	case path == "/.well-known/openwop": // served at capacity, too
-		return h.translated(w, r)
+		route, allowed := find(r.Method, path)
+		return h.translated(w, r, route, allowed)
 	}
-	if err := h.admit(w, r); err != nil {
+	r = withNodeID(r)
+	route, allowed := find(r.Method, r.URL.Path)
+	leave, err := h.admit(r, route)
+	if err != nil {
 		return err
 	}
-	defer h.inFlight.Add(-1)
+	defer func() { leave() }()
 	switch path := r.URL.Path; {
 	case strings.HasPrefix(path, AssetsPrefix):
 		return h.deps.Assets.Serve(w, r, strings.TrimPrefix(path, AssetsPrefix))
@@ -170,12 +185,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		if _, err := h.deps.Keys.Check(st.method, r.Header.Get("Authorization")); err != nil {
 			return err
 		}
-		h.inFlight.Add(-1) // streams have their own bound
-		defer h.inFlight.Add(1)
+		leave() // streams have their own bound
+		leave = func() {}
 		st.serve.ServeHTTP(w, r)
 		return nil
 	}
-	return h.translated(w, r)
+	return h.translated(w, r, route, allowed)
 }
 
 func versioned(path string) bool {
@@ -195,29 +210,32 @@ func notAllowed(w http.ResponseWriter, allowed []string) error {
 	return fault.New(fault.MethodNotAllowed, "this address takes %s", strings.Join(allowed, ", "))
 }
 
-// retryCapacity is the hint to a caller that found the host full.
+// retryCapacity is the hint to a caller that found the host slow, or not ready.
 const retryCapacity = time.Second
 
 // admit applies the checks that know nothing of the caller yet. After a nil
-// error the request counts as in flight.
-func (h *Handler) admit(_ http.ResponseWriter, r *http.Request) error {
+// error the request has a place, which leave gives back. Route is nil for what is not translated.
+func (h *Handler) admit(r *http.Request, route *Route) (leave func(), err error) {
 	limit := h.cfg.MaxBodyBytes
 	if h.deps.Seams != nil && strings.HasPrefix(r.URL.Path, seamPrefix) {
 		limit = max(limit, maxSeamBody)
 	}
 	if r.ContentLength > limit {
-		return h.tooLarge()
+		return nil, refused{h.tooLarge()}
 	}
-	if n := h.inFlight.Add(1); h.cfg.MaxInFlight > 0 && n > h.cfg.MaxInFlight {
-		h.inFlight.Add(-1)
-		return fault.New(fault.ServiceUnavailable, "the host is at its capacity; nothing was done, try again").After(retryCapacity)
+	class := admission.Ordinary
+	if route != nil {
+		class = admission.ClassOf(route.Method)
+	}
+	if leave, err = h.deps.Gate.Enter(class); err != nil {
+		return nil, refused{err}
 	}
 	if _, wait := h.rates.Take(r.Header.Get("Authorization")); wait > 0 {
-		h.inFlight.Add(-1)
-		return fault.New(fault.RateLimited, "too many requests with this credential").
-			With("scope", "key").With("limit", h.rates.PerSecond()).With("retryAfterMs", wait.Milliseconds()).After(wait)
+		leave()
+		return nil, refused{fault.New(fault.RateLimited, "too many requests with this credential").
+			With("scope", "key").With("limit", h.rates.PerSecond()).With("retryAfterMs", wait.Milliseconds()).After(wait)}
 	}
-	return nil
+	return leave, nil
 }
 
 func (h *Handler) tooLarge() error {
@@ -225,10 +243,8 @@ func (h *Handler) tooLarge() error {
 }
 
 // translated hands a request to the gRPC side, once the credential and the body
-// are in order.
-func (h *Handler) translated(w http.ResponseWriter, r *http.Request) error {
-	r = withNodeID(r)
-	route, allowed := find(r.Method, r.URL.Path)
+// are in order. Allowed are the methods of an address without a route for this one.
+func (h *Handler) translated(w http.ResponseWriter, r *http.Request, route *Route, allowed []string) error {
 	if route == nil {
 		if _, err := h.deps.Keys.Authenticate(r.Header.Get("Authorization")); err != nil {
 			return err // who is unknown learns nothing of what is there

@@ -137,7 +137,7 @@ func TestHandler_HasNoPackRegistryAndSaysSoInPlainText(t *testing.T) {
 
 func TestHandler_RefusesWhatIsFullAndServesDiscoveryStill(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, func(c *gateway.Config) { c.REST.MaxInFlight = 1 })
+	h := newHost(t, func(c *gateway.Config) { c.Admission.MaxRequests = 1 })
 	h.log.hold, h.log.entered = make(chan struct{}), make(chan struct{}, 1)
 	done := make(chan int, 1)
 	go func() { done <- h.as(t, full, "GET", "/v1/runs/run_1", "").Code }()

@@ -299,7 +299,12 @@ func newHostWith(t testing.TB, with func(*gateway.Deps), change ...func(*gateway
 	svc, err := gateway.New(cfg, deps)
 	require.NoError(t, err)
 	h.svc = svc
-	h.Handler, err = svc.Handler(t.Context(), serve(svc.Server()))
+	local := svc.Local()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- local.Serve(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	h.Handler, err = svc.Handler(t.Context(), local)
 	require.NoError(t, err)
 	return h
 }

@@ -1,0 +1,191 @@
+package admission_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/gateway/admission"
+)
+
+func clock() time.Time { return time.Unix(1000, 0) }
+
+// refused holds what was told to a request that was not let in, and gives the wait that it asks for.
+func refused(t *testing.T, err error) time.Duration {
+	t.Helper()
+	e, ok := fault.As(err)
+	require.True(t, ok)
+	require.Equal(t, fault.ServiceUnavailable, e.Code)
+	require.Positive(t, e.RetryAfter)
+	return e.RetryAfter
+}
+
+func TestClassOf_PutsStartsFirstAndAnswersLast(t *testing.T) {
+	t.Parallel()
+	for class, methods := range map[admission.Class][]string{
+		admission.Start: {openwopv1.Engine_CreateRun_FullMethodName, openwopv1.Engine_ForkRun_FullMethodName},
+		admission.Urgent: {
+			openwopv1.Engine_CancelRun_FullMethodName, openwopv1.Engine_BulkCancelRuns_FullMethodName, openwopv1.Engine_PauseRun_FullMethodName,
+			openwopv1.Engine_ResumeRun_FullMethodName, openwopv1.Engine_ResolveInterruptByRun_FullMethodName, openwopv1.Engine_ResolveInterruptByToken_FullMethodName,
+		},
+		admission.Ordinary: {openwopv1.Engine_GetRun_FullMethodName, hostv1.Host_PollRunEvents_FullMethodName, hostv1.Host_PutWorkflow_FullMethodName, "/unknown"},
+		admission.Free:     {openwopv1.Engine_GetCapabilities_FullMethodName, "/grpc.health.v1.Health/Check"},
+	} {
+		for _, m := range methods {
+			require.Equal(t, class, admission.ClassOf(m), m)
+		}
+	}
+}
+
+func TestGate_KeepsAnEighthForWhatIsUrgent(t *testing.T) {
+	t.Parallel()
+	g := admission.NewGate(admission.Config{MaxRequests: 16}, clock)
+	for range 14 {
+		_, err := g.Enter(admission.Ordinary)
+		require.NoError(t, err)
+	}
+	_, err := g.Enter(admission.Ordinary)
+	refused(t, err)
+	_, err = g.Enter(admission.Start)
+	refused(t, err)
+	leave, err := g.Enter(admission.Urgent)
+	require.NoError(t, err)
+	_, err = g.Enter(admission.Urgent)
+	require.NoError(t, err)
+	_, err = g.Enter(admission.Urgent)
+	refused(t, err)
+	_, err = g.Enter(admission.Free)
+	require.NoError(t, err)
+	leave()
+	_, err = g.Enter(admission.Urgent)
+	require.NoError(t, err, "the place is given back")
+}
+
+func TestGate_BoundsStartsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	g := admission.NewGate(admission.Config{MaxStarts: 1}, clock)
+	leave, err := g.Enter(admission.Start)
+	require.NoError(t, err)
+	var waits []time.Duration
+	for range 4 {
+		_, err = g.Enter(admission.Start)
+		waits = append(waits, refused(t, err))
+	}
+	require.Equal(t, []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, time.Second}, waits, "they do not come again together")
+	_, err = g.Enter(admission.Ordinary)
+	require.NoError(t, err)
+	leave()
+	_, err = g.Enter(admission.Start)
+	require.NoError(t, err)
+}
+
+// slow is a dispatcher at which runs take a time to begin.
+type slow struct {
+	dispatcherv1.DispatcherClient
+	begins time.Duration
+	err    error
+}
+
+func (s slow) StartRun(context.Context, *dispatcherv1.StartRunRequest, ...grpc.CallOption) (*dispatcherv1.StartRunResponse, error) {
+	return &dispatcherv1.StartRunResponse{BeginDelayMs: s.begins.Milliseconds()}, s.err
+}
+
+func (s slow) ForkRun(context.Context, *dispatcherv1.ForkRunRequest, ...grpc.CallOption) (*dispatcherv1.ForkRunResponse, error) {
+	return &dispatcherv1.ForkRunResponse{BeginDelayMs: s.begins.Milliseconds()}, s.err
+}
+
+func TestGate_LearnsFromTheDispatchersAnswers(t *testing.T) {
+	t.Parallel()
+	start := func(d dispatcherv1.DispatcherClient) { _, _ = d.StartRun(t.Context(), nil) }
+	fork := func(d dispatcherv1.DispatcherClient) { _, _ = d.ForkRun(t.Context(), nil) }
+	for _, tt := range []struct {
+		name string
+		slow slow
+		call func(dispatcherv1.DispatcherClient)
+		want bool // that starts are refused
+	}{
+		{"runs begin in time", slow{begins: 400 * time.Millisecond}, start, false},
+		{"runs begin late", slow{begins: 3 * time.Second}, start, true},
+		{"forks begin late", slow{begins: 3 * time.Second}, fork, true},
+		{"it takes none", slow{err: fault.New(fault.ServiceUnavailable, "full")}, start, true},
+		{"it does not answer in time", slow{err: context.DeadlineExceeded}, start, true},
+		{"the caller was wrong", slow{err: fault.New(fault.WorkflowNotFound, "none")}, start, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			now := clock()
+			g := admission.NewGate(admission.Config{StartDelay: 500 * time.Millisecond}, func() time.Time { return now })
+			told := 0
+			for range 20 { // in each fifth of a second
+				for range 10 {
+					leave, err := g.Enter(admission.Start)
+					if err != nil {
+						refused(t, err)
+						told++
+						continue
+					}
+					tt.call(g.Watched(tt.slow))
+					leave()
+				}
+				_, err := g.Enter(admission.Ordinary)
+				require.NoError(t, err)
+				now = now.Add(200 * time.Millisecond)
+			}
+			require.Equal(t, tt.want, told > 0, "%d refused", told)
+			require.Less(t, told, 190, "some are always taken: else nobody would notice that it is over")
+		})
+	}
+}
+
+func TestGate_TakesAllWithoutABound(t *testing.T) {
+	t.Parallel()
+	g := admission.NewGate(admission.Config{}, clock)
+	for range 10_000 {
+		_, err := g.Enter(admission.Start)
+		require.NoError(t, err)
+	}
+}
+
+func TestGate_CountsWhatItRefusesByReason(t *testing.T) {
+	t.Parallel()
+	g := admission.NewGate(admission.Config{MaxRequests: 2, MaxStarts: 1}, clock)
+	for _, c := range []admission.Class{admission.Start, admission.Start, admission.Ordinary, admission.Urgent} {
+		_, _ = g.Enter(c)
+	}
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(g.Collectors()...)
+	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP waybill_gateway_refused_total Requests that were told to come again before anything was done for them, by reason.
+# TYPE waybill_gateway_refused_total counter
+waybill_gateway_refused_total{reason="requests"} 1
+waybill_gateway_refused_total{reason="start_delay"} 0
+waybill_gateway_refused_total{reason="starts"} 1
+# HELP waybill_gateway_requests_count Requests that are being answered, streams not counted.
+# TYPE waybill_gateway_requests_count gauge
+waybill_gateway_requests_count 2
+# HELP waybill_gateway_start_rate_limit Starts of runs that are taken in a second at the moment; +Inf: all.
+# TYPE waybill_gateway_start_rate_limit gauge
+waybill_gateway_start_rate_limit +Inf
+`), "waybill_gateway_refused_total", "waybill_gateway_requests_count", "waybill_gateway_start_rate_limit"))
+}
+
+func TestConfig_NamesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, admission.DefaultConfig().Validate())
+	require.NoError(t, admission.Config{}.Validate())
+	require.ErrorContains(t, admission.Config{MaxRequests: -1}.Validate(), "maxRequests -1")
+	require.ErrorContains(t, admission.Config{MaxStarts: -1}.Validate(), "maxStarts -1")
+	for _, d := range []time.Duration{time.Millisecond, time.Hour, -1} {
+		require.ErrorContains(t, admission.Config{StartDelay: d}.Validate(), "startDelay")
+	}
+}
