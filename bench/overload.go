@@ -44,6 +44,8 @@ type overloadRow struct {
 	// took is how long runs took that were taken, told how long refusals did, both from the instant
 	// they were due; other how long reads and cancels did meanwhile.
 	took, told, other samples
+	// failed is how many of these reads and cancels were told to come again.
+	failed int
 	// atPeak and over are the shares of the machine's CPU, at the peak and under overload.
 	atPeak, over []shares
 	// largest is the service that had the most memory, and how much.
@@ -153,8 +155,8 @@ func (c *wishers) tooMuch(ctx context.Context, perSec float64, d time.Duration, 
 	octx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		took, err := c.others(octx, c.ended)
-		row.other = append(row.other, took...)
+		took, failed, err := c.others(octx, c.ended)
+		row.other, row.failed = append(row.other, took...), row.failed+failed
 		others <- err
 	}()
 	share, err := c.watched()
@@ -231,13 +233,13 @@ func (h *spreadHost) offer(ctx context.Context, body []byte, perSec float64, d t
 
 // others reads and cancels a run that has ended, again and again until ctx ends: what must
 // be answered while no run is taken.
-func (h *spreadHost) others(ctx context.Context, id string) (took samples, err error) {
+func (h *spreadHost) others(ctx context.Context, id string) (took samples, failed int, err error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for i := 0; ; i++ {
 		select {
 		case <-ctx.Done():
-			return took, nil
+			return took, failed, nil
 		case <-tick.C:
 		}
 		began := time.Now()
@@ -246,8 +248,10 @@ func (h *spreadHost) others(ctx context.Context, id string) (took samples, err e
 		} else {
 			_, err = h.client.once(ctx, http.MethodPost, "/v1/runs/"+id+"/cancel", nil)
 		}
-		if ctx.Err() == nil && err != nil {
-			return nil, err
+		if _, told := errors.AsType[*refusal](err); told {
+			failed++
+		} else if ctx.Err() == nil && err != nil {
+			return nil, 0, err
 		}
 		took = append(took, time.Since(began))
 	}
@@ -340,7 +344,7 @@ func (row overloadRow) figures() []figure {
 		},
 		{
 			"… reading a run and cancelling one meanwhile, p50", absolute, short(row.other.percentile(50)), "", false,
-			fmt.Sprintf("p99 %s", short(row.other.percentile(99))),
+			fmt.Sprintf("p99 %s; %d of %d told to come again", short(row.other.percentile(99)), row.failed, len(row.other)),
 		},
 		{
 			"… CPU that the host had, of the machine's", ratio, fmt.Sprintf("%.0f %%, the load client %.0f %%", 100*over.host, 100*over.client), "", false,
