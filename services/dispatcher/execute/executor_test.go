@@ -18,6 +18,7 @@ import (
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/internal/sojourn"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
@@ -119,6 +120,8 @@ type rig struct {
 	count  *tally
 	defs   execute.Definitions
 	models execute.Models
+	// begins measures executors that are made from here on; nil: nobody does.
+	begins *sojourn.Meter
 	// ahead is how far the rig's clock is before the wall's.
 	ahead atomic.Int64
 }
@@ -148,7 +151,7 @@ func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Mod
 		Limits:    run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
 		Heartbeat: 20 * time.Millisecond, MaxTogether: 64,
 	}, execute.Deps{
-		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: node.Builtin(), Metrics: count,
+		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: node.Builtin(), Metrics: count, Begins: r.begins,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: logger,
 		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
 			r.mu.Lock()
