@@ -45,6 +45,7 @@ test("C10b a failed run is found, opened and copied from by the keyboard alone",
   await page.keyboard.type("status:failed");
   await page.keyboard.press("Enter");
   await expect(page.getByRole("list", { name: "Conditions" })).toBeVisible();
+  await expect(page.locator(`a[href$="${failed}"]`)).toBeVisible(); // of the list that fits the filter
   await page.evaluate(() => (document.activeElement as HTMLElement).blur());
   await page.keyboard.press("j");
   await expect(page.locator(`a[href$="${failed}"]`)).toBeFocused();

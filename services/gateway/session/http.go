@@ -160,7 +160,7 @@ type settings struct {
 	Version  string         `json:"version"`
 	SignedIn bool           `json:"signedIn"`
 	Session  *signedIn      `json:"session,omitempty"`
-	Links    []string       `json:"links"`
+	Links    []Link         `json:"links"`
 	Limits   map[string]any `json:"limits"`
 	// StalledAfterMs is after how long without news a run counts as stalled.
 	StalledAfterMs int64 `json:"stalledAfterMs"`
@@ -180,12 +180,13 @@ func (k *Keeper) serveConfig(w http.ResponseWriter, r *http.Request) error {
 		return notAllowed(w, "GET, HEAD")
 	}
 	s := settings{
-		BasePath: k.cfg.Base + "/", Mode: k.cfg.Mode, Version: version.Version, Links: []string{},
+		BasePath: k.cfg.Base + "/", Mode: k.cfg.Mode, Version: version.Version, Links: []Link{},
 		Limits: map[string]any{"maxRequestBodyBytes": k.cfg.MaxBodyBytes}, StalledAfterMs: k.cfg.StalledAfter.Milliseconds(),
 	}
 	if key, ends, ok := k.session(r); ok {
 		if p, err := k.keys.Authenticate(bearer(key)); err == nil { // else the key is none any more
 			s.SignedIn = true
+			s.Links = append(s.Links, k.cfg.Links...)
 			s.Session = &signedIn{Tenant: p.Tenant, KeyID: p.KeyID, User: p.User, Scopes: p.Scopes(), ExpiresAt: wire.FormatTime(ends)}
 		}
 	}

@@ -52,10 +52,18 @@ type Config struct {
 	HTTPS bool
 	// Mode is Dev or Production.
 	Mode string
+	// Links lead out of the console; who has signed in is told them.
+	Links []Link
 	// StalledAfter is after how long without news a run counts as stalled.
 	StalledAfter time.Duration
 	// MaxBodyBytes is limits.maxRequestBodyBytes.
 	MaxBodyBytes int64
+}
+
+// Link leads elsewhere. In braces its URL has members of a run, such as {runId}.
+type Link struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
 }
 
 // Keeper opens, checks and ends sessions. It is safe for concurrent use.

@@ -291,7 +291,9 @@ func TestSignOut_TakesTheCookieBack(t *testing.T) {
 
 func TestConfig_TellsWhoIsSignedInAndNoSecret(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, func(c *Config) { c.Base, c.MaxBodyBytes = "/a/b", 7 }, otherKey)
+	h := newHost(t, func(c *Config) {
+		c.Base, c.MaxBodyBytes, c.Links = "/a/b", 7, []Link{{"Logs", "https://logs.example/{runId}"}}
+	}, otherKey)
 	w := h.send(http.MethodGet, "/config.json", "")
 	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 	require.Equal(t, "1", w.Header().Get("X-Secure"))
@@ -300,7 +302,7 @@ func TestConfig_TellsWhoIsSignedInAndNoSecret(t *testing.T) {
 	require.Equal(t, "/a/b/", got["basePath"])
 	require.Equal(t, Dev, got["mode"])
 	require.Equal(t, false, got["signedIn"])
-	require.Equal(t, []any{}, got["links"])
+	require.Equal(t, []any{}, got["links"], "nobody has signed in")
 	require.Equal(t, map[string]any{"maxRequestBodyBytes": 7.0}, got["limits"])
 	require.EqualValues(t, 60_000, got["stalledAfterMs"])
 	require.NotContains(t, got, "session")
@@ -310,6 +312,7 @@ func TestConfig_TellsWhoIsSignedInAndNoSecret(t *testing.T) {
 	require.NotContains(t, w.Body.String(), otherKey)
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got))
 	require.Equal(t, true, got["signedIn"])
+	require.Equal(t, []any{map[string]any{"name": "Logs", "url": "https://logs.example/{runId}"}}, got["links"])
 	require.Equal(t, []any{"runs:read"}, got["session"].(map[string]any)["scopes"])
 
 	// Without the key among the host's, the session is over.

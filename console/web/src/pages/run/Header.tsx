@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { isObject } from "../../api/json";
 import { isTerminal, type RunSnapshot } from "../../api/model";
+import { useConfig } from "../../api/session";
 import type { RunLog } from "../../live/runLog";
 import { useIsRecorded } from "../../live/useRunLog";
 import { CopyButton } from "../../ui/CopyButton";
@@ -12,6 +13,7 @@ import { Status } from "../../ui/Status";
 import { ago, dateTime, duration, useNow } from "../../ui/time";
 import { Actions } from "./Actions";
 import { text } from "./events";
+import { linksOf } from "./links";
 import { nextActor } from "./nextActor";
 import { useStalled } from "./useStalled";
 
@@ -73,6 +75,7 @@ function Stalled({ since, snapshot }: { since: number; snapshot: RunSnapshot }):
 
 function Facts({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog }): ReactNode {
   const fork = forkOf(snapshot);
+  const links = linksOf(useConfig().links, snapshot);
   return (
     <dl className="facts">
       {snapshot.createdAt && (
@@ -110,6 +113,15 @@ function Facts({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog }): React
             </Link>
           ))}
           {snapshot.childRuns.length > 5 && ` and ${snapshot.childRuns.length - 5} more`}
+        </Fact>
+      )}
+      {links.length > 0 && (
+        <Fact name="Elsewhere">
+          {links.map((link) => (
+            <a key={link.name} href={link.url} target="_blank" rel="noopener noreferrer">
+              {link.name}
+            </a>
+          ))}
         </Fact>
       )}
       {snapshot.tags && snapshot.tags.length > 0 && <Fact name="Tags">{snapshot.tags.join(", ")}</Fact>}

@@ -12,6 +12,7 @@ import { Icon } from "../../ui/Icon";
 import { JsonView } from "../../ui/JsonView";
 import { duration } from "../../ui/time";
 import { inWords } from "../capabilities/families";
+import { ofRun } from "../run/links";
 import "../capabilities/capabilities.css";
 import "./system.css";
 
@@ -32,6 +33,7 @@ async function probe(path: string, signal: AbortSignal): Promise<Probe> {
 export default function SystemPage(): ReactNode {
   useTitle("System");
   const config = useConfig();
+  const links = config.links.filter((l) => !ofRun(l));
   const discovery = useCapabilities();
   const implementation = record(discovery.implementation);
   return (
@@ -66,11 +68,11 @@ export default function SystemPage(): ReactNode {
             <Row name="a run counts as stalled after" value={duration(config.stalledAfterMs)} />
           </dl>
         </section>
-        {config.links.length > 0 && (
+        {links.length > 0 && (
           <section className="family" aria-labelledby="links">
             <h2 id="links">Elsewhere</h2>
             <ul>
-              {config.links.map((l) => (
+              {links.map((l) => (
                 <li key={l.url}>
                   <a href={l.url} rel="noreferrer">
                     {l.name}
