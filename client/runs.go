@@ -109,7 +109,7 @@ func (c *Client) Run(ctx context.Context, runID string) (*Run, error) {
 		return nil, err
 	}
 	out.Doc = a.Body
-	return out, json.Unmarshal(a.Body, &out.Standing)
+	return out, json.Unmarshal(a.Body, &struct{ Waybill *Standing }{&out.Standing})
 }
 
 // RunQuery selects runs; the zero value selects all.

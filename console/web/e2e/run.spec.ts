@@ -107,7 +107,7 @@ test("C3d a run that has been silent for too long is called stalled, on its page
     await expect(page.locator(".run-head .status")).toHaveText("Stalled");
     await expect(page.getByText(/^No event for \d/)).toContainText("though the run counts as running");
     await expect(page.getByText(/It stands at ai\. Held by the dispatcher [A-Z2-7]{26}\./)).toBeVisible();
-    expect(host.command("run", "get", runId, "-o", "json")).toMatchObject({ waits: { for: "node", nodeId: "ai", attempt: 1 } });
+    expect(host.command("run", "get", runId, "-o", "json")).toMatchObject({ waybill: { waits: { for: "node", nodeId: "ai", attempt: 1 } } });
     await expect(page.getByRole("link", { name: "Logs" })).toHaveAttribute("href", `https://logs.example/q?run=${runId}`);
     await expect(page.getByRole("link", { name: "Wiki" })).toHaveCount(0);
     await page.goto(host.console);

@@ -79,14 +79,17 @@ func TestListRuns_SaysWhatIsStalled(t *testing.T) {
 		run, err := r.GetRun(as(t, liveKey), &openwopv1.GetRunRequest{RunId: "r"})
 		require.NoError(t, err)
 		var snapshot struct {
-			RunID, LastEventAt, StallsAt string
-			Waits                        struct{ For, DueAt, HeldBy string }
+			RunID   string
+			Waybill struct {
+				LastEventAt, StallsAt string
+				Waits                 struct{ For, DueAt, HeldBy string }
+			}
 		}
 		require.NoError(t, json.Unmarshal(run.GetSnapshot().GetJson(), &snapshot))
 		require.Equal(t, "r", snapshot.RunID)
-		require.Equal(t, tt.last, snapshot.LastEventAt)
-		require.Equal(t, got.GetStallsAt(), snapshot.StallsAt)
-		require.Equal(t, tt.waits, snapshot.Waits.For)
-		require.Equal(t, got.GetWaits().GetHeldBy(), snapshot.Waits.HeldBy)
+		require.Equal(t, tt.last, snapshot.Waybill.LastEventAt)
+		require.Equal(t, got.GetStallsAt(), snapshot.Waybill.StallsAt)
+		require.Equal(t, tt.waits, snapshot.Waybill.Waits.For)
+		require.Equal(t, got.GetWaits().GetHeldBy(), snapshot.Waybill.Waits.HeldBy)
 	}
 }

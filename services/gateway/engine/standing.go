@@ -8,8 +8,13 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// standing is how a run stands: the extensions of a snapshot that a row of the run list has
-// as well. Whether it is stalled is left to the reader's clock, since a snapshot is the same
+// extended holds what this host says of a run besides the protocol: members of a vendor
+// stand under its key (OpenWOP host contract §3.2).
+type extended struct {
+	Waybill standing `json:"waybill"`
+}
+
+// standing is how a run stands: what a row of the run list says, too. Whether it is stalled is left to the reader's clock, since a snapshot is the same
 // as long as its log is.
 type standing struct {
 	LastEventAt string    `json:"lastEventAt,omitempty"`
@@ -39,7 +44,7 @@ func (s *Service) withStanding(snapshot []byte, res *eventlogv1.GetRunResponse) 
 	if at, ok := s.stalls(res.GetWaits(), res.GetLastEventAt()); ok {
 		doc.StallsAt = wire.FormatTime(at)
 	}
-	members, err := json.Marshal(doc)
+	members, err := json.Marshal(extended{doc})
 	before, object := bytes.CutSuffix(snapshot, []byte("}"))
 	if err != nil || doc == (standing{}) || !object {
 		return snapshot

@@ -5,6 +5,9 @@ import type { components } from "./schema";
 /** A row of the list of runs. */
 export type RunRow = components["schemas"]["RunSummary"];
 
+/** What this host says of a run besides: when it was last heard of, what it waits for, when it counts as stalled. */
+export type Standing = { lastEventAt?: string; waits?: RunWait; stallsAt?: string };
+
 /** What a run waits for. */
 export type RunWait = components["schemas"]["RunWait"];
 
@@ -69,10 +72,7 @@ export type RunSnapshot = {
   parentRunId?: string;
   parentNodeId?: string;
   childRuns?: { runId: string; status: string }[];
-  /** What this host says of a run besides: when it was last heard of, what it waits for, when it counts as stalled. */
-  lastEventAt?: string;
-  waits?: RunWait;
-  stallsAt?: string;
+  waybill?: Standing;
   [other: string]: unknown;
 };
 

@@ -54,7 +54,8 @@ export function Header({ runId, snapshot, log, onFork, onOpen }: Props): ReactNo
 }
 
 function Stalled({ since, snapshot }: { since: number; snapshot: RunSnapshot }): ReactNode {
-  const { waits, currentNodeId } = snapshot;
+  const { waits } = snapshot.waybill ?? {};
+  const { currentNodeId } = snapshot;
   const at = waits?.nodeId ?? currentNodeId;
   return (
     <>

@@ -32,7 +32,7 @@ export function nextActor(run: RunSnapshot, events: readonly RunEvent[]): string
 }
 
 function running(run: RunSnapshot): string {
-  const { waits } = run;
+  const { waits } = run.waybill ?? {};
   if (waits?.for === "dispatcher") return "Waits for a free dispatcher to go on with it.";
   if (waits?.for === "timer") return `Nobody acts until the timer of ${waits.nodeId ?? "a node"} fires${waits.dueAt ? `, at ${clock(waits.dueAt)}` : ""}.`;
   if (waits?.for === "run") return `Waits for the run that ${waits.nodeId ?? "a node"} has started.`;

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import type { RunSnapshot } from "../../api/model";
+import type { RunSnapshot, Standing } from "../../api/model";
 import { stalledSince } from "./stalled";
 
 const at = (seconds: number): string => new Date(seconds * 1000).toISOString();
-const run = (more: Partial<RunSnapshot>): RunSnapshot => ({ runId: "r", workflowId: "w", status: "running", ...more });
+const run = (waybill: Standing): RunSnapshot => ({ runId: "r", workflowId: "w", status: "running", waybill });
 
-test.each<[string, Partial<RunSnapshot>, number | undefined, number, number | undefined]>([
+test.each<[string, Standing, number | undefined, number, number | undefined]>([
   ["a host that does not say", { lastEventAt: at(0) }, undefined, 999, undefined],
   ["not yet", { lastEventAt: at(0), stallsAt: at(60) }, 0, 59, undefined],
   ["for too long", { lastEventAt: at(0), stallsAt: at(60) }, 0, 61, 0],
