@@ -19,6 +19,8 @@ import (
 type client struct {
 	base string
 	http *http.Client
+	// told counts how often it was told to come again.
+	told atomic.Int64
 }
 
 func newClient(base string, connections int) *client {
@@ -73,6 +75,7 @@ func (c *client) once(ctx context.Context, method, path string, body []byte) ([]
 	err = fmt.Errorf("%s %s: %s: %s", method, path, res.Status, b)
 	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable {
 		if s, perr := strconv.Atoi(res.Header.Get("Retry-After")); perr == nil {
+			c.told.Add(1)
 			return nil, &refusal{time.Duration(s) * time.Second, err}
 		}
 	}

@@ -41,6 +41,8 @@ type overloadRow struct {
 	// Of those taken, late are the ones that completed after their client had gone, or after
 	// the overload. refused with 429 or 503.
 	taken, late, refused int
+	// refusedAtPeak counts how often clients were told to come again while no more than the peak was wanted.
+	refusedAtPeak int64
 	// took is how long runs took that were taken, told how long refusals did, both from the instant
 	// they were due; other how long reads and cancels did meanwhile.
 	took, told, other samples
@@ -79,21 +81,27 @@ type wishers struct {
 	ended string
 }
 
-// overload measures in turns what the host can do, and what becomes of three times as many runs:
+// overload measures in turns what a host can do, and what becomes of three times as many runs:
 // the machine may have other work, now more and now less. Each overload is held against the peaks before and after
-// it. Clients do not wait for each other, do not come again, and each has its patience.
+// it. Clients do not wait for each other, do not come again, and each has its patience. What a host can do is seen
+// of one that takes all: who is told to come again leaves it idle.
 func overload(ctx context.Context, o options) (row overloadRow, err error) {
 	h, err := startSpread(ctx, o, 2, nil)
 	if err != nil {
 		return row, err
 	}
 	defer h.stop()
-	c := &wishers{spreadHost: h}
-	if err := c.settle(ctx); err != nil {
+	all, err := startSpread(ctx, o, 2, nil, "--start-delay", "0")
+	if err != nil {
+		return row, err
+	}
+	defer all.stop()
+	c, free := &wishers{spreadHost: h}, &wishers{spreadHost: all}
+	if err := errors.Join(c.settle(ctx), free.settle(ctx)); err != nil {
 		return row, err
 	}
 	d := max(leastOverload, 2*o.seconds)
-	peak, err := c.peak(ctx, d/2, &row)
+	peak, err := free.peak(ctx, d/2, &row)
 	if err != nil {
 		return row, err
 	}
@@ -103,7 +111,7 @@ func overload(ctx context.Context, o options) (row overloadRow, err error) {
 		if err != nil {
 			return row, err
 		}
-		if peak, err = c.peak(ctx, d/2, &row); err != nil {
+		if peak, err = free.peak(ctx, d/2, &row); err != nil {
 			return row, err
 		}
 		row.turns = append(row.turns, turn{peak: (before + peak) / 2, offered: overfold * before, good: good})
@@ -140,12 +148,13 @@ func (c *wishers) peak(ctx context.Context, d time.Duration, row *overloadRow) (
 	if err != nil {
 		return 0, err
 	}
+	told := c.client.told.Load()
 	best, err := load(ctx, 128, d, func(ctx context.Context) error { return c.client.run(ctx, c.body) })
 	if err != nil {
 		return 0, err
 	}
 	at, err := share()
-	row.atPeak = append(row.atPeak, at)
+	row.atPeak, row.refusedAtPeak = append(row.atPeak, at), row.refusedAtPeak+c.client.told.Load()-told
 	return best.PerSec, err
 }
 
@@ -332,7 +341,8 @@ func (row overloadRow) figures() []figure {
 		{
 			fmt.Sprintf("no-op runs completed within %s of their client's wish while %.0f a second are offered, of the most without", patience, m.offered), ratio,
 			fmt.Sprintf("%.0f %%, %.0f/s (%s)", 100*good, m.good, strings.Join(each, ", ")), "≥ 80 %", good >= goodputTarget,
-			fmt.Sprintf("%.0f/s; %d taken, of which %d too late, %d told to come again", m.peak, row.taken, row.late, row.refused),
+			fmt.Sprintf("%.0f/s, %d told to come again; under overload %d taken, of which %d too late, %d told to come again",
+				m.peak, row.refusedAtPeak, row.taken, row.late, row.refused),
 		},
 		{
 			"… from the wish to the end of runs that were taken, p50", absolute, short(row.took.percentile(50)), "", false,
