@@ -214,22 +214,19 @@ func heapPerSubject(ctx context.Context, dir string) (float64, error) {
 	return math.Round((after - before) / (2 * (many - few))), err // a run here has two subjects
 }
 
-// settledHeap waits until the heap no longer shrinks: a server keeps what it wrote, and the
-// subjects of it, for minutes beside its index.
+// settles is for how long a server keeps what it wrote, and the subjects of it, beside its
+// index: two minutes, and some.
+const settles = 150 * time.Second
+
+// settledHeap is what is left of the heap then.
 func settledHeap(ctx context.Context) (float64, error) {
-	for last := math.Inf(1); ; {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		now := float64(m.HeapAlloc)
-		if now > 0.99*last {
-			return now, nil
-		}
-		last = now
-		select {
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		case <-time.After(time.Minute):
-		}
+	select {
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-time.After(settles):
 	}
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc), nil
 }
