@@ -72,6 +72,11 @@ func Checked(report string) (Measured, error) {
 		return m, errors.New("bench/report.md does not tell what the log takes from 64 writers")
 	}
 	var err error
-	m.AppendsPerSec, err = strconv.ParseFloat(row[1], 64)
-	return m, err
+	if m.AppendsPerSec, err = strconv.ParseFloat(row[1], 64); err != nil {
+		return m, err
+	}
+	if m.AppendsPerSec <= 0 || m.IngestPerSec <= 0 || m.HeapPerSubject <= 0 || len(m.Shapes) == 0 {
+		return m, errors.New("measured.json: a figure is missing, or below what anything takes: measure again")
+	}
+	return m, nil
 }
