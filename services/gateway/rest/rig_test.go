@@ -303,7 +303,7 @@ func newHostWith(t testing.TB, with func(*gateway.Deps), change ...func(*gateway
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- local.Serve(ctx) }()
-	t.Cleanup(func() { stop(); <-ended })
+	t.Cleanup(func() { stop(); require.NoError(t, <-ended) })
 	h.Handler, err = svc.Handler(t.Context(), local)
 	require.NoError(t, err)
 	return h
