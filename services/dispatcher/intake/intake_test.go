@@ -3,6 +3,7 @@ package intake_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,22 +121,28 @@ func TestGuard_TakesAllWithoutABound(t *testing.T) {
 // queue tells of so many that wait, or nothing.
 type queue struct {
 	runlog.Queue
-	err error
+	away atomic.Bool
 }
 
-func (q *queue) Depth(context.Context) (runlog.Depth, error) { return runlog.Depth{Waiting: 7}, q.err }
+func (q *queue) Depth(context.Context) (runlog.Depth, error) {
+	if q.away.Load() {
+		return runlog.Depth{}, errors.New("log away")
+	}
+	return runlog.Depth{Waiting: 7}, nil
+}
 
 func TestGuard_LooksAtTheQueueWhileItRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g, q := intake.New(intake.Config{}, time.Now), &queue{err: errors.New("log away")}
+		g, q := intake.New(intake.Config{}, time.Now), &queue{}
+		q.away.Store(true)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- g.Run(ctx, q) }()
 		<-time.After(3 * time.Second)
 		synctest.Wait()
 		require.Zero(t, g.Wait(), "nothing was told")
-		q.err = nil
+		q.away.Store(false)
 		<-time.After(3500 * time.Millisecond)
 		synctest.Wait()
 		require.Equal(t, 2500*time.Millisecond, g.Wait())
