@@ -12,6 +12,7 @@ import (
 )
 
 func TestOnlyEngine_MeasuresEveryRow(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts real processes; left out under -short")
 	}

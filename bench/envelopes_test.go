@@ -17,6 +17,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestOnlyEnvelopes_MeasuresEveryRow(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts real processes; left out under -short")
 	}

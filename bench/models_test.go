@@ -17,6 +17,7 @@ import (
 )
 
 func TestOnlyModels_MeasuresEveryRow(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts real processes; left out under -short")
 	}

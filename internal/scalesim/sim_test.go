@@ -32,6 +32,9 @@ func small() scalesim.Day {
 // bench/report.md.
 func TestInto_WritesWhatThePageSays(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("simulates a billion runs; left out under -short")
+	}
 	page, err := os.ReadFile("../../docs/scaling.md")
 	require.NoError(t, err)
 	measured, err := os.ReadFile("../../bench/report.md")
