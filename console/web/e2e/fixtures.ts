@@ -84,6 +84,7 @@ export async function timePaint(page: Page, selector: string): Promise<(url: str
 
 /** No violation of the rules of WCAG 2.2 AA, or of good practice. */
 export async function expectAccessible(page: Page): Promise<void> {
+  await expect(page.locator("h1").first()).toBeAttached(); // a page that is still loading has none
   const { violations } = await new AxeBuilder({ page }).withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]).analyze();
   expect.soft(violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" ")).join(", ")}`)).toEqual([]);
 }
