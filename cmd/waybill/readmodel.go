@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -57,8 +59,18 @@ func (h *host) openReadModel(ctx context.Context) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	leaveRoom(sqlite.OutsideBytes)
 	model := writebehind.New(st, writebehind.DefaultConfig())
 	h.later(func() { _ = model.Close() })
 	h.group.Start(lifecycle.Part{Name: "read model", Run: model.Write})
 	return model, nil
+}
+
+// leaveRoom lowers the limit of Go's memory by what a part of the process takes beside it, to
+// half of it at the most, so that both together stay below what GOMEMLIMIT was set for.
+// Without GOMEMLIMIT there is no limit.
+func leaveRoom(outside int64) {
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		debug.SetMemoryLimit(max(limit-outside, limit/2))
+	}
 }

@@ -17,8 +17,16 @@ import (
 // overflow; the WAL is folded back every 64 MB.
 var pragmas = url.Values{"_pragma": {
 	"busy_timeout(5000)", "page_size(8192)", "journal_mode(WAL)", "synchronous(NORMAL)",
-	"wal_autocheckpoint(8000)", "cache_size(-16384)", "temp_store(MEMORY)",
+	"wal_autocheckpoint(8000)", fmt.Sprintf("cache_size(-%d)", cacheBytes>>10), "temp_store(MEMORY)",
 }}
+
+const (
+	// cacheBytes is how much of the file a connection keeps.
+	cacheBytes = 16 << 20
+	// OutsideBytes is what a store with the usual number of connections has at most beside
+	// Go's heap, where no GOMEMLIMIT sees it.
+	OutsideBytes = (1 + defaultReaders) * cacheBytes
+)
 
 // thoroughBytes is up to which size a file is checked entry by entry at start;
 // a larger one is only walked, which takes a second for each gigabyte or two.
