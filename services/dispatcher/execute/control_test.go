@@ -87,17 +87,7 @@ func refusal(t *testing.T, err error, code fault.Code) map[string]any {
 // A run that ends while its pause waits for a node has ended, and is not paused.
 func TestPause_ThatWaitsEndsWithItsRun(t *testing.T) {
 	t.Parallel()
-	started := make(chan struct{})
-	hang := func(ctx context.Context, _ completion.Task, _ completion.Journal) completion.Result {
-		close(started)
-		<-ctx.Done()
-		return completion.Result{Interrupted: ctx.Err()}
-	}
-	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), models(hang))
-	r.create(t)
-	done := make(chan struct{})
-	go func() { defer close(done); r.next(t) }()
-	<-started
+	r, done := hanging(t)
 	_, err := r.exec.Pause(t.Context(), "acme", "run_1", wire.DrainCurrent, "", "key")
 	require.NoError(t, err)
 	_, _, err = r.exec.Cancel(t.Context(), "acme", "run_1", "", "key")

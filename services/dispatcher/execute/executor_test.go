@@ -289,19 +289,26 @@ func TestExecute_AStaleExecutorIsFenced(t *testing.T) {
 	require.Equal(t, wire.StatusCancelled, st.Status)
 }
 
-func TestCancel_AbortsARunningEffectAndIsFinal(t *testing.T) {
-	t.Parallel()
+// hanging is a run whose model has been asked and does not answer; done ends with its session.
+func hanging(t *testing.T) (r *rig, done <-chan struct{}) {
+	t.Helper()
 	started := make(chan struct{})
 	hang := func(ctx context.Context, _ completion.Task, _ completion.Journal) completion.Result {
 		close(started)
 		<-ctx.Done()
 		return completion.Result{Interrupted: ctx.Err()}
 	}
-	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), models(hang))
+	r = newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), models(hang))
 	r.create(t)
-	done := make(chan struct{})
-	go func() { defer close(done); r.next(t) }()
+	ended := make(chan struct{})
+	go func() { defer close(ended); r.next(t) }()
 	<-started
+	return r, ended
+}
+
+func TestCancel_AbortsARunningEffectAndIsFinal(t *testing.T) {
+	t.Parallel()
+	r, done := hanging(t)
 	st, already, err := r.exec.Cancel(t.Context(), "acme", "run_1", "stop", "key")
 	require.NoError(t, err)
 	require.False(t, already)
