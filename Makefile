@@ -55,7 +55,8 @@ build: ## build bin/waybill
 
 .PHONY: test
 test: ## all tests of all modules, also against a real host in a process of its own
-	go test -count=1 -p 2 -timeout 15m work
+	go build -ldflags "-s -w" -o .bin/under-test/waybill ./cmd/waybill
+	WAYBILL_BIN=$(CURDIR)/.bin/under-test/waybill go test -count=1 -p 2 -timeout 15m work
 
 # -short draws a fifth of the cases: which values are right, `make test` has shown.
 .PHONY: race
