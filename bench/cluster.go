@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -52,9 +54,9 @@ const (
 	// waits for: together they say what one dispatcher can do, long before the CPU does.
 	slots      = 8
 	modelTakes = 200 * time.Millisecond
-	// memoryLimit is what the Go runtime of each service is told to stay below: the chart
-	// gives nine tenths of the limit.
-	memoryLimit = "230MiB"
+	// memoryLimit is what the Go runtime of each service is told to stay below, in bytes: the
+	// chart gives a million for each MiB of the limit.
+	memoryLimit = memoryTarget * 1_000_000
 	callers     = 16
 )
 
@@ -62,7 +64,11 @@ const (
 type spreadHost struct {
 	*host
 	client *client
+	cage   *cage
 }
+
+// cages counts them.
+var cages atomic.Int64
 
 // startSpread starts one with so many dispatchers.
 func startSpread(ctx context.Context, o options, dispatchers int, env []string, args ...string) (*spreadHost, error) {
@@ -76,18 +82,29 @@ func startSpread(ctx context.Context, o options, dispatchers int, env []string, 
 			return nil, fmt.Errorf("%w: `make bench-cluster` builds it", err)
 		}
 	}
-	env = append(env, "WAYBILL="+bins[0], "NATS_SERVER="+bins[2], "SPREAD_NATS_NODES=1", "GOMEMLIMIT="+memoryLimit,
+	c := newCage(fmt.Sprintf("waybill-bench-%d-%d", os.Getpid(), cages.Add(1)))
+	if c != nil {
+		wrapped := filepath.Join(o.dir, filepath.Base(c.dir))
+		if err := c.wrap(wrapped, bins[0], memoryTarget<<20); err != nil {
+			return nil, errors.Join(err, c.remove())
+		}
+		bins[0] = wrapped
+	}
+	env = append(env, "WAYBILL="+bins[0], "NATS_SERVER="+bins[2], "SPREAD_NATS_NODES=1", fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit),
 		fmt.Sprintf("SPREAD_COPIES=redactor=1,acceptor=1,eventlog=1,gateway=1,dispatcher=%d", dispatchers))
 	h, err := startHostIn(ctx, env, bins[1], o.dir, args...)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, c.remove())
 	}
-	return &spreadHost{h, newClient(h.ready.HTTP, 256)}, nil
+	return &spreadHost{h, newClient(h.ready.HTTP, 256), c}, nil
 }
 
 func (h *spreadHost) stop() {
 	h.client.http.CloseIdleConnections()
 	h.host.stop()
+	if err := h.cage.remove(); err != nil {
+		log.Print(err) // a directory of the kernel's is left
+	}
 }
 
 // pids are the processes by name.
@@ -123,8 +140,12 @@ func (h *spreadHost) cpu() (sum time.Duration, err error) {
 func cluster(ctx context.Context, r *report) (err error) {
 	f := &r.cluster
 	f.load = busy()
-	if r.options.only == sectionOverload {
+	switch r.options.only {
+	case sectionOverload:
 		f.overload, err = overload(ctx, r.options)
+		return err
+	case sectionCost:
+		f.cost, err = costs(ctx, r.options)
 		return err
 	}
 	for _, n := range []int{1, 2, 4} {

@@ -21,8 +21,8 @@ func TestClusterFigures_HoldTheTargets(t *testing.T) {
 	for _, g := range f.figures() {
 		met = append(met, g.met)
 	}
-	require.Equal(t, []bool{true, true, false, true, true, false, true, true, false, false, false, false, false, false}, met,
-		"dispatchers, held runs, recovery, goodput, five without a target, memory")
+	require.Equal(t, []bool{true, true, false, true, true, false, true, true, false, false, false, false, false, true, false}, met,
+		"dispatchers, held runs, recovery, goodput, five without a target, killed, memory")
 	f.recovery = nil
 	require.False(t, f.figures()[6].met, "nothing was measured")
 	var doc strings.Builder
@@ -58,4 +58,22 @@ func TestUseful_IsWhatAClientWaitsForUnderOverload(t *testing.T) {
 	late := ended.Add(-patience / 2)
 	require.True(t, useful(late, ended, ended))
 	require.False(t, useful(late, ended.Add(1), ended))
+}
+
+func TestOverload_ALimitThatKillsOrIsNoneIsNotMet(t *testing.T) {
+	t.Parallel()
+	for killed, met := range map[int]bool{0: true, 2: false, -1: false} {
+		require.Equal(t, met, overloadRow{killed: killed}.killedFigure().met, killed)
+	}
+}
+
+func TestOOMKills_ReadsBothVersions(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", "low 0\nmax 12\noom 4\noom_kill 3\noom_group_kill 0\n"} {
+		n, err := oomKills(text)
+		require.NoError(t, err)
+		require.Equal(t, 3, n)
+	}
+	_, err := oomKills("usage 5\n")
+	require.Error(t, err)
 }

@@ -90,7 +90,9 @@ type proc struct {
 	rssMB float64
 	// peakMB is the most it ever had.
 	peakMB float64
-	cpu    time.Duration
+	// ownMB is what the kernel can't take back: no pages of files.
+	ownMB float64
+	cpu   time.Duration
 }
 
 // clockTick is the unit of /proc's CPU times on Linux.
@@ -107,7 +109,7 @@ func procOf(pid int) (proc, error) {
 	var p proc
 	for line := range strings.Lines(string(status)) {
 		name, rest, _ := strings.Cut(line, ":")
-		into := map[string]*float64{"VmRSS": &p.rssMB, "VmHWM": &p.peakMB}[name]
+		into := map[string]*float64{"VmRSS": &p.rssMB, "VmHWM": &p.peakMB, "RssAnon": &p.ownMB}[name]
 		if into == nil {
 			continue
 		}

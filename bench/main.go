@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"time"
 )
@@ -43,13 +44,20 @@ const (
 	sectionScale section = "scale"
 	// sectionOverload is the part of the cluster's that offers too much.
 	sectionOverload section = "overload"
+	// sectionCost is the part of the cluster's that fills the log.
+	sectionCost section = "cost"
 )
+
+// parts are the sections that can be asked for, in the order of the report.
+var parts = []section{sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster, sectionOverload, sectionCost, sectionScale}
 
 // has reports whether a section is to be measured.
 func (o options) has(s section) bool { return o.only == sectionAll || o.only == s }
 
 // clusters reports whether a host in several processes is measured.
-func (o options) clusters() bool { return o.only == sectionCluster || o.only == sectionOverload }
+func (o options) clusters() bool {
+	return slices.Contains([]section{sectionCluster, sectionOverload, sectionCost}, o.only)
+}
 
 // fsyncs is how often the disk is asked: often enough for a p99.
 func (o options) fsyncs() int { return min(1000, max(20, int(o.seconds.Seconds()*500))) }
@@ -63,18 +71,17 @@ func (o options) tries() int {
 }
 
 func (o options) validate() error {
-	switch o.only {
-	case sectionAll, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster, sectionOverload, sectionScale:
+	if o.only == sectionAll || slices.Contains(parts, o.only) {
 		return nil
 	}
-	return fmt.Errorf("-only %q: want %s, %s, %s, %s, %s, %s or %s", o.only, sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster, sectionOverload, sectionScale)
+	return fmt.Errorf("-only %q: want one of %q", o.only, parts)
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin/waybill", "the binary")
 	flag.StringVar(&o.out, "out", "", "where the report goes (default: bench/report.md, or with -only the standard output)")
-	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models, engine, cluster, of that only overload, or scale (default: all but the last three)")
+	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models, engine, cluster, of that only overload or cost, or scale (default: the first four)")
 	flag.StringVar(&o.spread, "spread", ".bin/spread", "the launcher of a host in several processes, for the cluster")
 	flag.StringVar(&o.nats, "nats-server", ".bin/nats-server", "the NATS server of the cluster")
 	flag.IntVar(&o.runs, "runs", 100_000, "runs that the log of the cluster holds at the most when the cost of an event is measured")

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// cage is a memory cgroup of version 1 or 2 in which each service of a host gets one of its own, as a container does:
+// the kernel kills what wants more than the limit.
+type cage struct {
+	dir string
+	// limit is the file of the limit, kills the one that counts who was killed.
+	limit, kills string
+}
+
+// newCage makes one, or gives nil where the machine has no such cgroup that we may use.
+func newCage(name string) *cage {
+	for _, c := range []cage{
+		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control"},
+		{"/sys/fs/cgroup", "memory.max", "memory.events"},
+	} {
+		c.dir = filepath.Join(c.dir, name)
+		if os.Mkdir(c.dir, 0o700) != nil {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(c.dir, c.limit)); err == nil {
+			// In version 1 those within are there already, and there is no such file.
+			_ = os.WriteFile(filepath.Join(c.dir, "cgroup.subtree_control"), []byte("+memory"), 0o600)
+			return &c
+		}
+		_ = os.Remove(c.dir)
+	}
+	return nil
+}
+
+// wrap writes a command to a file that starts the host's binary, a service within the limit: so many bytes.
+func (c *cage) wrap(file, bin string, limit int) error {
+	script := fmt.Sprintf(`#!/bin/sh
+set -e
+case "$*" in
+*--help*) ;;
+serve*)
+	d=%q/$2-$$
+	mkdir "$d"
+	echo %d > "$d"/%s
+	echo $$ > "$d"/cgroup.procs
+	;;
+esac
+exec %q "$@"
+`, c.dir, limit, c.limit, bin)
+	return os.WriteFile(file, []byte(script), 0o700) //nolint:gosec // G306: it is to be executed
+}
+
+// killed is how many processes the kernel has killed for their memory, and -1 without a cage.
+func (c *cage) killed() (n int, err error) {
+	if c == nil {
+		return -1, nil
+	}
+	files, err := filepath.Glob(filepath.Join(c.dir, "*", c.kills))
+	for _, file := range files {
+		b, errRead := os.ReadFile(file) //nolint:gosec // G304: the kernel's
+		of, errParse := oomKills(string(b))
+		n, err = n+of, errors.Join(err, errRead, errParse)
+	}
+	return n, err
+}
+
+// oomKills reads the count out of the kernel's words.
+func oomKills(text string) (int, error) {
+	for line := range strings.Lines(text) {
+		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			return strconv.Atoi(strings.TrimSpace(n))
+		}
+	}
+	return 0, fmt.Errorf("no oom_kill in %q", text)
+}
+
+// remove takes it away. Its processes have ended.
+func (c *cage) remove() error {
+	if c == nil {
+		return nil
+	}
+	each, err := filepath.Glob(filepath.Join(c.dir, "*", "cgroup.procs"))
+	for _, file := range each {
+		err = errors.Join(err, os.Remove(filepath.Dir(file)))
+	}
+	return errors.Join(err, os.Remove(c.dir))
+}
