@@ -195,6 +195,7 @@ ci: lint gen-check trace console-check test-isolated race ## what CI runs after 
 	$(MAKE) dedup DEDUP_TESTS=TestDedup
 	$(MAKE) postgres
 	$(MAKE) shells
+	$(MAKE) deploy-check
 	$(MAKE) browser
 
 include deploy/deploy.mk
