@@ -90,3 +90,25 @@ func TestProjections_RememberByTextAndVendor(t *testing.T) {
 	require.Equal(t, problems, same)
 	require.Len(t, m.known, 3, "why a schema cannot be said is not looked for twice")
 }
+
+func TestConfigs_RememberByText(t *testing.T) {
+	t.Parallel()
+	var m configs
+	doc := json.RawMessage(`{"prompt":"Say a word.","stop":["."]}`)
+	first, bad := m.of(doc)
+	require.Nil(t, bad)
+	first.Prompt = "what a template made of it"
+	again, bad := m.of(append(json.RawMessage(nil), doc...))
+	require.Nil(t, bad)
+	require.Equal(t, "Say a word.", again.Prompt)
+	require.Same(t, &first.Stop[0], &again.Stop[0])
+
+	for _, wrong := range []string{`{"prompt":1}`, `[]`, `{"prompt":"a","prompt":"b"}`} {
+		_, bad := m.of(json.RawMessage(wrong))
+		require.NotNil(t, bad, wrong)
+	}
+	none, bad := m.of(nil)
+	require.Nil(t, bad)
+	require.Equal(t, config{}, none)
+	require.Len(t, m.known, 1, "what cannot be read takes no room")
+}

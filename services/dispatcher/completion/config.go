@@ -1,6 +1,7 @@
 package completion
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -69,12 +70,23 @@ type Defaults struct {
 	MaxTokens int
 }
 
-func parseConfig(raw json.RawMessage) (config, *wire.NodeError) {
-	var c config
+// configs remembers what configs say: a node's is read when the run starts, when its model is
+// looked at and when it is asked.
+type configs struct {
+	cache[[sha256.Size]byte, config]
+}
+
+// of reads a config. What it gives is others' as well: it is not to be written to but at its
+// top.
+func (m *configs) of(raw json.RawMessage) (config, *wire.NodeError) {
 	if len(raw) == 0 {
-		return c, nil
+		return config{}, nil
 	}
-	if err := strictjson.Read(raw, &c); err != nil {
+	c, err := m.cache.of(sha256.Sum256(raw), func() (c config, size int, err error) {
+		err = strictjson.Read(raw, &c)
+		return c, len(raw), err
+	})
+	if err != nil {
 		return c, node.Invalid("/config: %s", describe(err))
 	}
 	return c, nil

@@ -35,7 +35,7 @@ func (l *Loop) Gate(tenant, credentialRef string, needs modelgate.Needs, in node
 // active is the model that a node would ask. A config that cannot be read is as none:
 // the node fails on it, once it starts.
 func (l *Loop) active(in node.Input) modelgate.Model {
-	cfg, bad := parseConfig(in.Config)
+	cfg, bad := l.configs.of(in.Config)
 	if bad != nil {
 		cfg = config{}
 	}

@@ -88,6 +88,7 @@ type Loop struct {
 	deps        Deps
 	projections projections
 	values      values
+	configs     configs
 }
 
 // New makes a loop.
@@ -200,7 +201,7 @@ func (c *call) tag(drafts []wire.Draft) {
 
 // begin reads what the node and the host say of the emission.
 func (l *Loop) begin(ctx context.Context, t Task, j Journal) (*call, *wire.NodeError, error) {
-	cfg, bad := parseConfig(t.Input.Config)
+	cfg, bad := l.configs.of(t.Input.Config)
 	if bad != nil {
 		return nil, bad, nil
 	}

@@ -34,7 +34,7 @@ func (c *call) project() *wire.NodeError {
 // Check finds what keeps a node from ever being answered: a schema of its own that the
 // provider it names cannot be held to. What a run may still decide is not looked at.
 func (l *Loop) Check(typeID string, raw json.RawMessage) *wire.NodeError {
-	cfg, bad := parseConfig(raw)
+	cfg, bad := l.configs.of(raw)
 	if bad != nil || typeID != node.TypeStructuredOutput || len(cfg.OutputSchema) == 0 {
 		return nil // the node says it when it starts
 	}
