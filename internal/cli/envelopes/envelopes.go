@@ -87,19 +87,11 @@ func read(cmd *cobra.Command, s *session.Session, name string) (string, []*ladde
 		return id, nil, err
 	}
 	var events []wire.Event
-	for next := 0; ; {
-		page, err := c.Events(cmd.Context(), id, client.EventQuery{From: next})
-		if err != nil {
-			return id, nil, err
-		}
-		for _, e := range page.Events {
-			events = append(events, e.Event)
-		}
-		next = page.LastEventSeq + 1
-		if page.IsComplete || len(page.Events) < client.EventPageSize {
-			return id, ladder.Read(events), nil
-		}
-	}
+	_, err = runs.Each(cmd.Context(), c, id, 0, func(e client.Event) bool {
+		events = append(events, e.Event)
+		return true
+	})
+	return id, ladder.Read(events), err
 }
 
 func found(all []*ladder.Execution, name string) ([]*ladder.Execution, error) {

@@ -1,7 +1,9 @@
 package runs
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"path"
 	"strconv"
 
@@ -67,27 +69,43 @@ func fits(e client.Event, types []string, group string) bool {
 	return len(types) == 0
 }
 
+// Each hands over what a run has recorded, from a sequence on, until each wants no more. The
+// page is the last one, and says where the run stands.
+func Each(ctx context.Context, c *client.Client, id string, from int, each func(client.Event) (more bool)) (*client.EventPage, error) {
+	for {
+		page, err := c.Events(ctx, id, client.EventQuery{From: from})
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page.Events {
+			if !each(e) {
+				return page, nil
+			}
+		}
+		if page.IsComplete || len(page.Events) < client.EventPageSize {
+			return page, nil
+		}
+		next := page.Events[len(page.Events)-1].Sequence + 1
+		if next <= from {
+			return nil, fmt.Errorf("the host gives events before %d again, after it was asked for those from there on", from)
+		}
+		from = next
+	}
+}
+
 // events lists what a run has recorded.
 func (o *one) events(cmd *cobra.Command, from, limit int, want func(client.Event) bool) error {
 	all, docs := []client.Event{}, []json.RawMessage{}
-	status := ""
-	for next := from; limit == 0 || len(all) < limit; {
-		page, err := o.client.Events(cmd.Context(), o.id, client.EventQuery{From: next})
-		if err != nil {
-			return err
+	page, err := Each(cmd.Context(), o.client, o.id, from, func(e client.Event) bool {
+		if want(e) {
+			all, docs = append(all, e), append(docs, e.Doc)
 		}
-		status = string(page.RunStatus)
-		for _, e := range page.Events {
-			if want(e) && (limit == 0 || len(all) < limit) {
-				all, docs = append(all, e), append(docs, e.Doc)
-			}
-		}
-		if len(page.Events) < client.EventPageSize {
-			break
-		}
-		next = page.LastEventSeq + 1
+		return limit == 0 || len(all) < limit
+	})
+	if err != nil {
+		return err
 	}
-	doc, err := render.Encode(map[string]any{"runId": o.id, "status": status, "events": docs})
+	doc, err := render.Encode(map[string]any{"runId": o.id, "status": page.RunStatus, "events": docs})
 	if err != nil {
 		return err
 	}

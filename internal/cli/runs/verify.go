@@ -1,0 +1,125 @@
+package runs
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/client"
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/render"
+	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/verdict"
+	"waybill.dev/waybill/protocol/runcheck"
+)
+
+func verifyCommand(s *session.Session) *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "verify RUN | -f FILE",
+		Short: "Hold the events of a run against what the protocol promises",
+		Long: `Reads the events and the snapshot of a run as any client may, and holds them against what
+the protocol promises of every run: they count from 0 without a gap, the run starts once and
+ends once, each event may come where it comes, an envelope is recorded once, the snapshot is
+what the events fold to. What it finds is a fault of the host, or of who kept the file.
+
+-f checks a file instead: a debug bundle, or the events as run export --what events or run
+events -o json write them; - is standard input. What the file does not tell is skipped, and
+said so. The hashes that chain a host's log are in neither: waybill log verify reads them.
+
+Exits with 0 if nothing was found, 1 if something was.`,
+		Example: `  waybill run verify @latest
+  waybill run verify RUN -o json | jq '.checks[] | select(.status == "fail")'
+  waybill run export RUN | waybill run verify -f -`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: CompleteIDs(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 0) == (file == "") {
+				return exit.Usagef("want a run, or a file with --file")
+			}
+			if file != "" {
+				p, err := s.Printer(cmd)
+				if err != nil {
+					return err
+				}
+				k, err := checkFile(cmd.InOrStdin(), file)
+				if err != nil {
+					return err
+				}
+				return verified(p, k)
+			}
+			o, err := about(cmd, s, args[0])
+			if err != nil {
+				return err
+			}
+			k, err := o.check(cmd)
+			if err != nil {
+				return err
+			}
+			return verified(o.print, k)
+		},
+	}
+	c.Flags().StringVarP(&file, "file", "f", "", "file to check instead of a run: a debug bundle, or events; - is standard input")
+	return c
+}
+
+// stillTries is how often a run that goes on is looked at until its snapshot and its events
+// are of the same moment.
+const stillTries = 5
+
+// check reads a run from its host.
+func (o *one) check(cmd *cobra.Command) (*runcheck.Check, error) {
+	k := runcheck.New(runcheck.Source{})
+	add := func(e client.Event) bool {
+		k.Add(e.Event)
+		return true
+	}
+	if _, err := Each(cmd.Context(), o.client, o.id, 0, add); err != nil {
+		return nil, err
+	}
+	for range stillTries {
+		r, err := o.client.Run(cmd.Context(), o.id)
+		if err != nil {
+			return nil, err
+		}
+		seen := k.Events()
+		if !r.Status.Terminal() || k.Events() == 0 { // it may have gone on meanwhile
+			if _, err := Each(cmd.Context(), o.client, o.id, k.Next(), add); err != nil {
+				return nil, err
+			}
+		}
+		if k.Events() == seen {
+			k.Against(&r.Snapshot)
+			return k, nil
+		}
+	}
+	k.Skip(runcheck.Snapshot, "the run goes on too fast: verify it again when it waits or has ended")
+	return k, nil
+}
+
+// verified prints what was found.
+func verified(p *render.Printer, k *runcheck.Check) error {
+	var checks []verdict.Check
+	for _, r := range runcheck.Rows() {
+		c := verdict.Check{Name: string(r.Rule), Status: verdict.OK, Detail: r.Promise, Section: r.Section}
+		if why := k.Skipped(r.Rule); why != "" {
+			c.Status, c.Detail = verdict.Skipped, why
+		}
+		for _, f := range k.Findings() {
+			if f.Rule == r.Rule {
+				c.Detail = r.Promise
+				c.Found(f, place(f))
+			}
+		}
+		checks = append(checks, c)
+	}
+	about := map[string]any{"runId": k.RunID(), "status": k.Status(), "events": k.Events()}
+	return verdict.Write(p, about, checks)
+}
+
+func place(f runcheck.Finding) string {
+	if f.Sequence == nil {
+		return f.Message
+	}
+	return fmt.Sprintf("event %d: %s", *f.Sequence, f.Message)
+}

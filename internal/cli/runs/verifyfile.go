@@ -1,0 +1,77 @@
+package runs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/protocol/runcheck"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// recorded is what a file tells of a run: a debug bundle, or a document or lines of events.
+type recorded struct {
+	BundleVersion string             `json:"bundleVersion"`
+	Run           *runstate.Snapshot `json:"run"`
+	Events        []wire.Event       `json:"events"`
+	RedactionMode string             `json:"redactionMode"`
+	Truncated     bool               `json:"truncated"`
+}
+
+// checkFile reads a run from a file.
+func checkFile(stdin io.Reader, name string) (*runcheck.Check, error) {
+	from := "@" + name
+	if name == "-" {
+		from = name
+	}
+	doc, err := Read(stdin, "--file", from)
+	if err != nil {
+		return nil, err
+	}
+	r, err := parseRecorded(doc)
+	if err != nil {
+		return nil, exit.Usagef("--file %s: %w", name, err)
+	}
+	k := runcheck.New(runcheck.Source{Trimmed: r.Run != nil && r.RedactionMode != "", Cut: r.Truncated})
+	for _, e := range r.Events {
+		k.Add(e)
+	}
+	if r.Run == nil {
+		k.Skip(runcheck.Snapshot, "the file has the events alone")
+		return k, nil
+	}
+	k.Against(r.Run)
+	return k, nil
+}
+
+var errNotRecorded = errors.New("neither a debug bundle nor the events of a run, as one document or one a line")
+
+func parseRecorded(doc []byte) (*recorded, error) {
+	var r recorded
+	if json.Unmarshal(doc, &r) == nil && r.Events != nil {
+		return &r, nil
+	}
+	r = recorded{}
+	for line := range bytes.Lines(doc) {
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var e struct {
+			wire.Event
+
+			Sequence *int `json:"sequence"`
+		}
+		if json.Unmarshal(line, &e) != nil || e.Sequence == nil {
+			return nil, errNotRecorded
+		}
+		e.Event.Sequence = *e.Sequence
+		r.Events = append(r.Events, e.Event)
+	}
+	if len(r.Events) == 0 {
+		return nil, errNotRecorded
+	}
+	return &r, nil
+}
