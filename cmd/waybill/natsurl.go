@@ -27,15 +27,20 @@ type natsAddress struct {
 
 // flags are named alike in every service; without tells what it does without --nats.
 func (o *natsAddress) flags(f *pflag.FlagSet, without string) {
+	o.connectFlags(f, without)
+	f.IntVar(&o.replicas, "log-replicas", 1, "copies of the run log in the NATS cluster: 1, 3 or 5")
+	f.IntVar(&o.inSync, "log-in-sync", 0, "how many of these copies must be in sync for the service to be ready; 0: a majority, as NATS needs to take anything")
+	f.StringSliceVar(&o.monitor, "nats-monitor", nil, "monitoring URL of each NATS server, such as http://nats:8222: a service whose servers do not sync every write is not ready; empty: nobody looks")
+}
+
+// connectFlags are those of whoever only reads.
+func (o *natsAddress) connectFlags(f *pflag.FlagSet, without string) {
 	f.StringVar(&o.url, "nats", "", "URL of a NATS server with JetStream, or several divided by commas; "+without)
 	f.StringVar(&o.creds, "nats-creds", "", "credentials file for --nats")
 	f.StringVar(&o.nkey, "nats-nkey", "", "file with the seed of an nkey for --nats")
 	f.StringVar(&o.ca, "nats-ca", "", "PEM certificates that vouch for --nats, over TLS; empty: those that the system trusts")
 	f.StringVar(&o.cert, "nats-cert", "", "PEM certificate chain to show to --nats; empty: none")
 	f.StringVar(&o.key, "nats-key", "", "PEM key of --nats-cert")
-	f.IntVar(&o.replicas, "log-replicas", 1, "copies of the run log in the NATS cluster: 1, 3 or 5")
-	f.IntVar(&o.inSync, "log-in-sync", 0, "how many of these copies must be in sync for the service to be ready; 0: a majority, as NATS needs to take anything")
-	f.StringSliceVar(&o.monitor, "nats-monitor", nil, "monitoring URL of each NATS server, such as http://nats:8222: a service whose servers do not sync every write is not ready; empty: nobody looks")
 }
 
 // validate returns all that is wrong, joined.

@@ -59,7 +59,7 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ta
 			c.AddCommand(one)
 		}
 	}
-	add(groupHost, devCommand(), serveCommand(), natsCommand(), doctor.Command(s), contextcmd.Command(s), capabilities.Command(s))
+	add(groupHost, devCommand(), serveCommand(), natsCommand(), logCommand(s), doctor.Command(s), contextcmd.Command(s), capabilities.Command(s))
 	add(groupRuns, runs.Command(s), interrupts.Command(s), envelopeCommand(s))
 	add(groupFiles, workflowCommand(s), schemaCommand(), modelCommand())
 	add(groupHelp, learn.Explain(s), learn.Cheat(s), learn.Version(s))

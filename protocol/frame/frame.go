@@ -221,17 +221,31 @@ func (f *Frame) Verify() error {
 // VerifyChain checks the frames of one run in order: hashes, links, and
 // sequences contiguous from 0.
 func VerifyChain(frames []*Frame) error {
-	prev, next := "", 0
-	for i, f := range frames {
+	var c Chain
+	for _, f := range frames {
 		if err := f.Verify(); err != nil {
 			return err
 		}
-		if f.Prev != prev || f.First != next {
-			return fmt.Errorf("%w: %s frame %d: prev %q first %d, want %q and %d",
-				ErrDamaged, f.Run.RunID, i, f.Prev, f.First, prev, next)
+		if err := c.Follow(f); err != nil {
+			return err
 		}
-		prev, next = f.Hash, f.Last+1
 	}
+	return nil
+}
+
+// Chain is how far the frames of a run have been followed; the zero value is before the
+// first.
+type Chain struct {
+	hash string
+	next int
+}
+
+// Follow checks that a frame, which matches its own hash, links to the one before.
+func (c *Chain) Follow(f *Frame) error {
+	if f.Prev != c.hash || f.First != c.next {
+		return fmt.Errorf("%w: %s at %d: prev %q first %d, want %q and %d", ErrDamaged, f.Run.RunID, f.Pos, f.Prev, f.First, c.hash, c.next)
+	}
+	c.hash, c.next = f.Hash, f.Last+1
 	return nil
 }
 

@@ -60,6 +60,20 @@ func Open(ctx context.Context, nc *nats.Conn, replicas int) (*Store, error) {
 	return &Store{js: api, stream: s, link: natslink.Watch(nc)}, nil
 }
 
+// Attach opens the store that is there for a reader: it makes nothing and changes nothing.
+// Errors: js.ErrStreamNotFound where there is none.
+func Attach(ctx context.Context, nc *nats.Conn) (*Store, error) {
+	api, err := js.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("open audit log: %w", err)
+	}
+	s, err := natslink.Ensure(ctx, func(ctx context.Context) (js.Stream, error) { return api.Stream(ctx, Stream) })
+	if err != nil {
+		return nil, fmt.Errorf("open audit log: stream %s: %w", Stream, err)
+	}
+	return &Store{js: api, stream: s, link: natslink.Watch(nc)}, nil
+}
+
 func subjectOf(l audit.List) string { return prefix + l.Tenant + "." + string(l.Kind) }
 
 // Last returns a list's last message; see audit.Store.

@@ -102,6 +102,24 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)
 	}
+	return opened(ctx, nc, api, s, cfg)
+}
+
+// Attach opens the log that is there for a reader: it makes nothing and changes nothing.
+// Errors: js.ErrStreamNotFound where there is none.
+func Attach(ctx context.Context, nc *nats.Conn) (*Log, error) {
+	api, err := js.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("open run log: %w", err)
+	}
+	s, err := natslink.Ensure(ctx, func(ctx context.Context) (js.Stream, error) { return api.Stream(ctx, subject.Stream) })
+	if err != nil {
+		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)
+	}
+	return opened(ctx, nc, api, s, DefaultConfig())
+}
+
+func opened(ctx context.Context, nc *nats.Conn, api js.JetStream, s js.Stream, cfg Config) (*Log, error) {
 	leader, err := natslink.Leader(ctx, api, subject.Stream)
 	if err != nil {
 		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)

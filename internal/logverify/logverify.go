@@ -1,0 +1,225 @@
+// Package logverify reads a whole run log and looks whether it is as its writers left it:
+// each frame matches its hash, the frames of each run follow one another, nothing follows
+// the end of a run, and the events keep what the protocol promises.
+package logverify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runcheck"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// Rule is what is looked at.
+type Rule string
+
+// The rules.
+const (
+	Frames Rule = "frames"
+	Chain  Rule = "chain"
+	End    Rule = "end"
+	Events Rule = "events"
+)
+
+// Rows say what each rule promises, in the order in which they are told.
+func Rows() [][2]string {
+	return [][2]string{
+		{string(Frames), "each frame is there, can be read and matches its hash"},
+		{string(Chain), "the frames of each run follow one another, by hash and by sequence"},
+		{string(End), "nothing follows the end of a run"},
+		{string(Events), "the events of each run keep what the protocol promises"},
+	}
+}
+
+// Finding is a place that is not as it was written.
+type Finding struct {
+	Rule Rule `json:"check"`
+	// Pos is the position in the log; 0: none can be told.
+	Pos    uint64 `json:"position,omitempty"`
+	Tenant string `json:"tenant,omitempty"`
+	RunID  string `json:"runId,omitempty"`
+	// Message never holds what an event does: it is of frames that cannot be trusted.
+	Message string `json:"message"`
+}
+
+// Report is what came of it.
+type Report struct {
+	Frames, Events, Runs int
+	// Last is the position up to which the log was read.
+	Last     uint64
+	Findings []Finding
+	// More counts the findings beyond the first MaxFindings.
+	More int
+}
+
+// MaxFindings bounds what is told: a log that was cut up has as many as it has frames.
+const MaxFindings = 1000
+
+// silence is how long the log may give nothing before its end.
+const silence = 30 * time.Second
+
+var (
+	errDone   = errors.New("read to the end")
+	errSilent = fmt.Errorf("%w: the log ends before it says that it does: nothing came for %s", runlog.ErrUnavailable, silence)
+)
+
+// reader follows a log. Its methods are called by one goroutine.
+type reader struct {
+	report Report
+	runs   map[runKey]*run
+	stop   context.CancelCauseFunc
+	// pos is the position of the last frame, damaged those of later ones that were left out.
+	pos     uint64
+	damaged map[uint64]bool
+}
+
+type runKey struct{ tenant, id string }
+
+func (k runKey) compare(other runKey) int {
+	return cmp.Or(strings.Compare(k.tenant, other.tenant), strings.Compare(k.id, other.id))
+}
+
+// run is how far a run has been followed.
+type run struct {
+	chain frame.Chain
+	// broken: a frame is missing, and whatever follows is off as well.
+	broken, ended bool
+	// events are checked until the run ends; nil: they are no more.
+	events *runcheck.Check
+}
+
+// Verify reads a log from its beginning to what is its end when the call begins. The log
+// may grow meanwhile.
+func Verify(ctx context.Context, log runlog.Follower) (*Report, error) {
+	end, err := log.End(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{runs: map[runKey]*run{}, damaged: map[uint64]bool{}}
+	r.report.Last = end
+	if end == 0 {
+		return &r.report, nil
+	}
+	ctx, r.stop = context.WithCancelCause(ctx)
+	defer r.stop(nil)
+	quiet := time.AfterFunc(silence, func() { r.stop(errSilent) })
+	defer quiet.Stop()
+	err = log.Follow(ctx, 0, func(batch []*frame.Frame) error {
+		quiet.Reset(silence)
+		for _, f := range batch {
+			if f.Pos > end {
+				return errDone
+			}
+			r.follows(f.Pos)
+			r.take(f)
+		}
+		if batch[len(batch)-1].Pos == end {
+			return errDone
+		}
+		return nil
+	}, func(pos uint64, err error) {
+		r.damaged[pos] = true
+		r.found(Finding{Rule: Frames, Pos: pos, Message: err.Error()})
+		if pos >= end {
+			r.stop(errDone)
+		}
+	})
+	if cause := context.Cause(ctx); errors.Is(err, context.Canceled) && cause != nil {
+		err = cause
+	}
+	if !errors.Is(err, errDone) {
+		return nil, err
+	}
+	r.follows(end + 1)
+	for _, key := range slices.SortedFunc(maps.Keys(r.runs), runKey.compare) {
+		r.settle(key, r.runs[key])
+	}
+	r.report.Runs = len(r.runs)
+	return &r.report, nil
+}
+
+func (r *reader) found(f Finding) {
+	if len(r.report.Findings) >= MaxFindings {
+		r.report.More++
+		return
+	}
+	r.report.Findings = append(r.report.Findings, f)
+}
+
+// follows looks whether frames are missing before a position: nothing is ever deleted.
+func (r *reader) follows(pos uint64) {
+	missing := pos - r.pos - 1
+	for at := range r.damaged {
+		if at > r.pos && at < pos {
+			missing--
+			delete(r.damaged, at)
+		}
+	}
+	if missing > 0 {
+		r.found(Finding{Rule: Frames, Pos: r.pos + 1, Message: fmt.Sprintf("%d of the frames at %d to %d are missing", missing, r.pos+1, pos-1)})
+	}
+	r.pos = pos
+}
+
+// take looks at a frame that matches its hash.
+func (r *reader) take(f *frame.Frame) {
+	r.report.Frames++
+	key := runKey{f.Run.Tenant, f.Run.RunID}
+	at := r.runs[key]
+	if at == nil {
+		at = &run{events: runcheck.New(runcheck.Source{})}
+		r.runs[key] = at
+	}
+	finding := func(rule Rule, format string, args ...any) {
+		r.found(Finding{Rule: rule, Pos: f.Pos, Tenant: key.tenant, RunID: key.id, Message: fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case at.broken:
+		return
+	case at.ended:
+		finding(End, "a frame of the kind %s follows the end", f.Kind)
+		return
+	}
+	if err := at.chain.Follow(f); err != nil {
+		at.broken, at.events = true, nil
+		finding(Chain, "%v", err)
+		return
+	}
+	events, err := f.Events()
+	if err != nil || len(events) != f.Last-f.First+1 {
+		finding(Chain, "it says that it holds the events %d to %d, and does not", f.First, f.Last)
+		return
+	}
+	r.report.Events += len(events)
+	for _, e := range events {
+		at.events.Add(e)
+	}
+	if f.Kind == subject.End {
+		at.ended = true
+		r.settle(key, at)
+	}
+}
+
+// settle tells what came of a run's events.
+func (r *reader) settle(key runKey, at *run) {
+	if at.events == nil {
+		return
+	}
+	for _, f := range at.events.Findings() {
+		where := ""
+		if f.Sequence != nil {
+			where = fmt.Sprintf("event %d: ", *f.Sequence)
+		}
+		r.found(Finding{Rule: Events, Tenant: key.tenant, RunID: key.id, Message: where + string(f.Rule) + ": " + f.Message})
+	}
+	at.events = nil
+}
