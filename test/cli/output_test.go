@@ -39,7 +39,7 @@ func commands(t *testing.T, run, waiting string) map[string][]string {
 		"explain code": {"explain", "conflict"}, "explain event": {"explain", "node.failed"}, "cheat": {"cheat"}, "cheat runs": {"cheat", "runs"}, "version": {"version"},
 		"envelope explain": {"envelope", "explain", run}, "envelope validate": {"envelope", "validate", envelope},
 		"workflow list": {"workflow", "list"}, "workflow lint": {"workflow", "lint", flow}, "workflow register": {"workflow", "register", flow},
-		"schema lint": {"schema", "lint", schema}, "model list": {"model", "list"}, "model show": {"model", "show", "sample/sample-1"},
+		"redact test": {"redact", "test", flow}, "schema lint": {"schema", "lint", schema}, "model list": {"model", "list"}, "model show": {"model", "show", "sample/sample-1"},
 	}
 }
 

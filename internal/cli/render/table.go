@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/term"
 )
 
@@ -75,20 +76,10 @@ func pick[T any](all []Column[T], names []string, wide bool) ([]Column[T], error
 			for _, c := range all {
 				known = append(known, strings.ToLower(c.Name))
 			}
-			return nil, &ColumnError{Name: n, Known: known}
+			return nil, exit.Usagef("--columns: no column %q; there are %s", n, strings.Join(known, ", "))
 		}
 	}
 	return out, nil
-}
-
-// ColumnError is a column that the table has not.
-type ColumnError struct {
-	Name  string
-	Known []string
-}
-
-func (e *ColumnError) Error() string {
-	return fmt.Sprintf("--columns: no column %q; there are %s", e.Name, strings.Join(e.Known, ", "))
 }
 
 // gap is between two columns, narrowest what a cut column keeps.

@@ -230,7 +230,7 @@ func printCancelled(p *render.Printer, all []cancelled) error {
 		}
 		return b
 	}
-	return asUsage(render.Rows(p, doc, all, row, func(r cancelled) string { return r.RunID }, []render.Column[cancelled]{
+	return render.Rows(p, doc, all, row, func(r cancelled) string { return r.RunID }, []render.Column[cancelled]{
 		{Name: "RUN", Value: func(r cancelled) string { return r.RunID }},
 		{Name: "STATUS", Value: func(r cancelled) string { return r.Status }},
 		{Name: "ERROR", Flex: true, Value: func(r cancelled) string {
@@ -238,7 +238,7 @@ func printCancelled(p *render.Printer, all []cancelled) error {
 			_ = json.Unmarshal(r.Error, &e) // there may be none
 			return strings.Trim(e.Error+": "+e.Message, ": ")
 		}},
-	}))
+	})
 }
 
 // confirm asks a person. Where there is none, the answer has to be a flag.

@@ -109,8 +109,8 @@ func (o *one) events(cmd *cobra.Command, from, limit int, want func(client.Event
 	if err != nil {
 		return err
 	}
-	return asUsage(render.Rows(o.print, doc, all, func(e client.Event) []byte { return e.Doc },
-		func(e client.Event) string { return e.EventID }, eventColumns()))
+	return render.Rows(o.print, doc, all, func(e client.Event) []byte { return e.Doc },
+		func(e client.Event) string { return e.EventID }, eventColumns())
 }
 
 func eventColumns() []render.Column[client.Event] {

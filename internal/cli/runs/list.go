@@ -137,7 +137,7 @@ func list(cmd *cobra.Command, s *session.Session, q client.RunQuery, all bool) e
 	err = render.Rows(p, page.Doc, page.Runs, func(r client.RunSummary) []byte { return r.Doc },
 		func(r client.RunSummary) string { return r.RunID }, columns(s.Now(), term.IsTTY(p.Out)))
 	if err != nil {
-		return asUsage(err)
+		return err
 	}
 	if len(page.Runs) == 0 && p.Format.ForPeople() {
 		session.Talk(cmd, "no runs%s", emptyHint(q))
@@ -211,14 +211,6 @@ func pages(cmd *cobra.Command, c *client.Client, q client.RunQuery, all bool) (*
 			return whole, err
 		}
 	}
-}
-
-// asUsage tells a column that nobody has from a failed write.
-func asUsage(err error) error {
-	if _, ok := err.(*render.ColumnError); ok { //nolint:errorlint // it is made one call away, and never wrapped
-		return exit.With(exit.Usage, err)
-	}
-	return err
 }
 
 func getCommand(s *session.Session) *cobra.Command {
