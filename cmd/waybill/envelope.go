@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,18 +25,18 @@ import (
 
 func envelopeCommand(s *session.Session) *cobra.Command {
 	c := &cobra.Command{Use: "envelope", Short: "Explain envelopes, check them, hand them to an acceptor"}
-	c.AddCommand(envelopes.Explain(s), envelopeValidateCommand(), envelopeAcceptCommand())
+	c.AddCommand(envelopes.Explain(s), envelopeValidateCommand(s), envelopeAcceptCommand())
 	return c
 }
 
 // errRefused ends a command whose envelope was not accepted, and said why.
 var errRefused = errors.New("the envelope was refused")
 
-func envelopeValidateCommand() *cobra.Command {
+func envelopeValidateCommand(s *session.Session) *cobra.Command {
 	var (
-		folder, packs, output string
-		accepts               []string
-		strict                bool
+		folder, packs string
+		accepts       []string
+		strict        bool
 	)
 	c := &cobra.Command{
 		Use:     "validate FILE|-",
@@ -52,8 +51,9 @@ Exits with 0 if it would be accepted, 1 if not, 2 if it cannot be read.`,
   cat answer.json | waybill envelope validate - -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains([]string{outputText, outputTable, outputJSON, outputJSONL, outputYAML}, output) {
-				return fmt.Errorf("%w: --output %q: want %s, %s, %s or %s", errUsage, output, outputText, outputJSON, outputJSONL, outputYAML)
+			p, err := s.Printer(cmd)
+			if err != nil {
+				return err
 			}
 			doc, err := readDocument(cmd.InOrStdin(), args[0])
 			if err != nil {
@@ -67,7 +67,7 @@ Exits with 0 if it would be accepted, 1 if not, 2 if it cannot be read.`,
 			if cmd.Flags().Changed("accepts") {
 				req.Contract = &accept.Contract{Accepts: accepts}
 			}
-			return lintEnvelope(cmd.Context(), cmd.OutOrStdout(), registry, req, strict, output)
+			return lintEnvelope(cmd.Context(), p, registry, req, strict)
 		},
 	}
 	f := c.Flags()
@@ -75,7 +75,7 @@ Exits with 0 if it would be accepted, 1 if not, 2 if it cannot be read.`,
 	f.StringVar(&packs, "packs", "", "directory of packs, one folder with a pack.json each")
 	f.StringSliceVar(&accepts, "accepts", nil, "kinds that the node's contract accepts (repeatable); absent: no contract")
 	f.BoolVar(&strict, "strict", false, "refuse a schemaVersion below the advertised one")
-	f.StringVarP(&output, "output", "o", outputText, "text, or the EnvelopeOutcome document as json, jsonl or yaml")
+	s.FormatFlags(f)
 	return c
 }
 
@@ -104,18 +104,13 @@ func loadKindFiles(folder, packs string) (*kinds.Registry, error) {
 	return registry, nil
 }
 
-func lintEnvelope(ctx context.Context, out io.Writer, registry *kinds.Registry, req accept.Request, strict bool, output string) error {
-	p := accept.New(registry, nothingSecret{}, nothingRecorded{}, time.Now, accept.Policy{Strict: strict})
-	res, err := p.Run(ctx, req)
+func lintEnvelope(ctx context.Context, p *render.Printer, registry *kinds.Registry, req accept.Request, strict bool) error {
+	pipeline := accept.New(registry, nothingSecret{}, nothingRecorded{}, time.Now, accept.Policy{Strict: strict})
+	res, err := pipeline.Run(ctx, req)
 	if err != nil {
 		return err
 	}
-	if output == outputText || output == outputTable {
-		err = printVerdict(out, res)
-	} else {
-		p := render.Printer{Out: out, Format: render.Format(output)}
-		err = p.Document(res.Outcome, "", nil)
-	}
+	err = p.Document(res.Outcome, string(accept.StatusOf(res.Outcome)), func(w io.Writer) error { return printVerdict(w, res) })
 	if err == nil && res.Refusal != nil {
 		return errRefused
 	}

@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
-func modelCommand() *cobra.Command {
+func modelCommand(s *session.Session) *cobra.Command {
 	var models string
 	c := &cobra.Command{
 		Use:   "model",
@@ -22,21 +23,16 @@ func modelCommand() *cobra.Command {
 cost. It comes with the host; --models lays a file of the same form over it.`,
 	}
 	c.PersistentFlags().StringVar(&models, "models", "", "JSON file of models, rules and prices that is laid over the built-in catalogue")
-	c.AddCommand(modelListCommand(&models), modelShowCommand(&models), modelDiffCommand(&models))
+	s.FormatFlags(c.PersistentFlags())
+	c.AddCommand(modelListCommand(s, &models), modelShowCommand(s, &models), modelDiffCommand(s, &models))
 	return c
 }
-
-// The further forms of what is known of models.
-const (
-	outputTable = "table"
-	outputYAML  = "yaml"
-)
 
 // errUnknownModel ends a command that was asked for what the catalogue has not.
 var errUnknownModel = exit.With(exit.NotFound, errors.New("not in the catalogue"))
 
-func modelListCommand(models *string) *cobra.Command {
-	var provider, output string
+func modelListCommand(s *session.Session, models *string) *cobra.Command {
+	var provider string
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the models of the catalogue",
@@ -46,7 +42,7 @@ listed. Prices are US dollars for a million tokens; - is what is not known.`,
   waybill model list -o json --models ours.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			form, err := formOf(output)
+			p, err := s.Printer(cmd)
 			if err != nil {
 				return err
 			}
@@ -60,11 +56,10 @@ listed. Prices are US dollars for a million tokens; - is what is not known.`,
 					return err
 				}
 			}
-			return form(cmd.OutOrStdout(), l, l.table)
+			return p.Value(l, l.names(), l.table)
 		},
 	}
 	c.Flags().StringVar(&provider, "provider", "", "only models of this provider, and rules that speak for it")
-	c.Flags().StringVarP(&output, "output", "o", outputTable, "table, json, jsonl or yaml")
 	return c
 }
 
@@ -74,6 +69,15 @@ type listing struct {
 	Digest string            `json:"digest"`
 	Models []catalogue.Entry `json:"models"`
 	Rules  []catalogue.Rule  `json:"rules"`
+}
+
+// names are those of the models, one a line.
+func (l *listing) names() string {
+	out := make([]string, len(l.Models))
+	for i, e := range l.Models {
+		out[i] = e.Name()
+	}
+	return strings.Join(out, "\n")
 }
 
 // only keeps what is said of a provider.
@@ -104,9 +108,8 @@ func providersOf(c *catalogue.Catalogue) []string {
 	return slices.Compact(out)
 }
 
-func modelShowCommand(models *string) *cobra.Command {
-	var output string
-	c := &cobra.Command{
+func modelShowCommand(s *session.Session, models *string) *cobra.Command {
+	return &cobra.Command{
 		Use:   "show PROVIDER/MODEL",
 		Short: "Say what is known of one model",
 		Long: `Says what is known of a model, found by its name, an alias, a dated version, or a rule.
@@ -116,7 +119,7 @@ Exits with 0 if something is, 5 if nothing is; then it suggests names that are n
   waybill model show lab/Qwen/Qwen3-8B -o yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			form, err := formOf(output)
+			p, err := s.Printer(cmd)
 			if err != nil {
 				return err
 			}
@@ -132,11 +135,9 @@ Exits with 0 if something is, 5 if nothing is; then it suggests names that are n
 			if !ok {
 				return unknownModel(c, provider, model)
 			}
-			return form(cmd.OutOrStdout(), e, func(w io.Writer) error { return describe(w, c, e) })
+			return p.Value(e, e.Name(), func(w io.Writer) error { return describe(w, c, e) })
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", outputTable, "table, json, jsonl or yaml")
-	return c
 }
 
 // suggestions bounds the names that are suggested for one that is unknown.
@@ -151,9 +152,8 @@ func unknownModel(c *catalogue.Catalogue, provider, model string) error {
 	return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
 }
 
-func modelDiffCommand(models *string) *cobra.Command {
-	var output string
-	c := &cobra.Command{
+func modelDiffCommand(s *session.Session, models *string) *cobra.Command {
+	return &cobra.Command{
 		Use:   "diff FILE | OLD NEW",
 		Short: "Say what a catalogue changes",
 		Long: `With one file, says what it changes when it is laid over the built-in catalogue (and
@@ -165,7 +165,7 @@ Exits with 0 if nothing is different, 1 if something is, 2 if a file cannot be r
   waybill model diff -o json last-year.json ours.json`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			form, err := formOf(output)
+			p, err := s.Printer(cmd)
 			if err != nil {
 				return err
 			}
@@ -174,15 +174,13 @@ Exits with 0 if nothing is different, 1 if something is, 2 if a file cannot be r
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
 			changes := append([]catalogue.Change{}, catalogue.Diff(before, after)...)
-			err = form(cmd.OutOrStdout(), changes, func(w io.Writer) error { return printChanges(w, changes) })
+			err = p.Value(changes, after.Digest(), func(w io.Writer) error { return printChanges(w, changes) })
 			if err == nil && len(changes) > 0 {
 				err = fmt.Errorf("%d %w", len(changes), errDifferences)
 			}
 			return err
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", outputTable, "table, json, jsonl or yaml")
-	return c
 }
 
 // errDifferences ends a command that has found differences and said them.

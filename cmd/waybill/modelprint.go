@@ -8,43 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
-
-// formOf is how a value is written: as people read it, as JSON or as YAML.
-func formOf(output string) (func(w io.Writer, v any, table func(io.Writer) error) error, error) {
-	switch output {
-	case outputTable:
-		return func(w io.Writer, _ any, table func(io.Writer) error) error { return table(w) }, nil
-	case outputJSON:
-		return func(w io.Writer, v any, _ func(io.Writer) error) error { return printJSON(w, v) }, nil
-	case outputYAML:
-		return func(w io.Writer, v any, _ func(io.Writer) error) error { return printYAML(w, v) }, nil
-	case outputJSONL:
-		return func(w io.Writer, v any, _ func(io.Writer) error) error {
-			return (&render.Printer{Out: w, Format: render.JSONL}).Value(v, "", nil)
-		}, nil
-	default:
-		return nil, fmt.Errorf("%w: --output %q: want %s, %s, %s or %s", errUsage, output, outputTable, outputJSON, outputJSONL, outputYAML)
-	}
-}
-
-func printJSON(w io.Writer, v any) error {
-	doc, err := render.Encode(v)
-	if err != nil {
-		return err
-	}
-	return render.WriteJSON(w, doc)
-}
-
-func printYAML(w io.Writer, v any) error {
-	doc, err := render.Encode(v)
-	if err != nil {
-		return err
-	}
-	return render.WriteYAML(w, doc)
-}
 
 // table shows the listing to people.
 func (l listing) table(w io.Writer) error {

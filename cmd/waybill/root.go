@@ -61,7 +61,7 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ta
 	}
 	add(groupHost, devCommand(), serveCommand(), natsCommand(), logCommand(s), doctor.Command(s), contextcmd.Command(s), capabilities.Command(s))
 	add(groupRuns, runs.Command(s), interrupts.Command(s), envelopeCommand(s))
-	add(groupFiles, workflowCommand(s), schemaCommand(), modelCommand(), redactCommand(s))
+	add(groupFiles, workflowCommand(s), schemaCommand(s), modelCommand(s), redactCommand(s))
 	add(groupHelp, learn.Explain(s), learn.Cheat(s), learn.Version(s))
 	c.SetHelpCommandGroupID(groupHelp)
 	c.SetCompletionCommandGroupID(groupHelp)

@@ -10,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"waybill.dev/waybill/internal/cli/render"
+	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
@@ -19,14 +21,14 @@ import (
 // that is taken, and more than any schema may be.
 const maxDocument = accept.DefaultMaxMediaBytes + 4<<20
 
-func schemaCommand() *cobra.Command {
+func schemaCommand(s *session.Session) *cobra.Command {
 	c := &cobra.Command{Use: "schema", Short: "Look at JSON Schemas of envelope payloads"}
-	c.AddCommand(schemaLintCommand())
+	c.AddCommand(schemaLintCommand(s))
 	return c
 }
 
-func schemaLintCommand() *cobra.Command {
-	var level, vendor, output string
+func schemaLintCommand(s *session.Session) *cobra.Command {
+	var level, vendor string
 	c := &cobra.Command{
 		Use:   "lint FILE|PACK...",
 		Short: "Say where payload schemas leave the subset that models can be held to",
@@ -57,25 +59,18 @@ Exits with 0 if nothing was found, 1 if something was, 2 if a file cannot be rea
 			if err != nil {
 				return err
 			}
-			report, err := lintReport(output)
+			p, err := s.Printer(cmd)
 			if err != nil {
 				return err
 			}
-			return lintSchemas(cmd.InOrStdin(), cmd.OutOrStdout(), files, lint{l, vendors}, report)
+			return lintSchemas(cmd.InOrStdin(), p, files, lint{l, vendors})
 		},
 	}
 	c.Flags().StringVar(&level, "level", "always", "always or strict")
 	c.Flags().StringVar(&vendor, "vendor", allVendors, "whose strict mode the schemas are projected for: openai, anthropic, gemini or all")
-	c.Flags().StringVarP(&output, "output", "o", outputText, "text, json, jsonl or yaml")
+	s.FormatFlags(c.Flags())
 	return c
 }
-
-// The forms of a report. Text is what other commands call a table.
-const (
-	outputText  = "text"
-	outputJSON  = "json"
-	outputJSONL = "jsonl"
-)
 
 // finding is a line of the report.
 type finding struct {
@@ -88,46 +83,30 @@ type finding struct {
 	Message string `json:"message"`
 }
 
-func lintReport(output string) (func(io.Writer, []finding) error, error) {
-	switch output {
-	case outputText, outputTable:
-		return func(w io.Writer, all []finding) error {
-			for _, f := range all {
-				vendors := ""
-				if len(f.Vendors) > 0 {
-					vendors = " [" + strings.Join(f.Vendors, ", ") + "]"
-				}
-				kind := ""
-				if f.Warning {
-					kind = "warning: "
-				}
-				if _, err := fmt.Fprintf(w, "%s: %s: %s%s%s: %s\n", f.File, shownPath(f.Path), kind, f.Rule, vendors, f.Message); err != nil {
-					return err
-				}
-			}
-			return nil
-		}, nil
-	case outputJSON:
-		return func(w io.Writer, all []finding) error {
-			return printJSON(w, append([]finding{}, all...))
-		}, nil
-	case outputYAML:
-		return func(w io.Writer, all []finding) error {
-			return printYAML(w, append([]finding{}, all...))
-		}, nil
-	case outputJSONL:
-		return func(w io.Writer, all []finding) error {
-			p := render.Printer{Out: w, Format: render.JSONL}
-			for _, f := range all {
-				if err := p.Value(f, f.File, nil); err != nil {
-					return err
-				}
-			}
-			return nil
-		}, nil
-	default:
-		return nil, fmt.Errorf("%w: --output %q: want %s, %s, %s or %s", errUsage, output, outputText, outputJSON, outputJSONL, outputYAML)
+// reportFindings writes the findings: a line each for people, and for tools that jump to
+// where the line says.
+func reportFindings(p *render.Printer, all []finding) error {
+	if !p.Format.ForPeople() || p.Query != nil {
+		doc, err := render.Encode(append([]finding{}, all...))
+		if err != nil {
+			return err
+		}
+		return render.Rows(p, doc, all, func(f finding) []byte { return strictjson.RenderPlain(f) }, func(f finding) string { return f.File }, nil)
 	}
+	for _, f := range all {
+		vendors := ""
+		if len(f.Vendors) > 0 {
+			vendors = " [" + strings.Join(f.Vendors, ", ") + "]"
+		}
+		kind := ""
+		if f.Warning {
+			kind = "warning: "
+		}
+		if _, err := fmt.Fprintf(p.Out, "%s: %s: %s%s%s: %s\n", f.File, shownPath(f.Path), kind, f.Rule, vendors, f.Message); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // shownPath is a JSON pointer for people, for whom the empty one is nothing.
@@ -139,7 +118,7 @@ func shownPath(pointer string) string {
 }
 
 // lintSchemas reports the findings of all files, then fails if there were any.
-func lintSchemas(stdin io.Reader, out io.Writer, files []string, rules lint, report func(io.Writer, []finding) error) error {
+func lintSchemas(stdin io.Reader, p *render.Printer, files []string, rules lint) error {
 	var all []finding
 	for _, name := range files {
 		if isPack(name) {
@@ -159,7 +138,7 @@ func lintSchemas(stdin io.Reader, out io.Writer, files []string, rules lint, rep
 			all = append(all, f)
 		}
 	}
-	if err := report(out, all); err != nil {
+	if err := reportFindings(p, all); err != nil {
 		return err
 	}
 	if len(all) > 0 {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/cli/exit"
 )
 
 // command runs the command line in this process.
@@ -90,6 +92,6 @@ func TestSchemaLint_NamesAWrongCommandLine(t *testing.T) {
 		"level": {"--level", "lax", "-"}, "output": {"-o", "xml", "-"}, "file": {"no-such-file.json"}, "vendor": {"--vendor", "acme", "-"},
 	} {
 		_, err := command(t, "{}", append([]string{"schema", "lint"}, args...)...)
-		require.ErrorIs(t, err, errUsage, name)
+		require.Equal(t, exit.Usage, exit.Status(err), "%s: %v", name, err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/cli/exit"
 )
 
 const sound = `{"type":"error","schemaVersion":1,"envelopeId":"e1","correlationId":"c1","payload":{"code":"x.y","message":"m"},` +
@@ -48,11 +50,7 @@ func TestEnvelopeLint_SaysWhatWouldHappen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out, err := command(t, tc.doc, append([]string{"envelope", "lint", "-"}, tc.args...)...)
-			if tc.err == nil {
-				require.NoError(t, err)
-			} else {
-				require.ErrorIs(t, err, tc.err)
-			}
+			require.Equal(t, exit.Status(tc.err), exit.Status(err), "%v", err)
 			for _, want := range tc.want {
 				require.Contains(t, out, want)
 			}

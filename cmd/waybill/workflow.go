@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/cli/workflowlist"
 	"waybill.dev/waybill/protocol/workflow"
@@ -14,12 +15,11 @@ import (
 
 func workflowCommand(s *session.Session) *cobra.Command {
 	c := &cobra.Command{Use: "workflow", Short: "Check workflow definitions, and register them"}
-	c.AddCommand(workflowLintCommand(), workflowlist.List(s), workflowlist.Register(s))
+	c.AddCommand(workflowLintCommand(s), workflowlist.List(s), workflowlist.Register(s))
 	return c
 }
 
-func workflowLintCommand() *cobra.Command {
-	var output string
+func workflowLintCommand(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "lint FILE|-...",
 		Aliases: []string{"validate"},
@@ -36,20 +36,20 @@ Exits with 0 if nothing but warnings were found, 1 if a host would refuse a defi
   waybill workflow lint -o json - < workflow.json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			report, err := lintReport(output)
+			p, err := s.Printer(cmd)
 			if err != nil {
 				return err
 			}
-			return lintWorkflows(cmd.InOrStdin(), cmd.OutOrStdout(), files, report)
+			return lintWorkflows(cmd.InOrStdin(), p, files)
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", outputText, "text, json, jsonl or yaml")
+	s.FormatFlags(c.Flags())
 	return c
 }
 
 // lintWorkflows reports what is found in all files, then fails if a host would refuse
 // any of them.
-func lintWorkflows(stdin io.Reader, out io.Writer, files []string, report func(io.Writer, []finding) error) error {
+func lintWorkflows(stdin io.Reader, p *render.Printer, files []string) error {
 	var all []finding
 	refused := 0
 	for _, name := range files {
@@ -59,14 +59,14 @@ func lintWorkflows(stdin io.Reader, out io.Writer, files []string, report func(i
 		}
 		found, warned := reviewWorkflow(doc)
 		refused += len(found)
-		for _, p := range found {
-			all = append(all, finding{File: name, Path: p.Path, Rule: p.Rule, Message: p.Message})
+		for _, f := range found {
+			all = append(all, finding{File: name, Path: f.Path, Rule: f.Rule, Message: f.Message})
 		}
-		for _, p := range warned {
-			all = append(all, finding{File: name, Path: p.Path, Rule: p.Rule, Warning: true, Message: p.Message})
+		for _, f := range warned {
+			all = append(all, finding{File: name, Path: f.Path, Rule: f.Rule, Warning: true, Message: f.Message})
 		}
 	}
-	if err := report(out, all); err != nil {
+	if err := reportFindings(p, all); err != nil {
 		return err
 	}
 	if refused > 0 {

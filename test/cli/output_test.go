@@ -62,6 +62,34 @@ func TestL5a_EveryCommandSpeaksJSON(t *testing.T) {
 	}
 }
 
+// The query is a form of every command that has documents.
+func TestL5f_EveryCommandTakesAQuery(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	run := u.start("noop")
+	u.ok("run", "wait", run)
+	all := commands(t, run, u.waiting("approve"))
+	delete(all, "run export") // it is a copy
+	for name, args := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := u
+			u.t = t
+			require.Regexp(t, `^"(object|array)"\n$`, u.ok(append(args, "--query", "type")...).out)
+		})
+	}
+	require.Equal(t, "a: noop\n", u.ok("run", "get", run, "--query", "{a: .workflowId}", "-o", "yaml").out)
+	require.Equal(t, "{\"a\":\"noop\"}\n", u.ok("run", "get", run, "--query", "{a: .workflowId}", "-o", "jsonl").out)
+	for _, wrong := range []string{".[", "nosuchfunction", ".runs.nothing.there"} {
+		r := u.run("run", "list", "--query", wrong)
+		require.Equal(t, 2, r.status, r.err)
+		require.Empty(t, r.out)
+		require.Contains(t, r.err, "error: --query: ")
+	}
+	require.Contains(t, u.run("run", "list", "--query", ".runs[").err, `at character 7, behind ".runs["`)
+	require.Equal(t, 2, u.run("run", "export", run, "--query", ".").status)
+}
+
 // The other forms say the same.
 func TestL5b_YAMLAndLinesSayTheSame(t *testing.T) {
 	t.Parallel()

@@ -31,16 +31,22 @@ const (
 // Formats are all of them, as help lists them.
 var Formats = []Format{Table, Wide, JSON, JSONL, YAML, Name}
 
+// text is what some commands have always called their table.
+const text Format = "text"
+
 // ParseFormat reads --output.
-func ParseFormat(text string) (Format, error) {
-	if f := Format(text); slices.Contains(Formats, f) {
+func ParseFormat(output string) (Format, error) {
+	if Format(output) == text {
+		return Table, nil
+	}
+	if f := Format(output); slices.Contains(Formats, f) {
 		return f, nil
 	}
 	names := make([]string, len(Formats))
 	for i, f := range Formats {
 		names[i] = string(f)
 	}
-	return "", fmt.Errorf("--output %q: want %s", text, strings.Join(names, ", "))
+	return "", fmt.Errorf("--output %q: want %s", output, strings.Join(names, ", "))
 }
 
 // ForPeople reports a format that is read by people.

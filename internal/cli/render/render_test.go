@@ -2,11 +2,13 @@ package render_test
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/render"
 )
 
@@ -33,7 +35,7 @@ func rows(t *testing.T, p render.Printer) (string, error) {
 
 func TestRows_AreWrittenInEachFormat(t *testing.T) {
 	t.Parallel()
-	query, err := render.CompileQuery(".things[].n")
+	query, err := render.CompileQuery(t.Context(), ".things[].n")
 	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		p    render.Printer
@@ -60,17 +62,61 @@ func TestRows_AreWrittenInEachFormat(t *testing.T) {
 func TestCompileQuery_RefusesWhatIsNoQuery(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{".[", "nosuchfunction", `import "x" as x; .`} {
-		_, err := render.CompileQuery(bad)
+		_, err := render.CompileQuery(t.Context(), bad)
 		require.ErrorContains(t, err, "--query", bad)
+		require.Equal(t, exit.Usage, exit.Status(err))
 	}
-	q, err := render.CompileQuery(".a.b")
+	q, err := render.CompileQuery(t.Context(), ".a.b")
 	require.NoError(t, err)
-	require.ErrorContains(t, q([]byte(`{"a":[1]}`), func([]byte) error { return nil }), "--query")
-	env, err := render.CompileQuery("env, $ENV")
+	err = q([]byte(`{"a":[1]}`), func([]byte) error { return nil })
+	require.ErrorContains(t, err, "--query")
+	require.Equal(t, exit.Usage, exit.Status(err))
+	env, err := render.CompileQuery(t.Context(), "env, $ENV")
 	require.NoError(t, err)
 	var got []string
 	require.NoError(t, env([]byte(`{}`), func(b []byte) error { got = append(got, string(b)); return nil }))
 	require.Equal(t, []string{"{}", "{}"}, got, "the environment holds credentials, and is not to be asked")
+}
+
+// Who wrote a long expression wants to know where it is wrong.
+func TestCompileQuery_SaysWhereItCannotBeReadOn(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		".[":                        `--query: at character 3, behind ".[": unexpected EOF`,
+		".events[] | select(.type)": "",
+		".events[] | select(.type":  `--query: at character 25, behind "…nts[] | select(.type": unexpected EOF`,
+		`."ä" | ]`:                  `--query: at character 8, behind ".\"ä\" | ": unexpected token "]"`,
+		`"abc`:                      `--query: at character 5, behind "\"abc": unterminated string literal`,
+		"nosuchfunction":            "--query: function not defined: nosuchfunction/0",
+	} {
+		_, err := render.CompileQuery(t.Context(), text)
+		if want == "" {
+			require.NoError(t, err, text)
+			continue
+		}
+		require.EqualError(t, err, want, text)
+	}
+}
+
+func TestCompileQuery_EndsWithItsCaller(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	q, err := render.CompileQuery(ctx, "repeat(.)")
+	require.NoError(t, err)
+	seen := 0
+	err = q([]byte(`1`), func([]byte) error {
+		if seen++; seen == 3 {
+			cancel()
+		}
+		return nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+
+	q, err = render.CompileQuery(t.Context(), "1, halt, 2")
+	require.NoError(t, err)
+	var got []string
+	require.NoError(t, q([]byte(`{}`), func(b []byte) error { got = append(got, string(b)); return nil }))
+	require.Equal(t, []string{"1"}, got)
 }
 
 func TestParseFormat_NamesThem(t *testing.T) {

@@ -202,6 +202,9 @@ written over.`,
 			if err != nil {
 				return err
 			}
+			if o.print.Query != nil {
+				return exit.Usagef("--query: what is exported is all that there is; run events takes it")
+			}
 			return export(cmd, o, what, file)
 		},
 	}
@@ -222,7 +225,7 @@ func export(cmd *cobra.Command, o *one, what, file string) (err error) {
 		out = f
 	}
 	if what == "events" {
-		o.print.Out, o.print.Format, o.print.Query = out, render.JSONL, nil
+		o.print.Out, o.print.Format = out, render.JSONL
 		return o.events(cmd, 0, 0, func(client.Event) bool { return true })
 	}
 	a, err := o.client.Bundle(cmd.Context(), o.id)

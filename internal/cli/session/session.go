@@ -65,12 +65,17 @@ func (s *Session) TargetFlags(f *pflag.FlagSet) {
 	f.DurationVar(&s.timeout, "timeout", 30*time.Second, "how long one answer of the host may take")
 }
 
-// OutputFlags say how results are written.
-func (s *Session) OutputFlags(f *pflag.FlagSet) {
+// FormatFlags say in which form results are written.
+func (s *Session) FormatFlags(f *pflag.FlagSet) {
 	f.StringVarP(&s.output, "output", "o", string(render.Table), "table, wide, json, jsonl, yaml or name")
+	f.StringVar(&s.query, "query", "", "jq expression over the JSON document; with -o json, jsonl or yaml")
+}
+
+// OutputFlags are those, and what a table looks like.
+func (s *Session) OutputFlags(f *pflag.FlagSet) {
+	s.FormatFlags(f)
 	f.StringSliceVar(&s.columns, "columns", nil, "columns of the table, by name")
 	f.StringVar(&s.color, "color", term.Auto, "auto, always or never (NO_COLOR: never)")
-	f.StringVar(&s.query, "query", "", "jq expression over the JSON document; with -o json, jsonl or yaml")
 }
 
 // Flags are those of a command that asks a host and shows what it says.
@@ -98,8 +103,8 @@ func (s *Session) Printer(cmd *cobra.Command) (*render.Printer, error) {
 	} else if f.ForPeople() || f == render.Name {
 		return nil, exit.Usagef("--query gives documents: want -o json, jsonl or yaml")
 	}
-	if p.Query, err = render.CompileQuery(s.query); err != nil {
-		return nil, exit.With(exit.Usage, err)
+	if p.Query, err = render.CompileQuery(cmd.Context(), s.query); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
