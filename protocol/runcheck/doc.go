@@ -34,7 +34,7 @@ func Rows() []Row {
 	return []Row{
 		{Document, "each event has an id of its own, the id of the run, a type, a payload and a time", "host core 3.3"},
 		{Sequence, "events count from 0 without a gap or a double", "host core 3.3"},
-		{Start, "the run starts once, with its first event", "host core 3.1"},
+		{Start, "the run starts once, with its first event, unless it was cancelled before", "host core 3.1"},
 		{End, "the run ends once, and nothing follows", "host core 3.1"},
 		{RunStatus, "each event may come at the status that the run has", "host core 3.1"},
 		{NodeStatus, "each event may come at the status that its node has", "host core 3.1"},

@@ -97,6 +97,10 @@ func (c *Check) Add(e wire.Event) {
 	if e.Type == wire.EventRunPaused && c.source.Trimmed && d.DrainPolicy == "" {
 		c.unknowable("the bundle does not tell whether the pause cut what was at work")
 	}
+	if c.count == 1 && e.Type == wire.EventRunCancelled {
+		c.ended = &e
+		c.unknowable("the run was cancelled before it started")
+	}
 	if !inOrder || c.broken || c.ended != nil {
 		return
 	}
@@ -167,7 +171,7 @@ func (c *Check) unknowable(why string) {
 
 func (c *Check) startAndEnd(e wire.Event) {
 	switch first := c.count == 1; {
-	case first && e.Type != wire.EventRunStarted:
+	case first && e.Type != wire.EventRunStarted && e.Type != wire.EventRunCancelled:
 		c.find(Start, e.Sequence, "the first event is %s", e.Type)
 	case !first && e.Type == wire.EventRunStarted:
 		c.find(Start, e.Sequence, "the run starts again")

@@ -206,6 +206,15 @@ func TestCheck_SkipsWhatACutBundleDoesNotTell(t *testing.T) {
 	require.Len(t, k.Findings(), 1, "a file that does not say that it was cut is not whole")
 }
 
+// OpenWOP host contract §3.1: what is pending may be cancelled, and never starts then.
+func TestCheck_TakesARunThatWasCancelledBeforeItStarted(t *testing.T) {
+	t.Parallel()
+	k := checked(runcheck.Source{}, []wire.Event{draft(wire.EventRunCancelled, "", `{}`).Place("run_1", 0, time.Unix(0, 0))})
+	k.Against(&runstate.Snapshot{RunID: "run_1", Status: wire.StatusCancelled})
+	require.Empty(t, k.Findings())
+	require.NotEmpty(t, k.Skipped(runcheck.Snapshot))
+}
+
 // A bundle does not say whether a pause cut the node that was at work.
 func TestCheck_SkipsStatusesBehindAPauseThatIsNotTold(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ func TestRunVerify_FindsNothingInRunsOfThisHost(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	answers(t, "asks", `{"category":"nonsense"}`, `not JSON`)
-	ids := []string{u.waiting("approve"), u.waiting("clarify"), u.waiting("form")}
+	ids := []string{u.start("wait"), u.waiting("approve"), u.waiting("clarify"), u.waiting("form")}
 	for _, w := range []string{"noop", "fail", "corrected"} {
 		id := u.start(w)
 		u.run("run", "wait", id)

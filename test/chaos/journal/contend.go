@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -121,6 +122,6 @@ func stateOf(events []harness.Event) state {
 			s.cancelled = true
 		}
 	}
-	s.ended = slices.ContainsFunc(events, func(e harness.Event) bool { return ends(e.Type) })
+	s.ended = slices.ContainsFunc(events, func(e harness.Event) bool { return wire.EventType(e.Type).Terminal() })
 	return s
 }
