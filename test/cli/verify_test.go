@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -99,6 +101,39 @@ func TestRunVerify_FindsASnapshotThatTheEventsDoNotGive(t *testing.T) {
 	r := u.run("run", "verify", id, "--url", liar.URL)
 	require.Equal(t, 1, r.status, r.err)
 	require.Contains(t, r.out, `snapshot: status: the events say "failed", it says "completed"`)
+}
+
+// A run that ends between two questions is no fault of its host.
+func TestRunVerify_LooksAgainAtARunThatGoesOn(t *testing.T) {
+	t.Parallel()
+	host, err := url.Parse(shared.Host(t).HTTP)
+	require.NoError(t, err)
+	var asked atomic.Int32
+	proxy := httputil.NewSingleHostReverseProxy(host)
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if !strings.HasSuffix(r.Request.URL.Path, "/events/poll") || asked.Add(1) > 1 {
+			return nil
+		}
+		var page map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&page); err != nil {
+			return err
+		}
+		events := page["events"].([]any)
+		page["events"], page["isComplete"], page["isTerminal"], page["runStatus"] = events[:len(events)-1], false, false, "running"
+		b, err := json.Marshal(page)
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+		r.Header.Set("Content-Length", strconv.Itoa(len(b)))
+		return err
+	}
+	early := httptest.NewServer(proxy)
+	t.Cleanup(early.Close)
+	u := member(t)
+	id := u.start("noop")
+	u.ok("run", "wait", id)
+	r := u.ok("run", "verify", id, "--url", early.URL, "-o", "json")
+	require.InDelta(t, 4, document(t, r.out)["events"], 0)
+	require.Equal(t, "ok", checks(t, r.out)["snapshot"])
+	require.EqualValues(t, 2, asked.Load())
 }
 
 func TestRunVerify_TellsWhatItCannotRead(t *testing.T) {

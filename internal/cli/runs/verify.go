@@ -83,7 +83,7 @@ func (o *one) check(cmd *cobra.Command) (*runcheck.Check, error) {
 			return nil, err
 		}
 		seen := k.Events()
-		if !r.Status.Terminal() || k.Events() == 0 { // it may have gone on meanwhile
+		if !r.Status.Terminal() || !k.Status().Terminal() { // it may have gone on meanwhile
 			if _, err := Each(cmd.Context(), o.client, o.id, k.Next(), add); err != nil {
 				return nil, err
 			}
