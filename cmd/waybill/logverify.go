@@ -172,17 +172,13 @@ func (o *logVerifyOptions) audit(ctx context.Context, nc *nats.Conn, r *verified
 	if err != nil {
 		return unread(err)
 	}
-	path := o.auditKey
-	if path == "" && o.nats.url == "" {
-		path = filepath.Join(o.dataDir, "audit.key")
+	key, err := o.key()
+	if err != nil {
+		return fmt.Errorf("%w: --audit-key-file: %w", errUsage, err)
 	}
-	if path == "" {
+	if key == nil {
 		r.unaudited = "the key that signs its checkpoints is needed: --audit-key-file"
 		return nil
-	}
-	key, err := readAuditKey(path)
-	if err != nil {
-		return fmt.Errorf("%w: --audit-key-file %s: %w", errUsage, path, err)
 	}
 	tenants, err := store.Tenants(ctx)
 	if err != nil {
@@ -195,6 +191,22 @@ func (o *logVerifyOptions) audit(ctx context.Context, nc *nats.Conn, r *verified
 		}
 	}
 	return nil
+}
+
+// key is the one that signs checkpoints; nil: it is not known where it is, or a host without
+// an audit log has none.
+func (o *logVerifyOptions) key() (*audit.Key, error) {
+	if o.auditKey != "" {
+		return readAuditKey(o.auditKey)
+	}
+	if o.nats.url != "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	key, err := readAuditKey(filepath.Join(o.dataDir, "audit.key"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return key, err
 }
 
 func (r *verifiedLog) about() map[string]any {

@@ -66,6 +66,12 @@ func TestLogVerify_FindsAFlippedBitAndNothingBefore(t *testing.T) {
 	r = u.run("log", "verify", "--data-dir", h.Dir(), "-o", "json")
 	require.Equal(t, 1, r.status, r.err)
 	require.Equal(t, "fail", checks(t, r.out)["audit-chain"])
+
+	// A host whose key is elsewhere, or that keeps no audit log, has none in its directory.
+	require.NoError(t, os.Remove(filepath.Join(h.Dir(), "audit.key")))
+	r = u.run("log", "verify", "--data-dir", h.Dir(), "-o", "json")
+	require.Equal(t, "skipped", checks(t, r.out)["audit-chain"])
+	require.NoFileExists(t, filepath.Join(h.Dir(), "audit.key"))
 }
 
 func TestLogVerify_TellsThatThereIsNoLog(t *testing.T) {
