@@ -76,6 +76,8 @@ func (s *Service) atPlace(ctx context.Context, in accept.Request) (*accept.Resul
 		return s.pipeline.Recall(ctx, in)
 	case now.Opened && in.Head.Next == 0:
 		return nil, errNotStarted()
+	case now.Opened && len(in.Preceding) > 0:
+		return nil, errForeign()
 	}
 	told := in.Registration.Told
 	in.Registration, in.Boundary = now.Registration, in.Boundary.Meet(now.Boundary)
@@ -105,13 +107,17 @@ func (h handler) request(req *acceptorv1.AcceptRequest) (accept.Request, error) 
 	if err != nil {
 		return accept.Request{}, err
 	}
+	preceding, err := precedingOf(req)
+	if err != nil {
+		return accept.Request{}, err
+	}
 	in := accept.Request{
 		Place: accept.Place{
 			Run:  run,
 			Head: frame.Head{Pos: req.GetHead().GetPos(), Hash: req.GetHead().GetHash(), Next: int(req.GetHead().GetNext())},
 		},
 		Document: req.GetEnvelope(), NodeID: req.GetNodeId(), Boundary: boundary,
-		Counters: h.s.counters(req), ApprovalContext: req.GetApprovalContext(), Answer: part,
+		Counters: h.s.counters(req), ApprovalContext: req.GetApprovalContext(), Answer: part, Preceding: preceding,
 		Registration: wire.Registration{Told: req.GetRegistrations()},
 	}
 	return in, gated(&in, req.GetContract())
@@ -158,6 +164,9 @@ func response(res *accept.Result) *acceptorv1.AcceptResponse {
 	resp := &acceptorv1.AcceptResponse{
 		Outcome: res.Outcome, Payload: res.Payload,
 		Head: &runlogv1.Head{Pos: res.Head.Pos, Hash: res.Head.Hash, Next: int32(res.Head.Next)}, //nolint:gosec // G115: came in as int32, plus a few
+	}
+	for _, e := range res.Preceding {
+		resp.Preceding = append(resp.Preceding, e.AppendJSON(nil))
 	}
 	for _, e := range res.Events {
 		resp.Events = append(resp.Events, e.AppendJSON(nil))

@@ -80,6 +80,9 @@ type Request struct {
 	ApprovalContext bool
 	// Answer says which part of the model's answer it is; zero: all of it.
 	Answer wire.AnswerPart
+	// Preceding is what the model call has to tell besides. It is recorded together with the
+	// envelope's events, before them, or not at all.
+	Preceding []wire.Draft
 }
 
 // Contract is what a node lets a model emit besides the universal kinds.

@@ -247,11 +247,12 @@ func later(a, b frame.Head) frame.Head {
 	return a
 }
 
-// Record appends the entry's events as one frame after the caller's head.
+// Record appends the entry's events as one frame after the caller's head, those that
+// precede it first.
 func (l *LogLedger) Record(ctx context.Context, at Place, e Entry) (*Record, error) {
 	now := l.clock()
-	events := make([]wire.Event, 0, len(e.Drafts))
-	for i, d := range e.Drafts {
+	events := make([]wire.Event, 0, len(e.Preceding)+len(e.Drafts))
+	for i, d := range slices.Concat(e.Preceding, e.Drafts) {
 		events = append(events, d.Place(at.Run.RunID, at.Head.Next+i, now))
 	}
 	f := frame.New(at.Run, subject.Step, at.Head, events).In(at.Traceparent)
@@ -266,6 +267,7 @@ func (l *LogLedger) Record(ctx context.Context, at Place, e Entry) (*Record, err
 	if r == nil {
 		return nil, fault.New(fault.InternalError, "the recorded events do not tell their envelope")
 	}
+	r.Preceding = events[:len(e.Preceding)]
 	return r, nil
 }
 

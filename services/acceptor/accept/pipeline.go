@@ -101,6 +101,7 @@ type passage struct {
 	facts      Facts
 	embedded   []byte // what a data: URL in the payload holds
 	redactions int
+	preceding  []wire.Draft // without secrets
 	drafts     []wire.Draft
 	recalled   *Record // what the ledger knew; valid once looked is true
 	looked     bool
@@ -118,6 +119,8 @@ type Result struct {
 	Recalled bool
 	// Payload is the payload as recorded; nil unless something was.
 	Payload json.RawMessage
+	// Preceding are those of the request, if they were recorded.
+	Preceding []wire.Event
 	// Events are those of the outcome.
 	Events []wire.Event
 	// Head is where the run's log ends, as far as the caller needs to know it.
@@ -171,7 +174,7 @@ func (p *passage) accepted() *Result {
 	}
 	return &Result{
 		Outcome: p.done.Outcome, Recalled: recalled, Payload: p.done.Payload,
-		Events: p.done.Events, Head: p.done.Head, Facts: p.facts,
+		Preceding: p.done.Preceding, Events: p.done.Events, Head: p.done.Head, Facts: p.facts,
 	}
 }
 

@@ -97,7 +97,9 @@ type Entry struct {
 	Payload       json.RawMessage
 	// Redactions is how many secrets were replaced.
 	Redactions int
-	Drafts     []wire.Draft
+	// Preceding is what is told before that which the envelope causes.
+	Preceding []wire.Draft
+	Drafts    []wire.Draft
 }
 
 // Record is what the ledger holds about an envelope.
@@ -108,6 +110,9 @@ type Record struct {
 	Outcome json.RawMessage
 	// Payload is the payload as recorded.
 	Payload json.RawMessage
+	// Preceding are the entry's, as they were recorded just now; of a record that is
+	// recalled there are none.
+	Preceding []wire.Event
 	// Events are what the envelope caused.
 	Events []wire.Event
 	// Head is the head of the run that includes Events.

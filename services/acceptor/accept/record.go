@@ -7,7 +7,7 @@ import "context"
 func record(ctx context.Context, p *passage) (*Refusal, error) {
 	r, err := p.ledger.Record(ctx, p.req.Place, Entry{
 		Type: p.env.Type, EnvelopeID: p.env.EnvelopeID, CorrelationID: p.env.CorrelationID, Trust: p.facts.Trust,
-		Payload: p.env.Payload, Redactions: p.redactions, Drafts: p.drafts,
+		Payload: p.env.Payload, Redactions: p.redactions, Preceding: p.preceding, Drafts: p.drafts,
 	})
 	if err != nil {
 		return nil, err

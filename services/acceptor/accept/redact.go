@@ -27,6 +27,9 @@ func redact(ctx context.Context, p *passage) (*Refusal, error) {
 	for _, id := range ids {
 		in.Strings = append(in.Strings, id.text)
 	}
+	for _, d := range p.req.Preceding {
+		in.Documents = append(in.Documents, d.Payload)
+	}
 	if p.carried != nil { // a text of its own: what is cut out of it must be noticed
 		var err error
 		if in.Documents[0], err = replaced(p.env.Payload, "base64", json.RawMessage(`""`)); err != nil {
@@ -63,7 +66,35 @@ func redact(ctx context.Context, p *passage) (*Refusal, error) {
 			}
 		}
 	}
+	if err := p.precede(out.Documents[2:]); err != nil {
+		return nil, err
+	}
 	return nil, p.adopt(out.Documents[0], out.Documents[1])
+}
+
+// precede takes over what is told before the envelope's events. No trust in it is above the
+// run's.
+func (p *passage) precede(redacted []json.RawMessage) error {
+	p.preceding = make([]wire.Draft, len(redacted))
+	for i, d := range p.req.Preceding {
+		line, err := compact(redacted[i])
+		if err != nil {
+			return fmt.Errorf("redacted %s: %w", d.Type, err)
+		}
+		d.Payload = line
+		if p.req.Untrusted || p.req.Boundary == wire.Untrusted {
+			d.Trust = wire.Untrusted
+		}
+		p.preceding[i] = d
+	}
+	return nil
+}
+
+// compact writes a document on one line: an event is one line of JSON.
+func compact(doc json.RawMessage) (json.RawMessage, error) {
+	var b bytes.Buffer
+	err := json.Compact(&b, doc)
+	return b.Bytes(), err
 }
 
 // inspect notes a secret in the asset; redacted is its base64 as the redactor
@@ -132,14 +163,13 @@ func markerIn(text string) string {
 	return begin + id + "]"
 }
 
-// adopt takes over the redacted documents. The payload is written on one line:
-// an event is one line of JSON.
+// adopt takes over the redacted documents.
 func (p *passage) adopt(payload, metaDoc json.RawMessage) error {
-	var b bytes.Buffer
-	if err := json.Compact(&b, payload); err != nil {
+	line, err := compact(payload)
+	if err != nil {
 		return fmt.Errorf("redacted payload: %w", err)
 	}
-	p.env.Payload = b.Bytes()
+	p.env.Payload = line
 	p.env.Meta = metaDoc
 	trust := p.meta.ContentTrust
 	p.meta = meta{}

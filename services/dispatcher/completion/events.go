@@ -1,6 +1,7 @@
 package completion
 
 import (
+	"context"
 	"encoding/json"
 
 	"waybill.dev/waybill/protocol/wire"
@@ -28,24 +29,11 @@ func draft(t wire.EventType, nodeID string, trust wire.Trust, payload any) wire.
 	return d
 }
 
-type usagePayload struct {
-	Provider         string   `json:"provider"`
-	Model            string   `json:"model"`
-	InputTokens      int      `json:"inputTokens"`
-	OutputTokens     int      `json:"outputTokens"`
-	TotalTokens      int      `json:"totalTokens,omitempty"`
-	CostUSD          *float64 `json:"costEstimateUsd,omitempty"`
-	Currency         string   `json:"currency,omitempty"`
-	CacheReadTokens  int      `json:"cacheReadTokens,omitempty"`
-	CacheWriteTokens int      `json:"cacheWriteTokens,omitempty"`
-	NodeID           string   `json:"nodeId"`
-}
-
 // usageDraft tells what a call took: a cost only if every rate of it is known
 // (OpenWOP envelope contract §19.1).
 func (c *call) usageDraft(res provider.Result) wire.Draft {
 	u := res.Usage
-	p := usagePayload{
+	p := wire.ProviderUsage{
 		Provider: c.req.Provider, Model: first(res.Model, c.req.Model), InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
 		TotalTokens: u.TotalTokens, CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens, NodeID: c.req.NodeID,
 	}
@@ -65,6 +53,21 @@ func (c *call) cost(res provider.Result) (usd float64, known bool) {
 		return 0, false
 	}
 	return e.On(c.deps.Clock()).Cost(res.Usage)
+}
+
+func (c *call) add(t wire.EventType, payload any) {
+	c.drafts = append(c.drafts, draft(t, c.task.Input.NodeID, wire.Trusted, payload))
+}
+
+// flush appends what was decided so far.
+func (c *call) flush(ctx context.Context) error {
+	if len(c.drafts) == 0 {
+		return nil
+	}
+	c.tag(c.drafts)
+	err := c.journal.Record(ctx, c.drafts...)
+	c.drafts = nil
+	return err
 }
 
 func optional(s string) *string {
@@ -117,12 +120,6 @@ type exhaustedPayload struct {
 	TotalAttempts int     `json:"totalAttempts"`
 	FinalReason   string  `json:"finalReason"`
 	FinalError    *string `json:"finalError,omitempty"`
-}
-
-type recoveryPayload struct {
-	NodeID     string `json:"nodeId"`
-	Path       string `json:"path"`
-	ByteOffset int    `json:"byteOffset"`
 }
 
 type prosePayload struct {

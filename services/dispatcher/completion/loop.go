@@ -331,6 +331,9 @@ func (c *call) loop(ctx context.Context) Result {
 			return c.exhausted(ctx, v.failure, attempt, res, base)
 		}
 		if v.goOn {
+			if err := c.flush(ctx); err != nil { // each call's usage is recorded before the next goes out
+				return Result{Interrupted: err}
+			}
 			c.round++
 			c.req.Messages = base
 			continue
@@ -408,21 +411,6 @@ func (c *call) end(e *wire.NodeError) verdict {
 
 func (c *call) succeed(out node.Output) verdict {
 	return verdict{done: &Result{Drafts: c.drafts, Output: out, Trust: wire.Trusted.Meet(c.task.Trust)}}
-}
-
-func (c *call) add(t wire.EventType, payload any) {
-	c.drafts = append(c.drafts, draft(t, c.task.Input.NodeID, wire.Trusted, payload))
-}
-
-// flush appends what was decided so far.
-func (c *call) flush(ctx context.Context) error {
-	if len(c.drafts) == 0 {
-		return nil
-	}
-	c.tag(c.drafts)
-	err := c.journal.Record(ctx, c.drafts...)
-	c.drafts = nil
-	return err
 }
 
 // ask calls the model once. A failed call is no failed attempt: it carries no

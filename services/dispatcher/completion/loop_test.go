@@ -41,11 +41,22 @@ func (j *journal) Record(_ context.Context, drafts ...wire.Draft) error {
 	return nil
 }
 
+// Accept records an accepted envelope as a draft of the type accept, after what precedes it
+// if the outcome says so. A refused one and a fragment leave nothing.
 func (j *journal) Accept(_ context.Context, req completion.AcceptRequest) (completion.Outcome, error) {
+	out, err := j.accept(req)
+	if err != nil || out.Status != "accepted" || strings.Contains(string(req.Envelope), `"isPartial":true`) {
+		out.Preceded = false
+		return out, err
+	}
 	j.mu.Lock()
+	defer j.mu.Unlock()
+	if out.Preceded {
+		j.drafts = append(j.drafts, req.Preceding...)
+	}
 	j.drafts = append(j.drafts, wire.Draft{Type: "accept"})
-	j.mu.Unlock()
-	return j.accept(req)
+	j.frames++
+	return out, nil
 }
 
 // acceptAll is a pipeline that takes anything.
@@ -57,7 +68,7 @@ func acceptAll(req completion.AcceptRequest) (completion.Outcome, error) {
 	if err := json.Unmarshal(req.Envelope, &e); err != nil {
 		return completion.Outcome{}, err
 	}
-	return completion.Outcome{Status: "accepted", EnvelopeID: e.EnvelopeID, Payload: e.Payload}, nil
+	return completion.Outcome{Status: "accepted", EnvelopeID: e.EnvelopeID, Payload: e.Payload, Preceded: true}, nil
 }
 
 type schemas struct{}
@@ -316,7 +327,7 @@ func TestEnvelope_ARefusedPayloadIsRetriedUnderTheSameCorrelation(t *testing.T) 
 		}
 		return acceptAll(req)
 	}, mock.Entry{Content: `{"a":1}`}, mock.Entry{Content: `{"b":1}`})
-	require.Equal(t, "provider.usage accept envelope.retry.attempted provider.usage accept", r.names())
+	require.Equal(t, "provider.usage envelope.retry.attempted provider.usage accept", r.names())
 	require.Equal(t, ids[0], ids[1])
 	require.Contains(t, string(r.spy.reqs[1].Messages[1].Content), "want b")
 }

@@ -127,11 +127,11 @@ func TestOrder_OfEnvelopes(t *testing.T) {
 		want    string
 	}{
 		"success at once":       {0, []mock.Entry{doc}, "usage accept"},
-		"invalid, then valid":   {1, []mock.Entry{doc, doc}, "usage accept retry(2 schema-violation) usage accept"},
+		"invalid, then valid":   {1, []mock.Entry{doc, doc}, "usage retry(2 schema-violation) usage accept"},
 		"truncated, then valid": {0, []mock.Entry{cut, doc}, "usage truncated retry(2 truncation) usage accept"},
 		"fenced JSON":           {0, []mock.Entry{{Content: "```json\n{\"a\":1}\n```"}}, "usage recovery(markdown-fence) accept"},
 		"refused":               {0, []mock.Entry{refusal}, "usage refusal FAILED envelope_refusal"},
-		"exhausted, schema":     {3, []mock.Entry{doc, doc, doc}, "usage accept retry(2 schema-violation) usage accept retry(3 schema-violation) usage accept exhausted(3 schema-violation) cap(schema) FAILED envelope_invalid"},
+		"exhausted, schema":     {3, []mock.Entry{doc, doc, doc}, "usage retry(2 schema-violation) usage retry(3 schema-violation) usage exhausted(3 schema-violation) cap(schema) FAILED envelope_invalid"},
 		"exhausted, truncation": {0, []mock.Entry{cut, cut, cut}, "usage truncated retry(2 truncation) usage truncated retry(3 truncation) usage truncated exhausted(3 truncation) cap(schema) FAILED envelope_truncation_unrecoverable"},
 		"prose fallback": {
 			0,

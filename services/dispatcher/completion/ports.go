@@ -33,6 +33,10 @@ type AcceptRequest struct {
 	Clarifications int
 	// Traceparent is that of the node's attempt; empty: none.
 	Traceparent string
+	// Preceding is what the call has to tell besides: provider.usage precedes the envelope's
+	// events (OpenWOP envelope contract §14.5). It is appended in one frame with these if it
+	// can be, and else it is not: see Outcome.Preceded.
+	Preceding []wire.Draft
 }
 
 // Outcome is what the accept pipeline decided: an EnvelopeOutcome.
@@ -48,6 +52,9 @@ type Outcome struct {
 	// records it; no members of the document.
 	Payload  json.RawMessage `json:"-"`
 	Sequence int             `json:"-"`
+	// Preceded says that AcceptRequest.Preceding is in the log. Otherwise none of it is, and
+	// it goes with what the node tells next: the envelope was refused, or was recorded before.
+	Preceded bool `json:"-"`
 }
 
 // Gate says which contract refused.

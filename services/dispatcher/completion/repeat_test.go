@@ -43,7 +43,7 @@ func (l *ledger) accept(req completion.AcceptRequest) (completion.Outcome, error
 		r = completion.Recorded{Kind: e.Type, EnvelopeID: e.EnvelopeID, Payload: e.Payload, Sequence: 10 + 2*len(l.recorded), Answer: req.Answer}
 		l.recorded[e.CorrelationID] = r
 	}
-	return completion.Outcome{Status: "accepted", EnvelopeID: r.EnvelopeID, Payload: r.Payload, Sequence: r.Sequence}, nil
+	return completion.Outcome{Status: "accepted", EnvelopeID: r.EnvelopeID, Payload: r.Payload, Sequence: r.Sequence, Preceded: !ok}, nil
 }
 
 // executor is one that carried the node out for a while: what the model told it, and

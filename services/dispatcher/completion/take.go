@@ -50,7 +50,7 @@ func (c *call) recovered(d document) {
 	if d.path == pathDirect || c.told {
 		return
 	}
-	c.add(wire.EventEnvelopeRecovery, recoveryPayload{NodeID: c.task.Input.NodeID, Path: d.path, ByteOffset: d.offset})
+	c.add(wire.EventEnvelopeRecovery, wire.EnvelopeRecovery{NodeID: c.task.Input.NodeID, Path: d.path, ByteOffset: d.offset})
 }
 
 func (c *call) contract() *workflow.EnvelopeContract {
@@ -121,15 +121,16 @@ type acceptedEnvelope struct {
 // accept runs one envelope through the pipeline; ended is false when the turn
 // goes on with the next one.
 func (t *turn) accept(ctx context.Context, index int, e emission) (verdict, bool) {
-	if err := t.flush(ctx); err != nil { // provider.usage precedes the envelope's events
-		return verdict{done: &Result{Interrupted: err}}, true
-	}
 	p := t.place(index)
+	t.tag(t.drafts)
 	o, err := t.journal.Accept(ctx, AcceptRequest{
 		NodeID: t.task.Input.NodeID, Envelope: e.complete(p, t.version(ctx, e.kind), t.task.Trust, t.deps.Clock()),
 		Contract: t.contract(), TurnCount: len(t.accepted), Answer: t.part(index), SchemaRounds: t.attempt - 1, Clarifications: t.task.Clarifications,
-		Traceparent: t.task.Trace.Attempt(t.task.Input.NodeID, t.task.Attempt),
+		Traceparent: t.task.Trace.Attempt(t.task.Input.NodeID, t.task.Attempt), Preceding: slices.Clone(t.drafts),
 	})
+	if o.Preceded {
+		t.drafts = nil
+	}
 	if err != nil {
 		return verdict{done: &Result{Interrupted: err}}, true
 	}

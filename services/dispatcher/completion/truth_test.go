@@ -101,7 +101,7 @@ func TestTruthTable_AWrongTypeHasDrifted(t *testing.T) {
 	for _, code := range []string{"unknown_envelope_kind", "unknown_schema_version"} {
 		calls := 0
 		r := envelope(t, refusing(&calls, code), mock.Entry{Content: `{"type":"vendor.x.other","payload":{}}`}, mock.Entry{Content: `{"a":1}`})
-		require.Equal(t, "provider.usage accept envelope.retry.attempted provider.usage accept", r.names())
+		require.Equal(t, "provider.usage envelope.retry.attempted provider.usage accept", r.names())
 		require.Contains(t, r.payload(t, wire.EventEnvelopeRetryAttempted), `"attempt":2,"reason":"type-drift"`)
 	}
 }

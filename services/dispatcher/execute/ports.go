@@ -29,6 +29,7 @@ type Secrets interface {
 
 // Acceptor runs the accept pipeline and records what it accepts.
 type Acceptor interface {
+	// Accept records an envelope, and req.Preceding before its events, in one frame.
 	Accept(ctx context.Context, run subject.Run, head frame.Head, boundary wire.Trust, req completion.AcceptRequest) (Accepted, error)
 }
 
@@ -37,6 +38,9 @@ type Accepted struct {
 	Outcome completion.Outcome
 	Head    frame.Head
 	Events  []wire.Event
+	// Preceding is what was recorded before Events of what the request had to tell: all of
+	// it, or nothing.
+	Preceding []wire.Event
 }
 
 // Definitions finds the document a run is pinned to.

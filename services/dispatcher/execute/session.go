@@ -359,23 +359,6 @@ func (j journal) Record(ctx context.Context, drafts ...wire.Draft) error {
 	return j.serve(ctx, request{drafts: drafts})
 }
 
-// Accept runs an envelope through the pipeline; see completion.Journal.
-func (j journal) Accept(ctx context.Context, req completion.AcceptRequest) (completion.Outcome, error) {
-	var out completion.Outcome
-	err := j.serve(ctx, request{do: func(ctx context.Context) error {
-		a, err := j.accept(ctx, req)
-		if err != nil {
-			return err
-		}
-		j.s.head = a.Head
-		j.s.adopt(a.Events)
-		j.s.spans.saw(a.Events)
-		out = a.Outcome
-		return nil
-	}})
-	return out, err
-}
-
 // accept has the acceptor append where the log ends, also if it has moved on meanwhile. An
 // outcome that was recorded before is told wherever the log ends by then: what others have
 // written in between has to be seen first.
@@ -397,7 +380,8 @@ func (s *session) follows(a Accepted) bool {
 	if a.Head.Pos == s.head.Pos {
 		return true
 	}
-	return len(a.Events) > 0 && a.Events[0].Sequence == s.head.Next && a.Head.Next == s.head.Next+len(a.Events)
+	events := a.recorded()
+	return len(events) > 0 && events[0].Sequence == s.head.Next && a.Head.Next == s.head.Next+len(events)
 }
 
 func (j journal) serve(ctx context.Context, r request) error {

@@ -73,6 +73,9 @@ func (a Acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, bo
 			msg.Answer.With = append(msg.Answer.With, int32(seq)) //nolint:gosec // G115: a run has far fewer events
 		}
 	}
+	for _, d := range req.Preceding {
+		msg.Preceding = append(msg.Preceding, &acceptorv1.PrecedingEvent{Type: string(d.Type), Payload: d.Payload, ContentTrust: string(d.Trust)})
+	}
 	if req.Contract != nil {
 		msg.Contract = &acceptorv1.Contract{Accepts: req.Contract.Accepts, RefusalMode: req.Contract.RefusalMode}
 	}
@@ -92,10 +95,13 @@ func (a Acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, bo
 	if err != nil {
 		return execute.Accepted{}, fmt.Errorf("acceptor: %w", err)
 	}
-	return accepted(res)
+	return accepted(res, len(req.Preceding))
 }
 
-func accepted(res *acceptorv1.AcceptResponse) (execute.Accepted, error) {
+// accepted reads an answer to a request with so many preceding events. An acceptor of an
+// older release does not know them and records the envelope alone: then they are told by
+// whoever asked, after the envelope's events instead of before.
+func accepted(res *acceptorv1.AcceptResponse, preceding int) (execute.Accepted, error) {
 	var out execute.Accepted
 	if err := json.Unmarshal(res.GetOutcome(), &out.Outcome); err != nil {
 		return out, fmt.Errorf("acceptor: read outcome: %w", err)
@@ -103,15 +109,29 @@ func accepted(res *acceptorv1.AcceptResponse) (execute.Accepted, error) {
 	out.Outcome.Payload = res.GetPayload()
 	h := res.GetHead()
 	out.Head = frame.Head{Pos: h.GetPos(), Hash: h.GetHash(), Next: int(h.GetNext())}
-	if len(res.GetEvents()) == 0 {
-		return out, nil
+	if n := len(res.GetPreceding()); n != 0 && n != preceding {
+		return out, fmt.Errorf("acceptor: sent %d preceding events, and %d were recorded", preceding, n)
 	}
-	events, err := wire.ParseEvents(append(append([]byte("["), bytes.Join(res.GetEvents(), []byte(","))...), ']'))
-	if err != nil {
-		return out, fmt.Errorf("acceptor: %w", err)
+	var err error
+	if out.Preceding, err = parsed(res.GetPreceding()); err != nil {
+		return out, err
 	}
-	out.Events, out.Outcome.Sequence = events, events[0].Sequence
+	if out.Events, err = parsed(res.GetEvents()); err != nil {
+		return out, err
+	}
+	if len(out.Events) > 0 {
+		out.Outcome.Sequence = out.Events[0].Sequence
+	}
 	return out, nil
+}
+
+// parsed reads events that come one by one.
+func parsed(docs [][]byte) ([]wire.Event, error) {
+	events, err := wire.ParseEvents(append(append([]byte("["), bytes.Join(docs, []byte(","))...), ']'))
+	if err != nil {
+		return nil, fmt.Errorf("acceptor: %w", err)
+	}
+	return events, nil
 }
 
 // Schemas answers from the acceptor's registry of kinds, which does not change

@@ -236,12 +236,25 @@ func (m *Machine) Emit(now time.Time, drafts ...wire.Draft) {
 }
 
 func (m *Machine) emit(now time.Time, d wire.Draft, clean bool) {
-	// Nothing of an untrusted run is better than what it was given, and nothing of a
-	// node better than what it told before.
+	m.place(now, m.tagged(d), clean)
+}
+
+// Tagged are drafts as Emit would tag them, for somebody else who appends them for us.
+func (m *Machine) Tagged(drafts []wire.Draft) []wire.Draft {
+	out := make([]wire.Draft, len(drafts))
+	for i, d := range drafts {
+		out[i] = m.tagged(d)
+	}
+	return out
+}
+
+// tagged lets a draft's trust fall: nothing of an untrusted run is better than what it was
+// given, and nothing of a node better than what it told before.
+func (m *Machine) tagged(d wire.Draft) wire.Draft {
 	if n := m.st.Nodes[d.NodeID]; m.st.Record.TrustBoundary == wire.Untrusted || n != nil && n.Trust == wire.Untrusted {
 		d.Trust = wire.Untrusted
 	}
-	m.place(now, d, clean)
+	return d
 }
 
 // place is emit for what has no trust tag, whatever it is about.

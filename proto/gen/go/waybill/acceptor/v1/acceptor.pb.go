@@ -53,6 +53,11 @@ type AcceptRequest struct {
 	// What the redactor has answered to whoever registered secrets of the run and of its
 	// tenant. Nothing is accepted unless it knows all of them.
 	Registrations []string `protobuf:"bytes,13,rep,name=registrations,proto3" json:"registrations,omitempty"`
+	// Events of the model call that the envelope came of, at most one of a type. If the
+	// envelope is recorded they are too, in the same append and before its events; else
+	// none of them is, and they stay with the caller. Only with head, and for runs that
+	// this host carries out.
+	Preceding     []*PrecedingEvent `protobuf:"bytes,14,rep,name=preceding,proto3" json:"preceding,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -171,6 +176,78 @@ func (x *AcceptRequest) GetRegistrations() []string {
 	return nil
 }
 
+func (x *AcceptRequest) GetPreceding() []*PrecedingEvent {
+	if x != nil {
+		return x.Preceding
+	}
+	return nil
+}
+
+// PrecedingEvent is an event of the requested node that has no place in the log yet.
+type PrecedingEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// provider.usage | envelope.recovery.applied
+	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// A JSON object with the members that the type has, node_id among them as nodeId; at
+	// most 4096 bytes.
+	Payload []byte `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
+	// trusted | untrusted; empty: trusted.
+	ContentTrust  string `protobuf:"bytes,3,opt,name=content_trust,json=contentTrust,proto3" json:"content_trust,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PrecedingEvent) Reset() {
+	*x = PrecedingEvent{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrecedingEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrecedingEvent) ProtoMessage() {}
+
+func (x *PrecedingEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrecedingEvent.ProtoReflect.Descriptor instead.
+func (*PrecedingEvent) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *PrecedingEvent) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *PrecedingEvent) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *PrecedingEvent) GetContentTrust() string {
+	if x != nil {
+		return x.ContentTrust
+	}
+	return ""
+}
+
 // AnswerPart is the place of an envelope in a model's answer of several.
 type AnswerPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -187,7 +264,7 @@ type AnswerPart struct {
 
 func (x *AnswerPart) Reset() {
 	*x = AnswerPart{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[1]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -199,7 +276,7 @@ func (x *AnswerPart) String() string {
 func (*AnswerPart) ProtoMessage() {}
 
 func (x *AnswerPart) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[1]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -212,7 +289,7 @@ func (x *AnswerPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerPart.ProtoReflect.Descriptor instead.
 func (*AnswerPart) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{1}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *AnswerPart) GetSize() int32 {
@@ -248,7 +325,7 @@ type Contract struct {
 
 func (x *Contract) Reset() {
 	*x = Contract{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[2]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -260,7 +337,7 @@ func (x *Contract) String() string {
 func (*Contract) ProtoMessage() {}
 
 func (x *Contract) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[2]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -273,7 +350,7 @@ func (x *Contract) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contract.ProtoReflect.Descriptor instead.
 func (*Contract) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{2}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Contract) GetAccepts() []string {
@@ -301,14 +378,18 @@ type AcceptResponse struct {
 	Events [][]byte `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`
 	// The payload as recorded (redacted, normalised); unset unless accepted, and for
 	// fragments, which are not recorded: show them with Redactor/RedactStream.
-	Payload       []byte `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
+	Payload []byte `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
+	// The recorded RunEventDocs of AcceptRequest.preceding, in order: they come before
+	// events in the log. Unset: nothing of it was recorded, because nothing was, or it had
+	// been before, or this acceptor does not know the field.
+	Preceding     [][]byte `protobuf:"bytes,5,rep,name=preceding,proto3" json:"preceding,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AcceptResponse) Reset() {
 	*x = AcceptResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[3]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -320,7 +401,7 @@ func (x *AcceptResponse) String() string {
 func (*AcceptResponse) ProtoMessage() {}
 
 func (x *AcceptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[3]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -333,7 +414,7 @@ func (x *AcceptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptResponse.ProtoReflect.Descriptor instead.
 func (*AcceptResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{3}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AcceptResponse) GetOutcome() []byte {
@@ -364,6 +445,13 @@ func (x *AcceptResponse) GetPayload() []byte {
 	return nil
 }
 
+func (x *AcceptResponse) GetPreceding() [][]byte {
+	if x != nil {
+		return x.Preceding
+	}
+	return nil
+}
+
 // ListKindsRequest asks for all kinds.
 type ListKindsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -373,7 +461,7 @@ type ListKindsRequest struct {
 
 func (x *ListKindsRequest) Reset() {
 	*x = ListKindsRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[4]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -385,7 +473,7 @@ func (x *ListKindsRequest) String() string {
 func (*ListKindsRequest) ProtoMessage() {}
 
 func (x *ListKindsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[4]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -398,7 +486,7 @@ func (x *ListKindsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKindsRequest.ProtoReflect.Descriptor instead.
 func (*ListKindsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{4}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{5}
 }
 
 // ListKindsResponse lists kinds by name.
@@ -421,7 +509,7 @@ type ListKindsResponse struct {
 
 func (x *ListKindsResponse) Reset() {
 	*x = ListKindsResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[5]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -433,7 +521,7 @@ func (x *ListKindsResponse) String() string {
 func (*ListKindsResponse) ProtoMessage() {}
 
 func (x *ListKindsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[5]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -446,7 +534,7 @@ func (x *ListKindsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKindsResponse.ProtoReflect.Descriptor instead.
 func (*ListKindsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{5}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListKindsResponse) GetKinds() []*Kind {
@@ -513,7 +601,7 @@ type Kind struct {
 
 func (x *Kind) Reset() {
 	*x = Kind{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[6]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +613,7 @@ func (x *Kind) String() string {
 func (*Kind) ProtoMessage() {}
 
 func (x *Kind) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[6]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +626,7 @@ func (x *Kind) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kind.ProtoReflect.Descriptor instead.
 func (*Kind) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{6}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Kind) GetName() string {
@@ -580,7 +668,7 @@ type ExerciseRequest struct {
 
 func (x *ExerciseRequest) Reset() {
 	*x = ExerciseRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[7]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -592,7 +680,7 @@ func (x *ExerciseRequest) String() string {
 func (*ExerciseRequest) ProtoMessage() {}
 
 func (x *ExerciseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[7]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -605,7 +693,7 @@ func (x *ExerciseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExerciseRequest.ProtoReflect.Descriptor instead.
 func (*ExerciseRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{7}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ExerciseRequest) GetTenant() string {
@@ -632,7 +720,7 @@ type ExerciseResponse struct {
 
 func (x *ExerciseResponse) Reset() {
 	*x = ExerciseResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[8]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -644,7 +732,7 @@ func (x *ExerciseResponse) String() string {
 func (*ExerciseResponse) ProtoMessage() {}
 
 func (x *ExerciseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[8]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -657,7 +745,7 @@ func (x *ExerciseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExerciseResponse.ProtoReflect.Descriptor instead.
 func (*ExerciseResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{8}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ExerciseResponse) GetOutcome() []byte {
@@ -686,7 +774,7 @@ type OpenRunRequest struct {
 
 func (x *OpenRunRequest) Reset() {
 	*x = OpenRunRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[9]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -698,7 +786,7 @@ func (x *OpenRunRequest) String() string {
 func (*OpenRunRequest) ProtoMessage() {}
 
 func (x *OpenRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[9]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -711,7 +799,7 @@ func (x *OpenRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenRunRequest.ProtoReflect.Descriptor instead.
 func (*OpenRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{9}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *OpenRunRequest) GetRun() *v1.RunRef {
@@ -759,7 +847,7 @@ type OpenRunResponse struct {
 
 func (x *OpenRunResponse) Reset() {
 	*x = OpenRunResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[10]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -771,7 +859,7 @@ func (x *OpenRunResponse) String() string {
 func (*OpenRunResponse) ProtoMessage() {}
 
 func (x *OpenRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[10]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -784,7 +872,7 @@ func (x *OpenRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenRunResponse.ProtoReflect.Descriptor instead.
 func (*OpenRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{10}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *OpenRunResponse) GetHead() *v1.Head {
@@ -812,7 +900,7 @@ type CloseRunRequest struct {
 
 func (x *CloseRunRequest) Reset() {
 	*x = CloseRunRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[11]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -824,7 +912,7 @@ func (x *CloseRunRequest) String() string {
 func (*CloseRunRequest) ProtoMessage() {}
 
 func (x *CloseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[11]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -837,7 +925,7 @@ func (x *CloseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseRunRequest.ProtoReflect.Descriptor instead.
 func (*CloseRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{11}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CloseRunRequest) GetRun() *v1.RunRef {
@@ -885,7 +973,7 @@ type CloseRunResponse struct {
 
 func (x *CloseRunResponse) Reset() {
 	*x = CloseRunResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[12]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -897,7 +985,7 @@ func (x *CloseRunResponse) String() string {
 func (*CloseRunResponse) ProtoMessage() {}
 
 func (x *CloseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[12]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -910,7 +998,7 @@ func (x *CloseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseRunResponse.ProtoReflect.Descriptor instead.
 func (*CloseRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{12}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CloseRunResponse) GetHead() *v1.Head {
@@ -938,7 +1026,7 @@ type CheckSubmitRequest struct {
 
 func (x *CheckSubmitRequest) Reset() {
 	*x = CheckSubmitRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[13]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1038,7 @@ func (x *CheckSubmitRequest) String() string {
 func (*CheckSubmitRequest) ProtoMessage() {}
 
 func (x *CheckSubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[13]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1051,7 @@ func (x *CheckSubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSubmitRequest.ProtoReflect.Descriptor instead.
 func (*CheckSubmitRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{13}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CheckSubmitRequest) GetRun() *v1.RunRef {
@@ -1014,7 +1102,7 @@ type CheckSubmitResponse struct {
 
 func (x *CheckSubmitResponse) Reset() {
 	*x = CheckSubmitResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[14]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1114,7 @@ func (x *CheckSubmitResponse) String() string {
 func (*CheckSubmitResponse) ProtoMessage() {}
 
 func (x *CheckSubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[14]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1127,7 @@ func (x *CheckSubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSubmitResponse.ProtoReflect.Descriptor instead.
 func (*CheckSubmitResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{14}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CheckSubmitResponse) GetProblems() []*Problem {
@@ -1069,7 +1157,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[15]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1081,7 +1169,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[15]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1094,7 +1182,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{15}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Problem) GetPath() string {
@@ -1121,7 +1209,7 @@ type GetAssetRequest struct {
 
 func (x *GetAssetRequest) Reset() {
 	*x = GetAssetRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[16]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1133,7 +1221,7 @@ func (x *GetAssetRequest) String() string {
 func (*GetAssetRequest) ProtoMessage() {}
 
 func (x *GetAssetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[16]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1234,7 @@ func (x *GetAssetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAssetRequest.ProtoReflect.Descriptor instead.
 func (*GetAssetRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{16}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetAssetRequest) GetToken() string {
@@ -1171,7 +1259,7 @@ type GetAssetResponse struct {
 
 func (x *GetAssetResponse) Reset() {
 	*x = GetAssetResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[17]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1183,7 +1271,7 @@ func (x *GetAssetResponse) String() string {
 func (*GetAssetResponse) ProtoMessage() {}
 
 func (x *GetAssetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[17]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1196,7 +1284,7 @@ func (x *GetAssetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAssetResponse.ProtoReflect.Descriptor instead.
 func (*GetAssetResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{17}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetAssetResponse) GetData() []byte {
@@ -1241,7 +1329,7 @@ type PutAssetRequest struct {
 
 func (x *PutAssetRequest) Reset() {
 	*x = PutAssetRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[18]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1341,7 @@ func (x *PutAssetRequest) String() string {
 func (*PutAssetRequest) ProtoMessage() {}
 
 func (x *PutAssetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[18]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1354,7 @@ func (x *PutAssetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutAssetRequest.ProtoReflect.Descriptor instead.
 func (*PutAssetRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{18}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PutAssetRequest) GetTenant() string {
@@ -1307,7 +1395,7 @@ type PutAssetResponse struct {
 
 func (x *PutAssetResponse) Reset() {
 	*x = PutAssetResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1319,7 +1407,7 @@ func (x *PutAssetResponse) String() string {
 func (*PutAssetResponse) ProtoMessage() {}
 
 func (x *PutAssetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1332,7 +1420,7 @@ func (x *PutAssetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutAssetResponse.ProtoReflect.Descriptor instead.
 func (*PutAssetResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{19}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PutAssetResponse) GetToken() string {
@@ -1354,7 +1442,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1366,7 +1454,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1379,7 +1467,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{20}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *InspectRequest) GetTenant() string {
@@ -1409,7 +1497,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1421,7 +1509,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1434,7 +1522,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{21}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *InspectResponse) GetEvents() [][]byte {
@@ -1466,7 +1554,7 @@ type EmitRequest struct {
 
 func (x *EmitRequest) Reset() {
 	*x = EmitRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +1566,7 @@ func (x *EmitRequest) String() string {
 func (*EmitRequest) ProtoMessage() {}
 
 func (x *EmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +1579,7 @@ func (x *EmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmitRequest.ProtoReflect.Descriptor instead.
 func (*EmitRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{22}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *EmitRequest) GetTenant() string {
@@ -1546,7 +1634,7 @@ type EmitResponse struct {
 
 func (x *EmitResponse) Reset() {
 	*x = EmitResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1558,7 +1646,7 @@ func (x *EmitResponse) String() string {
 func (*EmitResponse) ProtoMessage() {}
 
 func (x *EmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1571,7 +1659,7 @@ func (x *EmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmitResponse.ProtoReflect.Descriptor instead.
 func (*EmitResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{23}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *EmitResponse) GetEvent() []byte {
@@ -1595,7 +1683,7 @@ type OverlayRequest struct {
 
 func (x *OverlayRequest) Reset() {
 	*x = OverlayRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[24]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1695,7 @@ func (x *OverlayRequest) String() string {
 func (*OverlayRequest) ProtoMessage() {}
 
 func (x *OverlayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[24]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1708,7 @@ func (x *OverlayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverlayRequest.ProtoReflect.Descriptor instead.
 func (*OverlayRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{24}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *OverlayRequest) GetTenant() string {
@@ -1661,7 +1749,7 @@ type OverlayResponse struct {
 
 func (x *OverlayResponse) Reset() {
 	*x = OverlayResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[25]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1673,7 +1761,7 @@ func (x *OverlayResponse) String() string {
 func (*OverlayResponse) ProtoMessage() {}
 
 func (x *OverlayResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[25]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1686,7 +1774,7 @@ func (x *OverlayResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverlayResponse.ProtoReflect.Descriptor instead.
 func (*OverlayResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{25}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *OverlayResponse) GetOverlay() map[string]bool {
@@ -1706,7 +1794,7 @@ type ResetSeamRequest struct {
 
 func (x *ResetSeamRequest) Reset() {
 	*x = ResetSeamRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[26]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1718,7 +1806,7 @@ func (x *ResetSeamRequest) String() string {
 func (*ResetSeamRequest) ProtoMessage() {}
 
 func (x *ResetSeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[26]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1731,7 +1819,7 @@ func (x *ResetSeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetSeamRequest.ProtoReflect.Descriptor instead.
 func (*ResetSeamRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{26}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ResetSeamRequest) GetTenant() string {
@@ -1750,7 +1838,7 @@ type ResetSeamResponse struct {
 
 func (x *ResetSeamResponse) Reset() {
 	*x = ResetSeamResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[27]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1762,7 +1850,7 @@ func (x *ResetSeamResponse) String() string {
 func (*ResetSeamResponse) ProtoMessage() {}
 
 func (x *ResetSeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[27]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1775,14 +1863,14 @@ func (x *ResetSeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetSeamResponse.ProtoReflect.Descriptor instead.
 func (*ResetSeamResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{27}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{28}
 }
 
 var File_waybill_acceptor_v1_acceptor_proto protoreflect.FileDescriptor
 
 const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\n" +
-	"\"waybill/acceptor/v1/acceptor.proto\x12\x13waybill.acceptor.v1\x1a\x1ewaybill/runlog/v1/runlog.proto\"\x99\x04\n" +
+	"\"waybill/acceptor/v1/acceptor.proto\x12\x13waybill.acceptor.v1\x1a\x1ewaybill/runlog/v1/runlog.proto\"\xdc\x04\n" +
 	"\rAcceptRequest\x12+\n" +
 	"\x03run\x18\x01 \x01(\v2\x19.waybill.runlog.v1.RunRefR\x03run\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12+\n" +
@@ -1797,8 +1885,13 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\x10approval_context\x18\n" +
 	" \x01(\bR\x0fapprovalContext\x127\n" +
 	"\x06answer\x18\f \x01(\v2\x1f.waybill.acceptor.v1.AnswerPartR\x06answer\x12$\n" +
-	"\rregistrations\x18\r \x03(\tR\rregistrationsB\v\n" +
-	"\t_contractJ\x04\b\v\x10\f\"J\n" +
+	"\rregistrations\x18\r \x03(\tR\rregistrations\x12A\n" +
+	"\tpreceding\x18\x0e \x03(\v2#.waybill.acceptor.v1.PrecedingEventR\tprecedingB\v\n" +
+	"\t_contractJ\x04\b\v\x10\f\"c\n" +
+	"\x0ePrecedingEvent\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
+	"\apayload\x18\x02 \x01(\fR\apayload\x12#\n" +
+	"\rcontent_trust\x18\x03 \x01(\tR\fcontentTrust\"J\n" +
 	"\n" +
 	"AnswerPart\x12\x12\n" +
 	"\x04size\x18\x01 \x01(\x05R\x04size\x12\x14\n" +
@@ -1806,12 +1899,13 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\x04with\x18\x03 \x03(\x05R\x04with\"G\n" +
 	"\bContract\x12\x18\n" +
 	"\aaccepts\x18\x01 \x03(\tR\aaccepts\x12!\n" +
-	"\frefusal_mode\x18\x02 \x01(\tR\vrefusalMode\"\x89\x01\n" +
+	"\frefusal_mode\x18\x02 \x01(\tR\vrefusalMode\"\xa7\x01\n" +
 	"\x0eAcceptResponse\x12\x18\n" +
 	"\aoutcome\x18\x01 \x01(\fR\aoutcome\x12+\n" +
 	"\x04head\x18\x02 \x01(\v2\x17.waybill.runlog.v1.HeadR\x04head\x12\x16\n" +
 	"\x06events\x18\x03 \x03(\fR\x06events\x12\x18\n" +
-	"\apayload\x18\x04 \x01(\fR\apayload\"\x12\n" +
+	"\apayload\x18\x04 \x01(\fR\apayload\x12\x1c\n" +
+	"\tpreceding\x18\x05 \x03(\fR\tpreceding\"\x12\n" +
 	"\x10ListKindsRequest\"\xd7\x02\n" +
 	"\x11ListKindsResponse\x12/\n" +
 	"\x05kinds\x18\x01 \x03(\v2\x19.waybill.acceptor.v1.KindR\x05kinds\x12\x1e\n" +
@@ -1937,83 +2031,85 @@ func file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP() []byte {
 	return file_waybill_acceptor_v1_acceptor_proto_rawDescData
 }
 
-var file_waybill_acceptor_v1_acceptor_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_waybill_acceptor_v1_acceptor_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_waybill_acceptor_v1_acceptor_proto_goTypes = []any{
 	(*AcceptRequest)(nil),       // 0: waybill.acceptor.v1.AcceptRequest
-	(*AnswerPart)(nil),          // 1: waybill.acceptor.v1.AnswerPart
-	(*Contract)(nil),            // 2: waybill.acceptor.v1.Contract
-	(*AcceptResponse)(nil),      // 3: waybill.acceptor.v1.AcceptResponse
-	(*ListKindsRequest)(nil),    // 4: waybill.acceptor.v1.ListKindsRequest
-	(*ListKindsResponse)(nil),   // 5: waybill.acceptor.v1.ListKindsResponse
-	(*Kind)(nil),                // 6: waybill.acceptor.v1.Kind
-	(*ExerciseRequest)(nil),     // 7: waybill.acceptor.v1.ExerciseRequest
-	(*ExerciseResponse)(nil),    // 8: waybill.acceptor.v1.ExerciseResponse
-	(*OpenRunRequest)(nil),      // 9: waybill.acceptor.v1.OpenRunRequest
-	(*OpenRunResponse)(nil),     // 10: waybill.acceptor.v1.OpenRunResponse
-	(*CloseRunRequest)(nil),     // 11: waybill.acceptor.v1.CloseRunRequest
-	(*CloseRunResponse)(nil),    // 12: waybill.acceptor.v1.CloseRunResponse
-	(*CheckSubmitRequest)(nil),  // 13: waybill.acceptor.v1.CheckSubmitRequest
-	(*CheckSubmitResponse)(nil), // 14: waybill.acceptor.v1.CheckSubmitResponse
-	(*Problem)(nil),             // 15: waybill.acceptor.v1.Problem
-	(*GetAssetRequest)(nil),     // 16: waybill.acceptor.v1.GetAssetRequest
-	(*GetAssetResponse)(nil),    // 17: waybill.acceptor.v1.GetAssetResponse
-	(*PutAssetRequest)(nil),     // 18: waybill.acceptor.v1.PutAssetRequest
-	(*PutAssetResponse)(nil),    // 19: waybill.acceptor.v1.PutAssetResponse
-	(*InspectRequest)(nil),      // 20: waybill.acceptor.v1.InspectRequest
-	(*InspectResponse)(nil),     // 21: waybill.acceptor.v1.InspectResponse
-	(*EmitRequest)(nil),         // 22: waybill.acceptor.v1.EmitRequest
-	(*EmitResponse)(nil),        // 23: waybill.acceptor.v1.EmitResponse
-	(*OverlayRequest)(nil),      // 24: waybill.acceptor.v1.OverlayRequest
-	(*OverlayResponse)(nil),     // 25: waybill.acceptor.v1.OverlayResponse
-	(*ResetSeamRequest)(nil),    // 26: waybill.acceptor.v1.ResetSeamRequest
-	(*ResetSeamResponse)(nil),   // 27: waybill.acceptor.v1.ResetSeamResponse
-	nil,                         // 28: waybill.acceptor.v1.OverlayResponse.OverlayEntry
-	(*v1.RunRef)(nil),           // 29: waybill.runlog.v1.RunRef
-	(*v1.Head)(nil),             // 30: waybill.runlog.v1.Head
+	(*PrecedingEvent)(nil),      // 1: waybill.acceptor.v1.PrecedingEvent
+	(*AnswerPart)(nil),          // 2: waybill.acceptor.v1.AnswerPart
+	(*Contract)(nil),            // 3: waybill.acceptor.v1.Contract
+	(*AcceptResponse)(nil),      // 4: waybill.acceptor.v1.AcceptResponse
+	(*ListKindsRequest)(nil),    // 5: waybill.acceptor.v1.ListKindsRequest
+	(*ListKindsResponse)(nil),   // 6: waybill.acceptor.v1.ListKindsResponse
+	(*Kind)(nil),                // 7: waybill.acceptor.v1.Kind
+	(*ExerciseRequest)(nil),     // 8: waybill.acceptor.v1.ExerciseRequest
+	(*ExerciseResponse)(nil),    // 9: waybill.acceptor.v1.ExerciseResponse
+	(*OpenRunRequest)(nil),      // 10: waybill.acceptor.v1.OpenRunRequest
+	(*OpenRunResponse)(nil),     // 11: waybill.acceptor.v1.OpenRunResponse
+	(*CloseRunRequest)(nil),     // 12: waybill.acceptor.v1.CloseRunRequest
+	(*CloseRunResponse)(nil),    // 13: waybill.acceptor.v1.CloseRunResponse
+	(*CheckSubmitRequest)(nil),  // 14: waybill.acceptor.v1.CheckSubmitRequest
+	(*CheckSubmitResponse)(nil), // 15: waybill.acceptor.v1.CheckSubmitResponse
+	(*Problem)(nil),             // 16: waybill.acceptor.v1.Problem
+	(*GetAssetRequest)(nil),     // 17: waybill.acceptor.v1.GetAssetRequest
+	(*GetAssetResponse)(nil),    // 18: waybill.acceptor.v1.GetAssetResponse
+	(*PutAssetRequest)(nil),     // 19: waybill.acceptor.v1.PutAssetRequest
+	(*PutAssetResponse)(nil),    // 20: waybill.acceptor.v1.PutAssetResponse
+	(*InspectRequest)(nil),      // 21: waybill.acceptor.v1.InspectRequest
+	(*InspectResponse)(nil),     // 22: waybill.acceptor.v1.InspectResponse
+	(*EmitRequest)(nil),         // 23: waybill.acceptor.v1.EmitRequest
+	(*EmitResponse)(nil),        // 24: waybill.acceptor.v1.EmitResponse
+	(*OverlayRequest)(nil),      // 25: waybill.acceptor.v1.OverlayRequest
+	(*OverlayResponse)(nil),     // 26: waybill.acceptor.v1.OverlayResponse
+	(*ResetSeamRequest)(nil),    // 27: waybill.acceptor.v1.ResetSeamRequest
+	(*ResetSeamResponse)(nil),   // 28: waybill.acceptor.v1.ResetSeamResponse
+	nil,                         // 29: waybill.acceptor.v1.OverlayResponse.OverlayEntry
+	(*v1.RunRef)(nil),           // 30: waybill.runlog.v1.RunRef
+	(*v1.Head)(nil),             // 31: waybill.runlog.v1.Head
 }
 var file_waybill_acceptor_v1_acceptor_proto_depIdxs = []int32{
-	29, // 0: waybill.acceptor.v1.AcceptRequest.run:type_name -> waybill.runlog.v1.RunRef
-	30, // 1: waybill.acceptor.v1.AcceptRequest.head:type_name -> waybill.runlog.v1.Head
-	2,  // 2: waybill.acceptor.v1.AcceptRequest.contract:type_name -> waybill.acceptor.v1.Contract
-	1,  // 3: waybill.acceptor.v1.AcceptRequest.answer:type_name -> waybill.acceptor.v1.AnswerPart
-	30, // 4: waybill.acceptor.v1.AcceptResponse.head:type_name -> waybill.runlog.v1.Head
-	6,  // 5: waybill.acceptor.v1.ListKindsResponse.kinds:type_name -> waybill.acceptor.v1.Kind
-	29, // 6: waybill.acceptor.v1.OpenRunRequest.run:type_name -> waybill.runlog.v1.RunRef
-	30, // 7: waybill.acceptor.v1.OpenRunResponse.head:type_name -> waybill.runlog.v1.Head
-	29, // 8: waybill.acceptor.v1.CloseRunRequest.run:type_name -> waybill.runlog.v1.RunRef
-	30, // 9: waybill.acceptor.v1.CloseRunResponse.head:type_name -> waybill.runlog.v1.Head
-	29, // 10: waybill.acceptor.v1.CheckSubmitRequest.run:type_name -> waybill.runlog.v1.RunRef
-	15, // 11: waybill.acceptor.v1.CheckSubmitResponse.problems:type_name -> waybill.acceptor.v1.Problem
-	28, // 12: waybill.acceptor.v1.OverlayResponse.overlay:type_name -> waybill.acceptor.v1.OverlayResponse.OverlayEntry
-	0,  // 13: waybill.acceptor.v1.Acceptor.Accept:input_type -> waybill.acceptor.v1.AcceptRequest
-	4,  // 14: waybill.acceptor.v1.Acceptor.ListKinds:input_type -> waybill.acceptor.v1.ListKindsRequest
-	9,  // 15: waybill.acceptor.v1.Acceptor.OpenRun:input_type -> waybill.acceptor.v1.OpenRunRequest
-	11, // 16: waybill.acceptor.v1.Acceptor.CloseRun:input_type -> waybill.acceptor.v1.CloseRunRequest
-	13, // 17: waybill.acceptor.v1.Acceptor.CheckSubmit:input_type -> waybill.acceptor.v1.CheckSubmitRequest
-	16, // 18: waybill.acceptor.v1.Acceptor.GetAsset:input_type -> waybill.acceptor.v1.GetAssetRequest
-	18, // 19: waybill.acceptor.v1.Acceptor.PutAsset:input_type -> waybill.acceptor.v1.PutAssetRequest
-	20, // 20: waybill.acceptor.v1.Acceptor.Inspect:input_type -> waybill.acceptor.v1.InspectRequest
-	22, // 21: waybill.acceptor.v1.Acceptor.Emit:input_type -> waybill.acceptor.v1.EmitRequest
-	24, // 22: waybill.acceptor.v1.Acceptor.Overlay:input_type -> waybill.acceptor.v1.OverlayRequest
-	26, // 23: waybill.acceptor.v1.Acceptor.ResetSeam:input_type -> waybill.acceptor.v1.ResetSeamRequest
-	7,  // 24: waybill.acceptor.v1.Acceptor.Exercise:input_type -> waybill.acceptor.v1.ExerciseRequest
-	3,  // 25: waybill.acceptor.v1.Acceptor.Accept:output_type -> waybill.acceptor.v1.AcceptResponse
-	5,  // 26: waybill.acceptor.v1.Acceptor.ListKinds:output_type -> waybill.acceptor.v1.ListKindsResponse
-	10, // 27: waybill.acceptor.v1.Acceptor.OpenRun:output_type -> waybill.acceptor.v1.OpenRunResponse
-	12, // 28: waybill.acceptor.v1.Acceptor.CloseRun:output_type -> waybill.acceptor.v1.CloseRunResponse
-	14, // 29: waybill.acceptor.v1.Acceptor.CheckSubmit:output_type -> waybill.acceptor.v1.CheckSubmitResponse
-	17, // 30: waybill.acceptor.v1.Acceptor.GetAsset:output_type -> waybill.acceptor.v1.GetAssetResponse
-	19, // 31: waybill.acceptor.v1.Acceptor.PutAsset:output_type -> waybill.acceptor.v1.PutAssetResponse
-	21, // 32: waybill.acceptor.v1.Acceptor.Inspect:output_type -> waybill.acceptor.v1.InspectResponse
-	23, // 33: waybill.acceptor.v1.Acceptor.Emit:output_type -> waybill.acceptor.v1.EmitResponse
-	25, // 34: waybill.acceptor.v1.Acceptor.Overlay:output_type -> waybill.acceptor.v1.OverlayResponse
-	27, // 35: waybill.acceptor.v1.Acceptor.ResetSeam:output_type -> waybill.acceptor.v1.ResetSeamResponse
-	8,  // 36: waybill.acceptor.v1.Acceptor.Exercise:output_type -> waybill.acceptor.v1.ExerciseResponse
-	25, // [25:37] is the sub-list for method output_type
-	13, // [13:25] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	30, // 0: waybill.acceptor.v1.AcceptRequest.run:type_name -> waybill.runlog.v1.RunRef
+	31, // 1: waybill.acceptor.v1.AcceptRequest.head:type_name -> waybill.runlog.v1.Head
+	3,  // 2: waybill.acceptor.v1.AcceptRequest.contract:type_name -> waybill.acceptor.v1.Contract
+	2,  // 3: waybill.acceptor.v1.AcceptRequest.answer:type_name -> waybill.acceptor.v1.AnswerPart
+	1,  // 4: waybill.acceptor.v1.AcceptRequest.preceding:type_name -> waybill.acceptor.v1.PrecedingEvent
+	31, // 5: waybill.acceptor.v1.AcceptResponse.head:type_name -> waybill.runlog.v1.Head
+	7,  // 6: waybill.acceptor.v1.ListKindsResponse.kinds:type_name -> waybill.acceptor.v1.Kind
+	30, // 7: waybill.acceptor.v1.OpenRunRequest.run:type_name -> waybill.runlog.v1.RunRef
+	31, // 8: waybill.acceptor.v1.OpenRunResponse.head:type_name -> waybill.runlog.v1.Head
+	30, // 9: waybill.acceptor.v1.CloseRunRequest.run:type_name -> waybill.runlog.v1.RunRef
+	31, // 10: waybill.acceptor.v1.CloseRunResponse.head:type_name -> waybill.runlog.v1.Head
+	30, // 11: waybill.acceptor.v1.CheckSubmitRequest.run:type_name -> waybill.runlog.v1.RunRef
+	16, // 12: waybill.acceptor.v1.CheckSubmitResponse.problems:type_name -> waybill.acceptor.v1.Problem
+	29, // 13: waybill.acceptor.v1.OverlayResponse.overlay:type_name -> waybill.acceptor.v1.OverlayResponse.OverlayEntry
+	0,  // 14: waybill.acceptor.v1.Acceptor.Accept:input_type -> waybill.acceptor.v1.AcceptRequest
+	5,  // 15: waybill.acceptor.v1.Acceptor.ListKinds:input_type -> waybill.acceptor.v1.ListKindsRequest
+	10, // 16: waybill.acceptor.v1.Acceptor.OpenRun:input_type -> waybill.acceptor.v1.OpenRunRequest
+	12, // 17: waybill.acceptor.v1.Acceptor.CloseRun:input_type -> waybill.acceptor.v1.CloseRunRequest
+	14, // 18: waybill.acceptor.v1.Acceptor.CheckSubmit:input_type -> waybill.acceptor.v1.CheckSubmitRequest
+	17, // 19: waybill.acceptor.v1.Acceptor.GetAsset:input_type -> waybill.acceptor.v1.GetAssetRequest
+	19, // 20: waybill.acceptor.v1.Acceptor.PutAsset:input_type -> waybill.acceptor.v1.PutAssetRequest
+	21, // 21: waybill.acceptor.v1.Acceptor.Inspect:input_type -> waybill.acceptor.v1.InspectRequest
+	23, // 22: waybill.acceptor.v1.Acceptor.Emit:input_type -> waybill.acceptor.v1.EmitRequest
+	25, // 23: waybill.acceptor.v1.Acceptor.Overlay:input_type -> waybill.acceptor.v1.OverlayRequest
+	27, // 24: waybill.acceptor.v1.Acceptor.ResetSeam:input_type -> waybill.acceptor.v1.ResetSeamRequest
+	8,  // 25: waybill.acceptor.v1.Acceptor.Exercise:input_type -> waybill.acceptor.v1.ExerciseRequest
+	4,  // 26: waybill.acceptor.v1.Acceptor.Accept:output_type -> waybill.acceptor.v1.AcceptResponse
+	6,  // 27: waybill.acceptor.v1.Acceptor.ListKinds:output_type -> waybill.acceptor.v1.ListKindsResponse
+	11, // 28: waybill.acceptor.v1.Acceptor.OpenRun:output_type -> waybill.acceptor.v1.OpenRunResponse
+	13, // 29: waybill.acceptor.v1.Acceptor.CloseRun:output_type -> waybill.acceptor.v1.CloseRunResponse
+	15, // 30: waybill.acceptor.v1.Acceptor.CheckSubmit:output_type -> waybill.acceptor.v1.CheckSubmitResponse
+	18, // 31: waybill.acceptor.v1.Acceptor.GetAsset:output_type -> waybill.acceptor.v1.GetAssetResponse
+	20, // 32: waybill.acceptor.v1.Acceptor.PutAsset:output_type -> waybill.acceptor.v1.PutAssetResponse
+	22, // 33: waybill.acceptor.v1.Acceptor.Inspect:output_type -> waybill.acceptor.v1.InspectResponse
+	24, // 34: waybill.acceptor.v1.Acceptor.Emit:output_type -> waybill.acceptor.v1.EmitResponse
+	26, // 35: waybill.acceptor.v1.Acceptor.Overlay:output_type -> waybill.acceptor.v1.OverlayResponse
+	28, // 36: waybill.acceptor.v1.Acceptor.ResetSeam:output_type -> waybill.acceptor.v1.ResetSeamResponse
+	9,  // 37: waybill.acceptor.v1.Acceptor.Exercise:output_type -> waybill.acceptor.v1.ExerciseResponse
+	26, // [26:38] is the sub-list for method output_type
+	14, // [14:26] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_waybill_acceptor_v1_acceptor_proto_init() }
@@ -2022,15 +2118,15 @@ func file_waybill_acceptor_v1_acceptor_proto_init() {
 		return
 	}
 	file_waybill_acceptor_v1_acceptor_proto_msgTypes[0].OneofWrappers = []any{}
-	file_waybill_acceptor_v1_acceptor_proto_msgTypes[5].OneofWrappers = []any{}
-	file_waybill_acceptor_v1_acceptor_proto_msgTypes[24].OneofWrappers = []any{}
+	file_waybill_acceptor_v1_acceptor_proto_msgTypes[6].OneofWrappers = []any{}
+	file_waybill_acceptor_v1_acceptor_proto_msgTypes[25].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_acceptor_v1_acceptor_proto_rawDesc), len(file_waybill_acceptor_v1_acceptor_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
