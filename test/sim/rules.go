@@ -36,6 +36,10 @@ type history struct {
 	apart time.Duration
 	// artifacts are the correlation ids that something was recorded for.
 	artifacts map[string]bool
+	// usages are what is known of calls of models, by node. continued: the run began
+	// elsewhere, and its first calls went out there.
+	usages    map[string]*usage
+	continued bool
 }
 
 func (h *history) last() *frame.Frame { return h.frames[len(h.frames)-1] }
@@ -62,6 +66,7 @@ func (w *World) record(f *frame.Frame) error {
 		}
 		h = &history{
 			id: f.Run.RunID, record: rec, state: runstate.New(rec), results: map[string]uint64{}, artifacts: map[string]bool{},
+			usages: map[string]*usage{}, continued: w.models.spent,
 			staged: w.scenario.Story != nil, apart: 2 * w.scenario.Faults.Far,
 		}
 		for i := range w.scenario.Flows {
@@ -148,6 +153,9 @@ func (h *history) apply(e wire.Event, f *frame.Frame) error {
 	if err := h.escalates(e, f); err != nil {
 		return err
 	}
+	if err := h.tellsUsage(e); err != nil {
+		return err
+	}
 	return h.recorded(e, f)
 }
 
@@ -216,6 +224,7 @@ func attemptKey(node string, attempt int) string { return fmt.Sprintf("%s/%d", n
 // A process that was cut off asks again without knowing; the log decides then.
 func (w *World) begins(p *process, h *history, who asker) {
 	id := who.node
+	h.usageOf(id).called++
 	n := h.state.Nodes[id]
 	if n == nil {
 		w.violate(fmt.Errorf("effects: run %s: a model is asked for %s, which has not started", h.id, id))
