@@ -34,9 +34,9 @@ func natsCredsCommand() *cobra.Command {
 		Short: "Make the credentials of a client that reads a tenant's events",
 		Long: `Makes an nkey for a client that may read the run events of one tenant over NATS, with
 durable consumers of its own, and nothing else. The seed goes to --seed-file, and is the
-client's; what is printed is an entry for authorization.users of the server's configuration,
-and holds no secret.`,
-		Example: `  waybill nats creds --tenant acme --consumer billing --seed-file acme-billing.nk >> users.conf`,
+client's; what is printed is an account for the block accounts of the server's configuration,
+and holds no secret. The host's account has to export what docs/streams.md says.`,
+		Example: `  waybill nats creds --tenant acme --user acme-billing --consumer billing --seed-file acme-billing.nk >> readers.conf`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.OutOrStdout())
@@ -44,7 +44,7 @@ and holds no secret.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.tenant, "tenant", "", "whose events may be read; required")
-	f.StringVar(&o.user, "user", "", "name of the client, of which its inbox has its name; empty: the tenant")
+	f.StringVar(&o.user, "user", "", "name of the client, of which its account and its inbox have their names; empty: the tenant")
 	f.StringSliceVar(&o.consumers, "consumer", nil, "name of a durable consumer that it may have (repeatable); the server knows it as TENANT=NAME; none: one with the tenant's name")
 	f.StringVar(&o.seedFile, "seed-file", "", "file to write the seed of the nkey to; it must not be there yet; required")
 	return c
@@ -105,26 +105,28 @@ func (o natsCredsOptions) reader() (natsperm.Reader, error) {
 
 // entry is that of the server's configuration.
 func entry(r natsperm.Reader, public string) string {
-	list := func(subjects []string) string {
+	list := func(form string, subjects []string) string {
 		var b strings.Builder
 		for _, s := range subjects {
-			fmt.Fprintf(&b, "        %q\n", s)
+			fmt.Fprintf(&b, form, s)
 		}
 		return b.String()
 	}
+	const subject = "        %q\n"
 	return fmt.Sprintf(`# Reads the events of tenant %s. Inbox prefix: %s. Consumers: %s.
-{
-  nkey: %s
-  permissions: {
-    publish: {
-      allow: [
-%s      ]
+%s: {
+  users: [{
+    nkey: %s
+    permissions: {
+      publish: {allow: [
+%s      ]}
+      subscribe: {allow: [
+%s      ]}
     }
-    subscribe: {
-      allow: [
-%s      ]
-    }
-  }
+  }]
+  imports: [
+%s  ]
 }
-`, r.Tenant, r.Inbox(), strings.Join(r.Consumers, ", "), public, list(r.Publish()), list(r.Subscribe()))
+`, r.Tenant, r.Inbox(), strings.Join(r.Consumers, ", "), r.Account(), public, list(subject, r.Publish()), list(subject, r.Subscribe()),
+		list("    {service: {account: "+natsperm.HostAccount+", subject: %q}}\n", r.Imports()))
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,22 +23,33 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// letIn is a server that lets in the host and the readers that the command has made
-// credentials for; seeds are theirs.
-func letIn(t *testing.T, dir string, entries ...string) (url string) {
+// configured are the options of a server with the configuration of docs/streams.md that
+// lets in the readers that the command has made credentials for.
+func configured(t *testing.T, dir string, entries ...string) *server.Options {
 	t.Helper()
+	page, err := os.ReadFile("../../docs/streams.md")
+	require.NoError(t, err)
+	_, accounts, found := strings.Cut(string(page), "```\naccounts {")
+	require.True(t, found)
+	accounts, _, _ = strings.Cut(accounts, "```")
+	t.Setenv("WAYBILL_NATS_PASSWORD", "secret")
 	conf := filepath.Join(dir, "nats.conf")
-	require.NoError(t, os.WriteFile(conf, []byte("jetstream { store_dir: "+filepath.Join(dir, "js")+" }\nauthorization { users: [\n{user: host, password: secret}\n"+
-		strings.Join(entries, "")+"] }\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "readers.conf"), []byte(strings.Join(entries, "")), 0o600))
+	require.NoError(t, os.WriteFile(conf, []byte("jetstream { store_dir: "+filepath.Join(dir, "js")+" }\naccounts {"+accounts), 0o600))
 	opts, err := server.ProcessConfigFile(conf)
 	require.NoError(t, err)
 	opts.Host, opts.Port, opts.NoLog, opts.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, true
+	return opts
+}
+
+// begun starts a server.
+func begun(t *testing.T, opts *server.Options) *server.Server {
+	t.Helper()
 	s, err := server.NewServer(opts)
 	require.NoError(t, err)
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	require.True(t, s.ReadyForConnections(10*time.Second))
-	return s.ClientURL()
+	return s
 }
 
 // asReader connects with the seed that the command wrote.
@@ -64,10 +77,9 @@ func written(t *testing.T, log *jetstream.Log, tenant, id string) {
 }
 
 func TestNATSCreds_LetAReaderReadItsTenantAndNothingElse(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	acme, beta := filepath.Join(dir, "acme.nk"), filepath.Join(dir, "beta.nk")
-	first, err := command(t, "", "nats", "creds", "--tenant", "acme", "--consumer", "billing,audit", "--seed-file", acme)
+	first, err := command(t, "", "nats", "creds", "--tenant", "acme", "--user", "acme-billing", "--consumer", "billing,audit", "--seed-file", acme)
 	require.NoError(t, err)
 	second, err := command(t, "", "nats", "creds", "--tenant", "beta", "--seed-file", beta)
 	require.NoError(t, err)
@@ -78,8 +90,10 @@ func TestNATSCreds_LetAReaderReadItsTenantAndNothingElse(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 
-	url := letIn(t, dir, first, second)
-	host, err := nats.Connect(url, nats.UserInfo("host", "secret"))
+	srv := begun(t, configured(t, dir, first, second))
+	require.True(t, srv.ReadyForConnections(10*time.Second))
+	url := srv.ClientURL()
+	host, err := nats.Connect(url, nats.UserInfo("waybill", "secret"))
 	require.NoError(t, err)
 	t.Cleanup(host.Close)
 	log, err := jetstream.Open(t.Context(), host, jetstream.DefaultConfig())
@@ -88,8 +102,10 @@ func TestNATSCreds_LetAReaderReadItsTenantAndNothingElse(t *testing.T) {
 		written(t, log, tenant, tenant+"-"+time.Now().Format("150405.000000000")[7:])
 	}
 
-	for _, r := range []struct{ seed, tenant, consumer string }{{acme, "acme", "acme=billing"}, {acme, "acme", "acme=audit"}, {beta, "beta", ""}} {
-		sub, err := subscribe.Open(t.Context(), asReader(t, url, r.seed, r.tenant), subscribe.Config{Tenant: r.tenant, Consumer: r.consumer})
+	for _, r := range []struct{ seed, user, tenant, consumer string }{
+		{acme, "acme-billing", "acme", "acme=billing"}, {acme, "acme-billing", "acme", "acme=audit"}, {beta, "beta", "beta", ""},
+	} {
+		sub, err := subscribe.Open(t.Context(), asReader(t, url, r.seed, r.user), subscribe.Config{Tenant: r.tenant, Consumer: r.consumer})
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		require.NoError(t, sub.Run(ctx, func(_ context.Context, e subscribe.Event) error {
@@ -99,7 +115,65 @@ func TestNATSCreds_LetAReaderReadItsTenantAndNothingElse(t *testing.T) {
 		}))
 		require.ErrorIs(t, ctx.Err(), context.Canceled, "it read an event")
 	}
-	refusesReader(t, asReader(t, url, acme, "acme"), host)
+	reader := natsperm.Reader{User: "acme-billing", Tenant: "acme", Consumers: []string{"acme=billing", "acme=audit"}}
+	refusesReader(t, asReader(t, url, acme, reader.User), host)
+	written(t, log, "acme", "waits")
+	answersStay(t, asReader(t, url, acme, reader.User), host, reader)
+}
+
+// Who answers a reader is another server than the one that it is connected to.
+func TestNATSCreds_LetAReaderReadAtAnyServerOfACluster(t *testing.T) {
+	seed := filepath.Join(t.TempDir(), "seed.nk")
+	entry, err := command(t, "", "nats", "creds", "--tenant", "acme", "--consumer", "a,b,c", "--seed-file", seed)
+	require.NoError(t, err)
+	var (
+		servers [3]*server.Server
+		routes  []string
+		held    []net.Listener
+	)
+	for range servers {
+		lis, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		routes, held = append(routes, "nats://"+lis.Addr().String()), append(held, lis)
+	}
+	for i := range servers {
+		opts := configured(t, t.TempDir(), entry)
+		port := held[i].Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // of TCP
+		opts.ServerName, opts.Routes = fmt.Sprint("n", i), server.RoutesFromStr(strings.Join(routes, ","))
+		opts.Cluster = server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: port}
+		require.NoError(t, held[i].Close()) // the server takes it
+		servers[i] = begun(t, opts)
+	}
+	for _, s := range servers {
+		require.True(t, s.ReadyForConnections(30*time.Second))
+	}
+	host, err := nats.Connect(servers[0].ClientURL(), nats.UserInfo("waybill", "secret"))
+	require.NoError(t, err)
+	t.Cleanup(host.Close)
+	cfg := jetstream.DefaultConfig()
+	cfg.Replicas = 3
+	var log *jetstream.Log
+	require.Eventually(t, func() bool { // a new cluster has to choose its leaders first
+		log, err = jetstream.Open(t.Context(), host, cfg)
+		return err == nil
+	}, 30*time.Second, 100*time.Millisecond)
+	for _, id := range []string{"one", "two"} {
+		written(t, log, "acme", id)
+	}
+	for i, consumer := range []string{"acme=a", "acme=b", "acme=c"} {
+		sub, err := subscribe.Open(t.Context(), asReader(t, servers[i].ClientURL(), seed, "acme"), subscribe.Config{Tenant: "acme", Consumer: consumer})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		var got []string
+		require.NoError(t, sub.Run(ctx, func(_ context.Context, e subscribe.Event) error {
+			if got = append(got, e.RunID); len(got) == 2 {
+				cancel()
+			}
+			return nil
+		}))
+		cancel()
+		require.Equal(t, []string{"one", "two"}, got)
+	}
 }
 
 // refusesReader tries all that acme must not be able to do.
@@ -160,6 +234,43 @@ func refusesReader(t *testing.T, nc, host *nats.Conn) {
 	require.NoError(t, err, "the log is there")
 	_, err = s.Consumer(t.Context(), "beta")
 	require.NoError(t, err, "and the other's consumer")
+}
+
+// answersStay asks for everything that a reader may ask for, and to be answered where it may
+// not write: in another tenant's log, in the host's buckets, at another's inbox.
+func answersStay(t *testing.T, nc, host *nats.Conn, r natsperm.Reader) {
+	t.Helper()
+	own, err := js.New(host)
+	require.NoError(t, err)
+	_, err = own.CreateKeyValue(t.Context(), js.KeyValueConfig{Bucket: "bucket"})
+	require.NoError(t, err)
+	inbox, err := host.SubscribeSync("_INBOX_beta.x")
+	require.NoError(t, err)
+	require.NoError(t, host.Flush())
+	messages := func(stream string) uint64 {
+		s, err := own.Stream(t.Context(), stream)
+		require.NoError(t, err)
+		return s.CachedInfo().State.Msgs
+	}
+	before := messages(subject.Stream)
+	for _, at := range r.Imports() {
+		if strings.Contains(at, ".DELETE.") {
+			continue // of its own consumer, which is to have something to answer
+		}
+		for _, answer := range []string{
+			subject.Run{Tenant: "beta", WorkflowID: "w", RunID: "forged"}.Frame(subject.Start), "$KV.bucket.key", "_INBOX_beta.x",
+			"$JS.API.CONSUMER.DELETE." + subject.Stream + ".beta",
+		} {
+			require.NoError(t, nc.PublishRequest(at, answer, nil))
+		}
+	}
+	require.NoError(t, nc.Flush())
+	_, err = inbox.NextMsg(200 * time.Millisecond)
+	require.ErrorIs(t, err, nats.ErrTimeout)
+	require.Equal(t, before, messages(subject.Stream))
+	require.Zero(t, messages("KV_bucket"))
+	_, err = own.Consumer(t.Context(), subject.Stream, "beta")
+	require.NoError(t, err)
 }
 
 func TestNATSCreds_RefusesWhatItCannotMake(t *testing.T) {

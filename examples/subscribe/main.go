@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -23,7 +24,7 @@ func main() {
 
 func run() error {
 	tenant := os.Getenv("TENANT")
-	opts := []nats.Option{nats.CustomInboxPrefix("_INBOX_" + tenant)}
+	opts := []nats.Option{nats.CustomInboxPrefix("_INBOX_" + cmp.Or(os.Getenv("READER"), tenant))}
 	if seed := os.Getenv("NATS_NKEY"); seed != "" {
 		own, err := nats.NkeyOptionFromSeed(seed)
 		if err != nil {

@@ -3,11 +3,11 @@
 # line, and goes on where it ended when it is started again. See README.md.
 set -eu
 : "${NATS_URL:?}" "${TENANT:?}"
-consumer=${CONSUMER:-$TENANT}
+consumer=${CONSUMER:-$TENANT} inbox=_INBOX_${READER:-$TENANT}
 if [ -n "${NATS_NKEY:-}" ]; then
-  n() { nats --server "$NATS_URL" --nkey "$NATS_NKEY" --inbox-prefix "_INBOX_$TENANT" "$@"; }
+  n() { nats --server "$NATS_URL" --nkey "$NATS_NKEY" --inbox-prefix "$inbox" "$@"; }
 else
-  n() { nats --server "$NATS_URL" --user "$TENANT" --password "$NATS_PASSWORD" --inbox-prefix "_INBOX_$TENANT" "$@"; }
+  n() { nats --server "$NATS_URL" --user "$TENANT" --password "$NATS_PASSWORD" --inbox-prefix "$inbox" "$@"; }
 fi
 # The consumer is made once; afterwards it is there already.
 n request --raw --timeout 5s "\$JS.API.CONSUMER.CREATE.WAYBILL_RUNS.$consumer.openwop.events.$TENANT.>" \

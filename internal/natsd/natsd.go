@@ -93,11 +93,13 @@ func (s *Server) launch() (*server.Server, error) {
 		return nil, err
 	}
 	opts.Users = []*server.User{{Username: internalUser, Password: s.password}}
-	for _, u := range cfg.Users {
-		opts.Users = append(opts.Users, &server.User{Username: u.Name, Password: u.Password, Permissions: readOnly(u)})
-	}
+	admit(opts, cfg.Users)
 	srv, err := server.NewServer(opts)
 	if err != nil {
+		return nil, fmt.Errorf("embedded nats: %w", err)
+	}
+	if err := connectAccounts(srv, cfg.Users); err != nil {
+		end(srv)
 		return nil, fmt.Errorf("embedded nats: %w", err)
 	}
 	srv.Start()
@@ -108,6 +110,13 @@ func (s *Server) launch() (*server.Server, error) {
 	if !srv.JetStreamEnabled() {
 		end(srv)
 		return nil, fmt.Errorf("embedded nats: JetStream did not start (store %s)", cfg.Dir)
+	}
+	// The server does so by itself only where there is no other account.
+	if host := srv.GlobalAccount(); !host.JetStreamEnabled() {
+		if err := host.EnableJetStream(nil, nil); err != nil {
+			end(srv)
+			return nil, fmt.Errorf("embedded nats: JetStream did not start (store %s): %w", cfg.Dir, err)
+		}
 	}
 	return srv, nil
 }
@@ -129,15 +138,6 @@ func listen(opts *server.Options, addr string) error {
 		opts.Port = server.RANDOM_PORT
 	}
 	return nil
-}
-
-// readOnly lets a user read their tenant's events with one consumer, named as the tenant.
-func readOnly(u User) *server.Permissions {
-	r := natsperm.Reader{User: u.Name, Tenant: u.Tenant, Consumers: []string{natsperm.Consumer(u.Tenant, "")}}
-	return &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: r.Publish()},
-		Subscribe: &server.SubjectPermission{Allow: r.Subscribe()},
-	}
 }
 
 // InboxPrefix is the prefix a reading user must set for its replies, so that no

@@ -168,4 +168,16 @@ func TestUsers_ReadTheirTenantAndNothingElse(t *testing.T) {
 		require.Error(t, try(ctx), what)
 		cancel()
 	}
+
+	// Nor is it answered where it may not write.
+	nc := js.Conn()
+	for _, at := range []string{"$JS.API.INFO", "$JS.API.CONSUMER.INFO." + subject.Stream + ".acme"} {
+		require.NoError(t, nc.PublishRequest(at, subject.Run{Tenant: "beta", WorkflowID: "w", RunID: "forged"}.Frame(subject.Start), nil))
+	}
+	require.NoError(t, nc.Flush())
+	_, err = c.Info(ctx) // asked later, answered later
+	require.NoError(t, err)
+	log, err := own.Stream(ctx, subject.Stream)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, log.CachedInfo().State.Msgs)
 }

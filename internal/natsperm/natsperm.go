@@ -1,6 +1,12 @@
 // Package natsperm says what a client that reads a tenant's run events may do on a NATS
 // server, and nothing else: read from durable consumers of its own, filtered to its
 // tenant.
+//
+// Permissions alone do not fence such a client in: it may name any subject as the one to
+// which the server answers, and the server asks nobody whether it may write there. An
+// answer to a subject of the log is a frame of another tenant. So each client has a NATS
+// account, in which there is nothing, and imports what it may ask of the host's: answers
+// end in the account from which was asked.
 package natsperm
 
 import (
@@ -40,6 +46,13 @@ func (r Reader) Check() error {
 	return nil
 }
 
+// HostAccount is the name of the NATS account that the host and its log are in, on a server
+// that is not the embedded one.
+const HostAccount = "WAYBILL"
+
+// Account is the name of the NATS account that the client is in, alone.
+func (r Reader) Account() string { return "reader_" + r.User }
+
 // Inbox is where the client's replies come: no other client may listen there. Clients are
 // told it as their inbox prefix.
 func (r Reader) Inbox() string { return "_INBOX_" + r.User }
@@ -49,7 +62,7 @@ func (r Reader) Inbox() string { return "_INBOX_" + r.User }
 // dispatchers'. So is the filter, which the server holds the request against. The
 // stream cannot be asked about itself: it would name the subjects of everybody.
 func (r Reader) Publish() []string {
-	api, out := "$JS.API.CONSUMER.", []string{"$JS.API.INFO"}
+	var out []string
 	for _, c := range r.Consumers {
 		at := subject.Stream + "." + c
 		out = append(
@@ -58,6 +71,37 @@ func (r Reader) Publish() []string {
 		)
 	}
 	return out
+}
+
+const (
+	api = "$JS.API.CONSUMER."
+	// apiInfo has to be imported from the host, or the server gives the account without
+	// JetStream an API that says so, and two answers to each request.
+	apiInfo = "$JS.API.INFO"
+)
+
+// Imports are what the client's account imports from the host's. What is not in Publish as
+// well, the client cannot ask for.
+func (r Reader) Imports() []string { return append([]string{apiInfo}, r.Publish()...) }
+
+// Export is a service that the host's account offers to those of readers.
+type Export struct {
+	Subject string
+	// Streamed services answer a request more than once.
+	Streamed bool
+}
+
+// Exports are those of the host's account. They name no tenant: what a reader may ask of
+// them, the imports of its account say.
+func Exports() []Export {
+	return []Export{
+		{Subject: apiInfo},
+		{Subject: api + "CREATE." + subject.Stream + ".>"},
+		{Subject: api + "INFO." + subject.Stream + ".*"},
+		{Subject: api + "DELETE." + subject.Stream + ".*"},
+		{Subject: api + "MSG.NEXT." + subject.Stream + ".*", Streamed: true},
+		{Subject: "$JS.ACK." + subject.Stream + ".>"},
+	}
 }
 
 // Subscribe are the subjects that the client may subscribe to. Those of events are not

@@ -31,11 +31,14 @@ func keys(t *testing.T, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, st
 }
 
 // operated is a server in operator mode, where who may do what is in signed tokens (JWT) and
-// nobody has a password, with an account that may keep streams.
+// nobody has a password, with an account that may keep streams, and one of a reader.
 type operated struct {
-	url, dir string
-	account  nkeys.KeyPair
+	url, dir        string
+	account, reader nkeys.KeyPair
 }
+
+// acme reads the events of its tenant.
+var acme = natsperm.Reader{User: "acme", Tenant: "acme", Consumers: []string{natsperm.Consumer("acme", "")}}
 
 func operate(t *testing.T) operated {
 	t.Helper()
@@ -43,12 +46,25 @@ func operate(t *testing.T) operated {
 	operator, operatorID := keys(t, nkeys.CreateOperator)
 	_, systemID := keys(t, nkeys.CreateAccount)
 	account, accountID := keys(t, nkeys.CreateAccount)
+	reader, readerID := keys(t, nkeys.CreateAccount)
 	resolver := &server.MemAccResolver{}
-	for name, id := range map[string]string{"system": systemID, "waybill": accountID} {
+	for name, id := range map[string]string{"system": systemID, "waybill": accountID, acme.Account(): readerID} {
 		claims := jwt.NewAccountClaims(id)
 		claims.Name = name
-		if id == accountID {
+		switch id {
+		case accountID:
 			claims.Limits.JetStreamLimits = jwt.JetStreamLimits{MemoryStorage: jwt.NoLimit, DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit}
+			for _, e := range natsperm.Exports() {
+				export := &jwt.Export{Subject: jwt.Subject(e.Subject), Type: jwt.Service}
+				if e.Streamed {
+					export.ResponseType = jwt.ResponseTypeStream
+				}
+				claims.Exports.Add(export)
+			}
+		case readerID:
+			for _, s := range acme.Imports() {
+				claims.Imports.Add(&jwt.Import{Account: accountID, Subject: jwt.Subject(s), Type: jwt.Service})
+			}
 		}
 		token, err := claims.Encode(operator)
 		require.NoError(t, err)
@@ -66,16 +82,16 @@ func operate(t *testing.T) operated {
 	})
 	require.NoError(t, err)
 	begin(t, srv)
-	return operated{srv.ClientURL(), t.TempDir(), account}
+	return operated{srv.ClientURL(), t.TempDir(), account, reader}
 }
 
-// credentials writes those of a user of the account, and gives the file's name.
-func (o operated) credentials(t *testing.T, name string, may jwt.Permissions) string {
+// credentials writes those of a user of an account, and gives the file's name.
+func (o operated) credentials(t *testing.T, account nkeys.KeyPair, name string, may jwt.Permissions) string {
 	t.Helper()
 	user, userID := keys(t, nkeys.CreateUser)
 	claims := jwt.NewUserClaims(userID)
 	claims.Name, claims.Permissions = name, may
-	token, err := claims.Encode(o.account)
+	token, err := claims.Encode(account)
 	require.NoError(t, err)
 	seed, err := user.Seed()
 	require.NoError(t, err)
@@ -86,13 +102,12 @@ func (o operated) credentials(t *testing.T, name string, may jwt.Permissions) st
 	return path
 }
 
-// reader are the credentials of who reads one tenant's events, with the permissions that
-// `waybill nats creds` prints for a server without an operator.
-func (o operated) reader(t *testing.T, tenant string) *nats.Conn {
+// read connects who reads one tenant's events, with the permissions that `waybill nats
+// creds` prints for a server without an operator.
+func (o operated) read(t *testing.T) *nats.Conn {
 	t.Helper()
-	r := natsperm.Reader{User: tenant, Tenant: tenant, Consumers: []string{natsperm.Consumer(tenant, "")}}
-	file := o.credentials(t, tenant, jwt.Permissions{Pub: jwt.Permission{Allow: r.Publish()}, Sub: jwt.Permission{Allow: r.Subscribe()}})
-	nc, err := nats.Connect(o.url, nats.UserCredentials(file), nats.CustomInboxPrefix(r.Inbox()))
+	file := o.credentials(t, o.reader, acme.User, jwt.Permissions{Pub: jwt.Permission{Allow: acme.Publish()}, Sub: jwt.Permission{Allow: acme.Subscribe()}})
+	nc, err := nats.Connect(o.url, nats.UserCredentials(file), nats.CustomInboxPrefix(acme.Inbox()))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	return nc
@@ -103,7 +118,7 @@ func TestOperator_AHostOfFiveServicesConnectsByItsCredentials(t *testing.T) {
 	o := operate(t)
 	_, err := nats.Connect(o.url)
 	require.ErrorIs(t, err, nats.ErrAuthorization, "nobody gets in without")
-	h := harness.ServeAll(t, []string{"--nats", o.url, "--nats-creds", o.credentials(t, "host", jwt.Permissions{})},
+	h := harness.ServeAll(t, []string{"--nats", o.url, "--nats-creds", o.credentials(t, o.account, "host", jwt.Permissions{})},
 		"--api-key", "key-acme=acme:*", "--api-key", "key-beta=beta:*")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -128,7 +143,7 @@ func TestOperator_AHostOfFiveServicesConnectsByItsCredentials(t *testing.T) {
 	}
 
 	// A reader gets the events of its tenant, and no way to those of another.
-	nc := o.reader(t, "acme")
+	nc := o.read(t)
 	s, err := subscribe.Open(ctx, nc, subscribe.Config{Tenant: "acme"})
 	require.NoError(t, err)
 	read, stop := context.WithCancel(ctx)
@@ -157,7 +172,7 @@ func TestOperator_CredentialsOfNobodyEndTheService(t *testing.T) {
 	o := operate(t)
 	stranger := o
 	stranger.account, _ = keys(t, nkeys.CreateAccount)
-	h := harness.Begin(t, "eventlog", "--nats", o.url, "--nats-creds", stranger.credentials(t, "host", jwt.Permissions{}), "--data-dir", t.TempDir())
+	h := harness.Begin(t, "eventlog", "--nats", o.url, "--nats-creds", stranger.credentials(t, stranger.account, "host", jwt.Permissions{}), "--data-dir", t.TempDir())
 	require.Equal(t, 1, h.Ended().ExitCode(), h.Log())
 	require.Contains(t, h.Log(), "Authorization")
 }

@@ -4,10 +4,10 @@ import { readFileSync } from "node:fs";
 import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, nkeyAuthenticator, usernamePasswordAuthenticator } from "@nats-io/transport-node";
 
-const { NATS_URL, NATS_NKEY, NATS_PASSWORD, TENANT, CONSUMER = TENANT, COUNT = "0" } = process.env;
+const { NATS_URL, NATS_NKEY, NATS_PASSWORD, TENANT, READER = TENANT, CONSUMER = TENANT, COUNT = "0" } = process.env;
 const nc = await connect({
   servers: NATS_URL,
-  inboxPrefix: `_INBOX_${TENANT}`,
+  inboxPrefix: `_INBOX_${READER}`,
   authenticator: NATS_NKEY
     ? nkeyAuthenticator(new TextEncoder().encode(readFileSync(NATS_NKEY, "utf8").trim()))
     : usernamePasswordAuthenticator(TENANT, NATS_PASSWORD),

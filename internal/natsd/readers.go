@@ -1,0 +1,60 @@
+package natsd
+
+import (
+	"fmt"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"waybill.dev/waybill/internal/natsperm"
+)
+
+// reader is who reads their tenant's events with one consumer, named as the tenant.
+func (u User) reader() natsperm.Reader {
+	return natsperm.Reader{User: u.Name, Tenant: u.Tenant, Consumers: []string{natsperm.Consumer(u.Tenant, "")}}
+}
+
+// admit lets users in, each in an account of its own. The host is in the global one.
+func admit(opts *server.Options, users []User) {
+	for _, u := range users {
+		r := u.reader()
+		account := server.NewAccount(r.Account())
+		opts.Accounts = append(opts.Accounts, account)
+		opts.Users = append(opts.Users, &server.User{
+			Username: u.Name, Password: u.Password, Account: account,
+			Permissions: &server.Permissions{
+				Publish:   &server.SubjectPermission{Allow: r.Publish()},
+				Subscribe: &server.SubjectPermission{Allow: r.Subscribe()},
+			},
+		})
+	}
+}
+
+// connectAccounts lets the users' accounts ask the host's for what natsperm says.
+func connectAccounts(srv *server.Server, users []User) error {
+	if len(users) == 0 {
+		return nil
+	}
+	host := srv.GlobalAccount()
+	for _, e := range natsperm.Exports() {
+		kind := server.Singleton
+		if e.Streamed {
+			kind = server.Streamed
+		}
+		if err := host.AddServiceExportWithResponse(e.Subject, kind, nil); err != nil {
+			return fmt.Errorf("offer %s to readers: %w", e.Subject, err)
+		}
+	}
+	for _, u := range users {
+		r := u.reader()
+		account, err := srv.LookupAccount(r.Account())
+		if err != nil {
+			return fmt.Errorf("account of %s: %w", u.Name, err)
+		}
+		for _, s := range r.Imports() {
+			if err := account.AddServiceImport(host, s, s); err != nil {
+				return fmt.Errorf("let %s ask for %s: %w", u.Name, s, err)
+			}
+		}
+	}
+	return nil
+}
