@@ -277,6 +277,24 @@ func TestNetwork_OnlyDispatcherAndGatewayReachTheInternet(t *testing.T) {
 	})
 }
 
+// Event logs that share a read model reach the PostgreSQL that has it, and nobody else does.
+func TestNetwork_OnlyEventLogsReachPostgreSQL(t *testing.T) {
+	t.Parallel()
+	eachSet(t, func(t *testing.T, s set) {
+		for _, o := range s.of("NetworkPolicy") {
+			open := false
+			for _, rule := range spec[networkPolicy](t, o).Egress {
+				open = open || slices.ContainsFunc(rule.Ports, func(p netPort) bool { return p.Port == "5432" })
+			}
+			shared := false
+			if o.service() == "eventlog" {
+				_, shared = settings(t, s, "eventlog")["postgres-url-file"]
+			}
+			require.Equal(t, shared, open, o.name())
+		}
+	})
+}
+
 // Every selector takes in the pods of its own service and of no other.
 func TestSelectors_KeepServicesApart(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/postgrestest"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/test/harness"
 )
@@ -38,6 +39,8 @@ type node struct {
 	secrets map[string]string // by name and key
 	ca      *authority
 	nats    string
+	// postgres is the URL of a server; empty: the set needs none.
+	postgres string
 	// grpc are the addresses of each service's pods.
 	grpc map[string][]string
 }
@@ -174,6 +177,9 @@ func (n *node) mount(dir, service, volume string) {
 		put("audit.pem", auditKey(n.t))
 	case "secrets":
 		put("secrets.yaml", "crm: what-nobody-may-read\n")
+	case "postgres":
+		put("url", n.postgres)
+		put("ca.crt", n.ca.pem)
 	case "models":
 		put("anthropic", "a-key-in-a-file-of-a-secret")
 	case "tenant-keys":
@@ -254,7 +260,7 @@ func TestServices_StartWithTheSettingsOfTheChart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts real processes; left out under -short")
 	}
-	for _, values := range []string{"manifests", "ha", "mesh", "envelopes"} {
+	for _, values := range []string{"manifests", "ha", "mesh", "envelopes", "postgresql"} {
 		t.Run(values, func(t *testing.T) {
 			t.Parallel()
 			out, messages, ok := template(t, "-f", filepath.Join(chart, "ci", values+"-values.yaml"), "--set", "nats.logReplicas=1,nats.credsKey=,nats.nkeyKey=,nats.caKey=,nats.certKey=,nats.certKeyKey=,nats.monitor=null")
@@ -264,6 +270,9 @@ func TestServices_StartWithTheSettingsOfTheChart(t *testing.T) {
 				"waybill-nats/url": n.nats, "waybill-api-keys/api-keys": apiKey + "=acme:*",
 				"waybill-models/openai": "a-key-of-a-vendor", "waybill-tools/crm": "a-token-of-a-tool",
 				"waybill-interrupts/keys": "1=" + strings.Repeat("A", 43) + "=",
+			}
+			if values == "postgresql" {
+				n.postgres = postgrestest.Start(t).URL()
 			}
 			pods := n.start()
 			for _, p := range pods {

@@ -51,7 +51,10 @@ func TestValues_ThatCannotWorkAreRefused(t *testing.T) {
 		{"redactor.enabled=false", "redactor.enabled: acceptor calls it"},
 		{"gateway.config.api-key=k", "gateway.config.api-key: is secret, and a ConfigMap is not; give WAYBILL_API_KEY by gateway.secretEnv"},
 		{"dispatcher.config.peer-plaintext=true", "dispatcher.config.peer-plaintext: is set by the chart itself"},
-		{"postgresql.existingSecret=db", "additional properties 'postgresql' not allowed"},
+		{"postgresql.secret=db", "at '/postgresql': additional properties 'secret' not allowed"},
+		{"postgresql.connections=1", "at '/postgresql/connections': minimum: got 1, want 2"},
+		{"postgresql.schema=my-host", "at '/postgresql/schema'"},
+		{"eventlog.config.postgres-url-file=/url", "eventlog.config.postgres-url-file: is set by the chart itself"},
 		{"eventlog.data.size=10", "at '/eventlog/data/size'"},
 		{"gateway.secretEnv[0].name=K,gateway.secretEnv[0].secretName=a,gateway.secretEnv[0].secretKey=k,dispatcher.secretEnv[0].name=K," +
 			"dispatcher.secretEnv[0].secretName=b,dispatcher.secretEnv[0].secretKey=k", "dispatcher.secretEnv: K is another one's elsewhere"},

@@ -45,6 +45,9 @@ func pages(t *testing.T) []page {
 	paths := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "llms.txt"}
 	for _, dir := range []string{"docs", "deploy", "examples", "services"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if d != nil && d.Name() == "node_modules" {
+				return filepath.SkipDir // of others
+			}
 			if err == nil && !d.IsDir() && filepath.Ext(path) == ".md" {
 				rel, _ := filepath.Rel(root, path) // both are below root
 				paths = append(paths, filepath.ToSlash(rel))

@@ -137,7 +137,15 @@ lease: {{ $v.dispatcher.lease | quote }}
 {{- define "waybill.config.eventlog" -}}
 {{ include "waybill.config.inner" . }}
 {{ include "waybill.config.nats" . }}
+{{- with .root.Values.postgresql }}
+{{- if .existingSecret }}
+postgres-url-file: /etc/waybill/postgres/{{ .urlKey }}
+postgres-schema: {{ .schema | quote }}
+postgres-connections: {{ .connections }}
+{{- else }}
 data-dir: /data
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/*

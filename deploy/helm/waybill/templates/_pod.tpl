@@ -32,6 +32,14 @@ files:
     secret: {{ $v.gateway.audit.existingSecret }}
     items: [{key: {{ $v.gateway.audit.key | quote }}, path: audit.pem}]
 {{- end }}
+{{- if and (eq .name "eventlog") $v.postgresql.existingSecret }}
+  - mount: postgres
+    secret: {{ $v.postgresql.existingSecret }}
+    items:
+    {{- range compact (list $v.postgresql.urlKey $v.postgresql.caKey) | uniq }}
+      - {key: {{ . | quote }}, path: {{ . | quote }}}
+    {{- end }}
+{{- end }}
 {{- if and (eq .name "redactor") $v.redactor.secrets.existingSecret }}
   - mount: secrets
     secret: {{ $v.redactor.secrets.existingSecret }}
@@ -137,6 +145,7 @@ of the host; likewise the variables that name files.
 {{- $s := .values -}}
 {{- $files := (include "waybill.secretFiles" . | fromYaml).files -}}
 {{- $secrets := include "waybill.secretVolumes" . | fromYamlArray -}}
+{{- $keeps := and (eq .name "eventlog") (not $v.postgresql.existingSecret) }}
 {{- /* The gateway answers probes where it serves. */}}
 {{- $asks := "{path: %s, port: metrics}" -}}
 {{- if eq .name "gateway" }}{{ $asks = printf "{path: %%s, port: http, scheme: %s}" (ternary "HTTPS" "HTTP" $v.tls.enabled) }}{{ end -}}
@@ -232,7 +241,7 @@ containers:
       {{- range $s.configMapVolumes }}
       - {name: {{ .name }}, mountPath: {{ .mountPath }}, readOnly: true}
       {{- end }}
-      {{- if eq .name "eventlog" }}
+      {{- if $keeps }}
       - {name: data, mountPath: /data}
       {{- end }}
 volumes:
@@ -263,7 +272,7 @@ volumes:
   - name: {{ .name }}
     configMap: {name: {{ .configMap }}}
   {{- end }}
-  {{- if eq .name "eventlog" }}
+  {{- if $keeps }}
   # What is read of the log, made again from it by each new pod.
   - name: data
     {{- if $s.data.volumeClaim }}
