@@ -36,6 +36,10 @@ type Config struct {
 	// Seen knows what was handled before this process, so that it is not handled again
 	// when it ended between the handler and the acknowledgement; nil: nobody does.
 	Seen Seen
+	// Damaged is told of a frame that is not as it was written, and where it is. When it
+	// returns nil the frame is left out, and the reading goes on; nil: Run ends with the
+	// error, and the frame comes again to who reads next.
+	Damaged func(ctx context.Context, subject string, err error) error
 }
 
 // Seen tells how far the events of a run were handled, where the handler keeps that with
@@ -50,6 +54,8 @@ type Event struct {
 	wire.Event
 
 	Run subject.Run
+	// TraceParent is the W3C trace context of who appended the event; empty: there is none.
+	TraceParent string
 }
 
 // Handler does something with an event. After an error the event, and those that
@@ -105,7 +111,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Subscription, error)
 const pause = time.Second
 
 // Run gives events to handle until ctx ends, which is no error, or handle fails. A frame
-// that is damaged is an error as well.
+// that is damaged is an error as well, unless Config.Damaged says otherwise.
 func (s *Subscription) Run(ctx context.Context, handle Handler) error {
 	for ctx.Err() == nil {
 		m, err := s.consumer.Next(jetstream.FetchContext(ctx))
@@ -143,16 +149,12 @@ func (s *Subscription) ack(ctx context.Context, m jetstream.Msg) {
 
 // frame handles the events of one message.
 func (s *Subscription) frame(ctx context.Context, m jetstream.Msg, handle Handler) error {
-	f, err := frame.Parse(m.Subject(), m.Headers().Get, m.Data())
-	if err == nil {
-		err = f.Verify()
-	}
+	f, events, err := decode(m)
 	if err != nil {
-		return fmt.Errorf("subscribe: %w", err)
-	}
-	events, err := f.Events()
-	if err != nil {
-		return fmt.Errorf("subscribe: frame %s: %w", m.Subject(), err)
+		if s.cfg.Damaged != nil {
+			return s.cfg.Damaged(ctx, m.Subject(), err)
+		}
+		return err
 	}
 	last, err := s.last(ctx, f)
 	if err != nil {
@@ -162,13 +164,29 @@ func (s *Subscription) frame(ctx context.Context, m jetstream.Msg, handle Handle
 		if e.Sequence <= last {
 			continue
 		}
-		if err := handle(ctx, Event{e, f.Run}); err != nil {
+		if err := handle(ctx, Event{e, f.Run, f.Trace}); err != nil {
 			return err
 		}
 		last = e.Sequence
 		s.runs[f.Run.RunID] = last
 	}
 	return nil
+}
+
+// decode reads a message, and sees whether it is as it was written.
+func decode(m jetstream.Msg) (*frame.Frame, []wire.Event, error) {
+	f, err := frame.Parse(m.Subject(), m.Headers().Get, m.Data())
+	if err == nil {
+		err = f.Verify()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("subscribe: %w", err)
+	}
+	events, err := f.Events()
+	if err != nil {
+		return nil, nil, fmt.Errorf("subscribe: frame %s: %w", m.Subject(), err)
+	}
+	return f, events, nil
 }
 
 // maxRuns bounds the runs whose place is remembered: what the server hands out again is

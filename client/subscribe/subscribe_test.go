@@ -214,6 +214,18 @@ func TestRun_EndsOverADamagedFrame(t *testing.T) {
 	require.NoError(t, err)
 	s := &seen{}
 	require.ErrorIs(t, r.read(subscribe.Config{}, s), frame.ErrDamaged)
+
+	// One run that is damaged keeps nobody from the others.
+	r.write(tenant, 1, "b")
+	var where []string
+	s = &seen{until: 2}
+	require.NoError(t, r.read(subscribe.Config{Damaged: func(_ context.Context, at string, err error) error {
+		require.ErrorIs(t, err, frame.ErrDamaged)
+		where = append(where, at)
+		return nil
+	}}, s))
+	require.Equal(t, []string{subject.Run{Tenant: tenant, WorkflowID: "w", RunID: "a"}.Frame(subject.Step)}, where)
+	require.Equal(t, []string{"b/0", "b/1"}, s.list)
 }
 
 func TestOpen_LeavesOutWhatWasThereIfItIsTold(t *testing.T) {
