@@ -172,7 +172,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		return nil, err
 	}
 	known := discovery.Config{MaxBodyBytes: cfg.REST.MaxBodyBytes, GRPCEndpoint: cfg.GRPCEndpoint, TestSeams: cfg.TestSeams, Webhooks: d.Webhooks != nil}
-	gate := admission.NewGate(cfg.Admission, d.Clock)
+	gate := admission.NewGate(cfg.Admission, d.Clock, keys.Tenant)
 	public := engine.Deps{
 		Dispatcher: gate.Watched(d.Dispatcher), EventLog: d.EventLog, Acceptor: d.Acceptor, Tokens: tokens,
 		Bundles:     bundle.Exporter{EventLog: d.EventLog, Redactor: d.Redactor},

@@ -11,6 +11,7 @@ import (
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/gateway/auth"
 )
 
 // Class is how early something is refused.
@@ -88,6 +89,7 @@ const (
 type Gate struct {
 	cfg              Config
 	limiter          *Limiter
+	tenant           func(credential string) string
 	requests, starts atomic.Int64
 	// refused counts by reason, and turn spreads the times at which those who were come again.
 	refused [reasons]atomic.Int64
@@ -107,14 +109,15 @@ const (
 // names are those of the reasons in metrics.
 var names = [reasons]string{"requests", "starts", "start_delay"}
 
-// NewGate makes a gate.
-func NewGate(cfg Config, clock func() time.Time) *Gate {
-	return &Gate{cfg: cfg, limiter: NewLimiter(cfg.StartDelay, clock)}
+// NewGate makes a gate. Tenant tells whose a credential is, so that each tenant has its share;
+// it is empty for those of nobody.
+func NewGate(cfg Config, clock func() time.Time, tenant func(credential string) string) *Gate {
+	return &Gate{cfg: cfg, limiter: NewLimiter(cfg.StartDelay, clock), tenant: tenant}
 }
 
 // Enter lets a request in; leave gives its place back. An error is for the caller: nothing
-// was done, and nothing of what the caller wrote is in it.
-func (g *Gate) Enter(c Class) (leave func(), err error) {
+// was done, and nothing of what the caller wrote is in it, nor whether the credential is known.
+func (g *Gate) Enter(c Class, credential string) (leave func(), err error) {
 	if c == Free {
 		return func() {}, nil
 	}
@@ -136,7 +139,7 @@ func (g *Gate) Enter(c Class) (leave func(), err error) {
 		g.starts.Add(-1)
 		g.requests.Add(-1)
 	}
-	if !g.limiter.Take() {
+	if !g.limiter.Take(g.tenant(credential)) {
 		leave()
 		return nil, g.refuse(tooSlow)
 	}
@@ -164,7 +167,7 @@ func (g *Gate) refuse(why reason) error {
 
 // Unary lets calls of gRPC clients in.
 func (g *Gate) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	leave, err := g.Enter(ClassOf(info.FullMethod))
+	leave, err := g.Enter(ClassOf(info.FullMethod), auth.Credential(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
@@ -17,6 +18,9 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway/admission"
 )
+
+// nobody knows whose a credential is.
+func nobody(string) string { return "" }
 
 func clock() time.Time { return time.Unix(1000, 0) }
 
@@ -49,43 +53,43 @@ func TestClassOf_PutsStartsFirstAndAnswersLast(t *testing.T) {
 
 func TestGate_KeepsAnEighthForWhatIsUrgent(t *testing.T) {
 	t.Parallel()
-	g := admission.NewGate(admission.Config{MaxRequests: 16}, clock)
+	g := admission.NewGate(admission.Config{MaxRequests: 16}, clock, nobody)
 	for range 14 {
-		_, err := g.Enter(admission.Ordinary)
+		_, err := g.Enter(admission.Ordinary, "")
 		require.NoError(t, err)
 	}
-	_, err := g.Enter(admission.Ordinary)
+	_, err := g.Enter(admission.Ordinary, "")
 	refused(t, err)
-	_, err = g.Enter(admission.Start)
+	_, err = g.Enter(admission.Start, "")
 	refused(t, err)
-	leave, err := g.Enter(admission.Urgent)
+	leave, err := g.Enter(admission.Urgent, "")
 	require.NoError(t, err)
-	_, err = g.Enter(admission.Urgent)
+	_, err = g.Enter(admission.Urgent, "")
 	require.NoError(t, err)
-	_, err = g.Enter(admission.Urgent)
+	_, err = g.Enter(admission.Urgent, "")
 	refused(t, err)
-	_, err = g.Enter(admission.Free)
+	_, err = g.Enter(admission.Free, "")
 	require.NoError(t, err)
 	leave()
-	_, err = g.Enter(admission.Urgent)
+	_, err = g.Enter(admission.Urgent, "")
 	require.NoError(t, err, "the place is given back")
 }
 
 func TestGate_BoundsStartsAndNothingElse(t *testing.T) {
 	t.Parallel()
-	g := admission.NewGate(admission.Config{MaxStarts: 1}, clock)
-	leave, err := g.Enter(admission.Start)
+	g := admission.NewGate(admission.Config{MaxStarts: 1}, clock, nobody)
+	leave, err := g.Enter(admission.Start, "")
 	require.NoError(t, err)
 	var waits []time.Duration
 	for range 4 {
-		_, err = g.Enter(admission.Start)
+		_, err = g.Enter(admission.Start, "")
 		waits = append(waits, refused(t, err))
 	}
 	require.Equal(t, []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, time.Second}, waits, "they do not come again together")
-	_, err = g.Enter(admission.Ordinary)
+	_, err = g.Enter(admission.Ordinary, "")
 	require.NoError(t, err)
 	leave()
-	_, err = g.Enter(admission.Start)
+	_, err = g.Enter(admission.Start, "")
 	require.NoError(t, err)
 }
 
@@ -124,11 +128,11 @@ func TestGate_LearnsFromTheDispatchersAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			now := clock()
-			g := admission.NewGate(admission.Config{StartDelay: 500 * time.Millisecond}, func() time.Time { return now })
+			g := admission.NewGate(admission.Config{StartDelay: 500 * time.Millisecond}, func() time.Time { return now }, nobody)
 			told := 0
 			for range 20 { // in each fifth of a second
 				for range 10 {
-					leave, err := g.Enter(admission.Start)
+					leave, err := g.Enter(admission.Start, "")
 					if err != nil {
 						refused(t, err)
 						told++
@@ -137,7 +141,7 @@ func TestGate_LearnsFromTheDispatchersAnswers(t *testing.T) {
 					tt.call(g.Watched(tt.slow))
 					leave()
 				}
-				_, err := g.Enter(admission.Ordinary)
+				_, err := g.Enter(admission.Ordinary, "")
 				require.NoError(t, err)
 				now = now.Add(200 * time.Millisecond)
 			}
@@ -147,20 +151,54 @@ func TestGate_LearnsFromTheDispatchersAnswers(t *testing.T) {
 	}
 }
 
+// Whose a credential is decides who is refused, over gRPC as over REST.
+func TestGate_RefusesTheTenantThatAsksForMore(t *testing.T) {
+	t.Parallel()
+	now := clock()
+	whose := func(credential string) string {
+		return map[string]string{"Bearer a1": "a", "Bearer a2": "a", "Bearer b": "b"}[credential]
+	}
+	g := admission.NewGate(admission.Config{StartDelay: 500 * time.Millisecond}, func() time.Time { return now }, whose)
+	d := g.Watched(slow{begins: time.Second})
+	start := func(credential string) error {
+		ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", credential))
+		_, err := g.Unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: openwopv1.Engine_CreateRun_FullMethodName}, func(ctx context.Context, _ any) (any, error) {
+			return d.StartRun(ctx, nil)
+		})
+		return err
+	}
+	refusedOf := map[string]int{}
+	for range 50 { // in each fifth of a second
+		for range 30 {
+			for _, credential := range []string{"Bearer a1", "Bearer a2"} {
+				if start(credential) != nil {
+					refusedOf["a"]++
+				}
+			}
+		}
+		if start("Bearer b") != nil {
+			refusedOf["b"]++
+		}
+		now = now.Add(200 * time.Millisecond)
+	}
+	require.Zero(t, refusedOf["b"])
+	require.Greater(t, refusedOf["a"], 1500, "of 3,000")
+}
+
 func TestGate_TakesAllWithoutABound(t *testing.T) {
 	t.Parallel()
-	g := admission.NewGate(admission.Config{}, clock)
+	g := admission.NewGate(admission.Config{}, clock, nobody)
 	for range 10_000 {
-		_, err := g.Enter(admission.Start)
+		_, err := g.Enter(admission.Start, "")
 		require.NoError(t, err)
 	}
 }
 
 func TestGate_CountsWhatItRefusesByReason(t *testing.T) {
 	t.Parallel()
-	g := admission.NewGate(admission.Config{MaxRequests: 2, MaxStarts: 1}, clock)
+	g := admission.NewGate(admission.Config{MaxRequests: 2, MaxStarts: 1}, clock, nobody)
 	for _, c := range []admission.Class{admission.Start, admission.Start, admission.Ordinary, admission.Urgent} {
-		_, _ = g.Enter(c)
+		_, _ = g.Enter(c, "")
 	}
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(g.Collectors()...)

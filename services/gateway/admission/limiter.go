@@ -44,8 +44,8 @@ const (
 // Limiter decides how many starts the host takes. As long as runs begin in time that is all; from then
 // on it holds the delay at its target by taking fewer. The delay is measured: how long the dispatchers take to answer
 // a start, and how long runs take there from being handed out to their first step. What stands in
-// the queue because all executors are busy with somebody else is not in it. It is safe for
-// concurrent use.
+// the queue because all executors are busy with somebody else is not in it. Of what it takes each
+// tenant may have the same part. It is safe for concurrent use.
 type Limiter struct {
 	target time.Duration
 	clock  func() time.Time
@@ -56,6 +56,7 @@ type Limiter struct {
 	rate   float64    // of starts a second; +Inf: all
 	tokens float64
 	filled time.Time // up to here the tokens are counted
+	shares shares    // of the rate, by tenants
 	// asked, taken and answered are those of this interval.
 	asked, taken, answered int
 	served                 float64         // answered in a second
@@ -68,11 +69,11 @@ type Limiter struct {
 // NewLimiter makes one that lets runs take as long as target from their request to their
 // first step; 0: it takes all.
 func NewLimiter(target time.Duration, clock func() time.Time) *Limiter {
-	return &Limiter{target: target, clock: clock, starts: sojourn.New(interval), rate: math.Inf(1), looked: clock(), excess: -1}
+	return &Limiter{target: target, clock: clock, starts: sojourn.New(interval), rate: math.Inf(1), looked: clock(), excess: -1, shares: shares{}}
 }
 
-// Take asks for one start.
-func (l *Limiter) Take() bool {
+// Take asks for one start of a tenant; empty: of who is unknown, and gets what tenants leave.
+func (l *Limiter) Take(tenant string) bool {
 	if l.target <= 0 {
 		return true
 	}
@@ -84,7 +85,8 @@ func (l *Limiter) Take() bool {
 	if !math.IsInf(l.rate, 1) {
 		l.tokens = min(l.tokens+l.rate*now.Sub(l.filled).Seconds(), max(1, l.rate*interval.Seconds()))
 		l.filled = now
-		if l.tokens < 1 {
+		own := l.tokens > -shareDebt*l.rate && l.shares.take(tenant, now, l.rate)
+		if !own && l.tokens < 1 { // nor has anybody left something
 			return false
 		}
 		l.tokens--
@@ -153,6 +155,7 @@ func (l *Limiter) look(now time.Time) {
 	seconds := took.Seconds()
 	l.served += (float64(l.answered)/seconds - l.served) * (1 - math.Exp(-seconds/servedOver))
 	l.adjust(excess, seconds)
+	l.shares.forget(now)
 	l.looked, l.asked, l.taken, l.answered, l.told, l.excess = now, 0, 0, 0, l.told[:0], excess
 }
 

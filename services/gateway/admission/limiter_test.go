@@ -1,7 +1,10 @@
 package admission_test
 
 import (
+	"maps"
 	"math"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -43,14 +46,42 @@ func (p *plant) clock() time.Time { return p.now }
 
 // run lets so many starts a second be asked of each limiter, for a while.
 func (p *plant) run(offered float64, d time.Duration, limiters ...*admission.Limiter) {
-	p.useful, p.late, p.refused, p.worst = 0, 0, 0, 0
 	wish := make([]float64, len(limiters))
-	for end := p.now.Add(d); p.now.Before(end); p.now = p.now.Add(time.Millisecond) {
+	p.pass(d, func() {
 		for i, l := range limiters {
 			for wish[i] += offered / 1000 / float64(len(limiters)); wish[i] >= 1; wish[i]-- {
 				p.ask(l)
 			}
 		}
+	})
+}
+
+// tenants lets so many starts a second be asked by each, for a while, and gives the part
+// of each one's that was taken.
+func (p *plant) tenants(l *admission.Limiter, d time.Duration, offered map[string]float64) map[string]float64 {
+	wish, asked, taken := map[string]float64{}, map[string]float64{}, map[string]float64{}
+	names := slices.Sorted(maps.Keys(offered))
+	p.pass(d, func() {
+		for _, name := range names {
+			for wish[name] += offered[name] / 1000; wish[name] >= 1; wish[name]-- {
+				asked[name]++
+				if p.askFor(l, name) {
+					taken[name]++
+				}
+			}
+		}
+	})
+	for name := range taken {
+		taken[name] /= asked[name]
+	}
+	return taken
+}
+
+// pass lets time pass, and each in every millisecond.
+func (p *plant) pass(d time.Duration, each func()) {
+	p.useful, p.late, p.refused, p.worst = 0, 0, 0, 0
+	for end := p.now.Add(d); p.now.Before(end); p.now = p.now.Add(time.Millisecond) {
+		each()
 		for len(p.open) > 0 && !p.open[0].due.After(p.now) {
 			p.open[0].ended(p.begins.Mean(p.now), true)
 			p.open = p.open[1:]
@@ -61,14 +92,18 @@ func (p *plant) run(offered float64, d time.Duration, limiters ...*admission.Lim
 	}
 }
 
-func (p *plant) ask(l *admission.Limiter) {
-	if !l.Take() {
+func (p *plant) ask(l *admission.Limiter) { p.askFor(l, "") }
+
+// askFor asks for a start of a tenant.
+func (p *plant) askFor(l *admission.Limiter, tenant string) bool {
+	if !l.Take(tenant) {
 		p.refused++
-		return
+		return false
 	}
 	p.open = append(p.open, started{p.now.Add(p.answers), l.Began()})
 	p.begins.Enter(p.now)
 	p.queue = append(p.queue, p.now)
+	return true
 }
 
 func (p *plant) begin() {
@@ -167,4 +202,56 @@ func TestLimiter_TakesAllAgainAfterOverload(t *testing.T) {
 	p.run(250, 5*time.Second, l)
 	require.Zero(t, p.refused)
 	require.Equal(t, math.Inf(1), l.Rate())
+}
+
+// A tenant that asks for less than its share gets it whatever another asks for; of what
+// is left the other gets all, and the host does what it can.
+func TestLimiter_GivesEachTenantItsShare(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		offered map[string]float64
+		least   map[string]float64 // of what each asks for
+	}{
+		{"one asks for ten times what the host can do", map[string]float64{"crowd": 5000, "small": 50}, map[string]float64{"small": 0.99, "crowd": 0.08}},
+		{"the other asks for nearly its half", map[string]float64{"crowd": 5000, "half": 225}, map[string]float64{"half": 0.97, "crowd": 0.045}},
+		{"the other seldom asks", map[string]float64{"crowd": 5000, "seldom": 0.5}, map[string]float64{"seldom": 1, "crowd": 0.09}},
+		{"both ask for more than there is", map[string]float64{"crowd": 5000, "crowd2": 500}, map[string]float64{"crowd": 0.045, "crowd2": 0.45}},
+		{"many", map[string]float64{"crowd": 5000, "a": 40, "b": 40, "c": 40, "d": 40, "e": 40}, map[string]float64{"a": 0.97, "b": 0.97, "c": 0.97, "d": 0.97, "e": 0.97}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlant(500)
+			l := admission.NewLimiter(500*time.Millisecond, p.clock)
+			p.tenants(l, 12*time.Second, tt.offered) // until it has settled
+			got := p.tenants(l, 20*time.Second, tt.offered)
+			t.Logf("taken %v; %.0f%% useful, %d late, worst %s", got, float64(p.useful)/20/500*100, p.late, p.worst)
+			for name, least := range tt.least {
+				require.GreaterOrEqual(t, got[name], least, name)
+			}
+			require.GreaterOrEqual(t, float64(p.useful)/20, 0.95*500)
+			require.Zero(t, p.late)
+		})
+	}
+}
+
+// However many tenants there are, no more is taken than without shares, and what is known of
+// them is forgotten.
+func TestLimiter_OfManyTenantsTakesNoMore(t *testing.T) {
+	t.Parallel()
+	p := newPlant(500)
+	l := admission.NewLimiter(500*time.Millisecond, p.clock)
+	n := 0
+	wish := 0.0
+	crowd := func() {
+		for wish += 1.5; wish >= 1; wish-- { // each start is of another tenant
+			n++
+			p.askFor(l, strconv.Itoa(n))
+		}
+	}
+	p.pass(12*time.Second, crowd)
+	p.pass(20*time.Second, crowd)
+	t.Logf("%.0f%% useful, %d late, worst %s", float64(p.useful)/20/500*100, p.late, p.worst)
+	require.GreaterOrEqual(t, float64(p.useful)/20, 0.9*500)
+	require.Zero(t, p.late)
 }

@@ -217,3 +217,12 @@ func (k *Keys) Authenticate(header string) (*Principal, error) {
 	}
 	return p, nil
 }
+
+// Tenant is whose the credential in an Authorization header is; empty: nobody's.
+func (k *Keys) Tenant(header string) string {
+	p, err := k.Authenticate(header)
+	if err != nil {
+		return ""
+	}
+	return p.Tenant
+}

@@ -117,8 +117,8 @@ func From(ctx context.Context) *Principal {
 	return p
 }
 
-// credential is the authorization metadata of a call.
-func credential(ctx context.Context) string {
+// Credential is the authorization metadata of a call.
+func Credential(ctx context.Context) string {
 	if v := metadata.ValueFromIncomingContext(ctx, "authorization"); len(v) > 0 {
 		return v[0]
 	}
@@ -128,7 +128,7 @@ func credential(ctx context.Context) string {
 // enter lets a call in. REST checks a request before it becomes a call, so that only
 // here each is counted once.
 func (k *Keys) enter(ctx context.Context, method string) (*Principal, error) {
-	p, err := k.Check(method, credential(ctx))
+	p, err := k.Check(method, Credential(ctx))
 	if err == nil && p != nil {
 		k.used(p, methods[method].scope, true)
 	}

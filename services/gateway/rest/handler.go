@@ -227,7 +227,7 @@ func (h *Handler) admit(r *http.Request, route *Route) (leave func(), err error)
 	if route != nil {
 		class = admission.ClassOf(route.Method)
 	}
-	if leave, err = h.deps.Gate.Enter(class); err != nil {
+	if leave, err = h.deps.Gate.Enter(class, r.Header.Get("Authorization")); err != nil {
 		return nil, refused{err}
 	}
 	if _, wait := h.rates.Take(r.Header.Get("Authorization")); wait > 0 {
