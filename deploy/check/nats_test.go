@@ -1,0 +1,64 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"waybill.dev/waybill/internal/natsperm"
+	"waybill.dev/waybill/internal/runlog"
+)
+
+// What deploy/nats/values.yaml adds to a server's configuration, as NATS' chart writes it, is a configuration
+// that the server takes: it syncs every write, takes the largest frame, has the host in an account with
+// JetStream, and offers to readers what `waybill nats creds` imports.
+func TestNATS_ValuesForItsChartAreAConfiguration(t *testing.T) {
+	var values struct {
+		Config struct {
+			JetStream struct {
+				Merge map[string]any `yaml:"merge"`
+			} `yaml:"jetstream"`
+			Merge map[string]any `yaml:"merge"`
+		} `yaml:"config"`
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(source(t, "../nats/values.yaml")), &values))
+	dir := t.TempDir()
+	conf := values.Config.Merge
+	conf["jetstream"] = values.Config.JetStream.Merge
+	conf["jetstream"].(map[string]any)["store_dir"] = dir //nolint:forcetypeassert // made above
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	require.NoError(t, e.Encode(conf))
+	raw := regexp.MustCompile(`"<< (.*?) >>"`).ReplaceAllString(text.String(), "$1")
+	file := filepath.Join(dir, "nats.conf")
+	require.NoError(t, os.WriteFile(file, []byte(raw), 0o600))
+	t.Setenv("WAYBILL_NATS_PASSWORD", "secret")
+
+	opts, err := server.ProcessConfigFile(file)
+	require.NoError(t, err, raw)
+	opts.Host, opts.Port, opts.NoLog, opts.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, true
+	s, err := server.NewServer(opts)
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	require.True(t, s.ReadyForConnections(10*time.Second))
+	require.True(t, opts.SyncAlways)
+	require.GreaterOrEqual(t, opts.MaxPayload, int32(runlog.MaxFrameBytes))
+	require.Len(t, opts.Users, 1)
+	require.Equal(t, "secret", opts.Users[0].Password)
+	account, err := s.LookupAccount(natsperm.HostAccount)
+	require.NoError(t, err)
+	require.True(t, account.JetStreamEnabled())
+	for _, e := range natsperm.Exports() {
+		require.Contains(t, raw, `"service":"`+e.Subject+`"`)
+	}
+}
