@@ -19,12 +19,12 @@ import (
 	"waybill.dev/waybill/services/acceptor"
 )
 
-var update = flag.Bool("update", false, "write docs/reference anew")
+var update = flag.Bool("update", false, "write what is generated anew")
 
-// generated holds a generated page against the one in the tree, or writes it.
+// generated holds a generated file against the one in the tree, or writes it.
 func generated(t *testing.T, name, want string) {
 	t.Helper()
-	path := "../../docs/reference/" + name
+	path := "../../" + name
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o600))
 	}
@@ -150,7 +150,19 @@ func configuration(t *testing.T) string {
 // The configuration reference has each flag of `waybill dev` and of each service.
 func TestGenerated_Configuration(t *testing.T) {
 	t.Parallel()
-	generated(t, "configuration.md", configuration(t))
+	generated(t, "docs/reference/configuration.md", configuration(t))
+}
+
+// The chart knows the flags of each service, and their types, so that it refuses settings that would
+// end a pod at its start.
+func TestGenerated_FlagsForTheChart(t *testing.T) {
+	t.Parallel()
+	text := "# Generated from the flags of `waybill serve` by `make gen`; do not edit.\n"
+	for _, c := range servers()[1:] { // the first is dev
+		text += c.name + ":\n"
+		c.flags.VisitAll(func(f *pflag.Flag) { text += fmt.Sprintf("  %s: %s\n", f.Name, f.Value.Type()) })
+	}
+	generated(t, "deploy/helm/waybill/files/flags.yaml", text)
 }
 
 const metricsHead = `# Metrics
@@ -246,5 +258,5 @@ func metricsPage(t *testing.T) string {
 // The metrics reference has each metric that a service registers.
 func TestGenerated_Metrics(t *testing.T) {
 	t.Parallel()
-	generated(t, "metrics.md", metricsPage(t))
+	generated(t, "docs/reference/metrics.md", metricsPage(t))
 }

@@ -7,6 +7,8 @@
   "tls-cert" "tls-key" "tls-client-ca" "token-file" "insecure" "host-key-file" "asset-key-file" "audit" "audit-key-file"
   "peer-ca" "peer-cert" "peer-key" "peer-token-file" "peer-plaintext" "redactor-ca" "redactor-cert" "redactor-key" "redactor-token-file" "redactor-plaintext"
   "redactor" "acceptor" "eventlog" "dispatcher" -}}
+{{- $known := .Files.Get "files/flags.yaml" | fromYaml -}}
+{{- $forms := dict "bool" "^(true|false)$" "int" "^-?[0-9]+$" "int64" "^-?[0-9]+$" "float64" "^-?[0-9.]+$" "duration" "^(0|([0-9.]+(ms|s|m|h))+)$" -}}
 {{- $given := dict -}}
 {{- $mounted := dict -}}
 {{- range $name := splitList " " (include "waybill.services" .) -}}
@@ -58,11 +60,16 @@
 {{- end -}}
 {{- $_ := set $mounted .name $from -}}
 {{- end -}}
-{{- range $key, $_ := $s.config -}}
+{{- $flags := index $known $name -}}
+{{- range $key, $value := $s.config -}}
 {{- if has $key $ours -}}
 {{- $problems = append $problems (printf "%s.config.%s: is set by the chart itself; use the value for it" $name $key) -}}
 {{- else if has $key (list "api-key" "asset-keys" "interrupt-keys") -}}
 {{- $problems = append $problems (printf "%s.config.%s: is secret, and a ConfigMap is not; give WAYBILL_%s by %s.secretEnv" $name $key ($key | upper | replace "-" "_") $name) -}}
+{{- else if not (hasKey $flags $key) -}}
+{{- $problems = append $problems (printf "%s.config.%s: is no flag of waybill serve %s" $name $key $name) -}}
+{{- else if not (regexMatch (get $forms (get $flags $key) | default "") (include "waybill.plain" $value)) -}}
+{{- $problems = append $problems (printf "%s.config.%s: %s is no %s" $name $key (include "waybill.plain" $value) (get $flags $key)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -173,13 +173,18 @@ secrets-file: /etc/waybill/secrets/secrets.yaml
 {{- end }}
 {{- end }}
 
-{{/* The file itself. Numbers in full: 8388608, and not 8.388608e+06. */}}
+{{/* A value as it was written. Numbers in full: 8388608, and not 8.388608e+06. */}}
+{{- define "waybill.plain" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
+{{- end }}
+
+{{/* The file itself. */}}
 {{- define "waybill.configFile" -}}
 {{- range $key, $value := include "waybill.config" . | fromYaml }}
 {{- if kindIs "slice" $value }}
 {{ $key }}: {{ toJson $value }}
 {{- else if kindIs "float64" $value }}
-{{ $key }}: {{ if eq (floor $value) $value }}{{ int64 $value }}{{ else }}{{ $value }}{{ end }}
+{{ $key }}: {{ include "waybill.plain" $value }}
 {{- else }}
 {{ $key }}: {{ $value | toString | quote }}
 {{- end }}
