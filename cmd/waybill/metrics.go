@@ -34,6 +34,14 @@ func operatorMux(reg *prometheus.Registry) *http.ServeMux {
 	return mux
 }
 
+// lostRecords tells what is gone of the run log, in which nothing is ever deleted.
+func lostRecords(lost func() uint64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "waybill", Subsystem: "eventlog", Name: "lost_records",
+		Help: "Records that the run log once had and has no more, as the leader of its stream sees it.",
+	}, func() float64 { return float64(lost()) })
+}
+
 // metricsPart serves the operator's address.
 func metricsPart(lis net.Listener, h http.Handler) lifecycle.Part {
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}

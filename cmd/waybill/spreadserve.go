@@ -77,8 +77,15 @@ func runEventLog(ctx context.Context, o eventLogOptions, log logger) error {
 		return err
 	}
 	h.alone.registry.MustRegister(h.events.Collectors()...)
+	h.alone.registry.MustRegister(lostRecords(h.stores.log.Lost))
+	told := uint64(0)
 	return h.alone.run(ctx, began, func(ctx context.Context) error {
-		return errors.Join(h.stores.connected(ctx), h.events.Ready())
+		err := h.stores.connected(ctx)
+		if lost := h.stores.log.Lost(); lost != told {
+			told = lost
+			h.log.Error("the run log has lost records", "records", lost)
+		}
+		return errors.Join(err, h.events.Ready())
 	})
 }
 

@@ -15,8 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/test/chaos/journal"
 	"waybill.dev/waybill/test/harness"
 )
@@ -59,6 +62,21 @@ func (s *spread) under(t *testing.T, happens func()) {
 	s.whole(t)
 	s.journal.Check(t, s.Host)
 	s.journal.CheckFrames(t, journal.Frames(t, s.NATS))
+	require.Zero(t, s.lost(t), "nothing is ever deleted from the log")
+}
+
+// lost counts the records that the log, as its leader has it, once had.
+func (s *spread) lost(t *testing.T) uint64 {
+	t.Helper()
+	nc, err := nats.Connect(s.NATS)
+	require.NoError(t, err)
+	defer nc.Close()
+	api, err := js.New(nc)
+	require.NoError(t, err)
+	st, err := api.Stream(t.Context(), subject.Stream)
+	require.NoError(t, err)
+	state := st.CachedInfo().State
+	return state.LastSeq - state.Msgs
 }
 
 // wholeWithin is how long a host may take to serve again once all of it is there.

@@ -22,8 +22,15 @@ func (l *Log) Check(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
 	}
+	l.lost.Store(lost(info.State))
 	return l.cfg.durable(info)
 }
+
+// Lost counts the records that the log once had and, as its leader had it at the last Check, has
+// no more. The host deletes none: a server cuts off what lies behind a damaged record.
+func (l *Log) Lost() uint64 { return l.lost.Load() }
+
+func lost(s js.StreamState) uint64 { return s.LastSeq - min(s.LastSeq, s.Msgs) }
 
 // durable tells what a stream lacks in copies.
 func (c Config) durable(info *js.StreamInfo) error {

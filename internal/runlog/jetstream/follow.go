@@ -40,33 +40,64 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 		return fmt.Errorf("%w: follow from %d: %w", runlog.ErrUnavailable, pos, err)
 	}
 	defer run.Stop()
-	return drain(ctx, in, run.Closed(), func(batch []*frame.Frame) error {
+	d := drain{next: pos + 1, damaged: damaged, missing: func(from, to uint64) error { return l.missing(ctx, from, to) }}
+	return d.run(ctx, in, run.Closed(), func(batch []*frame.Frame) error {
 		if err := l.settled(ctx, batch[len(batch)-1].Pos); err != nil {
 			return err
 		}
 		return handle(batch)
-	}, damaged)
+	})
 }
 
-// drain hands over what has arrived, as one batch, each time there is something.
-func drain(ctx context.Context, in <-chan js.Msg, closed <-chan struct{}, handle func([]*frame.Frame) error, damaged func(uint64, error)) error {
+// missing decides about positions that a server has left out. One that has lost records hands out the
+// rest as if nothing were amiss: another has to be asked, unless the leader has lost some as well.
+func (l *Log) missing(ctx context.Context, from, to uint64) error {
+	var info *js.StreamInfo
+	err := l.link.Ask(ctx, func(ctx context.Context) (err error) {
+		info, err = l.stream.Info(ctx)
+		return err
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
+	case lost(info.State) == 0:
+		return fmt.Errorf("%w: a server that was asked has lost what is at %d to %d", runlog.ErrUnavailable, from, to)
+	}
+	return nil
+}
+
+// drain hands over what arrives.
+type drain struct {
+	next    uint64                      // the position that is to come
+	damaged func(pos uint64, err error) // is told of what cannot be read
+	missing func(from, to uint64) error // decides about positions that do not come
+}
+
+// run hands over what has arrived, as one batch, each time there is something.
+func (d *drain) run(ctx context.Context, in <-chan js.Msg, closed <-chan struct{}, handle func([]*frame.Frame) error) error {
 	for {
-		var batch []*frame.Frame
+		var (
+			batch []*frame.Frame
+			err   error
+		)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-closed:
 			return fmt.Errorf("%w: consumer closed", runlog.ErrUnavailable)
 		case m := <-in:
-			batch = add(batch, m, damaged)
+			batch, err = d.add(batch, m)
 		}
-		for more := true; more && len(batch) < followBatch; {
+		for more := true; more && err == nil && len(batch) < followBatch; {
 			select {
 			case m := <-in:
-				batch = add(batch, m, damaged)
+				batch, err = d.add(batch, m)
 			default:
 				more = false
 			}
+		}
+		if err != nil {
+			return err // what came before comes again
 		}
 		if len(batch) == 0 {
 			continue
@@ -77,23 +108,30 @@ func drain(ctx context.Context, in <-chan js.Msg, closed <-chan struct{}, handle
 	}
 }
 
-func add(batch []*frame.Frame, m js.Msg, damaged func(uint64, error)) []*frame.Frame {
+func (d *drain) add(batch []*frame.Frame, m js.Msg) ([]*frame.Frame, error) {
 	meta, err := m.Metadata()
 	if err != nil {
-		damaged(0, err)
-		return batch
+		d.damaged(0, err)
+		return batch, nil
 	}
+	pos := meta.Sequence.Stream
+	if pos > d.next {
+		if err := d.missing(d.next, pos-1); err != nil {
+			return batch, err
+		}
+	}
+	d.next = pos + 1
 	f, err := frame.Parse(m.Subject(), m.Headers().Get, m.Data())
 	if err != nil {
-		damaged(meta.Sequence.Stream, err)
-		return batch
+		d.damaged(pos, err)
+		return batch, nil
 	}
-	f.Pos, f.Stored = meta.Sequence.Stream, meta.Timestamp
+	f.Pos, f.Stored = pos, meta.Timestamp
 	if err := f.Verify(); err != nil {
-		damaged(f.Pos, err)
-		return batch
+		d.damaged(f.Pos, err)
+		return batch, nil
 	}
-	return append(batch, f)
+	return append(batch, f), nil
 }
 
 // End is the position of the log's last frame; see runlog.Follower.

@@ -77,6 +77,8 @@ type Log struct {
 	reached atomic.Uint64
 	// asked is when the leader was asked last how far it is, in Unix nanoseconds.
 	asked atomic.Int64
+	// lost counts the records that were gone at the last check.
+	lost atomic.Uint64
 }
 
 // Open makes the stream, or checks that the one there is as it must be.

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func readLog(ctx context.Context, api js.JetStream) (map[string][]*frame.Frame, 
 		return nil, err
 	}
 	defer msgs.Stop()
-	out := map[string][]*frame.Frame{}
+	out, before := map[string][]*frame.Frame{}, uint64(0)
 	for left := stream.CachedInfo().State.Msgs; left > 0; left-- {
 		m, err := msgs.Next(js.NextContext(ctx))
 		if err != nil {
@@ -62,6 +63,10 @@ func readLog(ctx context.Context, api js.JetStream) (map[string][]*frame.Frame, 
 			return nil, err
 		}
 		f.Pos, f.Stored = meta.Sequence.Stream, meta.Timestamp
+		if f.Pos != before+1 { // a server that has lost records
+			return nil, fmt.Errorf("what is at %d is not there", before+1)
+		}
+		before = f.Pos
 		out[f.Run.RunID] = append(out[f.Run.RunID], f)
 	}
 	return out, nil
