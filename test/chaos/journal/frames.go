@@ -50,7 +50,7 @@ func readLog(ctx context.Context, api js.JetStream) (map[string][]*frame.Frame, 
 	defer msgs.Stop()
 	out, before := map[string][]*frame.Frame{}, uint64(0)
 	for left := stream.CachedInfo().State.Msgs; left > 0; left-- {
-		m, err := msgs.Next(js.NextContext(ctx))
+		m, err := next(ctx, msgs)
 		if err != nil {
 			return nil, err
 		}
@@ -70,6 +70,14 @@ func readLog(ctx context.Context, api js.JetStream) (map[string][]*frame.Frame, 
 		out[f.Run.RunID] = append(out[f.Run.RunID], f)
 	}
 	return out, nil
+}
+
+// next waits no longer for a message than a server that is well needs: one with a damaged file may
+// say nothing for ever, and another is to be asked.
+func next(ctx context.Context, msgs js.MessagesContext) (js.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return msgs.Next(js.NextContext(ctx))
 }
 
 // CheckFrames holds the log itself against the journal: the frames of each run are a chain,
