@@ -37,21 +37,14 @@ func newCage(name string) *cage {
 	return nil
 }
 
-// wrap writes a command to a file that starts the host's binary, a service within the limit: so many bytes.
-func (c *cage) wrap(file, bin string, limit int) error {
-	script := fmt.Sprintf(`#!/bin/sh
-set -e
-case "$*" in
-*--help*) ;;
-serve*)
-	d=%q/$2-$$
-	mkdir "$d"
-	echo %d > "$d"/%s
-	echo $$ > "$d"/cgroup.procs
-	;;
-esac
-exec %q "$@"
-`, c.dir, limit, c.limit, bin)
+// wrap writes a command to a file that starts the host's binary: a service with GOMEMLIMIT, in bytes, and within a
+// limit of so many. NATS gets neither.
+func (c *cage) wrap(file, bin string, soft, limit int) error {
+	within := ""
+	if c != nil {
+		within = fmt.Sprintf("d=%q/$2-$$; mkdir \"$d\"; echo %d > \"$d\"/%s; echo $$ > \"$d\"/cgroup.procs", c.dir, limit, c.limit)
+	}
+	script := fmt.Sprintf("#!/bin/sh\nset -e\ncase \"$*\" in\n*--help*) ;;\nserve*)\n\texport GOMEMLIMIT=%d\n\t%s\n\t;;\nesac\nexec %q \"$@\"\n", soft, within, bin)
 	return os.WriteFile(file, []byte(script), 0o700) //nolint:gosec // G306: it is to be executed
 }
 

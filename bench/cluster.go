@@ -82,15 +82,12 @@ func startSpread(ctx context.Context, o options, dispatchers int, env []string, 
 			return nil, fmt.Errorf("%w: `make bench-cluster` builds it", err)
 		}
 	}
-	c := newCage(fmt.Sprintf("waybill-bench-%d-%d", os.Getpid(), cages.Add(1)))
-	if c != nil {
-		wrapped := filepath.Join(o.dir, filepath.Base(c.dir))
-		if err := c.wrap(wrapped, bins[0], memoryTarget<<20); err != nil {
-			return nil, errors.Join(err, c.remove())
-		}
-		bins[0] = wrapped
+	name := fmt.Sprintf("waybill-bench-%d-%d", os.Getpid(), cages.Add(1))
+	c, wrapped := newCage(name), filepath.Join(o.dir, name)
+	if err := c.wrap(wrapped, bins[0], memoryLimit, memoryTarget<<20); err != nil {
+		return nil, errors.Join(err, c.remove())
 	}
-	env = append(env, "WAYBILL="+bins[0], "NATS_SERVER="+bins[2], "SPREAD_NATS_NODES=1", fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit),
+	env = append(env, "WAYBILL="+wrapped, "NATS_SERVER="+bins[2], "SPREAD_NATS_NODES=1",
 		fmt.Sprintf("SPREAD_COPIES=redactor=1,acceptor=1,eventlog=1,gateway=1,dispatcher=%d", dispatchers))
 	h, err := startHostIn(ctx, env, bins[1], o.dir, args...)
 	if err != nil {
