@@ -5,19 +5,22 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/gcpace"
 )
 
-// gcPercent trades memory for time: the host's live heap is small, and most of
-// what a request makes is gone with it. GOGC in the environment wins.
-const gcPercent = 300
+// The host's live heap is small, and most of what a request makes is gone with it. GOGC in the
+// environment wins.
+const (
+	heapGoal  = 120 << 20
+	gcPercent = 300
+)
 
 func main() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		gcpace.Start(heapGoal, gcPercent)
 	}
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)

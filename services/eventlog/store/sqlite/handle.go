@@ -13,19 +13,24 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// pragmas of every connection. Pages of 8 kB hold frames of usual size without
-// overflow; the WAL is folded back every 64 MB.
-var pragmas = url.Values{"_pragma": {
-	"busy_timeout(5000)", "page_size(8192)", "journal_mode(WAL)", "synchronous(NORMAL)",
-	"wal_autocheckpoint(8000)", fmt.Sprintf("cache_size(-%d)", cacheBytes>>10), "temp_store(MEMORY)",
-}}
+// dsn names the file to the driver, for a connection that keeps so many bytes of it. Pages of 8 kB
+// hold frames of usual size without overflow; the WAL is folded back every 64 MB.
+func dsn(path string, cache int) string {
+	pragmas := url.Values{"_pragma": {
+		"busy_timeout(5000)", "page_size(8192)", "journal_mode(WAL)", "synchronous(NORMAL)",
+		"wal_autocheckpoint(8000)", fmt.Sprintf("cache_size(-%d)", cache>>10), "temp_store(MEMORY)",
+	}}
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: pragmas.Encode()}).String()
+}
 
 const (
-	// cacheBytes is how much of the file a connection keeps.
-	cacheBytes = 16 << 20
+	// writerCache and readerCache are how much of the file a connection keeps. A reader's pages
+	// are the kernel's as well, a writer's are dirty.
+	writerCache = 16 << 20
+	readerCache = 4 << 20
 	// OutsideBytes is what a store with the usual number of connections has at most beside
 	// Go's heap, where no GOMEMLIMIT sees it.
-	OutsideBytes = (1 + defaultReaders) * cacheBytes
+	OutsideBytes = writerCache + defaultReaders*readerCache
 )
 
 // thoroughBytes is up to which size a file is checked entry by entry at start;
@@ -43,7 +48,6 @@ type handle struct {
 // open opens and checks the file, and brings its schema up to date. A file that
 // cannot serve is reported as store.ErrDamaged.
 func open(ctx context.Context, cfg Config) (h *handle, err error) {
-	dsn := (&url.URL{Scheme: "file", OmitHost: true, Path: cfg.Path, RawQuery: pragmas.Encode()}).String()
 	h = &handle{}
 	defer func() {
 		if err != nil {
@@ -51,7 +55,7 @@ func open(ctx context.Context, cfg Config) (h *handle, err error) {
 			h = nil
 		}
 	}()
-	if h.wdb, err = sql.Open("sqlite", dsn); err != nil {
+	if h.wdb, err = sql.Open("sqlite", dsn(cfg.Path, writerCache)); err != nil {
 		return h, err
 	}
 	h.wdb.SetMaxOpenConns(1)
@@ -64,7 +68,7 @@ func open(ctx context.Context, cfg Config) (h *handle, err error) {
 	if err = migrate(ctx, h.conn); err != nil {
 		return h, err
 	}
-	if h.rdb, err = sql.Open("sqlite", dsn+"&_query_only=true"); err != nil {
+	if h.rdb, err = sql.Open("sqlite", dsn(cfg.Path, readerCache)+"&_query_only=true"); err != nil {
 		return h, err
 	}
 	h.rdb.SetMaxOpenConns(cfg.Readers)
