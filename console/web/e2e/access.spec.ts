@@ -28,6 +28,8 @@ for (const theme of ["light", "dark"] as const) {
             document.querySelector("h1")?.textContent ?? "",
           ]);
           expect.soft(wide, "scrolls sideways").toBe(false);
+          const beyond = await page.locator("nav a").evaluateAll((links) => links.filter((link) => link.getBoundingClientRect().right > innerWidth).map((link) => link.textContent));
+          expect.soft(beyond, "ways that are out of sight").toEqual([]);
           expect.soft(title).toContain(heading);
         });
       }

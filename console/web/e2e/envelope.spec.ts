@@ -31,6 +31,25 @@ test("C4a a kind outside the contract is stopped at gate 4, with the kinds that 
   await expectAccessible(page);
 });
 
+test("C4 why an answer was refused is two clicks from the list of runs", async ({ signedIn: page, host }) => {
+  await asking(host, "c4-way", { envelopeContract: { accepts: [kind] } });
+  await program(host, "c4-way", envelope("media.image", picture()));
+  const runId = await host.runUntil("c4-way", ["failed"]);
+  await page.goto(`${host.console}?filter=workflow%3Ac4-way`);
+  await page.locator(`a[href$="${runId}"]`).click();
+  await page.getByRole("link", { name: "See what became of the answer" }).click();
+  await expect(page.locator(".verdict")).toContainText("Stopped at gate 4 of 8, contract: media.image");
+
+  // A run that did not fail has the same way, and one that asked no model says so at its end.
+  await page.getByRole("navigation", { name: "Where this is" }).getByRole("link").click();
+  await expect(page.getByRole("navigation", { name: "Views of this run" }).getByRole("link", { name: "Answers" })).toBeVisible();
+  await page.goto(`${host.console}runs/${await host.runUntil("fail", ["failed"])}`);
+  await expect(page.getByRole("button", { name: "Failed at fail" })).toBeVisible();
+  await expect(page.getByRole("link", { name: "See what became of the answer" })).toHaveCount(0);
+  await page.getByRole("link", { name: "Answers" }).click();
+  await expect(page.getByText("No model has been asked in this run so far")).toBeVisible();
+});
+
 test("C4b two schema violations and an acceptance are three attempts, with the failing places", async ({ signedIn: page, host }) => {
   await asking(host, "c4b", { envelopeType: kind });
   const { summary: _, ...short } = triage();

@@ -42,7 +42,7 @@ export default function EnvelopePage(): ReactNode {
   return (
     <div className="envelope-page">
       <nav aria-label="Where this is" className="crumbs">
-        <Link href={`/runs/${encodeURIComponent(runId)}`}>Run {shortId(runId)}</Link>
+        <Link href={`/runs/${encodeURIComponent(runId)}`}>{snapshot?.workflowId ?? "Run"} {shortId(runId)}</Link>
         {execution && <span> › {execution.nodeId}</span>}
         {execution && execution.number > 1 && <span className="dim">, execution {execution.number}</span>}
       </nav>

@@ -28,7 +28,7 @@ export default function ReportPage(): ReactNode {
   return (
     <article className="report">
       <nav aria-label="Where this is" className="crumbs">
-        <Link href={`/runs/${encodeURIComponent(runId)}`}>Run {shortId(runId)}</Link>
+        <Link href={`/runs/${encodeURIComponent(runId)}`}>{snapshot?.workflowId ?? "Run"} {shortId(runId)}</Link>
       </nav>
       <div className="page-head">
         <h1>{title}</h1>

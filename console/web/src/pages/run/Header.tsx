@@ -12,7 +12,7 @@ import { shortId } from "../../ui/Id";
 import { Status } from "../../ui/Status";
 import { ago, dateTime, duration, useNow } from "../../ui/time";
 import { Actions } from "./Actions";
-import { text } from "./events";
+import { modelAsked, text } from "./events";
 import { linksOf } from "./links";
 import { nextActor } from "./nextActor";
 import { useStalled } from "./useStalled";
@@ -173,9 +173,16 @@ function Failure({ snapshot, log, onOpen }: { snapshot: RunSnapshot; log: RunLog
     <div className="note bad failure">
       <ErrorCode code={snapshot.error.code} message={snapshot.error.message} />
       {failed && (
-        <button type="button" onClick={() => onOpen(failed.sequence)}>
-          {failed.nodeId ? `Failed at ${failed.nodeId}` : "Last event"}, #{failed.sequence}
-        </button>
+        <span className="ways">
+          {modelAsked(log.events, failed.nodeId) && (
+            <Link href={`/runs/${encodeURIComponent(log.runId)}/envelopes`} className="button primary">
+              See what became of the answer
+            </Link>
+          )}
+          <button type="button" onClick={() => onOpen(failed.sequence)}>
+            {failed.nodeId ? `Failed at ${failed.nodeId}` : "Last event"}, #{failed.sequence}
+          </button>
+        </span>
       )}
     </div>
   );

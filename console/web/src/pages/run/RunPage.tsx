@@ -79,6 +79,7 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
             {name === "table" && <span className="dim"> {log.events.length.toLocaleString("en")}</span>}
           </Link>
         ))}
+        <Link href={`/runs/${encodeURIComponent(runId)}/envelopes`}>Answers</Link>
       </nav>
       <div className="run-body">
         <div className="run-view">

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { RunEvent } from "../../api/model";
-import { addRows, detailOf, everything, groupOf, type Row } from "./events";
+import { addRows, detailOf, everything, groupOf, modelAsked, type Row } from "./events";
 
 const event = (sequence: number, type: string, payload: object = {}, nodeId?: string): RunEvent =>
   ({ eventId: `e${sequence}`, runId: "r", sequence, type, payload, timestamp: "2026-01-01T00:00:00Z", ...(nodeId ? { nodeId } : {}) }) as RunEvent;
@@ -39,4 +39,14 @@ it.each([
   addRows(rows, events.slice(0, 2), 0, filter);
   addRows(rows, events, 2, filter);
   expect(rows.map((row) => [row.from, row.to])).toEqual(want);
+});
+
+it.each([
+  ["provider.usage", true],
+  ["envelope.refusal", true],
+  ["model.capability.insufficient", true],
+  ["node.failed", false],
+  ["x-vendor.provider.usage", false],
+])("a model was asked where there is %s: %s", (type, want) => {
+  expect([modelAsked([event(0, type, {}, "n")]), modelAsked([event(0, type, { nodeId: "n" })], "n"), modelAsked([event(0, type, {}, "m")], "n")]).toEqual([want, want, false]);
 });

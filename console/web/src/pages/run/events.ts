@@ -147,3 +147,8 @@ export function addRows(rows: Row[], events: readonly RunEvent[], from: number, 
     else rows.push({ from: at, to: at });
   }
 }
+
+/** Whether a model was asked: then there is a ladder to look at. With a node: whether it was asked for that one. */
+export function modelAsked(events: readonly RunEvent[], nodeId?: string): boolean {
+  return events.some((e) => /^(provider\.usage$|envelope\.|model\.capability\.)/.test(e.type) && (nodeId === undefined || (e.nodeId ?? e.payload.nodeId) === nodeId));
+}
