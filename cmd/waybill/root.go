@@ -67,6 +67,8 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ta
 	c.SetCompletionCommandGroupID(groupHelp)
 	c.AddCommand(referenceCommand())
 	c.AddCommand(learn.Topics()...)
+	c.InitDefaultHelpCmd()
+	c.InitDefaultCompletionCmd()
 	strict(c)
 	return c
 }
@@ -76,6 +78,11 @@ func strict(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		strict(sub)
 	}
+	if c.Name() == "help" && c.Parent() == c.Root() {
+		c.Run, c.RunE = nil, help
+		return
+	}
+	c.Args = counted(c.Args)
 	if c.Runnable() || !c.HasSubCommands() {
 		return
 	}
@@ -90,6 +97,28 @@ func strict(c *cobra.Command) {
 			hint = "; did you mean " + strings.Join(near, " or ") + "?"
 		}
 		return fmt.Errorf("%w: %s has no command %q%s", errUsage, cmd.CommandPath(), args[0], hint)
+	}
+}
+
+// help shows the help of a command or a topic, and refuses a name that is neither.
+func help(cmd *cobra.Command, args []string) error {
+	about, rest, err := cmd.Root().Find(args)
+	if err != nil || len(rest) > 0 && about.HasSubCommands() {
+		return fmt.Errorf("%w: there is no help on %q; waybill help topics says what there is", errUsage, strings.Join(args, " "))
+	}
+	return about.Help()
+}
+
+// counted says how a command is called when it is called with too few or too many arguments.
+func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
+	if check == nil {
+		return nil
+	}
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return fmt.Errorf("want %s; it was given %d argument(s)", strings.TrimSuffix(cmd.UseLine(), " [flags]"), len(args))
+		}
+		return nil
 	}
 }
 

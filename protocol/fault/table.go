@@ -167,12 +167,12 @@ var answers = map[Code]Row{
 	WorkflowNotFound: {
 		404, grpcNotFound, false, Caller,
 		"No workflow of this id in your tenant.",
-		"Check the id; register the workflow first, or have the operator load it with --workflows.",
+		"Check the id: `waybill workflow list` shows those there are; register the workflow first, or have the operator load it with --workflows.",
 	},
 	InterruptNotFound: {
 		404, grpcNotFound, false, Caller,
 		"The node has no interrupt, or the token is none of this host.",
-		"See which nodes of the run wait: `waybill interrupt list RUN`.",
+		"See which runs and nodes wait: `waybill interrupt list`; the link of a page for answers is good for a while only.",
 	},
 	MethodNotAllowed: {
 		405, grpcUnimplemented, false, Caller,

@@ -102,3 +102,17 @@ func TestL9_ExplainSuggestsForAnUnknownName(t *testing.T) {
 	require.Contains(t, u.ok("cheat", "runs").out, "waybill run start")
 	require.True(t, strings.HasPrefix(u.ok("version").out, "waybill "), "tells itself from other programs of the protocol")
 }
+
+// L9: whoever does not know the name of what they look for finds it in a list.
+func TestL9_ExplainWithoutANameListsAll(t *testing.T) {
+	t.Parallel()
+	u := offline(t)
+	require.Regexp(t, `(?m)^envelope_invalid +error +The payload`, u.ok("explain").out)
+	names := u.ok("explain", "-o", "name").out
+	require.Len(t, strings.Fields(names), len(fault.Codes())+len(wire.EventTypes()))
+	r := u.run("explain", "zzzzzz", "-o", "json")
+	require.Equal(t, 5, r.status)
+	require.Empty(t, r.out)
+	require.Contains(t, r.err, `"error":"not_found"`)
+	require.Contains(t, r.err, "waybill explain lists what there is")
+}

@@ -67,6 +67,23 @@ func TestReport_SaysCodeSentenceAndNextStep(t *testing.T) {
 	require.Equal(t, map[string]any{"error": "run_not_found", "message": "because", "hint": fault.Lookup(fault.RunNotFound).Next, "exit": 5.0}, v)
 }
 
+// A code stands before each sentence of the command line's own, too, and once.
+func TestReport_NamesWhatTheCommandLineFinds(t *testing.T) {
+	t.Parallel()
+	for text, err := range map[string]error{
+		"error: usage: no such flag\n":    fmt.Errorf("%w: no such flag", exit.With(exit.Usage, errors.New("usage"))),
+		"error: usage: --limit: want 1\n": exit.Usagef("--limit: want 1"),
+		"error: not_found: none\n":        exit.With(exit.NotFound, errors.New("none")),
+	} {
+		var out bytes.Buffer
+		exit.Report(&out, err, false)
+		require.Equal(t, text, out.String())
+		out.Reset()
+		exit.Report(&out, err, true)
+		require.NotContains(t, out.String(), `"message":"usage`)
+	}
+}
+
 func TestReport_IsSilentWhenAllIsSaid(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"waybill.dev/waybill/client"
 	"waybill.dev/waybill/internal/cli/term"
@@ -18,6 +19,7 @@ const (
 	codeUnreachable fault.Code = "host_unreachable"
 	codeForeign     fault.Code = "not_a_host"
 	codeInterrupted fault.Code = "interrupted"
+	codeNotFound    fault.Code = "not_found"
 	codeFailed      fault.Code = "failed"
 )
 
@@ -44,7 +46,7 @@ func Report(w io.Writer, err error, asJSON bool) {
 		_ = enc.Encode(r) // there is nobody left to tell
 		return
 	}
-	if r.Error == codeFailed || r.Error == codeUsage {
+	if r.Error == codeFailed {
 		fmt.Fprintf(w, "error: %s\n", term.Clean(r.Message))
 	} else {
 		fmt.Fprintf(w, "error: %s: %s\n", term.Clean(string(r.Error)), term.Clean(r.Message))
@@ -70,7 +72,9 @@ func describe(err error) report {
 	case errors.Is(err, context.Canceled):
 		r.Error, r.Message = codeInterrupted, "interrupted"
 	case r.Exit == Usage:
-		r.Error = codeUsage
+		r.Error, r.Message = codeUsage, strings.TrimPrefix(r.Message, string(codeUsage)+": ")
+	case r.Exit == NotFound:
+		r.Error = codeNotFound
 	}
 	return r
 }

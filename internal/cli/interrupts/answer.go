@@ -56,11 +56,13 @@ each question, a form one for each field. Everything takes the whole answer as J
 	f.StringVar(&o.value, "value", "", "the whole answer: JSON, @FILE or -")
 	f.StringVar(&o.key, "key", "", "Idempotency-Key: the same key answers once")
 	c.MarkFlagsMutuallyExclusive("value", "action", "answer")
-	c.MarkFlagsOneRequired("value", "action", "answer")
 	return c
 }
 
 func answer(cmd *cobra.Command, s *session.Session, args []string, o answerFlags) error {
+	if o.value == "" && o.action == "" && len(o.answers) == 0 {
+		return exit.Usagef("nothing to answer with: give --action, --answer or --value; waybill interrupt show %s says which", strings.Join(args, " "))
+	}
 	p, err := s.Printer(cmd)
 	if err != nil {
 		return err

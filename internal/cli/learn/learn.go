@@ -42,15 +42,16 @@ type eventType struct {
 // Explain is `waybill explain`.
 func Explain(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "explain CODE|EVENT",
+		Use:   "explain [CODE|EVENT]",
 		Short: "Say what an error code or an event type means, and what to do",
 		Long: `Says what an error code means, who can do something about it, and how; or what an event
-type means. It needs no host.
+type means; without a name, lists all of them. It needs no host.
 
 Exits with 0, or with 5 if there is no such name; then it suggests some.`,
 		Example: `  waybill explain envelope_contract_violation
-  waybill explain node.suspended -o json`,
-		Args: cobra.ExactArgs(1),
+  waybill explain node.suspended -o json
+  waybill explain | grep envelope`,
+		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
@@ -61,6 +62,9 @@ Exits with 0, or with 5 if there is no such name; then it suggests some.`,
 			p, err := s.Printer(cmd)
 			if err != nil {
 				return err
+			}
+			if len(args) == 0 {
+				return list(p)
 			}
 			if fault.Known(fault.Code(args[0])) {
 				r := fault.Lookup(fault.Code(args[0]))
@@ -102,8 +106,40 @@ func names() []string {
 	return out
 }
 
+// entry is a name that can be explained.
+type entry struct {
+	Name    string `json:"name"`
+	Is      string `json:"is"`
+	Meaning string `json:"meaning"`
+}
+
+// list shows all that can be explained, a line each.
+func list(p *render.Printer) error {
+	var all []entry
+	for _, c := range fault.Codes() {
+		all = append(all, entry{string(c), "error", fault.Lookup(c).Meaning})
+	}
+	for _, t := range wire.EventTypes() {
+		r, _ := t.Describe()
+		all = append(all, entry{string(t), "event", r.Meaning})
+	}
+	doc, err := render.Encode(map[string]any{"names": all})
+	if err != nil {
+		return err
+	}
+	row := func(e entry) []byte {
+		b, _ := render.Encode(e) // three texts are never refused
+		return b
+	}
+	return render.Rows(p, doc, all, row, func(e entry) string { return e.Name }, []render.Column[entry]{
+		{Name: "NAME", Value: func(e entry) string { return e.Name }},
+		{Name: "IS", Value: func(e entry) string { return e.Is }},
+		{Name: "MEANS", Flex: true, Value: func(e entry) string { return e.Meaning }},
+	})
+}
+
 func unknown(asked string) error {
-	hint := ""
+	hint := "; waybill explain lists what there is"
 	if all := near.Names(asked, names(), 3); len(all) > 0 {
 		hint = "; did you mean " + strings.Join(all, " or ") + "?"
 	}

@@ -31,6 +31,16 @@ A flag beats the environment beats the context beats the default; waybill contex
 --source says which holds. A host reads variables of its own: waybill dev --help.`,
 		},
 		{
+			Use:   "topics",
+			Short: "What there is to read here",
+			Long: `waybill help COMMAND      what a command does, its options, and examples
+waybill help exit-status  what commands end with
+waybill help environment  variables that commands look at
+waybill help output       forms that results are written in
+waybill cheat TOPIC       commands to copy: contexts, envelopes, interrupts, runs, scripts
+waybill explain NAME      what an error code or an event type means, and what to do`,
+		},
+		{
 			Use:   "output",
 			Short: "Forms that results are written in",
 			Long: `-o table   for people; --columns a,b chooses columns
