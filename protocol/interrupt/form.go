@@ -24,6 +24,12 @@ func (r Request) form() (d customData, ok bool) {
 	return d, d.CustomKind == a2ui.Kind
 }
 
+// IsForm reports whether somebody fills a form in to answer.
+func (r Request) IsForm() bool {
+	_, ok := r.form()
+	return ok
+}
+
 // readCustom takes the data of a custom interrupt. A surface that is there must be one
 // that can be shown.
 func readCustom(_ Place, below string, doc json.RawMessage, _ int64) (json.RawMessage, []workflow.Problem) {

@@ -92,7 +92,7 @@ func TestL4_FormsAreFilledIn(t *testing.T) {
 	u := member(t)
 	id := u.waiting("form")
 	shown := u.ok("interrupt", "show", id).out
-	require.Contains(t, shown, "a form, written by the model:\n  A refund\n  why: Why? (required)\n  twice: Twice\n")
+	require.Contains(t, shown, "a form, written by the workflow or a model:\n  A refund\n  why: Why? (required)\n  twice: Twice\n")
 	require.Contains(t, shown, "interrupt answer "+id+" form --answer why=…")
 	require.Equal(t, 6, u.run("interrupt", "answer", id, "--answer", "ghost=1").status)
 	u.ok("interrupt", "answer", id, "--answer", "why=42", "--answer", "twice=true")

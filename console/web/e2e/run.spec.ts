@@ -146,6 +146,14 @@ test("C3 who acts next is said", async ({ signedIn: page, host }) => {
   await host.json("POST", `/v1/runs/${runId}/interrupts/gate`, { resumeValue: { action: "accept" } });
   await expect(page.locator(".run-head .status")).toHaveText("Completed");
   await expect(page).toHaveTitle(/^✓ gate/);
+
+  // The demo asks for a form: by its status the run waits for something outside, and it is a person who acts.
+  await page.goto(`${host.console}?filter=workflow%3Ademo-approval`);
+  await expect(page.getByText("waits for somebody to fill in a form at approve")).toBeVisible();
+  await page.locator(".run-link").first().click();
+  await expect(page.getByText("A person has to fill in the form at approve.")).toBeVisible();
+  await page.goto(`${host.console}inbox`);
+  await expect(page.getByRole("link", { name: "A form: Refund for order A-4711" })).toBeVisible();
 });
 
 test("C5a what the host has taken out is nowhere in the page, the clipboard or a file", async ({ signedIn: page, host, context }) => {

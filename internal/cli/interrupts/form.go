@@ -43,9 +43,9 @@ func fields(s *a2ui.Surface) []a2ui.Component {
 	return slices.DeleteFunc(slices.Clone(s.Components), func(c a2ui.Component) bool { return !strings.HasPrefix(c.Kind, fieldPrefix) })
 }
 
-// writeForm shows a form to people. A model wrote it.
+// writeForm shows a form to people. The workflow or a model wrote it.
 func writeForm(w io.Writer, s *a2ui.Surface) error {
-	if _, err := fmt.Fprintln(w, "\na form, written by the model:"); err != nil {
+	if _, err := fmt.Fprintln(w, "\na form, written by the workflow or a model:"); err != nil {
 		return err
 	}
 	for _, c := range s.Components {

@@ -64,7 +64,7 @@ func (o *one) wait(cmd *cobra.Command, s *session.Session, untilAsked bool) erro
 	if r.Status.Waiting() {
 		session.Talk(cmd, "%s", show.Who(r.Snapshot))
 		if r.Interrupt != nil {
-			session.Talk(cmd, "answer: waybill interrupt answer %s %s", o.id, r.Interrupt.NodeID)
+			session.Talk(cmd, "how to answer: waybill interrupt show %s %s", o.id, r.Interrupt.NodeID)
 		}
 	}
 	if err := o.snapshot(r, s.Now()); err != nil {

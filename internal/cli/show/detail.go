@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/internal/cli/term"
+	"waybill.dev/waybill/protocol/a2ui"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -262,8 +263,34 @@ func Question(kind string, data any) string {
 	case "low-confidence":
 		return fmt.Sprintf("%s is sure to %s, wanted %s", p.s("agentId"), p.s("observed"), p.s("threshold"))
 	default:
+		if title := form(p); title != "" {
+			return title
+		}
 		return join(" ", kind, p.s("customKind"))
 	}
+}
+
+// form is what a form is headed with; empty: it is none.
+func form(p payload) string {
+	doc, err := json.Marshal(p)
+	if err != nil {
+		return ""
+	}
+	var d struct {
+		CustomKind string          `json:"customKind"`
+		Payload    json.RawMessage `json:"payload"`
+	}
+	if json.Unmarshal(doc, &d) != nil || d.CustomKind != a2ui.Kind {
+		return ""
+	}
+	if s, wrong := a2ui.Read(d.Payload); len(wrong) == 0 {
+		for _, c := range s.Components {
+			if c.Text != "" {
+				return "a form: " + cut(c.Text)
+			}
+		}
+	}
+	return "a form"
 }
 
 func approval(p payload) string {

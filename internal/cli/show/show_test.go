@@ -103,6 +103,19 @@ func TestWho_NamesWhoeverHasToAct(t *testing.T) {
 	}
 }
 
+// C6: of a form one wants to know what it is about, not how its kind is called.
+func TestQuestion_OfAFormIsItsHeading(t *testing.T) {
+	t.Parallel()
+	for data, want := range map[string]string{
+		`{"customKind":"ui.a2ui-surface","payload":{"catalogVersion":"0.9.1","surface":{"components":[{"component":"heading","text":"A refund","level":2}]}}}`:                     "a form: A refund",
+		`{"customKind":"ui.a2ui-surface","payload":{"catalogVersion":"0.9.1","surface":{"components":[{"component":"field.checkbox","id":"a","label":"Twice","default":false}]}}}`: "a form",
+		`{"customKind":"ui.a2ui-surface"}`: "a form",
+		`{"customKind":"sign"}`:            "custom sign",
+	} {
+		require.Equal(t, want, show.Question("custom", json.RawMessage(data)))
+	}
+}
+
 func TestDuration_HasTwoUnitsAtMost(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{

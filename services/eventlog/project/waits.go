@@ -16,6 +16,7 @@ const (
 	WaitsTimer        = "timer"        // of a node
 	WaitsApproval     = "approval"     // by somebody
 	WaitsInput        = "input"        // of somebody
+	WaitsForm         = "form"         // that somebody fills in
 	WaitsExternal     = "external"     // something outside
 	WaitsRun          = "run"          // that it has started
 	WaitsResume       = "resume"       // by somebody who lets it go on
@@ -90,8 +91,20 @@ func waitsOf(s *runstate.State, createdAt string) *Waits {
 	}
 }
 
-// kinds are what questions ask for.
-var kinds = map[interrupt.Kind]string{interrupt.Approval: WaitsApproval, interrupt.Clarification: WaitsInput}
+// askedFor is what a question asks for: what the status of its run says, but for a form,
+// whose run waits for something outside by the protocol, and for a person in truth.
+func askedFor(q *interrupt.Pending) string {
+	switch {
+	case q.IsForm():
+		return WaitsForm
+	case q.Kind.Status() == wire.StatusWaitingApproval:
+		return WaitsApproval
+	case q.Kind.Status() == wire.StatusWaitingInput:
+		return WaitsInput
+	default:
+		return WaitsExternal
+	}
+}
 
 // asked is the question that has been open longest, or the child that is waited for.
 func asked(s *runstate.State) *Waits {
@@ -104,9 +117,7 @@ func asked(s *runstate.State) *Waits {
 		w.Since = n.Since
 	}
 	if q := s.Find(first.InterruptID); q != nil {
-		if w.For = kinds[q.Kind]; w.For == "" {
-			w.For = WaitsExternal
-		}
+		w.For = askedFor(q.Pending)
 		w.Since = q.RequestedAt
 		if due, ok := q.Deadline(); ok {
 			w.DueAt = wire.FormatTime(due)

@@ -28,6 +28,25 @@ func TestWaits_NamesTheNodeAtWorkAndTheQuestion(t *testing.T) {
 		projected(t, log).Row().Waits)
 }
 
+// C3: a row names a person where a person has to act, whatever the status of the run is called.
+func TestWaits_SaysWhetherAPersonHasToAct(t *testing.T) {
+	t.Parallel()
+	surface := `{"catalogVersion":"0.9.1","surface":{"components":[{"component":"field.text","id":"why","label":"Why?"}]}}`
+	for name, c := range map[string]struct{ kind, data, want string }{
+		"low confidence":     {"low-confidence", `{"agentId":"a","threshold":0.7,"observed":0.2}`, project.WaitsApproval},
+		"clarification":      {"clarification", `{"questions":[{"id":"q","question":"?"}]}`, project.WaitsInput},
+		"form":               {"custom", `{"customKind":"ui.a2ui-surface","payload":` + surface + `}`, project.WaitsForm},
+		"any other of yours": {"custom", `{"customKind":"sign"}`, project.WaitsExternal},
+		"event from outside": {"external-event", `{"eventType":"paid","correlation":{"id":"1"}}`, project.WaitsExternal},
+	} {
+		w, log := written(t)
+		w.Step(logtest.RunStarted, logtest.Node("n1")[0], wire.Draft{Type: wire.EventNodeSuspended, NodeID: "n1", Payload: json.RawMessage(`{"reason":"x"}`)},
+			wire.Draft{Type: wire.EventInterruptRequested, NodeID: "n1", Payload: json.RawMessage(
+				`{"kind":"` + c.kind + `","nodeId":"n1","interruptId":"i","requestedAt":"2026-03-01T12:00:00.003Z","data":` + c.data + `}`)})
+		require.Equal(t, c.want, projected(t, log).Waits().For, name)
+	}
+}
+
 // C3d: who has a run at work is who wrote last, but for whoever changes it from beside, and
 // is known again once the run was read from the store.
 func TestWaits_NamesWhoHasTheRun(t *testing.T) {

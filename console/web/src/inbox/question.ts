@@ -124,6 +124,10 @@ export function titleOf(q: Question): string {
     const first = text(record(list[0]).question) ?? "Questions";
     return list.length > 1 ? `${first} and ${list.length - 1} more` : first;
   }
-  if (isForm(q)) return text(record(record(q.data.payload).surface).title) ?? "A form to fill in";
+  if (isForm(q)) {
+    const surface = record(record(q.data.payload).surface);
+    const headed = Array.isArray(surface.components) ? surface.components.map((c) => text(record(c).text)).find(Boolean) : undefined;
+    return text(surface.title) ?? (headed ? `A form: ${headed.slice(0, 80)}` : "A form to fill in");
+  }
   return text(q.data.title) ?? text(q.data.customKind) ?? "A question";
 }

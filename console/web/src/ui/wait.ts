@@ -6,6 +6,7 @@ const whom: { [what: string]: string } = {
   timer: "for a timer",
   approval: "for a decision",
   input: "for an answer",
+  form: "for somebody to fill in a form",
   external: "for word from outside",
   run: "for a run of its own",
   resume: "until somebody resumes it",

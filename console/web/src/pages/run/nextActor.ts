@@ -17,6 +17,7 @@ export function nextActor(run: RunSnapshot, events: readonly RunEvent[]): string
     case "waiting-input":
       return `A person has to answer${node}.`;
     case "waiting-external":
+      if (run.waybill?.waits?.for === "form") return `A person has to fill in the form${node}.`;
       return `Something outside has to report back${node}.`;
     case "paused":
       return `Nobody acts until somebody resumes it.${because(events, "run.paused")}`;

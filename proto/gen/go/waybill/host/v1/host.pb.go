@@ -478,7 +478,7 @@ func (x *RunSummary) GetStallsAt() string {
 // RunWait is what a run waits for.
 type RunWait struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// dispatcher, node, timer, approval, input, external, run, resume or cancellation.
+	// dispatcher, node, timer, approval, input, form, external, run, resume or cancellation.
 	For    string  `protobuf:"bytes,1,opt,name=for,proto3" json:"for,omitempty"`
 	NodeId *string `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3,oneof" json:"node_id,omitempty"`
 	// Number of the node's attempt, from 1.
