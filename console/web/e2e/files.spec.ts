@@ -45,6 +45,50 @@ test("C14 the exported events are opened again", async ({ signedIn: page, host }
   await expect(page.getByRole("grid", { name: "Timeline" }).getByRole("rowheader")).toHaveText([/run/, /first/, /second/, /third/]);
 });
 
+const oddEvent = (sequence: number, type: string, payload: object, more: object = {}): object => ({ eventId: `e${sequence}`, runId: "run_odd", sequence, type, payload, timestamp: `2026-01-01T00:00:0${sequence}Z`, ...more });
+
+test("C5b whatever names, tags, codes and sentences of another host hold, no view of its run hides or turns anything around", async ({ signedIn: page, host }) => {
+  const odd = "exe\u202egnp\u2066\u200b<b>";
+  const events = [
+    oddEvent(0, "run.started", { workflowId: odd }),
+    oddEvent(1, "node.started", { typeId: odd, attempt: 0 }, { nodeId: odd }),
+    oddEvent(2, `x-vendor.${odd}`, { [odd]: odd }, { nodeId: odd, contentTrust: odd }),
+    oddEvent(3, "provider.usage", { provider: odd, model: odd, inputTokens: odd, outputTokens: 1 }, { nodeId: odd }),
+    oddEvent(4, "artifact.created", { artifactId: odd, artifactType: odd, payload: { [odd]: 1 } }, { nodeId: odd, causationId: odd, meta: { rendering: { display: odd } } }),
+    oddEvent(5, "interrupt.requested", { kind: odd, interruptId: odd, data: { title: odd } }, { nodeId: odd }),
+    oddEvent(6, "node.failed", { error: { code: odd, message: odd } }, { nodeId: odd }),
+    // What every object of JavaScript has is the name of no event that this page knows.
+    oddEvent(7, "constructor", { kind: "toString" }, { nodeId: "__proto__" }),
+    oddEvent(8, "toString.valueOf", { error: { code: "constructor" } }, { nodeId: "constructor" }),
+    oddEvent(9, "run.failed", { error: { code: odd, message: odd } }),
+  ];
+  const run = { runId: "run_odd", workflowId: odd, status: "constructor", createdAt: odd, startedAt: odd, currentNodeId: odd, owner: { principal: odd }, tags: [odd], error: { code: odd, message: odd }, nodeStates: { [odd]: { status: odd } }, variables: { [odd]: odd } };
+  const bundle = { bundleVersion: "1.0", generatedAt: odd, host: { name: odd }, run, events, spans: [], redactionApplied: true, redactionMode: odd };
+  for (const [name, file] of [["odd.json", JSON.stringify(bundle)], ["odd.jsonl", events.map((e) => JSON.stringify(e)).join("\n")]] as const) {
+    await page.goto(`${host.console}bundle`);
+    await page.getByLabel(/^A debug bundle/).setInputFiles({ name, mimeType: "application/json", buffer: Buffer.from(file) });
+    const nothingHides = async (where: string): Promise<void> => {
+      await expect(page.locator("#main")).toContainText("U+202E");
+      const shown = await page.evaluate(() => [document.title, ...[...document.querySelectorAll("#main, #main [aria-label], #main [title]")].flatMap((e) => [e.textContent, e.getAttribute("aria-label"), e.getAttribute("title")])]);
+      expect.soft(shown.flatMap((text) => text?.match(/.{0,30}[\u202e\u2066\u200b].{0,10}/gu) ?? []), `${name}: ${where}`).toEqual([]);
+    };
+    await expect(page.getByRole("heading", { level: 1 })).toContainText("exeU+202Egnp");
+    await nothingHides("timeline");
+    for (const view of [/^Events/, /^Data/, /^Tokens/]) {
+      await page.getByRole("link", { name: view }).click();
+      await nothingHides(String(view));
+    }
+    await page.getByRole("link", { name: /^Events/ }).click();
+    for (const event of events.keys()) {
+      await page.locator(`tr[data-seq="${event}"] button`).click();
+      await nothingHides(`event ${event}`);
+    }
+    await page.getByRole("link", { name: "Answers" }).click();
+    await expect(page.locator(".verdict")).toBeVisible();
+    await nothingHides("answers");
+  }
+});
+
 test("C4e an outcome of the acceptor is shown on the ladder: cached, and in conflict", async ({ signedIn: page, host }) => {
   const accept = (type: string, payload: object): Promise<unknown> =>
     host.json("POST", "/v1/host/sample/envelope/accept", {

@@ -49,3 +49,22 @@ test("headings stand below the frame's and never jump", () => {
   const { container } = render(<SurfaceForm payload={surface({ component: "heading", text: "a", level: 1 }, { component: "heading", text: "b", level: 6 }, { component: "heading", text: "c", level: 1 })} />);
   expect([...container.querySelectorAll("h3,h4,h5,h6")].map((h) => h.tagName)).toEqual(["H3", "H4", "H3"]);
 });
+
+test("C5b a label, an option or a placeholder that a model wrote hides nothing and turns nothing around", () => {
+  const odd = "Pay\u202eyaP";
+  const { container } = render(
+    <SurfaceForm
+      payload={surface(
+        { component: "field.text", id: "a", label: odd, placeholder: odd },
+        { component: "field.select", id: "b", label: odd, options: [{ value: "x", label: odd }] },
+        { component: "field.checkbox", id: "c", label: odd },
+        { ...go, label: odd },
+      )}
+      onResume={() => undefined}
+    />,
+  );
+  expect(container.innerHTML).not.toContain("\u202e");
+  expect(screen.getAllByText(/U\+202E/)).toHaveLength(5);
+  expect(screen.getByRole("button", { name: "PayU+202EyaP" })).toBeTruthy();
+  expect(screen.getByPlaceholderText("PayU+202EyaP")).toBeTruthy();
+});

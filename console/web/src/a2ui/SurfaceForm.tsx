@@ -1,7 +1,8 @@
 import { useId, useRef, useState, type ReactNode } from "react";
 import { stringifyJson, type Json } from "../api/json";
 import { JsonView } from "../ui/JsonView";
-import { Text } from "../ui/Text";
+import { Name, Text } from "../ui/Text";
+import { plain } from "../ui/plain";
 import { answerOf, checkValues, initialValues, isField, parseSurface, type Component, type Field, type Surface, type Values } from "./parse";
 import "./surface.css";
 import "../styles/form.css";
@@ -73,8 +74,8 @@ function Shown({ surface, provenance, titled, partial, blocked, busy, onResume }
     <div className="surface">
       <p className="surface-frame">
         <span>{provenance?.written === false ? "Written for this run, by its workflow or a model" : "Written by the model"}</span>
-        {provenance?.nodeId && <span> · node {provenance.nodeId}</span>}
-        {provenance?.model && <span> · {provenance.model}</span>}
+        {provenance?.nodeId && <span> · node <Name text={provenance.nodeId} /></span>}
+        {provenance?.model && <span> · <Name text={provenance.model} /></span>}
         {provenance?.trust && <span> · {provenance.trust}</span>}
       </p>
       <form
@@ -174,7 +175,7 @@ function Part({ part: c, level, reason, busy, inert, onPress, ...field }: PartPr
       const blocked = c.action.target === "exchange" ? "This host has no conversation to send it to." : reason;
       return (
         <button type="button" className={c.action.target === "resume" ? "primary" : undefined} disabled={inert || busy || blocked !== undefined} title={blocked} onClick={onPress}>
-          {c.label}
+          <Name text={c.label} />
         </button>
       );
     }
@@ -191,14 +192,18 @@ function Input({ field: c, id, value, wrong, inert, onChange }: { field: Field }
     return (
       <p className="check">
         <input type="checkbox" {...common} checked={value === true} onChange={(e) => onChange(e.target.checked)} />
-        <label htmlFor={id}>{c.label}</label>
+        <label htmlFor={id}>
+          <Name text={c.label} />
+        </label>
       </p>
     );
   }
   const text = typeof value === "string" ? value : "";
   return (
     <div className="surface-field">
-      <label htmlFor={id}>{c.label}</label>
+      <label htmlFor={id}>
+          <Name text={c.label} />
+        </label>
       {required && (
         <span className="dim small" aria-hidden="true">
           {" "}
@@ -210,7 +215,7 @@ function Input({ field: c, id, value, wrong, inert, onChange }: { field: Field }
           <option value="">{required ? "Choose one" : "No choice"}</option>
           {c.options.map((o) => (
             <option key={o.value} value={o.value}>
-              {o.label}
+              {plain(o.label)}
             </option>
           ))}
         </select>
@@ -221,7 +226,7 @@ function Input({ field: c, id, value, wrong, inert, onChange }: { field: Field }
           value={text}
           required={required}
           autoComplete="off"
-          {...(c.component === "field.text" && c.placeholder ? { placeholder: c.placeholder } : {})}
+          {...(c.component === "field.text" && c.placeholder ? { placeholder: plain(c.placeholder) } : {})}
           onChange={(e) => onChange(e.target.value)}
         />
       )}

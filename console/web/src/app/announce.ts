@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from "react";
+import { plain } from "../ui/plain";
 
 // Announcements for those who hear the page: at most one in five seconds, the last one said wins.
 const interval = 5000;
@@ -16,7 +17,8 @@ function show(text: string): void {
 }
 
 /** Says something politely. */
-export function announce(text: string): void {
+export function announce(said: string): void {
+  const text = plain(said);
   const wait = last + interval - performance.now();
   if (wait <= 0) {
     show(text);

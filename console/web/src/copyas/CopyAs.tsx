@@ -4,6 +4,7 @@ import { record, text } from "../ladder/events";
 import { useCapabilities } from "../ladder/ui/context";
 import { copyText } from "../ui/CopyButton";
 import { asCurl, asGrpcurl, asWaybill, type HostRequest } from "./requests";
+import { Name } from "../ui/Text";
 import "./copyas.css";
 
 /** The request behind something on the page, as a command. */
@@ -42,7 +43,7 @@ export function CopyAs({ request, label = "Copy as" }: { request: HostRequest; l
             >
               {name}
             </button>
-            <code>{command}</code>
+            <code><Name text={command} /></code>
           </li>
         ))}
       </ul>

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { CopyButton } from "../ui/CopyButton";
 import { explain, ownerInWords } from "./explain";
+import { Name, Text } from "../ui/Text";
 import "./explain.css";
 
 /** An error in three parts: its code, what it means, and who does what next. */
@@ -9,9 +10,11 @@ export function Explanation({ code, message }: { code: string; message?: string 
   return (
     <div className="explanation">
       <p className="explanation-code">
-        <code>{code}</code>
+        <code>
+          <Name text={code} />
+        </code>
         <CopyButton text={code} what={`the code ${code}`} />
-        {message && <span className="explanation-message">{message}</span>}
+        {message && <span className="explanation-message"><Text text={message} /></span>}
       </p>
       {row ? (
         <dl>

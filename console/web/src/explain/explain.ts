@@ -1,5 +1,6 @@
 // What an error code means and who does what about it: the table of the host itself, generated from protocol/fault.
 import table from "../gen/errors.json";
+import { own } from "../api/own";
 
 export interface Explanation {
   code: string;
@@ -16,7 +17,7 @@ const rows = table as Record<string, Omit<Explanation, "code">>;
 
 /** Codes of workflows' and vendors' own are in no table. */
 export function explain(code: string): Explanation | undefined {
-  const row = Object.hasOwn(rows, code) ? rows[code] : undefined;
+  const row = own(rows, code);
   return row && { code, ...row };
 }
 
@@ -30,4 +31,4 @@ const owners: Record<string, string> = {
 };
 
 /** Who acts, as a part of a sentence. */
-export const ownerInWords = (owner: string): string => owners[owner] ?? owner;
+export const ownerInWords = (owner: string): string => own(owners, owner) ?? owner;

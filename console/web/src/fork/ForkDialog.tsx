@@ -10,6 +10,7 @@ import { Explanation } from "../explain/Explanation";
 import type { RunLog } from "../live/runLog";
 import { Dialog } from "../ui/Dialog";
 import { effectsFrom, effectsInWords } from "./effects";
+import { Name } from "../ui/Text";
 import "./fork.css";
 import "../styles/form.css";
 
@@ -165,7 +166,7 @@ function Prefix({ log, fromSeq }: { log: RunLog; fromSeq: number }): ReactNode {
           {fromSeq > before.length && <li className="dim">… {fromSeq - before.length} before</li>}
           {before.map((e) => (
             <li key={e.eventId}>
-              <span className="prefix-seq">#{e.sequence}</span> {e.type} <span className="dim">{e.nodeId}</span>
+              <span className="prefix-seq">#{e.sequence}</span> <Name text={e.type} /> <span className="dim">{e.nodeId && <Name text={e.nodeId} />}</span>
             </li>
           ))}
         </ol>

@@ -6,7 +6,7 @@ import { Explanation } from "../explain/Explanation";
 import { explain } from "../explain/explain";
 import { text } from "../ladder/events";
 import { Icon } from "../ui/Icon";
-import { Text } from "../ui/Text";
+import { Name, Text } from "../ui/Text";
 import { Approval } from "./Approval";
 import { Clarification } from "./Clarification";
 import { Custom, External, Form, LowConfidence } from "./Others";
@@ -77,7 +77,7 @@ export function QuestionCard(props: Props): ReactNode {
           <Text text={titleOf(question)} />
         </Heading>
         <p className="dim small">
-          {question.nodeId && <>node {question.nodeId} · </>}
+          {question.nodeId && <>node <Name text={question.nodeId} /> · </>}
           {question.requestedAt && (
             <>
               asked <When at={question.requestedAt} />
@@ -89,7 +89,7 @@ export function QuestionCard(props: Props): ReactNode {
               · due <When at={question.dueAt} />
             </>
           )}
-          {approvers(question.data) && <> · for {approvers(question.data)}</>}
+          {approvers(question.data) && <> · for <Name text={approvers(question.data) ?? ""} /></>}
         </p>
       </header>
       {over || (resolved && answering.state !== "sending") ? (

@@ -1,6 +1,7 @@
 // What a run asks of somebody outside, as the pages read it (OpenWOP host contract §6).
 import { number, record, text, texts } from "../ladder/events";
 import type { IconName } from "../ui/Icon";
+import { own } from "../api/own";
 
 export interface Votes {
   accepts: number;
@@ -110,7 +111,7 @@ const kinds: Record<string, Look> = {
   custom: { word: "Answer", icon: "question" },
 };
 
-export const kindLook = (q: Question): Look => (isForm(q) ? { word: "Form", icon: "question" } : (kinds[q.kind] ?? { word: q.kind, icon: "question" }));
+export const kindLook = (q: Question): Look => (isForm(q) ? { word: "Form", icon: "question" } : (own(kinds, q.kind) ?? { word: q.kind, icon: "question" }));
 
 export const isForm = (q: Question): boolean => q.kind === "custom" && q.data.customKind === "ui.a2ui-surface";
 

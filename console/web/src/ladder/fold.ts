@@ -1,6 +1,7 @@
 import { errorOf, nodeOf, number, record, recordedBy, refOf, text, texts, type RunEvent } from "./events";
 import type { Call, Cause, Envelope, EventRef, Execution, Failure, NodeError } from "./model";
 import { gateOf, ofValue, passed, refusalOf, refused, type Refusal } from "./rungs";
+import { own } from "../api/own";
 
 const structured = "core.ai.structuredOutput";
 
@@ -222,7 +223,7 @@ class Node {
     }
     const c = this.last(e);
     this.refuses(c, {
-      gate: "limits", code: "cap_breached", reason: `${words[breach.kind] ?? breach.kind}: ${breach.observed} would be one more than the ${breach.limit} that are allowed`,
+      gate: "limits", code: "cap_breached", reason: `${own(words, breach.kind) ?? breach.kind}: ${breach.observed} would be one more than the ${breach.limit} that are allowed`,
     }, { events: [refOf(e)], correlationId: e.causationId });
   }
 

@@ -4,7 +4,7 @@ import { isObject, stringifyJson, type Json } from "../api/json";
 import type { Rendering } from "../ladder/model";
 import { CopyButton } from "../ui/CopyButton";
 import { JsonView } from "../ui/JsonView";
-import { Text } from "../ui/Text";
+import { Name, Text } from "../ui/Text";
 import { Media } from "./Media";
 
 type View = "rendered" | "tree" | "raw";
@@ -83,7 +83,7 @@ function ModelError({ payload }: { payload: Json }): ReactNode {
   return (
     <div className="note idle">
       <p>
-        <strong>The model says that it could not.</strong> {typeof p.code === "string" && <code>{p.code}</code>}
+        <strong>The model says that it could not.</strong> {typeof p.code === "string" && <code><Name text={p.code} /></code>}
       </p>
       {typeof p.message === "string" && (
         <p>

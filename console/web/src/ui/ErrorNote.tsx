@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { ApiError, UnreachableError } from "../api/errors";
+import { Name } from "./Text";
 
 type Props = { error: unknown; onRetry?: () => void };
 
@@ -14,7 +15,7 @@ export function ErrorNote({ error, onRetry }: Props): ReactNode {
             <code>{code}</code>{" "}
           </>
         )}
-        {error instanceof Error ? error.message : String(error)}
+        <Name text={error instanceof Error ? error.message : String(error)} />
       </p>
       {error instanceof UnreachableError && <p className="dim">Is it running? The page asks again when you do.</p>}
       {onRetry && (

@@ -1,6 +1,6 @@
 import { useState, type ReactNode } from "react";
 import { ExactNumber, isObject, stringifyJson, type Json } from "../api/json";
-import { Text } from "./Text";
+import { Name, Text } from "./Text";
 
 type Props = {
   value: Json;
@@ -26,7 +26,7 @@ type ValueProps = { value: Json; pointer: string; depth: number; open: number; n
 function Value(props: ValueProps): ReactNode {
   const { value, pointer, name, mark, after } = props;
   const marked = mark === pointer;
-  const label = name === undefined ? null : <span className="json-key">{name}</span>;
+  const label = name === undefined ? null : <span className="json-key"><Name text={name} /></span>;
   if (Array.isArray(value) || isObject(value)) return <Branch {...props} value={value} label={label} marked={marked} />;
   return (
     <div className={marked ? "json-row marked" : "json-row"}>

@@ -1,5 +1,7 @@
 import type { ReactNode } from "react";
 import { Icon, type IconName } from "./Icon";
+import { own } from "../api/own";
+import { plain } from "./plain";
 
 // The glyph is for titles, where nothing can be drawn.
 type Look = { word: string; glyph: string; icon: IconName; tone: string };
@@ -23,7 +25,7 @@ const looks: { [status: string]: Look } = {
 
 /** How a status looks: always a word and a sign, the colour is the third. */
 export function lookOf(status: string): Look {
-  return looks[status] ?? { word: status, glyph: "·", icon: "dot", tone: "idle" };
+  return own(looks, status) ?? { word: plain(status), glyph: "·", icon: "dot", tone: "idle" };
 }
 
 /** The chip of a status. An outline says that the host derived it. */

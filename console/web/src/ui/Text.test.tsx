@@ -1,7 +1,8 @@
 // @vitest-environment jsdom
 import { render, screen } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
-import { countRedactions, Text } from "./Text";
+import { countRedactions, Name, Text } from "./Text";
+import { plain } from "./plain";
 
 describe("a text from outside", () => {
   it("stays text when it looks like markup", () => {
@@ -19,6 +20,15 @@ describe("a text from outside", () => {
     const { container } = render(<Text text="key [REDACTED:stripe] and [REDACTED]" />);
     expect([...container.querySelectorAll(".redacted")].map((e) => e.textContent)).toEqual(["redacted: stripe", "redacted"]);
     expect(countRedactions("key [REDACTED:stripe] and [REDACTED]")).toBe(2);
+  });
+
+  it("hides nothing as a name, a label or a title, and is cut where it is long", () => {
+    const odd = "exe\u202egnp\u2066\u0000";
+    const { container } = render(<Name text={odd} />);
+    expect(container.textContent).toBe("exeU+202EgnpU+2066U+0000");
+    expect(container.querySelector("bdi")).not.toBeNull();
+    expect(plain(odd)).toBe(container.textContent);
+    expect(render(<Name text={"x".repeat(3000)} />).container.textContent).toHaveLength(2001);
   });
 
   it("shows a long text in part", () => {

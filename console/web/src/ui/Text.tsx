@@ -1,8 +1,5 @@
 import { useState, type ReactNode } from "react";
-
-// What a reader would not see, or would see in another order: controls, marks of direction, spaces without width, tags.
-// Line ends and tabs do what they say, and the selector of an emoji's style does no harm.
-const hidden = /(?!\t|\n|\ufe0f)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+import { hidden, numbered } from "./plain";
 
 // What the host puts in the place of what it has taken out.
 const redaction = /\[REDACTED(?::([^\]\s]+))?\]/g;
@@ -35,6 +32,11 @@ export function Text({ text, quoted }: { text: string; quoted?: boolean }): Reac
   );
 }
 
+/** A name, an id or a sentence from outside in the middle of other words: it can hide nothing, and turn nothing around. */
+export function Name({ text }: { text: string }): ReactNode {
+  return <bdi dir="auto">{visible(text.length <= longest ? text : `${text.slice(0, longest)}…`, 0)}</bdi>;
+}
+
 function pieces(text: string): ReactNode[] {
   const out: ReactNode[] = [];
   let from = 0;
@@ -52,10 +54,9 @@ function visible(text: string, offset: number): ReactNode[] {
   let from = 0;
   for (const match of text.matchAll(hidden)) {
     if (match.index > from) out.push(text.slice(from, match.index));
-    const code = match[0].codePointAt(0) ?? 0;
     out.push(
       <span key={offset + match.index} className="hidden-char">
-        {`U+${code.toString(16).toUpperCase().padStart(4, "0")}`}
+        {numbered(match[0])}
       </span>,
     );
     from = match.index + match[0].length;

@@ -1,5 +1,6 @@
 import type { RunWait } from "../api/model";
 import { clock } from "./time";
+import { own } from "../api/own";
 
 const whom: { [what: string]: string } = {
   dispatcher: "for a free dispatcher",
@@ -20,5 +21,5 @@ export function waitWords(wait: RunWait): string {
   const due = wait.dueAt ? `, until ${clock(wait.dueAt).slice(0, 8)}` : "";
   if (wait.for === "node") return `works${at}${attempt}`;
   const many = wait.questions !== undefined && wait.questions > 1 ? ` (${wait.questions} questions)` : "";
-  return `waits ${whom[wait.for] ?? `for ${wait.for}`}${at}${attempt}${due}${many}`;
+  return `waits ${own(whom, wait.for) ?? `for ${wait.for}`}${at}${attempt}${due}${many}`;
 }

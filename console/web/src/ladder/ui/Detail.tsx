@@ -7,7 +7,7 @@ import { Payload } from "../../media/Payload";
 import { CopyButton } from "../../ui/CopyButton";
 import { Id } from "../../ui/Id";
 import { JsonView } from "../../ui/JsonView";
-import { Text } from "../../ui/Text";
+import { Name, Text } from "../../ui/Text";
 import type { Column } from "../columns";
 import { asks, type Execution, type Problem } from "../model";
 import { nearest, ruleAt } from "../pointer";
@@ -75,7 +75,7 @@ function CallNotes({ execution, column: { call }, context }: Omit<Props, "runId"
         <section aria-label="Truncated">
           <h3>Truncated{call.truncated.outputTokens === undefined ? "" : ` after ${call.truncated.outputTokens} tokens`}</h3>
           <p>
-            The model stopped for <code>{call.truncated.stopReason}</code>; it had room for up to {room.toLocaleString("en")} tokens.{" "}
+            The model stopped for <code><Name text={String(call.truncated.stopReason)} /></code>; it had room for up to {room.toLocaleString("en")} tokens.{" "}
             {call.truncated.partial ? "A part of its answer could be read and was not taken." : "Nothing of its answer was taken."}
           </p>
           {execution.exhausted && execution.error && call === execution.calls.at(-1) && <Explanation code={execution.error.code} message={execution.error.message} />}
@@ -90,7 +90,7 @@ function CallNotes({ execution, column: { call }, context }: Omit<Props, "runId"
               <div>
                 <dt>Category</dt>
                 <dd>
-                  <code>{call.refusal.category}</code>
+                  <code><Name text={call.refusal.category} /></code>
                 </dd>
               </div>
             )}
@@ -128,7 +128,7 @@ function Kinds({ refused, accepted }: { refused: string | undefined; accepted: s
         <div>
           <dt>Refused</dt>
           <dd>
-            <code className="chip bad">{refused}</code>
+            <code className="chip bad"><Name text={refused} /></code>
           </dd>
         </div>
       )}
@@ -137,7 +137,7 @@ function Kinds({ refused, accepted }: { refused: string | undefined; accepted: s
         <dd>
           {accepted.map((kind) => (
             <code key={kind} className="chip">
-              {kind}
+              <Name text={kind} />
             </code>
           ))}
         </dd>
@@ -181,12 +181,12 @@ function Judged({ column: { call, envelope }, context, problems }: { column: Col
             {problems.map((p, i) => (
               <li key={`${p.schemaPointer ?? ""} ${p.message}`}>
                 <button type="button" aria-pressed={i === chosen} onClick={() => choose(p)}>
-                  {p.instancePointer !== undefined && <code className="place">{p.instancePointer || "/"}</code>} {p.message}
+                  {p.instancePointer !== undefined && <code className="place"><Name text={p.instancePointer || "/"} /></code>} <Name text={p.message} />
                 </button>
                 {!recorded && <CopyButton text={() => linkTo(p)} what={`the link to ${p.instancePointer || "this"}`} icon="link" />}
                 {p.schemaPointer && (
                   <span className="dim small rule-at">
-                    rule <code>{p.schemaPointer}</code>
+                    rule <code><Name text={p.schemaPointer} /></code>
                     <CopyButton text={p.schemaPointer} what="the pointer into the schema" />
                   </span>
                 )}
@@ -199,7 +199,7 @@ function Judged({ column: { call, envelope }, context, problems }: { column: Col
         <section aria-label="Payload">
           <h3>
             {taken ? "Payload" : "What the model gave"}
-            {kind && <span className="dim"> · {kind}</span>}
+            {kind && <span className="dim"> · <Name text={kind} /></span>}
           </h3>
           {payload === undefined ? (
             <p className="dim">The document of a refused answer is not recorded, and this node's answers are not streamed: only what was wrong is known.</p>
@@ -258,7 +258,7 @@ function Facts({ runId, column: { call, envelope }, context }: { runId: string; 
           <div>
             <dt>Kind</dt>
             <dd>
-              <code>{envelope.kind}</code>
+              <code><Name text={envelope.kind} /></code>
               {envelope.version !== undefined && <span className="dim"> judged by version {envelope.version}</span>}
               {advertised !== undefined && String(advertised) !== envelope.version && <span className="dim">, advertised {String(advertised)}</span>}
             </dd>
@@ -282,7 +282,7 @@ function Facts({ runId, column: { call, envelope }, context }: { runId: string; 
           <div>
             <dt>Model</dt>
             <dd>
-              {call.usage.provider}·{call.usage.model}
+              <Name text={`${call.usage.provider}·${call.usage.model}`} />
             </dd>
           </div>
         )}

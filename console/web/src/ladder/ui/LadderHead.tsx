@@ -3,6 +3,7 @@ import { Link } from "wouter";
 import type { Column } from "../columns";
 import type { Call } from "../model";
 import { inWords } from "../story";
+import { Name } from "../../ui/Text";
 
 const causes: Record<Call["cause"], string> = {
   first: "",
@@ -30,10 +31,10 @@ export function LadderHead({ column, columns, path, chosen, attempts }: Props): 
       {first && !call.because && causes[call.cause] && <span className="ladder-why">{causes[call.cause]}</span>}
       {first && call.usage && (
         <span className="ladder-model">
-          {call.usage.provider}·{call.usage.model} <span className="nowrap">{call.usage.inputTokens} → {call.usage.outputTokens} tokens</span>
+          <Name text={`${call.usage.provider}·${call.usage.model}`} /> <span className="nowrap">{call.usage.inputTokens} → {call.usage.outputTokens} tokens</span>
         </span>
       )}
-      {(envelope?.kind ?? envelope?.rungs.find((r) => r.refusedKind)?.refusedKind) && <span className="ladder-kind">{envelope?.kind ?? envelope?.rungs.find((r) => r.refusedKind)?.refusedKind}</span>}
+      {(envelope?.kind ?? envelope?.rungs.find((r) => r.refusedKind)?.refusedKind) && <span className="ladder-kind"><Name text={envelope?.kind ?? envelope?.rungs.find((r) => r.refusedKind)?.refusedKind ?? ""} /></span>}
     </Link>
   );
 }

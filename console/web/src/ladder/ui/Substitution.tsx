@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import { Redacted } from "../../ui/Text";
+import { Name, Redacted } from "../../ui/Text";
 import type { Execution } from "../model";
 
 /** Which model was asked instead of which, and for want of what. */
@@ -11,10 +11,10 @@ export function Substitution({ runId, execution: { substitution: s } }: { runId:
       <strong>Another model was asked.</strong>{" "}
       <span className="models">
         <code>
-          {s.from.provider}·{s.from.model}
+          <Name text={`${s.from.provider}·${s.from.model}`} />
         </code>{" "}
         <span aria-hidden="true">→</span>
-        <span className="unseen">was replaced by</span> {s.hidden ? <Redacted /> : <code>{`${s.to.provider}·${s.to.model}`}</code>}
+        <span className="unseen">was replaced by</span> {s.hidden ? <Redacted /> : <code><Name text={`${s.to.provider}·${s.to.model}`} /></code>}
       </span>{" "}
       because the first lacks{" "}
       {s.missing.map((m) => (

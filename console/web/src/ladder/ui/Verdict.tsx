@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { Icon, type IconName } from "../../ui/Icon";
 import type { Story } from "../story";
+import { Name } from "../../ui/Text";
 
 const signs: Record<Story["tone"], IconName> = { good: "check", bad: "cross", open: "play", note: "dot" };
 const tones: Record<Story["tone"], string> = { good: "good", bad: "bad", open: "run", note: "idle" };
@@ -13,14 +14,18 @@ export function Verdict({ story }: { story: Story }): ReactNode {
         <Icon name={signs[story.tone]} />
       </span>
       <span>
-        <strong>{story.headline}</strong>
+        <strong>
+          <Name text={story.headline} />
+        </strong>
         {story.code && (
           <>
             {" "}
-            <code>{story.code}</code>
+            <code>
+              <Name text={story.code} />
+            </code>
           </>
         )}
-        {story.detail && <span className="verdict-detail"> {story.detail}</span>}
+        {story.detail && <span className="verdict-detail"> <Name text={story.detail} /></span>}
       </span>
     </p>
   );

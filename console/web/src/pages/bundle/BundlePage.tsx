@@ -8,6 +8,7 @@ import { useTitle } from "../../app/title";
 import { RunLog } from "../../live/runLog";
 import { RecordedLog } from "../../live/useRunLog";
 import { largest, readRecorded, type Recorded } from "./read";
+import { Name } from "../../ui/Text";
 import "./bundle.css";
 
 const RunPage = lazy(() => import("../run/RunPage"));
@@ -77,7 +78,10 @@ function Shown({ opened, onClose }: { opened: Opened; onClose: () => void }): Re
     <>
       <div className="note idle file-head">
         <p>
-          <strong>{name}</strong> {notes.join(" ")}
+          <strong>
+            <Name text={name} />
+          </strong>{" "}
+          <Name text={notes.join(" ")} />
         </p>
         <button type="button" onClick={onClose}>
           Close the file

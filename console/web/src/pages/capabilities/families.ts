@@ -1,4 +1,5 @@
 import { isObject, type Json } from "../../api/json";
+import { own } from "../../api/own";
 
 /** One family of capabilities: a member at the root of the discovery document. */
 export interface Family {
@@ -45,7 +46,7 @@ export function families(document: { [name: string]: Json }): Family[] {
   for (const [name, value] of Object.entries(document)) {
     if (elsewhere.has(name)) continue;
     if (!isObject(value) || name === "implementation") host[name] = value;
-    else out.push({ name, title: titles[name] ?? inWords(name), supported: typeof value.supported === "boolean" ? value.supported : undefined, value });
+    else out.push({ name, title: own(titles, name) ?? inWords(name), supported: typeof value.supported === "boolean" ? value.supported : undefined, value });
   }
   const rank = (f: Family): number => (order.includes(f.name) ? order.indexOf(f.name) : order.length);
   return [{ name: "host", title: "This host", supported: undefined, value: host }, ...out].sort((a, b) => rank(a) - rank(b));

@@ -14,6 +14,7 @@ import { shortId } from "../../ui/Id";
 import { JsonView } from "../../ui/JsonView";
 import "./diff.css";
 import { changes, counting, type Change } from "./changes";
+import { Name } from "../../ui/Text";
 import "../../styles/form.css";
 
 type Op = "added" | "removed" | "changed";
@@ -176,7 +177,7 @@ function Pairing({ diff, a, b, first }: { diff: EventDiff; a: string; b: string;
 }
 
 function Named({ event }: { event: RunEvent | undefined }): ReactNode {
-  return <span className="diff-name">{event ? <>{event.type} <span className="dim">{event.nodeId}</span></> : <span className="dim">nothing</span>}</span>;
+  return <span className="diff-name">{event ? <><Name text={event.type} /> <span className="dim">{event.nodeId && <Name text={event.nodeId} />}</span></> : <span className="dim">nothing</span>}</span>;
 }
 
 function Changes({ list }: { list: Change[] }): ReactNode {

@@ -20,6 +20,7 @@ import { Verdict } from "../../ladder/ui/Verdict";
 import { useRunLog } from "../../live/useRunLog";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { shortId } from "../../ui/Id";
+import { Name } from "../../ui/Text";
 import "../../styles/form.css";
 
 export default function EnvelopePage(): ReactNode {
@@ -42,11 +43,13 @@ export default function EnvelopePage(): ReactNode {
   return (
     <div className="envelope-page">
       <nav aria-label="Where this is" className="crumbs">
-        <Link href={`/runs/${encodeURIComponent(runId)}`}>{snapshot?.workflowId ?? "Run"} {shortId(runId)}</Link>
-        {execution && <span> › {execution.nodeId}</span>}
+        <Link href={`/runs/${encodeURIComponent(runId)}`}><Name text={snapshot?.workflowId ?? "Run"} /> {shortId(runId)}</Link>
+        {execution && <span> › <Name text={execution.nodeId} /></span>}
         {execution && execution.number > 1 && <span className="dim">, execution {execution.number}</span>}
       </nav>
-      <h1>{name}</h1>
+      <h1>
+        <Name text={name} />
+      </h1>
       {log.error && <ErrorNote error={log.error} />}
       {execution && (
         <>
@@ -57,7 +60,9 @@ export default function EnvelopePage(): ReactNode {
           {column && (
             <section aria-labelledby="chosen" className="chosen-column">
               <div className="chosen-head">
-                <h2 id="chosen">{column.envelope ? storyOf(column.envelope, column.call).headline : `Attempt ${column.call.attempt}: no document`}</h2>
+                <h2 id="chosen">
+                <Name text={column.envelope ? storyOf(column.envelope, column.call).headline : `Attempt ${column.call.attempt}: no document`} />
+              </h2>
                 <span className="choices">
                   <Link href="/try" className="small">
                     Try another answer
@@ -94,7 +99,7 @@ function Others({ runId, executions }: { runId: string; executions: Execution[] 
           const story = storyOfExecution(x);
           return (
             <li key={`${x.nodeId} ${x.number}`}>
-              {to ? <Link href={envelopePath(runId, to.key)}>{x.nodeId}</Link> : <span>{x.nodeId}</span>} <span className={`verdict-word ${story.tone}`}>{story.headline}</span>
+              {to ? <Link href={envelopePath(runId, to.key)}><Name text={x.nodeId} /></Link> : <span><Name text={x.nodeId} /></span>} <span className={`verdict-word ${story.tone}`}><Name text={story.headline} /></span>
             </li>
           );
         })}

@@ -11,7 +11,7 @@ import { useRunLog } from "../../live/useRunLog";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
 import { shortId } from "../../ui/Id";
-import { Text } from "../../ui/Text";
+import { Name, Text } from "../../ui/Text";
 
 export default function InboxPage(): ReactNode {
   const inbox = useInbox(true);
@@ -70,7 +70,9 @@ function Entry({ item: { question, workflowId }, current, mine }: { item: Item; 
         <span>
           <Icon name={look.icon} /> {look.word}
         </span>
-        <span>{workflowId}</span>
+        <span>
+          <Name text={workflowId} />
+        </span>
         {question.votes && <span>{votesInWords(question.votes)}</span>}
         {question.requestedAt && <When at={question.requestedAt} />}
         {!mine && <span>for others</span>}
@@ -104,7 +106,7 @@ function Opened({ item: { runId, workflowId, question }, inbox }: { item: Item; 
         onDone={inbox.refetch}
         extra={
           <Link href={path} className="small">
-            {workflowId} {shortId(runId)}
+            <Name text={workflowId} /> {shortId(runId)}
           </Link>
         }
       />

@@ -7,7 +7,7 @@ import { useRunLog } from "../../live/useRunLog";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { shortId } from "../../ui/Id";
 import { Status } from "../../ui/Status";
-import { Text } from "../../ui/Text";
+import { Name, Text } from "../../ui/Text";
 import { dateTime, duration } from "../../ui/time";
 import { CostView } from "../run/CostView";
 import { nextActor } from "../run/nextActor";
@@ -28,10 +28,12 @@ export default function ReportPage(): ReactNode {
   return (
     <article className="report">
       <nav aria-label="Where this is" className="crumbs">
-        <Link href={`/runs/${encodeURIComponent(runId)}`}>{snapshot?.workflowId ?? "Run"} {shortId(runId)}</Link>
+        <Link href={`/runs/${encodeURIComponent(runId)}`}><Name text={snapshot?.workflowId ?? "Run"} /> {shortId(runId)}</Link>
       </nav>
       <div className="page-head">
-        <h1>{title}</h1>
+        <h1>
+          <Name text={title} />
+        </h1>
         {snapshot && <Status status={snapshot.status} />}
         <span className="grow" />
         <button type="button" onClick={() => window.print()}>
@@ -41,7 +43,9 @@ export default function ReportPage(): ReactNode {
       {error && <ErrorNote error={error} />}
       {snapshot && (
         <>
-          <p>{nextActor(snapshot, log.events)}</p>
+          <p>
+            <Name text={nextActor(snapshot, log.events) ?? ""} />
+          </p>
           <dl className="facts">
             <Fact name="Id" value={runId} />
             <Fact name="Created" value={snapshot.createdAt && dateTime(snapshot.createdAt)} />
@@ -108,7 +112,9 @@ function Chain({ runId, steps }: { runId: string; steps: Step[] }): ReactNode {
               <Link href={`/runs/${encodeURIComponent(runId)}?e=${s.sequence}`}>#{s.sequence}</Link>
             </td>
             <td className="num nowrap">{duration(Math.max(0, Date.parse(s.at) - zero))}</td>
-            <td className="nowrap">{s.nodeId ?? ""}</td>
+            <td className="nowrap">
+              <Name text={s.nodeId ?? ""} />
+            </td>
             <td className={s.tone === "bad" ? "bad-text" : undefined}>
               {s.envelope ? (
                 <Link href={envelopePath(runId, s.envelope)}>

@@ -9,6 +9,7 @@ import { Dialog } from "../../ui/Dialog";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { lookOf } from "../../ui/Status";
 import { Exports } from "./Exports";
+import { own } from "../../api/own";
 
 type Verb = "pause" | "resume" | "cancel";
 
@@ -124,7 +125,7 @@ function Ask({ verb, snapshot, capabilities, onClose }: { verb: Verb; snapshot: 
             {offered.map((p) => (
               <label key={p} className="check">
                 <input type="radio" name="policy" value={p} checked={policy === p} onChange={() => setPolicy(p)} />
-                {policyWords[p] ?? p}
+                {own(policyWords, p) ?? p}
               </label>
             ))}
           </fieldset>

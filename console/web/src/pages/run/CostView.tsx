@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import type { RunLog } from "../../live/runLog";
 import { callsOf, count, money, sumOf, type Call } from "./usage";
+import { Name } from "../../ui/Text";
 
 /** What a run's calls of models used. Nothing that is unknown counts as zero. */
 export function CostView({ log, onSelect }: { log: RunLog; onSelect: (seq: number) => void }): ReactNode {
@@ -64,11 +65,13 @@ function CallRow({ call, onSelect }: { call: Call; onSelect: (seq: number) => vo
     <tr>
       <td>
         <button type="button" className="quiet link" onClick={() => onSelect(call.seq)}>
-          {call.nodeId || "run"}
+          <Name text={call.nodeId || "run"} />
         </button>
         {call.again && <span className="dim small"> further try</span>}
       </td>
-      <td>{[call.provider, call.model].filter(Boolean).join(" · ") || "–"}</td>
+      <td>
+        <Name text={[call.provider, call.model].filter(Boolean).join(" · ") || "–"} />
+      </td>
       <td className="num">{count(call.input)}</td>
       <td className="num">{count(call.cached)}</td>
       <td className="num">{count(call.output)}</td>

@@ -3,7 +3,8 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, typ
 import type { RunEvent } from "../../api/model";
 import { announce } from "../../app/announce";
 import type { RunLog } from "../../live/runLog";
-import { Text } from "../../ui/Text";
+import { Name, Text } from "../../ui/Text";
+import { plain } from "../../ui/plain";
 import { clock, duration } from "../../ui/time";
 import { addRows, detailOf, everything, groupOf, groups, type Group, type Row, type RowFilter } from "./events";
 
@@ -67,7 +68,9 @@ function Filters({ log, filter, onChange }: { log: RunLog; filter: RowFilter; on
         <select aria-label="Node" value={filter.node} onChange={(event) => onChange({ ...filter, node: event.target.value })}>
           <option value="">All nodes</option>
           {nodes.map((node) => (
-            <option key={node}>{node}</option>
+            <option key={node} value={node}>
+              {plain(node)}
+            </option>
           ))}
         </select>
       )}
@@ -220,11 +223,11 @@ function EventRow({ row, index, log, zero, selected, onFocus, onSelect }: RowPro
       <td className="num delta">{duration(Date.parse(event.timestamp) - zero)}</td>
       <td className="type">
         <button type="button" className={`event-link g-${groupOf(event.type)}`} aria-pressed={selected} onFocus={() => onFocus(index)} onClick={() => onSelect(event.sequence)}>
-          {event.type}
+          <Name text={event.type} />
           {many > 1 && <span className="dim"> ×{many}</span>}
         </button>
       </td>
-      <td className="node">{event.nodeId}</td>
+      <td className="node">{event.nodeId && <Name text={event.nodeId} />}</td>
       <td className="detail">
         {event.contentTrust === "untrusted" && <span className="badge ask">untrusted</span>}
         <Text text={many > 1 ? joined(log, row) : detailOf(event)} />

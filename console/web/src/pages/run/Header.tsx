@@ -16,6 +16,8 @@ import { modelAsked, text } from "./events";
 import { linksOf } from "./links";
 import { nextActor } from "./nextActor";
 import { useStalled } from "./useStalled";
+import { Name } from "../../ui/Text";
+import { plain } from "../../ui/plain";
 
 type Props = {
   runId: string;
@@ -33,7 +35,7 @@ export function Header({ runId, snapshot, log, onFork, onOpen }: Props): ReactNo
     <header className="run-head">
       <div className="page-head">
         <h1>
-          {snapshot?.workflowId ?? "Run"} <span className="dim">{shortId(runId)}</span>
+          <Name text={snapshot?.workflowId ?? "Run"} /> <span className="dim">{shortId(runId)}</span>
         </h1>
         <CopyButton text={runId} what="the id of the run" />
         {!recorded && <CopyButton text={() => location.href} what="the link to this page" icon="link" />}
@@ -44,7 +46,7 @@ export function Header({ runId, snapshot, log, onFork, onOpen }: Props): ReactNo
       </div>
       {snapshot && (
         <>
-          <p className="next">{stalled ? <Stalled since={stalled} snapshot={snapshot} /> : nextActor(snapshot, log.events)}</p>
+          <p className="next">{stalled ? <Stalled since={stalled} snapshot={snapshot} /> : <Name text={nextActor(snapshot, log.events) ?? ""} />}</p>
           <Facts snapshot={snapshot} log={log} />
           {snapshot.error && <Failure snapshot={snapshot} log={log} onOpen={onOpen} />}
         </>
@@ -88,7 +90,7 @@ function Facts({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog }): React
         <Took snapshot={snapshot} />
       </Fact>
       <Fact name="Events">{log.events.length.toLocaleString("en")}</Fact>
-      {snapshot.owner?.principal && <Fact name="Started by">{snapshot.owner.principal}</Fact>}
+      {snapshot.owner?.principal && <Fact name="Started by"><Name text={snapshot.owner.principal} /></Fact>}
       {snapshot.parentRunId && (
         <Fact name="Part of">
           <Link href={`/runs/${snapshot.parentRunId}`}>{shortId(snapshot.parentRunId)}</Link>
@@ -125,7 +127,7 @@ function Facts({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog }): React
           ))}
         </Fact>
       )}
-      {snapshot.tags && snapshot.tags.length > 0 && <Fact name="Tags">{snapshot.tags.join(", ")}</Fact>}
+      {snapshot.tags && snapshot.tags.length > 0 && <Fact name="Tags"><Name text={snapshot.tags.join(", ")} /></Fact>}
     </dl>
   );
 }
@@ -140,9 +142,10 @@ function Fact({ name, children }: { name: string; children: ReactNode }): ReactN
 }
 
 function Moment({ at }: { at: string }): ReactNode {
+  const since = useNow() - Date.parse(at);
   return (
-    <time dateTime={at} title={at}>
-      {dateTime(at)} <span className="dim">({ago(useNow() - Date.parse(at))})</span>
+    <time dateTime={at} title={plain(at)}>
+      {dateTime(at)} {Number.isFinite(since) && <span className="dim">({ago(since)})</span>}
     </time>
   );
 }
@@ -180,7 +183,7 @@ function Failure({ snapshot, log, onOpen }: { snapshot: RunSnapshot; log: RunLog
             </Link>
           )}
           <button type="button" onClick={() => onOpen(failed.sequence)}>
-            {failed.nodeId ? `Failed at ${failed.nodeId}` : "Last event"}, #{failed.sequence}
+            <Name text={failed.nodeId ? `Failed at ${failed.nodeId}` : "Last event"} />, #{failed.sequence}
           </button>
         </span>
       )}

@@ -8,7 +8,7 @@ import { useIsRecorded } from "../../live/useRunLog";
 import { CopyButton } from "../../ui/CopyButton";
 import { Icon } from "../../ui/Icon";
 import { JsonView } from "../../ui/JsonView";
-import { countRedactions, Redacted, Text } from "../../ui/Text";
+import { countRedactions, Name, Redacted, Text } from "../../ui/Text";
 import { clock, duration } from "../../ui/time";
 import { EnvelopeSlot } from "./slots/EnvelopeSlot";
 
@@ -36,7 +36,7 @@ export function Inspector({ event, log, snapshot, onSelect, onClose, onFork }: P
     <aside className="inspector" aria-label={`Event ${event.sequence}`} onKeyDown={onKey}>
       <div className="inspector-head">
         <h2 ref={heading} tabIndex={-1}>
-          <span className="dim">#{event.sequence}</span> {event.type}
+          <span className="dim">#{event.sequence}</span> <Name text={event.type} />
         </h2>
         <button type="button" className="quiet" aria-label="Previous event" disabled={event.sequence === 0} onClick={() => onSelect(event.sequence - 1)}>
           <Icon name="up" />
@@ -61,7 +61,9 @@ export function Inspector({ event, log, snapshot, onSelect, onClose, onFork }: P
         {event.nodeId && (
           <div>
             <dt>Node</dt>
-            <dd>{event.nodeId}</dd>
+            <dd>
+              <Name text={event.nodeId} />
+            </dd>
           </div>
         )}
         {event.contentTrust && (
@@ -81,7 +83,7 @@ export function Inspector({ event, log, snapshot, onSelect, onClose, onFork }: P
         <div>
           <dt>Id</dt>
           <dd>
-            <code className="small">{event.eventId}</code> <CopyButton text={event.eventId} what="the id of the event" />
+            <code className="small"><Name text={event.eventId} /></code> <CopyButton text={event.eventId} what="the id of the event" />
             {!recorded && <CopyButton text={() => linkTo(event)} what="the link to the event" icon="link" />}
           </dd>
         </div>
@@ -105,7 +107,7 @@ function linkTo(event: RunEvent): string {
 
 function Cause({ id, log }: { id: string; log: RunLog }): ReactNode {
   const cause = log.events.find((event) => event.eventId === id);
-  return cause ? <Link href={`/runs/${cause.runId}?e=${cause.sequence}`}>#{cause.sequence}</Link> : <code className="small">{id}</code>;
+  return cause ? <Link href={`/runs/${cause.runId}?e=${cause.sequence}`}>#{cause.sequence}</Link> : <code className="small"><Name text={id} /></code>;
 }
 
 // Focus goes to what has been opened, and back to where it was. Not when the page opens with it.

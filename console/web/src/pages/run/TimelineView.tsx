@@ -6,6 +6,8 @@ import { Icon } from "../../ui/Icon";
 import { lookOf } from "../../ui/Status";
 import { duration, useNow } from "../../ui/time";
 import { Scale, ticks, type Bar, type Lane, type Mark, type Timeline } from "./timeline";
+import { Name } from "../../ui/Text";
+import { plain } from "../../ui/plain";
 
 type Props = { timeline: Timeline; log: RunLog; selected: number | undefined; onSelect: (seq: number) => void };
 
@@ -217,12 +219,15 @@ function LaneRow({ lane, index, top, scale, total, focus, selected, onFocus, onS
   const look = lookOf(lane.status);
   return (
     <div role="row" aria-rowindex={index + 1} className={index === 0 ? "tl-row whole" : "tl-row"} style={{ transform: `translateY(${top}px)` }}>
-      <div role="rowheader" className="tl-name" title={lane.typeId ? `${lane.nodeId} (${lane.typeId})` : lane.nodeId}>
+      <div role="rowheader" className="tl-name" title={plain(lane.typeId ? `${lane.nodeId} (${lane.typeId})` : lane.nodeId)}>
         <span className={look.tone}>
           <Icon name={look.icon} />
           <span className="unseen">{look.word}: </span>
         </span>
-        <b>{lane.nodeId}</b> <span className="dim">{lane.typeId}</span>
+        <b>
+          <Name text={lane.nodeId} />
+        </b>{" "}
+        <span className="dim">{lane.typeId && <Name text={lane.typeId} />}</span>
       </div>
       {itemsOf(lane).map((item, i) => {
         const here = focus.row === index && focus.item === i;
@@ -235,9 +240,9 @@ function LaneRow({ lane, index, top, scale, total, focus, selected, onFocus, onS
             role="gridcell"
             data-cell={`${index}-${i}`}
             tabIndex={here ? 0 : -1}
-            aria-label={wordsOf(lane, item, total)}
+            aria-label={plain(wordsOf(lane, item, total))}
             aria-selected={selected === item.seq}
-            title={wordsOf(lane, item, total)}
+            title={plain(wordsOf(lane, item, total))}
             className={`${item.kind} ${tone}`}
             style={{ "--x": left, "--w": width } as CSSProperties}
             onFocus={() => onFocus({ row: index, item: i })}

@@ -8,6 +8,7 @@ const event = (sequence: number, type: string, payload: object = {}, nodeId?: st
 it.each([
   ["node.failed", { error: { code: "c", message: "m" } }, "c: m"],
   ["provider.usage", { provider: "p", model: "m", inputTokens: 1200, outputTokens: 3 }, "p/m · 1,200 in · 3 out"],
+  ["provider.usage", { provider: "p", model: "m", inputTokens: {}, outputTokens: "many" }, "p/m · – in · many out"],
   ["envelope.refusal", { model: "m", refusalText: null }, "m · text withheld by policy"],
   ["cap.breached", { kind: "schema", limit: 2, observed: 3 }, "schema: 3 of at most 2"],
   ["x-vendor.thing", { nodeId: "n", note: "what it says" }, "note: what it says"],

@@ -1,5 +1,6 @@
 import { ExactNumber, isObject, type Json } from "../../api/json";
 import type { RunEvent } from "../../api/model";
+import { own } from "../../api/own";
 
 /** What an event is about, for filters. Types that this page does not know are "other" and are shown as any other. */
 export const groups = ["run", "node", "interrupt", "envelope", "model", "tool", "memory", "artifact", "data", "log", "other"] as const;
@@ -37,7 +38,7 @@ const byPrefix: { [prefix: string]: Group } = {
 };
 
 export function groupOf(type: string): Group {
-  return byPrefix[type.slice(0, type.indexOf("."))] ?? "other";
+  return own(byPrefix, type.slice(0, type.indexOf("."))) ?? "other";
 }
 
 export function text(value: Json | undefined): string {
@@ -93,7 +94,8 @@ const details: { [type: string]: (p: Payload) => string } = {
 };
 
 function tokens(value: Json | undefined): string {
-  return value === undefined || value === null ? "–" : Number(value).toLocaleString("en");
+  const n = value === undefined || value === null ? Number.NaN : Number(value);
+  return Number.isSafeInteger(n) ? n.toLocaleString("en") : text(value) || "–"; // what is too large is not rounded
 }
 
 function list(value: Json | undefined, before: string): string {
@@ -104,8 +106,8 @@ const longest = 300;
 
 /** The one line that stands for an event's payload. */
 export function detailOf(event: RunEvent): string {
-  const own = details[event.type];
-  const line = own ? own(event.payload) : firstText(event.payload);
+  const say = own(details, event.type);
+  const line = say ? say(event.payload) : firstText(event.payload);
   return line.length > longest ? `${line.slice(0, longest)}…` : line;
 }
 

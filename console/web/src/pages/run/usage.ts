@@ -21,7 +21,8 @@ export type Call = {
 export type Sum = { input: number; output: number; cached: number | undefined; cost: number | undefined; calls: number; unknown: number };
 
 function figure(value: Json | undefined): number | undefined {
-  return value === undefined || value === null ? undefined : Number(value);
+  const n = value === undefined || value === null ? Number.NaN : Number(value);
+  return Number.isFinite(n) ? n : undefined; // what is no number says nothing
 }
 
 /** The calls of models that a run has made: one for each time a provider said what it used, and one for each that said nothing. */

@@ -9,6 +9,7 @@ import { Dialog } from "../../ui/Dialog";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { shortId } from "../../ui/Id";
 import { count, tally } from "./bulk";
+import { Name } from "../../ui/Text";
 
 type Result = components["schemas"]["BulkCancelResult"];
 
@@ -51,7 +52,7 @@ export function BulkCancel({ rows, onClose }: Props): ReactNode {
             <ul className="bulk" aria-label="Runs to cancel">
               {rows.slice(0, 10).map((row) => (
                 <li key={row.runId}>
-                  {row.workflowId} <span className="dim mono">{shortId(row.runId)}</span>
+                  <Name text={row.workflowId} /> <span className="dim mono">{shortId(row.runId)}</span>
                 </li>
               ))}
               {rows.length > 10 && <li>and {rows.length - 10} more</li>}

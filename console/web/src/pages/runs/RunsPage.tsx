@@ -19,6 +19,8 @@ import { choices, formatFilter, jump, parseFilter } from "./filter";
 import { SavedFilters } from "./SavedFilters";
 import { waitWords } from "../../ui/wait";
 import { useRuns } from "./useRuns";
+import { Name } from "../../ui/Text";
+import { plain } from "../../ui/plain";
 import "./runs.css";
 
 export default function RunsPage(): ReactNode {
@@ -215,7 +217,7 @@ function RunTable({ rows, body, selection }: { rows: RunRow[]; body: { current: 
                 {!isTerminal(row.status) && (
                   <input
                     type="checkbox"
-                    aria-label={`Select ${row.workflowId} ${shortId(row.runId)}`}
+                    aria-label={`Select ${plain(row.workflowId)} ${shortId(row.runId)}`}
                     checked={selection.has(row.runId)}
                     onChange={(event) => selection.set([row], event.target.checked)}
                   />
@@ -227,16 +229,16 @@ function RunTable({ rows, body, selection }: { rows: RunRow[]; body: { current: 
             </td>
             <td className="run-cell">
               <Link href={`/runs/${row.runId}`} className="run-link">
-                {row.workflowId}
+                <Name text={row.workflowId} />
               </Link>
               <Id id={row.runId} what="the id of the run" />
             </td>
             <td className="known">
-              {row.errorCode && <code className="bad-text">{row.errorCode}</code>}
-              {row.waits && <span className="waits">{waitWords(row.waits)}</span>}
+              {row.errorCode && <code className="bad-text"><Name text={row.errorCode} /></code>}
+              {row.waits && <span className="waits"><Name text={waitWords(row.waits)} /></span>}
               {row.tags.map((tag) => (
                 <Link key={tag} href={filterURL(formatFilter([{ name: "tag", value: tag }]))} className="tag">
-                  {tag}
+                  <Name text={tag} />
                 </Link>
               ))}
             </td>

@@ -10,6 +10,7 @@ import { Rungs } from "../../ladder/ui/Rungs";
 import { Verdict } from "../../ladder/ui/Verdict";
 import { JsonView } from "../../ui/JsonView";
 import { judge, kindOf, type Given, type Judged } from "./judge";
+import { Name } from "../../ui/Text";
 import "../../styles/form.css";
 import "./try.css";
 
@@ -81,7 +82,7 @@ function Found({ judged }: { judged: Judged }): ReactNode {
         <ul className="problems" aria-label="What was wrong">
           {problems.map((p) => (
             <li key={`${p.instancePointer ?? ""} ${p.message}`}>
-              {p.instancePointer !== undefined && <code className="place">{p.instancePointer || "/"}</code>} {p.message}
+              {p.instancePointer !== undefined && <code className="place"><Name text={p.instancePointer || "/"} /></code>} <Name text={p.message} />
             </li>
           ))}
         </ul>
