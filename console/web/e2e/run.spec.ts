@@ -285,6 +285,35 @@ test("C3c a crash of the host is survived: reconnecting, then live, and every ev
   }
 });
 
+test("C3c a page that does not come says so, and comes when the host is back", async ({ page, basePath }) => {
+  test.setTimeout(60_000);
+  const host = new Host(basePath, ["--durability", "sync"]);
+  try {
+    await host.start();
+    await prepare(host);
+    await signIn(page, host, key);
+    const runId = await host.runUntil("gate", ["waiting-approval"]);
+    await page.goto(`${host.console}runs/${runId}`);
+    await expect(page.getByText("Live", { exact: true })).toBeVisible();
+    await host.kill();
+    // Nobody knows whether an answer arrived that nobody has answered.
+    await page.getByRole("button", { name: "Accept" }).click();
+    await expect(page.getByRole("alert")).toContainText("Whether your answer has arrived is not known; sent again, it counts once.");
+    await page.getByRole("link", { name: "Capabilities" }).click();
+    await expect(page.getByRole("heading", { level: 1, name: "This page did not come" })).toBeVisible();
+    await page.getByRole("button", { name: "Load it again" }).click();
+    await expect(page.getByRole("alert")).toContainText("The host does not answer.");
+    await page.goBack(); // what was open before still is
+    await expect(page.getByText("A person has to decide at gate.")).toBeVisible();
+    await page.goForward();
+    await host.start();
+    await page.getByRole("button", { name: "Load it again" }).click();
+    await expect(page.getByRole("heading", { name: "Kinds of envelopes" })).toBeVisible();
+  } finally {
+    await host.remove();
+  }
+});
+
 test("C13 eight tabs of a browser are all up to date, though a browser opens six connections", async ({ signedIn: page, host, context }) => {
   const runs = await Promise.all(Array.from({ length: 8 }, () => host.runUntil("gate", ["waiting-approval"])));
   const tabs: Page[] = [page];

@@ -1,5 +1,5 @@
-import { key, readKey } from "./host";
-import { expect, expectAccessible, test, watch } from "./fixtures";
+import { Host, key, prepare, readKey } from "./host";
+import { expect, expectAccessible, signIn, test, watch } from "./fixtures";
 
 test("C1a only this host is asked, and the policy is never broken", async ({ signedIn: page, host }) => {
   const asked: string[] = [];
@@ -65,6 +65,38 @@ test("C1c signing out ends the session", async ({ signedIn: page, host }) => {
   await page.getByRole("button", { name: "Sign out" }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Sign in to Waybill");
   expect((await page.request.get(`${host.url}/v1/runs`)).status()).toBe(401);
+});
+
+test("C1b a session that the host no longer knows leads to the sign-in page, also where a run is only watched", async ({ page, basePath, context }) => {
+  test.setTimeout(60_000);
+  const host = new Host(basePath, ["--durability", "sync"]);
+  try {
+    await host.start();
+    await prepare(host);
+    await signIn(page, host, key);
+    const runId = await host.runUntil("gate", ["waiting-approval"]);
+    await page.goto(`${host.console}runs/${runId}`);
+    await expect(page.getByText("Live", { exact: true })).toBeVisible();
+    await context.clearCookies();
+    await host.kill();
+    await host.start(); // the stream is asked for again, and refused
+    await expect(page.getByRole("heading", { name: "Sign in to Waybill" })).toBeVisible({ timeout: 20_000 });
+    await page.getByLabel("API key").fill(key);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await expect(page.getByText("A person has to decide at gate.")).toBeVisible();
+    await expect(page.getByText("Live", { exact: true })).toBeVisible();
+  } finally {
+    await host.remove();
+  }
+});
+
+test("C1c who signs out in one tab leaves nothing to read in another", async ({ signedIn: page, host, context }) => {
+  const other = await context.newPage();
+  await other.goto(`${host.console}capabilities`);
+  await expect(other.getByRole("heading", { name: "Kinds of envelopes" })).toBeVisible();
+  await page.goto(host.console);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await expect(other.getByRole("heading", { name: "Sign in to Waybill" })).toBeVisible();
 });
 
 test("C1b a key that may only look sees runs", async ({ page, host }) => {

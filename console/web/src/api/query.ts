@@ -23,3 +23,18 @@ export const queryClient: QueryClient = new QueryClient({
 export function signedOut(): void {
   queryClient.setQueryData<ConsoleConfig>(configKey, (config) => config && { ...config, signedIn: false });
 }
+
+// All tabs of a browser have one session: who signs out in one leaves nothing to be read in another.
+const tabs = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel("waybill-session");
+tabs?.addEventListener("message", () => leave());
+
+function leave(): void {
+  queryClient.removeQueries({ predicate: (query) => query.queryKey[0] !== configKey[0] });
+  signedOut();
+}
+
+/** What to do when somebody has signed out. */
+export function leaveAllTabs(): void {
+  tabs?.postMessage("signed out");
+  leave();
+}

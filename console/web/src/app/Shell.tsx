@@ -1,6 +1,6 @@
 import { Suspense, useEffect, useRef, useState, type ReactNode } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
-import { queryClient, signedOut } from "../api/query";
+import { leaveAllTabs } from "../api/query";
 import { signOut, useConfig } from "../api/session";
 import { Mark } from "../ui/Mark";
 import { PageBoundary } from "../ui/PageBoundary";
@@ -66,10 +66,7 @@ export function Shell(): ReactNode {
               type="button"
               className="quiet"
               onClick={() => {
-                void signOut().finally(() => {
-                  queryClient.removeQueries({ predicate: (query) => query.queryKey[0] !== "console" });
-                  signedOut();
-                });
+                void signOut().finally(leaveAllTabs);
               }}
             >
               Sign out

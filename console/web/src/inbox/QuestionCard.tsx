@@ -1,7 +1,7 @@
 import { useEffect, useRef, type ReactNode } from "react";
 import { Link } from "wouter";
 import type { Provenance } from "../a2ui/SurfaceForm";
-import { ApiError } from "../api/errors";
+import { ApiError, UnreachableError } from "../api/errors";
 import { Explanation } from "../explain/Explanation";
 import { explain } from "../explain/explain";
 import { text } from "../ladder/events";
@@ -175,7 +175,9 @@ function Refused({ error }: { error: unknown }): ReactNode {
   }
   return (
     <p className="note bad" role="alert">
-      {error instanceof Error ? error.message : "The answer could not be sent."} Nothing was answered; try again.
+      {error instanceof UnreachableError
+        ? "The host does not answer. Whether your answer has arrived is not known; sent again, it counts once."
+        : `${error instanceof Error ? error.message : "The answer could not be sent."} Nothing was answered; try again.`}
     </p>
   );
 }

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { idempotencyKey } from "../api/client";
-import { ApiError } from "../api/errors";
+import { ApiError, UnreachableError } from "../api/errors";
 import { announce } from "../app/announce";
 import { number, record, text } from "../ladder/events";
 import type { Votes } from "./question";
@@ -43,12 +43,17 @@ export function useAnswer({ send, find, onDone }: Options): { answering: Answeri
       gone.current = true;
     };
   }, []);
+  const lost = useRef<{ value: string; key: string }>(undefined);
   const answer = (value: unknown): void => {
     if (busy.current) return;
     busy.current = true;
+    // One that may have arrived is the same when it is sent again.
+    const sending = JSON.stringify(value);
+    const key = lost.current?.value === sending ? lost.current.key : idempotencyKey();
+    lost.current = undefined;
     set({ state: "sending" });
     const action = text(record(value).action);
-    send(value, idempotencyKey())
+    send(value, key)
       .then((sent) => {
         const r = record(sent);
         const i = record(r.interrupt);
@@ -68,6 +73,7 @@ export function useAnswer({ send, find, onDone }: Options): { answering: Answeri
       })
       .catch(async (error: unknown) => {
         busy.current = false;
+        if (error instanceof UnreachableError) lost.current = { value: sending, key };
         if (error instanceof ApiError && over.has(error.code)) {
           const found = await find?.().catch(() => undefined);
           if (!gone.current) set({ state: "elsewhere", code: error.code, found });

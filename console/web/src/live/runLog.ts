@@ -1,7 +1,8 @@
 import { fetchJson } from "../api/client";
-import { ApiError } from "../api/errors";
+import { ApiError, isStatus } from "../api/errors";
 import { parseJson } from "../api/json";
 import type { RunEvent } from "../api/model";
+import { signedOut } from "../api/query";
 import { hostURL } from "../app/base";
 import { openStream } from "./link";
 import { delay, type Frame, type LiveState } from "./sse";
@@ -87,6 +88,7 @@ export class RunLog {
     if (this.ended || this.#abort) return;
     const abort = new AbortController();
     this.#abort = abort;
+    this.error = undefined;
     const close = openStream(`${hostURL}/v1/runs/${encodeURIComponent(this.runId)}/events?streamMode=debug`, this.last >= 0 ? String(this.last) : undefined, {
       onFrames: (frames) => this.#take(frames),
       onState: (state) => this.#setState(state),
@@ -94,12 +96,18 @@ export class RunLog {
         if (failures <= 0 || failures > 3) this.#fill(abort.signal);
       },
       onRefused: (error) => {
-        this.error = new ApiError(error.status, error.code, error.message);
-        this.#setState("ended");
-        this.#stop();
+        this.#refuse(new ApiError(error.status, error.code, error.message));
       },
     });
     abort.signal.addEventListener("abort", close);
+  }
+
+  // The host will tell no more; the run may go on. One who is signed out sees that, and not this page.
+  #refuse(error: ApiError): void {
+    if (isStatus(error, 401)) signedOut();
+    this.error = error;
+    this.#setState("refused");
+    this.#stop();
   }
 
   #stop(): void {
@@ -141,7 +149,11 @@ export class RunLog {
     if (this.#filling) return;
     this.#filling = true;
     void this.#poll(signal)
-      .catch(() => delay(pollPause, signal)) // the next one may be answered
+      .catch((error: unknown) => {
+        if (!isStatus(error, 401)) return delay(pollPause, signal); // the next one may be answered
+        this.#refuse(error as ApiError);
+        return undefined;
+      })
       .finally(() => {
         this.#filling = false;
         if (this.state === "polling" && !signal.aborted && !this.ended) this.#fill(signal);

@@ -3,8 +3,8 @@ import { ApiError, errorOf } from "../api/errors";
 
 export type Frame = { id: string | undefined; event: string | undefined; data: string };
 
-/** What a stream is doing. Polling means that streaming does not work here, for now. */
-export type LiveState = "connecting" | "live" | "reconnecting" | "polling" | "ended";
+/** What a stream is doing. Polling means that streaming does not work here, for now; refused that the host tells no more. */
+export type LiveState = "connecting" | "live" | "reconnecting" | "polling" | "ended" | "refused";
 
 export type StreamOptions = {
   url: string;

@@ -7,6 +7,7 @@ const words: { [state in LiveState]: string } = {
   reconnecting: "Reconnecting",
   polling: "Polling",
   ended: "Ended",
+  refused: "Not told",
 };
 
 /** Says how what is on screen is kept up to date. */

@@ -1,4 +1,7 @@
-import { Component, type ReactNode } from "react";
+import { Component, useState, type ReactNode } from "react";
+import { loadConfig } from "../api/session";
+import { NotLoadedError } from "../app/load";
+import { useTitle } from "../app/title";
 import { ErrorNote } from "./ErrorNote";
 
 /** Keeps a page that fails from taking the others with it. */
@@ -11,6 +14,7 @@ export class PageBoundary extends Component<{ children: ReactNode }, { error?: E
 
   override render(): ReactNode {
     if (!this.state.error) return this.props.children;
+    if (this.state.error instanceof NotLoadedError) return <NotLoaded />;
     return (
       <>
         <h1>This page failed</h1>
@@ -18,4 +22,28 @@ export class PageBoundary extends Component<{ children: ReactNode }, { error?: E
       </>
     );
   }
+}
+
+// What did not come once is not asked for again by the browser: the whole page has to be, and only where somebody answers.
+function NotLoaded(): ReactNode {
+  const [error, setError] = useState<unknown>();
+  useTitle("This page did not come");
+  const again = (): void => {
+    loadConfig().then(() => location.reload(), setError);
+  };
+  return (
+    <>
+      <h1>This page did not come</h1>
+      {error === undefined ? (
+        <div className="note ask" role="alert">
+          <p>The host is away, or was updated since you opened the console. Pages that you have seen before still open.</p>
+          <button type="button" onClick={again}>
+            Load it again
+          </button>
+        </div>
+      ) : (
+        <ErrorNote error={error} onRetry={again} />
+      )}
+    </>
+  );
 }

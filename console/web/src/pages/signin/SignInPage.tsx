@@ -23,7 +23,7 @@ export function SignInPage({ mode, refused, onSignedIn }: Props): ReactNode {
       <h1>Sign in to Waybill</h1>
       {refused && !attempt.error && (
         <p className="note ask" role="alert">
-          The link did not sign you in: {refused} A link is good once, and for a short while.
+          The link did not sign you in: {refused}. A link is good once, and for a short while.
         </p>
       )}
       <form onSubmit={submit}>

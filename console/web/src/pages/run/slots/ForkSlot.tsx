@@ -1,10 +1,11 @@
-import { lazy, Suspense, useState, type ReactNode } from "react";
+import { Suspense, useState, type ReactNode } from "react";
+import { loaded } from "../../../app/load";
 import type { RunSnapshot } from "../../../api/model";
 import type { RunLog } from "../../../live/runLog";
 
 type Props = { snapshot: RunSnapshot; log: RunLog; /** The event to fork from. */ seq: number; open: boolean; onClose: () => void };
 
-const ForkDialog = lazy(() => import("../../../fork/ForkDialog").then((m) => ({ default: m.ForkDialog })));
+const ForkDialog = loaded(() => import("../../../fork/ForkDialog").then((m) => ({ default: m.ForkDialog })));
 
 /** The dialog that makes another run out of the start of this one; it is loaded when it is first wanted. */
 export function ForkSlot(props: Props): ReactNode {
