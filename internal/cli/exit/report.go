@@ -70,7 +70,7 @@ func describe(err error) report {
 	case isForeign(err):
 		r.Error, r.Hint = codeForeign, "Check the URL and its base path: `waybill context show --source` says where it comes from."
 	case errors.Is(err, context.Canceled):
-		r.Error, r.Message = codeInterrupted, "interrupted"
+		r.Error, r.Message = codeInterrupted, "stopped before the end"
 	case r.Exit == Usage:
 		r.Error, r.Message = codeUsage, strings.TrimPrefix(r.Message, string(codeUsage)+": ")
 	case r.Exit == NotFound:

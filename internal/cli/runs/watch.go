@@ -76,7 +76,7 @@ func (o *one) watch(cmd *cobra.Command, s *session.Session, f watchFlags) error 
 	case screen:
 		show = newDrawing(o.print, s, o.id)
 	case o.print.Format.ForPeople() && o.print.Query == nil:
-		show = &lines{print: o.print, chunks: f.chunks}
+		show = &lines{print: o.print, chunks: f.chunks, chart: waterfall.New(o.id), now: s.Now, talk: func(text string) { session.Talk(cmd, "%s", text) }}
 	default:
 		show = &documents{print: o.print, runID: o.id}
 	}
@@ -174,9 +174,18 @@ type lines struct {
 	// held counts pieces of an answer that were not shown; heldAt is the first of them.
 	held   int
 	heldAt client.Event
+	// chart knows whom the run waits for; heard is when it was last heard of, told whether
+	// that was said since.
+	chart *waterfall.Chart
+	now   func() time.Time
+	heard time.Time
+	told  bool
+	talk  func(text string)
 }
 
 func (l *lines) event(e client.Event) error {
+	l.chart.Add(e.Event)
+	l.heard, l.told = l.now(), false
 	if !l.chunks && (e.Type == "output.chunk" || e.Type == "agent.reasoning.delta") {
 		if l.held++; l.held == 1 {
 			l.heldAt = e
@@ -229,7 +238,17 @@ func word(t wire.EventType) string {
 	}
 }
 
-func (*lines) tick() error { return nil }
+// tick says whom the run waits for, once it has been quiet.
+func (l *lines) tick() error {
+	if l.told || l.heard.IsZero() || l.now().Sub(l.heard) < quietly {
+		return nil
+	}
+	l.told = true
+	for _, text := range l.chart.Awaits() {
+		l.talk(text)
+	}
+	return nil
+}
 
 func (l *lines) end(client.Event) error { return l.flush() }
 
@@ -289,7 +308,7 @@ func (d *drawing) tick() error { return d.draw(d.clock.Now()) }
 
 func (d *drawing) end(last client.Event) error {
 	at := d.clock.Now()
-	if t, err := time.Parse(time.RFC3339, last.Timestamp); err == nil {
+	if t, err := time.Parse(time.RFC3339, last.Timestamp); err == nil && last.Type.Terminal() {
 		at = t // a run that has ended takes no longer
 	}
 	return d.draw(at)

@@ -3,6 +3,7 @@
 package waterfall
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/show"
 	"waybill.dev/waybill/internal/cli/term"
+	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -30,6 +32,13 @@ type node struct {
 	id, status string
 	bars       []bar
 	marks      []string
+	asks       *question // nil: nothing
+}
+
+// question is what a node waits for somebody to answer.
+type question struct {
+	Kind interrupt.Kind  `json:"kind"`
+	Data json.RawMessage `json:"data"`
 }
 
 // bar is one attempt; to is zero while it goes on. A wait is drawn lighter.
@@ -91,6 +100,11 @@ func (c *Chart) Add(e wire.Event) {
 		n.marks = append(n.marks, m)
 	}
 	switch e.Type {
+	case wire.EventInterruptRequested:
+		n.asks = &question{}
+		_ = json.Unmarshal(e.Payload, n.asks) // what is of another shape is asked all the same
+	case wire.EventInterruptResolved:
+		n.asks = nil
 	case "node.started":
 		n.close(at)
 		n.status, n.bars = "running", append(n.bars, bar{from: at})
@@ -101,9 +115,41 @@ func (c *Chart) Add(e wire.Event) {
 	if s, ok := ends[e.Type]; ok {
 		n.close(at)
 		n.status = s
+		if e.Type != "node.suspended" {
+			n.asks = nil
+		}
 		if e.Type == "node.suspended" {
 			n.bars = append(n.bars, bar{from: at, wait: true})
 		}
+	}
+}
+
+// waits is the node whose question a run waits for; nil: the run goes on by itself, or has ended.
+func (c *Chart) waits() *node {
+	if c.status != "running" {
+		return nil
+	}
+	var first *node
+	for _, n := range c.nodes {
+		switch {
+		case n.status == "running" || n.status == "retrying":
+			return nil
+		case n.asks != nil && n.status == "suspended" && first == nil:
+			first = n
+		}
+	}
+	return first
+}
+
+// Awaits says whose answer the run waits for, and how to give it; empty: nobody's.
+func (c *Chart) Awaits() []string {
+	n := c.waits()
+	if n == nil {
+		return nil
+	}
+	return []string{
+		fmt.Sprintf("waits for somebody to answer %s (%s): %s", n.id, n.asks.Kind, show.Question(string(n.asks.Kind), n.asks.Data)),
+		fmt.Sprintf("how to answer: waybill interrupt show %s %s", c.RunID, n.id),
 	}
 }
 
@@ -133,7 +179,11 @@ const (
 // Lines draws the chart as it stands at a time, so many columns wide and lines high.
 func (c *Chart) Lines(now time.Time, width, height int, color bool) []string {
 	shown, hidden := c.nodes, 0
-	if room := height - 3; height > 0 && len(shown) > room {
+	status, below := c.status, []string{fmt.Sprintf("%d %s %s %s", c.last.Sequence, c.last.Type, term.Clean(c.last.NodeID), show.Detail(c.last))}
+	if n := c.waits(); n != nil {
+		status, below = string(n.asks.Kind.Status()), c.Awaits()
+	}
+	if room := height - 2 - len(below); height > 0 && len(shown) > room {
 		hidden = len(shown) - max(room, 0)
 		shown = shown[hidden:]
 	}
@@ -150,13 +200,16 @@ func (c *Chart) Lines(now time.Time, width, height int, color bool) []string {
 	for _, n := range shown {
 		out = append(out, c.line(n, now, total, names, bars, color))
 	}
-	word := c.status
+	word := status
 	if color {
 		word = term.Paint(word, word)
 	}
-	foot := fmt.Sprintf("%s %s  %s  %d events  %s", term.Glyph(c.status), word, c.RunID, c.events, show.Duration(now.Sub(c.began)))
-	last := render.Cut(fmt.Sprintf("  %d %s %s %s", c.last.Sequence, c.last.Type, term.Clean(c.last.NodeID), show.Detail(c.last)), width)
-	return append(out, foot, last)
+	foot := fmt.Sprintf("%s %s  %s  %d events  %s", term.Glyph(status), word, c.RunID, c.events, show.Duration(now.Sub(c.began)))
+	out = append(out, foot)
+	for _, line := range below {
+		out = append(out, render.Cut("  "+term.Clean(line), width))
+	}
+	return out
 }
 
 func (c *Chart) line(n *node, now time.Time, total time.Duration, names, width int, color bool) string {

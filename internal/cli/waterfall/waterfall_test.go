@@ -49,6 +49,33 @@ func TestLines_GrowWhileARunGoesOn(t *testing.T) {
 	require.Contains(t, c.Lines(began.Add(20*time.Second), 41, 0, false)[1], "▶ b      ███████████████")
 }
 
+// C3: whoever watches a run that waits for somebody is told so, and not that it runs.
+func TestLines_SayWhoHasToAct(t *testing.T) {
+	t.Parallel()
+	asked := func(c *waterfall.Chart, node, payload string) {
+		c.Add(wire.Event{Sequence: 9, Type: "interrupt.requested", NodeID: node, Payload: json.RawMessage(payload), Timestamp: wire.FormatTime(began.Add(time.Second))})
+	}
+	c := chart("0 run.started", "0 node.started gate", "1 node.suspended gate")
+	asked(c, "gate", `{"kind":"approval","data":{"title":"Pay?","actions":["accept"]}}`)
+	require.Equal(t, []string{
+		"? waiting-approval  run_1  4 events  5.0s",
+		"  waits for somebody to answer gate (approval): Pay? (accept)",
+		"  how to answer: waybill interrupt show run_1 gate",
+	}, c.Lines(began.Add(5*time.Second), 79, 0, false)[1:])
+	require.Len(t, c.Lines(began.Add(5*time.Second), 79, 4, false), 4)
+
+	c.Add(wire.Event{Type: "node.started", NodeID: "other", Timestamp: wire.FormatTime(began), Payload: json.RawMessage(`{}`)})
+	require.Empty(t, c.Awaits(), "another node is at work")
+	c.Add(wire.Event{Type: "node.completed", NodeID: "other", Timestamp: wire.FormatTime(began), Payload: json.RawMessage(`{}`)})
+	require.NotEmpty(t, c.Awaits())
+	c.Add(wire.Event{Type: "interrupt.resolved", NodeID: "gate", Timestamp: wire.FormatTime(began), Payload: json.RawMessage(`{}`)})
+	require.Empty(t, c.Awaits(), "it was answered")
+	asked(c, "gate", `[]`)
+	require.Len(t, c.Awaits(), 2, "a question that cannot be read is one")
+	c.Add(wire.Event{Type: "run.cancelled", Timestamp: wire.FormatTime(began), Payload: json.RawMessage(`{}`)})
+	require.Empty(t, c.Awaits(), "the run has ended")
+}
+
 func TestLines_FitTheScreen(t *testing.T) {
 	t.Parallel()
 	lines := []string{"0 run.started"}

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// L2b: who watches a run that waits for somebody is told whom, also through a pipe, and an
+// interrupt of the watch is no word on the run.
+func TestL2b_AWatchSaysWhomARunWaitsFor(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	id := u.waiting("approve")
+	ctx, cancel := context.WithTimeout(t.Context(), cmdTimeout)
+	defer cancel()
+	cmd := u.command(ctx, "run", "watch", id)
+	talk, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	said := bufio.NewReader(talk)
+	line := func() string {
+		text, err := said.ReadString('\n')
+		require.NoError(t, err)
+		return text
+	}
+	require.Contains(t, line(), "console: ")
+	require.Contains(t, line(), "waits for somebody to answer gate (approval)")
+	require.Equal(t, "how to answer: waybill interrupt show "+id+" gate\n", line())
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	require.Equal(t, "error: interrupted: stopped before the end\n", line())
+	var ended *exec.ExitError
+	require.ErrorAs(t, cmd.Wait(), &ended)
+	require.Equal(t, 130, ended.ExitCode())
+}
