@@ -57,6 +57,14 @@ test("C2 a list without runs says how to start one, and a filter without runs is
   await expect(page.getByText("No run fits")).toBeVisible();
 });
 
+test("C2 from the list there is a way to every page that is about no run in particular", async ({ signedIn: page, host }) => {
+  for (const [link, title] of [["Compare runs…", "Compare runs"], ["Try an answer…", "Try an answer"], ["Open a file…", "Open a file"]] as const) {
+    await page.goto(host.console);
+    await page.getByRole("link", { name: link }).click();
+    await expect(page.getByRole("heading", { level: 1, name: title })).toBeVisible();
+  }
+});
+
 test("C2 a filter is saved under a name, kept in the browser, and forgotten", async ({ signedIn: page, host }) => {
   await page.goto(`${host.console}?filter=${encodeURIComponent("status:failed")}`);
   await page.getByRole("button", { name: "Save this filter…" }).click();

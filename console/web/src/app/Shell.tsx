@@ -121,7 +121,7 @@ function ThemeSwitch(): ReactNode {
     <select className="quiet" aria-label="Theme" value={theme} onChange={(event) => setTheme(event.target.value as Theme)}>
       {themes.map((name) => (
         <option key={name} value={name}>
-          {name[0]?.toUpperCase() + name.slice(1)}
+          {name[0]?.toUpperCase() + name.slice(1)} theme
         </option>
       ))}
     </select>

@@ -25,7 +25,7 @@ export function Explanation({ code, message }: { code: string; message?: string 
           <div>
             <dt>Next</dt>
             <dd>
-              {row.next} <span className="dim">For {ownerInWords(row.owner)}.</span>
+              <Steps text={row.next} /> <span className="dim">For {ownerInWords(row.owner)}.</span>
             </dd>
           </div>
         </dl>
@@ -34,4 +34,9 @@ export function Explanation({ code, message }: { code: string; message?: string 
       )}
     </div>
   );
+}
+
+/** A sentence of the table, in which commands stand between backticks. */
+function Steps({ text }: { text: string }): ReactNode {
+  return text.split("`").map((part, i) => (i % 2 === 1 ? <code key={part}>{part}</code> : part));
 }

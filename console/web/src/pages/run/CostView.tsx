@@ -10,12 +10,13 @@ export function CostView({ log, onSelect }: { log: RunLog; onSelect: (seq: numbe
   const sum = sumOf(calls);
   const again = sumOf(calls.filter((c) => c.again));
   const currency = calls.find((c) => c.currency)?.currency ?? "USD";
-  const share = sum.cost && again.cost !== undefined ? again.cost / sum.cost : (again.input + again.output) / Math.max(1, sum.input + sum.output);
+  const priced = Boolean(sum.cost) && again.cost !== undefined;
+  const share = priced ? (again.cost ?? 0) / (sum.cost ?? 1) : (again.input + again.output) / Math.max(1, sum.input + sum.output);
   return (
     <section aria-label="Tokens and cost">
       <p className="dim">
         Cost is an estimate, from the prices of the host&apos;s model catalogue; what the provider bills may differ.
-        {again.calls > 0 && ` ${again.calls} of ${sum.calls} calls were further tries: ${Math.round(share * 100)} % of it.`}
+        {again.calls > 0 && ` ${again.calls} of ${sum.calls} calls were further tries: ${Math.round(share * 100)} % of the ${priced ? "cost" : "tokens"}.`}
         {sum.unknown > 0 && ` ${sum.unknown} ${sum.unknown === 1 ? "call" : "calls"} of which the provider said nothing: shown as “–” and in no sum.`}
       </p>
       <div className="scroll" tabIndex={0} role="region" aria-label="Calls of models">

@@ -44,9 +44,11 @@ export default function RunsPage(): ReactNode {
         <h1>Runs</h1>
         <Live state={runs.live} />
         <span className="grow" />
-        <Link href="/bundle" className="small">
-          Open a file…
-        </Link>
+        <nav aria-label="Besides" className="besides small">
+          <Link href="/diff">Compare runs…</Link>
+          <Link href="/try">Try an answer…</Link>
+          <Link href="/bundle">Open a file…</Link>
+        </nav>
       </div>
       <FilterBar key={filter} filter={filter} onChange={setFilter} input={search} />
       {runs.error && (
