@@ -67,7 +67,11 @@ test("C4b two schema violations and an acceptance are three attempts, with the f
   await expect(section(page, "Payload").locator(".marked")).toContainText("bills");
   await expect(section(page, "Schema").locator(".marked")).toContainText("enum");
 
+  await expect(section(page, "What changed")).toHaveCount(0); // nothing was given before
   await page.locator("table.ladder thead th a").nth(1).click();
+  const changed = section(page, "What changed");
+  await expect(changed.getByRole("heading")).toHaveText("What changed since attempt 1");
+  await expect(changed.getByRole("row")).toHaveText([/place.*attempt 1.*attempt 2/, /\/category.*bills.*billing/, /\/summary.*nothing/]);
   await expect(page.getByText("The model was told, in the host's words:")).toContainText("not one of the allowed values");
   await expect(section(page, "Payload").locator(".missing")).toHaveText("summary is missing");
   await expect(section(page, "Schema").locator(".marked")).toContainText("summary");

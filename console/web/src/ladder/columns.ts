@@ -1,4 +1,6 @@
+import type { Json } from "../api/json";
 import type { Call, Envelope, Execution } from "./model";
+import { documentIn } from "./said";
 import { callKey } from "./story";
 
 /** One way down the ladder: a document, or an attempt that gave none. */
@@ -18,4 +20,10 @@ export function columnsOf(x: Execution): Column[] {
 export function decisive(x: Execution, columns: Column[]): Column | undefined {
   const last = columns.at(-1);
   return x.result === "completed" ? last : (columns.findLast((c) => c.envelope?.outcome === "refused") ?? last);
+}
+
+/** The document of a column, as far as the run has it: what was taken, or what the model said. Without a kind, that of its envelope. */
+export function documentOf({ call, envelope }: Column, kind = envelope?.kind): Json | undefined {
+  const taken = envelope?.outcome === "accepted" || envelope?.outcome === "cached";
+  return taken ? (envelope.payload as Json | undefined) : documentIn(call.text, kind);
 }

@@ -8,11 +8,12 @@ import { CopyButton } from "../../ui/CopyButton";
 import { Id } from "../../ui/Id";
 import { JsonView } from "../../ui/JsonView";
 import { Name, Text } from "../../ui/Text";
-import type { Column } from "../columns";
+import { Changes } from "../../ui/Changes";
+import { changes } from "../../ui/changes";
+import { columnsOf, documentOf, type Column } from "../columns";
 import { asks, type Execution, type Problem } from "../model";
 import { nearest, ruleAt } from "../pointer";
 import { stoppedAt } from "../rungs";
-import { documentIn } from "../said";
 import { inWords, roomOf } from "../story";
 import { useSchema, type LadderContext } from "./context";
 
@@ -35,6 +36,7 @@ export function Detail({ runId, execution, column, context }: Props): ReactNode 
         </section>
       )}
       <Judged column={column} context={context} problems={stop?.problems ?? []} />
+      <Since execution={execution} column={column} context={context} />
       {envelope && <Facts runId={runId} column={column} context={context} />}
       {call.text !== undefined && envelope?.outcome !== "accepted" && (
         <details className="said-text">
@@ -46,6 +48,21 @@ export function Detail({ runId, execution, column, context }: Props): ReactNode 
         </details>
       )}
     </div>
+  );
+}
+
+/** What the model gave otherwise than before, where both are known. */
+function Since({ execution, column, context }: Omit<Props, "runId">): ReactNode {
+  const given = (c: Column): Json | undefined => documentOf(c, c.envelope?.kind ?? context.askedKind);
+  const now = given(column);
+  const before = columnsOf(execution).findLast((c) => c.call.ordinal < column.call.ordinal && given(c) !== undefined);
+  if (now === undefined || !before) return null;
+  const list = changes(given(before), now);
+  return (
+    <section aria-label="What changed">
+      <h3>What changed since attempt {before.call.attempt}</h3>
+      <Changes list={list} names={[`attempt ${before.call.attempt}`, `attempt ${column.call.attempt}`]} same="Nothing: the model gave the same document." />
+    </section>
   );
 }
 
@@ -155,7 +172,8 @@ function linkTo(p: Problem): string {
 }
 
 /** Payload and schema beside each other, with the place that failed in both. */
-function Judged({ column: { call, envelope }, context, problems }: { column: Column; context: LadderContext; problems: Problem[] }): ReactNode {
+function Judged({ column, context, problems }: { column: Column; context: LadderContext; problems: Problem[] }): ReactNode {
+  const { envelope } = column;
   const [search, setSearch] = useSearchParams();
   const recorded = useIsRecorded();
   // Which place one looks at is in the address, so that a copied link shows the same.
@@ -167,7 +185,7 @@ function Judged({ column: { call, envelope }, context, problems }: { column: Col
   const of = useSchema(kind, context.config, form);
   // What another gate refused is no matter of the schema.
   const schema = taken || problems.some((p) => p.schemaPointer !== undefined) ? of : undefined;
-  const payload = taken ? (envelope.payload as Json | undefined) : documentIn(call.text, kind);
+  const payload = documentOf(column, kind);
   const problem = problems[chosen];
   const place = problem?.instancePointer === undefined ? undefined : nearest(payload, problem.instancePointer);
   const rule = problem?.schemaPointer === undefined ? undefined : ruleAt(schema, problem.schemaPointer, problem.message);

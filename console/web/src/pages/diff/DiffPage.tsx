@@ -13,7 +13,9 @@ import { ErrorNote } from "../../ui/ErrorNote";
 import { shortId } from "../../ui/Id";
 import { JsonView } from "../../ui/JsonView";
 import "./diff.css";
-import { changes, counting, type Change } from "./changes";
+import { Changes } from "../../ui/Changes";
+import { changes } from "../../ui/changes";
+import { counting } from "./counting";
 import { Name } from "../../ui/Text";
 import "../../styles/form.css";
 
@@ -136,7 +138,7 @@ function Shown({ report }: { report: Report }): ReactNode {
       {states.length > 0 && (
         <section aria-labelledby="state">
           <h2 id="state">State</h2>
-          <Changes list={states.flatMap(([name, value]) => changes(isObject(value) ? value.a : undefined, isObject(value) ? value.b : value, name))} />
+          <Changes list={states.flatMap(([name, value]) => changes(isObject(value) ? value.a : undefined, isObject(value) ? value.b : value, name))} names={["A", "B"]} same="The variables are the same." />
         </section>
       )}
     </>
@@ -166,7 +168,7 @@ function Pairing({ diff, a, b, first }: { diff: EventDiff; a: string; b: string;
       </summary>
       {open && (
         <div className="diff-body">
-          {diff.aEvent && diff.bEvent ? <Changes list={changes(counting(diff.aEvent.payload), counting(diff.bEvent.payload))} /> : <JsonView value={(diff.aEvent ?? diff.bEvent)?.payload ?? null} open={2} />}
+          {diff.aEvent && diff.bEvent ? <Changes list={changes(counting(diff.aEvent.payload), counting(diff.bEvent.payload))} names={["A", "B"]} same="The payloads are the same; type or node differ." /> : <JsonView value={(diff.aEvent ?? diff.bEvent)?.payload ?? null} open={2} />}
           <p className="small">
             {diff.aEvent && <Link href={`/runs/${encodeURIComponent(a)}?e=${diff.seq}`}>in A</Link>} {diff.bEvent && <Link href={`/runs/${encodeURIComponent(b)}?e=${diff.seq}`}>in B</Link>}
           </p>
@@ -178,39 +180,4 @@ function Pairing({ diff, a, b, first }: { diff: EventDiff; a: string; b: string;
 
 function Named({ event }: { event: RunEvent | undefined }): ReactNode {
   return <span className="diff-name">{event ? <><Name text={event.type} /> <span className="dim">{event.nodeId && <Name text={event.nodeId} />}</span></> : <span className="dim">nothing</span>}</span>;
-}
-
-function Changes({ list }: { list: Change[] }): ReactNode {
-  if (list.length === 0) return <p className="dim">The payloads are the same; type or node differ.</p>;
-  return (
-    <table className="diff-changes">
-      <thead>
-        <tr>
-          <th scope="col">place</th>
-          <th scope="col">A</th>
-          <th scope="col">B</th>
-        </tr>
-      </thead>
-      <tbody>
-        {list.map((c) => (
-          <tr key={c.pointer}>
-            <th scope="row">
-              <code>{c.pointer || "/"}</code>
-            </th>
-            <td>
-              <Value value={c.a} />
-            </td>
-            <td>
-              <Value value={c.b} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
-}
-
-function Value({ value }: { value: Json | undefined }): ReactNode {
-  if (value === undefined) return <span className="dim">nothing</span>;
-  return <JsonView value={value} open={1} />;
 }
