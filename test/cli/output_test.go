@@ -113,6 +113,10 @@ func TestL5b_YAMLAndLinesSayTheSame(t *testing.T) {
 	}
 	require.Equal(t, 2, u.run("run", "list", "-o", "xml").status)
 	require.Equal(t, 2, u.run("run", "list", "--query", ".[").status)
+	require.Contains(t, u.ok("run", "list", "--template", `{{range .runs}}{{.runId}} is {{.status}}{{"\n"}}{{end}}`).out, run+" is ")
+	require.Equal(t, 2, u.run("run", "list", "--template", "{{").status)
+	require.Equal(t, 2, u.run("run", "list", "--template", "x", "--query", ".").status)
+	require.Equal(t, 2, u.run("run", "list", "--template", "x", "-o", "name").status)
 	require.Equal(t, 2, u.run("run", "list", "-o", "name", "--query", ".").status)
 }
 

@@ -51,7 +51,8 @@ waybill explain NAME      what an error code or an event type means, and what to
 -o name    ids, one a line
 
 Data is on standard output, talk on standard error. With -o json, jsonl an error is a document
-on standard error: error, message, details, hint, exit. --query takes a jq expression.`,
+on standard error: error, message, details, hint, exit. --query takes a jq
+expression, --template a template of Go.`,
 		},
 	}
 }

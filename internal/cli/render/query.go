@@ -25,10 +25,8 @@ func CompileQuery(ctx context.Context, text string) (func(doc []byte, each func(
 		return nil, exit.Usagef("--query: %w", err)
 	}
 	return func(doc []byte, each func([]byte) error) error {
-		d := json.NewDecoder(bytes.NewReader(doc))
-		d.UseNumber() // large numbers stay what they are
-		var v any
-		if err := d.Decode(&v); err != nil {
+		v, err := decode(doc)
+		if err != nil {
 			return err
 		}
 		for results := code.RunWithContext(ctx, v); ; {
@@ -80,4 +78,12 @@ func tail(text string) string {
 		return "…" + string(r[len(r)-most:])
 	}
 	return text
+}
+
+// decode reads a document; large numbers stay what they are.
+func decode(doc []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	err = d.Decode(&v)
+	return v, err
 }

@@ -129,3 +129,23 @@ func TestParseFormat_NamesThem(t *testing.T) {
 		require.Equal(t, f, got)
 	}
 }
+
+// L5: a template writes text, with numbers as they were sent; what a terminal would obey is shown.
+func TestCompileTemplate_WritesText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{{range .things}}{{.n}}{{"\t"}}{{.name}}{{"\n"}}{{end}}`: "9007199254740993\ta\n1.10\t\\u001b[2J\n",
+		`{{len .things}}`:         "2\n",
+		`{{json .things}}`:        `[{"n":9007199254740993,"name":"a"},{"n":1.10,"name":"\u001b[2J"}]` + "\n",
+		`{{range .none}}x{{end}}`: "",
+	} {
+		var out bytes.Buffer
+		run, err := render.CompileTemplate(text, &out)
+		require.NoError(t, err, text)
+		p := render.Printer{Out: &out, Format: render.JSON, Query: run}
+		require.NoError(t, p.Document([]byte(`{"things":[{"n":9007199254740993,"name":"a"},{"n":1.10,"name":"\u001b[2J"}]}`), "", nil), text)
+		require.Equal(t, want, out.String(), text)
+	}
+	_, err := render.CompileTemplate("{{", nil)
+	require.ErrorContains(t, err, "--template")
+}

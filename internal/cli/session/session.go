@@ -38,7 +38,8 @@ type Session struct {
 	url, context, tokenFile, ca string
 	tokenStdin                  bool
 	timeout                     time.Duration
-	output, color, query        string
+	output, color               string
+	query, template             string
 	columns                     []string
 }
 
@@ -69,6 +70,7 @@ func (s *Session) TargetFlags(f *pflag.FlagSet) {
 func (s *Session) FormatFlags(f *pflag.FlagSet) {
 	f.StringVarP(&s.output, "output", "o", string(render.Table), "table, wide, json, jsonl, yaml or name")
 	f.StringVar(&s.query, "query", "", "jq expression over the JSON document; with -o json, jsonl or yaml")
+	f.StringVar(&s.template, "template", "", "Go template over the JSON document, instead of it; json writes a value as JSON")
 }
 
 // OutputFlags are those, and what a table looks like.
@@ -95,13 +97,22 @@ func (s *Session) Printer(cmd *cobra.Command) (*render.Printer, error) {
 		return nil, exit.With(exit.Usage, err)
 	}
 	p.Width, _ = term.Size(p.Out, s.Getenv)
-	if s.query == "" {
+	switch {
+	case s.query == "" && s.template == "":
 		return p, nil
+	case s.query != "" && s.template != "":
+		return nil, exit.Usagef("--query and --template: give one of them")
 	}
 	if f.ForPeople() && !cmd.Flags().Changed("output") {
 		p.Format = render.JSON
 	} else if f.ForPeople() || f == render.Name {
-		return nil, exit.Usagef("--query gives documents: want -o json, jsonl or yaml")
+		return nil, exit.Usagef("--query and --template take documents: want -o json, jsonl or yaml")
+	}
+	if s.template != "" {
+		if p.Query, err = render.CompileTemplate(s.template, p.Out); err != nil {
+			return nil, err
+		}
+		return p, nil
 	}
 	if p.Query, err = render.CompileQuery(cmd.Context(), s.query); err != nil {
 		return nil, err
