@@ -52,6 +52,7 @@ test("C1a the API page asks nobody but the host, breaks no policy, and tries a r
   const requests: string[] = [];
   page.on("request", (r) => requests.push(r.url()));
   await page.goto(`${host.console}api`);
+  await expect(page.getByText("started with --grpc-reflection")).toBeVisible(); // else the command that is shown fails
   await page.locator(".opblock-summary", { hasText: "/v1/workflows" }).first().click();
   await page.getByRole("button", { name: "Try it out" }).click();
   await page.getByRole("button", { name: "Execute" }).click();

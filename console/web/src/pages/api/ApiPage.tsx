@@ -102,6 +102,11 @@ export default function ApiPage(): ReactNode {
           </div>
         )}
       </dl>
+      {grpcurl && (
+        <p className="dim">
+          grpcurl asks the host for its description: that is told by one that was started with <code>--grpc-reflection</code>.
+        </p>
+      )}
       <p className="dim">Requests that you try from here are sent with your session, and do what they say.</p>
       {error && <ErrorNote error={error} />}
       {!shown && !error && <p className="loading">Loading the description…</p>}
