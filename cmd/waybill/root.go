@@ -69,6 +69,13 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ta
 	c.AddCommand(learn.Topics()...)
 	c.InitDefaultHelpCmd()
 	c.InitDefaultCompletionCmd()
+	for _, one := range c.Commands() {
+		if one.Name() == "completion" {
+			for _, shell := range one.Commands() {
+				shell.Example = "  waybill completion " + shell.Name()
+			}
+		}
+	}
 	strict(c)
 	return c
 }
@@ -79,7 +86,7 @@ func strict(c *cobra.Command) {
 		strict(sub)
 	}
 	if c.Name() == "help" && c.Parent() == c.Root() {
-		c.Run, c.RunE = nil, help
+		c.Run, c.RunE, c.Example = nil, help, "  waybill help run list\n  waybill help topics"
 		return
 	}
 	c.Args = counted(c.Args)
