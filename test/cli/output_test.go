@@ -84,7 +84,7 @@ func TestL5f_EveryCommandTakesAQuery(t *testing.T) {
 		r := u.run("run", "list", "--query", wrong)
 		require.Equal(t, 2, r.status, r.err)
 		require.Empty(t, r.out)
-		require.Contains(t, r.err, "error: --query: ")
+		require.Contains(t, r.err, "error: usage: --query: ")
 	}
 	require.Contains(t, u.run("run", "list", "--query", ".runs[").err, `at character 7, behind ".runs["`)
 	require.Equal(t, 2, u.run("run", "export", run, "--query", ".").status)
