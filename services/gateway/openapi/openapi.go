@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -51,6 +52,7 @@ func Document(base string) ([]byte, error) {
 			"license":     object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
 		"servers":    []object{{"url": base + "/"}},
+		"tags":       b.tags,
 		"paths":      paths,
 		"components": object{"schemas": b.schemas, "securitySchemes": object{"apiKey": object{"type": "http", "scheme": "bearer"}}},
 	})
@@ -69,7 +71,11 @@ func Handler(base string) (http.Handler, error) {
 	}), nil
 }
 
-type builder struct{ schemas object }
+type builder struct {
+	schemas object
+	// tags are what operations are about, in the order in which it is met.
+	tags []object
+}
 
 // method finds the descriptor of a full method name, "/package.Service/Method".
 func method(full string) (protoreflect.MethodDescriptor, error) {
@@ -90,7 +96,8 @@ func (b *builder) operation(r rest.Route) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	op := object{"operationId": lowerFirst(string(m.Name())), "responses": b.responses(r, m)}
+	op := b.named(string(m.Name()), r.Path)
+	op["responses"] = b.responses(r, m)
 	b.guard(op, r.Method)
 	if params := b.parameters(r, m.Input()); len(params) > 0 {
 		op["parameters"] = params
@@ -102,6 +109,33 @@ func (b *builder) operation(r rest.Route) (object, error) {
 		}
 	}
 	return op, nil
+}
+
+// named begins an operation with how it is called, and what it is about: the noun of its path.
+func (b *builder) named(method, path string) object {
+	noun := "discovery"
+	if after, ok := strings.CutPrefix(path, "/v1/"); ok {
+		noun = after[:strings.IndexAny(after+"/", "/:")]
+	} else if after, ok := strings.CutPrefix(path, "/schemas/"); ok {
+		noun = after[:strings.IndexByte(after+"/", '/')]
+	}
+	if !slices.ContainsFunc(b.tags, func(t object) bool { return t["name"] == noun }) {
+		b.tags = append(b.tags, object{"name": noun})
+	}
+	return object{"operationId": lowerFirst(method), "summary": words(method), "tags": []string{noun}}
+}
+
+// words spells a method's name as a sentence begins: ListRuns is "List runs".
+func words(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if i > 0 && unicode.IsUpper(r) {
+			b.WriteByte(' ')
+			r = unicode.ToLower(r)
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // guard tells the scopes an operation needs.

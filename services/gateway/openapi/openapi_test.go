@@ -96,6 +96,11 @@ func TestDocument_HasOneOperationPerRoute(t *testing.T) {
 		ids[id] = true
 		require.NotContains(t, path, "_", "parameters are spelled as the API's JSON")
 		require.NotEmpty(t, verb)
+		require.Regexp(t, `^[A-Z][a-z]+( [a-z]+)+$`, op["summary"], path)
+		tags, ok := op["tags"].([]any)
+		require.True(t, ok, path)
+		require.Len(t, tags, 1, path)
+		require.Contains(t, doc["tags"], object{"name": tags[0]}, path)
 	})
 	require.Len(t, ids, len(rest.Routes)+2, "and the streams")
 	require.True(t, ids["watchRuns"])

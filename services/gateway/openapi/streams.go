@@ -1,16 +1,19 @@
 package openapi
 
 import (
+	"maps"
+
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/services/gateway/rest"
 )
 
 // events describes the stream, which is not translated.
 func (b *builder) events() object {
-	op := object{
-		"operationId": "streamRunEvents",
+	op := b.named("StreamRunEvents", rest.EventsPath)
+	maps.Copy(op, object{
 		"parameters": []object{
 			{"name": "runId", "in": "path", "required": true, "schema": object{"type": "string"}},
 			{"name": "streamMode", "in": "query", "description": "values, or any of updates, messages and debug, separated by commas", "schema": object{"type": "string"}},
@@ -24,7 +27,7 @@ func (b *builder) events() object {
 				"application/json":  object{"schema": b.message(pollResponse())},
 			},
 		}}, openwopv1.Engine_StreamRunEvents_FullMethodName),
-	}
+	})
 	b.guard(op, openwopv1.Engine_StreamRunEvents_FullMethodName)
 	return op
 }
@@ -32,14 +35,14 @@ func (b *builder) events() object {
 // watch describes the stream of changed rows.
 func (b *builder) watch() object {
 	b.message((&hostv1.RunSummary{}).ProtoReflect().Descriptor())
-	op := object{
-		"operationId": "watchRuns",
+	op := b.named("WatchRuns", rest.WatchPath)
+	maps.Copy(op, object{
 		"responses": b.withErrors(object{"200": object{
 			"description": "server-sent events, from when the headers are there: event run, with a RunSummary as its data, for each run that is created or whose row " +
 				"changes. Events have no ids; who connects again lists the runs",
 			"content": object{"text/event-stream": object{"schema": object{"type": "string"}}},
 		}}, hostv1.Host_WatchRuns_FullMethodName),
-	}
+	})
 	b.guard(op, hostv1.Host_WatchRuns_FullMethodName)
 	return op
 }

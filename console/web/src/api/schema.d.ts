@@ -11,6 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
+        /** Get capabilities */
         get: operations["getCapabilities"];
         put?: never;
         post?: never;
@@ -27,6 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
+        /** Get envelope schema */
         get: operations["getEnvelopeSchema"];
         put?: never;
         post?: never;
@@ -43,7 +45,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope audit:read. */
+        /**
+         * List audit entries
+         * @description Needs the scope audit:read.
+         */
         get: operations["listAuditEntries"];
         put?: never;
         post?: never;
@@ -60,7 +65,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope audit:read. */
+        /**
+         * Verify audit log
+         * @description Needs the scope audit:read.
+         */
         get: operations["verifyAuditLog"];
         put?: never;
         post?: never;
@@ -77,7 +85,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope approvals:respond. */
+        /**
+         * List interrupts
+         * @description Needs the scope approvals:respond.
+         */
         get: operations["listInterrupts"];
         put?: never;
         post?: never;
@@ -94,8 +105,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
+        /** Inspect interrupt by token */
         get: operations["inspectInterruptByToken"];
         put?: never;
+        /** Resolve interrupt by token */
         post: operations["resolveInterruptByToken"];
         delete?: never;
         options?: never;
@@ -110,10 +123,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope runs:read. */
+        /**
+         * List runs
+         * @description Needs the scope runs:read.
+         */
         get: operations["listRuns"];
         put?: never;
-        /** @description Needs the scope runs:create. */
+        /**
+         * Create run
+         * @description Needs the scope runs:create.
+         */
         post: operations["createRun"];
         delete?: never;
         options?: never;
@@ -128,7 +147,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope runs:read. */
+        /**
+         * Get run
+         * @description Needs the scope runs:read.
+         */
         get: operations["getRun"];
         put?: never;
         post?: never;
@@ -145,10 +167,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope runs:read. */
+        /**
+         * List annotations
+         * @description Needs the scope runs:read.
+         */
         get: operations["listAnnotations"];
         put?: never;
-        /** @description Needs the scope runs:read. */
+        /**
+         * Create annotation
+         * @description Needs the scope runs:read.
+         */
         post: operations["createAnnotation"];
         delete?: never;
         options?: never;
@@ -165,7 +193,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Needs the scope runs:cancel. */
+        /**
+         * Cancel run
+         * @description Needs the scope runs:cancel.
+         */
         post: operations["cancelRun"];
         delete?: never;
         options?: never;
@@ -180,7 +211,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope runs:read. */
+        /**
+         * Get debug bundle
+         * @description Needs the scope runs:read.
+         */
         get: operations["getDebugBundle"];
         put?: never;
         post?: never;
@@ -197,7 +231,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope runs:read. */
+        /**
+         * Stream run events
+         * @description Needs the scope runs:read.
+         */
         get: operations["streamRunEvents"];
         put?: never;
         post?: never;
@@ -214,7 +251,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope runs:read. */
+        /**
+         * Poll run events
+         * @description Needs the scope runs:read.
+         */
         get: operations["pollRunEvents"];
         put?: never;
         post?: never;
@@ -233,7 +273,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Needs the scope approvals:respond. */
+        /**
+         * Resolve interrupt by run
+         * @description Needs the scope approvals:respond.
+         */
         post: operations["resolveInterruptByRun"];
         delete?: never;
         options?: never;
@@ -248,7 +291,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope runs:read. */
+        /**
+         * Diff runs
+         * @description Needs the scope runs:read.
+         */
         get: operations["diffRuns"];
         put?: never;
         post?: never;
@@ -267,7 +313,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Needs the scope runs:create and the scope runs:read. */
+        /**
+         * Fork run
+         * @description Needs the scope runs:create and the scope runs:read.
+         */
         post: operations["forkRun"];
         delete?: never;
         options?: never;
@@ -284,7 +333,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Needs the scope runs:cancel. */
+        /**
+         * Pause run
+         * @description Needs the scope runs:cancel.
+         */
         post: operations["pauseRun"];
         delete?: never;
         options?: never;
@@ -301,7 +353,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Needs the scope runs:cancel. */
+        /**
+         * Resume run
+         * @description Needs the scope runs:cancel.
+         */
         post: operations["resumeRun"];
         delete?: never;
         options?: never;
@@ -318,7 +373,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Needs the scope runs:cancel. */
+        /**
+         * Bulk cancel runs
+         * @description Needs the scope runs:cancel.
+         */
         post: operations["bulkCancelRuns"];
         delete?: never;
         options?: never;
@@ -333,7 +391,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope runs:read. */
+        /**
+         * Watch runs
+         * @description Needs the scope runs:read.
+         */
         get: operations["watchRuns"];
         put?: never;
         post?: never;
@@ -350,10 +411,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope webhooks:manage. */
+        /**
+         * List webhooks
+         * @description Needs the scope webhooks:manage.
+         */
         get: operations["listWebhooks"];
         put?: never;
-        /** @description Needs the scope webhooks:manage. */
+        /**
+         * Register webhook
+         * @description Needs the scope webhooks:manage.
+         */
         post: operations["registerWebhook"];
         delete?: never;
         options?: never;
@@ -371,7 +438,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** @description Needs the scope webhooks:manage. */
+        /**
+         * Unregister webhook
+         * @description Needs the scope webhooks:manage.
+         */
         delete: operations["unregisterWebhook"];
         options?: never;
         head?: never;
@@ -385,7 +455,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope webhooks:manage. */
+        /**
+         * List webhook deliveries
+         * @description Needs the scope webhooks:manage.
+         */
         get: operations["listWebhookDeliveries"];
         put?: never;
         post?: never;
@@ -404,7 +477,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Needs the scope webhooks:manage. */
+        /**
+         * Rotate webhook secret
+         * @description Needs the scope webhooks:manage.
+         */
         post: operations["rotateWebhookSecret"];
         delete?: never;
         options?: never;
@@ -419,10 +495,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope manifest:read. */
+        /**
+         * List workflows
+         * @description Needs the scope manifest:read.
+         */
         get: operations["listWorkflows"];
         put?: never;
-        /** @description Needs the scope workflows:write. */
+        /**
+         * Put workflow
+         * @description Needs the scope workflows:write.
+         */
         post: operations["putWorkflow"];
         delete?: never;
         options?: never;
@@ -437,7 +519,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Needs the scope manifest:read. */
+        /**
+         * Get workflow
+         * @description Needs the scope manifest:read.
+         */
         get: operations["getWorkflow"];
         put?: never;
         post?: never;
