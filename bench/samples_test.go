@@ -122,7 +122,10 @@ func TestOptions_NameTheSections(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, options{}.validate())
 	require.NoError(t, options{only: "envelopes"}.validate())
-	require.ErrorContains(t, options{only: "envelops"}.validate(), `-only "envelops": want runs, envelopes, models, engine, cluster, overload or scale`)
+	for _, s := range parts {
+		require.NoError(t, options{only: s}.validate())
+	}
+	require.ErrorContains(t, options{only: "envelops"}.validate(), `-only "envelops": want one of ["runs" "envelopes" "models" "engine" "cluster" "overload" "cost" "scale"]`)
 }
 
 func TestHostileRow_HoldsRefusalsToTheSameBounds(t *testing.T) {
