@@ -72,12 +72,13 @@ const legend = [
   { part: "work", word: "working" },
 ] as const;
 
+// A bar has the colour of its status; the legend is about patterns.
 function Legend(): ReactNode {
   return (
     <ul className="legend" aria-label="Legend">
       {legend.map(({ part, word }) => (
         <li key={part}>
-          <span className={`swatch run ${part}`} aria-hidden="true" /> {word}
+          <span className={`swatch idle ${part}`} aria-hidden="true" /> {word}
         </li>
       ))}
     </ul>
