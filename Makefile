@@ -126,17 +126,19 @@ bench-engine: build ## measure only large, wide and waiting runs; prints it
 bench-models: build ## measure only what is added around calls of models; prints it
 	go run ./bench -only models
 
-# -runs 1000000 takes half an hour more.
 .PHONY: bench-cluster
 bench-cluster: build ## measure a host in several processes: more dispatchers, longer logs, kills, too much load; writes bench/cluster.md
-	go build -o .bin/nats-server github.com/nats-io/nats-server/v2
-	go build -o .bin/spread ./test/spread
+	$(SPREAD_TOOLS)
 	go run ./bench -only cluster -out bench/cluster.md
+
+.PHONY: bench-cost
+bench-cost: build ## fill its log with a million runs, and measure what one more costs; writes bench/cost.md; takes half an hour
+	$(SPREAD_TOOLS)
+	go run ./bench -only cost -runs 1000000 -out bench/cost.md
 
 .PHONY: bench-scale
 bench-scale: build ## measure what a run costs and a log bears, for the simulation of docs/scaling.md; `make gen` then writes the page
-	go build -o .bin/nats-server github.com/nats-io/nats-server/v2
-	go build -o .bin/spread ./test/spread
+	$(SPREAD_TOOLS)
 	go run ./bench -only scale -out internal/scalesim/measured.json
 
 .PHONY: lint

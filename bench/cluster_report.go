@@ -15,7 +15,8 @@ const (
 // render writes the section.
 func (f clusterFigures) render(p func(string, ...any)) {
 	p("\n## Several processes\n\nA gateway, an acceptor, an eventlog with SQLite, a redactor and dispatchers, each a process with `GOMEMLIMIT=%d`,\n"+
-		"which the kernel kills above %d MB where the bench may limit it, on one NATS server that syncs every write; load client and model double share the machine with them. A dispatcher carries out %d runs at a time, and the model takes %s for each, so one makes\n"+
+		"which the kernel kills above %d MB where the bench may limit it, on one NATS server that syncs every write; load client\n"+
+		"and model double share the machine with them. A dispatcher carries out %d runs at a time, and the model takes %s for each, so one makes\n"+
 		"%.0f calls a second at the most. The machine's load average before: %s.\n\n", memoryLimit, memoryTarget, slots, modelTakes, slots/modelTakes.Seconds(), f.load)
 	figureTable(p, f.figures())
 }
