@@ -95,6 +95,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 		},
 	}
 	f := c.Flags()
+	o.reflection = true // who develops asks with grpcurl; in production it is off (OpenWOP host contract §9.4)
 	o.publicFlags(f, "127.0.0.1:8080", "127.0.0.1:9090")
 	o.executionFlags(f)
 	f.StringArrayVar(&o.assetKeys, "asset-keys", nil, "VERSION=KEY that signs the URLs of assets: base64 of 32 random bytes, or host (repeatable); the highest signs, all are good; default 1=host")
@@ -128,7 +129,7 @@ func (o *devOptions) publicFlags(f *pflag.FlagSet, httpAddr, grpcAddr string) {
 	f.StringArrayVar(&o.interruptKeys, "interrupt-keys", nil, "VERSION=KEY that signs the tokens of interrupts: base64 of 32 random bytes, or host (repeatable); the highest signs, all are good; default 1=host")
 	f.StringArrayVar(&o.apiKeys, "api-key", nil, "KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:* (repeatable), with user:NAME, group:NAME and role:NAME among the scopes; default dev-key=default:*")
 	f.BoolVar(&o.testSeams, "test-seams", false, "serve the protocol's test seams; never in production")
-	f.BoolVar(&o.reflection, "grpc-reflection", false, "let gRPC clients ask the public API what it serves, as grpcurl does")
+	f.BoolVar(&o.reflection, "grpc-reflection", o.reflection, "let gRPC clients ask the public API what it serves, as grpcurl does")
 	f.Int64Var(&o.maxBody, "max-request-body-bytes", 1<<20, "largest request body")
 	o.audit.flags(f)
 	o.webhooks.flags(f)

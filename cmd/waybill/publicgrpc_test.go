@@ -8,11 +8,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +50,16 @@ func selfSigned(t *testing.T) (cert, key string) {
 		return file
 	}
 	return write("tls.crt", "CERTIFICATE", der), write("tls.key", "PRIVATE KEY", secret)
+}
+
+// Reflection is for those who develop.
+func TestReflection_IsOnInDevAlone(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{"dev": "true", "serve gateway": "false"} {
+		c, _, err := root(io.Discard, io.Discard).Find(strings.Fields(command))
+		require.NoError(t, err)
+		require.Equal(t, want, c.Flag("grpc-reflection").DefValue, command)
+	}
 }
 
 // OpenWOP host contract §9.4: reflection is the operator's to switch on; health says what

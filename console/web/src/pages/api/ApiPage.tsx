@@ -104,7 +104,8 @@ export default function ApiPage(): ReactNode {
       </dl>
       {grpcurl && (
         <p className="dim">
-          grpcurl asks the host for its description: that is told by one that was started with <code>--grpc-reflection</code>.
+          grpcurl asks the host for its description: <code>waybill dev</code> tells it, a gateway of its own if it was started with{" "}
+          <code>--grpc-reflection</code>.
         </p>
       )}
       <p className="dim">Requests that you try from here are sent with your session, and do what they say.</p>
