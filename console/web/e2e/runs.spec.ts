@@ -122,10 +122,11 @@ test("C2a a hundred thousand runs do not slow the list down @slow", async ({ sig
   const paint = await timePaint(page, ".run-link");
   for (const [query, kind] of [["", "steps"], [`?filter=${encodeURIComponent("status:failed")}`, "fail"]] as const) {
     const took = await least(1000, 10, async () => {
+      await page.goto("about:blank"); // so that no answer is still on its way to the page of before
       requests.length = 0;
-      const answer = page.waitForResponse((response) => response.url().includes("/v1/runs?"));
+      const answer = page.waitForResponse((response) => response.url().includes("/v1/runs?")).then((response) => response.body());
       const ms = await paint(host.console + query);
-      expect((await (await answer).body()).length).toBeLessThan(50_000);
+      expect((await answer).length).toBeLessThan(50_000);
       return ms;
     });
     expect(took).toBeLessThan(1000);
