@@ -41,6 +41,22 @@ export async function signIn(page: Page, host: Host, credential: string): Promis
 }
 
 /** Collects what should never be: errors of scripts, breaches of the policy, requests to other hosts. */
+// withMortal has a host of its own, which may be killed, and a page that watches a run of it that waits at a gate.
+export async function withMortal(page: Page, basePath: string, query: string, use: (host: Host, runId: string) => Promise<void>): Promise<void> {
+  const host = new Host(basePath, ["--durability", "sync"]);
+  try {
+    await host.start();
+    await prepare(host);
+    await signIn(page, host, key);
+    const runId = await host.runUntil("gate", ["waiting-approval"]);
+    await page.goto(`${host.console}runs/${runId}${query}`);
+    await expect(page.getByText("Live", { exact: true })).toBeVisible();
+    await use(host, runId);
+  } finally {
+    await host.remove();
+  }
+}
+
 export function watch(page: Page, faults: string[]): void {
   page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
   page.on("console", (message) => {

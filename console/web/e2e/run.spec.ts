@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Page } from "@playwright/test";
-import { expect, isBusy, least, signIn, test, timePaint } from "./fixtures";
+import { expect, isBusy, least, signIn, test, timePaint, withMortal } from "./fixtures";
 import { Host, key, prepare, says, secret, type RunEventDoc } from "./host";
 
 const words = (n: number): string[] => Array.from({ length: n }, (_, i) => `word${i} `);
@@ -264,14 +264,7 @@ test("C14 exports are the host's own bytes, and their words are repeated", async
 
 test("C3c a crash of the host is survived: reconnecting, then live, and every event once", async ({ page, basePath }) => {
   test.setTimeout(60_000);
-  const host = new Host(basePath, ["--durability", "sync"]);
-  try {
-    await host.start();
-    await prepare(host);
-    await signIn(page, host, key);
-    const runId = await host.runUntil("gate", ["waiting-approval"]);
-    await open(page, `${host.console}runs/${runId}?view=table`);
-    await expect(page.getByText("Live", { exact: true })).toBeVisible();
+  await withMortal(page, basePath, "?view=table", async (host, runId) => {
     await host.kill();
     await expect(page.getByText("Reconnecting", { exact: true })).toBeVisible();
     await host.start();
@@ -280,21 +273,12 @@ test("C3c a crash of the host is survived: reconnecting, then live, and every ev
     await expect(page.locator("tr[data-seq]").last()).toContainText("run.completed", { timeout: 20_000 });
     const shown = await page.locator("tr[data-seq]").evaluateAll((rows) => rows.map((row) => Number((row as HTMLElement).dataset.seq)));
     expect(shown).toEqual((await host.events(runId)).map((event) => event.sequence));
-  } finally {
-    await host.remove();
-  }
+  });
 });
 
 test("C3c a page that does not come says so, and comes when the host is back", async ({ page, basePath }) => {
   test.setTimeout(60_000);
-  const host = new Host(basePath, ["--durability", "sync"]);
-  try {
-    await host.start();
-    await prepare(host);
-    await signIn(page, host, key);
-    const runId = await host.runUntil("gate", ["waiting-approval"]);
-    await page.goto(`${host.console}runs/${runId}`);
-    await expect(page.getByText("Live", { exact: true })).toBeVisible();
+  await withMortal(page, basePath, "", async (host) => {
     await host.kill();
     // Nobody knows whether an answer arrived that nobody has answered.
     await page.getByRole("button", { name: "Accept" }).click();
@@ -309,9 +293,7 @@ test("C3c a page that does not come says so, and comes when the host is back", a
     await host.start();
     await page.getByRole("button", { name: "Load it again" }).click();
     await expect(page.getByRole("heading", { name: "Kinds of envelopes" })).toBeVisible();
-  } finally {
-    await host.remove();
-  }
+  });
 });
 
 test("C13 eight tabs of a browser are all up to date, though a browser opens six connections", async ({ signedIn: page, host, context }) => {

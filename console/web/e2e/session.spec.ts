@@ -1,5 +1,5 @@
-import { Host, key, prepare, readKey } from "./host";
-import { expect, expectAccessible, signIn, test, watch } from "./fixtures";
+import { key, readKey } from "./host";
+import { expect, expectAccessible, test, watch, withMortal } from "./fixtures";
 
 test("C1a only this host is asked, and the policy is never broken", async ({ signedIn: page, host }) => {
   const asked: string[] = [];
@@ -69,14 +69,7 @@ test("C1c signing out ends the session", async ({ signedIn: page, host }) => {
 
 test("C1b a session that the host no longer knows leads to the sign-in page, also where a run is only watched", async ({ page, basePath, context }) => {
   test.setTimeout(60_000);
-  const host = new Host(basePath, ["--durability", "sync"]);
-  try {
-    await host.start();
-    await prepare(host);
-    await signIn(page, host, key);
-    const runId = await host.runUntil("gate", ["waiting-approval"]);
-    await page.goto(`${host.console}runs/${runId}`);
-    await expect(page.getByText("Live", { exact: true })).toBeVisible();
+  await withMortal(page, basePath, "", async (host) => {
     await context.clearCookies();
     await host.kill();
     await host.start(); // the stream is asked for again, and refused
@@ -85,9 +78,7 @@ test("C1b a session that the host no longer knows leads to the sign-in page, als
     await page.getByRole("button", { name: "Sign in" }).click();
     await expect(page.getByText("A person has to decide at gate.")).toBeVisible();
     await expect(page.getByText("Live", { exact: true })).toBeVisible();
-  } finally {
-    await host.remove();
-  }
+  });
 });
 
 test("C1c who signs out in one tab leaves nothing to read in another", async ({ signedIn: page, host, context }) => {
