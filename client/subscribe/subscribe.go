@@ -25,14 +25,11 @@ import (
 type Config struct {
 	// Tenant is whose events are read.
 	Tenant string
-	// Consumer is the durable consumer, as `waybill nats creds` names it; empty: the
-	// tenant's name. Those who share one share its events.
+	// Consumer is the tenant's durable consumer, as `waybill nats consumer create` makes
+	// it; empty: subject.DefaultConsumer, which `waybill dev` has made. Those who share one
+	// share its events. How long a handler may take with a frame before the server hands
+	// it out again is the consumer's, 30 seconds unless it was made with another time.
 	Consumer string
-	// New leaves out what was there before the consumer was made.
-	New bool
-	// AckWait is how long the handler may take with a frame before the server hands it
-	// to another reader of the consumer, or here again; 0: 30 seconds.
-	AckWait time.Duration
 	// Seen knows what was handled before this process, so that it is not handled again
 	// when it ended between the handler and the acknowledgement; nil: nobody does.
 	Seen Seen
@@ -69,40 +66,29 @@ type Subscription struct {
 	runs     map[string]int // sequence of the last event that was handled, of runs that go on
 }
 
-const defaultAckWait = 30 * time.Second
-
-// Open makes the consumer, or finds it. nc needs the inbox prefix `_INBOX_USER` where
-// the server wants one.
+// Open finds the consumer. nc needs the inbox prefix `_INBOX_USER` where the server wants
+// one.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Subscription, error) {
-	if !subject.Token(cfg.Tenant) {
-		return nil, fmt.Errorf("subscribe: tenant %q: want letters, digits, _ and -", cfg.Tenant)
-	}
 	if cfg.Consumer == "" {
-		cfg.Consumer = cfg.Tenant
+		cfg.Consumer = subject.DefaultConsumer
 	}
-	if cfg.AckWait == 0 {
-		cfg.AckWait = defaultAckWait
+	for _, s := range []string{cfg.Tenant, cfg.Consumer} {
+		if !subject.Token(s) {
+			return nil, fmt.Errorf("subscribe: tenant %q, consumer %q: want letters, digits, _ and -", cfg.Tenant, cfg.Consumer)
+		}
 	}
 	api, err := jetstream.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("subscribe: %w", err)
 	}
-	c := jetstream.ConsumerConfig{
-		Durable: cfg.Consumer, FilterSubject: subject.Tenant(cfg.Tenant), AckPolicy: jetstream.AckExplicitPolicy, AckWait: cfg.AckWait,
-		// One at a time: what comes again comes before what follows, so that the events
-		// of a run keep their order.
-		MaxAckPending: 1,
-	}
-	if cfg.New {
-		c.DeliverPolicy = jetstream.DeliverNewPolicy
-	}
+	name := subject.Consumer(cfg.Tenant, cfg.Consumer)
 	s := &Subscription{cfg: cfg, runs: map[string]int{}}
-	s.consumer, err = api.Consumer(ctx, subject.Stream, cfg.Consumer)
+	s.consumer, err = api.Consumer(ctx, subject.Stream, name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		s.consumer, err = api.CreateConsumer(ctx, subject.Stream, c)
+		return nil, fmt.Errorf("subscribe: consumer %s: %w: the host's operator makes it with `waybill nats consumer create`", name, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("subscribe: consumer %s: %w", cfg.Consumer, err)
+		return nil, fmt.Errorf("subscribe: consumer %s: %w", name, err)
 	}
 	return s, nil
 }

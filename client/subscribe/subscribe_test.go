@@ -16,6 +16,7 @@ import (
 	"waybill.dev/waybill/client/subscribe"
 	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/natsd/natsdtest"
+	"waybill.dev/waybill/internal/natsperm"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -109,6 +110,18 @@ func (s *seen) Last(_ context.Context, runID string) (int, error) {
 	return -1, nil
 }
 
+// consumer makes the one that is read from.
+func (r *rig) consumer(c natsperm.Consumer) {
+	r.t.Helper()
+	api, err := js.New(r.nc)
+	require.NoError(r.t, err)
+	c.Tenant = tenant
+	if c.Name == "" {
+		c.Name = subject.DefaultConsumer
+	}
+	require.NoError(r.t, c.Make(r.t.Context(), api))
+}
+
 // read reads until s has what it waits for.
 func (r *rig) read(cfg subscribe.Config, s *seen) error {
 	r.t.Helper()
@@ -116,6 +129,7 @@ func (r *rig) read(cfg subscribe.Config, s *seen) error {
 	defer cancel()
 	s.stop = cancel
 	cfg.Tenant = tenant
+	r.consumer(natsperm.Consumer{Name: cfg.Consumer})
 	sub, err := subscribe.Open(ctx, r.nc, cfg)
 	require.NoError(r.t, err)
 	err = sub.Run(ctx, s.handle)
@@ -138,7 +152,8 @@ func TestRun_GoesOnWhereItEnded(t *testing.T) {
 	r := newRig(t)
 	r.write(tenant, 3, "a")
 	first := &seen{until: 2}
-	require.NoError(t, r.read(subscribe.Config{AckWait: 200 * time.Millisecond}, first))
+	r.consumer(natsperm.Consumer{AckWait: 200 * time.Millisecond})
+	require.NoError(t, r.read(subscribe.Config{}, first))
 	// The reading ended while the frame was handled: it comes again, to a reader that
 	// does not know of it, unless its handler does.
 	second := &seen{until: 4, last: map[string]int{"a": 1}}
@@ -168,7 +183,8 @@ func TestRun_LeavesOutWhatIsHandedOutAgain(t *testing.T) {
 	r.write(tenant, 2, "a")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	sub, err := subscribe.Open(ctx, r.nc, subscribe.Config{Tenant: tenant, AckWait: 100 * time.Millisecond})
+	r.consumer(natsperm.Consumer{AckWait: 100 * time.Millisecond})
+	sub, err := subscribe.Open(ctx, r.nc, subscribe.Config{Tenant: tenant})
 	require.NoError(t, err)
 	api, err := js.New(r.nc)
 	require.NoError(t, err)
@@ -190,7 +206,7 @@ func TestRun_LeavesOutWhatIsHandedOutAgain(t *testing.T) {
 // somebody asks: here a second reader of the consumer, who does not acknowledge.
 func redelivered(t *testing.T, ctx context.Context, api js.JetStream) { //nolint:revive // as in all helpers
 	t.Helper()
-	c, err := api.Consumer(ctx, subject.Stream, tenant)
+	c, err := api.Consumer(ctx, subject.Stream, subject.Consumer(tenant, subject.DefaultConsumer))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		m, err := c.Next(js.FetchMaxWait(time.Second))
@@ -228,17 +244,26 @@ func TestRun_EndsOverADamagedFrame(t *testing.T) {
 	require.Equal(t, []string{"b/0", "b/1"}, s.list)
 }
 
-func TestOpen_LeavesOutWhatWasThereIfItIsTold(t *testing.T) {
+func TestRun_LeavesOutWhatWasThereBeforeANewConsumer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.write(tenant, 2, "old")
-	cfg := subscribe.Config{Tenant: tenant, Consumer: "acme=new", New: true}
-	_, err := subscribe.Open(t.Context(), r.nc, cfg)
-	require.NoError(t, err)
+	r.consumer(natsperm.Consumer{Name: "new", New: true})
 	r.write(tenant, 1, "new")
 	s := &seen{until: 2}
-	require.NoError(t, r.read(cfg, s))
+	require.NoError(t, r.read(subscribe.Config{Consumer: "new"}, s))
 	require.Equal(t, []string{"new/0", "new/1"}, s.list)
-	_, err = subscribe.Open(t.Context(), r.nc, subscribe.Config{Tenant: "a.b"})
-	require.ErrorContains(t, err, "letters")
+}
+
+func TestOpen_SaysWhatIsMissingOrWrong(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for want, cfg := range map[string]subscribe.Config{
+		"waybill nats consumer create": {Tenant: tenant, Consumer: "none"},
+		`tenant "a.b"`:                 {Tenant: "a.b"},
+		`consumer "acme=x"`:            {Tenant: tenant, Consumer: "acme=x"},
+	} {
+		_, err := subscribe.Open(t.Context(), r.nc, cfg)
+		require.ErrorContains(t, err, want)
+	}
 }

@@ -13,11 +13,13 @@ import (
 	"strings"
 	"time"
 
+	js "github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/grpc"
 
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/mtls"
 	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natsperm"
 	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/internal/rpc"
@@ -28,6 +30,7 @@ import (
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/acceptor/assets"
 	"waybill.dev/waybill/services/acceptor/kinds"
@@ -203,9 +206,10 @@ func logConfig(o devOptions) jetstream.Config {
 // openLog starts NATS and opens what is kept in it.
 func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 	var err error
+	users := natsUsers(specs)
 	h.nats, err = natsd.Start(natsd.Config{
 		Dir: filepath.Join(h.opts.dataDir, "nats"), Sync: h.opts.durability == durabilitySync, Hashed: hashedStreams,
-		Addr: h.opts.natsAddr, Users: natsUsers(specs), Log: h.log,
+		Addr: h.opts.natsAddr, Users: users, Log: h.log,
 	}, rand.Text())
 	if err != nil {
 		return err
@@ -222,6 +226,28 @@ func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 		return err
 	}
 	h.later(h.stores.close)
+	if h.opts.natsAddr == "" {
+		return nil
+	}
+	return h.makeConsumers(ctx, users)
+}
+
+// makeConsumers makes those that the users read from.
+func (h *host) makeConsumers(ctx context.Context, users []natsd.User) error {
+	nc, err := h.nats.Connect("consumers of readers")
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	api, err := js.New(nc)
+	if err != nil {
+		return err
+	}
+	for _, u := range users {
+		if err := (natsperm.Consumer{Tenant: u.Tenant, Name: subject.DefaultConsumer}).Make(ctx, api); err != nil {
+			return fmt.Errorf("--nats-addr: %w", err)
+		}
+	}
 	return nil
 }
 

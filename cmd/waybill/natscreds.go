@@ -11,12 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"waybill.dev/waybill/internal/natsperm"
+	"waybill.dev/waybill/protocol/subject"
 )
 
 // natsCommand is about a NATS server of the operator's.
 func natsCommand() *cobra.Command {
 	c := &cobra.Command{Use: "nats", Short: "Let readers of events into your NATS server"}
-	c.AddCommand(natsCredsCommand())
+	c.AddCommand(natsCredsCommand(), natsConsumerCommand())
 	return c
 }
 
@@ -32,10 +33,11 @@ func natsCredsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "creds",
 		Short: "Make the credentials of a client that reads a tenant's events",
-		Long: `Makes an nkey for a client that may read the run events of one tenant over NATS, with
-durable consumers of its own, and nothing else. The seed goes to --seed-file, and is the
-client's; what is printed is an account for the block accounts of the server's configuration,
-and holds no secret. The host's account has to export what docs/streams.md says.`,
+		Long: `Makes an nkey for a client that may read the run events of one tenant over NATS, from
+durable consumers that "waybill nats consumer create" makes, and nothing else. The seed goes to
+--seed-file, and is the client's; what is printed is an account for the block accounts of the
+server's configuration, and holds no secret. The host's account has to export what
+docs/streams.md says.`,
 		Example: `  waybill nats creds --tenant acme --user acme-billing --consumer billing --seed-file acme-billing.nk >> readers.conf`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -45,7 +47,7 @@ and holds no secret. The host's account has to export what docs/streams.md says.
 	f := c.Flags()
 	f.StringVar(&o.tenant, "tenant", "", "whose events may be read; required")
 	f.StringVar(&o.user, "user", "", "name of the client, of which its account and its inbox have their names; empty: the tenant")
-	f.StringSliceVar(&o.consumers, "consumer", nil, "name of a durable consumer that it may have (repeatable); the server knows it as TENANT=NAME; none: one with the tenant's name")
+	f.StringSliceVar(&o.consumers, "consumer", []string{subject.DefaultConsumer}, "name of a durable consumer of the tenant's that it may read from (repeatable); the server knows it as TENANT=NAME")
 	f.StringVar(&o.seedFile, "seed-file", "", "file to write the seed of the nkey to; it must not be there yet; required")
 	return c
 }
@@ -81,7 +83,7 @@ func (o natsCredsOptions) run(out io.Writer) error {
 }
 
 func (o natsCredsOptions) reader() (natsperm.Reader, error) {
-	r := natsperm.Reader{User: o.user, Tenant: o.tenant}
+	r := natsperm.Reader{User: o.user, Tenant: o.tenant, Consumers: o.consumers}
 	if r.User == "" {
 		r.User = o.tenant
 	}
@@ -91,16 +93,22 @@ func (o natsCredsOptions) reader() (natsperm.Reader, error) {
 	if o.seedFile == "" {
 		return r, errors.New("--seed-file: say where the seed goes")
 	}
-	if len(o.consumers) == 0 {
-		r.Consumers = []string{natsperm.Consumer(o.tenant, "")}
+	for _, f := range []struct{ flag, value string }{{"tenant", o.tenant}, {"user", r.User}} {
+		if !subject.Token(f.value) {
+			return r, notToken(f.flag, f.value)
+		}
 	}
 	for _, name := range o.consumers {
-		if (natsperm.Reader{User: name, Tenant: o.tenant}).Check() != nil {
-			return r, fmt.Errorf("--consumer %q: want letters, digits, _ and -", name)
+		if !subject.Token(name) {
+			return r, notToken("consumer", name)
 		}
-		r.Consumers = append(r.Consumers, natsperm.Consumer(o.tenant, name))
 	}
-	return r, r.Check()
+	return r, nil
+}
+
+// notToken says that a flag's value cannot be a part of a subject.
+func notToken(flag, value string) error {
+	return fmt.Errorf("--%s %q: want letters, digits, _ and -", flag, value)
 }
 
 // entry is that of the server's configuration.
@@ -112,8 +120,8 @@ func entry(r natsperm.Reader, public string) string {
 		}
 		return b.String()
 	}
-	const subject = "        %q\n"
-	return fmt.Sprintf(`# Reads the events of tenant %s. Inbox prefix: %s. Consumers: %s.
+	const allowed = "        %q\n"
+	return fmt.Sprintf(`# Reads the events of tenant %s from its consumers %s. Inbox prefix: %s.
 %s: {
   users: [{
     nkey: %s
@@ -127,6 +135,6 @@ func entry(r natsperm.Reader, public string) string {
   imports: [
 %s  ]
 }
-`, r.Tenant, r.Inbox(), strings.Join(r.Consumers, ", "), r.Account(), public, list(subject, r.Publish()), list(subject, r.Subscribe()),
+`, r.Tenant, strings.Join(r.Consumers, ", "), r.Inbox(), r.Account(), public, list(allowed, r.Publish()), list(allowed, r.Subscribe()),
 		list("    {service: {account: "+natsperm.HostAccount+", subject: %q}}\n", r.Imports()))
 }

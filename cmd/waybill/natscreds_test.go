@@ -16,7 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/client/subscribe"
+	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/natsperm"
+	"waybill.dev/waybill/internal/natsperm/natspermtest"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -32,6 +34,10 @@ func configured(t *testing.T, dir string, entries ...string) *server.Options {
 	_, accounts, found := strings.Cut(string(page), "```\naccounts {")
 	require.True(t, found)
 	accounts, _, _ = strings.Cut(accounts, "```")
+	require.Equal(t, len(natsperm.Exports()), strings.Count(accounts, "{service:"), "no more than these")
+	for _, e := range natsperm.Exports() {
+		require.Contains(t, accounts, `{service: "`+e.Subject+`"`)
+	}
 	t.Setenv("WAYBILL_NATS_PASSWORD", "secret")
 	conf := filepath.Join(dir, "nats.conf")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "readers.conf"), []byte(strings.Join(entries, "")), 0o600))
@@ -57,7 +63,7 @@ func asReader(t *testing.T, url, seed, user string) *nats.Conn {
 	t.Helper()
 	own, err := nats.NkeyOptionFromSeed(seed)
 	require.NoError(t, err)
-	nc, err := nats.Connect(url, own, nats.CustomInboxPrefix(natsperm.Reader{User: user}.Inbox()), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	nc, err := nats.Connect(url, own, nats.PermissionErrOnSubscribe(true), nats.CustomInboxPrefix(natsperm.Reader{User: user}.Inbox()), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	return nc
@@ -103,8 +109,9 @@ func TestNATSCreds_LetAReaderReadItsTenantAndNothingElse(t *testing.T) {
 	}
 
 	for _, r := range []struct{ seed, user, tenant, consumer string }{
-		{acme, "acme-billing", "acme", "acme=billing"}, {acme, "acme-billing", "acme", "acme=audit"}, {beta, "beta", "beta", ""},
+		{acme, "acme-billing", "acme", "billing"}, {acme, "acme-billing", "acme", "audit"}, {beta, "beta", "beta", subject.DefaultConsumer},
 	} {
+		makes(t, r.tenant, r.consumer, asHost(url)...)
 		sub, err := subscribe.Open(t.Context(), asReader(t, url, r.seed, r.user), subscribe.Config{Tenant: r.tenant, Consumer: r.consumer})
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -115,10 +122,23 @@ func TestNATSCreds_LetAReaderReadItsTenantAndNothingElse(t *testing.T) {
 		}))
 		require.ErrorIs(t, ctx.Err(), context.Canceled, "it read an event")
 	}
-	reader := natsperm.Reader{User: "acme-billing", Tenant: "acme", Consumers: []string{"acme=billing", "acme=audit"}}
-	refusesReader(t, asReader(t, url, acme, reader.User), host)
 	written(t, log, "acme", "waits")
-	answersStay(t, asReader(t, url, acme, reader.User), host, reader)
+	api, err := js.New(host)
+	require.NoError(t, err)
+	reader := natsperm.Reader{User: "acme-billing", Tenant: "acme", Consumers: []string{"billing", "audit"}}
+	natspermtest.Fenced(t, asReader(t, url, acme, reader.User), api, reader, "beta")
+}
+
+// asHost are the flags that connect as the host does.
+func asHost(url string) []string {
+	return []string{"--nats", strings.Replace(url, "//", "//waybill:secret@", 1)}
+}
+
+// makes makes a tenant's consumer with the command.
+func makes(t *testing.T, tenant, name string, flags ...string) {
+	t.Helper()
+	_, err := command(t, "", append([]string{"nats", "consumer", "create", "--tenant", tenant, "--name", name}, flags...)...)
+	require.NoError(t, err)
 }
 
 // Who answers a reader is another server than the one that it is connected to.
@@ -160,7 +180,9 @@ func TestNATSCreds_LetAReaderReadAtAnyServerOfACluster(t *testing.T) {
 	for _, id := range []string{"one", "two"} {
 		written(t, log, "acme", id)
 	}
-	for i, consumer := range []string{"acme=a", "acme=b", "acme=c"} {
+	consumers := []string{"a", "b", "c"}
+	for i, consumer := range consumers {
+		makes(t, "acme", consumer, asHost(servers[i].ClientURL())...)
 		sub, err := subscribe.Open(t.Context(), asReader(t, servers[i].ClientURL(), seed, "acme"), subscribe.Config{Tenant: "acme", Consumer: consumer})
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -174,103 +196,69 @@ func TestNATSCreds_LetAReaderReadAtAnyServerOfACluster(t *testing.T) {
 		cancel()
 		require.Equal(t, []string{"one", "two"}, got)
 	}
+	makes(t, "beta", subject.DefaultConsumer, asHost(host.ConnectedUrl())...)
+	api, err := js.New(host)
+	require.NoError(t, err)
+	for i, srv := range servers {
+		written(t, log, "acme", fmt.Sprint("waits-", i))
+		reader := natsperm.Reader{User: "acme", Tenant: "acme", Consumers: []string{consumers[i]}}
+		natspermtest.Fenced(t, asReader(t, srv.ClientURL(), seed, "acme"), api, reader, "beta")
+	}
 }
 
-// refusesReader tries all that acme must not be able to do.
-func refusesReader(t *testing.T, nc, host *nats.Conn) {
-	t.Helper()
+func TestNATSConsumer_MakesAndDeletesThoseOfReaders(t *testing.T) {
+	srv := begun(t, configured(t, t.TempDir()))
+	require.True(t, srv.ReadyForConnections(10*time.Second))
+	host := asHost(srv.ClientURL())
+	nc, err := nats.Connect(host[1])
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	_, err = command(t, "", append([]string{"nats", "consumer", "create", "--tenant", "acme"}, host...)...)
+	require.Equal(t, exit.NotFound, exit.Status(err), "no log: %v", err)
+	log, err := jetstream.Open(t.Context(), nc, jetstream.DefaultConfig())
+	require.NoError(t, err)
+	written(t, log, "acme", "before")
+
 	api, err := js.New(nc)
 	require.NoError(t, err)
-	own, err := js.New(host)
+	makes(t, "acme", "billing", append(host, "--new", "--ack-wait", "2m", "--max-pending", "8")...)
+	is, err := api.Consumer(t.Context(), subject.Stream, "acme=billing")
 	require.NoError(t, err)
-	consumer := func(name, filter string) func(context.Context) error {
-		return func(ctx context.Context) error {
-			_, err := api.CreateConsumer(ctx, subject.Stream, js.ConsumerConfig{Durable: name, FilterSubject: filter, AckPolicy: js.AckExplicitPolicy})
-			return err
-		}
-	}
-	// raw asks the server in other words than a client would; it answers an error, or not at all.
-	raw := func(at, body string) func(context.Context) error {
-		return func(ctx context.Context) error {
-			m, err := nc.RequestWithContext(ctx, at, []byte(body))
-			if err == nil && strings.Contains(string(m.Data), `"error"`) {
-				return js.ErrConsumerCreate
-			}
-			return err
-		}
-	}
-	create := "$JS.API.CONSUMER.CREATE." + subject.Stream
-	for what, try := range map[string]func(context.Context) error{
-		"another tenant's events":      consumer("acme=billing", subject.Tenant("beta")),
-		"everybody's":                  consumer("acme=billing", subject.All),
-		"a consumer that is not named": consumer("acme=other", subject.Tenant("acme")),
-		"another tenant's consumer":    consumer("beta", subject.Tenant("acme")),
-		"a filter that is another in the request": raw(create+".acme=billing."+subject.Tenant("acme"),
-			`{"stream_name":"`+subject.Stream+`","config":{"durable_name":"acme=billing","ack_policy":"explicit","filter_subject":"`+subject.Tenant("beta")+`"}}`),
-		"several filters": raw(create+".acme=billing."+subject.Tenant("acme"),
-			`{"stream_name":"`+subject.Stream+`","config":{"durable_name":"acme=billing","ack_policy":"explicit","filter_subjects":["`+subject.Tenant("acme")+`","`+subject.Tenant("beta")+`"]}}`),
-		"reading from another's consumer": raw("$JS.API.CONSUMER.MSG.NEXT."+subject.Stream+".beta", "1"),
-		"the names of everybody's runs":   raw("$JS.API.STREAM.INFO."+subject.Stream, `{"subjects_filter":">"}`),
-		"a message by its position":       raw("$JS.API.STREAM.MSG.GET."+subject.Stream, `{"seq":1}`),
-		"a message, directly":             raw("$JS.API.DIRECT.GET."+subject.Stream, `{"seq":1}`),
-		"writing":                         raw(subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}.Frame(subject.Start), "{}"),
-		"deleting the log":                raw("$JS.API.STREAM.DELETE."+subject.Stream, ""),
-	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		require.Error(t, try(ctx), what)
-		cancel()
-	}
-	for _, at := range []string{subject.Tenant("beta"), subject.All, ">", "_INBOX_beta.>", subject.Tenant("acme")} {
-		sub, err := nc.SubscribeSync(at)
-		require.NoError(t, err)
-		require.NoError(t, host.Publish(strings.TrimSuffix(strings.TrimSuffix(at, ">"), ".")+".w.r.step", []byte("[]")))
-		require.NoError(t, host.Flush())
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		_, err = sub.NextMsgWithContext(ctx)
-		cancel()
-		require.Error(t, err, at)
-	}
-	s, err := own.Stream(t.Context(), subject.Stream)
-	require.NoError(t, err, "the log is there")
-	_, err = s.Consumer(t.Context(), "beta")
-	require.NoError(t, err, "and the other's consumer")
-}
+	cfg := is.CachedInfo().Config
+	require.Equal(t, subject.Tenant("acme"), cfg.FilterSubject)
+	require.Equal(t, js.DeliverNewPolicy, cfg.DeliverPolicy)
+	require.Equal(t, 2*time.Minute, cfg.AckWait)
+	require.Equal(t, 8, cfg.MaxAckPending)
+	makes(t, "acme", "billing", host...)
+	is, err = api.Consumer(t.Context(), subject.Stream, "acme=billing")
+	require.NoError(t, err)
+	require.Equal(t, cfg, is.CachedInfo().Config, "it stays as it is")
 
-// answersStay asks for everything that a reader may ask for, and to be answered where it may
-// not write: in another tenant's log, in the host's buckets, at another's inbox.
-func answersStay(t *testing.T, nc, host *nats.Conn, r natsperm.Reader) {
-	t.Helper()
-	own, err := js.New(host)
+	// One that pushes was not made here: it stays what it is until somebody deletes it.
+	_, err = api.CreatePushConsumer(t.Context(), subject.Stream, js.ConsumerConfig{Durable: "acme=pushed", FilterSubject: subject.Tenant("acme"), DeliverSubject: "anywhere"})
 	require.NoError(t, err)
-	_, err = own.CreateKeyValue(t.Context(), js.KeyValueConfig{Bucket: "bucket"})
+	_, err = api.CreateConsumer(t.Context(), subject.Stream, js.ConsumerConfig{Durable: "acme=wide", AckPolicy: js.AckExplicitPolicy})
 	require.NoError(t, err)
-	inbox, err := host.SubscribeSync("_INBOX_beta.x")
-	require.NoError(t, err)
-	require.NoError(t, host.Flush())
-	messages := func(stream string) uint64 {
-		s, err := own.Stream(t.Context(), stream)
+	for _, name := range []string{"pushed", "wide"} {
+		_, err = command(t, "", append([]string{"nats", "consumer", "create", "--tenant", "acme", "--name", name}, host...)...)
+		require.Equal(t, exit.Refused, exit.Status(err), "%s: %v", name, err)
+		_, err = command(t, "", append([]string{"nats", "consumer", "delete", "--tenant", "acme", "--name", name}, host...)...)
 		require.NoError(t, err)
-		return s.CachedInfo().State.Msgs
+		makes(t, "acme", name, host...)
 	}
-	before := messages(subject.Stream)
-	for _, at := range r.Imports() {
-		if strings.Contains(at, ".DELETE.") {
-			continue // of its own consumer, which is to have something to answer
-		}
-		for _, answer := range []string{
-			subject.Run{Tenant: "beta", WorkflowID: "w", RunID: "forged"}.Frame(subject.Start), "$KV.bucket.key", "_INBOX_beta.x",
-			"$JS.API.CONSUMER.DELETE." + subject.Stream + ".beta",
-		} {
-			require.NoError(t, nc.PublishRequest(at, answer, nil))
-		}
+	for want, args := range map[string][]string{
+		"--nats: say":   {"--tenant", "acme"},
+		"--tenant":      host,
+		`--name "a=b"`:  append(host, "--tenant", "acme", "--name", "a=b"),
+		"--ack-wait":    append(host, "--tenant", "acme", "--ack-wait", "-1s"),
+		"--max-pending": append(host, "--tenant", "acme", "--max-pending", "-1"),
+	} {
+		_, err = command(t, "", append([]string{"nats", "consumer", "create"}, args...)...)
+		require.ErrorIs(t, err, errUsage)
+		require.ErrorContains(t, err, want)
 	}
-	require.NoError(t, nc.Flush())
-	_, err = inbox.NextMsg(200 * time.Millisecond)
-	require.ErrorIs(t, err, nats.ErrTimeout)
-	require.Equal(t, before, messages(subject.Stream))
-	require.Zero(t, messages("KV_bucket"))
-	_, err = own.Consumer(t.Context(), subject.Stream, "beta")
-	require.NoError(t, err)
+	_, err = command(t, "", append([]string{"nats", "consumer", "delete", "--tenant", "beta"}, host...)...)
+	require.Equal(t, exit.NotFound, exit.Status(err), "%v", err)
 }
 
 func TestNATSCreds_RefusesWhatItCannotMake(t *testing.T) {

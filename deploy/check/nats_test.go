@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +59,7 @@ func TestNATS_ValuesForItsChartAreAConfiguration(t *testing.T) {
 	account, err := s.LookupAccount(natsperm.HostAccount)
 	require.NoError(t, err)
 	require.True(t, account.JetStreamEnabled())
+	require.Equal(t, len(natsperm.Exports()), strings.Count(raw, `"service":`), "no more than these")
 	for _, e := range natsperm.Exports() {
 		require.Contains(t, raw, `"service":"`+e.Subject+`"`)
 	}

@@ -13,6 +13,8 @@ import (
 
 	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/natsd/natsdtest"
+	"waybill.dev/waybill/internal/natsperm"
+	"waybill.dev/waybill/internal/natsperm/natspermtest"
 	"waybill.dev/waybill/protocol/subject"
 )
 
@@ -99,16 +101,15 @@ func TestStart_SaysWhatIsWrongWithTheAddress(t *testing.T) {
 	}
 }
 
-// reader connects as a tenant's user and makes the consumer that user may have.
-func reader(t *testing.T, s *natsd.Server, user, password string) (jetstream.JetStream, error) {
+// reader connects as a tenant's user.
+func reader(t *testing.T, s *natsd.Server, user, password string) (*nats.Conn, error) {
 	t.Helper()
-	nc, err := nats.Connect(s.Addr(), nats.UserInfo(user, password), nats.CustomInboxPrefix(natsd.InboxPrefix(user)),
+	nc, err := nats.Connect(s.Addr(), nats.UserInfo(user, password), nats.PermissionErrOnSubscribe(true), nats.CustomInboxPrefix(natsd.InboxPrefix(user)),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // a refused subject also ends in the call's error
-	if err != nil {
-		return nil, err
+	if err == nil {
+		t.Cleanup(nc.Close)
 	}
-	t.Cleanup(nc.Close)
-	return jetstream.New(nc)
+	return nc, err
 }
 
 func TestUsers_ReadTheirTenantAndNothingElse(t *testing.T) {
@@ -118,66 +119,30 @@ func TestUsers_ReadTheirTenantAndNothingElse(t *testing.T) {
 		c.Users = []natsd.User{{Name: "acme", Password: "a-key", Tenant: "acme"}, {Name: "beta", Password: "b-key", Tenant: "beta"}}
 	})
 	own := stream(t, s)
-	require.NoError(t, publish(t.Context(), own, "acme"))
-	require.NoError(t, publish(t.Context(), own, "beta"))
+	for _, tenant := range []string{"acme", "beta"} {
+		require.NoError(t, publish(t.Context(), own, tenant))
+		require.NoError(t, natsperm.Consumer{Tenant: tenant, Name: subject.DefaultConsumer}.Make(t.Context(), own))
+	}
 
 	_, err := reader(t, s, "acme", "b-key")
 	require.ErrorIs(t, err, nats.ErrAuthorization)
-	js, err := reader(t, s, "acme", "a-key")
+	nc, err := reader(t, s, "acme", "a-key")
+	require.NoError(t, err)
+	js, err := jetstream.New(nc)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cfg := func(name, tenant string) jetstream.ConsumerConfig {
-		return jetstream.ConsumerConfig{Name: name, FilterSubject: subject.Tenant(tenant), AckPolicy: jetstream.AckExplicitPolicy}
-	}
-	c, err := js.CreateConsumer(ctx, subject.Stream, cfg("acme", "acme"))
+	c, err := js.Consumer(ctx, subject.Stream, subject.Consumer("acme", subject.DefaultConsumer))
 	require.NoError(t, err)
 	batch, err := c.Fetch(2, jetstream.FetchMaxWait(500*time.Millisecond))
 	require.NoError(t, err)
 	var got []string
 	for m := range batch.Messages() {
 		got = append(got, m.Subject())
+		require.NoError(t, m.DoubleAck(ctx))
 	}
 	require.Equal(t, []string{subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}.Frame(subject.Start)}, got)
 
-	for what, try := range map[string]func(ctx context.Context) error{
-		"another tenant": func(ctx context.Context) error {
-			_, err := js.CreateConsumer(ctx, subject.Stream, cfg("acme", "beta"))
-			return err
-		},
-		"another name": func(ctx context.Context) error {
-			_, err := js.CreateConsumer(ctx, subject.Stream, cfg("beta", "acme"))
-			return err
-		},
-		"writing":                    func(ctx context.Context) error { return publish(ctx, js, "acme") },
-		"the stream's configuration": func(ctx context.Context) error { return js.DeleteStream(ctx, subject.Stream) },
-		"the subjects of everybody": func(ctx context.Context) error {
-			_, err := js.Stream(ctx, subject.Stream)
-			return err
-		},
-		"a message by its position": func(ctx context.Context) error {
-			st, err := js.Stream(ctx, subject.Stream)
-			if err != nil {
-				return err
-			}
-			_, err = st.GetMsg(ctx, 2)
-			return err
-		},
-	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		require.Error(t, try(ctx), what)
-		cancel()
-	}
-
-	// Nor is it answered where it may not write.
-	nc := js.Conn()
-	for _, at := range []string{"$JS.API.INFO", "$JS.API.CONSUMER.INFO." + subject.Stream + ".acme"} {
-		require.NoError(t, nc.PublishRequest(at, subject.Run{Tenant: "beta", WorkflowID: "w", RunID: "forged"}.Frame(subject.Start), nil))
-	}
-	require.NoError(t, nc.Flush())
-	_, err = c.Info(ctx) // asked later, answered later
-	require.NoError(t, err)
-	log, err := own.Stream(ctx, subject.Stream)
-	require.NoError(t, err)
-	require.EqualValues(t, 2, log.CachedInfo().State.Msgs)
+	require.NoError(t, publish(t.Context(), own, "acme"))
+	natspermtest.Fenced(t, nc, own, natsperm.Reader{User: "acme", Tenant: "acme", Consumers: []string{subject.DefaultConsumer}}, "beta")
 }

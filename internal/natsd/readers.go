@@ -6,11 +6,12 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"waybill.dev/waybill/internal/natsperm"
+	"waybill.dev/waybill/protocol/subject"
 )
 
-// reader is who reads their tenant's events with one consumer, named as the tenant.
+// reader is who reads their tenant's events from one consumer.
 func (u User) reader() natsperm.Reader {
-	return natsperm.Reader{User: u.Name, Tenant: u.Tenant, Consumers: []string{natsperm.Consumer(u.Tenant, "")}}
+	return natsperm.Reader{User: u.Name, Tenant: u.Tenant, Consumers: []string{subject.DefaultConsumer}}
 }
 
 // admit lets users in, each in an account of its own. The host is in the global one.

@@ -1,49 +1,27 @@
 // Package natsperm says what a client that reads a tenant's run events may do on a NATS
-// server, and nothing else: read from durable consumers of its own, filtered to its
-// tenant.
+// server, and nothing else: read from durable consumers that the host's side has made for
+// it, filtered to its tenant.
 //
 // Permissions alone do not fence such a client in: it may name any subject as the one to
 // which the server answers, and the server asks nobody whether it may write there. An
 // answer to a subject of the log is a frame of another tenant. So each client has a NATS
 // account, in which there is nothing, and imports what it may ask of the host's: answers
 // end in the account from which was asked.
+//
+// Nor may it make a consumer itself: the body of that request names where messages go, in
+// the host's account, and no server looks into bodies.
 package natsperm
 
-import (
-	"fmt"
-
-	"waybill.dev/waybill/protocol/subject"
-)
+import "waybill.dev/waybill/protocol/subject"
 
 // Reader is a client that reads the run events of one tenant.
 type Reader struct {
 	// User is the client's name; its replies come to an inbox that begins with it.
 	User   string
 	Tenant string
-	// Consumers are the names of those that it may make, ask about, read from and delete.
+	// Consumers are the names of those that it may ask about and read from, without the
+	// tenant's.
 	Consumers []string
-}
-
-// consumerSeparator stands in no tenant's name: a consumer is one tenant's.
-const consumerSeparator = "="
-
-// Consumer is the full name of a tenant's consumer. Consumers share the stream, so that
-// their names begin with whose they are. The one without a name has the tenant's.
-func Consumer(tenant, name string) string {
-	if name == "" {
-		return tenant
-	}
-	return tenant + consumerSeparator + name
-}
-
-// Check tells what cannot stand in a subject.
-func (r Reader) Check() error {
-	for _, s := range []string{r.User, r.Tenant} {
-		if !subject.Token(s) {
-			return fmt.Errorf("%q: want letters, digits, _ and -", s)
-		}
-	}
-	return nil
 }
 
 // HostAccount is the name of the NATS account that the host and its log are in, on a server
@@ -59,16 +37,13 @@ func (r Reader) Inbox() string { return "_INBOX_" + r.User }
 
 // Publish are the subjects that the client may publish to. The name of each consumer is
 // part of them: with a free one a client could read from another tenant's, or from the
-// dispatchers'. So is the filter, which the server holds the request against. The
-// stream cannot be asked about itself: it would name the subjects of everybody.
+// dispatchers'. The stream cannot be asked about itself: it would name the subjects of
+// everybody.
 func (r Reader) Publish() []string {
 	var out []string
 	for _, c := range r.Consumers {
-		at := subject.Stream + "." + c
-		out = append(
-			out, api+"CREATE."+at+"."+subject.Tenant(r.Tenant), api+"INFO."+at, api+"DELETE."+at, api+"MSG.NEXT."+at,
-			"$JS.ACK."+at+".>",
-		)
+		at := subject.Stream + "." + subject.Consumer(r.Tenant, c)
+		out = append(out, api+"INFO."+at, api+"MSG.NEXT."+at, "$JS.ACK."+at+".>")
 	}
 	return out
 }
@@ -96,9 +71,7 @@ type Export struct {
 func Exports() []Export {
 	return []Export{
 		{Subject: apiInfo},
-		{Subject: api + "CREATE." + subject.Stream + ".>"},
 		{Subject: api + "INFO." + subject.Stream + ".*"},
-		{Subject: api + "DELETE." + subject.Stream + ".*"},
 		{Subject: api + "MSG.NEXT." + subject.Stream + ".*", Streamed: true},
 		{Subject: "$JS.ACK." + subject.Stream + ".>"},
 	}

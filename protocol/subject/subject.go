@@ -65,6 +65,14 @@ func (r Run) workflow() string {
 // Tenant matches every frame of a tenant.
 func Tenant(tenant string) string { return prefix + "." + tenant + ".>" }
 
+// DefaultConsumer is the name of a tenant's consumer where nobody has given another.
+const DefaultConsumer = "events"
+
+// Consumer is the name under which the stream knows a durable consumer of a tenant. The
+// consumers of all tenants share the stream, with those of the host: no tenant, and no
+// consumer of the host, has a "=" in its name, so that a name is one tenant's alone.
+func Consumer(tenant, name string) string { return tenant + "=" + name }
+
 // Parse takes the subject of a frame apart.
 func Parse(s string) (Run, Kind, error) {
 	parts := strings.Split(s, ".")

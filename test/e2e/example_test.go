@@ -108,7 +108,7 @@ func overGRPC(t *testing.T, h *harness.Host, id string) []string {
 	}
 }
 
-// overNATS reads the run's frames with a consumer of one's own, as a service
+// overNATS reads the run's frames from the tenant's consumer, as a service
 // beside the host would, and checks their chain.
 func overNATS(t *testing.T, h *harness.Host, id string) []string {
 	t.Helper()
@@ -118,14 +118,13 @@ func overNATS(t *testing.T, h *harness.Host, id string) []string {
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
 	ctx := within(t, 20*time.Second)
-	cons, err := js.CreateConsumer(ctx, subject.Stream, jetstream.ConsumerConfig{
-		Name: "default", FilterSubject: subject.Tenant("default"), AckPolicy: jetstream.AckExplicitPolicy,
-	})
+	cons, err := js.Consumer(ctx, subject.Stream, subject.Consumer("default", subject.DefaultConsumer))
 	require.NoError(t, err)
 	var frames []*frame.Frame
 	for {
 		m, err := cons.Next(jetstream.FetchMaxWait(5 * time.Second))
 		require.NoError(t, err)
+		require.NoError(t, m.Ack())
 		f, err := frame.Parse(m.Subject(), m.Headers().Get, m.Data())
 		require.NoError(t, err)
 		if f.Run.RunID != id {

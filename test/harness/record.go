@@ -126,9 +126,7 @@ func (h *Host) logs(ctx context.Context, tenant, key string) (runs map[string]*R
 	if err != nil {
 		return nil, nil, err
 	}
-	cons, err := js.CreateConsumer(ctx, subject.Stream, jetstream.ConsumerConfig{
-		Name: tenant, FilterSubject: subject.Tenant(tenant), AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: -1,
-	})
+	cons, err := js.Consumer(ctx, subject.Stream, subject.Consumer(tenant, subject.DefaultConsumer))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -136,6 +134,9 @@ func (h *Host) logs(ctx context.Context, tenant, key string) (runs map[string]*R
 	for waiting := uint64(1); waiting > 0; {
 		m, err := cons.Next(jetstream.FetchMaxWait(10 * time.Second))
 		if err != nil {
+			return nil, nil, err
+		}
+		if err := m.Ack(); err != nil {
 			return nil, nil, err
 		}
 		f, err := frame.Parse(m.Subject(), m.Headers().Get, m.Data())

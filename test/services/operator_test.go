@@ -16,6 +16,7 @@ import (
 
 	"waybill.dev/waybill/client/subscribe"
 	"waybill.dev/waybill/internal/natsperm"
+	"waybill.dev/waybill/internal/natsperm/natspermtest"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/test/harness"
 )
@@ -38,7 +39,7 @@ type operated struct {
 }
 
 // acme reads the events of its tenant.
-var acme = natsperm.Reader{User: "acme", Tenant: "acme", Consumers: []string{natsperm.Consumer("acme", "")}}
+var acme = natsperm.Reader{User: "acme", Tenant: "acme", Consumers: []string{subject.DefaultConsumer}}
 
 func operate(t *testing.T) operated {
 	t.Helper()
@@ -107,7 +108,7 @@ func (o operated) credentials(t *testing.T, account nkeys.KeyPair, name string, 
 func (o operated) read(t *testing.T) *nats.Conn {
 	t.Helper()
 	file := o.credentials(t, o.reader, acme.User, jwt.Permissions{Pub: jwt.Permission{Allow: acme.Publish()}, Sub: jwt.Permission{Allow: acme.Subscribe()}})
-	nc, err := nats.Connect(o.url, nats.UserCredentials(file), nats.CustomInboxPrefix(acme.Inbox()))
+	nc, err := nats.Connect(o.url, nats.UserCredentials(file), nats.PermissionErrOnSubscribe(true), nats.CustomInboxPrefix(acme.Inbox()))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	return nc
@@ -143,6 +144,14 @@ func TestOperator_AHostOfFiveServicesConnectsByItsCredentials(t *testing.T) {
 	}
 
 	// A reader gets the events of its tenant, and no way to those of another.
+	host, err := nats.Connect(o.url, nats.UserCredentials(o.credentials(t, o.account, "maker", jwt.Permissions{})))
+	require.NoError(t, err)
+	t.Cleanup(host.Close)
+	api, err := js.New(host)
+	require.NoError(t, err)
+	for _, tenant := range []string{"acme", "beta"} {
+		require.NoError(t, natsperm.Consumer{Tenant: tenant, Name: subject.DefaultConsumer}.Make(ctx, api))
+	}
 	nc := o.read(t)
 	s, err := subscribe.Open(ctx, nc, subscribe.Config{Tenant: "acme"})
 	require.NoError(t, err)
@@ -157,14 +166,14 @@ func TestOperator_AHostOfFiveServicesConnectsByItsCredentials(t *testing.T) {
 		return nil
 	}))
 	require.Equal(t, ended["acme"], types)
-	api, err := js.New(nc)
+	a, err := h.Client("key-acme").Do(ctx, "POST", "/v1/runs", `{"workflowId":"one"}`)
 	require.NoError(t, err)
-	short, done := context.WithTimeout(ctx, 2*time.Second)
-	defer done()
-	_, err = api.CreateConsumer(short, subject.Stream, js.ConsumerConfig{Durable: "acme", FilterSubject: subject.Tenant("beta")})
-	require.Error(t, err)
-	_, err = nc.RequestWithContext(short, "$JS.API.STREAM.INFO."+subject.Stream, nil)
-	require.Error(t, err)
+	require.Equal(t, 201, a.Status, "%s", a.Body)
+	var created struct{ RunID string }
+	require.NoError(t, a.JSON(&created))
+	_, err = h.Client("key-acme").Finish(ctx, created.RunID)
+	require.NoError(t, err)
+	natspermtest.Fenced(t, nc, api, acme, "beta")
 }
 
 func TestOperator_CredentialsOfNobodyEndTheService(t *testing.T) {

@@ -32,14 +32,13 @@ func (r *rig) overNATS() {
 	require.NoError(r.t, err)
 	ctx, cancel := context.WithTimeout(r.t.Context(), 60*time.Second)
 	defer cancel()
-	cons, err := js.CreateConsumer(ctx, subject.Stream, jetstream.ConsumerConfig{
-		Name: tenant, FilterSubject: subject.Tenant(tenant), AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: -1,
-	})
+	cons, err := js.Consumer(ctx, subject.Stream, subject.Consumer(tenant, subject.DefaultConsumer))
 	require.NoError(r.t, err)
 	frames := 0
 	for waiting := uint64(1); waiting > 0; {
 		m, err := cons.Next(jetstream.FetchMaxWait(10 * time.Second))
 		require.NoError(r.t, err)
+		require.NoError(r.t, m.Ack())
 		r.stored("NATS", m.Subject(), m.Headers(), m.Data())
 		md, err := m.Metadata()
 		require.NoError(r.t, err)

@@ -1,10 +1,10 @@
 // Prints the run events of a tenant, one JSON document a line, and goes on where it
 // ended when it is started again. See ../README.md.
 import { readFileSync } from "node:fs";
-import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { jetstream } from "@nats-io/jetstream";
 import { connect, nkeyAuthenticator, usernamePasswordAuthenticator } from "@nats-io/transport-node";
 
-const { NATS_URL, NATS_NKEY, NATS_PASSWORD, TENANT, READER = TENANT, CONSUMER = TENANT, COUNT = "0" } = process.env;
+const { NATS_URL, NATS_NKEY, NATS_PASSWORD, TENANT, READER = TENANT, CONSUMER = "events", COUNT = "0" } = process.env;
 const nc = await connect({
   servers: NATS_URL,
   inboxPrefix: `_INBOX_${READER}`,
@@ -13,18 +13,9 @@ const nc = await connect({
     : usernamePasswordAuthenticator(TENANT, NATS_PASSWORD),
 });
 
-const manager = await jetstreamManager(nc, { checkAPI: false });
-await manager.consumers.add("WAYBILL_RUNS", {
-  durable_name: CONSUMER,
-  filter_subject: `openwop.events.${TENANT}.>`,
-  ack_policy: AckPolicy.Explicit,
-  ack_wait: 30e9, // nanoseconds
-  max_ack_pending: 1, // what comes again comes before what follows
-});
-
 const last = new Map(); // sequence of the last event of each run: a frame may come twice
 let left = Number(COUNT); // 0: for ever
-const consumer = await jetstream(nc).consumers.get("WAYBILL_RUNS", CONSUMER);
+const consumer = await jetstream(nc, { checkAPI: false }).consumers.get("WAYBILL_RUNS", `${TENANT}=${CONSUMER}`);
 for await (const m of await consumer.consume({ max_messages: 1 })) {
   const [, , , , runId, kind] = m.subject.split(".");
   if (kind !== "start" && kind !== "open") { // those hold the run's record
