@@ -107,6 +107,8 @@ func TestPlan_OrdersSystemUserOthers(t *testing.T) {
 		`{"promptId":"prompt:writer"}`:                  {"writer"},
 		`{"promptId":{"templateId":"writer"}}`:          {"writer"},
 		`{"promptId":"Of another host/1"}`:              nil,
+		`{"prompt\u0049d":"writer"}`:                    {"writer"},
+		`{"userPrompt\u0052ef":"prompt:writer"}`:        {"writer"},
 		`{"system":"","systemPromptRef":"prompt:role"}`: {"role"},
 	} {
 		parts, wrong := shelf(t).Plan(json.RawMessage(config))

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -76,6 +77,9 @@ func (l *Library) find(r Ref, i int, pinned []string) (*Template, *fault.Error) 
 // node fails on it anyway. An id without a scheme is a reference only where there are
 // templates: other hosts' names for their own prompts look the same.
 func readSlots(config json.RawMessage, bare bool) (slots []slot, found []Problem) {
+	if !mayRefer(config) {
+		return nil, nil
+	}
 	var c nodeConfig
 	if strictjson.Read(config, &c) != nil {
 		return nil, nil
@@ -110,6 +114,13 @@ func readSlots(config json.RawMessage, bare bool) (slots []slot, found []Problem
 		}
 	}
 	return slots, append(found, c.conflicts(slots)...)
+}
+
+// mayRefer tells, without reading it, of a config that names none of the members that refer:
+// most do not, and each is looked at whenever its node is asked. Only an escape could hide a
+// name.
+func mayRefer(config json.RawMessage) bool {
+	return bytes.Contains(config, []byte("PromptRef")) || bytes.Contains(config, []byte("promptId")) || bytes.Contains(config, []byte(`\u`))
 }
 
 // bareSlot reads a promptId that is the id of a template.

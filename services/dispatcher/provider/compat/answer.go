@@ -1,10 +1,8 @@
 package compat
 
 import (
-	"encoding/json"
+	"cmp"
 	"strings"
-
-	"github.com/openai/openai-go/v3"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
@@ -36,10 +34,10 @@ func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
 }
 
 // take adds a chunk. Its error ends the call.
-func (a *answer) take(c openai.ChatCompletionChunk) error {
+func (a *answer) take(c chunk) error {
 	a.collector.AnsweredBy(c.Model)
-	if c.JSON.Usage.Valid() { // null in all chunks but one
-		a.usage = usageOf(c.Usage)
+	if c.Usage != nil {
+		a.usage = usageOf(*c.Usage)
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 { // one was asked for
@@ -55,12 +53,12 @@ func (a *answer) take(c openai.ChatCompletionChunk) error {
 	return nil
 }
 
-func (a *answer) piece(d openai.ChatCompletionChunkChoiceDelta) error {
+func (a *answer) piece(d delta) error {
 	if err := a.thought(d); err != nil {
 		return err
 	}
 	if d.Refusal != "" {
-		a.refusal.WriteString(d.Refusal)
+		a.refusal.WriteString(string(d.Refusal))
 		if err := a.fits(len(d.Refusal)); err != nil {
 			return err
 		}
@@ -73,22 +71,16 @@ func (a *answer) piece(d openai.ChatCompletionChunkChoiceDelta) error {
 	if err := a.hear(d.Audio); err != nil {
 		return err
 	}
-	return a.say(d.Content)
+	return a.say(string(d.Content))
 }
 
-// thought hands thinking on. OpenAI shows none here; compatible servers do, in
-// members of two names that are not in the vendor's API.
-func (a *answer) thought(d openai.ChatCompletionChunkChoiceDelta) error {
-	if !a.thoughts {
+// thought hands thinking on. OpenAI shows none here; compatible servers do.
+func (a *answer) thought(d delta) error {
+	thought := cmp.Or(d.ReasoningContent, d.Reasoning)
+	if !a.thoughts || thought == "" {
 		return nil
 	}
-	for _, name := range []string{"reasoning_content", "reasoning"} {
-		var s string
-		if json.Unmarshal([]byte(d.JSON.ExtraFields[name].Raw()), &s) == nil && s != "" {
-			return a.collector.Add(provider.Delta{Thought: s})
-		}
-	}
-	return nil
+	return a.collector.Add(provider.Delta{Thought: thought})
 }
 
 // say takes text. Beside a forced tool it is kept until it is known whether the

@@ -89,7 +89,7 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the connection when emit fails
-	s := p.chat.NewStreaming(ctx, params, options(req)...)
+	s := p.stream(ctx, params, options(req))
 	defer func() { _ = s.Close() }() // nothing of it is used any more
 	a := newAnswer(req, emit)
 	for s.Next() {

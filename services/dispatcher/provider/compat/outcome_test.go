@@ -92,6 +92,11 @@ func answers() map[string]outcome {
 			reply: openaicompat.Reply{Pieces: answer, ToolCalls: []openaicompat.ToolCall{{Name: "x"}, {Name: "y", Arguments: "{}"}}},
 			raw:   "tool_calls", finish: "tool_calls", stop: provider.StopUnknown, usage: counted(2), tools: 2, text: whole,
 		},
+		"other types than the vendor's": {
+			reply: openaicompat.Reply{ContentType: "text/event-stream", Raw: `data: {"model":7,"usage":null,"choices":[{"index":"0","delta":{"role":1,"content":7,"refusal":null,"tool_calls":null}}]}` +
+				"\n\n" + `data: {"choices":[{"index":0,"delta":{"content":{"a":null},"audio":"x"},"finish_reason":"meteor"}],"x":[]}` + "\n\ndata: [DONE]\n\n"},
+			text: `7{"a":null}`, raw: "meteor", stop: provider.StopUnknown,
+		},
 		"half-closed after the reason": {
 			reply: openaicompat.Reply{
 				ContentType: "text/event-stream", Raw: `data: {"choices":[{"index":0,"delta":{"refusal":"no"},"finish_reason":"stop"}]}` + "\n\ndata: [DO", Cut: &openaicompat.Cut{At: 90, Clean: true},

@@ -4,8 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 
-	"github.com/openai/openai-go/v3"
-
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
@@ -19,7 +17,7 @@ const (
 )
 
 // hear adds a piece of sound. What is spoken is the answer's text.
-func (a *answer) hear(d openai.ChatCompletionChunkChoiceDeltaAudio) error {
+func (a *answer) hear(d audioPiece) error {
 	if d.Data != "" {
 		samples, err := base64.StdEncoding.DecodeString(d.Data)
 		if err != nil {

@@ -3,8 +3,6 @@ package compat
 import (
 	"strings"
 
-	"github.com/openai/openai-go/v3"
-
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
@@ -19,25 +17,26 @@ func (c *toolCall) whole() provider.ToolCall {
 const maxToolCalls = 128
 
 // call adds a fragment of a tool call; id and name come in the first one.
-func (a *answer) call(t openai.ChatCompletionChunkChoiceDeltaToolCall) error {
+func (a *answer) call(t toolPiece) error {
 	if t.Index < 0 || t.Index >= maxToolCalls {
 		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server sent a tool call out of any order"}
 	}
-	for len(a.calls) <= int(t.Index) {
+	for len(a.calls) <= t.Index {
 		a.calls = append(a.calls, &toolCall{})
 	}
 	call := a.calls[t.Index]
 	call.id.WriteString(t.ID)
 	call.name.WriteString(t.Function.Name)
 	n := len(t.ID) + len(t.Function.Name)
+	arguments := string(t.Function.Arguments)
 	if a.tool == "" || t.Index != 0 {
-		call.arguments.WriteString(t.Function.Arguments)
-		return a.fits(n + len(t.Function.Arguments))
+		call.arguments.WriteString(arguments)
+		return a.fits(n + len(arguments))
 	}
-	if err := a.fits(n); err != nil || t.Function.Arguments == "" {
+	if err := a.fits(n); err != nil || arguments == "" {
 		return err
 	}
-	return a.collector.Add(provider.Delta{Text: t.Function.Arguments})
+	return a.collector.Add(provider.Delta{Text: arguments})
 }
 
 // settle says what was kept: the tools the model wants called, and the text of a
