@@ -154,17 +154,14 @@ func (c *Client) once(ctx context.Context, r request, body []byte) (*Answer, err
 		return nil, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	a, err := c.whole(ctx, res, r.method+" "+r.path)
 	if err != nil {
-		return nil, c.unreachable(ctx, err)
+		return nil, err
 	}
-	if len(b) > maxAnswer {
-		return nil, fmt.Errorf("%s %s: the answer is larger than %d bytes", r.method, r.path, maxAnswer)
+	if a.Status < 200 || a.Status > 299 {
+		return nil, refusal(c.base, res, a.Body)
 	}
-	if res.StatusCode < 200 || res.StatusCode > 299 {
-		return nil, refusal(c.base, res, b)
-	}
-	return &Answer{Status: res.StatusCode, Header: res.Header, Body: b, Replayed: res.Header.Get(replayHeader) == "true"}, nil
+	return a, nil
 }
 
 // send gives the answer with its body unread.

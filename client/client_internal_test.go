@@ -292,3 +292,22 @@ func TestEvent_KeepsItsDocument(t *testing.T) {
 	require.Equal(t, 7, e.Sequence)
 	require.Equal(t, doc, string(e.Doc))
 }
+
+// Who looks at a host itself is given its refusals, once, and without a key made up.
+func TestExchange_GivesEveryAnswerAsItIs(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		require.Empty(t, r.Header.Get("Idempotency-Key"))
+		require.Equal(t, "4", r.Header.Get("Last-Event-ID"))
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.Copy(w, r.Body)
+	})
+	a, err := c.Exchange(t.Context(), Exchange{Method: http.MethodPost, Path: "/x", Header: http.Header{"Last-Event-Id": {"4"}}, Body: map[string]int{"a": 1}})
+	require.NoError(t, err)
+	require.Equal(t, http.StatusServiceUnavailable, a.Status)
+	require.JSONEq(t, `{"a":1}`, string(a.Body))
+	require.EqualValues(t, 1, asked.Load())
+}

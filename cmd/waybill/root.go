@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"waybill.dev/waybill/internal/cli/capabilities"
+	"waybill.dev/waybill/internal/cli/conformance"
 	"waybill.dev/waybill/internal/cli/contextcmd"
 	"waybill.dev/waybill/internal/cli/doctor"
 	"waybill.dev/waybill/internal/cli/exit"
@@ -59,7 +60,7 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ta
 			c.AddCommand(one)
 		}
 	}
-	add(groupHost, devCommand(), serveCommand(), natsCommand(), logCommand(s), doctor.Command(s), contextcmd.Command(s), capabilities.Command(s))
+	add(groupHost, devCommand(), serveCommand(), natsCommand(), logCommand(s), doctor.Command(s), contextcmd.Command(s), capabilities.Command(s), conformance.Command(s))
 	add(groupRuns, runs.Command(s), interrupts.Command(s), envelopeCommand(s))
 	add(groupFiles, workflowCommand(s), schemaCommand(s), modelCommand(s), redactCommand(s))
 	add(groupHelp, learn.Explain(s), learn.Cheat(s), learn.Version(s))

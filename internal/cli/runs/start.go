@@ -66,7 +66,7 @@ func start(cmd *cobra.Command, s *session.Session, workflow string, o startFlags
 	if r.Key == "" {
 		r.Key = uuid.NewString()
 	}
-	if r.Inputs, err = inputs(cmd.InOrStdin(), o.input, o.set); err != nil {
+	if r.Inputs, err = Inputs(cmd.InOrStdin(), o.input, o.set); err != nil {
 		return err
 	}
 	if r.Configurable, err = object(cmd.InOrStdin(), "--configurable", o.configurable); err != nil {
@@ -106,8 +106,8 @@ func (o *one) printStarted(r *client.Started) error {
 	})
 }
 
-// inputs lays single values over an object.
-func inputs(stdin io.Reader, text string, set []string) (json.RawMessage, error) {
+// Inputs lays single values over an object.
+func Inputs(stdin io.Reader, text string, set []string) (json.RawMessage, error) {
 	doc, err := object(stdin, "--input", text)
 	if err != nil || len(set) == 0 {
 		return doc, err

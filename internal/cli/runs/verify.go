@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,7 @@ Exits with 0 if nothing was found, 1 if something was.`,
 			if err != nil {
 				return err
 			}
-			k, err := o.check(cmd)
+			k, err := Verify(cmd.Context(), o.client, o.id)
 			if err != nil {
 				return err
 			}
@@ -67,24 +68,24 @@ Exits with 0 if nothing was found, 1 if something was.`,
 // are of the same moment.
 const stillTries = 5
 
-// check reads a run from its host.
-func (o *one) check(cmd *cobra.Command) (*runcheck.Check, error) {
+// Verify reads a run from its host, and holds it against what is promised of every run.
+func Verify(ctx context.Context, c *client.Client, id string) (*runcheck.Check, error) {
 	k := runcheck.New(runcheck.Source{})
 	add := func(e client.Event) bool {
 		k.Add(e.Event)
 		return true
 	}
-	if _, err := Each(cmd.Context(), o.client, o.id, 0, add); err != nil {
+	if _, err := Each(ctx, c, id, 0, add); err != nil {
 		return nil, err
 	}
 	for range stillTries {
-		r, err := o.client.Run(cmd.Context(), o.id)
+		r, err := c.Run(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		seen := k.Events()
 		if !r.Status.Terminal() || !k.Status().Terminal() { // it may have gone on meanwhile
-			if _, err := Each(cmd.Context(), o.client, o.id, k.Next(), add); err != nil {
+			if _, err := Each(ctx, c, id, k.Next(), add); err != nil {
 				return nil, err
 			}
 		}
@@ -99,6 +100,12 @@ func (o *one) check(cmd *cobra.Command) (*runcheck.Check, error) {
 
 // verified prints what was found.
 func verified(p *render.Printer, k *runcheck.Check) error {
+	about := map[string]any{"runId": k.RunID(), "status": k.Status(), "events": k.Events()}
+	return verdict.Write(p, about, Verdicts(k))
+}
+
+// Verdicts are what came of each rule.
+func Verdicts(k *runcheck.Check) []verdict.Check {
 	var checks []verdict.Check
 	for _, r := range runcheck.Rows() {
 		c := verdict.Check{Name: string(r.Rule), Status: verdict.OK, Detail: r.Promise, Section: r.Section}
@@ -113,8 +120,7 @@ func verified(p *render.Printer, k *runcheck.Check) error {
 		}
 		checks = append(checks, c)
 	}
-	about := map[string]any{"runId": k.RunID(), "status": k.Status(), "events": k.Events()}
-	return verdict.Write(p, about, checks)
+	return checks
 }
 
 func place(f runcheck.Finding) string {

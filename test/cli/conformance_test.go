@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// withStatus are the checks that ended so.
+func withStatus(checks map[string]string, status string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(checks)) {
+		if checks[name] == status {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func TestConformance_FindsNothingAtThisHost(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	for _, args := range [][]string{{"noop"}, {"fail"}, {"echo", "--set", "text=hello"}, {"corrected"}} {
+		if args[0] == "corrected" {
+			answers(t, "asks", `{"category":"nonsense"}`, `not JSON`)
+		}
+		r := u.ok(append([]string{"conformance", "-o", "json", "--workflow"}, args...)...)
+		require.Empty(t, withStatus(checks(t, r.out), "fail"))
+		require.Empty(t, withStatus(checks(t, r.out), "skipped"), args)
+		require.Equal(t, document(t, r.out)["runId"], strings.TrimSpace(strings.TrimPrefix(r.err, "started ")))
+	}
+}
+
+// Nothing is written unless a workflow is named: whoever may read is enough.
+func TestConformance_WritesNothingWithoutAWorkflow(t *testing.T) {
+	t.Parallel()
+	reader := at(t, shared.Host(t).HTTP, readerKey)
+	r := reader.ok("conformance", "-o", "json")
+	require.NotContains(t, document(t, r.out), "runId")
+	got := checks(t, r.out)
+	require.Equal(t, "ok", got["errors.unknown-run"])
+	require.Equal(t, "skipped", got["runs.created"])
+	require.Equal(t, "skipped", got["stream.resume"])
+	require.Equal(t, 4, reader.run("conformance", "--workflow", "noop").status, "it may not start runs")
+
+	nobody := at(t, shared.Host(t).HTTP, "nobody-gave-this-out")
+	require.Equal(t, 4, nobody.run("conformance").status)
+}
+
+func TestConformance_SkipsWhatNeedsARunThatEnds(t *testing.T) {
+	t.Parallel()
+	got := checks(t, member(t).ok("conformance", "-o", "json", "--workflow", "approve").out)
+	require.Equal(t, []string{
+		"bundle.events", "poll.beyond", "poll.repeats", "runs.conditional", "stream.json", "stream.resume", "stream.whole",
+	}, withStatus(got, "skipped"))
+	require.Empty(t, withStatus(got, "fail"))
+	got = checks(t, member(t).ok("conformance", "-o", "json", "--workflow", "wait", "--for", "1s").out)
+	require.Equal(t, "skipped", got["stream.whole"], "it has not ended by then")
+}
+
+func TestConformance_EndsAsEveryCommandDoes(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	require.Equal(t, 5, u.run("conformance", "--workflow", "nobody-has-this").status)
+	require.Equal(t, 6, u.run("conformance", "--workflow", "echo").status, "an input is missing")
+	require.Equal(t, 2, u.run("conformance", "--set", "a=b").status)
+	require.Equal(t, 2, u.run("conformance", "--workflow", "noop", "--input", "[]").status)
+	require.Equal(t, 7, at(t, "http://127.0.0.1:1", testKey).run("conformance").status)
+}
+
+// behind stands before the shared host, and changes what it answers or is asked.
+func behind(t *testing.T, asked func(*http.Request), answered func(r *http.Response, body []byte) []byte) string {
+	t.Helper()
+	host, err := url.Parse(shared.Host(t).HTTP)
+	require.NoError(t, err)
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(host)
+			asked(r.Out)
+		},
+		ModifyResponse: func(r *http.Response) error {
+			b, err := io.ReadAll(r.Body)
+			b = answered(r, b)
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+			r.Header.Set("Content-Length", strconv.Itoa(len(b)))
+			return err
+		},
+	}
+	s := httptest.NewServer(proxy)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func asItIs(_ *http.Response, body []byte) []byte { return body }
+
+// A host that breaks one promise fails the check of that promise.
+func TestConformance_NamesThePromiseThatIsBroken(t *testing.T) {
+	t.Parallel()
+	of := func(r *http.Response, method, path string) bool {
+		return r.Request.Method == method && (strings.HasSuffix(r.Request.URL.Path, path) || path == "")
+	}
+	discovery := func(change func(map[string]any)) func(*http.Response, []byte) []byte {
+		return func(r *http.Response, body []byte) []byte {
+			if !of(r, "GET", "/openwop") || r.StatusCode != http.StatusOK {
+				return body
+			}
+			var doc map[string]any
+			require.NoError(t, json.Unmarshal(body, &doc))
+			change(doc)
+			out, err := json.Marshal(doc)
+			require.NoError(t, err)
+			return out
+		}
+	}
+	without := func(header string) func(*http.Response, []byte) []byte {
+		return func(r *http.Response, body []byte) []byte {
+			r.Header.Del(header)
+			return body
+		}
+	}
+	status := func(from, to int) func(*http.Response, []byte) []byte {
+		return func(r *http.Response, body []byte) []byte {
+			if r.StatusCode == from {
+				r.StatusCode = to
+			}
+			return body
+		}
+	}
+	for _, tc := range []struct {
+		name     string
+		asked    func(*http.Request)
+		answered func(*http.Response, []byte) []byte
+		fails    []string
+	}{
+		{"a limit is missing", nil, discovery(func(d map[string]any) { delete(d["limits"].(map[string]any), "schemaRounds") }), []string{"discovery.schema"}},
+		{"a version is of another form", nil, discovery(func(d map[string]any) { d["protocolVersion"] = "1.1.0" }), []string{"discovery.version"}},
+		{"a universal kind is missing", nil, discovery(func(d map[string]any) { d["supportedEnvelopes"] = []string{"error"} }), []string{"discovery.kinds"}},
+		{"a kind is not served", nil, discovery(func(d map[string]any) {
+			d["supportedEnvelopes"] = append(d["supportedEnvelopes"].([]any), "vendor.acme.ghost")
+			d["schemaVersions"].(map[string]any)["vendor.acme.ghost"] = 1
+		}), []string{"discovery.schemas"}},
+		{"discovery may not be kept", nil, without("Cache-Control"), []string{"bundle.events", "discovery.public"}},
+		{"its own tag is not known", func(r *http.Request) { r.Header.Del("If-None-Match") }, asItIs, []string{"discovery.etag", "runs.conditional"}},
+		{"no credential is forbidden", nil, status(401, 403), []string{"auth.required", "auth.unknown-key"}},
+		{"what is not there is gone", nil, status(404, 410), []string{"discovery.schemas", "errors.unknown-path", "errors.unknown-run"}},
+		{"errors say more", nil, func(_ *http.Response, body []byte) []byte {
+			return bytes.Replace(body, []byte(`{"error":"run_not_found",`), []byte(`{"ok":false,"error":"run_not_found",`), 1)
+		}, []string{"errors.unknown-run"}},
+		{"traces begin anew", func(r *http.Request) { r.Header.Del("Traceparent") }, asItIs, []string{"http.traceparent"}},
+		{"a start is answered as a read is", nil, status(201, 200), []string{"runs.created"}},
+		{"keys are not looked at", func(r *http.Request) { r.Header.Del("Idempotency-Key") }, asItIs, []string{"idempotency.other-request", "idempotency.same-request"}},
+		{"that it was replayed is not said", nil, without("Openwop-Idempotent-Replay"), []string{"idempotency.same-request"}},
+		{"the end is lost", nil, func(r *http.Response, body []byte) []byte {
+			if !of(r, "GET", "/events") || r.Header.Get("Content-Type") != "text/event-stream" {
+				return body
+			}
+			at := bytes.LastIndex(bytes.TrimSpace(body), []byte("\n\n"))
+			return body[:at+2]
+		}, []string{"stream.resume", "stream.whole"}},
+		{"streams begin anew", func(r *http.Request) { r.Header.Del("Last-Event-ID") }, asItIs, []string{"stream.resume"}},
+		{"a mode is made up", func(r *http.Request) {
+			r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "streamMode=conformance", "streamMode=updates", 1)
+		}, asItIs, []string{"stream.mode"}},
+		{"a cursor is guessed", func(r *http.Request) { r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "=last", "=0", 1) }, asItIs, []string{"poll.cursor"}},
+		{"a cursor is forgotten", func(r *http.Request) { r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "=1000000", "=0", 1) }, asItIs, []string{"poll.beyond"}},
+		{"the snapshot is another", nil, func(r *http.Response, body []byte) []byte {
+			if strings.Count(r.Request.URL.Path, "/") != 3 {
+				return body
+			}
+			return bytes.Replace(body, []byte(`"startedAt":"20`), []byte(`"startedAt":"19`), 1)
+		}, []string{"events.snapshot"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if tc.asked == nil {
+				tc.asked = func(*http.Request) {}
+			}
+			u := member(t)
+			r := u.run("conformance", "-o", "json", "--workflow", "noop", "--url", behind(t, tc.asked, tc.answered))
+			require.Equal(t, 1, r.status, "%s%s", r.out, r.err)
+			require.Equal(t, tc.fails, withStatus(checks(t, r.out), "fail"), r.out)
+		})
+	}
+}
+
+// What is not advertised is no fault.
+func TestConformance_SkipsWhatIsNotAdvertised(t *testing.T) {
+	t.Parallel()
+	modest := behind(t, func(*http.Request) {}, func(r *http.Response, body []byte) []byte {
+		if !strings.HasSuffix(r.Request.URL.Path, "/openwop") || r.StatusCode != http.StatusOK {
+			return body
+		}
+		r.Header.Del("ETag")
+		var doc map[string]any
+		require.NoError(t, json.Unmarshal(body, &doc))
+		for _, family := range []string{"debugBundle", "restTransport"} {
+			require.Contains(t, doc, family)
+			delete(doc, family)
+		}
+		doc["supportedEnvelopes"] = []string{}
+		out, err := json.Marshal(doc)
+		require.NoError(t, err)
+		return out
+	})
+	got := checks(t, member(t).ok("conformance", "-o", "json", "--workflow", "noop", "--url", modest).out)
+	require.Equal(t, []string{"bundle.events", "discovery.etag", "discovery.kinds", "discovery.schemas", "runs.conditional"}, withStatus(got, "skipped"))
+	require.Empty(t, withStatus(got, "fail"))
+}
