@@ -174,6 +174,9 @@ func TestConformance_NamesThePromiseThatIsBroken(t *testing.T) {
 		}, asItIs, []string{"stream.mode"}},
 		{"a cursor is guessed", func(r *http.Request) { r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "=last", "=0", 1) }, asItIs, []string{"poll.cursor"}},
 		{"a cursor is forgotten", func(r *http.Request) { r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "=1000000", "=0", 1) }, asItIs, []string{"poll.beyond"}},
+		{"events count by another name", nil, func(_ *http.Response, body []byte) []byte {
+			return bytes.ReplaceAll(body, []byte(`"sequence":`), []byte(`"seq":`))
+		}, []string{"events.poll"}},
 		{"the snapshot is another", nil, func(r *http.Response, body []byte) []byte {
 			if strings.Count(r.Request.URL.Path, "/") != 3 {
 				return body

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -202,7 +203,13 @@ func (p *probe) await(ctx context.Context, most time.Duration) error {
 			r.unread = err
 			return nil
 		}
-		r.events = append(r.events, page.Events...)
+		for _, e := range page.Events {
+			if e.Sequence != len(r.events) {
+				r.unread = fmt.Errorf("a poll for the events from %d on has one of sequence %d there", len(r.events), e.Sequence)
+				return nil
+			}
+			r.events = append(r.events, e)
+		}
 		if page.IsComplete || page.RunStatus.Waiting() && len(page.Events) == 0 {
 			r.terminal = page.IsComplete
 			return nil
@@ -225,7 +232,7 @@ func (p *probe) ended() (*run, error) {
 	case err != nil:
 		return nil, err
 	case r.unread != nil:
-		return nil, skipped("the events of the run cannot be polled")
+		return nil, unpolled
 	case !r.terminal:
 		return nil, skipped("the run has not ended: name a workflow that does, or wait longer with --for")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -112,39 +113,48 @@ func otherRequest(ctx context.Context, p *probe, f *findings) error {
 	return nil
 }
 
-// events are the checks of `waybill run verify`.
+// events are the checks of `waybill run verify`, and that there is something to check.
 func (p *probe) events(ctx context.Context) ([]verdict.Check, error) {
-	var why error
-	var checks []verdict.Check
-	r, err := p.started()
-	switch {
-	case err != nil:
-		why = err
-	case r.unread != nil:
-		why = skipped("the events cannot be read")
-	default:
-		k, err := runs.Verify(ctx, p.keyed, r.id)
-		if err != nil {
-			return nil, err
-		}
-		checks = runs.Verdicts(k)
-	}
+	polled := verdict.Check{Name: "events.poll", Status: verdict.OK, Detail: "the events of a run can be polled", Section: "host core 4.7"}
+	r, why := p.started()
 	if why != nil {
-		for _, row := range runcheck.Rows() {
-			checks = append(checks, verdict.Check{Name: string(row.Rule), Status: verdict.Skipped, Detail: why.Error(), Section: row.Section})
-		}
+		polled.Status, polled.Detail = verdict.Skipped, why.Error()
+		return append([]verdict.Check{polled}, unverified(why)...), nil
 	}
-	readable := verdict.Check{Name: "events.poll", Status: verdict.OK, Detail: "the events of a run can be polled", Section: "host core 4.7"}
+	var k *runcheck.Check
+	if r.unread == nil {
+		k, r.unread = runs.Verify(ctx, p.keyed, r.id)
+	}
 	switch {
-	case err != nil:
-		readable.Status, readable.Detail = verdict.Skipped, err.Error()
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(r.unread, client.ErrUnreachable):
+		return nil, r.unread
 	case r.unread != nil:
-		readable.Found(found{readable.Name, r.unread.Error()}, r.unread.Error())
+		polled.Found(found{polled.Name, r.unread.Error()}, r.unread.Error())
+		return append([]verdict.Check{polled}, unverified(unpolled)...), nil
 	}
-	for i := range checks {
-		checks[i].Name = "events." + checks[i].Name
+	checks := []verdict.Check{polled}
+	for _, c := range runs.Verdicts(k) {
+		c.Name = ofEvents + c.Name
+		checks = append(checks, c)
 	}
-	return append([]verdict.Check{readable}, checks...), nil
+	return checks, nil
+}
+
+// ofEvents is before the names of the checks of `waybill run verify`.
+const ofEvents = "events."
+
+// unpolled is why a check is left out that looks at the events.
+const unpolled skipped = "the events of the run cannot be polled"
+
+// unverified are those checks, left out.
+func unverified(why error) []verdict.Check {
+	var checks []verdict.Check
+	for _, row := range runcheck.Rows() {
+		checks = append(checks, verdict.Check{Name: ofEvents + string(row.Rule), Status: verdict.Skipped, Detail: why.Error(), Section: row.Section})
+	}
+	return checks
 }
 
 func conditional(ctx context.Context, p *probe, f *findings) error {
