@@ -17,7 +17,7 @@ ETCD := .bin/etcd-$(shell cat tools/etcd/go.mod tools/etcd/go.sum | git hash-obj
 KUBE_SCHEMAS := .bin/kube-schemas-$(shell cat tools/kube/go.mod tools/kubeschemas/*.go deploy/deploy.mk | git hash-object --stdin | cut -c1-12)
 
 CHART := deploy/helm/waybill
-VALUE_SETS := $(wildcard $(CHART)/ci/*-values.yaml)
+VALUE_SETS := $(wildcard $(CHART)/ci/*-values.yaml $(CHART)/sizes/*-values.yaml)
 RENDER := $(HELM) template waybill $(CHART) --namespace waybill --kube-version $(KUBE_VERSION)
 # What is told apart from the operator's policy: kube-score wants every start to
 # ask the registry, two pods of what may have one, and pods that cannot be placed

@@ -149,8 +149,7 @@ func TestAPIServer_TakesWhatTheChartRenders(t *testing.T) {
 	c.must("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: production}\nvalue: 1000\n", apply...)
 	c.must("", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
 
-	files, err := filepath.Glob(filepath.Join(chart, "ci", "*-values.yaml"))
-	require.NoError(t, err)
+	files := valueSets(t)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			doc, messages, ok := template(t, "-f", file)

@@ -146,13 +146,25 @@ func committed(t *testing.T) set {
 	return all
 }
 
+// valueSets are the files of values that the chart is held to: those that try it, and those
+// that are for people.
+func valueSets(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, dir := range []string{"ci", "sizes"} {
+		files, err := filepath.Glob(filepath.Join(chart, dir, "*-values.yaml"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		all = append(all, files...)
+	}
+	return all
+}
+
 // eachSet runs a check on the manifests and, with HELM, on each set of values.
 func eachSet(t *testing.T, check func(*testing.T, set)) {
 	t.Helper()
 	t.Run("manifests", func(t *testing.T) { check(t, committed(t)) })
-	files, err := filepath.Glob(filepath.Join(chart, "ci", "*-values.yaml"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	files := valueSets(t)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), "-values.yaml"), func(t *testing.T) {
 			check(t, render(t, file))

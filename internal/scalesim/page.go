@@ -161,12 +161,15 @@ func thousands(v float64) string {
 const begins, ends = "<!-- simulated: make gen -->\n", "<!-- end of what is simulated -->\n"
 
 // Into puts the tables in their place in a page; report is bench/report.md.
-func Into(page, report string) (string, error) {
-	before, rest, found := strings.Cut(page, begins)
-	_, after, closed := strings.Cut(rest, ends)
+func Into(page, report string) (string, error) { return into(page, report, begins, ends, tables) }
+
+// into puts what is rendered between two lines of a page.
+func into(page, report, from, to string, rendered func(report string) (string, error)) (string, error) {
+	before, rest, found := strings.Cut(page, from)
+	_, after, closed := strings.Cut(rest, to)
 	if !found || !closed {
-		return "", fmt.Errorf("the page has no place for what is simulated: want %q and %q", begins, ends)
+		return "", fmt.Errorf("the page has no place for what is rendered: want %q and %q", from, to)
 	}
-	text, err := tables(report)
-	return before + begins + "\n" + text + "\n" + ends + after, err
+	text, err := rendered(report)
+	return before + from + "\n" + text + "\n" + to + after, err
 }

@@ -44,6 +44,30 @@ func TestInto_WritesWhatThePageSays(t *testing.T) {
 	require.Equal(t, want, string(page), "run make gen")
 }
 
+// So are those of the sizes.
+func TestIntoSizing_WritesWhatThePageSays(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/kubernetes.md")
+	require.NoError(t, err)
+	measured, err := os.ReadFile("../../bench/report.md")
+	require.NoError(t, err)
+	want, err := scalesim.IntoSizing(string(page), string(measured))
+	require.NoError(t, err)
+	require.Equal(t, want, string(page), "run make gen")
+}
+
+// A size that is ten times another takes ten times as much, and its log is full as soon.
+func TestNeeds_GrowWithTheLoad(t *testing.T) {
+	t.Parallel()
+	m, d := measured(t), scalesim.Billion()
+	one := m.Needs(d, scalesim.Size{RunsPerSec: 1, Kept: 1e6})
+	ten := m.Needs(d, scalesim.Size{RunsPerSec: 10, Kept: 10e6})
+	require.InDelta(t, 10*one.HandedOut, ten.HandedOut, 1e-6)
+	require.InDelta(t, 10*one.Cores["dispatcher"], ten.Cores["dispatcher"], 1e-6)
+	require.InDelta(t, 10*one.Index, ten.Index, 1)
+	require.InDelta(t, one.Days, ten.Days, 1e-6)
+}
+
 func TestInto_RefusesWhatHasNoPlaceForIt(t *testing.T) {
 	t.Parallel()
 	_, err := scalesim.Into("# Scaling\n", report)

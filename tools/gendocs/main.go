@@ -27,22 +27,26 @@ func main() {
 			log.Fatal(err)
 		}
 	}
-	if err := simulated("docs/scaling.md", "bench/report.md"); err != nil {
-		log.Fatal(err)
+	for page, into := range map[string]func(page, report string) (string, error){
+		"docs/scaling.md": scalesim.Into, "docs/kubernetes.md": scalesim.IntoSizing,
+	} {
+		if err := measured(page, "bench/report.md", into); err != nil {
+			log.Fatal(err)
+		}
 	}
 }
 
-// simulated puts into a page what the simulation of many installations says.
-func simulated(page, report string) error {
+// measured puts into a page what follows from what was measured.
+func measured(page, report string, into func(page, report string) (string, error)) error {
 	before, err := os.ReadFile(page) //nolint:gosec // G304: a page of ours
 	if err != nil {
 		return err
 	}
-	measured, err := os.ReadFile(report) //nolint:gosec // G304: the same
+	figures, err := os.ReadFile(report) //nolint:gosec // G304: the same
 	if err != nil {
 		return err
 	}
-	after, err := scalesim.Into(string(before), string(measured))
+	after, err := into(string(before), string(figures))
 	if err != nil {
 		return err
 	}
