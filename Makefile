@@ -20,7 +20,7 @@ RACED := ./test/e2e/... ./test/conformance/... ./test/models/...
 # What has to be the same in both shapes of a host.
 SPREAD ?= ./test/conformance ./test/e2e ./test/models ./test/tools
 # What `make gen` writes.
-GENERATED := proto/gen deploy/helm/waybill/files/flags.yaml docs/errors.md docs/events.md docs/scaling.md docs/kubernetes.md docs/reference docs/spec-map.md console/web/src/gen
+GENERATED := proto/gen deploy/helm/waybill/files/flags.yaml docs/errors.md docs/events.md docs/scaling.md docs/kubernetes.md docs/reference docs/spec-map.md llms.txt console/web/src/gen
 BUILD := go build -trimpath -ldflags "-s -w"
 
 FUZZTIME ?= 10s
@@ -155,10 +155,10 @@ fmt: $(GOLANGCI) $(CODEGEN) ## format the code
 .PHONY: gen
 gen: $(CODEGEN) ## generate the code of the proto files, and the pages and tables that follow from the code
 	buf generate
-	go run ./tools/gendocs
 	mkdir -p docs/reference && go run ./cmd/waybill reference markdown > docs/reference/cli.md
 	go run ./tools/trace -map docs/spec-map.md docs/rules/host.yaml docs/rules/envelopes.yaml
 	go test -count=1 -run TestGenerated ./cmd/waybill -args -update
+	go run ./tools/gendocs
 
 .PHONY: gen-check
 gen-check: ## generate again, and fail if anything changes

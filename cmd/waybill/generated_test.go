@@ -87,7 +87,7 @@ func byValue(names []string, value map[string]string, of func(string) string) st
 
 const configurationHead = `# Configuration
 
-Generated from the flags of the commands by ` + "`make gen`" + `; do not edit. What they are for: [operations.md](../operations.md#settings).
+Generated from the flags of the commands by ` + "`make gen`" + `; do not edit. Every flag, variable and key; what they are for is in [operations.md](../operations.md#settings).
 
 A setting has one name. It is a flag, an environment variable (` + "`WAYBILL_`" + ` and the name in capitals, with ` + "`_` for `-`" + `), or a key of the
 ` + "`--config`" + ` file (the name as it is, without the dashes). The flag wins over the environment, the environment over the file, the file over the default. Several
@@ -167,7 +167,7 @@ func TestGenerated_FlagsForTheChart(t *testing.T) {
 
 const metricsHead = `# Metrics
 
-Generated from what the services register by ` + "`make gen`" + `; do not edit. Served at ` + "`GET /metrics`" + ` of ` + "`--metrics-addr`" + `, for Prometheus. How they are counted, and what
+Generated from what the services register by ` + "`make gen`" + `; do not edit. Every metric, as it is served at ` + "`GET /metrics`" + ` of ` + "`--metrics-addr`" + `, for Prometheus. How they are counted, and what
 is never in a label: [operations.md](../operations.md#health-and-metrics). What to do about them: [runbook.md](../runbook.md).
 
 Beside these, every process serves those of the Go runtime (` + "`go_*`" + `) and of the process (` + "`process_*`" + `). A histogram has the series ` + "`_bucket`, `_sum` and `_count`" + `.

@@ -45,7 +45,7 @@ func referenceCommand() *cobra.Command {
 
 const referenceHead = `# Commands
 
-Generated from the commands by ` + "`make gen`" + `; do not edit. ` + "`waybill COMMAND --help`" + ` says the same. The options of a group of
+Generated from the commands by ` + "`make gen`" + `; do not edit. Every command with its flags; ` + "`waybill COMMAND --help`" + ` says the same. The options of a group of
 commands hold for each command of it.
 `
 

@@ -1,5 +1,5 @@
 // Command gendocs renders the pages of docs/ and the tables of the console that
-// follow from the code. It is run from the top of the repository: `make gen`.
+// follow from the code, and llms.txt, which follows from the pages. It is run from the top of the repository: `make gen`.
 package main
 
 import (
@@ -11,19 +11,22 @@ import (
 )
 
 // pages are the files that are generated, by path from the top of the repository.
-var pages = map[string]func() string{
-	"docs/errors.md":                  errorCodes,
-	"docs/events.md":                  eventTypes,
-	"console/web/src/gen/errors.json": errorTable,
-	"console/web/src/gen/events.json": eventTable,
+var pages = map[string]func() (string, error){
+	"docs/errors.md":                  always(errorCodes),
+	"docs/events.md":                  always(eventTypes),
+	"docs/reference/api.md":           apiPage,
+	"console/web/src/gen/errors.json": always(errorTable),
+	"console/web/src/gen/events.json": always(eventTable),
+}
+
+// always is a page that can be made whatever there is.
+func always(render func() string) func() (string, error) {
+	return func() (string, error) { return render(), nil }
 }
 
 func main() {
 	for path, render := range pages {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			log.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(render()), 0o644); err != nil {
+		if err := write(path, render); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -34,6 +37,24 @@ func main() {
 			log.Fatal(err)
 		}
 	}
+	// Last: it quotes the others.
+	if err := write(llmsFile, func() (string, error) { return llms(".") }); err != nil {
+		log.Fatal(err)
+	}
+}
+
+const llmsFile = "llms.txt"
+
+// write makes one page.
+func write(path string, render func() (string, error)) error {
+	text, err := render()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: as every folder of pages
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // G306: as every page
 }
 
 // measured puts into a page what follows from what was measured.

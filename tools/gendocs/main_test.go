@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/rest"
 )
 
 func TestErrorCodes_HasARowForEachCode(t *testing.T) {
@@ -69,6 +71,53 @@ func TestPages_AreWrittenDown(t *testing.T) {
 	for path, render := range pages {
 		committed, err := os.ReadFile("../../" + path)
 		require.NoError(t, err)
-		require.Equal(t, render(), string(committed), "%s: run make gen", path)
+		text, err := render()
+		require.NoError(t, err)
+		require.Equal(t, text, string(committed), "%s: run make gen", path)
 	}
+	committed, err := os.ReadFile("../../" + llmsFile)
+	require.NoError(t, err)
+	text, err := llms("../..")
+	require.NoError(t, err)
+	require.Equal(t, text, string(committed), "%s: run make gen", llmsFile)
+}
+
+// Whoever reads the page instead of the document misses no operation, and no scope.
+func TestAPIPage_HasEachOperation(t *testing.T) {
+	t.Parallel()
+	page, err := apiPage()
+	require.NoError(t, err)
+	operations := 0
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "| `") {
+			operations++
+			require.Equal(t, 7, strings.Count(line, "|"), line)
+		}
+	}
+	require.Equal(t, len(rest.Routes)+2, operations, "two are streams, which are not translated")
+	require.Contains(t, page, "| `POST /v1/runs` | Create run |  | `workflowId` (required), ")
+	require.Contains(t, page, "| `POST /v1/runs/{runId}:fork` | Fork run |  | `mode` (required), `fromSeq`, `runOptionsOverlay` | 201 | `runs:create` and `runs:read` |")
+}
+
+// A page says what it is about in its first sentence, or says nothing here.
+func TestLLMs_QuotesTheFirstSentenceOfAPage(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "docs", "adr"), 0o700))
+	for name, text := range map[string]string{
+		"README.md":      "# Top\n\nIt is a\n[host](x.md). It runs.\n",
+		"docs/README.md": "# All\n\nNot [this](no.md).\n\n**Begin**\n\n1. [a.md](a.md), [b.md](b.md): words\n- [decisions](adr): why\n",
+		"docs/a.md":      "# First\n\nSays `a`, and [b](b.md). And more.\n",
+		"docs/b.md":      "# Second\n\nGenerated from x by `make gen`; do not edit.\n\nLists all\nof them:\n\n| a |\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
+	}
+	got, err := llms(root)
+	require.NoError(t, err)
+	require.Contains(t, got, "> It is a host. It runs.\n")
+	require.Contains(t, got, "\n## Begin\n\n- [First](docs/a.md): Says `a`, and b.\n- [Second](docs/b.md): Lists all of them\n- [Decisions](docs/adr): why\n")
+	require.NotContains(t, got, "no.md")
+	require.NoError(t, os.WriteFile(filepath.Join(root, "docs/a.md"), []byte("# Empty\n"), 0o600))
+	_, err = llms(root)
+	require.ErrorContains(t, err, "docs/a.md")
 }
