@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,6 +97,25 @@ func TestIndex_NamesEveryPage(t *testing.T) {
 			require.True(t, to[p.path], "%s does not name %s", index, p.path)
 		}
 	}
+}
+
+// Whoever looks a word up is sent to where it is explained.
+func TestGlossary_LinksEachWordToItsPage(t *testing.T) {
+	t.Parallel()
+	words := []string{}
+	for _, p := range pages(t) {
+		if p.path != "docs/glossary.md" {
+			continue
+		}
+		for _, line := range p.prose[slices.Index(p.prose, "|---|---|")+1:] {
+			if cells := strings.Split(line, "|"); len(cells) == 4 {
+				words = append(words, strings.TrimSuffix(strings.TrimSpace(cells[1]), " *"))
+				require.Regexp(t, link, cells[2], words)
+			}
+		}
+	}
+	require.Greater(t, len(words), 40)
+	require.True(t, slices.IsSorted(words), "%v", words)
 }
 
 // Who does not see a picture is told what is in it.
