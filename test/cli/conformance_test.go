@@ -220,3 +220,18 @@ func TestConformance_SkipsWhatIsNotAdvertised(t *testing.T) {
 	require.Equal(t, []string{"bundle.events", "discovery.etag", "discovery.kinds", "discovery.schemas", "runs.conditional"}, withStatus(got, "skipped"))
 	require.Empty(t, withStatus(got, "fail"))
 }
+
+// A stream of a run that has ended is closed; who waits for its end does not wait for ever.
+func TestConformance_FindsAStreamThatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	endless := behind(t, func(*http.Request) {}, func(r *http.Response, body []byte) []byte {
+		if r.Header.Get("Content-Type") == "text/event-stream" {
+			<-r.Request.Context().Done()
+		}
+		return body
+	})
+	r := member(t).run("conformance", "--workflow", "noop", "--url", endless, "--timeout", "2s")
+	require.Equal(t, 1, r.status, "%s%s", r.out, r.err)
+	require.Contains(t, r.out, "stream.whole: the stream of a run that has ended is not closed: the host cannot be reached: ")
+	require.Regexp(t, `bundle\.events +ok`, r.out, "the checks after it are carried out")
+}
