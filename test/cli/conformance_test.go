@@ -211,13 +211,16 @@ func TestConformance_SkipsWhatIsNotAdvertised(t *testing.T) {
 			require.Contains(t, doc, family)
 			delete(doc, family)
 		}
-		doc["supportedEnvelopes"] = []string{}
+		doc["supportedEnvelopes"], doc["idempotency"] = []string{}, map[string]any{"supported": false}
 		out, err := json.Marshal(doc)
 		require.NoError(t, err)
 		return out
 	})
 	got := checks(t, member(t).ok("conformance", "-o", "json", "--workflow", "noop", "--url", modest).out)
-	require.Equal(t, []string{"bundle.events", "discovery.etag", "discovery.kinds", "discovery.schemas", "runs.conditional"}, withStatus(got, "skipped"))
+	require.Equal(t, []string{
+		"bundle.events", "discovery.etag", "discovery.kinds", "discovery.schemas",
+		"idempotency.other-request", "idempotency.same-request", "runs.conditional",
+	}, withStatus(got, "skipped"))
 	require.Empty(t, withStatus(got, "fail"))
 }
 
