@@ -50,17 +50,18 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 }
 
 // missing decides about positions that a server has left out. One that has lost records hands out the
-// rest as if nothing were amiss: another has to be asked, unless the leader has lost some as well.
+// rest as if nothing were amiss: another has to be asked, unless the leader has none of these either. It
+// is asked for the next that it has, which is one answer however many are missing.
 func (l *Log) missing(ctx context.Context, from, to uint64) error {
-	var info *js.StreamInfo
+	var next *js.RawStreamMsg
 	err := l.link.Ask(ctx, func(ctx context.Context) (err error) {
-		info, err = l.stream.Info(ctx)
+		next, err = l.leader.GetMsg(ctx, from, js.WithGetMsgSubject(subject.All))
 		return err
 	})
 	switch {
-	case err != nil:
-		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
-	case lost(info.State) == 0:
+	case err != nil: // also that it has nothing so far behind: it may have yet
+		return fmt.Errorf("%w: the leader, asked for what is at %d to %d: %w", runlog.ErrUnavailable, from, to, err)
+	case next.Sequence <= to:
 		return fmt.Errorf("%w: a server that was asked has lost what is at %d to %d", runlog.ErrUnavailable, from, to)
 	}
 	return nil

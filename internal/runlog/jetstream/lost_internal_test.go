@@ -3,12 +3,16 @@ package jetstream
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 )
@@ -105,6 +109,73 @@ func TestFollow_TakesNoGapForGranted(t *testing.T) {
 			}
 			require.Equal(t, tc.missing, missing)
 			require.Equal(t, tc.want, got)
+		})
+	}
+}
+
+// copied is a copy of the log with ten records, of which a server has lost some.
+func copied(t *testing.T, lost ...uint64) *Log {
+	t.Helper()
+	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect("test")
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	api, err := js.New(nc)
+	require.NoError(t, err)
+	stream, err := api.CreateStream(t.Context(), js.StreamConfig{Name: subject.Stream, Subjects: []string{subject.All}, AllowDirect: true})
+	require.NoError(t, err)
+	l, err := Attach(t.Context(), nc)
+	require.NoError(t, err)
+	for i := range 10 {
+		_, err := l.Append(t.Context(), frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "w", RunID: fmt.Sprint("r", i)}, []byte(`{}`)), 0)
+		require.NoError(t, err)
+	}
+	for _, pos := range lost {
+		require.NoError(t, stream.DeleteMsg(t.Context(), pos))
+	}
+	return l
+}
+
+// That the leader has lost a record once says nothing of those that another server has lost.
+func TestFollow_PassesTheGapsOfTheLeaderAlone(t *testing.T) {
+	t.Parallel()
+	const all = 10
+	for name, tc := range map[string]struct {
+		leader, other []uint64 // what each has lost
+		passes        bool
+	}{
+		"the same of both":                     {[]uint64{5, 9}, []uint64{5, 9}, true},
+		"more of the leader":                   {[]uint64{5, 8, 9}, []uint64{5, 9}, true},
+		"the leader whole":                     {nil, []uint64{5}, false},
+		"the leader's long ago, another's now": {[]uint64{5}, []uint64{5, 9}, false},
+		"a part of the gap":                    {[]uint64{5, 6}, []uint64{5, 6, 7}, false},
+		"the rest of the gap":                  {[]uint64{6, 7}, []uint64{5, 6, 7}, false},
+		"the leader's tail":                    {[]uint64{9, 10}, []uint64{9}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := copied(t, tc.other...)
+			l.leader = copied(t, tc.leader...).leader
+			enough := errors.New("enough")
+			var got []uint64
+			err := l.Follow(t.Context(), 0, func(batch []*frame.Frame) error {
+				for _, f := range batch {
+					got = append(got, f.Pos)
+				}
+				if got[len(got)-1] == all {
+					return enough
+				}
+				return nil
+			}, func(pos uint64, err error) { t.Errorf("%d: %v", pos, err) })
+			if !tc.passes {
+				require.ErrorIs(t, err, runlog.ErrUnavailable)
+				require.NotContains(t, got, uint64(all), "nothing behind the gap")
+				return
+			}
+			require.ErrorIs(t, err, enough)
+			require.Len(t, got, all-len(tc.other))
 		})
 	}
 }
