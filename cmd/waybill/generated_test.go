@@ -230,7 +230,7 @@ func metricsPage(t *testing.T) string {
 		{"gateway", h.gateway.Collectors()},
 		{"gateway", h.webhooks.Collectors()},
 		{"acceptor", accepts.Collectors()},
-		{"eventlog of `serve`", []prometheus.Collector{lostRecords(h.stores.log.Lost)}},
+		{"eventlog of `serve`", []prometheus.Collector{lostRecords(h.lost)}},
 		{"all of `serve`", []prometheus.Collector{state.gauge()}},
 	} {
 		for _, c := range of.collectors {

@@ -38,7 +38,7 @@ func operatorMux(reg *prometheus.Registry) *http.ServeMux {
 func lostRecords(lost func() uint64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "waybill", Subsystem: "eventlog", Name: "lost_records",
-		Help: "Records that the run log once had and has no more, as the leader of its stream sees it.",
+		Help: "Records that the run log had and has no more: positions without one at the leader of its stream, and what this process had read behind its end.",
 	}, func() float64 { return float64(lost()) })
 }
 

@@ -77,17 +77,23 @@ func runEventLog(ctx context.Context, o eventLogOptions, log logger) error {
 		return err
 	}
 	h.alone.registry.MustRegister(h.events.Collectors()...)
-	h.alone.registry.MustRegister(lostRecords(h.stores.log.Lost))
+	h.alone.registry.MustRegister(lostRecords(h.lost))
 	told := uint64(0)
 	return h.alone.run(ctx, began, func(ctx context.Context) error {
 		err := h.stores.connected(ctx)
-		if lost := h.stores.log.Lost(); lost != told {
+		if err == nil {
+			err = h.events.Compare(ctx)
+		}
+		if lost := h.lost(); lost != told {
 			told = lost
 			h.log.Error("the run log has lost records", "records", lost)
 		}
 		return errors.Join(err, h.events.Ready())
 	})
 }
+
+// lost counts what the run log had and has no more, between other records and at its end.
+func (h *host) lost() uint64 { return h.stores.log.Lost() + h.events.Lost() }
 
 // orStopped is no error where the process was only told to end.
 func orStopped(ctx context.Context, err error) error {

@@ -119,3 +119,11 @@ func (s *Service) Run(ctx context.Context) error {
 
 // Ready is nil when the store keeps up with the log, and says why not otherwise.
 func (s *Service) Ready() error { return s.ingest.Ready() }
+
+// Compare looks whether the log still has what was read of it. It is for a host whose log's
+// server is another's, and is called every second.
+func (s *Service) Compare(ctx context.Context) error { return s.ingest.Compare(ctx) }
+
+// Lost counts the frames at the end of the log that this service has read and the log has no
+// more. Those that are there again do not count.
+func (s *Service) Lost() uint64 { return s.ingest.Stats().Lost }

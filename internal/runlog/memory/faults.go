@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"waybill.dev/waybill/internal/runlog"
@@ -73,6 +74,20 @@ func (l *Log) Wipe() {
 	l.frames, l.ready = nil, nil
 	clear(l.runs)
 	clear(l.held)
+	l.wake()
+}
+
+// CutOff takes away what is behind pos, as a server does that finds its file's end damaged.
+func (l *Log) CutOff(pos uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.frames = l.frames[:pos:pos]
+	clear(l.runs)
+	for i, f := range l.frames {
+		l.runs[keyOf(f.Run)] = append(l.runs[keyOf(f.Run)], i)
+	}
+	l.ready = slices.DeleteFunc(l.ready, func(it *item) bool { return it.frame.Pos > pos })
+	maps.DeleteFunc(l.held, func(at uint64, _ *item) bool { return at > pos })
 	l.wake()
 }
 

@@ -49,6 +49,7 @@ type Ingester struct {
 	progress progress
 	target   atomic.Uint64 // end of the log when following began
 	counts   counts
+	ending   *ending
 	proj     *projector
 	onEmpty  func()
 	tail     store.Tail // of the store when following began; only Run's goroutine touches it
@@ -71,13 +72,14 @@ type Stats struct {
 	HotBytes int64  // of memory for runs that are on their way
 	Applied  uint64 // position in the log
 	Target   uint64 // end of the log when following began
+	Lost     uint64 // frames at the log's end that were read and are gone
 }
 
 // New makes an ingester. It keeps up to hotBytes of runs that are on their way
 // in memory. onEmpty is called after the store was emptied.
 func New(log runlog.Follower, s Store, h *hub.Hub, hotBytes int, onEmpty func(), logger *slog.Logger) *Ingester {
 	return &Ingester{
-		log: log, store: s, hub: h, slog: logger, onEmpty: onEmpty,
+		log: log, store: s, hub: h, slog: logger, onEmpty: onEmpty, ending: newEnding(),
 		proj:    &projector{store: s, hot: lru.New[store.Key, *project.Run](hotBytes)},
 		trouble: errNotStarted,
 	}
@@ -147,6 +149,7 @@ func (i *Ingester) follow(ctx context.Context) error {
 		return err
 	}
 	if tail.Pos > end {
+		i.ending.behind(tail, end)
 		return fmt.Errorf("%w: it holds the log up to %d, the log ends at %d", errRebuild, tail.Pos, end)
 	}
 	i.tail = tail
@@ -159,7 +162,7 @@ func (i *Ingester) follow(ctx context.Context) error {
 	}
 	// The frame at the tail is read again, to see that it is the same log.
 	err = i.stream(ctx, max(tail.Pos, 1)-1)
-	if cause := context.Cause(ctx); errors.Is(cause, errRebuild) {
+	if cause := context.Cause(ctx); errors.Is(cause, errRebuild) || errors.Is(cause, errShort) {
 		return cause
 	}
 	return err
@@ -167,9 +170,14 @@ func (i *Ingester) follow(ctx context.Context) error {
 
 // apply takes one batch of the log.
 func (i *Ingester) apply(ctx context.Context, frames []*frame.Frame) error {
-	if first := frames[0]; i.tail.Pos > 0 && first.Pos == i.tail.Pos && first.Hash != i.tail.Hash {
-		return fmt.Errorf("%w: the frame at %d is another one than it was", errRebuild, first.Pos)
+	if first := frames[0]; i.tail.Pos > 0 && first.Pos == i.tail.Pos {
+		if first.Hash != i.tail.Hash {
+			i.ending.replaced(i.tail)
+			return fmt.Errorf("%w: the frame at %d is another one than it was", errRebuild, first.Pos)
+		}
+		i.ending.asItWas()
 	}
+	i.ending.back(frames)
 	var runs map[store.Key]*project.Run
 	err := i.insist(ctx, func() (err error) {
 		runs, err = i.proj.runs(ctx, frames)

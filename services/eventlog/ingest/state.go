@@ -10,11 +10,14 @@ func (i *Ingester) Wait(ctx context.Context, pos uint64) error { return i.progre
 
 // Rebuild asks for a store that is filled anew, for a reader that has found it
 // damaged. It returns at once; calls during a rebuild change nothing.
-func (i *Ingester) Rebuild(why error) {
+func (i *Ingester) Rebuild(why error) { i.again(fmt.Errorf("%w: %w", errRebuild, why)) }
+
+// again has the log followed anew.
+func (i *Ingester) again(why error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.restart != nil {
-		i.restart(fmt.Errorf("%w: %w", errRebuild, why))
+		i.restart(why)
 		i.restart = nil
 	}
 }
@@ -51,6 +54,6 @@ func (i *Ingester) Stats() Stats {
 		Frames: i.counts.frames.Load(), Batches: i.counts.batches.Load(), Damaged: i.counts.damaged.Load(),
 		Refused: i.counts.refused.Load(), Rebuilds: i.counts.rebuilds.Load(),
 		HotBytes: i.counts.hotBytes.Load(), Applied: i.progress.applied(),
-		Target: i.target.Load(),
+		Target: i.target.Load(), Lost: i.ending.lost(),
 	}
 }
