@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/internal/runlog/memory"
 	"waybill.dev/waybill/services/eventlog/hub"
 	"waybill.dev/waybill/services/eventlog/ingest"
@@ -22,7 +23,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/store/sqlite"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, natsdtest.LeftBehind()...) }
 
 var quiet = slog.New(slog.DiscardHandler)
 
