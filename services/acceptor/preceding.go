@@ -19,29 +19,35 @@ const maxPreceding = 4096
 func precedingOf(req *acceptorv1.AcceptRequest) ([]wire.Draft, error) {
 	told := req.GetPreceding()
 	if len(told) > 0 && req.GetHead() == nil {
-		return nil, fault.New(fault.ValidationError, "preceding: needs head; it is for callers that follow the log")
+		return nil, notPreceding(": needs head; it is for callers that follow the log")
 	}
 	drafts := make([]wire.Draft, 0, len(told))
 	seen := map[wire.EventType]bool{}
 	for i, e := range told {
 		d := wire.Draft{Type: wire.EventType(e.GetType()), NodeID: req.GetNodeId(), Payload: e.GetPayload()}
 		if !d.Type.MayPrecede() || seen[d.Type] {
-			return nil, fault.New(fault.ValidationError, "preceding[%d].type: needs %s or %s, each once", i, wire.EventProviderUsage, wire.EventEnvelopeRecovery)
+			return nil, notPreceding("[%d].type: needs %s or %s, each once", i, wire.EventProviderUsage, wire.EventEnvelopeRecovery)
 		}
 		seen[d.Type] = true
 		if err := about(d); err != nil {
-			return nil, fault.New(fault.ValidationError, "preceding[%d].payload: must be a payload of %s about node_id: %v", i, d.Type, err)
+			return nil, notPreceding("[%d].payload: must be a payload of %s about node_id: %v", i, d.Type, err)
 		}
 		switch t := wire.Trust(e.GetContentTrust()); t {
 		case "", wire.Trusted:
 		case wire.Untrusted:
 			d.Trust = t
 		default:
-			return nil, fault.New(fault.ValidationError, "preceding[%d].content_trust: needs trusted or untrusted", i)
+			return nil, notPreceding("[%d].content_trust: needs trusted or untrusted", i)
 		}
 		drafts = append(drafts, d)
 	}
 	return drafts, nil
+}
+
+// notPreceding refuses what is to stand before an envelope, and not the envelope, as the detail
+// tells: its caller may hand that in alone.
+func notPreceding(format string, args ...any) error {
+	return fault.New(fault.ValidationError, "preceding"+format, args...).With("field", "preceding")
 }
 
 // about checks that a draft has a payload of its type about its node.
@@ -69,5 +75,5 @@ func about(d wire.Draft) error {
 // errForeign is about a run that an executor outside this host carries out: it records
 // what its envelopes cause, and nothing else.
 func errForeign() error {
-	return fault.New(fault.ValidationError, "preceding: only for runs that this host carries out")
+	return notPreceding(": only for runs that this host carries out")
 }

@@ -112,6 +112,9 @@ func TestPreceding_RefusesWhateverElseItCouldBe(t *testing.T) {
 			_, err := h.Accept(t.Context(), req)
 			require.Equal(t, fault.ValidationError, fault.CodeOf(err))
 			require.ErrorContains(t, err, tc.says)
+			refusal, ok := fault.As(err)
+			require.True(t, ok)
+			require.Equal(t, "preceding", refusal.Details["field"], "its caller may hand the envelope in alone")
 			require.Len(t, h.log.Frames(), 1, "nothing is recorded")
 		})
 	}

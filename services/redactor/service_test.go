@@ -87,6 +87,8 @@ func TestRedact_RefusesUnusableRequests(t *testing.T) {
 			require.NotContains(t, fmt.Sprint(err), "leaked")
 			f, _ := fault.As(err)
 			require.NotContains(t, string(f.Envelope()), "leaked")
+			unread := len(tc.req.GetDocuments()) > 0
+			require.Equal(t, unread, f.Details["rule"] != nil, "callers tell by it that the document is never taken")
 		})
 	}
 }

@@ -3,15 +3,32 @@ package execute
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/start"
 )
 
 // errApart says that the acceptor cannot append for the session what precedes an envelope.
 var errApart = errors.New("what precedes the envelope has a frame of its own")
+
+// errRefused says that the acceptor takes a request in no way: the model would be asked again for
+// the same answer.
+var errRefused = errors.New("the acceptor refuses the request")
+
+// apart reports that an envelope may be taken without what precedes it: the acceptor takes only
+// that one not, or both are too much together.
+func apart(err error) bool {
+	if errors.Is(err, errApart) || start.NeverTaken(err) {
+		return true
+	}
+	f, ok := fault.As(err)
+	return ok && f.Code == fault.ValidationError && f.Details["field"] == "preceding"
+}
 
 // Accept runs an envelope through the pipeline; see completion.Journal. What the call has to
 // tell besides is appended by the acceptor, in one frame with the envelope's events. Where it
@@ -27,7 +44,7 @@ func (j journal) Accept(ctx context.Context, req completion.AcceptRequest) (comp
 	if err := j.Record(ctx, req.Preceding...); err != nil {
 		return completion.Outcome{}, err
 	}
-	if !errors.Is(err, errApart) && !tooLarge(err) {
+	if !apart(err) {
 		return completion.Outcome{}, err
 	}
 	req.Preceding = nil
@@ -46,7 +63,10 @@ func (j journal) hand(ctx context.Context, req completion.AcceptRequest) (comple
 		req := req
 		req.Preceding = j.s.m.Tagged(req.Preceding)
 		a, err := j.accept(ctx, req)
-		if err != nil {
+		switch {
+		case fault.CodeOf(err) == fault.ValidationError:
+			return fmt.Errorf("%w: %w", errRefused, err)
+		case err != nil:
 			return err
 		}
 		j.s.took(a)

@@ -170,11 +170,13 @@ func TestAccept_RecordsApartWhatTheAcceptorDoesNotTake(t *testing.T) {
 // a frame of its own, as it would have by itself.
 func TestAccept_RecordsApartWhatIsTooLargeTogether(t *testing.T) {
 	t.Parallel()
-	for _, code := range []fault.Code{fault.PayloadTooLarge, fault.ValidationError} {
+	for _, refusal := range []*fault.Error{
+		fault.New(fault.PayloadTooLarge, "not that"), fault.New(fault.ValidationError, "preceding: not that").With("field", "preceding"),
+	} {
 		r := newRig(t, nil, nil)
 		r.acceptor = acceptor(func(ctx context.Context, of subject.Run, head frame.Head, req completion.AcceptRequest) (execute.Accepted, error) {
 			if len(req.Preceding) > 0 {
-				return execute.Accepted{}, fault.New(code, "not that")
+				return execute.Accepted{}, refusal
 			}
 			return records(ctx, r.log, of, head, nil)
 		})
@@ -182,8 +184,28 @@ func TestAccept_RecordsApartWhatIsTooLargeTogether(t *testing.T) {
 		r.create(t)
 		r.next(t)
 		_, frames := r.state(t)
-		require.Equal(t, begins+" | provider.usage | artifact.created | node.completed run.completed", shape(frames), code)
+		require.Equal(t, begins+" | provider.usage | artifact.created | node.completed run.completed", shape(frames), refusal)
 	}
+}
+
+// A request that the acceptor refuses for itself is not made again without what precedes the
+// envelope, and its model is not asked again: it would come to the same. The call is told.
+func TestAccept_HandsInOnceWhatTheAcceptorRefuses(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil, nil)
+	asked := 0
+	r.acceptor = acceptor(func(context.Context, subject.Run, frame.Head, completion.AcceptRequest) (execute.Accepted, error) {
+		asked++
+		return execute.Accepted{}, fault.New(fault.ValidationError, "node_id: must not be empty")
+	})
+	r.exec = r.executor(define(t, nodeJSON("n", "core.ai.callPrompt", "{}")), calls(ofCall(wire.EventProviderUsage)...))
+	r.create(t)
+	r.next(t)
+	st, frames := r.state(t)
+	require.Equal(t, 1, asked)
+	require.Equal(t, begins+" | provider.usage | node.failed run.failed", shape(frames))
+	require.Equal(t, string(fault.InternalError), st.Nodes["n"].Error.Code)
+	require.NotContains(t, st.Nodes["n"].Error.Message, "node_id", "it is the operator's")
 }
 
 // An acceptor that takes the envelope in no way fails the node, whose call is told.

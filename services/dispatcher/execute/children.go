@@ -131,7 +131,7 @@ func sameWait(a, b *runstate.Wait) bool {
 // is reported as a failure: else whoever ended the child would be handed it for ever.
 func (x *Executor) tellParent(ctx context.Context, st *runstate.State) (told *run.Report, err error) {
 	told, err = x.tellParentOf(ctx, st, run.ReportOf)
-	if tooLarge(err) {
+	if start.NeverTaken(err) {
 		x.deps.Logger.Warn("child's outputs left out: its parent's log does not take them", "run_id", st.Record.RunID, "error", err)
 		told, err = x.tellParentOf(ctx, st, func(st *runstate.State) run.Report { return run.ReportOf(st).Unheard() })
 	}

@@ -14,6 +14,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/run"
+	"waybill.dev/waybill/services/dispatcher/start"
 )
 
 // change decides what somebody outside does to a run, from its state as the log has it.
@@ -191,7 +192,7 @@ func (x *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) 
 		went = true
 		m.Advance(now) // whoever takes the run up carries the effects out
 	})
-	if went && tooLarge(err) { // it may be what follows from the answer: whoever takes the run up ends it
+	if went && start.NeverTaken(err) { // it may be what follows from the answer: whoever takes the run up ends it
 		return x.resolve(ctx, tenant, runID, a, func(*run.Machine, time.Time) {})
 	}
 	return out, err

@@ -63,7 +63,7 @@ type redactor struct {
 	calls  atomic.Int32
 	// most is from where on it refuses documents, and refusal how; 0: it takes all.
 	most    int
-	refusal fault.Code
+	refusal *fault.Error
 }
 
 func (r *redactor) Redact(_ context.Context, _, _ string, _ bool, docs [][]byte) ([][]byte, bool, error) {
@@ -75,7 +75,7 @@ func (r *redactor) Redact(_ context.Context, _, _ string, _ bool, docs [][]byte)
 	out := make([][]byte, len(docs))
 	for i, d := range docs {
 		if r.most > 0 && len(d) > r.most {
-			return nil, false, fault.New(r.refusal, "it is not taken")
+			return nil, false, r.refusal
 		}
 		out[i] = d
 		if r.secret != "" && strings.Contains(string(d), r.secret) {

@@ -40,6 +40,15 @@ func (l smallLog) Append(ctx context.Context, f *frame.Frame, after uint64) (uin
 	return l.Log.Append(ctx, f, after)
 }
 
+// refusals are how what is too much is refused: by the log, or by the redactor, which tells
+// that it cannot read a document by the rule.
+func refusals() map[string]*fault.Error {
+	return map[string]*fault.Error{
+		"log": nil, "redactor, of its size": fault.New(fault.PayloadTooLarge, "it is not taken"),
+		"redactor, of its depth": fault.New(fault.ValidationError, "it is not taken").With("rule", "depth"),
+	}
+}
+
 // A run whose next frame nobody takes ends: handed out again, it would come to the same
 // for ever.
 func TestExecute_EndsARunWhoseLogDoesNotTakeWhatComesNext(t *testing.T) {
@@ -47,12 +56,12 @@ func TestExecute_EndsARunWhoseLogDoesNotTakeWhatComesNext(t *testing.T) {
 	value, err := json.Marshal(strings.Repeat("word ", 2000))
 	require.NoError(t, err)
 	made := define(t, strings.Replace(nodeJSON("a", "core.identity", "{}"), `"inputs":{}`, `"inputs":{"output":{"type":"static","value":`+string(value)+`}}`, 1))
-	for _, by := range []fault.Code{"", fault.PayloadTooLarge, fault.ValidationError} {
+	for by, refusal := range refusals() {
 		r := newRig(t, made, nil)
-		if by == "" {
+		if refusal == nil {
 			r.exec = r.executorOn(smallLog{r.log, 8000}, made, nil)
 		} else {
-			r.red.most, r.red.refusal = 8000, by
+			r.red.most, r.red.refusal = 8000, refusal
 		}
 		r.create(t)
 		r.next(t)
@@ -62,6 +71,23 @@ func TestExecute_EndsARunWhoseLogDoesNotTakeWhatComesNext(t *testing.T) {
 		waiting, held := r.log.Backlog()
 		require.Zero(t, waiting+held, by)
 	}
+}
+
+// A redactor that refuses for another reason, say what it was told of the run, has not said that
+// the run's log never takes what comes next: the run is tried again.
+func TestExecute_EndsNoRunForARefusalOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	made := define(t, strings.Replace(nodeJSON("a", "core.identity", "{}"), `"inputs":{}`, `"inputs":{"output":{"type":"static","value":"a text that might be one"}}`, 1))
+	r := newRig(t, made, nil)
+	r.red.most, r.red.refusal = 1, fault.New(fault.ValidationError, "scope.registrations[0]: want what Register has answered")
+	r.create(t)
+	r.next(t)
+	st, _ := r.state(t)
+	require.False(t, st.Status.Terminal(), st.Status)
+	r.red.most = 0
+	r.next(t)
+	st, _ = r.state(t)
+	require.Equal(t, wire.StatusCompleted, st.Status)
 }
 
 // An answer is taken also if what follows from it is more than the log takes: the run
@@ -109,12 +135,12 @@ func TestSubWorkflow_FailsWhereTheChildIsGivenTooMuch(t *testing.T) {
 func TestExecute_FailsTheNodeWhoseWordsTheLogDoesNotTake(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("word ", 2000)
-	for _, by := range []fault.Code{"", fault.PayloadTooLarge, fault.ValidationError} {
+	for by, refusal := range refusals() {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, nil, nil)
 			var log runlog.Log = smallLog{r.log, 8000}
-			if by != "" {
-				log, r.red.most, r.red.refusal = r.log, 8000, by
+			if refusal != nil {
+				log, r.red.most, r.red.refusal = r.log, 8000, refusal
 			}
 			calls := map[string]int{}
 			var mu sync.Mutex

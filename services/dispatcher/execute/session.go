@@ -16,6 +16,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/run"
+	"waybill.dev/waybill/services/dispatcher/start"
 )
 
 // session is one run in execution: the only writer of its log while it lasts.
@@ -125,7 +126,7 @@ func (s *session) advance(ctx context.Context) ([]run.Effect, error) {
 			if err := s.catchUp(ctx, effects); err != nil {
 				return nil, err
 			}
-		case tooLarge(err) && !s.overflowed:
+		case start.NeverTaken(err) && !s.overflowed:
 			if err := s.overflow(ctx, effects, err); err != nil {
 				return nil, err
 			}
@@ -140,13 +141,6 @@ func (s *session) advance(ctx context.Context) ([]run.Effect, error) {
 			s.m.Refold(st, effects)
 		}
 	}
-}
-
-// tooLarge reports that what was to be appended will never be taken.
-func tooLarge(err error) bool {
-	_, is := errors.AsType[*runlog.TooLargeError](err)
-	code := fault.CodeOf(err) // the redactor's, which takes no document that is nested too deep
-	return is || code == fault.PayloadTooLarge || code == fault.ValidationError
 }
 
 // overflow ends a run that would record what its log does not take: to hand it out again
@@ -321,9 +315,12 @@ func (s *session) settle(d effectDone) error {
 		return nil
 	}
 	switch err := d.result.Interrupted; {
-	case tooLarge(err): // handed out again, it would come to the same
+	case start.NeverTaken(err): // handed out again, it would come to the same
 		s.x.deps.Logger.Warn("node failed: the run's log does not take what it has to tell", "run_id", s.run.RunID, "node_id", d.effect.NodeID, "error", err)
 		d.result.Interrupted, d.result.Err = nil, run.Untold()
+	case errors.Is(err, errRefused):
+		s.x.deps.Logger.Error("node failed: the acceptor refuses the request about its envelope", "run_id", s.run.RunID, "node_id", d.effect.NodeID, "error", err)
+		d.result.Interrupted, d.result.Err = nil, &wire.NodeError{Code: string(fault.InternalError), Message: "the host's acceptor refuses what the node hands in; its operator finds why in the host's log"}
 	case err != nil:
 		return fmt.Errorf("node %s of run %s: %w", d.effect.NodeID, s.run.RunID, d.result.Interrupted)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/services/dispatcher/start"
 )
 
 // maxTogetherBytes bounds what is taken into one frame of that which is ready at the same
@@ -55,7 +56,7 @@ func (s *session) recordAll(ctx context.Context, r request) error {
 		}
 	}
 	err := s.flushOver(ctx)
-	if tooLarge(err) {
+	if start.NeverTaken(err) {
 		err = s.recordEach(ctx, told, before)
 	} else {
 		for _, r := range told {
@@ -97,7 +98,7 @@ func (s *session) recordEach(ctx context.Context, told []request, kept int) (err
 		switch {
 		case own == nil:
 			kept = 0
-		case !tooLarge(own):
+		case !start.NeverTaken(own):
 			err = own
 		}
 	}

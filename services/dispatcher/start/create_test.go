@@ -266,7 +266,10 @@ func TestStart_AnUnavailableLogIsToldAndARetryIsSafe(t *testing.T) {
 // What no log takes is not to be tried again: nothing was started.
 func TestStart_ARecordThatIsTooLargeIsRefusedForGood(t *testing.T) {
 	t.Parallel()
-	for name, err := range map[string]error{"log": &runlog.TooLargeError{Size: 2, Limit: 1}, "redactor": fault.New(fault.PayloadTooLarge, "no")} {
+	for name, err := range map[string]error{
+		"log": &runlog.TooLargeError{Size: 2, Limit: 1}, "redactor": fault.New(fault.PayloadTooLarge, "no"),
+		"redactor, of its depth": fault.New(fault.ValidationError, "no").With("rule", "depth"),
+	} {
 		r := newRig(t)
 		if name == "log" {
 			r.log.FailNext(err)

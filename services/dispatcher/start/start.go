@@ -249,7 +249,7 @@ func (s *Starter) render(ctx context.Context, rec *wire.RunRecord, scope string)
 	ref := wire.AppendString(nil, rec.CredentialRef)
 	out, changed, err := s.deps.Redactor.Redact(ctx, rec.Owner.Tenant, scope, rec.Registration().Run, [][]byte{given, ref})
 	switch {
-	case isTooLarge(err):
+	case NeverTaken(err):
 		return nil, tooLarge(err)
 	case err != nil:
 		return nil, unreachable(err)
@@ -289,11 +289,15 @@ func valuesOnly(given []byte) []byte {
 	return b.Bytes()
 }
 
-// isTooLarge reports that a run's record will never be taken, by the redactor or the log.
-func isTooLarge(err error) bool {
-	_, is := errors.AsType[*runlog.TooLargeError](err)
-	code := fault.CodeOf(err)
-	return is || code == fault.PayloadTooLarge || code == fault.ValidationError
+// NeverTaken reports that what was to be recorded never gets into the log, however often it is
+// tried: it is more than the log or the redactor takes, or the redactor cannot read one of its
+// documents, say because it is nested too deep, which it tells by the rule.
+func NeverTaken(err error) bool {
+	if _, large := errors.AsType[*runlog.TooLargeError](err); large {
+		return true
+	}
+	f, ok := fault.As(err)
+	return ok && (f.Code == fault.PayloadTooLarge || f.Code == fault.ValidationError && f.Details["rule"] != nil)
 }
 
 func tooLarge(err error) error {
@@ -320,7 +324,7 @@ func (s *Starter) write(ctx context.Context, req Request, rec *wire.RunRecord, b
 	if errors.Is(err, runlog.ErrConflict) {
 		return s.replayed(ctx, req)
 	}
-	if isTooLarge(err) {
+	if NeverTaken(err) {
 		return Created{}, tooLarge(err)
 	}
 	if err != nil {
