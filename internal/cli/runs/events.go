@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -18,24 +17,21 @@ import (
 
 func eventsCommand(s *session.Session) *cobra.Command {
 	var from, limit int
-	var types []string
-	var group string
+	var w wanted
 	c := &cobra.Command{
 		Use:   "events RUN",
 		Short: "List the events of a run so far",
 		Long: `Lists the events that a run has recorded so far; ` + "`run watch`" + ` goes on to its end. --type
-takes the name of a type, or a pattern such as envelope.*; waybill explain TYPE says what one
-means.`,
+takes the name of a type, of the protocol or of a vendor, or a pattern such as envelope.*;
+waybill explain TYPE says what one means. A type that no event can have is refused.`,
 		Example: `  waybill run events @latest
   waybill run events RUN --type 'envelope.*' -o jsonl
   waybill run events RUN --group interrupt --columns seq,type,detail`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: CompleteIDs(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, t := range types {
-				if _, err := path.Match(t, ""); err != nil {
-					return exit.Usagef("--type %q: %w", t, err)
-				}
+			if err := w.check(); err != nil {
+				return err
 			}
 			if from < 0 || limit < 0 {
 				return exit.Usagef("--from and --limit: want 0 or more")
@@ -44,29 +40,15 @@ means.`,
 			if err != nil {
 				return err
 			}
-			want := func(e client.Event) bool { return fits(e, types, group) }
-			return o.events(cmd, from, limit, want)
+			return o.events(cmd, from, limit, w.fits)
 		},
 	}
 	f := c.Flags()
 	f.IntVar(&from, "from", 0, "first sequence to list")
 	f.IntVar(&limit, "limit", 0, "how many events at most; 0: all")
-	f.StringSliceVar(&types, "type", nil, "only events of these types, or of those that a pattern fits (repeatable)")
-	f.StringVar(&group, "group", "", "only events of this group: run, node, interrupt, envelope, model, tool, memory, artifact, log or other")
+	f.StringSliceVar(&w.types, "type", nil, "only events of these types, or of those that a pattern fits (repeatable)")
+	f.StringVar(&w.group, "group", "", "only events of this group: run, node, interrupt, envelope, model, tool, memory, artifact, log or other")
 	return c
-}
-
-// fits reports an event that somebody has asked for.
-func fits(e client.Event, types []string, group string) bool {
-	if row, _ := e.Type.Describe(); group != "" && string(row.Group) != group {
-		return false
-	}
-	for _, t := range types {
-		if ok, err := path.Match(t, string(e.Type)); ok && err == nil {
-			return true
-		}
-	}
-	return len(types) == 0
 }
 
 // Each hands over what a run has recorded, from a sequence on, until each wants no more. The
