@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ExactNumber, parseJson, stringifyJson } from "./json";
+import { ExactNumber, integerOf, parseJson, stringifyJson } from "./json";
 
 describe("numbers stay what was written", () => {
   it.each(["9007199254740993", "1.10", "1e400", "-0", "0.1000000000000000055", "12345678901234567890"])("%s", (text) => {
@@ -32,4 +32,19 @@ it.each([
 
 it("refuses what is no JSON", () => {
   expect(() => parseJson("[1.0.0]")).toThrow(SyntaxError);
+});
+
+it.each([
+  ["12", 12n],
+  ["-0", 0n],
+  ["9007199254740993", 9007199254740993n],
+  ["2.0", 2n],
+  ["1e3", 1000n],
+  ["1.5", undefined],
+  ["1e400", undefined],
+  ['"12"', undefined],
+  ["null", undefined],
+  ["[]", undefined],
+])("the whole number of %s is %s", (text, want) => {
+  expect(integerOf(parseJson(text))).toBe(want);
 });

@@ -14,6 +14,13 @@ export class ExactNumber {
   }
 }
 
+/** A whole number as it was written, however large; undefined: it is none. */
+export function integerOf(value: unknown): bigint | undefined {
+  if (value instanceof ExactNumber && /^-?\d+$/.test(value.text)) return BigInt(value.text);
+  const n = value instanceof ExactNumber ? value.valueOf() : value;
+  return typeof n === "number" && Number.isInteger(n) ? BigInt(n) : undefined;
+}
+
 export type Json = null | boolean | number | string | ExactNumber | Json[] | { [name: string]: Json };
 
 // JSON.parse is fast and gives a number's text to nobody, so a document with numbers that would change is read in two steps:

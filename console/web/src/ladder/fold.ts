@@ -1,6 +1,7 @@
 import { errorOf, nodeOf, number, record, recordedBy, refOf, text, texts, type RunEvent } from "./events";
 import type { Call, Cause, Envelope, EventRef, Execution, Failure, NodeError } from "./model";
 import { gateOf, ofValue, passed, refusalOf, refused, type Refusal } from "./rungs";
+import { integerOf } from "../api/json";
 import { own } from "../api/own";
 
 const structured = "core.ai.structuredOutput";
@@ -141,7 +142,7 @@ class Node {
       case "provider.usage": {
         const c = this.call(e, answeredBefore);
         c.usage = {
-          provider: text(p.provider) ?? "", model: text(p.model) ?? "", inputTokens: number(p.inputTokens) ?? 0, outputTokens: number(p.outputTokens) ?? 0,
+          provider: text(p.provider) ?? "", model: text(p.model) ?? "", inputTokens: integerOf(p.inputTokens) ?? 0n, outputTokens: integerOf(p.outputTokens) ?? 0n,
           costUsd: number(p.costEstimateUsd),
         };
         return;

@@ -83,8 +83,8 @@ export interface Rendering {
 export interface Usage {
   provider: string;
   model: string;
-  inputTokens: number;
-  outputTokens: number;
+  inputTokens: bigint;
+  outputTokens: bigint;
   costUsd?: number | undefined;
 }
 

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import refusal from "../../ladder/logs/refusal.json" with { type: "json" };
 import corrected from "../../ladder/logs/corrected.json" with { type: "json" };
 import type { RunEvent } from "../../api/model";
+import { parseJson } from "../../api/json";
 import { chainOf } from "./chain";
 
 const event = (sequence: number, type: string, payload: object = {}, nodeId?: string): RunEvent =>
@@ -34,4 +35,10 @@ test.each([
   const step = chainOf(events).find((s) => s.envelope !== undefined);
   expect(step).toMatchObject({ words: expect.stringMatching(words) as string, tone });
   expect(step?.tokens?.every((n) => n > 0)).toBe(true);
+});
+
+test("tokens of a step are summed exactly", () => {
+  const used = (n: string): RunEvent => event(1, "provider.usage", parseJson(`{"provider":"p","model":"m","inputTokens":${n},"outputTokens":1}`) as object, "n");
+  const [step] = chainOf([event(0, "node.started", { typeId: "core.ai.callPrompt" }, "n"), used("9007199254740993"), used("9007199254740992")]);
+  expect(step?.tokens).toEqual([18014398509481985n, 2n]);
 });

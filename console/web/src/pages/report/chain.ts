@@ -14,7 +14,7 @@ export type Step = {
   tone: Story["tone"];
   code?: string | undefined;
   /** Tokens that models took for it, in and out; undefined: none was asked, or nobody says. */
-  tokens?: readonly [number, number] | undefined;
+  tokens?: readonly [bigint, bigint] | undefined;
   /** Key of the attempt that decided. */
   envelope?: string | undefined;
 };
@@ -42,7 +42,7 @@ export function chainOf(events: readonly RunEvent[]): Step[] {
   return steps.toSorted((a, b) => a.sequence - b.sequence);
 }
 
-const sum = (all: number[]): number => all.reduce((n, m) => n + m, 0);
+const sum = (all: bigint[]): bigint => all.reduce((n, m) => n + m, 0n);
 
 function wordsOf(e: RunEvent, models: ReadonlySet<string>): Pick<Step, "words" | "tone" | "code"> | undefined {
   const p = record(e.payload);

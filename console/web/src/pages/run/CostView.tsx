@@ -11,7 +11,7 @@ export function CostView({ log, onSelect }: { log: RunLog; onSelect: (seq: numbe
   const again = sumOf(calls.filter((c) => c.again));
   const currency = calls.find((c) => c.currency)?.currency ?? "USD";
   const priced = Boolean(sum.cost) && again.cost !== undefined;
-  const share = priced ? (again.cost ?? 0) / (sum.cost ?? 1) : (again.input + again.output) / Math.max(1, sum.input + sum.output);
+  const share = priced ? (again.cost ?? 0) / (sum.cost ?? 1) : Number(again.input + again.output) / Math.max(1, Number(sum.input + sum.output));
   return (
     <section aria-label="Tokens and cost">
       <p className="dim">

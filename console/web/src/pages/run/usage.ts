@@ -1,5 +1,5 @@
 import type { RunEvent } from "../../api/model";
-import type { Json } from "../../api/json";
+import { integerOf, type Json } from "../../api/json";
 import { text } from "./events";
 
 /** What one call of a model used. A member that the provider did not say is undefined, which is not zero. */
@@ -9,16 +9,17 @@ export type Call = {
   attempt: number;
   provider: string;
   model: string;
-  input: number | undefined;
-  output: number | undefined;
-  cached: number | undefined;
+  input: bigint | undefined;
+  output: bigint | undefined;
+  cached: bigint | undefined;
   cost: number | undefined;
   currency: string;
   /** The call was one more try of the same question. */
   again: boolean;
 };
 
-export type Sum = { input: number; output: number; cached: number | undefined; cost: number | undefined; calls: number; unknown: number };
+/** Tokens are counted exactly: their sum may be more than a number of JavaScript can tell. */
+export type Sum = { input: bigint; output: bigint; cached: bigint | undefined; cost: number | undefined; calls: number; unknown: number };
 
 function figure(value: Json | undefined): number | undefined {
   const n = value === undefined || value === null ? Number.NaN : Number(value);
@@ -53,9 +54,9 @@ export function callsOf(events: readonly RunEvent[]): Call[] {
           attempt: attempts.get(node) ?? 0,
           provider: text(event.payload.provider),
           model: text(event.payload.model),
-          input: figure(event.payload.inputTokens),
-          output: figure(event.payload.outputTokens),
-          cached: figure(event.payload.cacheReadTokens),
+          input: integerOf(event.payload.inputTokens),
+          output: integerOf(event.payload.outputTokens),
+          cached: integerOf(event.payload.cacheReadTokens),
           cost: figure(event.payload.costEstimateUsd),
           currency: text(event.payload.currency) || "USD",
           again: n > 0 || (attempts.get(node) ?? 0) > 0,
@@ -81,12 +82,12 @@ function unknownCall(said: { seq: number; model: string; provider: string }, nod
 
 /** The sum of what is known, and how many calls are not in it. */
 export function sumOf(calls: readonly Call[]): Sum {
-  const sum: Sum = { input: 0, output: 0, cached: undefined, cost: undefined, calls: calls.length, unknown: 0 };
+  const sum: Sum = { input: 0n, output: 0n, cached: undefined, cost: undefined, calls: calls.length, unknown: 0 };
   for (const call of calls) {
     if (call.input === undefined || call.output === undefined) sum.unknown++;
-    sum.input += call.input ?? 0;
-    sum.output += call.output ?? 0;
-    if (call.cached !== undefined) sum.cached = (sum.cached ?? 0) + call.cached;
+    sum.input += call.input ?? 0n;
+    sum.output += call.output ?? 0n;
+    if (call.cached !== undefined) sum.cached = (sum.cached ?? 0n) + call.cached;
     if (call.cost !== undefined) sum.cost = (sum.cost ?? 0) + call.cost;
   }
   return sum;
@@ -99,6 +100,6 @@ export function money(amount: number | undefined, currency: string): string {
   return `${amount.toFixed(Math.max(2, digits))} ${currency || "USD"}`;
 }
 
-export function count(n: number | undefined): string {
+export function count(n: bigint | undefined): string {
   return n === undefined ? "–" : n.toLocaleString("en");
 }
