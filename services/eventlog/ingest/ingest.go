@@ -152,7 +152,7 @@ func (i *Ingester) follow(ctx context.Context) error {
 		i.ending.behind(tail, end)
 		return fmt.Errorf("%w: it holds the log up to %d, the log ends at %d", errRebuild, tail.Pos, end)
 	}
-	i.tail = tail
+	i.tail = i.ending.from(tail)
 	i.target.Store(end)
 	ahead := tail.Pos > i.progress.applied()
 	i.progress.set(tail.Pos)
@@ -160,8 +160,9 @@ func (i *Ingester) follow(ctx context.Context) error {
 	if ahead { // what others have applied will not come by here
 		i.hub.TouchAll()
 	}
-	// The frame at the tail is read again, to see that it is the same log.
-	err = i.stream(ctx, max(tail.Pos, 1)-1)
+	// The frame at the tail is read again, to see that it is the same log. What is there is left
+	// out.
+	err = i.stream(ctx, max(i.tail.Pos, 1)-1)
 	if cause := context.Cause(ctx); errors.Is(cause, errRebuild) || errors.Is(cause, errShort) {
 		return cause
 	}

@@ -23,6 +23,9 @@ type ending struct {
 	mu    sync.Mutex // guards what follows
 	short int        // times in a row that the log ended before what was read
 	low   uint64     // the earliest that it ended since it was last seen to be as it was
+	// last is what was the last frame that was read when the log was first seen to end before
+	// it; behind it there may be new frames by now, which say nothing of what is gone.
+	last store.Tail
 	gone  map[store.Tail]uint64
 }
 
@@ -47,6 +50,25 @@ func (e *ending) seen(read, end uint64) bool {
 	return true
 }
 
+// held notes what was read last when the log ended before that.
+func (e *ending) held(last store.Tail) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.last.Pos == 0 {
+		e.last = last
+	}
+}
+
+// from is the frame that tells whether the log is the one that was read, up to tail.
+func (e *ending) from(tail store.Tail) store.Tail {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.last.Pos > 0 && e.last.Pos < tail.Pos {
+		return e.last
+	}
+	return tail
+}
+
 // behind notes that the log ends before the last frame that was read of it.
 func (e *ending) behind(last store.Tail, end uint64) {
 	e.mu.Lock()
@@ -63,14 +85,14 @@ func (e *ending) replaced(last store.Tail) {
 
 func (e *ending) note(last store.Tail, end uint64) {
 	e.gone[last] = max(e.gone[last], last.Pos-end)
-	e.low = math.MaxUint64
+	e.low, e.last = math.MaxUint64, store.Tail{}
 }
 
 // asItWas notes that the last frame that was read has its place.
 func (e *ending) asItWas() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.low = math.MaxUint64
+	e.low, e.last = math.MaxUint64, store.Tail{}
 }
 
 // back looks whether frames that were gone are there again: another server leads.
@@ -101,6 +123,13 @@ func (i *Ingester) Compare(ctx context.Context) error {
 	end, err := i.log.End(ctx)
 	if err != nil {
 		return err
+	}
+	if end < read {
+		tail, err := i.store.Tail(ctx)
+		if err != nil {
+			return err
+		}
+		i.ending.held(tail)
 	}
 	if i.ending.seen(read, end) {
 		i.again(fmt.Errorf("%w: it was read up to %d and ends at %d", errShort, read, end))
