@@ -93,6 +93,10 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Subscription, error)
 	return s, nil
 }
 
+// pullFor is how long the server is asked for the next frame at a time. It keeps a pull no
+// longer than a minute.
+const pullFor = 30 * time.Second
+
 // pause is between two tries to reach a server that does not answer.
 const pause = time.Second
 
@@ -100,10 +104,15 @@ const pause = time.Second
 // that is damaged is an error as well, unless Config.Damaged says otherwise.
 func (s *Subscription) Run(ctx context.Context, handle Handler) error {
 	for ctx.Err() == nil {
-		m, err := s.consumer.Next(jetstream.FetchContext(ctx))
+		pull, cancel := context.WithTimeout(ctx, pullFor)
+		m, err := s.consumer.Next(jetstream.FetchContext(pull))
+		ended := pull.Err() != nil
+		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case ended && err != nil, errors.Is(err, nats.ErrTimeout), errors.Is(err, jetstream.ErrNoMessages):
+			continue
 		case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, jetstream.ErrConsumerDeleted), errors.Is(err, jetstream.ErrConsumerNotFound):
 			return fmt.Errorf("subscribe: %w", err)
 		case err != nil:

@@ -206,7 +206,10 @@ func logConfig(o devOptions) jetstream.Config {
 // openLog starts NATS and opens what is kept in it.
 func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 	var err error
-	users := natsUsers(specs)
+	var users []natsd.User
+	if h.opts.natsAddr != "" {
+		users = natsUsers(specs)
+	}
 	h.nats, err = natsd.Start(natsd.Config{
 		Dir: filepath.Join(h.opts.dataDir, "nats"), Sync: h.opts.durability == durabilitySync, Hashed: hashedStreams,
 		Addr: h.opts.natsAddr, Users: users, Log: h.log,
@@ -226,14 +229,14 @@ func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 		return err
 	}
 	h.later(h.stores.close)
-	if h.opts.natsAddr == "" {
-		return nil
-	}
 	return h.makeConsumers(ctx, users)
 }
 
 // makeConsumers makes those that the users read from.
 func (h *host) makeConsumers(ctx context.Context, users []natsd.User) error {
+	if len(users) == 0 {
+		return nil
+	}
 	nc, err := h.nats.Connect("consumers of readers")
 	if err != nil {
 		return err

@@ -132,9 +132,10 @@ func entry(r natsperm.Reader, public string) string {
 %s      ]}
     }
   }]
+  limits: %s
   imports: [
 %s  ]
 }
 `, r.Tenant, strings.Join(r.Consumers, ", "), r.Inbox(), r.Account(), public, list(allowed, r.Publish()), list(allowed, r.Subscribe()),
-		list("    {service: {account: "+natsperm.HostAccount+", subject: %q}}\n", r.Imports()))
+		natsperm.Limits(), list("    {service: {account: "+natsperm.HostAccount+", subject: %q}}\n", r.Imports()))
 }

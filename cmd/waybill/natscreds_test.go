@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -34,9 +35,12 @@ func configured(t *testing.T, dir string, entries ...string) *server.Options {
 	_, accounts, found := strings.Cut(string(page), "```\naccounts {")
 	require.True(t, found)
 	accounts, _, _ = strings.Cut(accounts, "```")
-	require.Equal(t, len(natsperm.Exports()), strings.Count(accounts, "{service:"), "no more than these")
-	for _, e := range natsperm.Exports() {
-		require.Contains(t, accounts, `{service: "`+e.Subject+`"`)
+	exports := regexp.MustCompile(`\{service: "(.*?)"(, response_type: stream)?, response_threshold: "(\w+)"\}`).FindAllStringSubmatch(accounts, -1)
+	require.Len(t, exports, len(natsperm.Exports()), "no more than these")
+	for i, e := range natsperm.Exports() {
+		within, err := time.ParseDuration(exports[i][3])
+		require.NoError(t, err)
+		require.Equal(t, natsperm.Export{Subject: exports[i][1], Streamed: exports[i][2] != "", Within: within}, e)
 	}
 	t.Setenv("WAYBILL_NATS_PASSWORD", "secret")
 	conf := filepath.Join(dir, "nats.conf")
@@ -141,6 +145,37 @@ func makes(t *testing.T, tenant, name string, flags ...string) {
 	require.NoError(t, err)
 }
 
+// A server that is told to read its configuration again makes a new account the first time,
+// and lets it ask the second time.
+func TestNATSCreds_LetAReaderInWhoCameLater(t *testing.T) {
+	dir := t.TempDir()
+	opts := configured(t, dir)
+	opts.ConfigFile = filepath.Join(dir, "nats.conf")
+	srv := begun(t, opts)
+	require.True(t, srv.ReadyForConnections(10*time.Second))
+	host, err := nats.Connect(srv.ClientURL(), nats.UserInfo("waybill", "secret"))
+	require.NoError(t, err)
+	t.Cleanup(host.Close)
+	log, err := jetstream.Open(t.Context(), host, jetstream.DefaultConfig())
+	require.NoError(t, err)
+	written(t, log, "acme", "one")
+	makes(t, "acme", subject.DefaultConsumer, asHost(srv.ClientURL())...)
+
+	seed := filepath.Join(dir, "acme.nk")
+	entry, err := command(t, "", "nats", "creds", "--tenant", "acme", "--seed-file", seed)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "readers.conf"), []byte(entry), 0o600))
+	for range 2 {
+		again, err := server.ProcessConfigFile(opts.ConfigFile)
+		require.NoError(t, err)
+		again.Host, again.Port, again.NoLog, again.NoSigs = opts.Host, srv.Addr().(*net.TCPAddr).Port, true, true //nolint:forcetypeassert // of TCP
+		require.NoError(t, srv.ReloadOptions(again))
+	}
+	_, err = subscribe.Open(t.Context(), asReader(t, srv.ClientURL(), seed, "acme"), subscribe.Config{Tenant: "acme"})
+	require.NoError(t, err)
+	written(t, log, "acme", "two")
+}
+
 // Who answers a reader is another server than the one that it is connected to.
 func TestNATSCreds_LetAReaderReadAtAnyServerOfACluster(t *testing.T) {
 	seed := filepath.Join(t.TempDir(), "seed.nk")
@@ -229,6 +264,7 @@ func TestNATSConsumer_MakesAndDeletesThoseOfReaders(t *testing.T) {
 	require.Equal(t, js.DeliverNewPolicy, cfg.DeliverPolicy)
 	require.Equal(t, 2*time.Minute, cfg.AckWait)
 	require.Equal(t, 8, cfg.MaxAckPending)
+	require.Equal(t, time.Minute, cfg.MaxRequestExpires)
 	makes(t, "acme", "billing", host...)
 	is, err = api.Consumer(t.Context(), subject.Stream, "acme=billing")
 	require.NoError(t, err)

@@ -59,8 +59,19 @@ func TestNATS_ValuesForItsChartAreAConfiguration(t *testing.T) {
 	account, err := s.LookupAccount(natsperm.HostAccount)
 	require.NoError(t, err)
 	require.True(t, account.JetStreamEnabled())
-	require.Equal(t, len(natsperm.Exports()), strings.Count(raw, `"service":`), "no more than these")
-	for _, e := range natsperm.Exports() {
-		require.Contains(t, raw, `"service":"`+e.Subject+`"`)
+	var written struct {
+		Accounts map[string]struct {
+			Exports []struct {
+				Service, ResponseType, ResponseThreshold string
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(strings.ReplaceAll(text.String(), "response_", "response")), &written))
+	exports := written.Accounts[natsperm.HostAccount].Exports
+	require.Len(t, exports, len(natsperm.Exports()), "no more than these")
+	for i, e := range natsperm.Exports() {
+		within, err := time.ParseDuration(exports[i].ResponseThreshold)
+		require.NoError(t, err)
+		require.Equal(t, natsperm.Export{Subject: exports[i].Service, Streamed: exports[i].ResponseType == "stream", Within: within}, e)
 	}
 }

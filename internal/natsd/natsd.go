@@ -46,8 +46,8 @@ type Config struct {
 // readyTimeout bounds the start; a recovering store of some gigabytes needs seconds.
 const readyTimeout = 60 * time.Second
 
-// internalUser is the name the host's own connections use.
-const internalUser = "waybill-internal"
+// HostUser is the name that the host's own connections use. No tenant can be called so.
+const HostUser = "=waybill"
 
 // Server is an embedded server. Connections made with Connect outlive its
 // restarts.
@@ -92,8 +92,10 @@ func (s *Server) launch() (*server.Server, error) {
 	if err := listen(opts, cfg.Addr); err != nil {
 		return nil, err
 	}
-	opts.Users = []*server.User{{Username: internalUser, Password: s.password}}
-	admit(opts, cfg.Users)
+	opts.Users = []*server.User{{Username: HostUser, Password: s.password}}
+	if err := admit(opts, cfg.Users); err != nil {
+		return nil, fmt.Errorf("embedded nats: %w", err)
+	}
 	srv, err := server.NewServer(opts)
 	if err != nil {
 		return nil, fmt.Errorf("embedded nats: %w", err)
@@ -150,7 +152,7 @@ func (s *Server) Addr() string { return s.cfg.Addr }
 // Connect opens a connection within the process. It reconnects after a restart.
 func (s *Server) Connect(name string) (*nats.Conn, error) {
 	nc, err := nats.Connect("", nats.InProcessServer(s), nats.Name(name),
-		nats.UserInfo(internalUser, s.password), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
+		nats.UserInfo(HostUser, s.password), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.cfg.Log.Warn("NATS complains", "error", err) }))
 	if err != nil {
 		return nil, fmt.Errorf("connect %s to embedded nats: %w", name, err)

@@ -2,6 +2,7 @@ package natsd
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -15,19 +16,35 @@ func (u User) reader() natsperm.Reader {
 }
 
 // admit lets users in, each in an account of its own. The host is in the global one.
-func admit(opts *server.Options, users []User) {
+func admit(opts *server.Options, users []User) error {
+	if len(users) == 0 {
+		return nil
+	}
+	// An account's limits can be set in words alone.
+	var words strings.Builder
+	for _, u := range users {
+		fmt.Fprintf(&words, "%s: {limits: %s}\n", u.reader().Account(), natsperm.Limits())
+	}
+	limited := &server.Options{}
+	if err := limited.ProcessConfigString("accounts {\n" + words.String() + "}"); err != nil {
+		return fmt.Errorf("accounts of readers: %w", err)
+	}
+	accounts := map[string]*server.Account{}
+	for _, a := range limited.Accounts {
+		accounts[a.GetName()] = a
+	}
+	opts.Accounts = limited.Accounts
 	for _, u := range users {
 		r := u.reader()
-		account := server.NewAccount(r.Account())
-		opts.Accounts = append(opts.Accounts, account)
 		opts.Users = append(opts.Users, &server.User{
-			Username: u.Name, Password: u.Password, Account: account,
+			Username: u.Name, Password: u.Password, Account: accounts[r.Account()],
 			Permissions: &server.Permissions{
 				Publish:   &server.SubjectPermission{Allow: r.Publish()},
 				Subscribe: &server.SubjectPermission{Allow: r.Subscribe()},
 			},
 		})
 	}
+	return nil
 }
 
 // connectAccounts lets the users' accounts ask the host's for what natsperm says.
@@ -42,6 +59,9 @@ func connectAccounts(srv *server.Server, users []User) error {
 			kind = server.Streamed
 		}
 		if err := host.AddServiceExportWithResponse(e.Subject, kind, nil); err != nil {
+			return fmt.Errorf("offer %s to readers: %w", e.Subject, err)
+		}
+		if err := host.SetServiceExportResponseThreshold(e.Subject, e.Within); err != nil {
 			return fmt.Errorf("offer %s to readers: %w", e.Subject, err)
 		}
 	}

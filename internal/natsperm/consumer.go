@@ -29,6 +29,10 @@ type Consumer struct {
 // DefaultAckWait is time enough for most handlers.
 const DefaultAckWait = 30 * time.Second
 
+// maxPull is how long a pull may wait: for longer the server does not keep the way back to who
+// pulls, and a frame that comes then would be handed to nobody.
+const maxPull = time.Minute
+
 // ErrOther says that there is a consumer of that name which is not such a one: it would
 // hand out other events, or push them to a subject of its maker's choice.
 var ErrOther = errors.New("there is a consumer of this name that is not for readers")
@@ -50,6 +54,7 @@ func (c Consumer) Make(ctx context.Context, api js.JetStream) error {
 	want := js.ConsumerConfig{
 		Durable: subject.Consumer(c.Tenant, c.Name), Description: "read by clients of tenant " + c.Tenant,
 		FilterSubject: subject.Tenant(c.Tenant), AckPolicy: js.AckExplicitPolicy, AckWait: c.AckWait, MaxAckPending: max(1, c.MaxPending),
+		MaxRequestExpires: maxPull,
 	}
 	if c.AckWait == 0 {
 		want.AckWait = DefaultAckWait

@@ -12,7 +12,12 @@
 // the host's account, and no server looks into bodies.
 package natsperm
 
-import "waybill.dev/waybill/protocol/subject"
+import (
+	"fmt"
+	"time"
+
+	"waybill.dev/waybill/protocol/subject"
+)
 
 // Reader is a client that reads the run events of one tenant.
 type Reader struct {
@@ -59,21 +64,43 @@ const (
 // well, the client cannot ask for.
 func (r Reader) Imports() []string { return append([]string{apiInfo}, r.Publish()...) }
 
+// What a reader's account is held to: requests are short, and the server keeps what it is sent,
+// subscribed to and has not answered.
+const (
+	MaxPayload       = 4 << 10 // bytes of a message
+	MaxConnections   = 32      // of all who share the credentials
+	MaxSubscriptions = 64      // of a connection
+)
+
+// Limits are these in the words of the server's configuration.
+func Limits() string {
+	return fmt.Sprintf("{max_payload: %d, max_connections: %d, max_subscriptions: %d}", MaxPayload, MaxConnections, MaxSubscriptions)
+}
+
 // Export is a service that the host's account offers to those of readers.
 type Export struct {
 	Subject string
 	// Streamed services answer a request more than once.
 	Streamed bool
+	// Within is how long an answer, or the next, may take: for so long the server keeps the
+	// way back to who asked, and what comes later is lost.
+	Within time.Duration
 }
+
+const (
+	answerWithin = 10 * time.Second
+	// pullWithin is more than maxPull: a pull that nothing came for has ended before.
+	pullWithin = 2 * time.Minute
+)
 
 // Exports are those of the host's account. They name no tenant: what a reader may ask of
 // them, the imports of its account say.
 func Exports() []Export {
 	return []Export{
-		{Subject: apiInfo},
-		{Subject: api + "INFO." + subject.Stream + ".*"},
-		{Subject: api + "MSG.NEXT." + subject.Stream + ".*", Streamed: true},
-		{Subject: "$JS.ACK." + subject.Stream + ".>"},
+		{Subject: apiInfo, Within: answerWithin},
+		{Subject: api + "INFO." + subject.Stream + ".*", Within: answerWithin},
+		{Subject: api + "MSG.NEXT." + subject.Stream + ".*", Streamed: true, Within: pullWithin},
+		{Subject: "$JS.ACK." + subject.Stream + ".>", Within: answerWithin},
 	}
 }
 

@@ -56,13 +56,14 @@ func operate(t *testing.T) operated {
 		case accountID:
 			claims.Limits.JetStreamLimits = jwt.JetStreamLimits{MemoryStorage: jwt.NoLimit, DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit}
 			for _, e := range natsperm.Exports() {
-				export := &jwt.Export{Subject: jwt.Subject(e.Subject), Type: jwt.Service}
+				export := &jwt.Export{Subject: jwt.Subject(e.Subject), Type: jwt.Service, ResponseThreshold: e.Within}
 				if e.Streamed {
 					export.ResponseType = jwt.ResponseTypeStream
 				}
 				claims.Exports.Add(export)
 			}
 		case readerID:
+			claims.Limits.Payload, claims.Limits.Conn, claims.Limits.Subs = natsperm.MaxPayload, natsperm.MaxConnections, natsperm.MaxSubscriptions
 			for _, s := range acme.Imports() {
 				claims.Imports.Add(&jwt.Import{Account: accountID, Subject: jwt.Subject(s), Type: jwt.Service})
 			}

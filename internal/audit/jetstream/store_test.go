@@ -43,7 +43,7 @@ const (
 )
 
 func connect(url string) (*nats.Conn, error) {
-	return nats.Connect(url, nats.UserInfo("waybill-internal", "secret"), nats.MaxReconnects(-1))
+	return nats.Connect(url, nats.UserInfo(natsd.HostUser, "secret"), nats.MaxReconnects(-1))
 }
 
 func newLog(ctx context.Context, nc *nats.Conn, key *audit.Key) (*audit.Log, *jetstream.Store, error) {

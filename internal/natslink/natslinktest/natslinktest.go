@@ -36,7 +36,7 @@ func Start(t *testing.T) *Server {
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
 	s := &Server{Server: srv}
-	s.Conn, err = nats.Connect("", nats.InProcessServer(s), nats.UserInfo("waybill-internal", "secret"),
+	s.Conn, err = nats.Connect("", nats.InProcessServer(s), nats.UserInfo(natsd.HostUser, "secret"),
 		nats.MaxReconnects(-1), nats.ReconnectWait(time.Millisecond))
 	require.NoError(t, err)
 	t.Cleanup(s.Conn.Close)

@@ -64,13 +64,14 @@ func Fenced(t *testing.T, nc *nats.Conn, host js.JetStream, r natsperm.Reader, o
 		require.ErrorIs(t, err, nats.ErrTimeout)
 		require.Equal(t, before, f.state())
 	}
-	holds(f.asks, f.listens, f.isAnsweredElsewhere)
+	holds(f.asks, f.listens, f.isAnsweredElsewhere, f.isTracedElsewhere)
 	// Where its consumers are not there, it could make them as it likes.
 	for _, name := range r.Consumers {
 		err := natsperm.Consumer{Tenant: r.Tenant, Name: name}.Delete(t.Context(), host)
 		require.True(t, err == nil || errors.Is(err, js.ErrConsumerNotFound), err)
 	}
 	holds(f.asks)
+	f.floods()
 }
 
 // state is all that a reader must not change.
@@ -231,6 +232,38 @@ func (f fence) isAnsweredElsewhere() {
 		}
 	}
 	require.NoError(f.t, f.nc.Flush())
+}
+
+// isTracedElsewhere asks to have told where its requests go, at places where it may not write
+// (header Nats-Trace-Dest).
+func (f fence) isTracedElsewhere() {
+	f.t.Helper()
+	for _, at := range f.r.Publish() {
+		for _, dest := range f.elsewhere() {
+			for _, only := range []string{"false", "true"} {
+				require.NoError(f.t, f.nc.PublishMsg(&nats.Msg{
+					Subject: strings.TrimSuffix(at, ">") + "1", Reply: f.nc.NewInbox(), Data: []byte("1"),
+					Header: nats.Header{"Nats-Trace-Dest": {dest}, "Nats-Trace-Only": {only}},
+				}))
+			}
+		}
+	}
+	require.NoError(f.t, f.nc.Flush())
+}
+
+// floods has the server keep more than a reader needs.
+func (f fence) floods() {
+	f.t.Helper()
+	at := f.nc.NewInbox()
+	for i := range natsperm.MaxSubscriptions + 1 {
+		_, err := f.nc.SubscribeSync(fmt.Sprint(at, ".", i))
+		require.NoError(f.t, err)
+	}
+	require.Eventually(f.t, func() bool {
+		err := f.nc.LastError()
+		return err != nil && strings.Contains(err.Error(), "maximum subscriptions exceeded")
+	}, 10*time.Second, time.Millisecond)
+	require.EqualValues(f.t, natsperm.MaxPayload, f.nc.MaxPayload(), "what the server tells that it takes")
 }
 
 // delivered is where a message that is the reader's is acknowledged.
