@@ -24,6 +24,9 @@ type Filter struct {
 	Tag        string
 	// Code is the code of the error that ended the run.
 	Code string
+	// Kind is that of an envelope which a model gave in the run, and Provider one whose model was
+	// called for it, or would have been.
+	Kind, Provider string
 	// Since keeps runs that were created then or later.
 	Since time.Time
 }
@@ -34,11 +37,13 @@ const (
 	nameWorkflow = "workflow"
 	nameTag      = "tag"
 	nameCode     = "code"
+	nameKind     = "kind"
+	nameProvider = "provider"
 	nameSince    = "since"
 )
 
 // Names are those that a word may have before its colon.
-var Names = []string{nameStatus, nameWorkflow, nameTag, nameCode, nameSince}
+var Names = []string{nameStatus, nameWorkflow, nameTag, nameCode, nameKind, nameProvider, nameSince}
 
 // MaxBytes bounds a filter.
 const MaxBytes = 1024
@@ -115,6 +120,10 @@ func (f *Filter) set(name, value string, now time.Time) (err error) {
 		f.Tag = value
 	case nameCode:
 		f.Code = value
+	case nameKind:
+		f.Kind = value
+	case nameProvider:
+		f.Provider = value
 	case nameSince:
 		if f.Since, err = instant(value, now); err != nil {
 			return fmt.Errorf("%s: %q: %w", name, value, err)

@@ -20,14 +20,15 @@ func TestParse_ReadsWordsThatAllHold(t *testing.T) {
 		"status:failed":                    {Status: wire.StatusFailed},
 		" workflow:triage  status:paused ": {WorkflowID: "triage", Status: wire.StatusPaused},
 		`tag:"order 7" code:cap_breached`:  {Tag: "order 7", Code: "cap_breached"},
-		`tag:a:b`:                          {Tag: "a:b"},
-		`tag:"say \"x\""`:                  {Tag: `say "x"`},
-		"since:2h":                         {Since: now.Add(-2 * time.Hour)},
-		"since:90s":                        {Since: now.Add(-90 * time.Second)},
-		"since:7d\tstatus:running":         {Since: now.Add(-7 * 24 * time.Hour), Status: wire.StatusRunning},
-		"since:1w":                         {Since: now.Add(-7 * 24 * time.Hour)},
-		"since:2026-11-20":                 {Since: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)},
-		"since:2026-11-20T08:00:00Z":       {Since: time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)},
+		"kind:clarification.request provider:openai": {Kind: "clarification.request", Provider: "openai"},
+		`tag:a:b`:                    {Tag: "a:b"},
+		`tag:"say \"x\""`:            {Tag: `say "x"`},
+		"since:2h":                   {Since: now.Add(-2 * time.Hour)},
+		"since:90s":                  {Since: now.Add(-90 * time.Second)},
+		"since:7d\tstatus:running":   {Since: now.Add(-7 * 24 * time.Hour), Status: wire.StatusRunning},
+		"since:1w":                   {Since: now.Add(-7 * 24 * time.Hour)},
+		"since:2026-11-20":           {Since: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)},
+		"since:2026-11-20T08:00:00Z": {Since: time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)},
 	} {
 		got, err := runfilter.Parse(text, now)
 		require.NoError(t, err, text)
@@ -38,7 +39,7 @@ func TestParse_ReadsWordsThatAllHold(t *testing.T) {
 func TestParse_SaysWhatIsWrongWithAWord(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
-		"kind:x":                   `"kind": is none of the names, which are status, workflow, tag, code, since`,
+		"color:x":                  `"color": is none of the names, which are status, workflow, tag, code, kind, provider, since`,
 		"failed":                   `"failed": want a name and a colon before it`,
 		"status:failed triage":     `"triage": want a name`,
 		"status:done":              `status: "done" is none of [pending`,

@@ -93,7 +93,7 @@ func cursorAfter(r store.Run) string {
 func listQuery(req *eventlogv1.ListRunsRequest) (store.Query, error) {
 	q := store.Query{
 		Tenant: req.GetTenant(), Status: wire.Status(req.GetStatus()), WorkflowID: req.GetWorkflowId(), Tag: req.GetTag(),
-		ErrorCode: req.GetErrorCode(), Since: req.GetSince(),
+		ErrorCode: req.GetErrorCode(), Kind: req.GetKind(), Provider: req.GetProvider(), Since: req.GetSince(),
 		Limit: pageSize(req.GetLimit(), defaultRuns, maxRuns),
 	}
 	if q.Status != "" && !slices.Contains(wire.Statuses(), q.Status) {

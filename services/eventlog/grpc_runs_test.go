@@ -2,6 +2,7 @@ package eventlog_test
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -209,4 +210,30 @@ func TestListDueTimers_NamesRunsUntilTheyMoveOn(t *testing.T) {
 	_, err = r.get(t, "soon")
 	require.NoError(t, err)
 	require.Len(t, due(logtest.Epoch.Add(2*time.Hour), 0), 1)
+}
+
+// A run is found as soon as one of its envelopes or calls has the word.
+func TestListRuns_FindsRunsByKindAndProvider(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	w := r.begin(t, "run-1")
+	r.begin(t, "run-2")
+	usage := wire.Draft{Type: wire.EventProviderUsage, Payload: json.RawMessage(`{"provider":"openai"}`)}
+	artifact := wire.Draft{Type: wire.EventArtifactCreated, CausationID: "c", Payload: json.RawMessage(`{"artifactType":"media.image","payload":{}}`)}
+	for _, tt := range []struct {
+		write wire.Draft
+		asked *eventlogv1.ListRunsRequest
+		want  []string
+	}{
+		{logtest.RunStarted, &eventlogv1.ListRunsRequest{Provider: "openai"}, nil},
+		{usage, &eventlogv1.ListRunsRequest{Provider: "openai"}, []string{"run-1"}},
+		{artifact, &eventlogv1.ListRunsRequest{Kind: "media.image", Provider: "openai"}, []string{"run-1"}},
+		{usage, &eventlogv1.ListRunsRequest{Kind: "media.audio"}, nil},
+	} {
+		w.Step(tt.write)
+		tt.asked.Tenant = logtest.Tenant
+		require.Equal(t, tt.want, list(t, r, tt.asked), tt.asked)
+		tt.asked.Tenant = "other"
+		require.Empty(t, list(t, r, tt.asked))
+	}
 }

@@ -28,7 +28,7 @@ func listCommand(s *session.Session) *cobra.Command {
 		Aliases: []string{"ls"},
 		Short:   "List runs, newest first",
 		Long: `Lists the runs of the tenant, newest first. --filter takes the words that the console
-takes: status:failed workflow:triage code:envelope_invalid tag:night since:2h and others;
+takes: status:failed workflow:triage code:envelope_invalid tag:night kind:error provider:openai since:2h;
 the host says which it knows.`,
 		Example: `  waybill run list --status failed
   waybill run list --filter 'workflow:triage since:2h' -o json

@@ -169,3 +169,32 @@ func TestOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {
 	loop = completion.New(host, completion.Deps{Models: reg})
 	require.True(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "what a node falls back to")
 }
+
+// A call that no answer came of is the provider's, and nothing else in the log says so.
+func TestRun_OfACallThatFailsNamesTheProviderUnlessItIsWithheld(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fallback *modelgate.Model
+		want     map[string]any
+	}{
+		"the node's own": {nil, map[string]any{"provider": "mock"}},
+		"told":           {&modelgate.Model{Provider: "mock", Model: "m"}, map[string]any{"provider": "mock"}},
+		"withheld":       {&modelgate.Model{Provider: modelgate.Withheld, Model: modelgate.Withheld}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := mock.Canned("error", json.RawMessage(`{"code":"provider_unavailable","message":"down","retryable":true}`))
+			require.NoError(t, err)
+			reg, err := provider.NewRegistry(p)
+			require.NoError(t, err)
+			loop := completion.New(completion.Config{MaxAttempts: 1, Multiplier: 2, Timeout: time.Second, Defaults: completion.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},
+				completion.Deps{Models: reg, Schemas: schemas{}, Clock: time.Now})
+			res := loop.Run(t.Context(), completion.Task{
+				TypeID: node.TypeStructuredOutput, Fallback: tc.fallback, Needs: &modelgate.Needs{Fallback: &modelgate.Model{Provider: "mock", Model: "m"}},
+				Input: node.Input{NodeID: "n", Config: json.RawMessage(valueConfig)},
+			}, &journal{})
+			require.Equal(t, "provider_unavailable", res.Err.Code)
+			require.Equal(t, tc.want, res.Err.Details)
+		})
+	}
+}

@@ -445,7 +445,7 @@ func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 		return res, &Result{Interrupted: context.Cause(ctx)}
 	}
 	if err != nil {
-		return res, &Result{Drafts: c.drafts, Err: callError(err)}
+		return res, &Result{Drafts: c.drafts, Err: c.unanswered(err)}
 	}
 	return res, nil
 }
@@ -476,6 +476,16 @@ func (c *call) streams() bool {
 		return *c.cfg.ExpectsStreaming
 	}
 	return c.task.TypeID == node.TypeCallPrompt
+}
+
+// unanswered fails a call that no answer came of. It names the provider, which no usage
+// does then, unless readers are not told who was asked.
+func (c *call) unanswered(err error) *wire.NodeError {
+	out := callError(err)
+	if f := c.task.Fallback; f == nil || f.Provider != modelgate.Withheld {
+		out.Details = map[string]any{"provider": c.req.Provider}
+	}
+	return out
 }
 
 func callError(err error) *wire.NodeError {

@@ -82,7 +82,10 @@ func projectAll(frames []*frame.Frame, runs map[store.Key]*project.Run) result {
 	for _, key := range order {
 		row := runs[key].Row()
 		row.New = res.begun[key]
+		marks, substitutions := runs[key].Found()
 		res.batch.Runs = append(res.batch.Runs, row)
+		res.batch.Marks = append(res.batch.Marks, marks...)
+		res.batch.Substitutions = append(res.batch.Substitutions, substitutions...)
 	}
 	last := frames[len(frames)-1]
 	res.batch.Tail = store.Tail{Pos: last.Pos, Hash: last.Hash}

@@ -29,6 +29,7 @@ func Load(ctx context.Context, from Frames, row store.Run) (*Run, error) {
 		return nil, err
 	}
 	r.at(row)
+	r.given = len(r.marks) // they were stored with their frames
 	return r, nil
 }
 
@@ -121,6 +122,7 @@ func (r *Run) replayFrame(f store.Frame, head int) error {
 	for _, e := range events {
 		if e.Sequence <= head {
 			r.State.Apply(e) // ignores what it has seen
+			r.note(e)
 		}
 	}
 	return nil

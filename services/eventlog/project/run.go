@@ -16,6 +16,7 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/store"
 )
 
 // Sentinels that say why a frame was not applied.
@@ -42,6 +43,12 @@ type Run struct {
 
 	createdAt string
 	holder    string // the process that has the run, if it is known
+
+	// What lists find the run by; the first given of the marks are in the store, or on
+	// their way there.
+	marks         []store.Mark
+	given         int
+	substitutions []store.Substitution // not given yet
 }
 
 // Begin makes a run from its first frame. When that is not a readable start
@@ -90,6 +97,8 @@ func (r *Run) Apply(f *frame.Frame) error {
 	}
 	for _, e := range events {
 		r.State.Apply(e)
+		r.note(e)
+		r.noteSubstitution(e)
 	}
 	r.Head = f.Head()
 	r.Bytes += len(f.Body)

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -78,6 +79,36 @@ type Frame struct {
 	Body  []byte
 }
 
+// Mark says that a run has to do with something that lists look for. A run keeps its
+// marks.
+type Mark struct {
+	Key
+	// CreatedAt is the run's: its place in lists.
+	CreatedAt string
+	Name      MarkName
+	Value     string
+}
+
+// MarkName is what a mark is about.
+type MarkName string
+
+// The names of marks.
+const (
+	MarkKind     MarkName = "kind"     // of an envelope that a model gave
+	MarkProvider MarkName = "provider" // whose model was called
+)
+
+// Substitution is a call for which the model gate has put another model in the place of
+// the one that was to be asked (OpenWOP envelope contract §16.3), as its run's log tells.
+type Substitution struct {
+	Key
+	Sequence           int
+	At                 string // in wire.TimeLayout
+	NodeID             string
+	Original, Fallback modelgate.Model
+	Missing            []modelgate.Capability
+}
+
 // Tail is how much of the log a store holds.
 type Tail struct {
 	Pos  uint64 // position of the last applied frame; 0: none
@@ -90,7 +121,10 @@ type Batch struct {
 	// position beyond Tail.
 	Runs   []Run
 	Frames []Frame
-	Tail   Tail
+	// Marks and Substitutions are those that the frames have brought.
+	Marks         []Mark
+	Substitutions []Substitution
+	Tail          Tail
 }
 
 // Writer takes what the log says.
@@ -98,7 +132,7 @@ type Writer interface {
 	// Tail is where the last applied batch ended. Errors: ErrDamaged, ErrMoved.
 	Tail(ctx context.Context) (Tail, error)
 	// Apply stores a batch, which goes on from where this writer's Tail or last
-	// Apply ended. Frames that are stored already stay as they are, and neither a
+	// Apply ended. Frames, marks and substitutions that are stored already stay as they are, and neither a
 	// row nor the tail ever goes back to an earlier position, so that applying a
 	// batch again, or after another writer, changes nothing. Errors: ErrDamaged,
 	// ErrMoved.
@@ -131,6 +165,9 @@ type Lister interface {
 	// Due gives runs of all tenants that have a timer due before an instant in
 	// Unix milliseconds, earliest first. Errors: ErrDamaged.
 	Due(ctx context.Context, beforeMs int64, limit int) ([]Run, error)
+	// Substitutions gives those of a tenant since an instant in wire.TimeLayout, newest
+	// first. Errors: ErrDamaged.
+	Substitutions(ctx context.Context, tenant, since string, limit int) ([]Substitution, error)
 }
 
 // Query filters a list; empty fields do not filter.
@@ -140,6 +177,8 @@ type Query struct {
 	WorkflowID string
 	Tag        string
 	ErrorCode  string
+	// Kind and Provider keep runs with such a mark.
+	Kind, Provider string
 	// Since keeps runs that were created then or later; in wire.TimeLayout.
 	Since string
 	// Asking keeps runs with a question that waits for somebody.
@@ -147,6 +186,17 @@ type Query struct {
 	// After is the last row of the page before; the zero Place begins.
 	After Place
 	Limit int
+}
+
+// Marks are those that runs have to have, by name.
+func (q Query) Marks() []Mark {
+	var out []Mark
+	for _, m := range []Mark{{Name: MarkKind, Value: q.Kind}, {Name: MarkProvider, Value: q.Provider}} {
+		if m.Value != "" {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // Place is a row's place in a tenant's list. New runs come before every place,

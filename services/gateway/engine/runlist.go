@@ -56,7 +56,7 @@ func (s *Service) filter(list *eventlogv1.ListRunsRequest, req *hostv1.ListRunsR
 		}
 		*p.into = max(p.own, p.word) // one is empty, or both are the same
 	}
-	list.ErrorCode = f.Code
+	list.ErrorCode, list.Kind, list.Provider = f.Code, f.Kind, f.Provider
 	if !f.Since.IsZero() {
 		list.Since = f.Since.UTC().Format(time.RFC3339Nano)
 	}

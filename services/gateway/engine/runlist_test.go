@@ -23,14 +23,14 @@ func TestListRuns_TakesAFilterOfWords(t *testing.T) {
 		asked = q
 		return &eventlogv1.ListRunsResponse{}, nil
 	}
-	_, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{Filter: proto.String("status:failed workflow:wf code:cap_breached since:2026-11-20"), Tag: proto.String("t")})
+	_, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{Filter: proto.String("status:failed workflow:wf code:cap_breached kind:error provider:openai since:2026-11-20"), Tag: proto.String("t")})
 	require.NoError(t, err)
 	want := &eventlogv1.ListRunsRequest{
-		Tenant: "acme", Limit: 50, Status: "failed", WorkflowId: "wf", Tag: "t", ErrorCode: "cap_breached", Since: "2026-11-20T00:00:00Z",
+		Tenant: "acme", Limit: 50, Status: "failed", WorkflowId: "wf", Tag: "t", ErrorCode: "cap_breached", Kind: "error", Provider: "openai", Since: "2026-11-20T00:00:00Z",
 	}
 	require.True(t, proto.Equal(want, asked), "%v", asked)
 
-	for filter, says := range map[string]string{"kind:x": "is none of the names", "status:done": "is none of", "tag:other": "the filter names another"} {
+	for filter, says := range map[string]string{"color:x": "is none of the names", "status:done": "is none of", "tag:other": "the filter names another"} {
 		_, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{Filter: &filter, Tag: proto.String("t")})
 		require.Equal(t, fault.ValidationError, fault.CodeOf(err), filter)
 		require.ErrorContains(t, err, says)

@@ -84,3 +84,44 @@ func (c *frameColumns) add(f *store.Frame) {
 func (c *frameColumns) args() []any {
 	return []any{c.tenant, c.runID, c.first, c.last, c.types, c.sum, c.body}
 }
+
+// markColumns are rows of marks.
+type markColumns struct{ tenant, name, value, createdAt, runID []string }
+
+func (c *markColumns) add(m *store.Mark) {
+	c.tenant = append(c.tenant, encode(m.Tenant))
+	c.name = append(c.name, string(m.Name))
+	c.value = append(c.value, encode(m.Value))
+	c.createdAt = append(c.createdAt, encode(m.CreatedAt))
+	c.runID = append(c.runID, encode(m.RunID))
+}
+
+// substitutionRows are rows of substitutions.
+type substitutionRows struct {
+	tenant, at, runID, nodeID, originalProvider, originalModel, fallbackProvider, fallbackModel, missing []string
+
+	seq []int32
+	sum []int64
+}
+
+func (c *substitutionRows) add(s *store.Substitution) {
+	missing := row.JoinTags(s.Missing)
+	c.tenant = append(c.tenant, encode(s.Tenant))
+	c.at = append(c.at, encode(s.At))
+	c.runID = append(c.runID, encode(s.RunID))
+	c.seq = append(c.seq, int32(s.Sequence)) //nolint:gosec // G115: sequences are far below 2^31
+	c.nodeID = append(c.nodeID, encode(s.NodeID))
+	c.originalProvider = append(c.originalProvider, encode(s.Original.Provider))
+	c.originalModel = append(c.originalModel, encode(s.Original.Model))
+	c.fallbackProvider = append(c.fallbackProvider, encode(s.Fallback.Provider))
+	c.fallbackModel = append(c.fallbackModel, encode(s.Fallback.Model))
+	c.missing = append(c.missing, encode(missing))
+	c.sum = append(c.sum, int64(row.SumSubstitution(s, missing)))
+}
+
+// args are in the order of substitutionColumns.
+func (c *substitutionRows) args() []any {
+	return []any{
+		c.tenant, c.at, c.runID, c.seq, c.nodeID, c.originalProvider, c.originalModel, c.fallbackProvider, c.fallbackModel, c.missing, c.sum,
+	}
+}

@@ -79,7 +79,7 @@ func TestOpen_RefusesALaterSchema(t *testing.T) {
 	require.NoError(t, s.Apply(t.Context(), batch(12, 3)))
 	execute(t, cfg, "UPDATE {schema}.control SET version = 99")
 	_, err := postgres.Open(t.Context(), cfg)
-	require.ErrorContains(t, err, "version 99, this program knows 2")
+	require.ErrorContains(t, err, "version 99, this program knows 3")
 
 	// A replica that was there before the upgrade writes no more, and keeps its hands
 	// off what it does not understand.
@@ -355,7 +355,7 @@ func TestOpen_OfManyReplicasAtOnceMigratesOnce(t *testing.T) {
 	cfg := config(t)
 	require.NoError(t, open(t, cfg).Apply(t.Context(), batch(12, 3)))
 	// A layout before the first one: no tables but the tail.
-	execute(t, cfg, `ALTER TABLE {tables}.tail RENAME TO kept; DROP TABLE {tables}.runs, {tables}.tags, {tables}.frames;
+	execute(t, cfg, `ALTER TABLE {tables}.tail RENAME TO kept; DROP TABLE {tables}.runs, {tables}.tags, {tables}.frames, {tables}.marks, {tables}.substitutions;
 		UPDATE {schema}.control SET version = 0`)
 	var wg sync.WaitGroup
 	for range 6 {
@@ -371,9 +371,24 @@ func TestOpen_OfManyReplicasAtOnceMigratesOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Equal(t, 2, count(t, cfg, "SELECT version FROM "+cfg.Schema+".control"))
+	require.Equal(t, 3, count(t, cfg, "SELECT version FROM "+cfg.Schema+".control"))
 	execute(t, cfg, `INSERT INTO {tables}.tail SELECT * FROM {tables}.kept`)
 	tail, err := open(t, cfg).Tail(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, uint64(12), tail.Pos, "what was there stays")
+}
+
+// Tables from before marks were kept are emptied, and filled again from the log.
+func TestOpen_EmptiesTablesWithoutMarks(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	require.NoError(t, open(t, cfg).Apply(t.Context(), batch(12, 3)))
+	execute(t, cfg, `DROP TABLE {tables}.marks, {tables}.substitutions; UPDATE {schema}.control SET version = 2`)
+	s := open(t, cfg)
+	tail, err := s.Tail(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, tail)
+	_, err = s.Run(t.Context(), batch(12, 3).Runs[0].Key)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	require.NoError(t, s.Apply(t.Context(), batch(12, 3)))
 }

@@ -43,15 +43,20 @@ func (c Config) controlTable() string { return c.Schema + ".control" }
 type statements struct {
 	tail, lock, position                 string
 	putRuns, putTags, putFrames, putTail string
+	putMarks, putSubstitutions           string
 	run, frames, list, due               string
-	listTagged                           string
+	listTagged, listMarked, marked       string
+	substitutions                        string
 }
 
 // runColumns are the columns of a run's row in the order scanRun reads them.
 const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, last_event_at, waits, damage, sum`
 
+// substitutionColumns are the columns of a substitution in the order scanSubstitution reads them.
+const substitutionColumns = `tenant, at, run_id, seq, node_id, original_provider, original_model, fallback_provider, fallback_model, missing, sum`
+
 func (c Config) statements(id int64) statements {
-	in := strings.NewReplacer("{g}", c.generationSchema(id), "{control}", c.controlTable(), "{columns}", runColumns)
+	in := strings.NewReplacer("{g}", c.generationSchema(id), "{control}", c.controlTable(), "{columns}", runColumns, "{substitution}", substitutionColumns)
 	tail := `SELECT c.generation, c.version, t.pos, t.hash, t.sum FROM {control} c, {g}.tail t WHERE c.id = 1 AND t.id = 1`
 	return statements{
 		tail:     in.Replace(tail),
@@ -71,6 +76,11 @@ func (c Config) statements(id int64) statements {
 		putFrames: in.Replace(`INSERT INTO {g}.frames (tenant, run_id, first, last, types, sum, body)
 			SELECT * FROM unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::text[], $6::bigint[], $7::bytea[])
 			ON CONFLICT DO NOTHING`),
+		putMarks: in.Replace(`INSERT INTO {g}.marks (tenant, name, value, created_at, run_id)
+			SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) ON CONFLICT DO NOTHING`),
+		putSubstitutions: in.Replace(`INSERT INTO {g}.substitutions ({substitution})
+			SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::bigint[])
+			ON CONFLICT DO NOTHING`),
 		putTail: in.Replace(`UPDATE {g}.tail SET pos = $1, hash = $2, sum = $3 WHERE id = 1`),
 		run:     in.Replace(`SELECT {columns} FROM {g}.runs WHERE tenant = $1 AND run_id = $2`),
 		// The first row is found by key, so that a page deep in a long run costs what
@@ -88,6 +98,11 @@ func (c Config) statements(id int64) statements {
 		list: in.Replace(`SELECT {columns} FROM {g}.runs AS p`),
 		listTagged: in.Replace(`SELECT ` + qualified("r") + ` FROM {g}.tags AS p
 			JOIN {g}.runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id`),
+		listMarked: in.Replace(`SELECT ` + qualified("r") + ` FROM {g}.marks AS p
+			JOIN {g}.runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id`),
+		marked: in.Replace(`EXISTS (SELECT FROM {g}.marks AS m WHERE m.tenant = p.tenant AND m.created_at = p.created_at AND m.run_id = p.run_id`),
+		substitutions: in.Replace(`SELECT {substitution} FROM {g}.substitutions WHERE tenant = $1 AND at >= $2
+			ORDER BY at DESC, run_id DESC, seq DESC LIMIT $3`),
 		due: in.Replace(`SELECT {columns} FROM {g}.runs WHERE due_ms < $1 ORDER BY due_ms LIMIT $2`),
 	}
 }

@@ -20,36 +20,47 @@ func (s *Store) Due(ctx context.Context, beforeMs int64, limit int) ([]store.Run
 	return s.rows(ctx, func(sql *statements) (string, []any) { return sql.due, []any{beforeMs, limit} })
 }
 
+// Substitutions gives the latest of a tenant; see store.Lister.
+func (s *Store) Substitutions(ctx context.Context, tenant, since string, limit int) ([]store.Substitution, error) {
+	return list(ctx, s, "substitutions", scanSubstitution, func(sql *statements) (string, []any) {
+		return sql.substitutions, []any{encode(tenant), encode(since), limit}
+	}, func(*generation, store.Substitution) {})
+}
+
 func (s *Store) rows(ctx context.Context, query func(sql *statements) (string, []any)) ([]store.Run, error) {
-	var out []store.Run
+	return list(ctx, s, "runs", scanRun, query, func(g *generation, r store.Run) { g.reach(r.Pos) })
+}
+
+// list reads rows, and tells of each that was read.
+func list[T any](
+	ctx context.Context, s *Store, what string, scan func(pgx.Row) (T, error), query func(sql *statements) (string, []any), read func(*generation, T),
+) ([]T, error) {
+	var out []T
 	err := s.read(ctx, s.readers, func(ctx context.Context, g *generation) error {
 		text, args := query(&g.sql)
 		rows, err := s.readers.Query(ctx, text, args...)
 		if err != nil {
 			return err
 		}
-		out, err = pgx.AppendRows([]store.Run(nil), rows, func(row pgx.CollectableRow) (store.Run, error) { return scanRun(row) })
+		out, err = pgx.AppendRows([]T(nil), rows, func(row pgx.CollectableRow) (T, error) { return scan(row) })
 		if err == nil {
 			for i := range out {
-				g.reach(out[i].Pos)
+				read(g, out[i])
 			}
 		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
+		return nil, fmt.Errorf("list %s: %w", what, err)
 	}
 	return out, nil
 }
 
-// listQuery writes the statement for the filters that are set. With a tag the walk
-// goes along the tags, otherwise along the index of one of the others.
+// listQuery writes the statement for the filters that are set. With a tag or a mark the
+// walk goes along the first of them, otherwise along the index of one of the others.
 func listQuery(sql *statements, q store.Query) (string, []any) {
 	// p is the table that is walked, columns the one that holds the rows.
 	text, columns := sql.list, "p"
-	if q.Tag != "" {
-		text, columns = sql.listTagged, "r"
-	}
 	var args []any
 	arg := func(v any) string {
 		args = append(args, v)
@@ -57,7 +68,17 @@ func listQuery(sql *statements, q store.Query) (string, []any) {
 	}
 	where := []string{"p.tenant = " + arg(encode(q.Tenant))}
 	if q.Tag != "" {
+		text, columns = sql.listTagged, "r"
 		where = append(where, "p.tag = "+arg(encode(q.Tag)))
+	}
+	for _, m := range q.Marks() {
+		name, value := arg(string(m.Name)), arg(encode(m.Value))
+		if columns == "p" {
+			text, columns = sql.listMarked, "r"
+			where = append(where, "p.name = "+name+" AND p.value = "+value)
+			continue
+		}
+		where = append(where, sql.marked+" AND m.name = "+name+" AND m.value = "+value+")")
 	}
 	if q.Status != "" {
 		where = append(where, columns+".status = "+arg(encode(string(q.Status))))

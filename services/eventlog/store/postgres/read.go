@@ -131,3 +131,23 @@ func scanFrame(from pgx.Row, key store.Key) (store.Frame, error) {
 	f.Types = row.SplitTypes(types)
 	return f, row.SumFrame(&f, types).Verify(sum, "frame", key)
 }
+
+func scanSubstitution(from pgx.Row) (store.Substitution, error) {
+	var (
+		s       store.Substitution
+		missing string
+		sum     int64
+	)
+	err := from.Scan(&s.Tenant, &s.At, &s.RunID, &s.Sequence, &s.NodeID, &s.Original.Provider, &s.Original.Model,
+		&s.Fallback.Provider, &s.Fallback.Model, &missing, &sum)
+	if err != nil {
+		return s, err
+	}
+	for _, text := range []*string{
+		&s.Tenant, &s.At, &s.RunID, &s.NodeID, &s.Original.Provider, &s.Original.Model, &s.Fallback.Provider, &s.Fallback.Model, &missing,
+	} {
+		*text = decode(*text)
+	}
+	s.Missing = row.SplitTags(missing)
+	return s, row.SumSubstitution(&s, missing).Verify(sum, "substitution", s.Key)
+}

@@ -115,6 +115,7 @@ func (s *Store) apply(ctx context.Context, g *generation, b store.Batch) error {
 	if err := w.frames(ctx, b.Frames); err != nil {
 		return err
 	}
+	w.found(b)
 	w.pending.Queue(g.sql.putTail, int64(b.Tail.Pos), b.Tail.Hash, int64(row.SumTail(b.Tail))) //nolint:gosec // G115: positions stay far below 2^63
 	w.pending.Queue("COMMIT")
 	return w.flush(ctx)
@@ -169,6 +170,24 @@ func (w *writing) runs(runs []store.Run) {
 		if len(tags.tag) > 0 {
 			w.pending.Queue(w.sql.putTags, tags.tenant, tags.tag, tags.createdAt, tags.runID)
 		}
+	}
+}
+
+// found queues what the batch's frames tell of their runs.
+func (w *writing) found(b store.Batch) {
+	for chunk := range slices.Chunk(b.Marks, chunkRows) {
+		var cols markColumns
+		for i := range chunk {
+			cols.add(&chunk[i])
+		}
+		w.pending.Queue(w.sql.putMarks, cols.tenant, cols.name, cols.value, cols.createdAt, cols.runID)
+	}
+	for chunk := range slices.Chunk(b.Substitutions, chunkRows) {
+		var cols substitutionRows
+		for i := range chunk {
+			cols.add(&chunk[i])
+		}
+		w.pending.Queue(w.sql.putSubstitutions, cols.args()...)
 	}
 }
 

@@ -120,6 +120,18 @@ func SumFrame(f *store.Frame, types string) Sum {
 	return c.sum()
 }
 
+// SumSubstitution sums up a substitution; missing is as it is stored.
+func SumSubstitution(s *store.Substitution, missing string) Sum {
+	var c checksum
+	for _, t := range []string{
+		s.Tenant, s.RunID, s.At, s.NodeID, s.Original.Provider, s.Original.Model, s.Fallback.Provider, s.Fallback.Model, missing,
+	} {
+		c.text(t)
+	}
+	c.number(int64(s.Sequence))
+	return c.sum()
+}
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // checksum sums up the fields of a row, each with its length.

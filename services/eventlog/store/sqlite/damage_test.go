@@ -285,3 +285,28 @@ func TestOpen_EmptiesAFileThatCountsNoQuestions(t *testing.T) {
 	fill(t, s, 0, 4)
 	require.Equal(t, 4, whole(t, s))
 }
+
+// A file from before marks were kept is emptied, and filled again from the log.
+func TestOpen_EmptiesAFileWithoutMarks(t *testing.T) {
+	t.Parallel()
+	path := filled(t, 3)
+	execute(t, path, "DROP TABLE marks; DROP TABLE substitutions; PRAGMA user_version=3")
+	s := open(t, path)
+	require.Empty(t, aside(t, path), "the file is none that is damaged")
+	require.Zero(t, whole(t, s))
+	fill(t, s, 0, 4)
+	require.Equal(t, 4, whole(t, s))
+}
+
+func TestSubstitutions_NoticeAChangedValue(t *testing.T) {
+	t.Parallel()
+	path := filled(t, 1)
+	s := open(t, path)
+	require.NoError(t, s.Apply(t.Context(), store.Batch{
+		Substitutions: []store.Substitution{{Key: store.Key{Tenant: "acme", RunID: "r"}, At: "2026"}}, Tail: store.Tail{Pos: 100},
+	}))
+	require.NoError(t, s.Close())
+	execute(t, path, "UPDATE substitutions SET original_model = 'other'")
+	_, err := open(t, path).Substitutions(t.Context(), "acme", "", 10)
+	require.ErrorIs(t, err, store.ErrDamaged)
+}

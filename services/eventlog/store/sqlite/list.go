@@ -12,16 +12,23 @@ import (
 // List gives rows of a tenant; see store.Lister.
 func (s *Store) List(ctx context.Context, q store.Query) ([]store.Run, error) {
 	text, args := listQuery(q)
-	return s.rows(ctx, func(h *handle) (*sql.Rows, error) { return h.read.db.QueryContext(ctx, text, args...) })
+	return list(ctx, s, "runs", scanRun, func(h *handle) (*sql.Rows, error) { return h.read.db.QueryContext(ctx, text, args...) })
 }
 
 // Due gives runs with a due timer; see store.Lister.
 func (s *Store) Due(ctx context.Context, beforeMs int64, limit int) ([]store.Run, error) {
-	return s.rows(ctx, func(h *handle) (*sql.Rows, error) { return h.read.due.QueryContext(ctx, beforeMs, limit) })
+	return list(ctx, s, "runs", scanRun, func(h *handle) (*sql.Rows, error) { return h.read.due.QueryContext(ctx, beforeMs, limit) })
 }
 
-func (s *Store) rows(ctx context.Context, query func(h *handle) (*sql.Rows, error)) ([]store.Run, error) {
-	var out []store.Run
+// Substitutions gives the latest of a tenant; see store.Lister.
+func (s *Store) Substitutions(ctx context.Context, tenant, since string, limit int) ([]store.Substitution, error) {
+	return list(ctx, s, "substitutions", scanSubstitution, func(h *handle) (*sql.Rows, error) {
+		return h.read.substitutions.QueryContext(ctx, tenant, since, limit)
+	})
+}
+
+func list[T any](ctx context.Context, s *Store, what string, scan func(context.Context, scanner) (T, error), query func(h *handle) (*sql.Rows, error)) ([]T, error) {
+	var out []T
 	err := s.with(func(h *handle) error {
 		rows, err := query(h)
 		if err != nil {
@@ -29,34 +36,43 @@ func (s *Store) rows(ctx context.Context, query func(h *handle) (*sql.Rows, erro
 		}
 		defer func() { _ = rows.Close() }() // rows.Err is what tells
 		for rows.Next() {
-			r, err := scanRun(ctx, rows)
+			one, err := scan(ctx, rows)
 			if err != nil {
 				return err
 			}
-			out = append(out, r)
+			out = append(out, one)
 		}
 		return rows.Err()
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
+		return nil, fmt.Errorf("list %s: %w", what, err)
 	}
 	return out, nil
 }
 
-// listQuery writes the statement for the filters that are set. With a tag the
-// walk goes along the tags, otherwise along the index of one of the others.
+// listQuery writes the statement for the filters that are set. With a tag or a mark the
+// walk goes along the first of them, otherwise along the index of one of the others.
 func listQuery(q store.Query) (string, []any) {
 	// p is the table that is walked, columns the one that holds the rows.
 	from, columns := "runs AS p", "p"
-	if q.Tag != "" {
-		from, columns = "tags AS p JOIN runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id", "r"
-	}
 	where, args := []string{"p.tenant = ?"}, []any{q.Tenant}
 	add := func(cond string, values ...any) {
 		where, args = append(where, cond), append(args, values...)
 	}
+	walk := func(table, cond string, values ...any) {
+		from, columns = table+" AS p JOIN runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id", "r"
+		add(cond, values...)
+	}
 	if q.Tag != "" {
-		add("p.tag = ?", q.Tag)
+		walk("tags", "p.tag = ?", q.Tag)
+	}
+	for _, m := range q.Marks() {
+		if columns == "p" {
+			walk("marks", "p.name = ? AND p.value = ?", string(m.Name), m.Value)
+			continue
+		}
+		add(`EXISTS (SELECT 1 FROM marks AS m WHERE m.tenant = p.tenant AND m.name = ? AND m.value = ?
+			AND m.created_at = p.created_at AND m.run_id = p.run_id)`, string(m.Name), m.Value)
 	}
 	if q.Status != "" {
 		add(columns+".status = ?", string(q.Status))

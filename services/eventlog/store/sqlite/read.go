@@ -14,10 +14,13 @@ import (
 // runColumns are the columns of a run's row in the order scanRun reads them.
 const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, last_event_at, waits, damage, sum`
 
+// substitutionColumns are the columns of a substitution in the order scanSubstitution reads them.
+const substitutionColumns = `tenant, at, run_id, seq, node_id, original_provider, original_model, fallback_provider, fallback_model, missing, sum`
+
 // readStmts are the statements of the reading connections that never vary.
 type readStmts struct {
-	db               *sql.DB
-	run, frames, due *sql.Stmt
+	db                              *sql.DB
+	run, frames, due, substitutions *sql.Stmt
 }
 
 func (r *readStmts) prepare(ctx context.Context, db *sql.DB) error {
@@ -34,6 +37,8 @@ func (r *readStmts) prepare(ctx context.Context, db *sql.DB) error {
 				SELECT coalesce(max(first), 0) FROM frames WHERE tenant = ?1 AND run_id = ?2 AND first <= ?3)
 			ORDER BY first`},
 		{&r.due, `SELECT ` + runColumns + ` FROM runs WHERE due_ms < ? ORDER BY due_ms LIMIT ?`},
+		{&r.substitutions, `SELECT ` + substitutionColumns + ` FROM substitutions WHERE tenant = ? AND at >= ?
+			ORDER BY at DESC, run_id DESC, seq DESC LIMIT ?`},
 	} {
 		stmt, err := db.PrepareContext(ctx, s.sql)
 		if err != nil {
@@ -44,7 +49,7 @@ func (r *readStmts) prepare(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-func (r *readStmts) close() error { return closeAll(r.run, r.frames, r.due) }
+func (r *readStmts) close() error { return closeAll(r.run, r.frames, r.due, r.substitutions) }
 
 // Run gives the row of a run; see store.Reader.
 func (s *Store) Run(ctx context.Context, key store.Key) (store.Run, error) {
@@ -120,4 +125,19 @@ func scanFrame(ctx context.Context, from scanner, key store.Key) (store.Frame, e
 	}
 	f.Types = row.SplitTypes(types)
 	return f, row.SumFrame(&f, types).Verify(sum, "frame", key)
+}
+
+func scanSubstitution(ctx context.Context, from scanner) (store.Substitution, error) {
+	var (
+		s       store.Substitution
+		missing string
+		sum     int64
+	)
+	err := from.Scan(&s.Tenant, &s.At, &s.RunID, &s.Sequence, &s.NodeID, &s.Original.Provider, &s.Original.Model,
+		&s.Fallback.Provider, &s.Fallback.Model, &missing, &sum)
+	if err != nil {
+		return s, unreadable(ctx, err)
+	}
+	s.Missing = row.SplitTags(missing)
+	return s, row.SumSubstitution(&s, missing).Verify(sum, "substitution", s.Key)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // writeStmts are the statements of the writing connection.
-type writeStmts struct{ tail, putTail, putRun, putTag, putFrame *sql.Stmt }
+type writeStmts struct{ tail, putTail, putRun, putTag, putFrame, putMark, putSubstitution *sql.Stmt }
 
 func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 	for _, s := range []struct {
@@ -32,6 +32,9 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 		{&w.putTag, `INSERT INTO tags (tenant, tag, created_at, run_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`},
 		{&w.putFrame, `INSERT INTO frames (tenant, run_id, first, last, types, sum, body) VALUES (?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO NOTHING`},
+		{&w.putMark, `INSERT INTO marks (tenant, name, value, created_at, run_id) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`},
+		{&w.putSubstitution, `INSERT INTO substitutions (` + substitutionColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT DO NOTHING`},
 	} {
 		stmt, err := conn.PrepareContext(ctx, s.sql)
 		if err != nil {
@@ -43,7 +46,7 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 }
 
 func (w *writeStmts) close() error {
-	return closeAll(w.tail, w.putTail, w.putRun, w.putTag, w.putFrame)
+	return closeAll(w.tail, w.putTail, w.putRun, w.putTag, w.putFrame, w.putMark, w.putSubstitution)
 }
 
 func closeAll(stmts ...*sql.Stmt) error {
@@ -112,6 +115,9 @@ func (w *writeStmts) batch(ctx context.Context, b store.Batch) error {
 			return err
 		}
 	}
+	if err := w.found(ctx, b); err != nil {
+		return err
+	}
 	_, err := w.putTail.ExecContext(ctx, int64(b.Tail.Pos), b.Tail.Hash, int64(row.SumTail(b.Tail))) //nolint:gosec // G115: positions stay far below 2^63
 	return err
 }
@@ -126,6 +132,25 @@ func (w *writeStmts) run(ctx context.Context, r *store.Run) error {
 	}
 	for _, tag := range r.Tags {
 		if _, err := w.putTag.ExecContext(ctx, r.Tenant, tag, r.CreatedAt, r.RunID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// found writes what the batch's frames tell of their runs.
+func (w *writeStmts) found(ctx context.Context, b store.Batch) error {
+	for _, m := range b.Marks {
+		if _, err := w.putMark.ExecContext(ctx, m.Tenant, string(m.Name), m.Value, m.CreatedAt, m.RunID); err != nil {
+			return err
+		}
+	}
+	for i := range b.Substitutions {
+		s := &b.Substitutions[i]
+		missing := row.JoinTags(s.Missing)
+		_, err := w.putSubstitution.ExecContext(ctx, s.Tenant, s.At, s.RunID, s.Sequence, s.NodeID, s.Original.Provider, s.Original.Model,
+			s.Fallback.Provider, s.Fallback.Model, missing, int64(row.SumSubstitution(s, missing)))
+		if err != nil {
 			return err
 		}
 	}

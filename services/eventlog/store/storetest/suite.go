@@ -35,6 +35,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"list/is newest first and pages without loss", listPages},
 		{"list/is not disturbed by new runs", listIsStable},
 		{"list/filters", listFilters},
+		{"list/finds runs by their marks", listMarks},
+		{"substitutions/come newest first, of one tenant", substitutionsNewestFirst},
 		{"due/gives earliest first, of all tenants", dueGivesEarliest},
 		{"due/forgets a timer that has gone", dueForgets},
 		{"rebuild/empties", rebuildEmpties},

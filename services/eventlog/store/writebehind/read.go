@@ -80,6 +80,14 @@ func (s *Store) Due(ctx context.Context, beforeMs int64, limit int) ([]store.Run
 	return s.below.Due(ctx, beforeMs, limit)
 }
 
+// Substitutions lists substitutions; see store.Lister.
+func (s *Store) Substitutions(ctx context.Context, tenant, since string, limit int) ([]store.Substitution, error) {
+	if err := s.settled(ctx); err != nil {
+		return nil, err
+	}
+	return s.below.Substitutions(ctx, tenant, since, limit)
+}
+
 // settled waits until what was applied before the call is committed.
 func (s *Store) settled(ctx context.Context) error {
 	s.mu.Lock()

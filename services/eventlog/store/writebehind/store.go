@@ -64,11 +64,13 @@ var _ store.Store = (*Store)(nil)
 
 // gathered is what will be committed together.
 type gathered struct {
-	keys   []store.Key // of the runs whose rows change, in the order of their first change
-	frames []store.Frame
-	tail   store.Tail
-	bytes  int
-	full   bool // there is something, if only a position
+	keys          []store.Key // of the runs whose rows change, in the order of their first change
+	frames        []store.Frame
+	marks         []store.Mark
+	substitutions []store.Substitution
+	tail          store.Tail
+	bytes         int
+	full          bool // there is something, if only a position
 }
 
 // New puts a store in front of another one. The caller closes that one by
@@ -156,7 +158,7 @@ func (s *Store) takeOff() *store.Batch {
 	if s.flight != nil || !s.pending.full {
 		return s.flight
 	}
-	s.flight = &store.Batch{Frames: s.pending.frames, Tail: s.pending.tail}
+	s.flight = &store.Batch{Frames: s.pending.frames, Marks: s.pending.marks, Substitutions: s.pending.substitutions, Tail: s.pending.tail}
 	for _, key := range s.pending.keys {
 		r := s.runs[key]
 		s.flight.Runs = append(s.flight.Runs, r.row)

@@ -137,7 +137,9 @@ func stepOf(key store.Key, n int) store.Batch {
 		Frames: []store.Frame{{
 			Key: key, First: n, Last: n, Types: []wire.EventType{wire.EventLogAppended}, Body: fmt.Appendf(nil, `[{"sequence":%d}]`, n),
 		}},
-		Tail: store.Tail{Pos: uint64(n) + 1, Hash: fmt.Sprint(n)}, //nolint:gosec // G115: a small number
+		Marks:         []store.Mark{{Key: key, Name: store.MarkKind, Value: fmt.Sprint(n)}},
+		Substitutions: []store.Substitution{{Key: key, Sequence: n}},
+		Tail:          store.Tail{Pos: uint64(n) + 1, Hash: fmt.Sprint(n)}, //nolint:gosec // G115: a small number
 	}
 }
 
@@ -169,6 +171,8 @@ func TestApply_IsSeenBeforeItIsCommittedAndCommittedTogether(t *testing.T) {
 		require.Equal(t, 2, b.Runs[0].Head)
 		require.True(t, b.Runs[0].New, "the row is new to the store below")
 		require.Len(t, b.Frames, 3)
+		require.Len(t, b.Marks, 3)
+		require.Len(t, b.Substitutions, 3)
 		require.Equal(t, "2", b.Tail.Hash)
 	})
 }

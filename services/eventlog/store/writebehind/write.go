@@ -64,6 +64,9 @@ func (s *Store) accept(b store.Batch) (running bool, wait <-chan struct{}, err e
 	for _, f := range b.Frames {
 		s.acceptFrame(f)
 	}
+	s.pending.marks = append(s.pending.marks, b.Marks...)
+	s.pending.substitutions = append(s.pending.substitutions, b.Substitutions...)
+	s.pending.bytes += frameBytes * (len(b.Marks) + len(b.Substitutions))
 	if s.tail == nil || b.Tail.Pos >= s.tail.Pos {
 		s.tail = &b.Tail
 	}

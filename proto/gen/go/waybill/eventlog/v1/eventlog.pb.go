@@ -165,7 +165,11 @@ type ListRunsRequest struct {
 	Tag        string                 `protobuf:"bytes,6,opt,name=tag,proto3" json:"tag,omitempty"`
 	ErrorCode  string                 `protobuf:"bytes,7,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
 	// RFC 3339: runs that were created then or later.
-	Since         string `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
+	Since string `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
+	// Of an envelope of the run.
+	Kind string `protobuf:"bytes,9,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Whose model the run has called.
+	Provider      string `protobuf:"bytes,10,opt,name=provider,proto3" json:"provider,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -252,6 +256,20 @@ func (x *ListRunsRequest) GetErrorCode() string {
 func (x *ListRunsRequest) GetSince() string {
 	if x != nil {
 		return x.Since
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetProvider() string {
+	if x != nil {
+		return x.Provider
 	}
 	return ""
 }
@@ -1465,7 +1483,7 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\rlast_sequence\x18\x02 \x01(\x05R\flastSequence\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x122\n" +
 	"\x05waits\x18\x04 \x01(\v2\x1c.waybill.eventlog.v1.RunWaitR\x05waits\x12\"\n" +
-	"\rlast_event_at\x18\x05 \x01(\tR\vlastEventAt\"\xd7\x01\n" +
+	"\rlast_event_at\x18\x05 \x01(\tR\vlastEventAt\"\x87\x02\n" +
 	"\x0fListRunsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x16\n" +
@@ -1476,7 +1494,10 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x03tag\x18\x06 \x01(\tR\x03tag\x12\x1d\n" +
 	"\n" +
 	"error_code\x18\a \x01(\tR\terrorCode\x12\x14\n" +
-	"\x05since\x18\b \x01(\tR\x05since\"h\n" +
+	"\x05since\x18\b \x01(\tR\x05since\x12\x12\n" +
+	"\x04kind\x18\t \x01(\tR\x04kind\x12\x1a\n" +
+	"\bprovider\x18\n" +
+	" \x01(\tR\bprovider\"h\n" +
 	"\x10ListRunsResponse\x123\n" +
 	"\x04runs\x18\x01 \x03(\v2\x1f.waybill.eventlog.v1.RunSummaryR\x04runs\x12\x1f\n" +
 	"\vnext_cursor\x18\x02 \x01(\tR\n" +

@@ -198,7 +198,7 @@ type ListRunsRequest struct {
 	Status     *string `protobuf:"bytes,3,opt,name=status,proto3,oneof" json:"status,omitempty"`
 	WorkflowId *string `protobuf:"bytes,4,opt,name=workflow_id,json=workflowId,proto3,oneof" json:"workflow_id,omitempty"`
 	Tag        *string `protobuf:"bytes,5,opt,name=tag,proto3,oneof" json:"tag,omitempty"`
-	// Words divided by spaces, all of which hold: status:, workflow:, tag:, code:, since:.
+	// Words divided by spaces, all of which hold: status:, workflow:, tag:, code:, kind:, provider:, since:.
 	Filter        *string `protobuf:"bytes,6,opt,name=filter,proto3,oneof" json:"filter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -1,0 +1,120 @@
+package project
+
+import (
+	"encoding/json"
+	"slices"
+
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/store"
+)
+
+// Bounds of what lists find a run by: names come from models and configs.
+const (
+	maxMarks     = 64
+	maxMarkBytes = 256
+)
+
+// clarification is the kind whose envelopes become questions to a person.
+const clarification = "clarification.request"
+
+// Found gives the marks and substitutions that were not given before: those of the
+// frames that were applied since.
+func (r *Run) Found() (marks []store.Mark, substitutions []store.Substitution) {
+	marks, substitutions = slices.Clone(r.marks[r.given:]), r.substitutions
+	r.given, r.substitutions = len(r.marks), nil
+	return marks, substitutions
+}
+
+// note marks the run with what one of its events tells of.
+func (r *Run) note(e wire.Event) {
+	switch e.Type {
+	case wire.EventProviderUsage:
+		r.mark(store.MarkProvider, r.State.Cost.Provider)
+	case wire.EventEnvelopeRefusal: // by a provider that may tell no usage of it
+		var p modelgate.Model
+		_ = json.Unmarshal(e.Payload, &p) // an unreadable payload has no provider
+		r.mark(store.MarkProvider, p.Provider)
+	case wire.EventNodeFailed, wire.EventNodeRetried:
+		r.noteFailure(e)
+	case wire.EventClarificationRequested:
+		if e.CausationID != "" { // else a node asks, and no model
+			r.mark(store.MarkKind, clarification)
+		}
+	case wire.EventLogAppended:
+		r.noteDiscarded(e)
+	}
+	if v := r.State.Envelopes[e.CausationID]; v != nil {
+		r.mark(store.MarkKind, v.Kind)
+	}
+}
+
+// noteFailure takes the provider of a call that gave no answer, and the kind of an
+// envelope that its node's contract does not accept.
+func (r *Run) noteFailure(e wire.Event) {
+	type failure struct {
+		Details struct {
+			Provider    string `json:"provider"`
+			RefusedType string `json:"refusedType"`
+		} `json:"details"`
+	}
+	var p struct {
+		Error     failure `json:"error"`
+		LastError failure `json:"lastError"`
+	}
+	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload tells of neither
+	for _, f := range []failure{p.Error, p.LastError} {
+		r.mark(store.MarkProvider, f.Details.Provider)
+		r.mark(store.MarkKind, f.Details.RefusedType)
+	}
+}
+
+// noteDiscarded takes the kind of an envelope that its node's contract had discarded.
+func (r *Run) noteDiscarded(e wire.Event) {
+	if e.CausationID == "" {
+		return
+	}
+	var p struct {
+		Fields struct {
+			Kind        string `json:"kind"`
+			RefusalMode string `json:"refusalMode"`
+		} `json:"fields"`
+	}
+	if json.Unmarshal(e.Payload, &p) == nil && p.Fields.RefusalMode != "" {
+		r.mark(store.MarkKind, p.Fields.Kind)
+	}
+}
+
+func (r *Run) mark(name store.MarkName, value string) {
+	m := store.Mark{Key: Key(r.ID), CreatedAt: r.createdAt, Name: name, Value: value}
+	if value == "" || len(value) > maxMarkBytes || len(r.marks) == maxMarks || slices.Contains(r.marks, m) {
+		return
+	}
+	r.marks = append(r.marks, m)
+}
+
+// noteSubstitution takes a model that was put in another's place. What a fork has of its
+// source's history was decided there, and a replay asks nobody.
+func (r *Run) noteSubstitution(e wire.Event) {
+	f := r.State.Record.Fork
+	if e.Type != wire.EventModelSubstituted || r.State.Record.Replays() || f != nil && e.Sequence < f.Ends() {
+		return
+	}
+	var p struct {
+		NodeID           string   `json:"nodeId"`
+		OriginalProvider string   `json:"originalProvider"`
+		OriginalModel    string   `json:"originalModel"`
+		FallbackProvider string   `json:"fallbackProvider"`
+		FallbackModel    string   `json:"fallbackModel"`
+		Missing          []string `json:"missingCapabilities"`
+	}
+	if json.Unmarshal(e.Payload, &p) != nil {
+		return
+	}
+	r.substitutions = append(r.substitutions, store.Substitution{
+		Key: Key(r.ID), Sequence: e.Sequence, At: e.Timestamp, NodeID: p.NodeID,
+		Original: modelgate.Model{Provider: p.OriginalProvider, Model: p.OriginalModel},
+		Fallback: modelgate.Model{Provider: p.FallbackProvider, Model: p.FallbackModel},
+		Missing:  p.Missing,
+	})
+}
