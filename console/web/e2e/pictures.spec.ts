@@ -32,6 +32,7 @@ async function shots(host: Host): Promise<Shot[]> {
   return [
     { name: "runs", path: "", ready: part(".run-link") },
     { name: "runs-phone", path: "", ready: part(".run-link"), width: 320 },
+    { name: "runs-words", path: "", ready: (page) => page.getByText("Words of the filter").click().then(() => page.getByRole("list", { name: "Values of kind" }).waitFor()) },
     { name: "runs-none", path: "?filter=tag%3Anobody", ready: part(".empty") },
     { name: "run-timeline", path: `runs/${recovered}`, ready: part("[role=grid]") },
     { name: "run-table", path: `runs/${recovered}?view=table&e=4`, ready: part(".inspector, aside") },

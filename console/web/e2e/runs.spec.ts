@@ -1,4 +1,5 @@
 import { expect, least, test, timePaint } from "./fixtures";
+import { asking, envelope, program } from "./model";
 import { expectAccessibleEverywhere } from "./themes";
 
 test("C2a the list is filtered by the host, and its address says how", async ({ signedIn: page, host }) => {
@@ -63,6 +64,30 @@ test("C2 from the list there is a way to every page that is about no run in part
     await page.getByRole("link", { name: link }).click();
     await expect(page.getByRole("heading", { level: 1, name: title })).toBeVisible();
   }
+});
+
+test("C2 the words of the filter are told, and kinds and providers find their runs", async ({ signedIn: page, host }) => {
+  await asking(host, "asks", { envelopeType: "clarification.request" });
+  await program(host, "asks", envelope("clarification.request", { questions: [{ id: "q", question: "Which colour?" }] }));
+  const runId = await host.runUntil("asks", ["waiting-input"]);
+  await host.runUntil("steps", ["completed"]);
+  await page.goto(host.console);
+  await page.getByText("Words of the filter").click();
+  await expectAccessibleEverywhere(page);
+  await page.getByRole("list", { name: "Values of kind" }).getByRole("link", { name: "clarification.request" }).click();
+  expect(new URL(page.url()).searchParams.get("filter")).toBe("kind:clarification.request");
+  await expect(page.locator(`a[href$="${runId}"]`)).toBeVisible();
+  await expect(page.getByRole("row").filter({ hasText: "steps" })).toHaveCount(0);
+
+  await page.getByText("Words of the filter").click();
+  await page.getByRole("button", { name: "provider:" }).click();
+  await expect(page.getByRole("searchbox")).toBeFocused();
+  await page.keyboard.type("mock");
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("list", { name: "Conditions" })).toContainText("provider: mock");
+  await expect(page.locator(`a[href$="${runId}"]`)).toBeVisible();
+  await page.goto(`${host.console}?filter=${encodeURIComponent("provider:nobody")}`);
+  await expect(page.getByText("No run fits")).toBeVisible();
 });
 
 test("C2 a filter is saved under a name, kept in the browser, and forgotten", async ({ signedIn: page, host }) => {

@@ -16,6 +16,7 @@ import { clock, duration, useNow } from "../../ui/time";
 import { BulkCancel } from "./BulkCancel";
 import { count } from "./bulk";
 import { choices, formatFilter, jump, parseFilter } from "./filter";
+import { FilterHelp } from "./FilterHelp";
 import { SavedFilters } from "./SavedFilters";
 import { waitWords } from "../../ui/wait";
 import { useRuns } from "./useRuns";
@@ -122,6 +123,14 @@ function FilterBar({ filter, onChange, input }: BarProps): ReactNode {
         ))}
       </ul>
       <SavedFilters filter={filter} url={filterURL} />
+      <FilterHelp
+        filter={filter}
+        url={filterURL}
+        onWord={(name) => {
+          setText(`${text.trim()} ${name}:`.trimStart());
+          input.current?.focus();
+        }}
+      />
       {terms.length > 0 && (
         <ul className="terms" aria-label="Conditions">
           {terms.map((t, i) => {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { fits, formatFilter, jump, parseFilter } from "./filter";
+import { fits, formatFilter, jump, parseFilter, suggestions, withTerm, words } from "./filter";
 import type { RunRow } from "../../api/model";
 
 it.each([
@@ -15,6 +15,29 @@ it("is written as it is read", () => {
   expect(formatFilter(parseFilter(text).terms)).toBe(text);
 });
 
+it.each([
+  ["", "kind", "kind:error"],
+  ["status:failed kind:media.image", "kind", "status:failed kind:error"],
+])("%s with another %s is %s", (text, name, want) => {
+  expect(withTerm(text, name, ["error"])).toBe(want);
+});
+
+it("every word's example is one condition of that name", () => {
+  for (const { name, example } of words) expect(parseFilter(example)).toEqual({ terms: [{ name, value: expect.any(String) }], rest: "" });
+});
+
+const document = { supportedEnvelopes: ["error", 7], aiProviders: { supported: ["openai"] } };
+
+it.each([
+  ["kind", document, ["error"]],
+  ["provider", document, ["openai"]],
+  ["status", document, []],
+  ["provider", {}, []],
+  ["kind", undefined, []],
+])("what the host names of %s is offered", (name, doc, want) => {
+  expect(suggestions(name, doc)).toEqual(want);
+});
+
 const row: RunRow = { runId: "r", workflowId: "x", status: "failed", createdAt: "", tags: ["t"], errorCode: "c", lastSequence: 3, stalled: false };
 
 it.each([
@@ -24,6 +47,8 @@ it.each([
   ["status:running", false],
   ["status:failed since:2h", undefined],
   ["status:running since:2h", false],
+  ["status:failed kind:error", undefined],
+  ["provider:openai", undefined],
 ])("whether a row fits %s is %s", (text, want) => {
   expect(fits(row, text)).toBe(want);
 });

@@ -1,3 +1,4 @@
+import { isObject, type Json } from "../../api/json";
 import type { RunRow } from "../../api/model";
 
 /** One condition of a filter, as in `status:failed`. */
@@ -57,6 +58,25 @@ export function jump(text: string): string | undefined {
   if (event) return `/runs/${event[1]}?e=${event[2]}`;
   const run = /^(run_[a-z0-9]{8,})(?::|$)/.exec(id);
   return run ? `/runs/${run[1]}` : undefined;
+}
+
+/** The words of a filter: what runs they keep, and one of them as it is written. */
+export const words: readonly { name: string; keeps: string; example: string }[] = [
+  { name: "status", keeps: "Runs of this status", example: "status:failed" },
+  { name: "workflow", keeps: "Runs of this workflow", example: "workflow:triage" },
+  { name: "tag", keeps: "Runs with this tag", example: 'tag:"order 7"' },
+  { name: "code", keeps: "Runs that ended with this error code", example: "code:cap_breached" },
+  { name: "kind", keeps: "Runs in which a model gave an envelope of this kind", example: "kind:clarification.request" },
+  { name: "provider", keeps: "Runs that called a model of this provider", example: "provider:openai" },
+  { name: "since", keeps: "Runs that were created since then", example: "since:2h" },
+];
+
+/** Values of a word that the host's discovery document names. */
+export function suggestions(name: string, document: Json | undefined): string[] {
+  if (!isObject(document)) return [];
+  const providers = isObject(document.aiProviders) ? document.aiProviders.supported : undefined;
+  const values = name === "kind" ? document.supportedEnvelopes : name === "provider" ? providers : undefined;
+  return Array.isArray(values) ? values.filter((v) => typeof v === "string") : [];
 }
 
 /** The quick choices above the list. */
