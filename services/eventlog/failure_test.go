@@ -13,6 +13,7 @@ import (
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/eventlog/logtest"
 	"waybill.dev/waybill/services/eventlog/store"
 )
@@ -90,6 +91,13 @@ func (f *faultyStore) Due(ctx context.Context, beforeMs int64, limit int) ([]sto
 	return f.Store.Due(ctx, beforeMs, limit)
 }
 
+func (f *faultyStore) Substitutions(ctx context.Context, tenant, since string, limit int) ([]store.Substitution, error) {
+	if err := f.take("Substitutions"); err != nil {
+		return nil, err
+	}
+	return f.Store.Substitutions(ctx, tenant, since, limit)
+}
+
 // reads are the RPCs with the method of the store that each fails by.
 func reads(r *rig, ctx context.Context) []struct {
 	name, method string
@@ -121,6 +129,10 @@ func reads(r *rig, ctx context.Context) []struct {
 		}},
 		{"ListRuns", "List", func() error {
 			_, err := r.ListRuns(ctx, &eventlogv1.ListRunsRequest{Tenant: logtest.Tenant})
+			return err
+		}},
+		{"ListSubstitutions", "Substitutions", func() error {
+			_, err := r.ListSubstitutions(ctx, &eventlogv1.ListSubstitutionsRequest{Tenant: logtest.Tenant, Since: wire.FormatTime(logtest.Epoch)})
 			return err
 		}},
 		{"ListDueTimers", "Due", func() error {

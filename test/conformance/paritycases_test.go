@@ -234,6 +234,12 @@ func parityCases(s *sides) map[string][]parityCase {
 			fixed("those of a workflow", true, false, call{query: query("workflowId", "no-such-workflow")}),
 			fixed("by a strange cursor", false, true, call{query: query("cursor", "nonsense")}),
 		},
+		hostv1.Host_ListModelCapabilities_FullMethodName: {fixed("all", true, false, call{})},
+		hostv1.Host_ListModelSubstitutions_FullMethodName: {
+			fixed("of the last minutes", true, false, call{key: otherKey, query: query("since", time.Now().Add(-10*time.Minute).UTC().Format(time.RFC3339))}),
+			fixed("from long ago", false, true, call{query: query("since", "2001-01-01T00:00:00Z")}),
+			fixed("from a time that is none", false, true, call{query: query("since", "2h")}),
+		},
 		hostv1.Host_ListWorkflows_FullMethodName: {
 			fixed("the first", false, false, call{key: otherKey, query: query("limit", "2")}),
 			fixed("too many", false, true, call{query: query("limit", "100000")}),

@@ -9,7 +9,6 @@ import (
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -98,22 +97,4 @@ func (l *Loop) substitute(t Task, req *provider.Request) *wire.NodeError {
 	}
 	req.Provider, req.Model = asked.Provider, asked.Model
 	return nil
-}
-
-// Offers reports whether some model that can be asked is known to have a capability:
-// the host's own, one that a node falls back to, or a listed one of a provider that is
-// there.
-func (l *Loop) Offers(id modelgate.Capability, fallback *modelgate.Model) bool {
-	if has, _ := l.has(modelgate.Model{Provider: l.cfg.Defaults.Provider, Model: l.cfg.Defaults.Model}, id); has {
-		return true
-	}
-	if fallback != nil {
-		if has, _ := l.has(*fallback, id); has {
-			return true
-		}
-	}
-	return slices.ContainsFunc(l.deps.Catalogue.Entries(), func(e catalogue.Entry) bool {
-		has, _ := l.has(modelgate.Model{Provider: e.Provider, Model: e.Model}, id)
-		return has
-	})
 }

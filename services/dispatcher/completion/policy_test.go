@@ -77,3 +77,39 @@ func TestGate_LooksAtThePolicyOfAFallback(t *testing.T) {
 		require.Equal(t, want == modelgate.Refuse, o.FallbackAttempted, rule)
 	}
 }
+
+// A tenant is shown the models that it can have a capability of, and none of which its
+// operator, or --hide-fallback, keeps it.
+func TestCapable_ListsModelsThatTheTenantMayAsk(t *testing.T) {
+	t.Parallel()
+	fallback := modelgate.Model{Provider: "mock", Model: "bigger"}
+	m := completion.Offer{Model: modelgate.Model{Provider: "mock", Model: "m"}}
+	both := []completion.Offer{m, {Model: fallback}}
+	for name, tc := range map[string]struct {
+		rules, tenant string
+		id            modelgate.Capability
+		want          []completion.Offer
+	}{
+		"no rule":           {`{}`, "acme", "reasoning", both},
+		"not had":           {`{}`, "acme", "vision-input", nil},
+		"nobody knows it":   {`{}`, "acme", "x-host-acme-dance", nil},
+		"restricted":        {`{"mock":{"mode":"restricted","allowedModels":["m"]}}`, "acme", "reasoning", both[:1]},
+		"disabled":          {`{"mock":{"mode":"disabled"}}`, "acme", "reasoning", nil},
+		"required":          {`{"mock":{"mode":"required"}}`, "acme", "reasoning", []completion.Offer{{Model: m.Model, OwnKey: true}, {Model: fallback, OwnKey: true}}},
+		"another's rule":    {`{"mock":{"mode":"disabled"}}`, "other", "reasoning", both},
+		"fallback withheld": {`{}`, "hushed", "reasoning", both[:1]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reg, err := provider.NewRegistry(mock.New(mock.NewMemory()))
+			require.NoError(t, err)
+			p, err := providerpolicy.Parse([]byte(`{"tenants":{"acme":` + tc.rules + `}}`))
+			require.NoError(t, err)
+			l := completion.New(completion.Config{
+				Defaults:      completion.Defaults{Provider: "mock", Model: "m"},
+				HidesFallback: func(tenant string) bool { return tenant == "hushed" },
+			}, completion.Deps{Models: reg, Policies: p, Logger: slog.New(slog.DiscardHandler)})
+			require.Equal(t, tc.want, l.Capable(tc.tenant, tc.id, []modelgate.Model{fallback, fallback}))
+		})
+	}
+}

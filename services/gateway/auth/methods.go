@@ -42,6 +42,8 @@ var methods = map[string]rule{
 	hostv1.Host_ListRuns_FullMethodName:                   {scope: RunsRead},
 	hostv1.Host_WatchRuns_FullMethodName:                  {scope: RunsRead},
 	hostv1.Host_ListInterrupts_FullMethodName:             {scope: ApprovalsRespond},
+	hostv1.Host_ListModelCapabilities_FullMethodName:      {scope: ManifestRead},
+	hostv1.Host_ListModelSubstitutions_FullMethodName:     {scope: RunsRead},
 	hostv1.Host_ListWorkflows_FullMethodName:              {scope: ManifestRead},
 	hostv1.Host_PutWorkflow_FullMethodName:                {scope: WorkflowsWrite},
 	hostv1.Host_GetEnvelopeSchema_FullMethodName:          {public: true},

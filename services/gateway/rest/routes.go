@@ -94,6 +94,8 @@ var Routes = []Route{
 	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}/debug-bundle", Method: hostv1.Host_GetDebugBundle_FullMethodName, Document: "bundle", Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/runs", Method: hostv1.Host_ListRuns_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/interrupts", Method: hostv1.Host_ListInterrupts_FullMethodName, Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/models:capabilities", Method: hostv1.Host_ListModelCapabilities_FullMethodName, Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/models:substitutions", Method: hostv1.Host_ListModelSubstitutions_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/workflows", Method: hostv1.Host_ListWorkflows_FullMethodName, Success: 200},
 	{
 		HTTP: http.MethodPost, Path: "/v1/workflows", Method: hostv1.Host_PutWorkflow_FullMethodName, Success: 201, Also: 200,

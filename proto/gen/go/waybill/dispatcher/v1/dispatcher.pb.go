@@ -2203,6 +2203,228 @@ func (x *DescribeResponse) GetMaskingMode() string {
 	return ""
 }
 
+// ListModelCapabilitiesRequest names a tenant.
+type ListModelCapabilitiesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListModelCapabilitiesRequest) Reset() {
+	*x = ListModelCapabilitiesRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListModelCapabilitiesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListModelCapabilitiesRequest) ProtoMessage() {}
+
+func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListModelCapabilitiesRequest.ProtoReflect.Descriptor instead.
+func (*ListModelCapabilitiesRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ListModelCapabilitiesRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+// ListModelCapabilitiesResponse is what it is in waybill.host.v1.
+type ListModelCapabilitiesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Capabilities  []*ModelCapability     `protobuf:"bytes,1,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
+	TrustsUnknown bool                   `protobuf:"varint,2,opt,name=trusts_unknown,json=trustsUnknown,proto3" json:"trusts_unknown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListModelCapabilitiesResponse) Reset() {
+	*x = ListModelCapabilitiesResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListModelCapabilitiesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListModelCapabilitiesResponse) ProtoMessage() {}
+
+func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListModelCapabilitiesResponse.ProtoReflect.Descriptor instead.
+func (*ListModelCapabilitiesResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ListModelCapabilitiesResponse) GetCapabilities() []*ModelCapability {
+	if x != nil {
+		return x.Capabilities
+	}
+	return nil
+}
+
+func (x *ListModelCapabilitiesResponse) GetTrustsUnknown() bool {
+	if x != nil {
+		return x.TrustsUnknown
+	}
+	return false
+}
+
+// ModelCapability is something that a node may require of a model.
+type ModelCapability struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Sorted.
+	RequiredBy    []string        `protobuf:"bytes,2,rep,name=required_by,json=requiredBy,proto3" json:"required_by,omitempty"`
+	Models        []*CapableModel `protobuf:"bytes,3,rep,name=models,proto3" json:"models,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelCapability) Reset() {
+	*x = ModelCapability{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelCapability) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelCapability) ProtoMessage() {}
+
+func (x *ModelCapability) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelCapability.ProtoReflect.Descriptor instead.
+func (*ModelCapability) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ModelCapability) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ModelCapability) GetRequiredBy() []string {
+	if x != nil {
+		return x.RequiredBy
+	}
+	return nil
+}
+
+func (x *ModelCapability) GetModels() []*CapableModel {
+	if x != nil {
+		return x.Models
+	}
+	return nil
+}
+
+// CapableModel is a model that has a capability.
+type CapableModel struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Provider string                 `protobuf:"bytes,1,opt,name=provider,proto3" json:"provider,omitempty"`
+	Model    string                 `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	// It is asked with the tenant's own key only.
+	OwnKey        bool `protobuf:"varint,3,opt,name=own_key,json=ownKey,proto3" json:"own_key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CapableModel) Reset() {
+	*x = CapableModel{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CapableModel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CapableModel) ProtoMessage() {}
+
+func (x *CapableModel) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CapableModel.ProtoReflect.Descriptor instead.
+func (*CapableModel) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *CapableModel) GetProvider() string {
+	if x != nil {
+		return x.Provider
+	}
+	return ""
+}
+
+func (x *CapableModel) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *CapableModel) GetOwnKey() bool {
+	if x != nil {
+		return x.OwnKey
+	}
+	return false
+}
+
 // PromptSupport says what of prompt templates there is.
 type PromptSupport struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -2217,7 +2439,7 @@ type PromptSupport struct {
 
 func (x *PromptSupport) Reset() {
 	*x = PromptSupport{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2229,7 +2451,7 @@ func (x *PromptSupport) String() string {
 func (*PromptSupport) ProtoMessage() {}
 
 func (x *PromptSupport) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2242,7 +2464,7 @@ func (x *PromptSupport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptSupport.ProtoReflect.Descriptor instead.
 func (*PromptSupport) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{28}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PromptSupport) GetTemplateKinds() []string {
@@ -2291,7 +2513,7 @@ type NodeType struct {
 
 func (x *NodeType) Reset() {
 	*x = NodeType{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +2525,7 @@ func (x *NodeType) String() string {
 func (*NodeType) ProtoMessage() {}
 
 func (x *NodeType) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +2538,7 @@ func (x *NodeType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeType.ProtoReflect.Descriptor instead.
 func (*NodeType) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{29}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *NodeType) GetTypeId() string {
@@ -2373,7 +2595,7 @@ type ProgramMockRequest struct {
 
 func (x *ProgramMockRequest) Reset() {
 	*x = ProgramMockRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2385,7 +2607,7 @@ func (x *ProgramMockRequest) String() string {
 func (*ProgramMockRequest) ProtoMessage() {}
 
 func (x *ProgramMockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2398,7 +2620,7 @@ func (x *ProgramMockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramMockRequest.ProtoReflect.Descriptor instead.
 func (*ProgramMockRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{30}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ProgramMockRequest) GetNodeId() string {
@@ -2438,7 +2660,7 @@ type MockEntry struct {
 
 func (x *MockEntry) Reset() {
 	*x = MockEntry{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2450,7 +2672,7 @@ func (x *MockEntry) String() string {
 func (*MockEntry) ProtoMessage() {}
 
 func (x *MockEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2463,7 +2685,7 @@ func (x *MockEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MockEntry.ProtoReflect.Descriptor instead.
 func (*MockEntry) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{31}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *MockEntry) GetStopReason() string {
@@ -2518,7 +2740,7 @@ type ProgramMockResponse struct {
 
 func (x *ProgramMockResponse) Reset() {
 	*x = ProgramMockResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2530,7 +2752,7 @@ func (x *ProgramMockResponse) String() string {
 func (*ProgramMockResponse) ProtoMessage() {}
 
 func (x *ProgramMockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2543,7 +2765,7 @@ func (x *ProgramMockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramMockResponse.ProtoReflect.Descriptor instead.
 func (*ProgramMockResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{32}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ProgramMockResponse) GetCount() int32 {
@@ -2565,7 +2787,7 @@ type ResetMockRequest struct {
 
 func (x *ResetMockRequest) Reset() {
 	*x = ResetMockRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2577,7 +2799,7 @@ func (x *ResetMockRequest) String() string {
 func (*ResetMockRequest) ProtoMessage() {}
 
 func (x *ResetMockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2590,7 +2812,7 @@ func (x *ResetMockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetMockRequest.ProtoReflect.Descriptor instead.
 func (*ResetMockRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{33}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ResetMockRequest) GetTenant() string {
@@ -2617,7 +2839,7 @@ type ResetMockResponse struct {
 
 func (x *ResetMockResponse) Reset() {
 	*x = ResetMockResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2629,7 +2851,7 @@ func (x *ResetMockResponse) String() string {
 func (*ResetMockResponse) ProtoMessage() {}
 
 func (x *ResetMockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2642,7 +2864,7 @@ func (x *ResetMockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetMockResponse.ProtoReflect.Descriptor instead.
 func (*ResetMockResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{34}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ResetMockResponse) GetCleared() int32 {
@@ -2663,7 +2885,7 @@ type LastMockBudgetRequest struct {
 
 func (x *LastMockBudgetRequest) Reset() {
 	*x = LastMockBudgetRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2675,7 +2897,7 @@ func (x *LastMockBudgetRequest) String() string {
 func (*LastMockBudgetRequest) ProtoMessage() {}
 
 func (x *LastMockBudgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2688,7 +2910,7 @@ func (x *LastMockBudgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastMockBudgetRequest.ProtoReflect.Descriptor instead.
 func (*LastMockBudgetRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{35}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *LastMockBudgetRequest) GetNodeId() string {
@@ -2715,7 +2937,7 @@ type LastMockBudgetResponse struct {
 
 func (x *LastMockBudgetResponse) Reset() {
 	*x = LastMockBudgetResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2727,7 +2949,7 @@ func (x *LastMockBudgetResponse) String() string {
 func (*LastMockBudgetResponse) ProtoMessage() {}
 
 func (x *LastMockBudgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2740,7 +2962,7 @@ func (x *LastMockBudgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastMockBudgetResponse.ProtoReflect.Descriptor instead.
 func (*LastMockBudgetResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{36}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *LastMockBudgetResponse) GetMaxTokens() int32 {
@@ -2769,7 +2991,7 @@ type ComposePromptRequest struct {
 
 func (x *ComposePromptRequest) Reset() {
 	*x = ComposePromptRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2781,7 +3003,7 @@ func (x *ComposePromptRequest) String() string {
 func (*ComposePromptRequest) ProtoMessage() {}
 
 func (x *ComposePromptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2794,7 +3016,7 @@ func (x *ComposePromptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComposePromptRequest.ProtoReflect.Descriptor instead.
 func (*ComposePromptRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{37}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ComposePromptRequest) GetTenant() string {
@@ -2849,7 +3071,7 @@ type ComposePromptResponse struct {
 
 func (x *ComposePromptResponse) Reset() {
 	*x = ComposePromptResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[38]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2861,7 +3083,7 @@ func (x *ComposePromptResponse) String() string {
 func (*ComposePromptResponse) ProtoMessage() {}
 
 func (x *ComposePromptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[38]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2874,7 +3096,7 @@ func (x *ComposePromptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComposePromptResponse.ProtoReflect.Descriptor instead.
 func (*ComposePromptResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{38}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ComposePromptResponse) GetPayload() []byte {
@@ -3070,7 +3292,21 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x13reasoning_directive\x18\f \x01(\tR\x12reasoningDirective\x12>\n" +
 	"\aprompts\x18\r \x01(\v2$.waybill.dispatcher.v1.PromptSupportR\aprompts\x121\n" +
 	"\x14runtime_capabilities\x18\x0e \x03(\tR\x13runtimeCapabilities\x12!\n" +
-	"\fmasking_mode\x18\x0f \x01(\tR\vmaskingMode\"\xb5\x01\n" +
+	"\fmasking_mode\x18\x0f \x01(\tR\vmaskingMode\"6\n" +
+	"\x1cListModelCapabilitiesRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"\x92\x01\n" +
+	"\x1dListModelCapabilitiesResponse\x12J\n" +
+	"\fcapabilities\x18\x01 \x03(\v2&.waybill.dispatcher.v1.ModelCapabilityR\fcapabilities\x12%\n" +
+	"\x0etrusts_unknown\x18\x02 \x01(\bR\rtrustsUnknown\"\x7f\n" +
+	"\x0fModelCapability\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1f\n" +
+	"\vrequired_by\x18\x02 \x03(\tR\n" +
+	"requiredBy\x12;\n" +
+	"\x06models\x18\x03 \x03(\v2#.waybill.dispatcher.v1.CapableModelR\x06models\"Y\n" +
+	"\fCapableModel\x12\x1a\n" +
+	"\bprovider\x18\x01 \x01(\tR\bprovider\x12\x14\n" +
+	"\x05model\x18\x02 \x01(\tR\x05model\x12\x17\n" +
+	"\aown_key\x18\x03 \x01(\bR\x06ownKey\"\xb5\x01\n" +
 	"\rPromptSupport\x12%\n" +
 	"\x0etemplate_kinds\x18\x01 \x03(\tR\rtemplateKinds\x12)\n" +
 	"\x10variable_sources\x18\x02 \x03(\tR\x0fvariableSources\x12,\n" +
@@ -3118,7 +3354,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\robservability\x18\x05 \x01(\tR\robservability\x12\x17\n" +
 	"\anode_id\x18\x06 \x01(\tR\x06nodeId\"1\n" +
 	"\x15ComposePromptResponse\x12\x18\n" +
-	"\apayload\x18\x01 \x01(\fR\apayload2\xda\f\n" +
+	"\apayload\x18\x01 \x01(\fR\apayload2\xdf\r\n" +
 	"\n" +
 	"Dispatcher\x12[\n" +
 	"\bStartRun\x12&.waybill.dispatcher.v1.StartRunRequest\x1a'.waybill.dispatcher.v1.StartRunResponse\x12X\n" +
@@ -3132,7 +3368,8 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\vPutWorkflow\x12).waybill.dispatcher.v1.PutWorkflowRequest\x1a*.waybill.dispatcher.v1.PutWorkflowResponse\x12d\n" +
 	"\vGetWorkflow\x12).waybill.dispatcher.v1.GetWorkflowRequest\x1a*.waybill.dispatcher.v1.GetWorkflowResponse\x12j\n" +
 	"\rListWorkflows\x12+.waybill.dispatcher.v1.ListWorkflowsRequest\x1a,.waybill.dispatcher.v1.ListWorkflowsResponse\x12[\n" +
-	"\bDescribe\x12&.waybill.dispatcher.v1.DescribeRequest\x1a'.waybill.dispatcher.v1.DescribeResponse\x12d\n" +
+	"\bDescribe\x12&.waybill.dispatcher.v1.DescribeRequest\x1a'.waybill.dispatcher.v1.DescribeResponse\x12\x82\x01\n" +
+	"\x15ListModelCapabilities\x123.waybill.dispatcher.v1.ListModelCapabilitiesRequest\x1a4.waybill.dispatcher.v1.ListModelCapabilitiesResponse\x12d\n" +
 	"\vProgramMock\x12).waybill.dispatcher.v1.ProgramMockRequest\x1a*.waybill.dispatcher.v1.ProgramMockResponse\x12^\n" +
 	"\tResetMock\x12'.waybill.dispatcher.v1.ResetMockRequest\x1a(.waybill.dispatcher.v1.ResetMockResponse\x12m\n" +
 	"\x0eLastMockBudget\x12,.waybill.dispatcher.v1.LastMockBudgetRequest\x1a-.waybill.dispatcher.v1.LastMockBudgetResponse\x12j\n" +
@@ -3151,47 +3388,51 @@ func file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP() []byte {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescData
 }
 
-var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
-	(*StartRunRequest)(nil),          // 0: waybill.dispatcher.v1.StartRunRequest
-	(*StartRunResponse)(nil),         // 1: waybill.dispatcher.v1.StartRunResponse
-	(*ForkRunRequest)(nil),           // 2: waybill.dispatcher.v1.ForkRunRequest
-	(*ForkRunResponse)(nil),          // 3: waybill.dispatcher.v1.ForkRunResponse
-	(*CancelRunRequest)(nil),         // 4: waybill.dispatcher.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),        // 5: waybill.dispatcher.v1.CancelRunResponse
-	(*PauseRunRequest)(nil),          // 6: waybill.dispatcher.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),         // 7: waybill.dispatcher.v1.PauseRunResponse
-	(*ResumeRunRequest)(nil),         // 8: waybill.dispatcher.v1.ResumeRunRequest
-	(*ResumeRunResponse)(nil),        // 9: waybill.dispatcher.v1.ResumeRunResponse
-	(*RedactTextsRequest)(nil),       // 10: waybill.dispatcher.v1.RedactTextsRequest
-	(*RedactTextsResponse)(nil),      // 11: waybill.dispatcher.v1.RedactTextsResponse
-	(*ResolveInterruptRequest)(nil),  // 12: waybill.dispatcher.v1.ResolveInterruptRequest
-	(*ResolveInterruptResponse)(nil), // 13: waybill.dispatcher.v1.ResolveInterruptResponse
-	(*Standing)(nil),                 // 14: waybill.dispatcher.v1.Standing
-	(*Votes)(nil),                    // 15: waybill.dispatcher.v1.Votes
-	(*GetInterruptRequest)(nil),      // 16: waybill.dispatcher.v1.GetInterruptRequest
-	(*GetInterruptResponse)(nil),     // 17: waybill.dispatcher.v1.GetInterruptResponse
-	(*PutWorkflowRequest)(nil),       // 18: waybill.dispatcher.v1.PutWorkflowRequest
-	(*PutWorkflowResponse)(nil),      // 19: waybill.dispatcher.v1.PutWorkflowResponse
-	(*WorkflowWarning)(nil),          // 20: waybill.dispatcher.v1.WorkflowWarning
-	(*GetWorkflowRequest)(nil),       // 21: waybill.dispatcher.v1.GetWorkflowRequest
-	(*GetWorkflowResponse)(nil),      // 22: waybill.dispatcher.v1.GetWorkflowResponse
-	(*ListWorkflowsRequest)(nil),     // 23: waybill.dispatcher.v1.ListWorkflowsRequest
-	(*ListWorkflowsResponse)(nil),    // 24: waybill.dispatcher.v1.ListWorkflowsResponse
-	(*WorkflowSummary)(nil),          // 25: waybill.dispatcher.v1.WorkflowSummary
-	(*DescribeRequest)(nil),          // 26: waybill.dispatcher.v1.DescribeRequest
-	(*DescribeResponse)(nil),         // 27: waybill.dispatcher.v1.DescribeResponse
-	(*PromptSupport)(nil),            // 28: waybill.dispatcher.v1.PromptSupport
-	(*NodeType)(nil),                 // 29: waybill.dispatcher.v1.NodeType
-	(*ProgramMockRequest)(nil),       // 30: waybill.dispatcher.v1.ProgramMockRequest
-	(*MockEntry)(nil),                // 31: waybill.dispatcher.v1.MockEntry
-	(*ProgramMockResponse)(nil),      // 32: waybill.dispatcher.v1.ProgramMockResponse
-	(*ResetMockRequest)(nil),         // 33: waybill.dispatcher.v1.ResetMockRequest
-	(*ResetMockResponse)(nil),        // 34: waybill.dispatcher.v1.ResetMockResponse
-	(*LastMockBudgetRequest)(nil),    // 35: waybill.dispatcher.v1.LastMockBudgetRequest
-	(*LastMockBudgetResponse)(nil),   // 36: waybill.dispatcher.v1.LastMockBudgetResponse
-	(*ComposePromptRequest)(nil),     // 37: waybill.dispatcher.v1.ComposePromptRequest
-	(*ComposePromptResponse)(nil),    // 38: waybill.dispatcher.v1.ComposePromptResponse
+	(*StartRunRequest)(nil),               // 0: waybill.dispatcher.v1.StartRunRequest
+	(*StartRunResponse)(nil),              // 1: waybill.dispatcher.v1.StartRunResponse
+	(*ForkRunRequest)(nil),                // 2: waybill.dispatcher.v1.ForkRunRequest
+	(*ForkRunResponse)(nil),               // 3: waybill.dispatcher.v1.ForkRunResponse
+	(*CancelRunRequest)(nil),              // 4: waybill.dispatcher.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),             // 5: waybill.dispatcher.v1.CancelRunResponse
+	(*PauseRunRequest)(nil),               // 6: waybill.dispatcher.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),              // 7: waybill.dispatcher.v1.PauseRunResponse
+	(*ResumeRunRequest)(nil),              // 8: waybill.dispatcher.v1.ResumeRunRequest
+	(*ResumeRunResponse)(nil),             // 9: waybill.dispatcher.v1.ResumeRunResponse
+	(*RedactTextsRequest)(nil),            // 10: waybill.dispatcher.v1.RedactTextsRequest
+	(*RedactTextsResponse)(nil),           // 11: waybill.dispatcher.v1.RedactTextsResponse
+	(*ResolveInterruptRequest)(nil),       // 12: waybill.dispatcher.v1.ResolveInterruptRequest
+	(*ResolveInterruptResponse)(nil),      // 13: waybill.dispatcher.v1.ResolveInterruptResponse
+	(*Standing)(nil),                      // 14: waybill.dispatcher.v1.Standing
+	(*Votes)(nil),                         // 15: waybill.dispatcher.v1.Votes
+	(*GetInterruptRequest)(nil),           // 16: waybill.dispatcher.v1.GetInterruptRequest
+	(*GetInterruptResponse)(nil),          // 17: waybill.dispatcher.v1.GetInterruptResponse
+	(*PutWorkflowRequest)(nil),            // 18: waybill.dispatcher.v1.PutWorkflowRequest
+	(*PutWorkflowResponse)(nil),           // 19: waybill.dispatcher.v1.PutWorkflowResponse
+	(*WorkflowWarning)(nil),               // 20: waybill.dispatcher.v1.WorkflowWarning
+	(*GetWorkflowRequest)(nil),            // 21: waybill.dispatcher.v1.GetWorkflowRequest
+	(*GetWorkflowResponse)(nil),           // 22: waybill.dispatcher.v1.GetWorkflowResponse
+	(*ListWorkflowsRequest)(nil),          // 23: waybill.dispatcher.v1.ListWorkflowsRequest
+	(*ListWorkflowsResponse)(nil),         // 24: waybill.dispatcher.v1.ListWorkflowsResponse
+	(*WorkflowSummary)(nil),               // 25: waybill.dispatcher.v1.WorkflowSummary
+	(*DescribeRequest)(nil),               // 26: waybill.dispatcher.v1.DescribeRequest
+	(*DescribeResponse)(nil),              // 27: waybill.dispatcher.v1.DescribeResponse
+	(*ListModelCapabilitiesRequest)(nil),  // 28: waybill.dispatcher.v1.ListModelCapabilitiesRequest
+	(*ListModelCapabilitiesResponse)(nil), // 29: waybill.dispatcher.v1.ListModelCapabilitiesResponse
+	(*ModelCapability)(nil),               // 30: waybill.dispatcher.v1.ModelCapability
+	(*CapableModel)(nil),                  // 31: waybill.dispatcher.v1.CapableModel
+	(*PromptSupport)(nil),                 // 32: waybill.dispatcher.v1.PromptSupport
+	(*NodeType)(nil),                      // 33: waybill.dispatcher.v1.NodeType
+	(*ProgramMockRequest)(nil),            // 34: waybill.dispatcher.v1.ProgramMockRequest
+	(*MockEntry)(nil),                     // 35: waybill.dispatcher.v1.MockEntry
+	(*ProgramMockResponse)(nil),           // 36: waybill.dispatcher.v1.ProgramMockResponse
+	(*ResetMockRequest)(nil),              // 37: waybill.dispatcher.v1.ResetMockRequest
+	(*ResetMockResponse)(nil),             // 38: waybill.dispatcher.v1.ResetMockResponse
+	(*LastMockBudgetRequest)(nil),         // 39: waybill.dispatcher.v1.LastMockBudgetRequest
+	(*LastMockBudgetResponse)(nil),        // 40: waybill.dispatcher.v1.LastMockBudgetResponse
+	(*ComposePromptRequest)(nil),          // 41: waybill.dispatcher.v1.ComposePromptRequest
+	(*ComposePromptResponse)(nil),         // 42: waybill.dispatcher.v1.ComposePromptResponse
 }
 var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	15, // 0: waybill.dispatcher.v1.ResolveInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
@@ -3199,46 +3440,50 @@ var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	15, // 2: waybill.dispatcher.v1.GetInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
 	20, // 3: waybill.dispatcher.v1.PutWorkflowResponse.warnings:type_name -> waybill.dispatcher.v1.WorkflowWarning
 	25, // 4: waybill.dispatcher.v1.ListWorkflowsResponse.workflows:type_name -> waybill.dispatcher.v1.WorkflowSummary
-	29, // 5: waybill.dispatcher.v1.DescribeResponse.node_types:type_name -> waybill.dispatcher.v1.NodeType
-	28, // 6: waybill.dispatcher.v1.DescribeResponse.prompts:type_name -> waybill.dispatcher.v1.PromptSupport
-	31, // 7: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
-	0,  // 8: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
-	2,  // 9: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
-	4,  // 10: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
-	6,  // 11: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
-	8,  // 12: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
-	10, // 13: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
-	12, // 14: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
-	16, // 15: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
-	18, // 16: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
-	21, // 17: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
-	23, // 18: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
-	26, // 19: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
-	30, // 20: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
-	33, // 21: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
-	35, // 22: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
-	37, // 23: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
-	1,  // 24: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
-	3,  // 25: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
-	5,  // 26: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
-	7,  // 27: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
-	9,  // 28: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
-	11, // 29: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
-	13, // 30: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
-	17, // 31: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
-	19, // 32: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
-	22, // 33: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
-	24, // 34: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
-	27, // 35: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
-	32, // 36: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
-	34, // 37: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
-	36, // 38: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
-	38, // 39: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
-	24, // [24:40] is the sub-list for method output_type
-	8,  // [8:24] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	33, // 5: waybill.dispatcher.v1.DescribeResponse.node_types:type_name -> waybill.dispatcher.v1.NodeType
+	32, // 6: waybill.dispatcher.v1.DescribeResponse.prompts:type_name -> waybill.dispatcher.v1.PromptSupport
+	30, // 7: waybill.dispatcher.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.dispatcher.v1.ModelCapability
+	31, // 8: waybill.dispatcher.v1.ModelCapability.models:type_name -> waybill.dispatcher.v1.CapableModel
+	35, // 9: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
+	0,  // 10: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
+	2,  // 11: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
+	4,  // 12: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
+	6,  // 13: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
+	8,  // 14: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
+	10, // 15: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
+	12, // 16: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
+	16, // 17: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
+	18, // 18: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
+	21, // 19: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
+	23, // 20: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
+	26, // 21: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
+	28, // 22: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:input_type -> waybill.dispatcher.v1.ListModelCapabilitiesRequest
+	34, // 23: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
+	37, // 24: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
+	39, // 25: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
+	41, // 26: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
+	1,  // 27: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
+	3,  // 28: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
+	5,  // 29: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
+	7,  // 30: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
+	9,  // 31: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
+	11, // 32: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
+	13, // 33: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
+	17, // 34: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
+	19, // 35: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
+	22, // 36: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
+	24, // 37: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
+	27, // 38: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
+	29, // 39: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
+	36, // 40: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
+	38, // 41: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
+	40, // 42: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
+	42, // 43: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
+	27, // [27:44] is the sub-list for method output_type
+	10, // [10:27] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_waybill_dispatcher_v1_dispatcher_proto_init() }
@@ -3246,14 +3491,14 @@ func file_waybill_dispatcher_v1_dispatcher_proto_init() {
 	if File_waybill_dispatcher_v1_dispatcher_proto != nil {
 		return
 	}
-	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36].OneofWrappers = []any{}
+	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc), len(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

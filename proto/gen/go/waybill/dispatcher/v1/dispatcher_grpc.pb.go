@@ -19,22 +19,23 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Dispatcher_StartRun_FullMethodName         = "/waybill.dispatcher.v1.Dispatcher/StartRun"
-	Dispatcher_ForkRun_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/ForkRun"
-	Dispatcher_CancelRun_FullMethodName        = "/waybill.dispatcher.v1.Dispatcher/CancelRun"
-	Dispatcher_PauseRun_FullMethodName         = "/waybill.dispatcher.v1.Dispatcher/PauseRun"
-	Dispatcher_ResumeRun_FullMethodName        = "/waybill.dispatcher.v1.Dispatcher/ResumeRun"
-	Dispatcher_RedactTexts_FullMethodName      = "/waybill.dispatcher.v1.Dispatcher/RedactTexts"
-	Dispatcher_ResolveInterrupt_FullMethodName = "/waybill.dispatcher.v1.Dispatcher/ResolveInterrupt"
-	Dispatcher_GetInterrupt_FullMethodName     = "/waybill.dispatcher.v1.Dispatcher/GetInterrupt"
-	Dispatcher_PutWorkflow_FullMethodName      = "/waybill.dispatcher.v1.Dispatcher/PutWorkflow"
-	Dispatcher_GetWorkflow_FullMethodName      = "/waybill.dispatcher.v1.Dispatcher/GetWorkflow"
-	Dispatcher_ListWorkflows_FullMethodName    = "/waybill.dispatcher.v1.Dispatcher/ListWorkflows"
-	Dispatcher_Describe_FullMethodName         = "/waybill.dispatcher.v1.Dispatcher/Describe"
-	Dispatcher_ProgramMock_FullMethodName      = "/waybill.dispatcher.v1.Dispatcher/ProgramMock"
-	Dispatcher_ResetMock_FullMethodName        = "/waybill.dispatcher.v1.Dispatcher/ResetMock"
-	Dispatcher_LastMockBudget_FullMethodName   = "/waybill.dispatcher.v1.Dispatcher/LastMockBudget"
-	Dispatcher_ComposePrompt_FullMethodName    = "/waybill.dispatcher.v1.Dispatcher/ComposePrompt"
+	Dispatcher_StartRun_FullMethodName              = "/waybill.dispatcher.v1.Dispatcher/StartRun"
+	Dispatcher_ForkRun_FullMethodName               = "/waybill.dispatcher.v1.Dispatcher/ForkRun"
+	Dispatcher_CancelRun_FullMethodName             = "/waybill.dispatcher.v1.Dispatcher/CancelRun"
+	Dispatcher_PauseRun_FullMethodName              = "/waybill.dispatcher.v1.Dispatcher/PauseRun"
+	Dispatcher_ResumeRun_FullMethodName             = "/waybill.dispatcher.v1.Dispatcher/ResumeRun"
+	Dispatcher_RedactTexts_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/RedactTexts"
+	Dispatcher_ResolveInterrupt_FullMethodName      = "/waybill.dispatcher.v1.Dispatcher/ResolveInterrupt"
+	Dispatcher_GetInterrupt_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/GetInterrupt"
+	Dispatcher_PutWorkflow_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/PutWorkflow"
+	Dispatcher_GetWorkflow_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/GetWorkflow"
+	Dispatcher_ListWorkflows_FullMethodName         = "/waybill.dispatcher.v1.Dispatcher/ListWorkflows"
+	Dispatcher_Describe_FullMethodName              = "/waybill.dispatcher.v1.Dispatcher/Describe"
+	Dispatcher_ListModelCapabilities_FullMethodName = "/waybill.dispatcher.v1.Dispatcher/ListModelCapabilities"
+	Dispatcher_ProgramMock_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/ProgramMock"
+	Dispatcher_ResetMock_FullMethodName             = "/waybill.dispatcher.v1.Dispatcher/ResetMock"
+	Dispatcher_LastMockBudget_FullMethodName        = "/waybill.dispatcher.v1.Dispatcher/LastMockBudget"
+	Dispatcher_ComposePrompt_FullMethodName         = "/waybill.dispatcher.v1.Dispatcher/ComposePrompt"
 )
 
 // DispatcherClient is the client API for Dispatcher service.
@@ -67,6 +68,9 @@ type DispatcherClient interface {
 	ListWorkflows(ctx context.Context, in *ListWorkflowsRequest, opts ...grpc.CallOption) (*ListWorkflowsResponse, error)
 	// Describe says what this dispatcher can execute; discovery is computed from it.
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
+	// ListModelCapabilities says which types of nodes require what of models, and which models a
+	// tenant can have it of.
+	ListModelCapabilities(ctx context.Context, in *ListModelCapabilitiesRequest, opts ...grpc.CallOption) (*ListModelCapabilitiesResponse, error)
 	// ProgramMock scripts the mock provider; refused unless test seams are on.
 	ProgramMock(ctx context.Context, in *ProgramMockRequest, opts ...grpc.CallOption) (*ProgramMockResponse, error)
 	// ResetMock clears the scripts.
@@ -206,6 +210,16 @@ func (c *dispatcherClient) Describe(ctx context.Context, in *DescribeRequest, op
 	return out, nil
 }
 
+func (c *dispatcherClient) ListModelCapabilities(ctx context.Context, in *ListModelCapabilitiesRequest, opts ...grpc.CallOption) (*ListModelCapabilitiesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListModelCapabilitiesResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_ListModelCapabilities_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *dispatcherClient) ProgramMock(ctx context.Context, in *ProgramMockRequest, opts ...grpc.CallOption) (*ProgramMockResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ProgramMockResponse)
@@ -276,6 +290,9 @@ type DispatcherServer interface {
 	ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error)
 	// Describe says what this dispatcher can execute; discovery is computed from it.
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
+	// ListModelCapabilities says which types of nodes require what of models, and which models a
+	// tenant can have it of.
+	ListModelCapabilities(context.Context, *ListModelCapabilitiesRequest) (*ListModelCapabilitiesResponse, error)
 	// ProgramMock scripts the mock provider; refused unless test seams are on.
 	ProgramMock(context.Context, *ProgramMockRequest) (*ProgramMockResponse, error)
 	// ResetMock clears the scripts.
@@ -330,6 +347,9 @@ func (UnimplementedDispatcherServer) ListWorkflows(context.Context, *ListWorkflo
 }
 func (UnimplementedDispatcherServer) Describe(context.Context, *DescribeRequest) (*DescribeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Describe not implemented")
+}
+func (UnimplementedDispatcherServer) ListModelCapabilities(context.Context, *ListModelCapabilitiesRequest) (*ListModelCapabilitiesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListModelCapabilities not implemented")
 }
 func (UnimplementedDispatcherServer) ProgramMock(context.Context, *ProgramMockRequest) (*ProgramMockResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ProgramMock not implemented")
@@ -580,6 +600,24 @@ func _Dispatcher_Describe_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Dispatcher_ListModelCapabilities_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListModelCapabilitiesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).ListModelCapabilities(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_ListModelCapabilities_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).ListModelCapabilities(ctx, req.(*ListModelCapabilitiesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Dispatcher_ProgramMock_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ProgramMockRequest)
 	if err := dec(in); err != nil {
@@ -706,6 +744,10 @@ var Dispatcher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Describe",
 			Handler:    _Dispatcher_Describe_Handler,
+		},
+		{
+			MethodName: "ListModelCapabilities",
+			Handler:    _Dispatcher_ListModelCapabilities_Handler,
 		},
 		{
 			MethodName: "ProgramMock",

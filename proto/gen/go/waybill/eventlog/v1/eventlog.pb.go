@@ -841,6 +841,223 @@ func (x *OpenInterrupt) GetInterrupt() []byte {
 	return nil
 }
 
+// ListSubstitutionsRequest names a tenant.
+type ListSubstitutionsRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// RFC 3339.
+	Since         string `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSubstitutionsRequest) Reset() {
+	*x = ListSubstitutionsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSubstitutionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSubstitutionsRequest) ProtoMessage() {}
+
+func (x *ListSubstitutionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSubstitutionsRequest.ProtoReflect.Descriptor instead.
+func (*ListSubstitutionsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ListSubstitutionsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListSubstitutionsRequest) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+// ListSubstitutionsResponse holds the latest pair of models first.
+type ListSubstitutionsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Substitutions []*Substitution        `protobuf:"bytes,1,rep,name=substitutions,proto3" json:"substitutions,omitempty"`
+	// Since when was counted: later than asked for if there were too many.
+	Since         string `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSubstitutionsResponse) Reset() {
+	*x = ListSubstitutionsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSubstitutionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSubstitutionsResponse) ProtoMessage() {}
+
+func (x *ListSubstitutionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSubstitutionsResponse.ProtoReflect.Descriptor instead.
+func (*ListSubstitutionsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ListSubstitutionsResponse) GetSubstitutions() []*Substitution {
+	if x != nil {
+		return x.Substitutions
+	}
+	return nil
+}
+
+func (x *ListSubstitutionsResponse) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+// Substitution is a pair of models; see ModelSubstitution of waybill.host.v1.
+type Substitution struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	OriginalProvider string                 `protobuf:"bytes,1,opt,name=original_provider,json=originalProvider,proto3" json:"original_provider,omitempty"`
+	OriginalModel    string                 `protobuf:"bytes,2,opt,name=original_model,json=originalModel,proto3" json:"original_model,omitempty"`
+	FallbackProvider string                 `protobuf:"bytes,3,opt,name=fallback_provider,json=fallbackProvider,proto3" json:"fallback_provider,omitempty"`
+	FallbackModel    string                 `protobuf:"bytes,4,opt,name=fallback_model,json=fallbackModel,proto3" json:"fallback_model,omitempty"`
+	Missing          []string               `protobuf:"bytes,5,rep,name=missing,proto3" json:"missing,omitempty"`
+	Count            int32                  `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`
+	Runs             int32                  `protobuf:"varint,7,opt,name=runs,proto3" json:"runs,omitempty"`
+	LastAt           string                 `protobuf:"bytes,8,opt,name=last_at,json=lastAt,proto3" json:"last_at,omitempty"`
+	RunIds           []string               `protobuf:"bytes,9,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Substitution) Reset() {
+	*x = Substitution{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Substitution) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Substitution) ProtoMessage() {}
+
+func (x *Substitution) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Substitution.ProtoReflect.Descriptor instead.
+func (*Substitution) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Substitution) GetOriginalProvider() string {
+	if x != nil {
+		return x.OriginalProvider
+	}
+	return ""
+}
+
+func (x *Substitution) GetOriginalModel() string {
+	if x != nil {
+		return x.OriginalModel
+	}
+	return ""
+}
+
+func (x *Substitution) GetFallbackProvider() string {
+	if x != nil {
+		return x.FallbackProvider
+	}
+	return ""
+}
+
+func (x *Substitution) GetFallbackModel() string {
+	if x != nil {
+		return x.FallbackModel
+	}
+	return ""
+}
+
+func (x *Substitution) GetMissing() []string {
+	if x != nil {
+		return x.Missing
+	}
+	return nil
+}
+
+func (x *Substitution) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Substitution) GetRuns() int32 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *Substitution) GetLastAt() string {
+	if x != nil {
+		return x.LastAt
+	}
+	return ""
+}
+
+func (x *Substitution) GetRunIds() []string {
+	if x != nil {
+		return x.RunIds
+	}
+	return nil
+}
+
 // Event is one recorded event.
 type Event struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -856,7 +1073,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -868,7 +1085,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -881,7 +1098,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{11}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Event) GetSequence() int32 {
@@ -928,7 +1145,7 @@ type ReadEventsRequest struct {
 
 func (x *ReadEventsRequest) Reset() {
 	*x = ReadEventsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1157,7 @@ func (x *ReadEventsRequest) String() string {
 func (*ReadEventsRequest) ProtoMessage() {}
 
 func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1170,7 @@ func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
 func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{12}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReadEventsRequest) GetTenant() string {
@@ -1004,7 +1221,7 @@ type ReadEventsResponse struct {
 
 func (x *ReadEventsResponse) Reset() {
 	*x = ReadEventsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1016,7 +1233,7 @@ func (x *ReadEventsResponse) String() string {
 func (*ReadEventsResponse) ProtoMessage() {}
 
 func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1029,7 +1246,7 @@ func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsResponse.ProtoReflect.Descriptor instead.
 func (*ReadEventsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{13}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReadEventsResponse) GetEvents() []*Event {
@@ -1068,7 +1285,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1080,7 +1297,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1093,7 +1310,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{14}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FollowRequest) GetTenant() string {
@@ -1138,7 +1355,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1150,7 +1367,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,7 +1380,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{15}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FollowResponse) GetEvents() []*Event {
@@ -1198,7 +1415,7 @@ type ListDueTimersRequest struct {
 
 func (x *ListDueTimersRequest) Reset() {
 	*x = ListDueTimersRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1210,7 +1427,7 @@ func (x *ListDueTimersRequest) String() string {
 func (*ListDueTimersRequest) ProtoMessage() {}
 
 func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1223,7 +1440,7 @@ func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersRequest.ProtoReflect.Descriptor instead.
 func (*ListDueTimersRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{16}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListDueTimersRequest) GetBeforeUnixMs() int64 {
@@ -1250,7 +1467,7 @@ type ListDueTimersResponse struct {
 
 func (x *ListDueTimersResponse) Reset() {
 	*x = ListDueTimersResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1262,7 +1479,7 @@ func (x *ListDueTimersResponse) String() string {
 func (*ListDueTimersResponse) ProtoMessage() {}
 
 func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1275,7 +1492,7 @@ func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersResponse.ProtoReflect.Descriptor instead.
 func (*ListDueTimersResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{17}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListDueTimersResponse) GetTimers() []*DueTimer {
@@ -1298,7 +1515,7 @@ type DueTimer struct {
 
 func (x *DueTimer) Reset() {
 	*x = DueTimer{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1310,7 +1527,7 @@ func (x *DueTimer) String() string {
 func (*DueTimer) ProtoMessage() {}
 
 func (x *DueTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1323,7 +1540,7 @@ func (x *DueTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DueTimer.ProtoReflect.Descriptor instead.
 func (*DueTimer) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{18}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DueTimer) GetTenant() string {
@@ -1369,7 +1586,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1381,7 +1598,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1394,7 +1611,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{19}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExportRunRequest) GetTenant() string {
@@ -1435,7 +1652,7 @@ type ExportRunResponse struct {
 
 func (x *ExportRunResponse) Reset() {
 	*x = ExportRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1447,7 +1664,7 @@ func (x *ExportRunResponse) String() string {
 func (*ExportRunResponse) ProtoMessage() {}
 
 func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1460,7 +1677,7 @@ func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunResponse.ProtoReflect.Descriptor instead.
 func (*ExportRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{20}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExportRunResponse) GetBundle() []byte {
@@ -1550,7 +1767,23 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
 	"workflowId\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12\x1c\n" +
-	"\tinterrupt\x18\x04 \x01(\fR\tinterrupt\"o\n" +
+	"\tinterrupt\x18\x04 \x01(\fR\tinterrupt\"H\n" +
+	"\x18ListSubstitutionsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05since\x18\x02 \x01(\tR\x05since\"z\n" +
+	"\x19ListSubstitutionsResponse\x12G\n" +
+	"\rsubstitutions\x18\x01 \x03(\v2!.waybill.eventlog.v1.SubstitutionR\rsubstitutions\x12\x14\n" +
+	"\x05since\x18\x02 \x01(\tR\x05since\"\xac\x02\n" +
+	"\fSubstitution\x12+\n" +
+	"\x11original_provider\x18\x01 \x01(\tR\x10originalProvider\x12%\n" +
+	"\x0eoriginal_model\x18\x02 \x01(\tR\roriginalModel\x12+\n" +
+	"\x11fallback_provider\x18\x03 \x01(\tR\x10fallbackProvider\x12%\n" +
+	"\x0efallback_model\x18\x04 \x01(\tR\rfallbackModel\x12\x18\n" +
+	"\amissing\x18\x05 \x03(\tR\amissing\x12\x14\n" +
+	"\x05count\x18\x06 \x01(\x05R\x05count\x12\x12\n" +
+	"\x04runs\x18\a \x01(\x05R\x04runs\x12\x17\n" +
+	"\alast_at\x18\b \x01(\tR\x06lastAt\x12\x17\n" +
+	"\arun_ids\x18\t \x03(\tR\x06runIds\"o\n" +
 	"\x05Event\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x05R\bsequence\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x1a\n" +
@@ -1593,12 +1826,13 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"max_events\x18\x03 \x01(\x05R\tmaxEvents\x12\x1b\n" +
 	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\"+\n" +
 	"\x11ExportRunResponse\x12\x16\n" +
-	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\xf7\x05\n" +
+	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\xeb\x06\n" +
 	"\bEventLog\x12Q\n" +
 	"\x06GetRun\x12\".waybill.eventlog.v1.GetRunRequest\x1a#.waybill.eventlog.v1.GetRunResponse\x12W\n" +
 	"\bListRuns\x12$.waybill.eventlog.v1.ListRunsRequest\x1a%.waybill.eventlog.v1.ListRunsResponse\x12\\\n" +
 	"\tWatchRuns\x12%.waybill.eventlog.v1.WatchRunsRequest\x1a&.waybill.eventlog.v1.WatchRunsResponse0\x01\x12i\n" +
-	"\x0eListInterrupts\x12*.waybill.eventlog.v1.ListInterruptsRequest\x1a+.waybill.eventlog.v1.ListInterruptsResponse\x12]\n" +
+	"\x0eListInterrupts\x12*.waybill.eventlog.v1.ListInterruptsRequest\x1a+.waybill.eventlog.v1.ListInterruptsResponse\x12r\n" +
+	"\x11ListSubstitutions\x12-.waybill.eventlog.v1.ListSubstitutionsRequest\x1a..waybill.eventlog.v1.ListSubstitutionsResponse\x12]\n" +
 	"\n" +
 	"ReadEvents\x12&.waybill.eventlog.v1.ReadEventsRequest\x1a'.waybill.eventlog.v1.ReadEventsResponse\x12S\n" +
 	"\x06Follow\x12\".waybill.eventlog.v1.FollowRequest\x1a#.waybill.eventlog.v1.FollowResponse0\x01\x12Z\n" +
@@ -1618,29 +1852,32 @@ func file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP() []byte {
 	return file_waybill_eventlog_v1_eventlog_proto_rawDescData
 }
 
-var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
-	(*GetRunRequest)(nil),          // 0: waybill.eventlog.v1.GetRunRequest
-	(*GetRunResponse)(nil),         // 1: waybill.eventlog.v1.GetRunResponse
-	(*ListRunsRequest)(nil),        // 2: waybill.eventlog.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),       // 3: waybill.eventlog.v1.ListRunsResponse
-	(*RunSummary)(nil),             // 4: waybill.eventlog.v1.RunSummary
-	(*RunWait)(nil),                // 5: waybill.eventlog.v1.RunWait
-	(*WatchRunsRequest)(nil),       // 6: waybill.eventlog.v1.WatchRunsRequest
-	(*WatchRunsResponse)(nil),      // 7: waybill.eventlog.v1.WatchRunsResponse
-	(*ListInterruptsRequest)(nil),  // 8: waybill.eventlog.v1.ListInterruptsRequest
-	(*ListInterruptsResponse)(nil), // 9: waybill.eventlog.v1.ListInterruptsResponse
-	(*OpenInterrupt)(nil),          // 10: waybill.eventlog.v1.OpenInterrupt
-	(*Event)(nil),                  // 11: waybill.eventlog.v1.Event
-	(*ReadEventsRequest)(nil),      // 12: waybill.eventlog.v1.ReadEventsRequest
-	(*ReadEventsResponse)(nil),     // 13: waybill.eventlog.v1.ReadEventsResponse
-	(*FollowRequest)(nil),          // 14: waybill.eventlog.v1.FollowRequest
-	(*FollowResponse)(nil),         // 15: waybill.eventlog.v1.FollowResponse
-	(*ListDueTimersRequest)(nil),   // 16: waybill.eventlog.v1.ListDueTimersRequest
-	(*ListDueTimersResponse)(nil),  // 17: waybill.eventlog.v1.ListDueTimersResponse
-	(*DueTimer)(nil),               // 18: waybill.eventlog.v1.DueTimer
-	(*ExportRunRequest)(nil),       // 19: waybill.eventlog.v1.ExportRunRequest
-	(*ExportRunResponse)(nil),      // 20: waybill.eventlog.v1.ExportRunResponse
+	(*GetRunRequest)(nil),             // 0: waybill.eventlog.v1.GetRunRequest
+	(*GetRunResponse)(nil),            // 1: waybill.eventlog.v1.GetRunResponse
+	(*ListRunsRequest)(nil),           // 2: waybill.eventlog.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),          // 3: waybill.eventlog.v1.ListRunsResponse
+	(*RunSummary)(nil),                // 4: waybill.eventlog.v1.RunSummary
+	(*RunWait)(nil),                   // 5: waybill.eventlog.v1.RunWait
+	(*WatchRunsRequest)(nil),          // 6: waybill.eventlog.v1.WatchRunsRequest
+	(*WatchRunsResponse)(nil),         // 7: waybill.eventlog.v1.WatchRunsResponse
+	(*ListInterruptsRequest)(nil),     // 8: waybill.eventlog.v1.ListInterruptsRequest
+	(*ListInterruptsResponse)(nil),    // 9: waybill.eventlog.v1.ListInterruptsResponse
+	(*OpenInterrupt)(nil),             // 10: waybill.eventlog.v1.OpenInterrupt
+	(*ListSubstitutionsRequest)(nil),  // 11: waybill.eventlog.v1.ListSubstitutionsRequest
+	(*ListSubstitutionsResponse)(nil), // 12: waybill.eventlog.v1.ListSubstitutionsResponse
+	(*Substitution)(nil),              // 13: waybill.eventlog.v1.Substitution
+	(*Event)(nil),                     // 14: waybill.eventlog.v1.Event
+	(*ReadEventsRequest)(nil),         // 15: waybill.eventlog.v1.ReadEventsRequest
+	(*ReadEventsResponse)(nil),        // 16: waybill.eventlog.v1.ReadEventsResponse
+	(*FollowRequest)(nil),             // 17: waybill.eventlog.v1.FollowRequest
+	(*FollowResponse)(nil),            // 18: waybill.eventlog.v1.FollowResponse
+	(*ListDueTimersRequest)(nil),      // 19: waybill.eventlog.v1.ListDueTimersRequest
+	(*ListDueTimersResponse)(nil),     // 20: waybill.eventlog.v1.ListDueTimersResponse
+	(*DueTimer)(nil),                  // 21: waybill.eventlog.v1.DueTimer
+	(*ExportRunRequest)(nil),          // 22: waybill.eventlog.v1.ExportRunRequest
+	(*ExportRunResponse)(nil),         // 23: waybill.eventlog.v1.ExportRunResponse
 }
 var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	5,  // 0: waybill.eventlog.v1.GetRunResponse.waits:type_name -> waybill.eventlog.v1.RunWait
@@ -1648,30 +1885,33 @@ var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	5,  // 2: waybill.eventlog.v1.RunSummary.waits:type_name -> waybill.eventlog.v1.RunWait
 	4,  // 3: waybill.eventlog.v1.WatchRunsResponse.run:type_name -> waybill.eventlog.v1.RunSummary
 	10, // 4: waybill.eventlog.v1.ListInterruptsResponse.interrupts:type_name -> waybill.eventlog.v1.OpenInterrupt
-	11, // 5: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
-	11, // 6: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
-	18, // 7: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
-	0,  // 8: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
-	2,  // 9: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
-	6,  // 10: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
-	8,  // 11: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
-	12, // 12: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
-	14, // 13: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
-	19, // 14: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
-	16, // 15: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
-	1,  // 16: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
-	3,  // 17: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
-	7,  // 18: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
-	9,  // 19: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
-	13, // 20: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
-	15, // 21: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
-	20, // 22: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
-	17, // 23: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
-	16, // [16:24] is the sub-list for method output_type
-	8,  // [8:16] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	13, // 5: waybill.eventlog.v1.ListSubstitutionsResponse.substitutions:type_name -> waybill.eventlog.v1.Substitution
+	14, // 6: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
+	14, // 7: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
+	21, // 8: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
+	0,  // 9: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
+	2,  // 10: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
+	6,  // 11: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
+	8,  // 12: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
+	11, // 13: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
+	15, // 14: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
+	17, // 15: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
+	22, // 16: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
+	19, // 17: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
+	1,  // 18: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
+	3,  // 19: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
+	7,  // 20: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
+	9,  // 21: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
+	12, // 22: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
+	16, // 23: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
+	18, // 24: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
+	23, // 25: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
+	20, // 26: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
+	18, // [18:27] is the sub-list for method output_type
+	9,  // [9:18] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_waybill_eventlog_v1_eventlog_proto_init() }
@@ -1685,7 +1925,7 @@ func file_waybill_eventlog_v1_eventlog_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_eventlog_v1_eventlog_proto_rawDesc), len(file_waybill_eventlog_v1_eventlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,14 +19,15 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	EventLog_GetRun_FullMethodName         = "/waybill.eventlog.v1.EventLog/GetRun"
-	EventLog_ListRuns_FullMethodName       = "/waybill.eventlog.v1.EventLog/ListRuns"
-	EventLog_WatchRuns_FullMethodName      = "/waybill.eventlog.v1.EventLog/WatchRuns"
-	EventLog_ListInterrupts_FullMethodName = "/waybill.eventlog.v1.EventLog/ListInterrupts"
-	EventLog_ReadEvents_FullMethodName     = "/waybill.eventlog.v1.EventLog/ReadEvents"
-	EventLog_Follow_FullMethodName         = "/waybill.eventlog.v1.EventLog/Follow"
-	EventLog_ExportRun_FullMethodName      = "/waybill.eventlog.v1.EventLog/ExportRun"
-	EventLog_ListDueTimers_FullMethodName  = "/waybill.eventlog.v1.EventLog/ListDueTimers"
+	EventLog_GetRun_FullMethodName            = "/waybill.eventlog.v1.EventLog/GetRun"
+	EventLog_ListRuns_FullMethodName          = "/waybill.eventlog.v1.EventLog/ListRuns"
+	EventLog_WatchRuns_FullMethodName         = "/waybill.eventlog.v1.EventLog/WatchRuns"
+	EventLog_ListInterrupts_FullMethodName    = "/waybill.eventlog.v1.EventLog/ListInterrupts"
+	EventLog_ListSubstitutions_FullMethodName = "/waybill.eventlog.v1.EventLog/ListSubstitutions"
+	EventLog_ReadEvents_FullMethodName        = "/waybill.eventlog.v1.EventLog/ReadEvents"
+	EventLog_Follow_FullMethodName            = "/waybill.eventlog.v1.EventLog/Follow"
+	EventLog_ExportRun_FullMethodName         = "/waybill.eventlog.v1.EventLog/ExportRun"
+	EventLog_ListDueTimers_FullMethodName     = "/waybill.eventlog.v1.EventLog/ListDueTimers"
 )
 
 // EventLogClient is the client API for EventLog service.
@@ -44,6 +45,8 @@ type EventLogClient interface {
 	WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error)
 	// ListInterrupts lists what a tenant's runs ask and nobody has answered.
 	ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error)
+	// ListSubstitutions counts the models of a tenant's runs that others were asked instead of.
+	ListSubstitutions(ctx context.Context, in *ListSubstitutionsRequest, opts ...grpc.CallOption) (*ListSubstitutionsResponse, error)
 	// ReadEvents returns a page of a run's events, waiting for news if asked to.
 	ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsResponse, error)
 	// Follow streams a run's events, first the recorded, then the live, and ends after the terminal one.
@@ -105,6 +108,16 @@ func (c *eventLogClient) ListInterrupts(ctx context.Context, in *ListInterruptsR
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListInterruptsResponse)
 	err := c.cc.Invoke(ctx, EventLog_ListInterrupts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *eventLogClient) ListSubstitutions(ctx context.Context, in *ListSubstitutionsRequest, opts ...grpc.CallOption) (*ListSubstitutionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSubstitutionsResponse)
+	err := c.cc.Invoke(ctx, EventLog_ListSubstitutions_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -175,6 +188,8 @@ type EventLogServer interface {
 	WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error
 	// ListInterrupts lists what a tenant's runs ask and nobody has answered.
 	ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error)
+	// ListSubstitutions counts the models of a tenant's runs that others were asked instead of.
+	ListSubstitutions(context.Context, *ListSubstitutionsRequest) (*ListSubstitutionsResponse, error)
 	// ReadEvents returns a page of a run's events, waiting for news if asked to.
 	ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error)
 	// Follow streams a run's events, first the recorded, then the live, and ends after the terminal one.
@@ -204,6 +219,9 @@ func (UnimplementedEventLogServer) WatchRuns(*WatchRunsRequest, grpc.ServerStrea
 }
 func (UnimplementedEventLogServer) ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListInterrupts not implemented")
+}
+func (UnimplementedEventLogServer) ListSubstitutions(context.Context, *ListSubstitutionsRequest) (*ListSubstitutionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSubstitutions not implemented")
 }
 func (UnimplementedEventLogServer) ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReadEvents not implemented")
@@ -303,6 +321,24 @@ func _EventLog_ListInterrupts_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _EventLog_ListSubstitutions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSubstitutionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).ListSubstitutions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_ListSubstitutions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).ListSubstitutions(ctx, req.(*ListSubstitutionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _EventLog_ReadEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReadEventsRequest)
 	if err := dec(in); err != nil {
@@ -386,6 +422,10 @@ var EventLog_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListInterrupts",
 			Handler:    _EventLog_ListInterrupts_Handler,
+		},
+		{
+			MethodName: "ListSubstitutions",
+			Handler:    _EventLog_ListSubstitutions_Handler,
 		},
 		{
 			MethodName: "ReadEvents",

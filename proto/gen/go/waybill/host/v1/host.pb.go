@@ -1953,6 +1953,446 @@ func (x *ListAnnotationsResponse) GetAnnotations() []*v1.JsonDocument {
 	return nil
 }
 
+// ListModelCapabilitiesRequest asks for what the caller's tenant can have.
+type ListModelCapabilitiesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListModelCapabilitiesRequest) Reset() {
+	*x = ListModelCapabilitiesRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListModelCapabilitiesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListModelCapabilitiesRequest) ProtoMessage() {}
+
+func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListModelCapabilitiesRequest.ProtoReflect.Descriptor instead.
+func (*ListModelCapabilitiesRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{31}
+}
+
+// ListModelCapabilitiesResponse holds the protocol's capabilities, then those of the host's own
+// that some node type requires.
+type ListModelCapabilitiesResponse struct {
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Capabilities []*ModelCapability     `protobuf:"bytes,1,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
+	// What is not known of a model counts as there; else it is refused.
+	TrustsUnknown bool `protobuf:"varint,2,opt,name=trusts_unknown,json=trustsUnknown,proto3" json:"trusts_unknown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListModelCapabilitiesResponse) Reset() {
+	*x = ListModelCapabilitiesResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListModelCapabilitiesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListModelCapabilitiesResponse) ProtoMessage() {}
+
+func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListModelCapabilitiesResponse.ProtoReflect.Descriptor instead.
+func (*ListModelCapabilitiesResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ListModelCapabilitiesResponse) GetCapabilities() []*ModelCapability {
+	if x != nil {
+		return x.Capabilities
+	}
+	return nil
+}
+
+func (x *ListModelCapabilitiesResponse) GetTrustsUnknown() bool {
+	if x != nil {
+		return x.TrustsUnknown
+	}
+	return false
+}
+
+// ModelCapability is something that a node may require of a model.
+type ModelCapability struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Dispatch is refused, or another model is asked, where the model lacks it.
+	Enforced bool `protobuf:"varint,2,opt,name=enforced,proto3" json:"enforced,omitempty"`
+	// Types of nodes that require it, sorted.
+	RequiredBy []string `protobuf:"bytes,3,rep,name=required_by,json=requiredBy,proto3" json:"required_by,omitempty"`
+	// Models that are known to have it and that the tenant may ask: the host's own, those that nodes
+	// fall back to, and those of the catalogue.
+	Models        []*CapableModel `protobuf:"bytes,4,rep,name=models,proto3" json:"models,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelCapability) Reset() {
+	*x = ModelCapability{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelCapability) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelCapability) ProtoMessage() {}
+
+func (x *ModelCapability) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelCapability.ProtoReflect.Descriptor instead.
+func (*ModelCapability) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ModelCapability) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ModelCapability) GetEnforced() bool {
+	if x != nil {
+		return x.Enforced
+	}
+	return false
+}
+
+func (x *ModelCapability) GetRequiredBy() []string {
+	if x != nil {
+		return x.RequiredBy
+	}
+	return nil
+}
+
+func (x *ModelCapability) GetModels() []*CapableModel {
+	if x != nil {
+		return x.Models
+	}
+	return nil
+}
+
+// CapableModel is a model that has a capability.
+type CapableModel struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Provider string                 `protobuf:"bytes,1,opt,name=provider,proto3" json:"provider,omitempty"`
+	Model    string                 `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	// It is asked with the tenant's own key only.
+	OwnKey        bool `protobuf:"varint,3,opt,name=own_key,json=ownKey,proto3" json:"own_key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CapableModel) Reset() {
+	*x = CapableModel{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CapableModel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CapableModel) ProtoMessage() {}
+
+func (x *CapableModel) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CapableModel.ProtoReflect.Descriptor instead.
+func (*CapableModel) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *CapableModel) GetProvider() string {
+	if x != nil {
+		return x.Provider
+	}
+	return ""
+}
+
+func (x *CapableModel) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *CapableModel) GetOwnKey() bool {
+	if x != nil {
+		return x.OwnKey
+	}
+	return false
+}
+
+// ListModelSubstitutionsRequest asks for a span of time that ends now.
+type ListModelSubstitutionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// RFC 3339, a day ago at the earliest; unset: an hour ago.
+	Since         *string `protobuf:"bytes,1,opt,name=since,proto3,oneof" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListModelSubstitutionsRequest) Reset() {
+	*x = ListModelSubstitutionsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListModelSubstitutionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListModelSubstitutionsRequest) ProtoMessage() {}
+
+func (x *ListModelSubstitutionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListModelSubstitutionsRequest.ProtoReflect.Descriptor instead.
+func (*ListModelSubstitutionsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ListModelSubstitutionsRequest) GetSince() string {
+	if x != nil && x.Since != nil {
+		return *x.Since
+	}
+	return ""
+}
+
+// ListModelSubstitutionsResponse holds the latest pair of models first.
+type ListModelSubstitutionsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Substitutions []*ModelSubstitution   `protobuf:"bytes,1,rep,name=substitutions,proto3" json:"substitutions,omitempty"`
+	// Since when was counted: later than asked for where there were more than are looked at.
+	Since         string `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListModelSubstitutionsResponse) Reset() {
+	*x = ListModelSubstitutionsResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListModelSubstitutionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListModelSubstitutionsResponse) ProtoMessage() {}
+
+func (x *ListModelSubstitutionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListModelSubstitutionsResponse.ProtoReflect.Descriptor instead.
+func (*ListModelSubstitutionsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ListModelSubstitutionsResponse) GetSubstitutions() []*ModelSubstitution {
+	if x != nil {
+		return x.Substitutions
+	}
+	return nil
+}
+
+func (x *ListModelSubstitutionsResponse) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+// ModelSubstitution is a model that was to be asked, and the one that was asked instead.
+type ModelSubstitution struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	OriginalProvider string                 `protobuf:"bytes,1,opt,name=original_provider,json=originalProvider,proto3" json:"original_provider,omitempty"`
+	OriginalModel    string                 `protobuf:"bytes,2,opt,name=original_model,json=originalModel,proto3" json:"original_model,omitempty"`
+	// Both are "[REDACTED]" where the tenant is not told.
+	FallbackProvider string `protobuf:"bytes,3,opt,name=fallback_provider,json=fallbackProvider,proto3" json:"fallback_provider,omitempty"`
+	FallbackModel    string `protobuf:"bytes,4,opt,name=fallback_model,json=fallbackModel,proto3" json:"fallback_model,omitempty"`
+	// What the model lacked, of the latest.
+	MissingCapabilities []string `protobuf:"bytes,5,rep,name=missing_capabilities,json=missingCapabilities,proto3" json:"missing_capabilities,omitempty"`
+	Count               int32    `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`
+	// In how many runs.
+	Runs   int32  `protobuf:"varint,7,opt,name=runs,proto3" json:"runs,omitempty"`
+	LastAt string `protobuf:"bytes,8,opt,name=last_at,json=lastAt,proto3" json:"last_at,omitempty"`
+	// The latest of these runs, five at most.
+	RunIds        []string `protobuf:"bytes,9,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelSubstitution) Reset() {
+	*x = ModelSubstitution{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelSubstitution) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelSubstitution) ProtoMessage() {}
+
+func (x *ModelSubstitution) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelSubstitution.ProtoReflect.Descriptor instead.
+func (*ModelSubstitution) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ModelSubstitution) GetOriginalProvider() string {
+	if x != nil {
+		return x.OriginalProvider
+	}
+	return ""
+}
+
+func (x *ModelSubstitution) GetOriginalModel() string {
+	if x != nil {
+		return x.OriginalModel
+	}
+	return ""
+}
+
+func (x *ModelSubstitution) GetFallbackProvider() string {
+	if x != nil {
+		return x.FallbackProvider
+	}
+	return ""
+}
+
+func (x *ModelSubstitution) GetFallbackModel() string {
+	if x != nil {
+		return x.FallbackModel
+	}
+	return ""
+}
+
+func (x *ModelSubstitution) GetMissingCapabilities() []string {
+	if x != nil {
+		return x.MissingCapabilities
+	}
+	return nil
+}
+
+func (x *ModelSubstitution) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ModelSubstitution) GetRuns() int32 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *ModelSubstitution) GetLastAt() string {
+	if x != nil {
+		return x.LastAt
+	}
+	return ""
+}
+
+func (x *ModelSubstitution) GetRunIds() []string {
+	if x != nil {
+		return x.RunIds
+	}
+	return nil
+}
+
 var File_waybill_host_v1_host_proto protoreflect.FileDescriptor
 
 const file_waybill_host_v1_host_proto_rawDesc = "" +
@@ -2159,12 +2599,44 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x16ListAnnotationsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"U\n" +
 	"\x17ListAnnotationsResponse\x12:\n" +
-	"\vannotations\x18\x01 \x03(\v2\x18.openwop.v1.JsonDocumentR\vannotations2\xc9\v\n" +
+	"\vannotations\x18\x01 \x03(\v2\x18.openwop.v1.JsonDocumentR\vannotations\"\x1e\n" +
+	"\x1cListModelCapabilitiesRequest\"\x8c\x01\n" +
+	"\x1dListModelCapabilitiesResponse\x12D\n" +
+	"\fcapabilities\x18\x01 \x03(\v2 .waybill.host.v1.ModelCapabilityR\fcapabilities\x12%\n" +
+	"\x0etrusts_unknown\x18\x02 \x01(\bR\rtrustsUnknown\"\x95\x01\n" +
+	"\x0fModelCapability\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\benforced\x18\x02 \x01(\bR\benforced\x12\x1f\n" +
+	"\vrequired_by\x18\x03 \x03(\tR\n" +
+	"requiredBy\x125\n" +
+	"\x06models\x18\x04 \x03(\v2\x1d.waybill.host.v1.CapableModelR\x06models\"Y\n" +
+	"\fCapableModel\x12\x1a\n" +
+	"\bprovider\x18\x01 \x01(\tR\bprovider\x12\x14\n" +
+	"\x05model\x18\x02 \x01(\tR\x05model\x12\x17\n" +
+	"\aown_key\x18\x03 \x01(\bR\x06ownKey\"D\n" +
+	"\x1dListModelSubstitutionsRequest\x12\x19\n" +
+	"\x05since\x18\x01 \x01(\tH\x00R\x05since\x88\x01\x01B\b\n" +
+	"\x06_since\"\x80\x01\n" +
+	"\x1eListModelSubstitutionsResponse\x12H\n" +
+	"\rsubstitutions\x18\x01 \x03(\v2\".waybill.host.v1.ModelSubstitutionR\rsubstitutions\x12\x14\n" +
+	"\x05since\x18\x02 \x01(\tR\x05since\"\xca\x02\n" +
+	"\x11ModelSubstitution\x12+\n" +
+	"\x11original_provider\x18\x01 \x01(\tR\x10originalProvider\x12%\n" +
+	"\x0eoriginal_model\x18\x02 \x01(\tR\roriginalModel\x12+\n" +
+	"\x11fallback_provider\x18\x03 \x01(\tR\x10fallbackProvider\x12%\n" +
+	"\x0efallback_model\x18\x04 \x01(\tR\rfallbackModel\x121\n" +
+	"\x14missing_capabilities\x18\x05 \x03(\tR\x13missingCapabilities\x12\x14\n" +
+	"\x05count\x18\x06 \x01(\x05R\x05count\x12\x12\n" +
+	"\x04runs\x18\a \x01(\x05R\x04runs\x12\x17\n" +
+	"\alast_at\x18\b \x01(\tR\x06lastAt\x12\x17\n" +
+	"\arun_ids\x18\t \x03(\tR\x06runIds2\xbc\r\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12T\n" +
 	"\tWatchRuns\x12!.waybill.host.v1.WatchRunsRequest\x1a\".waybill.host.v1.WatchRunsResponse0\x01\x12a\n" +
-	"\x0eListInterrupts\x12&.waybill.host.v1.ListInterruptsRequest\x1a'.waybill.host.v1.ListInterruptsResponse\x12^\n" +
+	"\x0eListInterrupts\x12&.waybill.host.v1.ListInterruptsRequest\x1a'.waybill.host.v1.ListInterruptsResponse\x12v\n" +
+	"\x15ListModelCapabilities\x12-.waybill.host.v1.ListModelCapabilitiesRequest\x1a..waybill.host.v1.ListModelCapabilitiesResponse\x12y\n" +
+	"\x16ListModelSubstitutions\x12..waybill.host.v1.ListModelSubstitutionsRequest\x1a/.waybill.host.v1.ListModelSubstitutionsResponse\x12^\n" +
 	"\rListWorkflows\x12%.waybill.host.v1.ListWorkflowsRequest\x1a&.waybill.host.v1.ListWorkflowsResponse\x12X\n" +
 	"\vPutWorkflow\x12#.waybill.host.v1.PutWorkflowRequest\x1a$.waybill.host.v1.PutWorkflowResponse\x12j\n" +
 	"\x11GetEnvelopeSchema\x12).waybill.host.v1.GetEnvelopeSchemaRequest\x1a*.waybill.host.v1.GetEnvelopeSchemaResponse\x12a\n" +
@@ -2190,100 +2662,114 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_waybill_host_v1_host_proto_goTypes = []any{
-	(*PollRunEventsRequest)(nil),          // 0: waybill.host.v1.PollRunEventsRequest
-	(*PollRunEventsResponse)(nil),         // 1: waybill.host.v1.PollRunEventsResponse
-	(*ListRunsRequest)(nil),               // 2: waybill.host.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),              // 3: waybill.host.v1.ListRunsResponse
-	(*RunSummary)(nil),                    // 4: waybill.host.v1.RunSummary
-	(*RunWait)(nil),                       // 5: waybill.host.v1.RunWait
-	(*WatchRunsRequest)(nil),              // 6: waybill.host.v1.WatchRunsRequest
-	(*WatchRunsResponse)(nil),             // 7: waybill.host.v1.WatchRunsResponse
-	(*ListInterruptsRequest)(nil),         // 8: waybill.host.v1.ListInterruptsRequest
-	(*ListInterruptsResponse)(nil),        // 9: waybill.host.v1.ListInterruptsResponse
-	(*OpenInterrupt)(nil),                 // 10: waybill.host.v1.OpenInterrupt
-	(*ListWorkflowsRequest)(nil),          // 11: waybill.host.v1.ListWorkflowsRequest
-	(*ListWorkflowsResponse)(nil),         // 12: waybill.host.v1.ListWorkflowsResponse
-	(*WorkflowSummary)(nil),               // 13: waybill.host.v1.WorkflowSummary
-	(*PutWorkflowRequest)(nil),            // 14: waybill.host.v1.PutWorkflowRequest
-	(*PutWorkflowResponse)(nil),           // 15: waybill.host.v1.PutWorkflowResponse
-	(*WorkflowWarning)(nil),               // 16: waybill.host.v1.WorkflowWarning
-	(*GetEnvelopeSchemaRequest)(nil),      // 17: waybill.host.v1.GetEnvelopeSchemaRequest
-	(*GetEnvelopeSchemaResponse)(nil),     // 18: waybill.host.v1.GetEnvelopeSchemaResponse
-	(*GetDebugBundleRequest)(nil),         // 19: waybill.host.v1.GetDebugBundleRequest
-	(*GetDebugBundleResponse)(nil),        // 20: waybill.host.v1.GetDebugBundleResponse
-	(*ListAuditEntriesRequest)(nil),       // 21: waybill.host.v1.ListAuditEntriesRequest
-	(*ListAuditEntriesResponse)(nil),      // 22: waybill.host.v1.ListAuditEntriesResponse
-	(*DiffRunsRequest)(nil),               // 23: waybill.host.v1.DiffRunsRequest
-	(*DiffRunsResponse)(nil),              // 24: waybill.host.v1.DiffRunsResponse
-	(*CreateAnnotationRequest)(nil),       // 25: waybill.host.v1.CreateAnnotationRequest
-	(*AnnotationTarget)(nil),              // 26: waybill.host.v1.AnnotationTarget
-	(*AnnotationSignal)(nil),              // 27: waybill.host.v1.AnnotationSignal
-	(*CreateAnnotationResponse)(nil),      // 28: waybill.host.v1.CreateAnnotationResponse
-	(*ListAnnotationsRequest)(nil),        // 29: waybill.host.v1.ListAnnotationsRequest
-	(*ListAnnotationsResponse)(nil),       // 30: waybill.host.v1.ListAnnotationsResponse
-	(*v1.JsonDocument)(nil),               // 31: openwop.v1.JsonDocument
-	(*ListWebhooksRequest)(nil),           // 32: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),    // 33: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),  // 34: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*ListWebhooksResponse)(nil),          // 35: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),   // 36: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil), // 37: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*PollRunEventsRequest)(nil),           // 0: waybill.host.v1.PollRunEventsRequest
+	(*PollRunEventsResponse)(nil),          // 1: waybill.host.v1.PollRunEventsResponse
+	(*ListRunsRequest)(nil),                // 2: waybill.host.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),               // 3: waybill.host.v1.ListRunsResponse
+	(*RunSummary)(nil),                     // 4: waybill.host.v1.RunSummary
+	(*RunWait)(nil),                        // 5: waybill.host.v1.RunWait
+	(*WatchRunsRequest)(nil),               // 6: waybill.host.v1.WatchRunsRequest
+	(*WatchRunsResponse)(nil),              // 7: waybill.host.v1.WatchRunsResponse
+	(*ListInterruptsRequest)(nil),          // 8: waybill.host.v1.ListInterruptsRequest
+	(*ListInterruptsResponse)(nil),         // 9: waybill.host.v1.ListInterruptsResponse
+	(*OpenInterrupt)(nil),                  // 10: waybill.host.v1.OpenInterrupt
+	(*ListWorkflowsRequest)(nil),           // 11: waybill.host.v1.ListWorkflowsRequest
+	(*ListWorkflowsResponse)(nil),          // 12: waybill.host.v1.ListWorkflowsResponse
+	(*WorkflowSummary)(nil),                // 13: waybill.host.v1.WorkflowSummary
+	(*PutWorkflowRequest)(nil),             // 14: waybill.host.v1.PutWorkflowRequest
+	(*PutWorkflowResponse)(nil),            // 15: waybill.host.v1.PutWorkflowResponse
+	(*WorkflowWarning)(nil),                // 16: waybill.host.v1.WorkflowWarning
+	(*GetEnvelopeSchemaRequest)(nil),       // 17: waybill.host.v1.GetEnvelopeSchemaRequest
+	(*GetEnvelopeSchemaResponse)(nil),      // 18: waybill.host.v1.GetEnvelopeSchemaResponse
+	(*GetDebugBundleRequest)(nil),          // 19: waybill.host.v1.GetDebugBundleRequest
+	(*GetDebugBundleResponse)(nil),         // 20: waybill.host.v1.GetDebugBundleResponse
+	(*ListAuditEntriesRequest)(nil),        // 21: waybill.host.v1.ListAuditEntriesRequest
+	(*ListAuditEntriesResponse)(nil),       // 22: waybill.host.v1.ListAuditEntriesResponse
+	(*DiffRunsRequest)(nil),                // 23: waybill.host.v1.DiffRunsRequest
+	(*DiffRunsResponse)(nil),               // 24: waybill.host.v1.DiffRunsResponse
+	(*CreateAnnotationRequest)(nil),        // 25: waybill.host.v1.CreateAnnotationRequest
+	(*AnnotationTarget)(nil),               // 26: waybill.host.v1.AnnotationTarget
+	(*AnnotationSignal)(nil),               // 27: waybill.host.v1.AnnotationSignal
+	(*CreateAnnotationResponse)(nil),       // 28: waybill.host.v1.CreateAnnotationResponse
+	(*ListAnnotationsRequest)(nil),         // 29: waybill.host.v1.ListAnnotationsRequest
+	(*ListAnnotationsResponse)(nil),        // 30: waybill.host.v1.ListAnnotationsResponse
+	(*ListModelCapabilitiesRequest)(nil),   // 31: waybill.host.v1.ListModelCapabilitiesRequest
+	(*ListModelCapabilitiesResponse)(nil),  // 32: waybill.host.v1.ListModelCapabilitiesResponse
+	(*ModelCapability)(nil),                // 33: waybill.host.v1.ModelCapability
+	(*CapableModel)(nil),                   // 34: waybill.host.v1.CapableModel
+	(*ListModelSubstitutionsRequest)(nil),  // 35: waybill.host.v1.ListModelSubstitutionsRequest
+	(*ListModelSubstitutionsResponse)(nil), // 36: waybill.host.v1.ListModelSubstitutionsResponse
+	(*ModelSubstitution)(nil),              // 37: waybill.host.v1.ModelSubstitution
+	(*v1.JsonDocument)(nil),                // 38: openwop.v1.JsonDocument
+	(*ListWebhooksRequest)(nil),            // 39: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 40: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 41: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*ListWebhooksResponse)(nil),           // 42: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 43: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 44: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	31, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	38, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
 	4,  // 1: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
 	5,  // 2: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
 	4,  // 3: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
 	10, // 4: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
-	31, // 5: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
+	38, // 5: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
 	13, // 6: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	31, // 7: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	38, // 7: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
 	16, // 8: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	31, // 9: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	31, // 10: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	31, // 11: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	31, // 12: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	38, // 9: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	38, // 10: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	38, // 11: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	38, // 12: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
 	26, // 13: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
 	27, // 14: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	31, // 15: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	31, // 16: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
-	0,  // 17: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,  // 18: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	6,  // 19: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
-	8,  // 20: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
-	11, // 21: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	14, // 22: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	17, // 23: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	19, // 24: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	23, // 25: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	25, // 26: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	29, // 27: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	21, // 28: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	32, // 29: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	33, // 30: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	34, // 31: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	1,  // 32: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	3,  // 33: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	7,  // 34: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	9,  // 35: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	12, // 36: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	15, // 37: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	18, // 38: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	20, // 39: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	24, // 40: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	28, // 41: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	30, // 42: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	22, // 43: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	35, // 44: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	36, // 45: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	37, // 46: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	32, // [32:47] is the sub-list for method output_type
-	17, // [17:32] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	38, // 15: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	38, // 16: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	33, // 17: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
+	34, // 18: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
+	37, // 19: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
+	0,  // 20: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,  // 21: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	6,  // 22: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
+	8,  // 23: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
+	31, // 24: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
+	35, // 25: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
+	11, // 26: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	14, // 27: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	17, // 28: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	19, // 29: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	23, // 30: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	25, // 31: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	29, // 32: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	21, // 33: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	39, // 34: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	40, // 35: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	41, // 36: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	1,  // 37: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	3,  // 38: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	7,  // 39: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	9,  // 40: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	32, // 41: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	36, // 42: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	12, // 43: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	15, // 44: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	18, // 45: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	20, // 46: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	24, // 47: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	28, // 48: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	30, // 49: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	22, // 50: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	42, // 51: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	43, // 52: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	44, // 53: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	37, // [37:54] is the sub-list for method output_type
+	20, // [20:37] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -2307,13 +2793,14 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[25].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[26].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[27].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[35].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

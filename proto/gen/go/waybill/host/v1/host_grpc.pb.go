@@ -19,21 +19,23 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Host_PollRunEvents_FullMethodName         = "/waybill.host.v1.Host/PollRunEvents"
-	Host_ListRuns_FullMethodName              = "/waybill.host.v1.Host/ListRuns"
-	Host_WatchRuns_FullMethodName             = "/waybill.host.v1.Host/WatchRuns"
-	Host_ListInterrupts_FullMethodName        = "/waybill.host.v1.Host/ListInterrupts"
-	Host_ListWorkflows_FullMethodName         = "/waybill.host.v1.Host/ListWorkflows"
-	Host_PutWorkflow_FullMethodName           = "/waybill.host.v1.Host/PutWorkflow"
-	Host_GetEnvelopeSchema_FullMethodName     = "/waybill.host.v1.Host/GetEnvelopeSchema"
-	Host_GetDebugBundle_FullMethodName        = "/waybill.host.v1.Host/GetDebugBundle"
-	Host_DiffRuns_FullMethodName              = "/waybill.host.v1.Host/DiffRuns"
-	Host_CreateAnnotation_FullMethodName      = "/waybill.host.v1.Host/CreateAnnotation"
-	Host_ListAnnotations_FullMethodName       = "/waybill.host.v1.Host/ListAnnotations"
-	Host_ListAuditEntries_FullMethodName      = "/waybill.host.v1.Host/ListAuditEntries"
-	Host_ListWebhooks_FullMethodName          = "/waybill.host.v1.Host/ListWebhooks"
-	Host_RotateWebhookSecret_FullMethodName   = "/waybill.host.v1.Host/RotateWebhookSecret"
-	Host_ListWebhookDeliveries_FullMethodName = "/waybill.host.v1.Host/ListWebhookDeliveries"
+	Host_PollRunEvents_FullMethodName          = "/waybill.host.v1.Host/PollRunEvents"
+	Host_ListRuns_FullMethodName               = "/waybill.host.v1.Host/ListRuns"
+	Host_WatchRuns_FullMethodName              = "/waybill.host.v1.Host/WatchRuns"
+	Host_ListInterrupts_FullMethodName         = "/waybill.host.v1.Host/ListInterrupts"
+	Host_ListModelCapabilities_FullMethodName  = "/waybill.host.v1.Host/ListModelCapabilities"
+	Host_ListModelSubstitutions_FullMethodName = "/waybill.host.v1.Host/ListModelSubstitutions"
+	Host_ListWorkflows_FullMethodName          = "/waybill.host.v1.Host/ListWorkflows"
+	Host_PutWorkflow_FullMethodName            = "/waybill.host.v1.Host/PutWorkflow"
+	Host_GetEnvelopeSchema_FullMethodName      = "/waybill.host.v1.Host/GetEnvelopeSchema"
+	Host_GetDebugBundle_FullMethodName         = "/waybill.host.v1.Host/GetDebugBundle"
+	Host_DiffRuns_FullMethodName               = "/waybill.host.v1.Host/DiffRuns"
+	Host_CreateAnnotation_FullMethodName       = "/waybill.host.v1.Host/CreateAnnotation"
+	Host_ListAnnotations_FullMethodName        = "/waybill.host.v1.Host/ListAnnotations"
+	Host_ListAuditEntries_FullMethodName       = "/waybill.host.v1.Host/ListAuditEntries"
+	Host_ListWebhooks_FullMethodName           = "/waybill.host.v1.Host/ListWebhooks"
+	Host_RotateWebhookSecret_FullMethodName    = "/waybill.host.v1.Host/RotateWebhookSecret"
+	Host_ListWebhookDeliveries_FullMethodName  = "/waybill.host.v1.Host/ListWebhookDeliveries"
 )
 
 // HostClient is the client API for Host service.
@@ -51,6 +53,10 @@ type HostClient interface {
 	WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error)
 	// ListInterrupts lists what runs ask and nobody has answered. Scope approvals:respond.
 	ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error)
+	// ListModelCapabilities says who requires what of models, and which models have it. Scope manifest:read.
+	ListModelCapabilities(ctx context.Context, in *ListModelCapabilitiesRequest, opts ...grpc.CallOption) (*ListModelCapabilitiesResponse, error)
+	// ListModelSubstitutions counts the models that others were asked instead of. Scope runs:read.
+	ListModelSubstitutions(ctx context.Context, in *ListModelSubstitutionsRequest, opts ...grpc.CallOption) (*ListModelSubstitutionsResponse, error)
 	// ListWorkflows lists workflow definitions by id. Scope manifest:read.
 	ListWorkflows(ctx context.Context, in *ListWorkflowsRequest, opts ...grpc.CallOption) (*ListWorkflowsResponse, error)
 	// PutWorkflow registers a definition. Scope workflows:write.
@@ -126,6 +132,26 @@ func (c *hostClient) ListInterrupts(ctx context.Context, in *ListInterruptsReque
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListInterruptsResponse)
 	err := c.cc.Invoke(ctx, Host_ListInterrupts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ListModelCapabilities(ctx context.Context, in *ListModelCapabilitiesRequest, opts ...grpc.CallOption) (*ListModelCapabilitiesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListModelCapabilitiesResponse)
+	err := c.cc.Invoke(ctx, Host_ListModelCapabilities_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ListModelSubstitutions(ctx context.Context, in *ListModelSubstitutionsRequest, opts ...grpc.CallOption) (*ListModelSubstitutionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListModelSubstitutionsResponse)
+	err := c.cc.Invoke(ctx, Host_ListModelSubstitutions_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -257,6 +283,10 @@ type HostServer interface {
 	WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error
 	// ListInterrupts lists what runs ask and nobody has answered. Scope approvals:respond.
 	ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error)
+	// ListModelCapabilities says who requires what of models, and which models have it. Scope manifest:read.
+	ListModelCapabilities(context.Context, *ListModelCapabilitiesRequest) (*ListModelCapabilitiesResponse, error)
+	// ListModelSubstitutions counts the models that others were asked instead of. Scope runs:read.
+	ListModelSubstitutions(context.Context, *ListModelSubstitutionsRequest) (*ListModelSubstitutionsResponse, error)
 	// ListWorkflows lists workflow definitions by id. Scope manifest:read.
 	ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error)
 	// PutWorkflow registers a definition. Scope workflows:write.
@@ -300,6 +330,12 @@ func (UnimplementedHostServer) WatchRuns(*WatchRunsRequest, grpc.ServerStreaming
 }
 func (UnimplementedHostServer) ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListInterrupts not implemented")
+}
+func (UnimplementedHostServer) ListModelCapabilities(context.Context, *ListModelCapabilitiesRequest) (*ListModelCapabilitiesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListModelCapabilities not implemented")
+}
+func (UnimplementedHostServer) ListModelSubstitutions(context.Context, *ListModelSubstitutionsRequest) (*ListModelSubstitutionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListModelSubstitutions not implemented")
 }
 func (UnimplementedHostServer) ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWorkflows not implemented")
@@ -416,6 +452,42 @@ func _Host_ListInterrupts_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(HostServer).ListInterrupts(ctx, req.(*ListInterruptsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ListModelCapabilities_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListModelCapabilitiesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ListModelCapabilities(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ListModelCapabilities_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ListModelCapabilities(ctx, req.(*ListModelCapabilitiesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ListModelSubstitutions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListModelSubstitutionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ListModelSubstitutions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ListModelSubstitutions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ListModelSubstitutions(ctx, req.(*ListModelSubstitutionsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -636,6 +708,14 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListInterrupts",
 			Handler:    _Host_ListInterrupts_Handler,
+		},
+		{
+			MethodName: "ListModelCapabilities",
+			Handler:    _Host_ListModelCapabilities_Handler,
+		},
+		{
+			MethodName: "ListModelSubstitutions",
+			Handler:    _Host_ListModelSubstitutions_Handler,
 		},
 		{
 			MethodName: "ListWorkflows",
