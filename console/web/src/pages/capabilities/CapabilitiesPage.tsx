@@ -11,6 +11,7 @@ import { JsonView } from "../../ui/JsonView";
 import { Text } from "../../ui/Text";
 import "../../styles/form.css";
 import "./capabilities.css";
+import { ModelGate, Substitutions } from "./ModelGate";
 import { families, inWords, type Family } from "./families";
 
 /** What the host advertises of itself, for people. */
@@ -31,12 +32,14 @@ export default function CapabilitiesPage(): ReactNode {
       {isObject(data) && (
         <>
           <p className="lead">
-            This host advertises the following to every client, at{" "}
+            This host advertises what it can do to every client, at{" "}
             <a href={`${hostURL}/.well-known/openwop`} target="_blank" rel="noreferrer">
               /.well-known/openwop
             </a>
-            . It is computed from what is configured: what is not here is not to be had.
+            . That is computed from what is configured: what is not there is not to be had. Who has what nodes require of models, and what was replaced, it tells those who have signed in.
           </p>
+          <ModelGate document={data} />
+          <Substitutions />
           <Kinds document={data} />
           <div className="families">
             {families(data).map((f) => (

@@ -1,0 +1,230 @@
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import { api, body } from "../../api/client";
+import type { Json } from "../../api/json";
+import { Ago } from "../../ui/Ago";
+import { ErrorNote } from "../../ui/ErrorNote";
+import { Icon } from "../../ui/Icon";
+import { shortId } from "../../ui/Id";
+import { Name, Redacted } from "../../ui/Text";
+import { clock } from "../../ui/time";
+import { capabilities, untold, withheld, type Capability, type Models, type Substitution } from "./gate";
+
+/** What nodes may require of models: whether it is advertised, whether it is enforced, and who has it. */
+export function ModelGate({ document }: { document: Json }): ReactNode {
+  const { data, error, refetch } = useQuery({
+    queryKey: ["model-capabilities"],
+    queryFn: ({ signal }) => body(api.GET("/v1/models:capabilities", { signal })),
+    staleTime: 60_000,
+    retry: false,
+  });
+  const rows = capabilities(document, data?.capabilities);
+  const silent = untold(error, "manifest:read");
+  if (rows.length === 0 && (silent || !error)) return null;
+  return (
+    <section aria-labelledby="model-gate">
+      <h2 id="model-gate">What models can do</h2>
+      {error && !silent && <ErrorNote error={error} onRetry={() => void refetch()} />}
+      {rows.length > 0 && (
+        <div className="scroll" role="region" aria-label="Capabilities of models" tabIndex={0}>
+          <table className="gate-table">
+            <thead>
+              <tr>
+                <th scope="col">capability</th>
+                <th scope="col">advertised</th>
+                {data && <th scope="col">enforced</th>}
+                {data && <th scope="col">models that have it</th>}
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((c) => (
+                <tr key={c.id}>
+                  <th scope="row">
+                    <code>
+                      <Name text={c.id} />
+                    </code>
+                  </th>
+                  <td>
+                    <YesNo yes={c.advertised} words={["yes", "no"]} />
+                  </td>
+                  {data && <Told capability={c} />}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {data && (
+        <p className="dim small">
+          Models are those that are known to have it and that you may ask. What is not known of a model{" "}
+          {data.trustsUnknown ? "counts as there" : "counts as lacking"}.
+        </p>
+      )}
+      {silent && rows.length > 0 && <p className="dim small">Which of these are enforced, and which models have them: {silent}.</p>}
+    </section>
+  );
+}
+
+function Told({ capability: { id, told } }: { capability: Capability }): ReactNode {
+  if (!told) {
+    return (
+      <>
+        <td className="dim">not told</td>
+        <td className="dim">not told</td>
+      </>
+    );
+  }
+  return (
+    <>
+      <td>
+        <YesNo yes={told.enforced} words={["yes", "nothing requires it"]} />
+        {told.requiredBy.length > 0 && (
+          <details>
+            <summary>
+              by {told.requiredBy.length === 1 ? "1 type" : `${told.requiredBy.length} types`} of nodes<span className="unseen"> that require {id}</span>
+            </summary>
+            <ul>
+              {told.requiredBy.map((type) => (
+                <li key={type}>
+                  <code>
+                    <Name text={type} />
+                  </code>
+                </li>
+              ))}
+            </ul>
+          </details>
+        )}
+      </td>
+      <td>{told.by.length === 0 ? <span className="dim">none that is known</span> : told.by.map((m) => <Provider key={m.provider} id={id} models={m} />)}</td>
+    </>
+  );
+}
+
+/** So many models of a provider are shown at once. */
+const few = 3;
+
+function Provider({ id, models: { provider, models, ownKey } }: { id: string; models: Models }): ReactNode {
+  const names = models.map((model) => (
+    <code key={model} className="chip">
+      <Name text={model} />
+    </code>
+  ));
+  return (
+    <div className="of-provider">
+      <strong>
+        <Name text={provider} />
+      </strong>
+      {ownKey && <span className="dim"> with your own key</span>}{" "}
+      {names.length <= few ? (
+        names
+      ) : (
+        <details>
+          <summary>
+            {names.length} models<span className="unseen"> of {provider} that have {id}</span>
+          </summary>
+          {names}
+        </details>
+      )}
+    </div>
+  );
+}
+
+function YesNo({ yes, words: [good, other] }: { yes: boolean; words: [string, string] }): ReactNode {
+  return (
+    <span className={yes ? "status good" : "status idle"}>
+      <Icon name={yes ? "check" : "minus"} />
+      {yes ? good : other}
+    </span>
+  );
+}
+
+const hour = 3_600_000;
+
+/** Which models were asked instead of others in the last hour. A host that does not tell has no such part. */
+export function Substitutions(): ReactNode {
+  const { data, error, refetch, isFetching, dataUpdatedAt } = useQuery({
+    queryKey: ["model-substitutions"],
+    queryFn: ({ signal }) => body(api.GET("/v1/models:substitutions", { signal })),
+    staleTime: 10_000,
+    retry: false,
+  });
+  const silent = untold(error, "runs:read");
+  if (!data && !error) return null;
+  return (
+    <section aria-labelledby="substitutions">
+      <h2 id="substitutions">Substitutions in the last hour</h2>
+      {silent ? <p className="dim small">Which models were asked instead of others: {silent}.</p> : error && !data && <ErrorNote error={error} onRetry={() => void refetch()} />}
+      {data && (
+        <>
+          {data.substitutions.length === 0 ? <p>No model was asked instead of another.</p> : <SubstitutionTable rows={data.substitutions} />}
+          <p className="dim small">
+            {/* The host counts the latest of very many, and says from when on. */}
+            {Date.parse(data.since) > dataUpdatedAt - hour + 60_000 ? "There were more than the host counts. These are" : "Counted"} since {clock(data.since).slice(0, 8)}.{" "}
+            <button type="button" className="quiet" disabled={isFetching} onClick={() => void refetch()}>
+              Count again
+            </button>
+          </p>
+        </>
+      )}
+    </section>
+  );
+}
+
+function SubstitutionTable({ rows }: { rows: readonly Substitution[] }): ReactNode {
+  return (
+    <div className="scroll" role="region" aria-label="Models that were replaced" tabIndex={0}>
+      <table className="gate-table">
+        <thead>
+          <tr>
+            <th scope="col">was to be asked</th>
+            <th scope="col">was asked instead</th>
+            <th scope="col">the first lacks</th>
+            <th scope="col" className="num">
+              how often
+            </th>
+            <th scope="col">last</th>
+            <th scope="col">runs</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((s) => (
+            <tr key={[s.originalProvider, s.originalModel, s.fallbackProvider, s.fallbackModel].join("\n")}>
+              <th scope="row">
+                <Model provider={s.originalProvider} model={s.originalModel} />
+              </th>
+              <td>{withheld(s) ? <Redacted /> : <Model provider={s.fallbackProvider} model={s.fallbackModel} />}</td>
+              <td>
+                {s.missingCapabilities.map((id) => (
+                  <code key={id} className="chip">
+                    <Name text={id} />
+                  </code>
+                ))}
+              </td>
+              <td className="num">{s.count.toLocaleString("en")}</td>
+              <td className="nowrap">
+                <Ago at={s.lastAt} />
+              </td>
+              <td>
+                {s.runIds.map((id) => (
+                  <Link key={id} href={`/runs/${encodeURIComponent(id)}`} className="gate-run">
+                    {shortId(id)}
+                  </Link>
+                ))}
+                {s.runs > s.runIds.length && <span className="dim">and {(s.runs - s.runIds.length).toLocaleString("en")} more</span>}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Model({ provider, model }: { provider: string; model: string }): ReactNode {
+  return (
+    <code>
+      <Name text={`${provider}·${model}`} />
+    </code>
+  );
+}
