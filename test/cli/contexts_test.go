@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -82,4 +83,19 @@ func TestL6c_ContextsAreKept(t *testing.T) {
 	require.Equal(t, 5, u.run("run", "list", "--context", "b").status)
 	require.Equal(t, 2, u.run("context", "set", "c d", "--url", "http://x").status)
 	require.Equal(t, 2, u.run("context", "set", "c", "--token-stdin", "--url", "http://x").status, "no first line")
+}
+
+// Where nobody keeps a keyring, that is said at once, and what else there is.
+func TestL6d_ASessionWithoutAKeyringIsTold(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED: the keyring of this system does not depend on the environment")
+	}
+	u := stranger(t).with("DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent")
+	r := u.typing("secret-1\n").run("context", "set", "prod", "--url", "https://prod.example", "--token-stdin", "--keyring")
+	require.Equal(t, 1, r.status)
+	require.Contains(t, r.err, "this session has no keyring that can be used")
+	require.Contains(t, r.err, "--token-file")
+	require.NotContains(t, r.err, "secret-1")
+	require.Empty(t, u.ok("context", "list", "-o", "name").out, "nothing is kept")
 }

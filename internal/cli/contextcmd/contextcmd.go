@@ -18,6 +18,7 @@ import (
 	"waybill.dev/waybill/client"
 	"waybill.dev/waybill/internal/cli/contexts"
 	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/keyring"
 	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/session"
 )
@@ -70,6 +71,8 @@ func rowOf(f contexts.File, name string) row {
 		r.Signed = "token"
 	case c.TokenFile != "":
 		r.Signed = "file " + c.TokenFile
+	case c.Keyring:
+		r.Signed = "keyring"
 	}
 	return r
 }
@@ -147,23 +150,27 @@ var nameable = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func setCommand(s *session.Session) *cobra.Command {
 	var at contexts.Context
-	var stdin, noToken, use bool
+	var how credential
+	var use bool
 	c := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Make a context, or change one",
 		Long: `Makes a context, or changes what the flags name of one. The credential is read from
-standard input and kept in the file, or the file that has it is named; it is no flag, where
-others of the machine would see it.`,
+standard input and kept in the file of contexts, or with --keyring in the keyring of the
+operating system, or the file that has it is named; it is no flag, where others of the
+machine would see it. --keyring by itself takes it out of the file of contexts.`,
 		Example: `  waybill context set prod --url https://waybill.example --token-file ~/.waybill-token
-  pass show waybill | waybill context set prod --token-stdin`,
+  pass show waybill | waybill context set prod --token-stdin --keyring`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: complete(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !nameable.MatchString(args[0]) {
 				return exit.Usagef("%q: want a name of letters, digits, ., _ and -", args[0])
 			}
-			return edit(s, func(f *contexts.File) error {
-				c := f.Contexts[args[0]]
+			var was, c contexts.Context
+			err := edit(s, func(f *contexts.File) error {
+				was = f.Contexts[args[0]]
+				c = was
 				if at.URL != "" {
 					c.URL = at.URL
 				}
@@ -173,7 +180,7 @@ others of the machine would see it.`,
 				if at.CA != "" {
 					c.CA = absolute(at.CA)
 				}
-				if err := credential(cmd.InOrStdin(), &c, at.TokenFile, stdin, noToken); err != nil {
+				if err := how.put(cmd, args[0], was, &c); err != nil {
 					return err
 				}
 				f.Contexts[args[0]] = c
@@ -182,33 +189,69 @@ others of the machine would see it.`,
 				}
 				return nil
 			})
+			if err == nil && (!c.Keyring || c.URL != was.URL) {
+				forget(cmd, args[0], was)
+			}
+			return err
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&at.URL, "url", "", "URL of the host, with its base path")
-	f.StringVar(&at.TokenFile, "token-file", "", "file with the credential; it stays there")
-	f.BoolVar(&stdin, "token-stdin", false, "read the credential from the first line of standard input, and keep it")
-	f.BoolVar(&noToken, "no-token", false, "forget the credential")
+	f.StringVar(&how.file, "token-file", "", "file with the credential; it stays there")
+	f.BoolVar(&how.stdin, "token-stdin", false, "read the credential from the first line of standard input, and keep it")
+	f.BoolVar(&how.none, "no-token", false, "forget the credential")
+	f.BoolVar(&how.keyring, "keyring", false, "keep the credential in the operating system's keyring, and not in the file of contexts")
 	f.StringVar(&at.CA, "ca", "", "file of PEM certificates that vouch for the host")
 	f.BoolVar(&use, "use", false, "make it the current context")
 	c.MarkFlagsMutuallyExclusive("token-file", "token-stdin", "no-token")
+	c.MarkFlagsMutuallyExclusive("token-file", "keyring")
+	c.MarkFlagsMutuallyExclusive("no-token", "keyring")
 	return c
 }
 
-func credential(stdin io.Reader, c *contexts.Context, file string, fromStdin, none bool) error {
+// credential is what becomes of a context's credential.
+type credential struct {
+	file                 string
+	stdin, none, keyring bool
+}
+
+// put makes the context have the credential that the flags speak of.
+func (how credential) put(cmd *cobra.Command, name string, was contexts.Context, c *contexts.Context) error {
 	switch {
-	case none:
-		c.Token, c.TokenFile = "", ""
-	case file != "":
-		c.Token, c.TokenFile = "", absolute(file)
-	case fromStdin:
-		line, err := bufio.NewReader(stdin).ReadString('\n')
+	case how.none:
+		c.Token, c.TokenFile, c.Keyring = "", "", false
+	case how.file != "":
+		c.Token, c.TokenFile, c.Keyring = "", absolute(how.file), false
+	case how.stdin:
+		line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 		if line = strings.TrimSpace(line); line == "" {
 			return exit.Usagef("--token-stdin: standard input has no first line: %w", errors.Join(err, io.ErrUnexpectedEOF))
 		}
-		c.Token, c.TokenFile = line, ""
+		c.Token, c.TokenFile, c.Keyring = line, "", false
+	case c.Keyring && c.URL != was.URL:
+		return exit.Usagef("the keyring has the credential for %s; give that for %s with --token-stdin --keyring, or --no-token", was.URL, c.URL)
 	}
+	if !how.keyring || c.Keyring { // it is there
+		return nil
+	}
+	if c.Token == "" {
+		return exit.Usagef("--keyring: there is no credential to keep; give it with --token-stdin")
+	}
+	if err := keyring.Set(cmd.Context(), keyring.Entry{Context: name, URL: c.URL}, c.Token); err != nil {
+		return exit.With(exit.Failed, fmt.Errorf("--keyring: %w; without it the file of contexts keeps the credential, and --token-file leaves it where it is", err))
+	}
+	c.Token, c.Keyring = "", true
 	return nil
+}
+
+// forget takes a credential that no context speaks of any more out of the keyring.
+func forget(cmd *cobra.Command, name string, was contexts.Context) {
+	if !was.Keyring {
+		return
+	}
+	if err := keyring.Delete(cmd.Context(), keyring.Entry{Context: name, URL: was.URL}); err != nil {
+		session.Talk(cmd, "the credential for %s may still be in the keyring: %s", was.URL, err)
+	}
 }
 
 // absolute makes a path good from everywhere.
@@ -285,9 +328,10 @@ func removeCommand(s *session.Session) *cobra.Command {
 		Example:           `  waybill context rm staging`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: complete(s),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return edit(s, func(f *contexts.File) error {
-				if _, err := f.Get(args[0]); err != nil {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var was contexts.Context
+			err := edit(s, func(f *contexts.File) (err error) {
+				if was, err = f.Get(args[0]); err != nil {
 					return exit.With(exit.NotFound, err)
 				}
 				f.Contexts = maps.Clone(f.Contexts)
@@ -297,6 +341,10 @@ func removeCommand(s *session.Session) *cobra.Command {
 				}
 				return nil
 			})
+			if err == nil {
+				forget(cmd, args[0], was)
+			}
+			return err
 		},
 	}
 }

@@ -21,6 +21,8 @@ type Context struct {
 	// Token is the credential itself; TokenFile names a file that holds it.
 	Token     string `yaml:"token,omitempty" json:"-"`
 	TokenFile string `yaml:"tokenFile,omitempty" json:"tokenFile,omitempty"`
+	// Keyring says that the operating system's keyring has it.
+	Keyring bool `yaml:"keyring,omitempty" json:"keyring,omitempty"`
 	// CA names a file of certificates that vouch for the host.
 	CA string `yaml:"ca,omitempty" json:"ca,omitempty"`
 }

@@ -25,6 +25,7 @@ import (
 	"waybill.dev/waybill/client"
 	"waybill.dev/waybill/internal/cli/contexts"
 	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/keyring"
 	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/term"
 	"waybill.dev/waybill/internal/version"
@@ -153,7 +154,7 @@ func (s *Session) Resolve(cmd *cobra.Command) (Target, error) {
 	of := "context " + t.Context.Value
 	t.URL = s.first(Setting{Name: "url", Value: defaultURL, Source: "default"}, flag("--url", s.url), s.env("WAYBILL_URL"), source{at.URL, of})
 	t.CA = s.first(t.CA, flag("--ca", s.ca), s.env("WAYBILL_CA"), source{at.CA, of})
-	t.Token, err = s.token(cmd.InOrStdin(), t.URL.Value, at, of)
+	t.Token, err = s.token(cmd, t.URL.Value, t.Context.Value, at)
 	return t, err
 }
 
@@ -187,8 +188,9 @@ func (*Session) first(d Setting, of ...source) Setting {
 
 // token finds the credential. That of a context is for the context's host, and the
 // one that everybody knows for this machine: neither is sent elsewhere.
-func (s *Session) token(stdin io.Reader, to string, at contexts.Context, of string) (Setting, error) {
+func (s *Session) token(cmd *cobra.Command, to, name string, at contexts.Context) (Setting, error) {
 	t := Setting{Name: "token", Source: "none"}
+	of := "context " + name
 	set := func(secret, from string) (Setting, error) {
 		t.Value, t.secret, t.Source = Withheld, secret, from
 		return t, nil
@@ -208,7 +210,7 @@ func (s *Session) token(stdin io.Reader, to string, at contexts.Context, of stri
 	case s.tokenStdin && s.tokenFile != "":
 		return t, exit.Usagef("--token-stdin and --token-file: want one of them")
 	case s.tokenStdin:
-		line, err := bufio.NewReader(stdin).ReadString('\n')
+		line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 		if line = strings.TrimSpace(line); line == "" {
 			return t, exit.Usagef("--token-stdin: standard input has no first line: %w", errors.Join(err, io.ErrUnexpectedEOF))
 		}
@@ -223,6 +225,15 @@ func (s *Session) token(stdin io.Reader, to string, at contexts.Context, of stri
 		return set(at.Token, of)
 	case sameHost(at.URL, to) && at.TokenFile != "":
 		return fromFile(at.TokenFile, of)
+	case sameHost(at.URL, to) && at.Keyring:
+		secret, err := keyring.Get(cmd.Context(), keyring.Entry{Context: name, URL: at.URL})
+		if errors.Is(err, keyring.ErrNone) {
+			err = fmt.Errorf("%w; keep it there: waybill context set %s --token-stdin --keyring", err, name)
+		}
+		if err != nil {
+			return t, exit.With(exit.Denied, fmt.Errorf("%s: %w; --token-file, --token-stdin and WAYBILL_TOKEN go before it", of, err))
+		}
+		return set(secret, of+", keyring")
 	case loopback(to):
 		return set(defaultToken, "default of a host on this machine")
 	}

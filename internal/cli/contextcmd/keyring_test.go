@@ -1,0 +1,138 @@
+package contextcmd_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	library "github.com/zalando/go-keyring"
+
+	"waybill.dev/waybill/internal/cli/contextcmd"
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/session"
+)
+
+// shell runs commands about contexts of one user.
+type shell struct {
+	t    *testing.T
+	home string
+}
+
+func (s shell) file() string {
+	s.t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.home, "waybill", "contexts.yaml"))
+	require.NoError(s.t, err)
+	return string(b)
+}
+
+func (s shell) run(stdin string, args ...string) (out, talk string, err error) {
+	s.t.Helper()
+	at := session.New()
+	at.Getenv = func(name string) string { return map[string]string{"XDG_CONFIG_HOME": s.home}[name] }
+	c := contextcmd.Command(at)
+	c.SilenceErrors, c.SilenceUsage = true, true
+	var o, e bytes.Buffer
+	c.SetIn(strings.NewReader(stdin))
+	c.SetOut(&o)
+	c.SetErr(&e)
+	c.SetArgs(args)
+	err = c.ExecuteContext(s.t.Context())
+	return o.String(), e.String(), err
+}
+
+func (s shell) ok(stdin string, args ...string) string {
+	s.t.Helper()
+	out, _, err := s.run(stdin, args...)
+	require.NoError(s.t, err)
+	return out
+}
+
+// kept is what the keyring has for prod at a URL.
+func kept(url string) string {
+	secret, err := library.Get("waybill", "prod at "+url)
+	if err != nil {
+		return ""
+	}
+	return secret
+}
+
+const (
+	prodURL  = "https://prod.example"
+	otherURL = "https://other.example"
+)
+
+// The library's stand-in is one for the whole process: these tests take turns.
+func TestSet_KeepsACredentialInTheKeyringAndNotInTheFile(t *testing.T) {
+	library.MockInit()
+	s := shell{t, t.TempDir()}
+	s.ok("secret-1\n", "set", "prod", "--url", prodURL, "--token-stdin", "--keyring")
+	require.Equal(t, "secret-1", kept(prodURL))
+	require.NotContains(t, s.file(), "secret-1")
+	shown := s.ok("", "show", "--source") + s.ok("", "show", "prod") + s.ok("", "list", "-o", "json")
+	require.Regexp(t, `token +\(set, not shown\) +context prod, keyring`, shown)
+	require.Regexp(t, `credential +keyring`, shown)
+	require.NotContains(t, shown, "secret-1")
+	require.Regexp(t, `token +- +none`, s.ok("", "show", "--source", "--url", otherURL), "it is for its own host")
+
+	s.ok("secret-2\n", "set", "prod", "--token-stdin", "--keyring")
+	require.Equal(t, "secret-2", kept(prodURL))
+	s.ok("", "rm", "prod")
+	require.Empty(t, kept(prodURL))
+}
+
+func TestSet_TakesACredentialOutOfTheFileIntoTheKeyring(t *testing.T) {
+	library.MockInit()
+	s := shell{t, t.TempDir()}
+	_, _, err := s.run("", "set", "prod", "--url", prodURL, "--keyring")
+	require.Equal(t, exit.Usage, exit.Status(err))
+	s.ok("secret-1\n", "set", "prod", "--url", prodURL, "--token-stdin")
+	require.Contains(t, s.file(), "secret-1")
+	s.ok("", "set", "prod", "--keyring")
+	require.Equal(t, "secret-1", kept(prodURL))
+	require.NotContains(t, s.file(), "secret-1")
+	s.ok("", "set", "prod", "--keyring")
+	require.Equal(t, "secret-1", kept(prodURL), "asked again, it stays")
+	s.ok("", "set", "prod", "--no-token")
+	require.Empty(t, kept(prodURL))
+}
+
+// What is kept for one host is never sent to another.
+func TestSet_WantsAnotherCredentialForAnotherURL(t *testing.T) {
+	library.MockInit()
+	s := shell{t, t.TempDir()}
+	s.ok("secret-1\n", "set", "prod", "--url", prodURL, "--token-stdin", "--keyring")
+	_, _, err := s.run("", "set", "prod", "--url", otherURL)
+	require.Equal(t, exit.Usage, exit.Status(err))
+	require.ErrorContains(t, err, prodURL)
+	s.ok("secret-2\n", "set", "prod", "--url", otherURL, "--token-stdin", "--keyring")
+	require.Equal(t, "secret-2", kept(otherURL))
+	require.Empty(t, kept(prodURL), "nothing speaks of it any more")
+
+	require.NoError(t, library.Delete("waybill", "prod at "+otherURL))
+	_, _, err = s.run("", "show", "--source")
+	require.Equal(t, exit.Denied, exit.Status(err))
+	require.ErrorContains(t, err, "waybill context set prod --token-stdin --keyring")
+}
+
+func TestSet_WithoutAKeyringChangesNothingAndSaysWhatElseThereIs(t *testing.T) {
+	library.MockInit()
+	s := shell{t, t.TempDir()}
+	s.ok("secret-1\n", "set", "prod", "--url", prodURL, "--token-stdin", "--keyring")
+	before := s.file()
+	library.MockInitWithError(errors.New("no session bus"))
+	_, _, err := s.run("secret-2\n", "set", "prod", "--token-stdin", "--keyring")
+	require.ErrorContains(t, err, "this session has no keyring that can be used: no session bus")
+	require.ErrorContains(t, err, "--token-file")
+	require.NotContains(t, err.Error(), "secret-2")
+	require.Equal(t, before, s.file())
+	_, _, err = s.run("", "show", "--source")
+	require.Equal(t, exit.Denied, exit.Status(err))
+	require.ErrorContains(t, err, "WAYBILL_TOKEN")
+	_, talk, err := s.run("", "rm", "prod")
+	require.NoError(t, err)
+	require.Contains(t, talk, "may still be in the keyring")
+}

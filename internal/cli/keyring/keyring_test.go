@@ -1,0 +1,49 @@
+package keyring_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	library "github.com/zalando/go-keyring"
+
+	"waybill.dev/waybill/internal/cli/keyring"
+)
+
+var prod = keyring.Entry{Context: "prod", URL: "https://a.example"}
+
+// The library's stand-in is one for the whole process: these tests take turns.
+func TestKeyring_KeepsACredentialForItsContextAndURL(t *testing.T) {
+	library.MockInit()
+	ctx := t.Context()
+	require.NoError(t, keyring.Set(ctx, prod, "secret"))
+	got, err := keyring.Get(ctx, prod)
+	require.NoError(t, err)
+	require.Equal(t, "secret", got)
+	for _, other := range []keyring.Entry{{Context: "prod", URL: "https://b.example"}, {Context: "test", URL: "https://a.example"}} {
+		_, err := keyring.Get(ctx, other)
+		require.ErrorIs(t, err, keyring.ErrNone)
+		require.NoError(t, keyring.Delete(ctx, other), "there is nothing to forget")
+	}
+	require.NoError(t, keyring.Delete(ctx, prod))
+	_, err = keyring.Get(ctx, prod)
+	require.ErrorIs(t, err, keyring.ErrNone)
+}
+
+func TestKeyring_SaysThatThereIsNone(t *testing.T) {
+	library.MockInitWithError(errors.New("org.freedesktop.secrets was not provided"))
+	ctx := t.Context()
+	_, err := keyring.Get(ctx, prod)
+	for _, err := range []error{err, keyring.Set(ctx, prod, "wb_secret"), keyring.Delete(ctx, prod)} {
+		require.ErrorContains(t, err, "this session has no keyring that can be used: org.freedesktop.secrets")
+		require.NotErrorIs(t, err, keyring.ErrNone)
+		require.NotContains(t, err.Error(), "wb_secret")
+	}
+}
+
+func TestKeyring_IsNotWaitedForOnceTheCommandIsCancelled(t *testing.T) {
+	library.MockInitWithError(context.Canceled)
+	_, err := keyring.Get(t.Context(), prod)
+	require.ErrorIs(t, err, context.Canceled)
+}
