@@ -35,6 +35,7 @@ async function shots(host: Host): Promise<Shot[]> {
     { name: "runs-words", path: "", ready: (page) => page.getByText("Words of the filter").click().then(() => page.getByRole("list", { name: "Values of kind" }).waitFor()) },
     { name: "runs-none", path: "?filter=tag%3Anobody", ready: part(".empty") },
     { name: "run-timeline", path: `runs/${recovered}`, ready: part("[role=grid]") },
+    { name: "run-past", path: `runs/${recovered}?at=4`, ready: part(".scrubber .status") },
     { name: "run-table", path: `runs/${recovered}?view=table&e=4`, ready: part(".inspector, aside") },
     { name: "run-data", path: `runs/${recovered}?view=data`, ready: part(".data, .empty") },
     { name: "run-cost", path: `runs/${recovered}?view=cost`, ready: part("tfoot") },

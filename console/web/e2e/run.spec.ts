@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Page } from "@playwright/test";
-import { expect, isBusy, least, signIn, test, timePaint, withMortal } from "./fixtures";
+import { expect, expectAccessible, isBusy, least, signIn, test, timePaint, withMortal } from "./fixtures";
 import { Host, key, prepare, says, secret, type RunEventDoc } from "./host";
 
 const words = (n: number): string[] => Array.from({ length: n }, (_, i) => `word${i} `);
@@ -306,4 +306,50 @@ test("C13 eight tabs of a browser are all up to date, though a browser opens six
   for (const runId of runs) await host.json("POST", `/v1/runs/${runId}/interrupts/gate`, { resumeValue: { action: "accept" } });
   await expect(last.locator(".run-head .status")).toHaveText("Completed", { timeout: 2000 });
   for (const tab of tabs) await expect(tab.locator(".run-head .status")).toHaveText("Completed", { timeout: 15_000 });
+});
+
+test("a run is looked back at as of any of its events, by slider, keys and address", async ({ signedIn: page, host }) => {
+  const runId = await host.runUntil("steps", ["completed"]);
+  const last = (await host.events(runId)).length - 1;
+  await page.goto(`${host.console}runs/${runId}`);
+  const timeline = page.getByRole("grid", { name: "Timeline" });
+  await expect(timeline.getByRole("rowheader", { name: /third/ })).toBeVisible();
+  await page.getByRole("button", { name: "Look back…" }).click();
+  const slider = page.getByRole("slider", { name: "Show the run as of event" });
+  await expect(slider).toHaveValue(String(last));
+  await slider.focus();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("ArrowRight");
+  await expect(slider).toHaveAttribute("aria-valuetext", new RegExp(`^#1 of ${last}, node.started`));
+  const lookBack = page.getByRole("region", { name: "Look back" });
+  await expect(lookBack.getByText("Running")).toBeVisible();
+  await expect(timeline.getByRole("rowheader")).toHaveCount(2); // the run, and its first node
+  await expect(page.getByRole("heading", { level: 1 }).locator("..")).toContainText("Completed");
+  await expect(page).toHaveURL(/[?&]at=1(&|$)/);
+  await expectAccessible(page);
+
+  await page.goto(`${host.console}runs/${runId}?view=table&at=3`); // a link shows the same
+  await expect(page.getByRole("table", { name: "Events" })).toHaveAttribute("aria-rowcount", "5");
+  await expect(slider).toHaveValue("3");
+  await page.locator("h1").click();
+  await page.keyboard.press("]");
+  await expect(slider).toHaveValue("4");
+  await page.keyboard.press("[");
+  await page.keyboard.press("[");
+  await expect(page).toHaveURL(/[?&]at=2(&|$)/);
+  await page.setViewportSize({ width: 320, height: 640 });
+  await expectAccessible(page);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(320);
+  await page.getByRole("button", { name: "Back to now" }).click();
+  await expect(slider).toHaveCount(0);
+  await expect(page).not.toHaveURL(/[?&]at=/);
+});
+
+test("what a run had then is what the host says it had", async ({ signedIn: page, host }) => {
+  const runId = await host.runUntil("triage", ["completed"], { inputs: { mail: "hello" } });
+  await page.goto(`${host.console}runs/${runId}?view=data&at=0`);
+  await expect(page.getByRole("region", { name: "Inputs" })).toBeVisible();
+  await expect(page.getByRole("region", { name: "Outputs" })).toHaveCount(0);
+  await page.getByRole("button", { name: "Back to now" }).click();
+  await expect(page.getByRole("region", { name: "Outputs" })).toBeVisible();
 });

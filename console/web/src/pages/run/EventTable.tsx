@@ -8,14 +8,15 @@ import { plain } from "../../ui/plain";
 import { clock, duration } from "../../ui/time";
 import { addRows, detailOf, everything, groupOf, groups, type Group, type Row, type RowFilter } from "./events";
 
-type Props = { log: RunLog; selected: number | undefined; onSelect: (seq: number) => void };
+// What is above has another height while somebody looks back.
+type Props = { log: RunLog; lookingBack: boolean; selected: number | undefined; onSelect: (seq: number) => void };
 
 // Rows have one height each, so that a place in ten thousand of them is a multiplication.
 const narrow = "(max-width: 48rem)";
 const heights = { wide: 30, narrow: 52 };
 
 /** All events in their order, as a table of which the visible part is drawn. */
-export function EventTable({ log, selected, onSelect }: Props): ReactNode {
+export function EventTable({ log, lookingBack, selected, onSelect }: Props): ReactNode {
   const [filter, setFilter] = useState<RowFilter>(everything);
   const rows = useRows(log, filter);
   const table = useRef<HTMLTableElement>(null);
@@ -25,7 +26,7 @@ export function EventTable({ log, selected, onSelect }: Props): ReactNode {
       {rows.length === 0 ? (
         <Nothing log={log} />
       ) : (
-        <Rows log={log} rows={rows} table={table} selected={selected} onSelect={onSelect} />
+        <Rows log={log} lookingBack={lookingBack} rows={rows} table={table} selected={selected} onSelect={onSelect} />
       )}
     </>
   );
@@ -113,14 +114,14 @@ function useCounts(log: RunLog): Map<Group, number> {
 
 type RowsProps = Props & { rows: Row[]; table: RefObject<HTMLTableElement | null> };
 
-function Rows({ log, rows, table, selected, onSelect }: RowsProps): ReactNode {
+function Rows({ log, lookingBack, rows, table, selected, onSelect }: RowsProps): ReactNode {
   const height = useRowHeight();
   const [active, setActive] = useState<number>();
   const [margin, setMargin] = useState(0);
   useLayoutEffect(() => {
     const body = table.current?.tBodies[0];
     if (body) setMargin(body.getBoundingClientRect().top + window.scrollY);
-  }, [table, height]);
+  }, [table, height, lookingBack]);
   // The row that has focus is always there, however far it has been scrolled away.
   const rangeExtractor = useCallback(
     (range: Range) => {

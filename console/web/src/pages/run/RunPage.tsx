@@ -15,6 +15,7 @@ import { DataView } from "./DataView";
 import { EventTable } from "./EventTable";
 import { Header } from "./Header";
 import { Inspector } from "./Inspector";
+import { LookBack, Scrubber, usePast } from "./Scrubber";
 import { ForkSlot } from "./slots/ForkSlot";
 import { InterruptSlot } from "./slots/InterruptSlot";
 import { Timeline } from "./timeline";
@@ -48,19 +49,27 @@ function Run({ runId }: { runId: string }): ReactNode {
 
 function Found({ runId, log, query }: { runId: string; log: RunLog; query: ReturnType<typeof useSnapshot> }): ReactNode {
   const { data: snapshot, error, refetch, dataUpdatedAt } = query;
-  const { view, selected, go } = useRunAddress(log);
+  const { view, selected, at, go } = useRunAddress(log);
   const [forkFrom, setForkFrom] = useState<number>();
   const recorded = useIsRecorded();
+  const past = usePast(log, snapshot, at, (to) => go({ at: to }));
+  const shown = past.log;
   const title = `${snapshot?.workflowId ?? "Run"} ${shortId(runId)}`;
   useTitle(snapshot ? `${lookOf(snapshot.status).glyph} ${title}` : title);
   useShortcuts([
     { keys: "t", does: "Timeline or table", run: () => go({ view: view === "timeline" ? "table" : "timeline" }) },
     { keys: "j", does: "Next event", run: () => go({ e: Math.min(log.last, (selected ?? -1) + 1) }) },
     { keys: "k", does: "Previous event", run: () => go({ e: Math.max(0, (selected ?? log.events.length) - 1) }) },
-    { keys: "f", does: "Fork from the chosen event", run: () => setForkFrom(selected ?? log.last) },
+    { keys: "f", does: "Fork from the chosen event", run: () => setForkFrom(selected ?? past.at ?? log.last) },
+    ...(recorded
+      ? []
+      : [
+          { keys: "[", does: "The run as of an event earlier", run: () => past.move(Math.max(0, Math.min(past.at ?? log.last, log.last) - 1)) },
+          { keys: "]", does: "The run as of an event later", run: () => past.at !== undefined && past.move(Math.min(log.last, past.at + 1)) },
+        ]),
     { keys: ".", does: "Copy the link to this page", run: () => void copyText(location.href).then((ok) => ok && announce("Copied the link")) },
   ]);
-  const timeline = useTimeline(log, snapshot?.createdAt);
+  const timeline = useTimeline(shown, snapshot?.createdAt);
   const event = selected === undefined ? undefined : log.events[selected];
   return (
     <div className={event ? "run-page inspecting" : "run-page"}>
@@ -70,23 +79,27 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
           {snapshot && <p className="dim small">What follows is as of {new Date(dataUpdatedAt).toLocaleTimeString("en-GB")}.</p>}
         </>
       )}
-      <Header runId={runId} snapshot={snapshot} log={log} onFork={() => setForkFrom(selected ?? log.last)} onOpen={(e) => go({ e })} />
+      <Header runId={runId} snapshot={snapshot} log={log} onFork={() => setForkFrom(selected ?? past.at ?? log.last)} onOpen={(e) => go({ e })} />
       {snapshot && !recorded && <InterruptSlot snapshot={snapshot} log={log} />}
-      <nav className="tabs" aria-label="Views of this run">
-        {views.map(({ name, word }) => (
-          <Link key={name} href={address(runId, { view: name, e: selected })} aria-current={view === name ? "page" : undefined} replace>
-            {word}
-            {name === "table" && <span className="dim"> {log.events.length.toLocaleString("en")}</span>}
-          </Link>
-        ))}
-        <Link href={`/runs/${encodeURIComponent(runId)}/envelopes`}>Answers</Link>
-      </nav>
+      <div className="tabs-line">
+        <nav className="tabs" aria-label="Views of this run">
+          {views.map(({ name, word }) => (
+            <Link key={name} href={address(runId, { view: name, e: selected, at })} aria-current={view === name ? "page" : undefined} replace>
+              {word}
+              {name === "table" && <span className="dim"> {log.events.length.toLocaleString("en")}</span>}
+            </Link>
+          ))}
+          <Link href={`/runs/${encodeURIComponent(runId)}/envelopes`}>Answers</Link>
+        </nav>
+        {!recorded && <LookBack log={log} past={past} />}
+      </div>
+      {!recorded && <Scrubber log={log} past={past} createdAt={snapshot?.createdAt} />}
       <div className="run-body">
         <div className="run-view">
-          {view === "timeline" && <TimelineView timeline={timeline} log={log} selected={selected} onSelect={(e) => go({ e })} />}
-          {view === "table" && <EventTable log={log} selected={selected} onSelect={(e) => go({ e })} />}
-          {view === "data" && <DataView snapshot={snapshot} />}
-          {view === "cost" && <CostView log={log} onSelect={(e) => go({ e })} />}
+          {view === "timeline" && <TimelineView timeline={timeline} log={shown} past={past.past} lookingBack={past.at !== undefined} selected={selected} onSelect={(e) => go({ e })} />}
+          {view === "table" && <EventTable log={shown} lookingBack={past.at !== undefined} selected={selected} onSelect={(e) => go({ e })} />}
+          {view === "data" && <DataView snapshot={past.snapshot} untold={past.error !== undefined && past.error !== null} />}
+          {view === "cost" && <CostView log={shown} onSelect={(e) => go({ e })} />}
         </div>
         {event && (
           <Inspector event={event} log={log} snapshot={snapshot} onSelect={(e) => go({ e })} onClose={() => go({ e: undefined })} onFork={(seq) => setForkFrom(seq)} />
@@ -97,38 +110,43 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
   );
 }
 
-type Place = { view?: View; e?: number | undefined };
+type Place = { view?: View; e?: number | undefined; at?: number | undefined };
 
-function address(runId: string, { view, e }: Place): string {
+function address(runId: string, { view, e, at }: Place): string {
   const params = new URLSearchParams();
   if (view) params.set("view", view);
   if (e !== undefined) params.set("e", String(e));
+  if (at !== undefined) params.set("at", String(at));
   const query = params.toString();
   return `/runs/${encodeURIComponent(runId)}${query ? `?${query}` : ""}`;
 }
 
 // What is looked at is in the address, so that a copied link shows the same.
-function useRunAddress(log: RunLog): { view: View; selected: number | undefined; go: (to: Place) => void } {
+function useRunAddress(log: RunLog): { view: View; selected: number | undefined; at: number | undefined; go: (to: Place) => void } {
   const params = new URLSearchParams(useSearch());
   const [, navigate] = useLocation();
   const asked = params.get("view");
   const named = views.find((v) => v.name === asked)?.name;
   const view: View = named ?? (log.events.length > manyEvents ? "table" : "timeline");
-  const e = params.get("e");
-  const selected = e !== null && /^\d+$/.test(e) ? Number(e) : undefined;
+  const sequence = (name: string): number | undefined => {
+    const text = params.get(name);
+    return text !== null && /^\d+$/.test(text) ? Number(text) : undefined;
+  };
+  const selected = sequence("e");
+  const at = sequence("at");
   const go = (to: Place): void => {
-    const next = address(log.runId, { ...(named ? { view: named } : {}), e: selected, ...to });
+    const next = address(log.runId, { ...(named ? { view: named } : {}), e: selected, at, ...to });
     navigate(next, { replace: true });
   };
-  return { view, selected, go };
+  return { view, selected, at, go };
 }
 
 // The same timeline takes what is new as the log grows.
 function useTimeline(log: RunLog, createdAt: string | undefined): Timeline {
   const created = createdAt ?? log.events[0]?.timestamp;
-  const timeline = useMemo(() => new Timeline(created), [created]);
-  if (created) timeline.take(log.events);
-  return timeline;
+  const kept = useMemo(() => ({ log, timeline: new Timeline(created) }), [log, created]);
+  if (created) kept.timeline.take(kept.log.events);
+  return kept.timeline;
 }
 
 function NoRun({ runId, gone }: { runId: string; gone: boolean }): ReactNode {

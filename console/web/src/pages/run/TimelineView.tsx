@@ -9,7 +9,7 @@ import { Scale, ticks, type Bar, type Lane, type Mark, type Timeline } from "./t
 import { Name } from "../../ui/Text";
 import { plain } from "../../ui/plain";
 
-type Props = { timeline: Timeline; log: RunLog; selected: number | undefined; onSelect: (seq: number) => void };
+type Props = { timeline: Timeline; log: RunLog; past: boolean; lookingBack: boolean; selected: number | undefined; onSelect: (seq: number) => void };
 
 const rowHeight = 34;
 const zooms = [1, 1.5, 2, 3, 5, 8, 12, 20, 40, 80];
@@ -24,11 +24,11 @@ function itemsOf(lane: Pick<Lane, "bars" | "marks">): Item[] {
 }
 
 /** The run as lanes of time: one a node, a bar an attempt. The same is in the table of events. */
-export function TimelineView({ timeline, log, selected, onSelect }: Props): ReactNode {
+export function TimelineView({ timeline, log, past, lookingBack, selected, onSelect }: Props): ReactNode {
   const [zoom, setZoom] = useState(0);
   const [fold, setFold] = useState(true);
   const help = useId();
-  const open = !log.ended && timeline.started;
+  const open = !log.ended && !past && timeline.started;
   const now = useNow() - timeline.zero;
   const total = open ? Math.max(timeline.last, now) : timeline.last;
   const busy = timeline.busy(total);
@@ -61,7 +61,7 @@ export function TimelineView({ timeline, log, selected, onSelect }: Props): Reac
           Arrow keys move between nodes and bars, Enter opens one. The table of events has the same in words.
         </span>
       </div>
-      <Lanes timeline={timeline} scale={scale} total={total} zoom={zooms[zoom] ?? 1} selected={selected} onSelect={onSelect} describedBy={help} />
+      <Lanes timeline={timeline} lookingBack={lookingBack} scale={scale} total={total} zoom={zooms[zoom] ?? 1} selected={selected} onSelect={onSelect} describedBy={help} />
     </>
   );
 }
@@ -90,6 +90,7 @@ const laneShare = 0.75;
 
 type LanesProps = {
   timeline: Timeline;
+  lookingBack: boolean; // what is above has another height then
   scale: Scale;
   total: number;
   zoom: number;
@@ -98,15 +99,17 @@ type LanesProps = {
   describedBy: string;
 };
 
-function Lanes({ timeline, scale, total, zoom, selected, onSelect, describedBy }: LanesProps): ReactNode {
+function Lanes({ timeline, lookingBack, scale, total, zoom, selected, onSelect, describedBy }: LanesProps): ReactNode {
   const box = useRef<HTMLDivElement>(null);
   const grid = useRef<HTMLDivElement>(null);
   const [margin, setMargin] = useState(0);
   const [laneWidth, setLaneWidth] = useState(1000);
   const [focus, setFocus] = useState({ row: 0, item: 0 });
   useLayoutEffect(() => {
-    if (!grid.current || !box.current) return undefined;
-    setMargin(grid.current.getBoundingClientRect().top + window.scrollY);
+    if (grid.current) setMargin(grid.current.getBoundingClientRect().top + window.scrollY);
+  }, [lookingBack]);
+  useLayoutEffect(() => {
+    if (!box.current) return undefined;
     const observer = new ResizeObserver(([entry]) => setLaneWidth((entry?.contentRect.width ?? 0) * laneShare));
     observer.observe(box.current);
     return () => observer.disconnect();

@@ -1,0 +1,33 @@
+import { createParser } from "eventsource-parser";
+import { errorOf } from "../api/errors";
+import { parseJson } from "../api/json";
+import type { RunSnapshot } from "../api/model";
+import { hostURL } from "../app/base";
+
+/** The state of a run as of one of its events: what a stream of states begins with that goes on from there. */
+export async function snapshotAt(runId: string, seq: number, signal: AbortSignal): Promise<RunSnapshot> {
+  const over = new AbortController();
+  try {
+    const response = await fetch(`${hostURL}/v1/runs/${encodeURIComponent(runId)}/events?streamMode=values`, {
+      headers: { Accept: "text/event-stream", "Last-Event-ID": String(seq) },
+      signal: AbortSignal.any([signal, over.signal]),
+      cache: "no-store",
+    });
+    if (!response.ok || !response.body) throw errorOf(response, await response.json().catch(() => undefined));
+    let found: string | undefined;
+    const parser = createParser({
+      onEvent: ({ event, id, data }) => {
+        if (event === "state.snapshot" && id === String(seq)) found ??= data;
+      },
+    });
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (value !== undefined) parser.feed(value);
+      if (found !== undefined) return parseJson(found) as unknown as RunSnapshot;
+      if (done) throw new Error(`The host does not tell the state as of event ${seq}.`);
+    }
+  } finally {
+    over.abort(); // one state is all that is wanted
+  }
+}

@@ -1,0 +1,102 @@
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import type { RunSnapshot } from "../../api/model";
+import { isStatus } from "../../api/errors";
+import { RunLog } from "../../live/runLog";
+import { snapshotAt } from "../../live/snapshotAt";
+import { ErrorNote } from "../../ui/ErrorNote";
+import { Icon } from "../../ui/Icon";
+import { Status } from "../../ui/Status";
+import { clock, duration } from "../../ui/time";
+import { plain } from "../../ui/plain";
+
+// The address and the host are told where the slider has come to rest.
+const rest = 200;
+
+/** A run as of one of its events, or as it is: undefined and the last event are the latter. */
+export type Past = {
+  /** The event that the page shows the run as of; undefined: nobody looks back. */
+  at: number | undefined;
+  /** What of the log was there then. */
+  log: RunLog;
+  /** It shows less than there is. */
+  past: boolean;
+  /** The state as of then, once the host has told it. */
+  snapshot: RunSnapshot | undefined;
+  error: unknown;
+  move: (to: number | undefined) => void;
+};
+
+/** Lets a page look at a run as of an event that its address names. */
+export function usePast(log: RunLog, now: RunSnapshot | undefined, named: number | undefined, go: (at: number | undefined) => void): Past {
+  // Where the slider is, while the address names another place.
+  const [moved, setMoved] = useState<{ to: number | undefined }>();
+  const at = moved ? moved.to : named;
+  const goes = useRef(go);
+  useEffect(() => {
+    goes.current = go;
+  });
+  useEffect(() => {
+    if (!moved) return undefined;
+    const timer = setTimeout(() => {
+      goes.current(moved.to);
+      setMoved(undefined);
+    }, rest);
+    return () => clearTimeout(timer);
+  }, [moved]);
+  const past = at !== undefined && at < log.last;
+  const shown = useMemo(() => (past ? new RunLog(log.runId, log.events.slice(0, at + 1)) : log), [log, past, at]);
+  const { data, error } = useQuery({
+    queryKey: ["run", log.runId, "at", named],
+    queryFn: ({ signal }) => snapshotAt(log.runId, named ?? 0, signal),
+    enabled: past && at === named,
+    staleTime: Number.POSITIVE_INFINITY, // the past stays what it was
+    gcTime: 60_000,
+    retry: false,
+  });
+  const told = past && at === named;
+  return { at, log: shown, past, snapshot: past ? (told ? data : undefined) : now, error: told ? error : undefined, move: (to) => setMoved({ to }) };
+}
+
+type Props = { log: RunLog; past: Past; createdAt: string | undefined };
+
+/** Begins to look back. Its place does not change, so that what is below it does not move. */
+export function LookBack({ log, past: { at, move } }: { log: RunLog; past: Past }): ReactNode {
+  return (
+    <button type="button" className="quiet" disabled={log.last < 1 || at !== undefined} onClick={() => move(log.last)}>
+      Look back…
+    </button>
+  );
+}
+
+/** Goes back and forth over the events of a run. */
+export function Scrubber({ log, past: { at, past, snapshot, error, move }, createdAt }: Props): ReactNode {
+  if (at === undefined || log.last < 1) return null;
+  const here = Math.min(at, log.last);
+  const event = log.events[here];
+  const since = event && createdAt ? Math.max(0, Date.parse(event.timestamp) - Date.parse(createdAt)) : undefined;
+  const words = event ? `#${here} of ${log.last}, ${plain(event.type)}${since === undefined ? "" : `, ${duration(since)} after the run was created`}` : `#${here}`;
+  return (
+    <section className="scrubber" aria-label="Look back">
+      <div className="scrub-line">
+        <button type="button" className="quiet" aria-label="One event back" disabled={here === 0} onClick={() => move(here - 1)}>
+          <Icon name="left" />
+        </button>
+        <input type="range" min={0} max={log.last} value={here} aria-label="Show the run as of event" aria-valuetext={words} onChange={(e) => move(Number(e.target.value))} />
+        <button type="button" className="quiet" aria-label="One event on" disabled={here === log.last} onClick={() => move(here + 1)}>
+          <Icon name="right" />
+        </button>
+        <button type="button" onClick={() => move(undefined)}>
+          Back to now
+        </button>
+      </div>
+      <p className="scrub-words">
+        <span>{words}</span>
+        {event && <span className="dim">{clock(event.timestamp)}</span>}
+        {snapshot && <Status status={snapshot.status} />}
+        {past && <span className="dim">Below is the run as of this event; above it stands as it is now.</span>}
+      </p>
+      {error !== undefined && error !== null && (isStatus(error, 400, 404, 501) ? <p className="dim small">This host does not tell states of the past; the events below are those until then.</p> : <ErrorNote error={error} />)}
+    </section>
+  );
+}
