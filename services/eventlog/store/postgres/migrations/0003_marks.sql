@@ -1,8 +1,6 @@
--- What runs have to do with, and which models were asked instead of others. What is here
--- does not say; it is filled again from the log. The sum is that of an empty tail.
-TRUNCATE frames, tags, runs;
-UPDATE tail SET pos = 0, hash = '', sum = 4049696722;
-
+-- What runs have to do with, and which models were asked instead of others. Of runs that are
+-- there already it says only what they come to from here on: to fill a large database again is
+-- for its operator to decide.
 CREATE TABLE marks (
   tenant     text COLLATE "C" NOT NULL,
   name       text COLLATE "C" NOT NULL,
