@@ -40,10 +40,8 @@ func raw(f *frame.Frame, pos uint64) *js.RawStreamMsg {
 	return m
 }
 
-// What any server has is there; what is last, and that nothing follows, the leader is asked.
-func TestLog_AsksTheLeaderForTheEndOfARunAlone(t *testing.T) {
-	t.Parallel()
-	l, _ := laggingLog(t)
+// tenFrames are those of a run.
+func tenFrames() (subject.Run, []*frame.Frame) {
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
 	frames := []*frame.Frame{frame.NewStart(run, []byte(`{}`))}
 	for i := range 9 {
@@ -51,6 +49,14 @@ func TestLog_AsksTheLeaderForTheEndOfARunAlone(t *testing.T) {
 		head.Pos = uint64(i + 1)
 		frames = append(frames, frame.New(run, subject.Wake, head, nil))
 	}
+	return run, frames
+}
+
+// What any server has is there; what is last, and that nothing follows, the leader is asked.
+func TestLog_AsksTheLeaderForTheEndOfARunAlone(t *testing.T) {
+	t.Parallel()
+	l, _ := laggingLog(t)
+	run, frames := tenFrames()
 	behind, leader := &fakeServer{frames: frames[:8]}, &fakeServer{frames: frames}
 	l.stream, l.leader = behind, leader
 
@@ -61,4 +67,56 @@ func TestLog_AsksTheLeaderForTheEndOfARunAlone(t *testing.T) {
 	last, err := l.Last(t.Context(), run)
 	require.NoError(t, err)
 	require.EqualValues(t, 10, last.Pos)
+}
+
+// gappedServer has lost some of a run's frames, and hands out those that follow.
+type gappedServer struct {
+	*fakeServer
+	lost uint64
+}
+
+func (s *gappedServer) GetMsg(ctx context.Context, pos uint64, opts ...js.GetMsgOpt) (*js.RawStreamMsg, error) {
+	if pos == s.lost {
+		pos++
+	}
+	return s.fakeServer.GetMsg(ctx, pos, opts...)
+}
+
+// A frame that one server has lost is asked of the leader before the run is taken for damaged.
+func TestLog_TakesARunForDamagedOnlyIfItsLeaderHasItSo(t *testing.T) {
+	t.Parallel()
+	run, frames := tenFrames()
+	flipped := *frames[4]
+	flipped.Body = []byte("{}")
+	turned := append(append(append([]*frame.Frame{}, frames[:4]...), &flipped), frames[5:]...)
+	whole := func() js.Stream { return &fakeServer{frames: frames} }
+	gapped := func() js.Stream { return &gappedServer{&fakeServer{frames: frames}, 5} }
+	bit := func() js.Stream { return &fakeServer{frames: turned} }
+	for name, tc := range map[string]struct {
+		any, leader func() js.Stream
+		damaged     bool
+	}{
+		"all are whole":       {whole, whole, false},
+		"another has a gap":   {gapped, whole, false},
+		"another has a bit":   {bit, whole, false},
+		"all have the gap":    {gapped, gapped, true},
+		"each has a way":      {gapped, bit, true},
+		"the leader's is bad": {whole, gapped, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _ := laggingLog(t)
+			l.stream, l.leader = tc.any(), tc.leader()
+			got, err := l.Run(t.Context(), run)
+			if err == nil {
+				err = frame.VerifyChain(got)
+			}
+			if tc.damaged {
+				require.ErrorIs(t, err, frame.ErrDamaged)
+				return
+			}
+			require.NoError(t, err)
+			require.Len(t, got, 10)
+		})
+	}
 }

@@ -182,7 +182,7 @@ func (l *Log) publish(ctx context.Context, e entry) (uint64, error) {
 // settle decides a failed expectation: was the frame stored by an earlier try
 // whose acknowledgement got lost?
 func (l *Log) settle(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
-	frames, err := l.from(ctx, f.Run, after+1, 1)
+	frames, err := from(ctx, f.Run, after+1, 1, l.get)
 	if err != nil && !errors.Is(err, runlog.ErrNotFound) {
 		return 0, err
 	}
@@ -207,13 +207,13 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 	return parseRaw(raw)
 }
 
-// Run returns all frames of a run; see runlog.Reader.
-func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) {
+// all reads all frames of a run, of any server.
+func (l *Log) all(ctx context.Context, run subject.Run) ([]*frame.Frame, error) {
 	start, err := l.First(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	rest, err := l.from(ctx, start.Run, start.Pos+1, readSingly)
+	rest, err := from(ctx, start.Run, start.Pos+1, readSingly, l.get)
 	if err != nil && !errors.Is(err, runlog.ErrNotFound) {
 		return nil, err
 	}
@@ -272,15 +272,15 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 
 // After returns later frames of a run; see runlog.Reader.
 func (l *Log) After(ctx context.Context, run subject.Run, pos uint64) ([]*frame.Frame, error) {
-	return l.from(ctx, run, pos+1, 0)
+	return from(ctx, run, pos+1, 0, l.get)
 }
 
 // from reads up to limit frames of a run, and no more than a page may hold, at position
 // pos and later; all of them with a limit of 0.
-func (l *Log) from(ctx context.Context, run subject.Run, pos uint64, limit int) ([]*frame.Frame, error) {
+func from(ctx context.Context, run subject.Run, pos uint64, limit int, get getter) ([]*frame.Frame, error) {
 	var out []*frame.Frame
 	for size := 0; limit == 0 || len(out) < limit && size < runlog.PageBytes; {
-		raw, err := l.get(ctx, pos, run.All())
+		raw, err := get(ctx, pos, run.All())
 		if errors.Is(err, js.ErrMsgNotFound) {
 			return out, nil
 		}
@@ -300,7 +300,7 @@ func (l *Log) from(ctx context.Context, run subject.Run, pos uint64, limit int) 
 	return out, nil
 }
 
-// get reads the first message of a subject at position pos or later. What any server has is
+// get is a getter. What any server has is
 // what there is; that there is nothing only the leader knows.
 func (l *Log) get(ctx context.Context, pos uint64, subj string) (raw *js.RawStreamMsg, err error) {
 	ctx, cancel := l.patient(ctx)

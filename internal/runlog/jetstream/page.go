@@ -12,9 +12,13 @@ import (
 
 // First returns the frame of the run's record; see runlog.Pager.
 func (l *Log) First(ctx context.Context, run subject.Run) (*frame.Frame, error) {
-	raw, err := l.get(ctx, 1, run.Frame(subject.Start))
+	return first(ctx, run, l.get)
+}
+
+func first(ctx context.Context, run subject.Run, get getter) (*frame.Frame, error) {
+	raw, err := get(ctx, 1, run.Frame(subject.Start))
 	if errors.Is(err, js.ErrMsgNotFound) {
-		raw, err = l.get(ctx, 1, run.Frame(subject.Open))
+		raw, err = get(ctx, 1, run.Frame(subject.Open))
 	}
 	if err != nil {
 		return nil, readError("first frame", run, err)
@@ -24,5 +28,5 @@ func (l *Log) First(ctx context.Context, run subject.Run) (*frame.Frame, error) 
 
 // Page returns some later frames of a run; see runlog.Pager.
 func (l *Log) Page(ctx context.Context, run subject.Run, pos uint64, n int) ([]*frame.Frame, error) {
-	return l.from(ctx, run, pos+1, n)
+	return from(ctx, run, pos+1, n, l.get)
 }
