@@ -428,7 +428,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 		return fmt.Errorf("%w: --default-model %q: no such provider; there are %v, and --provider adds one", errUsage, models.defaultModel, providers.IDs())
 	}
 	deps := dispatcher.Deps{
-		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims,
+		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims, Quarantine: h.stores.quarantine,
 		Providers: providers, Credentials: credentials, Policies: policies, Catalogue: h.catalogue, Tools: tools, Vault: sealed, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
 		Acceptor: h.clients.acceptor, Redactor: h.clients.redactor, EventLog: h.clients.events,
 	}

@@ -31,10 +31,12 @@ type stores struct {
 	queue     *jetstream.Queue
 	workflows kv.Store
 	claims    kv.Store
-	records   kv.Store
-	sealed    kv.Store
-	audit     *auditstore.Store
-	auditKeys kv.Store
+	// quarantine is which runs were found damaged.
+	quarantine kv.Store
+	records    kv.Store
+	sealed     kv.Store
+	audit      *auditstore.Store
+	auditKeys  kv.Store
 	// annotations and notices are what is said of runs, kept and told.
 	annotations kv.Store
 	notices     *notify.Hub
@@ -126,9 +128,14 @@ func dispatcherNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstrea
 		ctx, conn, cfg.Replicas,
 		bucket{&s.workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions"}},
 		bucket{&s.claims, jetkv.Config{Bucket: "waybill_claims", Description: "active run of a scope"}},
+		bucket{&s.quarantine, jetkv.Config{Bucket: "waybill_quarantine", Description: "runs whose log was found damaged", MarkerTTL: quarantineMarkerTTL}},
 		bucket{&s.sealed, jetkv.Config{Bucket: "waybill_sealed", Description: "sealed clear values of runs whose log is masked", TTL: sealedTTL}},
 	)
 }
+
+// quarantineMarkerTTL is how long it is remembered that a run is not in quarantine any more:
+// longer than a dispatcher takes to write down that it is.
+const quarantineMarkerTTL = time.Hour
 
 // acceptorNeeds are assets.
 func acceptorNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstream.Config) error {

@@ -33,7 +33,7 @@ var domain = []string{
 	"services/acceptor/accept", "services/acceptor/kinds", "services/acceptor/seam",
 	"services/dispatcher/catalogue", "services/dispatcher/completion", "services/dispatcher/definition",
 	"services/dispatcher/execute", "services/dispatcher/expr", "services/dispatcher/flow", "services/dispatcher/node", "services/dispatcher/provider", "services/dispatcher/provider/mock", "services/dispatcher/prompt",
-	"services/dispatcher/provider/sample", "services/dispatcher/run", "services/dispatcher/sleep",
+	"services/dispatcher/provider/sample", "services/dispatcher/quarantine", "services/dispatcher/run", "services/dispatcher/sleep",
 	"services/dispatcher/start", "services/dispatcher/tool", "services/dispatcher/worker",
 	"services/eventlog/hub", "services/eventlog/ingest",
 	"services/eventlog/project", "services/eventlog/store",

@@ -73,9 +73,11 @@ type Log interface {
 // Delivery is a frame that hands a run to a dispatcher. Exactly one of Ack and
 // Retry ends it; until then the holder keeps it with Extend.
 type Delivery interface {
-	// Frame is the start or wake frame.
+	// Frame is the start or wake frame. Of one that is damaged it has the run, the kind and the
+	// position alone, and Redelivered is true.
 	Frame() *frame.Frame
-	// Redelivered reports that another holder may have worked on the run.
+	// Redelivered reports that another holder may have worked on the run: what it is like is
+	// to be read from its log.
 	Redelivered() bool
 	// Extend tells the log that the holder is alive.
 	Extend() error

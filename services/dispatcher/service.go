@@ -39,6 +39,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/providerpolicy"
+	"waybill.dev/waybill/services/dispatcher/quarantine"
 	"waybill.dev/waybill/services/dispatcher/remote"
 	"waybill.dev/waybill/services/dispatcher/run"
 	"waybill.dev/waybill/services/dispatcher/sleep"
@@ -142,10 +143,12 @@ type Deps struct {
 	Queue     runlog.Queue
 	Workflows kv.Store
 	Claims    kv.Store
-	Acceptor  acceptorv1.AcceptorClient
-	Redactor  redactorv1.RedactorClient
-	EventLog  eventlogv1.EventLogClient
-	Providers *provider.Registry
+	// Quarantine keeps which runs were found damaged.
+	Quarantine kv.Store
+	Acceptor   acceptorv1.AcceptorClient
+	Redactor   redactorv1.RedactorClient
+	EventLog   eventlogv1.EventLogClient
+	Providers  *provider.Registry
 	// Credentials are the keys that tenants bring; nil: they bring none.
 	Credentials *credential.Store
 	// Policies say who may ask which models; nil: everybody may ask all.
@@ -180,6 +183,7 @@ type Service struct {
 	loop        *completion.Loop
 	executor    *execute.Executor
 	watch       *sleep.Watch
+	quarantine  *quarantine.List
 	metrics     *metrics.Metrics
 	pool        *worker.Pool
 	// begins measures how long runs that were handed out take to their first step.
@@ -222,14 +226,17 @@ func New(cfg Config, d Deps) (*Service, error) {
 		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, MaxDepth: cfg.MaxDepth, Clock: d.Clock,
 		Created: s.metrics.Created,
 	})
+	s.quarantine = quarantine.New(quarantine.DefaultConfig(), d.Quarantine, d.Clock, d.Logger)
 	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / execute.Heartbeats, MaxTogether: cfg.MaxTogether}, execute.Deps{
 		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: remote.Acceptor{Client: d.Acceptor, Told: told}, Definitions: s.definitions,
 		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
 		Vault: d.vault(), Provides: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
 		Spans: d.Spans, Metrics: s.metrics, Begins: s.begins, Children: s.starter,
+		Quarantine: s.quarantine,
 	})
 	d.Logger.Info("carries out runs", "dispatcher", s.executor.Process())
 	s.watch.Bind(s.executor)
+	s.quarantine.Bind(s.executor)
 	s.pool = worker.New(d.Queue, s.executor, cfg.MaxRuns, d.Logger)
 	return s, nil
 }
@@ -316,6 +323,7 @@ func (s *Service) Run(ctx context.Context) error {
 		return g.Wait()
 	}
 	g.Go(func() error { return s.watch.Run(ctx) })
+	g.Go(func() error { return s.quarantine.Run(ctx) })
 	g.Go(func() error { return s.intake.Run(ctx, s.deps.Queue) })
 	g.Go(func() error { return s.pool.Run(ctx) })
 	return g.Wait()

@@ -84,7 +84,7 @@ func (p *process) becomeDispatcher() error {
 	}
 	cfg.Completion.Timeout = time.Hour // models time out by themselves: two that began at once would do so at once, in any order
 	p.dispatcher, err = dispatcher.New(cfg, dispatcher.Deps{
-		Log: logPort{p}, Queue: queuePort{p}, Workflows: recordsPort{p.w.records, p}, Claims: recordsPort{p.w.records, p},
+		Log: logPort{p}, Queue: queuePort{p}, Workflows: recordsPort{p.w.records, p}, Claims: recordsPort{p.w.records, p}, Quarantine: recordsPort{p.w.records, p},
 		Acceptor: acceptorPort{p: p}, Redactor: redactorPort{p: p}, EventLog: timersPort{p: p},
 		Providers: providers, Tools: tools, Clock: p.now, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -53,8 +53,8 @@ func (l *Log) Queue(ctx context.Context) (*Queue, error) {
 // Close stops handing out runs; those not begun go to another dispatcher.
 func (q *Queue) Close() { q.msgs.Stop() }
 
-// Next waits for a run; see runlog.Queue. A frame that cannot be read is taken
-// off the queue: handing it out again would not mend it.
+// Next waits for a run; see runlog.Queue. What names no run is taken off the queue: to hand it
+// out again would not mend it.
 func (q *Queue) Next(ctx context.Context) (runlog.Delivery, error) {
 	for {
 		msg, err := q.msgs.Next(js.NextContext(ctx))
@@ -95,15 +95,20 @@ func (q *Queue) delivery(msg js.Msg) (*delivery, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read delivery: %w", err)
 	}
+	again := meta.NumDelivered > 1
 	f, err := frame.Parse(msg.Subject(), msg.Headers().Get, msg.Data())
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = f.Verify()
+	}
+	if err != nil { // its run's log tells, of which another server may have a whole copy
+		run, kind, err := subject.Parse(msg.Subject())
+		if err != nil {
+			return nil, err
+		}
+		f, again = &frame.Frame{Run: run, Kind: kind}, true
 	}
 	f.Pos, f.Stored = meta.Sequence.Stream, meta.Timestamp
-	if err := f.Verify(); err != nil {
-		return nil, err
-	}
-	return &delivery{msg: msg, frame: f, redelivered: meta.NumDelivered > 1, delay: q.cfg.RetryDelay, tries: meta.NumDelivered}, nil
+	return &delivery{msg: msg, frame: f, redelivered: again, delay: q.cfg.RetryDelay, tries: meta.NumDelivered}, nil
 }
 
 type delivery struct {

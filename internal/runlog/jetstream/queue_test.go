@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/runlog/jetstream"
@@ -59,4 +60,33 @@ func TestQueue_HandsOutNoMoreThanItMayUntilSomethingIsAcknowledged(t *testing.T)
 	defer q.Close()
 	fourth, _ := next(mine, 20*time.Second)
 	require.Equal(t, "run-3", fourth)
+}
+
+// Another server may have a whole copy of a run whose frame cannot be read here: its log decides.
+func TestQueue_HandsOutTheRunOfADamagedFrame(t *testing.T) {
+	t.Parallel()
+	srv, log := serve(t, t.TempDir(), testConfig())
+	q, err := log.Queue(t.Context())
+	require.NoError(t, err)
+	defer q.Close()
+	nc, err := srv.Connect("a bad disk")
+	require.NoError(t, err)
+	defer nc.Close()
+	run := subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run-1"}
+	good := frame.NewStart(run, []byte(`{}`))
+	for name, msg := range map[string]*nats.Msg{
+		"no headers": {Subject: run.Frame(subject.Start), Data: []byte(`{}`)},
+		"a bit has flipped": {Subject: run.Frame(subject.Start), Data: []byte(`{!`), Header: nats.Header{
+			frame.HeaderFirst: {"0"}, frame.HeaderLast: {"-1"}, frame.HeaderHash: {good.Hash},
+		}},
+	} {
+		require.NoError(t, nc.PublishMsg(msg), name)
+		d, err := q.Next(t.Context())
+		require.NoError(t, err, name)
+		require.Equal(t, run, d.Frame().Run, name)
+		require.Equal(t, subject.Start, d.Frame().Kind, name)
+		require.NotZero(t, d.Frame().Pos, name)
+		require.True(t, d.Redelivered(), "%s: nobody goes by what it says", name)
+		require.NoError(t, d.Ack(), name)
+	}
 }

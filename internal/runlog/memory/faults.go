@@ -57,7 +57,8 @@ func (l *Log) FailReads(err error) {
 	l.wake()
 }
 
-// Damage flips a bit in the body of the frame at pos, as a bad disk would.
+// Damage flips a bit in the body of the frame at pos, as a bad disk would. A second time it is
+// flipped back, as if another copy were read.
 func (l *Log) Damage(pos uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -66,6 +66,11 @@ const maxLeft = 1024
 // leave says once that a run is not taken up here. It stays in the queue, whose growing
 // delay keeps it from coming back at once, until a newer dispatcher is handed it.
 func (x *Executor) leave(runID string, err error) {
+	x.once(runID, "run left to a newer dispatcher", err)
+}
+
+// once says once of a run why nothing is done with it.
+func (x *Executor) once(runID, what string, err error) {
 	x.mu.Lock()
 	said := x.left[runID]
 	if !said {
@@ -76,7 +81,7 @@ func (x *Executor) leave(runID string, err error) {
 	}
 	x.mu.Unlock()
 	if !said {
-		x.deps.Logger.Warn("run left to a newer dispatcher", "run_id", runID, "error", err)
+		x.deps.Logger.Warn(what, "run_id", runID, "error", err)
 	}
 }
 
@@ -89,6 +94,9 @@ func (x *Executor) wakable(ctx context.Context, r subject.Run) (bool, error) {
 		return false, nil
 	case errors.Is(err, runlog.ErrNotFound), errors.Is(err, runlog.ErrUnavailable):
 		return false, err
+	case errors.Is(err, frame.ErrDamaged): // nothing is added to it; it is still overdue once it is whole
+		x.once(r.RunID, "overdue run not woken: its log is damaged", err)
+		return false, nil
 	default: // whoever takes it up finds out what is wrong with it
 		return true, nil
 	}

@@ -63,6 +63,8 @@ type Deps struct {
 	Policy run.Policy
 	// Vault keeps the clear values of masked runs; nil: there are no such runs.
 	Vault Vault
+	// Quarantine remembers runs whose log is damaged; nil: they do not come back.
+	Quarantine Quarantine
 	// Provides are the runtime capabilities of the host.
 	Provides []string
 	Clock    func() time.Time
@@ -192,9 +194,7 @@ func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
 		x.leave(f.Run.RunID, err)
 		x.end(d.Retry(), f, "retry")
 	case errors.Is(err, frame.ErrDamaged):
-		// Handing it out again would not mend it; the other runs go on.
-		x.deps.Logger.Error("run quarantined: its log is damaged", "run_id", f.Run.RunID, "error", err)
-		x.end(d.Ack(), f, "ack")
+		x.setAside(ctx, d, err)
 	case errors.Is(err, errLapsed):
 		x.end(err, f, "ack")
 	default:

@@ -122,6 +122,8 @@ type rig struct {
 	models execute.Models
 	// begins measures executors that are made from here on; nil: nobody does.
 	begins *sojourn.Meter
+	// quarantine takes runs of executors that are made from here on; nil: nobody does.
+	quarantine execute.Quarantine
 	// ahead is how far the rig's clock is before the wall's.
 	ahead atomic.Int64
 }
@@ -151,7 +153,7 @@ func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Mod
 		Limits:    run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
 		Heartbeat: 20 * time.Millisecond, MaxTogether: 64,
 	}, execute.Deps{
-		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: node.Builtin(), Metrics: count, Begins: r.begins,
+		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: node.Builtin(), Metrics: count, Begins: r.begins, Quarantine: r.quarantine,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: logger,
 		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
 			r.mu.Lock()

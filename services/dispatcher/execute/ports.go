@@ -48,6 +48,13 @@ type Definitions interface {
 	ByDigest(ctx context.Context, digest string) (*definition.Entry, error)
 }
 
+// Quarantine remembers the runs whose log is damaged.
+type Quarantine interface {
+	// Add has a run looked at again later; see Executor.Readmit. The run may be taken off the
+	// queue once it returns.
+	Add(ctx context.Context, r subject.Run) error
+}
+
 // Children starts runs for nodes.
 type Children interface {
 	// StartChild starts a run, or finds that it was started before. Errors of a code say

@@ -1,0 +1,71 @@
+package execute
+
+import (
+	"context"
+	"errors"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/dispatcher/vault"
+)
+
+// setAside ends the delivery of a run whose log is damaged. To hand it out again would not mend
+// it, and a delivery that is held back takes a place of the queue that another run needs: the
+// run is remembered elsewhere, and taken off the queue only after that.
+func (x *Executor) setAside(ctx context.Context, d runlog.Delivery, why error) {
+	f := d.Frame()
+	x.deps.Logger.Error("run quarantined: its log is damaged", "run_id", f.Run.RunID, "error", why)
+	if x.deps.Quarantine != nil {
+		if err := x.deps.Quarantine.Add(ctx, f.Run); err != nil {
+			x.deps.Logger.Warn("run handed back: it cannot be noted that it is quarantined", "run_id", f.Run.RunID, "error", err)
+			x.end(d.Retry(), f, "retry")
+			return
+		}
+	}
+	x.end(d.Ack(), f, "ack")
+}
+
+// Readmit puts a quarantined run into the queue again if its log, and those of the runs that it
+// cannot go on without, read whole. One that has ended is done with here, as whoever is handed it
+// would: nothing follows an end. Errors: frame.ErrDamaged.
+func (x *Executor) Readmit(ctx context.Context, r subject.Run) error {
+	st, head, err := x.load(ctx, r)
+	switch {
+	case errors.Is(err, vault.ErrGone): // whoever takes it up ends it
+		last, err := x.deps.Log.Last(ctx, r)
+		if err != nil {
+			return err
+		}
+		return x.Wake(ctx, last.Run, last.Head())
+	case err != nil:
+		return err
+	case st.Status.Terminal():
+		x.erase(ctx, r, st)
+		x.forget(ctx, st.Record)
+		return x.related(ctx, st)
+	}
+	if err := x.relativesWhole(ctx, st); err != nil {
+		return err
+	}
+	return x.Wake(ctx, r, head)
+}
+
+// relativesWhole reports a relative whose log is damaged: the run would come back at once.
+func (x *Executor) relativesWhole(ctx context.Context, st *runstate.State) error {
+	rec := st.Record
+	ids := x.mayLive(st)
+	if rec.Parent != nil {
+		ids = append(ids, rec.Parent.RunID)
+	}
+	if rec.Fork != nil {
+		ids = append(ids, rec.Fork.SourceRunID)
+	}
+	for _, id := range ids {
+		if _, err := x.view(ctx, subject.Run{Tenant: rec.Owner.Tenant, RunID: id}); errors.Is(err, frame.ErrDamaged) {
+			return err
+		}
+	}
+	return nil
+}

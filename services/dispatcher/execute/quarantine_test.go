@@ -1,0 +1,210 @@
+package execute_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	kvmemory "waybill.dev/waybill/internal/kv/memory"
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/quarantine"
+	"waybill.dev/waybill/services/dispatcher/worker"
+)
+
+// ward notes who was quarantined.
+type ward struct {
+	runs []subject.Run
+	err  error
+}
+
+func (w *ward) Add(_ context.Context, r subject.Run) error {
+	if w.err == nil {
+		w.runs = append(w.runs, r)
+	}
+	return w.err
+}
+
+// quarantined is a rig whose one run, of a node, was found damaged and taken off the queue. The
+// frames of its log are whole again after mend.
+func quarantined(t *testing.T, nodeDoc string, damaged uint64) (r *rig, w *ward, mend func()) {
+	t.Helper()
+	r, w = newRig(t, define(t, nodeDoc), nil), &ward{}
+	r.quarantine = w
+	r.exec = r.executor(r.defs, nil)
+	r.create(t)
+	if damaged > 1 {
+		r.next(t)
+	}
+	head := lastFrame(t, r).Head()
+	r.log.Damage(damaged)
+	require.NoError(t, r.exec.Wake(t.Context(), theRun, head))
+	for waiting, _ := r.log.Backlog(); waiting > 0; waiting, _ = r.log.Backlog() {
+		d, err := r.log.Next(t.Context())
+		require.NoError(t, err)
+		r.exec.Execute(t.Context(), seenBefore{d})
+	}
+	waiting, held := r.log.Backlog()
+	require.Equal(t, []int{0, 0}, []int{waiting, held}, "it takes nobody's place")
+	return r, w, func() { r.log.Damage(damaged) }
+}
+
+// seenBefore is a delivery that is not the first, so that the log is read.
+type seenBefore struct{ runlog.Delivery }
+
+func (seenBefore) Redelivered() bool { return true }
+
+func lastFrame(t *testing.T, r *rig) *frame.Frame {
+	t.Helper()
+	f, err := r.log.Last(t.Context(), theRun)
+	require.NoError(t, err)
+	return f
+}
+
+func TestReadmit_ADamagedRunGoesOnOnceItsLogIsWhole(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		node    string
+		damaged uint64
+	}{
+		"damaged before anybody began it": {nodeJSON("a", "core.noop", "{}"), 1},
+		"damaged in the middle":           {nodeJSON("w", "core.delay", `{"ms":1}`), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, w, mend := quarantined(t, tc.node, tc.damaged)
+			require.NotEmpty(t, w.runs)
+			require.Equal(t, theRun, w.runs[0])
+			before := len(r.log.Frames())
+			require.ErrorIs(t, r.exec.Readmit(t.Context(), theRun), frame.ErrDamaged)
+			require.Len(t, r.log.Frames(), before, "nothing is added to a damaged log")
+
+			mend()
+			require.NoError(t, r.exec.Readmit(t.Context(), theRun))
+			_, frames := r.state(t)
+			require.Len(t, frames, before+1)
+			require.Equal(t, subject.Wake, frames[before].Kind, "and no event")
+			for {
+				r.next(t)
+				st, _ := r.state(t)
+				if st.Status.Terminal() {
+					require.Equal(t, wire.StatusCompleted, st.Status)
+					break
+				}
+				require.NoError(t, r.exec.Wake(t.Context(), theRun, lastFrame(t, r).Head()))
+			}
+		})
+	}
+}
+
+func TestExecute_ADamagedRunStaysInTheQueueUntilItIsNotedElsewhere(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)
+	w := &ward{err: errors.New("away")}
+	r.quarantine = w
+	r.exec = r.executor(r.defs, nil)
+	r.create(t)
+	r.log.Damage(1)
+	execute := func() {
+		d, err := r.log.Next(t.Context())
+		require.NoError(t, err)
+		r.exec.Execute(t.Context(), seenBefore{d})
+	}
+	execute()
+	waiting, held := r.log.Backlog()
+	require.Equal(t, 1, waiting+held)
+	w.err = nil
+	execute()
+	waiting, held = r.log.Backlog()
+	require.Zero(t, waiting+held)
+	require.Equal(t, []subject.Run{theRun}, w.runs)
+}
+
+// Nothing follows an end: a run that ended while it was quarantined is done.
+func TestReadmit_ARunThatHasEndedIsLeftAsItIs(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)
+	r.create(t)
+	r.next(t)
+	require.NoError(t, r.exec.Readmit(t.Context(), theRun))
+	_, frames := r.state(t)
+	require.Len(t, frames, 2)
+}
+
+// A run that cannot go on without another one would be back at once.
+func TestReadmit_WaitsForTheRunsThatARunNeeds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)
+	r.create(t)
+	r.next(t)
+	fork := subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run_f"}
+	rec := fmt.Sprintf(`{"runId":"run_f","workflowId":"wf","owner":{"tenant":"acme"},"engineVersion":1,"fork":{"sourceRunId":%q,"mode":"branch","fromSeq":1,"head":2}}`, theRun.RunID)
+	_, err := r.log.Append(t.Context(), frame.NewStart(fork, []byte(rec)), 0)
+	require.NoError(t, err)
+	r.log.Damage(2)
+	require.ErrorIs(t, r.exec.Readmit(t.Context(), fork), frame.ErrDamaged)
+	r.log.Damage(2)
+	require.NoError(t, r.exec.Readmit(t.Context(), fork))
+	last, err := r.log.Last(t.Context(), fork)
+	require.NoError(t, err)
+	require.Equal(t, subject.Wake, last.Kind)
+}
+
+func TestWakeLost_AddsNothingToADamagedLog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
+	r.create(t)
+	r.next(t)
+	r.log.Damage(1)
+	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	require.Len(t, r.log.Frames(), 2)
+	r.log.Damage(1)
+	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	require.Equal(t, subject.Wake, lastFrame(t, r).Kind)
+}
+
+// The whole way, as a dispatcher goes it: the queue was told long ago that nobody needs the run.
+func TestQuarantine_AMendedRunEndsByItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":1000}`)), nil)
+		list := quarantine.New(quarantine.DefaultConfig(), kvmemory.New(), time.Now, slog.New(slog.DiscardHandler))
+		r.quarantine = list
+		r.exec = r.executor(r.defs, nil)
+		list.Bind(r.exec)
+		r.create(t)
+		r.next(t)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // in a bubble
+		head := lastFrame(t, r).Head()
+		r.log.Damage(1)
+		require.NoError(t, r.exec.Wake(t.Context(), theRun, head))
+
+		ctx, cancel := context.WithCancel(t.Context())
+		var g errgroup.Group
+		g.Go(func() error { return worker.New(r.log, r.exec, 1, slog.New(slog.DiscardHandler)).Run(ctx) })
+		g.Go(func() error { return list.Run(ctx) })
+		defer func() {
+			cancel()
+			require.ErrorIs(t, g.Wait(), context.Canceled)
+		}()
+		time.Sleep(30 * time.Minute) //nolint:forbidigo // in a bubble
+		require.Len(t, r.log.Frames(), 3, "damaged, it is left alone")
+		waiting, held := r.log.Backlog()
+		require.Equal(t, []int{0, 0}, []int{waiting, held}, "and takes nobody's place")
+
+		r.log.Damage(1)
+		time.Sleep(16 * time.Minute) //nolint:forbidigo // in a bubble
+		st, frames := r.state(t)
+		require.Equal(t, wire.StatusCompleted, st.Status)
+		require.Len(t, frames, 5, "one wake frame and the end")
+	})
+}

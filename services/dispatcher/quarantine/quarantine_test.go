@@ -1,0 +1,220 @@
+package quarantine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/kv/memory"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/dispatcher/quarantine"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// queue is where runs are put back, and the log that they are read from.
+type queue struct {
+	mu      sync.Mutex // guards what follows
+	damaged map[string]bool
+	looks   []time.Duration
+	began   time.Time
+	put     []string
+	// then is done after a run was put back; nil: nothing.
+	then func(r subject.Run)
+}
+
+func (q *queue) Readmit(_ context.Context, r subject.Run) error {
+	q.mu.Lock()
+	q.looks = append(q.looks, time.Since(q.began))
+	if q.damaged[r.RunID] {
+		q.mu.Unlock()
+		return fmt.Errorf("%w: %s", frame.ErrDamaged, r.RunID)
+	}
+	q.put = append(q.put, r.RunID)
+	then := q.then
+	q.mu.Unlock()
+	if then != nil {
+		then(r)
+	}
+	return nil
+}
+
+func (q *queue) back() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return append([]string{}, q.put...)
+}
+
+func (q *queue) mend(id string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.damaged[id] = false
+}
+
+// pass lets time go by in a bubble, for which nobody waits.
+func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in a bubble
+
+func theRun(id string) subject.Run {
+	return subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: id}
+}
+
+// begin starts a dispatcher's list; it ends with the test, or when end is called.
+func begin(t *testing.T, store kv.Store, q *queue) (l *quarantine.List, end func()) {
+	t.Helper()
+	l = quarantine.New(quarantine.DefaultConfig(), store, time.Now, slog.New(slog.DiscardHandler))
+	l.Bind(q)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	end = sync.OnceFunc(func() {
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
+	})
+	return l, end
+}
+
+func newQueue(damaged ...string) *queue {
+	q := &queue{damaged: map[string]bool{}, began: time.Now()}
+	for _, id := range damaged {
+		q.damaged[id] = true
+	}
+	return q
+}
+
+func left(t *testing.T, s kv.Store) int {
+	t.Helper()
+	all, err := kv.List(t.Context(), s, "run.")
+	require.NoError(t, err)
+	return len(all)
+}
+
+func TestList_LooksAtADamagedRunEverMoreSeldomAndPutsItBackOnceItIsWhole(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, q := memory.New(), newQueue("run_1")
+		l, end := begin(t, store, q)
+		defer end()
+		require.NoError(t, l.Add(t.Context(), theRun("run_1")))
+		pass(4 * time.Hour)
+		require.Empty(t, q.back())
+		require.GreaterOrEqual(t, q.looks[0], time.Minute, "no tight loop")
+		for i := 1; i < len(q.looks); i++ {
+			gap := q.looks[i] - q.looks[i-1]
+			require.GreaterOrEqual(t, gap, time.Minute)
+			require.LessOrEqual(t, gap, 16*time.Minute, "an operator waits no longer")
+		}
+		require.Less(t, len(q.looks), 30, "next to nothing in four hours")
+
+		q.mend("run_1")
+		pass(16 * time.Minute)
+		require.Equal(t, []string{"run_1"}, q.back())
+		pass(4 * time.Hour)
+		require.Equal(t, []string{"run_1"}, q.back(), "once")
+		require.Zero(t, left(t, store))
+	})
+}
+
+func TestList_OfSeveralDispatchersOnePutsARunBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, q := memory.New(), newQueue()
+		first, end := begin(t, store, q)
+		defer end()
+		_, endOther := begin(t, store, q)
+		defer endOther()
+		for i := range 20 {
+			require.NoError(t, first.Add(t.Context(), theRun(fmt.Sprint("run_", i))))
+		}
+		pass(time.Hour)
+		require.Len(t, q.back(), 20)
+		require.Zero(t, left(t, store))
+	})
+}
+
+// Whoever noted the run, or looked at it last, is gone: another one finds the record.
+func TestList_ARunOutlivesTheDispatcherThatFoundIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, q := memory.New(), newQueue("run_1")
+		l, end := begin(t, store, q)
+		require.NoError(t, l.Add(t.Context(), theRun("run_1")))
+		pass(10 * time.Minute)
+		end()
+		q.mend("run_1")
+		_, end = begin(t, store, q)
+		defer end()
+		pass(16 * time.Minute)
+		require.Equal(t, []string{"run_1"}, q.back())
+	})
+}
+
+// faulty does not take the n-th write, as if the process had died before it.
+type faulty struct {
+	*memory.Store
+	n int
+}
+
+var errDied = errors.New("died")
+
+func (f *faulty) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	if f.n--; f.n == 0 {
+		return 0, errDied
+	}
+	return f.Store.Update(ctx, key, value, revision)
+}
+
+func TestList_ACrashWhileARunIsPutBackDoesNotLoseIt(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{2, 3} { // before it is looked at, and after it was put back
+		synctest.Test(t, func(t *testing.T) {
+			store, q := &faulty{memory.New(), n}, newQueue()
+			l, end := begin(t, store, q)
+			defer end()
+			require.NoError(t, l.Add(t.Context(), theRun("run_1")))
+			pass(time.Hour)
+			require.Len(t, q.back(), n-1, "once more than it had to be, at most")
+			require.Zero(t, left(t, store))
+		})
+	}
+}
+
+// A server that has a damaged copy answers now and then: whoever is handed the run finds it damaged
+// again, maybe before the look that put it back is over.
+func TestList_ARunThatIsDamagedAgainStaysWithAGrowingDelay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, q := memory.New(), newQueue()
+		l, end := begin(t, store, q)
+		defer end()
+		q.then = func(r subject.Run) { require.NoError(t, l.Add(t.Context(), r)) }
+		require.NoError(t, l.Add(t.Context(), theRun("run_1")))
+		pass(4 * time.Hour)
+		n := len(q.back())
+		require.Greater(t, n, 10)
+		require.Less(t, n, 30, "each adds a frame to its log")
+		require.Equal(t, 1, left(t, store))
+
+		q.mu.Lock()
+		q.then = nil
+		q.mu.Unlock()
+		pass(time.Hour)
+		require.Len(t, q.back(), n+1)
+		require.Zero(t, left(t, store))
+	})
+}
+
+func TestAdd_FailsWhereNothingCanBeWritten(t *testing.T) {
+	t.Parallel()
+	l := quarantine.New(quarantine.DefaultConfig(), &faulty{memory.New(), 1}, time.Now, slog.New(slog.DiscardHandler))
+	require.ErrorIs(t, l.Add(t.Context(), theRun("run_1")), errDied)
+}
