@@ -112,5 +112,8 @@ func (s *stores) connected(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.log.Check(ctx)
+	if err := s.log.Check(ctx); err != nil {
+		return err
+	}
+	return s.kept.Check(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
 
 	"waybill.dev/waybill/examples"
 	auditstore "waybill.dev/waybill/internal/audit/jetstream"
@@ -18,6 +19,7 @@ import (
 	"waybill.dev/waybill/internal/blob/jetblob"
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/jetkv"
+	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/natsmon"
 	"waybill.dev/waybill/internal/notify"
 	"waybill.dev/waybill/internal/runlog/jetstream"
@@ -44,6 +46,10 @@ type stores struct {
 	seams       seamStores
 	webhooks    webhookStores
 	conns       []*nats.Conn
+	// names are the streams beside the log that hold what was acknowledged, kept how safe they are.
+	// Those of the test seams are none of them.
+	names []string
+	kept  *natslink.Kept
 	// monitor sees how the servers write; nil: nobody does.
 	monitor *natsmon.Monitor
 }
@@ -89,6 +95,11 @@ func openStores(ctx context.Context, dial natsDial, cfg jetstream.Config, needs 
 			return s, err
 		}
 	}
+	api, err := js.New(logConn)
+	if err != nil {
+		return s, fmt.Errorf("open stores: %w", err)
+	}
+	s.kept = natslink.NewKept(api, natslink.Copies{Replicas: cfg.Replicas, InSync: cfg.InSync}, time.Now, s.names...)
 	return s, nil
 }
 
@@ -101,12 +112,16 @@ type bucket struct {
 	cfg  jetkv.Config
 }
 
-func openBuckets(ctx context.Context, conn *nats.Conn, replicas int, all ...bucket) (err error) {
+// openBuckets opens buckets that hold what was acknowledged, as all do but those of the test seams:
+// to lose a claim starts two runs where one was promised, to lose what the audit log tells of keys
+// hides that one is gone, and to lose what webhooks are still to deliver leaves it undelivered.
+func (s *stores) openBuckets(ctx context.Context, conn *nats.Conn, replicas int, all ...bucket) (err error) {
 	for _, b := range all {
 		b.cfg.Replicas = replicas
 		if *b.into, err = jetkv.Open(ctx, conn, b.cfg); err != nil {
 			return err
 		}
+		s.names = append(s.names, jetkv.Stream(b.cfg.Bucket))
 	}
 	return nil
 }
@@ -124,7 +139,7 @@ func dispatcherNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstrea
 	if s.queue, err = reader.Queue(ctx); err != nil {
 		return err
 	}
-	return openBuckets(
+	return s.openBuckets(
 		ctx, conn, cfg.Replicas,
 		bucket{&s.workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions"}},
 		bucket{&s.claims, jetkv.Config{Bucket: "waybill_claims", Description: "active run of a scope"}},
@@ -143,7 +158,9 @@ func acceptorNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstream.
 	if err != nil {
 		return err
 	}
-	s.assets, err = jetblob.Open(ctx, conn, assetBucket(cfg.Replicas))
+	assets := assetBucket(cfg.Replicas)
+	s.assets, err = jetblob.Open(ctx, conn, assets)
+	s.names = append(s.names, jetblob.Stream(assets.Bucket))
 	return err
 }
 
@@ -153,7 +170,7 @@ func gatewayNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstream.C
 	if err != nil {
 		return err
 	}
-	if err := openBuckets(
+	if err := s.openBuckets(
 		ctx, conn, cfg.Replicas,
 		bucket{&s.auditKeys, jetkv.Config{Bucket: "waybill_audit_keys", Description: "keys that the audit log tells of"}},
 		bucket{&s.annotations, jetkv.Config{Bucket: "waybill_annotations", Description: "what is said of runs"}},
@@ -167,6 +184,7 @@ func gatewayNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstream.C
 	if s.audit, err = auditstore.Open(ctx, conn, cfg.Replicas); err != nil {
 		return err
 	}
+	s.names = append(s.names, auditstore.Stream)
 	return s.openWebhooks(ctx, dial, cfg)
 }
 

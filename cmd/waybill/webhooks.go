@@ -76,7 +76,7 @@ func (s *stores) openWebhooks(ctx context.Context, dial natsDial, cfg jetstream.
 	if s.webhooks.log, err = jetstream.Open(ctx, conn, cfg); err != nil {
 		return err
 	}
-	return openBuckets(
+	return s.openBuckets(
 		ctx, conn, cfg.Replicas,
 		bucket{&s.webhooks.subscriptions, jetkv.Config{Bucket: "waybill_webhooks", Description: "webhooks"}},
 		bucket{&s.webhooks.lanes, jetkv.Config{Bucket: "waybill_webhook_lanes", Description: "what webhooks are still to deliver", MarkerTTL: laneMarkerTTL}},

@@ -28,6 +28,9 @@ type Store struct {
 	link   *natslink.Link
 }
 
+// Stream is the name of the stream that a bucket is.
+func Stream(bucket string) string { return "OBJ_" + bucket }
+
 // Open makes the bucket, or opens the one there is.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	api, err := js.New(nc)
@@ -36,7 +39,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	}
 	// As the client makes a bucket, but for what is read directly.
 	if _, err := natslink.Stream(ctx, api, js.StreamConfig{
-		Name: "OBJ_" + cfg.Bucket, Description: cfg.Description, Subjects: []string{"$O." + cfg.Bucket + ".C.>", "$O." + cfg.Bucket + ".M.>"},
+		Name: Stream(cfg.Bucket), Description: cfg.Description, Subjects: []string{"$O." + cfg.Bucket + ".C.>", "$O." + cfg.Bucket + ".M.>"},
 		MaxBytes: -1, Storage: js.FileStorage, Replicas: cfg.Replicas, Discard: js.DiscardNew, AllowRollup: true,
 	}); err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)

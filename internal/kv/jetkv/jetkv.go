@@ -36,6 +36,9 @@ type Store struct {
 	marker time.Duration
 }
 
+// Stream is the name of the stream that a bucket is.
+func Stream(bucket string) string { return "KV_" + bucket }
+
 // Open makes the bucket, or opens the one there.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	api, err := js.New(nc)
@@ -48,7 +51,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	}
 	// As the client makes a bucket, but for what is read directly.
 	if _, err := natslink.Stream(ctx, api, js.StreamConfig{
-		Name: "KV_" + cfg.Bucket, Description: cfg.Description, Subjects: []string{"$KV." + cfg.Bucket + ".>"},
+		Name: Stream(cfg.Bucket), Description: cfg.Description, Subjects: []string{"$KV." + cfg.Bucket + ".>"},
 		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxConsumers: -1, MaxMsgSize: 4 << 20, MaxAge: cfg.TTL,
 		Storage: storage, Replicas: cfg.Replicas, Discard: js.DiscardNew, AllowRollup: true, DenyDelete: true,
 		Duplicates: dedupWindow(cfg.TTL), AllowMsgTTL: cfg.MarkerTTL > 0, SubjectDeleteMarkerTTL: cfg.MarkerTTL,

@@ -6,6 +6,7 @@ import (
 
 	js "github.com/nats-io/nats.go/jetstream"
 
+	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/runlog"
 )
 
@@ -23,7 +24,10 @@ func (l *Log) Check(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
 	}
 	l.lost.Store(lost(info.State))
-	return l.cfg.durable(info)
+	if err := (natslink.Copies{Replicas: l.cfg.Replicas, InSync: l.cfg.InSync}).Check(info); err != nil {
+		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
+	}
+	return nil
 }
 
 // Lost counts the records that the log once had and, as its leader had it at the last Check, has
@@ -31,36 +35,3 @@ func (l *Log) Check(ctx context.Context) error {
 func (l *Log) Lost() uint64 { return l.lost.Load() }
 
 func lost(s js.StreamState) uint64 { return s.LastSeq - min(s.LastSeq, s.Msgs) }
-
-// durable tells what a stream lacks in copies.
-func (c Config) durable(info *js.StreamInfo) error {
-	if n := info.Config.Replicas; n < c.Replicas {
-		return fmt.Errorf("%w: it has %d copies, and %d are wanted", runlog.ErrUnavailable, n, c.Replicas)
-	}
-	wanted := c.InSync
-	if wanted == 0 {
-		wanted = info.Config.Replicas/2 + 1
-	}
-	if n := inSync(info.Cluster); n < wanted {
-		return fmt.Errorf("%w: %d of its %d copies are in sync, and %d must be", runlog.ErrUnavailable, n, info.Config.Replicas, wanted)
-	}
-	return nil
-}
-
-// inSync counts the copies that have all that was acknowledged: the leader's, and those
-// of its followers that are there and have caught up.
-func inSync(c *js.ClusterInfo) int {
-	switch {
-	case c == nil: // one server that is no cluster
-		return 1
-	case c.Leader == "":
-		return 0
-	}
-	n := 1
-	for _, p := range c.Replicas {
-		if p.Current && !p.Offline {
-			n++
-		}
-	}
-	return n
-}
