@@ -105,12 +105,14 @@ func (a *alone) close() {
 }
 
 // run serves until ctx ends, then lets the calls that are under way finish.
-// check says what the service lacks; nil: it needs nothing.
-func (a *alone) run(ctx context.Context, began time.Time, check func(context.Context) error) error {
+// own says what the service lacks itself, and others which other service it does not reach; nil: it
+// needs none.
+func (a *alone) run(ctx context.Context, began time.Time, own, others func(context.Context) error) error {
 	for name := range a.server.GetServiceInfo() {
 		a.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
 	}
 	a.setHealth(healthv1.HealthCheckResponse_NOT_SERVING) // until it was looked
+	a.health.SetServingStatus(healthOfReads, healthv1.HealthCheckResponse_NOT_SERVING)
 	a.group.Start(lifecycle.Part{
 		Name: "grpc",
 		Run: func(ctx context.Context) error {
@@ -133,7 +135,7 @@ func (a *alone) run(ctx context.Context, began time.Time, check func(context.Con
 		},
 	})
 	a.operate()
-	a.group.Start(lifecycle.Part{Name: "health", Run: a.readiness(began, check).watch})
+	a.group.Start(lifecycle.Part{Name: "health", Run: a.readiness(began, own, others).watch})
 	return a.group.Wait(ctx)
 }
 

@@ -61,10 +61,10 @@ type host struct {
 	group     *lifecycle.Group
 	// alone is the process of a service that is a part of a host; nil: all are here.
 	alone *alone
-	// peers are the services in other processes, and state is what was found of them
-	// last.
-	peers []service
-	state serving
+	// peers are the services in other processes. state is why a gateway in a process of its own
+	// may get no requests, and lacking what it has not.
+	peers          []*service
+	state, lacking serving
 	// certs are those of the public API; nil: no TLS.
 	certs *mtls.Certs
 	// closers are closed last first.

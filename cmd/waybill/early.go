@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"net/http"
 	"time"
@@ -15,12 +14,7 @@ import (
 // says what it waits for. stop gives the address back.
 func (h *host) answerProbes() (stop func()) {
 	mux := http.NewServeMux()
-	probes(mux, func() error {
-		if err := h.state.reason(); err != nil {
-			return errors.New(h.redactor.Clean(err.Error())) // the address is public
-		}
-		return nil
-	})
+	probes(mux, h.ready)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		writeFault(w, fault.New(fault.ServiceUnavailable, "the host starts; try again").After(checkEvery))
 	})

@@ -76,6 +76,8 @@ func TestGateway_AnswersProbesBeforeNATSIsThere(t *testing.T) {
 	}
 	says("/healthz", http.StatusOK, `"ok"`)
 	says("/readyz", http.StatusServiceUnavailable, "NATS does not open yet")
+	_, body := ask("/readyz")
+	require.NotContains(t, body, broker, "the address is public, and where NATS is nobody's business")
 	says("/v1/runs", http.StatusServiceUnavailable, `"service_unavailable"`)
 
 	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Addr: broker, Log: slog.New(slog.DiscardHandler)}, "secret")

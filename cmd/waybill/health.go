@@ -25,7 +25,7 @@ func (h *host) standing() *serving {
 type readiness struct {
 	serving *serving
 	log     logger
-	// check says what the service lacks; nil: it needs nothing.
+	// check says what the service lacks.
 	check func(context.Context) error
 	// changed is told when the service begins, or ceases, to be able to serve; nil: nobody.
 	changed func(error)
@@ -33,16 +33,13 @@ type readiness struct {
 	first func() error
 }
 
-// watch keeps it up to date until ctx ends.
+// watch keeps it up to date until ctx ends: from then on the service is none to send calls to.
 func (r readiness) watch(ctx context.Context) error {
 	looked, ready := false, false
-	for {
-		var err error
-		if r.check != nil {
-			err = within(ctx, r.check)
-		}
+	for ctx.Err() == nil {
+		err := within(ctx, r.check)
 		if ctx.Err() != nil {
-			return nil
+			break
 		}
 		before := r.serving.reason()
 		r.serving.set(err)
@@ -56,10 +53,13 @@ func (r readiness) watch(ctx context.Context) error {
 				return err
 			}
 		}
-		if !lifecycle.Wait(ctx, checkEvery) {
-			return nil
-		}
+		lifecycle.Wait(ctx, checkEvery)
 	}
+	r.serving.set(errEnding)
+	if r.changed != nil {
+		r.changed(errEnding)
+	}
+	return nil
 }
 
 func (r readiness) tell(err error) {
@@ -74,18 +74,26 @@ func (r readiness) tell(err error) {
 }
 
 // readiness is what a service in a process of its own says of itself.
-func (a *alone) readiness(began time.Time, check func(context.Context) error) readiness {
+// own says what it lacks itself, and others which service it does not reach.
+func (a *alone) readiness(began time.Time, own, others func(context.Context) error) readiness {
 	return readiness{
-		serving: &a.serving, log: a.log, check: check,
-		changed: func(err error) {
-			now := healthv1.HealthCheckResponse_SERVING
-			if err != nil {
-				now = healthv1.HealthCheckResponse_NOT_SERVING
-			}
-			a.setHealth(now)
+		serving: &a.serving, log: a.log,
+		check: func(ctx context.Context) error {
+			mine, theirs := both(ctx, own, others)
+			a.health.SetServingStatus(healthOfReads, healthOf(mine))
+			return errors.Join(mine, theirs)
 		},
-		first: func() error { return a.ready(began) },
+		changed: func(err error) { a.setHealth(healthOf(err)) },
+		first:   func() error { return a.ready(began) },
 	}
+}
+
+// healthOf is how gRPC's health service tells that something is lacking; nil: nothing is.
+func healthOf(lacking error) healthv1.HealthCheckResponse_ServingStatus {
+	if lacking != nil {
+		return healthv1.HealthCheckResponse_NOT_SERVING
+	}
+	return healthv1.HealthCheckResponse_SERVING
 }
 
 // setHealth sets the status of the process, which has the empty name, and of the
@@ -109,11 +117,32 @@ func (a *alone) ready(began time.Time) error {
 // serving is why the service does not serve, as it was found last.
 type serving struct{ why atomic.Pointer[error] }
 
-var errStarting = errors.New("it starts")
+var (
+	errStarting = errors.New("it starts")
+	errEnding   = errors.New("it ends")
+)
 
 func (s *serving) set(err error) { s.why.Store(&err) }
 
 func (s *serving) reason() error { return *s.why.Load() }
+
+// named is a reason by a name that may be told to anybody. What exactly failed, and at which
+// address, is for the log.
+type named struct {
+	name string
+	error
+}
+
+// Unwrap gives what exactly failed.
+func (n named) Unwrap() error { return n.error }
+
+// toAnybody is a reason as it may be told to anybody.
+func toAnybody(err error) error {
+	if n, ok := errors.AsType[named](err); ok {
+		return errors.New(n.name)
+	}
+	return err
+}
 
 // gauge tells it as a metric.
 func (s *serving) gauge() prometheus.Collector {

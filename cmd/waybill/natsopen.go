@@ -74,7 +74,7 @@ func (n *natsStores) wait(ctx context.Context, why func(error)) (*stores, error)
 		case hopeless(err):
 			return nil, fmt.Errorf("--nats: %w", err)
 		}
-		why(fmt.Errorf("NATS does not open yet: %w", err))
+		why(named{"NATS does not open yet", fmt.Errorf("NATS does not open yet: %w", err)})
 		if err.Error() != told {
 			told = err.Error()
 			n.log.Warn("NATS does not open yet; it is tried again every second", "error", err)
@@ -109,7 +109,7 @@ func (s *stores) connected(ctx context.Context) error {
 	}
 	if s.monitor != nil {
 		if err := s.monitor.Check(ctx); err != nil {
-			return err
+			return named{natsmon.ErrLazy.Error(), err}
 		}
 	}
 	if err := s.log.Check(ctx); err != nil {

@@ -63,7 +63,7 @@ func (h *host) startMetrics() {
 	if h.dispatch != nil {
 		reg.MustRegister(h.dispatch.Collectors()...)
 	} else { // a gateway in a process of its own
-		reg.MustRegister(h.state.gauge())
+		reg.MustRegister(h.lacking.gauge())
 	}
 	if h.events != nil {
 		reg.MustRegister(h.events.Collectors()...)
@@ -78,7 +78,7 @@ func (h *host) startMetrics() {
 // ready says why the host cannot serve; nil when it can.
 func (h *host) ready() error {
 	if h.dispatch == nil {
-		return h.state.reason()
+		return toAnybody(h.state.reason())
 	}
 	select {
 	case <-h.dispatch.Ready():

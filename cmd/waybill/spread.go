@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
-	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/internal/rpc/sticky"
@@ -76,14 +74,15 @@ func (o *spreadOptions) validate(names ...string) error {
 const readPolicy = `"retryThrottling":{"maxTokens":100,"tokenRatio":0.1},"methodConfig":[{"name":[%s],"retryPolicy":` +
 	`{"maxAttempts":3,"initialBackoff":"0.05s","maxBackoff":"0.5s","backoffMultiplier":3,"retryableStatusCodes":["UNAVAILABLE"]}}]`
 
-// serviceConfig spreads calls over the replicas that say they are healthy.
-func serviceConfig(balancer string, repeatable ...string) grpc.DialOption {
+// serviceConfig spreads calls over the replicas that say they are healthy, by one of the names that
+// they have for it.
+func serviceConfig(balancer, health string, repeatable ...string) grpc.DialOption {
 	names := make([]string, len(repeatable))
 	for i, full := range repeatable {
 		service, method, _ := strings.Cut(strings.TrimPrefix(full, "/"), "/")
 		names[i] = fmt.Sprintf(`{"service":%q,"method":%q}`, service, method)
 	}
-	cfg := fmt.Sprintf(`{"loadBalancingConfig":[{%q:{}}],"healthCheckConfig":{"serviceName":""}`, balancer)
+	cfg := fmt.Sprintf(`{"loadBalancingConfig":[{%q:{}}],"healthCheckConfig":{"serviceName":%q}`, balancer, health)
 	if len(names) > 0 {
 		cfg += "," + fmt.Sprintf(readPolicy, strings.Join(names, ","))
 	}
@@ -97,28 +96,37 @@ func (h *host) reach(o *spreadOptions) error {
 	for _, p := range []struct {
 		name string
 		opts []grpc.DialOption
-		use  func(*grpc.ClientConn)
+		use  func(grpc.ClientConnInterface)
+		// reads are the methods that the service answers also while it lacks others.
+		reads []string
 	}{
 		{
 			nameRedactor,
 			append(toRedactors(), tracing.Forward()...),
-			func(c *grpc.ClientConn) { h.clients.redactor = redactorv1.NewRedactorClient(c) },
+			func(c grpc.ClientConnInterface) { h.clients.redactor = redactorv1.NewRedactorClient(c) },
+			nil,
 		},
 		{
 			nameAcceptor,
-			[]grpc.DialOption{serviceConfig(roundRobin)},
-			func(c *grpc.ClientConn) { h.clients.acceptor = acceptorv1.NewAcceptorClient(c) },
+			[]grpc.DialOption{serviceConfig(roundRobin, healthOfAll)},
+			func(c grpc.ClientConnInterface) { h.clients.acceptor = acceptorv1.NewAcceptorClient(c) },
+			[]string{acceptorv1.Acceptor_ListKinds_FullMethodName, acceptorv1.Acceptor_GetAsset_FullMethodName},
 		},
 		{
 			nameDispatcher,
-			[]grpc.DialOption{serviceConfig(roundRobin)},
-			func(c *grpc.ClientConn) { h.clients.dispatcher = dispatcherv1.NewDispatcherClient(c) },
+			[]grpc.DialOption{serviceConfig(roundRobin, healthOfAll)},
+			func(c grpc.ClientConnInterface) { h.clients.dispatcher = dispatcherv1.NewDispatcherClient(c) },
+			[]string{
+				dispatcherv1.Dispatcher_Describe_FullMethodName, dispatcherv1.Dispatcher_ListWorkflows_FullMethodName,
+				dispatcherv1.Dispatcher_GetWorkflow_FullMethodName, dispatcherv1.Dispatcher_GetInterrupt_FullMethodName,
+			},
 		},
 		{
 			nameEventLog,
-			append([]grpc.DialOption{serviceConfig(roundRobin,
+			append([]grpc.DialOption{serviceConfig(roundRobin, healthOfAll,
 				eventlogv1.EventLog_GetRun_FullMethodName, eventlogv1.EventLog_ListRuns_FullMethodName, eventlogv1.EventLog_ReadEvents_FullMethodName)}, tracing.Forward()...),
-			func(c *grpc.ClientConn) { h.clients.events = eventlogv1.NewEventLogClient(c) },
+			func(c grpc.ClientConnInterface) { h.clients.events = eventlogv1.NewEventLogClient(c) },
+			nil,
 		},
 	} {
 		if *o.addr(p.name) == "" {
@@ -131,8 +139,17 @@ func (h *host) reach(o *spreadOptions) error {
 			return fmt.Errorf("%w: --%s: %w", errUsage, p.name, err)
 		}
 		h.later(func() { _ = conn.Close() })
-		h.peers = append(h.peers, service{p.name, healthv1.NewHealthClient(conn)})
-		p.use(conn)
+		h.peers = append(h.peers, newService(p.name, conn))
+		if len(p.reads) == 0 {
+			p.use(conn)
+			continue
+		}
+		reads, err := to.dial(h.later, serviceConfig(roundRobin, healthOfReads))
+		if err != nil {
+			return fmt.Errorf("%w: --%s: %w", errUsage, p.name, err)
+		}
+		h.later(func() { _ = reads.Close() })
+		p.use(either{conn, reads, p.reads})
 	}
 	return nil
 }
@@ -141,7 +158,7 @@ func (h *host) reach(o *spreadOptions) error {
 // has to be found again, by everybody.
 func toRedactors() []grpc.DialOption {
 	return []grpc.DialOption{
-		serviceConfig(sticky.Policy, redactorv1.Redactor_Redact_FullMethodName, redactorv1.Redactor_Register_FullMethodName),
+		serviceConfig(sticky.Policy, healthOfAll, redactorv1.Redactor_Redact_FullMethodName, redactorv1.Redactor_Register_FullMethodName),
 		grpc.WithChainUnaryInterceptor(sticky.Unary(tenantOf)),
 	}
 }
@@ -153,24 +170,4 @@ func tenantOf(req any) string {
 		return r.GetScope().GetTenant()
 	}
 	return ""
-}
-
-// service is another service whose health is asked for.
-type service struct {
-	name   string
-	health healthv1.HealthClient
-}
-
-// lacks says which of the other services cannot be reached; nil: none.
-func (h *host) lacks(ctx context.Context) error {
-	for _, p := range h.peers {
-		res, err := p.health.Check(ctx, &healthv1.HealthCheckRequest{})
-		if err != nil {
-			return fmt.Errorf("the %s service: %w", p.name, err)
-		}
-		if res.GetStatus() != healthv1.HealthCheckResponse_SERVING {
-			return fmt.Errorf("the %s service is not serving", p.name)
-		}
-	}
-	return nil
 }

@@ -89,7 +89,7 @@ func runEventLog(ctx context.Context, o eventLogOptions, log logger) error {
 			h.log.Error("the run log has lost records", "records", lost)
 		}
 		return errors.Join(err, h.events.Ready())
-	})
+	}, nil)
 }
 
 // lost counts what the run log had and has no more, between other records and at its end.
@@ -215,8 +215,8 @@ func runDispatcher(ctx context.Context, o dispatcherOptions, log logger) error {
 		default:
 			return errors.New("it reads the workflow definitions")
 		}
-		return errors.Join(h.stores.connected(ctx), h.lacks(ctx))
-	})
+		return h.stores.connected(ctx)
+	}, h.lookAround)
 }
 
 // gatewayOptions are the flags of `waybill serve gateway`.
@@ -294,6 +294,7 @@ func runGateway(ctx context.Context, o gatewayOptions, log logger) error {
 		return err
 	}
 	h.state.set(errStarting)
+	h.lacking.set(errStarting)
 	if o.tlsCert != "" {
 		if h.certs, err = mtls.Load(mtls.Files{Cert: o.tlsCert, Key: o.tlsKey}, mtls.Reread); err != nil {
 			return fmt.Errorf("%w: --tls-cert, --tls-key: %w", errUsage, err)
@@ -312,11 +313,20 @@ func runGateway(ctx context.Context, o gatewayOptions, log logger) error {
 	h.start()
 	h.group.Start(lifecycle.Part{Name: "health", Run: readiness{
 		serving: &h.state, log: h.log,
-		check:   func(ctx context.Context) error { return errors.Join(h.stores.connected(ctx), h.lacks(ctx)) },
+		check:   h.takes,
 		changed: func(err error) { h.gateway.SetServing(err == nil) },
 		first:   func() error { return h.readyInfo(time.Since(began)).write(o.readyFile) },
 	}.watch})
 	return h.group.Wait(ctx)
+}
+
+// takes says why this gateway may get no requests; nil: it may. Once all other services have been
+// there, the lack of one is no reason: what needs it is answered with 503, as by any other gateway,
+// and the rest is served. Only what it writes itself, such as idempotency records, has to be safe.
+func (h *host) takes(ctx context.Context) error {
+	own, others := both(ctx, h.stores.connected, h.lookAround)
+	h.lacking.set(errors.Join(own, others))
+	return errors.Join(own, h.unmet())
 }
 
 // buildEarly builds the gateway, as soon as NATS is there; until then its address

@@ -258,7 +258,7 @@ func runRedactor(ctx context.Context, o redactorOptions, log logger) error {
 		return err
 	}
 	h.redactor.Register(a.server)
-	return a.run(ctx, began, nil)
+	return a.run(ctx, began, nil, nil)
 }
 
 // newRedactor makes a redactor that knows the secrets of the operator's file, and the
@@ -331,9 +331,7 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 	a.serveAssets(s)
 	a.registry.MustRegister(s.Collectors()...)
 	a.needs = []string{acceptorv1.Acceptor_ServiceDesc.ServiceName}
-	return a.run(ctx, began, func(ctx context.Context) error {
-		return errors.Join(runs.check(ctx), checkRedactor(ctx, scrub))
-	})
+	return a.run(ctx, began, runs.check, func(ctx context.Context) error { return checkRedactor(ctx, scrub) })
 }
 
 // logDir is where the embedded NATS server keeps the run log.

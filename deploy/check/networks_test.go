@@ -53,6 +53,7 @@ type netPort struct {
 type service struct {
 	Type      string            `yaml:"type"`
 	ClusterIP string            `yaml:"clusterIP"`
+	NotReady  bool              `yaml:"publishNotReadyAddresses"`
 	Selector  map[string]string `yaml:"selector"`
 	Ports     []struct {
 		Name   string `yaml:"name"`
@@ -247,6 +248,7 @@ func TestServices_AreHeadlessBetweenThemselves(t *testing.T) {
 		for _, o := range s.of("Service") {
 			svc := spec[service](t, o)
 			require.Equal(t, o.service() != "gateway" || strings.HasSuffix(o.Metadata.Name, "-metrics"), svc.ClusterIP == "None", o.name())
+			require.Equal(t, o.service() == "acceptor" || o.service() == "dispatcher", svc.NotReady, "%s: what is not ready is found by those who only read, and by nobody else", o.name())
 			for _, p := range svc.Ports {
 				if o.service() == "gateway" && svc.ClusterIP != "None" {
 					require.NotEqual(t, "metrics", p.Name, "metrics and profiles have no place where clients come in")

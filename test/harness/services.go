@@ -13,6 +13,12 @@ import (
 // further ones of the gateway, whose host it gives; it keeps no audit log.
 func ServeAll(t testing.TB, log []string, gateway ...string) *Host {
 	t.Helper()
+	return ServeEach(t, log, gateway...)["gateway"]
+}
+
+// ServeEach is ServeAll, and gives the process of each service by the service's name.
+func ServeEach(t testing.TB, log []string, gateway ...string) map[string]*Host {
+	t.Helper()
 	secret := filepath.Join(t.TempDir(), "host.key")
 	if err := os.WriteFile(secret, []byte(strings.Repeat("k", 64)), 0o600); err != nil {
 		t.Fatal(err)
@@ -22,5 +28,6 @@ func ServeAll(t testing.TB, log []string, gateway ...string) *Host {
 	events := Serve(t, "eventlog", slices.Concat(log, []string{"--data-dir", t.TempDir()})...)
 	peers := slices.Concat(log, []string{"--redactor", redactor.GRPC, "--acceptor", acceptor.GRPC, "--eventlog", events.GRPC, "--host-key-file", secret})
 	dispatcher := Serve(t, "dispatcher", peers...)
-	return Serve(t, "gateway", slices.Concat(peers, []string{"--dispatcher", dispatcher.GRPC, "--http-addr", "127.0.0.1:0", "--audit=false"}, gateway)...)
+	door := Serve(t, "gateway", slices.Concat(peers, []string{"--dispatcher", dispatcher.GRPC, "--http-addr", "127.0.0.1:0", "--audit=false"}, gateway)...)
+	return map[string]*Host{"redactor": redactor, "acceptor": acceptor, "eventlog": events, "dispatcher": dispatcher, "gateway": door}
 }

@@ -1,0 +1,135 @@
+package services
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// says asks until an answer has a status, and gives that answer.
+func says(t *testing.T, c *harness.Client, status int, method, path, body string) harness.Answer {
+	t.Helper()
+	var got harness.Answer
+	require.Eventually(t, func() bool {
+		a, err := c.Do(t.Context(), method, path, body)
+		require.NoError(t, err)
+		got = *a
+		return a.Status == status
+	}, 30*time.Second, 20*time.Millisecond, "%s %s never says %d", method, path, status)
+	return got
+}
+
+// metric is a line of what a process measures.
+func metric(t *testing.T, h *harness.Host, line string) bool {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.Metrics, http.NoBody)
+	require.NoError(t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer res.Body.Close() //nolint:errcheck // only read
+	b, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return strings.Contains(string(b), "\n"+line+"\n")
+}
+
+// A gateway that had all other services once gets requests also while one of them is away: what
+// needs it is told to come again, and the rest is served (docs/services.md, "What a service that
+// is not ready lacks").
+func TestGateway_StaysReadyWhileAnotherServiceIsAway(t *testing.T) {
+	t.Parallel()
+	const (
+		run  = `{"workflowId":"one"}`
+		runs = "/v1/runs"
+	)
+	type request struct{ method, path, body string }
+	reads := []request{{"GET", "/v1/runs/RUN", ""}, {"GET", "/v1/runs/RUN/events/poll", ""}, {"GET", runs, ""}}
+	offers := []request{{"GET", "/.well-known/openwop", ""}, {"GET", "/v1/workflows", ""}, {"GET", "/v1/workflows/one", ""}}
+	start := request{"POST", runs, run}
+	for away, tc := range map[string]struct {
+		served  []request
+		refused []request
+	}{
+		"redactor":   {append(offers, reads...), []request{start}},
+		"acceptor":   {append(offers[1:], reads...), []request{start, offers[0]}},
+		"eventlog":   {offers, append(reads, start)},
+		"dispatcher": {reads, append(offers, start)},
+	} {
+		t.Run(away, func(t *testing.T) {
+			t.Parallel()
+			all := harness.ServeEach(t, []string{"--nats", broker(t)}, "--api-key", "key-acme=acme:*", "--metrics-addr", "127.0.0.1:0")
+			gateway := all["gateway"]
+			c := gateway.Client("key-acme")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			says(t, c, http.StatusCreated, "POST", "/v1/workflows", workflow)
+			created := says(t, c, http.StatusCreated, "POST", runs, run)
+			var is struct{ RunID string }
+			require.NoError(t, created.JSON(&is))
+			_, err := c.Finish(ctx, is.RunID)
+			require.NoError(t, err)
+			at := func(r request) string { return strings.ReplaceAll(r.path, "RUN", is.RunID) }
+
+			all[away].Kill()
+			require.Eventually(t, func() bool { return metric(t, gateway, "waybill_serving 0") }, 30*time.Second, 20*time.Millisecond, "operators are told")
+			require.Contains(t, gateway.Log(), "another service is away")
+			require.Contains(t, gateway.Log(), "peer="+away)
+			for _, r := range tc.refused {
+				a := says(t, c, http.StatusServiceUnavailable, r.method, at(r), r.body)
+				require.NotEmpty(t, a.Header.Get("Retry-After"), "%s %s", r.method, at(r))
+				require.Contains(t, string(a.Body), `"service_unavailable"`)
+				require.NotContains(t, string(a.Body), all[away].GRPC)
+			}
+			for _, r := range tc.served {
+				a, err := c.Do(ctx, r.method, at(r), r.body)
+				require.NoError(t, err)
+				require.Equal(t, http.StatusOK, a.Status, "%s %s: %s", r.method, at(r), a.Body)
+			}
+			a, err := c.Do(ctx, "GET", "/readyz", "")
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+
+			all[away].Launch()
+			says(t, c, http.StatusCreated, "POST", runs, run)
+			require.Eventually(t, func() bool { return metric(t, gateway, "waybill_serving 1") }, 30*time.Second, 20*time.Millisecond)
+		})
+	}
+}
+
+// A gateway that a rollout adds while another service is away gets no requests until it was there.
+func TestGateway_IsNotReadyBeforeAllOthersWereThere(t *testing.T) {
+	t.Parallel()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	at := lis.Addr().String()
+	require.NoError(t, lis.Close()) // the gateway takes it
+	all := harness.ServeEach(t, []string{"--nats", broker(t)}, "--api-key", "key-acme=acme:*", "--http-addr", at)
+	gateway, events := all["gateway"], all["eventlog"]
+	c := gateway.Client("key-acme")
+	says(t, c, http.StatusOK, "GET", "/readyz", "")
+	events.Kill()
+	gateway.Kill()
+	gateway.Spawn()
+	var body string
+	require.Eventually(t, func() bool {
+		a, err := c.Do(t.Context(), "GET", "/readyz", "")
+		if err != nil { // it does not listen yet
+			return false
+		}
+		require.Equal(t, http.StatusServiceUnavailable, a.Status, "it never saw an event log")
+		body = string(a.Body)
+		return strings.Contains(body, "no eventlog service can be reached")
+	}, 30*time.Second, 20*time.Millisecond)
+	require.NotContains(t, body, events.GRPC, "where it should be is for the log")
+	require.Contains(t, gateway.Log(), events.GRPC)
+	events.Launch()
+	gateway.Await()
+	says(t, c, http.StatusOK, "GET", "/readyz", "")
+}
