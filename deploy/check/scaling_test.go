@@ -1,6 +1,7 @@
 package check
 
 import (
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -18,10 +19,24 @@ type scaler struct {
 	Max      int `yaml:"maxReplicas"`
 	MinCount int `yaml:"minReplicaCount"`
 	MaxCount int `yaml:"maxReplicaCount"`
+	// Cooldown is before the last pod goes, and it never does.
+	Cooldown *int `yaml:"cooldownPeriod"`
+	Advanced struct {
+		HPA struct {
+			Behavior behavior `yaml:"behavior"`
+		} `yaml:"horizontalPodAutoscalerConfig"`
+	} `yaml:"advanced"`
+	Behavior behavior `yaml:"behavior"`
 	Triggers []struct {
 		Type     string            `yaml:"type"`
 		Metadata map[string]string `yaml:"metadata"`
 	} `yaml:"triggers"`
+}
+
+type behavior struct {
+	ScaleDown struct {
+		Calm int `yaml:"stabilizationWindowSeconds"`
+	} `yaml:"scaleDown"`
 }
 
 // One thing says how many pods there are: the Deployment, an HPA, or KEDA.
@@ -46,6 +61,25 @@ func TestScaling_HasOneMaster(t *testing.T) {
 		}
 		require.Empty(t, masters, "nothing is there to be scaled")
 	})
+}
+
+// A start is a call to a dispatcher: with none, the queue by which KEDA counts would never grow.
+// What it calls cooldown is before the last pod goes alone; before any other, calm is the HPA's.
+func TestScaling_LeavesAPodAndWaitsForCalm(t *testing.T) {
+	t.Parallel()
+	eachSet(t, func(t *testing.T, s set) {
+		for _, o := range slices.Concat(s.of("HorizontalPodAutoscaler"), s.of("ScaledObject")) {
+			v := spec[scaler](t, o)
+			require.Positive(t, v.Min+v.MinCount, o.name())
+			require.Nil(t, v.Cooldown, o.name())
+			require.Equal(t, 300, v.Behavior.ScaleDown.Calm+v.Advanced.HPA.Behavior.ScaleDown.Calm, o.name())
+		}
+	})
+	out, messages, ok := template(t, "-f", filepath.Join(chart, "ci", "ha-values.yaml"), "--set", "dispatcher.autoscaling.behavior.scaleDown.stabilizationWindowSeconds=900")
+	require.True(t, ok, messages)
+	for _, o := range parse(t, []byte(out)).of("ScaledObject") {
+		require.Equal(t, 900, spec[scaler](t, o).Advanced.HPA.Behavior.ScaleDown.Calm, o.name())
+	}
 }
 
 // KEDA asks for the consumer that the dispatchers have.

@@ -28,9 +28,6 @@
 {{- if and (eq $name "dispatcher") (eq $a.mode "keda") (not $v.dispatcher.keda.natsMonitoringEndpoint) -}}
 {{- $problems = append $problems "dispatcher.keda.natsMonitoringEndpoint: must be set for mode keda, such as nats-headless.nats.svc.cluster.local:8222" -}}
 {{- end -}}
-{{- if and (eq $a.mode "hpa") (eq (int $a.minReplicas) 0) -}}
-{{- $problems = append $problems (printf "%s.autoscaling.minReplicas: 0 needs mode keda" $name) -}}
-{{- end -}}
 {{- if and (eq $name "redactor") (ne $a.mode "none") -}}
 {{- $problems = append $problems "redactor.autoscaling.mode: must be none: whenever the number of redactors changes, tenants move to one that has to be told their secrets; set redactor.replicas" -}}
 {{- end -}}
