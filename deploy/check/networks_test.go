@@ -297,6 +297,61 @@ func TestNetwork_OnlyEventLogsReachPostgreSQL(t *testing.T) {
 	})
 }
 
+// egress are the ports of a service's policy that lead to no address in particular.
+func egress(t *testing.T, s set, service string) []string {
+	t.Helper()
+	var ports []string
+	for _, o := range s.of("NetworkPolicy") {
+		if o.service() != service {
+			continue
+		}
+		for _, rule := range spec[networkPolicy](t, o).Egress {
+			if len(rule.To) > 0 {
+				continue
+			}
+			for _, p := range rule.Ports {
+				ports = append(ports, p.Port)
+			}
+		}
+	}
+	return ports
+}
+
+// What is called by a URL is called at its port; a port that is given beats it, for policies look
+// at those of pods, and a Service may have others.
+func TestNetwork_OpensThePortsOfURLs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		set  []string
+		want []string
+	}{
+		{nil, []string{"4222"}},
+		{[]string{"nats.url=nats://a:4333"}, []string{"4333"}},
+		{[]string{`nats.url=nats://a:4333\, nats://b:4334\,tls://[fd00::1]\,nats://c:4333`}, []string{"4333", "4334", "4222"}},
+		{[]string{"nats.url=a:4333"}, []string{"4333"}},
+		{[]string{"nats.url=wss://a/path:7"}, []string{"443"}},
+		{[]string{"nats.url=nats://a:4333", "networkPolicy.natsPort=5333"}, []string{"5333"}},
+		{[]string{"nats.monitor={http://n0:9999,http://n1:9998/}"}, []string{"4222", "9999", "9998"}},
+		{[]string{"nats.monitor={https://n0}"}, []string{"4222", "443"}},
+		{[]string{"nats.monitor={http://n0:9999}", "networkPolicy.natsMonitorPort=8222"}, []string{"4222", "8222"}},
+		{[]string{"tracing.otlpEndpoint=http://x:9999"}, []string{"4222", "9999"}},
+		{[]string{"tracing.otlpEndpoint=http://x/otlp"}, []string{"4222", "80"}},
+		{[]string{"tracing.otlpEndpoint=http://user:1@[fd00::1]:9999/otlp", "networkPolicy.otlpPort=4318"}, []string{"4222", "4318"}},
+		{[]string{"tracing.otlpEndpoint=http://user:1@[fd00::1]:9999/otlp"}, []string{"4222", "9999"}},
+	} {
+		t.Run(strings.Join(c.set, " "), func(t *testing.T) {
+			t.Parallel()
+			args := []string{}
+			for _, s := range c.set {
+				args = append(args, "--set", s)
+			}
+			out, messages, ok := template(t, args...)
+			require.True(t, ok, messages)
+			require.Equal(t, c.want, egress(t, parse(t, []byte(out)), "dispatcher"))
+		})
+	}
+}
+
 // Every selector takes in the pods of its own service and of no other.
 func TestSelectors_KeepServicesApart(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,19 @@ func source(t *testing.T, file string) string {
 	b, err := os.ReadFile(file) //nolint:gosec // G304: a file of ours
 	require.NoError(t, err)
 	return string(b)
+}
+
+// configMapVolume is a volume of the dispatcher's, as --set has it.
+func configMapVolume(name, at string) string {
+	return fmt.Sprintf("dispatcher.configMapVolumes[0].name=%s,dispatcher.configMapVolumes[0].configMap=c,dispatcher.configMapVolumes[0].mountPath=%s", name, at)
+}
+
+func secretVolume(service, name, at string) string {
+	return fmt.Sprintf("%[1]s.secretVolumes[0].name=%[2]s,%[1]s.secretVolumes[0].secret=a,%[1]s.secretVolumes[0].mountPath=%[3]s", service, name, at)
+}
+
+func secretEnv(service, name string) string {
+	return fmt.Sprintf("%[1]s.secretEnv[0].name=%[2]s,%[1]s.secretEnv[0].secretName=a,%[1]s.secretEnv[0].secretKey=k", service, name)
 }
 
 // Values that cannot work are refused before anything is installed, with the name of
@@ -52,7 +66,24 @@ func TestValues_ThatCannotWorkAreRefused(t *testing.T) {
 			"dispatcher.secretVolumes[0].secret=b,dispatcher.secretVolumes[0].mountPath=/a", "dispatcher.secretVolumes: x is another one elsewhere"},
 		{"dispatcher.config.nats-nkey=/seed", "dispatcher.config.nats-nkey: is set by the chart itself"},
 		{"redactor.enabled=false", "redactor.enabled: acceptor calls it"},
-		{"gateway.config.api-key=k", "gateway.config.api-key: is secret, and a ConfigMap is not; give WAYBILL_API_KEY by gateway.secretEnv"},
+		{"gateway.config.api-key=k", "gateway.config.api-key: is secret, and a ConfigMap is not; put it into the Secret of gateway.apiKeys"},
+		{"gateway.config.interrupt-keys=k", "gateway.config.interrupt-keys: is secret, and a ConfigMap is not; give WAYBILL_INTERRUPT_KEYS by gateway.secretEnv"},
+		{"metrics.port=8080", "gateway.ports.http, metrics.port: 8080 cannot be the port of both"},
+		{"gateway.ports.http=9100", "gateway.ports.http, metrics.port: 9100 cannot be the port of both"},
+		{"gateway.ports.http=9090", "gateway.ports.http, gateway.ports.grpc: 9090 cannot be the port of both"},
+		{"publicUrl=https://a,acceptor.assets.serve=true,acceptor.assets.port=9091", "acceptor.ports.grpc, acceptor.assets.port: 9091 cannot be the port of both"},
+		{configMapVolume("tls", "/a"), "dispatcher.configMapVolumes: tls is the name of a volume of the chart's own"},
+		{configMapVolume("config", "/a"), "dispatcher.configMapVolumes: config is the name of a volume of the chart's own"},
+		{configMapVolume("x", "/etc/waybill/token/"), "dispatcher.configMapVolumes: x is mounted at /etc/waybill/token, where token is"},
+		{secretVolume("dispatcher", "x", "/a") + "," + configMapVolume("y", "/a/"), "dispatcher.configMapVolumes: y is mounted at /a, where x is"},
+		{secretVolume("dispatcher", "x", "/a") + "," + configMapVolume("x", "/b"), "dispatcher.configMapVolumes: x is the name of another volume of its pods"},
+		{secretVolume("dispatcher", "x", "/a") + "," + secretVolume("gateway", "y", "/a"), "redactor.secretVolumes: x is mounted at /a, where y is"},
+		{"gateway.podLabels.app\\.kubernetes\\.io/component=x", "gateway.podLabels.app.kubernetes.io/component: is what its pods are found by"},
+		{"common.podLabels.app\\.kubernetes\\.io/instance=x", "redactor.podLabels.app.kubernetes.io/instance: is what its pods are found by"},
+		{secretEnv("gateway", "WAYBILL_API_KEY"), "gateway.secretEnv: WAYBILL_API_KEY is set by the chart itself"},
+		{secretEnv("dispatcher", "WAYBILL_NATS"), "dispatcher.secretEnv: WAYBILL_NATS is set by the chart itself"},
+		{"eventlog.extraEnv[0].name=GOMEMLIMIT,eventlog.extraEnv[0].value=1GiB", "eventlog.extraEnv: GOMEMLIMIT is set by the chart itself"},
+		{secretEnv("gateway", "K") + ",gateway.extraEnv[0].name=K,gateway.extraEnv[0].value=v", "gateway.extraEnv: K is another variable of its pods"},
 		{"dispatcher.config.peer-plaintext=true", "dispatcher.config.peer-plaintext: is set by the chart itself"},
 		{"gateway.config.max-start=1", "gateway.config.max-start: is no flag of waybill serve gateway"},
 		{"gateway.config.max-handed-out=1", "gateway.config.max-handed-out: is no flag of waybill serve gateway"},

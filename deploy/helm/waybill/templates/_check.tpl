@@ -48,20 +48,20 @@
 {{- end -}}
 {{- end -}}
 {{- range $s.secretVolumes -}}
-{{- if has .name (list "config" "data" "tls" "token" "nats" "postgres" "host" "audit" "secrets") -}}
-{{- $problems = append $problems (printf "%s.secretVolumes: %s is the name of a volume of the chart's own; give another" $name .name) -}}
-{{- end -}}
 {{- $from := printf "%s at %s" .secret .mountPath -}}
 {{- if ne (get $mounted .name | default $from) $from -}}
 {{- $problems = append $problems (printf "%s.secretVolumes: %s is another one elsewhere, and the redactor is given both; give one of them another name" $name .name) -}}
 {{- end -}}
 {{- $_ := set $mounted .name $from -}}
 {{- end -}}
+{{- $problems = concat $problems (include "waybill.check.pod" (dict "root" $ "name" $name "values" $s "ours" $ours) | fromJsonArray) -}}
 {{- $flags := index $known $name -}}
 {{- range $key, $value := $s.config -}}
 {{- if has $key $ours -}}
 {{- $problems = append $problems (printf "%s.config.%s: is set by the chart itself; use the value for it" $name $key) -}}
-{{- else if has $key (list "api-key" "asset-keys" "interrupt-keys") -}}
+{{- else if eq $key "api-key" -}}
+{{- $problems = append $problems (printf "%s.config.api-key: is secret, and a ConfigMap is not; put it into the Secret of gateway.apiKeys" $name) -}}
+{{- else if has $key (list "asset-keys" "interrupt-keys") -}}
 {{- $problems = append $problems (printf "%s.config.%s: is secret, and a ConfigMap is not; give WAYBILL_%s by %s.secretEnv" $name $key ($key | upper | replace "-" "_") $name) -}}
 {{- else if not (hasKey $flags $key) -}}
 {{- $problems = append $problems (printf "%s.config.%s: is no flag of waybill serve %s" $name $key $name) -}}

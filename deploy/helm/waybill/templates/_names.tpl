@@ -54,3 +54,22 @@ app.kubernetes.io/component: {{ .name }}
 {{- end -}}
 {{- end -}}
 {{- end }}
+
+{{/*
+The ports of URLs, as a list: the one that is given, or those in the URLs, or what their
+schemes stand for. Takes given, urls, and ports by scheme.
+*/}}
+{{- define "waybill.portsOf" -}}
+{{- $all := list -}}
+{{- if .given -}}
+{{- $all = append $all (int .given) -}}
+{{- else -}}
+{{- range .urls -}}
+{{- $scheme := regexFind "^[a-z]+://" (trim .) | trimSuffix "://" -}}
+{{- $host := regexReplaceAll "^([a-z]+://)?([^/@]*@)?" (trim .) "" | regexFind "^[^/?#]*" -}}
+{{- $port := regexFind ":[0-9]+$" $host | trimPrefix ":" -}}
+{{- $all = append $all (int (default (get $.ports $scheme | default (get $.ports "other")) $port)) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson (uniq $all) -}}
+{{- end }}
