@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -349,6 +350,43 @@ func TestNetwork_OpensThePortsOfURLs(t *testing.T) {
 			require.True(t, ok, messages)
 			require.Equal(t, c.want, egress(t, parse(t, []byte(out)), "dispatcher"))
 		})
+	}
+}
+
+// Who fetches assets is a client, and may not hand in envelopes by that.
+func TestNetwork_OpensAssetsToTheirOwnPeersAlone(t *testing.T) {
+	t.Parallel()
+	envelopes := filepath.Join(chart, "ci", "envelopes-values.yaml")
+	for _, c := range []struct {
+		set, assets []string
+	}{
+		{nil, []string{"everybody"}},
+		{[]string{"--set", "networkPolicy.assetsFrom[0].namespaceSelector.matchLabels.team=web"}, []string{"web"}},
+		{[]string{"--set", "acceptor.assets.serve=false"}, nil},
+	} {
+		out, messages, ok := template(t, append([]string{"-f", envelopes}, c.set...)...)
+		require.True(t, ok, messages)
+		let := map[string][]string{} // to a port
+		for _, o := range parse(t, []byte(out)).of("NetworkPolicy") {
+			if o.service() != "acceptor" {
+				continue
+			}
+			for _, rule := range spec[networkPolicy](t, o).Ingress {
+				from := []string{}
+				for _, p := range rule.From {
+					require.NotNil(t, p.Namespaces)
+					from = append(from, slices.Collect(maps.Values(p.Namespaces.MatchLabels))...)
+				}
+				if len(rule.From) == 0 {
+					from = []string{"everybody"}
+				}
+				for _, p := range rule.Ports {
+					let[p.Port] = append(let[p.Port], from...)
+				}
+			}
+		}
+		require.Equal(t, c.assets, let["assets"], "%v", c.set)
+		require.Equal(t, []string{"agents"}, let["grpc"], "%v", c.set)
 	}
 }
 
