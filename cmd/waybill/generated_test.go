@@ -43,7 +43,8 @@ var explained = map[string]string{
 	"prompts": "prompts.md", "provider": "models.md#vendors-and-their-keys", "provider-policies": "models.md#who-may-ask-which-model", "redact-shapes": "redaction.md",
 	"max-requests": "operations.md#too-much-load", "max-starts": "operations.md#too-much-load", "start-delay": "operations.md#too-much-load", "max-queue-wait": "operations.md#too-much-load",
 	"runtime-capability": "nodes.md#a-node-of-a-pack", "secrets-file": "redaction.md", "unknown-models": "models.md#the-gate", "webhook-allow": "webhooks.md",
-	"token-file": "services.md#who-may-call-whom", "tls-client-ca": "services.md#who-may-call-whom", "redactor": "services.md#how-calls-find-replicas",
+	"token-file": "services.md#who-may-call-whom", "tls-client-ca": "services.md#who-may-call-whom", "peer-ca": "services.md#who-may-call-whom", "redactor-ca": "services.md#who-may-call-whom",
+	"redactor": "services.md#how-calls-find-replicas",
 }
 
 // documented is what serves: `dev`, or a service of `serve`.
