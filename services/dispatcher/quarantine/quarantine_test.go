@@ -188,7 +188,7 @@ func TestList_ACrashWhileARunIsPutBackDoesNotLoseIt(t *testing.T) {
 	}
 }
 
-// A server that has a damaged copy answers now and then: whoever is handed the run finds it damaged
+// Servers with and without the damage may lead in turn: whoever is handed the run finds it damaged
 // again, maybe before the look that put it back is over.
 func TestList_ARunThatIsDamagedAgainStaysWithAGrowingDelay(t *testing.T) {
 	t.Parallel()
