@@ -218,7 +218,8 @@ func TestNATSCreds_LetAReaderReadAtAnyServerOfACluster(t *testing.T) {
 	consumers := []string{"a", "b", "c"}
 	for i, consumer := range consumers {
 		makes(t, "acme", consumer, asHost(servers[i].ClientURL())...)
-		sub, err := subscribe.Open(t.Context(), asReader(t, servers[i].ClientURL(), seed, "acme"), subscribe.Config{Tenant: "acme", Consumer: consumer})
+		nc := asReader(t, servers[i].ClientURL(), seed, "acme")
+		sub, err := subscribe.Open(t.Context(), nc, subscribe.Config{Tenant: "acme", Consumer: consumer})
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		var got []string
@@ -229,6 +230,7 @@ func TestNATSCreds_LetAReaderReadAtAnyServerOfACluster(t *testing.T) {
 			return nil
 		}))
 		cancel()
+		nc.Close()
 		require.Equal(t, []string{"one", "two"}, got)
 	}
 	makes(t, "beta", subject.DefaultConsumer, asHost(host.ConnectedUrl())...)

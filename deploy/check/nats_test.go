@@ -54,6 +54,7 @@ func TestNATS_ValuesForItsChartAreAConfiguration(t *testing.T) {
 	require.True(t, s.ReadyForConnections(10*time.Second))
 	require.True(t, opts.SyncAlways)
 	require.GreaterOrEqual(t, opts.MaxPayload, int32(runlog.MaxFrameBytes))
+	require.EqualValues(t, 4*runlog.MaxFrameBytes, opts.MaxPending)
 	require.Len(t, opts.Users, 1)
 	require.Equal(t, "secret", opts.Users[0].Password)
 	account, err := s.LookupAccount(natsperm.HostAccount)

@@ -81,8 +81,9 @@ func (s *Server) launch() (*server.Server, error) {
 	opts := &server.Options{
 		ServerName: "waybill", JetStream: true, StoreDir: cfg.Dir, SyncAlways: cfg.Sync,
 		NoLog: true, NoSigs: true, DontListen: cfg.Addr == "", MaxPayload: runlog.MaxFrameBytes,
-		// One process writes and reads the log; the default of 64 MB would only hide a stuck reader.
-		MaxPending: 64 << 20,
+		// What waits for one connection: a few of the largest frames. A reader of ill will makes it as
+		// much as it may be, for each of its connections.
+		MaxPending: 4 * runlog.MaxFrameBytes,
 		// A run log has no use for the server's memory store.
 		JetStreamMaxMemory: 64 << 20,
 		// The disk is the bound. The default is a share of what was free at the

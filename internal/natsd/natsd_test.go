@@ -143,6 +143,13 @@ func TestUsers_ReadTheirTenantAndNothingElse(t *testing.T) {
 	}
 	require.Equal(t, []string{subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}.Frame(subject.Start)}, got)
 
+	for range natsperm.MaxConnections - 1 {
+		_, err = reader(t, s, "acme", "a-key")
+		require.NoError(t, err)
+	}
+	_, err = reader(t, s, "acme", "a-key")
+	require.ErrorContains(t, err, "maximum account active connections")
+
 	require.NoError(t, publish(t.Context(), own, "acme"))
 	natspermtest.Fenced(t, nc, own, natsperm.Reader{User: "acme", Tenant: "acme", Consumers: []string{subject.DefaultConsumer}}, "beta")
 }

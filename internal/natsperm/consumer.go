@@ -82,8 +82,8 @@ func (c Consumer) found(ctx context.Context, api js.JetStream) error {
 		return err
 	}
 	cfg := is.CachedInfo().Config
-	if cfg.FilterSubject != subject.Tenant(c.Tenant) || cfg.AckPolicy != js.AckExplicitPolicy {
-		return fmt.Errorf("%w: its filter is %q, acknowledgement %s: delete it first", ErrOther, cfg.FilterSubject, cfg.AckPolicy)
+	if cfg.FilterSubject != subject.Tenant(c.Tenant) || cfg.AckPolicy != js.AckExplicitPolicy || cfg.MaxRequestExpires != maxPull {
+		return fmt.Errorf("%w: its filter is %q, acknowledgement %s, a pull waits up to %s: delete it first", ErrOther, cfg.FilterSubject, cfg.AckPolicy, cfg.MaxRequestExpires)
 	}
 	return nil
 }

@@ -65,11 +65,12 @@ const (
 func (r Reader) Imports() []string { return append([]string{apiInfo}, r.Publish()...) }
 
 // What a reader's account is held to: requests are short, and the server keeps what it is sent,
-// subscribed to and has not answered.
+// what is subscribed to, and for each connection what that has not read yet, up to its max_pending.
+// Heartbeats of pulls are as many as who pulls wants, so that connections are what bounds it.
 const (
 	MaxPayload       = 4 << 10 // bytes of a message
-	MaxConnections   = 32      // of all who share the credentials
-	MaxSubscriptions = 64      // of a connection
+	MaxConnections   = 4       // of all who share the credentials
+	MaxSubscriptions = 8       // of a connection
 )
 
 // Limits are these in the words of the server's configuration.

@@ -155,7 +155,7 @@ func TestListRuns_C2a_FindsRowsByWordsAndSaysWhoHasToAct(t *testing.T) {
 		return rows[0].Stalled && rows[0].RunID == slow && rows[0].Status == "running" && rows[0].Waits.For == "node"
 	}, 20*time.Second, 50*time.Millisecond, "nothing is heard of it")
 
-	for _, filter := range []string{"kind:x", "triage", "status:done", "since:soon"} {
+	for _, filter := range []string{"colour:red", "triage", "status:done", "since:soon"} {
 		a := do(t, c, http.MethodGet, "/v1/runs?filter="+url.QueryEscape(filter), "")
 		require.Equal(t, http.StatusBadRequest, a.Status, filter)
 		require.Equal(t, "validation_error", a.Code(), filter)

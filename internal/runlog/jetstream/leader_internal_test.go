@@ -102,6 +102,7 @@ func TestLog_TakesARunForDamagedOnlyIfItsLeaderHasItSo(t *testing.T) {
 		"all have the gap":    {gapped, gapped, true},
 		"each has a way":      {gapped, bit, true},
 		"the leader's is bad": {whole, gapped, false},
+		"the leader has none": {bit, func() js.Stream { return &fakeServer{} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,6 +6,7 @@ import (
 
 	js "github.com/nats-io/nats.go/jetstream"
 
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 )
@@ -21,7 +22,11 @@ func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 	if l.alone || !errors.Is(err, frame.ErrDamaged) {
 		return frames, err
 	}
+	damage := err
 	start, err := first(ctx, run, l.getOfLeader)
+	if errors.Is(err, runlog.ErrNotFound) { // the leader has lost even that
+		return nil, damage
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +48,7 @@ func linked(frames []*frame.Frame) error {
 // getter reads the first message of a subject at a position or later.
 type getter func(ctx context.Context, pos uint64, subj string) (*js.RawStreamMsg, error)
 
-// getOfLeader is a getter. It costs the leader more than a read of any server does.
+// getOfLeader costs the leader more than a read of any server does.
 func (l *Log) getOfLeader(ctx context.Context, pos uint64, subj string) (raw *js.RawStreamMsg, err error) {
 	ctx, cancel := l.patient(ctx)
 	defer cancel()
