@@ -58,7 +58,7 @@ func (a *answer) piece(d delta) error {
 		return err
 	}
 	if d.Refusal != "" {
-		a.refusal.WriteString(string(d.Refusal))
+		a.refusal.WriteString(d.Refusal)
 		if err := a.fits(len(d.Refusal)); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (a *answer) piece(d delta) error {
 	if err := a.hear(d.Audio); err != nil {
 		return err
 	}
-	return a.say(string(d.Content))
+	return a.say(d.Content)
 }
 
 // thought hands thinking on. OpenAI shows none here; compatible servers do.

@@ -3,8 +3,8 @@ package compat
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
+	"unicode/utf8"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -12,22 +12,33 @@ import (
 )
 
 // chunk is what is read of a piece of an answer. The SDK's own type keeps every member that
-// it finds, twice over: to read one took a fourth of all memory that a call allocated.
+// it finds, twice over: to read all pieces with it took a third of the memory that a call
+// allocated.
 type chunk struct {
-	Model   string                  `json:"model"`
-	Usage   *openai.CompletionUsage `json:"usage"` // null in all chunks but one
-	Choices []choice                `json:"choices"`
+	Model   string   `json:"model"`
+	Usage   *usage   `json:"usage"` // null in all chunks but one
+	Choices []choice `json:"choices"`
+}
+
+type usage struct {
+	PromptTokens        int64 `json:"prompt_tokens"`
+	CompletionTokens    int64 `json:"completion_tokens"`
+	TotalTokens         int64 `json:"total_tokens"`
+	PromptTokensDetails struct {
+		CachedTokens     int64 `json:"cached_tokens"`
+		CacheWriteTokens int64 `json:"cache_write_tokens"`
+	} `json:"prompt_tokens_details"`
 }
 
 type choice struct {
-	Index        int    `json:"index"`
+	Index        int64  `json:"index"`
 	FinishReason string `json:"finish_reason"`
 	Delta        delta  `json:"delta"`
 }
 
 type delta struct {
-	Content   words       `json:"content"`
-	Refusal   words       `json:"refusal"`
+	Content   string      `json:"content"`
+	Refusal   string      `json:"refusal"`
 	ToolCalls []toolPiece `json:"tool_calls"`
 	Audio     audioPiece  `json:"audio"`
 	// Compatible servers show thinking in members of two names that are not in the
@@ -37,11 +48,11 @@ type delta struct {
 }
 
 type toolPiece struct {
-	Index    int    `json:"index"`
+	Index    int64  `json:"index"`
 	ID       string `json:"id"`
 	Function struct {
 		Name      string `json:"name"`
-		Arguments words  `json:"arguments"`
+		Arguments string `json:"arguments"`
 	} `json:"function"`
 }
 
@@ -50,32 +61,49 @@ type audioPiece struct {
 	Transcript string `json:"transcript"`
 }
 
-// words are a text. Where a compatible server sends something else, such as arguments as an
-// object, they are its JSON: nothing of an answer is lost.
-type words string
-
-// UnmarshalJSON reads any value.
-func (w *words) UnmarshalJSON(data []byte) error {
-	switch data[0] {
-	case '"':
-		return json.Unmarshal(data, (*string)(w))
-	case 'n': // null
-		return nil
-	default:
-		*w = words(data)
-		return nil
-	}
-}
-
-// UnmarshalJSON leaves out a member of another type than it should have, other than words:
-// compatible servers are not that alike.
+// UnmarshalJSON reads a piece. One that is not quite as the vendor's API has it, such as with
+// numbers for texts or a character that is cut in two, the SDK reads: it knows the ways of
+// compatible servers.
 func (c *chunk) UnmarshalJSON(data []byte) error {
 	type plain chunk
-	err := json.Unmarshal(data, (*plain)(c))
-	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+	if utf8.Valid(data) && json.Unmarshal(data, (*plain)(c)) == nil {
 		return nil
 	}
-	return err
+	var own openai.ChatCompletionChunk
+	if err := json.Unmarshal(data, &own); err != nil {
+		return err
+	}
+	*c = chunkOf(own)
+	return nil
+}
+
+// chunkOf takes what is read out of the SDK's own type.
+func chunkOf(own openai.ChatCompletionChunk) chunk {
+	c := chunk{Model: own.Model}
+	if u := own.Usage; own.JSON.Usage.Valid() {
+		c.Usage = &usage{PromptTokens: u.PromptTokens, CompletionTokens: u.CompletionTokens, TotalTokens: u.TotalTokens}
+		c.Usage.PromptTokensDetails.CachedTokens = u.PromptTokensDetails.CachedTokens
+		c.Usage.PromptTokensDetails.CacheWriteTokens = u.PromptTokensDetails.CacheWriteTokens
+	}
+	for _, o := range own.Choices {
+		d := delta{
+			Content: o.Delta.Content, Refusal: o.Delta.Refusal, Audio: audioPiece{Data: o.Delta.Audio.Data, Transcript: o.Delta.Audio.Transcript},
+			ReasoningContent: extra(o.Delta, "reasoning_content"), Reasoning: extra(o.Delta, "reasoning"),
+		}
+		for _, t := range o.Delta.ToolCalls {
+			p := toolPiece{Index: t.Index, ID: t.ID}
+			p.Function.Name, p.Function.Arguments = t.Function.Name, t.Function.Arguments
+			d.ToolCalls = append(d.ToolCalls, p)
+		}
+		c.Choices = append(c.Choices, choice{Index: o.Index, FinishReason: o.FinishReason, Delta: d})
+	}
+	return c
+}
+
+// extra is a text that the vendor's API does not have; empty: it is none.
+func extra(d openai.ChatCompletionChunkChoiceDelta, name string) (text string) {
+	_ = json.Unmarshal([]byte(d.JSON.ExtraFields[name].Raw()), &text)
+	return text
 }
 
 // stream asks, and gives the pieces of the answer. All but their reading is the SDK's.

@@ -3,8 +3,6 @@ package compat
 import (
 	"slices"
 
-	"github.com/openai/openai-go/v3"
-
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
@@ -47,7 +45,7 @@ func reasonOf(finish string, stop provider.StopClass) string {
 
 // usageOf counts as the vendor bills: completion tokens hold the tokens of thinking
 // and sound already, prompt tokens those of the cache.
-func usageOf(u openai.CompletionUsage) provider.Usage {
+func usageOf(u usage) provider.Usage {
 	n := func(v int64) int { return int(max(v, 0)) }
 	return provider.Usage{
 		InputTokens: n(u.PromptTokens), OutputTokens: n(u.CompletionTokens), TotalTokens: n(u.TotalTokens),

@@ -21,22 +21,21 @@ func (a *answer) call(t toolPiece) error {
 	if t.Index < 0 || t.Index >= maxToolCalls {
 		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server sent a tool call out of any order"}
 	}
-	for len(a.calls) <= t.Index {
+	for len(a.calls) <= int(t.Index) {
 		a.calls = append(a.calls, &toolCall{})
 	}
 	call := a.calls[t.Index]
 	call.id.WriteString(t.ID)
 	call.name.WriteString(t.Function.Name)
 	n := len(t.ID) + len(t.Function.Name)
-	arguments := string(t.Function.Arguments)
 	if a.tool == "" || t.Index != 0 {
-		call.arguments.WriteString(arguments)
-		return a.fits(n + len(arguments))
+		call.arguments.WriteString(t.Function.Arguments)
+		return a.fits(n + len(t.Function.Arguments))
 	}
-	if err := a.fits(n); err != nil || arguments == "" {
+	if err := a.fits(n); err != nil || t.Function.Arguments == "" {
 		return err
 	}
-	return a.collector.Add(provider.Delta{Text: arguments})
+	return a.collector.Add(provider.Delta{Text: t.Function.Arguments})
 }
 
 // settle says what was kept: the tools the model wants called, and the text of a
