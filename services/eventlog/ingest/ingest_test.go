@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,6 +84,43 @@ func TestRun_GoesOnWhereItStopped(t *testing.T) {
 	again.same(t, writers...)
 	newFrames := again.ing.Stats().Frames
 	require.Less(t, newFrames, int64(len(log.Frames())), "only what is new is applied")
+}
+
+// What the release before stored has no marks.
+func TestRun_MarksARunOfBeforeThereWereMarksOnceItMoves(t *testing.T) {
+	t.Parallel()
+	log := memory.New()
+	r := newRig(t, log)
+	used := wire.Draft{Type: wire.EventProviderUsage, Payload: []byte(`{"provider":"openai"}`)}
+	var old store.Batch
+	var writers []*logtest.Writer
+	for _, id := range []string{"goes-on", "stays"} {
+		w := logtest.Begin(t, log, logtest.Record(id))
+		w.Step(logtest.RunStarted, used)
+		frames := log.Frames()[2*len(writers):]
+		run, err := project.Begin(frames[0])
+		require.NoError(t, err)
+		require.NoError(t, run.Apply(frames[1]))
+		row := run.Row()
+		row.New = true
+		old.Runs = append(old.Runs, row)
+		old.Frames = append(old.Frames, slices.Concat(project.Stored(frames[0]), project.Stored(frames[1]))...)
+		old.Tail = store.Tail{Pos: frames[1].Pos, Hash: frames[1].Hash}
+		writers = append(writers, w)
+	}
+	require.NoError(t, r.store.Apply(t.Context(), old))
+	writers[0].Step(used)
+	r.run(t)
+	r.caughtUp(t, log)
+	runs, err := r.store.List(t.Context(), store.Query{Tenant: writers[0].Run().Tenant, Provider: "openai", Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	require.Equal(t, "goes-on", runs[0].RunID)
+
+	writers[0].Step(used)
+	r.caughtUp(t, log)
+	batches := r.faults.batches()
+	require.Empty(t, batches[len(batches)-1].Marks, "once is enough")
 }
 
 func TestRun_PutsManyFramesOfARunInOneRow(t *testing.T) {

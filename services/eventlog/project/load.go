@@ -21,15 +21,15 @@ type Frames interface {
 // loadPage is how many events are read from the store in one step.
 const loadPage = 2000
 
-// Load folds a run from the store up to its row. Errors: store.ErrDamaged, and
-// the store's own.
+// Load folds a run from the store up to its row. Its marks count as not given, though most
+// stores have them: one whose frames are older than its marks lacks them, and gets them with
+// the next batch that moves the run. Errors: store.ErrDamaged, and the store's own.
 func Load(ctx context.Context, from Frames, row store.Run) (*Run, error) {
 	r, err := LoadAt(ctx, from, row, row.Head)
 	if err != nil {
 		return nil, err
 	}
 	r.at(row)
-	r.given = len(r.marks) // they were stored with their frames
 	return r, nil
 }
 

@@ -18,8 +18,8 @@ const (
 // clarification is the kind whose envelopes become questions to a person.
 const clarification = "clarification.request"
 
-// Found gives the marks and substitutions that were not given before: those of the
-// frames that were applied since.
+// Found gives the marks that were not given before, of a run that was loaded all, and the
+// substitutions of the frames that were applied since.
 func (r *Run) Found() (marks []store.Mark, substitutions []store.Substitution) {
 	marks, substitutions = slices.Clone(r.marks[r.given:]), r.substitutions
 	r.given, r.substitutions = len(r.marks), nil

@@ -81,8 +81,8 @@ func TestFound_IsBounded(t *testing.T) {
 	require.Len(t, marks, 64)
 }
 
-// A run that is loaded has its marks in the store.
-func TestFound_OfALoadedRunIsWhatComesAfter(t *testing.T) {
+// A store whose frames are older than its marks lacks those of a run that is loaded.
+func TestFound_OfALoadedRunIsAllMarksAndTheSubstitutionsAfter(t *testing.T) {
 	t.Parallel()
 	w, log := written(t)
 	w.Step(logtest.RunStarted, substituted, event(wire.EventProviderUsage, "", `{"provider":"openai"}`))
@@ -96,7 +96,9 @@ func TestFound_OfALoadedRunIsWhatComesAfter(t *testing.T) {
 	w.Step(event(wire.EventProviderUsage, "", `{"provider":"openai"}`), event(wire.EventProviderUsage, "", `{"provider":"gemini"}`), substituted)
 	require.NoError(t, r.Apply(log.Frames()[2]))
 	marks, substitutions := r.Found()
-	require.Equal(t, []string{"provider:gemini"}, marksOf(marks))
+	require.Equal(t, []string{"provider:openai", "provider:gemini"}, marksOf(marks))
+	again, _ := r.Found()
+	require.Empty(t, again)
 	require.Len(t, substitutions, 1)
 	require.Equal(t, 5, substitutions[0].Sequence)
 }

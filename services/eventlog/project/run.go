@@ -44,8 +44,8 @@ type Run struct {
 	createdAt string
 	holder    string // the process that has the run, if it is known
 
-	// What lists find the run by; the first given of the marks are in the store, or on
-	// their way there.
+	// What lists find the run by; the first given of the marks were put on their way to the
+	// store.
 	marks         []store.Mark
 	given         int
 	substitutions []store.Substitution // not given yet

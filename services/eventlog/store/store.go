@@ -121,7 +121,8 @@ type Batch struct {
 	// position beyond Tail.
 	Runs   []Run
 	Frames []Frame
-	// Marks and Substitutions are those that the frames have brought.
+	// Substitutions are those that the frames have brought, and Marks those of the frames'
+	// runs, of which the store may have some.
 	Marks         []Mark
 	Substitutions []Substitution
 	Tail          Tail

@@ -24,9 +24,9 @@ func listMarks(t *testing.T, s store.Store) {
 			mark(a, store.MarkKind, "error"), mark(b, store.MarkKind, "error"), mark(a, store.MarkProvider, "openai"),
 			mark(c, store.MarkProvider, "openai"), mark(c, store.MarkProvider, "error"), mark(b, store.MarkKind, odd), mark(theirs, store.MarkKind, "error"),
 		},
-		Tail: store.Tail{Pos: 20, Hash: "tail-20"},
 	}
-	for range 2 { // the second time changes nothing
+	for pos := uint64(20); pos < 22; pos++ { // a mark that is given twice changes nothing
+		batch.Tail = store.Tail{Pos: pos, Hash: "tail"}
 		require.NoError(t, s.Apply(t.Context(), batch))
 	}
 	for _, tt := range []struct {

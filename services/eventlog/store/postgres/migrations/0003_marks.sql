@@ -1,6 +1,6 @@
 -- What runs have to do with, and which models were asked instead of others. Of runs that are
--- there already it says only what they come to from here on: to fill a large database again is
--- for its operator to decide.
+-- there already it says nothing until they go on: to fill a large database again is for its
+-- operator to decide.
 CREATE TABLE marks (
   tenant     text COLLATE "C" NOT NULL,
   name       text COLLATE "C" NOT NULL,
