@@ -123,13 +123,20 @@ func TestSet_WithoutAKeyringChangesNothingAndSaysWhatElseThereIs(t *testing.T) {
 	s := shell{t, t.TempDir()}
 	s.ok("secret-1\n", "set", "prod", "--url", prodURL, "--token-stdin", "--keyring")
 	before := s.file()
+	for want, cause := range map[string]error{
+		"this session has no keyring that can be used: no session bus": errors.New("no session bus"),
+		"longer than this keyring takes":                               library.ErrSetDataTooBig,
+	} {
+		library.MockInitWithError(cause)
+		_, _, err := s.run("secret-2\n", "set", "prod", "--token-stdin", "--keyring")
+		require.Equal(t, exit.Failed, exit.Status(err))
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "--token-file")
+		require.NotContains(t, err.Error(), "secret-2")
+		require.Equal(t, before, s.file())
+	}
 	library.MockInitWithError(errors.New("no session bus"))
-	_, _, err := s.run("secret-2\n", "set", "prod", "--token-stdin", "--keyring")
-	require.ErrorContains(t, err, "this session has no keyring that can be used: no session bus")
-	require.ErrorContains(t, err, "--token-file")
-	require.NotContains(t, err.Error(), "secret-2")
-	require.Equal(t, before, s.file())
-	_, _, err = s.run("", "show", "--source")
+	_, _, err := s.run("", "show", "--source")
 	require.Equal(t, exit.Denied, exit.Status(err))
 	require.ErrorContains(t, err, "WAYBILL_TOKEN")
 	_, talk, err := s.run("", "rm", "prod")

@@ -33,7 +33,12 @@ func Get(ctx context.Context, e Entry) (string, error) {
 	return within(ctx, func() (string, error) { return keyring.Get(service, e.user()) })
 }
 
-// Set keeps the credential of an entry.
+// ErrTooLong says that there is a keyring which does not take a credential of that length:
+// that of Windows ends at 2,560 bytes and that of macOS at some 3,000, and a token with many
+// claims is longer.
+var ErrTooLong = errors.New("the credential is longer than this keyring takes")
+
+// Set keeps the credential of an entry. Errors: ErrTooLong.
 func Set(ctx context.Context, e Entry, secret string) error {
 	_, err := within(ctx, func() (string, error) { return "", keyring.Set(service, e.user(), secret) })
 	return err
@@ -73,6 +78,8 @@ func within(ctx context.Context, ask func() (string, error)) (string, error) {
 		return a.secret, nil
 	case errors.Is(a.err, keyring.ErrNotFound):
 		return "", ErrNone
+	case errors.Is(a.err, keyring.ErrSetDataTooBig):
+		return "", ErrTooLong
 	case errors.Is(a.err, context.DeadlineExceeded):
 		return "", fmt.Errorf("the keyring did not answer within %s: is it locked, and nobody there to unlock it", patience)
 	case errors.Is(a.err, context.Canceled):

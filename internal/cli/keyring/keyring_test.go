@@ -42,6 +42,15 @@ func TestKeyring_SaysThatThereIsNone(t *testing.T) {
 	}
 }
 
+// The keyrings of macOS and Windows have a bound; that there is none would be a false trail.
+func TestKeyring_SaysThatACredentialIsTooLong(t *testing.T) {
+	library.MockInitWithError(library.ErrSetDataTooBig)
+	err := keyring.Set(t.Context(), prod, "wb_secret")
+	require.ErrorIs(t, err, keyring.ErrTooLong)
+	require.NotContains(t, err.Error(), "no keyring")
+	require.NotContains(t, err.Error(), "wb_secret")
+}
+
 func TestKeyring_IsNotWaitedForOnceTheCommandIsCancelled(t *testing.T) {
 	library.MockInitWithError(context.Canceled)
 	_, err := keyring.Get(t.Context(), prod)
