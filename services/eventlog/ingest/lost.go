@@ -26,7 +26,7 @@ type ending struct {
 	// last is what was the last frame that was read when the log was first seen to end before
 	// it; behind it there may be new frames by now, which say nothing of what is gone.
 	last store.Tail
-	gone  map[store.Tail]uint64
+	gone map[store.Tail]uint64
 }
 
 func newEnding() *ending { return &ending{low: math.MaxUint64, gone: map[store.Tail]uint64{}} }
