@@ -13,7 +13,7 @@ import (
 // the same people. Else somebody's answer to the one would pass the other, which may ask for
 // more of them, or for others (OpenWOP host contract §6.1, §6.3).
 func (p *Pending) Settles(r Request) bool {
-	if p.Kind != r.Kind || !sameJSON(p.ResumeSchema, r.ResumeSchema) {
+	if p.Kind != r.Kind || !strictjson.Same(p.ResumeSchema, r.ResumeSchema) {
 		return false
 	}
 	switch r.Kind {
@@ -24,7 +24,7 @@ func (p *Pending) Settles(r Request) bool {
 	case LowConfidence:
 		return true // what was observed is the occasion, not the question
 	default:
-		return sameJSON(p.Data, r.Data)
+		return strictjson.Same(p.Data, r.Data)
 	}
 }
 
@@ -45,13 +45,4 @@ func terms(data json.RawMessage) (approvalData, bool) {
 	}
 	d.ArtifactID, d.ArtifactType, d.Title, d.Description, d.ArtifactData, d.Audience = "", "", "", "", nil, nil
 	return d, true
-}
-
-func sameJSON(a, b json.RawMessage) bool {
-	if len(a) == 0 || len(b) == 0 {
-		return len(a) == len(b)
-	}
-	x, errX := strictjson.Value(a, strictjson.Limits{})
-	y, errY := strictjson.Value(b, strictjson.Limits{})
-	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }

@@ -1,14 +1,13 @@
 package runcheck
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -62,7 +61,7 @@ func (c *Check) nodes(is, said map[string]runstate.NodeState) {
 		if b.Attempts != 0 && a.Attempts != b.Attempts {
 			c.differ("%s.attempts: the events say %d, it says %d", at, a.Attempts, b.Attempts)
 		}
-		if !c.source.Trimmed && len(b.Outputs) > 0 && !equal(object(a.Outputs), object(b.Outputs)) {
+		if !c.source.Trimmed && len(b.Outputs) > 0 && !strictjson.Same(object(a.Outputs), object(b.Outputs)) {
 			c.differ("%s.outputs: they are not those of the events", at)
 		}
 	}
@@ -80,7 +79,7 @@ func (c *Check) same(member, events, snapshot string) {
 }
 
 func (c *Check) sameJSON(member string, events, snapshot json.RawMessage) {
-	if !equal(events, snapshot) {
+	if !strictjson.Same(events, snapshot) {
 		c.differ("%s: not what the events say", member) // the values may be large
 	}
 }
@@ -102,20 +101,4 @@ func object(m map[string]json.RawMessage) json.RawMessage {
 		return nil
 	}
 	return b
-}
-
-// equal compares what two documents mean.
-func equal(a, b json.RawMessage) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	read := func(doc json.RawMessage) (v any, err error) {
-		d := json.NewDecoder(bytes.NewReader(doc))
-		d.UseNumber()
-		err = d.Decode(&v)
-		return v, err
-	}
-	x, err1 := read(a)
-	y, err2 := read(b)
-	return err1 == nil && err2 == nil && reflect.DeepEqual(x, y)
 }

@@ -8,6 +8,7 @@
 //
 //	Check   is the document sound and within bounds?
 //	Decode  does it also have the shape of a Go value, member for member?
+//	Same    does it say the same as another?
 //	HasText could it hold a secret at all?
 //
 // Depth and size are bounded before anything is decoded (OpenWOP envelope

@@ -2,6 +2,7 @@ package strictjson_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +26,34 @@ func TestValue_KeepsWhatTheDocumentSays(t *testing.T) {
 	require.Equal(t, strictjson.Check([]byte(`{"a":1,"a":2}`), strictjson.Limits{}), err)
 	_, err = strictjson.Value([]byte(`[[1]]`), strictjson.Limits{MaxDepth: 1})
 	require.ErrorContains(t, err, "nested too deep")
+}
+
+func TestSame_ComparesWhatDocumentsSay(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		a, b string
+		want bool
+	}{
+		"order of members":                       {`{"a":1,"b":[{"c":2,"d":3}]}`, ` { "b" : [{"d":3,"c":2}], "a":1 }`, true},
+		"escapes":                                {`{"\u0061":"\u00e4"}`, `{"a":"ä"}`, true},
+		"order of a list":                        {`[1,2]`, `[2,1]`, false},
+		"a member more":                          {`{"a":1}`, `{"a":1,"b":null}`, false},
+		"null and nothing":                       {`null`, ``, false},
+		"nothing":                                {``, ``, true},
+		"numbers of one value":                   {`1.0`, `1`, false},
+		"numbers that a float cannot tell apart": {`9007199254740993`, `9007199254740992`, false},
+		"a name twice":                           {`{"a":1,"a":2}`, `{"a":2}`, false},
+		"a name twice, byte by byte":             {`{"a":1,"a":2}`, `{"a":1,"a":2}`, true},
+		"something behind":                       {`{"a":1} {}`, `{"a":1}`, false},
+		"larger than a body":                     {`{"a":1,"b":"` + strings.Repeat("x", 2<<20) + `"}`, `{"b":"` + strings.Repeat("x", 2<<20) + `","a":1}`, true},
+		"deeper than what is stored":             {strings.Repeat("[", 5000) + strings.Repeat("]", 5000), strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + " ", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, strictjson.Same([]byte(tt.a), []byte(tt.b)))
+			require.Equal(t, tt.want, strictjson.Same([]byte(tt.b), []byte(tt.a)))
+		})
+	}
 }
 
 // FuzzValue: it refuses what Check refuses, and reads what encoding/json reads.

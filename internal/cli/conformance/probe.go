@@ -1,14 +1,13 @@
 package conformance
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -77,8 +76,8 @@ func (f *findings) answered(what string, a *client.Answer, status int, contentTy
 }
 
 func isType(got, want string) bool {
-	media, _, _ := strings.Cut(got, ";")
-	return strings.EqualFold(strings.TrimSpace(media), want)
+	media, _, err := mime.ParseMediaType(got)
+	return err == nil && media == want
 }
 
 // refused wants a refusal with one of some codes, in the form that all have (OpenWOP host
@@ -127,19 +126,6 @@ func envelope(doc []byte) string {
 		return "error or message is missing"
 	}
 	return ""
-}
-
-// same reports whether two documents say the same, whatever the order of their members.
-func same(a, b []byte) bool {
-	read := func(doc []byte) (v any, err error) {
-		d := json.NewDecoder(bytes.NewReader(doc))
-		d.UseNumber()
-		err = d.Decode(&v)
-		return v, err
-	}
-	x, errA := read(a)
-	y, errB := read(b)
-	return errA == nil && errB == nil && reflect.DeepEqual(x, y)
 }
 
 // run is the one that was started.

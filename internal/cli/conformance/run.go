@@ -17,6 +17,7 @@ import (
 	"waybill.dev/waybill/internal/cli/verdict"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/runcheck"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -203,7 +204,7 @@ func pollRepeats(ctx context.Context, p *probe, f *findings) error {
 		f.add("the answer cannot be read: %v", err)
 	case one.IsComplete == nil:
 		f.add("the answer lacks isComplete")
-	case !same(answers[0].Body, answers[1].Body):
+	case !strictjson.Same(answers[0].Body, answers[1].Body):
 		f.add("the second answer is another than the first")
 	}
 	return nil
@@ -282,7 +283,7 @@ func (f *findings) compare(got []sse.Event, want []client.Event) {
 			f.add("event %s has the id %q", id, got[i].LastEventID)
 		case got[i].Type != string(e.Type):
 			f.add("event %s is named %q, not %s", id, got[i].Type, e.Type)
-		case !same([]byte(got[i].Data), e.Doc):
+		case !strictjson.Same([]byte(got[i].Data), e.Doc):
 			f.add("event %s is not what a poll gives", id)
 		}
 	}
