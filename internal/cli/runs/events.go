@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +48,7 @@ waybill explain TYPE says what one means. A type that no event can have is refus
 	f.IntVar(&from, "from", 0, "first sequence to list")
 	f.IntVar(&limit, "limit", 0, "how many events at most; 0: all")
 	f.StringSliceVar(&w.types, "type", nil, "only events of these types, or of those that a pattern fits (repeatable)")
-	f.StringVar(&w.group, "group", "", "only events of this group: run, node, interrupt, envelope, model, tool, memory, artifact, log or other")
+	f.StringVar(&w.group, "group", "", "only events of this group: "+strings.Join(groups(), ", "))
 	return c
 }
 
