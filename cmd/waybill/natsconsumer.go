@@ -28,6 +28,8 @@ func natsConsumerCommand() *cobra.Command {
 	c := &cobra.Command{Use: "consumer", Short: "Make and delete the consumers that readers of events read from"}
 	var o, d natsConsumerOptions
 	o.nats.replicas, d.nats.replicas = 1, 1 // nothing here makes a log
+	// delete has no flags for what a consumer is made with, and would fail the check of them.
+	d.consumer.AckWait, d.consumer.MaxPending = natsperm.DefaultAckWait, 1
 	create := o.command("create", "Make a durable consumer of a tenant's events", natsperm.Consumer.Make)
 	create.Long = `Makes a durable pull consumer of a tenant's events, which the server knows as TENANT=NAME, for
 the readers that "waybill nats creds" lets in. One that is there already stays as it is.
@@ -89,10 +91,10 @@ func (o *natsConsumerOptions) check(cmd *cobra.Command) error {
 			errs = append(errs, notToken(f.flag, f.value))
 		}
 	}
-	if o.consumer.AckWait < 0 {
+	if o.consumer.AckWait <= 0 {
 		errs = append(errs, fmt.Errorf("--ack-wait %s: want more than 0s", o.consumer.AckWait))
 	}
-	if o.consumer.MaxPending < 0 {
+	if o.consumer.MaxPending < 1 {
 		errs = append(errs, fmt.Errorf("--max-pending %d: want 1 or more", o.consumer.MaxPending))
 	}
 	return errors.Join(append(errs, o.nats.validate())...)

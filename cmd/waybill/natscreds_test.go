@@ -285,11 +285,13 @@ func TestNATSConsumer_MakesAndDeletesThoseOfReaders(t *testing.T) {
 		makes(t, "acme", name, host...)
 	}
 	for want, args := range map[string][]string{
-		"--nats: say":   {"--tenant", "acme"},
-		"--tenant":      host,
-		`--name "a=b"`:  append(host, "--tenant", "acme", "--name", "a=b"),
-		"--ack-wait":    append(host, "--tenant", "acme", "--ack-wait", "-1s"),
-		"--max-pending": append(host, "--tenant", "acme", "--max-pending", "-1"),
+		"--nats: say":      {"--tenant", "acme"},
+		"--tenant":         host,
+		`--name "a=b"`:     append(host, "--tenant", "acme", "--name", "a=b"),
+		"--ack-wait -1s":   append(host, "--tenant", "acme", "--ack-wait", "-1s"),
+		"--ack-wait 0s":    append(host, "--tenant", "acme", "--ack-wait", "0s"),
+		"--max-pending -1": append(host, "--tenant", "acme", "--max-pending", "-1"),
+		"--max-pending 0":  append(host, "--tenant", "acme", "--max-pending", "0"),
 	} {
 		_, err = command(t, "", append([]string{"nats", "consumer", "create"}, args...)...)
 		require.ErrorIs(t, err, errUsage)
