@@ -300,8 +300,9 @@ func from(ctx context.Context, run subject.Run, pos uint64, limit int, get gette
 	return out, nil
 }
 
-// get is a getter. What any server has is
-// what there is; that there is nothing only the leader knows.
+// get asks whichever server answers, since to ask the leader for each read would put the reads
+// of all hosts on one server. What a server has is what there is; but it may be behind, so that
+// there is nothing is taken from the leader only.
 func (l *Log) get(ctx context.Context, pos uint64, subj string) (raw *js.RawStreamMsg, err error) {
 	ctx, cancel := l.patient(ctx)
 	defer cancel()
