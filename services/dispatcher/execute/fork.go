@@ -30,21 +30,17 @@ func (x *Executor) copyHistory(ctx context.Context, st *runstate.State, head fra
 	if head.Next >= rec.Copied() {
 		return st, head, nil
 	}
-	source, err := x.source(ctx, rec)
+	source, err := x.history(ctx, rec)
 	if err != nil {
 		return nil, frame.Head{}, err
-	}
-	if len(source) < rec.Fork.FromSeq {
-		return nil, frame.Head{}, fmt.Errorf("%w: run %s has %d events of the %d that its fork %s begins with",
-			frame.ErrDamaged, rec.Fork.SourceRunID, len(source), rec.Fork.FromSeq, rec.RunID)
 	}
 	at, err := time.Parse(wire.TimeLayout, rec.CreatedAt)
 	if err != nil {
 		return nil, frame.Head{}, fmt.Errorf("%w: %w", frame.ErrDamaged, err)
 	}
 	r, writer := subjectOf(rec), x.newWriter()
-	for head.Next < rec.Fork.FromSeq {
-		events := portion(rec, source[head.Next:rec.Fork.FromSeq], at)
+	for head.Next < len(source) {
+		events := portion(rec, source[head.Next:], at)
 		f := frame.New(r, subject.Step, head, events).By(writer).In(x.trace(rec).Run())
 		if f.Pos, err = x.deps.Log.Append(ctx, f, head.Pos); err != nil {
 			return nil, frame.Head{}, fmt.Errorf("copy history of run %s: %w", rec.Fork.SourceRunID, err)
@@ -55,6 +51,20 @@ func (x *Executor) copyHistory(ctx context.Context, st *runstate.State, head fra
 		head = f.Head()
 	}
 	return st, head, nil
+}
+
+// history is what a fork begins with of what its source has recorded. A source that lost its end
+// reads whole, and has too little.
+func (x *Executor) history(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
+	source, err := x.source(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	if len(source) < rec.Copied() {
+		return nil, fmt.Errorf("%w: run %s has %d events of the %d that its fork %s begins with",
+			frame.ErrDamaged, rec.Fork.SourceRunID, len(source), rec.Copied(), rec.RunID)
+	}
+	return source[:rec.Copied()], nil
 }
 
 // portion is as much of a source's history as goes into one frame, as events of the fork.
@@ -135,7 +145,7 @@ func (x *Executor) mend(ctx context.Context, plan run.Plan, st *runstate.State, 
 // end amid what a node told.
 func (x *Executor) machine(ctx context.Context, plan run.Plan, st *runstate.State) (*run.Machine, error) {
 	m, rec := run.New(plan, x.cfg.Limits, st), st.Record
-	if !rec.Replays() && (rec.Copied() == 0 || st.Next > rec.Copied() && !m.Torn()) {
+	if !x.needsSource(st) {
 		return m, nil
 	}
 	source, err := x.source(ctx, rec)
@@ -154,6 +164,12 @@ func (x *Executor) machine(ctx context.Context, plan run.Plan, st *runstate.Stat
 		return m.Replaying(tape), nil
 	}
 	return m.Mending(tape), nil
+}
+
+// needsSource reports whether whoever takes up a run reads what its source did.
+func (x *Executor) needsSource(st *runstate.State) bool {
+	rec := st.Record
+	return rec.Replays() || rec.Copied() > 0 && (st.Next <= rec.Copied() || run.Torn(st, x.deps.Types))
 }
 
 // sealed is the context of a run's work: nothing leaves it while the run replays.

@@ -46,26 +46,34 @@ func (x *Executor) Readmit(ctx context.Context, r subject.Run) error {
 		x.forget(ctx, st.Record)
 		return x.related(ctx, st)
 	}
-	if err := x.relativesWhole(ctx, st); err != nil {
+	if err := x.relativesWhole(ctx, st, head); err != nil {
 		return err
 	}
 	return x.Wake(ctx, r, head)
 }
 
-// relativesWhole reports a relative whose log is damaged: the run would come back at once.
-func (x *Executor) relativesWhole(ctx context.Context, st *runstate.State) error {
+// relativesWhole reports a damaged log of a relative that whoever takes up the run reads: it would
+// come back at once. One that the run goes on without keeps nobody away.
+func (x *Executor) relativesWhole(ctx context.Context, st *runstate.State, head frame.Head) error {
 	rec := st.Record
 	ids := x.mayLive(st)
-	if rec.Parent != nil {
-		ids = append(ids, rec.Parent.RunID)
-	}
-	if rec.Fork != nil {
-		ids = append(ids, rec.Fork.SourceRunID)
+	if p := rec.Parent; p != nil && (p.Awaited || p.Cascade) {
+		ids = append(ids, p.RunID)
 	}
 	for _, id := range ids {
 		if _, err := x.view(ctx, subject.Run{Tenant: rec.Owner.Tenant, RunID: id}); errors.Is(err, frame.ErrDamaged) {
 			return err
 		}
+	}
+	if !x.needsSource(st) {
+		return nil
+	}
+	read := x.source
+	if head.Next < rec.Copied() {
+		read = x.history
+	}
+	if _, err := read(ctx, rec); errors.Is(err, frame.ErrDamaged) {
+		return err
 	}
 	return nil
 }

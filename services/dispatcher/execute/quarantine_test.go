@@ -2,9 +2,10 @@ package execute_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/quarantine"
+	"waybill.dev/waybill/services/dispatcher/run"
 	"waybill.dev/waybill/services/dispatcher/worker"
 )
 
@@ -140,21 +142,125 @@ func TestReadmit_ARunThatHasEndedIsLeftAsItIs(t *testing.T) {
 	require.Len(t, frames, 2)
 }
 
-// A run that cannot go on without another one would be back at once.
-func TestReadmit_WaitsForTheRunsThatARunNeeds(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)
-	r.create(t)
-	r.next(t)
-	fork := subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run_f"}
-	rec := fmt.Sprintf(`{"runId":"run_f","workflowId":"wf","owner":{"tenant":"acme"},"engineVersion":1,"fork":{"sourceRunId":%q,"mode":"branch","fromSeq":1,"head":2}}`, theRun.RunID)
-	_, err := r.log.Append(t.Context(), frame.NewStart(fork, []byte(rec)), 0)
+// born appends the start frame of a relative of the rig's run.
+func (r *rig) born(t *testing.T, parent *wire.Parent, fork *wire.Fork) *wire.RunRecord {
+	t.Helper()
+	rec := &wire.RunRecord{
+		RunID: theFork.RunID, WorkflowID: theFork.WorkflowID, Owner: wire.Owner{Tenant: theFork.Tenant}, EngineVersion: 1,
+		CreatedAt: wire.FormatTime(time.Now()), Parent: parent, Fork: fork,
+	}
+	body, err := json.Marshal(rec)
 	require.NoError(t, err)
-	r.log.Damage(2)
-	require.ErrorIs(t, r.exec.Readmit(t.Context(), fork), frame.ErrDamaged)
-	r.log.Damage(2)
-	require.NoError(t, r.exec.Readmit(t.Context(), fork))
-	last, err := r.log.Last(t.Context(), fork)
+	_, err = r.log.Append(t.Context(), frame.NewStart(theFork, body), 0)
+	require.NoError(t, err)
+	return rec
+}
+
+// readmits holds Readmit to whether the relative waits for the rig's run, of which a frame is
+// damaged.
+func (r *rig) readmits(t *testing.T, waits bool) {
+	t.Helper()
+	before := len(r.log.Frames())
+	if err := r.exec.Readmit(t.Context(), theFork); waits {
+		require.ErrorIs(t, err, frame.ErrDamaged)
+		require.Len(t, r.log.Frames(), before, "it would come back at once")
+		r.log.Damage(2)
+		err = r.exec.Readmit(t.Context(), theFork)
+		require.NoError(t, err)
+	} else {
+		require.NoError(t, err)
+	}
+	last, err := r.log.Last(t.Context(), theFork)
+	require.NoError(t, err)
+	require.Equal(t, subject.Wake, last.Kind)
+}
+
+// A parent is read by a child that ends with it, or reports to it.
+func TestReadmit_WaitsForAParentThatTheRunReads(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ awaited, cascade, waits bool }{
+		"awaited":             {awaited: true, waits: true},
+		"cancelled with it":   {cascade: true, waits: true},
+		"neither: on its own": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, define(t, gateNode), nil)
+			r.create(t)
+			r.next(t)
+			r.born(t, &wire.Parent{RunID: theRun.RunID, WorkflowID: "wf", NodeID: "call", Depth: 1, Awaited: tc.awaited, Cascade: tc.cascade}, nil)
+			r.log.Damage(2)
+			r.readmits(t, tc.waits)
+		})
+	}
+}
+
+// A source is read by a fork that has not all of its history yet, that may end amid what a node
+// told, or that replays it; a branch that has gone on is on its own.
+func TestReadmit_WaitsForASourceThatTheForkReads(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		mode wire.ForkMode
+		// torn: the history ends before the question of a node that waits for the answer.
+		torn         bool
+		copied, more bool
+		waits        bool
+	}{
+		"a branch that has no history":   {mode: wire.ForkBranch, waits: true},
+		"a branch that has its history":  {mode: wire.ForkBranch, copied: true, waits: true},
+		"a branch that has gone on":      {mode: wire.ForkBranch, copied: true, more: true},
+		"a branch that has gone on torn": {mode: wire.ForkBranch, torn: true, copied: true, more: true, waits: true},
+		"a replay that has no history":   {mode: wire.ForkReplay, waits: true},
+		"a replay that has gone on":      {mode: wire.ForkReplay, copied: true, more: true, waits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, define(t, gateNode), nil)
+			r.create(t)
+			r.next(t)
+			_, events, _ := r.eventsOf(t, theRun)
+			from := len(events)
+			if tc.torn {
+				from = 1 + slices.IndexFunc(events, func(e wire.Event) bool { return e.Type == wire.EventNodeSuspended })
+			}
+			rec := r.born(t, nil, &wire.Fork{SourceRunID: theRun.RunID, Mode: tc.mode, FromSeq: from, Head: len(events)})
+			if tc.copied {
+				var has []wire.Event
+				for _, e := range events[:from] {
+					has = append(has, run.Copy(rec, e, time.Now()))
+				}
+				if tc.more {
+					has = append(has, wire.Draft{Type: wire.EventLogAppended}.Place(theFork.RunID, from, time.Now()))
+				}
+				last, err := r.log.Last(t.Context(), theFork)
+				require.NoError(t, err)
+				_, err = r.log.Append(t.Context(), frame.New(theFork, subject.Step, last.Head(), has), last.Pos)
+				require.NoError(t, err)
+			}
+			r.log.Damage(2)
+			r.readmits(t, tc.waits)
+		})
+	}
+}
+
+// What is left of a source that lost its end reads whole.
+func TestReadmit_AForkWaitsForTheEndOfItsSource(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, gateNode), nil)
+	r.create(t)
+	r.born(t, nil, &wire.Fork{SourceRunID: theRun.RunID, Mode: wire.ForkBranch, FromSeq: 2, Head: 2})
+	r.next(t)
+	end := lastFrame(t, r)
+	r.log.CutOff(2)
+	for range 3 {
+		require.ErrorIs(t, r.exec.Readmit(t.Context(), theFork), frame.ErrDamaged)
+		require.Len(t, r.log.Frames(), 2, "no wake frame for each time that it is looked at")
+	}
+
+	_, err := r.log.Append(t.Context(), end, 1)
+	require.NoError(t, err)
+	require.NoError(t, r.exec.Readmit(t.Context(), theFork))
+	last, err := r.log.Last(t.Context(), theFork)
 	require.NoError(t, err)
 	require.Equal(t, subject.Wake, last.Kind)
 }

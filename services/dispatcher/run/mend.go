@@ -18,10 +18,10 @@ func (m *Machine) Mending(t *Tape) *Machine {
 
 // Torn reports that a node was about to ask, or to go on with its answer, where the history
 // of a fork ends.
-func (m *Machine) Torn() bool {
-	for id, n := range m.st.Nodes {
-		if n.Status == runstate.NodeSuspended && m.st.Open(id) == nil ||
-			n.Status == runstate.NodeRunning && m.plan.Types[n.TypeID].Class == node.Asks {
+func Torn(st *runstate.State, types node.Catalog) bool {
+	for id, n := range st.Nodes {
+		if n.Status == runstate.NodeSuspended && st.Open(id) == nil ||
+			n.Status == runstate.NodeRunning && types[n.TypeID].Class == node.Asks {
 			return true
 		}
 	}

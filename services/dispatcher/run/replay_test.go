@@ -41,8 +41,9 @@ func (w *world) append() {
 // session begins where the log ends: effects of the one before are lost.
 func (w *world) session() {
 	w.busy = nil
-	w.m = run.New(w.plan, limits, runstate.Fold(w.rec, w.log))
-	if w.source != nil && (len(w.log) == w.rec.Copied() || w.m.Torn()) {
+	st := runstate.Fold(w.rec, w.log)
+	w.m = run.New(w.plan, limits, st)
+	if w.source != nil && (len(w.log) == w.rec.Copied() || run.Torn(st, w.plan.Types)) {
 		w.m.Mending(run.NewTape(*w.rec.Fork, w.source, w.log))
 	}
 	w.advance()
