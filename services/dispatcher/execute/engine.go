@@ -60,7 +60,10 @@ func ofLater(first *frame.Frame) error {
 	return runstate.Refuse(rec.RunID, rec.EngineVersion)
 }
 
-// maxLeft bounds the runs of which it is remembered that they were left.
+// remark is what was said of a run that was left.
+type remark struct{ runID, what string }
+
+// maxLeft bounds the remarks that are remembered.
 const maxLeft = 1024
 
 // leave says once that a run is not taken up here. It stays in the queue, whose growing
@@ -69,15 +72,16 @@ func (x *Executor) leave(runID string, err error) {
 	x.once(runID, "run left to a newer dispatcher", err)
 }
 
-// once says once of a run why nothing is done with it.
+// once says once of a run why nothing is done with it, for each such reason.
 func (x *Executor) once(runID, what string, err error) {
 	x.mu.Lock()
-	said := x.left[runID]
+	r := remark{runID, what}
+	said := x.left[r]
 	if !said {
 		if len(x.left) >= maxLeft {
 			clear(x.left)
 		}
-		x.left[runID] = true
+		x.left[r] = true
 	}
 	x.mu.Unlock()
 	if !said {

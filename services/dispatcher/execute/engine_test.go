@@ -167,6 +167,27 @@ func TestEngine_ALogThatOnlyALaterOneCanReadIsNotQuarantined(t *testing.T) {
 	require.Equal(t, []int{2, 0}, []int{waiting, held})
 }
 
+// That a run was damaged once does not hide that it is left for another reason.
+func TestEngine_EachReasonToLeaveARunIsToldOnce(t *testing.T) {
+	t.Parallel()
+	defs := define(t, gateNode)
+	r, said := newRig(t, defs, nil), &bytes.Buffer{}
+	r.said = said
+	r.exec = r.executor(defs, nil)
+	r.create(t)
+	r.next(t)
+	r.goesOn(t, subject.Step, wire.EventLogAppended)
+	for range 2 {
+		r.log.Damage(1)
+		require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+		r.log.Damage(1)
+		require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	}
+	require.Equal(t, 1, strings.Count(said.String(), "overdue run not woken: its log is damaged"), "%s", said)
+	require.Equal(t, 1, strings.Count(said.String(), "run left to a newer dispatcher"), "%s", said)
+	require.Len(t, r.log.Frames(), 3)
+}
+
 func TestEngine_OfAStateIsTheLatestThatWorkedOnTheRun(t *testing.T) {
 	t.Parallel()
 	st := runstate.New(&wire.RunRecord{RunID: "r", EngineVersion: 1})

@@ -92,7 +92,7 @@ type Executor struct {
 
 	mu     sync.Mutex // guards active and left
 	active map[string]*held
-	left   map[string]bool
+	left   map[remark]bool
 }
 
 // held is a run that a session of this process carries out.
@@ -107,7 +107,7 @@ func New(cfg Config, d Deps) *Executor {
 	if d.Metrics == nil {
 		d.Metrics = uncounted{}
 	}
-	return &Executor{cfg: cfg, deps: d, process: rand.Text(), active: map[string]*held{}, left: map[string]bool{}}
+	return &Executor{cfg: cfg, deps: d, process: rand.Text(), active: map[string]*held{}, left: map[remark]bool{}}
 }
 
 // Process is the id by which the log and the run list name this process.
