@@ -29,27 +29,29 @@ func (x *Executor) setAside(ctx context.Context, d runlog.Delivery, why error) {
 
 // Readmit puts a quarantined run into the queue again if its log, and those of the runs that it
 // cannot go on without, read whole. One that has ended is done with here, as whoever is handed it
-// would: nothing follows an end. Errors: frame.ErrDamaged.
-func (x *Executor) Readmit(ctx context.Context, r subject.Run) error {
+// would, and not put back: nothing follows an end. Errors: frame.ErrDamaged.
+func (x *Executor) Readmit(ctx context.Context, r subject.Run) (back bool, err error) {
 	st, head, err := x.load(ctx, r)
 	switch {
 	case errors.Is(err, vault.ErrGone): // whoever takes it up ends it
 		last, err := x.deps.Log.Last(ctx, r)
 		if err != nil {
-			return err
+			return false, err
 		}
-		return x.Wake(ctx, last.Run, last.Head())
+		r, head = last.Run, last.Head()
 	case err != nil:
-		return err
+		return false, err
 	case st.Status.Terminal():
 		x.erase(ctx, r, st)
 		x.forget(ctx, st.Record)
-		return x.related(ctx, st)
+		return false, x.related(ctx, st)
+	default:
+		if err := x.relativesWhole(ctx, st, head); err != nil {
+			return false, err
+		}
 	}
-	if err := x.relativesWhole(ctx, st, head); err != nil {
-		return err
-	}
-	return x.Wake(ctx, r, head)
+	err = x.Wake(ctx, r, head)
+	return err == nil, err
 }
 
 // relativesWhole reports a damaged log of a relative that whoever takes up the run reads: it would

@@ -87,11 +87,14 @@ func TestReadmit_ADamagedRunGoesOnOnceItsLogIsWhole(t *testing.T) {
 			require.NotEmpty(t, w.runs)
 			require.Equal(t, theRun, w.runs[0])
 			before := len(r.log.Frames())
-			require.ErrorIs(t, r.exec.Readmit(t.Context(), theRun), frame.ErrDamaged)
+			_, err := r.exec.Readmit(t.Context(), theRun)
+			require.ErrorIs(t, err, frame.ErrDamaged)
 			require.Len(t, r.log.Frames(), before, "nothing is added to a damaged log")
 
 			mend()
-			require.NoError(t, r.exec.Readmit(t.Context(), theRun))
+			back, err := r.exec.Readmit(t.Context(), theRun)
+			require.NoError(t, err)
+			require.True(t, back)
 			_, frames := r.state(t)
 			require.Len(t, frames, before+1)
 			require.Equal(t, subject.Wake, frames[before].Kind, "and no event")
@@ -137,7 +140,9 @@ func TestReadmit_ARunThatHasEndedIsLeftAsItIs(t *testing.T) {
 	r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)
 	r.create(t)
 	r.next(t)
-	require.NoError(t, r.exec.Readmit(t.Context(), theRun))
+	back, err := r.exec.Readmit(t.Context(), theRun)
+	require.NoError(t, err)
+	require.False(t, back)
 	_, frames := r.state(t)
 	require.Len(t, frames, 2)
 }
@@ -161,15 +166,16 @@ func (r *rig) born(t *testing.T, parent *wire.Parent, fork *wire.Fork) *wire.Run
 func (r *rig) readmits(t *testing.T, waits bool) {
 	t.Helper()
 	before := len(r.log.Frames())
-	if err := r.exec.Readmit(t.Context(), theFork); waits {
+	back, err := r.exec.Readmit(t.Context(), theFork)
+	if waits {
 		require.ErrorIs(t, err, frame.ErrDamaged)
+		require.False(t, back)
 		require.Len(t, r.log.Frames(), before, "it would come back at once")
 		r.log.Damage(2)
-		err = r.exec.Readmit(t.Context(), theFork)
-		require.NoError(t, err)
-	} else {
-		require.NoError(t, err)
+		back, err = r.exec.Readmit(t.Context(), theFork)
 	}
+	require.NoError(t, err)
+	require.True(t, back)
 	last, err := r.log.Last(t.Context(), theFork)
 	require.NoError(t, err)
 	require.Equal(t, subject.Wake, last.Kind)
@@ -253,13 +259,15 @@ func TestReadmit_AForkWaitsForTheEndOfItsSource(t *testing.T) {
 	end := lastFrame(t, r)
 	r.log.CutOff(2)
 	for range 3 {
-		require.ErrorIs(t, r.exec.Readmit(t.Context(), theFork), frame.ErrDamaged)
+		_, err := r.exec.Readmit(t.Context(), theFork)
+		require.ErrorIs(t, err, frame.ErrDamaged)
 		require.Len(t, r.log.Frames(), 2, "no wake frame for each time that it is looked at")
 	}
 
 	_, err := r.log.Append(t.Context(), end, 1)
 	require.NoError(t, err)
-	require.NoError(t, r.exec.Readmit(t.Context(), theFork))
+	_, err = r.exec.Readmit(t.Context(), theFork)
+	require.NoError(t, err)
 	last, err := r.log.Last(t.Context(), theFork)
 	require.NoError(t, err)
 	require.Equal(t, subject.Wake, last.Kind)
@@ -308,7 +316,7 @@ func TestQuarantine_AMendedRunEndsByItself(t *testing.T) {
 		require.Equal(t, []int{0, 0}, []int{waiting, held}, "and takes nobody's place")
 
 		r.log.Damage(1)
-		time.Sleep(16 * time.Minute) //nolint:forbidigo // in a bubble
+		time.Sleep(15 * time.Minute) //nolint:forbidigo // in a bubble
 		st, frames := r.state(t)
 		require.Equal(t, wire.StatusCompleted, st.Status)
 		require.Len(t, frames, 5, "one wake frame and the end")

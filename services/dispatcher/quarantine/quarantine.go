@@ -34,17 +34,17 @@ type Config struct {
 	AtOnce int
 }
 
-// DefaultConfig has a run back within a quarter of an hour after its log was mended, and costs a log
-// that nobody mends next to nothing.
+// DefaultConfig has a run back within a quarter of an hour after its log was mended (Most, a quarter
+// of it more, and Every), and costs a log that nobody mends next to nothing.
 func DefaultConfig() Config {
-	return Config{Every: 30 * time.Second, First: time.Minute, Most: 12 * time.Minute, AtOnce: 256}
+	return Config{Every: 30 * time.Second, First: time.Minute, Most: 11 * time.Minute, AtOnce: 256}
 }
 
 // Readmitter puts runs back.
 type Readmitter interface {
-	// Readmit puts a run into the queue again if its log reads whole. Errors: frame.ErrDamaged
-	// if it does not.
-	Readmit(ctx context.Context, r subject.Run) error
+	// Readmit puts a run into the queue again if its log reads whole. False: it has ended, and
+	// nothing is left to do. Errors: frame.ErrDamaged if its log does not read whole.
+	Readmit(ctx context.Context, r subject.Run) (back bool, err error)
 }
 
 // List is the runs in quarantine. It is safe for concurrent use.
@@ -72,7 +72,7 @@ type entry struct {
 	// Looks is how often it was looked at, and Next when it is again, in Unix milliseconds.
 	Looks int   `json:"looks"`
 	Next  int64 `json:"next"`
-	// Back: it was put back, and nobody has found it damaged since.
+	// Back: it was put back or has ended, and nobody has found it damaged since.
 	Back bool `json:"back,omitempty"`
 }
 
@@ -89,7 +89,7 @@ const addTries = 8
 
 // Add remembers a run, whose delivery may be ended after that. A run that was put back and is
 // damaged all the same keeps its growing delay. Errors: kv.ErrUnavailable, kv.ErrConflict.
-func (l *List) Add(ctx context.Context, r subject.Run) (err error) {
+func (l *List) Add(ctx context.Context, r subject.Run) error {
 	for range addTries {
 		e, revision := entry{Tenant: r.Tenant, WorkflowID: r.WorkflowID, RunID: r.RunID}, uint64(0)
 		there, err := l.store.Get(ctx, keyOf(r))
@@ -191,14 +191,17 @@ func (l *List) look(ctx context.Context, e entry, revision uint64) {
 		l.lost(ctx, e, err)
 		return
 	}
-	switch err := l.back.Readmit(ctx, e.run()); {
+	switch back, err := l.back.Readmit(ctx, e.run()); {
 	case errors.Is(err, frame.ErrDamaged):
 		return
 	case err != nil:
 		l.lost(ctx, e, err)
 		return
+	case back:
+		l.log.Info("run put back into the queue: its log reads whole again", "run_id", e.RunID)
+	default:
+		l.log.Info("run left quarantine: its log reads whole again, and it has ended", "run_id", e.RunID)
 	}
-	l.log.Info("run put back into the queue: its log reads whole again", "run_id", e.RunID)
 	e.Back = true
 	_, err = l.put(ctx, e, revision)
 	l.lost(ctx, e, err)

@@ -1,10 +1,12 @@
 package quarantine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -29,24 +31,25 @@ type queue struct {
 	looks   []time.Duration
 	began   time.Time
 	put     []string
+	ended   bool // every run has
 	// then is done after a run was put back; nil: nothing.
 	then func(r subject.Run)
 }
 
-func (q *queue) Readmit(_ context.Context, r subject.Run) error {
+func (q *queue) Readmit(_ context.Context, r subject.Run) (back bool, err error) {
 	q.mu.Lock()
 	q.looks = append(q.looks, time.Since(q.began))
 	if q.damaged[r.RunID] {
 		q.mu.Unlock()
-		return fmt.Errorf("%w: %s", frame.ErrDamaged, r.RunID)
+		return false, fmt.Errorf("%w: %s", frame.ErrDamaged, r.RunID)
 	}
 	q.put = append(q.put, r.RunID)
-	then := q.then
+	then, ended := q.then, q.ended
 	q.mu.Unlock()
 	if then != nil {
 		then(r)
 	}
-	return nil
+	return !ended, nil
 }
 
 func (q *queue) back() []string {
@@ -111,12 +114,12 @@ func TestList_LooksAtADamagedRunEverMoreSeldomAndPutsItBackOnceItIsWhole(t *test
 		for i := 1; i < len(q.looks); i++ {
 			gap := q.looks[i] - q.looks[i-1]
 			require.GreaterOrEqual(t, gap, time.Minute)
-			require.LessOrEqual(t, gap, 16*time.Minute, "an operator waits no longer")
+			require.LessOrEqual(t, gap, 15*time.Minute, "an operator waits no longer")
 		}
 		require.Less(t, len(q.looks), 30, "next to nothing in four hours")
 
 		q.mend("run_1")
-		pass(16 * time.Minute)
+		pass(15 * time.Minute)
 		require.Equal(t, []string{"run_1"}, q.back())
 		pass(4 * time.Hour)
 		require.Equal(t, []string{"run_1"}, q.back(), "once")
@@ -153,7 +156,7 @@ func TestList_ARunOutlivesTheDispatcherThatFoundIt(t *testing.T) {
 		q.mend("run_1")
 		_, end = begin(t, store, q)
 		defer end()
-		pass(16 * time.Minute)
+		pass(15 * time.Minute)
 		require.Equal(t, []string{"run_1"}, q.back())
 	})
 }
@@ -211,6 +214,29 @@ func TestList_ARunThatIsDamagedAgainStaysWithAGrowingDelay(t *testing.T) {
 		require.Len(t, q.back(), n+1)
 		require.Zero(t, left(t, store))
 	})
+}
+
+// Whoever reads the log is not sent to look for a run in the queue that is in none.
+func TestList_TellsARunThatHasEndedFromOneThatWasPutBack(t *testing.T) {
+	t.Parallel()
+	for ended, want := range map[bool]string{
+		false: "run put back into the queue: its log reads whole again",
+		true:  "run left quarantine: its log reads whole again, and it has ended",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store, q, said := memory.New(), newQueue(), &bytes.Buffer{}
+			q.ended = ended
+			l := quarantine.New(quarantine.DefaultConfig(), store, time.Now, slog.New(slog.NewTextHandler(said, nil)))
+			l.Bind(q)
+			require.NoError(t, l.Add(t.Context(), theRun("run_1")))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			require.ErrorIs(t, l.Run(ctx), context.DeadlineExceeded)
+			require.Equal(t, 1, strings.Count(said.String(), "\n"), "%s", said)
+			require.Contains(t, said.String(), want)
+			require.Zero(t, left(t, store))
+		})
+	}
 }
 
 func TestAdd_FailsWhereNothingCanBeWritten(t *testing.T) {
