@@ -79,12 +79,22 @@ func (a *alone) readiness(began time.Time, own, others func(context.Context) err
 	return readiness{
 		serving: &a.serving, log: a.log,
 		check: func(ctx context.Context) error {
-			mine, theirs := both(ctx, own, others)
-			a.health.SetServingStatus(healthOfReads, healthOf(mine))
-			return errors.Join(mine, theirs)
+			return errors.Join(both(ctx, a.reads(own), others))
 		},
 		changed: func(err error) { a.setHealth(healthOf(err)) },
 		first:   func() error { return a.ready(began) },
+	}
+}
+
+// reads looks at what is the service's own, and tells at once whether it can read: another one that
+// is silent does not keep that from anybody.
+func (a *alone) reads(own func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) (lacking error) {
+		if own != nil {
+			lacking = own(ctx)
+		}
+		a.health.SetServingStatus(healthOfReads, healthOf(lacking))
+		return lacking
 	}
 }
 

@@ -94,9 +94,7 @@ func both(ctx context.Context, own, others func(context.Context) error) (mine, t
 	if others != nil {
 		wg.Go(func() { theirs = others(ctx) })
 	}
-	if own != nil {
-		mine = own(ctx)
-	}
+	mine = own(ctx)
 	wg.Wait()
 	return mine, theirs
 }

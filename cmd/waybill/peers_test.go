@@ -2,14 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"waybill.dev/waybill/internal/natsmon"
 	"waybill.dev/waybill/protocol/fault"
@@ -88,4 +93,37 @@ func TestReadiness_EndsBeforeTheService(t *testing.T) {
 	require.NoError(t, r.watch(ctx))
 	require.Equal(t, []error{nil, errEnding}, told)
 	require.ErrorIs(t, s.reason(), errEnding)
+}
+
+// Callers leave a replica that cannot read at once, however long another service is silent.
+func TestReadiness_TellsWhetherItReadsWhileAnotherServiceIsSilent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		own  func(context.Context) error
+		want healthv1.HealthCheckResponse_ServingStatus
+	}{
+		"its stores are away":  {func(context.Context) error { return errors.New("NATS is away") }, healthv1.HealthCheckResponse_NOT_SERVING},
+		"its stores are there": {func(context.Context) error { return nil }, healthv1.HealthCheckResponse_SERVING},
+		"it has none":          {nil, healthv1.HealthCheckResponse_SERVING},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := &alone{health: health.NewServer()}
+				silent := func(ctx context.Context) error {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				ctx, end := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- a.readiness(time.Now(), c.own, silent).check(ctx) }()
+				synctest.Wait()
+				res, err := a.health.Check(t.Context(), &healthv1.HealthCheckRequest{Service: healthOfReads})
+				require.NoError(t, err)
+				require.Equal(t, c.want, res.GetStatus())
+				end()
+				require.ErrorIs(t, <-done, context.Canceled)
+			})
+		})
+	}
 }
