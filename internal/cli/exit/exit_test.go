@@ -84,6 +84,15 @@ func TestReport_NamesWhatTheCommandLineFinds(t *testing.T) {
 	}
 }
 
+// What is wrong with several flags is told a line each; none passes for a message of its own, and
+// nothing that a terminal would obey gets through.
+func TestReport_TellsSeveralThingsALineEach(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	exit.Report(&out, exit.Usagef("%w", errors.Join(errors.New("--a: want 1"), errors.New("error: \x1b[2J--b"))), false)
+	require.Equal(t, "error: usage: --a: want 1\n  error: \\u001b[2J--b\n", out.String())
+}
+
 func TestReport_IsSilentWhenAllIsSaid(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -47,13 +47,23 @@ func Report(w io.Writer, err error, asJSON bool) {
 		return
 	}
 	if r.Error == codeFailed {
-		fmt.Fprintf(w, "error: %s\n", term.Clean(r.Message))
+		fmt.Fprintf(w, "error: %s\n", lines(r.Message))
 	} else {
-		fmt.Fprintf(w, "error: %s: %s\n", term.Clean(string(r.Error)), term.Clean(r.Message))
+		fmt.Fprintf(w, "error: %s: %s\n", term.Clean(string(r.Error)), lines(r.Message))
 	}
 	if r.Hint != "" {
 		fmt.Fprintf(w, "hint: %s\n", r.Hint)
 	}
+}
+
+// lines makes a message visible that may say several things, a line each. Those after the first
+// are set in, so that none of them passes for a message of its own.
+func lines(message string) string {
+	all := strings.Split(message, "\n")
+	for i := range all {
+		all[i] = term.Clean(all[i])
+	}
+	return strings.Join(all, "\n  ")
 }
 
 func describe(err error) report {
