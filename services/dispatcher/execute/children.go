@@ -66,11 +66,7 @@ func failed(err error) completion.Result {
 // hearChildren asks the children that nodes wait for how they are: they may have reported
 // while the run was paused.
 func (s *session) hearChildren(ctx context.Context) error {
-	for _, c := range s.m.State().Children {
-		n := s.m.State().Nodes[c.NodeID]
-		if n == nil || n.Child != c || n.Status.Terminal() {
-			continue
-		}
+	for _, c := range awaited(s.m.State()) {
 		child, err := s.x.view(ctx, subject.Run{Tenant: s.run.Tenant, RunID: c.RunID})
 		if errors.Is(err, runlog.ErrNotFound) || errors.Is(err, vault.ErrGone) {
 			continue // it reports once somebody has ended it
@@ -87,6 +83,17 @@ func (s *session) hearChildren(ctx context.Context) error {
 		})
 	}
 	return nil
+}
+
+// awaited are the children that nodes of a run wait for.
+func awaited(st *runstate.State) []*runstate.Child {
+	var out []*runstate.Child
+	for _, c := range st.Children {
+		if n := st.Nodes[c.NodeID]; n != nil && n.Child == c && !n.Status.Terminal() {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // related lets a run's parent and children know of what has become of it. Whoever ends
@@ -180,11 +187,16 @@ func (x *Executor) mayLive(st *runstate.State) []string {
 			out = append(out, c.RunID)
 		}
 	}
+	return append(out, x.unrecorded(st)...)
+}
+
+// unrecorded are the children that a run may have, of which its log has nothing yet.
+func (x *Executor) unrecorded(st *runstate.State) []string {
+	var out []string
 	for id, n := range st.Nodes {
 		if x.deps.Types[n.TypeID].Class != node.Spawns {
 			continue
 		}
-		// It may be there and not be recorded.
 		if child, there := run.Expected(st, id); !there && n.Child == nil {
 			out = append(out, child)
 		}

@@ -58,9 +58,23 @@ func (x *Executor) Readmit(ctx context.Context, r subject.Run) (back bool, err e
 // come back at once. One that the run goes on without keeps nobody away.
 func (x *Executor) relativesWhole(ctx context.Context, st *runstate.State, head frame.Head) error {
 	rec := st.Record
-	ids := x.mayLive(st)
-	if p := rec.Parent; p != nil && (p.Awaited || p.Cascade) {
+	var ids []string
+	if p := rec.Parent; p != nil && p.Awaited { // it reports to it
 		ids = append(ids, p.RunID)
+	}
+	cut := x.cut(ctx, st)
+	switch {
+	case errors.Is(cut, frame.ErrDamaged):
+		return cut
+	case errors.Is(cut, errOrphaned):
+		ids = append(append(ids, rec.Parent.RunID), x.mayLive(st)...)
+	case errors.Is(cut, errCancelling):
+		ids = append(ids, x.mayLive(st)...)
+	default:
+		ids = append(ids, x.unrecorded(st)...)
+		for _, c := range awaited(st) {
+			ids = append(ids, c.RunID)
+		}
 	}
 	for _, id := range ids {
 		if _, err := x.view(ctx, subject.Run{Tenant: rec.Owner.Tenant, RunID: id}); errors.Is(err, frame.ErrDamaged) {

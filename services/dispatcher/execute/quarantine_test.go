@@ -161,17 +161,18 @@ func (r *rig) born(t *testing.T, parent *wire.Parent, fork *wire.Fork) *wire.Run
 	return rec
 }
 
-// readmits holds Readmit to whether the relative waits for the rig's run, of which a frame is
-// damaged.
-func (r *rig) readmits(t *testing.T, waits bool) {
+// readmits holds Readmit to whether the relative waits for the rig's run while a frame of that
+// is damaged.
+func (r *rig) readmits(t *testing.T, damaged uint64, waits bool) {
 	t.Helper()
+	r.log.Damage(damaged)
 	before := len(r.log.Frames())
 	back, err := r.exec.Readmit(t.Context(), theFork)
 	if waits {
 		require.ErrorIs(t, err, frame.ErrDamaged)
 		require.False(t, back)
 		require.Len(t, r.log.Frames(), before, "it would come back at once")
-		r.log.Damage(2)
+		r.log.Damage(damaged)
 		back, err = r.exec.Readmit(t.Context(), theFork)
 	}
 	require.NoError(t, err)
@@ -181,13 +182,18 @@ func (r *rig) readmits(t *testing.T, waits bool) {
 	require.Equal(t, subject.Wake, last.Kind)
 }
 
-// A parent is read by a child that ends with it, or reports to it.
+// A child that reports to its parent reads it, and one that ends with it looks at its end.
 func TestReadmit_WaitsForAParentThatTheRunReads(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct{ awaited, cascade, waits bool }{
-		"awaited":             {awaited: true, waits: true},
-		"cancelled with it":   {cascade: true, waits: true},
-		"neither: on its own": {},
+	for name, tc := range map[string]struct {
+		awaited, cascade bool
+		damaged          uint64 // of two frames
+		waits            bool
+	}{
+		"awaited":                          {awaited: true, damaged: 1, waits: true},
+		"cancelled with it":                {cascade: true, damaged: 2, waits: true},
+		"cancelled with it, its end whole": {cascade: true, damaged: 1},
+		"neither: on its own":              {damaged: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -195,8 +201,49 @@ func TestReadmit_WaitsForAParentThatTheRunReads(t *testing.T) {
 			r.create(t)
 			r.next(t)
 			r.born(t, &wire.Parent{RunID: theRun.RunID, WorkflowID: "wf", NodeID: "call", Depth: 1, Awaited: tc.awaited, Cascade: tc.cascade}, nil)
-			r.log.Damage(2)
-			r.readmits(t, tc.waits)
+			r.readmits(t, tc.damaged, tc.waits)
+		})
+	}
+}
+
+// A child is read by a parent whose node waits for it, and by one that is being cancelled.
+func TestReadmit_WaitsForAChildThatTheRunReads(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		config           string
+		cancelled, waits bool
+	}{
+		"awaited":                       {waits: true},
+		"nobody waits":                  {config: `,"waitForCompletion":false`},
+		"nobody waits, to be cancelled": {config: `,"waitForCompletion":false`, cancelled: true, waits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFamily(t)
+			gate := nodeJSON("gate", "core.approvalGate", approvalJSON)
+			f.defs.add(t, "leaf", ``, gate)
+			f.defs.add(t, "parent", ``, gate, call(`{"workflowId":"leaf"`+tc.config+`}`))
+			f.create(t, "parent", `{}`)
+			x := f.live()
+			f.drain(t, x)
+			i := slices.IndexFunc(f.log.Frames(), func(fr *frame.Frame) bool { return fr.Run.WorkflowID == "leaf" })
+			require.Positive(t, i)
+			f.log.Damage(uint64(i) + 1)
+			if tc.cancelled {
+				_, _, err := x.Cancel(t.Context(), "acme", "run_p", "enough", "ann")
+				require.NoError(t, err)
+				require.Equal(t, wire.StatusCancelling, f.state(t, "run_p").Status)
+			}
+			parent := subject.Run{Tenant: "acme", RunID: "run_p"}
+			back, err := x.Readmit(t.Context(), parent)
+			if tc.waits {
+				require.ErrorIs(t, err, frame.ErrDamaged)
+				require.False(t, back)
+				f.log.Damage(uint64(i) + 1)
+				back, err = x.Readmit(t.Context(), parent)
+			}
+			require.NoError(t, err)
+			require.True(t, back)
 		})
 	}
 }
@@ -243,8 +290,7 @@ func TestReadmit_WaitsForASourceThatTheForkReads(t *testing.T) {
 				_, err = r.log.Append(t.Context(), frame.New(theFork, subject.Step, last.Head(), has), last.Pos)
 				require.NoError(t, err)
 			}
-			r.log.Damage(2)
-			r.readmits(t, tc.waits)
+			r.readmits(t, 2, tc.waits)
 		})
 	}
 }
