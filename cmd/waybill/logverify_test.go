@@ -13,6 +13,7 @@ import (
 
 	auditstore "waybill.dev/waybill/internal/audit/jetstream"
 	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -22,11 +23,7 @@ import (
 // openNATS is a server with JetStream for everybody.
 func openNATS(t *testing.T) (string, *nats.Conn) {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir()})
-	require.NoError(t, err)
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	require.True(t, s.ReadyForConnections(10*time.Second))
+	s := natslinktest.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()})
 	nc, err := nats.Connect(s.ClientURL())
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)

@@ -18,6 +18,7 @@ import (
 
 	"waybill.dev/waybill/client/subscribe"
 	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/internal/natsperm"
 	"waybill.dev/waybill/internal/natsperm/natspermtest"
 	"waybill.dev/waybill/internal/runlog/jetstream"
@@ -48,18 +49,8 @@ func configured(t *testing.T, dir string, entries ...string) *server.Options {
 	require.NoError(t, os.WriteFile(conf, []byte("jetstream { store_dir: "+filepath.Join(dir, "js")+" }\naccounts {"+accounts), 0o600))
 	opts, err := server.ProcessConfigFile(conf)
 	require.NoError(t, err)
-	opts.Host, opts.Port, opts.NoLog, opts.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, true
+	opts.Port = server.RANDOM_PORT
 	return opts
-}
-
-// begun starts a server.
-func begun(t *testing.T, opts *server.Options) *server.Server {
-	t.Helper()
-	s, err := server.NewServer(opts)
-	require.NoError(t, err)
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	return s
 }
 
 // asReader connects with the seed that the command wrote.
@@ -100,8 +91,7 @@ func TestNATSCreds_LetAReaderReadItsTenantAndNothingElse(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 
-	srv := begun(t, configured(t, dir, first, second))
-	require.True(t, srv.ReadyForConnections(10*time.Second))
+	srv := natslinktest.Serve(t, configured(t, dir, first, second))
 	url := srv.ClientURL()
 	host, err := nats.Connect(url, nats.UserInfo("waybill", "secret"))
 	require.NoError(t, err)
@@ -151,8 +141,7 @@ func TestNATSCreds_LetAReaderInWhoCameLater(t *testing.T) {
 	dir := t.TempDir()
 	opts := configured(t, dir)
 	opts.ConfigFile = filepath.Join(dir, "nats.conf")
-	srv := begun(t, opts)
-	require.True(t, srv.ReadyForConnections(10*time.Second))
+	srv := natslinktest.Serve(t, opts)
 	host, err := nats.Connect(srv.ClientURL(), nats.UserInfo("waybill", "secret"))
 	require.NoError(t, err)
 	t.Cleanup(host.Close)
@@ -180,27 +169,7 @@ func TestNATSCreds_LetAReaderReadAtAnyServerOfACluster(t *testing.T) {
 	seed := filepath.Join(t.TempDir(), "seed.nk")
 	entry, err := command(t, "", "nats", "creds", "--tenant", "acme", "--consumer", "a,b,c", "--seed-file", seed)
 	require.NoError(t, err)
-	var (
-		servers [3]*server.Server
-		routes  []string
-		held    []net.Listener
-	)
-	for range servers {
-		lis, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		routes, held = append(routes, "nats://"+lis.Addr().String()), append(held, lis)
-	}
-	for i := range servers {
-		opts := configured(t, t.TempDir(), entry)
-		port := held[i].Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // of TCP
-		opts.ServerName, opts.Routes = fmt.Sprint("n", i), server.RoutesFromStr(strings.Join(routes, ","))
-		opts.Cluster = server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: port}
-		require.NoError(t, held[i].Close()) // the server takes it
-		servers[i] = begun(t, opts)
-	}
-	for _, s := range servers {
-		require.True(t, s.ReadyForConnections(30*time.Second))
-	}
+	servers := natslinktest.ClusterOf(t, func() *server.Options { return configured(t, t.TempDir(), entry) })
 	host, err := nats.Connect(servers[0].ClientURL(), nats.UserInfo("waybill", "secret"))
 	require.NoError(t, err)
 	t.Cleanup(host.Close)
@@ -243,8 +212,7 @@ func TestNATSCreds_LetAReaderReadAtAnyServerOfACluster(t *testing.T) {
 }
 
 func TestNATSConsumer_MakesAndDeletesThoseOfReaders(t *testing.T) {
-	srv := begun(t, configured(t, t.TempDir()))
-	require.True(t, srv.ReadyForConnections(10*time.Second))
+	srv := natslinktest.Serve(t, configured(t, t.TempDir()))
 	host := asHost(srv.ClientURL())
 	nc, err := nats.Connect(host[1])
 	require.NoError(t, err)

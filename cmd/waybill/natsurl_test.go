@@ -5,11 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 )
 
 func TestServeAcceptor_NeverRepeatsThePasswordOfNATS(t *testing.T) {
@@ -63,11 +64,7 @@ func guardedNATS(t *testing.T) (url, seedFile string) {
 	require.NoError(t, err)
 	seed, err := user.Seed()
 	require.NoError(t, err)
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, Nkeys: []*server.NkeyUser{{Nkey: public}}})
-	require.NoError(t, err)
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	require.True(t, s.ReadyForConnections(10*time.Second))
+	s := natslinktest.Serve(t, &server.Options{Nkeys: []*server.NkeyUser{{Nkey: public}}})
 	seedFile = filepath.Join(t.TempDir(), "seed.nk")
 	require.NoError(t, os.WriteFile(seedFile, seed, 0o600))
 	return s.ClientURL(), seedFile

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/internal/natsperm"
 	"waybill.dev/waybill/internal/runlog"
 )
@@ -46,12 +47,8 @@ func TestNATS_ValuesForItsChartAreAConfiguration(t *testing.T) {
 
 	opts, err := server.ProcessConfigFile(file)
 	require.NoError(t, err, raw)
-	opts.Host, opts.Port, opts.NoLog, opts.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, true
-	s, err := server.NewServer(opts)
-	require.NoError(t, err)
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	require.True(t, s.ReadyForConnections(10*time.Second))
+	opts.Port = server.RANDOM_PORT
+	s := natslinktest.Serve(t, opts)
 	require.True(t, opts.SyncAlways)
 	require.GreaterOrEqual(t, opts.MaxPayload, int32(runlog.MaxFrameBytes))
 	require.EqualValues(t, 4*runlog.MaxFrameBytes, opts.MaxPending)

@@ -6,25 +6,20 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/internal/natsmon"
 )
 
 // monitored starts a server, and gives the URL of its monitoring.
 func monitored(t *testing.T, jetStream, always bool) string {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT, NoLog: true, NoSigs: true,
-		JetStream: jetStream, StoreDir: t.TempDir(), SyncAlways: always,
+	s := natslinktest.Serve(t, &server.Options{
+		HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT, JetStream: jetStream, StoreDir: t.TempDir(), SyncAlways: always,
 	})
-	require.NoError(t, err)
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	require.True(t, s.ReadyForConnections(10*time.Second))
 	return "http://" + s.MonitorAddr().String()
 }
 

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
@@ -54,9 +55,8 @@ func newNATS(t *testing.T) *natsServer {
 	require.NoError(t, err)
 	require.NoError(t, lis.Close()) // the server takes it
 	n := &natsServer{t: t, opts: server.Options{
-		Host: "127.0.0.1", Port: int(addr.Port()), JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true, MaxPayload: 8 << 20,
+		Host: "127.0.0.1", Port: int(addr.Port()), JetStream: true, StoreDir: t.TempDir(), MaxPayload: 8 << 20,
 	}}
-	t.Cleanup(n.stop)
 	return n
 }
 
@@ -70,11 +70,7 @@ func (n *natsServer) urlAs(who string) string { return "nats://" + who + "@" + n
 func (n *natsServer) start() {
 	n.t.Helper()
 	opts := n.opts // the server writes to its options
-	srv, err := server.NewServer(&opts)
-	require.NoError(n.t, err)
-	srv.Start()
-	n.srv = srv
-	require.True(n.t, srv.ReadyForConnections(30*time.Second))
+	n.srv = natslinktest.Serve(n.t, &opts)
 }
 
 func (n *natsServer) stop() {

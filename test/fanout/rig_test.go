@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -28,17 +28,9 @@ type broker struct{ url, monitor string }
 
 func startBroker(t *testing.T) broker {
 	t.Helper()
-	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
-		JetStream: true, StoreDir: t.TempDir(), SyncAlways: true, NoLog: true, NoSigs: true, MaxPayload: 8 << 20,
+	srv := natslinktest.Serve(t, &server.Options{
+		HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), SyncAlways: true, MaxPayload: 8 << 20,
 	})
-	require.NoError(t, err)
-	srv.Start()
-	t.Cleanup(func() {
-		srv.Shutdown()
-		srv.WaitForShutdown()
-	})
-	require.True(t, srv.ReadyForConnections(30*time.Second))
 	return broker{srv.ClientURL(), "http://" + srv.MonitorAddr().String()}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/client/subscribe"
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/internal/natsperm"
 	"waybill.dev/waybill/internal/natsperm/natspermtest"
 	"waybill.dev/waybill/protocol/subject"
@@ -78,12 +79,10 @@ func operate(t *testing.T) operated {
 	require.NoError(t, err)
 	trusted, err := jwt.DecodeOperatorClaims(token)
 	require.NoError(t, err)
-	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true, MaxPayload: 8 << 20,
+	srv := natslinktest.Serve(t, &server.Options{
+		JetStream: true, StoreDir: t.TempDir(), MaxPayload: 8 << 20,
 		TrustedOperators: []*jwt.OperatorClaims{trusted}, AccountResolver: resolver, SystemAccount: systemID,
 	})
-	require.NoError(t, err)
-	begin(t, srv)
 	return operated{srv.ClientURL(), t.TempDir(), account, reader}
 }
 

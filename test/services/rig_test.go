@@ -4,11 +4,10 @@ package services
 
 import (
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -31,21 +30,5 @@ func needsProcesses(t *testing.T) {
 func broker(t *testing.T) string {
 	t.Helper()
 	needsProcesses(t)
-	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true, MaxPayload: 8 << 20,
-	})
-	require.NoError(t, err)
-	begin(t, srv)
-	return srv.ClientURL()
-}
-
-// begin starts a server, and stops it when the test ends.
-func begin(t *testing.T, srv *server.Server) {
-	t.Helper()
-	srv.Start()
-	t.Cleanup(func() {
-		srv.Shutdown()
-		srv.WaitForShutdown()
-	})
-	require.True(t, srv.ReadyForConnections(30*time.Second))
+	return natslinktest.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: 8 << 20}).ClientURL()
 }

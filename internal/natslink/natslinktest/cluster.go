@@ -1,10 +1,12 @@
 package natslinktest
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -15,11 +17,27 @@ import (
 // not have found each other yet.
 func Cluster(t *testing.T) ([]*server.Server, *nats.Conn) {
 	t.Helper()
+	all := ClusterOf(t, func() *server.Options {
+		return &server.Options{JetStream: true, StoreDir: t.TempDir()}
+	})
+	var urls []string
+	for _, s := range all {
+		urls = append(urls, s.ClientURL())
+	}
+	nc, err := nats.Connect(strings.Join(urls, ","))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return all, nc
+}
+
+// ClusterOf starts three servers with those options, to which it adds the cluster.
+func ClusterOf(t *testing.T, options func() *server.Options) []*server.Server {
+	t.Helper()
 	var (
-		all          []*server.Server
-		ports        [3]int
-		routes, urls []string
-		held         []net.Listener
+		all    []*server.Server
+		ports  [3]int
+		routes []string
+		held   []net.Listener
 	)
 	for i := range ports {
 		lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,22 +46,26 @@ func Cluster(t *testing.T) ([]*server.Server, *nats.Conn) {
 		routes = append(routes, "nats://"+lis.Addr().String())
 		held = append(held, lis)
 	}
-	for _, lis := range held { // the servers take them
-		require.NoError(t, lis.Close())
-	}
 	for i, port := range ports {
-		s, err := server.NewServer(&server.Options{
-			ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true,
-			JetStream: true, StoreDir: t.TempDir(), Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: port},
-			Routes: server.RoutesFromStr(strings.Join(routes, ",")),
-		})
-		require.NoError(t, err)
-		s.Start()
-		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-		all, urls = append(all, s), append(urls, s.ClientURL())
+		opts := options()
+		opts.ServerName, opts.Routes = fmt.Sprint("n", i), server.RoutesFromStr(strings.Join(routes, ","))
+		opts.Cluster = server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: port}
+		require.NoError(t, held[i].Close()) // the server takes it
+		all = append(all, Serve(t, opts))
 	}
-	nc, err := nats.Connect(strings.Join(urls, ","))
+	return all
+}
+
+// Serve starts a server of this machine alone, which ends with the test. Its port is any if none
+// is given.
+func Serve(t *testing.T, opts *server.Options) *server.Server {
+	t.Helper()
+	opts.Host, opts.Port = "127.0.0.1", cmp.Or(opts.Port, server.RANDOM_PORT)
+	opts.NoLog, opts.NoSigs = true, true
+	s, err := server.NewServer(opts)
 	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	return all, nc
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	require.True(t, s.ReadyForConnections(30*time.Second), "the server listens")
+	return s
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/services/eventlog/hub"
 	"waybill.dev/waybill/services/eventlog/ingest"
@@ -21,16 +22,8 @@ import (
 // serveNATS runs a server over a directory until stop is called. Port 0: any.
 func serveNATS(t *testing.T, dir string, port int) (url string, stop func()) {
 	t.Helper()
-	if port == 0 {
-		port = server.RANDOM_PORT
-	}
-	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, NoLog: true, NoSigs: true, JetStream: true, StoreDir: dir})
-	require.NoError(t, err)
-	srv.Start()
-	require.True(t, srv.ReadyForConnections(patience))
-	stop = func() { srv.Shutdown(); srv.WaitForShutdown() }
-	t.Cleanup(stop)
-	return srv.ClientURL(), stop
+	srv := natslinktest.Serve(t, &server.Options{Port: port, JetStream: true, StoreDir: dir})
+	return srv.ClientURL(), func() { srv.Shutdown(); srv.WaitForShutdown() }
 }
 
 // A NATS server comes back without the last records that it had acknowledged, under an event
