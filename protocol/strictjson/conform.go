@@ -44,7 +44,7 @@ func (w *walker) skip() []byte {
 }
 
 func (w *walker) wrong(want string) *Error {
-	return w.fail(RuleType, "want "+want+", got "+kindOf(w.peek()))
+	return w.fail(RuleType, "want "+want+", got "+KindOf([]byte{w.peek()}))
 }
 
 // value compares the next value with t and steps past it.
@@ -206,24 +206,6 @@ func (w *walker) numeric(t reflect.Type) *Error {
 		return &Error{Offset: start, Rule: RuleType, Reason: "want " + want}
 	}
 	return nil
-}
-
-// kindOf names the kind of value that starts with c.
-func kindOf(c byte) string {
-	switch c {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
-	default:
-		return "a number"
-	}
 }
 
 // listNames joins names for a reason, and stops before it gets long.

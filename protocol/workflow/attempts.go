@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // Bounds of what a node's settings may ask for: a longer wait is more likely a
@@ -72,7 +74,7 @@ func checkAttempts(n *Node, path string, found *problems) {
 		return
 	}
 	at, r := path+"/retry", n.retry()
-	if kindOf(s["retry"]) != "an object" {
+	if strictjson.KindOf(s["retry"]) != "an object" {
 		found.add(at, RuleRetry, "want an object with maxRetries, backoffMs, multiplier and maxBackoffMs, each optional")
 		return
 	}
@@ -99,7 +101,7 @@ func checkAttempts(n *Node, path string, found *problems) {
 // number is the number member; ok is false when it is none.
 func (o object) number(name string) (f float64, ok bool) {
 	raw := o[name]
-	if len(raw) == 0 || kindOf(raw) != "a number" || json.Unmarshal(raw, &f) != nil {
+	if len(raw) == 0 || strictjson.KindOf(raw) != "a number" || json.Unmarshal(raw, &f) != nil {
 		return 0, false
 	}
 	return f, true

@@ -8,6 +8,7 @@ import (
 
 	"waybill.dev/waybill/protocol/channel"
 	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -66,7 +67,7 @@ func checkChannel(d *Definition, name, at string, found *problems) {
 	}
 	c := d.Channels[name]
 	if c.Default != nil && !fitsReducer(c.Reducer, c.Default) {
-		found.add(at+"/default", RuleChannel, "want "+stateOf(c.Reducer)+", which reducer "+c.Reducer+" goes on from; got "+kindOf(c.Default))
+		found.add(at+"/default", RuleChannel, "want "+stateOf(c.Reducer)+", which reducer "+c.Reducer+" goes on from; got "+strictjson.KindOf(c.Default))
 	}
 	ready, err := channel.Declare(name, wire.Channel{
 		Reducer: c.Reducer, Default: c.Default, MaxSize: c.MaxSize, TTLMillis: c.TTLMillis, SchemaVersion: c.SchemaVersion, CompatibleWith: c.CompatibleWith,
@@ -98,7 +99,7 @@ func stateOf(reducer string) string {
 
 func fitsReducer(reducer string, value json.RawMessage) bool {
 	want := stateOf(reducer)
-	return want == "" || kindOf(value) == want
+	return want == "" || strictjson.KindOf(value) == want
 }
 
 // checkChannelWrite finds writes to a channel that nobody declares, or that is

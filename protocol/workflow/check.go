@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // check finds what a schema cannot say (OpenWOP host contract §5.1). Members the
@@ -74,7 +75,7 @@ func checkVariables(d *Definition, found *problems) {
 			continue
 		}
 		found.add(pointer("variables", i, "defaultValue"), RuleValueType,
-			"want "+article(v.Type)+" as the variable's type says, got "+kindOf(v.DefaultValue)+"; without default leave the member out")
+			"want "+article(v.Type)+" as the variable's type says, got "+strictjson.KindOf(v.DefaultValue)+"; without default leave the member out")
 	}
 }
 

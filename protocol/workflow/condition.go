@@ -71,8 +71,8 @@ func checkComparison(c *EdgeCondition, path string, found *problems) {
 
 func checkRegex(right json.RawMessage, path string, found *problems) {
 	var pattern string
-	if err := json.Unmarshal(right, &pattern); err != nil || kindOf(right) != "a string" {
-		found.add(path, RuleRegex, "want a string with a pattern in RE2 syntax, got "+kindOf(right))
+	if err := json.Unmarshal(right, &pattern); err != nil || strictjson.KindOf(right) != "a string" {
+		found.add(path, RuleRegex, "want a string with a pattern in RE2 syntax, got "+strictjson.KindOf(right))
 		return
 	}
 	if _, err := regexp.Compile(pattern); err != nil {

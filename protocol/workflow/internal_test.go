@@ -41,16 +41,6 @@ func TestMembers_ReadByExactNameAndKind(t *testing.T) {
 	}
 }
 
-func TestKindOf_LooksAtTheFirstByte(t *testing.T) {
-	t.Parallel()
-	for raw, kind := range map[string]string{
-		`{}`: "an object", " \n[1]": "an array", `"x"`: "a string", `true`: "a boolean", `false`: "a boolean", `null`: "null", `-1`: "a number", `0`: "a number",
-		``: "nothing", "  ": "nothing",
-	} {
-		require.Equal(t, kind, kindOf(json.RawMessage(raw)), raw)
-	}
-}
-
 func TestPointer_EscapesNamesAndCountsIndexes(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, pointer())

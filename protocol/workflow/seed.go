@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // Seed makes the variable bag of a new run: the defaults, overridden by the
@@ -24,7 +26,7 @@ func (d *Definition) SeedWithout(inputs map[string]json.RawMessage, unset []stri
 		value, given := inputs[v.Name]
 		switch {
 		case given && !hasType(value, v.Type):
-			ps.add(pointer("inputs", v.Name), RuleValueType, "want "+article(v.Type)+", got "+kindOf(value))
+			ps.add(pointer("inputs", v.Name), RuleValueType, "want "+article(v.Type)+", got "+strictjson.KindOf(value))
 		case given:
 			vars[v.Name] = value
 		case slices.Contains(unset, v.Name):

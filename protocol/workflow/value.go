@@ -1,33 +1,12 @@
 package workflow
 
 import (
-	"bytes"
 	"encoding/json"
+
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// kindOf names the kind of a JSON value.
-func kindOf(raw json.RawMessage) string {
-	raw = bytes.TrimLeft(raw, " \t\r\n")
-	if len(raw) == 0 {
-		return "nothing"
-	}
-	switch raw[0] {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
-	default:
-		return "a number"
-	}
-}
-
-// article names a variable type as kindOf names kinds.
+// article names a variable type as strictjson.KindOf names kinds.
 func article(typ string) string {
 	if typ == "object" || typ == "array" {
 		return "an " + typ
@@ -40,7 +19,7 @@ func article(typ string) string {
 func hasType(raw json.RawMessage, typ string) bool {
 	switch typ {
 	case "string", "number", "boolean", "object", "array":
-		return kindOf(raw) == article(typ)
+		return strictjson.KindOf(raw) == article(typ)
 	}
 	return true
 }

@@ -50,8 +50,8 @@ func invalid(path, message string) error {
 }
 
 func decodeMessage(body []byte, at string, m protoreflect.Message, skip []string) error {
-	if kindOf(body) != "an object" {
-		return invalid(at, "want an object, got "+kindOf(body))
+	if strictjson.KindOf(body) != "an object" {
+		return invalid(at, "want an object, got "+strictjson.KindOf(body))
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {
@@ -101,8 +101,8 @@ func decodeField(raw json.RawMessage, at string, m protoreflect.Message, f proto
 		return nil
 	}
 	var items []json.RawMessage
-	if kindOf(raw) != "an array" || json.Unmarshal(raw, &items) != nil {
-		return invalid(at, "want an array, got "+kindOf(raw))
+	if strictjson.KindOf(raw) != "an array" || json.Unmarshal(raw, &items) != nil {
+		return invalid(at, "want an array, got "+strictjson.KindOf(raw))
 	}
 	list := m.Mutable(f).List()
 	for i, item := range items {
@@ -125,46 +125,23 @@ func decodeValue(raw json.RawMessage, at string, zero protoreflect.Value, f prot
 		return zero, decodeMessage(raw, at, zero.Message(), nil)
 	case protoreflect.StringKind:
 		var s string
-		if kindOf(raw) != "a string" || json.Unmarshal(raw, &s) != nil {
-			return zero, invalid(at, "want a string, got "+kindOf(raw))
+		if strictjson.KindOf(raw) != "a string" || json.Unmarshal(raw, &s) != nil {
+			return zero, invalid(at, "want a string, got "+strictjson.KindOf(raw))
 		}
 		return protoreflect.ValueOfString(s), nil
 	case protoreflect.BoolKind:
 		var v bool
-		if kindOf(raw) != "a boolean" || json.Unmarshal(raw, &v) != nil {
-			return zero, invalid(at, "want a boolean, got "+kindOf(raw))
+		if strictjson.KindOf(raw) != "a boolean" || json.Unmarshal(raw, &v) != nil {
+			return zero, invalid(at, "want a boolean, got "+strictjson.KindOf(raw))
 		}
 		return protoreflect.ValueOfBool(v), nil
 	case protoreflect.Int32Kind:
 		var n int32
-		if kindOf(raw) != "a number" || json.Unmarshal(raw, &n) != nil {
+		if strictjson.KindOf(raw) != "a number" || json.Unmarshal(raw, &n) != nil {
 			return zero, invalid(at, "want an integer of 32 bits")
 		}
 		return protoreflect.ValueOfInt32(n), nil
 	default:
 		return zero, invalid(at, "members of kind "+f.Kind().String()+" cannot be set")
 	}
-}
-
-// kindOf names a JSON value by its first byte; the value is known to be valid.
-func kindOf(raw []byte) string {
-	for _, c := range raw {
-		switch c {
-		case ' ', '\t', '\r', '\n':
-			continue
-		case '{':
-			return "an object"
-		case '[':
-			return "an array"
-		case '"':
-			return "a string"
-		case 't', 'f':
-			return "a boolean"
-		case 'n':
-			return "null"
-		default:
-			return "a number"
-		}
-	}
-	return "nothing"
 }
