@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
@@ -97,22 +98,30 @@ func lastEventID(v string) int64 {
 	return n
 }
 
+// begun waits until a stream was accepted; the error says why it was not.
+func begun[T any](in grpc.ServerStreamingClient[T]) error {
+	// Headers say that the request was accepted; without them the error follows.
+	md, err := in.Header()
+	if err != nil {
+		return err
+	}
+	if len(md.Get(engine.MetaStreaming)) != 0 {
+		return nil
+	}
+	_, err = in.Recv()
+	if err == nil || errors.Is(err, io.EOF) {
+		return errors.New("stream ended before it began")
+	}
+	return err
+}
+
 // stream serves the events as they come.
 func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, runID string) error {
 	in, err := h.Engine.StreamRunEvents(ctx, request(r, runID))
 	if err != nil {
 		return err
 	}
-	// Headers say that the request was accepted; without them the error follows.
-	md, err := in.Header()
-	if err != nil {
-		return err
-	}
-	if len(md.Get(engine.MetaStreaming)) == 0 {
-		_, err := in.Recv()
-		if err == nil || errors.Is(err, io.EOF) {
-			return errors.New("stream ended before it began")
-		}
+	if err := begun(in); err != nil {
 		return err
 	}
 	f, ok := h.open(w, r, "no-cache")

@@ -2,14 +2,11 @@ package sse
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/http"
 
 	"google.golang.org/grpc/metadata"
 
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
-	"waybill.dev/waybill/services/gateway/engine"
 	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
@@ -31,15 +28,7 @@ func (h *Handler) watch(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if err != nil {
 		return err
 	}
-	md, err := in.Header()
-	if err != nil {
-		return err
-	}
-	if len(md.Get(engine.MetaStreaming)) == 0 {
-		_, err := in.Recv()
-		if err == nil || errors.Is(err, io.EOF) {
-			return errors.New("stream ended before it began")
-		}
+	if err := begun(in); err != nil {
 		return err
 	}
 	f, ok := h.open(w, r, "no-store")
