@@ -12,6 +12,7 @@ import (
 
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/anthropic"
+	"waybill.dev/waybill/services/dispatcher/provider/providertest"
 	double "waybill.dev/waybill/test/double/anthropic"
 )
 
@@ -137,32 +138,10 @@ func TestCall_NamesWhereTheKeyIsSet(t *testing.T) {
 
 func TestCall_ReusesItsConnection(t *testing.T) {
 	t.Parallel()
-	var conns int
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = w.Write([]byte(stream(evStart, evText, evA, evShut, evEnd, evStop).Raw))
-	}), ConnState: func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew { // called by Serve's goroutine alone
-			conns++
-		}
-	}}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Serve(l)
-	}()
-	p, err := anthropic.New(anthropic.Config{BaseURL: "http://" + l.Addr().String()})
-	require.NoError(t, err)
-	for range 5 {
-		_, err := p.Call(t.Context(), ask(), nil)
-		require.NoError(t, err)
-	}
-	p.Close()
-	require.NoError(t, s.Close())
-	<-done
-	require.Equal(t, 1, conns)
+	answer := stream(evStart, evText, evA, evShut, evEnd, evStop).Raw
+	providertest.ReusesItsConnection(t, answer, ask(), func(url string) (provider.Provider, error) {
+		return anthropic.New(anthropic.Config{BaseURL: url})
+	})
 }
 
 // One answer of 2 KB, in pieces of 16 bytes, over a real connection.

@@ -3,7 +3,6 @@ package compat_test
 import (
 	"context"
 	"net"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/compat"
+	"waybill.dev/waybill/services/dispatcher/provider/providertest"
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
@@ -101,30 +101,8 @@ func TestCall_RefusesModelsThatAreNotConfigured(t *testing.T) {
 
 func TestCall_ReusesItsConnection(t *testing.T) {
 	t.Parallel()
-	var conns int
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = w.Write([]byte(`data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"))
-	}), ConnState: func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew { // called by Serve's goroutine alone
-			conns++
-		}
-	}}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Serve(l)
-	}()
-	p, err := compat.New(compat.Config{BaseURL: "http://" + l.Addr().String()})
-	require.NoError(t, err)
-	for range 5 {
-		_, err := p.Call(t.Context(), ask(), nil)
-		require.NoError(t, err)
-	}
-	p.Close()
-	require.NoError(t, s.Close())
-	<-done
-	require.Equal(t, 1, conns)
+	answer := `data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
+	providertest.ReusesItsConnection(t, answer, ask(), func(url string) (provider.Provider, error) {
+		return compat.New(compat.Config{BaseURL: url})
+	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/gemini"
+	"waybill.dev/waybill/services/dispatcher/provider/providertest"
 	double "waybill.dev/waybill/test/double/gemini"
 )
 
@@ -84,4 +85,12 @@ func TestCall_BoundsHowLongAServerMakesOneWait(t *testing.T) {
 		e := newRig(t, nil).fail(t, ask(), double.RateLimited("PerMinute", delay))
 		require.Equal(t, want, e.RetryAfter, delay)
 	}
+}
+
+func TestCall_ReusesItsConnection(t *testing.T) {
+	t.Parallel()
+	answer := `data: {"candidates":[{"content":{"role":"model","parts":[{"text":"a"}]},"finishReason":"STOP"}]}` + "\r\n\r\n"
+	providertest.ReusesItsConnection(t, answer, ask(), func(url string) (provider.Provider, error) {
+		return gemini.New(gemini.Config{BaseURL: url, APIKey: key})
+	})
 }
