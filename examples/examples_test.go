@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/examples"
+	"waybill.dev/waybill/internal/publishedtest"
 	"waybill.dev/waybill/protocol/schema"
-	"waybill.dev/waybill/protocol/schematest"
 	"waybill.dev/waybill/protocol/workflow"
 )
 
@@ -45,18 +43,7 @@ func TestWorkflow_IsAValidDefinition(t *testing.T) {
 
 func TestWorkflow_SatisfiesThePublishedSchema(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join(schematest.Dir(t), "schemas", "*.schema.json"))
-	require.NoError(t, err)
-	c := jsonschema.NewCompiler()
-	for _, file := range files {
-		b, err := os.ReadFile(file) //nolint:gosec // G304: the published schemas beside the checkout
-		require.NoError(t, err)
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-		require.NoError(t, err)
-		require.NoError(t, c.AddResource("https://openwop.dev/spec/v1/"+filepath.Base(file), doc))
-	}
-	published, err := c.Compile("https://openwop.dev/spec/v1/workflow-definition.schema.json")
-	require.NoError(t, err)
+	published := publishedtest.Load(t).Need(t, "workflow-definition.schema.json")
 	for name, b := range matching(t, "workflow.json") {
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
 		require.NoError(t, err)

@@ -4,77 +4,27 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/dlclark/regexp2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/internal/publishedtest"
 )
 
 // Schemas validates documents against the protocol's published schemas.
 type Schemas struct {
 	mu       sync.Mutex // guards what follows
-	compiler *jsonschema.Compiler
+	all      publishedtest.Schemas
 	compiled map[string]*jsonschema.Schema
 }
-
-// lookAhead compiles patterns with an engine that knows look-ahead, which two of
-// the published schemas use.
-func lookAhead(pattern string) (jsonschema.Regexp, error) {
-	re, err := regexp2.Compile(pattern, regexp2.ECMAScript)
-	if err != nil {
-		return nil, err
-	}
-	return ecma{re}, nil
-}
-
-type ecma struct{ re *regexp2.Regexp }
-
-func (e ecma) MatchString(s string) bool {
-	ok, err := e.re.MatchString(s)
-	return ok && err == nil
-}
-
-func (e ecma) String() string { return e.re.String() }
-
-const schemaBase = "https://openwop.dev/spec/v1/"
 
 // LoadSchemas reads the published schemas; the test is skipped where they are
 // absent, and fails in CI.
 func LoadSchemas(t testing.TB) *Schemas {
 	t.Helper()
-	dir := filepath.Join(schematest.Dir(t), "schemas")
-	c := jsonschema.NewCompiler()
-	c.AssertFormat()
-	c.UseRegexpEngine(lookAhead)
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".schema.json") {
-			return err
-		}
-		b, err := os.ReadFile(path) //nolint:gosec // G122: published data beside the checkout
-		if err != nil {
-			return err
-		}
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		return c.AddResource(schemaBase+filepath.ToSlash(rel), doc)
-	})
-	if err != nil {
-		t.Fatalf("load published schemas: %v", err)
-	}
-	return &Schemas{compiler: c, compiled: map[string]*jsonschema.Schema{}}
+	return &Schemas{all: publishedtest.Load(t), compiled: map[string]*jsonschema.Schema{}}
 }
 
 // Validate holds a document against a published schema, named by its file.
@@ -84,7 +34,7 @@ func (s *Schemas) Validate(file string, doc []byte) error {
 	sch := s.compiled[file]
 	if sch == nil {
 		var err error
-		if sch, err = s.compiler.Compile(schemaBase + file); err != nil {
+		if sch, err = s.all.Compile(file); err != nil {
 			return fmt.Errorf("compile %s: %w", file, err)
 		}
 		s.compiled[file] = sch

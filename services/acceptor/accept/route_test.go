@@ -2,17 +2,14 @@ package accept_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/publishedtest"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/schematest"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
@@ -140,42 +137,6 @@ func (u unlisted) Find(name string) (accept.Kind, bool) {
 	return u.Kinds.Find(name)
 }
 
-// published compiles schemas of the protocol.
-func published(t *testing.T) func(ref string) *jsonschema.Schema {
-	t.Helper()
-	dir := filepath.Join(schematest.Dir(t), "schemas")
-	c := jsonschema.NewCompiler()
-	c.AssertFormat()
-	c.UseRegexpEngine(func(p string) (jsonschema.Regexp, error) {
-		re, err := regexp.Compile(p)
-		if err != nil { // the pattern of vendor event types looks ahead; this host emits none
-			return noVendorType{}, nil
-		}
-		return re, nil
-	})
-	files, err := filepath.Glob(filepath.Join(dir, "*.schema.json"))
-	require.NoError(t, err)
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		require.NoError(t, err)
-		d, err := jsonschema.UnmarshalJSON(strings.NewReader(string(b)))
-		require.NoError(t, err)
-		id, _ := d.(map[string]any)["$id"].(string)
-		require.NoError(t, c.AddResource(id, d))
-	}
-	return func(ref string) *jsonschema.Schema {
-		s, err := c.Compile("https://openwop.dev/spec/v1/" + ref)
-		require.NoError(t, err)
-		return s
-	}
-}
-
-// noVendorType matches nothing.
-type noVendorType struct{}
-
-func (noVendorType) MatchString(string) bool { return false }
-func (noVendorType) String() string          { return "" }
-
 func validate(t *testing.T, s *jsonschema.Schema, b []byte) {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(b)))
@@ -185,13 +146,13 @@ func validate(t *testing.T, s *jsonschema.Schema, b []byte) {
 
 func TestRoute_EventsSatisfyThePublishedSchemas(t *testing.T) {
 	t.Parallel()
-	compile := published(t)
-	event := compile("run-event.schema.json")
+	schemas := publishedtest.Load(t)
+	event := schemas.Need(t, "run-event.schema.json")
 	defs := map[wire.EventType]*jsonschema.Schema{
-		wire.EventClarificationRequested: compile("run-event-payloads.schema.json#/$defs/clarificationRequested"),
-		wire.EventLogAppended:            compile("run-event-payloads.schema.json#/$defs/logAppended"),
-		wire.EventArtifactCreated:        compile("run-event-payloads.schema.json#/$defs/artifactCreated"),
-		wire.EventInterruptRequested:     compile("suspend-request.schema.json"),
+		wire.EventClarificationRequested: schemas.Need(t, "run-event-payloads.schema.json#/$defs/clarificationRequested"),
+		wire.EventLogAppended:            schemas.Need(t, "run-event-payloads.schema.json#/$defs/logAppended"),
+		wire.EventArtifactCreated:        schemas.Need(t, "run-event-payloads.schema.json#/$defs/artifactCreated"),
+		wire.EventInterruptRequested:     schemas.Need(t, "suspend-request.schema.json"),
 	}
 	for kind, payload := range everyKind {
 		f := newFixture(t)

@@ -4,16 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/internal/publishedtest"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/seam"
 )
@@ -93,50 +90,14 @@ func TestExercise_ReportsAStoreThatFails(t *testing.T) {
 	}
 }
 
-// noVendorType stands for the pattern of vendor event types, which looks ahead;
-// this host emits none.
-type noVendorType struct{}
-
-func (noVendorType) MatchString(string) bool { return false }
-func (noVendorType) String() string          { return "" }
-
-// published compiles schemas of the protocol.
-func published(t *testing.T) func(ref string) *jsonschema.Schema {
-	t.Helper()
-	c := jsonschema.NewCompiler()
-	c.AssertFormat()
-	c.UseRegexpEngine(func(p string) (jsonschema.Regexp, error) {
-		re, err := regexp.Compile(p)
-		if err != nil {
-			return noVendorType{}, nil
-		}
-		return re, nil
-	})
-	files, err := filepath.Glob(filepath.Join(schematest.Dir(t), "schemas", "*.schema.json"))
-	require.NoError(t, err)
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		require.NoError(t, err)
-		d, err := jsonschema.UnmarshalJSON(strings.NewReader(string(b)))
-		require.NoError(t, err)
-		id, _ := d.(map[string]any)["$id"].(string)
-		require.NoError(t, c.AddResource(id, d))
-	}
-	return func(ref string) *jsonschema.Schema {
-		s, err := c.Compile("https://openwop.dev/spec/v1/" + ref)
-		require.NoError(t, err)
-		return s
-	}
-}
-
 func TestProject_EventsSatisfyThePublishedSchemas(t *testing.T) {
 	t.Parallel()
-	compile := published(t)
-	event := compile("run-event.schema.json")
+	schemas := publishedtest.Load(t)
+	event := schemas.Need(t, "run-event.schema.json")
 	defs := map[wire.EventType]*jsonschema.Schema{
-		wire.EventNodeFailed:  compile("run-event-payloads.schema.json#/$defs/nodeFailed"),
-		wire.EventCapBreached: compile("run-event-payloads.schema.json#/$defs/capBreached"),
-		wire.EventLogAppended: compile("run-event-payloads.schema.json#/$defs/logAppended"),
+		wire.EventNodeFailed:  schemas.Need(t, "run-event-payloads.schema.json#/$defs/nodeFailed"),
+		wire.EventCapBreached: schemas.Need(t, "run-event-payloads.schema.json#/$defs/capBreached"),
+		wire.EventLogAppended: schemas.Need(t, "run-event-payloads.schema.json#/$defs/logAppended"),
 	}
 	to := body{"runId": "r", "refusalMode": "discard-and-warn"}
 	for name, b := range map[string]body{

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +16,8 @@ import (
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/internal/notify"
+	"waybill.dev/waybill/internal/publishedtest"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/schematest"
 	"waybill.dev/waybill/services/gateway/annotation"
 )
 
@@ -124,10 +123,7 @@ func TestBook_SaysThatItsStoreIsAway(t *testing.T) {
 
 func TestAnnotation_SatisfiesThePublishedSchema(t *testing.T) {
 	t.Parallel()
-	c := jsonschema.NewCompiler()
-	c.AssertFormat()
-	s, err := c.Compile(filepath.Join(schematest.Dir(t), "schemas", "annotation.schema.json"))
-	require.NoError(t, err)
+	s := publishedtest.Load(t).Need(t, "annotation.schema.json")
 	b, three := newBook(t), int32(3)
 	for _, a := range []annotation.Annotation{
 		about(annotation.Signal{Kind: annotation.Rating, Rating: &three}, text("")),

@@ -5,23 +5,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/dlclark/regexp2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
+	"waybill.dev/waybill/internal/publishedtest"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/schematest"
 	"waybill.dev/waybill/services/gateway/discovery"
 )
 
@@ -117,35 +114,9 @@ func bare(_ *discovery.Config, d *dispatcher) {
 	d.can = &dispatcherv1.DescribeResponse{ReasoningDirective: "advisory", MaxNodeExecutions: 1, MaxRunDurationMs: 1000, MaxRetryAttempts: 1, TruncationMultiplier: 1}
 }
 
-type pattern struct{ *regexp2.Regexp }
-
-func (p pattern) MatchString(s string) bool {
-	ok, err := p.Regexp.MatchString(s)
-	return err == nil && ok
-}
-
 func TestDocument_SatisfiesThePublishedSchema(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(schematest.Dir(t), "schemas")
-	c := jsonschema.NewCompiler()
-	c.UseRegexpEngine(func(p string) (jsonschema.Regexp, error) {
-		re, err := regexp2.Compile(p, regexp2.ECMAScript)
-		if err != nil {
-			return nil, err
-		}
-		return pattern{re}, nil
-	})
-	files, err := filepath.Glob(filepath.Join(dir, "*.schema.json"))
-	require.NoError(t, err)
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		require.NoError(t, err)
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-		require.NoError(t, err)
-		require.NoError(t, c.AddResource("https://openwop.dev/spec/v1/"+filepath.Base(f), doc))
-	}
-	s, err := c.Compile("https://openwop.dev/spec/v1/capabilities.schema.json")
-	require.NoError(t, err)
+	s := publishedtest.Load(t).Need(t, "capabilities.schema.json")
 	// The published schema does not know aiProviders.selfHosted.
 	hosted := func(_ *discovery.Config, d *dispatcher) { d.can.SelfHosted = nil }
 	for name, r := range map[string]*rig{"plain": newRig(hosted), "with seams": newRig(seamed, hosted), "bare": newRig(bare), "with prompts": newRig(templated, hosted), "audited": newRig(audited, hosted)} {

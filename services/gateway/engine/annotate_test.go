@@ -13,11 +13,11 @@ import (
 
 	"waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/internal/notify"
+	"waybill.dev/waybill/internal/publishedtest"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/schematest"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/gateway/annotation"
 	"waybill.dev/waybill/services/gateway/engine"
@@ -76,9 +76,7 @@ func TestCreateAnnotation_TakesWhatThePublishedSchemaTakes(t *testing.T) {
 	r, _ := annotated(t)
 	var published *jsonschema.Schema
 	t.Run("published schema", func(t *testing.T) {
-		var err error
-		published, err = jsonschema.NewCompiler().Compile(schematest.Dir(t) + "/schemas/annotation-create.schema.json")
-		require.NoError(t, err)
+		published = publishedtest.Load(t).Need(t, "annotation-create.schema.json")
 	})
 	for body, good := range map[string]bool{
 		`{"signal":{"kind":"flag"}}`:                                                          true,

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"waybill.dev/waybill/protocol/schematest"
+	"waybill.dev/waybill/internal/publishedtest"
 	"waybill.dev/waybill/services/gateway/rundiff"
 )
 
@@ -206,8 +205,7 @@ func TestDiff_SaysThatARunGoesOn(t *testing.T) {
 
 func TestDiff_SatisfiesThePublishedSchema(t *testing.T) {
 	t.Parallel()
-	s, err := jsonschema.NewCompiler().Compile(filepath.Join(schematest.Dir(t), "schemas", "run-diff-response.schema.json"))
-	require.NoError(t, err)
+	s := publishedtest.Load(t).Need(t, "run-diff-response.schema.json")
 	for _, r := range []rundiff.Report{
 		compare(made(runA, nil), made(runB, nil)), compare(made(runA, make([]step, 3)), made(runB, make([]step, 1))),
 		compare(made(runA, nil), made(runB, make([]step, 1500))),
