@@ -33,23 +33,11 @@ func kills(t *testing.T) int {
 	return n
 }
 
-func seed(t *testing.T) *rand.Rand {
-	t.Helper()
-	s := uint64(time.Now().UnixNano())
-	if v := os.Getenv("CHAOS_SEED"); v != "" {
-		n, err := strconv.ParseUint(v, 10, 64)
-		require.NoError(t, err)
-		s = n
-	}
-	t.Logf("CHAOS_SEED=%d", s)
-	return rand.New(rand.NewPCG(s, 1)) //nolint:gosec // G404: reproducible on purpose
-}
-
 func TestKill_LosesNothingAcknowledgedAndDoublesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills real processes; left out under -short")
 	}
-	r := seed(t)
+	r := harness.Seed(t)
 	host := harness.Start(t, "--lease", "1s")
 	journal.Deploy(t, host)
 	j := journal.New()

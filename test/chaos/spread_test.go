@@ -46,7 +46,7 @@ func newSpread(t *testing.T, o harness.Options) *spread {
 		t.Cleanup(func() { _ = f.Close() })
 		o.Output = f
 	}
-	s := &spread{Host: harness.StartWith(t, o), journal: journal.New(), r: seed(t)}
+	s := &spread{Host: harness.StartWith(t, o), journal: journal.New(), r: harness.Seed(t)}
 	journal.Deploy(t, s.Host)
 	return s
 }

@@ -18,7 +18,7 @@ func logged(t *testing.T) (*harness.Host, user) {
 		t.Skip("starts a real process; left out under -short")
 	}
 	h := harness.Start(t, "--api-key", testKey+"=acme:*", "--durability", "process")
-	require.NoError(t, deploy(h))
+	require.NoError(t, h.Deploy(workflows, testKey))
 	u := at(t, h.HTTP, testKey)
 	u.ok("run", "start", "echo", "--set", "text=padding-one", "--wait")
 	u.ok("run", "start", "echo", "--set", "text=padding-two", "--wait")

@@ -33,7 +33,7 @@ var shared = &harness.Shared{
 	Args: []string{
 		"--durability", "process", "--test-seams", "--api-key", testKey + "=acme:*", "--api-key", readerKey + "=acme:runs:read",
 	},
-	Setup: deploy,
+	Setup: func(h *harness.Host) error { return h.Deploy(workflows, testKey) },
 }
 
 func node(id, typ, config, inputs string) string {
@@ -58,20 +58,6 @@ var workflows = []string{
 	definition("clarify", node("ask", "core.clarificationGate", `{"questions":[{"id":"q1","question":"Which color?","schema":{"enum":["blue","red"]}},{"id":"q2","question":"How many?"}]}`, "{}"), ""),
 	definition("contract", node("asks", "core.ai.callPrompt", `{"provider":"mock","model":"mock-mini","prompt":"sort","envelopeContract":{"accepts":["vendor.waybill.ticket.triage"]}}`, "{}"), ""),
 	definition("corrected", node("asks", "core.ai.callPrompt", `{"provider":"mock","model":"mock-mini","prompt":"sort","envelopeType":"vendor.waybill.ticket.triage"}`, "{}"), ""),
-}
-
-// deploy registers the workflows.
-func deploy(h *harness.Host) error {
-	for _, doc := range workflows {
-		a, err := h.Client(testKey).Do(context.Background(), http.MethodPost, "/v1/workflows", doc)
-		if err != nil {
-			return err
-		}
-		if a.Status != http.StatusCreated {
-			return fmt.Errorf("deploy: %d %s", a.Status, a.Body)
-		}
-	}
-	return nil
 }
 
 func TestMain(m *testing.M) {

@@ -111,7 +111,7 @@ func TestL2b_WatchSurvivesARestart(t *testing.T) {
 	addr := lis.Addr().String()
 	require.NoError(t, lis.Close()) // the host takes it, and takes it again
 	h := harness.Start(t, "--http-addr", addr, "--api-key", testKey+"=acme:*", "--lease", "1s")
-	require.NoError(t, deploy(h))
+	require.NoError(t, h.Deploy(workflows, testKey))
 	u := at(t, h.HTTP, testKey)
 	id := u.waiting("approve")
 

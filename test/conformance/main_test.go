@@ -47,8 +47,10 @@ var shared = &harness.Shared{
 		"--api-key", opsKey + "=acme:runs:read,approvals:respond,group:ops", "--api-key", chiefKey + "=acme:runs:read,approvals:respond,role:chief,user:u-7",
 		"--api-key", otherKey + "=beta:*", "--api-key", quietKey + "=gamma:*", "--api-key", toggleKey + "=delta:*",
 	},
-	Env:   []string{"OPENWOP_CANARY_SECRET_VALUE=" + harness.Canary},
-	Setup: deploy,
+	Env: []string{"OPENWOP_CANARY_SECRET_VALUE=" + harness.Canary},
+	Setup: func(h *harness.Host) error {
+		return h.Deploy(slices.Concat(workflows, asks, families), testKey, otherKey, quietKey)
+	},
 }
 
 // recordInto is the folder where the runs of these tests are written, as test/golden keeps
@@ -116,22 +118,6 @@ var workflows = []string{
 	definition("needy", node("insufficient-node", "conformance.modelCapability.insufficient", "{}", "{}"), "", "", ""),
 	definition("asks", node("asking-node", "core.ai.callPrompt",
 		`{"provider":"mock","model":"mock-mini","prompt":"sort this mail","envelopeType":"vendor.waybill.ticket.triage"}`, "{}"), "", "", ""),
-}
-
-// deploy registers the workflows for each tenant.
-func deploy(h *harness.Host) error {
-	for _, key := range []string{testKey, otherKey, quietKey} {
-		for _, doc := range slices.Concat(workflows, asks, families) {
-			a, err := h.Client(key).Do(context.Background(), http.MethodPost, "/v1/workflows", doc)
-			if err != nil {
-				return err
-			}
-			if a.Status != http.StatusCreated {
-				return fmt.Errorf("deploy: %d %s\n%s", a.Status, a.Body, doc)
-			}
-		}
-	}
-	return nil
 }
 
 var published struct {

@@ -84,22 +84,6 @@ func since(t *testing.T, s *openaicompat.Server, n int) []sent {
 	return out
 }
 
-// between are the events after the last node.started and before the node's end.
-func between(events []harness.Event) string {
-	var out []string
-	for _, e := range events {
-		switch e.Type {
-		case "node.started":
-			out = nil
-		case "node.completed", "node.failed":
-			return strings.Join(out, " ")
-		default:
-			out = append(out, e.Type)
-		}
-	}
-	return strings.Join(out, " ")
-}
-
 func count(events []harness.Event, typ string) int {
 	n := 0
 	for _, e := range events {
@@ -186,7 +170,7 @@ func TestProvider_OverRealHTTP(t *testing.T) {
 		s := read(t, c, id)
 		require.Equal(t, "envelope_refusal", s.Error.Code)
 		require.NotContains(t, s.Error.Message, "xyzzy")
-		require.Equal(t, "provider.usage envelope.refusal", between(events))
+		require.Equal(t, "provider.usage envelope.refusal", harness.Between(events))
 		require.Zero(t, count(events, "node.retried"))
 		require.Len(t, since(t, server, n), 1)
 	})
@@ -196,7 +180,7 @@ func TestProvider_OverRealHTTP(t *testing.T) {
 		server.Enqueue(openaicompat.Reply{Pieces: []string{`{"answer":4`}, FinishReason: "length"}, openaicompat.Reply{Pieces: say(`{"answer":42,"note":null}`)})
 		id, events := run(t, c, ask("patient", "known"))
 		require.Equal(t, "completed", read(t, c, id).Status, "%v", names(events))
-		require.Equal(t, "provider.usage envelope.truncated envelope.retry.attempted provider.usage", between(events))
+		require.Equal(t, "provider.usage envelope.truncated envelope.retry.attempted provider.usage", harness.Between(events))
 		reqs := since(t, server, n)
 		require.Len(t, reqs, 2)
 		require.Equal(t, 64, reqs[0].budget())
@@ -209,7 +193,7 @@ func TestProvider_OverRealHTTP(t *testing.T) {
 		server.Enqueue(openaicompat.Reply{Pieces: say(`{"answer":"forty-two xyzzy","note":null}`)}, openaicompat.Reply{Pieces: say(`{"answer":42,"note":null}`)})
 		id, events := run(t, c, ask("patient", "known"))
 		require.Equal(t, "completed", read(t, c, id).Status, "%v", names(events))
-		require.Equal(t, "provider.usage envelope.retry.attempted provider.usage", between(events))
+		require.Equal(t, "provider.usage envelope.retry.attempted provider.usage", harness.Between(events))
 		reqs := since(t, server, n)
 		require.Equal(t, reqs[0].budget(), reqs[1].budget())
 		require.Greater(t, len(reqs[1].Messages), len(reqs[0].Messages))

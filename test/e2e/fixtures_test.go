@@ -86,7 +86,7 @@ func TestFixtures_RunAsTheirDescriptionsSay(t *testing.T) {
 				require.NotContains(t, snap.Error.Message, "xyzzy", "refusal text stays in its event")
 			}
 			if want, ok := reliability[id]; ok {
-				require.Equal(t, want, between(events))
+				require.Equal(t, want, harness.Between(events))
 				if req.Status == "failed" {
 					require.Equal(t, []string{"node.failed", "run.failed"}, names(events)[len(events)-2:], "the node's end follows, then the run's")
 				}
@@ -105,22 +105,6 @@ func program(t *testing.T, c *harness.Client, script string) {
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
 	}
-}
-
-// between are the events after the last node.started and before the node's end.
-func between(events []harness.Event) string {
-	var out []string
-	for _, e := range events {
-		switch e.Type {
-		case "node.started":
-			out = nil
-		case "node.completed", "node.failed":
-			return strings.Join(out, " ")
-		default:
-			out = append(out, e.Type)
-		}
-	}
-	return strings.Join(out, " ")
 }
 
 func TestTruncation_DoublesTheBudgetOnTheWire(t *testing.T) {

@@ -72,7 +72,7 @@ func TestBadInput_AKeyThatIsMissingOrWrong(t *testing.T) {
 	addresses := strictVendors(t)
 	for name, env := range map[string][]string{"missing": nil, "wrong": keys(vendors)} {
 		h := harness.StartWith(t, harness.Options{Args: append(hostArgs(addresses), "--durability", "process"), Env: env})
-		require.NoError(t, deployAs(h, "dev-key"))
+		require.NoError(t, h.Deploy(workflows(), "dev-key"))
 		c := checked(t, h.Client("dev-key"))
 		for _, v := range vendors {
 			events := finish(t, c, start(t, c, asks("value-whole", "keyless", v, v.seeing, "")))

@@ -67,7 +67,7 @@ func newBYOK(t *testing.T, addresses map[string]string) *byok {
 			"--api-key", northKey+"=north:*", "--api-key", southKey+"=south:*"),
 		Env: keys(vendors), Output: b.log,
 	})
-	require.NoError(t, deployAs(b.h, northKey, southKey))
+	require.NoError(t, b.h.Deploy(workflows(), northKey, southKey))
 	return b
 }
 

@@ -25,18 +25,6 @@ func kills(t *testing.T) int {
 	return n
 }
 
-func seed(t *testing.T) *rand.Rand {
-	t.Helper()
-	s := uint64(time.Now().UnixNano())
-	if v := os.Getenv("CHAOS_SEED"); v != "" {
-		n, err := strconv.ParseUint(v, 10, 64)
-		require.NoError(t, err)
-		s = n
-	}
-	t.Logf("CHAOS_SEED=%d", s)
-	return rand.New(rand.NewPCG(s, 7)) //nolint:gosec // G404: reproducible on purpose
-}
-
 // crash is one run whose host is killed.
 type crash struct {
 	h     *harness.Host
@@ -64,7 +52,7 @@ func TestCrash_OneAnswerWhereverTheHostDies(t *testing.T) {
 	for name, p := range killed {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := seed(t)
+			r := harness.Seed(t)
 			h, lines := hostOnLines(t)
 			for i := range kills(t) {
 				v := vendors[i%len(vendors)]
@@ -98,7 +86,7 @@ func hostOnLines(t *testing.T) (*harness.Host, map[string]*line) {
 		addresses[v.id] = lines[v.id].url
 	}
 	h := harness.StartWith(t, harness.Options{Args: hostArgs(addresses), Env: keys(vendors)})
-	require.NoError(t, deployAs(h, "dev-key"))
+	require.NoError(t, h.Deploy(workflows(), "dev-key"))
 	return h, lines
 }
 

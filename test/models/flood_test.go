@@ -166,7 +166,7 @@ func TestFlood_EndlessAnswersEndWithACodeAndBoundedMemory(t *testing.T) {
 	needsHost(t)
 	f := newFlood(t)
 	h := harness.StartWith(t, harness.Options{Args: append(hostArgs(f.addresses()), "--durability", "process"), Env: keys(vendors)})
-	require.NoError(t, deployAs(h, "dev-key"))
+	require.NoError(t, h.Deploy(workflows(), "dev-key"))
 	c := checked(t, h.Client("dev-key"))
 	idle, floods := peak(t, h.PID), 20
 	if raced(t) {
@@ -201,7 +201,7 @@ func TestFlood_EndlessSignsOfLifeCanBeCancelled(t *testing.T) {
 	needsHost(t)
 	f := newFlood(t)
 	h := harness.StartWith(t, harness.Options{Args: append(hostArgs(f.addresses()), "--durability", "process"), Env: keys(vendors)})
-	require.NoError(t, deployAs(h, "dev-key"))
+	require.NoError(t, h.Deploy(workflows(), "dev-key"))
 	c := checked(t, h.Client("dev-key"))
 	idle := peak(t, h.PID)
 	var ids []string

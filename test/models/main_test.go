@@ -30,7 +30,7 @@ const (
 // vendors are the doubles that all tests of the package share.
 var vendors []*vendor
 
-var shared = &harness.Shared{Setup: deploy}
+var shared = &harness.Shared{Setup: func(h *harness.Host) error { return h.Deploy(workflows(), apiKey, quietKey) }}
 
 func TestMain(m *testing.M) {
 	vendors = openAll()
@@ -173,24 +173,6 @@ func workflows() (out []string) {
 
 // budget is how many tokens of output the workflows allow.
 const budget = 64
-
-// deploy registers the workflows for every tenant.
-func deploy(h *harness.Host) error { return deployAs(h, apiKey, quietKey) }
-
-func deployAs(h *harness.Host, keys ...string) error {
-	for _, key := range keys {
-		for _, doc := range workflows() {
-			a, err := h.Client(key).Do(context.Background(), http.MethodPost, "/v1/workflows", doc)
-			if err != nil {
-				return err
-			}
-			if a.Status != http.StatusCreated {
-				return fmt.Errorf("deploy: %d %s\n%s", a.Status, a.Body, doc)
-			}
-		}
-	}
-	return nil
-}
 
 var published struct {
 	once    sync.Once
