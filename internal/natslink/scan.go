@@ -10,6 +10,11 @@ import (
 // scanAhead is how many messages wait for who scans.
 const scanAhead = 512
 
+// MaxPull is how many bytes one pull asks for at most: a message of the largest size, 8 MB, and
+// some. A server ends a connection for which more waits than its max_pending, 32 MB, and two pulls
+// may be under way.
+const MaxPull = 12 << 20
+
 // ErrClosed says that the server, or the client, gave up a scan.
 var ErrClosed = errors.New("the consumer was closed")
 
@@ -31,7 +36,7 @@ func Scan(ctx context.Context, stream js.Stream, subject string, from, to uint64
 		case in <- m:
 		case <-ctx.Done():
 		}
-	}, js.PullMaxMessages(scanAhead))
+	}, js.PullMaxMessagesWithBytesLimit(scanAhead, MaxPull))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	js "github.com/nats-io/nats.go/jetstream"
 
+	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -35,7 +36,7 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 		case in <- m:
 		case <-ctx.Done():
 		}
-	}, js.PullMaxMessages(followBatch))
+	}, js.PullMaxMessagesWithBytesLimit(followBatch, natslink.MaxPull))
 	if err != nil {
 		return fmt.Errorf("%w: follow from %d: %w", runlog.ErrUnavailable, pos, err)
 	}
