@@ -59,15 +59,21 @@ func (m *Monitor) Check(ctx context.Context) error {
 	return m.found
 }
 
+// look asks all servers at once: what is silent takes no more time than one of them.
 func (m *Monitor) look(ctx context.Context) {
+	lazy, errs := make([]bool, len(m.urls)), make([]error, len(m.urls))
+	var wg sync.WaitGroup
+	for i, url := range m.urls {
+		wg.Go(func() { lazy[i], errs[i] = m.lazy(ctx, url) })
+	}
+	wg.Wait()
 	m.found = nil
 	var unseen []string
-	for _, url := range m.urls {
-		lazy, err := m.lazy(ctx, url)
+	for i, url := range m.urls {
 		switch {
-		case err != nil:
-			unseen = append(unseen, err.Error())
-		case lazy:
+		case errs[i] != nil:
+			unseen = append(unseen, errs[i].Error())
+		case lazy[i]:
 			m.found = fmt.Errorf("%w (%s)", ErrLazy, url)
 		}
 	}
