@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
@@ -74,9 +75,28 @@ func wellFormed(ctx context.Context, info *tap.Info) (context.Context, error) {
 	return ctx, nil
 }
 
+// A server that is silent, because it hangs or the way to it is cut, is left after aliveEvery and
+// aliveWithin: a call on its connection would wait for its deadline, and a stream, which has none, for
+// ever. Servers bear with pings as often as every ten seconds.
+const (
+	aliveEvery  = 15 * time.Second
+	aliveWithin = 10 * time.Second
+)
+
+// A server that was away for long is tried again no later than maxBackoff, and some, after a try
+// that failed; gRPC's own bound is two minutes. A try that nobody answers ends after connectTry.
+const (
+	maxBackoff = 5 * time.Second
+	connectTry = 10 * time.Second
+)
+
 // ClientOptions are the dial options every client of ours uses.
 func ClientOptions() []grpc.DialOption {
+	again := backoff.DefaultConfig
+	again.MaxDelay = maxBackoff
 	return []grpc.DialOption{
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: aliveEvery, Timeout: aliveWithin}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: again, MinConnectTimeout: connectTry}),
 		grpc.WithChainUnaryInterceptor(clientUnary),
 		grpc.WithChainStreamInterceptor(clientStream),
 		grpc.WithDefaultCallOptions(

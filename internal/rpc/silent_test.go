@@ -1,0 +1,103 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/test/bufconn"
+
+	"waybill.dev/waybill/internal/rpc"
+	"waybill.dev/waybill/protocol/fault"
+)
+
+// way leads to a server, as long as it is not cut.
+type way struct {
+	lis *bufconn.Listener
+	cut atomic.Bool
+}
+
+func (w *way) dial(ctx context.Context, _ string) (net.Conn, error) {
+	if w.cut.Load() {
+		return nil, errors.New("nobody is there")
+	}
+	conn, err := w.lis.DialContext(ctx)
+	return mute{conn, w}, err
+}
+
+// mute takes what is written and passes nothing on while the way is cut.
+type mute struct {
+	net.Conn
+	way *way
+}
+
+func (m mute) Write(b []byte) (int, error) {
+	if m.way.cut.Load() {
+		return len(b), nil
+	}
+	return m.Conn.Write(b)
+}
+
+// reach is a client of a server that has gRPC's health service.
+func reach(t *testing.T) (*way, healthv1.HealthClient) {
+	t.Helper()
+	w := &way{lis: bufconn.Listen(1 << 20)}
+	srv := rpc.NewServer(slog.New(slog.DiscardHandler), nil, nil)
+	healthv1.RegisterHealthServer(srv, health.NewServer())
+	go func() { _ = srv.Serve(w.lis) }()
+	t.Cleanup(srv.Stop)
+	conn, err := grpc.NewClient("passthrough:///test", append(rpc.ClientOptions(),
+		grpc.WithContextDialer(w.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return w, healthv1.NewHealthClient(conn)
+}
+
+// pass lets time go by in a bubble, for which nobody waits.
+func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in a bubble
+
+// A stream has no deadline: without a sign of life it would wait for ever.
+func TestClient_LeavesAServerThatIsSilent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, c := reach(t)
+		stream, err := c.Watch(t.Context(), &healthv1.HealthCheckRequest{})
+		require.NoError(t, err)
+		_, err = stream.Recv()
+		require.NoError(t, err)
+		w.cut.Store(true)
+		cut := time.Now()
+		_, err = stream.Recv()
+		require.ErrorIs(t, err, fault.New(fault.ServiceUnavailable, ""))
+		require.Less(t, time.Since(cut), 30*time.Second)
+	})
+}
+
+// However long a server was away, its clients do not let it wait when it is back.
+func TestClient_FindsAServerAgainThatWasAwayForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, c := reach(t)
+		w.cut.Store(true)
+		for range 600 {
+			_, err := c.Check(t.Context(), &healthv1.HealthCheckRequest{})
+			require.ErrorIs(t, err, fault.New(fault.ServiceUnavailable, ""))
+			pass(time.Second)
+		}
+		w.cut.Store(false)
+		require.Eventually(t, func() bool {
+			_, err := c.Check(t.Context(), &healthv1.HealthCheckRequest{})
+			return err == nil
+		}, 10*time.Second, 100*time.Millisecond)
+	})
+}
