@@ -258,7 +258,9 @@ func TestRun_LeavesOutWhatWasThereBeforeANewConsumer(t *testing.T) {
 func TestOpen_SaysWhatIsMissingOrWrong(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
+	r.consumer(natsperm.Consumer{Name: "wide", MaxPending: 2})
 	for want, cfg := range map[string]subscribe.Config{
+		"--max-pending 1":              {Tenant: tenant, Consumer: "wide"},
 		"waybill nats consumer create": {Tenant: tenant, Consumer: "none"},
 		`tenant "a.b"`:                 {Tenant: "a.b"},
 		`consumer "acme=x"`:            {Tenant: tenant, Consumer: "acme=x"},
