@@ -51,6 +51,7 @@ func NewServer(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []g
 		// Handlers' stacks are deep; workers keep theirs from call to call. A call
 		// that finds no free worker gets a goroutine of its own.
 		grpc.NumStreamWorkers(uint32(4 * runtime.GOMAXPROCS(0))), //nolint:gosec // G115: a small number
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: goneEvery, Timeout: goneWithin}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 	}, opts...)
 	return grpc.NewServer(opts...)
@@ -81,6 +82,13 @@ func wellFormed(ctx context.Context, info *tap.Info) (context.Context, error) {
 const (
 	aliveEvery  = 15 * time.Second
 	aliveWithin = 10 * time.Second
+)
+
+// A client that is gone, and could not say so, is let go after goneEvery and goneWithin: a stream to
+// which nothing is sent would have its place for two hours.
+const (
+	goneEvery  = 30 * time.Second
+	goneWithin = 20 * time.Second
 )
 
 // A server that was away for long is tried again no later than maxBackoff, and some, after a try

@@ -48,11 +48,19 @@ func (m mute) Write(b []byte) (int, error) {
 	return m.Conn.Write(b)
 }
 
-// reach is a client of a server that has gRPC's health service.
-func reach(t *testing.T) (*way, healthv1.HealthClient) {
+// Close tells the server nothing while the way is cut.
+func (m mute) Close() error {
+	if m.way.cut.Load() {
+		return nil
+	}
+	return m.Conn.Close()
+}
+
+// reach is a client of a server that has gRPC's health service; watch is told of its streams.
+func reach(t *testing.T, watch ...grpc.StreamServerInterceptor) (*way, healthv1.HealthClient) {
 	t.Helper()
 	w := &way{lis: bufconn.Listen(1 << 20)}
-	srv := rpc.NewServer(slog.New(slog.DiscardHandler), nil, nil)
+	srv := rpc.NewServer(slog.New(slog.DiscardHandler), nil, watch)
 	healthv1.RegisterHealthServer(srv, health.NewServer())
 	go func() { _ = srv.Serve(w.lis) }()
 	t.Cleanup(srv.Stop)
@@ -99,5 +107,25 @@ func TestClient_FindsAServerAgainThatWasAwayForLong(t *testing.T) {
 			_, err := c.Check(t.Context(), &healthv1.HealthCheckRequest{})
 			return err == nil
 		}, 10*time.Second, 100*time.Millisecond)
+	})
+}
+
+// A client that is gone, and could not say so, holds no stream for long: they are counted.
+func TestServer_LeavesAClientThatIsSilent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan time.Time, 1)
+		w, c := reach(t, func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+			err := next(srv, ss)
+			ended <- time.Now()
+			return err
+		})
+		stream, err := c.Watch(t.Context(), &healthv1.HealthCheckRequest{})
+		require.NoError(t, err)
+		_, err = stream.Recv()
+		require.NoError(t, err)
+		w.cut.Store(true)
+		cut := time.Now()
+		require.Less(t, (<-ended).Sub(cut), time.Minute)
 	})
 }
