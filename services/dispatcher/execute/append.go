@@ -156,9 +156,14 @@ func slept(f *frame.Frame) bool {
 const wakePatience = 10
 
 // WakeLost wakes a run whose sleep nobody in any process watches over. A run
-// that has just been woken, or has ended, is left alone, and one of a later engine.
+// that has just been woken, or has ended, is left alone, and so is one of a later engine, or whose
+// log is damaged.
 func (x *Executor) WakeLost(ctx context.Context, r subject.Run) error {
 	last, err := x.deps.Log.Last(ctx, r)
+	if errors.Is(err, frame.ErrDamaged) {
+		x.notWoken(r.RunID, err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -89,6 +89,12 @@ func (x *Executor) once(runID, what string, err error) {
 	}
 }
 
+// notWoken says once that nothing is added to a damaged log; the run is still overdue once it is
+// whole.
+func (x *Executor) notWoken(runID string, err error) {
+	x.once(runID, "overdue run not woken: its log is damaged", err)
+}
+
 // wakable reports whether a run that nobody watches over may be woken by this engine.
 func (x *Executor) wakable(ctx context.Context, r subject.Run) (bool, error) {
 	_, _, err := x.load(ctx, r)
@@ -98,8 +104,8 @@ func (x *Executor) wakable(ctx context.Context, r subject.Run) (bool, error) {
 		return false, nil
 	case errors.Is(err, runlog.ErrNotFound), errors.Is(err, runlog.ErrUnavailable):
 		return false, err
-	case errors.Is(err, frame.ErrDamaged): // nothing is added to it; it is still overdue once it is whole
-		x.once(r.RunID, "overdue run not woken: its log is damaged", err)
+	case errors.Is(err, frame.ErrDamaged):
+		x.notWoken(r.RunID, err)
 		return false, nil
 	default: // whoever takes it up finds out what is wrong with it
 		return true, nil

@@ -177,10 +177,10 @@ func TestEngine_EachReasonToLeaveARunIsToldOnce(t *testing.T) {
 	r.create(t)
 	r.next(t)
 	r.goesOn(t, subject.Step, wire.EventLogAppended)
-	for range 2 {
-		r.log.Damage(1)
+	for _, pos := range []uint64{1, 3, 1, 3} { // the first frame, or the last
+		r.log.Damage(pos)
 		require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
-		r.log.Damage(1)
+		r.log.Damage(pos)
 		require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
 	}
 	require.Equal(t, 1, strings.Count(said.String(), "overdue run not woken: its log is damaged"), "%s", said)
