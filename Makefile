@@ -188,6 +188,13 @@ test-isolated: ## build each module by itself, as an outsider would
 tidy: ## tidy all modules
 	for m in $(MODULES); do go -C $$m mod tidy; done
 
+.PHONY: readers
+readers: build examples/subscribe/js/node_modules/.package-lock.json ## run the readers over NATS of examples/subscribe, the one in JavaScript too; needs Node
+	WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -timeout 5m ./examples/subscribe
+
+examples/subscribe/js/node_modules/.package-lock.json: examples/subscribe/js/package-lock.json
+	npm ci --ignore-scripts --no-audit --no-fund --prefix examples/subscribe/js
+
 .PHONY: shells
 shells: ## load the completion in zsh and fish too, which Debian has
 	@command -v zsh fish >/dev/null || { test "$$(id -u)" = 0 || { echo "there is no zsh or no fish: install them" >&2; exit 1; }; apt-get update -q && apt-get install -qy --no-install-recommends zsh fish; }
@@ -199,6 +206,7 @@ ci: lint gen-check trace console-check test-isolated race ## what CI runs after 
 	$(MAKE) dedup DEDUP_TESTS=TestDedup
 	$(MAKE) postgres
 	$(MAKE) shells
+	$(MAKE) readers
 	$(MAKE) deploy-check
 	$(MAKE) browser
 
