@@ -97,7 +97,8 @@ func (h *host) reach(o *spreadOptions) error {
 		name string
 		opts []grpc.DialOption
 		use  func(grpc.ClientConnInterface)
-		// reads are the methods that the service answers also while it lacks others.
+		// reads are the methods that the service answers also while it lacks others; opts say how
+		// one is called that has none.
 		reads []string
 	}{
 		{
@@ -108,13 +109,13 @@ func (h *host) reach(o *spreadOptions) error {
 		},
 		{
 			nameAcceptor,
-			[]grpc.DialOption{serviceConfig(roundRobin, healthOfAll)},
+			nil,
 			func(c grpc.ClientConnInterface) { h.clients.acceptor = acceptorv1.NewAcceptorClient(c) },
 			[]string{acceptorv1.Acceptor_ListKinds_FullMethodName, acceptorv1.Acceptor_GetAsset_FullMethodName},
 		},
 		{
 			nameDispatcher,
-			[]grpc.DialOption{serviceConfig(roundRobin, healthOfAll)},
+			nil,
 			func(c grpc.ClientConnInterface) { h.clients.dispatcher = dispatcherv1.NewDispatcherClient(c) },
 			[]string{
 				dispatcherv1.Dispatcher_Describe_FullMethodName, dispatcherv1.Dispatcher_ListWorkflows_FullMethodName,
@@ -134,6 +135,9 @@ func (h *host) reach(o *spreadOptions) error {
 		}
 		to := o.peers
 		to.addr = *o.addr(p.name)
+		if len(p.reads) > 0 {
+			p.opts = append(p.opts, serviceConfig(roundRobin, healthOfAll, p.reads...))
+		}
 		conn, err := to.dial(h.later, p.opts...)
 		if err != nil {
 			return fmt.Errorf("%w: --%s: %w", errUsage, p.name, err)
@@ -144,7 +148,7 @@ func (h *host) reach(o *spreadOptions) error {
 			p.use(conn)
 			continue
 		}
-		reads, err := to.dial(h.later, serviceConfig(roundRobin, healthOfReads))
+		reads, err := to.dial(h.later, serviceConfig(roundRobin, healthOfReads, p.reads...))
 		if err != nil {
 			return fmt.Errorf("%w: --%s: %w", errUsage, p.name, err)
 		}
