@@ -45,7 +45,7 @@ deploy-check: deploy-tools build ## check chart, manifests, alert rules and dash
 	$(PROMTOOL) test rules deploy/prometheus/rules_test.yaml
 	rm -rf .bin/manifests && $(MAKE) --no-print-directory deploy-manifests OUT=.bin/manifests
 	diff -r -x kustomization.yaml -x namespace.yaml -x README.md .bin/manifests deploy/manifests
-	BUILD_TWICE=1 WAYBILL_BIN=$(CURDIR)/bin/waybill HELM=$(CURDIR)/$(HELM) KUBECONFORM=$(CURDIR)/$(KUBECONFORM) KUBE_SCHEMAS=$(CURDIR)/$(KUBE_SCHEMAS) \
+	WAYBILL_BIN=$(CURDIR)/bin/waybill HELM=$(CURDIR)/$(HELM) KUBECONFORM=$(CURDIR)/$(KUBECONFORM) KUBE_SCHEMAS=$(CURDIR)/$(KUBE_SCHEMAS) \
 		go test -count=1 -timeout 5m ./deploy/... ./tools/kubeschemas ./tools/chartdocs ./tools/sbom
 
 .PHONY: deploy-apiserver
