@@ -84,11 +84,11 @@ func (f *faultyStore) List(ctx context.Context, q store.Query) ([]store.Run, err
 	return f.Store.List(ctx, q)
 }
 
-func (f *faultyStore) Due(ctx context.Context, beforeMs int64, limit int) ([]store.Run, error) {
+func (f *faultyStore) Due(ctx context.Context, beforeMs int64, after store.Timer, limit int) ([]store.Run, error) {
 	if err := f.take("Due"); err != nil {
 		return nil, err
 	}
-	return f.Store.Due(ctx, beforeMs, limit)
+	return f.Store.Due(ctx, beforeMs, after, limit)
 }
 
 func (f *faultyStore) Substitutions(ctx context.Context, tenant, since string, limit int) ([]store.Substitution, error) {

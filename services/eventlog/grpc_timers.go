@@ -17,7 +17,8 @@ const (
 // whoever looks for runs that nobody owns any more, and may lag behind the log:
 // the run's own log decides whether the timer still stands.
 func (s *Service) ListDueTimers(ctx context.Context, req *eventlogv1.ListDueTimersRequest) (*eventlogv1.ListDueTimersResponse, error) {
-	rows, err := s.store.Due(ctx, req.GetBeforeUnixMs(), pageSize(req.GetLimit(), defaultTimers, maxTimers))
+	after := store.Timer{DueMs: req.GetAfter().GetDueUnixMs(), Tenant: req.GetAfter().GetTenant(), RunID: req.GetAfter().GetRunId()}
+	rows, err := s.store.Due(ctx, req.GetBeforeUnixMs(), after, pageSize(req.GetLimit(), defaultTimers, maxTimers))
 	if err != nil {
 		return nil, s.failure(store.Key{}, err)
 	}

@@ -23,6 +23,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/execute"
+	"waybill.dev/waybill/services/dispatcher/sleep"
 )
 
 // Redactor scrubs documents and streams with the redactor service.
@@ -203,16 +204,17 @@ func (s *Schemas) refresh(ctx context.Context) error {
 type Index struct{ Client eventlogv1.EventLogClient }
 
 // Due names runs whose timer was due before an instant; see sleep.Index.
-func (i Index) Due(ctx context.Context, before time.Time, limit int) ([]subject.Run, error) {
+func (i Index) Due(ctx context.Context, before time.Time, after sleep.Timer, limit int) ([]sleep.Timer, error) {
 	res, err := i.Client.ListDueTimers(ctx, &eventlogv1.ListDueTimersRequest{
 		BeforeUnixMs: before.UnixMilli(), Limit: int32(limit), //nolint:gosec // G115: a small constant
+		After: &eventlogv1.DueTimer{Tenant: after.Run.Tenant, RunId: after.Run.RunID, DueUnixMs: after.DueMs},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("event log: %w", err)
 	}
-	runs := make([]subject.Run, len(res.GetTimers()))
+	timers := make([]sleep.Timer, len(res.GetTimers()))
 	for k, t := range res.GetTimers() {
-		runs[k] = subject.Run{Tenant: t.GetTenant(), WorkflowID: t.GetWorkflowId(), RunID: t.GetRunId()}
+		timers[k] = sleep.Timer{Run: subject.Run{Tenant: t.GetTenant(), WorkflowID: t.GetWorkflowId(), RunID: t.GetRunId()}, DueMs: t.GetDueUnixMs()}
 	}
-	return runs, nil
+	return timers, nil
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -24,8 +25,13 @@ type Config struct {
 	Grace time.Duration
 }
 
-// sweepLimit is how many overdue runs are woken at a time.
-const sweepLimit = 256
+const (
+	// sweepLimit is how many overdue timers are read at a time.
+	sweepLimit = 256
+	// lookAgain is how long an overdue run is left alone that was looked at: who was woken needs
+	// some time to move on, and who was not, as one whose log is damaged, stays overdue for long.
+	lookAgain = 30 * time.Second
+)
 
 // Waker puts runs into the queue again.
 type Waker interface {
@@ -35,9 +41,16 @@ type Waker interface {
 	WakeLost(ctx context.Context, r subject.Run) error
 }
 
-// Index finds runs whose timer is overdue.
+// Timer is what a run waits for.
+type Timer struct {
+	Run   subject.Run
+	DueMs int64
+}
+
+// Index finds timers that are overdue, in a fixed order from behind one on; the zero Timer is
+// before all.
 type Index interface {
-	Due(ctx context.Context, before time.Time, limit int) ([]subject.Run, error)
+	Due(ctx context.Context, before time.Time, after Timer, limit int) ([]Timer, error)
 }
 
 // Watch holds the sleepers of this process. It is safe for concurrent use.
@@ -52,6 +65,10 @@ type Watch struct {
 	sleepers sleepers
 	byRun    map[key]*sleeper
 	changed  chan struct{} // capacity 1: an earlier sleeper came
+
+	// Only Run uses what follows: the last timer that was read, and those looked at of late.
+	last   Timer
+	looked map[Timer]time.Time
 }
 
 // key names a run; a run sleeps once.
@@ -68,7 +85,7 @@ func (s *sleeper) key() key { return key{s.run.Tenant, s.run.RunID} }
 
 // New makes a watch; the waker is set by Bind before Run.
 func New(cfg Config, index Index, clock func() time.Time, log *slog.Logger) *Watch {
-	return &Watch{cfg: cfg, index: index, clock: clock, log: log, byRun: map[key]*sleeper{}, changed: make(chan struct{}, 1)}
+	return &Watch{cfg: cfg, index: index, clock: clock, log: log, byRun: map[key]*sleeper{}, looked: map[Timer]time.Time{}, changed: make(chan struct{}, 1)}
 }
 
 // Bind says who wakes runs; the executor and the watch know each other.
@@ -178,20 +195,34 @@ func (w *Watch) takeDue() []*sleeper {
 	return due
 }
 
-// sweep wakes runs that should have been woken by somebody and were not.
+// sweep wakes runs that should have been woken by somebody and were not. Each goes on where the
+// one before ended: those that cannot be woken do not keep the others away.
 func (w *Watch) sweep(ctx context.Context) {
-	runs, err := w.index.Due(ctx, w.clock().Add(-w.cfg.Grace), sweepLimit)
+	now := w.clock()
+	timers, err := w.index.Due(ctx, now.Add(-w.cfg.Grace), w.last, sweepLimit)
 	if err != nil {
 		if ctx.Err() == nil {
 			w.log.Debug("overdue timers not read", "error", err)
 		}
 		return
 	}
-	for _, r := range runs {
-		if err := w.waker.WakeLost(ctx, r); err != nil && !errors.Is(err, runlog.ErrNotFound) && ctx.Err() == nil {
-			w.log.Warn("overdue run not woken", "run_id", r.RunID, "error", err)
+	for _, t := range timers {
+		if at, ok := w.looked[t]; ok && now.Sub(at) < lookAgain {
+			continue
+		}
+		err := w.waker.WakeLost(ctx, t.Run)
+		if err == nil {
+			w.looked[t] = now
+		} else if !errors.Is(err, runlog.ErrNotFound) && ctx.Err() == nil {
+			w.log.Warn("overdue run not woken", "run_id", t.Run.RunID, "error", err)
 		}
 	}
+	if len(timers) == sweepLimit {
+		w.last = timers[len(timers)-1]
+		return
+	}
+	w.last = Timer{}
+	maps.DeleteFunc(w.looked, func(_ Timer, at time.Time) bool { return now.Sub(at) >= lookAgain })
 }
 
 // sleepers is a heap by due time.

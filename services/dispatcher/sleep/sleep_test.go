@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -52,13 +53,21 @@ func (w *waker) WakeLost(_ context.Context, r subject.Run) error {
 }
 
 // index is what the read model says is overdue.
-type index func(before time.Time, limit int) ([]subject.Run, error)
+type index func(before time.Time, after sleep.Timer, limit int) ([]sleep.Timer, error)
 
-func (i index) Due(_ context.Context, before time.Time, limit int) ([]subject.Run, error) {
+func (i index) Due(_ context.Context, before time.Time, after sleep.Timer, limit int) ([]sleep.Timer, error) {
 	if i == nil {
 		return nil, nil
 	}
-	return i(before, limit)
+	return i(before, after, limit)
+}
+
+func timers(ids ...string) []sleep.Timer {
+	var out []sleep.Timer
+	for n, id := range ids {
+		out = append(out, sleep.Timer{Run: run(id), DueMs: int64(n)})
+	}
+	return out
 }
 
 func run(id string) subject.Run { return subject.Run{Tenant: "acme", WorkflowID: "w", RunID: id} }
@@ -147,7 +156,7 @@ func TestSweep_WakesRunsThatNobodyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		asked := 0
-		overdue := index(func(before time.Time, limit int) ([]subject.Run, error) {
+		overdue := index(func(before time.Time, _ sleep.Timer, limit int) ([]sleep.Timer, error) {
 			asked++
 			require.Positive(t, limit)
 			require.Equal(t, time.Duration(asked)*10*time.Second-2*time.Second, before.Sub(began), "overdue by the grace")
@@ -155,7 +164,7 @@ func TestSweep_WakesRunsThatNobodyWatches(t *testing.T) {
 			case 1:
 				return nil, errors.New("read model is behind")
 			case 2:
-				return []subject.Run{run("gone"), run("a"), run("b")}, nil
+				return timers("gone", "a", "b"), nil
 			default:
 				return nil, nil
 			}
@@ -169,5 +178,43 @@ func TestSweep_WakesRunsThatNobodyWatches(t *testing.T) {
 		got := watch(t, w, overdue, 39*time.Second, func(*sleep.Watch) {})
 		require.Equal(t, []string{"gone lost after 20s", "a lost after 20s", "b lost after 20s"}, got, "one that fails keeps none of the others waiting")
 		require.Equal(t, 3, asked)
+	})
+}
+
+// Runs that cannot be woken stay overdue: a damaged one until somebody mends it.
+func TestSweep_ComesToRunsBehindManyThatAreNotWoken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var all []sleep.Timer
+		for n := range 1000 {
+			all = append(all, sleep.Timer{Run: run(fmt.Sprint(n)), DueMs: int64(n)})
+		}
+		overdue := index(func(_ time.Time, after sleep.Timer, limit int) ([]sleep.Timer, error) {
+			from := 0
+			if after != (sleep.Timer{}) {
+				from = 1 + slices.Index(all, after)
+			}
+			return all[from:min(len(all), from+limit)], nil
+		})
+		got := watch(t, &waker{}, overdue, 41*time.Second, func(*sleep.Watch) {})
+		require.Len(t, got, len(all), "each of them once")
+		require.Equal(t, "999 lost after 40s", got[999])
+	})
+}
+
+func TestSweep_LeavesARunAloneForAWhileThatItLookedAt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fails := true
+		w := &waker{lost: func(subject.Run) error {
+			if fails {
+				fails = false
+				return runlog.ErrUnavailable
+			}
+			return nil
+		}}
+		overdue := index(func(time.Time, sleep.Timer, int) ([]sleep.Timer, error) { return timers("a"), nil })
+		got := watch(t, w, overdue, 75*time.Second, func(*sleep.Watch) {})
+		require.Equal(t, []string{"a lost after 10s", "a lost after 20s", "a lost after 50s"}, got, "what failed is tried again at once")
 	})
 }

@@ -159,13 +159,20 @@ type Reader interface {
 // comes, however large.
 const PageBytes = 8 << 20
 
+// Timer is the next timer of a run. Timers are in the order of these fields; the zero Timer is
+// before all.
+type Timer struct {
+	DueMs         int64
+	Tenant, RunID string
+}
+
 // Lister reads across runs.
 type Lister interface {
 	// List gives rows of a tenant, newest first. Errors: ErrDamaged.
 	List(ctx context.Context, q Query) ([]Run, error)
 	// Due gives runs of all tenants that have a timer due before an instant in
-	// Unix milliseconds, earliest first. Errors: ErrDamaged.
-	Due(ctx context.Context, beforeMs int64, limit int) ([]Run, error)
+	// Unix milliseconds, in the order of their timers, from behind one on. Errors: ErrDamaged.
+	Due(ctx context.Context, beforeMs int64, after Timer, limit int) ([]Run, error)
 	// Substitutions gives those of a tenant since an instant in wire.TimeLayout, newest
 	// first. Errors: ErrDamaged.
 	Substitutions(ctx context.Context, tenant, since string, limit int) ([]Substitution, error)

@@ -103,7 +103,8 @@ func (c Config) statements(id int64) statements {
 		marked: in.Replace(`EXISTS (SELECT FROM {g}.marks AS m WHERE m.tenant = p.tenant AND m.created_at = p.created_at AND m.run_id = p.run_id`),
 		substitutions: in.Replace(`SELECT {substitution} FROM {g}.substitutions WHERE tenant = $1 AND at >= $2
 			ORDER BY at DESC, run_id DESC, seq DESC LIMIT $3`),
-		due: in.Replace(`SELECT {columns} FROM {g}.runs WHERE due_ms < $1 ORDER BY due_ms LIMIT $2`),
+		due: in.Replace(`SELECT {columns} FROM {g}.runs WHERE due_ms < $1 AND (due_ms, tenant, run_id) > ($2, $3, $4)
+			ORDER BY due_ms, tenant, run_id LIMIT $5`),
 	}
 }
 

@@ -16,8 +16,10 @@ func (s *Store) List(ctx context.Context, q store.Query) ([]store.Run, error) {
 }
 
 // Due gives runs with a due timer; see store.Lister.
-func (s *Store) Due(ctx context.Context, beforeMs int64, limit int) ([]store.Run, error) {
-	return s.rows(ctx, func(sql *statements) (string, []any) { return sql.due, []any{beforeMs, limit} })
+func (s *Store) Due(ctx context.Context, beforeMs int64, after store.Timer, limit int) ([]store.Run, error) {
+	return s.rows(ctx, func(sql *statements) (string, []any) {
+		return sql.due, []any{beforeMs, after.DueMs, after.Tenant, after.RunID, limit}
+	})
 }
 
 // Substitutions gives the latest of a tenant; see store.Lister.

@@ -170,7 +170,7 @@ func TestReads_NoticeAChangedValue(t *testing.T) {
 			_, err := s.List(t.Context(), store.Query{Tenant: "acme", Limit: 100})
 			return err
 		},
-		"due": func(s *sqlite.Store) error { _, err := s.Due(t.Context(), 1<<62, 100); return err },
+		"due": func(s *sqlite.Store) error { _, err := s.Due(t.Context(), 1<<62, store.Timer{}, 100); return err },
 	}
 	for statement, noticers := range map[string][]string{
 		`UPDATE runs SET status = 'completed' WHERE run_id = '` + key.RunID + `'`:     {"row", "list", "due"},

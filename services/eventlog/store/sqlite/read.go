@@ -36,7 +36,8 @@ func (r *readStmts) prepare(ctx context.Context, db *sql.DB) error {
 			WHERE tenant = ?1 AND run_id = ?2 AND first >= (
 				SELECT coalesce(max(first), 0) FROM frames WHERE tenant = ?1 AND run_id = ?2 AND first <= ?3)
 			ORDER BY first`},
-		{&r.due, `SELECT ` + runColumns + ` FROM runs WHERE due_ms < ? ORDER BY due_ms LIMIT ?`},
+		{&r.due, `SELECT ` + runColumns + ` FROM runs WHERE due_ms < ? AND (due_ms, tenant, run_id) > (?, ?, ?)
+			ORDER BY due_ms, tenant, run_id LIMIT ?`},
 		{&r.substitutions, `SELECT ` + substitutionColumns + ` FROM substitutions WHERE tenant = ? AND at >= ?
 			ORDER BY at DESC, run_id DESC, seq DESC LIMIT ?`},
 	} {

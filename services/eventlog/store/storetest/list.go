@@ -114,10 +114,30 @@ func dueGivesEarliest(t *testing.T, s store.Store) {
 	}{
 		{1000, 10, []string{"early", "late"}}, {1000, 1, []string{"early"}}, {200, 10, []string{"early"}}, {100, 10, nil},
 	} {
-		runs, err := s.Due(t.Context(), tt.before, tt.limit)
+		runs, err := s.Due(t.Context(), tt.before, store.Timer{}, tt.limit)
 		require.NoError(t, err)
 		require.Equal(t, tt.want, ids(runs), "before %d limit %d", tt.before, tt.limit)
 	}
+	// More timers of one instant than an answer holds.
+	var same []store.Run
+	for _, id := range []string{"b", "c", "a"} {
+		r := row(id, 5)
+		r.DueMs, r.Pos = 100, 30
+		same = append(same, r)
+	}
+	apply(t, s, 30, same)
+	var got []string
+	for after := (store.Timer{}); ; {
+		runs, err := s.Due(t.Context(), 1000, after, 2)
+		require.NoError(t, err)
+		if len(runs) == 0 {
+			break
+		}
+		got = append(got, ids(runs)...)
+		last := runs[len(runs)-1]
+		after = store.Timer{DueMs: last.DueMs, Tenant: last.Tenant, RunID: last.RunID}
+	}
+	require.Equal(t, []string{"a", "b", "c", "early", "late"}, got)
 }
 
 func dueForgets(t *testing.T, s store.Store) {
@@ -126,7 +146,7 @@ func dueForgets(t *testing.T, s store.Store) {
 	apply(t, s, 20, []store.Run{r})
 	r.DueMs, r.Pos = 0, 30
 	apply(t, s, 30, []store.Run{r})
-	runs, err := s.Due(t.Context(), 1<<62, 10)
+	runs, err := s.Due(t.Context(), 1<<62, store.Timer{}, 10)
 	require.NoError(t, err)
 	require.Empty(t, runs)
 }

@@ -210,7 +210,7 @@ func writersRace(t *testing.T, another func() store.Store) {
 		require.NoError(t, err)
 		require.Len(t, runs, logRuns)
 	}
-	due, err := s.Due(t.Context(), 1<<62, 100)
+	due, err := s.Due(t.Context(), 1<<62, store.Timer{}, 100)
 	require.NoError(t, err)
 	require.Empty(t, due)
 }

@@ -73,11 +73,11 @@ func (s *Store) List(ctx context.Context, q store.Query) ([]store.Run, error) {
 }
 
 // Due lists due timers; see store.Lister.
-func (s *Store) Due(ctx context.Context, beforeMs int64, limit int) ([]store.Run, error) {
+func (s *Store) Due(ctx context.Context, beforeMs int64, after store.Timer, limit int) ([]store.Run, error) {
 	if err := s.settled(ctx); err != nil {
 		return nil, err
 	}
-	return s.below.Due(ctx, beforeMs, limit)
+	return s.below.Due(ctx, beforeMs, after, limit)
 }
 
 // Substitutions lists substitutions; see store.Lister.

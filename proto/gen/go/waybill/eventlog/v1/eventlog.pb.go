@@ -1406,9 +1406,11 @@ func (x *FollowResponse) GetHead() int32 {
 
 // ListDueTimersRequest asks for timers due before an instant.
 type ListDueTimersRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	BeforeUnixMs  int64                  `protobuf:"varint,1,opt,name=before_unix_ms,json=beforeUnixMs,proto3" json:"before_unix_ms,omitempty"`
-	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	BeforeUnixMs int64                  `protobuf:"varint,1,opt,name=before_unix_ms,json=beforeUnixMs,proto3" json:"before_unix_ms,omitempty"`
+	Limit        int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	// The last of those that were had before; unset: the list begins.
+	After         *DueTimer `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1455,6 +1457,13 @@ func (x *ListDueTimersRequest) GetLimit() int32 {
 		return x.Limit
 	}
 	return 0
+}
+
+func (x *ListDueTimersRequest) GetAfter() *DueTimer {
+	if x != nil {
+		return x.After
+	}
+	return nil
 }
 
 // ListDueTimersResponse names runs.
@@ -1807,10 +1816,11 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x0eFollowResponse\x122\n" +
 	"\x06events\x18\x01 \x03(\v2\x1a.waybill.eventlog.v1.EventR\x06events\x12)\n" +
 	"\x10initial_snapshot\x18\x02 \x01(\fR\x0finitialSnapshot\x12\x12\n" +
-	"\x04head\x18\x03 \x01(\x05R\x04head\"R\n" +
+	"\x04head\x18\x03 \x01(\x05R\x04head\"\x87\x01\n" +
 	"\x14ListDueTimersRequest\x12$\n" +
 	"\x0ebefore_unix_ms\x18\x01 \x01(\x03R\fbeforeUnixMs\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\x05R\x05limit\"N\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\x123\n" +
+	"\x05after\x18\x03 \x01(\v2\x1d.waybill.eventlog.v1.DueTimerR\x05after\"N\n" +
 	"\x15ListDueTimersResponse\x125\n" +
 	"\x06timers\x18\x01 \x03(\v2\x1d.waybill.eventlog.v1.DueTimerR\x06timers\"z\n" +
 	"\bDueTimer\x12\x16\n" +
@@ -1888,30 +1898,31 @@ var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	13, // 5: waybill.eventlog.v1.ListSubstitutionsResponse.substitutions:type_name -> waybill.eventlog.v1.Substitution
 	14, // 6: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
 	14, // 7: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
-	21, // 8: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
-	0,  // 9: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
-	2,  // 10: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
-	6,  // 11: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
-	8,  // 12: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
-	11, // 13: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
-	15, // 14: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
-	17, // 15: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
-	22, // 16: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
-	19, // 17: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
-	1,  // 18: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
-	3,  // 19: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
-	7,  // 20: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
-	9,  // 21: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
-	12, // 22: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
-	16, // 23: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
-	18, // 24: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
-	23, // 25: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
-	20, // 26: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
-	18, // [18:27] is the sub-list for method output_type
-	9,  // [9:18] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	21, // 8: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
+	21, // 9: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
+	0,  // 10: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
+	2,  // 11: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
+	6,  // 12: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
+	8,  // 13: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
+	11, // 14: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
+	15, // 15: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
+	17, // 16: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
+	22, // 17: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
+	19, // 18: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
+	1,  // 19: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
+	3,  // 20: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
+	7,  // 21: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
+	9,  // 22: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
+	12, // 23: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
+	16, // 24: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
+	18, // 25: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
+	23, // 26: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
+	20, // 27: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
+	19, // [19:28] is the sub-list for method output_type
+	10, // [10:19] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_waybill_eventlog_v1_eventlog_proto_init() }
