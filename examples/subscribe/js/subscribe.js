@@ -16,6 +16,8 @@ const nc = await connect({
 const last = new Map(); // sequence of the last event of each run: a frame may come twice
 let left = Number(COUNT); // 0: for ever
 const consumer = await jetstream(nc, { checkAPI: false }).consumers.get("WAYBILL_RUNS", `${TENANT}=${CONSUMER}`);
+// What comes again after what follows it would pass for printed.
+if ((await consumer.info(true)).config.max_ack_pending !== 1) throw new Error(`consumer ${TENANT}=${CONSUMER}: want one made with --max-pending 1`);
 for await (const m of await consumer.consume({ max_messages: 1 })) {
   const [, , , , runId, kind] = m.subject.split(".");
   if (kind !== "start" && kind !== "open") { // those hold the run's record
