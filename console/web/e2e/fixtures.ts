@@ -1,4 +1,3 @@
-import { availableParallelism, loadavg } from "node:os";
 import { AxeBuilder } from "@axe-core/playwright";
 import { test as base, expect, type Page } from "@playwright/test";
 import { Host, key, prepare } from "./host";
@@ -76,9 +75,6 @@ export async function least(bound: number, rounds: number, measure: () => Promis
   test.info().annotations.push({ type: "measured", description: `${all.map(Math.round).join(", ")} (bound ${bound})` });
   return Math.min(...all);
 }
-
-/** Whether others keep the machine so busy that the clock says more of them than of the page. */
-export const isBusy = (): boolean => (loadavg()[0] ?? 0) > 4 * availableParallelism();
 
 /** Measures how long pages take from their navigation until something is painted, in ms. */
 export async function timePaint(page: Page, selector: string): Promise<(url: string) => Promise<number>> {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Page } from "@playwright/test";
-import { expect, expectAccessible, isBusy, least, signIn, test, timePaint, withMortal } from "./fixtures";
+import { expect, expectAccessible, least, signIn, test, timePaint, withMortal } from "./fixtures";
 import { Host, key, prepare, says, secret, type RunEventDoc } from "./host";
 
 const words = (n: number): string[] => Array.from({ length: n }, (_, i) => `word${i} `);
@@ -67,34 +67,46 @@ test("C3a the first paint of ten thousand events takes no longer than 1.5 second
 });
 
 test("C3b an event is on screen within 300 ms of being recorded, at the 95th of a hundred", async ({ signedIn: page, host }) => {
-  test.setTimeout(120_000);
-  let work = Number.POSITIVE_INFINITY;
-  const late = await least(300, 8, async () => {
-    const runId = await host.run("talk", says(words(60), { delayMsPerToken: 50 }));
-    await page.goto(`${host.console}runs/${runId}?view=table`);
-    await page.getByRole("checkbox", { name: "each piece of an answer" }).check();
-    const spent = await processorTime(page);
-    const seen = await page.evaluate(async () => {
-      const at: Record<string, number> = {};
-      for (;;) {
-        for (const row of document.querySelectorAll<HTMLElement>("tr[data-seq]")) at[row.dataset.seq ?? ""] ??= Date.now();
-        window.scrollTo(0, document.body.scrollHeight);
-        if (document.body.innerText.includes("run.completed")) return at;
-        await new Promise((resolve) => requestAnimationFrame(resolve));
-      }
-    });
-    const delays = (await host.events(runId))
-      .filter((event) => event.sequence > 10 && seen[event.sequence] !== undefined)
-      .map((event) => (seen[event.sequence] as number) - Date.parse(event.timestamp))
-      .sort((a, b) => a - b);
-    expect(delays.length).toBeGreaterThanOrEqual(50);
-    work = Math.min(work, (await spent()) / delays.length);
-    return delays[Math.floor(delays.length * 0.95)] as number;
+  const runId = await host.run("talk", says(words(160), { delayMsPerToken: 50 }));
+  await page.goto(`${host.console}runs/${runId}?view=table`);
+  await page.getByRole("checkbox", { name: "each piece of an answer" }).check();
+  // Who is at the end of the page stays there: from here on it scrolls by itself.
+  await expect.poll(() => page.evaluate(() => (window.scrollTo(0, document.body.scrollHeight), window.scrollY))).toBeGreaterThan(0);
+  const spent = await processorTime(page);
+  const { from, seen } = await page.evaluate(watchRows);
+  const recorded = (await host.events(runId)).filter((event) => Date.parse(event.timestamp) >= from);
+  expect(recorded.length).toBeGreaterThanOrEqual(100);
+  const delays = recorded.map(({ sequence, timestamp, payload }) => {
+    const row = seen[sequence];
+    expect(row?.text, `event ${sequence}`).toContain(String(payload.chunk ?? "").trim());
+    return (row?.at ?? Number.NaN) - Date.parse(timestamp);
   });
-  // A busy machine lets the page wait longer than the bound: then what the page does for an event is held to a share of it.
-  if (late >= 300 && isBusy()) expect(work).toBeLessThan(30);
-  else expect(late).toBeLessThan(300);
+  delays.sort((a, b) => a - b);
+  const late = delays[Math.floor(delays.length * 0.95)] as number;
+  const work = (await spent()) / delays.length;
+  test.info().annotations.push({ type: "measured", description: `${late} ms late, ${work.toFixed(1)} ms of the processor for an event` });
+  expect(late).toBeLessThan(300);
 });
+
+/** Watches the table of a run until its end: when each event was first seen within the window, and what its row said. */
+async function watchRows(): Promise<{ from: number; seen: Record<string, { at: number; text: string }> }> {
+  const from = Date.now();
+  const seen: Record<string, { at: number; text: string }> = {};
+  for (let ended = false; !ended; ) {
+    // What there is when a frame begins, the one before it has painted.
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+    const at = Date.now();
+    for (const row of [...document.querySelectorAll<HTMLElement>("tr[data-seq]")].toReversed()) {
+      const sequence = row.dataset.seq as string;
+      if (seen[sequence]) break;
+      const { top, bottom } = row.getBoundingClientRect();
+      if (top < 0 || bottom > window.innerHeight) continue;
+      seen[sequence] = { at, text: row.innerText };
+      ended ||= row.innerText.includes("run.completed");
+    }
+  }
+  return { from, seen };
+}
 
 test("C3d a run that has been silent for too long is called stalled, on its page and in the list", async ({ page, basePath }) => {
   const host = new Host(basePath, ["--stalled-after", "1s", "--console-link", "Logs=https://logs.example/q?run={runId}", "--console-link", "Wiki=https://wiki.example/"]);

@@ -1,5 +1,5 @@
-import { defaultRangeExtractor, useWindowVirtualizer, type Range } from "@tanstack/react-virtual";
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode, type RefObject } from "react";
+import { useWindowVirtualizer, type Range } from "@tanstack/react-virtual";
+import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode, type RefObject } from "react";
 import type { RunEvent } from "../../api/model";
 import { announce } from "../../app/announce";
 import type { RunLog } from "../../live/runLog";
@@ -14,6 +14,9 @@ type Props = { log: RunLog; lookingBack: boolean; selected: number | undefined; 
 // Rows have one height each, so that a place in ten thousand of them is a multiplication.
 const narrow = "(max-width: 48rem)";
 const heights = { wide: 30, narrow: 52 };
+// Rows come and go so many at a time. Who follows a run at its end scrolls by a row for each event, and each time that
+// rows go at the top the browser lays out the whole table again.
+const block = 10;
 
 /** All events in their order, as a table of which the visible part is drawn. */
 export function EventTable({ log, lookingBack, selected, onSelect }: Props): ReactNode {
@@ -26,7 +29,7 @@ export function EventTable({ log, lookingBack, selected, onSelect }: Props): Rea
       {rows.length === 0 ? (
         <Nothing log={log} />
       ) : (
-        <Rows log={log} lookingBack={lookingBack} rows={rows} table={table} selected={selected} onSelect={onSelect} />
+        <Rows log={log} live={!log.ended} lookingBack={lookingBack} rows={rows} table={table} selected={selected} onSelect={onSelect} />
       )}
     </>
   );
@@ -112,9 +115,10 @@ function useCounts(log: RunLog): Map<Group, number> {
   return kept.counts;
 }
 
-type RowsProps = Props & { rows: Row[]; table: RefObject<HTMLTableElement | null> };
+// Whether the log still grows was asked when the rows were made: by now it may have ended with events that are not among them.
+type RowsProps = Props & { live: boolean; rows: Row[]; table: RefObject<HTMLTableElement | null> };
 
-function Rows({ log, lookingBack, rows, table, selected, onSelect }: RowsProps): ReactNode {
+function Rows({ log, live, lookingBack, rows, table, selected, onSelect }: RowsProps): ReactNode {
   const height = useRowHeight();
   const [active, setActive] = useState<number>();
   const [margin, setMargin] = useState(0);
@@ -125,15 +129,16 @@ function Rows({ log, lookingBack, rows, table, selected, onSelect }: RowsProps):
   // The row that has focus is always there, however far it has been scrolled away.
   const rangeExtractor = useCallback(
     (range: Range) => {
-      const shown = defaultRangeExtractor(range);
+      const shown = inBlocks(range);
       return active === undefined || shown.includes(active) || active >= range.count ? shown : [...shown, active].sort((a, b) => a - b);
     },
     [active],
   );
-  const virtual = useWindowVirtualizer({ count: rows.length, estimateSize: () => height, overscan: 10, scrollMargin: margin, rangeExtractor });
+  const virtual = useWindowVirtualizer({ count: rows.length, estimateSize: () => height, overscan: block, scrollMargin: margin, rangeExtractor });
   const items = virtual.getVirtualItems();
   useKeepInView(virtual, rows, selected);
-  const news = useFollow(rows.length, !log.ended, () => virtual.scrollToIndex(rows.length - 1, { align: "end" }));
+  const news = useFollow(rows.length, live);
+  const select = useSame(onSelect);
 
   const move = (to: number): void => {
     const next = Math.min(rows.length - 1, Math.max(0, to));
@@ -192,7 +197,7 @@ function Rows({ log, lookingBack, rows, table, selected, onSelect }: RowsProps):
                 zero={zero}
                 selected={selected !== undefined && selected >= row.from && selected <= row.to}
                 onFocus={setActive}
-                onSelect={onSelect}
+                onSelect={select}
               />,
             ];
           })}
@@ -208,13 +213,21 @@ function Rows({ log, lookingBack, rows, table, selected, onSelect }: RowsProps):
   );
 }
 
+// The rows in sight and a few around them, from the start of one block to the end of another.
+function inBlocks({ startIndex, endIndex, overscan, count }: Range): number[] {
+  const from = Math.max(0, Math.floor((startIndex - overscan) / block) * block);
+  const to = Math.min(count, Math.ceil((endIndex + 1 + overscan) / block) * block);
+  return Array.from({ length: to - from }, (_, i) => from + i);
+}
+
 function Spacer({ height }: { height: number }): ReactNode {
   return height > 0 ? <tr aria-hidden="true" className="spacer" style={{ height }} /> : null;
 }
 
 type RowProps = { row: Row; index: number; log: RunLog; zero: number; selected: boolean; onFocus: (index: number) => void; onSelect: (seq: number) => void };
 
-function EventRow({ row, index, log, zero, selected, onFocus, onSelect }: RowProps): ReactNode {
+// A row that has not changed is not drawn again when another comes.
+const EventRow = memo(function EventRow({ row, index, log, zero, selected, onFocus, onSelect }: RowProps): ReactNode {
   const event = log.events[row.from] as RunEvent;
   const many = row.to - row.from + 1;
   return (
@@ -235,7 +248,7 @@ function EventRow({ row, index, log, zero, selected, onFocus, onSelect }: RowPro
       </td>
     </tr>
   );
-}
+});
 
 // The beginning of an answer, put together from its pieces.
 function joined(log: RunLog, row: Row): string {
@@ -262,6 +275,15 @@ function useRowHeight(): number {
   return isNarrow ? heights.narrow : heights.wide;
 }
 
+// The same function all the time, which calls the one of now.
+function useSame(call: (seq: number) => void): (seq: number) => void {
+  const latest = useRef(call);
+  useEffect(() => {
+    latest.current = call;
+  });
+  return useCallback((seq) => latest.current(seq), []);
+}
+
 type Scroller = { scrollToIndex: (index: number, options: { align: "auto" | "end" | "center" }) => void };
 
 // The chosen event is brought into view when another is chosen, not when rows come.
@@ -277,9 +299,10 @@ function useKeepInView(virtual: Scroller, rows: readonly Row[], selected: number
 }
 
 // Who is at the end stays there as the log grows; who has scrolled up is told how much has come since.
-function useFollow(length: number, live: boolean, toEnd: () => void): number {
+function useFollow(length: number, live: boolean): number {
   const atEnd = useRef(false);
   const grown = useRef(length);
+  const wasLive = useRef(live);
   const [left, setLeft] = useState<number>();
   useEffect(() => {
     const onScroll = (): void => {
@@ -287,14 +310,17 @@ function useFollow(length: number, live: boolean, toEnd: () => void): number {
       atEnd.current = root.scrollHeight - window.innerHeight - window.scrollY < 60;
       setLeft((at) => (atEnd.current ? undefined : (at ?? grown.current)));
     };
-    window.addEventListener("scroll", onScroll, { passive: true });
-    return () => window.removeEventListener("scroll", onScroll);
+    // Before the table draws other rows: asked after that, the browser would have to lay them out to answer.
+    window.addEventListener("scroll", onScroll, { passive: true, capture: true });
+    return () => window.removeEventListener("scroll", onScroll, { capture: true });
   }, []);
   useEffect(() => {
+    const followed = wasLive.current; // to the last event as well, after which it no longer is
+    wasLive.current = live;
     if (grown.current === length) return;
     grown.current = length;
-    if (live && atEnd.current && window.scrollY > 0) toEnd();
-  }, [length, live, toEnd]);
+    if (followed && atEnd.current && window.scrollY > 0) window.scrollTo(0, document.documentElement.scrollHeight);
+  }, [length, live]);
   const news = live && left !== undefined ? Math.max(0, length - left) : 0;
   useEffect(() => {
     if (news > 0) announce(`${news} new ${news === 1 ? "event" : "events"}`);
