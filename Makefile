@@ -36,6 +36,8 @@ DEDUP_TESTS ?= TestDedup|TestRestart
 # Stamps: a tool is installed again when its version changes.
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .bin/golangci-lint-$(GOLANGCI_VERSION)
+NATSCLI_VERSION := v0.3.0
+NATSCLI := .bin/natscli-$(NATSCLI_VERSION)
 POSTGRES := .bin/postgres-$(shell git hash-object tools/postgres/package-lock.json | cut -c1-12)
 CODEGEN := .bin/codegen-$(shell cat tools/codegen/go.mod tools/codegen/go.sum | git hash-object --stdin | cut -c1-12)
 
@@ -189,7 +191,7 @@ tidy: ## tidy all modules
 	for m in $(MODULES); do go -C $$m mod tidy; done
 
 .PHONY: readers
-readers: build examples/subscribe/js/node_modules/.package-lock.json ## run the readers over NATS of examples/subscribe, the one in JavaScript too; needs Node
+readers: build $(NATSCLI) examples/subscribe/js/node_modules/.package-lock.json ## run the readers over NATS of examples/subscribe, those in JavaScript and the shell too; needs Node
 	WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -timeout 5m ./examples/subscribe
 
 examples/subscribe/js/node_modules/.package-lock.json: examples/subscribe/js/package-lock.json
@@ -212,6 +214,10 @@ ci: lint gen-check trace console-check test-isolated race ## what CI runs after 
 
 include deploy/deploy.mk
 include console/console.mk
+
+$(NATSCLI):
+	GOWORK=off GOBIN=$(CURDIR)/.bin go install github.com/nats-io/natscli/nats@$(NATSCLI_VERSION)
+	touch $@
 
 $(GOLANGCI):
 	GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

@@ -26,11 +26,14 @@ func TestExamples_ReadOnWhereTheyEnded(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "subscribe")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	for name, command := range map[string][]string{"go": {bin}, "js": {"node", "js/subscribe.js"}} {
+	for name, command := range map[string][]string{"go": {bin}, "js": {"node", "js/subscribe.js"}, "sh": {"sh", "subscribe.sh"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := os.Stat("js/node_modules"); name == "js" && err != nil {
 				t.Skip("js/node_modules is not there; `npm --prefix examples/subscribe/js ci` installs it")
+			}
+			if _, err := exec.LookPath("nats"); name == "sh" && err != nil {
+				t.Skip("the command nats is not there; `make readers` installs it")
 			}
 			h := harness.Start(t, "--nats-addr", "127.0.0.1:0", "--durability", "process")
 			c := h.Client("dev-key")
@@ -46,6 +49,14 @@ func TestExamples_ReadOnWhereTheyEnded(t *testing.T) {
 					want = append(want, e.EventID)
 				}
 			}
+			if name == "sh" { // of frames, one each time
+				var got []string
+				for len(got) < len(want) {
+					got = append(got, read(t, h, 1, command)...)
+				}
+				require.Equal(t, want, got)
+				return
+			}
 			got := read(t, h, 3, command)
 			require.GreaterOrEqual(t, len(got), 3)
 			require.Less(t, len(got), len(want))
@@ -54,7 +65,7 @@ func TestExamples_ReadOnWhereTheyEnded(t *testing.T) {
 	}
 }
 
-// read gives the ids of the events that an example prints.
+// read gives the ids of the events that an example prints, each for itself or those of a frame.
 func read(t *testing.T, h *harness.Host, count int, command []string) (ids []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -66,9 +77,20 @@ func read(t *testing.T, h *harness.Host, count int, command []string) (ids []str
 	out, err := c.Output()
 	require.NoError(t, err, "%s", stderr.String())
 	for line := range strings.Lines(string(out)) {
-		var e struct{ EventID string }
-		require.NoError(t, json.Unmarshal([]byte(line), &e), line)
-		ids = append(ids, e.EventID)
+		type event struct{ EventID string }
+		var some []event
+		switch line[0] {
+		case '[':
+			require.NoError(t, json.Unmarshal([]byte(line), &some), line)
+		case '{':
+			some = make([]event, 1)
+			require.NoError(t, json.Unmarshal([]byte(line), &some[0]), line)
+		}
+		for _, e := range some {
+			if e.EventID != "" { // else it is the record of a run
+				ids = append(ids, e.EventID)
+			}
+		}
 	}
 	return ids
 }

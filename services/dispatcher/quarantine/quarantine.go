@@ -19,6 +19,7 @@ import (
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 )
@@ -43,7 +44,8 @@ func DefaultConfig() Config {
 // Readmitter puts runs back.
 type Readmitter interface {
 	// Readmit puts a run into the queue again if its log reads whole. False: it has ended, and
-	// nothing is left to do. Errors: frame.ErrDamaged if its log does not read whole.
+	// nothing is left to do. Errors: frame.ErrDamaged if its log does not read whole,
+	// runlog.ErrNotFound if it is gone.
 	Readmit(ctx context.Context, r subject.Run) (back bool, err error)
 }
 
@@ -192,7 +194,7 @@ func (l *List) look(ctx context.Context, e entry, revision uint64) {
 		return
 	}
 	switch back, err := l.back.Readmit(ctx, e.run()); {
-	case errors.Is(err, frame.ErrDamaged):
+	case errors.Is(err, frame.ErrDamaged), errors.Is(err, runlog.ErrNotFound): // which a backup may mend
 		return
 	case err != nil:
 		l.lost(ctx, e, err)

@@ -2,6 +2,7 @@ package quarantine_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/memory"
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/dispatcher/quarantine"
@@ -31,7 +33,8 @@ type queue struct {
 	looks   []time.Duration
 	began   time.Time
 	put     []string
-	ended   bool // every run has
+	ended   bool  // every run has
+	fails   error // what becomes of a damaged run; nil: frame.ErrDamaged
 	// then is done after a run was put back; nil: nothing.
 	then func(r subject.Run)
 }
@@ -41,7 +44,7 @@ func (q *queue) Readmit(_ context.Context, r subject.Run) (back bool, err error)
 	q.looks = append(q.looks, time.Since(q.began))
 	if q.damaged[r.RunID] {
 		q.mu.Unlock()
-		return false, fmt.Errorf("%w: %s", frame.ErrDamaged, r.RunID)
+		return false, fmt.Errorf("%w: %s", cmp.Or(q.fails, frame.ErrDamaged), r.RunID)
 	}
 	q.put = append(q.put, r.RunID)
 	then, ended := q.then, q.ended
@@ -74,7 +77,12 @@ func theRun(id string) subject.Run {
 // begin starts a dispatcher's list; it ends with the test, or when end is called.
 func begin(t *testing.T, store kv.Store, q *queue) (l *quarantine.List, end func()) {
 	t.Helper()
-	l = quarantine.New(quarantine.DefaultConfig(), store, time.Now, slog.New(slog.DiscardHandler))
+	return beginWith(t, store, q, slog.DiscardHandler)
+}
+
+func beginWith(t *testing.T, store kv.Store, q *queue, log slog.Handler) (l *quarantine.List, end func()) {
+	t.Helper()
+	l = quarantine.New(quarantine.DefaultConfig(), store, time.Now, slog.New(log))
 	l.Bind(q)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -243,4 +251,27 @@ func TestAdd_FailsWhereNothingCanBeWritten(t *testing.T) {
 	t.Parallel()
 	l := quarantine.New(quarantine.DefaultConfig(), &faulty{memory.New(), 1}, time.Now, slog.New(slog.DiscardHandler))
 	require.ErrorIs(t, l.Add(t.Context(), theRun("run_1")), errDied)
+}
+
+// A log that a server lost, or that is damaged, stays so until somebody mends it: the run was told of
+// when it was quarantined. What else keeps it from being looked at is told.
+func TestList_SaysNothingMoreOfALogThatStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		err  error
+		told bool
+	}{{frame.ErrDamaged, false}, {runlog.ErrNotFound, false}, {runlog.ErrUnavailable, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			store, q := memory.New(), newQueue("run_1")
+			q.fails = tc.err
+			var said bytes.Buffer
+			l, end := beginWith(t, store, q, slog.NewTextHandler(&said, nil))
+			require.NoError(t, l.Add(t.Context(), theRun("run_1")))
+			pass(time.Hour)
+			end()
+			require.NotEmpty(t, q.looks)
+			require.Equal(t, 1, left(t, store), "it is looked at again")
+			require.Equal(t, tc.told, said.Len() > 0, "%v: %s", tc.err, said.String())
+		})
+	}
 }
