@@ -22,6 +22,36 @@ func TestChunk_IsReadAsTheSDKReadsIt(t *testing.T) {
 	}
 }
 
+// What the vendor's API does not have is taken for what it means.
+func TestChunk_OfACompatibleServerIsReadForWhatItMeans(t *testing.T) {
+	t.Parallel()
+	call := func(index int64, id, name, arguments string) (p toolPiece) {
+		p.Index, p.ID, p.Function.Name, p.Function.Arguments = index, id, name, arguments
+		return p
+	}
+	for piece, want := range map[string]chunk{
+		`{"choices":[{"index":0,"delta":{"content":7,"refusal":["no"],"reasoning":"hm","reasoning_content":5},"finish_reason":"stop"}]}`: {
+			Choices: []choice{{FinishReason: "stop", Delta: delta{Content: "7", Refusal: `["no"]`, Reasoning: "hm"}}},
+		},
+		`{"choices":[{"index":"1","delta":{"content":"a"}},{"index":2.0,"delta":{}}]}`: {
+			Choices: []choice{{Index: 1, Delta: delta{Content: "a"}}, {Index: 2}},
+		},
+		`{"choices":[{"delta":{"tool_calls":[{"index":1.0,"id":7,"function":{"name":"f","arguments":{"a":1}}},{"index":"2"}]}}]}`: {
+			Choices: []choice{{Delta: delta{ToolCalls: []toolPiece{call(1, "7", "f", `{"a":1}`), call(2, "", "", "")}}}},
+		},
+		`{"model":"m","usage":{"prompt_tokens":9.0,"completion_tokens":"3","total_tokens":12}}`: {
+			Model: "m", Usage: &usage{PromptTokens: 9, CompletionTokens: 3, TotalTokens: 12},
+		},
+		`{"choices":[{"index":0,"delta":{"audio":{"data":"AA==","transcript":7}}}]}`: {
+			Choices: []choice{{Delta: delta{Audio: audioPiece{Data: "AA==", Transcript: "7"}}}},
+		},
+	} {
+		var c chunk
+		require.NoError(t, json.Unmarshal([]byte(piece), &c), piece)
+		require.Equal(t, want, c, piece)
+	}
+}
+
 func ofSDK(piece string) (chunk, error) {
 	var own openai.ChatCompletionChunk
 	err := json.Unmarshal([]byte(piece), &own)
