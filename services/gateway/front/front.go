@@ -42,6 +42,8 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	sub, ours := below(in, consolePath)
 	switch {
+	case !ours && d.Console != nil && looksAround(in):
+		http.Redirect(w, r, d.Base+consolePath+"/", http.StatusFound)
 	case !ours:
 		d.call(w, in)
 	case d.Console == nil:
@@ -51,6 +53,11 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		d.Console.ServeHTTP(w, sub)
 	}
+}
+
+// looksAround reports a person's browser at the address of the host itself, where the API has nothing.
+func looksAround(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.Trim(r.URL.Path, "/") == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // call hands a request to the API.

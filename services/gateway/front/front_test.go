@@ -60,3 +60,42 @@ func TestDoor_LeadsByThePath(t *testing.T) {
 		}
 	}
 }
+
+// Who types the host's address into a browser looks for the console; a program is told what there is.
+func TestDoor_LeadsABrowserAtTheRootToTheConsole(t *testing.T) {
+	t.Parallel()
+	const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
+	answers := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	for _, tt := range []struct {
+		base, method, path, accept string
+		off                        bool
+		code                       int
+	}{
+		{"", http.MethodGet, "/", browser, false, http.StatusFound},
+		{"/a/b", http.MethodGet, "/a/b", browser, false, http.StatusFound},
+		{"/a/b", http.MethodGet, "/a/b/", browser, false, http.StatusFound},
+		{"", http.MethodGet, "/", "application/json", false, http.StatusBadRequest},
+		{"", http.MethodGet, "/", "*/*", false, http.StatusBadRequest},
+		{"", http.MethodPost, "/", browser, false, http.StatusBadRequest},
+		{"", http.MethodGet, "/v2/runs", browser, false, http.StatusBadRequest},
+		{"", http.MethodGet, "/", browser, true, http.StatusBadRequest},
+		{"/a/b", http.MethodGet, "/", browser, false, http.StatusNotFound},
+	} {
+		d := &front.Door{Base: tt.base, API: answers(http.StatusBadRequest), Console: answers(http.StatusOK), Fail: func(w http.ResponseWriter, _ *http.Request, _ error) {
+			w.WriteHeader(http.StatusNotFound)
+		}}
+		if tt.off {
+			d.Console = nil
+		}
+		r := httptest.NewRequest(tt.method, tt.path, nil)
+		r.Header.Set("Accept", tt.accept)
+		w := httptest.NewRecorder()
+		d.ServeHTTP(w, r)
+		require.Equal(t, tt.code, w.Code, tt)
+		if tt.code == http.StatusFound {
+			require.Equal(t, tt.base+"/console/", w.Header().Get("Location"))
+		}
+	}
+}
