@@ -4,16 +4,26 @@ import (
 	"context"
 	"errors"
 
+	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 )
 
 // scanAhead is how many messages wait for who scans.
 const scanAhead = 512
 
-// MaxPull is how many bytes one pull asks for at most: a message of the largest size, 8 MB, and
-// some. A server ends a connection for which more waits than its max_pending, 32 MB, and two pulls
-// may be under way.
-const MaxPull = 12 << 20
+const (
+	// leastPull has room for a message of the largest size that the host needs, 8 MB, and some.
+	leastPull = 12 << 20
+	// besides is what the server counts of a message that is not part of its payload: its subject, and
+	// where it is acknowledged.
+	besides = 64 << 10
+)
+
+// MaxPull is how many bytes one pull asks a server for at most. The server ends a connection for
+// which more waits than its max_pending, 32 MB, and two pulls may be under way. A message that is
+// larger than a pull is never handed out, nor is what follows it: where max_payload is more than
+// the host needs, a pull is as large.
+func MaxPull(nc *nats.Conn) int { return max(leastPull, int(nc.MaxPayload())+besides) }
 
 // ErrClosed says that the server, or the client, gave up a scan.
 var ErrClosed = errors.New("the consumer was closed")
@@ -21,7 +31,7 @@ var ErrClosed = errors.New("the consumer was closed")
 // Scan hands over the messages of a subject in order, from a position to another at which
 // there is one, and ends sooner when each returns false or an error. One consumer reads them:
 // to ask for each message takes a round trip, and far longer for more than a few dozen.
-func Scan(ctx context.Context, stream js.Stream, subject string, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) error {
+func Scan(ctx context.Context, nc *nats.Conn, stream js.Stream, subject string, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c, err := stream.OrderedConsumer(ctx, js.OrderedConsumerConfig{
@@ -36,7 +46,7 @@ func Scan(ctx context.Context, stream js.Stream, subject string, from, to uint64
 		case in <- m:
 		case <-ctx.Done():
 		}
-	}, js.PullMaxMessagesWithBytesLimit(scanAhead, MaxPull))
+	}, js.PullMaxMessagesWithBytesLimit(scanAhead, MaxPull(nc)))
 	if err != nil {
 		return err
 	}

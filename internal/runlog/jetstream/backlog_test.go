@@ -6,16 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/internal/runlog/runlogtest"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
 )
 
 // A server ends a connection that has more waiting for it than max_pending, and with it all else
@@ -86,4 +91,53 @@ func TestReaders_AskForNoMoreThanTheServerKeepsForAConnection(t *testing.T) {
 		require.Empty(t, cut, name)
 		nc.Close()
 	}
+}
+
+// A server may take more at a time than the host needs (docs/kubernetes.md). What is larger than a
+// reader asks for is never handed out, nor is anything behind it.
+func TestReaders_TakeAFrameAsLargeAsTheServerTakes(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("writes and reads frames of 14 MB; left out under -short")
+	}
+	const large = 14 << 20
+	srv := natslinktest.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: 15 << 20})
+	nc, err := nats.Connect(srv.ClientURL())
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := jetstream.Open(t.Context(), nc, testConfig())
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+
+	start := frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "queued"}, bytes.Repeat([]byte("x"), large))
+	_, err = log.Append(ctx, start, 0)
+	require.NoError(t, err)
+	long := subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "long"}
+	const some = 40 // more than are asked for one by one
+	require.NoError(t, (&runlogtest.Writer{Log: full{Log: log}, Run: long, Name: "w"}).Add(ctx, some))
+	last, err := log.Last(ctx, long)
+	require.NoError(t, err)
+	e := wire.Draft{Type: wire.EventLogAppended, Payload: []byte(`{"level":"info","message":"` + strings.Repeat("x", large) + `"}`)}
+	_, err = log.Append(ctx, frame.New(long, subject.Step, last.Head(), []wire.Event{e.Place(long.RunID, last.Head().Next, time.Now())}), last.Pos)
+	require.NoError(t, err)
+
+	q, err := log.Queue(ctx)
+	require.NoError(t, err)
+	t.Cleanup(q.Close)
+	d, err := q.Next(ctx)
+	require.NoError(t, err, "Queue")
+	require.Len(t, d.Frame().Body, large)
+
+	frames, err := log.Run(ctx, long)
+	require.NoError(t, err, "Run")
+	require.Len(t, frames, some+1)
+
+	errAll, got := errors.New("all are there"), 0
+	require.ErrorIs(t, log.Follow(ctx, 0, func(batch []*frame.Frame) error {
+		if got += len(batch); got == some+2 {
+			return errAll
+		}
+		return nil
+	}, func(pos uint64, err error) { t.Errorf("frame %d: %v", pos, err) }), errAll, "Follow")
 }

@@ -36,7 +36,7 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 		case in <- m:
 		case <-ctx.Done():
 		}
-	}, js.PullMaxMessagesWithBytesLimit(followBatch, natslink.MaxPull))
+	}, js.PullMaxMessagesWithBytesLimit(followBatch, natslink.MaxPull(l.js.Conn())))
 	if err != nil {
 		return fmt.Errorf("%w: follow from %d: %w", runlog.ErrUnavailable, pos, err)
 	}

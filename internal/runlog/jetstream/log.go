@@ -250,7 +250,7 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 	}
 	var damaged error
 	err = l.link.Ask(ctx, func(ctx context.Context) error {
-		return natslink.Scan(ctx, l.stream, run.All(), pos+1, last.Pos, func(raw *js.RawStreamMsg) (bool, error) {
+		return natslink.Scan(ctx, l.js.Conn(), l.stream, run.All(), pos+1, last.Pos, func(raw *js.RawStreamMsg) (bool, error) {
 			f, err := parseRaw(raw)
 			if err != nil {
 				damaged = err

@@ -43,7 +43,7 @@ func (l *Log) Queue(ctx context.Context) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open dispatch queue: %w", err)
 	}
-	msgs, err := c.Messages(js.PullMaxMessagesWithBytesLimit(l.cfg.Prefetch, natslink.MaxPull))
+	msgs, err := c.Messages(js.PullMaxMessagesWithBytesLimit(l.cfg.Prefetch, natslink.MaxPull(l.js.Conn())))
 	if err != nil {
 		return nil, fmt.Errorf("open dispatch queue: %w", err)
 	}
