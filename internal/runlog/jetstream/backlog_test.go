@@ -141,3 +141,54 @@ func TestReaders_TakeAFrameAsLargeAsTheServerTakes(t *testing.T) {
 		return nil
 	}, func(pos uint64, err error) { t.Errorf("frame %d: %v", pos, err) }), errAll, "Follow")
 }
+
+// What has come of the log, and its reader has not taken, is held in memory: of large frames there
+// are few.
+func TestFollow_HoldsNoMoreThanItsReaderCanTakeSoon(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("writes 100 MB; left out under -short")
+	}
+	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect("reader")
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := jetstream.Open(t.Context(), nc, testConfig())
+	require.NoError(t, err)
+	const frames = 100
+	body := bytes.Repeat([]byte("x"), 1<<20)
+	for i := range frames {
+		start := frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: fmt.Sprint("run-", i)}, body)
+		_, err := log.Append(t.Context(), start, 0)
+		require.NoError(t, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	errAll, before := errors.New("all are there"), nc.Stats().InBytes
+	// follow reads all frames, and does something before it takes the first.
+	follow := func(log *jetstream.Log, first func()) {
+		got := 0
+		require.ErrorIs(t, log.Follow(ctx, 0, func(batch []*frame.Frame) error {
+			if got == 0 {
+				first()
+			}
+			if got += len(batch); got == frames {
+				return errAll
+			}
+			return nil
+		}, func(pos uint64, err error) { t.Errorf("frame %d: %v", pos, err) }), errAll)
+	}
+	other, err := srv.Connect("other")
+	require.NoError(t, err)
+	t.Cleanup(other.Close)
+	quick, err := jetstream.Open(ctx, other, testConfig())
+	require.NoError(t, err)
+	follow(log, func() {
+		for range 3 { // in as much time as others need to read all of it
+			follow(quick, func() {})
+		}
+		require.Less(t, nc.Stats().InBytes-before, uint64(64<<20))
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	js "github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/semaphore"
 
 	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/runlog"
@@ -17,6 +18,9 @@ const (
 	followBuffer = 4096
 	// followBatch bounds a batch, so that a reader far behind commits in steps.
 	followBatch = 1024
+	// followBytes is how many bytes of frames are held for a reader, in its batch and behind it: as
+	// many of the largest as followBuffer would be more than there is memory.
+	followBytes = runlog.MaxFrameBytes
 )
 
 // Follow reads the log in order; see runlog.Follower. It uses an ordered
@@ -30,8 +34,13 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 	if err != nil {
 		return fmt.Errorf("%w: follow from %d: %w", runlog.ErrUnavailable, pos, err)
 	}
-	in := make(chan js.Msg, followBuffer)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	in, room := make(chan js.Msg, followBuffer), semaphore.NewWeighted(followBytes)
 	run, err := c.Consume(func(m js.Msg) {
+		if room.Acquire(ctx, weight(m)) != nil { // the reader has ended
+			return
+		}
 		select {
 		case in <- m:
 		case <-ctx.Done():
@@ -41,7 +50,7 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 		return fmt.Errorf("%w: follow from %d: %w", runlog.ErrUnavailable, pos, err)
 	}
 	defer run.Stop()
-	d := drain{next: pos + 1, damaged: damaged, missing: func(from, to uint64) error { return l.missing(ctx, from, to) }}
+	d := drain{next: pos + 1, free: room.Release, damaged: damaged, missing: func(from, to uint64) error { return l.missing(ctx, from, to) }}
 	return d.run(ctx, in, run.Closed(), func(batch []*frame.Frame) error {
 		if err := l.settled(ctx, batch[len(batch)-1].Pos); err != nil {
 			return err
@@ -49,6 +58,9 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 		return handle(batch)
 	})
 }
+
+// weight is what a message takes of followBytes.
+func weight(m js.Msg) int64 { return min(int64(len(m.Data())), followBytes) }
 
 // missing decides about positions that a server has left out. One that has lost records hands out the
 // rest as if nothing were amiss: another has to be asked, unless the leader has none of these either. It
@@ -71,6 +83,7 @@ func (l *Log) missing(ctx context.Context, from, to uint64) error {
 // drain hands over what arrives.
 type drain struct {
 	next    uint64                      // the position that is to come
+	free    func(bytes int64)           // is told of what is held no longer
 	damaged func(pos uint64, err error) // is told of what cannot be read
 	missing func(from, to uint64) error // decides about positions that do not come
 }
@@ -81,19 +94,24 @@ func (d *drain) run(ctx context.Context, in <-chan js.Msg, closed <-chan struct{
 		var (
 			batch []*frame.Frame
 			err   error
+			held  int64
 		)
+		add := func(m js.Msg) {
+			held += weight(m)
+			batch, err = d.add(batch, m)
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-closed:
 			return fmt.Errorf("%w: consumer closed", runlog.ErrUnavailable)
 		case m := <-in:
-			batch, err = d.add(batch, m)
+			add(m)
 		}
 		for more := true; more && err == nil && len(batch) < followBatch; {
 			select {
 			case m := <-in:
-				batch, err = d.add(batch, m)
+				add(m)
 			default:
 				more = false
 			}
@@ -101,12 +119,12 @@ func (d *drain) run(ctx context.Context, in <-chan js.Msg, closed <-chan struct{
 		if err != nil {
 			return err // what came before comes again
 		}
-		if len(batch) == 0 {
-			continue
+		if len(batch) > 0 {
+			if err := handle(batch); err != nil {
+				return err
+			}
 		}
-		if err := handle(batch); err != nil {
-			return err
-		}
+		d.free(held)
 	}
 }
 

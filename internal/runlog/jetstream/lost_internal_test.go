@@ -87,6 +87,7 @@ func TestFollow_TakesNoGapForGranted(t *testing.T) {
 			var missing [][2]uint64
 			var got []uint64
 			d := drain{
+				free: func(int64) {},
 				next: 5, damaged: func(pos uint64, err error) { t.Errorf("%d: %v", pos, err) },
 				missing: func(from, to uint64) error {
 					missing = append(missing, [2]uint64{from, to})
