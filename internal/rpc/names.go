@@ -20,13 +20,23 @@ type lookups struct {
 
 // Build begins to look, until the resolver is closed.
 func (l lookups) Build(to resolver.Target, cc resolver.ClientConn, o resolver.BuildOptions) (resolver.Resolver, error) {
-	r, err := l.Builder.Build(to, cc, o)
+	r, err := l.Builder.Build(to, steady{cc}, o)
 	if err != nil {
 		return nil, err
 	}
 	a := &again{Resolver: r, ended: make(chan struct{}), done: make(chan struct{})}
 	go a.look(l.every)
 	return a, nil
+}
+
+// steady has a name looked up as often while nobody is there of whom it stands: told that no address
+// is of no use, gRPC looks less and less often, at last every two minutes, whoever asks.
+type steady struct{ resolver.ClientConn }
+
+// UpdateState passes on what was found.
+func (s steady) UpdateState(found resolver.State) error {
+	_ = s.ClientConn.UpdateState(found)
+	return nil
 }
 
 type again struct {
