@@ -199,6 +199,7 @@ func (w *Watch) takeDue() []*sleeper {
 // one before ended: those that cannot be woken do not keep the others away.
 func (w *Watch) sweep(ctx context.Context) {
 	now := w.clock()
+	maps.DeleteFunc(w.looked, func(_ Timer, at time.Time) bool { return now.Sub(at) >= lookAgain })
 	timers, err := w.index.Due(ctx, now.Add(-w.cfg.Grace), w.last, sweepLimit)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -207,7 +208,7 @@ func (w *Watch) sweep(ctx context.Context) {
 		return
 	}
 	for _, t := range timers {
-		if at, ok := w.looked[t]; ok && now.Sub(at) < lookAgain {
+		if _, ok := w.looked[t]; ok {
 			continue
 		}
 		err := w.waker.WakeLost(ctx, t.Run)
@@ -222,7 +223,6 @@ func (w *Watch) sweep(ctx context.Context) {
 		return
 	}
 	w.last = Timer{}
-	maps.DeleteFunc(w.looked, func(_ Timer, at time.Time) bool { return now.Sub(at) >= lookAgain })
 }
 
 // sleepers is a heap by due time.
