@@ -205,6 +205,14 @@ func TestListDueTimers_NamesRunsUntilTheyMoveOn(t *testing.T) {
 	require.Equal(t, "flow", got[0].GetWorkflowId())
 	require.Equal(t, logtest.Epoch.Add(time.Minute+2*time.Millisecond).UnixMilli(), got[0].GetDueUnixMs())
 	require.Len(t, due(logtest.Epoch.Add(2*time.Hour), 1), 1)
+	for i, behind := range [][]*eventlogv1.DueTimer{got[1:], nil} {
+		resp, err := r.ListDueTimers(within(t), &eventlogv1.ListDueTimersRequest{BeforeUnixMs: logtest.Epoch.Add(2 * time.Hour).UnixMilli(), After: got[i]})
+		require.NoError(t, err)
+		require.Len(t, resp.GetTimers(), len(behind))
+		for k, timer := range resp.GetTimers() {
+			require.Equal(t, behind[k].GetRunId(), timer.GetRunId())
+		}
+	}
 
 	soon.End(logtest.RunCompleted)
 	_, err = r.get(t, "soon")
