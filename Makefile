@@ -216,6 +216,7 @@ include deploy/deploy.mk
 include console/console.mk
 
 $(NATSCLI):
+	rm -f .bin/natscli-*
 	GOWORK=off GOBIN=$(CURDIR)/.bin go install github.com/nats-io/natscli/nats@$(NATSCLI_VERSION)
 	touch $@
 

@@ -92,7 +92,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Subscription, error)
 	}
 	// What comes again after what follows it would pass for handled, and be lost.
 	if n := s.consumer.CachedInfo().Config.MaxAckPending; n != 1 {
-		return nil, fmt.Errorf("subscribe: consumer %s: %d frames of it are with readers at a time, which loses their order: want one made with --max-pending 1", name, n)
+		return nil, fmt.Errorf("subscribe: consumer %s: its readers may have %d frames at a time (-1: any number), which loses their order: want one made with --max-pending 1", name, n)
 	}
 	return s, nil
 }

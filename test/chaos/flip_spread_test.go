@@ -1,10 +1,13 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,7 +21,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// A bit turns in the file of one NATS server of three, which then dies: when it is back, and
+// A bit turns in the file that one NATS server of three writes, which then dies: when it is back, and
 // when it leads, all that was acknowledged is there as it was.
 func TestFault_ABitFlipsInTheFileOfOneNATSServer(t *testing.T) {
 	s := newSpread(t, harness.Options{})
@@ -27,7 +30,8 @@ func TestFault_ABitFlipsInTheFileOfOneNATSServer(t *testing.T) {
 			for _, name := range s.names(t, "nats") {
 				wait(t, 2*time.Second) // for others to have what it has
 				s.signal(t, name, syscall.SIGSTOP)
-				s.turn(t, name)
+				files := s.files(t, name)
+				s.turn(t, files[len(files)-1])
 				s.signal(t, name, syscall.SIGKILL)
 				wait(t, 3*lease)
 			}
@@ -39,13 +43,20 @@ func TestFault_ABitFlipsInTheFileOfOneNATSServer(t *testing.T) {
 	}
 }
 
-// turn turns a bit in the middle of a server's part of the log.
-func (s *spread) turn(t *testing.T, server string) {
+// files are those of a server's part of the log, the oldest first. They are named by number.
+func (s *spread) files(t *testing.T, server string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.Dir(), server, "jetstream", "[$]G", "streams", subject.Stream, "msgs", "*.blk"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	f, err := os.OpenFile(files[0], os.O_RDWR, 0)
+	slices.SortFunc(files, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+	return files
+}
+
+// turn turns a bit in the middle of a file.
+func (s *spread) turn(t *testing.T, file string) {
+	t.Helper()
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
 	require.NoError(t, err)
 	info, err := f.Stat()
 	require.NoError(t, err)
@@ -57,7 +68,7 @@ func (s *spread) turn(t *testing.T, server string) {
 	_, err = f.WriteAt(b, at)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
-	t.Logf("%s: a bit turned at %d of %d bytes", server, at, info.Size())
+	t.Logf("%s: a bit turned at %d of %d bytes", file, at, info.Size())
 }
 
 // lead makes a server the leader of the log.
@@ -98,7 +109,7 @@ func TestFault_ABitFlipsInOldRecordsOfOneNATSServer(t *testing.T) {
 	})
 	bad := s.any(t, "nats")
 	s.signal(t, bad, syscall.SIGSTOP)
-	s.turn(t, bad)
+	s.turn(t, s.files(t, bad)[0])
 	s.signal(t, bad, syscall.SIGKILL)
 	s.whole(t)
 	whole := ""
