@@ -23,35 +23,44 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// A server ends a connection that has more waiting for it than max_pending, and with it all else
-// that goes over the connection: no reader asks for that much at once (docs/streams.md, "Who may
-// read").
-func TestReaders_AskForNoMoreThanTheServerKeepsForAConnection(t *testing.T) {
-	t.Parallel()
+// backlogFrames is how many backlog writes, of 1 MB each: more than any reader may be handed at once.
+const backlogFrames = 100
+
+// backlog is a server whose log has them.
+func backlog(t *testing.T) *natsd.Server {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("writes 100 MB; left out under -short")
 	}
 	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
-	writer, err := srv.Connect("writer")
+	nc, err := srv.Connect("writer")
 	require.NoError(t, err)
-	t.Cleanup(writer.Close)
-	log, err := jetstream.Open(t.Context(), writer, testConfig())
+	t.Cleanup(nc.Close)
+	log, err := jetstream.Open(t.Context(), nc, testConfig())
 	require.NoError(t, err)
-	const frames = 100
 	body := bytes.Repeat([]byte("x"), 1<<20)
-	for i := range frames {
+	for i := range backlogFrames {
 		start := frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: fmt.Sprint("run-", i)}, body)
 		_, err := log.Append(t.Context(), start, 0)
 		require.NoError(t, err)
 	}
+	return srv
+}
+
+// A server ends a connection that has more waiting for it than max_pending, and with it all else
+// that goes over the connection: no reader asks for that much at once (docs/streams.md, "Who may
+// read").
+func TestReaders_AskForNoMoreThanTheServerKeepsForAConnection(t *testing.T) {
+	t.Parallel()
+	srv := backlog(t)
 	errAll := errors.New("all are there")
 	for name, read := range map[string]func(context.Context, *jetstream.Log) error{
 		"Follow": func(ctx context.Context, log *jetstream.Log) error {
 			got := 0
 			err := log.Follow(ctx, 0, func(batch []*frame.Frame) error {
-				if got += len(batch); got == frames {
+				if got += len(batch); got == backlogFrames {
 					return errAll
 				}
 				return nil
@@ -67,7 +76,7 @@ func TestReaders_AskForNoMoreThanTheServerKeepsForAConnection(t *testing.T) {
 				return err
 			}
 			defer q.Close()
-			for range frames {
+			for range backlogFrames {
 				d, err := q.Next(ctx)
 				if err != nil {
 					return err
@@ -146,24 +155,12 @@ func TestReaders_TakeAFrameAsLargeAsTheServerTakes(t *testing.T) {
 // are few.
 func TestFollow_HoldsNoMoreThanItsReaderCanTakeSoon(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("writes 100 MB; left out under -short")
-	}
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
+	srv := backlog(t)
 	nc, err := srv.Connect("reader")
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	log, err := jetstream.Open(t.Context(), nc, testConfig())
 	require.NoError(t, err)
-	const frames = 100
-	body := bytes.Repeat([]byte("x"), 1<<20)
-	for i := range frames {
-		start := frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: fmt.Sprint("run-", i)}, body)
-		_, err := log.Append(t.Context(), start, 0)
-		require.NoError(t, err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	errAll, before := errors.New("all are there"), nc.Stats().InBytes
@@ -174,7 +171,7 @@ func TestFollow_HoldsNoMoreThanItsReaderCanTakeSoon(t *testing.T) {
 			if got == 0 {
 				first()
 			}
-			if got += len(batch); got == frames {
+			if got += len(batch); got == backlogFrames {
 				return errAll
 			}
 			return nil
