@@ -29,7 +29,7 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 	c, err := l.stream.OrderedConsumer(ctx, js.OrderedConsumerConfig{
 		FilterSubjects: []string{subject.All},
 		DeliverPolicy:  js.DeliverByStartSequencePolicy,
-		OptStartSeq:    pos + 1,
+		OptStartSeq:    pos + 1, InactiveThreshold: natslink.ForgetReader,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: follow from %d: %w", runlog.ErrUnavailable, pos, err)

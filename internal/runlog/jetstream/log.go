@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
@@ -153,8 +154,8 @@ func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 		}
 		// Outcome unknown: the same frame may be sent again, the expectation
 		// makes the second one fail if the first was stored.
-		if err := pause(ctx, pauseAfter(err)); err != nil {
-			return 0, fmt.Errorf("%w: append frame %d of run %s: %w", runlog.ErrUnavailable, f.First, f.Run.RunID, err)
+		if !lifecycle.Wait(ctx, pauseAfter(err)) {
+			return 0, fmt.Errorf("%w: append frame %d of run %s: %w", runlog.ErrUnavailable, f.First, f.Run.RunID, ctx.Err())
 		}
 	}
 }
@@ -224,9 +225,9 @@ func (l *Log) all(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 	return l.scan(ctx, start.Run, frames) // large frames fill a page before there are as many
 }
 
-// readSingly is how many frames of a run are asked for one by one: as many take about as long
-// as a consumer takes to be made.
-const readSingly = 32
+// readSingly is how many frames of a run are asked for one by one: as many take about as long as to
+// ask for the last, and then for a page.
+const readSingly = 16
 
 // scan reads the frames of a run that come after those that have been read, up to what is
 // its last when it is called.
@@ -250,7 +251,7 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 	}
 	var damaged error
 	err = l.link.Ask(ctx, func(ctx context.Context) error {
-		return natslink.Scan(ctx, l.js.Conn(), l.stream, run.All(), pos+1, last.Pos, func(raw *js.RawStreamMsg) (bool, error) {
+		return natslink.Scan(ctx, l.js, subject.Stream, run.All(), pos+1, last.Pos, func(raw *js.RawStreamMsg) (bool, error) {
 			f, err := parseRaw(raw)
 			if err != nil {
 				damaged = err
@@ -366,15 +367,4 @@ func isTransient(err error) bool {
 		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, js.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrDisconnected) ||
 		errors.Is(err, nats.ErrReconnectBufExceeded) // a connection that keeps nothing for later
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

@@ -3,6 +3,8 @@ package jetstream
 import (
 	"context"
 	"time"
+
+	"waybill.dev/waybill/internal/lifecycle"
 )
 
 // lookAgain is the pause before the leader is asked again how far it is: a question costs it
@@ -18,8 +20,8 @@ func (l *Log) settled(ctx context.Context, pos uint64) error {
 		return nil
 	}
 	for {
-		if err := pause(ctx, time.Until(time.Unix(0, l.asked.Load()).Add(lookAgain))); err != nil {
-			return err
+		if !lifecycle.Wait(ctx, time.Until(time.Unix(0, l.asked.Load()).Add(lookAgain))) {
+			return ctx.Err()
 		}
 		l.asked.Store(time.Now().UnixNano())
 		end, err := l.End(ctx)

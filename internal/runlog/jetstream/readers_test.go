@@ -1,0 +1,81 @@
+package jetstream_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// A server has a limit for the consumers of a stream. Hosts that read much, or are killed again and
+// again, must not come near it: without a consumer nothing is handed out or followed.
+func TestLog_ReadersAreSoonForgotten(t *testing.T) {
+	t.Parallel()
+	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect("test")
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := jetstream.Open(t.Context(), nc, testConfig())
+	require.NoError(t, err)
+
+	const steps = 100 // too many to ask for them one by one
+	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
+	f := frame.NewOpen(run, []byte(`{}`))
+	for i := 0; ; i++ {
+		f.Pos, err = log.Append(t.Context(), f, f.Pos)
+		require.NoError(t, err)
+		if i == steps {
+			break
+		}
+		head := f.Head()
+		d := wire.Draft{Type: wire.EventLogAppended, Payload: []byte(`{"level":"info","message":"m"}`)}
+		f = frame.New(run, subject.Step, head, []wire.Event{d.Place(run.RunID, head.Next, time.UnixMilli(1700000000000))})
+		f.Pos = head.Pos
+	}
+	for range 10 {
+		frames, err := log.Run(t.Context(), run)
+		require.NoError(t, err)
+		require.Len(t, frames, steps+1)
+	}
+	require.Empty(t, consumers(t, nc), "reading a run makes none")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	seen := 0
+	err = log.Follow(ctx, 0, func(batch []*frame.Frame) error {
+		if seen += len(batch); seen > steps {
+			cancel()
+		}
+		return nil
+	}, func(uint64, error) {})
+	require.ErrorIs(t, err, context.Canceled)
+	left := consumers(t, nc)
+	require.Len(t, left, 1)
+	require.LessOrEqual(t, left[0].Config.InactiveThreshold, 30*time.Second)
+}
+
+// consumers are those that the server has of the log.
+func consumers(t *testing.T, nc *nats.Conn) (all []*js.ConsumerInfo) {
+	t.Helper()
+	api, err := js.New(nc)
+	require.NoError(t, err)
+	s, err := api.Stream(t.Context(), subject.Stream)
+	require.NoError(t, err)
+	list := s.ListConsumers(t.Context())
+	for c := range list.Info() {
+		all = append(all, c)
+	}
+	require.NoError(t, list.Err())
+	return all
+}
