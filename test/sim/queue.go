@@ -155,7 +155,7 @@ func (d *delivery) Ack() error {
 
 func (d *delivery) Retry() error {
 	return d.send(atRetry, func() error {
-		d.item.free = time.Now().Add(retryDelay << min(d.item.tries-1, 5))
+		d.item.free = time.Now().Add(retryDelay << min(d.item.tries-1, 3))
 		return nil
 	})
 }

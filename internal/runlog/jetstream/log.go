@@ -36,7 +36,7 @@ type Config struct {
 	// AckWait is how long a handed-out run may stay silent before it is handed
 	// to another dispatcher.
 	AckWait time.Duration
-	// RetryDelay is how long Retry holds a run back.
+	// RetryDelay is how long Retry holds a run back after its first try.
 	RetryDelay time.Duration
 	// MaxPending bounds the runs handed out and not yet acknowledged.
 	MaxPending int

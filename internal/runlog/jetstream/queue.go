@@ -124,7 +124,13 @@ func (d *delivery) Redelivered() bool   { return d.redelivered }
 func (d *delivery) Extend() error       { return d.msg.InProgress() }
 func (d *delivery) Ack() error          { return d.msg.Ack() }
 
-// Retry holds the run back longer with every try, up to 32 times the delay.
 func (d *delivery) Retry() error {
-	return d.msg.NakWithDelay(d.delay << min(d.tries-1, 5))
+	return d.msg.NakWithDelay(heldBack(d.delay, d.tries))
+}
+
+// heldBack is how long a run waits for its next try: longer with every one, up to eight times the
+// delay. What is away is back after seconds, mostly; and a run has a time limit, of which
+// some tries in a row that fail for different reasons must not take the most.
+func heldBack(delay time.Duration, tries uint64) time.Duration {
+	return delay << min(tries-1, 3)
 }

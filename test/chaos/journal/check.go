@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -109,10 +110,19 @@ func CheckLog(t testing.TB, id, workflow string, events []harness.Event) {
 	}
 }
 
+// types are those of a log's events, each with the time since the first: where it stood still.
 func types(events []harness.Event) string {
-	var out []string
-	for _, e := range events {
-		out = append(out, e.Type)
+	var (
+		out   []string
+		first time.Time
+	)
+	for i, e := range events {
+		var v struct{ Timestamp time.Time }
+		_ = json.Unmarshal(e.Raw, &v) // of one that has none, it is seen
+		if i == 0 {
+			first = v.Timestamp
+		}
+		out = append(out, fmt.Sprintf("%s+%.3gs", e.Type, v.Timestamp.Sub(first).Seconds()))
 	}
 	return strings.Join(out, " ")
 }
