@@ -71,7 +71,8 @@ func (s *spread) turn(t *testing.T, file string) {
 	t.Logf("%s: a bit turned at %d of %d bytes", file, at, info.Size())
 }
 
-// lead makes a server the leader of the log.
+// lead makes a server the leader of the log. It asks for that ever less often: one that still gets
+// what it lacks has to begin anew with each leader.
 func (s *spread) lead(t *testing.T, server string) {
 	t.Helper()
 	nc, err := nats.Connect(s.NATS)
@@ -79,7 +80,7 @@ func (s *spread) lead(t *testing.T, server string) {
 	defer nc.Close()
 	api, err := js.New(nc)
 	require.NoError(t, err)
-	leader := ""
+	leader, pause := "", 100*time.Millisecond
 	for deadline := time.Now().Add(wholeWithin); leader != server; {
 		require.True(t, time.Now().Before(deadline), "%s does not lead, but %s", server, leader)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -88,7 +89,8 @@ func (s *spread) lead(t *testing.T, server string) {
 		}
 		if leader != server {
 			_, _ = nc.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+subject.Stream, fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, server))
-			wait(t, 200*time.Millisecond)
+			pause = min(2*pause, 15*time.Second)
+			wait(t, pause)
 		}
 		cancel()
 	}
