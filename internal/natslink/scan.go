@@ -3,16 +3,15 @@ package natslink
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
-	"github.com/synadia-io/orbit.go/jetstreamext"
-
-	"waybill.dev/waybill/internal/lifecycle"
 )
+
+// ScanAhead is how many messages a server may send to who scans before they are read, where they are
+// small.
+const ScanAhead = 512
 
 const (
 	// leastPull has room for a message of the largest size that the host needs, 8 MB, and some.
@@ -28,74 +27,69 @@ const (
 // the host needs, a pull is as large.
 func MaxPull(nc *nats.Conn) int { return max(leastPull, int(nc.MaxPayload())+besides) }
 
-// ForgetReader is how long a server remembers an ordered consumer for which nobody asks: the client does
-// not delete one that it is through with, a process that is killed cannot, and a server has a limit for
-// those of a stream, 1,000 unless it is told otherwise.
-const ForgetReader = 30 * time.Second
+// forget is how long a server remembers a reader that has gone without a word.
+const forget = 30 * time.Second
 
-const (
-	// scanPage is how many messages a server is asked for at a time, and scanBytes how many bytes: the
-	// message that reaches them is the last.
-	scanPage  = 512
-	scanBytes = 1 << 20
-	// scanTry bounds the wait for a page: a server that ends amid one says nothing.
-	scanTry = 2 * time.Second
-	// scanPause is how long a server is given that does not have yet what another has.
-	scanPause = 10 * time.Millisecond
-)
+// Reader makes a consumer that hands out what a stream has in order, and of which the server keeps no
+// position. Call end when nobody reads from it any more: the client leaves it to the server to
+// forget consumers, which takes minutes, and a server refuses new ones when it has too many.
+func Reader(ctx context.Context, nc *nats.Conn, stream js.Stream, cfg js.OrderedConsumerConfig) (c js.Consumer, end func(), err error) {
+	cfg.InactiveThreshold = forget
+	c, err = stream.OrderedConsumer(ctx, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	name := stream.CachedInfo().Config.Name
+	return c, func() {
+		// Nobody waits for the answer: what does not arrive is forgotten.
+		_ = nc.Publish("$JS.API.CONSUMER.DELETE."+name+"."+c.CachedInfo().Name, nil)
+	}, nil
+}
+
+// ErrClosed says that the server, or the client, gave up a scan.
+var ErrClosed = errors.New("the consumer was closed")
 
 // Scan hands over the messages of a subject in order, from a position to another at which
-// there is one, and ends sooner when each returns false or an error. They are asked for in pages,
-// of any server that has the stream; to ask for each message takes a round trip, and a consumer for
-// each scan would be one more that the servers agree upon, and keep when the host is killed.
-func Scan(ctx context.Context, api js.JetStream, stream, subject string, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) error {
-	for from <= to {
-		next, more, err := scanOnce(ctx, api, stream, subject, from, to, each)
-		if err != nil || !more {
-			return err
-		}
-		if next == from && !lifecycle.Wait(ctx, scanPause) {
-			return ctx.Err()
-		}
-		from = next
-	}
-	return nil
-}
-
-// scanOnce hands over a page, or what arrives of it. next is where the one after it begins.
-func scanOnce(ctx context.Context, api js.JetStream, stream, subject string, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) (next uint64, more bool, err error) {
-	if !api.Conn().IsConnected() { // a request that cannot be sent would leave its subscription behind
-		return from, false, nats.ErrConnectionReconnecting
-	}
-	ctx, cancel := context.WithTimeout(ctx, scanTry)
+// there is one, of which it is sent some ahead, up to ScanAhead, and ends sooner when each returns false or an error. One consumer reads them:
+// to ask for each message takes a round trip, and far longer for more than a few dozen. To ask for many
+// at once (NATS ADR-31) makes a server that has the only copy store nothing until it has found them all.
+func Scan(ctx context.Context, nc *nats.Conn, stream js.Stream, subject string, from, to uint64, ahead int, each func(*js.RawStreamMsg) (bool, error)) error {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	page, err := jetstreamext.GetBatch(ctx, api, stream, scanPage,
-		jetstreamext.GetBatchSubject(subject), jetstreamext.GetBatchSeq(from), jetstreamext.GetBatchMaxBytes(scanBytes))
+	c, end, err := Reader(ctx, nc, stream, js.OrderedConsumerConfig{
+		FilterSubjects: []string{subject}, DeliverPolicy: js.DeliverByStartSequencePolicy, OptStartSeq: from,
+	})
 	if err != nil {
-		return from, false, fmt.Errorf("ask for a page: %w", err)
+		return err
 	}
-	next = from
-	var before uint64 // the message of the page before this one
-	for m, err := range page {
-		switch {
-		case errors.Is(err, jetstreamext.ErrNoMessages) || errors.Is(err, context.DeadlineExceeded):
-			return next, true, nil
-		case errors.Is(err, jetstreamext.ErrBatchUnsupported): // its name for every answer without a message
-			return next, false, fmt.Errorf("%w: %w", nats.ErrNoResponders, err)
-		case err != nil:
-			return next, false, fmt.Errorf("read a page: %w", err)
-		case m.Header.Get(lastSequence) != strconv.FormatUint(before, 10): // one got lost with a connection
-			return next, true, nil
-		case m.Sequence > to:
-			return next, false, nil
+	defer end()
+	in := make(chan js.Msg, ahead)
+	run, err := c.Consume(func(m js.Msg) {
+		select {
+		case in <- m:
+		case <-ctx.Done():
 		}
-		if more, err := each(m); err != nil || !more || m.Sequence == to {
-			return next, false, err
-		}
-		before, next = m.Sequence, m.Sequence+1
+	}, js.PullMaxMessagesWithBytesLimit(ahead, MaxPull(nc)))
+	if err != nil {
+		return err
 	}
-	return next, true, nil
+	defer run.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-run.Closed():
+			return ErrClosed
+		case m := <-in:
+			meta, err := m.Metadata()
+			if err != nil {
+				return err
+			}
+			pos := meta.Sequence.Stream
+			more, err := each(&js.RawStreamMsg{Subject: m.Subject(), Sequence: pos, Header: m.Headers(), Data: m.Data(), Time: meta.Timestamp})
+			if err != nil || !more || pos >= to {
+				return err
+			}
+		}
+	}
 }
-
-// lastSequence tells of a message of a page which one was before it; 0: it is the first.
-const lastSequence = "Nats-Last-Sequence"

@@ -7,18 +7,26 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 )
 
+// maxConsumers is more than a server bears; what it bears is not for the host to say.
+const maxConsumers = 100_000
+
 // Stream makes a stream, or sees to it that the one there is as it must be. Replicas are those
 // it has, should these be more than cfg wants: whoever opens it with fewer, say with a
 // default, does not take the copies of others away.
+//
+// A stream that is made takes far more consumers than a server's default of 1,000, of which the host's
+// own would be refused; one that is there keeps its limit.
 //
 // Of one copy reads are direct. Of several they go to the leader unless cfg allows direct
 // ones: any server that has a copy answers those, and one may not have yet what was
 // acknowledged.
 func Stream(ctx context.Context, api js.JetStream, cfg js.StreamConfig) (js.Stream, error) {
 	there, err := Ensure(ctx, func(ctx context.Context) (js.Stream, error) { return api.Stream(ctx, cfg.Name) })
+	cfg.MaxConsumers = maxConsumers
 	switch {
 	case err == nil:
 		cfg.Replicas = max(cfg.Replicas, there.CachedInfo().Config.Replicas)
+		cfg.MaxConsumers = there.CachedInfo().Config.MaxConsumers
 	case !errors.Is(err, js.ErrStreamNotFound):
 		return nil, err
 	}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"testing"
 
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/natslink"
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 )
 
 // cluster has a stream with some replicas; 0: it has none.
@@ -42,6 +45,30 @@ func TestStream_TakesNoCopiesAwayAndReadsOfSeveralFromTheLeader(t *testing.T) {
 	}{{0, 1, 1, true}, {0, 3, 3, false}, {3, 1, 3, false}, {1, 3, 3, false}, {3, 3, 3, false}, {1, 1, 1, true}} {
 		s, err := natslink.Stream(t.Context(), cluster{replicas: tc.there}, js.StreamConfig{Name: "LOG", Replicas: tc.wanted})
 		require.NoError(t, err)
-		require.Equal(t, js.StreamConfig{Name: "LOG", Replicas: tc.want, AllowDirect: tc.direct}, s.CachedInfo().Config, "%+v", tc)
+		got := s.CachedInfo().Config
+		got.MaxConsumers = 0 // see below
+		require.Equal(t, js.StreamConfig{Name: "LOG", Replicas: tc.want, AllowDirect: tc.direct}, got, "%+v", tc)
+	}
+}
+
+// A server's own limit is 1,000, the host's consumers included. What somebody has set stays.
+func TestStream_TakesManyConsumersUnlessToldOtherwise(t *testing.T) {
+	t.Parallel()
+	s := natslinktest.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()})
+	nc, err := nats.Connect(s.ClientURL())
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	api, err := js.New(nc)
+	require.NoError(t, err)
+	limit := func() int {
+		s, err := natslink.Stream(t.Context(), api, js.StreamConfig{Name: "LOG", Subjects: []string{"log"}})
+		require.NoError(t, err)
+		return s.CachedInfo().Config.MaxConsumers
+	}
+	require.Equal(t, 100_000, limit())
+	for _, set := range []int{5_000, -1} {
+		_, err = api.UpdateStream(t.Context(), js.StreamConfig{Name: "LOG", Subjects: []string{"log"}, AllowDirect: true, MaxConsumers: set})
+		require.NoError(t, err)
+		require.Equal(t, set, limit())
 	}
 }

@@ -52,7 +52,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	// As the client makes a bucket, but for what is read directly.
 	if _, err := natslink.Stream(ctx, api, js.StreamConfig{
 		Name: Stream(cfg.Bucket), Description: cfg.Description, Subjects: []string{"$KV." + cfg.Bucket + ".>"},
-		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxConsumers: -1, MaxMsgSize: 4 << 20, MaxAge: cfg.TTL,
+		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: 4 << 20, MaxAge: cfg.TTL,
 		Storage: storage, Replicas: cfg.Replicas, Discard: js.DiscardNew, AllowRollup: true, DenyDelete: true,
 		Duplicates: dedupWindow(cfg.TTL), AllowMsgTTL: cfg.MarkerTTL > 0, SubjectDeleteMarkerTTL: cfg.MarkerTTL,
 	}); err != nil {
@@ -156,7 +156,13 @@ func (s *Store) Watch(ctx context.Context, prefix string, ready chan<- struct{},
 	if err != nil {
 		return unavailable("watch", prefix, err)
 	}
-	defer func() { _ = w.Stop() }() // the watcher ends with the connection anyway
+	defer func() {
+		_ = w.Stop() // the watcher ends with the connection anyway
+		go func() {
+			for range w.Updates() { // what is on its way: the client waits until somebody takes it
+			}
+		}()
+	}()
 	for {
 		select {
 		case <-ctx.Done():

@@ -2,19 +2,24 @@ package jetkv_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/jetkv"
 	"waybill.dev/waybill/internal/kv/kvtest"
 	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/natslink/natslinktest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, natsdtest.LeftBehind()...) }
 
 func TestStore_KeepsThePortsContract(t *testing.T) {
 	t.Parallel()
@@ -67,6 +72,25 @@ func TestStore_WaitsForNothingThatWentDownWithItsConnection(t *testing.T) {
 			}
 			require.NoError(t, err)
 		})
+	}
+}
+
+// A client that goes away amid a list is no reason to keep its goroutine, and what it holds.
+func TestWatch_LeavesNobodyBehindThatWaitsForItsReader(t *testing.T) {
+	t.Parallel()
+	s := open(t, jetkv.Config{Bucket: "test", Replicas: 1})
+	for i := range 1000 { // more than the client keeps
+		_, err := s.Put(t.Context(), fmt.Sprint("a.", i), []byte("v"))
+		require.NoError(t, err)
+	}
+	for range 10 {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := s.Watch(ctx, "a.", nil, func(kv.Entry) {
+			_, err := s.Get(t.Context(), "a.0") // whose answer comes after what the server has sent
+			require.NoError(t, err)
+			cancel()
+		})
+		require.ErrorIs(t, err, context.Canceled)
 	}
 }
 

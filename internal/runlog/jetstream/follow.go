@@ -26,14 +26,15 @@ const (
 // Follow reads the log in order; see runlog.Follower. It uses an ordered
 // consumer: the server keeps no position for the reader, which stores its own.
 func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame) error, damaged func(uint64, error)) error {
-	c, err := l.stream.OrderedConsumer(ctx, js.OrderedConsumerConfig{
+	c, end, err := natslink.Reader(ctx, l.js.Conn(), l.stream, js.OrderedConsumerConfig{
 		FilterSubjects: []string{subject.All},
 		DeliverPolicy:  js.DeliverByStartSequencePolicy,
-		OptStartSeq:    pos + 1, InactiveThreshold: natslink.ForgetReader,
+		OptStartSeq:    pos + 1,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: follow from %d: %w", runlog.ErrUnavailable, pos, err)
 	}
+	defer end()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	in, room := make(chan js.Msg, followBuffer), semaphore.NewWeighted(followBytes)

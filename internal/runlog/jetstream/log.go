@@ -19,6 +19,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/semaphore"
 
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/natslink"
@@ -76,6 +77,8 @@ type Log struct {
 	alone bool
 	// reached is a position that the leader is known to have.
 	reached atomic.Uint64
+	// scans bounds the runs that are read at a time with a consumer each.
+	scans *semaphore.Weighted
 	// asked is when the leader was asked last how far it is, in Unix nanoseconds.
 	asked atomic.Int64
 	// lost counts the records that were gone at the last check.
@@ -130,7 +133,7 @@ func opened(ctx context.Context, nc *nats.Conn, api js.JetStream, s js.Stream, c
 	link := natslink.Watch(nc)
 	return &Log{
 		cfg: cfg, link: link, js: api, stream: s, leader: leader, alone: s.CachedInfo().Config.Replicas <= 1,
-		group: &group{to: sender{api, s, link}, together: cfg.ShareSync},
+		group: &group{to: sender{api, s, link}, together: cfg.ShareSync}, scans: semaphore.NewWeighted(maxScans),
 	}, nil
 }
 
@@ -225,9 +228,26 @@ func (l *Log) all(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 	return l.scan(ctx, start.Run, frames) // large frames fill a page before there are as many
 }
 
-// readSingly is how many frames of a run are asked for one by one: as many take about as long as to
-// ask for the last, and then for a page.
-const readSingly = 16
+// readSingly is how many frames of a run are asked for one by one: as many take about as long
+// as a consumer takes to be made.
+const readSingly = 32
+
+const (
+	// maxScans is how many runs are read with a consumer each at a time: the server ends a connection
+	// for which too much waits.
+	maxScans = 4
+	// scanBytes is how much of a run it may send ahead.
+	scanBytes = 2 << 20
+)
+
+// scanAhead is how many frames a server may send ahead of a run that has gone on with such.
+func scanAhead(frames []*frame.Frame) int {
+	size := 1
+	for _, f := range frames {
+		size += len(f.Body)
+	}
+	return min(max(scanBytes*len(frames)/size, 1), natslink.ScanAhead)
+}
 
 // scan reads the frames of a run that come after those that have been read, up to what is
 // its last when it is called.
@@ -240,18 +260,23 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 	if last.Pos <= pos {
 		return frames, nil
 	}
+	if err := l.scans.Acquire(ctx, 1); err != nil {
+		return nil, readError("frames", run, err)
+	}
+	defer l.scans.Release(1)
 	// A long run takes longer than one frame may: what is bounded is the wait for the next.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	heard := func() {}
 	if p := l.cfg.Patience; p > 0 {
-		late := time.AfterFunc(p, cancel)
+		late := time.AfterFunc(p, func() { cancel(errSilent) })
 		defer late.Stop()
 		heard = func() { late.Reset(p) }
 	}
+	ahead := scanAhead(frames)
 	var damaged error
-	err = l.link.Ask(ctx, func(ctx context.Context) error {
-		return natslink.Scan(ctx, l.js, subject.Stream, run.All(), pos+1, last.Pos, func(raw *js.RawStreamMsg) (bool, error) {
+	err = l.link.Ask(limited, func(ctx context.Context) error {
+		return natslink.Scan(ctx, l.js.Conn(), l.stream, run.All(), pos+1, last.Pos, ahead, func(raw *js.RawStreamMsg) (bool, error) {
 			f, err := parseRaw(raw)
 			if err != nil {
 				damaged = err
@@ -262,14 +287,20 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 			return f.Kind != subject.End, nil // nothing follows an end
 		})
 	})
-	if err != nil {
+	switch {
+	case err != nil && errors.Is(context.Cause(limited), errSilent) && !l.alone:
+		rest, err := from(ctx, run, pos+1, 0, l.getOfLeader)
+		return append(frames, rest...), err
+	case err != nil:
 		return nil, readError("frames", run, err)
-	}
-	if damaged != nil {
+	case damaged != nil:
 		return nil, damaged
 	}
 	return frames, nil
 }
+
+// errSilent says that a server does not have what comes next, or says nothing: the leader is asked.
+var errSilent = errors.New("the server says nothing")
 
 // After returns later frames of a run; see runlog.Reader.
 func (l *Log) After(ctx context.Context, run subject.Run, pos uint64) ([]*frame.Frame, error) {
