@@ -50,9 +50,10 @@ func Reader(ctx context.Context, nc *nats.Conn, stream js.Stream, cfg js.Ordered
 var ErrClosed = errors.New("the consumer was closed")
 
 // Scan hands over the messages of a subject in order, from a position to another at which
-// there is one, of which it is sent some ahead, up to ScanAhead, and ends sooner when each returns false or an error. One consumer reads them:
-// to ask for each message takes a round trip, and far longer for more than a few dozen. To ask for many
-// at once (NATS ADR-31) makes a server that has the only copy store nothing until it has found them all.
+// there is one, and ends sooner when each returns false or an error. The server sends ahead up to that
+// many. One consumer reads them: to ask for each message takes a round trip, and far longer for more
+// than a few dozen. To ask for many at once (NATS ADR-31) makes a server that has the only copy store
+// nothing until it has found them all.
 func Scan(ctx context.Context, nc *nats.Conn, stream js.Stream, subject string, from, to uint64, ahead int, each func(*js.RawStreamMsg) (bool, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
