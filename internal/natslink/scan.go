@@ -9,9 +9,8 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 )
 
-// ScanAhead is how many messages a server may send to who scans before they are read, where they are
-// small.
-const ScanAhead = 512
+// scanAhead is how many messages wait for who scans.
+const scanAhead = 512
 
 const (
 	// leastPull has room for a message of the largest size that the host needs, 8 MB, and some.
@@ -50,11 +49,9 @@ func Reader(ctx context.Context, nc *nats.Conn, stream js.Stream, cfg js.Ordered
 var ErrClosed = errors.New("the consumer was closed")
 
 // Scan hands over the messages of a subject in order, from a position to another at which
-// there is one, and ends sooner when each returns false or an error. The server sends ahead up to that
-// many. One consumer reads them: to ask for each message takes a round trip, and far longer for more
-// than a few dozen. To ask for many at once (NATS ADR-31) makes a server that has the only copy store
-// nothing until it has found them all.
-func Scan(ctx context.Context, nc *nats.Conn, stream js.Stream, subject string, from, to uint64, ahead int, each func(*js.RawStreamMsg) (bool, error)) error {
+// there is one, and ends sooner when each returns false or an error. One consumer reads them:
+// to ask for each message takes a round trip, and far longer for more than a few dozen.
+func Scan(ctx context.Context, nc *nats.Conn, stream js.Stream, subject string, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c, end, err := Reader(ctx, nc, stream, js.OrderedConsumerConfig{
@@ -64,13 +61,13 @@ func Scan(ctx context.Context, nc *nats.Conn, stream js.Stream, subject string, 
 		return err
 	}
 	defer end()
-	in := make(chan js.Msg, ahead)
+	in := make(chan js.Msg, scanAhead)
 	run, err := c.Consume(func(m js.Msg) {
 		select {
 		case in <- m:
 		case <-ctx.Done():
 		}
-	}, js.PullMaxMessagesWithBytesLimit(ahead, MaxPull(nc)))
+	}, js.PullMaxMessagesWithBytesLimit(scanAhead, MaxPull(nc)))
 	if err != nil {
 		return err
 	}

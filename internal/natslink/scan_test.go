@@ -39,7 +39,7 @@ func lists(t *testing.T, messages, size int) (*nats.Conn, js.Stream) {
 
 // scan gives the positions of those that are wanted, until there are as many as are enough.
 func scan(ctx context.Context, nc *nats.Conn, s js.Stream, from, to uint64, enough int, why error) (got []uint64, err error) {
-	err = natslink.Scan(ctx, nc, s, "list.wanted.*", from, to, natslink.ScanAhead, func(m *js.RawStreamMsg) (bool, error) {
+	err = natslink.Scan(ctx, nc, s, "list.wanted.*", from, to, func(m *js.RawStreamMsg) (bool, error) {
 		got = append(got, m.Sequence)
 		if len(got) == enough {
 			return false, why

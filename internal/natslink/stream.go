@@ -7,8 +7,12 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 )
 
-// maxConsumers is more than a server bears; what it bears is not for the host to say.
-const maxConsumers = 100_000
+const (
+	// maxConsumers is more than a server bears; what it bears is not for the host to say.
+	maxConsumers = 100_000
+	// tooManyConsumers is the server's code for more of them than are allowed.
+	tooManyConsumers js.ErrorCode = 10026
+)
 
 // Stream makes a stream, or sees to it that the one there is as it must be. Replicas are those
 // it has, should these be more than cfg wants: whoever opens it with fewer, say with a
@@ -31,7 +35,13 @@ func Stream(ctx context.Context, api js.JetStream, cfg js.StreamConfig) (js.Stre
 		return nil, err
 	}
 	cfg.AllowDirect = cfg.AllowDirect || cfg.Replicas <= 1
-	return Ensure(ctx, func(ctx context.Context) (js.Stream, error) { return api.CreateOrUpdateStream(ctx, cfg) })
+	update := func(ctx context.Context) (js.Stream, error) { return api.CreateOrUpdateStream(ctx, cfg) }
+	s, err := Ensure(ctx, update)
+	if e, ok := errors.AsType[*js.APIError](err); ok && e.ErrorCode == tooManyConsumers {
+		cfg.MaxConsumers = -1 // the account allows fewer: its own limit holds
+		return Ensure(ctx, update)
+	}
+	return s, err
 }
 
 // Leader gives a stream whose messages are read from its leader, although direct reads are

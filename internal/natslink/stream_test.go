@@ -72,3 +72,30 @@ func TestStream_TakesManyConsumersUnlessToldOtherwise(t *testing.T) {
 		require.Equal(t, set, limit())
 	}
 }
+
+func TestStream_LeavesItToAnAccountThatAllowsFewerConsumers(t *testing.T) {
+	t.Parallel()
+	s := natslinktest.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()})
+	nc, err := nats.Connect(s.ClientURL())
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	api, err := js.New(nc)
+	require.NoError(t, err)
+	open := func() {
+		s, err := natslink.Stream(t.Context(), api, js.StreamConfig{Name: "LOG", Subjects: []string{"log"}})
+		require.NoError(t, err)
+		require.Equal(t, -1, s.CachedInfo().Config.MaxConsumers)
+	}
+	limit := func(n int) {
+		require.NoError(t, s.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{
+			"": {MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: n},
+		}))
+	}
+	limit(50)
+	open()
+	limit(-1)
+	_, err = api.UpdateStream(t.Context(), js.StreamConfig{Name: "LOG", Subjects: []string{"log"}, AllowDirect: true, MaxConsumers: 5000})
+	require.NoError(t, err)
+	limit(50)
+	open()
+}

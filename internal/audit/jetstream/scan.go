@@ -57,7 +57,7 @@ func (s *Store) seek(ctx context.Context, l audit.List, from int64, last *audit.
 // consume hands over the messages from a position to another.
 func (s *Store) consume(ctx context.Context, l audit.List, pos, end uint64, each func(*audit.Message) bool) error {
 	damaged := error(nil)
-	err := natslink.Scan(ctx, s.js.Conn(), s.stream, subjectOf(l), pos, end, natslink.ScanAhead, func(raw *js.RawStreamMsg) (bool, error) {
+	err := natslink.Scan(ctx, s.js.Conn(), s.stream, subjectOf(l), pos, end, func(raw *js.RawStreamMsg) (bool, error) {
 		var m *audit.Message
 		if m, damaged = message(raw, nil); damaged != nil {
 			return false, nil

@@ -35,9 +35,8 @@ func TestLog_ReadsManyLongRunsOverOneConnection(t *testing.T) {
 	log, err := jetstream.Open(t.Context(), nc, testConfig())
 	require.NoError(t, err)
 
-	const steps, size, readers = 40, 1 << 19, 12
+	const small, steps, readers = 36, 300, 8
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
-	payload := fmt.Appendf(nil, `{"level":"info","message":%q}`, strings.Repeat("m", size))
 	f := frame.NewOpen(run, []byte(`{}`))
 	for i := 0; ; i++ {
 		f.Pos, err = log.Append(t.Context(), f, f.Pos)
@@ -46,7 +45,7 @@ func TestLog_ReadsManyLongRunsOverOneConnection(t *testing.T) {
 			break
 		}
 		head := f.Head()
-		d := wire.Draft{Type: wire.EventLogAppended, Payload: payload}
+		d := wire.Draft{Type: wire.EventLogAppended, Payload: fmt.Appendf(nil, `{"level":"info","message":%q}`, strings.Repeat("m", 10+100_000*min(1, i/small)))}
 		f = frame.New(run, subject.Step, head, []wire.Event{d.Place(run.RunID, head.Next, time.UnixMilli(1700000000000))})
 		f.Pos = head.Pos
 	}

@@ -77,7 +77,7 @@ type Log struct {
 	alone bool
 	// reached is a position that the leader is known to have.
 	reached atomic.Uint64
-	// scans bounds the runs that are read at a time with a consumer each.
+	// scans bounds the long runs that are read at a time.
 	scans *semaphore.Weighted
 	// asked is when the leader was asked last how far it is, in Unix nanoseconds.
 	asked atomic.Int64
@@ -130,10 +130,13 @@ func opened(ctx context.Context, nc *nats.Conn, api js.JetStream, s js.Stream, c
 	if err != nil {
 		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)
 	}
-	link := natslink.Watch(nc)
+	link, alone, scans := natslink.Watch(nc), s.CachedInfo().Config.Replicas <= 1, int64(maxPaged)
+	if alone {
+		scans = maxScanned
+	}
 	return &Log{
-		cfg: cfg, link: link, js: api, stream: s, leader: leader, alone: s.CachedInfo().Config.Replicas <= 1,
-		group: &group{to: sender{api, s, link}, together: cfg.ShareSync}, scans: semaphore.NewWeighted(maxScans),
+		cfg: cfg, link: link, js: api, stream: s, leader: leader, alone: alone,
+		group: &group{to: sender{api, s, link}, together: cfg.ShareSync}, scans: semaphore.NewWeighted(scans),
 	}, nil
 }
 
@@ -232,22 +235,12 @@ func (l *Log) all(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 // as a consumer takes to be made.
 const readSingly = 32
 
+// How many long runs are read at a time: the server ends a connection for which too much waits. A page
+// is a megabyte and a frame, what is sent ahead to a consumer may be more.
 const (
-	// maxScans is how many runs are read with a consumer each at a time: the server ends a connection
-	// for which too much waits.
-	maxScans = 4
-	// scanBytes is how much of a run it may send ahead.
-	scanBytes = 2 << 20
+	maxPaged   = 3
+	maxScanned = 1
 )
-
-// scanAhead is how many frames a server may send ahead of a run that has gone on with such.
-func scanAhead(frames []*frame.Frame) int {
-	size := 1
-	for _, f := range frames {
-		size += len(f.Body)
-	}
-	return min(max(scanBytes*len(frames)/size, 1), natslink.ScanAhead)
-}
 
 // scan reads the frames of a run that come after those that have been read, up to what is
 // its last when it is called.
@@ -260,23 +253,18 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 	if last.Pos <= pos {
 		return frames, nil
 	}
-	if err := l.scans.Acquire(ctx, 1); err != nil {
-		return nil, readError("frames", run, err)
-	}
-	defer l.scans.Release(1)
 	// A long run takes longer than one frame may: what is bounded is the wait for the next.
-	limited, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
 	heard := func() {}
 	if p := l.cfg.Patience; p > 0 {
-		late := time.AfterFunc(p, func() { cancel(errSilent) })
+		late := time.AfterFunc(p, cancel)
 		defer late.Stop()
 		heard = func() { late.Reset(p) }
 	}
-	ahead := scanAhead(frames)
 	var damaged error
-	err = l.link.Ask(limited, func(ctx context.Context) error {
-		return natslink.Scan(ctx, l.js.Conn(), l.stream, run.All(), pos+1, last.Pos, ahead, func(raw *js.RawStreamMsg) (bool, error) {
+	err = l.oneOfFew(limited, func(ctx context.Context) error {
+		return l.walk(ctx, run, pos+1, last.Pos, func(raw *js.RawStreamMsg) (bool, error) {
 			f, err := parseRaw(raw)
 			if err != nil {
 				damaged = err
@@ -288,7 +276,7 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 		})
 	})
 	switch {
-	case err != nil && errors.Is(context.Cause(limited), errSilent) && !l.alone:
+	case errors.Is(err, natslink.ErrLacking):
 		rest, err := from(ctx, run, pos+1, 0, l.getOfLeader)
 		return append(frames, rest...), err
 	case err != nil:
@@ -299,8 +287,22 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 	return frames, nil
 }
 
-// errSilent says that a server does not have what comes next, or says nothing: the leader is asked.
-var errSilent = errors.New("the server says nothing")
+// oneOfFew asks when it is its turn.
+func (l *Log) oneOfFew(ctx context.Context, ask func(context.Context) error) error {
+	if err := l.scans.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer l.scans.Release(1)
+	return l.link.Ask(ctx, ask)
+}
+
+// walk hands over the messages of a run between positions.
+func (l *Log) walk(ctx context.Context, run subject.Run, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) error {
+	if l.alone {
+		return natslink.Scan(ctx, l.js.Conn(), l.stream, run.All(), from, to, each)
+	}
+	return natslink.Pages(ctx, l.js.Conn(), subject.Stream, run.All(), from, to, each)
+}
 
 // After returns later frames of a run; see runlog.Reader.
 func (l *Log) After(ctx context.Context, run subject.Run, pos uint64) ([]*frame.Frame, error) {

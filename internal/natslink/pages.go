@@ -1,0 +1,113 @@
+package natslink
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"waybill.dev/waybill/internal/lifecycle"
+)
+
+const (
+	// pageMessages is how many messages a server is asked for at a time, and pageBytes how many bytes: the
+	// message that reaches them is the last.
+	pageMessages = 512
+	pageBytes    = 1 << 20
+	// pageTry bounds the wait for a page: a server that ends amid one says nothing.
+	pageTry = 500 * time.Millisecond
+	// A server that does not have yet what another has is asked so often, with a pause each.
+	pageTries = 4
+	pagePause = 10 * time.Millisecond
+)
+
+// ErrLacking says that a server does not have what another has, or had.
+var ErrLacking = errors.New("the server lacks some of what was stored")
+
+// Pages hands over what Scan does, and asks for it in pages, of any server that has a copy (NATS
+// ADR-31): the servers of a cluster agree upon each consumer, which takes long while one of them is
+// away. Where there is one copy alone its server stores nothing until it has found a page: Scan it. The
+// stream must allow direct reads. A message behind the last position is handed over if that is not there.
+func Pages(ctx context.Context, nc *nats.Conn, stream, subject string, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) error {
+	for tries := 0; from <= to; tries++ {
+		if tries == pageTries {
+			return fmt.Errorf("%w: nothing is at %d to %d", ErrLacking, from, to)
+		}
+		next, more, err := page(ctx, nc, stream, subject, from, to, each)
+		switch {
+		case err != nil || !more:
+			return err
+		case next > from:
+			tries = -1
+		case !lifecycle.Wait(ctx, pagePause):
+			return ctx.Err()
+		}
+		from = next
+	}
+	return nil
+}
+
+// page hands over a page, or what arrives of it. next is where the one after it begins.
+func page(ctx context.Context, nc *nats.Conn, stream, subject string, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) (next uint64, more bool, err error) {
+	ask, err := json.Marshal(map[string]any{"seq": from, "next_by_subj": subject, "batch": pageMessages, "max_bytes": pageBytes})
+	if err != nil {
+		return from, false, err
+	}
+	inbox := nc.NewInbox() // not that of other answers, to which it would be sent a second time
+	sub, err := nc.SubscribeSync(inbox)
+	if err != nil {
+		return from, false, err
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, ask); err != nil {
+		return from, false, err
+	}
+	try, cancel := context.WithTimeout(ctx, pageTry)
+	defer cancel()
+	next = from
+	for before := uint64(0); ; {
+		m, err := sub.NextMsgWithContext(try)
+		switch {
+		case err != nil && ctx.Err() == nil && try.Err() != nil:
+			return next, true, nil
+		case err != nil:
+			return next, false, err
+		}
+		switch m.Header.Get("Status") {
+		case "":
+		case "204", "404": // the end of the page, or nothing is there
+			return next, true, nil
+		default:
+			return next, false, fmt.Errorf("ask for a page: %s %s", m.Header.Get("Status"), m.Header.Get("Description"))
+		}
+		if m.Header.Get("Nats-Last-Sequence") != strconv.FormatUint(before, 10) { // one got lost with a connection
+			return next, true, nil
+		}
+		raw, err := direct(m)
+		if err != nil {
+			return next, false, err
+		}
+		if more, err := each(raw); err != nil || !more || raw.Sequence >= to {
+			return next, false, err
+		}
+		before, next = raw.Sequence, raw.Sequence+1
+	}
+}
+
+// direct takes a message out of an answer.
+func direct(m *nats.Msg) (*js.RawStreamMsg, error) {
+	pos, err := strconv.ParseUint(m.Header.Get(js.SequenceHeader), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("answer without a position: %w", err)
+	}
+	stored, err := time.Parse(time.RFC3339Nano, m.Header.Get(js.TimeStampHeaer))
+	if err != nil {
+		return nil, fmt.Errorf("answer without a time: %w", err)
+	}
+	return &js.RawStreamMsg{Subject: m.Header.Get(js.SubjectHeader), Sequence: pos, Header: m.Header, Data: m.Data, Time: stored}, nil
+}

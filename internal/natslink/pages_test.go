@@ -1,0 +1,161 @@
+package natslink_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/natslink"
+	"waybill.dev/waybill/internal/natslink/natslinktest"
+)
+
+// pages gives the positions of those that are wanted, until there are as many as are enough.
+func pages(ctx context.Context, nc *nats.Conn, from, to uint64, enough int) (got []uint64, err error) {
+	err = natslink.Pages(ctx, nc, "LISTS", "list.wanted.*", from, to, func(m *js.RawStreamMsg) (bool, error) {
+		if m.Subject != "list.wanted.entry" || m.Time.IsZero() {
+			return false, fmt.Errorf("%s of %s", m.Subject, m.Time)
+		}
+		got = append(got, m.Sequence)
+		return len(got) != enough, nil
+	})
+	return got, err
+}
+
+func TestPages_ReadInOrderFromOnePositionToAnother(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ messages, size int }{
+		"of many messages":  {1300, 1},
+		"of large messages": {9, 600_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nc, _ := lists(t, c.messages, c.size)
+			from, to := uint64(4), uint64(2*c.messages-2) //nolint:gosec // G115: few
+			before, subs := nc.Stats().InBytes, nc.NumSubscriptions()
+			got, err := pages(t.Context(), nc, from, to, 0)
+			require.NoError(t, err)
+			var want []uint64
+			for pos := from; pos <= to; pos += 2 {
+				want = append(want, pos)
+			}
+			require.Equal(t, want, got)
+			require.Less(t, nc.Stats().InBytes-before, uint64(len(got)*(c.size*3/2+500)), "each is sent once") //nolint:gosec // G115: few
+			require.Equal(t, subs, nc.NumSubscriptions())
+		})
+	}
+}
+
+func TestPages_EndWhenTheirReaderHasEnough(t *testing.T) {
+	t.Parallel()
+	nc, _ := lists(t, 3, 1)
+	got, err := pages(t.Context(), nc, 1, 6, 2)
+	require.NoError(t, err)
+	require.Equal(t, []uint64{2, 4}, got)
+}
+
+// The last may be gone, and others have come: who reads sees that there is a gap.
+func TestPages_HandOverWhatComesInsteadOfTheLast(t *testing.T) {
+	t.Parallel()
+	nc, s := lists(t, 3, 1)
+	require.NoError(t, s.DeleteMsg(t.Context(), 4))
+	got, err := pages(t.Context(), nc, 1, 4, 0)
+	require.NoError(t, err)
+	require.Equal(t, []uint64{2, 6}, got)
+}
+
+func TestPages_SayThatAServerLacksSome(t *testing.T) {
+	t.Parallel()
+	nc, _ := lists(t, 2, 1)
+	got, err := pages(t.Context(), nc, 1, 6, 0)
+	require.ErrorIs(t, err, natslink.ErrLacking)
+	require.Equal(t, []uint64{2, 4}, got)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = pages(ctx, nc, 1, 6, 0)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestPages_WaitForWhatAServerDoesNotHaveYet(t *testing.T) {
+	t.Parallel()
+	nc, _ := lists(t, 2, 1)
+	var got []uint64
+	require.NoError(t, natslink.Pages(t.Context(), nc, "LISTS", "list.wanted.*", 1, 5, func(m *js.RawStreamMsg) (bool, error) {
+		if got = append(got, m.Sequence); len(got) == 2 {
+			require.NoError(t, nc.Publish("list.wanted.entry", []byte("x")))
+		}
+		return true, nil
+	}))
+	require.Equal(t, []uint64{2, 4, 5}, got)
+}
+
+// A server that is killed, or a connection that breaks, takes messages along that were on their way.
+func TestPages_AskAgainForWhatGotLost(t *testing.T) {
+	t.Parallel()
+	s := natslinktest.Serve(t, &server.Options{})
+	nc, err := nats.Connect(s.ClientURL())
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	answer := func(to string, pos, before int) {
+		m := nats.NewMsg(to)
+		m.Header = nats.Header{
+			"Nats-Subject": {"list.wanted.entry"}, "Nats-Sequence": {fmt.Sprint(pos)}, "Nats-Last-Sequence": {fmt.Sprint(before)},
+			"Nats-Time-Stamp": {time.Now().Format(time.RFC3339Nano)},
+		}
+		require.NoError(t, nc.PublishMsg(m))
+	}
+	asked := 0
+	_, err = nc.Subscribe("$JS.API.DIRECT.GET.LISTS", func(m *nats.Msg) {
+		switch asked++; asked {
+		case 1: // the second of three is lost
+			answer(m.Reply, 1, 0)
+			answer(m.Reply, 3, 2)
+		case 2: // the first of two is lost
+			answer(m.Reply, 3, 2)
+		case 3: // all are lost, and the end
+		case 4: // the end is lost
+			answer(m.Reply, 2, 0)
+		default:
+			answer(m.Reply, 3, 0)
+		}
+	})
+	require.NoError(t, err)
+	got, err := pages(t.Context(), nc, 1, 3, 0)
+	require.NoError(t, err)
+	require.Equal(t, []uint64{1, 2, 3}, got, "each once, and in order")
+	require.Equal(t, 5, asked)
+}
+
+func TestPages_SayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := natslinktest.Serve(t, &server.Options{})
+	nc, err := nats.Connect(s.ClientURL())
+	require.NoError(t, err)
+	_, err = pages(t.Context(), nc, 1, 3, 0)
+	require.ErrorIs(t, err, nats.ErrNoResponders)
+
+	for status, want := range map[string]string{"408": "408 Bad Request", "": "answer without a position"} {
+		sub, err := nc.Subscribe("$JS.API.DIRECT.GET.LISTS", func(m *nats.Msg) {
+			a := nats.NewMsg(m.Reply)
+			a.Header = nats.Header{"Nats-Last-Sequence": {"0"}}
+			if status != "" {
+				a.Header.Set("Status", status)
+				a.Header.Set("Description", "Bad Request")
+			}
+			require.NoError(t, nc.PublishMsg(a))
+		})
+		require.NoError(t, err)
+		_, err = pages(t.Context(), nc, 1, 3, 0)
+		require.ErrorContains(t, err, want)
+		require.NoError(t, sub.Unsubscribe())
+	}
+	nc.Close()
+	_, err = pages(t.Context(), nc, 1, 3, 0)
+	require.ErrorIs(t, err, nats.ErrConnectionClosed)
+}
