@@ -297,7 +297,7 @@ func (l *Log) oneOfFew(ctx context.Context, ask func(context.Context) error) err
 }
 
 // walk hands over the messages of a run between positions, in the way that costs the servers least: see
-// natslink.Pages.
+// docs/adr/0033.
 func (l *Log) walk(ctx context.Context, run subject.Run, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) error {
 	if l.alone {
 		return natslink.Scan(ctx, l.js.Conn(), l.stream, run.All(), from, to, each)
