@@ -15,12 +15,13 @@ import (
 )
 
 const (
-	// pageMessages is how many messages a server is asked for at a time, and pageBytes how many bytes: the
-	// message that reaches them is the last.
-	pageMessages = 512
+	// pageMessages is how many messages a server is asked for at a time: it finds them all before it sends
+	// one, and stores nothing meanwhile if it leads. pageBytes is how many bytes: the message that
+	// reaches them is the last.
+	pageMessages = 64
 	pageBytes    = 1 << 20
-	// pageTry bounds the wait for a page: a server that ends amid one says nothing.
-	pageTry = 500 * time.Millisecond
+	// pageTry bounds the wait for a message of a page: a server that ends amid one says nothing.
+	pageTry = time.Second
 	// A server that does not have yet what another has is asked so often, with a pause each.
 	pageTries = 4
 	pagePause = 10 * time.Millisecond
@@ -40,10 +41,10 @@ func Pages(ctx context.Context, nc *nats.Conn, stream, subject string, from, to 
 		}
 		next, more, err := page(ctx, nc, stream, subject, from, to, each)
 		switch {
+		case errors.Is(err, errSilent) || next > from && more:
+			tries = -1
 		case err != nil || !more:
 			return err
-		case next > from:
-			tries = -1
 		case !lifecycle.Wait(ctx, pagePause):
 			return ctx.Err()
 		}
@@ -52,7 +53,10 @@ func Pages(ctx context.Context, nc *nats.Conn, stream, subject string, from, to 
 	return nil
 }
 
-// page hands over a page, or what arrives of it. next is where the one after it begins.
+// errSilent says that a server did not answer, or ended amid its answer.
+var errSilent = errors.New("the server says nothing")
+
+// page hands over a page, or what arrives of it. next is where the one after it begins. Errors: errSilent.
 func page(ctx context.Context, nc *nats.Conn, stream, subject string, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) (next uint64, more bool, err error) {
 	ask, err := json.Marshal(map[string]any{"seq": from, "next_by_subj": subject, "batch": pageMessages, "max_bytes": pageBytes})
 	if err != nil {
@@ -67,16 +71,11 @@ func page(ctx context.Context, nc *nats.Conn, stream, subject string, from, to u
 	if err := nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, ask); err != nil {
 		return from, false, err
 	}
-	try, cancel := context.WithTimeout(ctx, pageTry)
-	defer cancel()
 	next = from
 	for before := uint64(0); ; {
-		m, err := sub.NextMsgWithContext(try)
-		switch {
-		case err != nil && ctx.Err() == nil && try.Err() != nil:
-			return next, true, nil
-		case err != nil:
-			return next, false, err
+		m, err := nextMessage(ctx, sub)
+		if err != nil {
+			return next, true, err
 		}
 		switch m.Header.Get("Status") {
 		case "":
@@ -97,6 +96,17 @@ func page(ctx context.Context, nc *nats.Conn, stream, subject string, from, to u
 		}
 		before, next = raw.Sequence, raw.Sequence+1
 	}
+}
+
+// nextMessage waits for a message as long as a server may take for it.
+func nextMessage(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
+	try, cancel := context.WithTimeoutCause(ctx, pageTry, errSilent)
+	defer cancel()
+	m, err := sub.NextMsgWithContext(try)
+	if err != nil && errors.Is(context.Cause(try), errSilent) {
+		return nil, errSilent
+	}
+	return m, err
 }
 
 // direct takes a message out of an answer.

@@ -253,17 +253,8 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 	if last.Pos <= pos {
 		return frames, nil
 	}
-	// A long run takes longer than one frame may: what is bounded is the wait for the next.
-	limited, cancel := context.WithCancel(ctx)
-	defer cancel()
-	heard := func() {}
-	if p := l.cfg.Patience; p > 0 {
-		late := time.AfterFunc(p, cancel)
-		defer late.Stop()
-		heard = func() { late.Reset(p) }
-	}
 	var damaged error
-	err = l.oneOfFew(limited, func(ctx context.Context) error {
+	err = l.oneOfFew(ctx, func(ctx context.Context, heard func()) error {
 		return l.walk(ctx, run, pos+1, last.Pos, func(raw *js.RawStreamMsg) (bool, error) {
 			f, err := parseRaw(raw)
 			if err != nil {
@@ -275,31 +266,51 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 			return f.Kind != subject.End, nil // nothing follows an end
 		})
 	})
-	switch {
-	case errors.Is(err, natslink.ErrLacking):
-		rest, err := from(ctx, run, pos+1, 0, l.getOfLeader)
-		return append(frames, rest...), err
+	if errors.Is(err, natslink.ErrLacking) {
+		rest, lerr := from(ctx, run, pos+1, 0, l.getOfLeader)
+		if lerr != nil {
+			return nil, lerr
+		}
+		frames, err = append(frames, rest...), nil
+	}
+	switch end := frames[len(frames)-1]; {
 	case err != nil:
 		return nil, readError("frames", run, err)
 	case damaged != nil:
 		return nil, damaged
+	case end.Pos < last.Pos && end.Kind != subject.End:
+		return nil, fmt.Errorf("%w: run %s is there up to %d, and had a frame at %d", runlog.ErrUnavailable, run.RunID, end.Pos, last.Pos)
 	}
 	return frames, nil
 }
 
-// oneOfFew asks when it is its turn.
-func (l *Log) oneOfFew(ctx context.Context, ask func(context.Context) error) error {
-	if err := l.scans.Acquire(ctx, 1); err != nil {
+// turns is how many times its patience a read waits for its turn.
+const turns = 5
+
+// oneOfFew asks when it is its turn. A long run takes longer than one frame may: what is bounded is the
+// wait for the next, from one call of heard to another.
+func (l *Log) oneOfFew(ctx context.Context, ask func(ctx context.Context, heard func()) error) error {
+	p := l.cfg.Patience
+	if p == 0 { // there is no end to it
+		p = time.Hour
+	}
+	turn, cancel := context.WithTimeout(ctx, turns*p)
+	defer cancel()
+	if err := l.scans.Acquire(turn, 1); err != nil {
 		return err
 	}
 	defer l.scans.Release(1)
-	return l.link.Ask(ctx, ask)
+	ctx, silent := context.WithCancel(ctx)
+	defer silent()
+	late := time.AfterFunc(p, silent)
+	defer late.Stop()
+	return l.link.Ask(ctx, func(ctx context.Context) error { return ask(ctx, func() { late.Reset(p) }) })
 }
 
 // walk hands over the messages of a run between positions, in the way that costs the servers least: see
 // docs/adr/0033.
 func (l *Log) walk(ctx context.Context, run subject.Run, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) error {
-	if l.alone {
+	if l.alone || !l.stream.CachedInfo().Config.AllowDirect {
 		return natslink.Scan(ctx, l.js.Conn(), l.stream, run.All(), from, to, each)
 	}
 	return natslink.Pages(ctx, l.js.Conn(), subject.Stream, run.All(), from, to, each)

@@ -59,15 +59,14 @@ func TestLog_LeavesNoReadersAtTheServer(t *testing.T) {
 		return nil
 	}, func(uint64, error) {})
 	require.ErrorIs(t, err, context.Canceled)
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Zero(c, consumers(t, nc)) }, 10*time.Second, time.Millisecond)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Zero(c, consumers(t.Context(), c, nc)) }, 10*time.Second, time.Millisecond)
 }
 
 // consumers is how many the server has of the log.
-func consumers(t *testing.T, nc *nats.Conn) int {
-	t.Helper()
+func consumers(ctx context.Context, t require.TestingT, nc *nats.Conn) int {
 	api, err := js.New(nc)
 	require.NoError(t, err)
-	s, err := api.Stream(t.Context(), subject.Stream)
+	s, err := api.Stream(ctx, subject.Stream)
 	require.NoError(t, err)
 	return s.CachedInfo().State.Consumers
 }

@@ -51,7 +51,7 @@ func TestRun_IsReadOfTheLeaderWhereAServerLacksSome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := copyOf(t, run, frames, lost)
-			l.leader, l.alone, l.cfg.Patience = copyOf(t, run, frames).leader, false, 200*time.Millisecond
+			l.leader, l.alone, l.cfg.Patience = copyOf(t, run, frames).leader, false, 2*time.Second
 			got, err := l.Run(t.Context(), run)
 			require.NoError(t, err)
 			require.Len(t, got, frames)
