@@ -127,12 +127,12 @@ func killBetween(t *testing.T, k *crash) bool {
 		require.True(t, time.Now().Before(deadline), "no envelope was recorded: %s", buf[:n])
 	}
 	k.stop(t)
-	if bytes.Contains(k.log(t)[at:], []byte(completed)) {
+	written := k.log(t)[at:]
+	id := envelopeID.FindSubmatch(written)
+	if id == nil || bytes.Contains(written, []byte(completed)) { // amid the write of the one, or after that of the other
 		require.NoError(t, syscall.Kill(k.h.PID, syscall.SIGCONT))
 		return false
 	}
-	id := envelopeID.FindSubmatch(k.log(t)[at:])
-	require.NotNil(t, id)
 	k.envelope = string(id[1])
 	k.h.Kill()
 	return true
