@@ -7,25 +7,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/natslink"
-	"waybill.dev/waybill/internal/natslink/natslinktest"
 )
 
 // lists is a stream of two lists, whose messages come by turns: what is wanted has even positions.
 func lists(t *testing.T, messages, size int) (*nats.Conn, js.Stream) {
 	t.Helper()
-	s := natslinktest.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()})
-	nc, err := nats.Connect(s.ClientURL())
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	api, err := js.New(nc)
-	require.NoError(t, err)
+	_, api := storing(t)
 	stream, err := natslink.Stream(t.Context(), api, js.StreamConfig{Name: "LISTS", Subjects: []string{"list.>"}})
 	require.NoError(t, err)
 	for range messages {
@@ -34,7 +27,7 @@ func lists(t *testing.T, messages, size int) (*nats.Conn, js.Stream) {
 			require.NoError(t, err)
 		}
 	}
-	return nc, stream
+	return api.Conn(), stream
 }
 
 // scan gives the positions of those that are wanted, until there are as many as are enough.
@@ -49,35 +42,46 @@ func scan(ctx context.Context, nc *nats.Conn, s js.Stream, from, to uint64, enou
 	return got, err
 }
 
-func TestScan_ReadsInOrderFromOnePositionToAnother(t *testing.T) {
+// ways are those to read a list.
+var ways = map[string]func(ctx context.Context, nc *nats.Conn, s js.Stream, from, to uint64, enough int) ([]uint64, error){
+	"Scan": func(ctx context.Context, nc *nats.Conn, s js.Stream, from, to uint64, enough int) ([]uint64, error) {
+		return scan(ctx, nc, s, from, to, enough, nil)
+	},
+	"Pages": func(ctx context.Context, nc *nats.Conn, _ js.Stream, from, to uint64, enough int) ([]uint64, error) {
+		return pages(ctx, nc, from, to, enough)
+	},
+}
+
+func TestReaders_ReadInOrderFromOnePositionToAnother(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ messages, size int }{
 		"of many messages":  {1300, 1},
 		"of large messages": {9, 600_000},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			nc, s := lists(t, c.messages, c.size)
-			from, to := uint64(4), uint64(2*c.messages-2) //nolint:gosec // G115: few
-			got, err := scan(t.Context(), nc, s, from, to, 0, nil)
+		nc, s := lists(t, c.messages, c.size)
+		from, to := uint64(4), uint64(2*c.messages-2) //nolint:gosec // G115: few
+		var want []uint64
+		for pos := from; pos <= to; pos += 2 {
+			want = append(want, pos)
+		}
+		for way, read := range ways {
+			got, err := read(t.Context(), nc, s, from, to, 0)
 			require.NoError(t, err)
-			var want []uint64
-			for pos := from; pos <= to; pos += 2 {
-				want = append(want, pos)
-			}
-			require.Equal(t, want, got)
-		})
+			require.Equal(t, want, got, "%s %s", way, name)
+		}
 	}
 }
 
-func TestScan_EndsWhenItsReaderHasEnough(t *testing.T) {
+func TestReaders_EndWhenTheyHaveEnough(t *testing.T) {
 	t.Parallel()
 	nc, s := lists(t, 3, 1)
-	got, err := scan(t.Context(), nc, s, 1, 6, 2, nil)
-	require.NoError(t, err)
-	require.Equal(t, []uint64{2, 4}, got)
+	for way, read := range ways {
+		got, err := read(t.Context(), nc, s, 1, 6, 2)
+		require.NoError(t, err)
+		require.Equal(t, []uint64{2, 4}, got, way)
+	}
 	enough := errors.New("enough")
-	_, err = scan(t.Context(), nc, s, 1, 6, 1, enough)
+	_, err := scan(t.Context(), nc, s, 1, 6, 1, enough)
 	require.ErrorIs(t, err, enough)
 }
 

@@ -54,12 +54,7 @@ func TestStream_TakesNoCopiesAwayAndReadsOfSeveralFromTheLeader(t *testing.T) {
 // A server's own limit is 1,000, the host's consumers included. What somebody has set stays.
 func TestStream_TakesManyConsumersUnlessToldOtherwise(t *testing.T) {
 	t.Parallel()
-	s := natslinktest.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()})
-	nc, err := nats.Connect(s.ClientURL())
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	api, err := js.New(nc)
-	require.NoError(t, err)
+	_, api := storing(t)
 	limit := func() int {
 		s, err := natslink.Stream(t.Context(), api, js.StreamConfig{Name: "LOG", Subjects: []string{"log"}})
 		require.NoError(t, err)
@@ -67,7 +62,7 @@ func TestStream_TakesManyConsumersUnlessToldOtherwise(t *testing.T) {
 	}
 	require.Equal(t, 100_000, limit())
 	for _, set := range []int{5_000, -1} {
-		_, err = api.UpdateStream(t.Context(), js.StreamConfig{Name: "LOG", Subjects: []string{"log"}, AllowDirect: true, MaxConsumers: set})
+		_, err := api.UpdateStream(t.Context(), js.StreamConfig{Name: "LOG", Subjects: []string{"log"}, AllowDirect: true, MaxConsumers: set})
 		require.NoError(t, err)
 		require.Equal(t, set, limit())
 	}
@@ -75,12 +70,7 @@ func TestStream_TakesManyConsumersUnlessToldOtherwise(t *testing.T) {
 
 func TestStream_LeavesItToAnAccountThatAllowsFewerConsumers(t *testing.T) {
 	t.Parallel()
-	s := natslinktest.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()})
-	nc, err := nats.Connect(s.ClientURL())
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	api, err := js.New(nc)
-	require.NoError(t, err)
+	s, api := storing(t)
 	open := func() {
 		s, err := natslink.Stream(t.Context(), api, js.StreamConfig{Name: "LOG", Subjects: []string{"log"}})
 		require.NoError(t, err)
@@ -94,8 +84,20 @@ func TestStream_LeavesItToAnAccountThatAllowsFewerConsumers(t *testing.T) {
 	limit(50)
 	open()
 	limit(-1)
-	_, err = api.UpdateStream(t.Context(), js.StreamConfig{Name: "LOG", Subjects: []string{"log"}, AllowDirect: true, MaxConsumers: 5000})
+	_, err := api.UpdateStream(t.Context(), js.StreamConfig{Name: "LOG", Subjects: []string{"log"}, AllowDirect: true, MaxConsumers: 5000})
 	require.NoError(t, err)
 	limit(50)
 	open()
+}
+
+// storing starts a server with an empty store.
+func storing(t *testing.T) (*server.Server, js.JetStream) {
+	t.Helper()
+	s := natslinktest.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()})
+	nc, err := nats.Connect(s.ClientURL())
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	api, err := js.New(nc)
+	require.NoError(t, err)
+	return s, api
 }

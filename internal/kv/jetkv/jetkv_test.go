@@ -3,7 +3,6 @@ package jetkv_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/jetkv"
 	"waybill.dev/waybill/internal/kv/kvtest"
-	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/natslink/natslinktest"
@@ -96,12 +94,7 @@ func TestWatch_LeavesNobodyBehindThatWaitsForItsReader(t *testing.T) {
 
 func open(t *testing.T, cfg jetkv.Config) *jetkv.Store {
 	t.Helper()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect("test")
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	nc := natsdtest.Connect(t)
 	s, err := jetkv.Open(t.Context(), nc, cfg)
 	require.NoError(t, err)
 	return s

@@ -1,4 +1,4 @@
-// Package natsdtest tells what an embedded NATS server leaves behind, for tests that
+// Package natsdtest starts an embedded NATS server, and tells what it leaves behind, for tests that
 // look for goroutines.
 package natsdtest
 

@@ -1,7 +1,6 @@
 package jetstream_test
 
 import (
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -15,9 +14,7 @@ import (
 
 	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/runlog/jetstream"
-	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/protocol/wire"
 )
 
 // A dispatcher that takes up the runs of one that was killed reads many long logs at once. The server ends
@@ -37,18 +34,7 @@ func TestLog_ReadsManyLongRunsOverOneConnection(t *testing.T) {
 
 	const small, steps, readers = 36, 300, 8
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
-	f := frame.NewOpen(run, []byte(`{}`))
-	for i := 0; ; i++ {
-		f.Pos, err = log.Append(t.Context(), f, f.Pos)
-		require.NoError(t, err)
-		if i == steps {
-			break
-		}
-		head := f.Head()
-		d := wire.Draft{Type: wire.EventLogAppended, Payload: fmt.Appendf(nil, `{"level":"info","message":%q}`, strings.Repeat("m", 10+100_000*min(1, i/small)))}
-		f = frame.New(run, subject.Step, head, []wire.Event{d.Place(run.RunID, head.Next, time.UnixMilli(1700000000000))})
-		f.Pos = head.Pos
-	}
+	grow(t, log, run, steps, func(i int) string { return strings.Repeat("m", 10+100_000*min(1, i/small)) })
 	var wg sync.WaitGroup
 	for range readers {
 		wg.Go(func() {

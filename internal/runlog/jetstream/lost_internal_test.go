@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -114,21 +113,23 @@ func TestFollow_TakesNoGapForGranted(t *testing.T) {
 	}
 }
 
-// copied is a copy of the log with ten records, of which a server has lost some.
-func copied(t *testing.T, lost ...uint64) *Log {
+// losing is a log of which records can be deleted.
+func losing(t *testing.T) (*Log, js.Stream) {
 	t.Helper()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect("test")
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	nc := natsdtest.Connect(t)
 	api, err := js.New(nc)
 	require.NoError(t, err)
 	stream, err := api.CreateStream(t.Context(), js.StreamConfig{Name: subject.Stream, Subjects: []string{subject.All}, AllowDirect: true})
 	require.NoError(t, err)
 	l, err := Attach(t.Context(), nc)
 	require.NoError(t, err)
+	return l, stream
+}
+
+// copied is a copy of the log with ten records, of which a server has lost some.
+func copied(t *testing.T, lost ...uint64) *Log {
+	t.Helper()
+	l, stream := losing(t)
 	for i := range 10 {
 		_, err := l.Append(t.Context(), frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "w", RunID: fmt.Sprint("r", i)}, []byte(`{}`)), 0)
 		require.NoError(t, err)

@@ -2,7 +2,7 @@ package jetstream_test
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -22,29 +22,13 @@ import (
 // again, must not come near it: without a consumer nothing is handed out or followed.
 func TestLog_LeavesNoReadersAtTheServer(t *testing.T) {
 	t.Parallel()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect("test")
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	nc := natsdtest.Connect(t)
 	log, err := jetstream.Open(t.Context(), nc, testConfig())
 	require.NoError(t, err)
 
 	const steps = 100 // too many to ask for them one by one
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
-	f := frame.NewOpen(run, []byte(`{}`))
-	for i := 0; ; i++ {
-		f.Pos, err = log.Append(t.Context(), f, f.Pos)
-		require.NoError(t, err)
-		if i == steps {
-			break
-		}
-		head := f.Head()
-		d := wire.Draft{Type: wire.EventLogAppended, Payload: []byte(`{"level":"info","message":"m"}`)}
-		f = frame.New(run, subject.Step, head, []wire.Event{d.Place(run.RunID, head.Next, time.UnixMilli(1700000000000))})
-		f.Pos = head.Pos
-	}
+	grow(t, log, run, steps, func(int) string { return "m" })
 	for range 10 {
 		frames, err := log.Run(t.Context(), run)
 		require.NoError(t, err)
@@ -60,6 +44,23 @@ func TestLog_LeavesNoReadersAtTheServer(t *testing.T) {
 	}, func(uint64, error) {})
 	require.ErrorIs(t, err, context.Canceled)
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Zero(c, consumers(t.Context(), c, nc)) }, 10*time.Second, time.Millisecond)
+}
+
+// grow appends a run of steps, each of which says something.
+func grow(t *testing.T, log *jetstream.Log, run subject.Run, steps int, says func(step int) string) {
+	t.Helper()
+	f := frame.NewOpen(run, []byte(`{}`))
+	for i := 0; ; i++ {
+		pos, err := log.Append(t.Context(), f, f.Pos)
+		require.NoError(t, err)
+		if f.Pos = pos; i == steps {
+			return
+		}
+		head := f.Head()
+		d := wire.Draft{Type: wire.EventLogAppended, Payload: fmt.Appendf(nil, `{"level":"info","message":%q}`, says(i))}
+		f = frame.New(run, subject.Step, head, []wire.Event{d.Place(run.RunID, head.Next, time.UnixMilli(1700000000000))})
+		f.Pos = head.Pos
+	}
 }
 
 // consumers is how many the server has of the log.

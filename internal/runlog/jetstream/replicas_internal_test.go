@@ -1,23 +1,17 @@
 package jetstream
 
 import (
-	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/internal/runlog"
 )
 
 func TestCheck_RefusesALogWithFewerCopiesThanWanted(t *testing.T) {
 	t.Parallel()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect("test")
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	nc := natsdtest.Connect(t)
 	log, err := Open(t.Context(), nc, DefaultConfig())
 	require.NoError(t, err)
 	require.NoError(t, log.Check(t.Context()))

@@ -1,13 +1,12 @@
 package jetstream
 
 import (
-	"log/slog"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -17,12 +16,7 @@ import (
 // acknowledgement says leaves all in doubt.
 func TestSender_BelievesAnAcknowledgementOnlyOfItsLastMessage(t *testing.T) {
 	t.Parallel()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect("test")
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	nc := natsdtest.Connect(t)
 	cfg := DefaultConfig()
 	cfg.ShareSync = true
 	log, err := Open(t.Context(), nc, cfg)

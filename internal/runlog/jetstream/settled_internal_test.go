@@ -3,13 +3,12 @@ package jetstream
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 
 	js "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -34,12 +33,7 @@ func (s *lagging) Info(context.Context, ...js.StreamInfoOpt) (*js.StreamInfo, er
 
 func laggingLog(t *testing.T, ends ...uint64) (*Log, *lagging) {
 	t.Helper()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect("test")
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	nc := natsdtest.Connect(t)
 	log, err := Open(t.Context(), nc, DefaultConfig())
 	require.NoError(t, err)
 	s := &lagging{Stream: log.stream, ends: ends}

@@ -1,14 +1,11 @@
 package jetstream
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 
-	js "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 )
@@ -16,22 +13,12 @@ import (
 // copyOf is a server's copy of a log with one run, which has lost some frames.
 func copyOf(t *testing.T, run subject.Run, frames int, lost ...uint64) *Log {
 	t.Helper()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect("test")
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	api, err := js.New(nc)
-	require.NoError(t, err)
-	stream, err := api.CreateStream(t.Context(), js.StreamConfig{Name: subject.Stream, Subjects: []string{subject.All}, AllowDirect: true})
-	require.NoError(t, err)
-	l, err := Attach(t.Context(), nc)
-	require.NoError(t, err)
+	l, stream := losing(t)
 	f := frame.NewStart(run, []byte(`{}`))
 	for range frames {
-		f.Pos, err = l.Append(t.Context(), f, f.Pos)
+		pos, err := l.Append(t.Context(), f, f.Pos)
 		require.NoError(t, err)
+		f.Pos = pos
 		next := frame.New(run, subject.Wake, f.Head(), nil)
 		next.Pos = f.Pos
 		f = next
