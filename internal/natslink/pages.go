@@ -41,7 +41,7 @@ func Pages(ctx context.Context, nc *nats.Conn, stream, subject string, from, to 
 		}
 		next, more, err := page(ctx, nc, stream, subject, from, to, each)
 		switch {
-		case errors.Is(err, errSilent) || next > from && more:
+		case errors.Is(err, errSilent), err == nil && more && next > from:
 			tries = -1
 		case err != nil || !more:
 			return err

@@ -68,14 +68,7 @@ func TestPages_AskAgainForWhatGotLost(t *testing.T) {
 	nc, err := nats.Connect(s.ClientURL())
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
-	answer := func(to string, pos, before int) {
-		m := nats.NewMsg(to)
-		m.Header = nats.Header{
-			"Nats-Subject": {"list.wanted.entry"}, "Nats-Sequence": {fmt.Sprint(pos)}, "Nats-Last-Sequence": {fmt.Sprint(before)},
-			"Nats-Time-Stamp": {time.Now().Format(time.RFC3339Nano)},
-		}
-		require.NoError(t, nc.PublishMsg(m))
-	}
+	answer := func(to string, pos, before int) { require.NoError(t, nc.PublishMsg(answered(to, pos, before))) }
 	asked := 0
 	_, err = nc.Subscribe("$JS.API.DIRECT.GET.LISTS", func(m *nats.Msg) {
 		switch asked++; asked {
@@ -100,6 +93,37 @@ func TestPages_AskAgainForWhatGotLost(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []uint64{1, 2, 3}, got, "each once, and in order")
 	require.GreaterOrEqual(t, asked, 7)
+}
+
+func TestPages_AskNothingMoreWhenTheirCallerHasGone(t *testing.T) {
+	t.Parallel()
+	s := natslinktest.Serve(t, &server.Options{})
+	nc, err := nats.Connect(s.ClientURL())
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	_, err = nc.Subscribe("$JS.API.DIRECT.GET.LISTS", func(m *nats.Msg) {
+		require.NoError(t, nc.PublishMsg(answered(m.Reply, 1, 0)))
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var sent uint64
+	err = natslink.Pages(ctx, nc, "LISTS", "list.wanted.*", 1, 3, func(*js.RawStreamMsg) (bool, error) {
+		cancel()
+		sent = nc.Stats().OutMsgs
+		return true, nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, sent, nc.Stats().OutMsgs)
+}
+
+// answered is a message of a page, as the server answers with it.
+func answered(to string, pos, before int) *nats.Msg {
+	m := nats.NewMsg(to)
+	m.Header = nats.Header{
+		"Nats-Subject": {"list.wanted.entry"}, "Nats-Sequence": {fmt.Sprint(pos)}, "Nats-Last-Sequence": {fmt.Sprint(before)},
+		"Nats-Time-Stamp": {time.Now().Format(time.RFC3339Nano)},
+	}
+	return m
 }
 
 func TestPages_SayWhatIsWrong(t *testing.T) {
