@@ -284,9 +284,6 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 	return frames, nil
 }
 
-// turns is how many times its patience a read waits for its turn.
-const turns = 5
-
 // oneOfFew asks when it is its turn. A long run takes longer than one frame may: what is bounded is the
 // wait for the next, from one call of heard to another.
 func (l *Log) oneOfFew(ctx context.Context, ask func(ctx context.Context, heard func()) error) error {
@@ -294,7 +291,7 @@ func (l *Log) oneOfFew(ctx context.Context, ask func(ctx context.Context, heard 
 	if p == 0 { // there is no end to it
 		p = time.Hour
 	}
-	turn, cancel := context.WithTimeout(ctx, turns*p)
+	turn, cancel := context.WithTimeout(ctx, p) // no longer: the lease of who reads runs on
 	defer cancel()
 	if err := l.scans.Acquire(turn, 1); err != nil {
 		return err

@@ -235,7 +235,7 @@ func (x *Executor) beginning() (begun func()) {
 // attempt runs one session from the log's state to where it can go no further.
 func (x *Executor) attempt(ctx context.Context, d runlog.Delivery, moved <-chan struct{}, begun func()) error {
 	defer begun()
-	f := d.Frame()
+	f, handed := d.Frame(), x.deps.Clock()
 	st, head, err := x.stateOf(ctx, d)
 	if errors.Is(err, vault.ErrGone) {
 		return x.abandon(ctx, f.Run)
@@ -268,7 +268,7 @@ func (x *Executor) attempt(ctx context.Context, d runlog.Delivery, moved <-chan 
 		return err
 	}
 	s := newSession(x, d, f.Run, head, m)
-	s.moved, s.begun = moved, begun
+	s.moved, s.begun, s.signed = moved, begun, handed // to read the log may have taken longer than the lease
 	defer func() {
 		s.stop()
 		done(s.m.State().Status)

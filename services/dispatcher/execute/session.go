@@ -66,7 +66,7 @@ type effectDone struct {
 }
 
 func newSession(x *Executor, d runlog.Delivery, r subject.Run, head frame.Head, m *run.Machine) *session {
-	return &session{x: x, delivery: d, run: r, head: head, m: m, writer: x.newWriter(), inflight: newInflight(), signed: x.deps.Clock()}
+	return &session{x: x, delivery: d, run: r, head: head, m: m, writer: x.newWriter(), inflight: newInflight()}
 }
 
 // stop ends the session's effects and waits for them.
