@@ -123,8 +123,6 @@ var (
 	errLost = fmt.Errorf("run was taken over: %w", runlog.ErrConflict)
 	// errAborted is the cause of a session that was asked to look again at once.
 	errAborted = errors.New("run was changed by a request")
-	// errLapsed says that the delivery may be somebody else's by now.
-	errLapsed = errors.New("lease has passed")
 )
 
 // Abort makes the session of a run, if this process has one, drop its effects
@@ -170,14 +168,15 @@ func (x *Executor) claim(ctx context.Context, runID string) (context.Context, *h
 
 // Execute takes a handed-out run as far as it goes, and ends the delivery.
 func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
-	f := d.Frame()
+	f, l := d.Frame(), newLease(x, d)
 	sctx, h, release, ok := x.claim(ctx, f.Run.RunID)
 	if !ok { // its session goes on; look again when it is through
 		x.deps.Metrics.Conflict()
-		x.end(d.Retry(), f, "retry")
+		x.end(l.retry(), f, "retry")
 		return
 	}
-	err := x.attempt(sctx, d, h.moved, x.beginning())
+	err := x.attempt(sctx, l, h.moved, x.beginning())
+	kept := l.keep() // there may be logs to read
 	switch {
 	case errors.Is(err, errCancelling):
 		_, err = x.seeThrough(ctx, f.Run)
@@ -186,22 +185,21 @@ func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
 	case errors.Is(err, errLost) && ctx.Err() == nil:
 		err = x.lookAgain(ctx, d)
 	}
+	kept()
 	release()
 	switch {
 	case err == nil:
-		x.end(d.Ack(), f, "ack")
+		x.end(l.ack(), f, "ack")
 	case fault.CodeOf(err) == fault.EngineVersionMismatch:
 		x.leave(f.Run.RunID, err)
-		x.end(d.Retry(), f, "retry")
+		x.end(l.retry(), f, "retry")
 	case errors.Is(err, frame.ErrDamaged):
-		x.setAside(ctx, d, err)
-	case errors.Is(err, errLapsed):
-		x.end(err, f, "ack")
+		x.setAside(ctx, l, err)
 	default:
 		if ctx.Err() == nil {
 			x.deps.Logger.Warn("run handed back", "run_id", f.Run.RunID, "error", err)
 		}
-		x.end(d.Retry(), f, "retry")
+		x.end(l.retry(), f, "retry")
 	}
 }
 
@@ -233,10 +231,12 @@ func (x *Executor) beginning() (begun func()) {
 }
 
 // attempt runs one session from the log's state to where it can go no further.
-func (x *Executor) attempt(ctx context.Context, d runlog.Delivery, moved <-chan struct{}, begun func()) error {
+func (x *Executor) attempt(ctx context.Context, l *lease, moved <-chan struct{}, begun func()) error {
 	defer begun()
-	f, handed := d.Frame(), x.deps.Clock()
-	st, head, err := x.stateOf(ctx, d)
+	f := l.delivery.Frame()
+	kept := l.keep() // to read the log may take longer than the lease
+	defer kept()
+	st, head, err := x.stateOf(ctx, l.delivery)
 	if errors.Is(err, vault.ErrGone) {
 		return x.abandon(ctx, f.Run)
 	}
@@ -267,8 +267,8 @@ func (x *Executor) attempt(ctx context.Context, d runlog.Delivery, moved <-chan 
 	if err != nil {
 		return err
 	}
-	s := newSession(x, d, f.Run, head, m)
-	s.moved, s.begun, s.signed = moved, begun, handed // to read the log may have taken longer than the lease
+	s := newSession(x, l, f.Run, head, m)
+	s.moved, s.begun = moved, begun
 	defer func() {
 		s.stop()
 		done(s.m.State().Status)
@@ -279,9 +279,11 @@ func (x *Executor) attempt(ctx context.Context, d runlog.Delivery, moved <-chan 
 	if err := s.hearChildren(ctx); err != nil {
 		return err
 	}
+	kept() // from here on the writer itself gives signs of life
 	if err := s.drive(ctx); err != nil {
 		return err
 	}
+	defer l.keep()()
 	return x.related(ctx, s.m.State())
 }
 

@@ -138,12 +138,16 @@ type process struct {
 // process lives on for so many appends; for ever if they are negative.
 func (f *family) process(appends int, stores bool) process {
 	log := &mortal{Log: f.log, appends: appends, stores: stores}
-	return process{execute.New(execute.Config{
-		Limits: run.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, Heartbeat: time.Minute, // nobody lapses here
+	return process{f.executorOn(log, time.Minute), log} // nobody lapses here
+}
+
+func (f *family) executorOn(log runlog.Log, heartbeat time.Duration) *execute.Executor {
+	return execute.New(execute.Config{
+		Limits: run.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, Heartbeat: heartbeat,
 	}, execute.Deps{
 		Log: log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: f.defs, Types: node.Builtin(), Children: f.startsOn(log),
 		Clock: f.now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
-	}), log}
+	})
 }
 
 func (f *family) create(t *testing.T, workflowID, inputs string) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
@@ -14,17 +13,17 @@ import (
 // setAside ends the delivery of a run whose log is damaged. To hand it out again would not mend
 // it, and a delivery that is held back takes a place of the queue that another run needs: the
 // run is remembered elsewhere, and taken off the queue only after that.
-func (x *Executor) setAside(ctx context.Context, d runlog.Delivery, why error) {
-	f := d.Frame()
+func (x *Executor) setAside(ctx context.Context, l *lease, why error) {
+	f := l.delivery.Frame()
 	x.deps.Logger.Error("run quarantined: its log is damaged", "run_id", f.Run.RunID, "error", why)
 	if x.deps.Quarantine != nil {
 		if err := x.deps.Quarantine.Add(ctx, f.Run); err != nil {
 			x.deps.Logger.Warn("run handed back: it cannot be noted that it is quarantined", "run_id", f.Run.RunID, "error", err)
-			x.end(d.Retry(), f, "retry")
+			x.end(l.retry(), f, "retry")
 			return
 		}
 	}
-	x.end(d.Ack(), f, "ack")
+	x.end(l.ack(), f, "ack")
 }
 
 // Readmit puts a quarantined run into the queue again if its log, and those of the runs that it

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
-	"time"
 
 	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/internal/runlog"
@@ -21,11 +20,11 @@ import (
 
 // session is one run in execution: the only writer of its log while it lasts.
 type session struct {
-	x        *Executor
-	delivery runlog.Delivery
-	run      subject.Run
-	head     frame.Head
-	m        *run.Machine
+	x     *Executor
+	lease *lease
+	run   subject.Run
+	head  frame.Head
+	m     *run.Machine
 	// writer marks this session's frames: see frame.Frame.Writer.
 	writer string
 	spans  *spans
@@ -37,8 +36,6 @@ type session struct {
 	moved <-chan struct{}
 	// begun is told of each append: the first is the run's first step here.
 	begun func()
-	// signed is when the queue last heard that somebody holds the run.
-	signed time.Time
 
 	// Effects reach the writer through these.
 	inbox  chan request
@@ -65,8 +62,8 @@ type effectDone struct {
 	result completion.Result
 }
 
-func newSession(x *Executor, d runlog.Delivery, r subject.Run, head frame.Head, m *run.Machine) *session {
-	return &session{x: x, delivery: d, run: r, head: head, m: m, writer: x.newWriter(), inflight: newInflight()}
+func newSession(x *Executor, l *lease, r subject.Run, head frame.Head, m *run.Machine) *session {
+	return &session{x: x, lease: l, run: r, head: head, m: m, writer: x.newWriter(), inflight: newInflight()}
 }
 
 // stop ends the session's effects and waits for them.
@@ -99,7 +96,8 @@ func (s *session) drive(ctx context.Context) error {
 			continue
 		}
 		if s.live == 0 {
-			return s.sleep()
+			s.sleep()
+			return nil
 		}
 		if err := s.wait(ctx); err != nil {
 			return s.lostOr(ctx, err)
@@ -133,14 +131,23 @@ func (s *session) advance(ctx context.Context) ([]run.Effect, error) {
 		case err != nil || !changed:
 			return effects, err
 		default:
-			st, head, err := s.x.load(ctx, s.run)
-			if err != nil {
+			if err := s.refold(ctx, effects); err != nil {
 				return nil, err
 			}
-			s.head = head
-			s.m.Refold(st, effects)
 		}
 	}
+}
+
+// refold has the machine in the state of the log.
+func (s *session) refold(ctx context.Context, notBegun []run.Effect) error {
+	defer s.lease.keep()()
+	st, head, err := s.x.load(ctx, s.run)
+	if err != nil {
+		return err
+	}
+	s.head = head
+	s.m.Refold(st, notBegun)
+	return nil
 }
 
 // overflow ends a run that would record what its log does not take: to hand it out again
@@ -195,6 +202,7 @@ func (s *session) catchUp(ctx context.Context, notBegun []run.Effect) error {
 // reports that somebody else wrote to it meanwhile, which ends the session unless it can go
 // on after that.
 func (s *session) reload(ctx context.Context, notBegun []run.Effect) (moved bool, err error) {
+	defer s.lease.keep()()
 	frames, err := s.x.deps.Log.Run(ctx, s.run)
 	if err != nil {
 		return false, err
@@ -237,16 +245,11 @@ func (s *session) look(ctx context.Context) (moved bool, err error) {
 }
 
 // sleep hands the run's next instant to the waker; the delivery can be ended,
-// because the waker puts the run into the queue again. It must not be ended by one who
-// was silent for a lease: the run may be with somebody else, whose delivery it is now.
-func (s *session) sleep() error {
+// because the waker puts the run into the queue again.
+func (s *session) sleep() {
 	if due, ok := s.m.Due(); ok {
 		s.x.deps.Wait(s.run, s.head, due)
 	}
-	if s.x.deps.Clock().Sub(s.signed) >= s.x.lease() {
-		return errLapsed
-	}
-	return nil
 }
 
 // begin starts an effect beside the writer.

@@ -106,17 +106,8 @@ func poll[T any](c <-chan T) (v T, ok bool) {
 // beat is a sign of life to the queue, and a look at what became of the log: changes
 // from other processes are seen no later than now.
 func (s *session) beat(ctx context.Context) (moved bool, err error) {
-	s.extend()
+	s.lease.extend()
 	return s.look(ctx)
-}
-
-func (s *session) extend() {
-	now := s.x.deps.Clock()
-	if err := s.delivery.Extend(); err != nil {
-		s.x.deps.Logger.Debug("heartbeat failed", "run_id", s.run.RunID, "error", err)
-		return
-	}
-	s.signed = now
 }
 
 // dueTimer fires when the machine must be looked at without an effect ending.
