@@ -15,13 +15,16 @@ import (
 )
 
 const (
-	// pageMessages is how many messages a server is asked for at a time: it finds them all before it sends
-	// one, and stores nothing meanwhile if it leads. pageBytes is how many bytes: the message that
-	// reaches them is the last.
+	// pageMessages is how many messages a server is asked for at a time: it stores nothing while it looks for
+	// them, and one that is not that of the client sends none until it has them all. pageBytes is how
+	// many bytes: the message that reaches them is the last.
 	pageMessages = 64
 	pageBytes    = 1 << 20
-	// pageTry bounds the wait for a message of a page: a server that ends amid one says nothing.
-	pageTry = time.Second
+	// pageTry bounds the wait for a message of a page: a server that ends amid one says nothing. It may also
+	// be looking, for messages that lie far apart: it is asked for an eighth then, and for one at last. One
+	// that has answered in an eighth of the time is asked for more again.
+	pageTry   = 600 * time.Millisecond
+	pageFewer = 8
 	// A server that does not have yet what another has is asked so often, with a pause each.
 	pageTries = 4
 	pagePause = 10 * time.Millisecond
@@ -35,14 +38,20 @@ var ErrLacking = errors.New("the server lacks some of what was stored")
 // away. Where there is one copy alone its server stores nothing until it has found a page: Scan it. The
 // stream must allow direct reads. A message behind the last position is handed over if that is not there.
 func Pages(ctx context.Context, nc *nats.Conn, stream, subject string, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) error {
+	batch := pageMessages
 	for tries := 0; from <= to; tries++ {
 		if tries == pageTries {
 			return fmt.Errorf("%w: nothing is at %d to %d", ErrLacking, from, to)
 		}
-		next, more, err := page(ctx, nc, stream, subject, from, to, each)
+		asked := time.Now()
+		next, more, err := page(ctx, nc, question{stream, subject, from, to, batch}, each)
 		switch {
-		case errors.Is(err, errSilent), err == nil && more && next > from:
-			tries = -1
+		case errors.Is(err, errSilent):
+			tries, batch = -1, max(1, batch/pageFewer)
+		case err == nil && more && next > from:
+			if tries = -1; time.Since(asked) < pageTry/pageFewer {
+				batch = min(pageMessages, batch*pageFewer)
+			}
 		case err != nil || !more:
 			return err
 		case !lifecycle.Wait(ctx, pagePause):
@@ -56,9 +65,18 @@ func Pages(ctx context.Context, nc *nats.Conn, stream, subject string, from, to 
 // errSilent says that a server did not answer, or ended amid its answer.
 var errSilent = errors.New("the server says nothing")
 
+// question is what a page is asked for with: so many messages of a subject, from a position on. None is of
+// interest behind the last one.
+type question struct {
+	stream, subject string
+	from, to        uint64
+	batch           int
+}
+
 // page hands over a page, or what arrives of it. next is where the one after it begins. Errors: errSilent.
-func page(ctx context.Context, nc *nats.Conn, stream, subject string, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) (next uint64, more bool, err error) {
-	ask, err := json.Marshal(map[string]any{"seq": from, "next_by_subj": subject, "batch": pageMessages, "max_bytes": pageBytes})
+func page(ctx context.Context, nc *nats.Conn, q question, each func(*js.RawStreamMsg) (bool, error)) (next uint64, more bool, err error) {
+	from := q.from
+	ask, err := json.Marshal(map[string]any{"seq": from, "next_by_subj": q.subject, "batch": q.batch, "max_bytes": pageBytes})
 	if err != nil {
 		return from, false, err
 	}
@@ -68,7 +86,7 @@ func page(ctx context.Context, nc *nats.Conn, stream, subject string, from, to u
 		return from, false, err
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	if err := nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, ask); err != nil {
+	if err := nc.PublishRequest("$JS.API.DIRECT.GET."+q.stream, inbox, ask); err != nil {
 		return from, false, err
 	}
 	next = from
@@ -91,7 +109,7 @@ func page(ctx context.Context, nc *nats.Conn, stream, subject string, from, to u
 		if err != nil {
 			return next, false, err
 		}
-		if more, err := each(raw); err != nil || !more || raw.Sequence >= to {
+		if more, err := each(raw); err != nil || !more || raw.Sequence >= q.to {
 			return next, false, err
 		}
 		before, next = raw.Sequence, raw.Sequence+1

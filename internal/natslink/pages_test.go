@@ -1,8 +1,11 @@
 package natslink_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -93,6 +96,53 @@ func TestPages_AskAgainForWhatGotLost(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []uint64{1, 2, 3}, got, "each once, and in order")
 	require.GreaterOrEqual(t, asked, 7)
+}
+
+// A server finds a page that lies all over a large log in seconds: to ask for the same again would never end.
+// One that has ended says nothing either, and the next is asked for whole pages again.
+func TestPages_AskForFewerWhereAServerTakesLong(t *testing.T) {
+	t.Parallel()
+	const last = 200
+	for name, c := range map[string]struct {
+		finds  func(question, batch int) bool
+		takes  time.Duration
+		enough int
+		asked  []int
+	}{
+		"a few at a time":            {finds: func(_, batch int) bool { return batch <= 10 }, takes: 100 * time.Millisecond, asked: slices.Concat([]int{64}, slices.Repeat([]int{8}, 25))},
+		"one at a time":              {finds: func(_, batch int) bool { return batch == 1 }, enough: 3, asked: []int{64, 8, 1, 8, 1, 8, 1}},
+		"two servers end, one lives": {finds: func(question, _ int) bool { return question > 2 }, asked: []int{64, 8, 1, 8, 64, 64, 64}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := natslinktest.Serve(t, &server.Options{})
+			nc, err := nats.Connect(s.ClientURL())
+			require.NoError(t, err)
+			t.Cleanup(nc.Close)
+			var asked []int
+			_, err = nc.Subscribe("$JS.API.DIRECT.GET.LISTS", func(m *nats.Msg) {
+				var q struct{ Seq, Batch int }
+				require.NoError(t, json.Unmarshal(m.Data, &q))
+				if asked = append(asked, q.Batch); !c.finds(len(asked), q.Batch) {
+					return // it looks for them, or has ended
+				}
+				time.Sleep(c.takes) //nolint:forbidigo // as a server that looks
+				before := 0
+				for pos := q.Seq; pos < min(q.Seq+q.Batch, last+1); pos++ {
+					require.NoError(t, nc.PublishMsg(answered(m.Reply, pos, before)))
+					before = pos
+				}
+				end := nats.NewMsg(m.Reply)
+				end.Header = nats.Header{"Status": {"204"}}
+				require.NoError(t, nc.PublishMsg(end))
+			})
+			require.NoError(t, err)
+			got, err := pages(t.Context(), nc, 1, last, c.enough)
+			require.NoError(t, err)
+			require.Len(t, got, cmp.Or(c.enough, last))
+			require.Equal(t, c.asked, asked)
+		})
+	}
 }
 
 func TestPages_AskNothingMoreWhenTheirCallerHasGone(t *testing.T) {

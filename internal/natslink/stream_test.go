@@ -61,11 +61,32 @@ func TestStream_TakesManyConsumersUnlessToldOtherwise(t *testing.T) {
 		return s.CachedInfo().Config.MaxConsumers
 	}
 	require.Equal(t, 100_000, limit())
-	for _, set := range []int{5_000, -1} {
+	for set, want := range map[int]int{5_000: 5_000, -1: 100_000} {
 		_, err := api.UpdateStream(t.Context(), js.StreamConfig{Name: "LOG", Subjects: []string{"log"}, AllowDirect: true, MaxConsumers: set})
 		require.NoError(t, err)
-		require.Equal(t, set, limit())
+		require.Equal(t, want, limit())
 	}
+}
+
+// fixed is a server before 2.12, at which the limit of a stream is what it was made with.
+type fixed struct {
+	cluster
+	asked []int
+}
+
+func (f *fixed) CreateOrUpdateStream(ctx context.Context, cfg js.StreamConfig) (js.Stream, error) {
+	if f.asked = append(f.asked, cfg.MaxConsumers); cfg.MaxConsumers > 0 {
+		return nil, &js.APIError{Code: 500, ErrorCode: 10052, Description: "stream configuration update can not change MaxConsumers"}
+	}
+	return f.cluster.CreateOrUpdateStream(ctx, cfg)
+}
+
+func TestStream_LeavesTheLimitOfConsumersWhereTheServerDoesNotChangeIt(t *testing.T) {
+	t.Parallel()
+	f := &fixed{cluster: cluster{replicas: 3}}
+	_, err := natslink.Stream(t.Context(), f, js.StreamConfig{Name: "LOG", Replicas: 3})
+	require.NoError(t, err)
+	require.Equal(t, []int{100_000, -1}, f.asked)
 }
 
 func TestStream_LeavesItToAnAccountThatAllowsFewerConsumers(t *testing.T) {

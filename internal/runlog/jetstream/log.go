@@ -9,6 +9,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,9 +44,10 @@ type Config struct {
 	MaxPending int
 	// Prefetch bounds the runs one dispatcher has been handed but not begun.
 	Prefetch int
-	// Patience is how long an append, and each read of a frame, tries to reach the
-	// server before it fails with runlog.ErrUnavailable; never so long that the
-	// caller's deadline passes first. 0: as long as the caller's context allows.
+	// Patience is how long an append, each read of a frame, and the wait until a long run may be read
+	// tries to reach the server before it fails with runlog.ErrUnavailable; never so long that the
+	// caller's deadline passes first. 0: as long as the caller's context allows, but for the
+	// frames of a long run, of which each comes within silence.
 	Patience time.Duration
 	// ShareSync lets appends that wait go as one, for a server that syncs every write.
 	// One that does not takes them faster alone.
@@ -284,19 +286,20 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 	return frames, nil
 }
 
+// silence is how long whoever reads a long run waits for its next frame where nothing else bounds that:
+// others wait until it is through.
+const silence = 10 * time.Second
+
 // oneOfFew asks when it is its turn. A long run takes longer than one frame may: what is bounded is the
 // wait for the next, from one call of heard to another.
 func (l *Log) oneOfFew(ctx context.Context, ask func(ctx context.Context, heard func()) error) error {
-	p := l.cfg.Patience
-	if p == 0 { // there is no end to it
-		p = time.Hour
-	}
-	turn, cancel := context.WithTimeout(ctx, p) // no longer: the lease of who reads runs on
+	turn, cancel := l.patient(ctx)
 	defer cancel()
 	if err := l.scans.Acquire(turn, 1); err != nil {
 		return err
 	}
 	defer l.scans.Release(1)
+	p := cmp.Or(l.cfg.Patience, silence)
 	ctx, silent := context.WithCancel(ctx)
 	defer silent()
 	late := time.AfterFunc(p, silent)

@@ -3,15 +3,18 @@ package jetstream_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/natsd/natsdtest"
+	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -44,6 +47,49 @@ func TestLog_LeavesNoReadersAtTheServer(t *testing.T) {
 	}, func(uint64, error) {})
 	require.ErrorIs(t, err, context.Canceled)
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Zero(c, consumers(t.Context(), c, nc)) }, 10*time.Second, time.Millisecond)
+}
+
+// A cluster's log is read in pages that any server answers, over its routes too, and while one is away.
+func TestLog_ReadsLongRunsOfAnyServerOfACluster(t *testing.T) {
+	t.Parallel()
+	servers, nc := natslinktest.Cluster(t)
+	cfg := testConfig()
+	cfg.Replicas, cfg.Patience = 3, 2*time.Second
+	var log *jetstream.Log
+	require.Eventually(t, func() (opened bool) { // the servers find each other
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		var err error
+		log, err = jetstream.Open(ctx, nc, cfg)
+		return err == nil
+	}, time.Minute, 50*time.Millisecond)
+	const steps = 200
+	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
+	grow(t, log, run, steps, func(int) string { return "m" })
+
+	read := func(servers []*server.Server) {
+		for _, s := range servers {
+			nc, err := nats.Connect(s.ClientURL())
+			require.NoError(t, err)
+			t.Cleanup(nc.Close)
+			log, err := jetstream.Attach(t.Context(), nc)
+			require.NoError(t, err)
+			for range 12 { // each server answers some of them
+				frames, err := log.Run(t.Context(), run)
+				require.NoError(t, err)
+				require.Len(t, frames, steps+1)
+				require.NoError(t, frame.VerifyChain(frames))
+			}
+		}
+	}
+	read(servers)
+	require.Zero(t, consumers(t.Context(), t, nc))
+	leads := slices.IndexFunc(servers, func(s *server.Server) bool {
+		return s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, subject.Stream)
+	})
+	require.GreaterOrEqual(t, leads, 0)
+	servers[leads].Shutdown()
+	read(slices.Delete(servers, leads, leads+1))
 }
 
 // grow appends a run of steps, each of which says something.
