@@ -60,7 +60,6 @@ func Scan(ctx context.Context, nc *nats.Conn, stream js.Stream, subject string, 
 	if err != nil {
 		return err
 	}
-	defer end()
 	in := make(chan js.Msg, scanAhead)
 	run, err := c.Consume(func(m js.Msg) {
 		select {
@@ -69,9 +68,17 @@ func Scan(ctx context.Context, nc *nats.Conn, stream js.Stream, subject string, 
 		}
 	}, js.PullMaxMessagesWithBytesLimit(scanAhead, MaxPull(nc)))
 	if err != nil {
+		end()
 		return err
 	}
-	defer run.Stop()
+	defer func() {
+		leave := func() { run.Stop(); end() }
+		if ctx.Err() != nil { // the client may be asking a server that is away, and does not stop before it has an answer
+			go leave()
+			return
+		}
+		leave()
+	}()
 	for {
 		select {
 		case <-ctx.Done():

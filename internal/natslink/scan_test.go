@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
@@ -113,6 +114,33 @@ func TestScan_LeavesNoConsumer(t *testing.T) {
 		assert.NoError(c, err)
 		assert.Zero(c, i.State.Consumers)
 	}, 10*time.Second, time.Millisecond)
+}
+
+// The client, which makes a new consumer in place of one that has gone, goes on with that for 10 seconds
+// where no server answers. Others wait for their turn to read.
+func TestScan_EndsWithItsCallerWhereNoServerAnswers(t *testing.T) {
+	t.Parallel()
+	s, api := storing(t)
+	stream, err := natslink.Stream(t.Context(), api, js.StreamConfig{Name: "LISTS", Subjects: []string{"list.>"}})
+	require.NoError(t, err)
+	_, err = api.Publish(t.Context(), "list.wanted.entry", nil)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var gone time.Time
+	err = natslink.Scan(ctx, api.Conn(), stream, "list.wanted.*", 1, 2, func(*js.RawStreamMsg) (bool, error) {
+		for name := range stream.ConsumerNames(t.Context()).Name() {
+			require.NoError(t, stream.DeleteConsumer(t.Context(), name))
+		}
+		require.NoError(t, s.DisableJetStream())
+		time.AfterFunc(300*time.Millisecond, func() { gone = time.Now(); cancel() })
+		return true, nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Less(t, time.Since(gone), 5*time.Second)
+	require.Eventually(t, func() bool { // it gives up by itself
+		all := make([]byte, 1<<20)
+		return !bytes.Contains(all[:runtime.Stack(all, true)], []byte("orderedConsumer).reset"))
+	}, 30*time.Second, 50*time.Millisecond)
 }
 
 // One that is killed deletes nothing.
