@@ -22,8 +22,10 @@ const (
 	pageBytes    = 1 << 20
 	// pageTry bounds the wait for a message of a page: a server that ends amid one says nothing. It may also
 	// be looking, for messages that lie far apart: it is asked for an eighth then, and for one at last. One
-	// that has answered in an eighth of the time is asked for more again.
-	pageTry   = 600 * time.Millisecond
+	// that has answered in an eighth of the time is asked for more again. For a single one there is more
+	// time, and all together are less than two seconds, after which callers give up.
+	pageTry   = 400 * time.Millisecond
+	singleTry = time.Second
 	pageFewer = 8
 	// A server that does not have yet what another has is asked so often, with a pause each.
 	pageTries = 4
@@ -73,6 +75,14 @@ type question struct {
 	batch           int
 }
 
+// patience is how long a server may take for a message.
+func (q question) patience() time.Duration {
+	if q.batch == 1 {
+		return singleTry
+	}
+	return pageTry
+}
+
 // page hands over a page, or what arrives of it. next is where the one after it begins. Errors: errSilent.
 func page(ctx context.Context, nc *nats.Conn, q question, each func(*js.RawStreamMsg) (bool, error)) (next uint64, more bool, err error) {
 	from := q.from
@@ -91,7 +101,7 @@ func page(ctx context.Context, nc *nats.Conn, q question, each func(*js.RawStrea
 	}
 	next = from
 	for before := uint64(0); ; {
-		m, err := nextMessage(ctx, sub)
+		m, err := nextMessage(ctx, sub, q.patience())
 		if err != nil {
 			return next, true, err
 		}
@@ -117,8 +127,8 @@ func page(ctx context.Context, nc *nats.Conn, q question, each func(*js.RawStrea
 }
 
 // nextMessage waits for a message as long as a server may take for it.
-func nextMessage(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
-	try, cancel := context.WithTimeoutCause(ctx, pageTry, errSilent)
+func nextMessage(ctx context.Context, sub *nats.Subscription, patience time.Duration) (*nats.Msg, error) {
+	try, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
 	defer cancel()
 	m, err := sub.NextMsgWithContext(try)
 	if err != nil && errors.Is(context.Cause(try), errSilent) {

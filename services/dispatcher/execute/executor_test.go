@@ -151,7 +151,7 @@ func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Mod
 	}
 	return execute.New(execute.Config{
 		Limits:    run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
-		Heartbeat: 20 * time.Millisecond, MaxTogether: 64,
+		Heartbeat: time.Second, MaxTogether: 64,
 	}, execute.Deps{
 		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: node.Builtin(), Metrics: count, Begins: r.begins, Quarantine: r.quarantine,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: logger,
@@ -398,11 +398,10 @@ func TestWakeLost_WakesARunAgainWhoseWakeFrameNobodyHas(t *testing.T) {
 	require.Len(t, frames, 3, "it has just been woken")
 	r.next(t) // sees it asleep, and is lost
 
-	require.Eventually(t, func() bool {
-		require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
-		_, frames = r.state(t)
-		return len(frames) == 4
-	}, 10*time.Second, 20*time.Millisecond)
+	r.ahead.Store(int64(10 * lease))
+	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	_, frames = r.state(t)
+	require.Len(t, frames, 4)
 	require.Equal(t, subject.Wake, frames[3].Kind)
 }
 

@@ -2,6 +2,7 @@ package execute_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -21,7 +22,7 @@ import (
 )
 
 // lease is how long a run of the rig's executors may stay silent.
-const lease = 60 * time.Millisecond
+const lease = execute.Heartbeats * time.Second
 
 // slowLog takes its time for what it is asked, and may fail then.
 type slowLog struct {
@@ -81,17 +82,25 @@ func TestExecute_HoldsARunWhileItIsAtIt(t *testing.T) {
 	t.Parallel()
 	const long = 10*lease + lease/8
 	sleeps, calls := nodeJSON("w", "core.delay", `{"ms":60000}`), nodeJSON("w", "core.ai.callPrompt", "{}")
+	row, edges := nodeJSON("n0", "core.ai.callPrompt", "{}"), []string(nil)
+	for i := range 8 {
+		row += "," + nodeJSON(fmt.Sprint("n", i+1), "core.ai.callPrompt", "{}")
+		edges = append(edges, fmt.Sprintf(`{"id":"e%d","sourceNodeId":"n%d","targetNodeId":"n%d"}`, i, i, i+1))
+	}
 	for name, c := range map[string]struct {
 		log         slowLog
 		node        string
 		from, until time.Duration
 		ended       string
 		heard       int
+		// edges are those of nodes that each take a quarter of a lease.
+		edges []string
 	}{
 		"a short read":                      {log: slowLog{reads: lease / 10}, node: sleeps, ended: "ack"},
 		"a long read":                       {log: slowLog{reads: long}, node: sleeps, ended: "ack", heard: 30},
 		"a long read that fails":            {log: slowLog{reads: long, err: runlog.ErrUnavailable}, node: sleeps, ended: "retry", heard: 30},
 		"a long call":                       {node: calls, ended: "ack", heard: 30},
+		"short calls in a row":              {node: row, edges: edges, ended: "ack", heard: 6},
 		"a sign of life is lost":            {log: slowLog{reads: long}, node: sleeps, from: lease, until: lease + lease/2, ended: "ack", heard: 29},
 		"all are lost":                      {log: slowLog{reads: long}, node: sleeps, until: time.Hour},
 		"all are lost of a call":            {node: calls, until: time.Hour},
@@ -104,8 +113,12 @@ func TestExecute_HoldsARunWhileItIsAtIt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, nil, nil)
 				c.log.Log = r.log
-				r.exec = r.executorOn(&c.log, define(t, c.node), models(func(context.Context, completion.Task, completion.Journal) completion.Result {
-					time.Sleep(long) //nolint:forbidigo // in a bubble
+				r.exec = r.executorOn(&c.log, define(t, c.node, c.edges...), models(func(context.Context, completion.Task, completion.Journal) completion.Result {
+					takes := long
+					if c.edges != nil {
+						takes = lease / 4
+					}
+					time.Sleep(takes) //nolint:forbidigo // in a bubble
 					return completion.Result{}
 				}))
 				r.create(t)
@@ -169,5 +182,42 @@ func TestExecute_HoldsARunWhileItReadsItsRelatives(t *testing.T) {
 			require.GreaterOrEqual(t, held.signs(), 59, "its own log, and its parent's")
 			return
 		}
+	})
+}
+
+// What it reads again may have been written by somebody to whom the run was handed meanwhile: it goes on with
+// none of that one's attempts.
+func TestExecute_GoesOnWithNobodyElsesAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil, nil)
+		r.red.secret = "a-long-secret"
+		defs := define(t, nodeJSON("a", "core.ai.callPrompt", "{}")+","+nodeJSON("b", "core.ai.callPrompt", "{}"), `{"id":"e","sourceNodeId":"a","targetNodeId":"b"}`)
+		log := &slowLog{Log: r.log}
+		calls := func(who string, said *[]string, then func()) models {
+			return func(_ context.Context, task completion.Task, _ completion.Journal) completion.Result {
+				*said = append(*said, who+" asks for "+task.Input.NodeID)
+				then()
+				return completion.Result{Drafts: []wire.Draft{{Type: wire.EventOutputChunk, NodeID: task.Input.NodeID, Payload: json.RawMessage(`{"chunk":"a-long-secret"}`)}}}
+			}
+		}
+		var said []string
+		first := r.executorOn(log, defs, calls("the first", &said, func() { log.reads = 10 * lease }))
+		second := r.executorOn(r.log, defs, calls("the second", &said, func() { time.Sleep(20 * lease) })) //nolint:forbidigo // in a bubble
+		r.create(t)
+		d, err := r.log.Next(t.Context())
+		require.NoError(t, err)
+		held := &lost{Delivery: d}
+		var wg sync.WaitGroup
+		wg.Go(func() { first.Execute(t.Context(), held) })
+		wg.Go(func() {
+			time.Sleep(lease) //nolint:forbidigo // in a bubble
+			second.Execute(t.Context(), &lost{Delivery: d})
+		})
+		wg.Wait()
+		require.Equal(t, []string{"the first asks for a", "the second asks for b"}, said)
+		require.Equal(t, "retry", held.ended)
+		st, _ := r.state(t)
+		require.Equal(t, wire.StatusCompleted, st.Status)
 	})
 }

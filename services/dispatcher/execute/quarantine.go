@@ -17,7 +17,10 @@ func (x *Executor) setAside(ctx context.Context, l *lease, why error) {
 	f := l.delivery.Frame()
 	x.deps.Logger.Error("run quarantined: its log is damaged", "run_id", f.Run.RunID, "error", why)
 	if x.deps.Quarantine != nil {
-		if err := x.deps.Quarantine.Add(ctx, f.Run); err != nil {
+		kept := l.keep()
+		err := x.deps.Quarantine.Add(ctx, f.Run)
+		kept()
+		if err != nil {
 			x.deps.Logger.Warn("run handed back: it cannot be noted that it is quarantined", "run_id", f.Run.RunID, "error", err)
 			x.end(l.retry(), f, "retry")
 			return

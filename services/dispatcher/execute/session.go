@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/internal/runlog"
@@ -34,6 +35,8 @@ type session struct {
 	overflowed bool
 	// moved tells that somebody else wrote to the log.
 	moved <-chan struct{}
+	// heartbeat says when the next sign of life is due, whatever is done meanwhile.
+	heartbeat <-chan time.Time
 	// begun is told of each append: the first is the run's first step here.
 	begun func()
 
@@ -77,6 +80,9 @@ func (s *session) stop() {
 // drive runs the machine until the run has ended (nil), sleeps (nil), or cannot
 // go on here (an error; the run is handed out again).
 func (s *session) drive(ctx context.Context) error {
+	heartbeat := time.NewTicker(s.x.cfg.Heartbeat)
+	defer heartbeat.Stop()
+	s.heartbeat = heartbeat.C
 	for {
 		effects, err := s.advance(ctx)
 		if err != nil {
@@ -93,6 +99,9 @@ func (s *session) drive(ctx context.Context) error {
 			return errCancelling
 		}
 		if s.m.More() {
+			if _, ok := poll(s.heartbeat); ok {
+				s.lease.extend() // the next append shows what became of the log
+			}
 			continue
 		}
 		if s.live == 0 {
@@ -131,23 +140,11 @@ func (s *session) advance(ctx context.Context) ([]run.Effect, error) {
 		case err != nil || !changed:
 			return effects, err
 		default:
-			if err := s.refold(ctx, effects); err != nil {
+			if _, err := s.reload(ctx, effects); err != nil {
 				return nil, err
 			}
 		}
 	}
-}
-
-// refold has the machine in the state of the log.
-func (s *session) refold(ctx context.Context, notBegun []run.Effect) error {
-	defer s.lease.keep()()
-	st, head, err := s.x.load(ctx, s.run)
-	if err != nil {
-		return err
-	}
-	s.head = head
-	s.m.Refold(st, notBegun)
-	return nil
 }
 
 // overflow ends a run that would record what its log does not take: to hand it out again

@@ -13,12 +13,10 @@ import (
 // no sign of life waits for effects that talk a lot, a lost run is left before more is
 // done to it, and the same happenings lead to the same log.
 func (s *session) wait(ctx context.Context) error {
-	heartbeat := time.NewTicker(s.x.cfg.Heartbeat)
-	defer heartbeat.Stop()
 	due, stopDue := s.dueTimer()
 	defer stopDue()
 	for {
-		if _, ok := poll(heartbeat.C); ok {
+		if _, ok := poll(s.heartbeat); ok {
 			if moved, err := s.beat(ctx); moved || err != nil {
 				return err
 			}
@@ -32,7 +30,7 @@ func (s *session) wait(ctx context.Context) error {
 		select { // nothing is ready but, if its last beat took long, the next one
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-heartbeat.C:
+		case <-s.heartbeat:
 			if moved, err := s.beat(ctx); moved || err != nil {
 				return err
 			}
