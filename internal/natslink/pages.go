@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -20,6 +21,8 @@ const (
 	// many bytes: the message that reaches them is the last.
 	pageMessages = 64
 	pageBytes    = 1 << 20
+	// shortBytes is as many bytes of a short page.
+	shortBytes = 64 << 10
 	// pageTry bounds the wait for a message of a page: a server that ends amid one says nothing. It may also
 	// be looking, for messages that lie far apart: it is asked for an eighth then, and for one at last. One
 	// that has answered in an eighth of the time is asked for more again. For a single one there is more
@@ -46,7 +49,7 @@ func Pages(ctx context.Context, nc *nats.Conn, stream, subject string, from, to 
 			return fmt.Errorf("%w: nothing is at %d to %d", ErrLacking, from, to)
 		}
 		asked := time.Now()
-		next, more, err := page(ctx, nc, question{stream, subject, from, to, batch}, each)
+		next, more, err := page(ctx, nc, question{stream, subject, from, to, batch, pageBytes}, each)
 		switch {
 		case errors.Is(err, errSilent):
 			tries, batch = -1, max(1, batch/pageFewer)
@@ -64,6 +67,16 @@ func Pages(ctx context.Context, nc *nats.Conn, stream, subject string, from, to 
 	return nil
 }
 
+// ShortPage hands over the first messages of a subject from a position on, of any server that has a copy, as many
+// as come: it asks once, for no more bytes than may come for many callers at once.
+func ShortPage(ctx context.Context, nc *nats.Conn, stream, subject string, from uint64, each func(*js.RawStreamMsg) (bool, error)) error {
+	_, _, err := page(ctx, nc, question{stream, subject, from, math.MaxUint64, pageMessages, shortBytes}, each)
+	if errors.Is(err, errSilent) {
+		return nil
+	}
+	return err
+}
+
 // errSilent says that a server did not answer, or ended amid its answer.
 var errSilent = errors.New("the server says nothing")
 
@@ -72,7 +85,7 @@ var errSilent = errors.New("the server says nothing")
 type question struct {
 	stream, subject string
 	from, to        uint64
-	batch           int
+	batch, bytes    int
 }
 
 // patience is how long a server may take for a message.
@@ -86,7 +99,7 @@ func (q question) patience() time.Duration {
 // page hands over a page, or what arrives of it. next is where the one after it begins. Errors: errSilent.
 func page(ctx context.Context, nc *nats.Conn, q question, each func(*js.RawStreamMsg) (bool, error)) (next uint64, more bool, err error) {
 	from := q.from
-	ask, err := json.Marshal(map[string]any{"seq": from, "next_by_subj": q.subject, "batch": q.batch, "max_bytes": pageBytes})
+	ask, err := json.Marshal(map[string]any{"seq": from, "next_by_subj": q.subject, "batch": q.batch, "max_bytes": q.bytes})
 	if err != nil {
 		return from, false, err
 	}

@@ -145,6 +145,31 @@ func TestPages_AskForFewerWhereAServerTakesLong(t *testing.T) {
 	}
 }
 
+func TestShortPage_AsksOnce(t *testing.T) {
+	t.Parallel()
+	const many = 100
+	for name, c := range map[string]struct{ size, want int }{"small ones": {1, 64}, "large ones": {40_000, 2}, "one that is larger": {80_000, 1}} {
+		nc, _ := lists(t, many, c.size)
+		sent, got := nc.Stats().OutMsgs, 0
+		require.NoError(t, natslink.ShortPage(t.Context(), nc, "LISTS", "list.wanted.*", 1, func(*js.RawStreamMsg) (bool, error) {
+			got++
+			return true, nil
+		}))
+		require.Equal(t, c.want, got, name)
+		require.Equal(t, sent+1, nc.Stats().OutMsgs)
+	}
+
+	s := natslinktest.Serve(t, &server.Options{})
+	nc, err := nats.Connect(s.ClientURL())
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	_, err = nc.SubscribeSync("$JS.API.DIRECT.GET.LISTS") // and says nothing
+	require.NoError(t, err)
+	none := func(*js.RawStreamMsg) (bool, error) { return false, nil }
+	require.NoError(t, natslink.ShortPage(t.Context(), nc, "LISTS", "list.wanted.*", 1, none))
+	require.ErrorIs(t, natslink.ShortPage(t.Context(), nc, "OTHERS", "list.wanted.*", 1, none), nats.ErrNoResponders)
+}
+
 func TestPages_AskNothingMoreWhenTheirCallerHasGone(t *testing.T) {
 	t.Parallel()
 	s := natslinktest.Serve(t, &server.Options{})

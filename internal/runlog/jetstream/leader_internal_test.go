@@ -32,6 +32,9 @@ func (s *fakeServer) GetLastMsgForSubject(context.Context, string) (*js.RawStrea
 	return raw(s.frames[len(s.frames)-1], uint64(len(s.frames))), nil
 }
 
+// CachedInfo says that it answers for one message at a time.
+func (s *fakeServer) CachedInfo() *js.StreamInfo { return &js.StreamInfo{} }
+
 func raw(f *frame.Frame, pos uint64) *js.RawStreamMsg {
 	m := &js.RawStreamMsg{Subject: f.Run.Frame(f.Kind), Sequence: pos, Header: nats.Header{}, Data: f.Body}
 	for k, v := range f.Headers() {

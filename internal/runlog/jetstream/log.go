@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -81,6 +82,8 @@ type Log struct {
 	reached atomic.Uint64
 	// scans bounds the long runs that are read at a time.
 	scans *semaphore.Weighted
+	// shorts bounds the short pages that are on their way.
+	shorts *semaphore.Weighted
 	// asked is when the leader was asked last how far it is, in Unix nanoseconds.
 	asked atomic.Int64
 	// lost counts the records that were gone at the last check.
@@ -138,7 +141,7 @@ func opened(ctx context.Context, nc *nats.Conn, api js.JetStream, s js.Stream, c
 	}
 	return &Log{
 		cfg: cfg, link: link, js: api, stream: s, leader: leader, alone: alone,
-		group: &group{to: sender{api, s, link}, together: cfg.ShareSync}, scans: semaphore.NewWeighted(scans),
+		group: &group{to: sender{api, s, link}, together: cfg.ShareSync}, scans: semaphore.NewWeighted(scans), shorts: semaphore.NewWeighted(maxShort),
 	}, nil
 }
 
@@ -222,26 +225,91 @@ func (l *Log) all(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 	if err != nil {
 		return nil, err
 	}
-	rest, err := from(ctx, start.Run, start.Pos+1, readSingly, l.get)
-	if err != nil && !errors.Is(err, runlog.ErrNotFound) {
-		return nil, err
+	frames := []*frame.Frame{start}
+	if l.paged() {
+		var whole bool
+		if frames, whole, err = l.atOnce(ctx, start.Run, frames); err != nil || whole {
+			return frames, err
+		}
 	}
-	frames := append([]*frame.Frame{start}, rest...)
-	if frames[len(frames)-1].Kind == subject.End {
-		return frames, nil
+	if n := readSingly - len(frames); n > 0 {
+		rest, err := from(ctx, start.Run, frames[len(frames)-1].Pos+1, n, l.get)
+		if err != nil {
+			return nil, err
+		}
+		if frames = append(frames, rest...); frames[len(frames)-1].Kind == subject.End {
+			return frames, nil
+		}
 	}
 	return l.scan(ctx, start.Run, frames) // large frames fill a page before there are as many
 }
 
-// readSingly is how many frames of a run are asked for one by one: as many take about as long
-// as a consumer takes to be made.
+// readSingly is how many frames of a run are asked for one by one, where they do not come at once: as many
+// take about as long as a consumer takes to be made.
 const readSingly = 32
 
+// atOnce reads what comes after frames in one short page, and reports whether that is the whole run. A server
+// may have less of it than others, or fall silent.
+func (l *Log) atOnce(ctx context.Context, run subject.Run, frames []*frame.Frame) ([]*frame.Frame, bool, error) {
+	frames, err := l.shortPage(ctx, run, frames)
+	if err != nil {
+		return nil, false, err
+	}
+	end := frames[len(frames)-1]
+	if end.Kind == subject.End {
+		return frames, true, nil
+	}
+	last, err := l.Last(ctx, run)
+	if err != nil || last.Pos <= end.Pos {
+		return frames, err == nil, err
+	}
+	if all := append(slices.Clip(frames), last); linked(all) == nil { // the server did not have it yet
+		return all, true, nil
+	}
+	return frames, false, nil
+}
+
+// shortPage fails only if nothing comes.
+func (l *Log) shortPage(ctx context.Context, run subject.Run, frames []*frame.Frame) ([]*frame.Frame, error) {
+	if !l.shorts.TryAcquire(1) {
+		return frames, nil
+	}
+	defer l.shorts.Release(1)
+	ctx, cancel := l.patient(ctx)
+	defer cancel()
+	var (
+		read    = frames
+		damaged error
+	)
+	err := l.link.Ask(ctx, func(ctx context.Context) error {
+		return natslink.ShortPage(ctx, l.js.Conn(), subject.Stream, run.All(), read[len(read)-1].Pos+1, collect(&read, &damaged, func() {}))
+	})
+	if err != nil && len(read) == len(frames) {
+		return nil, readError("frames", run, err)
+	}
+	return read, damaged
+}
+
+// collect takes the frames of a run up to its end, or to one that is damaged.
+func collect(frames *[]*frame.Frame, damaged *error, heard func()) func(*js.RawStreamMsg) (bool, error) {
+	return func(raw *js.RawStreamMsg) (bool, error) {
+		f, err := parseRaw(raw)
+		if err != nil {
+			*damaged = err
+			return false, nil
+		}
+		heard()
+		*frames = append(*frames, f)
+		return f.Kind != subject.End, nil // nothing follows an end
+	}
+}
+
 // How many long runs are read at a time: the server ends a connection for which too much waits. A page
-// is a megabyte and a frame, what is sent ahead to a consumer may be more.
+// is a megabyte and a frame, what is sent ahead to a consumer may be more. A short page has 64 KB.
 const (
 	maxPaged   = 3
 	maxScanned = 1
+	maxShort   = 128
 )
 
 // scan reads the frames of a run that come after those that have been read, up to what is
@@ -251,25 +319,16 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 	if err != nil {
 		return nil, err
 	}
-	pos := frames[len(frames)-1].Pos
-	if last.Pos <= pos {
+	next := func() uint64 { return frames[len(frames)-1].Pos + 1 }
+	if last.Pos < next() {
 		return frames, nil
 	}
 	var damaged error
 	err = l.oneOfFew(ctx, func(ctx context.Context, heard func()) error {
-		return l.walk(ctx, run, pos+1, last.Pos, func(raw *js.RawStreamMsg) (bool, error) {
-			f, err := parseRaw(raw)
-			if err != nil {
-				damaged = err
-				return false, nil
-			}
-			heard()
-			frames, pos = append(frames, f), f.Pos
-			return f.Kind != subject.End, nil // nothing follows an end
-		})
+		return l.walk(ctx, run, next(), last.Pos, collect(&frames, &damaged, heard))
 	})
 	if errors.Is(err, natslink.ErrLacking) {
-		rest, lerr := from(ctx, run, pos+1, 0, l.getOfLeader)
+		rest, lerr := from(ctx, run, next(), 0, l.getOfLeader)
 		if lerr != nil {
 			return nil, lerr
 		}
@@ -310,11 +369,14 @@ func (l *Log) oneOfFew(ctx context.Context, ask func(ctx context.Context, heard 
 // walk hands over the messages of a run between positions, in the way that costs the servers least: see
 // docs/adr/0033.
 func (l *Log) walk(ctx context.Context, run subject.Run, from, to uint64, each func(*js.RawStreamMsg) (bool, error)) error {
-	if l.alone || !l.stream.CachedInfo().Config.AllowDirect {
-		return natslink.Scan(ctx, l.js.Conn(), l.stream, run.All(), from, to, each)
+	if l.paged() {
+		return natslink.Pages(ctx, l.js.Conn(), subject.Stream, run.All(), from, to, each)
 	}
-	return natslink.Pages(ctx, l.js.Conn(), subject.Stream, run.All(), from, to, each)
+	return natslink.Scan(ctx, l.js.Conn(), l.stream, run.All(), from, to, each)
 }
+
+// paged reports that any server answers for many frames at a time.
+func (l *Log) paged() bool { return !l.alone && l.stream.CachedInfo().Config.AllowDirect }
 
 // After returns later frames of a run; see runlog.Reader.
 func (l *Log) After(ctx context.Context, run subject.Run, pos uint64) ([]*frame.Frame, error) {

@@ -1,9 +1,12 @@
 package jetstream
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/frame"
@@ -33,15 +36,37 @@ func copyOf(t *testing.T, run subject.Run, frames int, lost ...uint64) *Log {
 func TestRun_IsReadOfTheLeaderWhereAServerLacksSome(t *testing.T) {
 	t.Parallel()
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
-	const frames = readSingly + 20
-	for name, lost := range map[string]uint64{"its last": frames, "one amid it": frames - 5} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := copyOf(t, run, frames, lost)
-			l.leader, l.alone, l.cfg.Patience = copyOf(t, run, frames).leader, false, 2*time.Second
-			got, err := l.Run(t.Context(), run)
-			require.NoError(t, err)
-			require.Len(t, got, frames)
+	for _, frames := range []int{10, 100} { // fewer than a page has, and more
+		last := uint64(frames)
+		for name, lost := range map[string][]uint64{"nothing": nil, "its last": {last}, "its last two": {last - 1, last}, "one amid it": {last - 5}} {
+			t.Run(fmt.Sprint(name, " of ", frames), func(t *testing.T) {
+				t.Parallel()
+				l := copyOf(t, run, frames, lost...)
+				l.leader, l.alone, l.cfg.Patience = copyOf(t, run, frames).leader, false, 2*time.Second
+				got, err := l.Run(t.Context(), run)
+				require.NoError(t, err)
+				require.Len(t, got, frames)
+				require.NoError(t, linked(got))
+			})
+		}
+	}
+}
+
+// A server that has begun again may be far behind, and whoever takes up the runs of another asks it for many.
+func TestRun_OfALaggingServerNeedsNoTurn(t *testing.T) {
+	t.Parallel()
+	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
+	const frames = 5
+	l := copyOf(t, run, frames, frames-1, frames)
+	l.leader, l.alone, l.cfg.Patience = copyOf(t, run, frames).leader, false, 2*time.Second
+	require.True(t, l.scans.TryAcquire(maxScanned), "somebody reads a long run all the time")
+	var all sync.WaitGroup
+	for range 300 {
+		all.Go(func() {
+			if got, err := l.Run(t.Context(), run); assert.NoError(t, err) {
+				assert.Len(t, got, frames)
+			}
 		})
 	}
+	all.Wait()
 }
