@@ -68,7 +68,7 @@ func Pages(ctx context.Context, nc *nats.Conn, stream, subject string, from, to 
 }
 
 // ShortPage hands over the first messages of a subject from a position on, of any server that has a copy, as many
-// as come: it asks once, for no more bytes than may come for many callers at once.
+// as come: it asks once, for few bytes and the message that reaches them.
 func ShortPage(ctx context.Context, nc *nats.Conn, stream, subject string, from uint64, each func(*js.RawStreamMsg) (bool, error)) error {
 	_, _, err := page(ctx, nc, question{stream, subject, from, math.MaxUint64, pageMessages, shortBytes}, each)
 	if errors.Is(err, errSilent) {

@@ -46,7 +46,7 @@ type Config struct {
 	// Prefetch bounds the runs one dispatcher has been handed but not begun.
 	Prefetch int
 	// Patience is how long an append, each read of a frame, and the wait until a long run may be read
-	// tries to reach the server before it fails with runlog.ErrUnavailable; never so long that the
+	// goes on at most before it fails with runlog.ErrUnavailable; never so long that the
 	// caller's deadline passes first. 0: as long as the caller's context allows, but for the
 	// frames of a long run, of which each comes within silence.
 	Patience time.Duration
@@ -248,8 +248,8 @@ func (l *Log) all(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 // take about as long as a consumer takes to be made.
 const readSingly = 32
 
-// atOnce reads what comes after frames in one short page, and reports whether that is the whole run. A server
-// may have less of it than others, or fall silent.
+// atOnce reads what comes after frames in one short page, with the leader's last frame if only that is missing,
+// and reports whether that is the whole run. A server may have less of it than others, or fall silent.
 func (l *Log) atOnce(ctx context.Context, run subject.Run, frames []*frame.Frame) ([]*frame.Frame, bool, error) {
 	frames, err := l.shortPage(ctx, run, frames)
 	if err != nil {
@@ -269,7 +269,8 @@ func (l *Log) atOnce(ctx context.Context, run subject.Run, frames []*frame.Frame
 	return frames, false, nil
 }
 
-// shortPage fails only if nothing comes.
+// shortPage fails if nothing comes, or what comes is damaged. Of too many at a time some are left out: the
+// frames are asked for one by one then.
 func (l *Log) shortPage(ctx context.Context, run subject.Run, frames []*frame.Frame) ([]*frame.Frame, error) {
 	if !l.shorts.TryAcquire(1) {
 		return frames, nil
@@ -305,7 +306,8 @@ func collect(frames *[]*frame.Frame, damaged *error, heard func()) func(*js.RawS
 }
 
 // How many long runs are read at a time: the server ends a connection for which too much waits. A page
-// is a megabyte and a frame, what is sent ahead to a consumer may be more. A short page has 64 KB.
+// is a megabyte and a frame, what is sent ahead to a consumer may be more. A short page
+// is 64 KB and a frame.
 const (
 	maxPaged   = 3
 	maxScanned = 1
