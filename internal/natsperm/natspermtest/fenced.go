@@ -54,6 +54,8 @@ func Fenced(t *testing.T, nc *nats.Conn, host js.JetStream, r natsperm.Reader, o
 	inbox, err := host.Conn().SubscribeSync("_INBOX_" + other + ".x")
 	require.NoError(t, err)
 	require.NoError(t, host.Conn().Flush())
+	// The consumer is led by a server of a cluster that may not have yet what is written.
+	require.Eventually(t, func() bool { return f.state().waiting == f.work() }, 30*time.Second, 10*time.Millisecond)
 	holds := func(tries ...func()) {
 		t.Helper()
 		before := f.state()
@@ -100,6 +102,21 @@ func (f fence) state() (s state) {
 	require.NoError(f.t, err)
 	s.handed, s.waiting = w.CachedInfo().Delivered.Consumer, w.CachedInfo().NumPending
 	return s
+}
+
+// work is how many frames in the log are for the worker.
+func (f fence) work() (n uint64) {
+	f.t.Helper()
+	log, err := f.host.Stream(f.t.Context(), subject.Stream)
+	require.NoError(f.t, err)
+	for _, filter := range subject.Queue() {
+		i, err := log.Info(f.t.Context(), js.WithSubjectFilter(filter))
+		require.NoError(f.t, err)
+		for _, of := range i.State.Subjects {
+			n += of
+		}
+	}
+	return n
 }
 
 // elsewhere are subjects at which something happens when a message comes.
