@@ -4,22 +4,19 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/template"
 
 	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/jsontemplate"
 	"waybill.dev/waybill/internal/cli/term"
 )
 
-// CompileTemplate reads --template, a template of Go's text/template. What it gives takes
+// CompileTemplate reads --template, a template in the language of Go's text/template. What it gives takes
 // the place of the document, and is written to out: as text, of which a terminal obeys
 // line ends and tabs only.
 func CompileTemplate(text string, out io.Writer) (func(doc []byte, each func([]byte) error) error, error) {
-	t, err := template.New("--template").Option("missingkey=zero").Funcs(template.FuncMap{"json": func(v any) (string, error) {
-		b, err := Encode(v)
-		return string(b), err
-	}}).Parse(text)
+	t, err := jsontemplate.Parse("--template", text)
 	if err != nil {
-		return nil, exit.Usagef("--template: %w", err)
+		return nil, exit.With(exit.Usage, err)
 	}
 	return func(doc []byte, _ func([]byte) error) error {
 		v, err := decode(doc)
@@ -28,7 +25,7 @@ func CompileTemplate(text string, out io.Writer) (func(doc []byte, each func([]b
 		}
 		var b strings.Builder
 		if err := t.Execute(&b, v); err != nil {
-			return exit.Usagef("--template: %w", err)
+			return exit.With(exit.Usage, err)
 		}
 		for line := range strings.Lines(b.String()) {
 			cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
