@@ -14,7 +14,7 @@ import (
 // The host's live heap is small, and most of what a request makes is gone with it. GOGC in the
 // environment wins.
 const (
-	heapGoal  = 80 << 20
+	heapGoal  = 68 << 20
 	gcPercent = 300
 )
 
