@@ -1,20 +1,22 @@
 package jsontemplate
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
+
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // functions are those that look at all their arguments.
 var functions = map[string]func([]any) (any, error){
-	"not":     exactly(1, func(v []any) (any, error) { return !truth(v[0]), nil }),
-	"len":     exactly(1, func(v []any) (any, error) { return length(v[0]) }),
-	"json":    exactly(1, func(v []any) (any, error) { return encode(v[0]) }),
+	"not": exactly(1, func(v []any) (any, error) { return !truth(v[0]), nil }),
+	"len": exactly(1, func(v []any) (any, error) { return length(v[0]) }),
+	// Text stays as it is: nobody reads it as HTML.
+	"json":    exactly(1, func(v []any) (any, error) { return string(strictjson.RenderPlain(v[0])), nil }),
 	"print":   func(v []any) (any, error) { return fmt.Sprint(v...), nil },
 	"println": func(v []any) (any, error) { return fmt.Sprintln(v...), nil },
 	"printf":  printf,
@@ -54,15 +56,6 @@ func truth(v any) bool {
 		f, number := float(v)
 		return !number || f != 0
 	}
-}
-
-// encode leaves text as it is: nobody reads it as HTML.
-func encode(v any) (any, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return string(bytes.TrimRight(b.Bytes(), "\n")), err
 }
 
 func length(v any) (any, error) {
