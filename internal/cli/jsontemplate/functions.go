@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
-	"strconv"
+	"slices"
 
 	"waybill.dev/waybill/protocol/strictjson"
 )
@@ -52,9 +51,10 @@ func truth(v any) bool {
 		return len(v) > 0
 	case map[string]any:
 		return len(v) > 0
-	default:
-		f, number := float(v)
-		return !number || f != 0
+	case json.Number:
+		return !zero(v)
+	default: // of a template
+		return v != 0 && v != 0.0
 	}
 }
 
@@ -79,7 +79,13 @@ func printf(v []any) (any, error) {
 	if !is {
 		return nil, fmt.Errorf("the format is %s: want a string", kind(v[0]))
 	}
-	return fmt.Sprintf(format, v[1:]...), nil
+	args := slices.Clone(v[1:])
+	for i, a := range args {
+		if n, is := a.(json.Number); is {
+			args[i] = formatted(n)
+		}
+	}
+	return fmt.Sprintf(format, args...), nil
 }
 
 // index is an element of an element, and so on.
@@ -90,6 +96,7 @@ func index(v []any) (any, error) {
 	in := v[0]
 	for _, key := range v[1:] {
 		switch o := in.(type) {
+		case nil: // as of a member that is not there
 		case map[string]any:
 			name, is := key.(string)
 			if !is {
@@ -141,7 +148,10 @@ func place(v any, last int) (int, error) {
 	if !whole {
 		return 0, fmt.Errorf("%s is no position: want a whole number", kind(v))
 	}
-	if i < 0 || i > int64(last) {
+	switch {
+	case last < 0:
+		return 0, fmt.Errorf("there is no %d: it is empty", i)
+	case i < 0 || i > int64(last):
 		return 0, fmt.Errorf("there is no %d: want 0 to %d", i, last)
 	}
 	return int(i), nil
@@ -160,14 +170,16 @@ func equal(v []any) (any, error) {
 	return false, nil
 }
 
+// same is true of nothing and nothing, and of two numbers, strings or booleans that are equal.
 func same(a, b any) (bool, error) {
 	if a == nil || b == nil || kind(a) != kind(b) {
 		return a == nil && b == nil, nil
 	}
-	if c, err := compare(a, b); err == nil {
-		return c == 0, nil
+	if t, is := a.(bool); is {
+		return t == b.(bool), nil
 	}
-	return reflect.DeepEqual(a, b), nil
+	c, err := compare(a, b)
+	return c == 0, err
 }
 
 func ordered(is func(int) bool) func([]any) (any, error) {
@@ -184,39 +196,13 @@ func compare(a, b any) (int, error) {
 			return cmp.Compare(s, t), nil
 		}
 	}
-	i, whole := integer(a)
-	if j, too := integer(b); whole && too {
-		return cmp.Compare(i, j), nil
+	r, number := exact(a)
+	q, too := exact(b)
+	if number && too {
+		return r.Cmp(q), nil
 	}
-	f, number := float(a)
-	if g, too := float(b); number && too {
-		return cmp.Compare(f, g), nil
+	if kind(a) == "a number" && kind(b) == "a number" {
+		return 0, fmt.Errorf("numbers are compared up to an exponent of %d", maxExponent)
 	}
-	return 0, fmt.Errorf("%s and %s have no order", kind(a), kind(b))
-}
-
-func integer(v any) (int64, bool) {
-	switch v := v.(type) {
-	case int:
-		return int64(v), true
-	case json.Number:
-		i, err := v.Int64()
-		return i, err == nil
-	default:
-		return 0, false
-	}
-}
-
-func float(v any) (float64, bool) {
-	switch v := v.(type) {
-	case int:
-		return float64(v), true
-	case float64:
-		return v, true
-	case json.Number:
-		f, err := strconv.ParseFloat(v.String(), 64)
-		return f, err == nil || errors.Is(err, strconv.ErrRange)
-	default:
-		return 0, false
-	}
+	return 0, fmt.Errorf("%s and %s are not compared", kind(a), kind(b))
 }

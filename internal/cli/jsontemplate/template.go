@@ -7,10 +7,14 @@ package jsontemplate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 	"text/template/parse"
 )
 
@@ -28,8 +32,8 @@ func Parse(name, text string) (*Template, error) {
 		names[f] = true
 	}
 	trees, err := parse.Parse(name, text, "", "", names)
-	if err != nil {
-		return nil, err
+	if err != nil { // it begins as those of Execute do, without the parser's own name before the template's
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "template: "))
 	}
 	return &Template{trees, name}, nil
 }
@@ -54,8 +58,8 @@ func (t *Template) Execute(w io.Writer, v any) (err error) {
 	return nil
 }
 
-// maxDepth bounds templates within templates.
-const maxDepth = 1000
+// maxDepth bounds how deep templates and blocks are within each other: a stack that overflows ends the program.
+const maxDepth = 10_000
 
 // stopped ends an execution.
 type stopped struct{ err error }
@@ -98,6 +102,10 @@ func (e *execution) list(l *parse.ListNode, dot any) flow {
 	if l == nil {
 		return goesOn
 	}
+	if e.depth++; e.depth > maxDepth {
+		e.fail(l, "templates and blocks are more than %d deep within each other", maxDepth)
+	}
+	defer func() { e.depth-- }()
 	for _, n := range l.Nodes {
 		if f := e.node(n, dot); f != goesOn {
 			return f
@@ -159,7 +167,13 @@ func (e *execution) branch(n *parse.BranchNode, dot any, with bool) flow {
 func (e *execution) each(n *parse.RangeNode, dot any) flow {
 	defer e.scope()()
 	over, decl := e.pipe(n.Pipe, dot), n.Pipe.Decl
-	one := func(key, v any) flow {
+	all, has := elements(over)
+	if !has {
+		e.fail(n.Pipe, "range over %s: want an array, an object or a whole number", kind(over))
+	}
+	leave, some := e.scope(), false
+	for key, v := range all {
+		some = true
 		switch {
 		case len(decl) == 1:
 			e.set(decl[0], n.Pipe.IsAssign, v)
@@ -167,38 +181,46 @@ func (e *execution) each(n *parse.RangeNode, dot any) flow {
 			e.set(decl[0], n.Pipe.IsAssign, key)
 			e.set(decl[1], n.Pipe.IsAssign, v)
 		}
-		defer e.scope()()
-		return e.list(n.List, v)
+		f := e.list(n.List, v)
+		if leave(); f == breaks {
+			break
+		}
 	}
-	leave := e.scope()
-	switch over := over.(type) {
-	case nil:
-	case []any:
-		for i, v := range over {
-			f := one(i, v)
-			leave()
-			if f == breaks {
-				break
+	if some {
+		return goesOn
+	}
+	if f := e.list(n.ElseList, dot); f != breaks { // which ends this one also there
+		return f
+	}
+	return goesOn
+}
+
+// elements are those of an array in their order, the members of an object in that of their names, and the whole numbers
+// from 0 below one. Nothing has none.
+func elements(v any) (all iter.Seq2[any, any], has bool) {
+	n, whole := integer(v)
+	return func(yield func(any, any) bool) {
+		switch v := v.(type) {
+		case []any:
+			for i, element := range v {
+				if !yield(i, element) {
+					return
+				}
+			}
+		case map[string]any:
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				if !yield(name, v[name]) {
+					return
+				}
+			}
+		default:
+			for i := range int(n) {
+				if !yield(i, i) {
+					return
+				}
 			}
 		}
-		if len(over) > 0 {
-			return goesOn
-		}
-	case map[string]any:
-		for _, k := range slices.Sorted(maps.Keys(over)) {
-			f := one(k, over[k])
-			leave()
-			if f == breaks {
-				break
-			}
-		}
-		if len(over) > 0 {
-			return goesOn
-		}
-	default:
-		e.fail(n.Pipe, "range over %s: want an array or an object", kind(over))
-	}
-	return e.list(n.ElseList, dot)
+	}, whole || v == nil || kind(v) == "an array" || kind(v) == "an object"
 }
 
 func (e *execution) call(n *parse.TemplateNode, dot any) {
@@ -206,14 +228,11 @@ func (e *execution) call(n *parse.TemplateNode, dot any) {
 	if tree == nil {
 		e.fail(n, "template %q is not defined", n.Name)
 	}
-	if e.depth == maxDepth {
-		e.fail(n, "more than %d templates within each other", maxDepth)
-	}
 	var v any
 	if n.Pipe != nil {
 		v = e.pipe(n.Pipe, dot)
 	}
-	inner := &execution{w: e.w, t: e.t, tree: tree, vars: []variable{{"$", v}}, depth: e.depth + 1}
+	inner := &execution{w: e.w, t: e.t, tree: tree, vars: []variable{{"$", v}}, depth: e.depth}
 	inner.list(tree.Root, v)
 }
 
@@ -273,7 +292,6 @@ func (e *execution) word(n parse.Node, dot any) any {
 	case *parse.ChainNode:
 		return e.fields(n, e.word(n.Node, dot), n.Field)
 	case *parse.PipeNode:
-		defer e.scope()()
 		return e.pipe(n, dot)
 	case *parse.IdentifierNode:
 		return e.function(n, nil, dot, none{})
@@ -282,12 +300,24 @@ func (e *execution) word(n parse.Node, dot any) any {
 	case *parse.StringNode:
 		return n.Text
 	case *parse.NumberNode:
-		switch {
-		case n.IsInt:
-			return int(n.Int64)
-		case n.IsFloat:
-			return n.Float64
-		}
+		return e.number(n)
+	}
+	e.fail(n, "%s is no value of JSON", n)
+	return nil
+}
+
+// number is a whole one unless it is written as a decimal: 1.0 is none for printf.
+func (e *execution) number(n *parse.NumberNode) any {
+	written := strings.ToLower(n.Text)
+	hex, character := strings.HasPrefix(strings.TrimLeft(written, "+-"), "0x"), written[0] == '\''
+	decimal := !character && (strings.ContainsAny(written, ".p") || !hex && strings.Contains(written, "e"))
+	switch {
+	case n.IsInt && !decimal:
+		return int(n.Int64)
+	case n.IsUint && !decimal:
+		e.fail(n, "%s is too large: want at most %d", n, math.MaxInt64)
+	case n.IsFloat:
+		return n.Float64
 	}
 	e.fail(n, "%s is no value of JSON", n)
 	return nil
