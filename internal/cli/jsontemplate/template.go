@@ -61,6 +61,9 @@ func (t *Template) Execute(w io.Writer, v any) (err error) {
 // maxDepth bounds how deep templates and blocks are within each other: a stack that overflows ends the program.
 const maxDepth = 10_000
 
+// maxQuoted is how much of a template an error quotes, in characters.
+const maxQuoted = 60
+
 // stopped ends an execution.
 type stopped struct{ err error }
 
@@ -89,6 +92,9 @@ const (
 
 func (e *execution) fail(n parse.Node, format string, args ...any) {
 	at, context := e.tree.ErrorContext(n)
+	if r := []rune(context); len(r) > maxQuoted { // a block is quoted with all that is within it
+		context = string(r[:maxQuoted]) + "…"
+	}
 	panic(stopped{fmt.Errorf("%s: at <%s>: %w", at, context, fmt.Errorf(format, args...))})
 }
 

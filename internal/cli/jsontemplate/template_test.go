@@ -168,7 +168,7 @@ func TestExecute_SaysWhatIsWrongAndWhere(t *testing.T) {
 		`{{1i}}`:                      "1i is no value of JSON",
 		`{{template "nosuch"}}`:       `template "nosuch" is not defined`,
 		`{{define "x"}}{{template "x"}}{{end}}{{template "x"}}`:                                                                         "templates and blocks are more than 10000 deep within each other",
-		`{{define "x"}}` + strings.Repeat("{{if 1}}", 6000) + `{{template "x"}}` + strings.Repeat("{{end}}", 6001) + `{{template "x"}}`: "more than 10000 deep",
+		`{{define "x"}}` + strings.Repeat("{{if 1}}", 6000) + `{{template "x"}}` + strings.Repeat("{{end}}", 6001) + `{{template "x"}}`: "{{if 1}}{{if 1}}{{if 1}}{{if 1}}{{if 1}}{{if 1}}{{if 1}}{{if…>: templates and blocks are more than 10000 deep within each other",
 	} {
 		_, err := execute(text, doc)
 		require.ErrorContains(t, err, want, text)
