@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"waybill.dev/waybill/internal/freeport"
 )
 
 // cluster is a real API server over a real etcd, without controllers: it takes
@@ -37,7 +38,7 @@ func newCluster(t *testing.T) *cluster {
 		}
 	}
 	dir := t.TempDir()
-	etcd, peer, api := freePort(t), freePort(t), freePort(t)
+	etcd, peer, api := freeport.Take(t), freeport.Take(t), freeport.Take(t)
 	etcdURL := "http://127.0.0.1:" + etcd
 	process(t, dir, os.Getenv("ETCD"), "--data-dir", filepath.Join(dir, "etcd"), "--unsafe-no-fsync", "--log-level", "error",
 		"--listen-client-urls", etcdURL, "--advertise-client-urls", etcdURL, "--listen-peer-urls", "http://127.0.0.1:"+peer)
@@ -62,16 +63,6 @@ current-context: c
 `, api, filepath.Join(dir, "apiserver.crt"), adminToken), 0o600))
 	require.Eventually(t, func() bool { _, ok := c.kubectl("", "get", "--raw", "/readyz"); return ok }, 2*time.Minute, 200*time.Millisecond)
 	return c
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer lis.Close() //nolint:errcheck // whoever asked takes it
-	_, port, err := net.SplitHostPort(lis.Addr().String())
-	require.NoError(t, err)
-	return port
 }
 
 // process runs until the test ends; what it said is shown if the test failed.

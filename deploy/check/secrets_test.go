@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/freeport"
 )
 
 // authority vouches for the services of a test, as that of a cluster does.
@@ -91,7 +93,7 @@ func startNATS(t *testing.T) (url string) {
 	require.NoError(t, err)
 	conf := regexp.MustCompile("(?s)```\n(max_payload: .*?)```").FindStringSubmatch(source(t, "../../docs/kubernetes.md"))
 	require.NotNil(t, conf)
-	dir, port := t.TempDir(), freePort(t)
+	dir, port := t.TempDir(), freeport.Take(t)
 	file := filepath.Join(dir, "nats.conf")
 	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(conf[1], "/data", dir)), 0o600))
 	process(t, dir, bin, "--config", file, "--addr", "127.0.0.1", "--port", port)

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/freeport"
 	"waybill.dev/waybill/internal/postgrestest"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/test/harness"
@@ -67,7 +68,7 @@ func (n *node) start() []*runningPod {
 	n.t.Helper()
 	for _, o := range n.set.of("Deployment") {
 		for range replicas(n.t, o) {
-			n.grpc[o.service()] = append(n.grpc[o.service()], net.JoinHostPort("127.0.0.1", freePort(n.t)))
+			n.grpc[o.service()] = append(n.grpc[o.service()], freeport.Addr(n.t))
 		}
 	}
 	var all []*runningPod
@@ -113,7 +114,7 @@ func (n *node) pod(o *object, addr string) *runningPod {
 	doc = listens.ReplaceAllStringFunc(doc, func(line string) string {
 		name, port := listens.FindStringSubmatch(line)[1], grpc
 		if name != "grpc" {
-			port = freePort(n.t)
+			port = freeport.Take(n.t)
 		}
 		switch name {
 		case "http":

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"strconv"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"waybill.dev/waybill/internal/freeport"
 	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/runlog/jetstream"
@@ -49,13 +49,10 @@ func newNATS(t *testing.T) *natsServer {
 	if testing.Short() {
 		t.Skip("starts real processes; left out under -short")
 	}
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := strconv.Atoi(freeport.Take(t))
 	require.NoError(t, err)
-	addr, err := netip.ParseAddrPort(lis.Addr().String())
-	require.NoError(t, err)
-	require.NoError(t, lis.Close()) // the server takes it
 	n := &natsServer{t: t, opts: server.Options{
-		Host: "127.0.0.1", Port: int(addr.Port()), JetStream: true, StoreDir: t.TempDir(), MaxPayload: 8 << 20,
+		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), MaxPayload: 8 << 20,
 	}}
 	return n
 }

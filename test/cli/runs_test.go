@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/freeport"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -106,10 +106,7 @@ func TestL2b_WatchSurvivesARestart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a real process; left out under -short")
 	}
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := lis.Addr().String()
-	require.NoError(t, lis.Close()) // the host takes it, and takes it again
+	addr := freeport.Addr(t) // the host takes it, and takes it again
 	h := harness.Start(t, "--http-addr", addr, "--api-key", testKey+"=acme:*", "--lease", "1s")
 	require.NoError(t, h.Deploy(workflows, testKey))
 	u := at(t, h.HTTP, testKey)

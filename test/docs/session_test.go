@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/freeport"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -119,10 +120,7 @@ func (s *session) choosePorts(t *testing.T, own bool) {
 	t.Helper()
 	var pairs []string
 	for _, port := range ports {
-		lis, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer func() { _ = lis.Close() }() // the host takes it
-		_, s.ports[port], _ = net.SplitHostPort(lis.Addr().String())
+		s.ports[port] = freeport.Take(t)
 	}
 	if !own {
 		h := shared.Host(t)

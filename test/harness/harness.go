@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"waybill.dev/waybill/internal/freeport"
 )
 
 // Ready is what the host writes once it serves.
@@ -109,12 +110,7 @@ func Begin(t testing.TB, service string, args ...string) *Host {
 // BeginWith is Begin with further options.
 func BeginWith(t testing.TB, service string, o Options) *Host {
 	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("find a free port: %v", err)
-	}
-	addr := lis.Addr().String()
-	_ = lis.Close() // the service takes it
+	addr := freeport.Addr(t)
 	h := prepare(t, &Host{
 		t: t, dir: t.TempDir(), command: func(*Host) []string { return []string{"serve", service, "--grpc-addr", addr} },
 		args: o.Args, env: o.Env, tee: o.Output,

@@ -3,7 +3,6 @@ package services
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/freeport"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -106,10 +106,7 @@ func TestGateway_StaysReadyWhileAnotherServiceIsAway(t *testing.T) {
 // A gateway that a rollout adds while another service is away gets no requests until it was there.
 func TestGateway_IsNotReadyBeforeAllOthersWereThere(t *testing.T) {
 	t.Parallel()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	at := lis.Addr().String()
-	require.NoError(t, lis.Close()) // the gateway takes it
+	at := freeport.Addr(t)
 	all := harness.ServeEach(t, []string{"--nats", broker(t)}, "--api-key", "key-acme=acme:*", "--http-addr", at)
 	gateway, events := all["gateway"], all["eventlog"]
 	c := gateway.Client("key-acme")

@@ -3,7 +3,6 @@ package tools
 import (
 	"bufio"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/freeport"
 )
 
 // installed puts the peers' packages into place, once for all tests.
@@ -51,23 +52,12 @@ func peers(t *testing.T) string {
 	return dir
 }
 
-// free is a port that nobody listens on.
-func free(t *testing.T) string {
-	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = lis.Close() }()
-	_, port, err := net.SplitHostPort(lis.Addr().String())
-	require.NoError(t, err)
-	return port
-}
-
 // serve runs a peer that listens on a port, and gives that.
 func serve(t *testing.T, env []string, args ...string) (port string) {
 	t.Helper()
 	cmd := exec.Command("node", append([]string{"--import", "./local.mjs"}, args...)...) //nolint:noctx // killed below
 	cmd.Dir = peers(t)
-	cmd.Env = append(append(os.Environ(), "PORT="+free(t)), env...)
+	cmd.Env = append(append(os.Environ(), "PORT="+freeport.Take(t)), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	said, err := cmd.StderrPipe()
 	require.NoError(t, err)

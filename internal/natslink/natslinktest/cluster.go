@@ -3,7 +3,7 @@ package natslinktest
 import (
 	"cmp"
 	"fmt"
-	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/freeport"
 )
 
 // Cluster starts three servers of one cluster, and connects to them; all end with the test. They may
@@ -37,20 +39,16 @@ func ClusterOf(t *testing.T, options func() *server.Options) []*server.Server {
 		all    []*server.Server
 		ports  [3]int
 		routes []string
-		held   []net.Listener
 	)
 	for i := range ports {
-		lis, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		ports[i] = lis.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // of TCP
-		routes = append(routes, "nats://"+lis.Addr().String())
-		held = append(held, lis)
+		port := freeport.Take(t)
+		ports[i], _ = strconv.Atoi(port) // a number
+		routes = append(routes, "nats://127.0.0.1:"+port)
 	}
 	for i, port := range ports {
 		opts := options()
 		opts.ServerName, opts.Routes = fmt.Sprint("n", i), server.RoutesFromStr(strings.Join(routes, ","))
 		opts.Cluster = server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: port}
-		require.NoError(t, held[i].Close()) // the server takes it
 		all = append(all, Serve(t, opts))
 	}
 	return all

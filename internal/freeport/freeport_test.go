@@ -1,0 +1,43 @@
+package freeport_test
+
+import (
+	"net"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/freeport"
+)
+
+// What is given is free, is given once, and is none of the ports that a server at port 0,
+// or a connection, is given.
+func TestTake_GivesAPortThatNobodyElseIsGiven(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 200 {
+		port := freeport.Take(t)
+		require.False(t, seen[port], port)
+		seen[port] = true
+		n, err := strconv.Atoi(port)
+		require.NoError(t, err)
+		require.Less(t, n, 32_768)
+		lis, err := net.Listen("tcp", ":"+port)
+		require.NoError(t, err)
+		require.NoError(t, lis.Close())
+	}
+}
+
+// A port comes back when the test that took it has ended.
+func TestTake_KeepsAPortForItsTestOnly(t *testing.T) {
+	t.Parallel()
+	var port string
+	t.Run("takes", func(t *testing.T) {
+		port = freeport.Take(t)
+		_, err := net.ListenPacket("udp", ":"+port)
+		require.Error(t, err, "nothing tells others that the port is taken")
+	})
+	mark, err := net.ListenPacket("udp", ":"+port)
+	require.NoError(t, err)
+	require.NoError(t, mark.Close())
+}
