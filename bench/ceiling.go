@@ -65,7 +65,7 @@ func openLog(ctx context.Context, dir string, durable bool) (bareLog, error) {
 	}
 	l.stop = func() { nc.Close(); srv.Stop(); _ = os.RemoveAll(store) }
 	cfg := jetstream.DefaultConfig()
-	cfg.ShareSync = durable
+	cfg.OnDisk = srv.OnDisk
 	if l.Log, err = jetstream.Open(ctx, nc, cfg); err != nil {
 		l.stop()
 		return bareLog{}, err

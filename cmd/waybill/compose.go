@@ -220,7 +220,7 @@ func (h *host) openLog(ctx context.Context, specs []auth.Spec) error {
 	h.later(h.nats.Stop)
 	h.group.Start(lifecycle.Part{Name: "run log", Run: h.nats.Watch})
 	cfg := logConfig(h.opts)
-	cfg.ShareSync = h.opts.durability == durabilitySync
+	cfg.OnDisk = h.nats.OnDisk
 	all := []needs{dispatcherNeeds, acceptorNeeds, gatewayNeeds}
 	if h.opts.testSeams {
 		all = append(all, seamNeeds)

@@ -43,7 +43,7 @@ func (a *alone) openRunLog(ctx context.Context, o acceptorOptions) (*lateLog, er
 			return nil, err
 		}
 		cfg := jetstream.DefaultConfig()
-		cfg.Patience, cfg.ShareSync = logPatience, true // the server is ours, and syncs every write
+		cfg.Patience, cfg.OnDisk = logPatience, srv.OnDisk
 		r.open = &natsStores{dial: srv.Connect, cfg: cfg, needs: more, log: a.log}
 		s, err := r.open.try(ctx)
 		if err != nil {

@@ -59,7 +59,7 @@ func TestLogVerify_ReadsTheLogOfANATSServer(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{"frames": "ok", "chain": "ok", "end": "ok", "events": "ok", "audit-chain": "skipped", "audit-checkpoints": "skipped"}, statuses())
 
-	_, err = auditstore.Open(t.Context(), nc, 1)
+	_, err = auditstore.Open(t.Context(), nc, 1, nil)
 	require.NoError(t, err)
 	require.Equal(t, "skipped", statuses()["audit-checkpoints"], "its key is needed")
 	key := filepath.Join(t.TempDir(), "audit.key")

@@ -115,9 +115,9 @@ type bucket struct {
 // openBuckets opens buckets that hold what was acknowledged, as all do but those of the test seams:
 // to lose a claim starts two runs where one was promised, to lose what the audit log tells of keys
 // hides that one is gone, and to lose what webhooks are still to deliver leaves it undelivered.
-func (s *stores) openBuckets(ctx context.Context, conn *nats.Conn, replicas int, all ...bucket) (err error) {
+func (s *stores) openBuckets(ctx context.Context, conn *nats.Conn, cfg jetstream.Config, all ...bucket) (err error) {
 	for _, b := range all {
-		b.cfg.Replicas = replicas
+		b.cfg.Replicas, b.cfg.OnDisk = cfg.Replicas, cfg.OnDisk
 		if *b.into, err = jetkv.Open(ctx, conn, b.cfg); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func dispatcherNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstrea
 		return err
 	}
 	return s.openBuckets(
-		ctx, conn, cfg.Replicas,
+		ctx, conn, cfg,
 		bucket{&s.workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions"}},
 		bucket{&s.claims, jetkv.Config{Bucket: "waybill_claims", Description: "active run of a scope"}},
 		bucket{&s.quarantine, jetkv.Config{Bucket: "waybill_quarantine", Description: "runs whose log was found damaged", MarkerTTL: quarantineMarkerTTL}},
@@ -159,6 +159,7 @@ func acceptorNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstream.
 		return err
 	}
 	assets := assetBucket(cfg.Replicas)
+	assets.OnDisk = cfg.OnDisk
 	s.assets, err = jetblob.Open(ctx, conn, assets)
 	s.names = append(s.names, jetblob.Stream(assets.Bucket))
 	return err
@@ -171,7 +172,7 @@ func gatewayNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstream.C
 		return err
 	}
 	if err := s.openBuckets(
-		ctx, conn, cfg.Replicas,
+		ctx, conn, cfg,
 		bucket{&s.auditKeys, jetkv.Config{Bucket: "waybill_audit_keys", Description: "keys that the audit log tells of"}},
 		bucket{&s.annotations, jetkv.Config{Bucket: "waybill_annotations", Description: "what is said of runs"}},
 		bucket{&s.records, jetkv.Config{Bucket: "waybill_idempotency", Description: "answers to keyed requests", TTL: discovery.RetentionSeconds * time.Second}},
@@ -181,7 +182,7 @@ func gatewayNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstream.C
 	if s.notices, err = notify.New(conn, "annotated"); err != nil {
 		return err
 	}
-	if s.audit, err = auditstore.Open(ctx, conn, cfg.Replicas); err != nil {
+	if s.audit, err = auditstore.Open(ctx, conn, cfg.Replicas, cfg.OnDisk); err != nil {
 		return err
 	}
 	s.names = append(s.names, auditstore.Stream)

@@ -77,7 +77,7 @@ func (s *stores) openWebhooks(ctx context.Context, dial natsDial, cfg jetstream.
 		return err
 	}
 	return s.openBuckets(
-		ctx, conn, cfg.Replicas,
+		ctx, conn, cfg,
 		bucket{&s.webhooks.subscriptions, jetkv.Config{Bucket: "waybill_webhooks", Description: "webhooks"}},
 		bucket{&s.webhooks.lanes, jetkv.Config{Bucket: "waybill_webhook_lanes", Description: "what webhooks are still to deliver", MarkerTTL: laneMarkerTTL}},
 		bucket{&s.webhooks.dead, jetkv.Config{Bucket: "waybill_webhook_dead", Description: "what webhooks gave up", TTL: deadTTL}},

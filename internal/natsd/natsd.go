@@ -3,6 +3,7 @@
 package natsd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,9 +31,8 @@ type User struct {
 type Config struct {
 	// Dir is the store directory.
 	Dir string
-	// Sync makes every acknowledged write durable before it is acknowledged.
-	// Without it the server flushes on a timer, and a power cut may lose the
-	// last moments.
+	// Sync has OnDisk wait until what was written is on the disk. Without it the server
+	// flushes on a timer, and a power cut may lose the last moments.
 	Sync bool
 	// Hashed are the streams whose readers find damage by hashes of their own.
 	Hashed []string
@@ -55,8 +55,9 @@ type Server struct {
 	cfg      Config
 	password string
 
-	mu  sync.Mutex // guards srv
-	srv *server.Server
+	mu   sync.Mutex // guards srv and disk
+	srv  *server.Server
+	disk *disk // of srv
 }
 
 // Start brings the server up; it is ready when Start returns.
@@ -66,7 +67,7 @@ func Start(cfg Config, password string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.srv = srv
+	s.srv, s.disk = srv, newDisk(cfg.Dir)
 	if a := srv.Addr(); a != nil && cfg.Addr != "" {
 		s.cfg.Addr = a.String() // a free port stays the same one over restarts
 	}
@@ -79,7 +80,7 @@ func (s *Server) launch() (*server.Server, error) {
 		return nil, fmt.Errorf("embedded nats: %w", err)
 	}
 	opts := &server.Options{
-		ServerName: "waybill", JetStream: true, StoreDir: cfg.Dir, SyncAlways: cfg.Sync,
+		ServerName: "waybill", JetStream: true, StoreDir: cfg.Dir,
 		NoLog: true, NoSigs: true, DontListen: cfg.Addr == "", MaxPayload: runlog.MaxFrameBytes,
 		// What waits for one connection: a few of the largest frames. A reader of ill will makes it as
 		// much as it may be, for each of its connections.
@@ -183,6 +184,20 @@ func (s *Server) current() *server.Server {
 	return s.srv
 }
 
+// OnDisk is a natslink.OnDisk of this server; without Config.Sync it waits for nothing.
+func (s *Server) OnDisk(ctx context.Context, stream string, pos uint64) error {
+	if !s.cfg.Sync {
+		return nil
+	}
+	return s.files().keep(ctx, stream, pos)
+}
+
+func (s *Server) files() *disk {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.disk
+}
+
 // Stop flushes and ends the server; it returns when the files are closed.
 func (s *Server) Stop() {
 	s.mu.Lock()
@@ -192,6 +207,7 @@ func (s *Server) Stop() {
 	if srv != nil {
 		end(srv)
 	}
+	s.files().close()
 }
 
 func end(srv *server.Server) {

@@ -10,9 +10,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// How often the server is looked at, and the backoff between tries to start it.
+// How often the server is looked at, and what it has written besides records is put on the disk,
+// and the backoff between tries to start it.
 const (
 	look       = time.Second
+	settleEach = 5 * time.Second
 	maxBackoff = 5 * time.Second
 )
 
@@ -30,19 +32,25 @@ func (s *Server) Ready() error {
 	if h := srv.Healthz(&server.HealthzOptions{}); h.StatusCode != http.StatusOK {
 		return fmt.Errorf("%w: %s", ErrStorage, h.Error)
 	}
-	return nil
+	return s.files().broken()
 }
 
 // Watch starts the server anew when its storage has failed, until ctx ends: once
 // the disk has room again, the host goes on without being restarted.
 func (s *Server) Watch(ctx context.Context) error {
-	t := time.NewTicker(look)
+	t, settle := time.NewTicker(look), time.NewTicker(settleEach)
 	defer t.Stop()
+	defer settle.Stop()
 	var failing alarm
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-settle.C:
+			if err := s.files().settle(); err != nil { // a record that follows tells whether the disk takes any
+				s.cfg.Log.Warn("what the log's server remembers is not on the disk", "error", err, "dir", s.cfg.Dir)
+			}
+			continue
 		case <-t.C:
 		}
 		err := s.Ready()
@@ -100,6 +108,6 @@ func (s *Server) Restart() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.srv = srv
+	s.srv, s.disk = srv, newDisk(s.cfg.Dir)
 	return nil
 }

@@ -33,6 +33,24 @@ func (l *Late) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64
 	return log.Append(ctx, f, after)
 }
 
+// Stage stores a frame as early as the log can; see Stager.
+func (l *Late) Stage(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	log, err := l.opened()
+	if err != nil {
+		return 0, err
+	}
+	return Stage(ctx, log, f, after)
+}
+
+// Keep waits for the disk; see Stager.
+func (l *Late) Keep(ctx context.Context, pos uint64) error {
+	log, err := l.opened()
+	if err != nil {
+		return err
+	}
+	return Keep(ctx, log, pos)
+}
+
 // Run returns all frames of a run; see Reader.
 func (l *Late) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) {
 	log, err := l.opened()

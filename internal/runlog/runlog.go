@@ -50,6 +50,35 @@ type Appender interface {
 	Append(ctx context.Context, f *frame.Frame, after uint64) (pos uint64, err error)
 }
 
+// Stager is a log that takes frames before they are on the disk, for a writer that has more to do
+// meanwhile. All else of a log's contract holds: nobody can take the frame's place any more, and it
+// outlives every process. Only a power cut of the log's machine may take it away, with
+// all that came after it in the log.
+type Stager interface {
+	// Stage is Append, without the wait for the disk. A later Append that has returned, of
+	// any frame behind it, has brought it there, too.
+	Stage(ctx context.Context, f *frame.Frame, after uint64) (pos uint64, err error)
+	// Keep returns when the log is on the disk up to a position. Errors: ErrUnavailable.
+	Keep(ctx context.Context, pos uint64) error
+}
+
+// Stage appends to a log as early as it can; Keep is called for afterwards. A log that is no
+// Stager appends.
+func Stage(ctx context.Context, to Appender, f *frame.Frame, after uint64) (pos uint64, err error) {
+	if s, ok := to.(Stager); ok {
+		return s.Stage(ctx, f, after)
+	}
+	return to.Append(ctx, f, after)
+}
+
+// Keep has what was staged on the disk.
+func Keep(ctx context.Context, log Appender, pos uint64) error {
+	if s, ok := log.(Stager); ok {
+		return s.Keep(ctx, pos)
+	}
+	return nil
+}
+
 // Reader reads frames.
 type Reader interface {
 	// Run returns all frames of a run, in order. run.WorkflowID may be empty.

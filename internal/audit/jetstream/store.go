@@ -41,10 +41,12 @@ type Store struct {
 	js     js.JetStream
 	stream js.Stream
 	link   *natslink.Link
+	onDisk natslink.OnDisk
 }
 
-// Open makes the stream, or checks that the one there is as it must be.
-func Open(ctx context.Context, nc *nats.Conn, replicas int) (*Store, error) {
+// Open makes the stream, or checks that the one there is as it must be. onDisk is for a server that
+// does not sync before it acknowledges.
+func Open(ctx context.Context, nc *nats.Conn, replicas int, onDisk natslink.OnDisk) (*Store, error) {
 	api, err := js.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
@@ -57,7 +59,7 @@ func Open(ctx context.Context, nc *nats.Conn, replicas int) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open audit log: stream %s: %w", Stream, err)
 	}
-	return &Store{js: api, stream: s, link: natslink.Watch(nc)}, nil
+	return &Store{js: api, stream: s, link: natslink.Watch(nc), onDisk: onDisk}, nil
 }
 
 // Attach opens the store that is there for a reader: it makes nothing and changes nothing.
@@ -129,9 +131,13 @@ func (s *Store) Append(ctx context.Context, l audit.List, first int64, lines [][
 		pos, err := s.publish(ctx, msg)
 		switch {
 		case err == nil:
-			return pos, nil
+			return pos, s.keep(ctx, pos)
 		case natslink.Conflict(err):
-			return s.settle(ctx, l, after, msg.Header.Get(tryHeader))
+			pos, err := s.settle(ctx, l, after, msg.Header.Get(tryHeader))
+			if err != nil {
+				return 0, err
+			}
+			return pos, s.keep(ctx, pos)
 		case ctx.Err() != nil || errors.Is(err, nats.ErrMaxPayload):
 			return 0, unavailable("append", err)
 		}
@@ -142,6 +148,14 @@ func (s *Store) Append(ctx context.Context, l audit.List, first int64, lines [][
 		case <-time.After(retryPause):
 		}
 	}
+}
+
+// keep waits until an append is on the disk.
+func (s *Store) keep(ctx context.Context, pos uint64) error {
+	if err := s.onDisk.Wait(ctx, Stream, pos); err != nil {
+		return unavailable("append", err)
+	}
+	return nil
 }
 
 func (s *Store) publish(ctx context.Context, msg *nats.Msg) (pos uint64, err error) {

@@ -47,7 +47,7 @@ func connect(url string) (*nats.Conn, error) {
 }
 
 func newLog(ctx context.Context, nc *nats.Conn, key *audit.Key) (*audit.Log, *jetstream.Store, error) {
-	store, err := jetstream.Open(ctx, nc, 1)
+	store, err := jetstream.Open(ctx, nc, 1, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -166,7 +166,7 @@ func TestStore_RefusesToDelete(t *testing.T) {
 	nc, err := connect(srv.Addr())
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
-	store, err := jetstream.Open(t.Context(), nc, 1)
+	store, err := jetstream.Open(t.Context(), nc, 1, nil)
 	require.NoError(t, err)
 	list := audit.List{Tenant: "acme", Kind: audit.Entries}
 	pos, err := store.Append(t.Context(), list, 0, [][]byte{[]byte("{}")}, 0)
@@ -185,7 +185,7 @@ func TestStore_RefusesToDelete(t *testing.T) {
 	cfg.DenyDelete = false
 	_, err = api.UpdateStream(t.Context(), cfg)
 	require.Error(t, err, "the denial cannot be taken back")
-	_, err = jetstream.Open(t.Context(), nc, 1)
+	_, err = jetstream.Open(t.Context(), nc, 1, nil)
 	require.NoError(t, err, "it opens again")
 }
 
@@ -196,7 +196,7 @@ func TestScan_BeginsAtASequenceAmidOtherTenants(t *testing.T) {
 	nc, err := connect(srv.Addr())
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
-	store, err := jetstream.Open(t.Context(), nc, 1)
+	store, err := jetstream.Open(t.Context(), nc, 1, nil)
 	require.NoError(t, err)
 	ends, next := map[string]uint64{}, map[string]int64{}
 	for i := range 60 {

@@ -20,12 +20,17 @@ type Config struct {
 	Bucket, Description string
 	// Replicas of the bucket: 1, or 3 in a cluster.
 	Replicas int
+	// OnDisk is for a server that does not sync before it acknowledges; nil: it does, or
+	// nobody asks for it.
+	OnDisk natslink.OnDisk
 }
 
 // Store is a blob.Store in a bucket.
 type Store struct {
 	bucket js.ObjectStore
 	link   *natslink.Link
+	stream string
+	onDisk natslink.OnDisk
 }
 
 // Stream is the name of the stream that a bucket is.
@@ -48,13 +53,13 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
-	return &Store{bucket: b, link: natslink.Watch(nc)}, nil
+	return &Store{bucket: b, link: natslink.Watch(nc), stream: Stream(cfg.Bucket), onDisk: cfg.OnDisk}, nil
 }
 
 // Put stores a blob, unless its name is taken: then it is there already.
 func (s *Store) Put(ctx context.Context, name string, b blob.Blob) error {
 	// A name says what is in it: to store it twice does no harm.
-	return s.link.Ask(ctx, func(ctx context.Context) error {
+	err := s.link.Ask(ctx, func(ctx context.Context) error {
 		_, err := s.bucket.GetInfo(ctx, name)
 		if err == nil {
 			return nil
@@ -67,6 +72,13 @@ func (s *Store) Put(ctx context.Context, name string, b blob.Blob) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	if err := s.onDisk.Wait(ctx, s.stream, 0); err != nil { // also of one that another has just stored
+		return fmt.Errorf("store blob: %w", err)
+	}
+	return nil
 }
 
 // Get gives a blob; the server's digest of it was checked.

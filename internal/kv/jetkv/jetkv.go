@@ -27,6 +27,9 @@ type Config struct {
 	// MarkerTTL is how long the bucket remembers that a key was deleted; 0: for good.
 	// Buckets whose keys come and go need it, or they grow.
 	MarkerTTL time.Duration
+	// OnDisk is for a server that does not sync before it acknowledges; nil: it does, or
+	// nobody asks for it.
+	OnDisk natslink.OnDisk
 }
 
 // Store is a bucket. It is safe for concurrent use.
@@ -34,6 +37,8 @@ type Store struct {
 	kv     js.KeyValue
 	link   *natslink.Link
 	marker time.Duration
+	stream string
+	onDisk natslink.OnDisk
 }
 
 // Stream is the name of the stream that a bucket is.
@@ -47,7 +52,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	}
 	storage := js.FileStorage
 	if cfg.InMemory {
-		storage = js.MemoryStorage
+		storage, cfg.OnDisk = js.MemoryStorage, nil
 	}
 	// As the client makes a bucket, but for what is read directly.
 	if _, err := natslink.Stream(ctx, api, js.StreamConfig{
@@ -62,7 +67,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
-	return &Store{kv: b, link: natslink.Watch(nc), marker: cfg.MarkerTTL}, nil
+	return &Store{kv: b, link: natslink.Watch(nc), marker: cfg.MarkerTTL, stream: Stream(cfg.Bucket), onDisk: cfg.OnDisk}, nil
 }
 
 // dedupWindow is how long the server remembers message ids, which no record has; it may be
@@ -101,7 +106,7 @@ func (s *Store) Put(ctx context.Context, key string, value []byte) (uint64, erro
 	if err != nil {
 		return 0, unavailable("put", key, err)
 	}
-	return rev, nil
+	return rev, s.keep(ctx, "put", key, rev)
 }
 
 // Update writes a value if the key is at revision; see kv.Store.
@@ -121,7 +126,7 @@ func (s *Store) Update(ctx context.Context, key string, value []byte, revision u
 	if err != nil {
 		return 0, unavailable("update", key, err)
 	}
-	return rev, nil
+	return rev, s.keep(ctx, "update", key, rev)
 }
 
 // Delete takes a value away; see kv.Store.
@@ -139,6 +144,14 @@ func (s *Store) Delete(ctx context.Context, key string, revision uint64) error {
 	}
 	if err != nil {
 		return unavailable("delete", key, err)
+	}
+	return s.keep(ctx, "delete", key, 0) // the client does not tell the position
+}
+
+// keep waits until what was written is on the disk.
+func (s *Store) keep(ctx context.Context, what, key string, rev uint64) error {
+	if err := s.onDisk.Wait(ctx, s.stream, rev); err != nil {
+		return unavailable(what, key, err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	js "github.com/nats-io/nats.go/jetstream"
@@ -53,7 +54,8 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 	defer run.Stop()
 	d := drain{next: pos + 1, free: room.Release, damaged: damaged, missing: func(from, to uint64) error { return l.missing(ctx, from, to) }}
 	return d.run(ctx, in, run.Closed(), func(batch []*frame.Frame) error {
-		if err := l.settled(ctx, batch[len(batch)-1].Pos); err != nil {
+		end := batch[len(batch)-1].Pos
+		if err := errors.Join(l.settled(ctx, end), l.Keep(ctx, end)); err != nil {
 			return err
 		}
 		return handle(batch)

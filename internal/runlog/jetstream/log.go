@@ -4,8 +4,8 @@
 // Every append carries the stream position it expects the run to end at, over
 // all subjects of the run. The server checks that under its own lock, so two
 // writers can never both succeed. The broker's dedup window plays no part: a
-// retried append is recognised by its hash. Appends that have to wait share a sync:
-// see group.go.
+// retried append is recognised by its hash. A server that acknowledges what it has not
+// synced has Config.OnDisk for that: see docs/adr/0035.
 package jetstream
 
 import (
@@ -50,9 +50,9 @@ type Config struct {
 	// caller's deadline passes first. 0: as long as the caller's context allows, but for the
 	// frames of a long run, of which each comes within silence.
 	Patience time.Duration
-	// ShareSync lets appends that wait go as one, for a server that syncs every write.
-	// One that does not takes them faster alone.
-	ShareSync bool
+	// OnDisk is for a server that does not sync before it acknowledges; nil: it does, or
+	// nobody asks for it.
+	OnDisk natslink.OnDisk
 }
 
 // DefaultConfig is right for one server.
@@ -71,7 +71,6 @@ const publishTimeout = 5 * time.Second
 type Log struct {
 	cfg    Config
 	link   *natslink.Link
-	group  *group
 	js     js.JetStream
 	stream js.Stream
 	// leader reads what stream may not have yet, at a cost.
@@ -107,8 +106,6 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 		AllowDirect: true,
 		DenyDelete:  true,
 		DenyPurge:   true,
-
-		AllowAtomicPublish: cfg.ShareSync,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open run log: stream %s: %w", subject.Stream, err)
@@ -141,25 +138,54 @@ func opened(ctx context.Context, nc *nats.Conn, api js.JetStream, s js.Stream, c
 	}
 	return &Log{
 		cfg: cfg, link: link, js: api, stream: s, leader: leader, alone: alone,
-		group: &group{to: sender{api, s, link}, together: cfg.ShareSync}, scans: semaphore.NewWeighted(scans), shorts: semaphore.NewWeighted(maxShort),
+		scans: semaphore.NewWeighted(scans), shorts: semaphore.NewWeighted(maxShort),
 	}, nil
 }
 
 // Append stores a frame; see runlog.Appender.
 func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
-	e := newEntry(f, after)
+	trying, cancel := l.patient(ctx)
+	defer cancel()
+	for {
+		pos, err := l.Stage(ctx, f, after)
+		if err != nil {
+			return 0, err
+		}
+		if err = l.Keep(trying, pos); err == nil {
+			return pos, nil
+		}
+		// A server that is opened anew may have lost what it had not kept: the frame is looked for again.
+		if !lifecycle.Wait(trying, pauseAfter(err)) {
+			return 0, err
+		}
+	}
+}
+
+// Keep waits for the disk; see runlog.Stager.
+func (l *Log) Keep(ctx context.Context, pos uint64) error {
+	ctx, cancel := l.patient(ctx)
+	defer cancel()
+	if err := l.cfg.OnDisk.Wait(ctx, subject.Stream, pos); err != nil {
+		return fmt.Errorf("%w: keep position %d: %w", runlog.ErrUnavailable, pos, err)
+	}
+	return nil
+}
+
+// Stage stores a frame; see runlog.Stager.
+func (l *Log) Stage(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	m := message(f, after)
 	caller := ctx
 	ctx, cancel := l.patient(caller)
 	defer cancel()
 	for {
-		pos, err := l.publish(ctx, e)
+		pos, err := l.publish(ctx, m)
 		switch {
 		case err == nil:
 			return pos, nil
 		case natslink.Conflict(err):
 			return l.settle(caller, f, after)
 		case errors.Is(err, nats.ErrMaxPayload): // the client knows the server's limit
-			return 0, &runlog.TooLargeError{Size: int64(e.msg.Size()), Limit: l.js.Conn().MaxPayload()}
+			return 0, &runlog.TooLargeError{Size: int64(m.Size()), Limit: l.js.Conn().MaxPayload()}
 		case !natslink.Undecided(err) && !isTransient(err) || ctx.Err() != nil:
 			return 0, fmt.Errorf("%w: append frame %d of run %s: %w", runlog.ErrUnavailable, f.First, f.Run.RunID, err)
 		}
@@ -180,17 +206,6 @@ func pauseAfter(err error) time.Duration {
 	return 50 * time.Millisecond
 }
 
-// publish is one try of an append.
-func (l *Log) publish(ctx context.Context, e entry) (uint64, error) {
-	try := publishTimeout
-	if p := l.cfg.Patience; p > 0 {
-		try = min(try, p/2) // an acknowledgement that got lost with its connection leaves time to look for the frame
-	}
-	ctx, cancel := context.WithTimeout(ctx, try)
-	defer cancel()
-	return l.group.publish(ctx, e)
-}
-
 // settle decides a failed expectation: was the frame stored by an earlier try
 // whose acknowledgement got lost?
 func (l *Log) settle(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
@@ -198,8 +213,13 @@ func (l *Log) settle(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 	if err != nil && !errors.Is(err, runlog.ErrNotFound) {
 		return 0, err
 	}
-	if len(frames) == 1 && frames[0].Hash == f.Hash {
-		return frames[0].Pos, nil
+	if len(frames) == 1 {
+		if frames[0].Hash == f.Hash {
+			return frames[0].Pos, nil
+		}
+		if err := l.Keep(ctx, frames[0].Pos); err != nil { // who was second may be told of the first
+			return 0, err
+		}
 	}
 	return 0, fmt.Errorf("%w: run %s after position %d", runlog.ErrConflict, f.Run.RunID, after)
 }

@@ -47,6 +47,7 @@ func serve(t *testing.T, dir string, cfg jetstream.Config) (*natsd.Server, *jets
 	nc, err := srv.Connect("test")
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
+	cfg.OnDisk = srv.OnDisk
 	log, err := jetstream.Open(t.Context(), nc, cfg)
 	require.NoError(t, err)
 	return srv, log
@@ -64,7 +65,6 @@ func open(t *testing.T, dir string, cfg jetstream.Config) full {
 func testConfig() jetstream.Config {
 	cfg := jetstream.DefaultConfig()
 	cfg.AckWait, cfg.RetryDelay = 2*time.Second, 10*time.Millisecond
-	cfg.ShareSync = true
 	return cfg
 }
 

@@ -4,37 +4,50 @@ import (
 	"context"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/natsd/natsdtest"
+	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 )
 
+// answering is a server whose answers to appends the test gives.
+type answering struct {
+	js.JetStream
+
+	answer func() (*js.PubAck, error)
+}
+
+func (a answering) PublishMsg(context.Context, *nats.Msg, ...js.PublishOpt) (*js.PubAck, error) {
+	return a.answer()
+}
+
 // That another append is on its way is no conflict: it may come to nothing, and nobody can
 // read it yet.
 func TestAppend_WaitsForAnotherThatIsOnItsWay(t *testing.T) {
 	t.Parallel()
-	d := newDesk()
-	l := &Log{group: &group{to: d}}
 	undecided := &js.APIError{Code: 400, ErrorCode: js.JSErrCodeStreamWrongLastSequenceConstant}
 	f := frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}, []byte(`{}`))
-	go func() {
-		for _, a := range []answer{{err: undecided}, {err: undecided}, {pos: 7}} {
-			(<-d.alone).answer <- a
+	asked := 0
+	l := &Log{link: natslink.Watch(natsdtest.Connect(t)), js: answering{answer: func() (*js.PubAck, error) {
+		if asked++; asked < 3 {
+			return nil, undecided
 		}
-	}()
+		return &js.PubAck{Sequence: 7}, nil
+	}}}
 	pos, err := l.Append(t.Context(), f, 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 7, pos)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		s := <-d.alone
+	l.js = answering{answer: func() (*js.PubAck, error) {
 		cancel()
-		s.answer <- answer{err: undecided}
-	}()
+		return nil, undecided
+	}}
 	_, err = l.Append(ctx, f, 0)
 	require.ErrorIs(t, err, runlog.ErrUnavailable)
 	require.NotErrorIs(t, err, runlog.ErrConflict)

@@ -29,10 +29,13 @@ type appended struct {
 	events []wire.Event
 }
 
+// write is how a frame comes into the log: on the disk when it returns, or a moment later.
+type write func(ctx context.Context, f *frame.Frame, after uint64) (pos uint64, err error)
+
 // append writes the machine's pending events as one frame. Everything that may
 // carry a secret passes the redactor first; if that cannot be reached, nothing
 // is written.
-func (x *Executor) append(ctx context.Context, writer string, r subject.Run, head frame.Head, m *run.Machine) (appended, error) {
+func (x *Executor) append(ctx context.Context, writer string, r subject.Run, head frame.Head, m *run.Machine, to write) (appended, error) {
 	events, clean := m.Pending()
 	if len(events) == 0 && m.Note() == nil {
 		return appended{head: head}, nil
@@ -63,7 +66,7 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 		}
 		f = f.With(string(out[0]))
 	}
-	if f.Pos, err = x.deps.Log.Append(ctx, f, head.Pos); err != nil {
+	if f.Pos, err = to(ctx, f, head.Pos); err != nil {
 		return appended{}, fmt.Errorf("append to run %s: %w", r.RunID, err)
 	}
 	x.counted(ctx, m.State(), kind, events)

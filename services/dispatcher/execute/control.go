@@ -76,7 +76,7 @@ func (x *Executor) changeAt(ctx context.Context, st *runstate.State, head frame.
 	if err != nil {
 		return nil, err
 	}
-	a, err := x.append(ctx, frame.Beside+x.newWriter(), r, head, m)
+	a, err := x.append(ctx, frame.Beside+x.newWriter(), r, head, m, x.deps.Log.Append)
 	if err != nil {
 		return nil, err
 	}

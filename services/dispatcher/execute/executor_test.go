@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -124,6 +125,8 @@ type rig struct {
 	begins *sojourn.Meter
 	// quarantine takes runs of executors that are made from here on; nil: nobody does.
 	quarantine execute.Quarantine
+	// moreTypes are further ones, of executors that are made from here on.
+	moreTypes node.Catalog
 	// ahead is how far the rig's clock is before the wall's.
 	ahead atomic.Int64
 }
@@ -145,6 +148,8 @@ func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Mod
 	if r.said != nil {
 		logger = slog.New(slog.NewJSONHandler(r.said, nil))
 	}
+	types := node.Builtin()
+	maps.Copy(types, r.moreTypes)
 	var count execute.Metrics
 	if r.count != nil {
 		count = r.count
@@ -153,7 +158,7 @@ func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Mod
 		Limits:    run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
 		Heartbeat: time.Second, MaxTogether: 64,
 	}, execute.Deps{
-		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: node.Builtin(), Metrics: count, Begins: r.begins, Quarantine: r.quarantine,
+		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, Begins: r.begins, Quarantine: r.quarantine,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: logger,
 		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
 			r.mu.Lock()

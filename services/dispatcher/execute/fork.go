@@ -134,7 +134,7 @@ func (x *Executor) mend(ctx context.Context, plan run.Plan, st *runstate.State, 
 		return err
 	}
 	m.Mend(x.deps.Clock())
-	a, err := x.append(ctx, x.newWriter(), subjectOf(rec), head, m)
+	a, err := x.append(ctx, x.newWriter(), subjectOf(rec), head, m, x.deps.Log.Append)
 	if err == nil && a.head.Pos != head.Pos {
 		return runlog.ErrConflict
 	}

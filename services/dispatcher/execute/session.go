@@ -29,6 +29,8 @@ type session struct {
 	// writer marks this session's frames: see frame.Frame.Writer.
 	writer string
 	spans  *spans
+	// unkept tells that the log's end may not be on the disk yet.
+	unkept bool
 	// given is what effects gave the machine that is not appended yet.
 	given []func()
 	// overflowed is set once the run was ended for what its log does not take.
@@ -89,6 +91,11 @@ func (s *session) drive(ctx context.Context) error {
 			return s.lostOr(ctx, err)
 		}
 		s.inflight.drop(s.m)
+		if !s.onlyAsk(effects) {
+			if err := s.keep(ctx); err != nil {
+				return err
+			}
+		}
 		for _, e := range effects {
 			s.begin(ctx, e)
 		}
@@ -105,6 +112,9 @@ func (s *session) drive(ctx context.Context) error {
 			continue
 		}
 		if s.live == 0 {
+			if err := s.keep(ctx); err != nil {
+				return err
+			}
 			s.sleep()
 			return nil
 		}
@@ -127,7 +137,7 @@ func (s *session) lostOr(ctx context.Context, err error) error {
 func (s *session) advance(ctx context.Context) ([]run.Effect, error) {
 	for {
 		effects := s.m.Advance(s.x.deps.Clock())
-		changed, err := s.flush(ctx)
+		changed, err := s.flush(ctx, s.early())
 		switch {
 		case errors.Is(err, runlog.ErrConflict):
 			if err := s.catchUp(ctx, effects); err != nil {
@@ -160,9 +170,9 @@ func (s *session) overflow(ctx context.Context, notBegun []run.Effect, cause err
 }
 
 // flush appends what is pending; changed reports that the redactor made it something else.
-func (s *session) flush(ctx context.Context) (changed bool, err error) {
+func (s *session) flush(ctx context.Context, to write) (changed bool, err error) {
 	start := s.x.deps.Clock()
-	a, err := s.x.append(ctx, s.writer, s.run, s.head, s.m)
+	a, err := s.x.append(ctx, s.writer, s.run, s.head, s.m, to)
 	if err != nil {
 		return false, err
 	}

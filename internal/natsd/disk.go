@@ -1,0 +1,180 @@
+package natsd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+)
+
+// disk has the server's streams on the disk: the server writes a record into a file before it
+// acknowledges it, and syncs none. Those who wait for theirs at the same time share a
+// sync, which the server, with its own option for that, gives to each alone while all
+// others wait, those who read included. It is safe for concurrent use. See docs/adr/0035.
+type disk struct {
+	dir  string // of the streams' folders
+	sync syncer
+
+	mu     sync.Mutex // guards what follows
+	tails  map[string]*tail
+	closed bool
+}
+
+func newDisk(storeDir string) *disk {
+	return &disk{dir: streamsDir(storeDir), sync: onDisk{}, tails: map[string]*tail{}}
+}
+
+// streamsDir is where a server keeps the streams of the host's account.
+func streamsDir(storeDir string) string { return filepath.Join(storeDir, "jetstream", "$G", "streams") }
+
+// tail is the end of a stream: what is written of it, and what is on the disk.
+type tail struct {
+	files *folder
+
+	mu sync.Mutex // guards what follows
+	// written is a position up to which the server is known to have written, kept one up to
+	// which all is on the disk.
+	written, kept uint64
+	syncing       *round
+	// failed is why nothing can be kept any more. A sync that is tried again after it has failed may
+	// succeed although the system has dropped what it could not write.
+	failed error
+}
+
+// round is a sync that is on its way, and what is on the disk when it has ended without an error.
+type round struct {
+	upTo uint64
+	done chan struct{}
+	err  error
+}
+
+func (d *disk) tail(stream string) *tail {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.tails[stream]
+	if t == nil {
+		t = &tail{files: newFolder(filepath.Join(d.dir, stream), d.sync)}
+		t.files.closed = d.closed
+		d.tails[stream] = t
+	}
+	return t
+}
+
+func (d *disk) all() []*tail {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]*tail, 0, len(d.tails))
+	for _, t := range d.tails {
+		out = append(out, t)
+	}
+	return out
+}
+
+// keep returns when a stream is on the disk up to a position; see natslink.OnDisk.
+func (d *disk) keep(ctx context.Context, stream string, pos uint64) error {
+	t := d.tail(stream)
+	if pos == 0 {
+		return t.all(ctx)
+	}
+	return t.keep(ctx, pos)
+}
+
+func (t *tail) keep(ctx context.Context, pos uint64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.written = max(t.written, pos)
+	for t.kept < pos {
+		if err := t.await(ctx, t.current()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// all waits for a round that begins after the call.
+func (t *tail) all(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.syncing; r != nil {
+		if err := t.await(ctx, r); err != nil {
+			return err
+		}
+	}
+	return t.await(ctx, t.current())
+}
+
+// current is the round on its way, or one that begins now. The lock is held.
+func (t *tail) current() *round {
+	if t.syncing == nil && t.failed != nil {
+		return &round{done: closed, err: t.failed}
+	}
+	if t.syncing == nil {
+		t.syncing = &round{upTo: t.written, done: make(chan struct{})}
+		go t.run(t.syncing)
+	}
+	return t.syncing
+}
+
+// closed is a round's end that has come.
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+func (t *tail) run(r *round) {
+	err := t.files.syncBlocks()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case errors.Is(err, errUnsynced):
+		err = fmt.Errorf("%w: %w", ErrStorage, err)
+		t.failed = err
+	case err == nil:
+		t.kept = max(t.kept, r.upTo)
+	}
+	t.syncing, r.err = nil, err
+	close(r.done)
+}
+
+// await gives the lock away until a round has ended, and gives its error, or the context's.
+func (t *tail) await(ctx context.Context, r *round) error {
+	t.mu.Unlock()
+	defer t.mu.Lock()
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// settle has on the disk what the server has written besides records: what it remembers
+// of streams and consumers, and blocks that it has rewritten.
+func (d *disk) settle() error {
+	var errs []error
+	for _, t := range d.all() {
+		errs = append(errs, t.files.settle())
+	}
+	return errors.Join(errs...)
+}
+
+// broken says why what is written cannot be kept; nil when it can.
+func (d *disk) broken() error {
+	for _, t := range d.all() {
+		t.mu.Lock()
+		err := t.failed
+		t.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close gives the files back. Nothing is kept after it.
+func (d *disk) close() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	for _, t := range d.all() {
+		t.files.close()
+	}
+}

@@ -1,0 +1,17 @@
+package natslink
+
+import "context"
+
+// OnDisk returns when the record of a stream at a position, and all before it, are on the disk;
+// with position 0, when all that the server has acknowledged of the stream by now is. It is
+// for a server that acknowledges what it has written but not synced; nil stands for one
+// that syncs by itself, or of which no more than its word is asked.
+type OnDisk func(ctx context.Context, stream string, pos uint64) error
+
+// Wait is the call, also of a nil.
+func (f OnDisk) Wait(ctx context.Context, stream string, pos uint64) error {
+	if f == nil {
+		return nil
+	}
+	return f(ctx, stream, pos)
+}

@@ -1,0 +1,109 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/natsd/natsdtest"
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// kept is a log on a disk that is the test's: what it was asked to keep, and what came of it.
+func kept(t *testing.T) (l *Log, asked *[]uint64, fails *error) {
+	t.Helper()
+	asked, fails = new([]uint64), new(error)
+	cfg := DefaultConfig()
+	cfg.OnDisk = func(_ context.Context, stream string, pos uint64) error {
+		require.Equal(t, subject.Stream, stream)
+		*asked = append(*asked, pos)
+		return *fails
+	}
+	l, err := Open(t.Context(), natsdtest.Connect(t), cfg)
+	require.NoError(t, err)
+	return l, asked, fails
+}
+
+func opening(id string, content string) *frame.Frame {
+	return frame.NewOpen(subject.Run{Tenant: "acme", WorkflowID: "w", RunID: id}, []byte(content))
+}
+
+func TestAppend_ReturnsWhenTheFrameIsOnTheDiskAndStageDoesNotWait(t *testing.T) {
+	t.Parallel()
+	l, asked, _ := kept(t)
+	pos, err := l.Append(t.Context(), opening("a", `{}`), 0)
+	require.NoError(t, err)
+	require.Equal(t, []uint64{pos}, *asked)
+	staged, err := l.Stage(t.Context(), opening("b", `{}`), 0)
+	require.NoError(t, err)
+	require.Len(t, *asked, 1)
+	require.NoError(t, l.Keep(t.Context(), staged))
+	require.Equal(t, []uint64{pos, staged}, *asked)
+}
+
+// Whether a frame is there that could not be kept is not known: it is told as what cannot be
+// reached, and the same frame can be appended again.
+func TestAppend_OfAFrameThatCannotBeKeptIsUnavailable(t *testing.T) {
+	t.Parallel()
+	l, asked, fails := kept(t)
+	broken := errors.New("the disk is broken")
+	*fails = broken
+	f := opening("a", `{}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	keep := l.cfg.OnDisk
+	l.cfg.OnDisk = func(ctx context.Context, stream string, pos uint64) error {
+		if len(*asked) == 1 {
+			cancel()
+		}
+		return keep(ctx, stream, pos)
+	}
+	_, err := l.Append(ctx, f, 0)
+	require.ErrorIs(t, err, runlog.ErrUnavailable)
+	require.ErrorIs(t, err, broken)
+	require.Equal(t, []uint64{1, 1}, *asked, "it is looked for again: the server may have lost it")
+	*fails = nil
+	pos, err := l.Append(t.Context(), f, 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, pos)
+}
+
+// Who is told that another was first may pass that on: the other's frame is on the disk by then.
+func TestAppend_AConflictIsToldWhenTheOtherFrameIsOnTheDisk(t *testing.T) {
+	t.Parallel()
+	l, asked, fails := kept(t)
+	pos, err := l.Stage(t.Context(), opening("a", `{}`), 0)
+	require.NoError(t, err)
+	_, err = l.Append(t.Context(), opening("a", `{"other":true}`), 0)
+	require.ErrorIs(t, err, runlog.ErrConflict)
+	require.Equal(t, []uint64{pos}, *asked)
+	*fails = errors.New("the disk is broken")
+	_, err = l.Append(t.Context(), opening("a", `{"other":true}`), 0)
+	require.ErrorIs(t, err, runlog.ErrUnavailable)
+}
+
+// Readers are shown what is on the disk, and nothing else.
+func TestFollow_HandsOverWhatIsOnTheDisk(t *testing.T) {
+	t.Parallel()
+	l, asked, fails := kept(t)
+	pos, err := l.Stage(t.Context(), opening("a", `{}`), 0)
+	require.NoError(t, err)
+	*fails = errors.New("the disk is broken")
+	damaged := func(uint64, error) { t.Error("nothing is damaged") }
+	err = l.Follow(t.Context(), 0, func([]*frame.Frame) error {
+		t.Error("shown before it is kept")
+		return nil
+	}, damaged)
+	require.ErrorIs(t, err, runlog.ErrUnavailable)
+	*fails = nil
+	through := errors.New("seen")
+	err = l.Follow(t.Context(), 0, func(batch []*frame.Frame) error {
+		require.Len(t, batch, 1)
+		require.Equal(t, pos, (*asked)[len(*asked)-1])
+		return through
+	}, damaged)
+	require.ErrorIs(t, err, through)
+}

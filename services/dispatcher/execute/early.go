@@ -1,0 +1,54 @@
+package execute
+
+import (
+	"context"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/dispatcher/run"
+)
+
+// A question to a model may be asked as soon as the log has taken that it is: nobody else can ask it then
+// (OpenWOP host contract §5.5), and what comes of it is recorded behind, so that it is never
+// on the disk alone. All else waits until the log is on the disk: what is done outside,
+// what the host says, and the end of a delivery. See docs/adr/0035.
+
+// early is how the session appends where it does not have to wait for the disk at once: with keep to
+// be called for before anything but a model is asked. The end of a run waits, and so does a masked run,
+// whose clear values go once the log says so.
+func (s *session) early() write {
+	if s.m.State().Record.Masking != "" {
+		return s.x.deps.Log.Append
+	}
+	return func(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+		if f.Kind == subject.End {
+			return s.x.deps.Log.Append(ctx, f, after)
+		}
+		pos, err := runlog.Stage(ctx, s.x.deps.Log, f, after)
+		s.unkept = s.unkept || err == nil
+		return pos, err
+	}
+}
+
+// keep returns when all that the session has appended is on the disk.
+func (s *session) keep(ctx context.Context) error {
+	if !s.unkept {
+		return nil
+	}
+	if err := runlog.Keep(ctx, s.x.deps.Log, s.head.Pos); err != nil {
+		return err
+	}
+	s.unkept = false
+	return nil
+}
+
+// onlyAsk reports that effects do nothing but ask models.
+func (s *session) onlyAsk(effects []run.Effect) bool {
+	for _, e := range effects {
+		if e.Spawn != nil || !s.x.deps.Types[e.TypeID].EmitsEnvelopes {
+			return false
+		}
+	}
+	return true
+}
