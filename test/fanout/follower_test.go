@@ -45,7 +45,10 @@ func (f *follower) follow(ctx context.Context) error {
 			if fr.Event == "interrupt.requested" {
 				once()
 				if f.reads != nil {
-					<-f.reads
+					select {
+					case <-f.reads:
+					case <-ctx.Done():
+					}
 				}
 			}
 			if fr.ID == strconv.Itoa(f.leaves) {
