@@ -301,8 +301,8 @@ func TestOnDisk_ASyncThatBeganBeforeTheRecordDoesNotCount(t *testing.T) {
 	require.NoError(t, <-second)
 	<-g.asked
 	select {
-	case <-third:
-		t.Fatal("told of a record whose sync is on its way")
+	case err := <-third:
+		t.Fatal("told of a record whose sync is on its way: ", err)
 	default:
 	}
 	g.let <- nil

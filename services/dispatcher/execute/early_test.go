@@ -62,7 +62,7 @@ func (d *disked) Append(ctx context.Context, f *frame.Frame, after uint64) (uint
 // onDisk is the run as a power cut would leave it now.
 func (d *disked) onDisk(t *testing.T) []*frame.Frame {
 	t.Helper()
-	frames, err := d.Log.Run(t.Context(), theRun)
+	frames, err := d.Run(t.Context(), theRun)
 	require.NoError(t, err)
 	d.mu.Lock()
 	defer d.mu.Unlock()
