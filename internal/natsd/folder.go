@@ -95,10 +95,17 @@ func (f *folder) syncBlocks() error {
 		return err
 	case f.last == nil:
 		return f.begin(st.ModTime())
-	case st.ModTime().Equal(f.seen):
-		return f.sync.file(f.last)
+	case !st.ModTime().Equal(f.seen):
+		return f.syncNames(st.ModTime())
 	}
-	return f.syncNames(st.ModTime())
+	if err := f.sync.file(f.last); err != nil {
+		return err
+	}
+	st, err = os.Stat(f.msgs())
+	if err != nil || st.ModTime().Equal(f.seen) {
+		return err
+	}
+	return f.syncNames(st.ModTime()) // the block may have been replaced while it was synced
 }
 
 // begin syncs all there is of a stream, and that it is there. The lock is held.
@@ -106,6 +113,9 @@ func (f *folder) begin(changed time.Time) error {
 	err := errors.Join(f.syncNames(changed), f.syncRest())
 	for dir, depth := f.dir, 0; depth < 5; dir, depth = filepath.Dir(dir), depth+1 { // up to the server's own
 		err = errors.Join(err, f.sync.folder(dir))
+	}
+	if err != nil {
+		f.release() // the next sync begins, too
 	}
 	return err
 }
