@@ -37,8 +37,8 @@ type tail struct {
 	// which all is on the disk.
 	written, kept uint64
 	syncing       *round
-	// failed is why nothing can be kept any more. A sync that is tried again after it has failed may
-	// succeed although the system has dropped what it could not write.
+	// failed is why nothing can be kept until the server is opened again. A sync that is tried again after it
+	// has failed may succeed although the system has dropped what it could not write.
 	failed error
 }
 
@@ -123,15 +123,28 @@ func (t *tail) run(r *round) {
 	err := t.files.syncBlocks()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case errors.Is(err, errUnsynced):
-		err = fmt.Errorf("%w: %w", ErrStorage, err)
-		t.failed = err
-	case err == nil:
+	if err = t.judge(err); err == nil {
 		t.kept = max(t.kept, r.upTo)
 	}
 	t.syncing, r.err = nil, err
 	close(r.done)
+}
+
+// judge remembers that a sync has failed. The lock is held.
+func (t *tail) judge(err error) error {
+	if errors.Is(err, errUnsynced) {
+		err = fmt.Errorf("%w: %w", ErrStorage, err)
+		t.failed = err
+	}
+	return err
+}
+
+// settle syncs what is beside the newest block.
+func (t *tail) settle() error {
+	err := t.files.settle()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.judge(err)
 }
 
 // await gives the lock away until a round has ended, and gives its error, or the context's.
@@ -151,7 +164,7 @@ func (t *tail) await(ctx context.Context, r *round) error {
 func (d *disk) settle() error {
 	var errs []error
 	for _, t := range d.all() {
-		errs = append(errs, t.files.settle())
+		errs = append(errs, t.settle())
 	}
 	return errors.Join(errs...)
 }

@@ -27,7 +27,6 @@ type platter struct {
 	mu    sync.Mutex // guards what follows
 	files map[string][]byte
 	names map[string]map[string]bool
-	syncs int
 }
 
 func newPlatter(from string) *platter {
@@ -41,7 +40,6 @@ func (p *platter) file(f *os.File) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.syncs++
 	p.files[f.Name()] = content
 	return err
 }
@@ -143,8 +141,7 @@ func TestOnDisk_WhatItReturnedForSurvivesAPowerCut(t *testing.T) {
 	}
 	<-ctx.Done()
 	mu.Lock()
-	there := len(kept)
-	promised := make(map[uint64]string, there)
+	promised := make(map[uint64]string, len(kept))
 	for seq, text := range kept {
 		promised[seq] = text
 	}
@@ -161,7 +158,6 @@ func TestOnDisk_WhatItReturnedForSurvivesAPowerCut(t *testing.T) {
 		require.NoError(t, err, "the record at %d was kept, and is gone", seq)
 		require.Equal(t, text, string(m.Data))
 	}
-	require.Less(t, p.syncs, there, "those who wait share a sync")
 }
 
 // number is how many files of records there are.
@@ -400,4 +396,43 @@ func TestFolder_SyncsAllFilesThatHaveChanged(t *testing.T) {
 	require.NoError(t, os.Rename(filepath.Join(f.msgs(), "1.tmp"), filepath.Join(f.msgs(), "1.blk")))
 	require.NoError(t, f.settle())
 	holds(map[string]string{"1.blk": "a2"})
+}
+
+// What fails beside the records is a failure of the same disk.
+func TestOnDisk_AFailureBesideTheRecordsIsFinalToo(t *testing.T) {
+	t.Parallel()
+	s, g := gate(t, 2)
+	require.NoError(t, os.WriteFile(filepath.Join(streamsDir(s.cfg.Dir), "LOG", "more"), []byte("of it"), 0o600))
+	settled := make(chan error, 1)
+	go func() { settled <- s.disk.settle() }()
+	<-g.asked
+	g.let <- fmt.Errorf("%w: %w", errUnsynced, errors.New("the disk is broken"))
+	require.ErrorIs(t, <-settled, ErrStorage)
+	require.ErrorIs(t, s.OnDisk(t.Context(), "LOG", 2), ErrStorage)
+}
+
+// Where instants are too coarse to tell that a folder has changed, the files tell.
+func TestFolder_SeesTheNextFileWithoutInstants(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := newPlatter(dir)
+	f := newFolder(filepath.Join(dir, "LOG"), p)
+	t.Cleanup(f.close)
+	require.NoError(t, os.MkdirAll(f.msgs(), 0o700))
+	long := time.Now().Add(-time.Hour)
+	write := func(name, content string) {
+		require.NoError(t, os.WriteFile(filepath.Join(f.msgs(), name), []byte(content), 0o600))
+		require.NoError(t, os.Chtimes(f.msgs(), long, long))
+	}
+	write("1.blk", "a")
+	require.NoError(t, f.syncBlocks())
+	require.False(t, f.seen.IsZero())
+	write("2.blk", "b")
+	require.NoError(t, f.syncBlocks())
+	require.Equal(t, "b", string(p.files[filepath.Join(f.msgs(), "2.blk")]))
+	write("2.new", "bc")
+	require.NoError(t, os.Rename(filepath.Join(f.msgs(), "2.new"), filepath.Join(f.msgs(), "2.blk")))
+	require.NoError(t, os.Chtimes(f.msgs(), long, long))
+	require.NoError(t, f.syncBlocks())
+	require.Equal(t, "bc", string(p.files[filepath.Join(f.msgs(), "2.blk")]))
 }

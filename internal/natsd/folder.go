@@ -95,23 +95,41 @@ func (f *folder) syncBlocks() error {
 		return err
 	case f.last == nil:
 		return f.begin(st.ModTime())
-	case !st.ModTime().Equal(f.seen):
+	case !st.ModTime().Equal(f.seen) || f.moved():
 		return f.syncNames(st.ModTime())
 	}
 	if err := f.sync.file(f.last); err != nil {
 		return err
 	}
 	st, err = os.Stat(f.msgs())
-	if err != nil || st.ModTime().Equal(f.seen) {
+	if err != nil || st.ModTime().Equal(f.seen) && !f.moved() {
 		return err
 	}
 	return f.syncNames(st.ModTime()) // the block may have been replaced while it was synced
 }
 
+// moved reports that the server writes to another file by now, also where the file system's
+// instants are too coarse to show it. The lock is held.
+func (f *folder) moved() bool {
+	if _, err := os.Stat(f.block(f.number + 1)); !errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	there, err := os.Stat(f.block(f.number))
+	if err != nil {
+		return true
+	}
+	held, err := f.last.Stat()
+	return err != nil || !os.SameFile(there, held)
+}
+
+func (f *folder) block(number int) string {
+	return filepath.Join(f.msgs(), strconv.Itoa(number)+blockSuffix)
+}
+
 // begin syncs all there is of a stream, and that it is there. The lock is held.
 func (f *folder) begin(changed time.Time) error {
 	err := errors.Join(f.syncNames(changed), f.syncRest())
-	for dir, depth := f.dir, 0; depth < 5; dir, depth = filepath.Dir(dir), depth+1 { // up to the server's own
+	for dir, depth := f.dir, 0; depth < 6; dir, depth = filepath.Dir(dir), depth+1 { // up to that of the server's own
 		err = errors.Join(err, f.sync.folder(dir))
 	}
 	if err != nil {
@@ -142,7 +160,12 @@ func (f *folder) syncNames(changed time.Time) error {
 			return err
 		}
 	}
-	last, err := os.OpenFile(filepath.Join(f.msgs(), strconv.Itoa(newest)+blockSuffix), os.O_RDWR, 0) //nolint:gosec // G304: in the data directory
+	if f.last != nil { // a failure to write is told to those who had the file open
+		if err := f.sync.file(f.last); err != nil {
+			return err
+		}
+	}
+	last, err := os.OpenFile(f.block(newest), os.O_RDWR, 0) //nolint:gosec // G304: in the data directory
 	if err != nil {
 		return err
 	}
@@ -225,11 +248,15 @@ func (f *folder) syncRest() error {
 	})
 	errs := []error{err}
 	for dir := range changed {
-		if err := f.sync.folder(dir); !errors.Is(err, fs.ErrNotExist) {
+		if err := f.sync.folder(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		clear(f.rest) // all of it again, with the names
+		return err
+	}
+	return nil
 }
 
 func (f *folder) close() {

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -62,6 +64,7 @@ func (f *follower) follow(ctx context.Context) error {
 			return fmt.Errorf("%s: %d events until the time was up", f.run, len(f.got))
 		case err != nil && f.streams > 10:
 			return fmt.Errorf("%s: stream no. %d: %w", f.run, f.streams, err)
+		case err == nil && comesAgain(ctx, a):
 		case err == nil && a.Status != http.StatusOK:
 			return fmt.Errorf("%s: %d %s", f.run, a.Status, a.Body)
 		}
@@ -69,6 +72,13 @@ func (f *follower) follow(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// comesAgain reports that a client is told to come again, as a machine that does too much else at
+// once tells some, and waits for as long as it is told.
+func comesAgain(ctx context.Context, a *harness.Answer) bool {
+	after, err := strconv.Atoi(a.Header.Get("Retry-After"))
+	return a.Status == http.StatusServiceUnavailable && err == nil && lifecycle.Wait(ctx, time.Duration(after)*time.Second)
 }
 
 // check holds what was received against the run's events as they are recorded.

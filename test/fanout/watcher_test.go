@@ -23,15 +23,19 @@ type watcher struct {
 func (w *watcher) watch(ctx context.Context) error {
 	c := *w.client
 	c.HTTP = &http.Client{Transport: opening{c.HTTP.Transport, w.opened}}
-	a, err := c.Stream(ctx, "/v1/runs:watch", func(f harness.Frame) bool {
+	see := func(f harness.Frame) bool {
 		var row struct{ RunID, Status string }
 		if f.Event == "run" && json.Unmarshal([]byte(f.Data), &row) == nil && row.Status == "completed" {
 			w.ended = append(w.ended, row.RunID)
 		}
 		return len(w.ended) < w.runs
-	})
+	}
+	a, err := c.Stream(ctx, "/v1/runs:watch", see)
+	for err == nil && comesAgain(ctx, a) {
+		a, err = c.Stream(ctx, "/v1/runs:watch", see)
+	}
 	if err != nil || a.Status != http.StatusOK || len(w.ended) < w.runs {
-		return fmt.Errorf("the watch ended after %d runs of %d: %w", len(w.ended), w.runs, err)
+		return fmt.Errorf("the watch ended after %d runs of %d: %d %s: %w", len(w.ended), w.runs, a.Status, a.Body, err)
 	}
 	return nil
 }

@@ -236,7 +236,27 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 	if err != nil {
 		return nil, readError("last frame", run, err)
 	}
-	return parseRaw(raw)
+	return l.keeping(ctx, raw)
+}
+
+// keeping gives a frame once it is on the disk: whoever reads it may do, or tell, what follows from it.
+func (l *Log) keeping(ctx context.Context, raw *js.RawStreamMsg) (*frame.Frame, error) {
+	f, err := parseRaw(raw)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Keep(ctx, f.Pos); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// keptAll is keeping, of frames in order.
+func (l *Log) keptAll(ctx context.Context, frames []*frame.Frame, err error) ([]*frame.Frame, error) {
+	if err != nil || len(frames) == 0 {
+		return frames, err
+	}
+	return frames, l.Keep(ctx, frames[len(frames)-1].Pos)
 }
 
 // all reads all frames of a run, of any server.
@@ -402,7 +422,8 @@ func (l *Log) paged() bool { return !l.alone && l.stream.CachedInfo().Config.All
 
 // After returns later frames of a run; see runlog.Reader.
 func (l *Log) After(ctx context.Context, run subject.Run, pos uint64) ([]*frame.Frame, error) {
-	return from(ctx, run, pos+1, 0, l.get)
+	frames, err := from(ctx, run, pos+1, 0, l.get)
+	return l.keptAll(ctx, frames, err)
 }
 
 // from reads up to limit frames of a run, and no more than a page may hold, at position

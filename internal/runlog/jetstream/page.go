@@ -12,7 +12,11 @@ import (
 
 // First returns the frame of the run's record; see runlog.Pager.
 func (l *Log) First(ctx context.Context, run subject.Run) (*frame.Frame, error) {
-	return first(ctx, run, l.get)
+	f, err := first(ctx, run, l.get)
+	if err != nil {
+		return nil, err
+	}
+	return f, l.Keep(ctx, f.Pos)
 }
 
 func first(ctx context.Context, run subject.Run, get getter) (*frame.Frame, error) {
@@ -28,5 +32,6 @@ func first(ctx context.Context, run subject.Run, get getter) (*frame.Frame, erro
 
 // Page returns some later frames of a run; see runlog.Pager.
 func (l *Log) Page(ctx context.Context, run subject.Run, pos uint64, n int) ([]*frame.Frame, error) {
-	return from(ctx, run, pos+1, n, l.get)
+	frames, err := from(ctx, run, pos+1, n, l.get)
+	return l.keptAll(ctx, frames, err)
 }

@@ -20,7 +20,7 @@ func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 		err = linked(frames)
 	}
 	if l.alone || !errors.Is(err, frame.ErrDamaged) {
-		return frames, err
+		return l.keptAll(ctx, frames, err)
 	}
 	damage := err
 	start, err := first(ctx, run, l.getOfLeader)

@@ -17,30 +17,17 @@ import (
 // early is how the session appends where it does not have to wait for the disk at once: with keep to
 // be called for before anything but a model is asked. The end of a run waits, and so does a masked run,
 // whose clear values go once the log says so.
-func (s *session) early() write {
-	if s.m.State().Record.Masking != "" {
-		return s.x.deps.Log.Append
+func (s *session) early(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	if f.Kind == subject.End || s.m.State().Record.Masking != "" {
+		return s.x.deps.Log.Append(ctx, f, after)
 	}
-	return func(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
-		if f.Kind == subject.End {
-			return s.x.deps.Log.Append(ctx, f, after)
-		}
-		pos, err := runlog.Stage(ctx, s.x.deps.Log, f, after)
-		s.unkept = s.unkept || err == nil
-		return pos, err
-	}
+	return runlog.Stage(ctx, s.x.deps.Log, f, after)
 }
 
-// keep returns when all that the session has appended is on the disk.
+// keep returns when the run's log is on the disk, as far as the session knows it: also what
+// others have appended, and what was found there.
 func (s *session) keep(ctx context.Context) error {
-	if !s.unkept {
-		return nil
-	}
-	if err := runlog.Keep(ctx, s.x.deps.Log, s.head.Pos); err != nil {
-		return err
-	}
-	s.unkept = false
-	return nil
+	return runlog.Keep(ctx, s.x.deps.Log, s.head.Pos)
 }
 
 // onlyAsk reports that effects do nothing but ask models.

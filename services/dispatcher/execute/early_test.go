@@ -208,3 +208,20 @@ func TestExecute_APowerCutBesideAQuestionLosesNothingThatWasOnTheDisk(t *testing
 		require.Contains(t, a.when, "b")
 	})
 }
+
+// A session that takes up what another has appended does no more on the strength of it than of its own.
+func TestExecute_AnEffectFoundInTheLogWaitsForTheSync(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, d, a := diskRig(t, nodeJSON("a", node.TypeCallPrompt, "{}")+","+nodeJSON("b", node.TypeSideEffect, "{}"), edgeAB)
+		d.broken = true
+		r.next(t)
+		_, frames := r.state(t)
+		require.Greater(t, len(frames), len(d.onDisk(t)))
+		d.broken = false
+		r.next(t)
+		require.Equal(t, runstate.NodeRunning, a.disk["b"])
+		st, _ := r.state(t)
+		require.Equal(t, wire.StatusCompleted, st.Status)
+	})
+}

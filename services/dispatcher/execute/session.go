@@ -29,8 +29,6 @@ type session struct {
 	// writer marks this session's frames: see frame.Frame.Writer.
 	writer string
 	spans  *spans
-	// unkept tells that the log's end may not be on the disk yet.
-	unkept bool
 	// given is what effects gave the machine that is not appended yet.
 	given []func()
 	// overflowed is set once the run was ended for what its log does not take.
@@ -93,7 +91,7 @@ func (s *session) drive(ctx context.Context) error {
 		s.inflight.drop(s.m)
 		if !s.onlyAsk(effects) {
 			if err := s.keep(ctx); err != nil {
-				return err
+				return s.lostOr(ctx, err)
 			}
 		}
 		for _, e := range effects {
@@ -113,7 +111,7 @@ func (s *session) drive(ctx context.Context) error {
 		}
 		if s.live == 0 {
 			if err := s.keep(ctx); err != nil {
-				return err
+				return s.lostOr(ctx, err)
 			}
 			s.sleep()
 			return nil
@@ -137,7 +135,7 @@ func (s *session) lostOr(ctx context.Context, err error) error {
 func (s *session) advance(ctx context.Context) ([]run.Effect, error) {
 	for {
 		effects := s.m.Advance(s.x.deps.Clock())
-		changed, err := s.flush(ctx, s.early())
+		changed, err := s.flush(ctx, s.early)
 		switch {
 		case errors.Is(err, runlog.ErrConflict):
 			if err := s.catchUp(ctx, effects); err != nil {
