@@ -161,16 +161,6 @@ func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 	}
 }
 
-// Keep waits for the disk; see runlog.Stager.
-func (l *Log) Keep(ctx context.Context, pos uint64) error {
-	ctx, cancel := l.patient(ctx)
-	defer cancel()
-	if err := l.cfg.OnDisk.Wait(ctx, subject.Stream, pos); err != nil {
-		return fmt.Errorf("%w: keep position %d: %w", runlog.ErrUnavailable, pos, err)
-	}
-	return nil
-}
-
 // Stage stores a frame; see runlog.Stager.
 func (l *Log) Stage(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
 	m := message(f, after)
@@ -237,26 +227,6 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 		return nil, readError("last frame", run, err)
 	}
 	return l.keeping(ctx, raw)
-}
-
-// keeping gives a frame once it is on the disk: whoever reads it may do, or tell, what follows from it.
-func (l *Log) keeping(ctx context.Context, raw *js.RawStreamMsg) (*frame.Frame, error) {
-	f, err := parseRaw(raw)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.Keep(ctx, f.Pos); err != nil {
-		return nil, err
-	}
-	return f, nil
-}
-
-// keptAll is keeping, of frames in order.
-func (l *Log) keptAll(ctx context.Context, frames []*frame.Frame, err error) ([]*frame.Frame, error) {
-	if err != nil || len(frames) == 0 {
-		return frames, err
-	}
-	return frames, l.Keep(ctx, frames[len(frames)-1].Pos)
 }
 
 // all reads all frames of a run, of any server.

@@ -1,0 +1,42 @@
+package jetstream
+
+import (
+	"context"
+	"fmt"
+
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// Keep waits for the disk; see runlog.Stager.
+func (l *Log) Keep(ctx context.Context, pos uint64) error {
+	ctx, cancel := l.patient(ctx)
+	defer cancel()
+	if err := l.cfg.OnDisk.Wait(ctx, subject.Stream, pos); err != nil {
+		return fmt.Errorf("%w: keep position %d: %w", runlog.ErrUnavailable, pos, err)
+	}
+	return nil
+}
+
+// keeping gives a frame once it is on the disk: whoever reads it may do, or tell, what follows from it.
+func (l *Log) keeping(ctx context.Context, raw *js.RawStreamMsg) (*frame.Frame, error) {
+	f, err := parseRaw(raw)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Keep(ctx, f.Pos); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// keptAll is keeping, of frames in order.
+func (l *Log) keptAll(ctx context.Context, frames []*frame.Frame, err error) ([]*frame.Frame, error) {
+	if err != nil || len(frames) == 0 {
+		return frames, err
+	}
+	return frames, l.Keep(ctx, frames[len(frames)-1].Pos)
+}
