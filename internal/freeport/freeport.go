@@ -42,12 +42,12 @@ func Addr(t testing.TB) string {
 // take ports meet, and a server that listens over TCP does not.
 func reserve(t testing.TB, port string) bool {
 	t.Helper()
-	var any net.ListenConfig
-	mark, err := any.ListenPacket(t.Context(), "udp", ":"+port)
+	var sockets net.ListenConfig
+	mark, err := sockets.ListenPacket(t.Context(), "udp", ":"+port)
 	if err != nil {
 		return false
 	}
-	lis, err := any.Listen(t.Context(), "tcp", ":"+port)
+	lis, err := sockets.Listen(t.Context(), "tcp", ":"+port)
 	if err != nil {
 		_ = mark.Close() // nothing was sent
 		return false

@@ -85,7 +85,9 @@ func (t *tail) keep(ctx context.Context, pos uint64) error {
 	defer t.mu.Unlock()
 	t.written = max(t.written, pos)
 	for t.kept < pos {
-		if err := t.await(ctx, t.current()); err != nil {
+		r := t.current()
+		err := t.await(ctx, r)
+		if err != nil && (r.upTo >= pos || t.failed != nil || ctx.Err() != nil) { // else it was not about pos
 			return err
 		}
 	}

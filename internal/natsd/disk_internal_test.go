@@ -307,6 +307,23 @@ func TestOnDisk_ASyncThatBeganBeforeTheRecordDoesNotCount(t *testing.T) {
 	require.NoError(t, s.OnDisk(t.Context(), "LOG", 4), "known to be kept, without a sync")
 }
 
+// What kept an earlier round from its end says nothing of a record behind it.
+func TestOnDisk_AnErrorIsToldToThoseWhomItIsAbout(t *testing.T) {
+	t.Parallel()
+	s, g := gate(t, 3)
+	second := s.begin(t, 2)
+	<-g.asked
+	third := s.begin(t, 3)
+	s.waits(t, 3)
+	odd := errors.New("too many open files")
+	g.let <- odd
+	require.ErrorIs(t, <-second, odd)
+	<-g.asked
+	g.let <- nil
+	require.NoError(t, <-third)
+	require.NoError(t, s.Ready())
+}
+
 // A caller who goes leaves the sync to the others.
 func TestOnDisk_ACallerMayGo(t *testing.T) {
 	t.Parallel()
@@ -361,15 +378,22 @@ func TestOnDisk_WithoutSyncPromisesNothing(t *testing.T) {
 	require.Empty(t, s.disk.all())
 }
 
-// Records that were written to a file before the server went on to the next are synced with
-// those of the next, and a file that was written anew is synced again.
-func TestFolder_SyncsAllFilesThatHaveChanged(t *testing.T) {
-	t.Parallel()
+// platterFolder is a stream without files, whose syncs go to a platter.
+func platterFolder(t *testing.T) (*folder, *platter) {
+	t.Helper()
 	dir := t.TempDir()
 	p := newPlatter(dir)
 	f := newFolder(filepath.Join(dir, "LOG"), p)
 	t.Cleanup(f.close)
 	require.NoError(t, os.MkdirAll(f.msgs(), 0o700))
+	return f, p
+}
+
+// Records that were written to a file before the server went on to the next are synced with
+// those of the next, and a file that was written anew is synced again.
+func TestFolder_SyncsAllFilesThatHaveChanged(t *testing.T) {
+	t.Parallel()
+	f, p := platterFolder(t)
 	write := func(name, content string) {
 		require.NoError(t, os.WriteFile(filepath.Join(f.msgs(), name), []byte(content), 0o600))
 	}
@@ -414,11 +438,7 @@ func TestOnDisk_AFailureBesideTheRecordsIsFinalToo(t *testing.T) {
 // Where instants are too coarse to tell that a folder has changed, the files tell.
 func TestFolder_SeesTheNextFileWithoutInstants(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	p := newPlatter(dir)
-	f := newFolder(filepath.Join(dir, "LOG"), p)
-	t.Cleanup(f.close)
-	require.NoError(t, os.MkdirAll(f.msgs(), 0o700))
+	f, p := platterFolder(t)
 	long := time.Now().Add(-time.Hour)
 	write := func(name, content string) {
 		require.NoError(t, os.WriteFile(filepath.Join(f.msgs(), name), []byte(content), 0o600))

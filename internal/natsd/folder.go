@@ -87,25 +87,26 @@ const tick = 50 * time.Millisecond
 func (f *folder) syncBlocks() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	st, err := os.Stat(f.msgs())
 	switch {
 	case f.closed:
 		return errDown
-	case err != nil:
-		return err
 	case f.last == nil:
-		return f.begin(st.ModTime())
-	case !st.ModTime().Equal(f.seen) || f.moved():
-		return f.syncNames(st.ModTime())
+		return f.begin()
 	}
+	// Also where others have followed it: those who had a file open are told that it could not be written.
 	if err := f.sync.file(f.last); err != nil {
 		return err
 	}
-	st, err = os.Stat(f.msgs())
+	return f.syncChanged()
+}
+
+// syncChanged syncs what the server has put beside the newest block, or in its place. The lock is held.
+func (f *folder) syncChanged() error {
+	st, err := os.Stat(f.msgs())
 	if err != nil || st.ModTime().Equal(f.seen) && !f.moved() {
 		return err
 	}
-	return f.syncNames(st.ModTime()) // the block may have been replaced while it was synced
+	return f.syncNames(st.ModTime())
 }
 
 // moved reports that the server writes to another file by now, also where the file system's
@@ -127,8 +128,12 @@ func (f *folder) block(number int) string {
 }
 
 // begin syncs all there is of a stream, and that it is there. The lock is held.
-func (f *folder) begin(changed time.Time) error {
-	err := errors.Join(f.syncNames(changed), f.syncRest())
+func (f *folder) begin() error {
+	st, err := os.Stat(f.msgs())
+	if err != nil {
+		return err
+	}
+	err = errors.Join(f.syncNames(st.ModTime()), f.syncRest())
 	for dir, depth := f.dir, 0; depth < 6; dir, depth = filepath.Dir(dir), depth+1 { // up to that of the server's own
 		err = errors.Join(err, f.sync.folder(dir))
 	}
@@ -157,11 +162,6 @@ func (f *folder) syncNames(changed time.Time) error {
 			continue
 		}
 		if err := f.blocks.sync(f.sync, filepath.Join(f.msgs(), e.Name())); err != nil {
-			return err
-		}
-	}
-	if f.last != nil { // a failure to write is told to those who had the file open
-		if err := f.sync.file(f.last); err != nil {
 			return err
 		}
 	}
@@ -221,10 +221,10 @@ func (f *folder) settle() error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if st, err := os.Stat(f.msgs()); err == nil && f.last != nil && !st.ModTime().Equal(f.seen) {
-		return f.syncNames(st.ModTime())
+	if f.last == nil {
+		return nil
 	}
-	return nil
+	return f.syncChanged()
 }
 
 // syncRest syncs what is no block, where it was written since.

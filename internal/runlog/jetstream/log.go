@@ -158,6 +158,7 @@ func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 		if !lifecycle.Wait(trying, pauseAfter(err)) {
 			return 0, err
 		}
+		ctx = trying
 	}
 }
 
