@@ -99,7 +99,7 @@ func (t *tail) all(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r := t.syncing; r != nil {
-		if err := t.await(ctx, r); err != nil {
+		if err := t.await(ctx, r); err != nil && (t.failed != nil || ctx.Err() != nil) { // else it was not about what came after
 			return err
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,63 +18,6 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 )
-
-// platter is what a power cut would leave of a server's files: of each what it held when its last sync
-// began, if a sync of its folder has put its name there.
-type platter struct {
-	from string
-
-	mu    sync.Mutex // guards what follows
-	files map[string][]byte
-	names map[string]map[string]bool
-}
-
-func newPlatter(from string) *platter {
-	return &platter{from: from, files: map[string][]byte{}, names: map[string]map[string]bool{}}
-}
-
-func (p *platter) file(f *os.File) error {
-	content, err := os.ReadFile(f.Name())
-	if errors.Is(err, fs.ErrNotExist) { // its name is gone, and nobody misses it
-		return nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.files[f.Name()] = content
-	return err
-}
-
-func (p *platter) folder(path string) error {
-	entries, err := os.ReadDir(path)
-	names := map[string]bool{}
-	for _, e := range entries {
-		names[e.Name()] = true
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.names[path] = names
-	return err
-}
-
-// image writes what is there to a folder.
-func (p *platter) image(t *testing.T, to string) {
-	t.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for path, content := range p.files {
-		named := true
-		for at := path; at != p.from; at = filepath.Dir(at) {
-			named = named && p.names[filepath.Dir(at)][filepath.Base(at)]
-		}
-		if !named {
-			continue
-		}
-		rel, err := filepath.Rel(p.from, path)
-		require.NoError(t, err)
-		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(to, rel)), 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(to, rel), content, 0o600))
-	}
-}
 
 // watched is a server whose syncs go to a platter.
 func watched(t *testing.T) (*Server, *platter) {
@@ -113,43 +56,49 @@ func TestOnDisk_WhatItReturnedForSurvivesAPowerCut(t *testing.T) {
 	require.NoError(t, err)
 	const writers, each = 8, 120
 	var (
-		wg   sync.WaitGroup
-		mu   sync.Mutex
-		kept = map[uint64]string{}
+		mu             sync.Mutex // guards what follows
+		kept, promised = map[uint64]string{}, map[uint64]string{}
+		left           *platter // when the power fails
 	)
 	ctx, cut := context.WithCancel(t.Context())
 	defer cut()
 	body := strings.Repeat("x", 24<<10) // some 23 MB in all: more than two files
+	write := func(w, i int) error {
+		text := fmt.Sprint(w, " ", i, " ", body)
+		ack, err := a.Publish(t.Context(), fmt.Sprintf("log.%d", w), []byte(text))
+		if err != nil {
+			return err
+		}
+		if err := s.OnDisk(ctx, "LOG", ack.Sequence); err != nil {
+			return err // written, and nobody was told that it is kept
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if kept[ack.Sequence] = text; len(kept) == writers*each*9/10 {
+			promised, left = maps.Clone(kept), p.now()
+			cut()
+		}
+		return nil
+	}
+	ended := make(chan error, writers)
 	for w := range writers {
-		wg.Go(func() {
-			for i := range each {
-				text := fmt.Sprint(w, " ", i, " ", body)
-				ack, err := a.Publish(t.Context(), fmt.Sprintf("log.%d", w), []byte(text))
-				require.NoError(t, err)
-				if ctx.Err() != nil || s.OnDisk(ctx, "LOG", ack.Sequence) != nil {
-					return // written, and nobody was told that it is kept
-				}
-				mu.Lock()
-				kept[ack.Sequence] = text
-				n := len(kept)
-				mu.Unlock()
-				if n == writers*each*9/10 {
-					cut()
-				}
+		go func() {
+			var err error
+			for i := 0; i < each && err == nil && ctx.Err() == nil; i++ {
+				err = write(w, i)
 			}
-		})
+			ended <- err
+		}()
 	}
-	<-ctx.Done()
-	mu.Lock()
-	promised := make(map[uint64]string, len(kept))
-	for seq, text := range kept {
-		promised[seq] = text
+	for range writers {
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			require.NoError(t, err)
+		}
 	}
-	mu.Unlock()
+	require.Error(t, ctx.Err(), "the power did not fail")
 	image := t.TempDir()
-	p.image(t, image)
-	wg.Wait()
-	require.GreaterOrEqual(t, p.number(t), 2, "one file holds all: the change of files was not tried")
+	left.image(t, image)
+	require.GreaterOrEqual(t, len(p.blocks(t, "LOG")), 2, "one file holds all: the change of files was not tried")
 
 	again, err := api(t, serverAt(t, image)).Stream(t.Context(), "LOG")
 	require.NoError(t, err)
@@ -160,12 +109,12 @@ func TestOnDisk_WhatItReturnedForSurvivesAPowerCut(t *testing.T) {
 	}
 }
 
-// number is how many files of records there are.
-func (p *platter) number(t *testing.T) int {
+// blocks are the files of records that the server has of a stream.
+func (p *platter) blocks(t *testing.T, stream string) []string {
 	t.Helper()
-	all, err := filepath.Glob(strings.ReplaceAll(streamsDir(p.from), "$", "[$]") + "/LOG/msgs/*.blk")
+	all, err := filepath.Glob(strings.ReplaceAll(streamsDir(p.from), "$", "[$]") + "/" + stream + "/msgs/*" + blockSuffix)
 	require.NoError(t, err)
-	return len(all)
+	return all
 }
 
 // A bucket has values that replace others: files in the middle go, and are written anew.
@@ -190,6 +139,7 @@ func TestOnDisk_KeepsTheLastValueOfKeysThatChange(t *testing.T) {
 			require.NoError(t, s.disk.settle())
 		}
 	}
+	require.Less(t, len(p.blocks(t, "KV_b")), s.disk.tail("KV_b").files.number, "no file has gone")
 	image := t.TempDir()
 	p.image(t, image)
 	again, err := api(t, serverAt(t, image)).KeyValue(t.Context(), "b")
@@ -378,50 +328,6 @@ func TestOnDisk_WithoutSyncPromisesNothing(t *testing.T) {
 	require.Empty(t, s.disk.all())
 }
 
-// platterFolder is a stream without files, whose syncs go to a platter.
-func platterFolder(t *testing.T) (*folder, *platter) {
-	t.Helper()
-	dir := t.TempDir()
-	p := newPlatter(dir)
-	f := newFolder(filepath.Join(dir, "LOG"), p)
-	t.Cleanup(f.close)
-	require.NoError(t, os.MkdirAll(f.msgs(), 0o700))
-	return f, p
-}
-
-// Records that were written to a file before the server went on to the next are synced with
-// those of the next, and a file that was written anew is synced again.
-func TestFolder_SyncsAllFilesThatHaveChanged(t *testing.T) {
-	t.Parallel()
-	f, p := platterFolder(t)
-	write := func(name, content string) {
-		require.NoError(t, os.WriteFile(filepath.Join(f.msgs(), name), []byte(content), 0o600))
-	}
-	holds := func(want map[string]string) {
-		t.Helper()
-		image := t.TempDir()
-		p.image(t, image)
-		for name, content := range want {
-			got, err := os.ReadFile(filepath.Join(image, "LOG", "msgs", name))
-			require.NoError(t, err)
-			require.Equal(t, content, string(got), name)
-		}
-	}
-	require.ErrorIs(t, f.syncBlocks(), fs.ErrNotExist)
-	write("1.blk", "a")
-	require.NoError(t, f.syncBlocks())
-	holds(map[string]string{"1.blk": "a"})
-	write("1.blk", "ab")
-	write("2.blk", "c")
-	write("4.blk", "d") // the third came and went
-	require.NoError(t, f.syncBlocks())
-	holds(map[string]string{"1.blk": "ab", "2.blk": "c", "4.blk": "d"})
-	write("1.tmp", "a2")
-	require.NoError(t, os.Rename(filepath.Join(f.msgs(), "1.tmp"), filepath.Join(f.msgs(), "1.blk")))
-	require.NoError(t, f.settle())
-	holds(map[string]string{"1.blk": "a2"})
-}
-
 // What fails beside the records is a failure of the same disk.
 func TestOnDisk_AFailureBesideTheRecordsIsFinalToo(t *testing.T) {
 	t.Parallel()
@@ -435,24 +341,37 @@ func TestOnDisk_AFailureBesideTheRecordsIsFinalToo(t *testing.T) {
 	require.ErrorIs(t, s.OnDisk(t.Context(), "LOG", 2), ErrStorage)
 }
 
-// Where instants are too coarse to tell that a folder has changed, the files tell.
-func TestFolder_SeesTheNextFileWithoutInstants(t *testing.T) {
+// A round that waits while a sync fails beside it must not pass for one that went well: it has the
+// file opened anew, and the system tells of a failure once.
+func TestOnDisk_ARoundBesideASyncThatFailsFails(t *testing.T) {
 	t.Parallel()
-	f, p := platterFolder(t)
-	long := time.Now().Add(-time.Hour)
-	write := func(name, content string) {
-		require.NoError(t, os.WriteFile(filepath.Join(f.msgs(), name), []byte(content), 0o600))
-		require.NoError(t, os.Chtimes(f.msgs(), long, long))
-	}
-	write("1.blk", "a")
-	require.NoError(t, f.syncBlocks())
-	require.False(t, f.seen.IsZero())
-	write("2.blk", "b")
-	require.NoError(t, f.syncBlocks())
-	require.Equal(t, "b", string(p.files[filepath.Join(f.msgs(), "2.blk")]))
-	write("2.new", "bc")
-	require.NoError(t, os.Rename(filepath.Join(f.msgs(), "2.new"), filepath.Join(f.msgs(), "2.blk")))
-	require.NoError(t, os.Chtimes(f.msgs(), long, long))
-	require.NoError(t, f.syncBlocks())
-	require.Equal(t, "bc", string(p.files[filepath.Join(f.msgs(), "2.blk")]))
+	s, g := gate(t, 2)
+	block := s.disk.tail("LOG").files.block(1)
+	content, err := os.ReadFile(block)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(block+".new", content, 0o600))
+	require.NoError(t, os.Rename(block+".new", block))
+	settled := make(chan error, 1)
+	go func() { settled <- s.disk.settle() }()
+	<-g.asked
+	second := s.begin(t, 2)
+	s.waits(t, 2)
+	g.let <- fmt.Errorf("%w: %w", errUnsynced, errors.New("the disk is broken"))
+	require.ErrorIs(t, <-settled, ErrStorage)
+	require.ErrorIs(t, <-second, ErrStorage)
+}
+
+// Who waits for all that is there is not told what kept an earlier round from its end.
+func TestOnDisk_WithoutAPositionAnEarlierRoundsErrorIsNotTold(t *testing.T) {
+	t.Parallel()
+	s, g := gate(t, 2)
+	second := s.begin(t, 2)
+	<-g.asked
+	all := s.begin(t, 0)
+	odd := errors.New("too many open files")
+	g.let <- odd
+	require.ErrorIs(t, <-second, odd)
+	<-g.asked
+	g.let <- nil
+	require.NoError(t, <-all)
 }

@@ -57,6 +57,8 @@ type folder struct {
 	seen   time.Time
 	blocks stamps
 	closed bool
+	// failed is the sync that has failed. Nothing is kept after it: see tail.failed.
+	failed error
 
 	restMu sync.Mutex // guards what follows, so that records do not wait for it
 	rest   stamps
@@ -87,10 +89,27 @@ const tick = 50 * time.Millisecond
 func (f *folder) syncBlocks() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.once(f.syncNewest)
+}
+
+// once syncs, unless a sync has failed before. The lock is held.
+func (f *folder) once(sync func() error) error {
 	switch {
 	case f.closed:
 		return errDown
-	case f.last == nil:
+	case f.failed != nil:
+		return f.failed
+	}
+	err := sync()
+	if errors.Is(err, errUnsynced) {
+		f.failed = err
+	}
+	return err
+}
+
+// syncNewest is syncBlocks. The lock is held.
+func (f *folder) syncNewest() error {
+	if f.last == nil {
 		return f.begin()
 	}
 	// Also where others have followed it: those who had a file open are told that it could not be written.
@@ -216,15 +235,15 @@ func blockNumber(name string) int {
 
 // settle has on the disk what was written beside the newest block.
 func (f *folder) settle() error {
-	if err := f.syncRest(); err != nil {
-		return err
-	}
+	rest := f.syncRest()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.last == nil {
-		return nil
-	}
-	return f.syncChanged()
+	return f.once(func() error {
+		if rest != nil || f.last == nil {
+			return rest
+		}
+		return f.syncChanged()
+	})
 }
 
 // syncRest syncs what is no block, where it was written since.
@@ -240,7 +259,12 @@ func (f *folder) syncRest() error {
 			return err
 		case e.IsDir() && path == f.msgs():
 			return fs.SkipDir
-		case e.IsDir() || f.rest.has(path, e):
+		case e.IsDir():
+			if _, known := f.rest[path]; !known {
+				changed[filepath.Dir(path)], f.rest[path] = true, stamp{}
+			}
+			return nil
+		case f.rest.has(path, e):
 			return nil
 		}
 		changed[filepath.Dir(path)] = true

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/natsperm"
 	"waybill.dev/waybill/internal/runlog"
 )
@@ -189,8 +190,17 @@ func (s *Server) OnDisk(ctx context.Context, stream string, pos uint64) error {
 	if !s.cfg.Sync {
 		return nil
 	}
-	return s.files().keep(ctx, stream, pos)
+	within, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	err := s.files().keep(within, stream, pos)
+	if errors.Is(err, errDown) || errors.Is(err, ErrStorage) || err != nil && ctx.Err() == nil && within.Err() != nil {
+		return fmt.Errorf("%w: %w", natslink.ErrLost, err)
+	}
+	return err
 }
+
+// syncTimeout is how long a sync may take: a disk that takes longer has failed, as far as whoever waits can tell.
+const syncTimeout = 10 * time.Second
 
 func (s *Server) files() *disk {
 	s.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -38,19 +39,16 @@ func (s *Server) Ready() error {
 // Watch starts the server anew when its storage has failed, until ctx ends: once
 // the disk has room again, the host goes on without being restarted.
 func (s *Server) Watch(ctx context.Context) error {
-	t, settle := time.NewTicker(look), time.NewTicker(settleEach)
+	t := time.NewTicker(look)
 	defer t.Stop()
-	defer settle.Stop()
+	var settling sync.WaitGroup
+	defer settling.Wait()
+	settling.Go(func() { s.settle(ctx) }) // a disk that is slow does not keep the server from being looked at
 	var failing alarm
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-settle.C:
-			if err := s.files().settle(); err != nil { // a record that follows tells whether the disk takes any
-				s.cfg.Log.Warn("what the log's server remembers is not on the disk", "error", err, "dir", s.cfg.Dir)
-			}
-			continue
 		case <-t.C:
 		}
 		err := s.Ready()
@@ -59,6 +57,22 @@ func (s *Server) Watch(ctx context.Context) error {
 		}
 		s.cfg.Log.Error("the run log will be opened again", "error", err, "dir", s.cfg.Dir)
 		s.reopen(ctx)
+	}
+}
+
+// settle has on the disk what the server has written besides records, until ctx ends.
+func (s *Server) settle(ctx context.Context) {
+	t := time.NewTicker(settleEach)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if err := s.files().settle(); err != nil && !errors.Is(err, errDown) {
+			s.cfg.Log.Warn("what the log's server remembers is not on the disk", "error", err, "dir", s.cfg.Dir)
+		}
 	}
 }
 

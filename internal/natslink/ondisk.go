@@ -5,8 +5,16 @@ import "context"
 // OnDisk returns when the record of a stream at a position, and all before it, are on the disk;
 // with position 0, when all that the server has acknowledged of the stream by now is. It is
 // for a server that acknowledges what it has written but not synced; nil stands for one
-// that syncs by itself, or of which no more than its word is asked.
+// that syncs by itself, or of which no more than its word is asked. Its error is an ErrLost
+// where the server is opened anew meanwhile, which may have lost what was not kept.
 type OnDisk func(ctx context.Context, stream string, pos uint64) error
+
+// Begin has a record put on the disk, and does not wait for it.
+func (f OnDisk) Begin(stream string, pos uint64) {
+	ctx, gone := context.WithCancel(context.Background())
+	gone()
+	_ = f.Wait(ctx, stream, pos) // nobody waits; whoever does is told
+}
 
 // Wait is the call, also of a nil.
 func (f OnDisk) Wait(ctx context.Context, stream string, pos uint64) error {

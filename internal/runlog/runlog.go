@@ -55,8 +55,8 @@ type Appender interface {
 // outlives every process. Only a power cut of the log's machine may take it away, with
 // all that came after it in the log.
 type Stager interface {
-	// Stage is Append, without the wait for the disk. A later Append that has returned, of
-	// any frame behind it, has brought it there, too.
+	// Stage is Append, without the wait for the disk, to which the frame is on its way. A later
+	// Append that has returned, of any frame behind it, has brought it there, too.
 	Stage(ctx context.Context, f *frame.Frame, after uint64) (pos uint64, err error)
 	// Keep returns when the log is on the disk up to a position. Errors: ErrUnavailable.
 	Keep(ctx context.Context, pos uint64) error

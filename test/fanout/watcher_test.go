@@ -34,8 +34,11 @@ func (w *watcher) watch(ctx context.Context) error {
 	for err == nil && comesAgain(ctx, a) {
 		a, err = c.Stream(ctx, "/v1/runs:watch", see)
 	}
-	if err != nil || a.Status != http.StatusOK || len(w.ended) < w.runs {
-		return fmt.Errorf("the watch ended after %d runs of %d: %d %s: %w", len(w.ended), w.runs, a.Status, a.Body, err)
+	if err != nil {
+		return fmt.Errorf("the watch ended after %d runs of %d: %w", len(w.ended), w.runs, err)
+	}
+	if a.Status != http.StatusOK || len(w.ended) < w.runs {
+		return fmt.Errorf("the watch ended after %d runs of %d: %d %s", len(w.ended), w.runs, a.Status, a.Body)
 	}
 	return nil
 }

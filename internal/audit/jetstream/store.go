@@ -134,10 +134,10 @@ func (s *Store) Append(ctx context.Context, l audit.List, first int64, lines [][
 			return pos, s.keep(ctx, pos)
 		case natslink.Conflict(err):
 			pos, err := s.settle(ctx, l, after, msg.Header.Get(tryHeader))
-			if err != nil {
-				return 0, err
+			if kerr := s.keep(ctx, pos); kerr != nil { // also what another was first with
+				return 0, kerr
 			}
-			return pos, s.keep(ctx, pos)
+			return pos, err
 		case ctx.Err() != nil || errors.Is(err, nats.ErrMaxPayload):
 			return 0, unavailable("append", err)
 		}

@@ -121,7 +121,7 @@ func (s *Store) Update(ctx context.Context, key string, value []byte, revision u
 		return err
 	})
 	if isConflict(err) {
-		return 0, fmt.Errorf("%w: %s", kv.ErrConflict, key)
+		return 0, s.overtaken(ctx, "update", key)
 	}
 	if err != nil {
 		return 0, unavailable("update", key, err)
@@ -140,12 +140,20 @@ func (s *Store) Delete(ctx context.Context, key string, revision uint64) error {
 	}
 	err := s.decided(ctx, func(ctx context.Context) error { return s.kv.Purge(ctx, key, opts...) })
 	if isConflict(err) {
-		return fmt.Errorf("%w: %s", kv.ErrConflict, key)
+		return s.overtaken(ctx, "delete", key)
 	}
 	if err != nil {
 		return unavailable("delete", key, err)
 	}
 	return s.keep(ctx, "delete", key, 0) // the client does not tell the position
+}
+
+// overtaken says that another was first, once that is on the disk: it may be told of.
+func (s *Store) overtaken(ctx context.Context, what, key string) error {
+	if err := s.keep(ctx, what, key, 0); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %s", kv.ErrConflict, key)
 }
 
 // keep waits until what was written is on the disk.

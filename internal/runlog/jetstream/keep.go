@@ -11,7 +11,16 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Keep waits for the disk; see runlog.Stager.
+// Stage stores a frame; see runlog.Stager.
+func (l *Log) Stage(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	pos, err := l.store(ctx, f, after)
+	if err == nil {
+		l.cfg.OnDisk.Begin(subject.Stream, pos)
+	}
+	return pos, err
+}
+
+// Keep waits for the disk; see runlog.Stager. Position 0 is all that is there.
 func (l *Log) Keep(ctx context.Context, pos uint64) error {
 	ctx, cancel := l.patient(ctx)
 	defer cancel()

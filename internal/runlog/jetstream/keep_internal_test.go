@@ -3,11 +3,13 @@ package jetstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/natsd/natsdtest"
+	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -40,35 +42,47 @@ func TestAppend_ReturnsWhenTheFrameIsOnTheDiskAndStageDoesNotWait(t *testing.T) 
 	require.Equal(t, []uint64{pos}, *asked)
 	staged, err := l.Stage(t.Context(), opening("b", `{}`), 0)
 	require.NoError(t, err)
-	require.Len(t, *asked, 1)
+	require.Equal(t, []uint64{pos, staged}, *asked, "it is on its way")
 	require.NoError(t, l.Keep(t.Context(), staged))
-	require.Equal(t, []uint64{pos, staged}, *asked)
+	require.Equal(t, []uint64{pos, staged, staged}, *asked)
 }
 
 // Whether a frame is there that could not be kept is not known: it is told as what cannot be
-// reached, and the same frame can be appended again.
+// reached, at once, and the same frame can be appended again.
 func TestAppend_OfAFrameThatCannotBeKeptIsUnavailable(t *testing.T) {
 	t.Parallel()
 	l, asked, fails := kept(t)
-	broken := errors.New("the disk is broken")
-	*fails = broken
+	*fails = errors.New("too many open files")
 	f := opening("a", `{}`)
-	ctx, cancel := context.WithCancel(t.Context())
-	keep := l.cfg.OnDisk
-	l.cfg.OnDisk = func(ctx context.Context, stream string, pos uint64) error {
-		if len(*asked) == 1 {
-			cancel()
-		}
-		return keep(ctx, stream, pos)
-	}
-	_, err := l.Append(ctx, f, 0)
+	_, err := l.Append(t.Context(), f, 0)
 	require.ErrorIs(t, err, runlog.ErrUnavailable)
-	require.ErrorIs(t, err, broken)
-	require.Equal(t, []uint64{1, 1}, *asked, "it is looked for again: the server may have lost it")
+	require.ErrorIs(t, err, *fails)
+	require.Equal(t, []uint64{1}, *asked)
 	*fails = nil
 	pos, err := l.Append(t.Context(), f, 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, pos)
+}
+
+// A server that is opened anew may have lost the frame: it is looked for there, and the caller is told
+// once it is kept.
+func TestAppend_LooksForTheFrameInAServerThatIsOpenedAnew(t *testing.T) {
+	t.Parallel()
+	l, asked, fails := kept(t)
+	*fails = fmt.Errorf("%w: it is down", natslink.ErrLost)
+	keep := l.cfg.OnDisk
+	l.cfg.OnDisk = func(ctx context.Context, stream string, pos uint64) error {
+		if len(*asked) == 2 {
+			*fails = nil
+		}
+		return keep(ctx, stream, pos)
+	}
+	pos, err := l.Append(t.Context(), opening("a", `{}`), 0)
+	require.NoError(t, err)
+	require.Equal(t, []uint64{pos, pos, pos}, *asked)
+	end, err := l.End(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, pos, end, "it is there once")
 }
 
 // Who is told that another was first may pass that on: the other's frame is on the disk by then.
@@ -79,7 +93,7 @@ func TestAppend_AConflictIsToldWhenTheOtherFrameIsOnTheDisk(t *testing.T) {
 	require.NoError(t, err)
 	_, err = l.Append(t.Context(), opening("a", `{"other":true}`), 0)
 	require.ErrorIs(t, err, runlog.ErrConflict)
-	require.Equal(t, []uint64{pos}, *asked)
+	require.Equal(t, []uint64{pos, 0}, *asked, "that it is on its way, and that all is there")
 	*fails = errors.New("the disk is broken")
 	_, err = l.Append(t.Context(), opening("a", `{"other":true}`), 0)
 	require.ErrorIs(t, err, runlog.ErrUnavailable)

@@ -45,7 +45,7 @@ type Config struct {
 	MaxPending int
 	// Prefetch bounds the runs one dispatcher has been handed but not begun.
 	Prefetch int
-	// Patience is how long an append, each read of a frame, and the wait until a long run may be read
+	// Patience is how long an append, the wait for the disk, each read of a frame, and the wait until a long run may be read
 	// goes on at most before it fails with runlog.ErrUnavailable; never so long that the
 	// caller's deadline passes first. 0: as long as the caller's context allows, but for the
 	// frames of a long run, of which each comes within silence.
@@ -147,7 +147,7 @@ func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 	trying, cancel := l.patient(ctx)
 	defer cancel()
 	for {
-		pos, err := l.Stage(ctx, f, after)
+		pos, err := l.store(ctx, f, after)
 		if err != nil {
 			return 0, err
 		}
@@ -155,15 +155,14 @@ func (l *Log) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 			return pos, nil
 		}
 		// A server that is opened anew may have lost what it had not kept: the frame is looked for again.
-		if !lifecycle.Wait(trying, pauseAfter(err)) {
+		if !errors.Is(err, natslink.ErrLost) || !lifecycle.Wait(trying, pauseAfter(err)) {
 			return 0, err
 		}
-		ctx = trying
 	}
 }
 
-// Stage stores a frame; see runlog.Stager.
-func (l *Log) Stage(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+// store has the server take a frame.
+func (l *Log) store(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
 	m := message(f, after)
 	caller := ctx
 	ctx, cancel := l.patient(caller)
@@ -204,13 +203,11 @@ func (l *Log) settle(ctx context.Context, f *frame.Frame, after uint64) (uint64,
 	if err != nil && !errors.Is(err, runlog.ErrNotFound) {
 		return 0, err
 	}
-	if len(frames) == 1 {
-		if frames[0].Hash == f.Hash {
-			return frames[0].Pos, nil
-		}
-		if err := l.Keep(ctx, frames[0].Pos); err != nil { // who was second may be told of the first
-			return 0, err
-		}
+	if len(frames) == 1 && frames[0].Hash == f.Hash {
+		return frames[0].Pos, nil
+	}
+	if err := l.Keep(ctx, 0); err != nil { // who was second may tell of the first, wherever that is
+		return 0, err
 	}
 	return 0, fmt.Errorf("%w: run %s after position %d", runlog.ErrConflict, f.Run.RunID, after)
 }

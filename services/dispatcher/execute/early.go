@@ -15,10 +15,10 @@ import (
 // what the host says, and the end of a delivery. See docs/adr/0035.
 
 // early is how the session appends where it does not have to wait for the disk at once: with keep to
-// be called for before anything but a model is asked. The end of a run waits, and so does a masked run,
-// whose clear values go once the log says so.
+// be called for before anything but a model is asked. The end of a run waits, and that of an effect which must
+// not be carried out again; so does a masked run, whose clear values go once the log says so.
 func (s *session) early(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
-	if f.Kind == subject.End || s.m.State().Record.Masking != "" {
+	if f.Kind == subject.End || s.acted || s.m.State().Record.Masking != "" {
 		return s.x.deps.Log.Append(ctx, f, after)
 	}
 	return runlog.Stage(ctx, s.x.deps.Log, f, after)
@@ -33,9 +33,14 @@ func (s *session) keep(ctx context.Context) error {
 // onlyAsk reports that effects do nothing but ask models.
 func (s *session) onlyAsk(effects []run.Effect) bool {
 	for _, e := range effects {
-		if e.Spawn != nil || !s.x.deps.Types[e.TypeID].EmitsEnvelopes {
+		if !s.asks(e) {
 			return false
 		}
 	}
 	return true
+}
+
+// asks reports that an effect asks a model, and nothing else.
+func (s *session) asks(e run.Effect) bool {
+	return e.Spawn == nil && s.x.deps.Types[e.TypeID].EmitsEnvelopes
 }

@@ -29,6 +29,9 @@ type session struct {
 	// writer marks this session's frames: see frame.Frame.Writer.
 	writer string
 	spans  *spans
+	// acted tells that what is pending holds the end of an effect that somebody would notice if it were
+	// carried out again.
+	acted bool
 	// given is what effects gave the machine that is not appended yet.
 	given []func()
 	// overflowed is set once the run was ended for what its log does not take.
@@ -175,7 +178,7 @@ func (s *session) flush(ctx context.Context, to write) (changed bool, err error)
 		return false, err
 	}
 	s.begun()
-	s.head, s.given = a.head, nil
+	s.head, s.given, s.acted = a.head, nil, false
 	s.spans.appended(a.events, start)
 	return a.changed, nil
 }
@@ -332,6 +335,7 @@ func (s *session) settle(d effectDone) error {
 	case err != nil:
 		return fmt.Errorf("node %s of run %s: %w", d.effect.NodeID, s.run.RunID, d.result.Interrupted)
 	}
+	s.acted = s.acted || !s.asks(d.effect)
 	now := s.x.deps.Clock()
 	s.give(func() {
 		s.m.Emit(now, d.result.Drafts...)
