@@ -3,6 +3,7 @@
 CONSOLE := console/web
 # Playwright drives the system's Chromium.
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+PLAYWRIGHT = cd $(CONSOLE) && CHROMIUM="$(CHROMIUM)" WAYBILL_BIN="$(CURDIR)/bin/waybill" npx playwright test
 
 .PHONY: console
 console: $(CONSOLE)/node_modules/.package-lock.json ## build the web console into console/dist; needs Node
@@ -24,11 +25,12 @@ console-check: $(CONSOLE)/node_modules/.package-lock.json $(CONSOLE)/types/node_
 
 .PHONY: browser
 browser: build chromium $(CONSOLE)/node_modules/.package-lock.json ## drive the console in a browser, against a real host
-	cd $(CONSOLE) && CHROMIUM="$(CHROMIUM)" WAYBILL_BIN="$(CURDIR)/bin/waybill" npx playwright test --grep-invert @slow
+	$(PLAYWRIGHT) --grep-invert '@slow|@timed'
+	$(PLAYWRIGHT) --grep @timed --workers 1 # what is held to a time by the clock has the machine to itself
 
 .PHONY: browser-slow
 browser-slow: build chromium $(CONSOLE)/node_modules/.package-lock.json ## the same where it takes long: a hundred thousand runs
-	cd $(CONSOLE) && CHROMIUM="$(CHROMIUM)" WAYBILL_BIN="$(CURDIR)/bin/waybill" npx playwright test --grep @slow
+	$(PLAYWRIGHT) --grep @slow
 
 .PHONY: chromium
 chromium:

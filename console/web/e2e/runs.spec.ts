@@ -134,7 +134,7 @@ test("C2 several runs are cancelled together, and each says what became of it", 
   expect((await host.json<{ status: string }>("GET", `/v1/runs/${left}`)).status).toBe("waiting-approval");
 });
 
-test("C2a a hundred thousand runs do not slow the list down @slow", async ({ signedIn: page, host }) => {
+test("C2a a hundred thousand runs do not slow the list down", { tag: "@slow" }, async ({ signedIn: page, host }) => {
   test.setTimeout(3_000_000);
   const want = Number(process.env.RUNS ?? 100_000);
   for (let made = 0; made < want; made += 200) await Promise.all(Array.from({ length: 200 }, (_, i) => host.run(i % 50 === 0 ? "fail" : "steps")));
