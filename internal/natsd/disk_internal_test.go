@@ -17,6 +17,8 @@ import (
 
 	js "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/natslink"
 )
 
 // watched is a server whose syncs go to a platter.
@@ -69,7 +71,7 @@ func TestOnDisk_WhatItReturnedForSurvivesAPowerCut(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := s.OnDisk(ctx, "LOG", ack.Sequence); err != nil {
+		if err := s.OnDisk(ctx, "LOG", ack.Sequence, true); err != nil {
 			return err // written, and nobody was told that it is kept
 		}
 		mu.Lock()
@@ -132,7 +134,7 @@ func TestOnDisk_KeepsTheLastValueOfKeysThatChange(t *testing.T) {
 			}
 			rev, err := kv.Put(t.Context(), key, []byte(value))
 			require.NoError(t, err)
-			require.NoError(t, s.OnDisk(t.Context(), "KV_b", rev))
+			require.NoError(t, s.OnDisk(t.Context(), "KV_b", rev, true))
 			want[key] = value
 		}
 		if i%20 == 0 {
@@ -161,7 +163,7 @@ func TestOnDisk_WithoutAPositionKeepsAllThatWasWritten(t *testing.T) {
 	for range 3 {
 		_, err := a.Publish(t.Context(), "log.a", []byte("kept"))
 		require.NoError(t, err)
-		require.NoError(t, s.OnDisk(t.Context(), "LOG", 0))
+		require.NoError(t, s.OnDisk(t.Context(), "LOG", 0, true))
 	}
 	image := t.TempDir()
 	p.image(t, image)
@@ -201,10 +203,10 @@ func gate(t *testing.T, n int) (*Server, *gated) {
 		_, err := a.Publish(t.Context(), "log.a", nil)
 		require.NoError(t, err)
 	}
-	require.NoError(t, s.OnDisk(t.Context(), "LOG", 1))
+	require.NoError(t, s.OnDisk(t.Context(), "LOG", 1, true))
 	// When the names were read so long ago that a change since would show, a round is one sync.
 	require.Eventually(t, func() bool {
-		require.NoError(t, s.OnDisk(t.Context(), "LOG", 0))
+		require.NoError(t, s.OnDisk(t.Context(), "LOG", 0, true))
 		f := s.disk.tail("LOG").files
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -219,7 +221,7 @@ const patience = 20 * time.Second
 func (s *Server) begin(t *testing.T, pos uint64) <-chan error {
 	t.Helper()
 	c := make(chan error, 1)
-	go func() { c <- s.OnDisk(t.Context(), "LOG", pos) }()
+	go func() { c <- s.OnDisk(t.Context(), "LOG", pos, true) }()
 	return c
 }
 
@@ -254,7 +256,7 @@ func TestOnDisk_ASyncThatBeganBeforeTheRecordDoesNotCount(t *testing.T) {
 	g.let <- nil
 	require.NoError(t, <-third)
 	require.NoError(t, <-fourth, "both share a sync")
-	require.NoError(t, s.OnDisk(t.Context(), "LOG", 4), "known to be kept, without a sync")
+	require.NoError(t, s.OnDisk(t.Context(), "LOG", 4, true), "known to be kept, without a sync")
 }
 
 // What kept an earlier round from its end says nothing of a record behind it.
@@ -280,7 +282,7 @@ func TestOnDisk_ACallerMayGo(t *testing.T) {
 	s, g := gate(t, 2)
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
-	go func() { gone <- s.OnDisk(ctx, "LOG", 2) }()
+	go func() { gone <- s.OnDisk(ctx, "LOG", 2, true) }()
 	<-g.asked
 	stays := s.begin(t, 2)
 	cancel()
@@ -302,11 +304,11 @@ func TestOnDisk_AFailedSyncIsFinalUntilTheServerIsOpenedAgain(t *testing.T) {
 	g.let <- broken
 	require.ErrorIs(t, <-second, broken)
 	require.ErrorIs(t, <-third, ErrStorage)
-	require.ErrorIs(t, s.OnDisk(t.Context(), "LOG", 3), ErrStorage)
+	require.ErrorIs(t, s.OnDisk(t.Context(), "LOG", 3, true), ErrStorage)
 	require.ErrorIs(t, s.Ready(), ErrStorage, "Watch opens it again")
 	require.NoError(t, s.Restart())
 	require.NoError(t, s.Ready())
-	require.NoError(t, s.OnDisk(t.Context(), "LOG", 3))
+	require.NoError(t, s.OnDisk(t.Context(), "LOG", 3, true))
 }
 
 func TestOnDisk_OfAServerThatIsDownSaysSo(t *testing.T) {
@@ -314,8 +316,8 @@ func TestOnDisk_OfAServerThatIsDownSaysSo(t *testing.T) {
 	s, g := gate(t, 1)
 	g.armed.Store(false)
 	s.Stop()
-	require.ErrorIs(t, s.OnDisk(t.Context(), "LOG", 2), errDown)
-	require.ErrorIs(t, s.OnDisk(t.Context(), "OTHER", 1), errDown)
+	require.ErrorIs(t, s.OnDisk(t.Context(), "LOG", 2, true), errDown)
+	require.ErrorIs(t, s.OnDisk(t.Context(), "OTHER", 1, true), errDown)
 }
 
 // Without Sync nobody waits.
@@ -324,7 +326,7 @@ func TestOnDisk_WithoutSyncPromisesNothing(t *testing.T) {
 	s, err := Start(Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)
-	require.NoError(t, s.OnDisk(t.Context(), "NONE", 1))
+	require.NoError(t, s.OnDisk(t.Context(), "NONE", 1, true))
 	require.Empty(t, s.disk.all())
 }
 
@@ -338,7 +340,7 @@ func TestOnDisk_AFailureBesideTheRecordsIsFinalToo(t *testing.T) {
 	<-g.asked
 	g.let <- fmt.Errorf("%w: %w", errUnsynced, errors.New("the disk is broken"))
 	require.ErrorIs(t, <-settled, ErrStorage)
-	require.ErrorIs(t, s.OnDisk(t.Context(), "LOG", 2), ErrStorage)
+	require.ErrorIs(t, s.OnDisk(t.Context(), "LOG", 2, true), ErrStorage)
 }
 
 // A round that waits while a sync fails beside it must not pass for one that went well: it has the
@@ -375,3 +377,49 @@ func TestOnDisk_WithoutAPositionAnEarlierRoundsErrorIsNotTold(t *testing.T) {
 	g.let <- nil
 	require.NoError(t, <-all)
 }
+
+// Who is in no hurry shares the sync of whoever is, and that is not kept waiting.
+func TestOnDisk_WhatIsNotUrgentWaitsForOthersToShareItsSync(t *testing.T) {
+	t.Parallel()
+	s, g := gate(t, 4)
+	tail := s.disk.tail("LOG")
+	tail.pace = time.Hour
+	onDiskOf(s).Begin("LOG", 2)
+	joins := make(chan error, 1)
+	go func() { joins <- s.OnDisk(t.Context(), "LOG", 3, false) }()
+	s.waits(t, 3)
+	select {
+	case <-g.asked:
+		t.Fatal("a sync that nobody is in a hurry for began at once")
+	case err := <-joins:
+		t.Fatal("told of a record that is not synced: ", err)
+	default:
+	}
+	urgent := s.begin(t, 4)
+	<-g.asked
+	g.let <- nil
+	require.NoError(t, <-urgent)
+	require.NoError(t, <-joins)
+	require.EqualValues(t, 4, tail.kept)
+}
+
+// What was begun is on the disk soon, though nobody waits for it: also behind a sync that was on its way.
+func TestOnDisk_WhatWasBegunIsKeptThoughNobodyWaits(t *testing.T) {
+	t.Parallel()
+	s, g := gate(t, 3)
+	onDiskOf(s).Begin("LOG", 2)
+	<-g.asked
+	onDiskOf(s).Begin("LOG", 3)
+	g.let <- nil
+	<-g.asked
+	g.let <- nil
+	tail := s.disk.tail("LOG")
+	require.Eventually(t, func() bool {
+		tail.mu.Lock()
+		defer tail.mu.Unlock()
+		return tail.kept == 3
+	}, patience, time.Millisecond)
+}
+
+// onDiskOf is a server's OnDisk, as those who use it have it.
+func onDiskOf(s *Server) natslink.OnDisk { return s.OnDisk }

@@ -186,13 +186,13 @@ func (s *Server) current() *server.Server {
 }
 
 // OnDisk is a natslink.OnDisk of this server; without Config.Sync it waits for nothing.
-func (s *Server) OnDisk(ctx context.Context, stream string, pos uint64) error {
+func (s *Server) OnDisk(ctx context.Context, stream string, pos uint64, urgent bool) error {
 	if !s.cfg.Sync {
 		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	err := s.files().keep(within, stream, pos)
+	err := s.files().keep(within, stream, pos, urgent)
 	if errors.Is(err, errDown) || errors.Is(err, ErrStorage) || err != nil && ctx.Err() == nil && within.Err() != nil {
 		return fmt.Errorf("%w: %w", natslink.ErrLost, err)
 	}

@@ -24,7 +24,18 @@ func (l *Log) Stage(ctx context.Context, f *frame.Frame, after uint64) (uint64, 
 func (l *Log) Keep(ctx context.Context, pos uint64) error {
 	ctx, cancel := l.patient(ctx)
 	defer cancel()
-	if err := l.cfg.OnDisk.Wait(ctx, subject.Stream, pos); err != nil {
+	return unkept(pos, l.cfg.OnDisk.Wait(ctx, subject.Stream, pos))
+}
+
+// join is Keep for whoever only looks on: whoever appended is in a hurry, or nobody is.
+func (l *Log) join(ctx context.Context, pos uint64) error {
+	ctx, cancel := l.patient(ctx)
+	defer cancel()
+	return unkept(pos, l.cfg.OnDisk.Join(ctx, subject.Stream, pos))
+}
+
+func unkept(pos uint64, err error) error {
+	if err != nil {
 		return fmt.Errorf("%w: keep position %d: %w", runlog.ErrUnavailable, pos, err)
 	}
 	return nil

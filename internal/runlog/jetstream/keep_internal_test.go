@@ -20,7 +20,7 @@ func kept(t *testing.T) (l *Log, asked *[]uint64, fails *error) {
 	t.Helper()
 	asked, fails = new([]uint64), new(error)
 	cfg := DefaultConfig()
-	cfg.OnDisk = func(_ context.Context, stream string, pos uint64) error {
+	cfg.OnDisk = func(_ context.Context, stream string, pos uint64, _ bool) error {
 		require.Equal(t, subject.Stream, stream)
 		*asked = append(*asked, pos)
 		return *fails
@@ -71,11 +71,11 @@ func TestAppend_LooksForTheFrameInAServerThatIsOpenedAnew(t *testing.T) {
 	l, asked, fails := kept(t)
 	*fails = fmt.Errorf("%w: it is down", natslink.ErrLost)
 	keep := l.cfg.OnDisk
-	l.cfg.OnDisk = func(ctx context.Context, stream string, pos uint64) error {
+	l.cfg.OnDisk = func(ctx context.Context, stream string, pos uint64, urgent bool) error {
 		if len(*asked) == 2 {
 			*fails = nil
 		}
-		return keep(ctx, stream, pos)
+		return keep(ctx, stream, pos, urgent)
 	}
 	pos, err := l.Append(t.Context(), opening("a", `{}`), 0)
 	require.NoError(t, err)
