@@ -27,8 +27,8 @@ func newDisk(storeDir string) *disk {
 	return &disk{dir: streamsDir(storeDir), sync: onDisk{}, pace: pace, tails: map[string]*tail{}}
 }
 
-// pace is how long a sync that is not urgent waits for others to share it: half of what syncs cost at 500 calls
-// of models a second, whose frames nobody waits for. See docs/adr/0035.
+// pace is how long a sync that is not urgent waits for others to share it. At 500 calls of models a second, whose
+// frames nobody waits for, it saves half of what syncs cost. See docs/adr/0035.
 const pace = 2 * time.Millisecond
 
 // streamsDir is where a server keeps the streams of the host's account.
@@ -49,7 +49,7 @@ type tail struct {
 	failed error
 }
 
-// round is a sync that is on its way. What is written before it begins is on the disk when it has ended without an error.
+// round is a sync that has begun, or is about to. What is written before it begins is on the disk when it has ended without an error.
 type round struct {
 	hurry chan struct{} // closed: it begins at once
 	began bool
@@ -92,7 +92,7 @@ func (d *disk) all() []*tail {
 }
 
 // keep returns when a stream is on the disk up to a position; see natslink.OnDisk.
-func (d *disk) keep(ctx context.Context, stream string, pos uint64, urgent bool) error {
+func (d *disk) keep(ctx context.Context, stream string, pos uint64, urgent bool) (kept uint64, err error) {
 	t := d.tail(stream)
 	if pos == 0 {
 		return t.all(ctx, urgent)
@@ -100,7 +100,7 @@ func (d *disk) keep(ctx context.Context, stream string, pos uint64, urgent bool)
 	return t.keep(ctx, pos, urgent)
 }
 
-func (t *tail) keep(ctx context.Context, pos uint64, urgent bool) error {
+func (t *tail) keep(ctx context.Context, pos uint64, urgent bool) (kept uint64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.written = max(t.written, pos)
@@ -108,22 +108,23 @@ func (t *tail) keep(ctx context.Context, pos uint64, urgent bool) error {
 		r := t.current(urgent)
 		err := t.await(ctx, r)
 		if err != nil && (r.upTo >= pos || t.failed != nil || ctx.Err() != nil) { // else it was not about pos
-			return err
+			return t.kept, err
 		}
 	}
-	return nil
+	return t.kept, nil
 }
 
 // all waits for a round that begins after the call.
-func (t *tail) all(ctx context.Context, urgent bool) error {
+func (t *tail) all(ctx context.Context, urgent bool) (kept uint64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r := t.syncing; r != nil && r.began {
 		if err := t.await(ctx, r); err != nil && (t.failed != nil || ctx.Err() != nil) { // else it was not about what came after
-			return err
+			return t.kept, err
 		}
 	}
-	return t.await(ctx, t.current(urgent))
+	err = t.await(ctx, t.current(urgent))
+	return t.kept, err
 }
 
 // current is the round on its way, or a new one. The lock is held.

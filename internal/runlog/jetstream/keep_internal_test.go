@@ -15,15 +15,21 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
+// wish is what a disk was asked to keep.
+type wish struct {
+	pos    uint64
+	urgent bool
+}
+
 // kept is a log on a disk that is the test's: what it was asked to keep, and what came of it.
-func kept(t *testing.T) (l *Log, asked *[]uint64, fails *error) {
+func kept(t *testing.T) (l *Log, asked *[]wish, fails *error) {
 	t.Helper()
-	asked, fails = new([]uint64), new(error)
+	asked, fails = new([]wish), new(error)
 	cfg := DefaultConfig()
-	cfg.OnDisk = func(_ context.Context, stream string, pos uint64, _ bool) error {
+	cfg.OnDisk = func(_ context.Context, stream string, pos uint64, urgent bool) (uint64, error) {
 		require.Equal(t, subject.Stream, stream)
-		*asked = append(*asked, pos)
-		return *fails
+		*asked = append(*asked, wish{pos, urgent})
+		return pos, *fails
 	}
 	l, err := Open(t.Context(), natsdtest.Connect(t), cfg)
 	require.NoError(t, err)
@@ -39,12 +45,12 @@ func TestAppend_ReturnsWhenTheFrameIsOnTheDiskAndStageDoesNotWait(t *testing.T) 
 	l, asked, _ := kept(t)
 	pos, err := l.Append(t.Context(), opening("a", `{}`), 0)
 	require.NoError(t, err)
-	require.Equal(t, []uint64{pos}, *asked)
+	require.Equal(t, []wish{{pos, true}}, *asked)
 	staged, err := l.Stage(t.Context(), opening("b", `{}`), 0)
 	require.NoError(t, err)
-	require.Equal(t, []uint64{pos, staged}, *asked, "it is on its way")
+	require.Equal(t, []wish{{pos, true}, {staged, false}}, *asked, "it is on its way")
 	require.NoError(t, l.Keep(t.Context(), staged))
-	require.Equal(t, []uint64{pos, staged, staged}, *asked)
+	require.Equal(t, []wish{{pos, true}, {staged, false}, {staged, true}}, *asked)
 }
 
 // Whether a frame is there that could not be kept is not known: it is told as what cannot be
@@ -57,7 +63,7 @@ func TestAppend_OfAFrameThatCannotBeKeptIsUnavailable(t *testing.T) {
 	_, err := l.Append(t.Context(), f, 0)
 	require.ErrorIs(t, err, runlog.ErrUnavailable)
 	require.ErrorIs(t, err, *fails)
-	require.Equal(t, []uint64{1}, *asked)
+	require.Equal(t, []wish{{1, true}}, *asked)
 	*fails = nil
 	pos, err := l.Append(t.Context(), f, 0)
 	require.NoError(t, err)
@@ -71,7 +77,7 @@ func TestAppend_LooksForTheFrameInAServerThatIsOpenedAnew(t *testing.T) {
 	l, asked, fails := kept(t)
 	*fails = fmt.Errorf("%w: it is down", natslink.ErrLost)
 	keep := l.cfg.OnDisk
-	l.cfg.OnDisk = func(ctx context.Context, stream string, pos uint64, urgent bool) error {
+	l.cfg.OnDisk = func(ctx context.Context, stream string, pos uint64, urgent bool) (uint64, error) {
 		if len(*asked) == 2 {
 			*fails = nil
 		}
@@ -79,7 +85,7 @@ func TestAppend_LooksForTheFrameInAServerThatIsOpenedAnew(t *testing.T) {
 	}
 	pos, err := l.Append(t.Context(), opening("a", `{}`), 0)
 	require.NoError(t, err)
-	require.Equal(t, []uint64{pos, pos, pos}, *asked)
+	require.Equal(t, []wish{{pos, true}, {pos, true}, {pos, true}}, *asked)
 	end, err := l.End(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, pos, end, "it is there once")
@@ -93,7 +99,7 @@ func TestAppend_AConflictIsToldWhenTheOtherFrameIsOnTheDisk(t *testing.T) {
 	require.NoError(t, err)
 	_, err = l.Append(t.Context(), opening("a", `{"other":true}`), 0)
 	require.ErrorIs(t, err, runlog.ErrConflict)
-	require.Equal(t, []uint64{pos, 0}, *asked, "that it is on its way, and that all is there")
+	require.Equal(t, []wish{{pos, false}, {0, true}}, *asked, "that it is on its way, and that all is there")
 	*fails = errors.New("the disk is broken")
 	_, err = l.Append(t.Context(), opening("a", `{"other":true}`), 0)
 	require.ErrorIs(t, err, runlog.ErrUnavailable)
@@ -116,8 +122,36 @@ func TestFollow_HandsOverWhatIsOnTheDisk(t *testing.T) {
 	through := errors.New("seen")
 	err = l.Follow(t.Context(), 0, func(batch []*frame.Frame) error {
 		require.Len(t, batch, 1)
-		require.Equal(t, pos, (*asked)[len(*asked)-1])
+		require.Equal(t, wish{pos, false}, (*asked)[len(*asked)-1])
 		return through
 	}, damaged)
 	require.ErrorIs(t, err, through)
+}
+
+// What is kept is shown at once, though what came behind it in the same batch is not.
+func TestFollow_HandsOverWhatIsKeptBeforeWhatIsNotYet(t *testing.T) {
+	t.Parallel()
+	l, asked, _ := kept(t)
+	disk := l.cfg.OnDisk
+	l.cfg.OnDisk = func(ctx context.Context, stream string, pos uint64, urgent bool) (uint64, error) {
+		_, err := disk(ctx, stream, pos, urgent)
+		return max(pos, 2), err // the first two are kept, and what is waited for
+	}
+	var batch []*frame.Frame
+	for pos := range uint64(4) {
+		batch = append(batch, &frame.Frame{Pos: pos + 1})
+	}
+	var shown [][]uint64
+	require.NoError(t, l.hand(t.Context(), batch, func(part []*frame.Frame) error {
+		var at []uint64
+		for _, f := range part {
+			at = append(at, f.Pos)
+		}
+		shown = append(shown, at)
+		return nil
+	}))
+	require.Equal(t, [][]uint64{{1, 2}, {3}, {4}}, shown)
+	require.Equal(t, []wish{{1, false}, {3, false}, {4, false}}, *asked)
+	gone := errors.New("the reader has gone")
+	require.ErrorIs(t, l.hand(t.Context(), batch, func([]*frame.Frame) error { return gone }), gone)
 }
