@@ -5,7 +5,7 @@ const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run
 
 export default defineConfig<object, { basePath: string }>({
   testDir: "e2e",
-  timeout: 30_000,
+  timeout: 60_000,
   expect: { timeout: 5_000 },
   fullyParallel: true,
   workers: 2,
