@@ -92,7 +92,7 @@ func (d *disk) all() []*tail {
 }
 
 // keep returns when a stream is on the disk up to a position; see natslink.OnDisk.
-func (d *disk) keep(ctx context.Context, stream string, pos uint64, urgent bool) (kept uint64, err error) {
+func (d *disk) keep(ctx context.Context, stream string, pos uint64, urgent bool) error {
 	t := d.tail(stream)
 	if pos == 0 {
 		return t.all(ctx, urgent)
@@ -100,7 +100,7 @@ func (d *disk) keep(ctx context.Context, stream string, pos uint64, urgent bool)
 	return t.keep(ctx, pos, urgent)
 }
 
-func (t *tail) keep(ctx context.Context, pos uint64, urgent bool) (kept uint64, err error) {
+func (t *tail) keep(ctx context.Context, pos uint64, urgent bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.written = max(t.written, pos)
@@ -108,23 +108,22 @@ func (t *tail) keep(ctx context.Context, pos uint64, urgent bool) (kept uint64, 
 		r := t.current(urgent)
 		err := t.await(ctx, r)
 		if err != nil && (r.upTo >= pos || t.failed != nil || ctx.Err() != nil) { // else it was not about pos
-			return t.kept, err
+			return err
 		}
 	}
-	return t.kept, nil
+	return nil
 }
 
 // all waits for a round that begins after the call.
-func (t *tail) all(ctx context.Context, urgent bool) (kept uint64, err error) {
+func (t *tail) all(ctx context.Context, urgent bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r := t.syncing; r != nil && r.began {
 		if err := t.await(ctx, r); err != nil && (t.failed != nil || ctx.Err() != nil) { // else it was not about what came after
-			return t.kept, err
+			return err
 		}
 	}
-	err = t.await(ctx, t.current(urgent))
-	return t.kept, err
+	return t.await(ctx, t.current(urgent))
 }
 
 // current is the round on its way, or a new one. The lock is held.

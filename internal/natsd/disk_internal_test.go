@@ -71,7 +71,7 @@ func TestOnDisk_WhatItReturnedForSurvivesAPowerCut(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := keep(s.OnDisk(ctx, "LOG", ack.Sequence, true)); err != nil {
+		if err := s.OnDisk(ctx, "LOG", ack.Sequence, true); err != nil {
 			return err // written, and nobody was told that it is kept
 		}
 		mu.Lock()
@@ -134,7 +134,7 @@ func TestOnDisk_KeepsTheLastValueOfKeysThatChange(t *testing.T) {
 			}
 			rev, err := kv.Put(t.Context(), key, []byte(value))
 			require.NoError(t, err)
-			require.NoError(t, keep(s.OnDisk(t.Context(), "KV_b", rev, true)))
+			require.NoError(t, s.OnDisk(t.Context(), "KV_b", rev, true))
 			want[key] = value
 		}
 		if i%20 == 0 {
@@ -163,7 +163,7 @@ func TestOnDisk_WithoutAPositionKeepsAllThatWasWritten(t *testing.T) {
 	for range 3 {
 		_, err := a.Publish(t.Context(), "log.a", []byte("kept"))
 		require.NoError(t, err)
-		require.NoError(t, keep(s.OnDisk(t.Context(), "LOG", 0, true)))
+		require.NoError(t, s.OnDisk(t.Context(), "LOG", 0, true))
 	}
 	image := t.TempDir()
 	p.image(t, image)
@@ -203,10 +203,10 @@ func gate(t *testing.T, n int) (*Server, *gated) {
 		_, err := a.Publish(t.Context(), "log.a", nil)
 		require.NoError(t, err)
 	}
-	require.NoError(t, keep(s.OnDisk(t.Context(), "LOG", 1, true)))
+	require.NoError(t, s.OnDisk(t.Context(), "LOG", 1, true))
 	// When the names were read so long ago that a change since would show, a round is one sync.
 	require.Eventually(t, func() bool {
-		require.NoError(t, keep(s.OnDisk(t.Context(), "LOG", 0, true)))
+		require.NoError(t, s.OnDisk(t.Context(), "LOG", 0, true))
 		f := s.disk.tail("LOG").files
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -221,7 +221,7 @@ const patience = 20 * time.Second
 func (s *Server) begin(t *testing.T, pos uint64) <-chan error {
 	t.Helper()
 	c := make(chan error, 1)
-	go func() { c <- keep(s.OnDisk(t.Context(), "LOG", pos, true)) }()
+	go func() { c <- s.OnDisk(t.Context(), "LOG", pos, true) }()
 	return c
 }
 
@@ -256,7 +256,7 @@ func TestOnDisk_ASyncThatBeganBeforeTheRecordDoesNotCount(t *testing.T) {
 	g.let <- nil
 	require.NoError(t, <-third)
 	require.NoError(t, <-fourth, "both share a sync")
-	require.NoError(t, keep(s.OnDisk(t.Context(), "LOG", 4, true)), "known to be kept, without a sync")
+	require.NoError(t, s.OnDisk(t.Context(), "LOG", 4, true), "known to be kept, without a sync")
 }
 
 // What kept an earlier round from its end says nothing of a record behind it.
@@ -282,7 +282,7 @@ func TestOnDisk_ACallerMayGo(t *testing.T) {
 	s, g := gate(t, 2)
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
-	go func() { gone <- keep(s.OnDisk(ctx, "LOG", 2, true)) }()
+	go func() { gone <- s.OnDisk(ctx, "LOG", 2, true) }()
 	<-g.asked
 	stays := s.begin(t, 2)
 	cancel()
@@ -304,11 +304,11 @@ func TestOnDisk_AFailedSyncIsFinalUntilTheServerIsOpenedAgain(t *testing.T) {
 	g.let <- broken
 	require.ErrorIs(t, <-second, broken)
 	require.ErrorIs(t, <-third, ErrStorage)
-	require.ErrorIs(t, keep(s.OnDisk(t.Context(), "LOG", 3, true)), ErrStorage)
+	require.ErrorIs(t, s.OnDisk(t.Context(), "LOG", 3, true), ErrStorage)
 	require.ErrorIs(t, s.Ready(), ErrStorage, "Watch opens it again")
 	require.NoError(t, s.Restart())
 	require.NoError(t, s.Ready())
-	require.NoError(t, keep(s.OnDisk(t.Context(), "LOG", 3, true)))
+	require.NoError(t, s.OnDisk(t.Context(), "LOG", 3, true))
 }
 
 func TestOnDisk_OfAServerThatIsDownSaysSo(t *testing.T) {
@@ -316,8 +316,8 @@ func TestOnDisk_OfAServerThatIsDownSaysSo(t *testing.T) {
 	s, g := gate(t, 1)
 	g.armed.Store(false)
 	s.Stop()
-	require.ErrorIs(t, keep(s.OnDisk(t.Context(), "LOG", 2, true)), errDown)
-	require.ErrorIs(t, keep(s.OnDisk(t.Context(), "OTHER", 1, true)), errDown)
+	require.ErrorIs(t, s.OnDisk(t.Context(), "LOG", 2, true), errDown)
+	require.ErrorIs(t, s.OnDisk(t.Context(), "OTHER", 1, true), errDown)
 }
 
 // Without Sync nobody waits.
@@ -326,9 +326,7 @@ func TestOnDisk_WithoutSyncPromisesNothing(t *testing.T) {
 	s, err := Start(Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)
-	upTo, err := s.OnDisk(t.Context(), "NONE", 1, true)
-	require.NoError(t, err)
-	require.EqualValues(t, natslink.All, upTo)
+	require.NoError(t, s.OnDisk(t.Context(), "NONE", 1, true))
 	require.Empty(t, s.disk.all())
 }
 
@@ -342,7 +340,7 @@ func TestOnDisk_AFailureBesideTheRecordsIsFinalToo(t *testing.T) {
 	<-g.asked
 	g.let <- fmt.Errorf("%w: %w", errUnsynced, errors.New("the disk is broken"))
 	require.ErrorIs(t, <-settled, ErrStorage)
-	require.ErrorIs(t, keep(s.OnDisk(t.Context(), "LOG", 2, true)), ErrStorage)
+	require.ErrorIs(t, s.OnDisk(t.Context(), "LOG", 2, true), ErrStorage)
 }
 
 // A round that waits while a sync fails beside it must not pass for one that went well: it has the
@@ -388,7 +386,7 @@ func TestOnDisk_WhatIsNotUrgentWaitsForOthersToShareItsSync(t *testing.T) {
 	tail.pace = time.Hour
 	onDiskOf(s).Begin("LOG", 2)
 	joins := make(chan error, 1)
-	go func() { joins <- keep(s.OnDisk(t.Context(), "LOG", 3, false)) }()
+	go func() { joins <- s.OnDisk(t.Context(), "LOG", 3, false) }()
 	s.waits(t, 3)
 	select {
 	case <-g.asked:
@@ -402,9 +400,7 @@ func TestOnDisk_WhatIsNotUrgentWaitsForOthersToShareItsSync(t *testing.T) {
 	g.let <- nil
 	require.NoError(t, <-urgent)
 	require.NoError(t, <-joins)
-	upTo, err := s.OnDisk(t.Context(), "LOG", 2, false)
-	require.NoError(t, err)
-	require.EqualValues(t, 4, upTo)
+	require.EqualValues(t, 4, tail.kept)
 }
 
 // What was begun is on the disk soon, though nobody waits for it: also behind a sync that was on its way.
@@ -424,9 +420,6 @@ func TestOnDisk_WhatWasBegunIsKeptThoughNobodyWaits(t *testing.T) {
 		return tail.kept == 3
 	}, patience, time.Millisecond)
 }
-
-// keep is the error of a wait for the disk.
-func keep(_ uint64, err error) error { return err }
 
 // onDiskOf is a server's OnDisk, as those who use it have it.
 func onDiskOf(s *Server) natslink.OnDisk { return s.OnDisk }

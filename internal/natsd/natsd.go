@@ -186,17 +186,17 @@ func (s *Server) current() *server.Server {
 }
 
 // OnDisk is a natslink.OnDisk of this server; without Config.Sync it waits for nothing.
-func (s *Server) OnDisk(ctx context.Context, stream string, pos uint64, urgent bool) (kept uint64, err error) {
+func (s *Server) OnDisk(ctx context.Context, stream string, pos uint64, urgent bool) error {
 	if !s.cfg.Sync {
-		return natslink.All, nil
+		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	kept, err = s.files().keep(within, stream, pos, urgent)
+	err := s.files().keep(within, stream, pos, urgent)
 	if errors.Is(err, errDown) || errors.Is(err, ErrStorage) || err != nil && ctx.Err() == nil && within.Err() != nil {
-		return 0, fmt.Errorf("%w: %w", natslink.ErrLost, err)
+		return fmt.Errorf("%w: %w", natslink.ErrLost, err)
 	}
-	return kept, err
+	return err
 }
 
 // syncTimeout is how long a sync may take: a disk that takes longer has failed, as far as whoever waits can tell.

@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	js "github.com/nats-io/nats.go/jetstream"
@@ -54,10 +55,10 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 	d := drain{next: pos + 1, free: room.Release, damaged: damaged, missing: func(from, to uint64) error { return l.missing(ctx, from, to) }}
 	return d.run(ctx, in, run.Closed(), func(batch []*frame.Frame) error {
 		end := batch[len(batch)-1].Pos
-		if err := l.settled(ctx, end); err != nil {
+		if err := errors.Join(l.settled(ctx, end), l.join(ctx, end)); err != nil {
 			return err
 		}
-		return l.hand(ctx, batch, handle)
+		return handle(batch)
 	})
 }
 

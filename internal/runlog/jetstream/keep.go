@@ -3,7 +3,6 @@ package jetstream
 import (
 	"context"
 	"fmt"
-	"sort"
 
 	js "github.com/nats-io/nats.go/jetstream"
 
@@ -28,29 +27,11 @@ func (l *Log) Keep(ctx context.Context, pos uint64) error {
 	return unkept(pos, l.cfg.OnDisk.Wait(ctx, subject.Stream, pos))
 }
 
-// join is Keep for whoever only looks on, and is in no hurry: it also gives up to where the log is kept.
-func (l *Log) join(ctx context.Context, pos uint64) (kept uint64, err error) {
+// join is Keep for whoever only looks on, and is in no hurry of its own.
+func (l *Log) join(ctx context.Context, pos uint64) error {
 	ctx, cancel := l.patient(ctx)
 	defer cancel()
-	kept, err = l.cfg.OnDisk.Join(ctx, subject.Stream, pos)
-	return kept, unkept(pos, err)
-}
-
-// hand hands frames over, in order, as they are kept: what somebody is in a hurry for does not wait for what is
-// behind it.
-func (l *Log) hand(ctx context.Context, frames []*frame.Frame, over func([]*frame.Frame) error) error {
-	for len(frames) > 0 {
-		kept, err := l.join(ctx, frames[0].Pos)
-		if err != nil {
-			return err
-		}
-		n := sort.Search(len(frames), func(i int) bool { return frames[i].Pos > kept })
-		if err := over(frames[:n]); err != nil {
-			return err
-		}
-		frames = frames[n:]
-	}
-	return nil
+	return unkept(pos, l.cfg.OnDisk.Join(ctx, subject.Stream, pos))
 }
 
 func unkept(pos uint64, err error) error {

@@ -26,10 +26,10 @@ func kept(t *testing.T) (l *Log, asked *[]wish, fails *error) {
 	t.Helper()
 	asked, fails = new([]wish), new(error)
 	cfg := DefaultConfig()
-	cfg.OnDisk = func(_ context.Context, stream string, pos uint64, urgent bool) (uint64, error) {
+	cfg.OnDisk = func(_ context.Context, stream string, pos uint64, urgent bool) error {
 		require.Equal(t, subject.Stream, stream)
 		*asked = append(*asked, wish{pos, urgent})
-		return pos, *fails
+		return *fails
 	}
 	l, err := Open(t.Context(), natsdtest.Connect(t), cfg)
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestAppend_LooksForTheFrameInAServerThatIsOpenedAnew(t *testing.T) {
 	l, asked, fails := kept(t)
 	*fails = fmt.Errorf("%w: it is down", natslink.ErrLost)
 	keep := l.cfg.OnDisk
-	l.cfg.OnDisk = func(ctx context.Context, stream string, pos uint64, urgent bool) (uint64, error) {
+	l.cfg.OnDisk = func(ctx context.Context, stream string, pos uint64, urgent bool) error {
 		if len(*asked) == 2 {
 			*fails = nil
 		}
@@ -126,32 +126,4 @@ func TestFollow_HandsOverWhatIsOnTheDisk(t *testing.T) {
 		return through
 	}, damaged)
 	require.ErrorIs(t, err, through)
-}
-
-// What is kept is shown at once, though what came behind it in the same batch is not.
-func TestFollow_HandsOverWhatIsKeptBeforeWhatIsNotYet(t *testing.T) {
-	t.Parallel()
-	l, asked, _ := kept(t)
-	disk := l.cfg.OnDisk
-	l.cfg.OnDisk = func(ctx context.Context, stream string, pos uint64, urgent bool) (uint64, error) {
-		_, err := disk(ctx, stream, pos, urgent)
-		return max(pos, 2), err // the first two are kept, and what is waited for
-	}
-	var batch []*frame.Frame
-	for pos := range uint64(4) {
-		batch = append(batch, &frame.Frame{Pos: pos + 1})
-	}
-	var shown [][]uint64
-	require.NoError(t, l.hand(t.Context(), batch, func(part []*frame.Frame) error {
-		var at []uint64
-		for _, f := range part {
-			at = append(at, f.Pos)
-		}
-		shown = append(shown, at)
-		return nil
-	}))
-	require.Equal(t, [][]uint64{{1, 2}, {3}, {4}}, shown)
-	require.Equal(t, []wish{{1, false}, {3, false}, {4, false}}, *asked)
-	gone := errors.New("the reader has gone")
-	require.ErrorIs(t, l.hand(t.Context(), batch, func([]*frame.Frame) error { return gone }), gone)
 }
