@@ -1,10 +1,14 @@
+import { existsSync } from "node:fs";
 import { defineConfig } from "@playwright/test";
 
 // The system's Chromium: browsers are not downloaded.
+const windowless = "/usr/bin/chromium-headless-shell";
+const chromium = process.env.CHROMIUM ?? (existsSync(windowless) ? windowless : "/usr/bin/chromium");
 const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
 export default defineConfig<object, { basePath: string }>({
   testDir: "e2e",
+  // The longest, which looks for faults of accessibility in every theme, takes half of it on a slow machine.
   timeout: 60_000,
   expect: { timeout: 5_000 },
   fullyParallel: true,
@@ -23,6 +27,6 @@ export default defineConfig<object, { basePath: string }>({
     locale: "en-GB",
     timezoneId: "UTC",
     trace: "off",
-    launchOptions: { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args },
+    launchOptions: { executablePath: chromium, args },
   },
 });
