@@ -193,7 +193,7 @@ func (o Options) responseFormat(members map[string]json.RawMessage) *Reply {
 	case !f.JSONSchema.Strict:
 		return nil
 	}
-	if wrong := o.limits().strict(f.JSONSchema.Schema); wrong != "" {
+	if wrong := o.strict(f.JSONSchema.Schema); wrong != "" {
 		return bad("response_format", "Invalid schema for response_format '%s': %s", f.JSONSchema.Name, wrong)
 	}
 	return nil

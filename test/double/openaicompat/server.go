@@ -40,6 +40,8 @@ type Options struct {
 	// Watch, when set, is told of each request once its answer is out, from several
 	// goroutines, and the server records none: a load would fill its memory.
 	Watch func(Watched)
+
+	fit *atomic.Pointer[string] // the schema that strict mode took last
 }
 
 // Recorded is a request as it arrived.
@@ -58,6 +60,7 @@ func New(o Options) *Server {
 	if len(o.Models) == 0 {
 		o.Models = []string{DefaultModel}
 	}
+	o.fit = &atomic.Pointer[string]{}
 	s := &Server{options: o}
 	s.Start(maxBody, s.answer)
 	return s

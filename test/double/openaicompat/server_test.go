@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -348,7 +349,7 @@ func TestServer_ChecksStrictSchemas(t *testing.T) {
 	for _, keyword := range []string{"oneOf", "allOf", "not", "if", "prefixItems", "propertyNames", "minLength", "maximum", "minItems", "uniqueItems", "format"} {
 		rows = append(rows, row{object(`"a":{"type":"string","`+keyword+`":1}`, `"a"`), "'" + keyword + "' is not permitted"})
 	}
-	for _, r := range rows {
+	for _, r := range slices.Concat(rows[:1], rows) { // the first again: the server knows it by then
 		res := post(t, s, body(`,"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":`+r.schema+`}}`))
 		if r.want == "" {
 			require.Equal(t, 200, res.StatusCode, r.schema)

@@ -58,7 +58,7 @@ func (o Options) tool(t tool, at string) *Reply {
 	case !t.Function.Strict:
 		return nil
 	}
-	if wrong := o.limits().strict(t.Function.Parameters); wrong != "" {
+	if wrong := o.strict(t.Function.Parameters); wrong != "" {
 		r := bad(at+".function.parameters", "Invalid schema for function '%s': %s", t.Function.Name, wrong)
 		r.Code = "invalid_function_parameters"
 		return r
