@@ -9,11 +9,11 @@ import (
 func (m modelFigures) render(p func(string, ...any)) {
 	p("\n## Calls of models\n\nA node asks a model for a value of a schema: a question of 0.5 KB, an answer of 2 KB in eight pieces. `waybill dev` is a\n"+
 		"process of its own; the model is a double of an OpenAI-compatible server, in the load client's process. Load client, double and\n"+
-		"host share the machine's cores; the first two collect their garbage rarely (GOGC=%d), for it would be counted against the\n"+
-		"host. Before the load the host has shown that it refuses an answer against the schema and takes a known secret out of one. Calls\n"+
-		"come at a fixed rate, whatever the answers take; what takes a second longer than the double has failed. The baseline\n"+
-		"is the same load on the double, with the host's own adapter and no host; where it does not hold a rate, the machine does not, and\n"+
-		"that row says nothing of the host. The machine's load average before: %s.\n\n"+
+		"host share the machine's cores; the first two collect their garbage rarely (GOGC=%d), for that is no cost of the host, and\n"+
+		"half of the baseline's p99 without. Before the load the host has shown that it refuses an answer against the schema and takes a\n"+
+		"known secret out of one. Calls come at a fixed rate, whatever the answers take; what takes a second longer than the double has\n"+
+		"failed. The baseline is the same load on the double, with the host's own adapter and no host; where it does not hold a rate, the\n"+
+		"machine does not, and that row says nothing of the host. The machine's load average before: %s.\n\n"+
 		"Within a run: runs of %d such nodes in a row, as an agent works. Counted is what lies between the last byte of one answer and the\n"+
 		"arrival of the next question: the whole of what the host does for a call. Alone: each call is a run of its own, so that the\n"+
 		"beginning of the session, the end of the run and the stream of its events count as well.\n\n"+

@@ -116,9 +116,9 @@ func (m *modelFigures) measure(ctx context.Context, o options, durability string
 	})
 }
 
-// ownGC is the GOGC of this process while calls are measured. Load client and double share the
-// cores with the host: at the usual 100 collections of theirs were half of the baseline's p99,
-// and they took a sixth more of the processor.
+// ownGC is the GOGC of this process in this section. Load client and double share the cores with
+// the host: at the usual 100, collections were half of the baseline's p99, and a sixth of what the
+// two took of the processor.
 const ownGC = 400
 
 // withModelRig has a host of its own for what is measured.
