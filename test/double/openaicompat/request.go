@@ -45,12 +45,12 @@ var parameters = map[string]func(json.RawMessage) string{
 }
 
 // parse checks a body by the vendor's rules.
-func (o Options) parse(body []byte) (request, *Reply) {
+func (s *Server) parse(body []byte) (request, *Reply) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil || members == nil {
 		return request{}, bad("", "We could not parse the JSON body of your request.")
 	}
-	for _, check := range []func(map[string]json.RawMessage) *Reply{knownMembers, requiredMembers, o.messages, streamOptions, o.responseFormat, o.tools, o.schemaRequired} {
+	for _, check := range []func(map[string]json.RawMessage) *Reply{knownMembers, requiredMembers, s.options.messages, streamOptions, s.responseFormat, s.tools, s.options.schemaRequired} {
 		if refusal := check(members); refusal != nil {
 			return request{}, refusal
 		}
@@ -62,10 +62,10 @@ func (o Options) parse(body []byte) (request, *Reply) {
 	var c choice
 	_ = json.Unmarshal(members["tool_choice"], &c) // a word forces no function
 	r.forced = c.Function.Name
-	if !slices.Contains(o.Models, r.Model) {
+	if !slices.Contains(s.options.Models, r.Model) {
 		return r, &Reply{Status: http.StatusNotFound, Code: "model_not_found", Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", r.Model)}
 	}
-	if !o.OpenAI {
+	if !s.options.OpenAI {
 		return r, nil
 	}
 	if refusal := modelRules(r.Model, members); refusal != nil {
@@ -168,7 +168,7 @@ func streamOptions(members map[string]json.RawMessage) *Reply {
 
 var schemaName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-func (o Options) responseFormat(members map[string]json.RawMessage) *Reply {
+func (s *Server) responseFormat(members map[string]json.RawMessage) *Reply {
 	raw := members["response_format"]
 	if len(raw) == 0 {
 		return nil
@@ -193,7 +193,7 @@ func (o Options) responseFormat(members map[string]json.RawMessage) *Reply {
 	case !f.JSONSchema.Strict:
 		return nil
 	}
-	if wrong := o.strict(f.JSONSchema.Schema); wrong != "" {
+	if wrong := s.unfit(f.JSONSchema.Schema); wrong != "" {
 		return bad("response_format", "Invalid schema for response_format '%s': %s", f.JSONSchema.Name, wrong)
 	}
 	return nil

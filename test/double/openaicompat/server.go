@@ -40,8 +40,6 @@ type Options struct {
 	// Watch, when set, is told of each request once its answer is out, from several
 	// goroutines, and the server records none: a load would fill its memory.
 	Watch func(Watched)
-
-	fit *atomic.Pointer[string] // the schema that strict mode took last
 }
 
 // Recorded is a request as it arrived.
@@ -51,7 +49,8 @@ type Recorded = vendor.Recorded
 type Server struct {
 	vendor.Server[Reply]
 	options Options
-	counted atomic.Int64 // requests that the rate limit is about
+	counted atomic.Int64           // requests that the rate limit is about
+	fit     atomic.Pointer[string] // the schema that strict mode took last
 }
 
 // New starts a server on a free port of the loopback interface. It panics if
@@ -60,7 +59,6 @@ func New(o Options) *Server {
 	if len(o.Models) == 0 {
 		o.Models = []string{DefaultModel}
 	}
-	o.fit = &atomic.Pointer[string]{}
 	s := &Server{options: o}
 	s.Start(maxBody, s.answer)
 	return s
@@ -94,7 +92,7 @@ func (s *Server) decide(h http.Header, c vendor.Call) (Reply, request) {
 	if refusal := s.limited(h); refusal != nil {
 		return *refusal, request{}
 	}
-	req, refusal := s.options.parse(c.Body)
+	req, refusal := s.parse(c.Body)
 	if refusal != nil {
 		return *refusal, request{}
 	}

@@ -52,21 +52,21 @@ type strictWalk struct {
 	seenProperties, values, written int
 }
 
-// strict says what makes a schema unfit for strict mode. The last fit one it knows again: a
-// load of calls that all ask for the same would otherwise spend a tenth of the server's time
-// on it.
-func (o Options) strict(raw json.RawMessage) string {
-	if last := o.fit.Load(); last != nil && *last == string(raw) {
+// unfit says what makes a schema unfit for strict mode. It knows the last fit one again: in a
+// load of calls that all ask for the same, walking it would be a tenth of the server's time.
+func (s *Server) unfit(raw json.RawMessage) string {
+	if last := s.fit.Load(); last != nil && *last == string(raw) {
 		return ""
 	}
-	wrong := o.limits().strict(raw)
+	wrong := s.options.limits().strict(raw)
 	if wrong == "" {
 		fit := string(raw)
-		o.fit.Store(&fit)
+		s.fit.Store(&fit)
 	}
 	return wrong
 }
 
+// strict says what a schema has that strict mode does not take.
 func (l limits) strict(raw json.RawMessage) string {
 	var root map[string]any
 	if json.Unmarshal(raw, &root) != nil {

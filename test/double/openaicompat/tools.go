@@ -25,14 +25,14 @@ type choice struct {
 }
 
 // tools checks what is offered and what is forced.
-func (o Options) tools(members map[string]json.RawMessage) *Reply {
+func (s *Server) tools(members map[string]json.RawMessage) *Reply {
 	var list []tool
 	raw := members["tools"]
 	if len(raw) > 0 && (json.Unmarshal(raw, &list) != nil || len(list) == 0) {
 		return bad("tools", "Invalid 'tools': expected an array of objects with minimum length 1.")
 	}
 	for i, t := range list {
-		if refusal := o.tool(t, fmt.Sprintf("tools[%d]", i)); refusal != nil {
+		if refusal := s.tool(t, fmt.Sprintf("tools[%d]", i)); refusal != nil {
 			return refusal
 		}
 	}
@@ -47,7 +47,7 @@ func (o Options) tools(members map[string]json.RawMessage) *Reply {
 	return nil
 }
 
-func (o Options) tool(t tool, at string) *Reply {
+func (s *Server) tool(t tool, at string) *Reply {
 	switch {
 	case t.Type != "function":
 		return bad(at+".type", "Invalid value: '%s'. Supported values are: 'function'.", t.Type)
@@ -58,7 +58,7 @@ func (o Options) tool(t tool, at string) *Reply {
 	case !t.Function.Strict:
 		return nil
 	}
-	if wrong := o.strict(t.Function.Parameters); wrong != "" {
+	if wrong := s.unfit(t.Function.Parameters); wrong != "" {
 		r := bad(at+".function.parameters", "Invalid schema for function '%s': %s", t.Function.Name, wrong)
 		r.Code = "invalid_function_parameters"
 		return r
