@@ -26,7 +26,7 @@ func dsn(path string, cache int) string {
 const (
 	// writerCache and readerCache are how much of the file a connection keeps. A reader's pages
 	// are the kernel's as well, a writer's are dirty.
-	writerCache = 16 << 20
+	writerCache = 8 << 20
 	readerCache = 4 << 20
 	// OutsideBytes is what a store with the usual number of connections has at most beside
 	// Go's heap, where no GOMEMLIMIT sees it.

@@ -26,7 +26,7 @@ type Config struct {
 // collector lets the heap grow to a multiple of what lives: so what is kept is the last
 // seconds of a loaded host, which most readers are after, and the file has the rest.
 func DefaultConfig() Config {
-	return Config{Linger: 20 * time.Millisecond, PendingBytes: 32 << 20, RecentBytes: 8 << 20}
+	return Config{Linger: 20 * time.Millisecond, PendingBytes: 32 << 20, RecentBytes: 4 << 20}
 }
 
 // Backoff between tries to commit while the store below fails.
