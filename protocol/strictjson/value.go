@@ -13,34 +13,31 @@ func Value(b []byte, l Limits) (any, error) {
 	if err := check(b, l.withDefaults()); err != nil {
 		return nil, err
 	}
-	w := walker{scanner: scanner{b: b, maxDepth: len(b)}}
+	w := builder{walker: walker{scanner: scanner{b: b, maxDepth: len(b)}}, source: string(b)}
 	w.space()
 	return w.build(), nil
 }
 
-// build gives the next value of an accepted document and steps past it.
-func (w *walker) build() any {
+// builder makes Go values of an accepted document. Texts are parts of one copy of it, and
+// what stands in an object or a list is put aside until it is known how much that is: a
+// document of many small values costs little more than these values.
+type builder struct {
+	walker
+	source string
+	names  []string
+	values []any // also those of objects, one for each name
+}
+
+// build gives the next value and steps past it.
+func (w *builder) build() any {
 	start := w.i
 	switch w.peek() {
 	case '{':
-		object := map[string]any{}
-		for w.next('}') {
-			name, _ := w.text() // accepted before
-			w.space()
-			w.i++ // the colon
-			w.space()
-			object[name.decode(w.b)] = w.build()
-		}
-		return object
+		return w.object()
 	case '[':
-		list := []any{}
-		for w.next(']') {
-			list = append(list, w.build())
-		}
-		return list
+		return w.list()
 	case '"':
-		text, _ := w.text()
-		return text.decode(w.b)
+		return w.text()
 	case 't':
 		w.i += len("true")
 		return true
@@ -52,7 +49,45 @@ func (w *walker) build() any {
 		return nil
 	}
 	_ = w.number()
-	return json.Number(w.b[start:w.i])
+	return json.Number(w.source[start:w.i])
+}
+
+func (w *builder) object() map[string]any {
+	names, values := len(w.names), len(w.values)
+	for w.next('}') {
+		name := w.text()
+		w.space()
+		w.i++ // the colon
+		w.space()
+		value := w.build()
+		w.names, w.values = append(w.names, name), append(w.values, value)
+	}
+	object := make(map[string]any, len(w.names)-names)
+	for i, name := range w.names[names:] {
+		object[name] = w.values[values+i]
+	}
+	w.names, w.values = w.names[:names], w.values[:values]
+	return object
+}
+
+func (w *builder) list() []any {
+	values := len(w.values)
+	for w.next(']') {
+		value := w.build()
+		w.values = append(w.values, value)
+	}
+	list := make([]any, len(w.values)-values)
+	copy(list, w.values[values:])
+	w.values = w.values[:values]
+	return list
+}
+
+func (w *builder) text() string {
+	text, _ := w.walker.text() // accepted before
+	if text.escaped {
+		return text.decode(w.b)
+	}
+	return w.source[text.start:text.end]
 }
 
 // Same reports whether two documents say the same, whatever the order of their members and

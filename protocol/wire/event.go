@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -122,49 +123,43 @@ const hexDigits = "0123456789abcdef"
 // escape for HTML; U+2028 and U+2029 are escaped so that a line of JSON stays
 // one line for every reader, and invalid UTF-8 becomes U+FFFD.
 func AppendString(b []byte, s string) []byte {
-	b = append(b, '"')
+	b = append(slices.Grow(b, len(s)+len(`""`)), '"')
+	done := 0 // of s, which goes over in pieces that need no escape
 	for i := 0; i < len(s); {
-		c := s[i]
-		if c < utf8.RuneSelf {
-			b = appendASCII(b, c)
+		if c := s[i]; ' ' <= c && c <= '~' && c != '"' && c != '\\' {
 			i++
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && n == 1:
-			b = append(b, `\ufffd`...)
-		case r == '\u2028' || r == '\u2029':
-			b = append(b, `\u202`...)
-			b = append(b, hexDigits[r&0xf])
-		default:
-			b = append(b, s[i:i+n]...)
+		if r < utf8.RuneSelf || r == '\u2028' || r == '\u2029' || r == utf8.RuneError && n == 1 {
+			b = append(b, s[done:i]...)
+			b = appendEscape(b, r)
+			done = i + n
 		}
 		i += n
 	}
+	b = append(b, s[done:]...)
 	return append(b, '"')
 }
 
-func appendASCII(b []byte, c byte) []byte {
-	switch {
-	case c == '"' || c == '\\':
-		return append(b, '\\', c)
-	case c >= 0x20 && c != 0x7f:
-		return append(b, c)
-	case c == '\n':
-		return append(b, '\\', 'n')
-	case c == '\r':
-		return append(b, '\\', 'r')
-	case c == '\t':
-		return append(b, '\\', 't')
-	default:
-		return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
+func appendEscape(b []byte, r rune) []byte {
+	switch r {
+	case '"', '\\':
+		return append(b, '\\', byte(r))
+	case '\n':
+		return append(b, `\n`...)
+	case '\r':
+		return append(b, `\r`...)
+	case '\t':
+		return append(b, `\t`...)
+	default: // utf8.RuneError among them
+		return append(b, '\\', 'u', hexDigits[r>>12], hexDigits[r>>8&0xf], hexDigits[r>>4&0xf], hexDigits[r&0xf])
 	}
 }
 
 // AppendEvents appends events as a JSON array: the body of a frame.
 func AppendEvents(b []byte, events []Event) []byte {
-	b = append(b, '[')
+	b = append(slices.Grow(b, sizeOf(events)), '[')
 	for i, e := range events {
 		if i > 0 {
 			b = append(b, ',')
@@ -172,6 +167,17 @@ func AppendEvents(b []byte, events []Event) []byte {
 		b = e.AppendJSON(b)
 	}
 	return append(b, ']')
+}
+
+// sizeOf is about how long events are as JSON: what is longer costs a copy.
+func sizeOf(events []Event) int {
+	const names = 256 // of members, with what is in all events of one length
+	size := len(`[]`)
+	for i := range events {
+		e := &events[i]
+		size += names + len(e.Payload) + len(e.RunID) + 2*len(e.NodeID) + len(e.CausationID)
+	}
+	return size
 }
 
 // ParseEvents reads the body of a frame. Unknown members are ignored, as the
