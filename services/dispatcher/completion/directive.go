@@ -2,6 +2,7 @@ package completion
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 
 	"waybill.dev/waybill/protocol/strictjson"
@@ -24,7 +25,7 @@ func (d Directive) Valid() bool { return d == Mandatory || d == Advisory || d ==
 // directive asks for the payload's reasoning, where the schema has a place for it.
 func (c *call) directive() string {
 	switch {
-	case c.Loop.cfg.Directive == Off, !reasons(c.req.Schema):
+	case c.Loop.cfg.Directive == Off, !c.reasoned.of(c.req.Schema):
 		return ""
 	case c.Loop.cfg.Directive == Mandatory:
 		return ` Write how you come to the answer into the member "reasoning" before anything else. Never leave it out.`
@@ -33,14 +34,21 @@ func (c *call) directive() string {
 	}
 }
 
-// reasons reports that a payload has a place for reasoning.
-func reasons(schema json.RawMessage) bool {
+// reasoned remembers which payloads have a place for reasoning.
+type reasoned struct {
+	cache[[sha256.Size]byte, bool]
+}
+
+func (m *reasoned) of(schema json.RawMessage) bool {
 	if !bytes.Contains(schema, []byte(`"reasoning"`)) {
 		return false
 	}
-	var s struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	_ = strictjson.Read(schema, &s) // another form has no such member
-	return s.Properties["reasoning"] != nil
+	found, _ := m.cache.of(sha256.Sum256(schema), func() (bool, int, error) {
+		var s struct {
+			Properties map[string]json.RawMessage `json:"properties"`
+		}
+		_ = strictjson.Read(schema, &s) // another form has no such member
+		return s.Properties["reasoning"] != nil, len(schema), nil
+	})
+	return found
 }

@@ -88,6 +88,7 @@ type Loop struct {
 	deps        Deps
 	projections projections
 	values      values
+	reasoned    reasoned
 	configs     configs
 }
 

@@ -189,11 +189,17 @@ const maxRecorded = 2 << 20
 // bounded ends a call whose answer could not be recorded. emit may be nil.
 func (c *call) bounded(emit func(provider.Delta) error) func(provider.Delta) error {
 	room, assets := maxRecorded, c.assets()
+	var written []byte // room for one piece, used again for the next
+	take := func(text string) {
+		written = wire.AppendString(written[:0], text)
+		room -= len(written)
+	}
 	return func(d provider.Delta) error {
 		shown, _ := assets.pass(d)
-		room -= len(wire.AppendString(nil, shown.Text)) + len(wire.AppendString(nil, shown.Thought))
+		take(shown.Text)
+		take(shown.Thought)
 		for _, t := range shown.ToolCalls {
-			room -= len(wire.AppendString(nil, t.Arguments))
+			take(t.Arguments)
 		}
 		if room < 0 {
 			return &provider.Error{

@@ -1,14 +1,10 @@
 package compat
 
 import (
-	"context"
 	"encoding/json"
-	"net/http"
 	"unicode/utf8"
 
 	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 )
 
 // chunk is what is read of a piece of an answer. The SDK's own type keeps every member that
@@ -18,6 +14,8 @@ type chunk struct {
 	Model   string   `json:"model"`
 	Usage   *usage   `json:"usage"` // null in all chunks but one
 	Choices []choice `json:"choices"`
+	// Error stands where the server fails midway.
+	Error json.RawMessage `json:"error"`
 }
 
 type usage struct {
@@ -61,12 +59,14 @@ type audioPiece struct {
 	Transcript string `json:"transcript"`
 }
 
-// UnmarshalJSON reads a piece. One that is not quite as the vendor's API has it, such as with
+// failed reports that the server tells of an error instead.
+func (c chunk) failed() bool { return len(c.Error) > 0 && string(c.Error) != "null" }
+
+// read reads a piece. One that is not quite as the vendor's API has it, such as with
 // numbers for texts or a character that is cut in two, the SDK reads: it knows the ways of
 // compatible servers.
-func (c *chunk) UnmarshalJSON(data []byte) error {
-	type plain chunk
-	if utf8.Valid(data) && json.Unmarshal(data, (*plain)(c)) == nil {
+func (c *chunk) read(data []byte) error {
+	if utf8.Valid(data) && json.Unmarshal(data, c) == nil {
 		return nil
 	}
 	var own openai.ChatCompletionChunk
@@ -80,6 +80,9 @@ func (c *chunk) UnmarshalJSON(data []byte) error {
 // chunkOf takes what is read out of the SDK's own type.
 func chunkOf(own openai.ChatCompletionChunk) chunk {
 	c := chunk{Model: own.Model}
+	if raw := own.JSON.ExtraFields["error"].Raw(); raw != "" {
+		c.Error = json.RawMessage(raw)
+	}
 	if u := own.Usage; own.JSON.Usage.Valid() {
 		c.Usage = &usage{PromptTokens: u.PromptTokens, CompletionTokens: u.CompletionTokens, TotalTokens: u.TotalTokens}
 		c.Usage.PromptTokensDetails.CachedTokens = u.PromptTokensDetails.CachedTokens
@@ -104,14 +107,4 @@ func chunkOf(own openai.ChatCompletionChunk) chunk {
 func extra(d openai.ChatCompletionChunkChoiceDelta, name string) (text string) {
 	_ = json.Unmarshal([]byte(d.JSON.ExtraFields[name].Raw()), &text)
 	return text
-}
-
-// stream asks, and gives the pieces of the answer. All but their reading is the SDK's.
-func (p *Provider) stream(ctx context.Context, params openai.ChatCompletionNewParams, opts []option.RequestOption) *ssestream.Stream[chunk] {
-	var res *http.Response
-	s := p.chat.NewStreaming(ctx, params, append(opts, option.WithResponseInto(&res))...)
-	if err := s.Err(); err != nil {
-		return ssestream.NewStream[chunk](nil, err)
-	}
-	return ssestream.NewStream[chunk](ssestream.NewDecoder(res), nil)
 }

@@ -11,10 +11,10 @@ import (
 // Whatever a server sends is read as the SDK reads it.
 func TestChunk_IsReadAsTheSDKReadsIt(t *testing.T) {
 	t.Parallel()
-	for _, piece := range pieces {
+	for _, piece := range samples {
 		own, err := ofSDK(piece)
 		var c chunk
-		got := json.Unmarshal([]byte(piece), &c)
+		got := c.read([]byte(piece))
 		require.Equal(t, err == nil, got == nil, "%s: %v, %v", piece, err, got)
 		if err == nil {
 			require.Equal(t, own, c, "%q", piece)
@@ -47,7 +47,7 @@ func TestChunk_OfACompatibleServerIsReadForWhatItMeans(t *testing.T) {
 		},
 	} {
 		var c chunk
-		require.NoError(t, json.Unmarshal([]byte(piece), &c), piece)
+		require.NoError(t, c.read([]byte(piece)), piece)
 		require.Equal(t, want, c, piece)
 	}
 }
@@ -62,7 +62,7 @@ func ofSDK(piece string) (chunk, error) {
 	return c, err
 }
 
-var pieces = []string{
+var samples = []string{
 	`{}`, `[]`, `"x"`, `7`, `null`, `{`, "{\"choices\":[{\"delta\":{\"content\":\"\xe2\x82\"}}]}",
 	`{"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"a\u00fc\n","refusal":null},"finish_reason":null}],"usage":null}`,
 	`{"choices":[{"index":0,"delta":{"content":7,"refusal":["no"],"reasoning":"hm","reasoning_content":5},"finish_reason":"stop"}]}`,
@@ -73,10 +73,11 @@ var pieces = []string{
 	`{"usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":1}},"choices":[]}`,
 	`{"usage":{"prompt_tokens":9.0,"completion_tokens":"3","total_tokens":-1}}`, `{"usage":[]}`, `{"usage":0}`, `{"usage":""}`, `{"usage":false}`,
 	`{"choices":{}}`, `{"choices":[7,null]}`, `{"model":7,"choices":null}`,
+	`{"error":{"code":429}}`, `{"error":null,"model":"m"}`, `{"error":"no","model":7}`, `{"error":null,"model":7}`,
 }
 
 func FuzzChunk(f *testing.F) {
-	for _, piece := range pieces {
+	for _, piece := range samples {
 		f.Add(piece)
 	}
 	f.Fuzz(func(t *testing.T, piece string) {
@@ -85,7 +86,7 @@ func FuzzChunk(f *testing.F) {
 		}
 		_, err := ofSDK(piece)
 		if err == nil {
-			require.NoError(t, json.Unmarshal([]byte(piece), &chunk{}))
+			require.NoError(t, new(chunk).read([]byte(piece)))
 		}
 	})
 }

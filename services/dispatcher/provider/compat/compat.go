@@ -90,14 +90,14 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the connection when emit fails
 	s := p.stream(ctx, params, options(req))
-	defer func() { _ = s.Close() }() // nothing of it is used any more
+	defer s.close()
 	a := newAnswer(req, emit)
-	for s.Next() {
-		if err := a.take(s.Current()); err != nil {
+	for s.next() {
+		if err := a.take(s.now); err != nil {
 			return provider.Result{}, err
 		}
 	}
-	if err := s.Err(); err != nil {
+	if err := s.failure(); err != nil {
 		return p.failed(ctx, req, err, a)
 	}
 	return a.end()
