@@ -325,6 +325,16 @@ func TestCall_ReadsTheCodeOfAnErrorEvent(t *testing.T) {
 	}
 }
 
+// Some servers name the member in each piece.
+func TestCall_TakesNoErrorForNone(t *testing.T) {
+	t.Parallel()
+	for _, member := range []string{`"error":null`, `"error": null, "model": 7`} { // the second is read by the SDK
+		said, _ := newRig(t, nil).call(t, ask(), openaicompat.Reply{ContentType: "text/event-stream", Raw: `data: {` + member + `,"choices":[{"index":0,"delta":{"content":"four"}}]}` + "\n\n" +
+			`data: {` + member + `,"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"})
+		require.Equal(t, "four", said.Text, member)
+	}
+}
+
 func TestCall_RefusesAddressesThatDoNotStream(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]openaicompat.Reply{
