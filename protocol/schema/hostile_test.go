@@ -157,3 +157,13 @@ func fanOf(n int) string {
 	fmt.Fprintf(&fan, `"d%d":{"type":"string"}}}`, n)
 	return fan.String()
 }
+
+// Reading a document takes what its values do, and as much again for what is put aside
+// meanwhile: a list of numbers is what takes most for its length.
+//
+//nolint:paralleltest // it measures what the process allocates
+func TestValidate_TakesFortyTimesTheDocumentAtTheMost(t *testing.T) {
+	s := compile(t, `true`)
+	doc := []byte("[" + same(130_000, "1") + "]")
+	require.Less(t, allocated(func() { require.Empty(t, s.Validate(doc)) }), uint64(40*len(doc)))
+}

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 )
 
 // Value checks b as Check does and gives it as encoding/json would with
 // UseNumber: map[string]any, []any, string, json.Number, bool or nil. It keeps
-// nothing of b.
+// nothing of b, but one copy of it for as long as any text or number of the value lives.
 func Value(b []byte, l Limits) (any, error) {
 	if err := check(b, l.withDefaults()); err != nil {
 		return nil, err
@@ -19,8 +20,8 @@ func Value(b []byte, l Limits) (any, error) {
 }
 
 // builder makes Go values of an accepted document. Texts are parts of one copy of it, and
-// what stands in an object or a list is put aside until it is known how much that is: a
-// document of many small values costs little more than these values.
+// what stands in an object or a list is put aside until it is known how much that is, so that
+// each is made once, at its size.
 type builder struct {
 	walker
 	source string
@@ -60,7 +61,7 @@ func (w *builder) object() map[string]any {
 		w.i++ // the colon
 		w.space()
 		value := w.build()
-		w.names, w.values = append(w.names, name), append(w.values, value)
+		w.names, w.values = pushed(w.names, name), pushed(w.values, value)
 	}
 	object := make(map[string]any, len(w.names)-names)
 	for i, name := range w.names[names:] {
@@ -74,12 +75,20 @@ func (w *builder) list() []any {
 	values := len(w.values)
 	for w.next(']') {
 		value := w.build()
-		w.values = append(w.values, value)
+		w.values = pushed(w.values, value)
 	}
 	list := make([]any, len(w.values)-values)
 	copy(list, w.values[values:])
 	w.values = w.values[:values]
 	return list
+}
+
+// pushed doubles the room of a list that is full: append would copy a long one more often.
+func pushed[T any](list []T, v T) []T {
+	if len(list) == cap(list) {
+		list = slices.Grow(list, max(len(list), 8))
+	}
+	return append(list, v)
 }
 
 func (w *builder) text() string {

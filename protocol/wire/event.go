@@ -171,11 +171,11 @@ func AppendEvents(b []byte, events []Event) []byte {
 
 // sizeOf is about how long events are as JSON: what is longer costs a copy.
 func sizeOf(events []Event) int {
-	const names = 256 // of members, with what is in all events of one length
+	const names = 256 // the names of members, and values of about one length in all events
 	size := len(`[]`)
 	for i := range events {
 		e := &events[i]
-		size += names + len(e.Payload) + len(e.RunID) + 2*len(e.NodeID) + len(e.CausationID)
+		size += names + len(e.EventID) + len(e.RunID) + len(e.NodeID) + len(e.Payload) + len(e.CausationID) + len(e.SourceTime)
 	}
 	return size
 }

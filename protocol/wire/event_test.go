@@ -56,6 +56,18 @@ func TestAppendString_AgreesWithEncodingJSON(t *testing.T) {
 	require.NotContains(t, string(wire.AppendString(nil, "a\u2028b")), "\u2028", "a line of JSON stays one line")
 }
 
+// The bytes are what logs are chained by: they stay.
+func TestAppendString_WritesTheSameBytesForEver(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]string{
+		"": `""`, "a": `"a"`, `"\`: `"\"\\"`, "\n\r\t": `"\n\r\t"`, "\x00\b\f\x1f\x7f": `"\u0000\u0008\u000c\u001f\u007f"`,
+		"a\u2028b\u2029": `"a\u2028b\u2029"`, "\xffa\xe2\x82": `"\ufffda\ufffd\ufffd"`, "\ufffd": `"` + "\ufffd" + `"`, "<>&/'": `"<>&/'"`, "ä漢😀\u2027": "\"ä漢😀\u2027\"",
+	} {
+		require.Equal(t, want, string(wire.AppendString(nil, s)), "%q", s)
+		require.Equal(t, "x"+want, string(wire.AppendString(append(make([]byte, 0, 64), 'x'), s)), "%q", s)
+	}
+}
+
 func FuzzAppendString(f *testing.F) {
 	f.Add("x\"\\\u2028\xff")
 	f.Fuzz(func(t *testing.T, s string) {

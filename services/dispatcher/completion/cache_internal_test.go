@@ -55,6 +55,20 @@ func TestCache_RemembersNoFailureAndNothingTooLarge(t *testing.T) {
 	require.Equal(t, map[string]int{"small": 1}, m.known, "one that is too large drives out no other")
 }
 
+func TestReasonings_AreOfTheSchemasOwnMembers(t *testing.T) {
+	t.Parallel()
+	var m reasonings
+	for schema, want := range map[string]bool{
+		`{"properties":{"reasoning":{"type":"string"}}}`: true, `{"properties":{"reasoning":null}}`: true,
+		`{"properties":{"a":{"properties":{"reasoning":{}}}}}`: false, `{"title":"reasoning"}`: false, `{"properties":["reasoning"]}`: false, `{"reasoning"`: false, `true`: false,
+	} {
+		for range 2 { // the second is remembered
+			require.Equal(t, want, m.of(json.RawMessage(schema)), schema)
+		}
+	}
+	require.Len(t, m.known, 6)
+}
+
 // Tenants reach this cache when they register a workflow.
 func TestProjections_DoNotGrowWithoutBound(t *testing.T) {
 	t.Parallel()

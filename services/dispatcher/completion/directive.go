@@ -25,7 +25,7 @@ func (d Directive) Valid() bool { return d == Mandatory || d == Advisory || d ==
 // directive asks for the payload's reasoning, where the schema has a place for it.
 func (c *call) directive() string {
 	switch {
-	case c.Loop.cfg.Directive == Off, !c.reasoned.of(c.req.Schema):
+	case c.Loop.cfg.Directive == Off, !c.reasonings.of(c.req.Schema):
 		return ""
 	case c.Loop.cfg.Directive == Mandatory:
 		return ` Write how you come to the answer into the member "reasoning" before anything else. Never leave it out.`
@@ -34,12 +34,12 @@ func (c *call) directive() string {
 	}
 }
 
-// reasoned remembers which payloads have a place for reasoning.
-type reasoned struct {
+// reasonings remembers which payloads have a place for reasoning.
+type reasonings struct {
 	cache[[sha256.Size]byte, bool]
 }
 
-func (m *reasoned) of(schema json.RawMessage) bool {
+func (m *reasonings) of(schema json.RawMessage) bool {
 	if !bytes.Contains(schema, []byte(`"reasoning"`)) {
 		return false
 	}
@@ -48,7 +48,7 @@ func (m *reasoned) of(schema json.RawMessage) bool {
 			Properties map[string]json.RawMessage `json:"properties"`
 		}
 		_ = strictjson.Read(schema, &s) // another form has no such member
-		return s.Properties["reasoning"] != nil, len(schema), nil
+		return s.Properties["reasoning"] != nil, sha256.Size + len(schema), nil
 	})
 	return found
 }

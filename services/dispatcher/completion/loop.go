@@ -88,7 +88,7 @@ type Loop struct {
 	deps        Deps
 	projections projections
 	values      values
-	reasoned    reasoned
+	reasonings  reasonings
 	configs     configs
 }
 

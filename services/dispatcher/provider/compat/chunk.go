@@ -14,7 +14,8 @@ type chunk struct {
 	Model   string   `json:"model"`
 	Usage   *usage   `json:"usage"` // null in all chunks but one
 	Choices []choice `json:"choices"`
-	// Error stands where the server fails midway.
+	// Error stands where the server fails midway, and is null with servers that name it in
+	// each piece.
 	Error json.RawMessage `json:"error"`
 }
 

@@ -323,6 +323,19 @@ func TestCall_ReadsTheCodeOfAnErrorEvent(t *testing.T) {
 		e := newRig(t, nil).fail(t, openaicompat.Reply{End: openaicompat.EndError, Code: code, Message: "vendor says: hush"})
 		require.Equal(t, want, e.Code)
 	}
+	for name, event := range map[string]string{
+		"with a member of another type": `{"error":{"code":429},"model":7}`, "with a byte that is not UTF-8": "{\"error\":{\"code\":429,\"message\":\"\xff\"}}",
+	} { // the SDK reads these
+		e := newRig(t, nil).fail(t, openaicompat.Reply{ContentType: "text/event-stream", Raw: "data: " + event + "\n\n"})
+		require.Equal(t, provider.CodeQuota, e.Code, name)
+	}
+}
+
+func TestCall_ReadsNothingAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	said, _ := newRig(t, nil).call(t, ask(), openaicompat.Reply{ContentType: "text/event-stream", Raw: `data: {"choices":[{"index":0,"delta":{"content":"four"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n" +
+		`data: {"choices":[{"index":0,"delta":{"content":" more"}}]}` + "\n\n" + `data: {"error":{"code":429}}` + "\n\n"})
+	require.Equal(t, "four", said.Text)
 }
 
 // Some servers name the member in each piece.

@@ -10,8 +10,9 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 )
 
-// pieces are those of an answer as they arrive: the SDK asks and cuts the stream into events.
-// Its own iterator reads each event four times over.
+// pieces are those of an answer as they arrive: the SDK asks, and cuts the stream into events.
+// Its own iterator reads each event three times more than that takes: for an error in it, for
+// being JSON, and for where it ends.
 type pieces struct {
 	events ssestream.Decoder
 	now    chunk

@@ -24,7 +24,7 @@ type Config struct {
 // DefaultConfig is right for a process with half a gigabyte of memory. A frame that is
 // kept pins the message it came in, which is more than what is counted, and the garbage
 // collector lets the heap grow to a multiple of what lives: so what is kept is the last
-// seconds of a loaded host, which most readers are after, and the file has the rest.
+// second or two of a loaded host, which most readers are after, and the file has the rest.
 func DefaultConfig() Config {
 	return Config{Linger: 20 * time.Millisecond, PendingBytes: 32 << 20, RecentBytes: 4 << 20}
 }
