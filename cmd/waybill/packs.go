@@ -11,6 +11,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
@@ -117,7 +118,7 @@ const rulePack = "not-a-pack"
 // packFindings are the errors of a pack, one finding each.
 func packFindings(dir string, err error) []finding {
 	var out []finding
-	for _, e := range pack.Faults(err) {
+	for _, e := range fault.All(err) {
 		file, _ := e.Details["file"].(string)
 		path, _ := e.Details["path"].(string)
 		problem, _ := e.Details["problem"].(string)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/schematest"
@@ -169,7 +170,7 @@ func TestSchemaLint_AsksNothingOfAHost(t *testing.T) {
 	_, err = loadPacks(dir, sampleOffers(), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "host_capability_missing")
 	require.ErrorContains(t, err, `pack.json at "/peerDependencies/aiProviders": needs a model with the capability vision-input`)
-	require.Len(t, pack.Faults(err), 1)
+	require.Len(t, fault.All(err), 1)
 }
 
 func TestInRange_ReadsTheRangesOfPacks(t *testing.T) {

@@ -101,6 +101,24 @@ func (e *Error) Is(target error) bool {
 // As finds the *Error in err's chain.
 func As(err error) (*Error, bool) { return errors.AsType[*Error](err) }
 
+// All are the faults that err joins, in their order; of a chain, the outermost.
+func All(err error) []*Error {
+	switch e := err.(type) { //nolint:errorlint // taken apart here
+	case nil:
+		return nil
+	case *Error:
+		return []*Error{e}
+	case interface{ Unwrap() []error }:
+		var out []*Error
+		for _, part := range e.Unwrap() {
+			out = append(out, All(part)...)
+		}
+		return out
+	default:
+		return All(errors.Unwrap(err))
+	}
+}
+
 // CodeOf is the code in err's chain, or InternalError for a foreign error, or
 // the empty code for nil.
 func CodeOf(err error) Code {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/pack"
 )
 
@@ -56,7 +57,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		if err != nil {
 			require.Empty(t, packs)
-			require.NotEmpty(t, pack.Faults(err))
+			require.NotEmpty(t, fault.All(err))
 			_, _, again := pack.Load([]pack.Source{{Folder: "x", FS: folder}}, pack.Host{Types: []string{"core.noop"}})
 			require.EqualError(t, again, err.Error(), "the same is told in the same order")
 			return

@@ -76,21 +76,6 @@ func Load(sources []Source, h Host) ([]*Pack, []Note, error) {
 	return l.packs, l.notes, nil
 }
 
-// Faults takes an error of Load apart, in its order.
-func Faults(err error) []*fault.Error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // taken apart here
-		var out []*fault.Error
-		for _, e := range joined.Unwrap() {
-			out = append(out, Faults(e)...)
-		}
-		return out
-	}
-	if e, ok := fault.As(err); ok {
-		return []*fault.Error{e}
-	}
-	return nil
-}
-
 // loader gathers packs, and what is to be said about them.
 type loader struct {
 	host  Host
@@ -115,22 +100,33 @@ func (l *loader) load(s Source) {
 	}
 	o, found := readOwn(s.FS)
 	m, wrong := parse(doc, o != nil)
-	for _, p := range append(wrong, found...) {
-		l.fail(fault.ValidationError, s.Folder, p)
-	}
-	if m == nil {
-		return
-	}
 	if o == nil {
 		o = &own{}
 	}
-	label := fmt.Sprintf("%s (folder %s)", m.Name, s.Folder)
-	p := &Pack{Folder: s.Folder, Name: m.Name, Version: m.Version}
-	for _, problem := range slices.Concat(o.check(m), p.readKinds(s.FS, o), p.readNodes(s.FS, m, o, l.host), p.readPrompts(s.FS, o)) {
-		l.fail(fault.ValidationError, label, problem)
+	p, label := &Pack{Folder: s.Folder}, s.Folder
+	told := slices.Concat(wrong, found)
+	found = slices.Concat(o.check(m), p.readKinds(s.FS, o), p.readPrompts(s.FS, o))
+	if m != nil {
+		p.Name, p.Version = m.Name, m.Version
+		found = append(found, p.readNodes(s.FS, m, o, l.host)...)
 	}
-	l.checkVersion(label, "/engines/openwop", "this host speaks OpenWOP", l.host.Protocol, m.Engines.OpenWOP)
-	l.checkPeers(label, m)
+	// What the schemas say of a place is enough.
+	found = slices.DeleteFunc(found, func(p Problem) bool {
+		return slices.ContainsFunc(told, func(t Problem) bool { return t.File == p.File && t.Path == p.Path })
+	})
+	if m != nil && len(wrong) == 0 {
+		label = fmt.Sprintf("%s (folder %s)", m.Name, s.Folder)
+	}
+	all := slices.Concat(told, found)
+	for i, problem := range all {
+		if !slices.Contains(all[:i], problem) { // two nodes of one typeId are made of one base
+			l.fail(fault.ValidationError, label, problem)
+		}
+	}
+	if m != nil {
+		l.checkVersion(label, "/engines/openwop", "this host speaks OpenWOP", l.host.Protocol, m.Engines.OpenWOP)
+		l.checkPeers(label, m, wrong)
+	}
 	if len(l.errs) == failed {
 		l.packs, l.needs = append(l.packs, p), append(l.needs, m.Dependencies)
 		l.tell(p, m)
@@ -178,7 +174,7 @@ func (p *Pack) readPrompts(pack fs.FS, o *own) (found []Problem) {
 
 // checkVersion refuses a range that the version of what is there lies outside of.
 func (l *loader) checkVersion(label, at, there, version, versions string) {
-	if l.host.InRange == nil || l.host.Any {
+	if l.host.InRange == nil || l.host.Any || versions == "" {
 		return
 	}
 	in, err := l.host.InRange(version, versions)
@@ -191,13 +187,22 @@ func (l *loader) checkVersion(label, at, there, version, versions string) {
 }
 
 // checkPeers refuses a pack that needs what the host does not offer, unless it
-// says that it can do without (OpenWOP envelope contract §16.5).
-func (l *loader) checkPeers(label string, m *Manifest) {
+// says that it can do without (OpenWOP envelope contract §16.5). Nothing is said of needs
+// that are told to be wrong.
+func (l *loader) checkPeers(label string, m *Manifest, told []Problem) {
+	isTold := func(path string) bool {
+		return slices.ContainsFunc(told, func(p Problem) bool { return p.Path == path || strings.HasPrefix(p.Path, path+"/") })
+	}
 	missing, wrong := m.unmetPeers(l.host)
 	for _, p := range wrong {
-		l.fail(fault.ValidationError, label, p)
+		if !isTold(p.Path) {
+			l.fail(fault.ValidationError, label, p)
+		}
 	}
 	for _, u := range missing {
+		if isTold(u.path) {
+			continue
+		}
 		if u.optional {
 			l.notes = append(l.notes, Note{label, Problem{File, u.path, "without " + u.what + ", which this host does not offer and the pack can do without"}})
 			continue

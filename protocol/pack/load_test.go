@@ -2,6 +2,7 @@ package pack_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -172,6 +173,31 @@ func TestLoad_TellsAllThatIsWrongAndLoadsNone(t *testing.T) {
 	require.Empty(t, said)
 	require.ErrorContains(t, err, "pack empty")
 	require.ErrorContains(t, err, "pack void")
+}
+
+// Who mends a pack is not told one thing after the other.
+func TestLoad_TellsAllThatIsWrongWithAPackAtOnce(t *testing.T) {
+	t.Parallel()
+	manifest := `{"name":"Acme","version":"1.0.0","engines":{"openwop":"soon"},"runtime":{"language":"javascript","entry":"../index.mjs"},
+		"peerDependencies":{"credentials":"supported","a/b":">=1"},
+		"nodes":[{"typeId":"vendor.acme.write","version":"1.0.0","category":"data","role":"side-effect","configSchemaRef":"schemas/none.json","inputSchemaRef":"schemas/broken.json"},
+			{"typeId":"vendor.acme.write","version":"1.0.0","category":"data","role":"side-effect"}]}`
+	packs, _, err := pack.Load([]pack.Source{{Folder: "notes", FS: files(map[string]string{
+		"pack.json": manifest, "schemas/broken.json": `{"type":`, "p.json": `{`,
+		"waybill.json": `{"envelopeKinds":[{"kind":"core.note","version":1,"schemaRef":"schemas/absent.json"}],"prompts":["p.json"],` +
+			`"nodes":{"vendor.acme.ghost":{"base":"core.ai.callPrompt"},"vendor.acme.write":{"base":"core.none","configRefs":{"prompt":"gone.txt"}}}}`,
+	})}}, pack.Host{Types: []string{"core.ai.callPrompt"}, InRange: func(string, string) (bool, error) { return false, errors.New("no range") }})
+	require.Empty(t, packs)
+	var places []string
+	for _, e := range fault.All(err) {
+		places = append(places, fmt.Sprintf("%s %s", e.Details["file"], e.Details["path"]))
+	}
+	require.ElementsMatch(t, []string{
+		"pack.json /name", "pack.json /nodes/0/configSchemaRef", "pack.json /nodes/1/typeId", "schemas/broken.json /type",
+		"pack.json /runtime/entry", "pack.json /engines/openwop", "pack.json /peerDependencies/credentials", "pack.json /peerDependencies/a~1b",
+		"waybill.json /envelopeKinds/0/kind", "waybill.json /envelopeKinds/0/schemaRef", "p.json ",
+		"waybill.json /nodes/vendor.acme.ghost", "waybill.json /nodes/vendor.acme.write/base", "waybill.json /nodes/vendor.acme.write/configRefs/prompt",
+	}, places, "%v", err)
 }
 
 // OpenWOP envelope contract §16.5, and §24 C15 for the two spellings.

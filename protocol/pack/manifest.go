@@ -177,8 +177,9 @@ const maxKind = 256
 func VendorKind(name string) bool { return len(name) <= maxKind && vendorKind.MatchString(name) }
 
 // parse reads a manifest; owned says that a file for this host stands beside it.
-// Paths are checked for their form; whether there is a file is found out later. The
-// manifest is nil if there are problems.
+// Paths are checked for their form; whether there is a file is found out later. Of a manifest
+// with problems comes what can be read, so that all else that is wrong is told with them;
+// nil: it is not JSON, or another family's.
 func parse(doc []byte, owned bool) (*Manifest, []Problem) {
 	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxManifest, MaxDepth: maxManifestDepth}); err != nil {
 		return nil, []Problem{unsound(File, err)}
@@ -190,17 +191,12 @@ func parse(doc []byte, owned bool) (*Manifest, []Problem) {
 	if owned {
 		rules = besideOwn
 	}
-	if wrong := rules().Validate(doc); len(wrong) > 0 {
-		return nil, violations(File, wrong)
-	}
+	found := violations(File, rules().Validate(doc))
 	m := &Manifest{}
-	if err := strictjson.Read(doc, m); err != nil {
-		return nil, []Problem{unsound(File, err)}
+	if err := strictjson.Read(doc, m); err != nil && len(found) == 0 {
+		found = append(found, unsound(File, err))
 	}
-	if found := m.check(); len(found) > 0 {
-		return nil, found
-	}
-	return m, nil
+	return m, append(found, m.check()...)
 }
 
 // packKind is the family of the pack, if it says one: other families have other
@@ -223,7 +219,7 @@ func (m *Manifest) check() []Problem {
 	types := map[string]bool{}
 	for i, n := range m.Nodes {
 		at := "/nodes/" + strconv.Itoa(i)
-		if types[n.TypeID] {
+		if n.TypeID != "" && types[n.TypeID] {
 			add(at+"/typeId", "the pack has a node of this typeId already; each needs its own")
 		}
 		types[n.TypeID] = true

@@ -99,7 +99,7 @@ func TestLoad_TellsAllThatIsWrongWithANode(t *testing.T) {
 func TestLoad_TellsAllOfSeveralProblemsOfANode(t *testing.T) {
 	t.Parallel()
 	_, _, err := pack.Load(desk(triage, strings.NewReplacer("core.ai.structuredOutput", "core.magic", "schemas/ticket.json", "schemas/gone.json").Replace(triageOwn)), deskHost)
-	require.Len(t, pack.Faults(err), 2)
+	require.Len(t, fault.All(err), 2)
 }
 
 // Two packs do not share a node type.

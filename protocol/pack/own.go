@@ -72,16 +72,14 @@ func readOwn(pack fs.FS) (*own, []Problem) {
 	if found != nil {
 		return o, found
 	}
-	if wrong := ownSchema().Validate(doc); len(wrong) > 0 {
-		return o, violations(OwnFile, wrong)
+	found = violations(OwnFile, ownSchema().Validate(doc))
+	if err := strictjson.Read(doc, o); err != nil && len(found) == 0 {
+		found = append(found, unsound(OwnFile, err))
 	}
-	if err := strictjson.Read(doc, o); err != nil {
-		return o, []Problem{unsound(OwnFile, err)}
-	}
-	return o, nil
+	return o, found
 }
 
-// check finds what no schema can say.
+// check finds what no schema can say; of a manifest that cannot be read, nil, nothing is said.
 func (o *own) check(m *Manifest) []Problem {
 	var out []Problem
 	add := func(path, message string) { out = append(out, Problem{OwnFile, path, message}) }
@@ -113,7 +111,7 @@ func (o *own) check(m *Manifest) []Problem {
 	}
 	for _, id := range slices.Sorted(maps.Keys(o.Nodes)) {
 		at := "/nodes/" + escape(id)
-		if !slices.ContainsFunc(m.Nodes, func(n Node) bool { return n.TypeID == id }) {
+		if m != nil && !slices.ContainsFunc(m.Nodes, func(n Node) bool { return n.TypeID == id }) {
 			add(at, "want the typeId of one of the nodes in "+File)
 		}
 		for _, name := range slices.Sorted(maps.Keys(o.Nodes[id].ConfigRefs)) {

@@ -93,6 +93,38 @@ func TestReport_TellsSeveralThingsALineEach(t *testing.T) {
 	require.Equal(t, "error: usage: --a: want 1\n  error: \\u001b[2J--b\n", out.String())
 }
 
+// Of files of the operator's all is told that is wrong with them; what a host would want to be sent
+// again is a host's to say.
+func TestReport_TellsEachFaultOfAFile(t *testing.T) {
+	t.Parallel()
+	one := fault.New(fault.ValidationError, "pack a: x").With("path", "/name")
+	two := fault.New(fault.HostCapabilityMissing, "pack b: y")
+	for _, tc := range []struct {
+		err  error
+		text string
+		doc  map[string]any
+	}{
+		{exit.With(exit.Usage, fmt.Errorf("usage: --packs p: %w", errors.Join(one, two))), "error: usage: --packs p: validation_error: pack a: x\n  host_capability_missing: pack b: y\n", map[string]any{
+			"error": "usage", "exit": 2.0, "message": "--packs p: validation_error: pack a: x\nhost_capability_missing: pack b: y",
+			"details": map[string]any{"problems": []any{
+				map[string]any{"error": "validation_error", "message": "pack a: x", "details": map[string]any{"path": "/name"}},
+				map[string]any{"error": "host_capability_missing", "message": "pack b: y"},
+			}},
+		}},
+		{exit.With(exit.Usage, fmt.Errorf("usage: --packs p: %w", errors.Join(one))), "error: validation_error: pack a: x\n", map[string]any{
+			"error": "validation_error", "exit": 2.0, "message": "pack a: x", "details": map[string]any{"path": "/name"},
+		}},
+	} {
+		var text, doc bytes.Buffer
+		exit.Report(&text, tc.err, false)
+		require.Equal(t, tc.text, text.String())
+		exit.Report(&doc, tc.err, true)
+		var v map[string]any
+		require.NoError(t, json.Unmarshal(doc.Bytes(), &v))
+		require.Equal(t, tc.doc, v)
+	}
+}
+
 func TestReport_IsSilentWhenAllIsSaid(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -30,7 +30,7 @@ type report struct {
 	Message string         `json:"message"`
 	Details map[string]any `json:"details,omitempty"`
 	Hint    string         `json:"hint,omitempty"`
-	Exit    int            `json:"exit"`
+	Exit    int            `json:"exit,omitempty"` // never 0 of a command that failed
 }
 
 // Report tells people, or with asJSON programs, how a command failed. It says nothing
@@ -68,11 +68,15 @@ func lines(message string) string {
 
 func describe(err error) report {
 	r := report{Error: codeFailed, Message: err.Error(), Exit: Status(err)}
-	f, refused := fault.As(err)
+	faults := fault.All(err)
+	if len(faults) > 1 { // of a folder or a file: a host refuses with one
+		r.Details = map[string]any{"problems": problems(faults)}
+	}
 	switch {
-	case refused:
+	case len(faults) == 1:
+		f := faults[0]
 		r.Error, r.Message, r.Details = f.Code, f.Message, f.Details
-		if fault.Known(f.Code) {
+		if _, ofHost := errors.AsType[*client.Error](err); ofHost && fault.Known(f.Code) {
 			r.Hint = fault.Lookup(f.Code).Next
 		}
 	case errors.Is(err, client.ErrUnreachable):
@@ -87,6 +91,15 @@ func describe(err error) report {
 		r.Error = codeNotFound
 	}
 	return r
+}
+
+// problems are faults as the error envelope writes them.
+func problems(faults []*fault.Error) []report {
+	out := make([]report, len(faults))
+	for i, f := range faults {
+		out[i] = report{Error: f.Code, Message: f.Message, Details: f.Details}
+	}
+	return out
 }
 
 func isForeign(err error) bool {
