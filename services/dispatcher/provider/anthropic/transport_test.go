@@ -139,7 +139,7 @@ func TestCall_NamesWhereTheKeyIsSet(t *testing.T) {
 func TestCall_ReusesItsConnection(t *testing.T) {
 	t.Parallel()
 	answer := stream(evStart, evText, evA, evShut, evEnd, evStop).Raw
-	providertest.ReusesItsConnection(t, answer, ask(), func(url string) (provider.Provider, error) {
+	providertest.ReusesItsConnection(t, providertest.Streaming{Answer: answer}, ask(), func(url string) (provider.Provider, error) {
 		return anthropic.New(anthropic.Config{BaseURL: url})
 	})
 }

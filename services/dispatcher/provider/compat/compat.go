@@ -87,10 +87,8 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	if err != nil {
 		return provider.Result{}, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the connection when emit fails
 	s := p.stream(ctx, params, options(req))
-	defer s.close()
+	defer s.leave()
 	a := newAnswer(req, emit)
 	for s.next() {
 		if err := a.take(s.now); err != nil {

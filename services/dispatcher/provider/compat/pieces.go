@@ -3,7 +3,9 @@ package compat
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
+	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -16,45 +18,77 @@ import (
 type pieces struct {
 	events ssestream.Decoder
 	now    chunk
-	err    error
+	// done says that the server has said all, though its stream may not have ended yet.
+	done bool
+	err  error
+	body io.ReadCloser
+	// detach lets the stream outlive its call, false if that was given up; cut ends it.
+	detach func() bool
+	cut    context.CancelFunc
 }
 
-// stream asks, and gives the pieces of the answer.
+// stream asks, and gives the pieces of the answer; leave it when done.
 func (p *Provider) stream(ctx context.Context, params openai.ChatCompletionNewParams, opts []option.RequestOption) *pieces {
+	own, cut := context.WithCancel(context.WithoutCancel(ctx))
+	out := &pieces{detach: context.AfterFunc(ctx, cut), cut: cut}
 	var res *http.Response
-	s := p.chat.NewStreaming(ctx, params, append(opts, option.WithResponseInto(&res))...)
-	if err := s.Err(); err != nil {
-		return &pieces{err: err}
+	s := p.chat.NewStreaming(own, params, append(opts, option.WithResponseInto(&res))...)
+	if out.err = s.Err(); out.err == nil && res != nil {
+		out.events, out.body = ssestream.NewDecoder(res), res.Body
 	}
-	return &pieces{events: ssestream.NewDecoder(res)}
+	return out
 }
 
 // next reads a piece; false: the answer ended, or failed.
-func (p *pieces) next() bool {
-	if p.err != nil || p.events == nil || !p.events.Next() {
+func (s *pieces) next() bool {
+	if s.err != nil || s.events == nil || !s.events.Next() {
 		return false
 	}
-	event := p.events.Event()
-	if bytes.HasPrefix(event.Data, []byte("[DONE]")) {
+	event := s.events.Event()
+	if s.done = bytes.HasPrefix(event.Data, []byte("[DONE]")); s.done {
 		return false
 	}
-	p.now = chunk{}
-	if p.err = p.now.read(event.Data); p.err == nil && p.now.failed() {
-		p.err = &ssestream.StreamError{Message: "the server broke off with an error", Event: event}
+	s.now = chunk{}
+	if s.err = s.now.read(event.Data); s.err == nil && s.now.failed() {
+		s.err = &ssestream.StreamError{Message: "the server broke off with an error", Event: event}
 	}
-	return p.err == nil
+	return s.err == nil
 }
 
 // failure is why there is no further piece; nil: the answer ended.
-func (p *pieces) failure() error {
-	if p.err != nil || p.events == nil {
-		return p.err
+func (s *pieces) failure() error {
+	if s.err != nil || s.events == nil {
+		return s.err
 	}
-	return p.events.Err()
+	return s.events.Err()
 }
 
-func (p *pieces) close() {
-	if p.events != nil {
-		_ = p.events.Close() // nothing of it is used any more
+// A stream whose answer is read may go on for so long, and so far, for its connection to be used
+// again: over HTTP/1.1 one that is left before its end is lost, and the end comes in a packet of
+// its own.
+const (
+	lag   = time.Second
+	trail = 4 << 10
+)
+
+// leave ends a stream. Nobody waits for the end of one whose answer is read.
+func (s *pieces) leave() {
+	if !s.done || !s.detach() {
+		s.close()
+		return
+	}
+	go func() {
+		defer s.close()
+		defer time.AfterFunc(lag, s.cut).Stop()
+		_, _ = io.CopyN(io.Discard, s.body, trail) // what is said after the end does not count
+	}()
+}
+
+// close ends the connection as well, unless its stream has ended.
+func (s *pieces) close() {
+	s.detach()
+	s.cut()
+	if s.body != nil {
+		_ = s.body.Close() // nothing of it is used any more
 	}
 }

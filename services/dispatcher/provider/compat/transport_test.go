@@ -3,6 +3,8 @@ package compat_test
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -102,7 +104,41 @@ func TestCall_RefusesModelsThatAreNotConfigured(t *testing.T) {
 func TestCall_ReusesItsConnection(t *testing.T) {
 	t.Parallel()
 	answer := `data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
-	providertest.ReusesItsConnection(t, answer, ask(), func(url string) (provider.Provider, error) {
-		return compat.New(compat.Config{BaseURL: url})
-	})
+	for name, early := range map[string]bool{"whose stream has ended": false, "whose stream ends after the answer": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			providertest.ReusesItsConnection(t, providertest.Streaming{Answer: answer, Early: early}, ask(), func(url string) (provider.Provider, error) {
+				return compat.New(compat.Config{BaseURL: url})
+			})
+		})
+	}
+}
+
+// A server that has said all and goes on is left, and so is one that never ends its stream.
+func TestCall_LeavesAStreamThatGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, more := range map[string]string{"silent": "", "talking": ": ping\n\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			left := make(chan struct{})
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(left)
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = w.Write([]byte("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"))
+				for r.Context().Err() == nil && more != "" {
+					_, _ = w.Write([]byte(more))
+				}
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			}))
+			t.Cleanup(s.Close)
+			p, err := compat.New(compat.Config{BaseURL: s.URL})
+			require.NoError(t, err)
+			t.Cleanup(p.Close)
+			res, err := p.Call(t.Context(), ask(), nil)
+			require.NoError(t, err)
+			require.Equal(t, "a", res.Text)
+			<-left
+		})
+	}
 }

@@ -90,7 +90,7 @@ func TestCall_BoundsHowLongAServerMakesOneWait(t *testing.T) {
 func TestCall_ReusesItsConnection(t *testing.T) {
 	t.Parallel()
 	answer := `data: {"candidates":[{"content":{"role":"model","parts":[{"text":"a"}]},"finishReason":"STOP"}]}` + "\r\n\r\n"
-	providertest.ReusesItsConnection(t, answer, ask(), func(url string) (provider.Provider, error) {
+	providertest.ReusesItsConnection(t, providertest.Streaming{Answer: answer}, ask(), func(url string) (provider.Provider, error) {
 		return gemini.New(gemini.Config{BaseURL: url, APIKey: key})
 	})
 }
