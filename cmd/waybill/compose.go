@@ -140,7 +140,7 @@ func (h *host) readPacks() (err error) {
 	if h.catalogue, err = loadCatalogue(h.opts.models.models); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	if h.packs, err = loadPacks(h.opts.packs, devOffers(h.catalogue, h.opts.models.ids()), h.log, h.opts.demoPacks()...); err != nil {
+	if h.packs, err = loadPacks(h.opts.packs, devOffers(h.catalogue, h.opts.models.ids(), h.opts.models.defaultModel), h.log, h.opts.demoPacks()...); err != nil {
 		return err
 	}
 	h.prompts, err = h.opts.prompts.config(h.packs, h.log)

@@ -12,6 +12,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
@@ -147,14 +148,22 @@ func inRange(version, versions string) (bool, error) {
 	return c.Check(v), nil
 }
 
-// devOffers is what they can count on in a whole host with these providers.
-func devOffers(c *catalogue.Catalogue, providers []string) pack.Host {
+// devOffers is what they can count on in a whole host with these providers, whose nodes ask the
+// default model (PROVIDER/MODEL) unless they name another. What the gate could satisfy counts,
+// though it be by a model that only the operator of its server knows to be there (OpenWOP envelope
+// contract §16.5).
+func devOffers(c *catalogue.Catalogue, providers []string, defaultModel string) pack.Host {
 	h := acceptorOffers()
 	h.Capabilities = append(h.Capabilities, "aiProviders", "providerUsage", "idempotency", "debugBundle", "modelCapabilities")
+	id, model, _ := strings.Cut(defaultModel, "/")
+	models := []modelgate.Model{{Provider: id, Model: model}}
+	for _, id := range providers {
+		models = append(models, c.Possible(id)...)
+	}
 	h.Model = func(capability string) bool {
-		return slices.ContainsFunc(c.Entries(), func(e catalogue.Entry) bool {
-			has, _ := e.Has(capability)
-			return has && slices.Contains(providers, e.Provider)
+		return slices.ContainsFunc(models, func(m modelgate.Model) bool {
+			has, _ := c.Has(m, capability)
+			return has
 		})
 	}
 	return h

@@ -212,16 +212,23 @@ func TestServeAcceptor_ReadsPacks(t *testing.T) {
 }
 
 // sampleOffers is what a host offers that has the stand-in alone.
-func sampleOffers() pack.Host { return devOffers(catalogue.Builtin(), []string{"sample"}) }
+func sampleOffers() pack.Host { return devOffers(catalogue.Builtin(), []string{"sample"}, "sample/sample-1") }
 
 // OpenWOP envelope contract §16.5: what the gate could satisfy counts.
 func TestDevOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {
 	t.Parallel()
 	require.True(t, sampleOffers().Model("structured-output"))
 	require.False(t, sampleOffers().Model("vision-input"))
-	with := devOffers(catalogue.Builtin(), []string{"sample", "anthropic"})
-	require.True(t, with.Model("vision-input"))
-	require.False(t, with.Model("x-host-acme-none"))
+	with := func(provider, defaultModel string) func(string) bool {
+		return devOffers(catalogue.Builtin(), []string{"sample", provider}, defaultModel).Model
+	}
+	require.True(t, with("anthropic", "sample/sample-1")("vision-input"))
+	require.False(t, with("anthropic", "sample/sample-1")("image-output"))
+	require.False(t, with("anthropic", "sample/sample-1")("x-host-acme-none"))
+	require.True(t, with("gemini", "sample/sample-1")("image-output"), "a rule of the vendor's models")
+	require.True(t, with("local", "sample/sample-1")("vision-input"), "a model that the server may have")
+	require.False(t, with("local", "sample/sample-1")("image-output"))
+	require.True(t, with("gemini", "gemini/some-image-model")("image-output"), "the default model")
 }
 
 // Nothing is opened before the packs are read: no port, no data.

@@ -104,6 +104,34 @@ func (c *Catalogue) Entries() []Entry { return slices.Clone(c.doc.Models) }
 // Rules are those for models that are not listed; the first that matches speaks.
 func (c *Catalogue) Rules() []Rule { return slices.Clone(c.doc.Rules) }
 
+// Known are the models that surely exist: those that are listed, and of the rules that are bound
+// to a provider the patterns. A pattern is looked up as a name is, and found to have what its rule
+// says unless an earlier rule speaks for all its models.
+func (c *Catalogue) Known() []modelgate.Model {
+	var out []modelgate.Model
+	for _, e := range c.doc.Models {
+		out = append(out, modelgate.Model{Provider: e.Provider, Model: e.Model})
+	}
+	for _, r := range c.doc.Rules {
+		if r.Provider != "" {
+			out = append(out, modelgate.Model{Provider: r.Provider, Model: r.Match})
+		}
+	}
+	return out
+}
+
+// Possible are the models that a provider may have: those that are known, and the patterns of all
+// rules that would speak for others.
+func (c *Catalogue) Possible(provider string) []modelgate.Model {
+	out := slices.DeleteFunc(c.Known(), func(m modelgate.Model) bool { return m.Provider != provider })
+	for _, r := range c.doc.Rules {
+		if r.Provider == "" && c.binds(r, provider) {
+			out = append(out, modelgate.Model{Provider: provider, Model: r.Match})
+		}
+	}
+	return out
+}
+
 // Providers are those whose models are listed, by id.
 func (c *Catalogue) Providers() map[string]Provider { return maps.Clone(c.doc.Providers) }
 

@@ -168,6 +168,8 @@ func TestOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {
 	require.NoError(t, err)
 	loop = completion.New(host, completion.Deps{Models: reg})
 	require.True(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "what a node falls back to")
+	require.True(t, loop.Offers("reasoning", nil), "a rule that is bound to a provider")
+	require.False(t, loop.Offers("vision-input", nil), "rules of whatever servers there may be")
 }
 
 // A call that no answer came of is the provider's, and nothing else in the log says so.

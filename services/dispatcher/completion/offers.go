@@ -14,8 +14,8 @@ type Offer struct {
 }
 
 // Offers reports whether some model that can be asked is known to have a capability:
-// the host's own, one that a node falls back to, or a listed one of a provider that is
-// there.
+// the host's own, one that a node falls back to, or one that the catalogue knows of a
+// provider that is there.
 func (l *Loop) Offers(id modelgate.Capability, fallback *modelgate.Model) bool {
 	var fallbacks []modelgate.Model
 	if fallback != nil {
@@ -28,7 +28,7 @@ func (l *Loop) Offers(id modelgate.Capability, fallback *modelgate.Model) bool {
 }
 
 // Capable are the models that Offers looks at, those that have a capability and that a
-// tenant may ask. The fallbacks are left out for a tenant that is not told of them.
+// tenant may ask; a name with * is the pattern of a rule of the catalogue. The fallbacks are left out for a tenant that is not told of them.
 func (l *Loop) Capable(tenant string, id modelgate.Capability, fallbacks []modelgate.Model) []Offer {
 	if l.cfg.HidesFallback != nil && l.cfg.HidesFallback(tenant) {
 		fallbacks = nil
@@ -56,9 +56,7 @@ func (l *Loop) TrustsUnknown() bool { return l.cfg.TrustsUnknown }
 // known are the models that there is a name of, each once.
 func (l *Loop) known(fallbacks []modelgate.Model) []modelgate.Model {
 	out := append([]modelgate.Model{{Provider: l.cfg.Defaults.Provider, Model: l.cfg.Defaults.Model}}, fallbacks...)
-	for _, e := range l.deps.Catalogue.Entries() {
-		out = append(out, modelgate.Model{Provider: e.Provider, Model: e.Model})
-	}
+	out = append(out, l.deps.Catalogue.Known()...)
 	seen := map[modelgate.Model]bool{}
 	return slices.DeleteFunc(out, func(m modelgate.Model) bool {
 		was := seen[m]

@@ -84,20 +84,21 @@ func TestCapable_ListsModelsThatTheTenantMayAsk(t *testing.T) {
 	t.Parallel()
 	fallback := modelgate.Model{Provider: "mock", Model: "bigger"}
 	m := completion.Offer{Model: modelgate.Model{Provider: "mock", Model: "m"}}
-	both := []completion.Offer{m, {Model: fallback}}
+	rule := modelgate.Model{Provider: "mock", Model: "*"} // of the catalogue
+	all := []completion.Offer{m, {Model: fallback}, {Model: rule}}
 	for name, tc := range map[string]struct {
 		rules, tenant string
 		id            modelgate.Capability
 		want          []completion.Offer
 	}{
-		"no rule":           {`{}`, "acme", "reasoning", both},
+		"no rule":           {`{}`, "acme", "reasoning", all},
 		"not had":           {`{}`, "acme", "vision-input", nil},
 		"nobody knows it":   {`{}`, "acme", "x-host-acme-dance", nil},
-		"restricted":        {`{"mock":{"mode":"restricted","allowedModels":["m"]}}`, "acme", "reasoning", both[:1]},
+		"restricted":        {`{"mock":{"mode":"restricted","allowedModels":["m"]}}`, "acme", "reasoning", all[:1]},
 		"disabled":          {`{"mock":{"mode":"disabled"}}`, "acme", "reasoning", nil},
-		"required":          {`{"mock":{"mode":"required"}}`, "acme", "reasoning", []completion.Offer{{Model: m.Model, OwnKey: true}, {Model: fallback, OwnKey: true}}},
-		"another's rule":    {`{"mock":{"mode":"disabled"}}`, "other", "reasoning", both},
-		"fallback withheld": {`{}`, "hushed", "reasoning", both[:1]},
+		"required":          {`{"mock":{"mode":"required"}}`, "acme", "reasoning", []completion.Offer{{Model: m.Model, OwnKey: true}, {Model: fallback, OwnKey: true}, {Model: rule, OwnKey: true}}},
+		"another's rule":    {`{"mock":{"mode":"disabled"}}`, "other", "reasoning", all},
+		"fallback withheld": {`{}`, "hushed", "reasoning", []completion.Offer{m, {Model: rule}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2367,7 +2367,8 @@ func (x *ModelCapability) GetModels() []*CapableModel {
 type CapableModel struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Provider string                 `protobuf:"bytes,1,opt,name=provider,proto3" json:"provider,omitempty"`
-	Model    string                 `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	// With *, the pattern of those models that a rule of the catalogue speaks for.
+	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
 	// It is asked with the tenant's own key only.
 	OwnKey        bool `protobuf:"varint,3,opt,name=own_key,json=ownKey,proto3" json:"own_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
