@@ -123,11 +123,16 @@ type Outcome struct {
 	Missing []Capability
 	// FallbackAttempted says that a fallback was looked at; for Refuse.
 	FallbackAttempted bool
+	// FallbackMissing is what the fallback lacks, too; for Refuse. None, though it was attempted: it
+	// cannot be asked.
+	FallbackMissing []Capability
 	// Unknown says that it is not known of the active model whether it has all that is
 	// required.
 	Unknown bool
 	// Hidden says that readers are not told which model is asked instead.
 	Hidden bool
+	// Catalogue is the digest of what was known of models; empty: nobody keeps one.
+	Catalogue string
 }
 
 // Evaluate decides one dispatch; the numbers are the rows of the contract's table
@@ -135,23 +140,21 @@ type Outcome struct {
 func Evaluate(n Needs, active Model, h Host) Outcome {
 	o := Outcome{Route: Refuse}
 	o.Missing, o.Unknown = n.lacking(active, h)
-	ofFallback := func() []Capability {
-		missing, _ := n.lacking(*n.Fallback, h)
-		return missing
-	}
 	switch {
 	case h.Off || len(o.Missing) == 0: // 1, 2
 		return Outcome{Route: Dispatch, Asked: active, Unknown: o.Unknown}
 	case n.Fallback == nil, !h.Substitutes: // 4, 5
 		return o
-	case !h.Routes(*n.Fallback), // 6; it counts as attempted (C13)
-		len(ofFallback()) > 0: // 7; there is no second fallback
+	case !h.Routes(*n.Fallback): // 6; it counts as attempted (C13)
 		o.FallbackAttempted = true
 		return o
-	default: // 3
-		o.Route, o.Asked, o.Hidden = Substitute, *n.Fallback, h.HidesFallback
+	}
+	if o.FallbackMissing, _ = n.lacking(*n.Fallback, h); len(o.FallbackMissing) > 0 { // 7; there is no second fallback
+		o.FallbackAttempted = true
 		return o
 	}
+	o.Route, o.Asked, o.Hidden = Substitute, *n.Fallback, h.HidesFallback // 3
+	return o
 }
 
 // lacking lists what a model lacks, and reports whether the host does not know of some

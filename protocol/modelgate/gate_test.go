@@ -61,9 +61,10 @@ func TestEvaluate_EveryRow(t *testing.T) {
 		"5 the host cannot substitute":           {modelgate.Needs{Required: both, Fallback: &able}, plain, func(h *modelgate.Host) { h.Substitutes = false }, modelgate.Outcome{Route: modelgate.Refuse, Missing: both}},
 		"6 the fallback cannot be reached (C13)": {modelgate.Needs{Required: both, Fallback: &far}, plain, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true}},
 		"7 the fallback lacks something: of the active model (C14)": {
-			modelgate.Needs{Required: both, Fallback: &weak}, plain, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true},
+			modelgate.Needs{Required: both, Fallback: &weak}, plain, nil,
+			modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true, FallbackMissing: []string{"vision-input"}},
 		},
-		"7 the fallback is the active model (§26.19)": {modelgate.Needs{Required: both, Fallback: &plain}, plain, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true}},
+		"7 the fallback is the active model (§26.19)": {modelgate.Needs{Required: both, Fallback: &plain}, plain, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true, FallbackMissing: both}},
 		"an id that nobody knows is unmet (§16.2)":    {modelgate.Needs{Required: []string{"nonexistent-capability-9b3f"}}, weak, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: []string{"nonexistent-capability-9b3f"}}},
 		"the model counts, not its provider alone (§26.20)": {
 			modelgate.Needs{Required: both}, modelgate.Model{Provider: able.Provider, Model: "other"}, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: both},
@@ -72,7 +73,7 @@ func TestEvaluate_EveryRow(t *testing.T) {
 		"a fallback of which nothing is known has nothing": {
 			modelgate.Needs{Required: both, Fallback: &able},
 			plain, unknown(able),
-			modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true},
+			modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true, FallbackMissing: both},
 		},
 		"a model of which nothing is known may be trusted": {
 			modelgate.Needs{Required: both},

@@ -29,6 +29,7 @@ type document struct {
 type Catalogue struct {
 	doc    document
 	byName map[name]int // into doc.Models
+	digest func() string
 }
 
 // name is what a model is found by.
@@ -54,6 +55,7 @@ func Builtin() *Catalogue { return builtin() }
 func index(doc document) *Catalogue {
 	slices.SortFunc(doc.Models, byProviderAndModel)
 	c := &Catalogue{doc: doc, byName: map[name]int{}}
+	c.digest = sync.OnceValue(c.sum)
 	for i, e := range doc.Models {
 		for _, n := range e.names() {
 			c.byName[name{e.Provider, n}] = i

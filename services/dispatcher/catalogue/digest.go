@@ -11,7 +11,9 @@ import (
 // Digest names the catalogue's content: "sha256:" and the hash of its canonical
 // form (RFC 8785). How it was written, and in which order models, names and
 // capabilities were, makes no difference.
-func (c *Catalogue) Digest() string {
+func (c *Catalogue) Digest() string { return c.digest() }
+
+func (c *Catalogue) sum() string {
 	b, err := json.Marshal(c.doc)
 	if err == nil {
 		b, err = jcs.Transform(b)

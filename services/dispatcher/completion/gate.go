@@ -27,6 +27,7 @@ func (l *Loop) Gate(tenant, credentialRef string, needs modelgate.Needs, in node
 		},
 		Has: l.has,
 	})
+	out.Catalogue = l.deps.Catalogue.Digest()
 	l.tell(tenant, in.NodeID, active, out)
 	return active, out
 }
@@ -63,15 +64,16 @@ func (l *Loop) has(m modelgate.Model, id modelgate.Capability) (has, known bool)
 	return l.deps.Catalogue.Has(m, id)
 }
 
-// tell logs a decision with the catalogue that it was made by.
+// tell logs a decision with the catalogue that it was made by. That a node is refused is a warning:
+// its operator has either to name another model or to say more of this one.
 func (l *Loop) tell(tenant, nodeID string, active modelgate.Model, o modelgate.Outcome) {
 	level := slog.LevelInfo
-	if o.Route == modelgate.Dispatch {
-		level = slog.LevelDebug
+	if o.Route == modelgate.Refuse {
+		level = slog.LevelWarn
 	}
 	attrs := []slog.Attr{
 		slog.String("tenant", tenant), slog.String("node_id", nodeID), slog.String("route", string(o.Route)), slog.String("provider", active.Provider),
-		slog.String("model", active.Model), slog.Any("missing", o.Missing), slog.Bool("unknown", o.Unknown), slog.String("catalogue", l.deps.Catalogue.Digest()),
+		slog.String("model", active.Model), slog.Any("missing", o.Missing), slog.Bool("unknown", o.Unknown), slog.String("catalogue", o.Catalogue),
 	}
 	if o.Route == modelgate.Substitute && !o.Hidden {
 		attrs = append(attrs, slog.String("asked", o.Asked.Provider+"/"+o.Asked.Model))

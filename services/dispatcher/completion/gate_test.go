@@ -1,7 +1,9 @@
 package completion_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -54,6 +57,44 @@ func TestGate_EvaluatesTheActiveModel(t *testing.T) {
 type mute struct{ provider.Provider }
 
 func (mute) ID() string { return "mute" }
+
+// Who asks why a model was asked or was not finds it in the log, and by what it was decided.
+func TestGate_LogsEachDecisionWithTheCatalogue(t *testing.T) {
+	t.Parallel()
+	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		requires, level, asked string
+		hides                  bool
+		route                  modelgate.Route
+	}{
+		"dispatched":                          {"structured-output", "INFO", "", false, modelgate.Dispatch},
+		"another is asked":                    {"reasoning", "INFO", "mock/m", false, modelgate.Substitute},
+		"another is asked, which is withheld": {"reasoning", "INFO", "", true, modelgate.Substitute},
+		"refused":                             {"vision-input", "WARN", "", false, modelgate.Refuse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			loop := completion.New(completion.Config{
+				Defaults:      completion.Defaults{Provider: "sample", Model: "sample-1"},
+				HidesFallback: func(string) bool { return tc.hides },
+			}, completion.Deps{Models: reg, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+			_, o := loop.Gate("acme", "", modelgate.Needs{Required: []string{tc.requires}, Fallback: &modelgate.Model{Provider: "mock", Model: "m"}}, node.Input{NodeID: "a"})
+			var line struct {
+				Level, Msg, Route, Catalogue, Asked, Tenant, Provider, Model string
+				Node                                                         string `json:"node_id"`
+			}
+			require.NoError(t, json.Unmarshal(log.Bytes(), &line), "one line: %s", log.String())
+			require.Equal(t, tc.level, line.Level)
+			require.Equal(t, string(tc.route), line.Route)
+			require.Equal(t, catalogue.Builtin().Digest(), line.Catalogue)
+			require.Equal(t, line.Catalogue, o.Catalogue)
+			require.Equal(t, tc.asked, line.Asked)
+			require.Equal(t, []string{"acme", "a", "sample", "sample-1"}, []string{line.Tenant, line.Node, line.Provider, line.Model})
+		})
+	}
+}
 
 func TestGate_HidesTheFallbackOfWhoeverTheOperatorSays(t *testing.T) {
 	t.Parallel()

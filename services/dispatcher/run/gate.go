@@ -59,7 +59,7 @@ func (m *Machine) lacksModel(now time.Time, id string, t node.Type, attempt int)
 	m.failNode(now, id, &wire.NodeError{
 		Code:    string(fault.CapabilityNotProvided),
 		Message: refusal(active, o),
-		Details: map[string]any{"missingCapabilities": o.Missing, "provider": active.Provider, "model": active.Model},
+		Details: refusalDetails(active, o),
 	}, attempt, wire.Trusted)
 	return true
 }
@@ -71,8 +71,21 @@ func refusal(active modelgate.Model, o modelgate.Outcome) string {
 	if o.Unknown {
 		why = fmt.Sprintf("the catalogue of models does not say of model %q of provider %q that it has %s, which the node requires", active.Model, active.Provider, missing)
 	}
-	if o.FallbackAttempted {
-		why += "; the fallback model lacks something, too, or cannot be asked"
+	switch {
+	case len(o.FallbackMissing) > 0:
+		why += "; nor is the fallback model known to have " + strings.Join(o.FallbackMissing, ", ")
+	case o.FallbackAttempted:
+		why += "; the fallback model cannot be asked: its provider is not there, there is no key for it, or a policy forbids it"
 	}
 	return why
+}
+
+// refusalDetails are for those who ask what was known of models then: the log has it as well,
+// where the catalogue has changed since.
+func refusalDetails(active modelgate.Model, o modelgate.Outcome) map[string]any {
+	out := map[string]any{"missingCapabilities": o.Missing, "provider": active.Provider, "model": active.Model}
+	if o.Catalogue != "" {
+		out["catalogue"] = o.Catalogue
+	}
+	return out
 }

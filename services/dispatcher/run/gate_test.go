@@ -27,9 +27,11 @@ func gated(t *testing.T, g graph, has string) run.Plan {
 	p.Types = node.Builtin().Conformance(nil)
 	p.Gate = func(_, _ string, n modelgate.Needs, _ node.Input) (modelgate.Model, modelgate.Outcome) {
 		active := modelgate.Model{Provider: "p", Model: "m"}
-		return active, modelgate.Evaluate(n, active, modelgate.Host{
+		o := modelgate.Evaluate(n, active, modelgate.Host{
 			Routes: func(modelgate.Model) bool { return false }, Has: func(_ modelgate.Model, id string) (bool, bool) { return id == has, true },
 		})
+		o.Catalogue = "sha256:c0ffee"
+		return active, o
 	}
 	return p
 }
@@ -50,7 +52,7 @@ func TestGate_RefusesBeforeTheNodeStarts(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(payloadOf(t, m, wire.EventNodeFailed)), &failed))
 	require.Equal(t, "capability_not_provided", failed.Error.Code)
-	require.JSONEq(t, `{"missingCapabilities":["nonexistent-capability-9b3f"],"provider":"p","model":"m"}`, string(failed.Error.Details))
+	require.JSONEq(t, `{"missingCapabilities":["nonexistent-capability-9b3f"],"provider":"p","model":"m","catalogue":"sha256:c0ffee"}`, string(failed.Error.Details))
 	require.Equal(t, "capability_not_provided", m.State().Error.Code)
 	require.Zero(t, m.State().Executions, "what never started does not count")
 }
@@ -66,7 +68,11 @@ func TestGate_SaysWhyTheNodeIsRefused(t *testing.T) {
 		{modelgate.Outcome{Unknown: true}, `the catalogue of models does not say of model "m" of provider "p" that it has reasoning, which the node requires`},
 		{
 			modelgate.Outcome{FallbackAttempted: true},
-			`model "m" of provider "p" lacks reasoning, which the node requires; the fallback model lacks something, too, or cannot be asked`,
+			`model "m" of provider "p" lacks reasoning, which the node requires; the fallback model cannot be asked: its provider is not there, there is no key for it, or a policy forbids it`,
+		},
+		{
+			modelgate.Outcome{FallbackAttempted: true, FallbackMissing: []string{"reasoning"}},
+			`model "m" of provider "p" lacks reasoning, which the node requires; nor is the fallback model known to have reasoning`,
 		},
 	} {
 		p := gated(t, graph{}, "")
