@@ -208,6 +208,11 @@ func (w *warnings) node(i int) {
 	if t, known := w.types[n.TypeID]; known && t.Class != Effect && n.Timeout() > 0 {
 		w.add(nodePath(i)+"/settings/timeoutMs", RuleNoTimeout, "only nodes that ask somebody outside can run out of time; nodes of type "+n.TypeID+" do not")
 	}
+	if t := w.types[n.TypeID]; t.Executes() == TypeStructuredOutput {
+		for _, p := range warnStructured(t.Configure(n.Config)) {
+			w.add(nodePath(i)+"/config"+p.Path, p.Rule, p.Message)
+		}
+	}
 	before := w.before(n.ID)
 	for _, port := range slices.Sorted(maps.Keys(n.Inputs)) {
 		pv, path := n.Inputs[port], nodePath(i)+"/inputs/"+escape(port)
