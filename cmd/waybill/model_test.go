@@ -208,7 +208,7 @@ func TestPolicies_SaysWhatIsWrongWithTheFile(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
 		filepath.Join(t.TempDir(), "none.json"):             "no such file",
-		modelsFile(t, `{"tenants":{"a":{"b":{}}}}`):         "/tenants/a/b/mode",
+		modelsFile(t, `{"tenants":{"a":{"b":{}}}}`):         `"/tenants/a/b": required member missing: mode`,
 		modelsFile(t, strings.Repeat(" ", maxPolicies)+"x"): "longer than",
 	} {
 		_, err := (&modelOptions{policies: file}).readPolicies()

@@ -212,7 +212,9 @@ func TestServeAcceptor_ReadsPacks(t *testing.T) {
 }
 
 // sampleOffers is what a host offers that has the stand-in alone.
-func sampleOffers() pack.Host { return devOffers(catalogue.Builtin(), []string{"sample"}, "sample/sample-1") }
+func sampleOffers() pack.Host {
+	return devOffers(catalogue.Builtin(), []string{"sample"}, "sample/sample-1")
+}
 
 // OpenWOP envelope contract §16.5: what the gate could satisfy counts.
 func TestDevOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -46,29 +47,50 @@ func (e *ParseError) Error() string {
 }
 
 // Parse reads a catalogue. The error is a *ParseError: of all that the document's
-// form forbids (32 of it at most) or, if that is sound, of all that it contradicts
-// itself in.
+// form forbids (32 of it at most), and of all that it contradicts itself in, as far as
+// its form is sound there.
 func Parse(doc []byte) (*Catalogue, error) {
 	limits := strictjson.Limits{MaxBytes: MaxBytes, MaxDepth: maxDepth}
 	if err := strictjson.Check(doc, limits); err != nil {
 		return nil, unsound(err)
 	}
-	if wrong := form().Validate(doc); len(wrong) > 0 {
-		e := &ParseError{}
-		for _, v := range wrong {
-			e.Problems = append(e.Problems, Problem{v.InstancePath, v.Message})
-		}
-		return nil, e
-	}
+	wrong := form().Validate(doc)
 	var d document
 	if err := strictjson.Decode(doc, limits, &d); err != nil {
-		return nil, unsound(err)
+		if len(wrong) == 0 {
+			return nil, unsound(err)
+		}
+		_ = json.Unmarshal(doc, &d) // what can be read of it
 	}
-	if found := d.check(); len(found) > 0 {
-		return nil, &ParseError{found}
+	e := &ParseError{}
+	for _, v := range wrong {
+		e.Problems = append(e.Problems, Problem{v.InstancePath, v.Message})
+	}
+	if e.add(d.check()); len(e.Problems) > 0 {
+		return nil, e
 	}
 	d.sort()
 	return index(d), nil
+}
+
+// add appends problems of what the others leave in peace: in a model of which something could not
+// be read, the rest proves nothing.
+func (e *ParseError) add(found []Problem) {
+	broken := map[string]bool{}
+	for _, p := range e.Problems {
+		broken[element(p.Path)] = true
+	}
+	for _, p := range found {
+		if !broken[element(p.Path)] {
+			e.Problems = append(e.Problems, p)
+		}
+	}
+}
+
+// element is the part of a pointer that leads to a model or a rule.
+func element(pointer string) string {
+	parts := strings.SplitN(pointer, "/", 4)
+	return strings.Join(parts[:min(len(parts), 3)], "/")
 }
 
 // unsound carries an error of strictjson over.

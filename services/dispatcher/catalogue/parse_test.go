@@ -92,14 +92,22 @@ func TestParse_NamesEveryFaultWithItsPlace(t *testing.T) {
 		"a capability without a way": {
 			model(`"structuredOutput":"none","capabilities":["structured-output"]`), []catalogue.Problem{{"/models/0/structuredOutput", "structured-output"}},
 		},
-		"an answer longer than all":  {model(`"contextTokens":100,"outputTokens":101`), []catalogue.Problem{{"/models/0/outputTokens", "contextTokens"}}},
-		"prices that run backwards":  {model(`"prices":{"until":"2026-06-30","then":{"until":"2026-06-30"}}`), []catalogue.Problem{{"/models/0/prices/then/until", "after 2026-06-30"}}},
-		"a capability unsure of":     {model(`"capabilities":["reasoning"],"unsure":["vision-input","reasoning"]`), []catalogue.Problem{{"/models/0/unsure/1", "one of the two"}}},
-		"a name that is an alias":    {model(`"aliases":["big"]`), []catalogue.Problem{{"/models/0/aliases/0", "a name is that of one model"}}},
-		"a rule that lacks its own":  {`{"version":1,"asOf":"2026-01-31","rules":[{"match":"a","capabilities":["reasoning"],"lacks":["reasoning"]}]}`, []catalogue.Problem{{"/rules/0/lacks/0", "one of the two"}}},
-		"a pattern in upper case":    {`{"version":1,"asOf":"2026-01-31","rules":[{"match":"A[bc]"}]}`, []catalogue.Problem{{"/rules/0/match", "match"}}},
-		"a rule that never speaks":   {`{"version":1,"asOf":"2026-01-31","rules":[{"match":"a*"},{"match":"a*","provider":"acme"},{"match":"a*"}]}`, []catalogue.Problem{{"/rules/2/match", "rule 0"}}},
-		"two models of one name":     {`{"version":1,"asOf":"2026-01-31","models":[{"provider":"acme","model":"a"},{"provider":"b","model":"a"},{"provider":"acme","model":"c","snapshots":["a"]}]}`, []catalogue.Problem{{"/models/2/snapshots/0", "models/0"}}},
+		"an answer longer than all": {model(`"contextTokens":100,"outputTokens":101`), []catalogue.Problem{{"/models/0/outputTokens", "contextTokens"}}},
+		"prices that run backwards": {model(`"prices":{"until":"2026-06-30","then":{"until":"2026-06-30"}}`), []catalogue.Problem{{"/models/0/prices/then/until", "after 2026-06-30"}}},
+		"a capability unsure of":    {model(`"capabilities":["reasoning"],"unsure":["vision-input","reasoning"]`), []catalogue.Problem{{"/models/0/unsure/1", "one of the two"}}},
+		"a name that is an alias":   {model(`"aliases":["big"]`), []catalogue.Problem{{"/models/0/aliases/0", "a name is that of one model"}}},
+		"a rule that lacks its own": {`{"version":1,"asOf":"2026-01-31","rules":[{"match":"a","capabilities":["reasoning"],"lacks":["reasoning"]}]}`, []catalogue.Problem{{"/rules/0/lacks/0", "one of the two"}}},
+		"a pattern in upper case":   {`{"version":1,"asOf":"2026-01-31","rules":[{"match":"A[bc]"}]}`, []catalogue.Problem{{"/rules/0/match", "match"}}},
+		"a rule that never speaks":  {`{"version":1,"asOf":"2026-01-31","rules":[{"match":"a*"},{"match":"a*","provider":"acme"},{"match":"a*"}]}`, []catalogue.Problem{{"/rules/2/match", "rule 0"}}},
+		"two models of one name":    {`{"version":1,"asOf":"2026-01-31","models":[{"provider":"acme","model":"a"},{"provider":"b","model":"a"},{"provider":"acme","model":"c","snapshots":["a"]}]}`, []catalogue.Problem{{"/models/2/snapshots/0", "models/0"}}},
+		"contradictions beside what is malformed elsewhere": {
+			`{"version":1,"models":[{"provider":"acme","model":"a"},{"provider":"acme","model":"a"},{"provider":"acme","model":"a","note":7},{"provider":"acme"},{"provider":"acme"},
+				{"provider":"acme","model":"b","contextTokens":5,"outputTokens":6}],"rules":[{"match":"x","provider":7},{"match":"y"},{"match":"y"}]}`,
+			[]catalogue.Problem{
+				{"", "asOf"}, {"/models/2/note", "string"}, {"/models/3", "model"}, {"/models/4", "model"}, {"/rules/0/provider", "string"},
+				{"/models/1/model", "models/0"}, {"/models/5/outputTokens", "contextTokens"}, {"/rules/2/match", "rule 1"},
+			},
+		},
 		"contradictions, all listed": {model(`"contextTokens":300000,"outputTokens":400000`), []catalogue.Problem{{"/models/0/contextTokens", ""}, {"/models/0/outputTokens", ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {

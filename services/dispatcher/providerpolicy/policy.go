@@ -14,14 +14,17 @@
 package providerpolicy
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
@@ -42,43 +45,66 @@ type Policies struct {
 	tenants map[string]map[string]Rule
 }
 
+//go:embed policies.schema.json
+var schemaJSON []byte
+
+// form is compiled on first use; the document is part of the binary and tests compile it.
+var form = sync.OnceValue(func() *schema.Schema {
+	s, err := schema.Compile("provider policies", schemaJSON)
+	if err != nil {
+		panic("providerpolicy: embedded schema: " + err.Error())
+	}
+	return s
+})
+
 // Parse reads the operator's document. The error tells of everything that is wrong with it,
-// with its place.
+// with its place: of all that its form forbids (32 of it at most), or if that is sound of all
+// that its rules contradict themselves in.
 func Parse(doc []byte) (*Policies, error) {
+	if err := strictjson.Check(doc, strictjson.Limits{}); err != nil {
+		return nil, fmt.Errorf(`want {"tenants": {TENANT: {PROVIDER: {"mode": MODE}}}}: %w`, err)
+	}
+	var errs []error
+	for _, v := range form().Validate(doc) {
+		errs = append(errs, fmt.Errorf("at %q: %s", v.InstancePath, v.Message))
+	}
+	if len(errs) > 0 { // an empty file, too, is a mistake more often than a wish
+		return nil, fmt.Errorf("want {\"tenants\": {TENANT: {PROVIDER: {\"mode\": MODE}}}}\n%w", errors.Join(errs...))
+	}
 	var file struct {
 		Tenants map[string]map[string]Rule `json:"tenants"`
 	}
 	if err := strictjson.Decode(doc, strictjson.Limits{}, &file); err != nil {
-		return nil, fmt.Errorf(`want {"tenants": {TENANT: {PROVIDER: {"mode": MODE}}}}: %w`, err)
+		return nil, err
 	}
-	if file.Tenants == nil { // an empty file is a mistake more often than a wish
-		return nil, errors.New(`/tenants: required; {"tenants": {}} is a file without rules`)
-	}
-	var errs []error
 	for _, tenant := range slices.Sorted(maps.Keys(file.Tenants)) {
 		for _, provider := range slices.Sorted(maps.Keys(file.Tenants[tenant])) {
-			if err := file.Tenants[tenant][provider].check(); err != nil {
-				errs = append(errs, fmt.Errorf("/tenants/%s/%s%w", tenant, provider, err))
+			if err := file.Tenants[tenant][provider].check("/tenants/" + escape(tenant) + "/" + escape(provider) + "/allowedModels"); err != nil {
+				errs = append(errs, err)
 			}
 		}
 	}
-	return &Policies{file.Tenants}, errors.Join(errs...)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return &Policies{file.Tenants}, nil
 }
 
-// check finds what is wrong with a rule; the error begins with the place below it.
-func (r Rule) check() error {
-	if !slices.Contains(modelgate.PolicyModes(), r.Mode) {
-		return fmt.Errorf("/mode: %q: want one of %v", r.Mode, modelgate.PolicyModes())
-	}
+// escape makes a name a part of a JSON pointer.
+func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+
+// check finds what a rule, whose allowedModels stand at that place, contradicts itself in.
+func (r Rule) check(at string) error {
 	if r.Mode != modelgate.Restricted && r.AllowedModels != nil {
-		return fmt.Errorf("/allowedModels: only the mode %s has them, and this is %s", modelgate.Restricted, r.Mode)
+		return fmt.Errorf("at %q: only the mode %s has them, and this is %s", at, modelgate.Restricted, r.Mode)
 	}
+	var errs []error
 	for i, p := range r.AllowedModels {
 		if _, err := matches(p, ""); err != nil {
-			return fmt.Errorf("/allowedModels/%d: %q: %w; want a model's name, with * for any part of it", i, p, err)
+			errs = append(errs, fmt.Errorf("at \"%s/%d\": %q: %w; want a model's name, with * for any part of it", at, i, p, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Of is the rule of a tenant for a provider.

@@ -59,23 +59,29 @@ func TestOf_NoPoliciesAllowAll(t *testing.T) {
 	require.Nil(t, p.Of("acme", "openai").Judge(modelgate.Model{Provider: "openai", Model: "m"}, providerpolicy.KeyNone))
 }
 
-func TestParse_SaysWhatIsWrongAndWhere(t *testing.T) {
+func TestParse_SaysAllThatIsWrongAndWhere(t *testing.T) {
 	t.Parallel()
-	for doc, want := range map[string]string{
-		`{"tenants":{"acme":{"openai":{"mode":"off"}}}}`:                               `/tenants/acme/openai/mode: "off": want one of [disabled optional required restricted]`,
-		`{"tenants":{"acme":{"openai":{"mode":"disabled","allowedModels":["m"]}}}}`:    `/tenants/acme/openai/allowedModels: only the mode restricted has them`,
-		`{"tenants":{"acme":{"openai":{"mode":"restricted","allowedModels":["[m"]}}}}`: `/tenants/acme/openai/allowedModels/0: "[m"`,
-		`{"tenants":{"acme":{"openai":{"mode":"restricted","models":["m"]}}}}`:         `/tenants/acme/openai/models`,
-		`{"tenants":{"a":{"p":{"mode":"x"}},"b":{"p":{"mode":"y"}}}}`:                  "/tenants/b/p/mode",
-		`{"tenants":{"a":{"p":{"mode":"disabled"},"p":{"mode":"optional"}}}}`:          "/tenants/a/p",
-		`{"tenants":{}} {}`:   "want {\"tenants\"",
-		`{"tenant":{}}`:       "/tenant",
-		`{}`:                  "/tenants: required",
-		`nothing`:             "want {\"tenants\"",
-		`{"tenants":{"a":1}}`: "/tenants/a",
+	for doc, want := range map[string][]string{
+		`{"tenants":{"acme":{"openai":{"mode":"off"}}}}`:                               {`at "/tenants/acme/openai/mode": not one of the allowed values: "disabled", "optional", "required", "restricted"`},
+		`{"tenants":{"acme":{"openai":{}}}}`:                                           {`at "/tenants/acme/openai": required member missing: mode`},
+		`{"tenants":{"acme":{"openai":{"mode":"disabled","allowedModels":["m"]}}}}`:    {`at "/tenants/acme/openai/allowedModels": only the mode restricted has them`},
+		`{"tenants":{"acme":{"openai":{"mode":"restricted","allowedModels":["[m"]}}}}`: {`at "/tenants/acme/openai/allowedModels/0": "[m"`},
+		`{"tenants":{"acme":{"openai":{"mode":"restricted","models":["m"]}}}}`:         {`at "/tenants/acme/openai/models"`},
+		`{"tenants":{"a":{"p":{"mode":"x"}},"b":{"p":{"Mode":"optional"}},"c":7}}`:     {`"/tenants/a/p/mode"`, `"/tenants/b/p/Mode"`, `"/tenants/b/p": required`, `"/tenants/c"`},
+		`{"tenants":{"a":{"p/q":{"mode":"restricted","allowedModels":["[m","ok","[n"]},"r":{"mode":"optional","allowedModels":[]}}}}`: {
+			`"/tenants/a/p~1q/allowedModels/0"`, `"/tenants/a/p~1q/allowedModels/2"`, `"/tenants/a/r/allowedModels"`,
+		},
+		`{"tenants":{"a":{"p":{"mode":"disabled"},"p":{"mode":"optional"}}}}`: {"/tenants/a/p"},
+		`{"tenants":{}} {}`: {"want {\"tenants\""},
+		`{"tenant":{}}`:     {`"/tenant"`, `at "": required member missing: tenants`},
+		`{}`:                {`at "": required member missing: tenants`},
+		`nothing`:           {"want {\"tenants\""},
 	} {
-		_, err := providerpolicy.Parse([]byte(doc))
-		require.ErrorContains(t, err, want, doc)
+		p, err := providerpolicy.Parse([]byte(doc))
+		require.Nil(t, p)
+		for _, part := range want {
+			require.ErrorContains(t, err, part, doc)
+		}
 	}
 }
 
