@@ -94,17 +94,21 @@ type clients struct {
 	dispatcher dispatcherv1.DispatcherClient
 }
 
-// compose builds everything; nothing runs before start. What was opened is
-// closed again if a later part cannot be built.
+// compose builds everything; nothing is served before start. What was opened and begun is
+// ended again if a later part cannot be built.
 func compose(ctx context.Context, o devOptions, log logger) (h *host, err error) {
 	if o.testSeams {
 		o.prompts.canary = canaryValue()
 	}
 	h = &host{log: log, opts: o, group: &lifecycle.Group{}}
 	defer func() {
-		if err != nil {
-			h.close()
+		if err == nil {
+			return
 		}
+		if unended := h.group.Stop(); unended != nil {
+			err = errors.Join(err, unended)
+		}
+		h.close()
 	}()
 	specs, err := parseKeys(o.apiKeys)
 	if err != nil {
@@ -325,7 +329,7 @@ func (h *host) buildAcceptor(context.Context, []auth.Spec) (err error) {
 	}
 	s, err := acceptor.New(cfg, deps)
 	if err != nil {
-		return err
+		return ofFiles(err)
 	}
 	h.clients.acceptor = acceptorv1.NewAcceptorClient(h.serve("acceptor", s.Register))
 	return nil

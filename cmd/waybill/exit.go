@@ -5,11 +5,20 @@ import (
 	"fmt"
 
 	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
 // errUsage marks errors of the command line.
 var errUsage = exit.With(exit.Usage, errors.New("usage"))
+
+// ofFiles marks the faults of files that the command line names as errors of it.
+func ofFiles(err error) error {
+	if _, refused := fault.As(err); refused {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return err
+}
 
 // judged is how a command ends whose envelope was judged; nil when it was accepted.
 func judged(outcome accept.Status) error {

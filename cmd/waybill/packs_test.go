@@ -244,6 +244,16 @@ func TestDev_EndsAtOnceWhenAPackCannotBeLoaded(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(data, "nats"))
 }
 
+// Each file is named that holds no kind, and they are errors of the command line.
+func TestDev_NamesEachKindThatCannotBeLoaded(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{"vendor.acme.note.schema.json": `{"type":7}`, "vendor.acme.memo.schema.json": `{`})
+	_, err := command(t, "", "dev", "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "data"), "--kinds", dir)
+	require.ErrorIs(t, err, errUsage)
+	require.ErrorContains(t, err, "vendor.acme.note.schema.json: validation_error: kind vendor.acme.note: not a usable JSON Schema")
+	require.ErrorContains(t, err, "vendor.acme.memo.schema.json: validation_error: kind vendor.acme.memo: json at")
+}
+
 // The pack in the documentation is one.
 func TestDocs_ShowAPackThatIsTaken(t *testing.T) {
 	t.Parallel()

@@ -325,7 +325,7 @@ func runAcceptor(ctx context.Context, o acceptorOptions, log logger) error {
 	}
 	s, err := acceptor.New(cfg, deps)
 	if err != nil {
-		return err
+		return ofFiles(err)
 	}
 	s.Register(a.server)
 	a.serveAssets(s)

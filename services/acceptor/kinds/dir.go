@@ -65,7 +65,7 @@ func versionOf(name string, doc []byte) (int, error) {
 	v, told, err := pack.SchemaVersion(doc)
 	switch {
 	case err != nil:
-		return 0, fault.New(fault.ValidationError, "kind %s: %s", name, err).Wrap(err)
+		return 0, fault.New(fault.ValidationError, "kind %s: %s", name, err)
 	case !told:
 		return defaultVersion, nil
 	}

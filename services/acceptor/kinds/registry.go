@@ -165,7 +165,7 @@ func concerns(vendors []string) string {
 func compile(k Kind) (Kind, error) {
 	compiled, err := schema.Compile(k.Name, k.Schema)
 	if err != nil {
-		return Kind{}, fault.New(fault.ValidationError, "kind %s: not a usable JSON Schema: %s", k.Name, err).Wrap(err)
+		return Kind{}, fault.New(fault.ValidationError, "kind %s: not a usable JSON Schema: %s", k.Name, err)
 	}
 	k.compiled = compiled
 	return k, nil
