@@ -134,7 +134,8 @@ func TestBadInput_AnAnswerWithAKeyTwice(t *testing.T) {
 	}
 }
 
-// What a vendor tells of its tokens is not believed where it cannot be.
+// What a vendor tells of its tokens is recorded as it tells it, as far as it can be a count (OpenWOP
+// envelope contract §19.1); whatever it says, the answer is not lost.
 func TestBadInput_AVendorThatLiesAboutUsage(t *testing.T) {
 	c := client(t, apiKey)
 	for _, v := range vendors {
