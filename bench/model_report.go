@@ -15,7 +15,9 @@ func (m modelFigures) render(p func(string, ...any)) {
 		"failed. The baseline is the same load on the double, with the host's own adapter and no host; where it does not hold a rate, the\n"+
 		"machine does not, and that row says nothing of the host. The machine's load average before: %s.\n\n"+
 		"Within a run: runs of %d such nodes in a row, as an agent works. Counted is what lies between the last byte of one answer and the\n"+
-		"arrival of the next question: the whole of what the host does for a call. Alone: each call is a run of its own, so that the\n"+
+		"arrival of the next question: the whole of what the host does for a call. With `sync` everything recorded gets to the disk, and is\n"+
+		"shown to nobody before; within a run the next question waits until the log has taken what it follows from, not for the disk,\n"+
+		"so that a power cut can have a question asked again (docs/adr/0035). Alone: each call is a run of its own, so that the\n"+
 		"beginning of the session, the end of the run and the stream of its events count as well.\n\n"+
 		"Streamed answers come in 40 pieces. Each is shown as it comes, but for its end, where that could begin a secret.\n\n", ownGC, m.load, links)
 	var figures []figure

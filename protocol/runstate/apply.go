@@ -1,43 +1,13 @@
 package runstate
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 )
-
-// payload is the union of the members the fold reads from any payload.
-type payload struct {
-	NodeID           string          `json:"nodeId"`
-	TypeID           string          `json:"typeId"`
-	Attempt          int             `json:"attempt"`
-	DelayMs          int64           `json:"delayMs"`
-	TimeoutMs        int64           `json:"timeoutMs"`
-	Outputs          json.RawMessage `json:"outputs"`
-	Error            *wire.NodeError `json:"error"`
-	LastError        *wire.NodeError `json:"lastError"`
-	Name             string          `json:"name"`
-	Next             json.RawMessage `json:"next"`
-	Provider         string          `json:"provider"`
-	Model            string          `json:"model"`
-	FallbackProvider string          `json:"fallbackProvider"`
-	FallbackModel    string          `json:"fallbackModel"`
-	InputTokens      int64           `json:"inputTokens"`
-	OutputTokens     int64           `json:"outputTokens"`
-	CostUSD          *float64        `json:"costEstimateUsd"`
-	ArtifactID       string          `json:"artifactId"`
-	ArtifactType     string          `json:"artifactType"`
-	Answer           wire.AnswerPart `json:"answer"`
-	Payload          json.RawMessage `json:"payload"`
-	Fields           json.RawMessage `json:"fields"`
-	Reason           string          `json:"reason"`
-	DrainPolicy      string          `json:"drainPolicy"`
-	PreviousError    string          `json:"previousError"`
-	ChangeID         string          `json:"changeId"`
-	Version          int             `json:"version"`
-}
 
 // ExecutorLost is the reason of an attempt that ended with its executor: who dies takes none
 // of a node's retries away, nor of a run's executions.
@@ -115,7 +85,7 @@ func (s *State) Apply(e wire.Event) {
 		return
 	}
 	var p payload
-	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload folds as an empty one
+	p.read(e.Payload)
 	if p.NodeID == "" {
 		p.NodeID = e.NodeID
 	}
@@ -155,7 +125,7 @@ func (s *State) applyRun(e wire.Event, p payload) {
 	case wire.EventRunResumed:
 		s.Status, s.PausedAt = wire.StatusRunning, ""
 	case wire.EventRunCompleted:
-		s.Status, s.CompletedAt, s.Outputs = wire.StatusCompleted, e.Timestamp, p.Outputs
+		s.Status, s.CompletedAt, s.Outputs = wire.StatusCompleted, e.Timestamp, bytes.Clone(p.Outputs)
 	case wire.EventRunFailed:
 		s.Status, s.CompletedAt, s.Error = wire.StatusFailed, e.Timestamp, p.Error
 	case wire.EventRunCancelled:
@@ -216,7 +186,7 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		s.node(p.NodeID).Prompt = said
 	case wire.EventNodeCompleted:
 		n := s.end(e, p, NodeCompleted)
-		_ = json.Unmarshal(p.Outputs, &n.Outputs)
+		n.Outputs = p.outputs()
 	case wire.EventNodeFailed:
 		n := s.end(e, p, NodeFailed)
 		n.Error = p.Error

@@ -67,6 +67,8 @@ type scanner struct {
 	maxDepth int
 	// top takes the members of the outermost object; nil: nobody asks.
 	top map[string]json.RawMessage
+	// loose lets a name come twice in an object.
+	loose bool
 }
 
 func (s *scanner) fail(rule, reason string) *Error {
@@ -190,7 +192,7 @@ func (s *scanner) member(m *members, depth int) *Error {
 	if err != nil {
 		return err
 	}
-	if !m.add(name, s.b) {
+	if !s.loose && !m.add(name, s.b) {
 		twice := &Error{Offset: start, Rule: RuleDuplicate, Reason: "the object has two members of this name; keep one"}
 		return twice.under(name.decode(s.b))
 	}

@@ -6,11 +6,25 @@ import (
 	"unicode/utf8"
 )
 
+// plain are the bytes that stand for themselves in a string literal.
+var plain = func() (of [256]bool) {
+	for c := byte(' '); c < utf8.RuneSelf; c++ {
+		of[c] = c != '"' && c != '\\'
+	}
+	return of
+}()
+
 // text reads a string literal and gives the span between its quotes.
 func (s *scanner) text() (span, *Error) {
 	s.i++
 	p := span{start: s.i}
 	for s.i < len(s.b) {
+		for s.i < len(s.b) && plain[s.b[s.i]] {
+			s.i++
+		}
+		if s.i == len(s.b) {
+			break
+		}
 		switch c := s.b[s.i]; {
 		case c == '"':
 			p.end = s.i
@@ -23,8 +37,6 @@ func (s *scanner) text() (span, *Error) {
 			}
 		case c < ' ':
 			return p, s.fail(RuleSyntax, "a control character in a string; write it as an escape such as \\n or \\u0000")
-		case c < utf8.RuneSelf:
-			s.i++
 		default:
 			r, size := utf8.DecodeRune(s.b[s.i:])
 			if r == utf8.RuneError && size == 1 {

@@ -29,11 +29,17 @@ func RenderPlain(v any) json.RawMessage {
 }
 
 // String is the text that a value is; ok is false for any other value.
-func String(raw json.RawMessage) (s string, ok bool) {
-	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte{'"'}) {
+func String(raw json.RawMessage) (text string, ok bool) {
+	s := scanner{b: raw, maxDepth: stored.MaxDepth}
+	if s.space(); s.peek() != '"' {
 		return "", false
 	}
-	return s, json.Unmarshal(raw, &s) == nil
+	if span, err := s.text(); err == nil {
+		if s.space(); s.i == len(raw) {
+			return span.decode(raw), true
+		}
+	}
+	return text, json.Unmarshal(raw, &text) == nil // such as with half of a surrogate pair
 }
 
 // Object are the members of an object; nil for any other value.

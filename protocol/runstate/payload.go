@@ -1,0 +1,127 @@
+package runstate
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// payload is the union of the members the fold reads from any payload.
+type payload struct {
+	NodeID           string          `json:"nodeId"`
+	TypeID           string          `json:"typeId"`
+	Attempt          int             `json:"attempt"`
+	DelayMs          int64           `json:"delayMs"`
+	TimeoutMs        int64           `json:"timeoutMs"`
+	Outputs          json.RawMessage `json:"outputs"`
+	Error            *wire.NodeError `json:"error"`
+	LastError        *wire.NodeError `json:"lastError"`
+	Name             string          `json:"name"`
+	Next             json.RawMessage `json:"next"`
+	Provider         string          `json:"provider"`
+	Model            string          `json:"model"`
+	FallbackProvider string          `json:"fallbackProvider"`
+	FallbackModel    string          `json:"fallbackModel"`
+	InputTokens      int64           `json:"inputTokens"`
+	OutputTokens     int64           `json:"outputTokens"`
+	CostUSD          *float64        `json:"costEstimateUsd"`
+	ArtifactID       string          `json:"artifactId"`
+	ArtifactType     string          `json:"artifactType"`
+	Answer           wire.AnswerPart `json:"answer"`
+	Payload          json.RawMessage `json:"payload"`
+	Fields           json.RawMessage `json:"fields"`
+	Reason           string          `json:"reason"`
+	DrainPolicy      string          `json:"drainPolicy"`
+	PreviousError    string          `json:"previousError"`
+	ChangeID         string          `json:"changeId"`
+	Version          int             `json:"version"`
+}
+
+// read reads a payload once, without looking into the members that nobody folds. An unreadable one
+// reads as an empty one. Outputs is a part of doc.
+func (p *payload) read(doc []byte) {
+	sound := strictjson.Each(doc, func(name, value []byte) {
+		if string(name) == "outputs" {
+			p.Outputs = value
+		} else if member := p.member(string(name)); member != nil {
+			strictjson.Set(value, member)
+		}
+	})
+	if !sound { // encoding/json takes more, such as half of a surrogate pair
+		*p = payload{}
+		_ = json.Unmarshal(doc, p)
+	}
+}
+
+// member is where a member is stored; nil: nowhere.
+func (p *payload) member(name string) any {
+	switch name {
+	case "nodeId":
+		return &p.NodeID
+	case "typeId":
+		return &p.TypeID
+	case "attempt":
+		return &p.Attempt
+	case "delayMs":
+		return &p.DelayMs
+	case "timeoutMs":
+		return &p.TimeoutMs
+	case "error":
+		return &p.Error
+	case "lastError":
+		return &p.LastError
+	case "name":
+		return &p.Name
+	case "next":
+		return &p.Next
+	case "provider":
+		return &p.Provider
+	case "model":
+		return &p.Model
+	case "fallbackProvider":
+		return &p.FallbackProvider
+	case "fallbackModel":
+		return &p.FallbackModel
+	case "inputTokens":
+		return &p.InputTokens
+	case "outputTokens":
+		return &p.OutputTokens
+	case "costEstimateUsd":
+		return &p.CostUSD
+	case "artifactId":
+		return &p.ArtifactID
+	case "artifactType":
+		return &p.ArtifactType
+	case "answer":
+		return &p.Answer
+	case "payload":
+		return &p.Payload
+	case "fields":
+		return &p.Fields
+	case "reason":
+		return &p.Reason
+	case "drainPolicy":
+		return &p.DrainPolicy
+	case "previousError":
+		return &p.PreviousError
+	case "changeId":
+		return &p.ChangeID
+	case "version":
+		return &p.Version
+	default:
+		return nil
+	}
+}
+
+// outputs are the ports of a node that has completed, each on its own; nil: there are none.
+func (p *payload) outputs() map[string]json.RawMessage {
+	ports := map[string]json.RawMessage{}
+	if strictjson.Each(p.Outputs, func(name, value []byte) { ports[string(name)] = bytes.Clone(value) }) {
+		return ports
+	}
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal(p.Outputs, &all)
+	return all
+}

@@ -1,0 +1,111 @@
+package strictjson_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/strictjson"
+)
+
+func TestEach_GivesTheMembersInTheirOrder(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]struct {
+		members string
+		ok      bool
+	}{
+		`{}`:                                 {"", true},
+		" { } ":                              {"", true},
+		`{"a":1}`:                            {"a=1 ", true},
+		` { "b" : [1, 2] , "a":{"c":"}"} } `: {`b=[1, 2] a={"c":"}"} `, true},
+		`{"a":1,"a":{"b":1,"b":2}}`:          {`a=1 a={"b":1,"b":2} `, true},
+		`{"\u0061":null}`:                    {"a=null ", true},
+		`{"a":1}x`:                           {"a=1 ", false},
+		`{"a":1,}`:                           {"a=1 ", false},
+		`{"a":1,"b":}`:                       {"a=1 ", false},
+		`{"a":1`:                             {"a=1 ", false},
+		`{"a" 1}`:                            {"", false},
+		`{a:1}`:                              {"", false},
+		`[1]`:                                {"", false},
+		`null`:                               {"", false},
+		``:                                   {"", false},
+		`{"a":"\ud800"}`:                     {"", false},
+	} {
+		var told strings.Builder
+		ok := strictjson.Each([]byte(doc), func(name, value []byte) { told.WriteString(string(name) + "=" + string(value) + " ") })
+		require.Equal(t, want.ok, ok, doc)
+		require.Equal(t, want.members, told.String(), doc)
+	}
+}
+
+func TestItems_GivesTheValuesInTheirOrder(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]struct {
+		items string
+		ok    bool
+	}{
+		`[]`: {"", true}, ` [ ] `: {"", true}, `[1, "]" ,{"a":[]}]`: {`1 "]" {"a":[]} `, true}, `[1,]`: {"1 ", false}, `[1`: {"1 ", false}, `[1] 2`: {"1 ", false}, `{}`: {"", false}, ``: {"", false},
+	} {
+		var told strings.Builder
+		ok := strictjson.Items([]byte(doc), func(value []byte) { told.WriteString(string(value) + " ") })
+		require.Equal(t, want.ok, ok, doc)
+		require.Equal(t, want.items, told.String(), doc)
+	}
+}
+
+// What is no part of a document, or comes later in it, cannot be changed through one.
+func TestEach_GivesPartsThatCannotGrowIntoTheNext(t *testing.T) {
+	t.Parallel()
+	doc := []byte(`{"a":1,"b":2}`)
+	strictjson.Each(doc, func(_, value []byte) { _ = append(value, "zzz"...) })
+	strictjson.Items([]byte(`[1,2]`), func(value []byte) { require.Equal(t, len(value), cap(value)) })
+	require.Equal(t, `{"a":1,"b":2}`, string(doc)) //nolint:testifylint // the very bytes
+}
+
+func FuzzEach(f *testing.F) {
+	f.Add([]byte(`{"a":{"b":[1,"x"]},"c":"\u00e9"}`))
+	f.Add([]byte(`{"a":1,"a":2}`))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		got := map[string]string{}
+		ok := strictjson.Each(doc, func(name, value []byte) {
+			require.True(t, json.Valid(value), "%q", value)
+			got[string(name)] = string(value)
+		})
+		var want map[string]json.RawMessage
+		if err := json.Unmarshal(doc, &want); !ok {
+			return
+		} else if err != nil {
+			require.NoError(t, err)
+		}
+		require.Len(t, got, len(want))
+		for name, value := range want {
+			require.Equal(t, string(value), got[name])
+		}
+	})
+}
+
+func FuzzString(f *testing.F) {
+	f.Add([]byte(`"a\n\u00e9"`))
+	f.Add([]byte(` "\ud800" `))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got, ok := strictjson.String(raw)
+		var want string
+		err := json.Unmarshal(raw, &want)
+		isText := err == nil && strings.HasPrefix(strings.TrimLeft(string(raw), " \t\r\n"), `"`)
+		require.Equal(t, isText, ok, "%q", raw)
+		if ok {
+			require.Equal(t, want, got)
+		}
+	})
+}
+
+func BenchmarkEach(b *testing.B) {
+	doc := sampleBody()
+	b.SetBytes(int64(len(doc)))
+	b.ReportAllocs()
+	for b.Loop() {
+		strictjson.Each(doc, func(_, _ []byte) {})
+	}
+}
