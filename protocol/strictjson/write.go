@@ -29,7 +29,7 @@ func RenderPlain(v any) json.RawMessage {
 }
 
 // String is the text that a value is; ok is false for any other value.
-func String(raw json.RawMessage) (text string, ok bool) {
+func String(raw json.RawMessage) (string, bool) {
 	s := scanner{b: raw, maxDepth: stored.MaxDepth}
 	if s.space(); s.peek() != '"' {
 		return "", false
@@ -39,7 +39,9 @@ func String(raw json.RawMessage) (text string, ok bool) {
 			return span.decode(raw), true
 		}
 	}
-	return text, json.Unmarshal(raw, &text) == nil // such as with half of a surrogate pair
+	var text string
+	err := json.Unmarshal(raw, &text) // which takes more, such as half of a surrogate pair
+	return text, err == nil
 }
 
 // Object are the members of an object; nil for any other value.

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // TimeLayout is how the host writes times: RFC 3339, UTC, milliseconds.
@@ -183,11 +185,62 @@ func sizeOf(events []Event) int {
 // ParseEvents reads the body of a frame. Unknown members are ignored, as the
 // protocol asks of readers.
 func ParseEvents(body []byte) ([]Event, error) {
-	var events []Event
+	if events, ok := readEvents(body); ok {
+		return events, nil
+	}
+	var events []Event // with what only encoding/json takes, or with an error that says where
 	if err := json.Unmarshal(body, &events); err != nil {
 		return nil, fmt.Errorf("parse events: %w", err)
 	}
 	return events, nil
+}
+
+// readEvents reads events in the form that the host writes them in.
+func readEvents(body []byte) (events []Event, ok bool) {
+	events, ok = []Event{}, true
+	whole := strictjson.Items(body, func(doc []byte) {
+		events = append(events, Event{})
+		e := &events[len(events)-1]
+		sound := strictjson.Each(doc, func(name, value []byte) {
+			if member := e.member(string(name)); member != nil {
+				ok = strictjson.Set(value, member) && ok
+			}
+		})
+		ok = ok && sound
+	})
+	return events, whole && ok
+}
+
+// member is where a member is stored; nil: nowhere.
+func (e *Event) member(name string) any {
+	switch name {
+	case "eventId":
+		return &e.EventID
+	case "runId":
+		return &e.RunID
+	case "sequence":
+		return &e.Sequence
+	case "type":
+		return (*string)(&e.Type)
+	case "nodeId":
+		return &e.NodeID
+	case "payload":
+		return &e.Payload
+	case "timestamp":
+		return &e.Timestamp
+	case "causationId":
+		return &e.CausationID
+	case "contentTrust":
+		return (*string)(&e.ContentTrust)
+	case "schemaVersion":
+		return &e.SchemaVersion
+	case "engineVersion":
+		return &e.EngineVersion
+	case "sourceTime":
+		return &e.SourceTime
+	default:
+		return nil
+	}
 }
 
 // ErrNotArray says that a frame's body is not a JSON array.

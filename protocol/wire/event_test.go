@@ -2,6 +2,8 @@ package wire_test
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +104,37 @@ func TestSplitArray_RefusesWhatIsNoArray(t *testing.T) {
 	}
 }
 
+// What is read is what encoding/json reads, but for members in another case.
+func FuzzParseEvents(f *testing.F) {
+	for _, body := range []string{
+		`[]`, `null`, `[null]`, `[{}]`, `[7]`, `{}`, `[{"eventId":"e","sequence":3,"type":"run.started","payload":{"a":[1]},"other":1}] `,
+		`[{"sequence":"3"}]`, `[{"nodeId":"\ud800"}]`, `[{"sequence":1},{"sequence":2,"payload":null}]`, `[{"payload":{"a":1,"a":2},"type":null}]`,
+	} {
+		f.Add([]byte(body))
+	}
+	members := []string{
+		"eventId", "runId", "sequence", "type", "nodeId", "payload", "timestamp", "causationId", "contentTrust", "schemaVersion", "engineVersion", "sourceTime",
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var docs []map[string]json.RawMessage
+		_ = json.Unmarshal(body, &docs)
+		for _, doc := range docs {
+			for name := range doc {
+				if !slices.Contains(members, name) && slices.ContainsFunc(members, func(m string) bool { return strings.EqualFold(m, name) }) {
+					return
+				}
+			}
+		}
+		var want []wire.Event
+		failed := json.Unmarshal(body, &want) != nil
+		got, err := wire.ParseEvents(body)
+		require.Equal(t, failed, err != nil)
+		if !failed {
+			require.Equal(t, want, got)
+		}
+	})
+}
+
 func FuzzSplitArray(f *testing.F) {
 	f.Add([]byte(`[{"a":1},{"b":"]"}]`))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -139,6 +172,37 @@ func TestParseRunRecord_NamesWhatIsMissing(t *testing.T) {
 	require.ErrorContains(t, err, "owner.tenant")
 	_, err = wire.ParseRunRecord([]byte(`{`))
 	require.Error(t, err)
+}
+
+func BenchmarkParseEvents(b *testing.B) {
+	var events []wire.Event
+	for i := range 4 {
+		events = append(events, wire.Draft{
+			Type: wire.EventNodeCompleted, NodeID: "a", Payload: json.RawMessage(`{"nodeId":"a","outputs":{"output":"` + strings.Repeat("x", 500) + `"}}`),
+		}.Place("run_1", i, at))
+	}
+	body := wire.AppendEvents(nil, events)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := wire.ParseEvents(body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// Every member of an event is read into its own place.
+func TestParseEvents_ReadsAllMembers(t *testing.T) {
+	t.Parallel()
+	e := wire.Event{
+		EventID: "e", RunID: "r", Sequence: 3, Type: "t", NodeID: "n", Payload: json.RawMessage(`{"a":1}`), Timestamp: "2026-05-01T10:34:56.789Z", CausationID: "c",
+		ContentTrust: wire.Untrusted, SchemaVersion: 2, EngineVersion: "4", SourceTime: "2026-05-01T10:34:56.788Z",
+	}
+	body, err := json.Marshal([]wire.Event{e, {}})
+	require.NoError(t, err)
+	got, err := wire.ParseEvents(body)
+	require.NoError(t, err)
+	require.Equal(t, []wire.Event{e, {Payload: json.RawMessage("null")}}, got)
 }
 
 func BenchmarkAppendEvents(b *testing.B) {
