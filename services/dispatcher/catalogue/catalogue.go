@@ -143,8 +143,9 @@ func (c *Catalogue) Lookup(provider, model string) (Entry, bool) {
 	if i, ok := c.byName[name{provider, model}]; ok {
 		return c.doc.Models[i], true
 	}
+	plain := plainName(model)
 	for _, r := range c.doc.Rules {
-		if c.binds(r, provider) && r.matches(model) {
+		if c.binds(r, provider) && r.matches(plain) {
 			return r.entry(provider, model), true
 		}
 	}
@@ -161,10 +162,23 @@ func (c *Catalogue) binds(r Rule, provider string) bool {
 	return !listed
 }
 
-// matches reports whether the rule's pattern fits a model's name. Servers put the
-// maker in front of it, with a slash, and differ in upper and lower case.
-func (r Rule) matches(model string) bool {
-	ok, err := path.Match(r.Match, strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]))
+// plainName is a model's name as patterns have it: servers put the maker in front of it, with a
+// slash, and differ in upper and lower case.
+func plainName(model string) string {
+	return strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+}
+
+// matches reports whether the rule's pattern fits a plain name. Most differ before the first *, which
+// is seen at once: each call of a model asks all rules.
+func (r Rule) matches(plain string) bool {
+	fixed, _, open := strings.Cut(r.Match, "*")
+	if !open {
+		return plain == r.Match
+	}
+	if !strings.HasPrefix(plain, fixed) {
+		return false
+	}
+	ok, err := path.Match(r.Match, plain)
 	return ok && err == nil
 }
 

@@ -82,11 +82,29 @@ func (r *run) compare(n json.Number, bound *big.Rat) int {
 	if i, ok := small(n); ok && bound.IsInt() && bound.Num().IsInt64() {
 		return cmp.Compare(i, bound.Num().Int64())
 	}
+	if order := near(n, bound); order != 0 {
+		return order
+	}
 	f := r.fraction(n, bound)
 	if f == nil {
 		return 0
 	}
 	return f.Cmp(bound)
+}
+
+// near orders a number that is not too long and a bound that is an integer, unless they are so near
+// that rounding could make them one: 0. Rounding never changes the order of a number and one that a
+// float64 holds exactly.
+func near(n json.Number, bound *big.Rat) int {
+	const exact = 1 << 53
+	if len(n) > 32 || !bound.IsInt() || !bound.Num().IsInt64() {
+		return 0
+	}
+	b := bound.Num().Int64()
+	if f, err := strconv.ParseFloat(string(n), 64); err == nil && -exact <= b && b <= exact {
+		return cmp.Compare(f, float64(b))
+	}
+	return 0
 }
 
 // multiple reports whether a number is a multiple of another.
