@@ -2,7 +2,8 @@ package strictjson
 
 import (
 	"bytes"
-	"encoding/json"
+	"strings"
+	"unicode/utf16"
 )
 
 // fewMembers is how many names are compared one by one; beyond it a set takes
@@ -19,15 +20,37 @@ func (p span) raw(b []byte) []byte { return b[p.start:p.end] }
 
 // decode gives the text of the literal, which has been checked before.
 func (p span) decode(b []byte) string {
+	raw := p.raw(b)
 	if !p.escaped {
-		return string(p.raw(b))
+		return string(raw)
 	}
-	var text string
-	if err := json.Unmarshal(b[p.start-1:p.end+1], &text); err != nil {
-		return string(p.raw(b)) // cannot be: the scanner accepts less than encoding/json
+	var text strings.Builder
+	text.Grow(len(raw))
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 {
+			text.Write(raw)
+			return text.String()
+		}
+		text.Write(raw[:i])
+		raw = raw[i:]
+		if raw[1] != 'u' {
+			text.WriteByte(escaped[raw[1]])
+			raw = raw[2:]
+			continue
+		}
+		r, _ := hex4(raw)
+		raw = raw[6:]
+		if utf16.IsSurrogate(r) {
+			low, _ := hex4(raw)
+			r, raw = utf16.DecodeRune(r, low), raw[6:]
+		}
+		text.WriteRune(r)
 	}
-	return text
 }
+
+// escaped is what stands behind a backslash, and what it stands for.
+var escaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // equal compares the texts of two literals.
 func (p span) equal(q span, b []byte) bool {

@@ -197,18 +197,18 @@ func ParseEvents(body []byte) ([]Event, error) {
 
 // readEvents reads events in the form that the host writes them in.
 func readEvents(body []byte) (events []Event, ok bool) {
-	events, ok = []Event{}, true
-	whole := strictjson.Items(body, func(doc []byte) {
+	events = []Event{}
+	c := strictjson.Reading(body)
+	c.Array(func() {
 		events = append(events, Event{})
 		e := &events[len(events)-1]
-		sound := strictjson.Each(doc, func(name, value []byte) {
+		c.Object(func(name []byte) {
 			if member := e.member(string(name)); member != nil {
-				ok = strictjson.Set(value, member) && ok
+				c.Set(member)
 			}
 		})
-		ok = ok && sound
 	})
-	return events, whole && ok
+	return events, c.Sound()
 }
 
 // member is where a member is stored; nil: nowhere.

@@ -2,21 +2,22 @@ package compat
 
 import (
 	"encoding/json"
-	"unicode/utf8"
 
 	"github.com/openai/openai-go/v3"
+
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // chunk is what is read of a piece of an answer. The SDK's own type keeps every member that
 // it finds, twice over: to read all pieces with it took a third of the memory that a call
 // allocated.
 type chunk struct {
-	Model   string   `json:"model"`
-	Usage   *usage   `json:"usage"` // null in all chunks but one
-	Choices []choice `json:"choices"`
+	Model   string
+	Usage   *usage // null in all chunks but one
+	Choices []choice
 	// Error stands where the server fails midway, and is null with servers that name it in
 	// each piece.
-	Error json.RawMessage `json:"error"`
+	Error json.RawMessage
 }
 
 type usage struct {
@@ -30,20 +31,18 @@ type usage struct {
 }
 
 type choice struct {
-	Index        int64  `json:"index"`
-	FinishReason string `json:"finish_reason"`
-	Delta        delta  `json:"delta"`
+	Index        int64
+	FinishReason string
+	Delta        delta
 }
 
 type delta struct {
-	Content   string      `json:"content"`
-	Refusal   string      `json:"refusal"`
-	ToolCalls []toolPiece `json:"tool_calls"`
-	Audio     audioPiece  `json:"audio"`
+	Content, Refusal string
+	ToolCalls        []toolPiece
+	Audio            audioPiece
 	// Compatible servers show thinking in members of two names that are not in the
 	// vendor's API.
-	ReasoningContent string `json:"reasoning_content"`
-	Reasoning        string `json:"reasoning"`
+	ReasoningContent, Reasoning string
 }
 
 type toolPiece struct {
@@ -67,7 +66,7 @@ func (c chunk) failed() bool { return len(c.Error) > 0 && string(c.Error) != "nu
 // numbers for texts or a character that is cut in two, the SDK reads: it knows the ways of
 // compatible servers.
 func (c *chunk) read(data []byte) error {
-	if utf8.Valid(data) && json.Unmarshal(data, c) == nil {
+	if c.plain(data) {
 		return nil
 	}
 	var own openai.ChatCompletionChunk
@@ -76,6 +75,74 @@ func (c *chunk) read(data []byte) error {
 	}
 	*c = chunkOf(own)
 	return nil
+}
+
+// plain reads a piece as the vendor writes it, in one pass; false: it is none.
+func (c *chunk) plain(data []byte) bool {
+	r := strictjson.Reading(data)
+	r.Object(func(name []byte) {
+		switch string(name) {
+		case "model":
+			text(&r, &c.Model)
+		case "usage":
+			r.Set(&c.Usage)
+		case "choices":
+			c.choices(&r)
+		case "error":
+			r.Set(&c.Error)
+		}
+	})
+	return r.Sound()
+}
+
+// text reads a text, or null, which is none.
+func text(r *strictjson.Cursor, into *string) {
+	if !r.Null() {
+		*into = r.Text()
+	}
+}
+
+func (c *chunk) choices(r *strictjson.Cursor) {
+	if r.Null() {
+		return
+	}
+	c.Choices = []choice{}
+	r.Array(func() {
+		c.Choices = append(c.Choices, choice{})
+		one := &c.Choices[len(c.Choices)-1]
+		r.Object(func(name []byte) {
+			switch string(name) {
+			case "index":
+				r.Set(&one.Index)
+			case "finish_reason":
+				text(r, &one.FinishReason)
+			case "delta":
+				one.Delta.read(r)
+			}
+		})
+	})
+}
+
+func (d *delta) read(r *strictjson.Cursor) {
+	if r.Null() {
+		return
+	}
+	r.Object(func(name []byte) {
+		switch string(name) {
+		case "content":
+			text(r, &d.Content)
+		case "refusal":
+			text(r, &d.Refusal)
+		case "tool_calls":
+			r.Set(&d.ToolCalls)
+		case "audio":
+			r.Set(&d.Audio)
+		case "reasoning_content":
+			text(r, &d.ReasoningContent)
+		case "reasoning":
+			text(r, &d.Reasoning)
+		}
+	})
 }
 
 // chunkOf takes what is read out of the SDK's own type.

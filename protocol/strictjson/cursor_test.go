@@ -2,6 +2,7 @@ package strictjson_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -40,18 +41,55 @@ func TestEach_GivesTheMembersInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestItems_GivesTheValuesInTheirOrder(t *testing.T) {
+// What is asked for is read, what is not is passed over, and what is of another kind is an error.
+func TestCursor_ReadsInOnePass(t *testing.T) {
 	t.Parallel()
-	for doc, want := range map[string]struct {
-		items string
-		ok    bool
-	}{
-		`[]`: {"", true}, ` [ ] `: {"", true}, `[1, "]" ,{"a":[]}]`: {`1 "]" {"a":[]} `, true}, `[1,]`: {"1 ", false}, `[1`: {"1 ", false}, `[1] 2`: {"1 ", false}, `{}`: {"", false}, ``: {"", false},
+	for doc, want := range map[string]string{
+		`{"list":[{"text":"a\u00e9\ud83d\ude00\n\"","n":1,"more":{"x":[1]}}, {"text":null} ],"other":[]}`: "aé😀\n\" 1; null 0; sound",
+		` {"list" : [] } `:             "sound",
+		`{}`:                           "sound",
+		`{"list":[{"text":7}]}`:        " 0; unsound",
+		`{"list":[{"n":"7"}]}`:         " 0; unsound",
+		`{"list":[7]}`:                 " 0; unsound",
+		`{"list":{}}`:                  "unsound",
+		`{"list":[{}] `:                " 0; unsound",
+		`{"list":[{}]} x`:              " 0; unsound",
+		`{"list":[{}],}`:               " 0; unsound",
+		`{"list":[{},]}`:               " 0;  0; unsound",
+		`{"list":[{"text":"\ud800"}]}`: " 0; unsound",
+		`{"list":[{"more":[tru]}]}`:    " 0; unsound",
+		`[]`:                           "unsound",
+		``:                             "unsound",
 	} {
 		var told strings.Builder
-		ok := strictjson.Items([]byte(doc), func(value []byte) { told.WriteString(string(value) + " ") })
-		require.Equal(t, want.ok, ok, doc)
-		require.Equal(t, want.items, told.String(), doc)
+		c := strictjson.Reading([]byte(doc))
+		c.Object(func(name []byte) {
+			if string(name) != "list" {
+				return
+			}
+			c.Array(func() {
+				text, n := "", 0
+				c.Object(func(name []byte) {
+					switch string(name) {
+					case "text":
+						if c.Null() {
+							text = "null"
+						} else {
+							text = c.Text()
+						}
+					case "n":
+						c.Set(&n)
+					}
+				})
+				fmt.Fprintf(&told, "%s %d; ", text, n)
+			})
+		})
+		if c.Sound() {
+			told.WriteString("sound")
+		} else {
+			told.WriteString("unsound")
+		}
+		require.Equal(t, want, told.String(), doc)
 	}
 }
 
@@ -60,7 +98,6 @@ func TestEach_GivesPartsThatCannotGrowIntoTheNext(t *testing.T) {
 	t.Parallel()
 	doc := []byte(`{"a":1,"b":2}`)
 	strictjson.Each(doc, func(_, value []byte) { _ = append(value, "zzz"...) })
-	strictjson.Items([]byte(`[1,2]`), func(value []byte) { require.Equal(t, len(value), cap(value)) })
 	require.Equal(t, `{"a":1,"b":2}`, string(doc)) //nolint:testifylint // the very bytes
 }
 
