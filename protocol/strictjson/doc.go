@@ -11,6 +11,9 @@
 //	Same    does it say the same as another?
 //	HasText could it hold a secret at all?
 //
+// Cursor, Each and Read are for documents that were let in before, or that are not the host's to
+// judge, such as a vendor's: they read what is asked for and pass over the rest.
+//
 // Depth and size are bounded before anything is decoded (OpenWOP envelope
 // contract §26 case 5); shapes a client sends are closed (OpenWOP host contract
 // §0, closure rule).
