@@ -67,7 +67,7 @@ type scanner struct {
 	maxDepth int
 	// top takes the members of the outermost object; nil: nobody asks.
 	top map[string]json.RawMessage
-	// loose lets a name come twice in an object.
+	// loose lets a name come twice in an object, and half of a surrogate pair stand alone.
 	loose bool
 }
 

@@ -1,8 +1,8 @@
 package strictjson
 
-// Cursor reads a document in one pass, member by member. What it leaves is passed over, and
-// whoever reads with it decides what is taken: a name may come twice in an object. Begin one with
-// Reading, and ask Sound at the end.
+// Cursor reads a document in one pass, member by member, and takes what encoding/json takes but for
+// bytes that are not UTF-8: a name may come twice in an object, and half of a surrogate pair reads as
+// U+FFFD. What it is not asked for is passed over. Begin one with Reading, and ask Sound at the end.
 type Cursor struct {
 	s   scanner
 	bad bool
@@ -42,8 +42,11 @@ func (c *Cursor) Set(target any) {
 
 // Null passes over the next value if it is null, and reports whether it was.
 func (c *Cursor) Null() bool {
-	c.s.space()
-	return !c.bad && c.s.peek() == 'n' && c.s.word("null") == nil
+	if c.s.space(); c.bad || c.s.peek() != 'n' {
+		return false
+	}
+	c.bad = c.s.word("null") != nil
+	return !c.bad
 }
 
 // Text reads the next value, a text.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,7 +33,7 @@ func TestEach_GivesTheMembersInTheirOrder(t *testing.T) {
 		`[1]`:                                {"", false},
 		`null`:                               {"", false},
 		``:                                   {"", false},
-		`{"a":"\ud800"}`:                     {"", false},
+		`{"a":"\ud800"}`:                     {`a="\ud800" `, true},
 	} {
 		var told strings.Builder
 		ok := strictjson.Each([]byte(doc), func(name, value []byte) { told.WriteString(string(name) + "=" + string(value) + " ") })
@@ -46,20 +47,22 @@ func TestCursor_ReadsInOnePass(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
 		`{"list":[{"text":"a\u00e9\ud83d\ude00\n\"","n":1,"more":{"x":[1]}}, {"text":null} ],"other":[]}`: "aé😀\n\" 1; null 0; sound",
-		` {"list" : [] } `:             "sound",
-		`{}`:                           "sound",
-		`{"list":[{"text":7}]}`:        " 0; unsound",
-		`{"list":[{"n":"7"}]}`:         " 0; unsound",
-		`{"list":[7]}`:                 " 0; unsound",
-		`{"list":{}}`:                  "unsound",
-		`{"list":[{}] `:                " 0; unsound",
-		`{"list":[{}]} x`:              " 0; unsound",
-		`{"list":[{}],}`:               " 0; unsound",
-		`{"list":[{},]}`:               " 0;  0; unsound",
-		`{"list":[{"text":"\ud800"}]}`: " 0; unsound",
-		`{"list":[{"more":[tru]}]}`:    " 0; unsound",
-		`[]`:                           "unsound",
-		``:                             "unsound",
+		` {"list" : [] } `:      "sound",
+		`{}`:                    "sound",
+		`{"list":[{"text":7}]}`: " 0; unsound",
+		`{"list":[{"n":"7"}]}`:  " 0; unsound",
+		`{"list":[7]}`:          " 0; unsound",
+		`{"list":{}}`:           "unsound",
+		`{"list":[{}] `:         " 0; unsound",
+		`{"list":[{}]} x`:       " 0; unsound",
+		`{"list":[{}],}`:        " 0; unsound",
+		`{"list":[{},]}`:        " 0;  0; unsound",
+		`{"list":[{"text":"\ud83d\u0041b\ud83d\ud83d\ude00\ude00"}]}`: "\ufffdAb\ufffd😀\ufffd 0; sound",
+		`{"list":[{"text":nul"abc"}]}`:                                " 0; unsound",
+		`{"list":[{"text":nullx}]}`:                                   "null 0; unsound",
+		`{"list":[{"more":[tru]}]}`:                                   " 0; unsound",
+		`[]`:                                                          "unsound",
+		``:                                                            "unsound",
 	} {
 		var told strings.Builder
 		c := strictjson.Reading([]byte(doc))
@@ -134,6 +137,12 @@ func FuzzString(f *testing.F) {
 		require.Equal(t, isText, ok, "%q", raw)
 		if ok {
 			require.Equal(t, want, got)
+		}
+		c := strictjson.Reading(raw)
+		text := c.Text()
+		require.Equal(t, isText && utf8.Valid(raw), c.Sound(), "%q", raw)
+		if c.Sound() {
+			require.Equal(t, want, text)
 		}
 	})
 }

@@ -71,6 +71,10 @@ func (s *scanner) escape() *Error {
 	}
 	low, ok := hex4(s.b[s.i+6:])
 	if !ok || utf16.DecodeRune(r, low) == utf8.RuneError {
+		if s.loose {
+			s.i += 6
+			return nil
+		}
 		return s.fail(RuleEncoding, "half of a surrogate pair; escape both halves, high one first, or write the character itself")
 	}
 	s.i += 12

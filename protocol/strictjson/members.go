@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // fewMembers is how many names are compared one by one; beyond it a set takes
@@ -24,13 +25,13 @@ func (p span) decode(b []byte) string {
 	if !p.escaped {
 		return string(raw)
 	}
-	var text strings.Builder
+	text := &strings.Builder{}
 	text.Grow(len(raw))
 	for {
 		i := bytes.IndexByte(raw, '\\')
 		if i < 0 {
 			text.Write(raw)
-			return text.String()
+			return fitted(text)
 		}
 		text.Write(raw[:i])
 		raw = raw[i:]
@@ -43,10 +44,21 @@ func (p span) decode(b []byte) string {
 		raw = raw[6:]
 		if utf16.IsSurrogate(r) {
 			low, _ := hex4(raw)
-			r, raw = utf16.DecodeRune(r, low), raw[6:]
+			if r = utf16.DecodeRune(r, low); r != utf8.RuneError { // else half of a pair, which a loose reader takes
+				raw = raw[6:]
+			}
 		}
 		text.WriteRune(r)
 	}
+}
+
+// fitted is a text that keeps no more memory than about what it needs: escapes are up to six times as
+// long as what they stand for.
+func fitted(text *strings.Builder) string {
+	if text.Cap() > text.Len()+text.Len()/4 {
+		return strings.Clone(text.String())
+	}
+	return text.String()
 }
 
 // escaped is what stands behind a backslash, and what it stands for.

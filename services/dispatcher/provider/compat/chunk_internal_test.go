@@ -45,6 +45,10 @@ func TestChunk_OfACompatibleServerIsReadForWhatItMeans(t *testing.T) {
 		`{"model":"m","usage":{"prompt_tokens":9.0,"completion_tokens":"3","total_tokens":12}}`: {
 			Model: "m", Usage: &usage{PromptTokens: 9, CompletionTokens: 3, TotalTokens: 12},
 		},
+		// A server that escapes what is not ASCII may cut a character in two.
+		`{"choices":[{"index":0,"delta":{"content":"\ud83d\u0041b"}}]}`: {
+			Choices: []choice{{Delta: delta{Content: "\ufffdAb"}}},
+		},
 		`{"choices":[{"index":0,"delta":{"audio":{"data":"AA==","transcript":7}}}]}`: {
 			Choices: []choice{{Delta: delta{Audio: audioPiece{Data: "AA==", Transcript: "7"}}}},
 		},
@@ -66,7 +70,7 @@ func ofSDK(piece string) (chunk, error) {
 }
 
 var samples = []string{
-	`{}`, `[]`, `"x"`, `7`, `null`, `{`, "{\"choices\":[{\"delta\":{\"content\":\"\xe2\x82\"}}]}",
+	`{"model":nul"abc"}`, `{"choices":[{"delta":n{"content":"x"}}]}`, `{}`, `[]`, `"x"`, `7`, `null`, `{`, "{\"choices\":[{\"delta\":{\"content\":\"\xe2\x82\"}}]}",
 	`{"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"a\u00fc\n","refusal":null},"finish_reason":null}],"usage":null}`,
 	`{"choices":[{"index":0,"delta":{"content":7,"refusal":["no"],"reasoning":"hm","reasoning_content":5},"finish_reason":"stop"}]}`,
 	`{"choices":[{"index":"1","delta":{"content":"a"},"finish_reason":["stop"]},{"index":1.0,"delta":{}}]}`,
@@ -85,6 +89,7 @@ func FuzzChunk(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, piece string) {
 		if !json.Valid([]byte(piece)) {
+			require.False(t, new(chunk).plain([]byte(piece)), "%q", piece)
 			return
 		}
 		own, err := ofSDK(piece)
