@@ -18,7 +18,7 @@ var coreAI embed.FS
 // work is what the host does for the pack's nodes.
 var work = map[string]Type{
 	TypeCallPrompt:       {Class: Effect, EmitsEnvelopes: true},
-	TypeStructuredOutput: {Class: Effect, EmitsEnvelopes: true, Lint: lintStructured},
+	TypeStructuredOutput: {Class: Effect, EmitsEnvelopes: true},
 }
 
 // AsksModel reports whether nodes of the type ask a model.

@@ -53,7 +53,8 @@ func (c Catalog) Review(def *workflow.Definition) (problems, warned []workflow.P
 			found = append(found, p)
 		}
 	}
-	return sorted(found), c.warnings(def, compiled)
+	refused, unsure := c.reviewSchemas(def)
+	return sorted(append(found, refused...)), sorted(append(c.warnings(def, compiled), unsure...))
 }
 
 // expressions counts the expressions of a definition, and their text.
@@ -207,11 +208,6 @@ func (w *warnings) node(i int) {
 	n := &w.def.Nodes[i]
 	if t, known := w.types[n.TypeID]; known && t.Class != Effect && n.Timeout() > 0 {
 		w.add(nodePath(i)+"/settings/timeoutMs", RuleNoTimeout, "only nodes that ask somebody outside can run out of time; nodes of type "+n.TypeID+" do not")
-	}
-	if t := w.types[n.TypeID]; t.Executes() == TypeStructuredOutput {
-		for _, p := range warnStructured(t.Configure(n.Config)) {
-			w.add(nodePath(i)+"/config"+p.Path, p.Rule, p.Message)
-		}
 	}
 	before := w.before(n.ID)
 	for _, port := range slices.Sorted(maps.Keys(n.Inputs)) {

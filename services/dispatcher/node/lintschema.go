@@ -14,64 +14,126 @@ import (
 
 const outputSchema = "outputSchema"
 
-// lintStructured finds what keeps a node from ever being answered: a schema that is none, or one
-// that the vendor it names cannot be told (OpenWOP envelope contract §20).
-func lintStructured(config json.RawMessage) []workflow.Problem {
-	l := &lint{}
-	asked, text := schemaOf(config)
-	if text == nil {
-		return nil // the node says it when it starts
+// maxSchemas and maxSchemaText bound the different schemas of a definition that are looked at, which
+// takes a while for those that are written to take long. The creation of a run looks at all.
+const (
+	maxSchemas    = 64
+	maxSchemaText = 64 << 10
+)
+
+// reviewSchemas finds what keeps nodes from ever being answered: a schema that is none, or one that
+// the vendor a node names cannot be told (OpenWOP envelope contract §20). Where a node names no
+// provider, it warns of the vendors that a run, or the host, may name.
+func (c Catalog) reviewSchemas(def *workflow.Definition) (found, warned []workflow.Problem) {
+	looked := schemas{seen: map[string]*looked{}, left: maxSchemaText}
+	for i, n := range def.Nodes {
+		t := c[n.TypeID]
+		if t.Executes() != TypeStructuredOutput {
+			continue
+		}
+		cfg, err := settings(t.Configure(n.Config))
+		text := cfg[outputSchema]
+		if err != nil || text == nil {
+			continue // the node says it when it starts
+		}
+		own, _ := settings(n.Config)
+		asked, _ := strictjson.String(cfg["provider"])
+		at := placeOf(i, own)
+		switch s := looked.at(text); {
+		case s == nil:
+		case s.none != "":
+			found = append(found, at.problem(schema.RuleNotSchema, "", s.none))
+		case asked != "":
+			if v := projection.Vendor(asked); slices.Contains(projection.Vendors(), v) {
+				found = append(found, at.unsayable(s, v)...)
+			}
+		case own[outputSchema] != nil: // that of its type is the pack's
+			warned = append(warned, at.unsayable(s, projection.Vendors()...)...)
+		}
 	}
-	if _, err := schema.Compile(outputSchema, text); err != nil {
-		l.add("/"+outputSchema, schema.RuleNotSchema, err.Error())
-		return l.found
-	}
-	if v := projection.Vendor(asked); slices.Contains(projection.Vendors(), v) {
-		l.found = unsayable(text, v)
-	}
-	return l.found
+	return found, warned
 }
 
-// warnStructured finds what keeps such a node from being answered by a vendor that it does not name
-// and that a run, or the host, may.
-func warnStructured(config json.RawMessage) []workflow.Problem {
-	asked, text := schemaOf(config)
-	if asked != "" || text == nil {
-		return nil
-	}
-	return slices.DeleteFunc(unsayable(text, projection.Vendors()...), func(p workflow.Problem) bool {
-		return p.Rule == schema.RuleNotSchema // no warning, but a problem
-	})
+// place is where the author of a node wrote what is wrong with its schema.
+type place struct {
+	path string
+	// within says that the schema itself is there, and not only what does not go with it.
+	within bool
 }
 
-// schemaOf is the provider that a config names, and the schema in it.
-func schemaOf(config json.RawMessage) (asked string, text json.RawMessage) {
-	cfg, err := settings(config)
-	if err != nil {
-		return "", nil
+func placeOf(i int, own map[string]json.RawMessage) place {
+	switch {
+	case own[outputSchema] != nil:
+		return place{nodePath(i) + "/config/" + outputSchema, true}
+	case own["provider"] != nil:
+		return place{nodePath(i) + "/config/provider", false}
+	default:
+		return place{nodePath(i) + "/typeId", false}
 	}
-	asked, _ = strictjson.String(cfg["provider"])
-	return asked, cfg[outputSchema]
+}
+
+func (at place) problem(rule, below, message string) workflow.Problem {
+	if at.within {
+		return workflow.Problem{Path: at.path + below, Rule: rule, Message: message}
+	}
+	return workflow.Problem{Path: at.path, Rule: rule, Message: fmt.Sprintf("the type's schema, at %q: %s", below, message)}
 }
 
 // unsayable lists where vendors cannot be told a schema, by the rules of projections; what they have
 // in common is one problem.
-func unsayable(text json.RawMessage, vendors ...projection.Vendor) []workflow.Problem {
-	var places []projection.Problem // without the vendor
+func (at place) unsayable(s *looked, vendors ...projection.Vendor) (out []workflow.Problem) {
+	var different []projection.Problem // without the vendor
 	whose := map[projection.Problem][]string{}
 	for _, v := range vendors {
-		_, problems := projection.Compile(text, v)
-		for _, p := range problems {
+		for _, p := range s.projected(v) {
 			p.Vendor = ""
 			if whose[p] == nil {
-				places = append(places, p)
+				different = append(different, p)
 			}
 			whose[p] = append(whose[p], string(v))
 		}
 	}
-	l := &lint{}
-	for _, p := range places {
-		l.add("/"+outputSchema+p.Path, p.Rule, fmt.Sprintf("%s cannot be told this schema: %s", strings.Join(whose[p], " and "), p.Message))
+	for _, p := range different {
+		out = append(out, at.problem(p.Rule, p.Path, fmt.Sprintf("%s cannot be told this schema: %s", strings.Join(whose[p], " and "), p.Message)))
 	}
-	return l.found
+	return out
+}
+
+// schemas are the different ones of a definition: nodes often share one.
+type schemas struct {
+	seen map[string]*looked
+	left int // bytes
+}
+
+// looked is what was found out of a schema.
+type looked struct {
+	text json.RawMessage
+	none string // why it is no schema
+	of   map[projection.Vendor][]projection.Problem
+}
+
+// at looks at a schema, once; nil: there are too many.
+func (s *schemas) at(text json.RawMessage) *looked {
+	if l := s.seen[string(text)]; l != nil {
+		return l
+	}
+	if s.left -= len(text); s.left < 0 || len(s.seen) == maxSchemas {
+		return nil
+	}
+	l := &looked{text: text, of: map[projection.Vendor][]projection.Problem{}}
+	if _, err := schema.Compile(outputSchema, text); err != nil {
+		l.none = err.Error()
+	}
+	s.seen[string(text)] = l
+	return l
+}
+
+// projected says why a vendor cannot be told the schema.
+func (l *looked) projected(v projection.Vendor) []projection.Problem {
+	problems, known := l.of[v]
+	if !known {
+		_, problems = projection.Compile(l.text, v)
+		l.of[v] = problems
+	}
+	return problems
 }

@@ -1,10 +1,15 @@
 package node_test
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
@@ -47,6 +52,80 @@ func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
 			found, warned := node.Builtin().Review(definitionOf(t, nodeJSON("a", tc.typeID, `,"inputs":{},"config":`+config+`}`), ""))
 			require.Equal(t, tc.refused, told(found))
 			require.Equal(t, tc.warned, told(warned))
+		})
+	}
+}
+
+// The schema of a pack's type is not in the definition: what does not go with it is.
+func TestReview_PointsAtWhatAnAuthorWroteBesideATypesSchema(t *testing.T) {
+	t.Parallel()
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	packs, _, err := pack.Load([]pack.Source{{Folder: "desk", FS: fstest.MapFS{
+		"pack.json": file(`{"name":"vendor.acme.desk","version":"1.2.0","engines":{"openwop":"*"},"nodes":[
+			{"typeId":"vendor.acme.desk.ask","version":"1.0.0","category":"chat","role":"side-effect"},
+			{"typeId":"vendor.acme.desk.own","version":"1.0.0","category":"chat","role":"side-effect"}]}`),
+		"waybill.json": file(`{"nodes":{"vendor.acme.desk.ask":{"base":"core.ai.structuredOutput","config":{"outputSchema":` + treeSchema + `}},
+			"vendor.acme.desk.own":{"base":"core.ai.structuredOutput","config":{"provider":"anthropic","outputSchema":` + treeSchema + `}}}}`),
+	}}}, pack.Host{Types: node.Builtin().IDs()})
+	require.NoError(t, err)
+	c := node.Builtin().With(packs)
+	for name, tc := range map[string]struct{ typeID, config, at string }{
+		"no provider":              {"vendor.acme.desk.ask", `{}`, ""},
+		"one that cannot be":       {"vendor.acme.desk.ask", `{"provider":"anthropic"}`, "/nodes/0/config/provider"},
+		"one that can":             {"vendor.acme.desk.ask", `{"provider":"openai"}`, ""},
+		"the type's":               {"vendor.acme.desk.own", `{}`, "/nodes/0/typeId"},
+		"instead of the type's":    {"vendor.acme.desk.own", `{"provider":"gemini"}`, ""},
+		"with a schema of its own": {"vendor.acme.desk.own", `{"outputSchema":` + plainSchema + `}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found, warned := c.Review(definitionOf(t, nodeJSON("a", tc.typeID, `,"inputs":{},"config":`+tc.config), ""))
+			require.Empty(t, warned)
+			if tc.at == "" {
+				require.Empty(t, found)
+				return
+			}
+			require.Len(t, found, 1)
+			require.Equal(t, tc.at, found[0].Path)
+			require.Contains(t, found[0].Message, `the type's schema, at "/$defs/tree/properties/below/items": anthropic cannot be told this schema`)
+		})
+	}
+}
+
+// Whoever registers workflows cannot keep the host busy with schemas that take long to look at.
+func TestReview_LooksAtSoManySchemas(t *testing.T) {
+	t.Parallel()
+	bad := func(n int, pad string) string {
+		return fmt.Sprintf(`{"title":"%d%s","type":"object","properties":{"a":false},"required":["a"]}`, n, pad)
+	}
+	good := func(n int) string {
+		return strings.Replace(plainSchema, "string", "string\",\"title\":\""+strconv.Itoa(n), 1)
+	}
+	last := func(n int) func(int) string {
+		return func(i int) string {
+			if i < n {
+				return good(i)
+			}
+			return bad(i, "")
+		}
+	}
+	for name, tc := range map[string]struct {
+		nodes, want int
+		schema      func(i int) string
+	}{
+		"as many as are looked at": {64, 1, last(63)},
+		"too many":                 {65, 0, last(64)},
+		"long ones":                {50, 6, func(i int) string { return bad(i, strings.Repeat("x", 10<<10)) }},
+		"one, again and again":     {60, 60, func(int) string { return bad(1, "") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var nodes []string
+			for i := range tc.nodes {
+				nodes = append(nodes, nodeJSON(fmt.Sprintf("n%d", i), node.TypeStructuredOutput, `,"inputs":{},"config":{"provider":"openai","outputSchema":`+tc.schema(i)+`}`))
+			}
+			found, _ := node.Builtin().Review(definitionOf(t, strings.Join(nodes, ","), ""))
+			require.Len(t, found, tc.want)
 		})
 	}
 }
