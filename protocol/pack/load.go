@@ -105,7 +105,12 @@ func (l *loader) load(s Source) {
 	}
 	p, label := &Pack{Folder: s.Folder}, s.Folder
 	told := slices.Concat(wrong, found)
-	found = slices.Concat(o.check(m), p.readKinds(s.FS, o), p.readPrompts(s.FS, o))
+	named := m
+	if m != nil && slices.ContainsFunc(m.Nodes, func(n Node) bool { return n.TypeID == "" }) ||
+		slices.ContainsFunc(wrong, func(p Problem) bool { return strings.EqualFold(p.Path, "/nodes") }) {
+		named = nil // which nodes there are is not known
+	}
+	found = slices.Concat(o.check(named), p.readKinds(s.FS, o), p.readPrompts(s.FS, o))
 	if m != nil {
 		p.Name, p.Version = m.Name, m.Version
 		found = append(found, p.readNodes(s.FS, m, o, l.host)...)

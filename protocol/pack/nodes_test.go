@@ -102,6 +102,17 @@ func TestLoad_TellsAllOfSeveralProblemsOfANode(t *testing.T) {
 	require.Len(t, fault.All(err), 2)
 }
 
+// Of a node it cannot be said that the manifest lacks it where the manifest's nodes cannot be read.
+func TestLoad_SaysNothingOfNodesThatItCouldNotRead(t *testing.T) {
+	t.Parallel()
+	i := strings.Index(triage, `"nodes":`)
+	for _, nodes := range []string{`"nodes":"x"}`, `"Nodes":[]}`, `"nodes":[{"version":"1.0.0"}]}`} {
+		_, _, err := pack.Load(desk(triage[:i]+nodes, triageOwn), deskHost)
+		require.ErrorContains(t, err, "pack.json")
+		require.NotContains(t, err.Error(), "want the typeId of one of the nodes", nodes)
+	}
+}
+
 // Two packs do not share a node type.
 func TestLoad_NamesBothPacksThatClaimANode(t *testing.T) {
 	t.Parallel()

@@ -9,24 +9,35 @@ import (
 )
 
 // checker gathers what no schema can say about a document.
-type checker struct{ found []Problem }
+type checker struct {
+	found []Problem
+	// malformed are the models and rules of which something could not be read: the rest of them
+	// proves nothing.
+	malformed map[string]bool
+}
 
 func (c *checker) add(path, format string, args ...any) {
 	c.found = append(c.found, Problem{path, fmt.Sprintf(format, args...)})
 }
 
-// check finds what a document contradicts itself in.
-func (d document) check() []Problem {
-	c := &checker{}
+// check finds what a document contradicts itself in, but for the models and rules at malformed places.
+func (d document) check(malformed map[string]bool) []Problem {
+	c := &checker{malformed: malformed}
 	c.names(d.Models)
 	for i, e := range d.Models {
 		at := "/models/" + strconv.Itoa(i)
+		if malformed[at] {
+			continue
+		}
 		c.traits(at, e.Traits)
 		c.apart(at+"/unsure", e.Capabilities, e.Unsure)
 	}
 	rules := map[name]int{}
 	for i, r := range d.Rules {
 		at := "/rules/" + strconv.Itoa(i)
+		if malformed[at] {
+			continue
+		}
 		c.traits(at, r.Traits)
 		c.apart(at+"/lacks", r.Capabilities, r.Lacks)
 		if first, taken := rules[r.key()]; taken {
@@ -51,6 +62,9 @@ func (c *checker) names(models []Entry) {
 	}
 	for i, e := range models {
 		at := "/models/" + strconv.Itoa(i)
+		if c.malformed[at] {
+			continue
+		}
 		claim(i, at+"/model", e.Model)
 		for j, n := range e.Aliases {
 			claim(i, at+"/aliases/"+strconv.Itoa(j), n)

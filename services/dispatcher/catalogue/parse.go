@@ -2,7 +2,6 @@ package catalogue
 
 import (
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,6 +13,9 @@ import (
 
 // MaxBytes bounds a document.
 const MaxBytes = 4 << 20
+
+// maxMalformed is how much is told of what the form forbids.
+const maxMalformed = 32
 
 // maxDepth bounds it in levels.
 const maxDepth = 16
@@ -60,31 +62,22 @@ func Parse(doc []byte) (*Catalogue, error) {
 		if len(wrong) == 0 {
 			return nil, unsound(err)
 		}
-		_ = json.Unmarshal(doc, &d) // what can be read of it
+		_ = strictjson.Read(doc, &d) // what can be read of it
 	}
 	e := &ParseError{}
+	malformed := map[string]bool{}
 	for _, v := range wrong {
 		e.Problems = append(e.Problems, Problem{v.InstancePath, v.Message})
+		malformed[element(v.InstancePath)] = true
 	}
-	if e.add(d.check()); len(e.Problems) > 0 {
+	if len(wrong) < maxMalformed { // else there may be more that nobody tells of
+		e.Problems = append(e.Problems, d.check(malformed)...)
+	}
+	if len(e.Problems) > 0 {
 		return nil, e
 	}
 	d.sort()
 	return index(d), nil
-}
-
-// add appends problems of what the others leave in peace: in a model of which something could not
-// be read, the rest proves nothing.
-func (e *ParseError) add(found []Problem) {
-	broken := map[string]bool{}
-	for _, p := range e.Problems {
-		broken[element(p.Path)] = true
-	}
-	for _, p := range found {
-		if !broken[element(p.Path)] {
-			e.Problems = append(e.Problems, p)
-		}
-	}
 }
 
 // element is the part of a pointer that leads to a model or a rule.

@@ -48,6 +48,16 @@ func TestParse_ReadsWhatADocumentSays(t *testing.T) {
 	require.Equal(t, "home*", e.Rule)
 }
 
+// Where more is malformed than is told, nothing follows from what was not looked at.
+func TestParse_DrawsNoConclusionsFromWhatIsNotTold(t *testing.T) {
+	t.Parallel()
+	_, err := catalogue.Parse([]byte(`{"version":1,"asOf":"2026-01-31","models":[` + strings.TrimSuffix(strings.Repeat(`{"provider":"acme"},`, 40), ",") + `]}`))
+	var wrong *catalogue.ParseError
+	require.ErrorAs(t, err, &wrong)
+	require.Len(t, wrong.Problems, 32)
+	require.NotContains(t, err.Error(), "goes by this name")
+}
+
 func TestParse_NamesEveryFaultWithItsPlace(t *testing.T) {
 	t.Parallel()
 	model := func(members string) string {
@@ -102,12 +112,13 @@ func TestParse_NamesEveryFaultWithItsPlace(t *testing.T) {
 		"two models of one name":    {`{"version":1,"asOf":"2026-01-31","models":[{"provider":"acme","model":"a"},{"provider":"b","model":"a"},{"provider":"acme","model":"c","snapshots":["a"]}]}`, []catalogue.Problem{{"/models/2/snapshots/0", "models/0"}}},
 		"contradictions beside what is malformed elsewhere": {
 			`{"version":1,"models":[{"provider":"acme","model":"a"},{"provider":"acme","model":"a"},{"provider":"acme","model":"a","note":7},{"provider":"acme"},{"provider":"acme"},
-				{"provider":"acme","model":"b","contextTokens":5,"outputTokens":6}],"rules":[{"match":"x","provider":7},{"match":"y"},{"match":"y"}]}`,
+				{"provider":"acme","model":"b","contextTokens":5,"outputTokens":6}],"rules":[{"match":"y","provider":7},{"match":"y"},{"match":"y"}]}`,
 			[]catalogue.Problem{
 				{"", "asOf"}, {"/models/2/note", "string"}, {"/models/3", "model"}, {"/models/4", "model"}, {"/rules/0/provider", "string"},
 				{"/models/1/model", "models/0"}, {"/models/5/outputTokens", "contextTokens"}, {"/rules/2/match", "rule 1"},
 			},
 		},
+		"models in another case":     {`{"version":1,"asOf":"2026-01-31","Models":[{"provider":"acme","model":"a"},{"provider":"acme","model":"a"}]}`, []catalogue.Problem{{"/Models", "allowed"}}},
 		"contradictions, all listed": {model(`"contextTokens":300000,"outputTokens":400000`), []catalogue.Problem{{"/models/0/contextTokens", ""}, {"/models/0/outputTokens", ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {
