@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/protocol/fault"
@@ -12,9 +13,10 @@ import (
 // errUsage marks errors of the command line.
 var errUsage = exit.With(exit.Usage, errors.New("usage"))
 
-// ofFiles marks the faults of files that the command line names as errors of it.
+// ofFiles marks what is wrong with files that the command line names as errors of it.
 func ofFiles(err error) error {
-	if _, refused := fault.As(err); refused {
+	_, unread := errors.AsType[*fs.PathError](err)
+	if _, refused := fault.As(err); refused || unread {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	return err

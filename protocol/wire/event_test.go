@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -197,6 +198,10 @@ func TestParseEvents_ReadsAllMembers(t *testing.T) {
 	e := wire.Event{
 		EventID: "e", RunID: "r", Sequence: 3, Type: "t", NodeID: "n", Payload: json.RawMessage(`{"a":1}`), Timestamp: "2026-05-01T10:34:56.789Z", CausationID: "c",
 		ContentTrust: wire.Untrusted, SchemaVersion: 2, EngineVersion: "4", SourceTime: "2026-05-01T10:34:56.788Z",
+	}
+	all := reflect.ValueOf(e)
+	for i := range all.NumField() {
+		require.False(t, all.Field(i).IsZero(), "%s is not tested here", all.Type().Field(i).Name)
 	}
 	body, err := json.Marshal([]wire.Event{e, {}})
 	require.NoError(t, err)

@@ -114,6 +114,16 @@ func TestReport_TellsEachFaultOfAFile(t *testing.T) {
 		{exit.With(exit.Usage, fmt.Errorf("usage: --packs p: %w", errors.Join(one))), "error: validation_error: pack a: x\n", map[string]any{
 			"error": "validation_error", "exit": 2.0, "message": "pack a: x", "details": map[string]any{"path": "/name"},
 		}},
+		// What is wrong beside it is no less wrong.
+		{fmt.Errorf("%w: %w", exit.With(exit.Usage, errors.New("usage")), errors.Join(fmt.Errorf("a.json: %w", one), errors.New("open b.json: denied"))), "error: usage: a.json: validation_error: pack a: x\n  open b.json: denied\n", map[string]any{
+			"error": "usage", "exit": 2.0, "message": "a.json: validation_error: pack a: x\nopen b.json: denied",
+		}},
+		{errors.Join(one, errors.New("x did not stop")), "error: validation_error: pack a: x\n  x did not stop\n", map[string]any{
+			"error": "failed", "exit": 6.0, "message": "validation_error: pack a: x\nx did not stop",
+		}},
+		{fmt.Errorf("%w: %w", exit.With(exit.Usage, errors.New("usage")), one), "error: validation_error: pack a: x\n", map[string]any{
+			"error": "validation_error", "exit": 2.0, "message": "pack a: x", "details": map[string]any{"path": "/name"},
+		}},
 	} {
 		var text, doc bytes.Buffer
 		exit.Report(&text, tc.err, false)

@@ -73,7 +73,7 @@ func describe(err error) report {
 		r.Details = map[string]any{"problems": problems(faults)}
 	}
 	switch {
-	case len(faults) == 1:
+	case len(faults) == 1 && !mixed(err):
 		f := faults[0]
 		r.Error, r.Message, r.Details = f.Code, f.Message, f.Details
 		if _, ofHost := errors.AsType[*client.Error](err); ofHost && fault.Known(f.Code) {
@@ -91,6 +91,23 @@ func describe(err error) report {
 		r.Error = codeNotFound
 	}
 	return r
+}
+
+// mixed reports whether an error joins others beside its faults: what is told of these is not all.
+func mixed(err error) bool {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // taken apart here
+	if !ok {
+		next := errors.Unwrap(err)
+		_, isFault := err.(*fault.Error) //nolint:errorlint // taken apart here
+		return next != nil && !isFault && mixed(next)
+	}
+	for _, part := range joined.Unwrap() {
+		_, isStatus := part.(*Error) //nolint:errorlint // such as the mark of errors of the command line
+		if len(fault.All(part)) == 0 && !isStatus || mixed(part) {
+			return true
+		}
+	}
+	return false
 }
 
 // problems are faults as the error envelope writes them.

@@ -106,8 +106,8 @@ func (c *Catalogue) Entries() []Entry { return slices.Clone(c.doc.Models) }
 // Rules are those for models that are not listed; the first that matches speaks.
 func (c *Catalogue) Rules() []Rule { return slices.Clone(c.doc.Rules) }
 
-// Known are the models that surely exist: those that are listed, and of the rules that are bound
-// to a provider the patterns. A pattern is looked up as a name is, and found to have what its rule
+// Known are the models that the catalogue vouches for: those that are listed, and those that rules
+// speak for which are bound to a provider, each such rule's by its pattern. A pattern is looked up as a name is, and found to have what its rule
 // says unless an earlier rule speaks for all its models.
 func (c *Catalogue) Known() []modelgate.Model {
 	var out []modelgate.Model

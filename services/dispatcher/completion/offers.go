@@ -28,7 +28,9 @@ func (l *Loop) Offers(id modelgate.Capability, fallback *modelgate.Model) bool {
 }
 
 // Capable are the models that Offers looks at, those that have a capability and that a
-// tenant may ask; a name with * is the pattern of a rule of the catalogue. The fallbacks are left out for a tenant that is not told of them.
+// tenant may ask; a name with * is the pattern of a rule of the catalogue, and is left out
+// where only some of its models may be asked. The fallbacks are left out for a tenant that
+// is not told of them.
 func (l *Loop) Capable(tenant string, id modelgate.Capability, fallbacks []modelgate.Model) []Offer {
 	if l.cfg.HidesFallback != nil && l.cfg.HidesFallback(tenant) {
 		fallbacks = nil

@@ -85,6 +85,15 @@ func TestParse_SaysAllThatIsWrongAndWhere(t *testing.T) {
 	}
 }
 
+func TestParse_TakesEveryMode(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modelgate.PolicyModes() {
+		p, err := providerpolicy.Parse([]byte(`{"tenants":{"acme":{"openai":{"mode":"` + string(mode) + `"}}}}`))
+		require.NoError(t, err)
+		require.Equal(t, mode, p.Of("acme", "openai").Mode)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(rules))
 	f.Add([]byte(`{"tenants":{"*":{"*":{"mode":"restricted","allowedModels":["[a-z]*"]}}}}`))

@@ -72,7 +72,8 @@ func (p *Provider) Dialect() projection.Vendor { return projection.OpenAI }
 // to none but their operators.
 func (p *Provider) Insists() bool { return p.cfg.Dialect == DialectOpenAI }
 
-// Close drops idle connections. Calls in progress go on.
+// Close drops idle connections. Calls in progress go on, and so do for a second the streams that have
+// not ended with their answer.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }
 
 // Call asks the server once, streaming.

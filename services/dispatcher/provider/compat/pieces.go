@@ -65,7 +65,7 @@ func (s *pieces) failure() error {
 
 // A stream whose answer is read may go on for so long, and so far, for its connection to be used
 // again: over HTTP/1.1 one that is left before its end is lost, and the end comes in a packet of
-// its own.
+// its own. A server that never ends one holds as many more connections as it answers calls a second.
 const (
 	lag   = time.Second
 	trail = 4 << 10
