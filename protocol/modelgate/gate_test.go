@@ -61,7 +61,8 @@ func TestEvaluate_EveryRow(t *testing.T) {
 		"5 the host cannot substitute":           {modelgate.Needs{Required: both, Fallback: &able}, plain, func(h *modelgate.Host) { h.Substitutes = false }, modelgate.Outcome{Route: modelgate.Refuse, Missing: both}},
 		"6 the fallback cannot be reached (C13)": {modelgate.Needs{Required: both, Fallback: &far}, plain, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true}},
 		"7 the fallback lacks something: of the active model (C14)": {
-			modelgate.Needs{Required: both, Fallback: &weak}, plain, nil,
+			modelgate.Needs{Required: both, Fallback: &weak},
+			plain, nil,
 			modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true, FallbackMissing: []string{"vision-input"}},
 		},
 		"7 the fallback is the active model (§26.19)": {modelgate.Needs{Required: both, Fallback: &plain}, plain, nil, modelgate.Outcome{Route: modelgate.Refuse, Missing: both, FallbackAttempted: true, FallbackMissing: both}},
