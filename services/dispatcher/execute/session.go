@@ -50,6 +50,9 @@ type session struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	live   int
+	// spare hands an effect to the goroutine that waits for one; waits is full while there is one.
+	spare chan func()
+	waits chan struct{}
 	// inflight are the effects that run.
 	inflight inflight
 }
@@ -265,6 +268,7 @@ func (s *session) begin(ctx context.Context, e run.Effect) {
 	if s.cancel == nil {
 		s.ctx, s.cancel = context.WithCancel(ctx)
 		s.inbox, s.done = make(chan request), make(chan effectDone)
+		s.spare, s.waits = make(chan func()), make(chan struct{}, 1)
 	}
 	s.live++
 	own := s.inflight.add(s.ctx, e)
@@ -273,13 +277,43 @@ func (s *session) begin(ctx context.Context, e run.Effect) {
 		task, rec := s.task(e), s.m.State().Record
 		perform = func() completion.Result { return s.perform(own, rec, e, task) }
 	}
-	s.wg.Go(func() {
+	s.do(func() {
 		res := perform()
 		select {
 		case s.done <- effectDone{e, res}:
 		case <-s.ctx.Done():
 		}
 	})
+}
+
+// do carries out an effect on a goroutine of its own: if there is one, on that of an effect before.
+// Such a one has the room on its stack that a call of a model takes, which a new one has to be moved
+// for several times.
+func (s *session) do(effect func()) {
+	select {
+	case s.spare <- effect:
+	default:
+		s.wg.Go(func() { s.work(effect) })
+	}
+}
+
+// work carries out effects, one after the other, while the session lasts. One goroutine waits for the
+// next effect; where several have ended at a time, the others end.
+func (s *session) work(effect func()) {
+	for {
+		effect()
+		select {
+		case s.waits <- struct{}{}:
+		default:
+			return
+		}
+		select {
+		case effect = <-s.spare:
+			<-s.waits
+		case <-s.ctx.Done():
+			return
+		}
+	}
 }
 
 // task is read here, on the writer's goroutine: the effect never sees the
