@@ -25,7 +25,7 @@ const (
 // the vendor a node names cannot be told (OpenWOP envelope contract §20). Where a node names no
 // provider, it warns of the vendors that a run, or the host, may name.
 func (c Catalog) reviewSchemas(def *workflow.Definition) (found, warned []workflow.Problem) {
-	looked := schemas{seen: map[string]*looked{}, left: maxSchemaText}
+	all := schemas{seen: map[string]*looked{}, left: maxSchemaText}
 	for i, n := range def.Nodes {
 		t := c[n.TypeID]
 		if t.Executes() != TypeStructuredOutput {
@@ -39,7 +39,7 @@ func (c Catalog) reviewSchemas(def *workflow.Definition) (found, warned []workfl
 		own, _ := settings(n.Config)
 		asked, _ := strictjson.String(cfg["provider"])
 		at := placeOf(i, own)
-		switch s := looked.at(text); {
+		switch s := all.at(text); {
 		case s == nil:
 		case s.none != "":
 			found = append(found, at.problem(schema.RuleNotSchema, "", s.none))
@@ -117,9 +117,10 @@ func (s *schemas) at(text json.RawMessage) *looked {
 	if l := s.seen[string(text)]; l != nil {
 		return l
 	}
-	if s.left -= len(text); s.left < 0 || len(s.seen) == maxSchemas {
+	if len(text) > s.left || len(s.seen) == maxSchemas {
 		return nil
 	}
+	s.left -= len(text)
 	l := &looked{text: text, of: map[projection.Vendor][]projection.Problem{}}
 	if _, err := schema.Compile(outputSchema, text); err != nil {
 		l.none = err.Error()

@@ -116,6 +116,7 @@ func TestReview_LooksAtSoManySchemas(t *testing.T) {
 		"as many as are looked at": {64, 1, last(63)},
 		"too many":                 {65, 0, last(64)},
 		"long ones":                {50, 6, func(i int) string { return bad(i, strings.Repeat("x", 10<<10)) }},
+		"one that is too long":     {2, 1, func(i int) string { return bad(i, strings.Repeat("x", (1-i)*(64<<10))) }},
 		"one, again and again":     {60, 60, func(int) string { return bad(1, "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
