@@ -81,5 +81,5 @@ func reviewWorkflow(doc []byte) (found, warned []workflow.Problem) {
 	if len(found) > 0 {
 		return found, nil
 	}
-	return node.Builtin().Review(def)
+	return node.Builtin().Review(def, nil)
 }

@@ -1,7 +1,7 @@
 package strictjson
 
 // Cursor reads a document in one pass, member by member, and takes what encoding/json takes but for
-// bytes that are not UTF-8: a name may come twice in an object, and half of a surrogate pair reads as
+// bytes that are not UTF-8 and what is nested more than 1,024 deep: a name may come twice in an object, and half of a surrogate pair reads as
 // U+FFFD. What it is not asked for is passed over. Begin one with Reading, and ask Sound at the end.
 type Cursor struct {
 	s   scanner

@@ -144,7 +144,7 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 	var warned []workflow.Problem
 	def, problems := workflow.Parse(req.GetDefinition())
 	if len(problems) == 0 {
-		problems, warned = s.types.Review(def)
+		problems, warned = s.types.Review(def, s.loop.Models())
 	}
 	if len(problems) > 0 {
 		first := problems[0]

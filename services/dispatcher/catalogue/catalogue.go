@@ -190,3 +190,9 @@ func (c *Catalogue) Has(m modelgate.Model, id modelgate.Capability) (has, known 
 	}
 	return e.Has(id)
 }
+
+// Unheld reports whether a model is known to be held to no schema: it is told one in words.
+func (c *Catalogue) Unheld(provider, model string) bool {
+	e, ok := c.Lookup(provider, model)
+	return ok && e.StructuredOutput == StructuredNone
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
 // Offer is a model that a tenant's nodes can be dispatched to.
@@ -51,6 +52,9 @@ func (l *Loop) Capable(tenant string, id modelgate.Capability, fallbacks []model
 	}
 	return out
 }
+
+// Models is what is known of models.
+func (l *Loop) Models() *catalogue.Catalogue { return l.deps.Catalogue }
 
 // TrustsUnknown says that what is not known of a model counts as there.
 func (l *Loop) TrustsUnknown() bool { return l.cfg.TrustsUnknown }

@@ -32,7 +32,7 @@ func (c *call) project() *wire.NodeError {
 }
 
 // Check finds what keeps a node from ever being answered: a schema of its own that the
-// provider it names cannot be held to. What a run may still decide is not looked at.
+// provider it names cannot be held to, unless its model is held to none. What a run may still decide is not looked at.
 func (l *Loop) Check(typeID string, raw json.RawMessage) *wire.NodeError {
 	cfg, bad := l.configs.of(raw)
 	if bad != nil || typeID != node.TypeStructuredOutput || len(cfg.OutputSchema) == 0 {
@@ -40,7 +40,7 @@ func (l *Loop) Check(typeID string, raw json.RawMessage) *wire.NodeError {
 	}
 	p, _ := l.deps.Models.Lookup(cfg.Provider)
 	s, ok := p.(provider.Strict)
-	if !ok || !s.Insists() {
+	if !ok || !s.Insists() || l.deps.Catalogue.Unheld(cfg.Provider, cfg.Model) {
 		return nil
 	}
 	if found, problems := l.projections.of(cfg.OutputSchema, s.Dialect()); found == nil {

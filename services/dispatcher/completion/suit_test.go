@@ -182,19 +182,22 @@ func TestCheck_FindsSchemasThatTheirProviderCannotBeTold(t *testing.T) {
 		typeID       string
 		config, says string
 	}{
-		"cannot be told":         {false, node.TypeStructuredOutput, `{"provider":"mock","outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, `openai at "/properties/a`},
-		"can be told":            {false, node.TypeStructuredOutput, `{"provider":"mock","outputSchema":{"type":"object"}}`, ""},
-		"does not insist":        {true, node.TypeStructuredOutput, `{"provider":"mock","outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, ""},
-		"the run may choose":     {false, node.TypeStructuredOutput, `{"outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, ""},
-		"a provider that is not": {false, node.TypeStructuredOutput, `{"provider":"ghost","outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, ""},
-		"another type":           {false, node.TypeCallPrompt, `{"provider":"mock","outputSchema":{"not":{}}}`, ""},
-		"a config that is none":  {false, node.TypeStructuredOutput, `7`, ""},
+		"cannot be told":               {false, node.TypeStructuredOutput, `{"provider":"mock","outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, `openai at "/properties/a`},
+		"can be told":                  {false, node.TypeStructuredOutput, `{"provider":"mock","outputSchema":{"type":"object"}}`, ""},
+		"does not insist":              {true, node.TypeStructuredOutput, `{"provider":"mock","outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, ""},
+		"the run may choose":           {false, node.TypeStructuredOutput, `{"outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, ""},
+		"a provider that is not":       {false, node.TypeStructuredOutput, `{"provider":"ghost","outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, ""},
+		"a model that is held to none": {false, node.TypeStructuredOutput, `{"provider":"mock","model":"words","outputSchema":{"type":"object","properties":{"a":{"not":{}}}}}`, ""},
+		"another type":                 {false, node.TypeCallPrompt, `{"provider":"mock","outputSchema":{"not":{}}}`, ""},
+		"a config that is none":        {false, node.TypeStructuredOutput, `7`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			reg, err := provider.NewRegistry(strict{spy: &spy{Provider: mock.New(mock.NewMemory())}, lenient: tc.lenient})
 			require.NoError(t, err)
-			loop := completion.New(completion.Config{Defaults: completion.Defaults{Provider: "mock", Model: "m"}}, completion.Deps{Models: reg})
+			known, err := catalogue.Parse([]byte(`{"version":1,"asOf":"2026-01-31","models":[{"provider":"mock","model":"words","structuredOutput":"none"}]}`))
+			require.NoError(t, err)
+			loop := completion.New(completion.Config{Defaults: completion.Defaults{Provider: "mock", Model: "m"}}, completion.Deps{Models: reg, Catalogue: known})
 			bad := loop.Check(tc.typeID, json.RawMessage(tc.config))
 			if tc.says == "" {
 				require.Nil(t, bad)

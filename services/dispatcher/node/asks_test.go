@@ -20,7 +20,7 @@ func TestReview_LooksAtWhatANodeWouldAsk(t *testing.T) {
 		def, problems := workflow.Parse([]byte(`{"id":"wf","name":"wf","version":"1","nodes":[{"id":"a","typeId":"core.interrupt","name":"n","position":{"x":0,"y":0},"config":` + config +
 			`,"inputs":{}}],"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`))
 		require.Empty(t, problems)
-		problems, _ = node.Builtin().Review(def)
+		problems, _ = node.Builtin().Review(def, nil)
 		if want == "" {
 			require.Empty(t, problems)
 			continue

@@ -226,7 +226,7 @@ func TestProblems_AreThoseOfConditionsPortsAndConfigs(t *testing.T) {
 	def := definitionOf(t, nodeJSON("a", "core.loop", bare)+","+nodeJSON("b", "core.noop", `,"config":{},"inputs":{"x":{"type":"expression","expression":"("}}`)+","+nodeJSON("c", "vendor.unknown", bare),
 		`{"id":"e","sourceNodeId":"a","targetNodeId":"b","condition":{"expression":"x"}}`)
 	var paths []string
-	found, _ := node.Builtin().Review(def)
+	found, _ := node.Builtin().Review(def, nil)
 	for _, p := range found {
 		paths = append(paths, p.Path)
 	}
@@ -262,7 +262,7 @@ func TestWarnings_FindWhatIsHardlyMeant(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, found := node.Builtin().Review(definitionOf(t, tt.nodes, tt.edges))
+			_, found := node.Builtin().Review(definitionOf(t, tt.nodes, tt.edges), nil)
 			if tt.rule == "" {
 				require.Empty(t, found)
 				return
@@ -282,9 +282,9 @@ func TestReview_BoundsTheExpressionsOfADefinition(t *testing.T) {
 	for i := range 20 {
 		ports = append(ports, fmt.Sprintf(`"p%d":{"type":"expression","expression":%q}`, i, long))
 	}
-	found, _ := node.Builtin().Review(definitionOf(t, nodeJSON("a", "core.end", `,"config":{},"inputs":{`+strings.Join(ports, ",")+`}`), ""))
+	found, _ := node.Builtin().Review(definitionOf(t, nodeJSON("a", "core.end", `,"config":{},"inputs":{`+strings.Join(ports, ",")+`}`), ""), nil)
 	require.Len(t, found, 1)
 	require.Contains(t, found[0].Message, "20 expressions of 78040 bytes together")
-	found, _ = node.Builtin().Review(definitionOf(t, nodeJSON("a", "core.end", `,"config":{},"inputs":{`+strings.Join(ports[:16], ",")+`}`), ""))
+	found, _ = node.Builtin().Review(definitionOf(t, nodeJSON("a", "core.end", `,"config":{},"inputs":{`+strings.Join(ports[:16], ",")+`}`), ""), nil)
 	require.Empty(t, found)
 }

@@ -10,6 +10,7 @@ import (
 
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/flow"
 )
 
@@ -36,8 +37,8 @@ const (
 // Review looks at a sound definition. Problems are what could only fail: conditions,
 // expressions, and the configs of nodes whose types say how to read them. Warnings are
 // what can be carried out and is hardly meant. Types that are not in the catalog are
-// nobody's business here.
-func (c Catalog) Review(def *workflow.Definition) (problems, warned []workflow.Problem) {
+// nobody's business here. models is what the host knows of models; nil: what comes with it.
+func (c Catalog) Review(def *workflow.Definition, models *catalogue.Catalogue) (problems, warned []workflow.Problem) {
 	if n, size := c.expressions(def); n > maxExpressions || size > maxText {
 		return []workflow.Problem{{Rule: RuleExpression, Message: fmt.Sprintf(
 			"the definition has %d expressions of %d bytes together, want at most %d of %d; split the workflow", n, size, maxExpressions, maxText)}}, nil
@@ -53,7 +54,7 @@ func (c Catalog) Review(def *workflow.Definition) (problems, warned []workflow.P
 			found = append(found, p)
 		}
 	}
-	refused, unsure := c.reviewSchemas(def)
+	refused, unsure := c.reviewSchemas(def, models)
 	return sorted(append(found, refused...)), sorted(append(c.warnings(def, compiled), unsure...))
 }
 

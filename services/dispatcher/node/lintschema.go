@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
 const outputSchema = "outputSchema"
@@ -23,8 +24,12 @@ const (
 
 // reviewSchemas finds what keeps nodes from ever being answered: a schema that is none, or one that
 // the vendor a node names cannot be told (OpenWOP envelope contract §20). Where a node names no
-// provider, it warns of the vendors that a run, or the host, may name.
-func (c Catalog) reviewSchemas(def *workflow.Definition) (found, warned []workflow.Problem) {
+// provider, it warns of the vendors that a run, or the host, may name. A model that no schema can hold
+// is told it in words.
+func (c Catalog) reviewSchemas(def *workflow.Definition, models *catalogue.Catalogue) (found, warned []workflow.Problem) {
+	if models == nil {
+		models = catalogue.Builtin()
+	}
 	all := schemas{seen: map[string]*looked{}, left: maxSchemaText}
 	for i, n := range def.Nodes {
 		t := c[n.TypeID]
@@ -38,13 +43,14 @@ func (c Catalog) reviewSchemas(def *workflow.Definition) (found, warned []workfl
 		}
 		own, _ := settings(n.Config)
 		asked, _ := strictjson.String(cfg["provider"])
+		model, _ := strictjson.String(cfg["model"])
 		at := placeOf(i, own)
 		switch s := all.at(text); {
 		case s == nil:
 		case s.none != "":
 			found = append(found, at.problem(schema.RuleNotSchema, "", s.none))
 		case asked != "":
-			if v := projection.Vendor(asked); slices.Contains(projection.Vendors(), v) {
+			if v := projection.Vendor(asked); slices.Contains(projection.Vendors(), v) && !models.Unheld(asked, model) {
 				found = append(found, at.unsayable(s, v)...)
 			}
 		case own[outputSchema] != nil: // that of its type is the pack's

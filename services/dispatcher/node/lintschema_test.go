@@ -34,14 +34,15 @@ func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
 		typeID, provider, schema string
 		refused, warned          []string
 	}{
-		"a schema for all":              {node.TypeStructuredOutput, "anthropic", plainSchema, nil, nil},
-		"of a vendor that has no words": {node.TypeStructuredOutput, "anthropic", treeSchema, []string{tree}, nil},
-		"of one that has":               {node.TypeStructuredOutput, "openai", treeSchema, nil, nil},
-		"of a server of one's own":      {node.TypeStructuredOutput, "house", emptySchema, nil, nil},
-		"of whatever the run says":      {node.TypeStructuredOutput, "", treeSchema, nil, []string{tree}},
-		"for nobody":                    {node.TypeStructuredOutput, "", emptySchema, nil, []string{empty}},
-		"none":                          {node.TypeStructuredOutput, "", `{"type":7}`, []string{none}, nil},
-		"a node of another type":        {node.TypeCallPrompt, "anthropic", emptySchema, nil, nil},
+		"a schema for all":                {node.TypeStructuredOutput, "anthropic", plainSchema, nil, nil},
+		"of a vendor that has no words":   {node.TypeStructuredOutput, "anthropic", treeSchema, []string{tree}, nil},
+		"of one that has":                 {node.TypeStructuredOutput, "openai", treeSchema, nil, nil},
+		"of a model that is held to none": {node.TypeStructuredOutput, `openai","model":"gpt-audio-1.5`, emptySchema, nil, nil},
+		"of a server of one's own":        {node.TypeStructuredOutput, "house", emptySchema, nil, nil},
+		"of whatever the run says":        {node.TypeStructuredOutput, "", treeSchema, nil, []string{tree}},
+		"for nobody":                      {node.TypeStructuredOutput, "", emptySchema, nil, []string{empty}},
+		"none":                            {node.TypeStructuredOutput, "", `{"type":7}`, []string{none}, nil},
+		"a node of another type":          {node.TypeCallPrompt, "anthropic", emptySchema, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +50,7 @@ func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
 			if tc.provider != "" {
 				config += `,"provider":"` + tc.provider + `"`
 			}
-			found, warned := node.Builtin().Review(definitionOf(t, nodeJSON("a", tc.typeID, `,"inputs":{},"config":`+config+`}`), ""))
+			found, warned := node.Builtin().Review(definitionOf(t, nodeJSON("a", tc.typeID, `,"inputs":{},"config":`+config+`}`), ""), nil)
 			require.Equal(t, tc.refused, told(found))
 			require.Equal(t, tc.warned, told(warned))
 		})
@@ -79,7 +80,7 @@ func TestReview_PointsAtWhatAnAuthorWroteBesideATypesSchema(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found, warned := c.Review(definitionOf(t, nodeJSON("a", tc.typeID, `,"inputs":{},"config":`+tc.config), ""))
+			found, warned := c.Review(definitionOf(t, nodeJSON("a", tc.typeID, `,"inputs":{},"config":`+tc.config), ""), nil)
 			require.Empty(t, warned)
 			if tc.at == "" {
 				require.Empty(t, found)
@@ -125,7 +126,7 @@ func TestReview_LooksAtSoManySchemas(t *testing.T) {
 			for i := range tc.nodes {
 				nodes = append(nodes, nodeJSON(fmt.Sprintf("n%d", i), node.TypeStructuredOutput, `,"inputs":{},"config":{"provider":"openai","outputSchema":`+tc.schema(i)+`}`))
 			}
-			found, _ := node.Builtin().Review(definitionOf(t, strings.Join(nodes, ","), ""))
+			found, _ := node.Builtin().Review(definitionOf(t, strings.Join(nodes, ","), ""), nil)
 			require.Len(t, found, tc.want)
 		})
 	}

@@ -57,35 +57,39 @@ var form = sync.OnceValue(func() *schema.Schema {
 	return s
 })
 
-// Parse reads the operator's document. The error tells of everything that is wrong with it,
-// with its place: of all that its form forbids (32 of it at most), or if that is sound of all
-// that its rules contradict themselves in.
+// Parse reads the operator's document. The error tells with its place of all that the
+// document's form forbids (32 of it at most), and of all that the other rules contradict
+// themselves in.
 func Parse(doc []byte) (*Policies, error) {
 	if err := strictjson.Check(doc, strictjson.Limits{}); err != nil {
 		return nil, fmt.Errorf(`want {"tenants": {TENANT: {PROVIDER: {"mode": MODE}}}}: %w`, err)
 	}
 	var errs []error
+	malformed := map[string]bool{} // rules of which something could not be read: the rest proves nothing
 	for _, v := range form().Validate(doc) {
 		errs = append(errs, fmt.Errorf("at %q: %s", v.InstancePath, v.Message))
-	}
-	if len(errs) > 0 { // an empty file, too, is a mistake more often than a wish
-		return nil, fmt.Errorf("want {\"tenants\": {TENANT: {PROVIDER: {\"mode\": MODE}}}}\n%w", errors.Join(errs...))
+		parts := strings.SplitN(v.InstancePath, "/", 5)
+		malformed[strings.Join(parts[:min(len(parts), 4)], "/")] = true
 	}
 	var file struct {
 		Tenants map[string]map[string]Rule `json:"tenants"`
 	}
-	if err := strictjson.Decode(doc, strictjson.Limits{}, &file); err != nil {
+	if err := strictjson.Read(doc, &file); err != nil && len(errs) == 0 {
 		return nil, err
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(file.Tenants)) {
 		for _, provider := range slices.Sorted(maps.Keys(file.Tenants[tenant])) {
-			if err := file.Tenants[tenant][provider].check("/tenants/" + escape(tenant) + "/" + escape(provider) + "/allowedModels"); err != nil {
+			at := "/tenants/" + escape(tenant) + "/" + escape(provider)
+			if malformed[at] {
+				continue
+			}
+			if err := file.Tenants[tenant][provider].check(at + "/allowedModels"); err != nil {
 				errs = append(errs, err)
 			}
 		}
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if len(errs) > 0 { // an empty file, too, is a mistake more often than a wish
+		return nil, fmt.Errorf("want {\"tenants\": {TENANT: {PROVIDER: {\"mode\": MODE}}}}\n%w", errors.Join(errs...))
 	}
 	return &Policies{file.Tenants}, nil
 }

@@ -72,6 +72,9 @@ func TestParse_SaysAllThatIsWrongAndWhere(t *testing.T) {
 			`"/tenants/a/p~1q/allowedModels/0"`, `"/tenants/a/p~1q/allowedModels/2"`, `"/tenants/a/r/allowedModels"`,
 		},
 		`{"tenants":{"a":{"p":{"mode":"disabled"},"p":{"mode":"optional"}}}}`: {"/tenants/a/p"},
+		`{"tenants":{"a":{"x":{"mode":"nope"},"y":7},"b":{"x":{"mode":"optional","allowedModels":["m"]}},"c":{"x":{"mode":"restricted","allowedModels":["["]}}}}`: {
+			`"/tenants/a/x/mode"`, `"/tenants/a/y"`, `"/tenants/b/x/allowedModels"`, `"/tenants/c/x/allowedModels/0"`,
+		},
 		`{"tenants":{}} {}`: {"want {\"tenants\""},
 		`{"tenant":{}}`:     {`"/tenant"`, `at "": required member missing: tenants`},
 		`{}`:                {`at "": required member missing: tenants`},

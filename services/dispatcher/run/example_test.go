@@ -23,7 +23,7 @@ func TestExample_OrderDecides(t *testing.T) {
 	require.NoError(t, err)
 	def, problems := workflow.Parse(doc)
 	require.Empty(t, problems)
-	problems, warned := node.Builtin().Review(def)
+	problems, warned := node.Builtin().Review(def, nil)
 	require.Empty(t, problems)
 	require.Empty(t, warned)
 	f, _ := flow.Compile(def)

@@ -26,7 +26,7 @@ func planOf(t testing.TB, nodes, edges, rest string) run.Plan {
 	def, problems := workflow.Parse([]byte(fmt.Sprintf(
 		`{"id":"wf","name":"wf","version":"1","nodes":[%s],"edges":[%s],"triggers":[],"metadata":{}%s}`, nodes, edges, rest)))
 	require.Empty(t, problems)
-	problems, _ = node.Builtin().Review(def)
+	problems, _ = node.Builtin().Review(def, nil)
 	require.Empty(t, problems)
 	f, _ := flow.Compile(def)
 	return run.Plan{Def: def, Graph: workflow.Compile(def), Flow: f, Types: node.Builtin()}

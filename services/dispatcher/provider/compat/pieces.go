@@ -27,7 +27,8 @@ type pieces struct {
 	cut    context.CancelFunc
 }
 
-// stream asks, and gives the pieces of the answer; leave it when done.
+// stream asks, and gives the pieces of the answer; leave it when done. The request knows nothing of the
+// call's deadline but that it was cut: why the call ended only the call's context says.
 func (p *Provider) stream(ctx context.Context, params openai.ChatCompletionNewParams, opts []option.RequestOption) *pieces {
 	own, cut := context.WithCancel(context.WithoutCancel(ctx))
 	out := &pieces{detach: context.AfterFunc(ctx, cut), cut: cut}
