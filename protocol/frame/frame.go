@@ -47,9 +47,10 @@ type Frame struct {
 	Trust wire.Trust
 	Prev  string
 	Hash  string
-	// Writer identifies who appended the frame; empty when nobody cares. Two
-	// executors that race for a run can come to the same events in the same
+	// Writer identifies who appended the frame; empty for frames of the acceptor. Two
+	// dispatchers that race for a run can reach the same events in the same
 	// millisecond: without it both would take the frame in the log for their own.
+	// A session that owns the run adds a Claim; see Claimed.
 	Writer string
 	// Note is what the log remembers of a run without an event: JSON on one line, empty
 	// for nothing.
@@ -69,6 +70,9 @@ type Head struct {
 	Pos  uint64 // stream position of the last frame; 0: the run has none
 	Hash string // hash of the last frame
 	Next int    // sequence of the next event
+	// Ownership is who may execute the run. Frame.Head leaves it empty, because a
+	// single frame may not state it: fold it over the run's frames with Ownership.After.
+	Ownership
 }
 
 // Head is the end of the log once f is stored.
@@ -101,19 +105,9 @@ func New(run subject.Run, kind subject.Kind, head Head, events []wire.Event) *Fr
 	return f
 }
 
-// Beside begins the name of a writer that changes a run which somebody else may be carrying
-// out: whoever does may go on after it.
+// Beside begins the name of a writer that changes a run which a session may be executing.
+// The session reads the frame and continues after it.
 const Beside = "beside-"
-
-// Holder is the process that carries the run out, as far as the frame tells: its writers are
-// PROCESS-NUMBER. Empty: the frame was written from beside, or nobody says by whom.
-func (f *Frame) Holder() string {
-	at := strings.LastIndexByte(f.Writer, '-')
-	if at < 0 || strings.HasPrefix(f.Writer, Beside) {
-		return ""
-	}
-	return f.Writer[:at]
-}
 
 // By marks the frame as a writer's.
 func (f *Frame) By(writer string) *Frame {

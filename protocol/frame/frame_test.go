@@ -128,13 +128,6 @@ func TestBy_TellsEqualFramesOfTwoWritersApart(t *testing.T) {
 	require.Equal(t, "w1", reparse(t, one).Writer)
 }
 
-func TestHolder_IsWhoCarriesTheRunOut(t *testing.T) {
-	t.Parallel()
-	for writer, want := range map[string]string{"": "", "QX3-1": "QX3", "pod-7-2a": "pod-7", frame.Beside + "QX3-1": "", "nobody": ""} {
-		require.Equal(t, want, chain(t)[1].By(writer).Holder(), writer)
-	}
-}
-
 func TestRecord_IsInStartFramesOnly(t *testing.T) {
 	t.Parallel()
 	frames := chain(t)

@@ -302,8 +302,9 @@ func Load(frames []*frame.Frame) (*runstate.State, frame.Head, error) {
 	if err := frame.VerifyChain(frames); err != nil {
 		return nil, frame.Head{}, err
 	}
-	st := runstate.New(rec)
+	st, owner := runstate.New(rec), frame.Ownership{}
 	for _, f := range frames[1:] {
+		owner = owner.After(f)
 		events, err := f.Events()
 		if err != nil {
 			return nil, frame.Head{}, err
@@ -313,5 +314,7 @@ func Load(frames []*frame.Frame) (*runstate.State, frame.Head, error) {
 		}
 		st.Remember(wire.ParseNote(f.Note))
 	}
-	return st, frames[len(frames)-1].Head(), nil
+	head := frames[len(frames)-1].Head()
+	head.Ownership = owner
+	return st, head, nil
 }

@@ -1,35 +1,22 @@
 package project
 
 import (
-	"strconv"
-	"strings"
-
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// released ends the name of a writer that gave its run up with the frame.
-const released = "/released"
-
-// ownerAfter is the owner of a run after its next frame. Writers that own the run are
-// PROCESS-NUMBER, with @EPOCH since runs have epochs; other frames change no owner.
+// ownerAfter is the owner of a run after its next frame.
 func ownerAfter(before store.Owner, f *frame.Frame) store.Owner {
-	if f.Kind == subject.Wake || f.Holder() == "" {
-		return before
-	}
-	writer, gaveUp := strings.CutSuffix(f.Writer, released)
-	if gaveUp {
+	o := frame.Ownership{Owner: before.Process, Epoch: before.Epoch}.After(f)
+	switch {
+	case o.Owner == "":
 		return store.Owner{}
-	}
-	writer, text, _ := strings.Cut(writer, "@")
-	epoch, _ := strconv.ParseUint(text, 10, 64) // 0 without an epoch
-	process := writer[:max(strings.LastIndexByte(writer, '-'), 0)]
-	if process == before.Process && epoch == before.Epoch {
+	case o.Owner == before.Process && o.Epoch == before.Epoch:
 		return before
+	default:
+		return store.Owner{Process: o.Owner, Epoch: o.Epoch, Since: wire.FormatTime(f.Stored)}
 	}
-	return store.Owner{Process: process, Epoch: epoch, Since: wire.FormatTime(f.Stored)}
 }
 
 // Owner is the dispatcher process that owns the run; the zero Owner once it has ended.
