@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,6 +38,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/lease"
 	"waybill.dev/waybill/services/dispatcher/vault"
 	"waybill.dev/waybill/services/eventlog"
 	"waybill.dev/waybill/services/gateway"
@@ -197,12 +199,11 @@ func (h *host) listen() error {
 	return nil
 }
 
-// logConfig is how the log is kept, and its runs handed out: to a dispatcher no more than it
-// carries out, for others may have room.
+// logConfig is how the log is kept, and its runs handed out.
 func logConfig(o devOptions) jetstream.Config {
 	cfg := jetstream.DefaultConfig()
-	if o.lease > 0 { // of a service that carries runs out
-		cfg.AckWait, cfg.Prefetch, cfg.MaxPending = o.lease, min(cfg.Prefetch, o.maxRuns), o.handedOut
+	if o.handedOut > 0 { // of a service that executes runs
+		cfg.MaxPending = o.handedOut
 	}
 	return cfg
 }
@@ -419,7 +420,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 		return err
 	}
 	cfg := dispatcher.DefaultConfig()
-	cfg.Lease, cfg.MaxRuns, cfg.TestSeams = h.opts.lease, h.opts.maxRuns, h.opts.testSeams
+	cfg.Lease, cfg.MaxRuns, cfg.TestSeams = h.leaseConfig(), h.opts.maxRuns, h.opts.testSeams
 	cfg.Intake.MaxWait = h.opts.maxQueueWait
 	cfg.SelfHosted, cfg.Keyed, cfg.Packs = models.selfHosted(), models.keyed(), h.packs
 	cfg.Completion.TenantKeyed = models.tenantKeyed()
@@ -432,7 +433,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 		return fmt.Errorf("%w: --default-model %q: no such provider; there are %v, and --provider adds one", errUsage, models.defaultModel, providers.IDs())
 	}
 	deps := dispatcher.Deps{
-		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims, Quarantine: h.stores.quarantine,
+		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims, Quarantine: h.stores.quarantine, Leases: h.stores.leases, Peers: h.stores.peers,
 		Providers: providers, Credentials: credentials, Policies: policies, Catalogue: h.catalogue, Tools: tools, Vault: sealed, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
 		Acceptor: h.clients.acceptor, Redactor: h.clients.redactor, EventLog: h.clients.events,
 	}
@@ -442,7 +443,17 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	if h.dispatch, err = dispatcher.New(cfg, deps); err != nil {
 		return err
 	}
-	h.group.Start(lifecycle.Part{Name: "dispatcher", Run: h.dispatch.Run})
+	h.group.Start(lifecycle.Part{
+		Name: "dispatcher", Run: h.dispatch.Run,
+		Quiesce: h.dispatch.Quiesce, Stop: h.dispatch.Drain, StopWithin: max(h.opts.drainTimeout, time.Millisecond),
+	})
 	h.clients.dispatcher = dispatcherv1.NewDispatcherClient(h.serve("dispatcher", h.dispatch.Register))
 	return nil
+}
+
+// leaseConfig is how this process holds its lease. A host on an embedded NATS server has its data
+// directory to itself, and no dispatcher beside it.
+func (h *host) leaseConfig() lease.Config {
+	name, _ := os.Hostname() // for people; a pod's name
+	return lease.Config{Duration: h.opts.lease, Host: name, Sole: h.nats != nil}
 }

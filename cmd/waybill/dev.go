@@ -39,7 +39,7 @@ type devOptions struct {
 	durability                                string
 	tracing                                   tracingOptions
 	tools                                     toolOptions
-	lease                                     time.Duration
+	lease, drainTimeout                       time.Duration
 	maxRuns, handedOut                        int
 	maxQueueWait                              time.Duration
 	logLevel, logFormat                       string
@@ -97,7 +97,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f := c.Flags()
 	o.reflection = true // who develops asks with grpcurl; in production it is off (OpenWOP host contract §9.4)
 	o.publicFlags(f, "127.0.0.1:8080", "127.0.0.1:9090")
-	o.executionFlags(f)
+	o.executionFlags(f, devDrain)
 	f.StringArrayVar(&o.assetKeys, "asset-keys", nil, "VERSION=KEY that signs the URLs of assets: base64 of 32 random bytes, or host (repeatable); the highest signs, all are good; default 1=host")
 	f.StringVar(&o.natsAddr, "nats-addr", "", "address where NATS clients may read run events (user = tenant, password = API key); empty: nowhere")
 	f.StringVar(&o.dataDir, "data-dir", ".waybill", "directory of all state")
@@ -137,12 +137,19 @@ func (o *devOptions) publicFlags(f *pflag.FlagSet, httpAddr, grpcAddr string) {
 	o.admission.flags(f)
 }
 
-// executionFlags are those of what carries runs out.
-func (o *devOptions) executionFlags(f *pflag.FlagSet) {
+// Defaults of --drain-timeout. A terminal should get its prompt back soon.
+const (
+	devDrain   = 5 * time.Second
+	serveDrain = 30 * time.Second
+)
+
+// executionFlags are those of what executes runs.
+func (o *devOptions) executionFlags(f *pflag.FlagSet, drain time.Duration) {
 	f.StringArrayVar(&o.workflows, "workflows", nil, "directory of *.json workflow definitions, watched for changes (repeatable)")
 	f.StringVar(&o.packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served, their node types executed, and their prompt templates filled in")
 	f.StringArrayVar(&o.runtimeCapabilities, "runtime-capability", nil, "id of what this host's runtime provides and a node of a pack may require (repeatable)")
-	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
+	f.DurationVar(&o.lease, "lease", dispatcher.DefaultConfig().Lease.Duration, "how long a dispatcher may be silent before others take over its runs; dispatchers with different values are safe beside each other")
+	f.DurationVar(&o.drainTimeout, "drain-timeout", drain, "how long a dispatcher that is told to stop waits for calls under way, before it releases their runs to others; a second signal stops it immediately")
 	f.IntVar(&o.maxRuns, "max-runs", dispatcher.DefaultConfig().MaxRuns, "runs that a dispatcher carries out at a time, not counting those that wait; further ones stay in the queue, for others")
 	f.IntVar(&o.handedOut, "max-handed-out", jetstream.DefaultConfig().MaxPending, "runs that all dispatchers together hold at a time, those included that one has fetched and not begun; the same for all of them")
 	f.DurationVar(&o.maxQueueWait, "max-queue-wait", dispatcher.DefaultConfig().Intake.MaxWait, "how long runs may wait for a free place of --max-runs before a dispatcher takes no further ones (503); 0: it takes all")
@@ -205,6 +212,9 @@ func (o *devOptions) validatePublic() error {
 
 func (o *devOptions) validateExecution() error {
 	errs := append(o.models.validate(), o.prompts.validate()...)
+	if o.drainTimeout < 0 {
+		errs = append(errs, fmt.Errorf("--drain-timeout %s: want at least 0s", o.drainTimeout))
+	}
 	if o.maxRuns < 1 {
 		errs = append(errs, fmt.Errorf("--max-runs %d: want at least 1", o.maxRuns))
 	}

@@ -159,7 +159,7 @@ behind when it dies, another takes up after --lease.`,
 	o.spread.nats.flags(f, "required")
 	o.spread.peerFlags(f, dispatcherPeers...)
 	o.host.keyFileFlag(f)
-	o.host.executionFlags(f)
+	o.host.executionFlags(f, serveDrain)
 	f.BoolVar(&o.host.testSeams, "test-seams", false, "serve the protocol's test seams; never in production")
 	return c
 }

@@ -35,10 +35,13 @@ type stores struct {
 	claims    kv.Store
 	// quarantine is which runs were found damaged.
 	quarantine kv.Store
-	records    kv.Store
-	sealed     kv.Store
-	audit      *auditstore.Store
-	auditKeys  kv.Store
+	// leases is which dispatchers are alive, and peers how they reach each other.
+	leases    kv.Store
+	peers     *notify.Direct
+	records   kv.Store
+	sealed    kv.Store
+	audit     *auditstore.Store
+	auditKeys kv.Store
 	// annotations and notices are what is said of runs, kept and told.
 	annotations kv.Store
 	notices     *notify.Hub
@@ -139,11 +142,13 @@ func dispatcherNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstrea
 	if s.queue, err = reader.Queue(ctx); err != nil {
 		return err
 	}
+	s.peers = notify.NewDirect(conn, "dispatcher")
 	return s.openBuckets(
 		ctx, conn, cfg,
 		bucket{&s.workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions"}},
 		bucket{&s.claims, jetkv.Config{Bucket: "waybill_claims", Description: "active run of a scope"}},
 		bucket{&s.quarantine, jetkv.Config{Bucket: "waybill_quarantine", Description: "runs whose log was found damaged", MarkerTTL: quarantineMarkerTTL}},
+		bucket{&s.leases, jetkv.Config{Bucket: "waybill_leases", Description: "dispatchers that are alive", MarkerTTL: leaseMarkerTTL}},
 		bucket{&s.sealed, jetkv.Config{Bucket: "waybill_sealed", Description: "sealed clear values of runs whose log is masked", TTL: sealedTTL}},
 	)
 }
@@ -151,6 +156,10 @@ func dispatcherNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstrea
 // quarantineMarkerTTL is how long it is remembered that a run is not in quarantine any more:
 // longer than a dispatcher takes to write down that it is.
 const quarantineMarkerTTL = time.Hour
+
+// leaseMarkerTTL is how long it is remembered that the lease of a dead dispatcher was deleted: an
+// observer that was cut off for longer reads the bucket again.
+const leaseMarkerTTL = 10 * time.Minute
 
 // acceptorNeeds are assets.
 func acceptorNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstream.Config) error {

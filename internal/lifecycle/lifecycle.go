@@ -3,6 +3,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,12 +16,18 @@ type Part struct {
 	Name string
 	// Run works until ctx ends. Its error, unless it is the context's, ends the process.
 	Run func(ctx context.Context) error
+	// Quiesce, when set, is called as soon as the group begins to stop, before any part is
+	// stopped: the part takes nothing new. It must not block.
+	Quiesce func()
 	// Stop, when set, is called before Run's context ends, so that the part can
 	// finish what it has begun; ctx is the deadline for that.
 	Stop func(ctx context.Context)
+	// StopWithin is that deadline; 0 means StopTimeout.
+	StopWithin time.Duration
 }
 
-// StopTimeout is how long one part may take to finish what it has begun.
+// StopTimeout is how long one part may take to finish what it has begun, unless it says otherwise,
+// and to end after that.
 const StopTimeout = 5 * time.Second
 
 // Group runs parts. The zero value is ready to use; not safe for concurrent use.
@@ -81,6 +88,11 @@ func (g *Group) Wait(ctx context.Context) error {
 func (g *Group) Stop() error {
 	var errs []error
 	for i := len(g.parts) - 1; i >= 0; i-- {
+		if quiesce := g.parts[i].part.Quiesce; quiesce != nil {
+			quiesce()
+		}
+	}
+	for i := len(g.parts) - 1; i >= 0; i-- {
 		errs = append(errs, g.parts[i].stop())
 	}
 	g.parts = nil
@@ -95,7 +107,7 @@ func (r *running) stop() error {
 	default:
 	}
 	if r.part.Stop != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), StopTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(r.part.StopWithin, StopTimeout))
 		r.part.Stop(ctx)
 		cancel()
 	}

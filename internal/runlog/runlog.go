@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -99,21 +100,30 @@ type Log interface {
 	Reader
 }
 
-// Delivery is a frame that hands a run to a dispatcher. Exactly one of Ack and
-// Retry ends it; until then the holder keeps it with Extend.
+// AckWait is how long a delivery may stay silent before it is handed out again, and Extend is
+// called in less. It is long because it is not what decides who executes a run: a dispatcher's
+// lease does (frame.Ownership), and its runs are put back into the queue when it expires. A
+// constant, so that no two dispatchers differ.
+const AckWait = 30 * time.Second
+
+// Delivery is a frame that hands a run to a dispatcher. Exactly one of Ack, Retry and Return
+// ends it; until then the holder keeps it with Extend. A holder that just drops it leaves it to
+// be handed out again after AckWait.
 type Delivery interface {
 	// Frame is the start or wake frame. Of one that is damaged it has the run, the kind and the
 	// position alone, and Redelivered is true.
 	Frame() *frame.Frame
-	// Redelivered reports that another holder may have worked on the run: what it is like is
-	// to be read from its log.
+	// Redelivered reports that another holder may have worked on the run: its state must be
+	// read from its log. It does not entitle to execute the run.
 	Redelivered() bool
-	// Extend tells the log that the holder is alive.
+	// Extend keeps the delivery for another AckWait.
 	Extend() error
-	// Ack says that the run needs nobody until the next wake.
+	// Ack says that the run needs no dispatcher until the next wake.
 	Ack() error
 	// Retry hands the run out again after the log's backoff.
 	Retry() error
+	// Return hands the run out again immediately.
+	Return() error
 }
 
 // Queue hands out runs.
@@ -121,6 +131,11 @@ type Queue interface {
 	// Next blocks until a run is handed out or ctx ends. Reads of the run may not find yet
 	// the frame that it is handed out for.
 	Next(ctx context.Context) (Delivery, error)
+	// Want sets how many runs may be fetched ahead of the next calls of Next: the caller has a
+	// free slot for each. It is 1 until set.
+	Want(n int)
+	// Close stops fetching and gives back what was fetched and not returned by Next.
+	Close()
 	// Depth is what is in the queue. Errors: ErrUnavailable.
 	Depth(ctx context.Context) (Depth, error)
 }

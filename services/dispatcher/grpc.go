@@ -53,10 +53,13 @@ func (s *Service) CancelRun(ctx context.Context, req *dispatcherv1.CancelRunRequ
 	return &dispatcherv1.CancelRunResponse{Status: string(st.Status), AlreadyTerminal: already}, nil
 }
 
+// retryUnavailable is the hint to a caller whose change the log could not take.
+const retryUnavailable = 3 * time.Second
+
 // asFault says that a change did not come into the log: it can be tried again, or is too large for it.
 func (s *Service) asFault(err error) error {
 	if errors.Is(err, runlog.ErrUnavailable) {
-		return fault.New(fault.ServiceUnavailable, "the run log cannot take the change now; try again").After(s.cfg.Lease).Wrap(err)
+		return fault.New(fault.ServiceUnavailable, "the run log cannot take the change now; try again").After(retryUnavailable).Wrap(err)
 	}
 	if large, ok := errors.AsType[*runlog.TooLargeError](err); ok {
 		return fault.New(fault.PayloadTooLarge, "what comes of the request takes %d bytes in the run log, which takes %d at a time; send less", large.Size, large.Limit).Wrap(err)

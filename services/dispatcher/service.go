@@ -34,6 +34,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/execute"
 	"waybill.dev/waybill/services/dispatcher/intake"
+	"waybill.dev/waybill/services/dispatcher/lease"
 	"waybill.dev/waybill/services/dispatcher/metrics"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -61,8 +62,10 @@ type Config struct {
 	MaxTogether int
 	// MaxDepth bounds how deep runs are nested.
 	MaxDepth int
-	// Lease is how long a silent dispatcher keeps a run: the queue's AckWait.
-	Lease      time.Duration
+	// Lease is how long a dispatcher may stay silent before others take over its runs.
+	Lease lease.Config
+	// AckWait is how long the queue waits for a sign of a delivery; see runlog.AckWait.
+	AckWait    time.Duration
 	Completion completion.Config
 	// Keyed are the ids of providers that are asked with a key.
 	Keyed []string
@@ -84,7 +87,7 @@ func DefaultConfig() Config {
 		Limits:  run.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128},
 		MaxRuns: 1024, MaxTogether: 64, MaxDepth: 8,
 		Intake: intake.Config{MaxStarts: 2000, MaxWait: time.Minute},
-		Lease:  3 * time.Second,
+		Lease:  lease.Config{Duration: 10 * time.Second}, AckWait: runlog.AckWait,
 		Completion: completion.Config{
 			MaxAttempts: 3, Multiplier: 2, Timeout: 5 * time.Minute, Directive: completion.Advisory,
 			Defaults: completion.Defaults{Provider: "sample", Model: "sample-1", MaxTokens: 4000},
@@ -122,8 +125,8 @@ func (c Config) Validate() error {
 			bad("runtime-capability %q: needs letters, digits, dots, dashes and underscores, beginning with a small letter, 128 at most", id)
 		}
 	}
-	if c.Lease < 200*time.Millisecond {
-		bad("lease: %s: needs at least 200ms, so that heartbeats can keep it", c.Lease)
+	if c.Lease.Duration < 200*time.Millisecond {
+		bad("lease: %s: needs at least 200ms, so that renewals can keep it", c.Lease.Duration)
 	}
 	if c.Completion.MaxAttempts < 1 || c.Completion.MaxAttempts > 16 {
 		bad("dispatcher.maxRetryAttempts: %d: needs 1 to 16", c.Completion.MaxAttempts)
@@ -145,10 +148,14 @@ type Deps struct {
 	Claims    kv.Store
 	// Quarantine keeps which runs were found damaged.
 	Quarantine kv.Store
-	Acceptor   acceptorv1.AcceptorClient
-	Redactor   redactorv1.RedactorClient
-	EventLog   eventlogv1.EventLogClient
-	Providers  *provider.Registry
+	// Leases keeps which dispatchers are alive.
+	Leases kv.Store
+	// Peers reaches other dispatchers; nil: there are none.
+	Peers     Peers
+	Acceptor  acceptorv1.AcceptorClient
+	Redactor  redactorv1.RedactorClient
+	EventLog  eventlogv1.EventLogClient
+	Providers *provider.Registry
 	// Credentials are the keys that tenants bring; nil: they bring none.
 	Credentials *credential.Store
 	// Policies say who may ask which models; nil: everybody may ask all.
@@ -184,6 +191,7 @@ type Service struct {
 	executor    *execute.Executor
 	watch       *sleep.Watch
 	quarantine  *quarantine.List
+	leases      *lease.Table
 	metrics     *metrics.Metrics
 	pool        *worker.Pool
 	// begins measures how long runs that were handed out take to their first step.
@@ -226,15 +234,17 @@ func New(cfg Config, d Deps) (*Service, error) {
 		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, MaxDepth: cfg.MaxDepth, Clock: d.Clock,
 		Created: s.metrics.Created,
 	})
+	s.leases = lease.New(cfg.Lease, d.Leases, d.Clock, d.Logger)
 	s.quarantine = quarantine.New(quarantine.DefaultConfig(), d.Quarantine, d.Clock, d.Logger)
-	s.executor = execute.New(execute.Config{Limits: cfg.Limits, Heartbeat: cfg.Lease / execute.Heartbeats, MaxTogether: cfg.MaxTogether}, execute.Deps{
+	s.executor = execute.New(execute.Config{Limits: cfg.Limits, AckWait: cfg.AckWait, MaxTogether: cfg.MaxTogether}, execute.Deps{
 		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: remote.Acceptor{Client: d.Acceptor, Told: told}, Definitions: s.definitions,
 		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
 		Vault: d.vault(), Provides: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
 		Spans: d.Spans, Metrics: s.metrics, Begins: s.begins, Children: s.starter,
-		Quarantine: s.quarantine,
+		Quarantine: s.quarantine, Leases: s.leases, Peers: s.peers(),
 	})
-	d.Logger.Info("carries out runs", "dispatcher", s.executor.Process())
+	s.leases.Count(s.executor.Active)
+	d.Logger.Info("dispatcher process", "process", s.executor.Process(), "lease", cfg.Lease.Duration)
 	s.watch.Bind(s.executor)
 	s.quarantine.Bind(s.executor)
 	s.pool = worker.New(d.Queue, s.executor, cfg.MaxRuns, d.Logger)
@@ -313,7 +323,8 @@ func (s *Service) Register(r grpc.ServiceRegistrar) { dispatcherv1.RegisterDispa
 // Ready is closed once stored definitions have been read.
 func (s *Service) Ready() <-chan struct{} { return s.ready }
 
-// Run executes runs until ctx ends; those in execution are handed back.
+// Run executes runs until ctx ends; those in execution are handed back. Call Drain before to let
+// their effects end.
 func (s *Service) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.followDefinitions(ctx) })
@@ -322,6 +333,10 @@ func (s *Service) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		return g.Wait()
 	}
+	if err := s.openLease(ctx); err != nil {
+		return errors.Join(err, g.Wait())
+	}
+	g.Go(func() error { return s.leases.Run(ctx, successor{s}) })
 	g.Go(func() error { return s.watch.Run(ctx) })
 	g.Go(func() error { return s.quarantine.Run(ctx) })
 	g.Go(func() error { return s.intake.Run(ctx, s.deps.Queue) })

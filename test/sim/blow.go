@@ -51,7 +51,7 @@ func (w *World) listed(c *call) {
 // or a run whose time is up meanwhile is another story.
 func (w *World) rise(lost *process) time.Duration {
 	if w.scenario.Story == nil {
-		return time.Duration(w.chance.Int64N(int64(2 * lease)))
+		return time.Duration(w.chance.Int64N(int64(2 * leaseTime)))
 	}
 	for _, it := range w.queue.items {
 		if it.by == lost {

@@ -9,6 +9,8 @@ type Faults struct {
 	// right again when there are no more faults.
 	Jump float64
 	Far  time.Duration
+	// Drain has the process that calls told to end; another one follows it.
+	Drain float64
 	// For is how long there are any, Most how many.
 	For  time.Duration
 	Most int
@@ -78,6 +80,8 @@ func (w *World) fateOf(c *call) Fate {
 		w.jump(c.from)
 	case w.hit(f.Expire):
 		w.queue.expire()
+	case w.hit(f.Drain):
+		w.drain(c.from)
 	case w.hit(f.Crash):
 		if w.chance.IntN(2) == 0 {
 			return CrashBefore

@@ -26,6 +26,7 @@ func (m modelPort) Call(ctx context.Context, req provider.Request, emit func(pro
 		node Node
 		does act
 	)
+	id := m.p.lease()
 	err := m.p.call(ctx, atModel, req.NodeID+" "+req.InvocationID, func() error {
 		var ok bool
 		if who, ok = m.p.w.models.find(req.InvocationID, providerID+":model-1"); !ok {
@@ -37,8 +38,10 @@ func (m modelPort) Call(ctx context.Context, req provider.Request, emit func(pro
 		does = m.p.w.models.next(who, node.Script)
 		m.p.w.say("   %s asks for %s %s, attempt %d", m.p.name, who.run, req.NodeID, who.ordinal)
 		m.p.w.begins(m.p, h, who)
+		m.p.w.enters(m.p, id, who.run+" "+req.NodeID)
 		return nil
 	})
+	defer func() { m.p.w.leaves(m.p, who.run+" "+req.NodeID) }()
 	if err != nil {
 		return provider.Result{}, ctx.Err()
 	}

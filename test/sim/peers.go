@@ -16,6 +16,7 @@ import (
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
 )
 
 // unavailable is a peer's fault as the generated clients tell it.
@@ -189,6 +190,28 @@ func (t timersPort) ListDueTimers(ctx context.Context, in *eventlogv1.ListDueTim
 			}
 			if ok && due.Before(time.UnixMilli(in.GetBeforeUnixMs())) {
 				out.Timers = append(out.Timers, &eventlogv1.DueTimer{Tenant: tenant, WorkflowId: h.record.WorkflowID, RunId: id})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return out, nil
+}
+
+// ListOwnedRuns names the runs that a process owns.
+func (t timersPort) ListOwnedRuns(ctx context.Context, in *eventlogv1.ListOwnedRunsRequest, _ ...grpc.CallOption) (*eventlogv1.ListOwnedRunsResponse, error) {
+	out := &eventlogv1.ListOwnedRunsResponse{}
+	w := t.p.w
+	err := t.p.call(ctx, atTimers, "owned by "+in.GetProcess(), func() error {
+		for _, id := range w.runIDs() {
+			h, o := w.runs[id], frame.Ownership{}
+			for _, f := range h.frames {
+				o = o.After(f)
+			}
+			if o.Owner == in.GetProcess() && !h.state.Status.Terminal() && id > in.GetAfter().GetRunId() {
+				out.Runs = append(out.Runs, &eventlogv1.OwnedRun{Tenant: tenant, WorkflowId: h.record.WorkflowID, RunId: id})
 			}
 		}
 		return nil

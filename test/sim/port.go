@@ -31,6 +31,8 @@ const (
 	atRequest boundary = "request"
 	atAnswer  boundary = "answer"
 	atSign    boundary = "sign"
+	atPeer    boundary = "peer"
+	atDrained boundary = "drained"
 )
 
 // traits say what can go wrong at a boundary, besides that it takes long and
@@ -61,6 +63,8 @@ var boundaries = map[boundary]traits{
 	atRequest: {fails: true},
 	atAnswer:  {fails: true},
 	atSign:    {},
+	atPeer:    {fails: true, loses: true},
+	atDrained: {},
 }
 
 // errFault is what a caller sees of a fault, errDead what is left of a process

@@ -4,23 +4,27 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 
+	"waybill.dev/waybill/internal/kv"
+	kvmemory "waybill.dev/waybill/internal/kv/memory"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/dispatcher"
+	"waybill.dev/waybill/services/dispatcher/lease"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
-// lease is how long a silent dispatcher keeps a run.
-const lease = 3 * time.Second
+// leaseTime is how long a silent dispatcher keeps its runs.
+const leaseTime = 3 * time.Second
 
 // maxDuration is how long a run may take that sets no limit itself.
 const maxDuration = 20 * time.Minute
@@ -41,6 +45,13 @@ type process struct {
 	frozen time.Time    // its calls are held up until then; the scheduler's
 	// known is how far into each run's log its sessions have seen; the scheduler's.
 	known map[string][]sight
+
+	// incarnations counts the leases that it has held, and id is that of the last; guarded by the
+	// world's mu.
+	incarnations int
+	id           string
+	leases       kv.Store
+	draining     bool // the scheduler's
 
 	dispatcher *dispatcher.Service
 	acceptor   acceptorv1.AcceptorServer // see accepts
@@ -74,7 +85,9 @@ func (p *process) becomeDispatcher() error {
 	if err != nil {
 		return err
 	}
-	cfg.Lease, cfg.Limits.MaxNodeExecutions, cfg.MaxRuns = lease, 1000, 64
+	cfg.Limits.MaxNodeExecutions, cfg.MaxRuns = 1000, p.w.slots
+	cfg.AckWait = p.w.ackWait
+	cfg.Lease = lease.Config{Duration: p.w.leaseOf(p.slot), NewID: p.newID}
 	if !p.w.together {
 		cfg.MaxTogether = 1
 	}
@@ -82,9 +95,13 @@ func (p *process) becomeDispatcher() error {
 	if p.w.scenario.Story == nil {
 		cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model = providerID, "model-1"
 	}
-	cfg.Completion.Timeout = time.Hour // models time out by themselves: two that began at once would do so at once, in any order
+	cfg.Completion.Timeout = time.Hour        // models time out by themselves: two that began at once would do so at once, in any order
+	if p.leases = p.w.records; p.w.unleased { // no other process sees it
+		p.leases = kvmemory.New()
+	}
 	p.dispatcher, err = dispatcher.New(cfg, dispatcher.Deps{
-		Log: logPort{p}, Queue: queuePort{p}, Workflows: recordsPort{p.w.records, p}, Claims: recordsPort{p.w.records, p}, Quarantine: recordsPort{p.w.records, p},
+		Log: logPort{p}, Queue: &queuePort{p: p, want: 1}, Workflows: recordsPort{p.w.records, p}, Claims: recordsPort{p.w.records, p}, Quarantine: recordsPort{p.w.records, p},
+		Leases: recordsPort{p.leases, p}, Peers: peersPort{p},
 		Acceptor: acceptorPort{p: p}, Redactor: redactorPort{p: p}, EventLog: timersPort{p: p},
 		Providers: providers, Tools: tools, Clock: p.now, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -93,6 +110,15 @@ func (p *process) becomeDispatcher() error {
 	}
 	p.w.wg.Go(func() { _ = p.dispatcher.Run(p.ctx) })
 	return nil
+}
+
+// newID names the process for its lease: again when it lost one.
+func (p *process) newID() string {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.incarnations++
+	p.id = fmt.Sprintf("%s-%d", strings.ReplaceAll(p.name, ".", "-"), p.incarnations)
+	return p.id
 }
 
 // now is what the process's clock shows.
@@ -154,6 +180,9 @@ func (w *World) end(p *process) {
 
 // kill ends a process and starts the next one in its slot.
 func (w *World) kill(p *process) {
+	if p.gone() {
+		return
+	}
 	w.end(p)
 	next := w.boot(p.slot, p.life+1)
 	next.frozen = time.Now().Add(w.rise(p)) // it takes a while to come up

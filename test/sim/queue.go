@@ -13,8 +13,8 @@ import (
 
 // queue hands runs to dispatchers, at least once, and mostly in order. It keeps
 // the rules of the durable one: a delivery that is not ended is handed out again
-// when its lease has passed, and whoever ends it ends it. Only the scheduler
-// touches it.
+// after AckWait, also when it was extended after it had lapsed, and whoever ends it
+// ends it. Only the scheduler touches it.
 type queue struct {
 	w     *World
 	items []*item // not acknowledged, by position
@@ -76,12 +76,11 @@ func (q *queue) take() *item {
 		it = free[q.w.chance.IntN(len(free))]
 	}
 	it.tries++
-	it.free = time.Now().Add(lease)
+	it.free = time.Now().Add(q.w.ackWait)
 	return it
 }
 
-// expire hands a run out again that somebody holds, before its lease has passed:
-// as if the holder's signs of life had been late.
+// expire hands a run out again that a dispatcher holds, as if its extensions had been late.
 func (q *queue) expire() {
 	if len(q.items) > 0 {
 		q.items[q.w.chance.IntN(len(q.items))].free = time.Now()
@@ -98,16 +97,47 @@ func (q *queue) drop(it *item) {
 	q.items = slices.DeleteFunc(q.items, func(i *item) bool { return i == it })
 }
 
-// queuePort is the queue as a process sees it.
-type queuePort struct{ p *process }
+// queuePort is the queue as a process sees it. It fetches ahead what the process wants.
+type queuePort struct {
+	p       *process
+	want    int
+	fetched []*delivery
+}
+
+// Want sets how many runs are fetched at a time; see runlog.Queue.
+func (q *queuePort) Want(n int) {
+	if q.want = n; q.p.w.prefetch > 0 {
+		q.want = q.p.w.prefetch
+	}
+}
+
+// Close gives back what was fetched; see runlog.Queue.
+func (q *queuePort) Close() {
+	for _, d := range q.fetched {
+		_ = d.Return() // if that fails, it is handed out again later
+	}
+	q.fetched = nil
+}
 
 // Next waits for a run; see runlog.Queue.
-func (q queuePort) Next(ctx context.Context) (runlog.Delivery, error) {
+func (q *queuePort) Next(ctx context.Context) (runlog.Delivery, error) {
+	if len(q.fetched) > 0 {
+		d := q.fetched[0]
+		q.fetched = q.fetched[1:]
+		return d, nil
+	}
+	var more []*delivery
 	d := &delivery{p: q.p}
 	err := q.p.wait(ctx, &call{at: atNext, ready: q.p.w.queue.free, perform: func() error {
 		it := q.p.w.queue.take()
 		d.item, d.again, it.by = it, it.tries > 1, q.p
 		q.p.w.say("   %s is handed %s, %s at %d", q.p.name, it.frame.Run.RunID, it.frame.Kind, it.frame.Pos)
+		for len(more)+1 < q.want && !q.p.w.queue.free().After(time.Now()) {
+			it := q.p.w.queue.take()
+			it.by = q.p
+			more = append(more, &delivery{p: q.p, item: it, again: it.tries > 1})
+			q.p.w.say("   %s fetches %s, %s at %d", q.p.name, it.frame.Run.RunID, it.frame.Kind, it.frame.Pos)
+		}
 		return nil
 	}})
 	if ctx.Err() != nil {
@@ -116,11 +146,12 @@ func (q queuePort) Next(ctx context.Context) (runlog.Delivery, error) {
 	if err != nil {
 		return nil, err
 	}
+	q.fetched = more
 	return d, nil
 }
 
 // Depth counts what is in the queue; see runlog.Queue.
-func (q queuePort) Depth(context.Context) (runlog.Depth, error) {
+func (q *queuePort) Depth(context.Context) (runlog.Depth, error) {
 	return runlog.Depth{Waiting: len(q.p.w.queue.items)}, nil
 }
 
@@ -140,7 +171,7 @@ func (d *delivery) Redelivered() bool { return d.again }
 func (d *delivery) Extend() error {
 	return d.send(atExtend, func() error {
 		if slices.Contains(d.p.w.queue.items, d.item) {
-			d.item.free = time.Now().Add(lease)
+			d.item.free = time.Now().Add(d.p.w.ackWait)
 		}
 		return nil
 	})
@@ -156,6 +187,13 @@ func (d *delivery) Ack() error {
 func (d *delivery) Retry() error {
 	return d.send(atRetry, func() error {
 		d.item.free = time.Now().Add(retryDelay << min(d.item.tries-1, 3))
+		return nil
+	})
+}
+
+func (d *delivery) Return() error {
+	return d.send(atRetry, func() error {
+		d.item.free = time.Now()
 		return nil
 	})
 }

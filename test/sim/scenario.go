@@ -18,7 +18,11 @@ const tenant = "acme"
 type Scenario struct {
 	Seed        uint64
 	Dispatchers int
-	Flows       []Flow
+	// Slots is how many runs a dispatcher executes at a time.
+	Slots int
+	Flows []Flow
+	// Leases are the durations of the dispatchers' leases, which may differ; by slot.
+	Leases []time.Duration
 	// Clients do their steps one after the other.
 	Clients [][]Step
 	Faults  Faults
@@ -68,7 +72,32 @@ func Generate(seed uint64) Scenario {
 		}
 		s.add(r, st)
 	}
+	s.Slots = 1 + r.IntN(4)
+	for range s.Dispatchers {
+		s.Leases = append(s.Leases, []time.Duration{leaseTime, leaseTime, 5 * leaseTime}[r.IntN(3)])
+	}
+	s.Faults.Drain = []float64{0, 0, 0.01, 0.03}[r.IntN(4)]
 	return s
+}
+
+// Crowd makes a scenario without faults in which more runs wait than dispatchers have slots, and
+// models think for longer than a short AckWait.
+func Crowd(seed uint64) Scenario {
+	r := rand.New(rand.NewPCG(seed, 0xc0d))
+	s := Scenario{Seed: seed, Dispatchers: 2, Slots: 1, Leases: []time.Duration{leaseTime, leaseTime}, Clients: [][]Step{nil}}
+	s.Flows = []Flow{{Nodes: []Node{{Kind: kindPrompt, Script: &Script{Pieces: 1, Think: 4 + float64(r.IntN(3))}}}}}
+	for run := range 6 + r.IntN(6) {
+		s.Clients[0] = append(s.Clients[0], Step{Do: "create", Run: run, Slot: run % 2})
+	}
+	return s
+}
+
+// leaseOf is the lease duration of the dispatcher in a slot.
+func (w *World) leaseOf(slot int) time.Duration {
+	if slot < len(w.scenario.Leases) {
+		return w.scenario.Leases[slot]
+	}
+	return leaseTime
 }
 
 func (s *Scenario) add(r *rand.Rand, st Step) {

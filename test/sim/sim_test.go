@@ -141,3 +141,17 @@ func TestSim_FindsBrokenLogs(t *testing.T) {
 		})
 	}
 }
+
+// The rules are worth something: dispatchers that fetch more runs than they have slots for, and
+// execute whatever they are handed, call models twice without any fault. Leases alone prevent that,
+// and so does fetching one run for each free slot.
+func TestSim_FindsDispatchersWithoutLeases(t *testing.T) {
+	t.Parallel()
+	old := sim.Options{Prefetch: 8, AckWait: 3 * time.Second, Unleased: true}
+	for seed := range uint64(20) {
+		require.ErrorContains(t, simulate(t, sim.Crowd(seed), old).Err, "ownership", "seed %d", seed)
+		for _, better := range []sim.Options{{Prefetch: 8, AckWait: 3 * time.Second}, {AckWait: 3 * time.Second, Unleased: true}, {}} {
+			require.NoError(t, simulate(t, sim.Crowd(seed), better).Err, "seed %d, %+v", seed, better)
+		}
+	}
+}

@@ -17,6 +17,13 @@ type Options struct {
 	// Together lets dispatchers take what effects tell at a time into one frame. Which of
 	// two comes first then is nobody's seed: the simulation does not come out the same.
 	Together bool
+	// Prefetch is how many runs a dispatcher fetches whether it has slots for them or not; 0: as
+	// many as it wants. AckWait is the queue's; 0: runlog.AckWait. Unleased lets a dispatcher
+	// execute every run that it is handed. Together they are a design that executes runs twice;
+	// see TestSim_FindsDispatchersWithoutLeases.
+	Prefetch int
+	AckWait  time.Duration
+	Unleased bool
 }
 
 // Verdict is what a simulation came to.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -36,6 +37,16 @@ type World struct {
 	clients int        // that have something left to do
 	told    promises
 	calls   []Call // of a story
+
+	// slots is how many runs a dispatcher executes at a time, prefetch how many it fetches though
+	// it has no slot for them, and unleased lets every dispatcher execute what it is handed.
+	slots, prefetch int
+	ackWait         time.Duration
+	unleased        bool
+	// peers answer the requests of other dispatchers, by process ids; guarded by mu.
+	peers map[string]func([]byte) []byte
+	// underWay are the calls of models, by run, node and attempt; guarded by mu.
+	underWay map[string]calling
 
 	steps  int
 	sum    uint64 // hash over all that happened
@@ -76,6 +87,8 @@ func newWorld(s Scenario, o Options) *World {
 		scenario: s, together: o.Together, chance: rand.New(rand.NewPCG(s.Seed, 0x5eed)), began: time.Now(),
 		log: memory.New(), records: kvmemory.New(), runs: map[string]*history{}, news: make(chan struct{}, 1), over: make(chan struct{}),
 	}
+	w.slots, w.prefetch, w.ackWait, w.unleased, w.peers = max(s.Slots, 1), o.Prefetch, cmp.Or(o.AckWait, runlog.AckWait), o.Unleased, map[string]func([]byte) []byte{}
+	w.underWay = map[string]calling{}
 	if o.Log != nil {
 		w.log = o.Log()
 	}
@@ -212,7 +225,7 @@ func (w *World) latency(c *call) time.Duration {
 	f := w.scenario.Faults
 	d := time.Duration(20_000 + w.chance.Int64N(int64(2*time.Millisecond)))
 	if w.faulty() && w.chance.Float64() < f.Slow && c.at != atNext {
-		d += time.Duration(w.chance.Int64N(int64(3 * lease)))
+		d += time.Duration(w.chance.Int64N(int64(3 * leaseTime)))
 	}
 	return d
 }
@@ -224,7 +237,7 @@ func (w *World) serve(c *call) {
 	w.listed(c)
 	if f == Freeze {
 		w.mu.Lock()
-		c.from.frozen = time.Now().Add(lease/2 + time.Duration(w.chance.Int64N(int64(3*lease))))
+		c.from.frozen = time.Now().Add(leaseTime/2 + time.Duration(w.chance.Int64N(int64(3*leaseTime))))
 		w.mu.Unlock()
 		return
 	}

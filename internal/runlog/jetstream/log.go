@@ -36,15 +36,13 @@ type Config struct {
 	Replicas int
 	// InSync is how many of them must be in sync for the log to be well; 0: a majority.
 	InSync int
-	// AckWait is how long a handed-out run may stay silent before it is handed
-	// to another dispatcher.
+	// AckWait is how long a delivery may stay silent before it is handed out again. It entitles
+	// nobody to execute the run: its owner's lease does. All dispatchers use the same value.
 	AckWait time.Duration
 	// RetryDelay is how long Retry holds a run back after its first try.
 	RetryDelay time.Duration
 	// MaxPending bounds the runs handed out and not yet acknowledged.
 	MaxPending int
-	// Prefetch bounds the runs one dispatcher has been handed but not begun.
-	Prefetch int
 	// Patience is how long an append, the wait for the disk, each read of a frame, and the wait until a long run may be read
 	// goes on at most before it fails with runlog.ErrUnavailable; never so long that the
 	// caller's deadline passes first. 0: as long as the caller's context allows, but for the
@@ -57,7 +55,7 @@ type Config struct {
 
 // DefaultConfig is right for one server.
 func DefaultConfig() Config {
-	return Config{Replicas: 1, AckWait: 30 * time.Second, RetryDelay: time.Second, MaxPending: 8192, Prefetch: 256}
+	return Config{Replicas: 1, AckWait: runlog.AckWait, RetryDelay: time.Second, MaxPending: 8192}
 }
 
 // dedupWindow is how long the broker remembers message ids. No frame has one, so

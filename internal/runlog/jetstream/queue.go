@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 
 	"waybill.dev/waybill/internal/natslink"
@@ -19,11 +20,11 @@ import (
 const queueName = "dispatchers"
 
 // Queue hands out runs from the log's start and wake frames: the log is the
-// queue. Close it when done.
+// queue. Close it when done. Next and Want are for one goroutine.
 type Queue struct {
 	cfg      Config
 	consumer js.Consumer
-	msgs     js.MessagesContext
+	pull     *puller
 }
 
 // Queue opens the dispatchers' end of the log.
@@ -37,27 +38,35 @@ func (l *Log) Queue(ctx context.Context) (*Queue, error) {
 			AckPolicy:      js.AckExplicitPolicy,
 			AckWait:        l.cfg.AckWait,
 			MaxAckPending:  l.cfg.MaxPending,
-			MaxDeliver:     -1, // a run is never given up by the queue; the run loop decides
+			MaxDeliver:     -1, // the run loop decides when to give up, not the queue
 		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open dispatch queue: %w", err)
 	}
-	msgs, err := c.Messages(js.PullMaxMessagesWithBytesLimit(l.cfg.Prefetch, natslink.MaxPull(l.js.Conn())))
+	pull, err := newPuller(l.js.Conn(), subject.Stream, queueName)
 	if err != nil {
 		return nil, fmt.Errorf("open dispatch queue: %w", err)
 	}
-	return &Queue{cfg: l.cfg, consumer: c, msgs: msgs}, nil
+	return &Queue{cfg: l.cfg, consumer: c, pull: pull}, nil
 }
 
-// Close stops handing out runs; those not begun go to another dispatcher.
-func (q *Queue) Close() { q.msgs.Stop() }
+// Want sets how many runs may be fetched ahead of Next; see runlog.Queue.
+func (q *Queue) Want(n int) { q.pull.want = max(1, n) }
 
-// Next waits for a run; see runlog.Queue. What names no run is taken off the queue: to hand it
-// out again would not mend it.
+// Close stops fetching and gives back the runs that were fetched and not returned by Next, so
+// that another dispatcher gets them immediately.
+func (q *Queue) Close() {
+	for _, m := range q.pull.close() {
+		_ = m.Nak() // a lost one is handed out again after AckWait
+	}
+}
+
+// Next waits for a run; see runlog.Queue. A message that names no run is terminated: redelivery
+// cannot mend it.
 func (q *Queue) Next(ctx context.Context) (runlog.Delivery, error) {
 	for {
-		msg, err := q.msgs.Next(js.NextContext(ctx))
+		msg, err := q.pull.next(ctx)
 		if err != nil {
 			return nil, nextError(ctx, err)
 		}
@@ -65,8 +74,8 @@ func (q *Queue) Next(ctx context.Context) (runlog.Delivery, error) {
 		if err == nil {
 			return d, nil
 		}
-		if terr := msg.TermWithReason(err.Error()); terr != nil {
-			return nil, fmt.Errorf("%w: drop damaged frame: %w", runlog.ErrUnavailable, terr)
+		if terr := msg.Term(); terr != nil {
+			return nil, fmt.Errorf("%w: drop damaged frame (%w): %w", runlog.ErrUnavailable, err, terr)
 		}
 	}
 }
@@ -84,24 +93,24 @@ func nextError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if errors.Is(err, js.ErrMsgIteratorClosed) {
+	if errors.Is(err, errPullerClosed) {
 		return context.Canceled
 	}
 	return fmt.Errorf("%w: next run: %w", runlog.ErrUnavailable, err)
 }
 
-func (q *Queue) delivery(msg js.Msg) (*delivery, error) {
+func (q *Queue) delivery(msg *nats.Msg) (*delivery, error) {
 	meta, err := msg.Metadata()
 	if err != nil {
 		return nil, fmt.Errorf("read delivery: %w", err)
 	}
 	again := meta.NumDelivered > 1
-	f, err := frame.Parse(msg.Subject(), msg.Headers().Get, msg.Data())
+	f, err := frame.Parse(msg.Subject, msg.Header.Get, msg.Data)
 	if err == nil {
 		err = f.Verify()
 	}
-	if err != nil { // its run's log tells, of which another server may have a whole copy
-		run, kind, err := subject.Parse(msg.Subject())
+	if err != nil { // the run's log decides; another server may have a whole copy
+		run, kind, err := subject.Parse(msg.Subject)
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +121,7 @@ func (q *Queue) delivery(msg js.Msg) (*delivery, error) {
 }
 
 type delivery struct {
-	msg         js.Msg
+	msg         *nats.Msg
 	frame       *frame.Frame
 	redelivered bool
 	delay       time.Duration
@@ -123,14 +132,15 @@ func (d *delivery) Frame() *frame.Frame { return d.frame }
 func (d *delivery) Redelivered() bool   { return d.redelivered }
 func (d *delivery) Extend() error       { return d.msg.InProgress() }
 func (d *delivery) Ack() error          { return d.msg.Ack() }
+func (d *delivery) Return() error       { return d.msg.Nak() }
 
 func (d *delivery) Retry() error {
 	return d.msg.NakWithDelay(heldBack(d.delay, d.tries))
 }
 
 // heldBack is how long a run waits for its next try: longer with every one, up to eight times the
-// delay. What is away is back after seconds, mostly; and a run has a time limit, of which
-// some tries in a row that fail for different reasons must not take the most.
+// delay. Most outages end within seconds, and a run has a time limit that a few failing tries
+// in a row must not use up.
 func heldBack(delay time.Duration, tries uint64) time.Duration {
 	return delay << min(tries-1, 3)
 }

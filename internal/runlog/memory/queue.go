@@ -36,6 +36,12 @@ func (l *Log) Next(ctx context.Context) (runlog.Delivery, error) {
 	}
 }
 
+// Want is of no effect: nothing is fetched ahead.
+func (l *Log) Want(int) {}
+
+// Close is of no effect: nothing is fetched ahead.
+func (l *Log) Close() {}
+
 // Depth counts what is in the queue; see runlog.Queue.
 func (l *Log) Depth(context.Context) (runlog.Depth, error) {
 	l.mu.Lock()
@@ -131,14 +137,18 @@ func (d *delivery) Ack() error {
 	return nil
 }
 
-func (d *delivery) Retry() error {
+func (d *delivery) Retry() error { return d.requeue(true) }
+
+func (d *delivery) Return() error { return d.requeue(false) }
+
+func (d *delivery) requeue(delayed bool) error {
 	if d.ended.Swap(true) {
 		return ErrEnded
 	}
 	l := d.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.delay <= 0 {
+	if !delayed || l.delay <= 0 {
 		l.requeue(d.item)
 		return nil
 	}

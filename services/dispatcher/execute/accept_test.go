@@ -238,13 +238,13 @@ func TestAccept_TellsACallOnceWhereverTheAcceptorIsLost(t *testing.T) {
 			func(context.Context, runlog.Log, subject.Run, frame.Head, completion.AcceptRequest) error {
 				return lost
 			}, true,
-			begins + " | provider.usage | provider.usage artifact.created | node.completed run.completed",
+			begins + " | provider.usage |  | provider.usage artifact.created | node.completed run.completed",
 		},
 		"after its append": {
 			func(ctx context.Context, log runlog.Log, of subject.Run, head frame.Head, req completion.AcceptRequest) error {
 				_, err := records(ctx, log, of, head, req.Preceding)
 				return errors.Join(lost, err)
-			}, false, begins + " | provider.usage artifact.created | node.completed run.completed",
+			}, false, begins + " | provider.usage artifact.created |  | node.completed run.completed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -298,7 +298,7 @@ func TestAccept_FencesAnAppendThatComesLate(t *testing.T) {
 	r.next(t)
 	r.next(t)
 	_, frames := r.state(t)
-	require.Equal(t, begins+" | provider.usage | provider.usage artifact.created | node.completed run.completed", shape(frames))
+	require.Equal(t, begins+" | provider.usage |  | provider.usage artifact.created | node.completed run.completed", shape(frames))
 }
 
 // An outcome that is recalled takes nothing along, wherever it stands in the log.
@@ -356,7 +356,7 @@ func TestAccept_RecordsApartWhatAMaskedRunHasToTell(t *testing.T) {
 	r := newRig(t, nil, nil)
 	v, err := sealedvault.New(kvmemory.New(), []byte(strings.Repeat("k", 32)))
 	require.NoError(t, err)
-	x := execute.New(execute.Config{Limits: run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, Heartbeat: time.Minute}, execute.Deps{
+	x := execute.New(execute.Config{Limits: run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, execute.Deps{
 		Log: r.log, Redactor: r.red, Vault: v, Definitions: define(t, nodeJSON("n", "core.ai.callPrompt", "{}")), Types: node.Builtin(),
 		Models: calls(ofCall(wire.EventProviderUsage)...), Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},

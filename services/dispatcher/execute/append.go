@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
@@ -21,7 +20,9 @@ import (
 // appended is where the log ends after an append, and whether the redactor
 // changed what was appended.
 type appended struct {
-	head    frame.Head
+	head frame.Head
+	// written reports that there was something to append.
+	written bool
 	changed bool
 	// cut reports that what followed from the changed events is not there: the machine's
 	// state is ahead of the log.
@@ -32,12 +33,23 @@ type appended struct {
 // write is how a frame comes into the log: on the disk when it returns, or a moment later.
 type write func(ctx context.Context, f *frame.Frame, after uint64) (pos uint64, err error)
 
+// entry says whose frame is appended, and where.
+type entry struct {
+	writer string
+	run    subject.Run
+	head   frame.Head
+	to     write
+	// always appends a frame even when nothing is pending: it claims the run.
+	always bool
+}
+
 // append writes the machine's pending events as one frame. Everything that may
 // carry a secret passes the redactor first; if that cannot be reached, nothing
 // is written.
-func (x *Executor) append(ctx context.Context, writer string, r subject.Run, head frame.Head, m *run.Machine, to write) (appended, error) {
+func (x *Executor) append(ctx context.Context, e entry, m *run.Machine) (appended, error) {
+	writer, r, head := e.writer, e.run, e.head
 	events, clean := m.Pending()
-	if len(events) == 0 && m.Note() == nil {
+	if len(events) == 0 && m.Note() == nil && !e.always {
 		return appended{head: head}, nil
 	}
 	if len(events) > 0 && events[0].Sequence != head.Next { // it would damage the log
@@ -66,7 +78,7 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 		}
 		f = f.With(string(out[0]))
 	}
-	if f.Pos, err = to(ctx, f, head.Pos); err != nil {
+	if f.Pos, err = e.to(ctx, f, head.Pos); err != nil {
 		return appended{}, fmt.Errorf("append to run %s: %w", r.RunID, err)
 	}
 	x.counted(ctx, m.State(), kind, events)
@@ -74,7 +86,9 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 	if !cut {
 		x.erase(ctx, r, m.State())
 	}
-	return appended{head: f.Head(), changed: changed > 0, cut: cut, events: events}, nil
+	next := f.Head()
+	next.Ownership = head.After(f)
+	return appended{head: next, written: true, changed: changed > 0, cut: cut, events: events}, nil
 }
 
 // minSecret is the shortest secret the redactor knows (OpenWOP envelope contract
@@ -152,12 +166,6 @@ func slept(f *frame.Frame) bool {
 	return f.Kind == subject.Step && f.Note != "" && strings.HasPrefix(f.Writer, frame.Beside)
 }
 
-// wakePatience is how many leases a wake frame may be the last of its run, whose timer
-// is overdue, before it counts as lost: whoever took it has seen the run asleep, put
-// itself to watch over it, and was lost. A wake frame that is still in the queue and
-// gets company does no harm.
-const wakePatience = 10
-
 // WakeLost wakes a run whose sleep nobody in any process watches over. A run
 // that has just been woken, or has ended, is left alone, and so is one of a later engine, or whose
 // log is damaged.
@@ -174,7 +182,9 @@ func (x *Executor) WakeLost(ctx context.Context, r subject.Run) error {
 	case subject.End, subject.Start: // done, or in the queue
 		return nil
 	case subject.Wake:
-		if x.deps.Clock().Sub(last.Stored) < wakePatience*x.lease() {
+		// One that stays the last frame was taken by a process that found the run asleep, watched
+		// its timer, and died. A second wake frame beside one that is in the queue does no harm.
+		if x.deps.Clock().Sub(last.Stored) < x.cfg.AckWait {
 			return nil // in the queue
 		}
 	}
@@ -183,6 +193,3 @@ func (x *Executor) WakeLost(ctx context.Context, r subject.Run) error {
 	}
 	return x.Wake(ctx, last.Run, last.Head())
 }
-
-// lease is the queue's patience with a silent dispatcher.
-func (x *Executor) lease() time.Duration { return Heartbeats * x.cfg.Heartbeat }

@@ -23,7 +23,7 @@ import (
 func BenchmarkExecute_NoopRun(b *testing.B) {
 	log := memory.New()
 	x := execute.New(execute.Config{
-		Limits: run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, Heartbeat: time.Second, MaxTogether: 64,
+		Limits: run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second, MaxTogether: 64,
 	}, execute.Deps{
 		Log: log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: define(b, nodeJSON("a", "core.noop", "{}")), Types: node.Builtin(),
 		Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New(),

@@ -76,7 +76,7 @@ func (x *Executor) changeAt(ctx context.Context, st *runstate.State, head frame.
 	if err != nil {
 		return nil, err
 	}
-	a, err := x.append(ctx, frame.Beside+x.newWriter(), r, head, m, x.deps.Log.Append)
+	a, err := x.append(ctx, entry{writer: frame.Beside + x.newWriter(), run: r, head: head, to: x.deps.Log.Append}, m)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +87,7 @@ func (x *Executor) changeAt(ctx context.Context, st *runstate.State, head frame.
 		}
 	}
 	x.told(st)
+	x.announce(ctx, r, head.Ownership)
 	done(st.Status)
 	return st, nil
 }

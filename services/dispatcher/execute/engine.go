@@ -66,9 +66,9 @@ type remark struct{ runID, what string }
 // maxLeft bounds the remarks that are remembered.
 const maxLeft = 1024
 
-// leave says once that a run is not taken up here. It stays in the queue, whose growing
-// delay keeps it from coming back at once, until a newer dispatcher is handed it.
-func (x *Executor) leave(runID string, err error) {
+// leaveTo logs once that a run needs a newer dispatcher. It stays in the queue, with a growing
+// delay, until one is handed it.
+func (x *Executor) leaveTo(runID string, err error) {
 	x.once(runID, "run left to a newer dispatcher", err)
 }
 
@@ -100,7 +100,7 @@ func (x *Executor) wakable(ctx context.Context, r subject.Run) (bool, error) {
 	_, _, err := x.load(ctx, r)
 	switch {
 	case fault.CodeOf(err) == fault.EngineVersionMismatch:
-		x.leave(r.RunID, err)
+		x.leaveTo(r.RunID, err)
 		return false, nil
 	case errors.Is(err, runlog.ErrNotFound), errors.Is(err, runlog.ErrUnavailable):
 		return false, err

@@ -32,16 +32,13 @@ import (
 // Config bounds execution.
 type Config struct {
 	Limits run.Limits
-	// Heartbeat is how often a held run is extended: a third of the queue's
-	// patience, so that one lost heartbeat does no harm.
-	Heartbeat time.Duration
+	// AckWait is how long the queue waits for an extension of a delivery before it hands it out
+	// again.
+	AckWait time.Duration
 	// MaxTogether bounds how many calls, or ends, of effects go into one frame. More than one leaves
 	// the order of what they tell next to whoever comes first.
 	MaxTogether int
 }
-
-// Heartbeats is how many of them a lease is long.
-const Heartbeats = 3
 
 // Deps are the executor's collaborators.
 type Deps struct {
@@ -65,6 +62,10 @@ type Deps struct {
 	Vault Vault
 	// Quarantine remembers runs whose log is damaged; nil: they do not come back.
 	Quarantine Quarantine
+	// Leases says which processes own runs; nil: no other process executes runs.
+	Leases Leases
+	// Peers reaches the owners of runs; nil: there are none beside this process.
+	Peers Peers
 	// Provides are the runtime capabilities of the host.
 	Provides []string
 	Clock    func() time.Time
@@ -86,20 +87,38 @@ type Executor struct {
 	cfg  Config
 	deps Deps
 
-	// process and sessions make up writer names, unique over all processes.
-	process  string
+	// sessions numbers this process's writers.
 	sessions atomic.Uint64
+	drain    drain
+	// drainOnce and cutOnce guard the channels of drain.
+	drainOnce, cutOnce sync.Once
 
 	mu     sync.Mutex // guards active and left
 	active map[string]*held
 	left   map[remark]bool
 }
 
-// held is a run that a session of this process carries out.
+// held is a run that a session of this process executes.
 type held struct {
 	cancel context.CancelCauseFunc
-	// moved is told that somebody else wrote to the run's log; capacity 1.
+	// moved signals that others appended to the run's log; capacity 1.
 	moved chan struct{}
+	// joined are further deliveries of the run that came meanwhile; guarded by Executor.mu.
+	joined []joined
+}
+
+// joined is a delivery that waits for the session of its run.
+type joined struct {
+	hold    *hold
+	release func()
+}
+
+// notify has the session read the log.
+func (h *held) notify() {
+	select {
+	case h.moved <- struct{}{}:
+	default: // it will
+	}
 }
 
 // New makes an executor.
@@ -107,19 +126,28 @@ func New(cfg Config, d Deps) *Executor {
 	if d.Metrics == nil {
 		d.Metrics = uncounted{}
 	}
-	return &Executor{cfg: cfg, deps: d, process: rand.Text(), active: map[string]*held{}, left: map[remark]bool{}}
+	if d.Leases == nil {
+		d.Leases = sole{rand.Text()}
+	}
+	return &Executor{
+		cfg: cfg, deps: d, active: map[string]*held{}, left: map[remark]bool{},
+		drain: drain{begun: make(chan struct{}), cut: make(chan struct{})},
+	}
 }
 
 // Process is the id by which the log and the run list name this process.
-func (x *Executor) Process() string { return x.process }
+func (x *Executor) Process() string { return x.deps.Leases.Process() }
 
-func (x *Executor) newWriter() string {
-	return x.process + "-" + strconv.FormatUint(x.sessions.Add(1), 36)
+func (x *Executor) newWriter() string { return x.writerOf(x.Process()) }
+
+// writerOf is the name of another writer of a process.
+func (x *Executor) writerOf(process string) string {
+	return process + "-" + strconv.FormatUint(x.sessions.Add(1), 36)
 }
 
 var (
-	// errLost says that somebody else wrote to the run: it was cancelled, or
-	// another dispatcher has it.
+	// errLost says that the log has a frame that ends the session: the run was cancelled or
+	// paused, or another dispatcher claimed it.
 	errLost = fmt.Errorf("run was taken over: %w", runlog.ErrConflict)
 	// errAborted is the cause of a session that was asked to look again at once.
 	errAborted = errors.New("run was changed by a request")
@@ -135,93 +163,122 @@ func (x *Executor) Abort(runID string) {
 	}
 }
 
-// tellMoved has the session of a run, if this process has one, read what somebody else
-// wrote, and go on.
-func (x *Executor) tellMoved(runID string) {
+// tellMoved has the session of a run, if this process has one, read what others appended.
+func (x *Executor) tellMoved(runID string) { x.Moved(runID) }
+
+// enter reserves a run for one session of this process. If it has one, the delivery joins it: the
+// session reads the log, and whoever runs it takes the delivery up afterwards.
+func (x *Executor) enter(l *hold) (h *held, ok bool) {
+	runID := l.delivery.Frame().Run.RunID
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if h := x.active[runID]; h != nil {
-		select {
-		case h.moved <- struct{}{}:
-		default:
-		}
+		h.joined = append(h.joined, joined{l, l.keep()})
+		h.notify()
+		return nil, false
 	}
+	h = &held{cancel: func(error) {}, moved: make(chan struct{}, 1)}
+	x.active[runID] = h
+	return h, true
 }
 
-// claim reserves a run for one session of this process.
-func (x *Executor) claim(ctx context.Context, runID string) (context.Context, *held, func(), bool) {
+// leave ends the reservation and returns the deliveries that joined it.
+func (x *Executor) leave(runID string, h *held) []joined {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.active[runID] != nil {
-		return nil, nil, nil, false
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	h := &held{cancel: cancel, moved: make(chan struct{}, 1)}
-	x.active[runID] = h
-	return ctx, h, func() {
-		x.mu.Lock()
-		delete(x.active, runID)
-		x.mu.Unlock()
-		cancel(nil)
-	}, true
+	delete(x.active, runID)
+	return h.joined
 }
 
 // Execute takes a handed-out run as far as it goes, and ends the delivery.
 func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
-	f, l := d.Frame(), newLease(x, d)
-	sctx, h, release, ok := x.claim(ctx, f.Run.RunID)
-	if !ok { // its session goes on; look again when it is through
-		x.deps.Metrics.Conflict()
-		x.end(l.retry(), f, "retry")
-		return
+	for l := newHold(x, d); l != nil; {
+		l = x.turn(ctx, l)
 	}
-	err := x.attempt(sctx, l, h.moved, x.beginning())
+}
+
+// turn executes the run of one delivery and ends it. next is another delivery of the same run that
+// came meanwhile: what it was appended for may not have been seen.
+func (x *Executor) turn(ctx context.Context, l *hold) (next *hold) {
+	r := l.delivery.Frame().Run
+	if x.draining() {
+		x.end(l.end(l.delivery.Return), r, "return")
+		return nil
+	}
+	h, ok := x.enter(l)
+	if !ok {
+		return nil
+	}
+	err := x.attempts(ctx, l, h)
 	kept := l.keep() // there may be logs to read
 	switch {
 	case errors.Is(err, errCancelling):
-		_, err = x.seeThrough(ctx, f.Run)
+		_, err = x.seeThrough(ctx, r)
 	case errors.Is(err, errOrphaned):
-		err = x.cancelChild(ctx, f.Run.Tenant, f.Run.RunID)
-	case errors.Is(err, errLost) && ctx.Err() == nil:
-		err = x.lookAgain(ctx, d)
+		err = x.cancelChild(ctx, r.Tenant, r.RunID)
 	}
 	kept()
-	release()
+	for _, j := range x.leave(r.RunID, h) {
+		j.release()
+		if next != nil {
+			x.end(next.end(next.delivery.Ack), r, "ack")
+		}
+		next = j.hold
+	}
+	x.conclude(ctx, l, err)
+	return next
+}
+
+// maxAttempts bounds how often a run is attempted in a row because its log moved on.
+const maxAttempts = 8
+
+// attempts runs sessions until one is not ended by a change of the log.
+func (x *Executor) attempts(ctx context.Context, l *hold, h *held) (err error) {
+	begun := x.beginning()
+	for n := range maxAttempts {
+		sctx, cancel := context.WithCancelCause(ctx)
+		x.mu.Lock()
+		h.cancel = cancel
+		x.mu.Unlock()
+		err = x.attempt(sctx, l, h.moved, begun, n > 0)
+		cancel(nil)
+		if !errors.Is(err, errLost) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// conclude ends a delivery by what became of its run.
+func (x *Executor) conclude(ctx context.Context, l *hold, err error) {
+	f := l.delivery.Frame()
 	switch {
-	case err == nil:
-		x.end(l.ack(), f, "ack")
+	case err == nil, errors.Is(err, errReleased): // the release is in the queue
+		x.end(l.end(l.delivery.Ack), f.Run, "ack")
+	case errors.Is(err, errElsewhere):
+		x.deps.Metrics.Conflict()
+		if !l.delivery.Redelivered() { // its owner has read the frame; one that was held before may be the owner's
+			x.end(l.end(l.delivery.Ack), f.Run, "ack")
+		}
+	case errors.Is(err, errLeaseLost): // another dispatcher may have it
+	case ctx.Err() != nil:
+		x.end(l.end(l.delivery.Return), f.Run, "return")
 	case fault.CodeOf(err) == fault.EngineVersionMismatch:
-		x.leave(f.Run.RunID, err)
-		x.end(l.retry(), f, "retry")
+		x.leaveTo(f.Run.RunID, err)
+		x.end(l.end(l.delivery.Retry), f.Run, "retry")
 	case errors.Is(err, frame.ErrDamaged):
 		x.setAside(ctx, l, err)
 	default:
-		if ctx.Err() == nil {
-			x.deps.Logger.Warn("run handed back", "run_id", f.Run.RunID, "error", err)
-		}
-		x.end(l.retry(), f, "retry")
+		x.deps.Logger.Warn("run handed back", "run_id", f.Run.RunID, "error", err)
+		x.end(l.end(l.delivery.Retry), f.Run, "retry")
 	}
 }
 
 // end logs a delivery that could not be ended; the queue hands it out again.
-func (x *Executor) end(err error, f *frame.Frame, what string) {
+func (x *Executor) end(err error, r subject.Run, what string) {
 	if err != nil {
-		x.deps.Logger.Debug("delivery not ended", "run_id", f.Run.RunID, "what", what, "error", err)
+		x.deps.Logger.Debug("delivery not ended", "run_id", r.RunID, "what", what, "error", err)
 	}
-}
-
-// lookAgain decides what a lost run needs: nothing if it has ended, another
-// turn otherwise.
-func (x *Executor) lookAgain(ctx context.Context, d runlog.Delivery) error {
-	st, _, err := x.load(ctx, d.Frame().Run)
-	if err != nil {
-		return err
-	}
-	if st.Status.Terminal() {
-		x.forget(ctx, st.Record)
-		return x.related(ctx, st)
-	}
-	return errLost
 }
 
 // beginning measures until begun is called, or called again, which changes nothing.
@@ -230,13 +287,14 @@ func (x *Executor) beginning() (begun func()) {
 	return sync.OnceFunc(func() { x.deps.Begins.Leave(x.deps.Clock()) })
 }
 
-// attempt runs one session from the log's state to where it can go no further.
-func (x *Executor) attempt(ctx context.Context, l *lease, moved <-chan struct{}, begun func()) error {
+// attempt runs one session from the log's state to where it can go no further. again says that an
+// earlier session has run under the same delivery.
+func (x *Executor) attempt(ctx context.Context, l *hold, moved <-chan struct{}, begun func(), again bool) error {
 	defer begun()
 	f := l.delivery.Frame()
-	kept := l.keep() // to read the log may take longer than the lease
+	kept := l.keep() // to read the log may take long
 	defer kept()
-	st, head, err := x.stateOf(ctx, l.delivery)
+	st, head, err := x.stateOf(ctx, l.delivery, again)
 	if errors.Is(err, vault.ErrGone) {
 		return x.abandon(ctx, f.Run)
 	}
@@ -248,6 +306,9 @@ func (x *Executor) attempt(ctx context.Context, l *lease, moved <-chan struct{},
 		x.erase(ctx, f.Run, st)
 		x.forget(ctx, st.Record) // whoever ended it may have been lost before it did
 		return x.related(ctx, st)
+	}
+	if err := x.entitled(ctx, f.Run, head.Ownership); err != nil {
+		return err
 	}
 	if err := x.cut(ctx, st); err != nil {
 		return err
@@ -279,7 +340,7 @@ func (x *Executor) attempt(ctx context.Context, l *lease, moved <-chan struct{},
 	if err := s.hearChildren(ctx); err != nil {
 		return err
 	}
-	kept() // from here on the writer itself gives signs of life
+	kept() // from here on the session extends the delivery
 	if err := s.drive(ctx); err != nil {
 		return err
 	}
@@ -316,9 +377,9 @@ func (x *Executor) forget(ctx context.Context, r *wire.RunRecord) {
 
 // stateOf trusts a start frame that is handed out for the first time to be all
 // there is; the first append proves it. Anything else is read from the log.
-func (x *Executor) stateOf(ctx context.Context, d runlog.Delivery) (*runstate.State, frame.Head, error) {
+func (x *Executor) stateOf(ctx context.Context, d runlog.Delivery, again bool) (*runstate.State, frame.Head, error) {
 	f := d.Frame()
-	if f.Kind == subject.Start && !d.Redelivered() {
+	if f.Kind == subject.Start && !d.Redelivered() && !again {
 		rec, err := f.Record()
 		if err != nil {
 			return nil, frame.Head{}, errors.Join(frame.ErrDamaged, err)

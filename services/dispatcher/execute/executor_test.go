@@ -2,6 +2,7 @@ package execute_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,6 +126,8 @@ type rig struct {
 	begins *sojourn.Meter
 	// quarantine takes runs of executors that are made from here on; nil: nobody does.
 	quarantine execute.Quarantine
+	// alive makes executors processes that hold leases beside each other.
+	alive bool
 	// moreTypes are further ones, of executors that are made from here on.
 	moreTypes node.Catalog
 	// ahead is how far the rig's clock is before the wall's.
@@ -154,11 +157,15 @@ func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Mod
 	if r.count != nil {
 		count = r.count
 	}
+	var leases execute.Leases
+	if r.alive {
+		leases = living{rand.Text()}
+	}
 	return execute.New(execute.Config{
-		Limits:    run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
-		Heartbeat: time.Second, MaxTogether: 64,
+		Limits:  run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
+		AckWait: 3 * time.Second, MaxTogether: 64,
 	}, execute.Deps{
-		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, Begins: r.begins, Quarantine: r.quarantine,
+		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, Begins: r.begins, Quarantine: r.quarantine, Leases: leases,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: logger,
 		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
 			r.mu.Lock()
@@ -417,7 +424,7 @@ func TestExecute_ASilentHolderDoesNotEndTheDelivery(t *testing.T) {
 	for silence, held := range map[time.Duration]int{0: 0, time.Minute: 1} {
 		log, now := memory.New(), time.Now()
 		x := execute.New(execute.Config{
-			Limits: run.Limits{MaxNodeExecutions: 10, MaxDuration: 24 * time.Hour, MaxParallel: 4}, Heartbeat: time.Second,
+			Limits: run.Limits{MaxNodeExecutions: 10, MaxDuration: 24 * time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second,
 		}, execute.Deps{
 			Log: log, Redactor: &redactor{}, Definitions: define(t, nodeJSON("w", "core.delay", `{"ms":86400}`)), Types: node.Builtin(),
 			Clock:  func() time.Time { now = now.Add(silence); return now },
@@ -465,6 +472,13 @@ func TestExecute_ADuplicateHandOutDoesNothingTwice(t *testing.T) {
 }
 
 // again hands a frame out that was handed out before.
+// living is the lease of a process beside others, all of which are alive.
+type living struct{ process string }
+
+func (l living) Process() string                           { return l.process }
+func (living) Await(context.Context, string) error         { return nil }
+func (living) Alive(context.Context, string) (bool, error) { return true, nil }
+
 type again struct{ f *frame.Frame }
 
 func (a again) Frame() *frame.Frame { return a.f }
@@ -472,3 +486,4 @@ func (again) Redelivered() bool     { return false }
 func (again) Extend() error         { return nil }
 func (again) Ack() error            { return nil }
 func (again) Retry() error          { return nil }
+func (again) Return() error         { return nil }

@@ -143,7 +143,7 @@ func (f *family) process(appends int, stores bool) process {
 
 func (f *family) executorOn(log runlog.Log, heartbeat time.Duration) *execute.Executor {
 	return execute.New(execute.Config{
-		Limits: run.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, Heartbeat: heartbeat,
+		Limits: run.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * heartbeat,
 	}, execute.Deps{
 		Log: log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: f.defs, Types: node.Builtin(), Children: f.startsOn(log),
 		Clock: f.now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},

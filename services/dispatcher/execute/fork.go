@@ -48,7 +48,9 @@ func (x *Executor) copyHistory(ctx context.Context, st *runstate.State, head fra
 		for _, e := range events {
 			st.Apply(e)
 		}
+		after := head.After(f)
 		head = f.Head()
+		head.Ownership = after
 	}
 	return st, head, nil
 }
@@ -134,7 +136,7 @@ func (x *Executor) mend(ctx context.Context, plan run.Plan, st *runstate.State, 
 		return err
 	}
 	m.Mend(x.deps.Clock())
-	a, err := x.append(ctx, x.newWriter(), subjectOf(rec), head, m, x.deps.Log.Append)
+	a, err := x.append(ctx, entry{writer: x.newWriter(), run: subjectOf(rec), head: head, to: x.deps.Log.Append}, m)
 	if err == nil && a.head.Pos != head.Pos {
 		return runlog.ErrConflict
 	}

@@ -63,6 +63,20 @@ func (h *hold) extend() {
 	}
 }
 
+// due is when the delivery must be extended next, from now.
+func (h *hold) due() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return max(h.every()-h.clock().Sub(h.extended), 0)
+}
+
+// refresh extends the delivery unless it was extended a moment ago, before a regular beat begins.
+func (h *hold) refresh() {
+	if h.due() < h.every()*3/4 {
+		h.extend()
+	}
+}
+
 // keep extends the delivery until release is called.
 func (h *hold) keep() (release func()) {
 	var (
@@ -70,7 +84,7 @@ func (h *hold) keep() (release func()) {
 		beat *time.Timer
 		set  = make(chan struct{}) // closed once beat is set
 	)
-	beat = time.AfterFunc(h.every(), func() {
+	beat = time.AfterFunc(h.due(), func() {
 		<-set
 		if over.Load() {
 			return

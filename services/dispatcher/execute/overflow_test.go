@@ -116,7 +116,7 @@ func TestSubWorkflow_FailsWhereTheChildIsGivenTooMuch(t *testing.T) {
 	f.defs.add(t, "leaf", `{"name":"w","type":"string"}`, nodeJSON("a", "core.noop", `{}`))
 	f.defs.add(t, "parent", `{"name":"v","type":"string"}`, call(`{"workflowId":"leaf","inputMapping":{"w":"v"}}`))
 	f.create(t, "parent", `{"v":"`+strings.Repeat("word ", 2000)+`"}`)
-	x := execute.New(execute.Config{Limits: run.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, Heartbeat: time.Minute}, execute.Deps{
+	x := execute.New(execute.Config{Limits: run.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, execute.Deps{
 		Log: f.log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: f.defs, Types: node.Builtin(), Children: f.startsOn(smallLog{f.log, 8000}),
 		Clock: f.now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
 	})
@@ -210,7 +210,7 @@ func TestSubWorkflow_FailsWhereTheParentCannotTakeWhatItHears(t *testing.T) {
 	f.defs.add(t, "parent", `{"name":"v","type":"string"}`, call(`{"workflowId":"leaf","waitForCompletion":true,"outputMapping":{"v":"w"}}`))
 	f.create(t, "parent", `{}`)
 	log := smallerFor{f.log, "parent", 8000}
-	x := execute.New(execute.Config{Limits: run.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, Heartbeat: time.Minute}, execute.Deps{
+	x := execute.New(execute.Config{Limits: run.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, execute.Deps{
 		Log: log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: f.defs, Types: node.Builtin(), Children: f.startsOn(f.log),
 		Clock: f.now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
 	})

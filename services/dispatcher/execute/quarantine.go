@@ -13,7 +13,7 @@ import (
 // setAside ends the delivery of a run whose log is damaged. To hand it out again would not mend
 // it, and a delivery that is held back takes a place of the queue that another run needs: the
 // run is remembered elsewhere, and taken off the queue only after that.
-func (x *Executor) setAside(ctx context.Context, l *lease, why error) {
+func (x *Executor) setAside(ctx context.Context, l *hold, why error) {
 	f := l.delivery.Frame()
 	x.deps.Logger.Error("run quarantined: its log is damaged", "run_id", f.Run.RunID, "error", why)
 	if x.deps.Quarantine != nil {
@@ -22,11 +22,11 @@ func (x *Executor) setAside(ctx context.Context, l *lease, why error) {
 		kept()
 		if err != nil {
 			x.deps.Logger.Warn("run handed back: it cannot be noted that it is quarantined", "run_id", f.Run.RunID, "error", err)
-			x.end(l.retry(), f, "retry")
+			x.end(l.end(l.delivery.Retry), f.Run, "retry")
 			return
 		}
 	}
-	x.end(l.ack(), f, "ack")
+	x.end(l.end(l.delivery.Ack), f.Run, "ack")
 }
 
 // Readmit puts a quarantined run into the queue again if its log, and those of the runs that it

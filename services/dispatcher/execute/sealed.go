@@ -120,7 +120,7 @@ func (x *Executor) abandon(ctx context.Context, r subject.Run) error {
 	}
 	m := run.New(plan, x.cfg.Limits, st)
 	m.Abandon(x.deps.Clock(), "the sensitive values that the run needs are not kept any more, or the host's key has changed; start it anew")
-	if _, err = x.append(ctx, x.newWriter(), r, head, m, x.deps.Log.Append); err != nil {
+	if _, err = x.append(ctx, entry{writer: x.newWriter(), run: r, head: head, to: x.deps.Log.Append}, m); err != nil {
 		return err
 	}
 	return x.related(ctx, m.State())

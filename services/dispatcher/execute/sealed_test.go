@@ -50,7 +50,7 @@ func newSealed(t *testing.T) *sealed {
 	s := &sealed{log: memory.New(), store: kvmemory.New(), now: time.Now()}
 	v, err := sealedvault.New(s.store, []byte(strings.Repeat("k", 32)))
 	require.NoError(t, err)
-	s.exec = execute.New(execute.Config{Limits: run.Limits{MaxNodeExecutions: 10, MaxDuration: 48 * time.Hour, MaxParallel: 4}, Heartbeat: time.Second}, execute.Deps{
+	s.exec = execute.New(execute.Config{Limits: run.Limits{MaxNodeExecutions: 10, MaxDuration: 48 * time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second}, execute.Deps{
 		Log: s.log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Vault: v, Types: node.Builtin(), Logger: slog.New(slog.DiscardHandler),
 		Definitions: oneDefinition{&definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}},
 		Clock:       func() time.Time { return s.now }, Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},

@@ -73,7 +73,7 @@ type keeper interface {
 func withKeys(t *testing.T, v keeper, m execute.Models) (*execute.Executor, *memory.Log) {
 	t.Helper()
 	log := memory.New()
-	x := execute.New(execute.Config{Limits: run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, Heartbeat: time.Second}, execute.Deps{
+	x := execute.New(execute.Config{Limits: run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second}, execute.Deps{
 		Log: log, Redactor: v, Secrets: v, Acceptor: noAcceptor{}, Definitions: define(t, nodeJSON("a", node.TypeCallPrompt, "{}")), Models: m, Types: node.Builtin(),
 		Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
 	})

@@ -21,14 +21,17 @@ import (
 
 // session is one run in execution: the only writer of its log while it lasts.
 type session struct {
-	x     *Executor
-	lease *lease
-	run   subject.Run
-	head  frame.Head
-	m     *run.Machine
-	// writer marks this session's frames: see frame.Frame.Writer.
-	writer string
-	spans  *spans
+	x    *Executor
+	hold *hold
+	run  subject.Run
+	head frame.Head
+	m    *run.Machine
+	// writer marks this session's frames, which claim the run for process in an epoch of its
+	// own; see frame.Ownership.
+	writer  string
+	process string
+	epoch   uint64
+	spans   *spans
 	// acted tells that what is pending holds the end of an effect that somebody would notice if it were
 	// carried out again.
 	acted bool
@@ -36,9 +39,9 @@ type session struct {
 	given []func()
 	// overflowed is set once the run was ended for what its log does not take.
 	overflowed bool
-	// moved tells that somebody else wrote to the log.
+	// moved signals that others appended to the log.
 	moved <-chan struct{}
-	// heartbeat says when the next sign of life is due, whatever is done meanwhile.
+	// heartbeat fires when the delivery must be extended.
 	heartbeat <-chan time.Time
 	// begun is told of each append: the first is the run's first step here.
 	begun func()
@@ -71,9 +74,13 @@ type effectDone struct {
 	result completion.Result
 }
 
-func newSession(x *Executor, l *lease, r subject.Run, head frame.Head, m *run.Machine) *session {
-	return &session{x: x, lease: l, run: r, head: head, m: m, writer: x.newWriter(), inflight: newInflight()}
+func newSession(x *Executor, h *hold, r subject.Run, head frame.Head, m *run.Machine) *session {
+	process := x.deps.Leases.Process()
+	return &session{x: x, hold: h, run: r, head: head, m: m, process: process, writer: x.writerOf(process), epoch: head.Epoch + 1, inflight: newInflight()}
 }
+
+// owns reports that the log has this session's claim.
+func (s *session) owns() bool { return s.head.Owner == s.process && s.head.Epoch == s.epoch }
 
 // stop ends the session's effects and waits for them.
 func (s *session) stop() {
@@ -86,19 +93,24 @@ func (s *session) stop() {
 // drive runs the machine until the run has ended (nil), sleeps (nil), or cannot
 // go on here (an error; the run is handed out again).
 func (s *session) drive(ctx context.Context) error {
-	heartbeat := time.NewTicker(s.x.cfg.Heartbeat)
+	s.hold.refresh()
+	heartbeat := time.NewTicker(s.hold.every())
 	defer heartbeat.Stop()
 	s.heartbeat = heartbeat.C
 	for {
-		effects, err := s.advance(ctx)
+		draining := s.x.draining()
+		if draining {
+			if err := s.finish(ctx); err != nil {
+				return s.lostOr(ctx, err)
+			}
+		}
+		effects, err := s.advance(ctx, draining)
 		if err != nil {
 			return s.lostOr(ctx, err)
 		}
 		s.inflight.drop(s.m)
-		if !s.onlyAsk(effects) {
-			if err := s.keep(ctx); err != nil {
-				return s.lostOr(ctx, err)
-			}
+		if err := s.prepare(ctx, effects); err != nil {
+			return s.lostOr(ctx, err)
 		}
 		for _, e := range effects {
 			s.begin(ctx, e)
@@ -111,16 +123,15 @@ func (s *session) drive(ctx context.Context) error {
 		}
 		if s.m.More() {
 			if _, ok := poll(s.heartbeat); ok {
-				s.lease.extend() // the next append shows what became of the log
+				s.hold.extend()
 			}
 			continue
 		}
 		if s.live == 0 {
-			if err := s.keep(ctx); err != nil {
+			if moved, err := s.rest(ctx); err != nil || !moved {
 				return s.lostOr(ctx, err)
 			}
-			s.sleep()
-			return nil
+			continue
 		}
 		if err := s.wait(ctx); err != nil {
 			return s.lostOr(ctx, err)
@@ -128,20 +139,70 @@ func (s *session) drive(ctx context.Context) error {
 	}
 }
 
+// prepare returns once effects may begin: the log has the session's claim, on the disk unless they
+// only call models, and the process's lease is valid.
+func (s *session) prepare(ctx context.Context, effects []run.Effect) error {
+	if !s.onlyAsk(effects) {
+		if err := s.keep(ctx); err != nil {
+			return err
+		}
+	}
+	if len(effects) == 0 {
+		return nil
+	}
+	return s.x.deps.Leases.Await(ctx, s.process)
+}
+
+// rest ends a session whose run sleeps: the run is given up, unless its last frame did that, and
+// its timer is watched. moved reports that the run has more to do, because its log has moved on.
+func (s *session) rest(ctx context.Context) (moved bool, err error) {
+	if s.head.Owner != "" {
+		f := frame.New(s.run, subject.Step, s.head, nil).By(frame.Claimed(s.writer, s.epoch, true))
+		pos, err := s.x.deps.Log.Append(ctx, f, s.head.Pos)
+		if errors.Is(err, runlog.ErrConflict) {
+			return true, s.catchUp(ctx, nil)
+		}
+		if err != nil {
+			return false, err
+		}
+		f.Pos = pos
+		after := s.head.After(f)
+		s.head = f.Head()
+		s.head.Ownership = after
+	}
+	if err := s.keep(ctx); err != nil {
+		return false, err
+	}
+	s.sleep()
+	return false, nil
+}
+
 // lostOr tells the loss of the run from other reasons to stop.
 func (s *session) lostOr(ctx context.Context, err error) error {
-	if errors.Is(err, runlog.ErrConflict) || errors.Is(context.Cause(ctx), errAborted) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(err, errReleased):
+		return err
+	case errors.Is(cause, errLeaseLost):
+		return cause
+	case errors.Is(err, runlog.ErrConflict), errors.Is(cause, errAborted):
 		return errLost
+	default:
+		return err
 	}
-	return err
 }
 
 // advance takes all steps that are possible now and appends them. When that is not what
-// comes to stand in the log, the machine goes on from what does.
-func (s *session) advance(ctx context.Context) ([]run.Effect, error) {
+// comes to stand in the log, the machine goes on from what does. The frame claims the run, or gives
+// it up when the run has nothing more to do here. While draining, a run that needs an effect is
+// released instead: errReleased.
+func (s *session) advance(ctx context.Context, draining bool) ([]run.Effect, error) {
 	for {
 		effects := s.m.Advance(s.x.deps.Clock())
-		changed, err := s.flush(ctx, s.early)
+		if draining && len(effects) > 0 {
+			return nil, s.release(ctx) // without what the machine holds: the next dispatcher comes to the same
+		}
+		idle := len(effects) == 0 && s.live == 0 && !s.m.More() && !s.m.State().Status.Terminal()
+		changed, err := s.flush(ctx, s.early, idle, len(effects) > 0 && !s.owns())
 		switch {
 		case errors.Is(err, runlog.ErrConflict):
 			if err := s.catchUp(ctx, effects); err != nil {
@@ -173,10 +234,11 @@ func (s *session) overflow(ctx context.Context, notBegun []run.Effect, cause err
 	return nil
 }
 
-// flush appends what is pending; changed reports that the redactor made it something else.
-func (s *session) flush(ctx context.Context, to write) (changed bool, err error) {
+// flush appends what is pending, as a frame that claims the run, or that gives it up with release;
+// always: also if nothing is pending. changed reports that the redactor changed the events.
+func (s *session) flush(ctx context.Context, to write, release, always bool) (changed bool, err error) {
 	start := s.x.deps.Clock()
-	a, err := s.x.append(ctx, s.writer, s.run, s.head, s.m, to)
+	a, err := s.x.append(ctx, entry{writer: frame.Claimed(s.writer, s.epoch, release), run: s.run, head: s.head, to: to, always: always}, s.m)
 	if err != nil {
 		return false, err
 	}
@@ -213,7 +275,7 @@ func (s *session) catchUp(ctx context.Context, notBegun []run.Effect) error {
 // reports that somebody else wrote to it meanwhile, which ends the session unless it can go
 // on after that.
 func (s *session) reload(ctx context.Context, notBegun []run.Effect) (moved bool, err error) {
-	defer s.lease.keep()()
+	defer s.hold.keep()()
 	frames, err := s.x.deps.Log.Run(ctx, s.run)
 	if err != nil {
 		return false, err
@@ -408,6 +470,7 @@ func (j journal) Record(ctx context.Context, drafts ...wire.Draft) error {
 func (j journal) accept(ctx context.Context, req completion.AcceptRequest) (Accepted, error) {
 	for {
 		a, err := j.s.x.deps.Acceptor.Accept(ctx, j.s.run, j.s.head, j.s.m.State().Record.TrustBoundary, req)
+		a.Head.Ownership = j.s.head.Ownership // the acceptor changes no ownership
 		if err == nil && j.s.follows(a) || err != nil && !errors.Is(err, runlog.ErrConflict) {
 			return a, err
 		}

@@ -127,7 +127,7 @@ func (s *session) takeBack(ctx context.Context, kept int) error {
 // flushOver appends what is pending, also if the log has moved on meanwhile.
 func (s *session) flushOver(ctx context.Context) error {
 	for {
-		_, err := s.flush(ctx, s.x.deps.Log.Append)
+		_, err := s.flush(ctx, s.x.deps.Log.Append, false, false)
 		if !errors.Is(err, runlog.ErrConflict) {
 			return err
 		}

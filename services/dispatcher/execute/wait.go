@@ -8,18 +8,16 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-// wait serves the effects until one of them ends, an instant is due or the log has
-// moved. Of what is ready at the same time it takes what comes first here, and not any:
-// no sign of life waits for effects that talk a lot, a lost run is left before more is
-// done to it, and the same happenings lead to the same log.
+// wait serves the effects until one of them ends, an instant is due, the log has moved or the
+// process drains. Of what is ready at the same time it takes the first in this order: no extension
+// waits for busy effects, a lost run is left before more is done to it, and the same inputs lead to
+// the same log.
 func (s *session) wait(ctx context.Context) error {
 	due, stopDue := s.dueTimer()
 	defer stopDue()
 	for {
 		if _, ok := poll(s.heartbeat); ok {
-			if moved, err := s.beat(ctx); moved || err != nil {
-				return err
-			}
+			s.hold.extend()
 		}
 		switch took, through, err := s.next(ctx, due); {
 		case through || err != nil:
@@ -27,13 +25,13 @@ func (s *session) wait(ctx context.Context) error {
 		case took:
 			continue
 		}
-		select { // nothing is ready but, if its last beat took long, the next one
+		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.heartbeat:
-			if moved, err := s.beat(ctx); moved || err != nil {
-				return err
-			}
+			s.hold.extend()
+		case <-s.x.drain.begun:
+			return nil
 		case <-s.moved:
 			_, err := s.look(ctx)
 			return err
@@ -99,13 +97,6 @@ func poll[T any](c <-chan T) (v T, ok bool) {
 	default:
 		return v, false
 	}
-}
-
-// beat is a sign of life to the queue, and a look at what became of the log: changes
-// from other processes are seen no later than now.
-func (s *session) beat(ctx context.Context) (moved bool, err error) {
-	s.lease.extend()
-	return s.look(ctx)
 }
 
 // dueTimer fires when the machine must be looked at without an effect ending.

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/protocol/subject"
@@ -99,6 +100,7 @@ func prefix(r subject.Run) string {
 	return hex.EncodeToString(sum[:]) + "."
 }
 
+// key replaces the characters of a claim (frame.Claimed) that a key cannot have.
 func key(r subject.Run, first int, writer string) string {
-	return prefix(r) + strconv.Itoa(first) + "." + writer
+	return prefix(r) + strconv.Itoa(first) + "." + strings.NewReplacer("@", "=", "/", "=").Replace(writer)
 }

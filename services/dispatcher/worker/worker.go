@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-// Executor carries out a handed-out run and ends its delivery.
+// Executor executes a handed-out run and ends its delivery.
 type Executor interface {
 	Execute(ctx context.Context, d runlog.Delivery)
 }
@@ -24,28 +24,59 @@ type Pool struct {
 	exec  Executor
 	slots chan struct{}
 	log   *slog.Logger
+
+	// draining is closed when no further run is taken, idle when none is executed any more.
+	draining, idle chan struct{}
+	once           sync.Once
 }
 
 // New makes a pool of size slots.
 func New(queue runlog.Queue, exec Executor, size int, log *slog.Logger) *Pool {
-	return &Pool{queue: queue, exec: exec, slots: make(chan struct{}, size), log: log}
+	return &Pool{queue: queue, exec: exec, slots: make(chan struct{}, size), log: log, draining: make(chan struct{}), idle: make(chan struct{})}
 }
 
 // queueRetry is the pause after the queue could not be read.
 const queueRetry = 200 * time.Millisecond
 
-// Run executes runs until ctx ends, then waits for those in execution, which see
-// their context ended and hand their runs back.
+// Drain takes no further runs; those that were fetched and not begun go back to the queue. It
+// returns a channel that is closed once no run is executed any more.
+func (p *Pool) Drain() (idle <-chan struct{}) {
+	p.once.Do(func() { close(p.draining) })
+	return p.idle
+}
+
+// Run executes runs until ctx ends or the pool drains, then waits for those in execution. One run is
+// fetched for each free slot, and none that would have to wait for one.
 func (p *Pool) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	defer wg.Wait()
+	fetching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stopped := make(chan struct{})
+	defer close(stopped)
+	go func() {
+		select {
+		case <-p.draining:
+			cancel()
+		case <-stopped:
+		}
+	}()
+	err := p.fetch(fetching, ctx, &wg)
+	p.queue.Close()
+	wg.Wait()
+	close(p.idle)
+	<-ctx.Done() // after a drain: the caller ends the pool
+	return err
+}
+
+// fetch starts runs until ctx ends; they are executed under another context.
+func (p *Pool) fetch(ctx, executing context.Context, wg *sync.WaitGroup) error {
 	for {
-		// A slot first: a run that is handed out and waits for one would lapse.
 		select {
 		case p.slots <- struct{}{}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		p.queue.Want(1 + cap(p.slots) - len(p.slots))
 		d, err := p.queue.Next(ctx)
 		if err != nil {
 			<-p.slots
@@ -60,7 +91,7 @@ func (p *Pool) Run(ctx context.Context) error {
 		}
 		wg.Go(func() {
 			defer func() { <-p.slots }()
-			p.exec.Execute(ctx, d)
+			p.exec.Execute(executing, d)
 		})
 	}
 }

@@ -38,6 +38,8 @@ func (q *queue) Next(ctx context.Context) (runlog.Delivery, error) {
 
 func (q *queue) Depth(context.Context) (runlog.Depth, error) { return runlog.Depth{}, nil }
 
+func (q *queue) Want(int) {}
+
 func (q *queue) Close() {}
 
 type delivery struct{ runlog.Delivery }

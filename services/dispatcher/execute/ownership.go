@@ -1,0 +1,132 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// Leases says which dispatcher processes may act on the runs that they own; see package lease.
+type Leases interface {
+	// Process is the id of this process. It changes when its lease was lost.
+	Process() string
+	// Await returns once process may start effects; an error says that it never may again.
+	Await(ctx context.Context, process string) error
+	// Alive reports whether another process may still act. False is final.
+	Alive(ctx context.Context, process string) (bool, error)
+}
+
+// Peers reaches the sessions of other processes.
+type Peers interface {
+	// Moved tells a process that the log of a run has moved on. held reports that it executes the
+	// run and will read the log; an error, that the process could not be reached.
+	Moved(ctx context.Context, process, runID string) (held bool, err error)
+}
+
+// sole is the lease of a process that has no others beside it.
+type sole struct{ process string }
+
+func (s sole) Process() string                           { return s.process }
+func (sole) Await(context.Context, string) error         { return nil }
+func (sole) Alive(context.Context, string) (bool, error) { return false, nil }
+
+// errElsewhere says that another dispatcher owns the run, is alive, and has been told of the
+// delivery's frame.
+var errElsewhere = errors.New("run is executed by another dispatcher")
+
+// errLeaseLost ends the sessions of a process whose lease was lost.
+var errLeaseLost = errors.New("dispatcher lease lost")
+
+// entitled reports whether this process may execute a run: one that no process owns, that it owns
+// itself, or whose owner's lease is over. Errors: errElsewhere, runlog.ErrUnavailable.
+func (x *Executor) entitled(ctx context.Context, r subject.Run, o frame.Ownership) error {
+	if o.Owner == "" || o.Owner == x.deps.Leases.Process() {
+		return nil
+	}
+	alive, err := x.deps.Leases.Alive(ctx, o.Owner)
+	if err != nil {
+		return fmt.Errorf("%w: look up the lease of %s: %w", runlog.ErrUnavailable, o.Owner, err)
+	}
+	if !alive {
+		x.deps.Logger.Info("run taken over", "run_id", r.RunID, "from", o.Owner, "epoch", o.Epoch+1)
+		return nil
+	}
+	if x.deps.Peers == nil {
+		return errElsewhere
+	}
+	held, err := x.deps.Peers.Moved(ctx, o.Owner, r.RunID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: reach dispatcher %s: %w", runlog.ErrUnavailable, o.Owner, err)
+	case held:
+		return errElsewhere
+	default: // it gave the run up; if it takes it again meanwhile, one of the two claims is refused
+		return nil
+	}
+}
+
+// Moved tells the session of a run, if this process has one, to read what others appended to its
+// log. It is the other end of Peers.
+func (x *Executor) Moved(runID string) (held bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	h := x.active[runID]
+	if h == nil {
+		return false
+	}
+	h.notify()
+	return true
+}
+
+// announce tells the owner of a run that its log was changed beside it.
+func (x *Executor) announce(ctx context.Context, r subject.Run, o frame.Ownership) {
+	if o.Owner == "" || x.deps.Peers == nil || o.Owner == x.deps.Leases.Process() {
+		return
+	}
+	// Its next append finds the change in any case.
+	if _, err := x.deps.Peers.Moved(context.WithoutCancel(ctx), o.Owner, r.RunID); err != nil {
+		x.deps.Logger.Debug("owner of a changed run not reached", "run_id", r.RunID, "owner", o.Owner, "error", err)
+	}
+}
+
+// LeaseLost stops every session of this process: another dispatcher may have its run. Nothing more
+// is appended, and the deliveries are left to lapse.
+func (x *Executor) LeaseLost() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, h := range x.active {
+		h.cancel(errLeaseLost)
+	}
+}
+
+// Requeue hands a run of a dead process to the dispatchers again: whoever gets it takes it over.
+// Nothing is appended to a run that has ended or whose last frame is in the queue.
+func (x *Executor) Requeue(ctx context.Context, r subject.Run) error {
+	for range maxChangeTries {
+		last, err := x.deps.Log.Last(ctx, r)
+		switch {
+		case errors.Is(err, runlog.ErrNotFound):
+			return nil
+		case errors.Is(err, frame.ErrDamaged):
+			x.notWoken(r.RunID, err)
+			return nil
+		case err != nil:
+			return err
+		case last.Kind == subject.End:
+			return nil
+		}
+		f := frame.New(last.Run, subject.Wake, last.Head(), nil).By(x.newWriter())
+		_, err = x.deps.Log.Append(ctx, f, last.Pos)
+		if !errors.Is(err, runlog.ErrConflict) {
+			if err == nil {
+				x.deps.Metrics.Enqueued()
+			}
+			return err
+		}
+	}
+	return runlog.ErrConflict
+}

@@ -1,0 +1,243 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/lifecycle"
+)
+
+// Handler learns what becomes of leases.
+type Handler interface {
+	// Lost is called when this process lost its lease: what it executes must stop. The process
+	// has a new id afterwards.
+	Lost(process string)
+	// Orphaned hands the runs of a process whose lease is over to the queue. It is called again
+	// until it returns nil.
+	Orphaned(ctx context.Context, process string) error
+}
+
+// retryRenewal is the pause after a renewal that failed.
+const retryRenewal = 200 * time.Millisecond
+
+// Run renews the lease, observes the others and expires those that are silent, until ctx ends.
+// Open must have been called.
+func (t *Table) Run(ctx context.Context, h Handler) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	ready := make(chan struct{})
+	wg.Go(func() { t.observe(ctx, ready) })
+	wg.Go(func() {
+		select {
+		case <-ready:
+			t.adopt(ctx, h)
+		case <-ctx.Done():
+		}
+	})
+	for pause := t.interval(); lifecycle.Wait(ctx, pause); {
+		pause = t.interval()
+		bounded, done := context.WithTimeout(ctx, t.cfg.Duration)
+		err := t.renew(bounded)
+		done()
+		switch {
+		case err == nil:
+		case errors.Is(err, ErrLost):
+			lost := t.reborn()
+			t.log.Error("dispatcher lease lost; stopping its runs", "process", lost, "process_now", t.Process())
+			h.Lost(lost)
+			pause = 0
+		case ctx.Err() == nil:
+			t.log.Warn("dispatcher lease not renewed; retrying", "error", err)
+			pause = min(pause, retryRenewal)
+		}
+	}
+	return ctx.Err()
+}
+
+func (t *Table) interval() time.Duration { return t.cfg.Duration / Renewals }
+
+// observe keeps the view of the other leases. ready is closed once all present ones are known.
+func (t *Table) observe(ctx context.Context, ready chan struct{}) {
+	for ctx.Err() == nil {
+		err := t.store.Watch(ctx, prefix, ready, t.saw)
+		if ctx.Err() == nil {
+			t.log.Warn("dispatcher leases not observable; retrying", "error", err)
+			lifecycle.Wait(ctx, retryRenewal)
+		}
+		select {
+		case <-ready:
+			ready = nil // Watch closes it only once
+		default:
+		}
+	}
+}
+
+func (t *Table) saw(e kv.Entry) {
+	process := strings.TrimPrefix(e.Key, prefix)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if process == t.own.Process {
+		return
+	}
+	if e.Value == nil {
+		delete(t.others, process)
+		return
+	}
+	r, err := parse(e)
+	if err != nil { // its process is expired like any other, once it stays silent
+		r = Record{Process: process, State: Held, DurationMs: t.cfg.Duration.Milliseconds()}
+	}
+	if s := t.others[process]; s == nil || s.revision < e.Revision {
+		t.others[process] = &sight{record: r, revision: e.Revision, at: time.Now(), renewals: t.renewals}
+	}
+}
+
+// adopt expires silent leases and hands the runs of their processes on.
+func (t *Table) adopt(ctx context.Context, h Handler) {
+	for ; ctx.Err() == nil; lifecycle.Wait(ctx, t.interval()/2) {
+		for _, s := range t.silent() {
+			if _, err := t.expire(ctx, s.record.Process, s.revision); err == nil {
+				t.log.Warn("dispatcher lease expired: its runs are taken over", "process", s.record.Process, "host", s.record.Host, "silent", time.Since(s.at))
+			}
+		}
+		for _, s := range t.finished() {
+			if err := h.Orphaned(ctx, s.record.Process); err != nil {
+				if ctx.Err() == nil {
+					t.log.Warn("runs of a dead dispatcher not handed on; retrying", "process", s.record.Process, "error", err)
+				}
+				continue
+			}
+			if err := t.store.Delete(ctx, prefix+s.record.Process, s.revision); err != nil && !errors.Is(err, kv.ErrConflict) && ctx.Err() == nil {
+				t.log.Warn("lease record of a dead dispatcher not deleted; retrying", "process", s.record.Process, "error", err)
+			}
+		}
+	}
+}
+
+// silent are the leases that nobody renewed for their duration.
+func (t *Table) silent() []sight {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if !t.valid(now) { // the store may be what is silent
+		return nil
+	}
+	return t.sights(func(s *sight) bool {
+		if s.record.State.over() {
+			return false
+		}
+		return t.cfg.Sole || now.Sub(s.at) >= s.record.Duration() && t.renewals-s.renewals >= Renewals
+	})
+}
+
+// finished are the leases that are over and whose runs this process hands on: its own expiries at
+// once, those of others when they have not done it for a while.
+func (t *Table) finished() []sight {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	return t.sights(func(s *sight) bool {
+		if !s.record.State.over() {
+			return false
+		}
+		mine := s.record.By == t.own.Process || s.record.State == Released && t.eldest()
+		return mine || now.Sub(s.at) >= 2*t.cfg.Duration
+	})
+}
+
+// eldest reports that this process has the smallest id of those that are alive. Call it with the
+// lock.
+func (t *Table) eldest() bool {
+	for id, s := range t.others {
+		if id < t.own.Process && s.record.State == Held {
+			return false
+		}
+	}
+	return true
+}
+
+// sights are those that a condition holds for, in the order of their ids. Call it with the lock.
+func (t *Table) sights(are func(*sight) bool) []sight {
+	var out []sight
+	for _, s := range t.others {
+		if are(s) {
+			out = append(out, *s)
+		}
+	}
+	slices.SortFunc(out, func(a, b sight) int { return strings.Compare(a.record.Process, b.record.Process) })
+	return out
+}
+
+// expire ends a lease that is at revision; 0: that has no record. Errors: kv.ErrConflict if it was
+// renewed.
+func (t *Table) expire(ctx context.Context, process string, revision uint64) (Record, error) {
+	t.mu.Lock()
+	r := Record{Process: process, DurationMs: t.cfg.Duration.Milliseconds()}
+	if s := t.others[process]; s != nil && s.revision == revision {
+		r = s.record
+	}
+	r.State, r.By = Expired, t.own.Process
+	t.mu.Unlock()
+	next, err := t.write(ctx, r, revision)
+	if err != nil {
+		return Record{}, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.others[process]; s == nil || s.revision < next {
+		t.others[process] = &sight{record: r, revision: next, at: time.Now(), renewals: t.renewals}
+	}
+	return r, nil
+}
+
+// Alive reports whether a process may act on the runs that it owns. False is final: the process
+// cannot renew any more. Errors: kv.ErrUnavailable.
+func (t *Table) Alive(ctx context.Context, process string) (bool, error) {
+	t.mu.Lock()
+	own, s := process == t.own.Process, t.others[process]
+	over := s != nil && s.record.State.over()
+	t.mu.Unlock()
+	switch {
+	case own:
+		return true, nil
+	case over:
+		return false, nil
+	case s != nil:
+		return true, nil
+	}
+	// Its record may be unknown here because it is new. Only a write finds out: a read may be
+	// served by a replica that is behind.
+	_, err := t.expire(ctx, process, 0)
+	switch {
+	case err == nil:
+		return false, nil
+	case errors.Is(err, kv.ErrConflict):
+		r, _, err := t.read(ctx, process)
+		if err != nil {
+			return true, err
+		}
+		return !r.State.over(), nil
+	default:
+		return true, err
+	}
+}
+
+// Lookup returns the lease of a process, for people. Errors: kv.ErrNotFound, kv.ErrUnavailable.
+func (t *Table) Lookup(ctx context.Context, process string) (Record, error) {
+	r, _, err := t.read(ctx, process)
+	return r, err
+}
+
+// Live is how many dispatchers execute runs, this one included.
+func (t *Table) Live() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return 1 + len(t.sights(func(s *sight) bool { return s.record.State == Held }))
+}
