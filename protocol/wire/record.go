@@ -186,6 +186,10 @@ type NodeError struct {
 	// RetryAfter is the least wait before another attempt. It is not part of the
 	// payload; what comes of it is the delay of node.retried.
 	RetryAfter time.Duration `json:"-"`
+	// Capacity says that the peer had no room for the call: the node waits for RetryAfter,
+	// which is the whole pause then, and tries again without using up a retry. It is not
+	// part of the payload; the wait is recorded as node.retried.
+	Capacity bool `json:"-"`
 	// CausationID is the correlationId of the envelope that was refused; empty: none
 	// was. It is that of node.failed, no part of its payload.
 	CausationID string `json:"-"`

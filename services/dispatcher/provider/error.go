@@ -35,6 +35,10 @@ type Error struct {
 	Message string
 	// Retryable says that the same call may succeed later.
 	Retryable bool
+	// Capacity says that the vendor has no room for the call at the moment, or cannot be
+	// reached: a rate limit, an overload, a refused connection. The caller waits and asks
+	// again without using up a retry. It implies Retryable.
+	Capacity bool
 	// Status is the HTTP status of the vendor's answer, 0 without one.
 	Status int
 	// RetryAfter is how long the vendor asks to wait, 0 if it did not say.

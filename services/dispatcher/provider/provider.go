@@ -53,6 +53,8 @@ type Request struct {
 	// Tenant and NodeID route scripts of the test seams; they are never sent to a
 	// vendor.
 	Tenant, NodeID string
+	// Timeouts limit the call; zero limits use the adapter's. The caller enforces Call.
+	Timeouts Timeouts
 	// InvocationID is sent as the vendor's idempotency key where there is one.
 	InvocationID string
 	// Traceparent is the W3C trace context of the call; empty: none.

@@ -42,7 +42,7 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{server: cfg.server()}
 	p.server.APIKey = ""
-	p.http = outbound.NewClient(p.server.Timeout)
+	p.http = outbound.NewClient(p.server.Timeouts())
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
 		// Each of the two would otherwise be decided by the environment.
@@ -82,7 +82,7 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	if err != nil {
 		return provider.Result{}, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(outbound.Within(ctx, req.Timeouts))
 	defer cancel() // ends the connection when emit fails
 	s := p.messages.NewStreaming(ctx, params, options(req)...)
 	defer func() { _ = s.Close() }() // nothing of it is used any more

@@ -45,6 +45,7 @@ func (p *Provider) failed(ctx context.Context, err error, req provider.Request, 
 func (p *Provider) refused(api *anthropic.Error, text string, req provider.Request) *provider.Error {
 	e := p.byStatus(api.StatusCode, text, req)
 	e.Status = api.StatusCode
+	e.Capacity = e.Capacity || e.Retryable && outbound.Full(api.StatusCode)
 	if api.Response != nil {
 		e.RetryAfter = retryAfter(api.Response.Header)
 	}
@@ -97,11 +98,11 @@ func (p *Provider) byType(kind shared.ErrorType, text string, req provider.Reque
 		if says(text, usedUp) {
 			return exhausted()
 		}
-		return &provider.Error{Code: provider.CodeQuota, Message: "the model's server refused for its rate limit", Retryable: true}
+		return &provider.Error{Code: provider.CodeQuota, Message: "the model's server refused for its rate limit", Retryable: true, Capacity: true}
 	case shared.ErrorTypeBillingError:
 		return exhausted()
 	case shared.ErrorTypeOverloadedError:
-		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server is overloaded", Retryable: true}
+		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server is overloaded", Retryable: true, Capacity: true}
 	case shared.ErrorTypeInvalidRequestError:
 		return badRequest(text, req)
 	default: // api_error, timeout_error, and what is not known yet

@@ -48,7 +48,7 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{cfg: cfg, server: cfg.server(), keyed: cfg.APIKey != ""}
 	p.cfg.APIKey, p.server.APIKey = "", ""
-	p.http = outbound.NewClient(p.server.Timeout)
+	p.http = outbound.NewClient(p.server.Timeouts())
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"), option.WithHTTPClient(p.http), option.WithMaxRetries(0),
 	}
@@ -88,6 +88,7 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	if err != nil {
 		return provider.Result{}, err
 	}
+	ctx = outbound.Within(ctx, req.Timeouts)
 	s := p.stream(ctx, params, options(req))
 	defer s.leave()
 	a := newAnswer(req, emit)

@@ -31,9 +31,8 @@ type Config struct {
 	ReasoningEffort string
 	// Voice is that of OpenAI's models that speak; empty means DefaultVoice.
 	Voice string
-	// Timeout is how long the server may keep silent: until it answers, and
-	// between two pieces of the answer. It does not bound the whole call, which is
-	// the caller's context's to do. 0 means outbound.DefaultTimeout.
+	// Timeout limits the first byte of the answer and each silence, where a request sets
+	// no limits of its own. 0 uses the defaults. The caller's context limits the call.
 	Timeout time.Duration
 }
 

@@ -47,6 +47,7 @@ func (p *Provider) failed(ctx context.Context, req provider.Request, err error, 
 func (p *Provider) refused(req provider.Request, api *openai.Error) *provider.Error {
 	e := p.byStatus(req, api)
 	e.Status = api.StatusCode
+	e.Capacity = e.Capacity || e.Retryable && (outbound.Full(api.StatusCode) || slices.Contains(overloads, api.Code))
 	if api.Response != nil {
 		e.RetryAfter = retryAfter(api.Response.Header)
 	}
@@ -92,12 +93,15 @@ func about(member string) string {
 // quota tells a rate, which passes, from an account without money, which waiting
 // does not help.
 func quota(status int, code string) *provider.Error {
-	e := &provider.Error{Code: provider.CodeQuota, Message: "the model's server refused for its rate limit", Retryable: true}
+	e := &provider.Error{Code: provider.CodeQuota, Message: "the model's server refused for its rate limit", Retryable: true, Capacity: true}
 	if status == http.StatusPaymentRequired || code == "insufficient_quota" || code == "billing_hard_limit_reached" {
-		e.Message, e.Retryable = "the account at the model's server is used up", false
+		e.Message, e.Retryable, e.Capacity = "the account at the model's server is used up", false, false
 	}
 	return e
 }
+
+// overloads are the codes by which servers say that they are overloaded.
+var overloads = []string{"server_overloaded", "engine_overloaded", "model_overloaded", "overloaded_error", "overloaded", "slow_down", "503", "529"}
 
 // midway maps an error that came as an event of the stream, and tells its code.
 func midway(event *ssestream.StreamError) (string, *provider.Error) {
@@ -107,7 +111,11 @@ func midway(event *ssestream.StreamError) (string, *provider.Error) {
 		} `json:"error"`
 	}
 	_ = json.Unmarshal(event.Event.Data, &body) // unreadable is as good as unknown
-	switch code := fmt.Sprint(body.Error.Code); code {
+	code := fmt.Sprint(body.Error.Code)
+	if slices.Contains(overloads, code) {
+		return code, &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server is overloaded", Retryable: true, Capacity: true}
+	}
+	switch code {
 	case "rate_limit_exceeded", "insufficient_quota", "billing_hard_limit_reached", "429":
 		return code, quota(http.StatusTooManyRequests, code)
 	case "context_length_exceeded":

@@ -2,7 +2,6 @@ package compat
 
 import (
 	"net/http"
-	"strconv"
 	"time"
 
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
@@ -15,9 +14,6 @@ func retryAfter(h http.Header) time.Duration {
 		return d
 	}
 	const most = 24 * time.Hour // as much as is believed of the standard header
-	if ms, err := strconv.ParseInt(h.Get("Retry-After-Ms"), 10, 32); err == nil && ms > 0 {
-		return min(time.Duration(ms)*time.Millisecond, most)
-	}
 	var wait time.Duration
 	for _, limit := range []string{"Requests", "Tokens"} {
 		reset, err := time.ParseDuration(h.Get("X-Ratelimit-Reset-" + limit)) // such as 6m0s

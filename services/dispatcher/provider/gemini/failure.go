@@ -43,6 +43,7 @@ func (p *Provider) refused(api genai.APIError, x *exchange) *provider.Error {
 	details := detailsOf(api)
 	e := p.byStatus(statusOf(api, x.status), x.keyName, api, details)
 	e.RetryAfter = details.retryAfter()
+	e.Capacity = e.Retryable && (e.Code == provider.CodeQuota || outbound.Full(api.Code) || x.status != http.StatusOK && outbound.Full(x.status))
 	if x.status != http.StatusOK { // else it came within the stream
 		e.Status = x.status
 		if e.RetryAfter == 0 {

@@ -48,7 +48,7 @@ func New(cfg Config) (*Provider, error) {
 	host := cfg.APIKey
 	p := &Provider{server: cfg.server(), hostKey: func() provider.Secret { return host }}
 	p.server.APIKey = ""
-	p.http = outbound.NewClient(p.server.Timeout)
+	p.http = outbound.NewClient(p.server.Timeouts())
 	p.http.Transport = wire{RoundTripper: p.http.Transport}
 	// What is set here the SDK does not take from the environment: backend, key and
 	// address. The key is a marker, because errors of the SDK print its options: the
@@ -89,7 +89,7 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 		return provider.Result{}, err
 	}
 	x := &exchange{key: p.keyFor(req), keyName: p.server.KeyOf(req)}
-	ctx, cancel := context.WithCancel(context.WithValue(ctx, exchangeKey{}, x))
+	ctx, cancel := context.WithCancel(context.WithValue(outbound.Within(ctx, req.Timeouts), exchangeKey{}, x))
 	defer cancel() // ends the connection when emit fails
 	a := newAnswer(req, x, emit)
 	next, stop := pull(p.models.GenerateContentStream(ctx, req.Model, q.contents, q.config))

@@ -1,5 +1,5 @@
-// Package outbound is how adapters reach their vendor's servers: one client that
-// streams, follows nobody, and gives up on silence; and what its failures mean.
+// Package outbound is the HTTP client of the adapters. It streams, follows no redirect,
+// enforces the time limits of a call and maps its failures.
 package outbound
 
 import (
@@ -9,8 +9,12 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
+	"golang.org/x/net/http/httpproxy"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/seal"
 )
 
@@ -18,33 +22,36 @@ import (
 var (
 	ErrRedirect  = errors.New("the server redirects")
 	ErrNoStream  = errors.New("the server does not stream events")
-	ErrSilent    = errors.New("the server kept silent for too long")
 	ErrNoContent = errors.New("the server answered without a body")
 	ErrTooLong   = errors.New("the server sent an event that is too long")
 )
 
-// NewClient is a client that keeps connections, follows no redirect, and gives a
-// server up that keeps silent for longer than the timeout.
-func NewClient(timeout time.Duration) *http.Client {
-	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+// NewClient is a client that keeps connections, follows no redirect, and ends calls that
+// run into a time limit: the request's (see Within), else the given one.
+//
+// It uses the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which only the operator can
+// set. HTTP/2 connections are probed, so that a dead one does not look like a model that
+// thinks.
+func NewClient(limits provider.Timeouts) *http.Client {
+	dialer := net.Dialer{KeepAlive: 30 * time.Second}
+	proxy := httpproxy.FromEnvironment().ProxyFunc()
 	t := &http.Transport{
-		// No Proxy: the operator names the server, and what HTTP_PROXY says is meant
-		// for browsers.
-		DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+		Proxy:       func(r *http.Request) (*url.URL, error) { return proxy(r.URL) },
+		DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
 		MaxIdleConns: 128, MaxIdleConnsPerHost: 128, IdleConnTimeout: 90 * time.Second,
-		ResponseHeaderTimeout: timeout,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
 	return &http.Client{
-		Transport: watch{RoundTripper: t, timeout: timeout},
+		Transport: watch{RoundTripper: t, limits: limits},
 		// A redirect would carry key and prompt to an address nobody configured.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return ErrRedirect },
 	}
 }
 
-// watch is a transport that also looks at how the body arrives.
+// watch is a transport that enforces the time limits and bounds the body.
 type watch struct {
 	http.RoundTripper
-	timeout time.Duration
+	limits provider.Timeouts
 }
 
 // CloseIdleConnections is found by http.Client's method of that name.
@@ -60,13 +67,18 @@ func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := seal.Check(r.Context()); err != nil {
 		return nil, err
 	}
+	limits := timeoutsOf(r.Context()).Or(w.limits)
 	ctx, cancel := context.WithCancelCause(r.Context())
-	res, err := w.RoundTripper.RoundTrip(r.WithContext(ctx))
+	end := &deadline{cancel: cancel}
+	end.start(LimitConnect, limits.Connect)
+	res, err := w.RoundTripper.RoundTrip(r.WithContext(end.connected(ctx, limits.FirstByte)))
 	if err != nil {
+		end.stop()
+		err = errors.Join(ErrUnanswered, limited(ctx, err))
 		cancel(nil)
 		return nil, err
 	}
-	body := &watchedBody{ReadCloser: res.Body, left: -1, silence: w.timeout, ctx: ctx, cancel: cancel}
+	body := &watchedBody{ReadCloser: res.Body, left: -1, silence: limits.Silence, ctx: ctx, cancel: cancel, end: end}
 	res.Body = body
 	switch {
 	case res.StatusCode >= http.StatusBadRequest:
@@ -87,16 +99,27 @@ func isStream(res *http.Response) bool {
 	return err == nil && kind == "text/event-stream"
 }
 
-// watchedBody is a body that ends a silence.
+// limited is the limit that ended the request's context, else err.
+func limited(ctx context.Context, err error) error {
+	if limit, ok := errors.AsType[*LimitError](context.Cause(ctx)); ok {
+		return limit
+	}
+	return err
+}
+
+// watchedBody is a body with a limit of silence. The limit of the first byte goes on until
+// the first read ends.
 type watchedBody struct {
 	io.ReadCloser
 	left    int // bytes that may be read; negative for any number
+	began   bool
 	silence time.Duration
 	ctx     context.Context //nolint:containedctx // the request's own; the body lives as long
 	cancel  context.CancelCauseFunc
+	end     *deadline
 }
 
-// Read fails with ErrSilent when nothing arrives for too long.
+// Read fails with a *LimitError when nothing arrives for too long.
 func (b *watchedBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, io.EOF
@@ -104,20 +127,27 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	if b.left > 0 {
 		p = p[:min(len(p), b.left)]
 	}
-	timer := time.AfterFunc(b.silence, func() { b.cancel(ErrSilent) })
+	if b.began {
+		b.end.start(LimitSilence, b.silence)
+	}
 	n, err := b.ReadCloser.Read(p)
-	timer.Stop()
+	b.end.pause()
 	if b.left > 0 {
 		b.left -= n
 	}
-	if err != nil && errors.Is(context.Cause(b.ctx), ErrSilent) {
-		return n, ErrSilent
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = limited(b.ctx, err)
+		if n == 0 && !b.began {
+			err = errors.Join(ErrUnanswered, err)
+		}
 	}
+	b.began = b.began || n > 0
 	return n, err
 }
 
 // Close ends the request.
 func (b *watchedBody) Close() error {
+	b.end.stop()
 	b.cancel(nil)
 	return b.ReadCloser.Close()
 }

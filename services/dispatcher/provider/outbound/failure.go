@@ -2,10 +2,13 @@ package outbound
 
 import (
 	"errors"
+	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
+	"syscall"
 	"time"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -14,6 +17,7 @@ import (
 // Broken is a call without an answer, or with half of one.
 func Broken(err error) *provider.Error {
 	e := &provider.Error{Code: provider.CodeUnavailable, Retryable: true, Cause: causeOf(err)}
+	limit, limited := errors.AsType[*LimitError](err)
 	switch {
 	case errors.Is(err, ErrTooLong):
 		e.Code, e.Message, e.Retryable = provider.CodeContentTooLong, "a single event of the model's server is longer than 16 MiB", false
@@ -21,13 +25,48 @@ func Broken(err error) *provider.Error {
 		e.Message, e.Retryable = "the model's server redirects to another address; configure that one if it is meant", false
 	case errors.Is(err, ErrNoStream), errors.Is(err, ErrNoContent):
 		e.Message, e.Retryable = "what answers at the model's address does not stream answers of its API; check the address", false
-	case errors.Is(err, ErrSilent):
-		e.Message = "the model's server kept silent for too long"
+	case limited:
+		e.Message, e.Capacity = limit.Error(), limit.Limit == LimitConnect
+	case unreached(err):
+		e.Message, e.Capacity = "the model's server could not be reached, or closed the connection before it answered", true
 	default:
 		e.Message = "the model's server could not be reached, or ended its answer early"
 	}
 	return e
 }
+
+// ErrUnanswered marks a call whose connection ended before the first byte of an answer.
+var ErrUnanswered = errors.New("no byte of an answer")
+
+// unreached reports whether a call failed before the first byte of an answer in a way that
+// passes: a refused or reset connection, a network or a resolver that is down. A name that
+// does not exist and a wrong certificate are mistakes in the configuration.
+func unreached(err error) bool {
+	if !errors.Is(err, ErrUnanswered) {
+		return false
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		return !dns.IsNotFound
+	}
+	for _, passing := range []error{
+		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, io.EOF, io.ErrUnexpectedEOF,
+	} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Timeout()
+}
+
+// Full reports whether a status says that the server has no room at the moment: its rate
+// limit (429), unavailable (503), or overloaded (529).
+func Full(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == statusOverloaded
+}
+
+// statusOverloaded is used by Anthropic and by servers that follow it.
+const statusOverloaded = 529
 
 // causeOf is an error without the address, which url.Error repeats.
 func causeOf(err error) error {
@@ -42,7 +81,12 @@ const maxRetryAfter = 24 * time.Hour
 
 // RetryAfter reads Retry-After: seconds, or a date, which is compared with the
 // server's own Date so that no clocks need agree. 0 when it says nothing usable.
+//
+// Retry-After-Ms, which some vendors send, is finer and comes first.
 func RetryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && !math.IsInf(ms, 0) {
+		return time.Duration(min(ms, float64(maxRetryAfter.Milliseconds())) * float64(time.Millisecond))
+	}
 	v := h.Get("Retry-After")
 	if s, err := strconv.ParseFloat(v, 64); err == nil && s >= 0 && !math.IsInf(s, 0) {
 		return time.Duration(min(s, maxRetryAfter.Seconds()) * float64(time.Second))

@@ -12,10 +12,6 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// DefaultTimeout is long enough for a model that has to be loaded first, or thinks
-// before it speaks.
-const DefaultTimeout = 2 * time.Minute
-
 // Server is where an adapter asks, and with whose key, as the operator gives it.
 type Server struct {
 	// ID is what workflows call the provider.
@@ -30,9 +26,8 @@ type Server struct {
 	KeyName string
 	// Models are the models that may be asked; none allows any.
 	Models []string
-	// Timeout is how long the server may keep silent: until it answers, and
-	// between two pieces of the answer. It does not bound the whole call, which is
-	// the caller's context's to do. 0 means DefaultTimeout.
+	// Timeout limits the first byte of the answer and each silence, where a request sets
+	// no limits of its own. 0 uses the defaults. The caller's context limits the call.
 	Timeout time.Duration
 }
 
@@ -57,10 +52,12 @@ func (s Server) Filled(r Rules) Server {
 	if s.BaseURL == "" {
 		s.BaseURL = r.BaseURL
 	}
-	if s.Timeout == 0 {
-		s.Timeout = DefaultTimeout
-	}
 	return s
+}
+
+// Timeouts are the limits of calls whose request sets none.
+func (s Server) Timeouts() provider.Timeouts {
+	return provider.Timeouts{FirstByte: s.Timeout, Silence: s.Timeout}.Or(provider.DefaultTimeouts())
 }
 
 // Validate returns all that is wrong with a filled server, joined, each with the
@@ -80,7 +77,7 @@ func (s Server) Validate(r Rules, more ...Finding) error {
 		findings = append(findings, Finding{"models", strings.Join(s.Models, ","), "has an empty name; remove it"})
 	}
 	if s.Timeout < 0 {
-		findings = append(findings, Finding{"timeout", s.Timeout.String(), "must not be negative; 0 means " + DefaultTimeout.String()})
+		findings = append(findings, Finding{"timeout", s.Timeout.String(), "must not be negative; 0 uses the defaults"})
 	}
 	var errs []error
 	for _, f := range findings {
