@@ -18,6 +18,14 @@ const ExecutorLost = "executor_lost"
 // take.
 const MaxLost = 30
 
+// NoCapacity is the reason of an attempt whose peer had no room for the call. The wait uses
+// up neither a retry of the node nor an execution of the run.
+const NoCapacity = "no_capacity"
+
+func (p payload) refusedForCapacity() bool {
+	return p.LastError != nil && p.LastError.Details["reason"] == NoCapacity
+}
+
 func (p payload) lost() bool {
 	return p.LastError != nil && p.LastError.Details["reason"] == ExecutorLost
 }
@@ -175,6 +183,7 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		*n = Node{
 			Status: was, TypeID: p.TypeID, Attempt: p.Attempt, Since: e.Timestamp, Began: began, DelayMs: p.DelayMs, TimeoutMs: p.TimeoutMs,
 			Clarifications: n.Clarifications, Trust: n.Trust, Fallback: n.Fallback, Spared: spared, Lost: n.Lost,
+			Waits: n.Waits,
 		}
 		s.move(n, NodeRunning)
 		s.Executions++
@@ -191,15 +200,7 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		n := s.end(e, p, NodeFailed)
 		n.Error = p.Error
 	case wire.EventNodeRetried:
-		n := s.end(e, p, NodeRetrying)
-		n.Error, n.Attempt, n.DelayMs = p.LastError, p.Attempt, p.DelayMs
-		n.Fallback = nil // each attempt passes the gate anew
-		if p.lost() {
-			if n.Lost++; n.Lost <= MaxLost {
-				n.Spared++
-				s.Executions--
-			}
-		}
+		s.applyRetried(e, p)
 	case wire.EventNodeSkipped:
 		s.end(e, p, NodeSkipped)
 	case wire.EventNodeCancelled:
@@ -208,7 +209,7 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		s.end(e, p, NodeSuspended)
 	case wire.EventNodeResumed:
 		n := s.end(e, p, NodeRunning)
-		n.Rounds, n.Retries, n.Chunked = 0, nil, false // its model begins anew, with the answer
+		n.Rounds, n.Retries, n.Chunked, n.Waits = 0, nil, false, 0 // its model begins anew, with the answer
 	case wire.EventOutputChunk, wire.EventAgentReasoningDelta:
 		s.node(p.NodeID).Chunked = true
 	case wire.EventEnvelopeRetryAttempted:
@@ -220,6 +221,44 @@ func (s *State) applyNode(e wire.Event, p payload) {
 	case wire.EventClarificationRequested:
 		s.node(p.NodeID).Clarifications++
 	}
+}
+
+func (s *State) applyRetried(e wire.Event, p payload) {
+	left := s.node(p.NodeID).timeLeft(e.Timestamp)
+	n := s.end(e, p, NodeRetrying)
+	n.Error, n.Attempt, n.DelayMs = p.LastError, p.Attempt, p.DelayMs
+	n.Fallback = nil // each attempt passes the gate again
+	switch {
+	case p.refusedForCapacity():
+		n.Waits++
+		n.TimeoutMs = left
+		n.Spared++
+		s.Executions--
+	case p.lost():
+		if n.Lost++; n.Lost <= MaxLost {
+			n.Spared++
+			s.Executions--
+		}
+	default:
+		n.Waits = 0
+	}
+}
+
+// timeLeft is what an instant leaves of the time of a running attempt, at least 1 ms; 0: the
+// attempt has no limit.
+func (n *Node) timeLeft(at string) int64 {
+	since, err := time.Parse(wire.TimeLayout, n.Since)
+	now, err2 := time.Parse(wire.TimeLayout, at)
+	if n.TimeoutMs <= 0 || err != nil || err2 != nil {
+		return n.TimeoutMs
+	}
+	return max(n.TimeoutMs-now.Sub(since).Milliseconds(), 1)
+}
+
+// TimeLeft is what is left, at an instant, of the time of an attempt that waits for
+// capacity, at least 1 ms; 0: it has no limit. The waits count against the time.
+func (n *Node) TimeLeft(now time.Time) int64 {
+	return n.timeLeft(wire.FormatTime(now))
 }
 
 // end moves a node to a status that its event names.

@@ -55,8 +55,8 @@ type Node struct {
 	Since, Began string
 	// DelayMs is how long after Since the node's timer fires; 0: it has none.
 	DelayMs int64
-	// TimeoutMs is how long after Since an attempt that runs has used up its time; 0:
-	// as long as the run.
+	// TimeoutMs is how long after Since an attempt that runs, or waits for capacity, has used
+	// up its time; 0: as long as the run.
 	TimeoutMs int64
 	// Chunked reports that the running attempt has shown partial output.
 	Chunked bool
@@ -68,11 +68,13 @@ type Node struct {
 	Prompt *Prompt
 	// Clarifications counts the node's accepted clarification requests.
 	Clarifications int
-	// Spared counts attempts that were cut by a pause, or ended with their executor: they
-	// are none of the retries.
+	// Spared counts attempts that were cut by a pause, ended with their executor, or met a
+	// peer without capacity. They are none of the retries.
 	Spared int
 	// Lost counts attempts that ended with their executor.
 	Lost int
+	// Waits counts the waits for capacity since the last answer of another kind.
+	Waits int
 	// Trust is that of whatever the node has made or was given; it only falls.
 	Trust wire.Trust
 	// Child is the run that the running attempt has started; nil: none.

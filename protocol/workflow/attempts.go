@@ -48,6 +48,16 @@ func (n *Node) Backoff(attempt int) time.Duration {
 	return max(time.Duration(wait).Truncate(time.Millisecond), time.Millisecond)
 }
 
+// What a node does when its model has no capacity: settings.retry.onCapacity.
+const (
+	capacityWait = "wait"
+	capacityFail = "fail"
+)
+
+// WaitsForCapacity reports whether the node waits, within its time, for a model that has no
+// capacity. Otherwise that is a failure which uses up a retry.
+func (n *Node) WaitsForCapacity() bool { return n.retry().text("onCapacity") != capacityFail }
+
 // Timeout is how long an attempt of the node may take; 0: as long as the run.
 func (n *Node) Timeout() time.Duration {
 	ms, ok := members(n.Settings).integer("timeoutMs")
@@ -75,12 +85,12 @@ func checkAttempts(n *Node, path string, found *problems) {
 	}
 	at, r := path+"/retry", n.retry()
 	if strictjson.KindOf(s["retry"]) != "an object" {
-		found.add(at, RuleRetry, "want an object with maxRetries, backoffMs, multiplier and maxBackoffMs, each optional")
+		found.add(at, RuleRetry, "want an object with maxRetries, backoffMs, multiplier, maxBackoffMs and onCapacity, each optional")
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(r)) {
-		if !slices.Contains([]string{"maxRetries", "backoffMs", "multiplier", "maxBackoffMs"}, name) {
-			found.add(at+pointer(name), RuleRetry, "no such member; there are maxRetries, backoffMs, multiplier and maxBackoffMs")
+		if !slices.Contains([]string{"maxRetries", "backoffMs", "multiplier", "maxBackoffMs", "onCapacity"}, name) {
+			found.add(at+pointer(name), RuleRetry, "no such member; there are maxRetries, backoffMs, multiplier, maxBackoffMs and onCapacity")
 		}
 	}
 	inRange(r, "maxRetries", at, RuleRetry, 0, math.MaxInt64, "want an integer of at least 0")
@@ -89,6 +99,9 @@ func checkAttempts(n *Node, path string, found *problems) {
 	}
 	inRange(r, "backoffMs", at, RuleRetry, 1, maxBackoff.Milliseconds(), "want milliseconds, an integer from 1 to 86400000")
 	inRange(r, "maxBackoffMs", at, RuleRetry, 1, maxBackoff.Milliseconds(), "want milliseconds, an integer from 1 to 86400000")
+	if v := r.text("onCapacity"); r["onCapacity"] != nil && v != capacityWait && v != capacityFail {
+		found.add(at+"/onCapacity", RuleRetry, "want wait or fail")
+	}
 	if f, ok := r.number("multiplier"); r["multiplier"] != nil && (!ok || f < 1 || f > maxMultiplier) {
 		found.add(at+"/multiplier", RuleRetry, "want a number from 1 to 10; 1 waits as long each time")
 	}

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"waybill.dev/waybill/protocol/fault"
@@ -77,6 +78,8 @@ type Deps struct {
 	// Called is told of each call of a model that went out, and how long it took; nil:
 	// nobody is.
 	Called func(provider string, took time.Duration)
+	// Jitter chooses a duration in [0, limit); nil uses a random one.
+	Jitter func(limit time.Duration) time.Duration
 	// Canned makes the provider of a run-level configurable.mockProvider; nil
 	// when test seams are off.
 	Canned func(spec json.RawMessage) (provider.Provider, error)
@@ -100,6 +103,9 @@ func New(cfg Config, d Deps) *Loop {
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
+	if d.Jitter == nil {
+		d.Jitter = rand.N[time.Duration]
+	}
 	return &Loop{cfg: cfg, deps: d}
 }
 
@@ -114,6 +120,8 @@ type Task struct {
 	Trust         wire.Trust
 	// Clarifications is how many clarification requests of the node were accepted before.
 	Clarifications int
+	// Waits counts how often in a row the node's model had no capacity before.
+	Waits int
 	// Answered are the questions of the node's model that were answered, in order.
 	Answered []Answered
 	// Fallback is the model that the gate put in the place of the node's own; nil: none.
@@ -483,6 +491,9 @@ func (c *call) streams() bool {
 // does then, unless readers are not told who was asked.
 func (c *call) unanswered(err error) *wire.NodeError {
 	out := callError(err)
+	if out.Capacity {
+		out.RetryAfter = c.pause(out.RetryAfter)
+	}
 	if f := c.task.Fallback; f == nil || f.Provider != modelgate.Withheld {
 		out.Details = map[string]any{"provider": c.req.Provider}
 	}
@@ -491,7 +502,7 @@ func (c *call) unanswered(err error) *wire.NodeError {
 
 func callError(err error) *wire.NodeError {
 	if pe, ok := errors.AsType[*provider.Error](err); ok {
-		return &wire.NodeError{Code: pe.Code, Message: pe.Message, Retryable: pe.Retryable, RetryAfter: pe.RetryAfter}
+		return &wire.NodeError{Code: pe.Code, Message: pe.Message, Retryable: pe.Retryable, RetryAfter: pe.RetryAfter, Capacity: pe.Capacity}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &wire.NodeError{Code: string(fault.ProviderUnavailable), Message: "the model did not answer in time", Retryable: true}

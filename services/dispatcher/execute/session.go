@@ -383,7 +383,7 @@ func (s *session) work(effect func()) {
 func (s *session) task(e run.Effect) completion.Task {
 	t := completion.Task{
 		Tenant: s.run.Tenant, RunID: s.run.RunID, WorkflowID: s.m.State().Record.WorkflowID, TypeID: e.TypeID, Attempt: e.Attempt, Input: e.Input,
-		Trust: e.Trust, Clarifications: e.Clarifications, Contract: s.m.Contract(e.NodeID), Trace: s.x.trace(s.m.State().Record),
+		Trust: e.Trust, Clarifications: e.Clarifications, Waits: e.Waits, Contract: s.m.Contract(e.NodeID), Trace: s.x.trace(s.m.State().Record),
 		Fallback: e.Fallback, Needs: e.Needs, CredentialRef: s.m.State().Record.CredentialRef, Replay: s.m.State().Record.Replays(),
 		Recorded: map[string]completion.Recorded{},
 	}

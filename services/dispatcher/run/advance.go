@@ -286,7 +286,7 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 		started.DelayMs, bad = t.Delay(in)
 	}
 	if t.Class == node.Effect {
-		started.TimeoutMs = def.Timeout().Milliseconds()
+		started.TimeoutMs = m.timeout(now, id, attempt)
 	}
 	if bad == nil && t.Class == node.Spawns {
 		bad = t.Check(in.Config)
@@ -385,7 +385,7 @@ func (m *Machine) effects(now time.Time) (out []Effect, broken bool) {
 		m.asked[id] = true
 		running++
 		out = append(out, Effect{
-			NodeID: id, TypeID: t.Executes(), Attempt: n.Attempt, Input: in, Trust: trust, Clarifications: n.Clarifications,
+			NodeID: id, TypeID: t.Executes(), Attempt: n.Attempt, Input: in, Trust: trust, Clarifications: n.Clarifications, Waits: n.Waits,
 			Fallback: n.Fallback, Needs: t.Needs, Retries: slices.Clone(n.Retries), Answered: m.st.AnsweredOf(id), Spawn: m.spawn(id, t, in, trust),
 		})
 	}

@@ -73,6 +73,9 @@ func (m *Machine) FailNode(now time.Time, id string, e *wire.NodeError, trust wi
 		return // too late
 	}
 	next := n.Attempt + 1
+	if m.waitForCapacity(now, id, e, trust) {
+		return
+	}
 	delay := max(m.step(id).Node.Backoff(next), e.RetryAfter)
 	if e.Retryable && int64(n.Attempt-n.Spared) < m.maxRetries(id) && m.inTime(now.Add(delay)) {
 		m.tell(now, wire.EventNodeRetried, id, trust, retriedPayload{

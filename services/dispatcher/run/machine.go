@@ -73,6 +73,8 @@ type Effect struct {
 	Trust wire.Trust
 	// Clarifications counts the node's accepted clarification requests so far.
 	Clarifications int
+	// Waits counts the node's waits for capacity in a row.
+	Waits int
 	// Answered are the questions that the node's model asked, and that were answered.
 	Answered []*runstate.Interrupt
 	// Fallback is the model that is asked instead of the node's own; nil: none. Where
