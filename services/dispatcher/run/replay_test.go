@@ -152,7 +152,11 @@ func (w *world) effect(i int) {
 		}, wire.Untrusted)
 	default:
 		tell(wire.EventEnvelopeRefusal, fmt.Sprintf(`{"nodeId":%q,"provider":"p","model":"m"}`, e.NodeID))
-		w.m.FailNode(w.now, e.NodeID, &wire.NodeError{Code: "provider_unavailable", Message: "no", Retryable: what < 9}, wire.Trusted)
+		failure := &wire.NodeError{Code: "provider_unavailable", Message: "no", Retryable: what < 9, Capacity: what == 7}
+		if failure.Capacity {
+			failure.RetryAfter = time.Duration(rapid.IntRange(0, 900).Draw(w.t, "pause")) * time.Millisecond
+		}
+		w.m.FailNode(w.now, e.NodeID, failure, wire.Trusted)
 	}
 	w.busy = append(w.busy[:i:i], w.busy[i+1:]...)
 	w.advance()
