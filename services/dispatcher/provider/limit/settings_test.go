@@ -1,0 +1,45 @@
+package limit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/services/dispatcher/provider/limit"
+)
+
+func TestParse_UsesOneEntryPerProvider(t *testing.T) {
+	t.Parallel()
+	all, err := limit.Parse([]byte(`{"providers":{"a":{"maxConcurrent":3,"timeouts":{"callMs":7200000}},"*":{"tokensPerMinute":10}}}`), []string{"a", "b"})
+	require.NoError(t, err)
+	require.Equal(t, 3, all.Of("a").MaxConcurrent)
+	require.Zero(t, all.Of("a").TokensPerMinute)
+	require.Equal(t, 2*time.Hour, all.Of("a").Millis.Timeouts().Call)
+	require.Equal(t, 2*time.Hour, all.Of("a").MaxTimeout(), "never below the provider's own limits")
+	require.Equal(t, 10, all.Of("b").TokensPerMinute)
+	require.Equal(t, time.Hour, all.Of("b").MaxTimeout())
+	require.Zero(t, (*limit.All)(nil).Of("a"))
+}
+
+func TestParse_ReportsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]string{
+		`{`:                                      "",
+		`{"providers":{}}`:                       "at least one provider",
+		`{"providers":{"a":{"maxConcurent":3}}}`: `unknown field "maxConcurent"`,
+		`{"providers":{"a":{"maxConcurrent":-3}}}`:               `"/providers/a/maxConcurrent": -3: want 0`,
+		`{"providers":{"a":{"tokensPerMinute":-1}}}`:             `tokensPerMinute`,
+		`{"providers":{"a":{"timeouts":{"silenceMs":-1}}}}`:      `"/providers/a/timeouts/silenceMs": -1: want milliseconds from 1 to 604800000`,
+		`{"providers":{"a":{"timeouts":{"callMs":604800001}}}}`:  `callMs`,
+		`{"providers":{"a":{"maxTimeoutMs":-1}}}`:                `maxTimeoutMs`,
+		`{"providers":{"opnai":{}}}`:                             `no such provider; there are [a]`,
+		`{"providers":{"a":{"maxConcurrent":"many"}}}`:           `want {"providers"`,
+		`{"providers":{"a":{},"a":{}}}`:                          "",
+		`{"providers":{"a":{"maxConcurrent":1,"x":1}},"more":1}`: "unknown field",
+	} {
+		_, err := limit.Parse([]byte(doc), []string{"a"})
+		require.Error(t, err, doc)
+		require.Contains(t, err.Error(), want, doc)
+	}
+}
