@@ -407,6 +407,10 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
+	settings, err := models.readSettings()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
 	tools, err := h.opts.tools.runners(h.later)
 	if err != nil {
 		return err
@@ -424,6 +428,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	cfg.Intake.MaxWait = h.opts.maxQueueWait
 	cfg.SelfHosted, cfg.Keyed, cfg.Packs = models.selfHosted(), models.keyed(), h.packs
 	cfg.Completion.TenantKeyed = models.tenantKeyed()
+	cfg.Completion.Providers = settings
 	cfg.Prompts, cfg.RuntimeCapabilities = h.prompts, h.opts.runtimeCapabilities
 	cfg.Completion.TrustsUnknown = models.unknownModels == trustUnknown
 	cfg.Completion.Directive = completion.Directive(models.directive)

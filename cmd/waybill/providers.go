@@ -16,6 +16,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/anthropic"
 	"waybill.dev/waybill/services/dispatcher/provider/compat"
 	"waybill.dev/waybill/services/dispatcher/provider/gemini"
+	"waybill.dev/waybill/services/dispatcher/provider/limit"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
 	"waybill.dev/waybill/services/dispatcher/providerpolicy"
@@ -28,6 +29,7 @@ type modelOptions struct {
 	defaultModel   string
 	credentialsDir string
 	policies       string
+	settings       string
 	models         string
 	unknownModels  string
 	hideFallback   []string
@@ -43,6 +45,7 @@ func (o *modelOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.defaultModel, "default-model", "", "PROVIDER/MODEL for nodes that name none; empty: one of the first vendor whose key is there, else sample/sample-1")
 	f.StringVar(&o.credentialsDir, "credentials", "", "directory of tenants' own keys, one a file: TENANT/PROVIDER/REF; a run names its key by configurable.ai.credentialRef")
 	f.StringVar(&o.policies, "provider-policies", "", "JSON file of who may ask which models of which providers, and with whose keys; empty: everybody may ask all")
+	f.StringVar(&o.settings, "provider-settings", "", "JSON file with time limits, concurrent calls and requests and tokens per minute of each provider; empty uses the defaults")
 	f.StringVar(&o.models, "models", "", "JSON file of models, rules and prices that is laid over the built-in model catalogue")
 	f.StringVar(&o.unknownModels, "unknown-models", refuseUnknown, "refuse or trust: whether a node's requirements are met by a model of which the catalogue does not say so")
 	f.StringVar(&o.directive, "reasoning-directive", string(completion.Advisory), "mandatory, advisory or off: how strongly models are asked to write their reasoning into an answer that has a place for it")
@@ -69,6 +72,9 @@ func (o *modelOptions) validate() (errs []error) {
 		errs = append(errs, err)
 	}
 	if _, err := o.readPolicies(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := o.readSettings(); err != nil {
 		errs = append(errs, err)
 	}
 	if o.unknownModels != refuseUnknown && o.unknownModels != trustUnknown {
@@ -288,7 +294,7 @@ func (o *modelOptions) open(scripts mock.Scripts, later func(func())) (*provider
 	return reg, nil
 }
 
-// maxPolicies bounds the file of --provider-policies, in bytes.
+// maxPolicies limits the files of --provider-policies and --provider-settings, in bytes.
 const maxPolicies = 1 << 20
 
 // readPolicies reads the rules against providers; nil: there are none.
@@ -296,15 +302,7 @@ func (o *modelOptions) readPolicies() (*providerpolicy.Policies, error) {
 	if o.policies == "" {
 		return nil, nil
 	}
-	f, err := os.Open(o.policies)
-	if err != nil {
-		return nil, fmt.Errorf("--provider-policies %s: %w", o.policies, unwrapped(err))
-	}
-	defer func() { _ = f.Close() }()
-	doc, err := io.ReadAll(io.LimitReader(f, maxPolicies+1))
-	if err == nil && len(doc) > maxPolicies {
-		err = fmt.Errorf("the file is longer than %d bytes", maxPolicies)
-	}
+	doc, err := readSettingsFile(o.policies)
 	if err != nil {
 		return nil, fmt.Errorf("--provider-policies %s: %w", o.policies, unwrapped(err))
 	}
@@ -313,6 +311,36 @@ func (o *modelOptions) readPolicies() (*providerpolicy.Policies, error) {
 		return nil, fmt.Errorf("--provider-policies %s:\n%w", o.policies, err)
 	}
 	return p, nil
+}
+
+// readSettings reads the settings of providers; nil uses the defaults.
+func (o *modelOptions) readSettings() (*limit.All, error) {
+	if o.settings == "" {
+		return nil, nil
+	}
+	doc, err := readSettingsFile(o.settings)
+	if err != nil {
+		return nil, fmt.Errorf("--provider-settings %s: %w", o.settings, unwrapped(err))
+	}
+	all, err := limit.Parse(doc, append(o.ids(), mock.ID))
+	if err != nil {
+		return nil, fmt.Errorf("--provider-settings %s:\n%w", o.settings, err)
+	}
+	return all, nil
+}
+
+// readSettingsFile reads a file of at most maxPolicies bytes.
+func readSettingsFile(path string) ([]byte, error) {
+	f, err := os.Open(path) //nolint:gosec // G304: the operator names the file
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	doc, err := io.ReadAll(io.LimitReader(f, maxPolicies+1))
+	if err == nil && len(doc) > maxPolicies {
+		err = fmt.Errorf("the file is longer than %d bytes", maxPolicies)
+	}
+	return doc, err
 }
 
 // credentials opens the directory of tenants' keys; nil: there is none.

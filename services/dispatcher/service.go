@@ -38,6 +38,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/metrics"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/limit"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/providerpolicy"
 	"waybill.dev/waybill/services/dispatcher/quarantine"
@@ -89,7 +90,7 @@ func DefaultConfig() Config {
 		Intake: intake.Config{MaxStarts: 2000, MaxWait: time.Minute},
 		Lease:  lease.Config{Duration: 10 * time.Second}, AckWait: runlog.AckWait,
 		Completion: completion.Config{
-			MaxAttempts: 3, Multiplier: 2, Timeout: 5 * time.Minute, Directive: completion.Advisory,
+			MaxAttempts: 3, Multiplier: 2, Timeout: provider.DefaultTimeouts().Call, Directive: completion.Advisory,
 			Defaults: completion.Defaults{Provider: "sample", Model: "sample-1", MaxTokens: 4000},
 		},
 	}
@@ -227,6 +228,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.loop = completion.New(cfg.Completion, completion.Deps{
 		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Schemas: remote.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,
 		Clock: d.Clock, Canned: s.canned(), Keys: s.keys(), Policies: d.Policies, Prompts: s.prompts, Called: s.metrics.Called,
+		Limiter: limit.NewLimiter(cfg.Completion.Providers, s.metrics, d.Clock), Refused: s.metrics.NoCapacity,
 	})
 	s.starter = start.New(start.Deps{
 		Secrets: secrets, CheckModel: s.loop.Check, BYOK: s.byok(), Policy: s.loop.Policy, DefaultProvider: cfg.Completion.Defaults.Provider,

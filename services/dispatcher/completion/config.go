@@ -16,6 +16,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/prompt"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/limit"
 )
 
 // config is what a model node may say of its call. Unknown members are left to
@@ -36,6 +37,9 @@ type config struct {
 	Thoughts         bool                       `json:"thoughts"`
 	ExpectsStreaming *bool                      `json:"expectsStreaming"`
 	Contract         *workflow.EnvelopeContract `json:"envelopeContract"`
+
+	// Timeouts are the node's own time limits of a call.
+	Timeouts limit.Millis `json:"timeouts"`
 
 	// composed is set while templates say what System and Prompt would.
 	composed *prompt.Composition

@@ -29,6 +29,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/limit"
 	"waybill.dev/waybill/services/dispatcher/providerpolicy"
 	"waybill.dev/waybill/services/dispatcher/seal"
 )
@@ -40,8 +41,10 @@ type Config struct {
 	// Multiplier is by how much the output budget grows after a truncation.
 	Multiplier int
 	Defaults   Defaults
-	// Timeout bounds one call to a model.
+	// Timeout limits a call where neither the node nor the provider's settings do.
 	Timeout time.Duration
+	// Providers are the operator's settings of providers; nil uses the defaults.
+	Providers *limit.All
 	// Directive is how strongly models are asked to reason; empty: advisory.
 	Directive Directive
 	// TrustsUnknown dispatches to models of which it is not known whether they have what
@@ -78,6 +81,10 @@ type Deps struct {
 	// Called is told of each call of a model that went out, and how long it took; nil:
 	// nobody is.
 	Called func(provider string, took time.Duration)
+	// Limiter admits calls; nil admits all.
+	Limiter *limit.Limiter
+	// Refused is called when a provider had no capacity for a call; nil disables it.
+	Refused func(provider string)
 	// Jitter chooses a duration in [0, limit); nil uses a random one.
 	Jitter func(limit time.Duration) time.Duration
 	// Canned makes the provider of a run-level configurable.mockProvider; nil
@@ -243,6 +250,9 @@ func (c *call) address(ctx context.Context) (bad *wire.NodeError, err error) {
 	}
 	if bad, err := c.pay(ctx, c.task, &c.req, o); bad != nil || err != nil {
 		return bad, err
+	}
+	if c.req.Timeouts, bad = c.timeouts(); bad != nil {
+		return bad, nil
 	}
 	c.verbosity = first(o.Verbosity, thoughtsFull)
 	c.req.Thoughts = c.cfg.Thoughts && c.verbosity != thoughtsOff && c.streams()
@@ -431,7 +441,13 @@ func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 	if err := seal.Check(ctx); err != nil {
 		return provider.Result{}, &Result{Interrupted: err}
 	}
-	callCtx, cancel := context.WithTimeout(ctx, c.Loop.cfg.Timeout)
+	release, err := c.admitted(ctx)
+	if err != nil {
+		return provider.Result{}, &Result{Interrupted: err}
+	}
+	used := unreported
+	defer func() { release(used) }()
+	callCtx, cancel := context.WithTimeout(ctx, c.req.Timeouts.Call)
 	defer cancel()
 	emit, wait, closeStream, err := c.open(ctx)
 	if err != nil {
@@ -447,6 +463,7 @@ func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 	if c.deps.Called != nil {
 		c.deps.Called(req.Provider, c.deps.Clock().Sub(began))
 	}
+	used = usedTokens(res, err)
 	if werr := wait(); werr != nil {
 		return res, &Result{Interrupted: werr}
 	}
@@ -491,8 +508,14 @@ func (c *call) streams() bool {
 // does then, unless readers are not told who was asked.
 func (c *call) unanswered(err error) *wire.NodeError {
 	out := callError(err)
-	if out.Capacity {
+	switch {
+	case out.Capacity:
 		out.RetryAfter = c.pause(out.RetryAfter)
+		if c.deps.Refused != nil {
+			c.deps.Refused(c.req.Provider)
+		}
+	case errors.Is(err, context.DeadlineExceeded):
+		out.Message = c.tooSlow()
 	}
 	if f := c.task.Fallback; f == nil || f.Provider != modelgate.Withheld {
 		out.Details = map[string]any{"provider": c.req.Provider}
@@ -503,9 +526,6 @@ func (c *call) unanswered(err error) *wire.NodeError {
 func callError(err error) *wire.NodeError {
 	if pe, ok := errors.AsType[*provider.Error](err); ok {
 		return &wire.NodeError{Code: pe.Code, Message: pe.Message, Retryable: pe.Retryable, RetryAfter: pe.RetryAfter, Capacity: pe.Capacity}
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return &wire.NodeError{Code: string(fault.ProviderUnavailable), Message: "the model did not answer in time", Retryable: true}
 	}
 	return &wire.NodeError{Code: string(fault.ProviderUnavailable), Message: "the model could not be asked", Retryable: true}
 }

@@ -44,6 +44,7 @@ var (
 	nodeBuckets      = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60}
 	activityBuckets  = []float64{0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120}
 	interruptBuckets = []float64{60, 300, 900, 1800, 3600, 14400, 86400, 604800}
+	queueBuckets     = []float64{0.001, 0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900}
 	backlogBuckets   = []float64{0.05, 0.1, 0.5, 1, 5, 30, 60, 300, 1800}
 )
 
@@ -57,6 +58,9 @@ type Metrics struct {
 	runSeconds, nodeSeconds            *prometheus.HistogramVec
 	activitySeconds, interruptsSeconds *prometheus.HistogramVec
 	backlogSeconds                     prometheus.Histogram
+	queueSeconds                       *prometheus.HistogramVec
+	inFlight, queued                   *prometheus.GaugeVec
+	refused                            *prometheus.CounterVec
 
 	workflows, types, providers *names
 	byType                      sync.Map // of *nodeType, by type id as it is in the log
@@ -87,6 +91,14 @@ func New() *Metrics {
 		backlogSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "openwop_run_backlog_seconds", Help: "From a run's creation to its start.", Buckets: backlogBuckets,
 		}),
+		queueSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "waybill_provider_queue_seconds", Help: "Time that calls of models waited for room within the limits of their provider.", Buckets: queueBuckets,
+		}, []string{labelProvider}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_provider_in_flight", Help: "Calls of models in flight from this process."}, []string{labelProvider}),
+		queued:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_provider_queued", Help: "Calls of models that wait in this process for room within the limits of their provider."}, []string{labelProvider}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "waybill_provider_no_capacity_total", Help: "Calls of models that the provider had no capacity for: rate limited, overloaded or unreachable.",
+		}, []string{labelProvider}),
 		workflows: newNames(maxWorkflows), types: newNames(maxTypes), providers: newNames(maxProviders),
 	}
 }
@@ -105,6 +117,7 @@ func (m *Metrics) Collectors(active func() int, depth func(context.Context) (run
 	return []prometheus.Collector{
 		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts, m.conflicts, m.enqueued,
 		m.runSeconds, m.nodeSeconds, m.activitySeconds, m.interruptsSeconds, m.backlogSeconds,
+		m.queueSeconds, m.inFlight, m.queued, m.refused,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "openwop_run_active", Help: "Runs that this process carries out now."},
 			func() float64 { return float64(active()) }),
 		queueDepth{depth},

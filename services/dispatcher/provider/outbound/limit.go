@@ -28,7 +28,7 @@ type LimitError struct {
 
 // Error names the limit, its value and the settings that change it.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s (limit %s: %s); raise %s of the provider in --provider-settings, or timeouts.%sMs in the node's config", said[e.Limit], e.Limit, e.Value, e.Limit, e.Limit)
+	return fmt.Sprintf("%s (limit %s: %s); raise timeouts.%sMs of the provider in --provider-settings, or in the node's config", said[e.Limit], e.Limit, e.Value, e.Limit)
 }
 
 var said = map[Limit]string{

@@ -1,0 +1,90 @@
+package completion
+
+import (
+	"context"
+	"fmt"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/limit"
+)
+
+// timeouts are the time limits of the node's calls: its own, else the provider's, else the
+// defaults. A node can raise them up to the operator's maximum.
+func (c *call) timeouts() (provider.Timeouts, *wire.NodeError) {
+	s := c.Loop.cfg.Providers.Of(c.req.Provider)
+	if name, value := c.cfg.Timeouts.Check(s.MaxTimeout()); name != "" {
+		return provider.Timeouts{}, node.Invalid("/config/timeouts/%s: %d; want milliseconds from 1 to %d, the host's maximum for provider %q (maxTimeoutMs in --provider-settings)",
+			name, value, s.MaxTimeout().Milliseconds(), c.req.Provider)
+	}
+	t := c.cfg.Timeouts.Timeouts().Or(s.Millis.Timeouts()).Or(provider.Timeouts{Call: c.Loop.cfg.Timeout})
+	return t.Or(provider.DefaultTimeouts()), nil
+}
+
+// tooSlow describes a call that ran into the limit of the whole call.
+func (c *call) tooSlow() string {
+	return fmt.Sprintf("the model did not end its answer in time (limit call: %s); raise timeouts.callMs of the provider in --provider-settings, or in the node's config", c.req.Timeouts.Call)
+}
+
+// unreported leaves the limiter's estimate of a call's tokens as it is.
+const unreported = -1
+
+// admitted waits until the provider has room for the call. The wait counts against the
+// run's time, and not against the time limits of the call.
+func (c *call) admitted(ctx context.Context) (release func(used int), err error) {
+	if c.deps.Limiter == nil {
+		return func(int) {}, nil
+	}
+	slot, err := c.deps.Limiter.Acquire(ctx, limit.Call{Provider: c.req.Provider, Tenant: c.task.Tenant, Tokens: estimate(c.req)})
+	if err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return slot.Release, nil
+}
+
+const (
+	// bytesPerToken is the usual ratio of English text.
+	bytesPerToken = 4
+	// mediaTokens stand for an image, a sound or a file.
+	mediaTokens = 1000
+)
+
+// estimate is how many tokens a call uses at most, roughly: its prompt, and all that it
+// allows the answer.
+func estimate(req provider.Request) int {
+	n := (len(req.System) + len(req.Schema)) / bytesPerToken
+	for _, m := range req.Messages {
+		if len(m.Content) > 0 && m.Content[0] == '"' {
+			n += len(m.Content) / bytesPerToken
+			continue
+		}
+		parts, err := m.Parts()
+		if err != nil { // the adapter refuses it
+			continue
+		}
+		for _, p := range parts {
+			if p.Kind == provider.PartText {
+				n += len(p.Text) / bytesPerToken
+			} else {
+				n += mediaTokens
+			}
+		}
+	}
+	return n + req.MaxTokens
+}
+
+// usedTokens are those that a call has used; unreported if that is not known.
+func usedTokens(res provider.Result, err error) int {
+	if pe, ok := provider.As(err); ok && pe.Capacity {
+		return 0
+	}
+	if err != nil || !res.Usage.Known {
+		return unreported
+	}
+	n := res.Usage.InputTokens + res.Usage.OutputTokens
+	if res.Usage.CacheApart {
+		n += res.Usage.CacheWriteTokens
+	}
+	return n
+}

@@ -1,0 +1,20 @@
+package metrics
+
+import "time"
+
+// Queued counts a call of a model that was admitted, or whose run stopped waiting.
+func (m *Metrics) Queued(provider string, waited time.Duration, _ bool) {
+	m.queueSeconds.WithLabelValues(m.providers.of(provider)).Observe(max(waited, 0).Seconds())
+}
+
+// InFlight sets how many calls of a provider's models are in flight, and how many wait.
+func (m *Metrics) InFlight(provider string, calls, waiting int) {
+	name := m.providers.of(provider)
+	m.inFlight.WithLabelValues(name).Set(float64(calls))
+	m.queued.WithLabelValues(name).Set(float64(waiting))
+}
+
+// NoCapacity counts a call that its provider had no capacity for.
+func (m *Metrics) NoCapacity(provider string) {
+	m.refused.WithLabelValues(m.providers.of(provider)).Inc()
+}
