@@ -175,7 +175,17 @@ func transportRows() []row {
 		{name: "500, then success", answers: []answer{{status: http.StatusInternalServerError}, good}, events: events, silent: true, payloads: said("provider_unavailable")},
 		{
 			name: "429 with Retry-After, then success", answers: []answer{{status: http.StatusTooManyRequests, retryAfter: "1"}, good}, events: events, silent: true,
-			payloads: map[string][]string{again: {`{"nodeId":"ask","attempt":1,"delayMs":1000,"lastError":{"code":"provider_quota_exhausted"}}`}},
+			payloads: map[string][]string{again: {`{"nodeId":"ask","attempt":1,"lastError":{"code":"provider_quota_exhausted","details":{"reason":"no_capacity"}}}`}},
+		},
+		{ // more waits than the workflow allows retries
+			name:    "429 three times, then success",
+			answers: []answer{{status: http.StatusTooManyRequests}, {status: http.StatusTooManyRequests, retryAfter: "1"}, {status: http.StatusTooManyRequests}, good},
+			events:  []string{again, started, again, started, again, started, usage, artifact, completed}, silent: true,
+			payloads: map[string][]string{again: {
+				`{"nodeId":"ask","attempt":1,"lastError":{"code":"provider_quota_exhausted","details":{"reason":"no_capacity"}}}`,
+				`{"nodeId":"ask","attempt":2,"lastError":{"code":"provider_quota_exhausted","details":{"reason":"no_capacity"}}}`,
+				`{"nodeId":"ask","attempt":3,"lastError":{"code":"provider_quota_exhausted","details":{"reason":"no_capacity"}}}`,
+			}},
 		},
 		{name: "error within the stream, then success", answers: []answer{{text: `{"answer":`, end: failing}, good}, events: events, silent: true, payloads: said("provider_unavailable")},
 		{name: "stream cut, then success", answers: []answer{{text: `{"answer":`, end: broken}, good}, events: events, silent: true, payloads: said("provider_unavailable")},
