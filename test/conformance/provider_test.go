@@ -146,11 +146,18 @@ func TestProvider_OverRealHTTP(t *testing.T) {
 	})
 
 	t.Run("without retries it fails", func(t *testing.T) {
-		for status, code := range map[int]string{429: "provider_quota_exhausted", 500: "provider_unavailable", 503: "provider_unavailable"} {
-			server.Enqueue(openaicompat.Reply{Status: status})
+		server.Enqueue(openaicompat.Reply{Status: 500})
+		id, events := run(t, c, ask("hasty", "known"))
+		require.Equal(t, "provider_unavailable", read(t, c, id).Error.Code)
+		require.Equal(t, "run.started node.started node.failed run.failed", strings.Join(names(events), " "))
+	})
+
+	t.Run("without retries it waits for capacity", func(t *testing.T) {
+		for _, status := range []int{429, 503, 529} {
+			server.Enqueue(openaicompat.Reply{Status: status}, openaicompat.Reply{Pieces: say(`{"answer":42,"note":null}`)})
 			id, events := run(t, c, ask("hasty", "known"))
-			require.Equal(t, code, read(t, c, id).Error.Code)
-			require.Equal(t, "run.started node.started node.failed run.failed", strings.Join(names(events), " "))
+			require.Equal(t, "completed", read(t, c, id).Status, "%v", names(events))
+			require.Equal(t, 1, count(events, "node.retried"))
 		}
 	})
 

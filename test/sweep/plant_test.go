@@ -25,8 +25,13 @@ func graph(id string, edges []string, nodes ...string) string {
 	return strings.Replace(workflow(id, strings.Join(nodes, ",")), `"edges":[]`, `"edges":[`+strings.Join(edges, ",")+`]`, 1)
 }
 
+// node fails when its model has no capacity: servers that fail are part of the sweep.
 func node(id, typ, config, inputs string) string {
-	return `{"id":"` + id + `","typeId":"` + typ + `","name":"n","position":{"x":0,"y":0},"config":` + config + `,"inputs":` + inputs + `}`
+	settings := ""
+	if strings.HasPrefix(typ, "core.ai.") {
+		settings = `,"settings":{"retry":{"onCapacity":"fail"}}`
+	}
+	return `{"id":"` + id + `","typeId":"` + typ + `","name":"n","position":{"x":0,"y":0},"config":` + config + `,"inputs":` + inputs + settings + `}`
 }
 
 // The nodes that are scripted.
