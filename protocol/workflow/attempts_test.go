@@ -31,12 +31,23 @@ func TestParse_RefusesAttemptsThatMakeNoSense(t *testing.T) {
 		`{"retry":{"multiplier":0.5}}`:                   {Path: "/nodes/0/settings/retry/multiplier", Rule: workflow.RuleRetry},
 		`{"retry":{"multiplier":"2"}}`:                   {Path: "/nodes/0/settings/retry/multiplier", Rule: workflow.RuleRetry},
 		`{"retry":{"backoffMs":1000,"maxBackoffMs":10}}`: {Path: "/nodes/0/settings/retry/maxBackoffMs", Rule: workflow.RuleRetry},
+		`{"retry":{"onCapacity":"later"}}`:               {Path: "/nodes/0/settings/retry/onCapacity", Rule: workflow.RuleRetry},
+		`{"retry":{"onCapacity":true}}`:                  {Path: "/nodes/0/settings/retry/onCapacity", Rule: workflow.RuleRetry},
 	} {
 		_, found := withSettings(settings)
 		require.Len(t, found, 1, settings)
 		require.Equal(t, want.Path, found[0].Path)
 		require.Equal(t, want.Rule, found[0].Rule)
 		require.NotEmpty(t, found[0].Message)
+	}
+}
+
+func TestWaitsForCapacity_UnlessTheAuthorForbidsIt(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[string]bool{`{}`: true, `{"retry":{}}`: true, `{"retry":{"onCapacity":"wait"}}`: true, `{"retry":{"onCapacity":"fail"}}`: false} {
+		def, found := withSettings(settings)
+		require.Empty(t, found)
+		require.Equal(t, want, def.Nodes[0].WaitsForCapacity(), settings)
 	}
 }
 

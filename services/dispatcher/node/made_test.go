@@ -92,6 +92,10 @@ func TestBuiltin_ModelNodesShipAsAPack(t *testing.T) {
 		wrong := typ.CheckConfig(json.RawMessage(`{"maxTokens":"many"}`))
 		require.Len(t, wrong, 1)
 		require.Equal(t, "/maxTokens", wrong[0].Path)
+		require.Empty(t, typ.CheckConfig(json.RawMessage(`{"timeouts":{"connectMs":1,"firstByteMs":1,"silenceMs":1,"callMs":604800000}}`)))
+		for _, wrong := range []string{`{"timeouts":{"callMs":0}}`, `{"timeouts":{"callMs":604800001}}`, `{"timeouts":{"call":5}}`, `{"timeouts":5}`} {
+			require.NotEmpty(t, typ.CheckConfig(json.RawMessage(wrong)), wrong)
+		}
 	}
 }
 

@@ -62,6 +62,24 @@ func TestCapacity_WaitsAsRecordedWithoutUsingRetries(t *testing.T) {
 	require.Equal(t, "node.completed@a run.completed", flush())
 }
 
+// A retry after waits for capacity is paused as the first retry that it is.
+func TestCapacity_LeavesThePauseOfARetryAsItIs(t *testing.T) {
+	t.Parallel()
+	m := run.New(planOf(t, one("a", "core.ai.callPrompt", "{}", "{}", `{"maxRetries":1}`), "", noVars), limits, runstate.New(record()))
+	now := at
+	m.Advance(now)
+	for range 5 {
+		m.Flushed()
+		m.FailNode(now, "a", full(time.Second), wire.Trusted)
+		now = now.Add(time.Second)
+		require.Len(t, m.Advance(now), 1)
+	}
+	m.Flushed()
+	m.FailNode(now, "a", &wire.NodeError{Code: "provider_unavailable", Message: "no", Retryable: true}, wire.Trusted)
+	require.Contains(t, payloadOf(t, m, wire.EventNodeRetried), `"delayMs":500`)
+	require.Zero(t, m.State().Nodes["a"].Waits)
+}
+
 func TestCapacity_EndsWithTheTime(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
