@@ -12,7 +12,6 @@ package completion
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -502,30 +501,4 @@ func (c *call) streams() bool {
 		return *c.cfg.ExpectsStreaming
 	}
 	return c.task.TypeID == node.TypeCallPrompt
-}
-
-// unanswered fails a call that no answer came of. It names the provider, which no usage
-// does then, unless readers are not told who was asked.
-func (c *call) unanswered(err error) *wire.NodeError {
-	out := callError(err)
-	switch {
-	case out.Capacity:
-		out.RetryAfter = c.pause(out.RetryAfter)
-		if c.deps.Refused != nil {
-			c.deps.Refused(c.req.Provider)
-		}
-	case errors.Is(err, context.DeadlineExceeded):
-		out.Message = c.tooSlow()
-	}
-	if f := c.task.Fallback; f == nil || f.Provider != modelgate.Withheld {
-		out.Details = map[string]any{"provider": c.req.Provider}
-	}
-	return out
-}
-
-func callError(err error) *wire.NodeError {
-	if pe, ok := errors.AsType[*provider.Error](err); ok {
-		return &wire.NodeError{Code: pe.Code, Message: pe.Message, Retryable: pe.Retryable, RetryAfter: pe.RetryAfter, Capacity: pe.Capacity}
-	}
-	return &wire.NodeError{Code: string(fault.ProviderUnavailable), Message: "the model could not be asked", Retryable: true}
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 	"waybill.dev/waybill/services/dispatcher/seal"
 	"waybill.dev/waybill/services/dispatcher/tool"
@@ -32,7 +32,7 @@ func TestOff_ClosesEveryWayOut(t *testing.T) {
 
 	base, err := toolbound.ParseBase("http://127.0.0.1:1")
 	require.NoError(t, err)
-	for _, client := range []*http.Client{outbound.NewClient(time.Second), toolbound.New(toolbound.Config{Base: base})} {
+	for _, client := range []*http.Client{outbound.NewClient(provider.DefaultTimeouts()), toolbound.New(toolbound.Config{Base: base})} {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:1/", http.NoBody)
 		require.NoError(t, err)
 		res, err := client.Do(req)
