@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"testing/synctest"
 	"time"
 
 	"waybill.dev/waybill/internal/runlog"
@@ -90,6 +91,7 @@ func (w *World) drain(p *process) {
 			return nil
 		})
 	})
+	synctest.Wait() // what follows from it comes before what follows from the call that is served next
 }
 
 // calling is a call of a model that is under way.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -82,15 +84,29 @@ func (x *Executor) Moved(runID string) (held bool) {
 	return true
 }
 
-// announce tells the owner of a run that its log was changed beside it.
+// Tries of an announcement and the pause between them. The owner's next append finds the change in
+// any case.
+const (
+	announceTries = 5
+	announcePause = 300 * time.Millisecond
+)
+
+// announce tells the owner of a run that its log was changed beside it, without waiting for it.
 func (x *Executor) announce(ctx context.Context, r subject.Run, o frame.Ownership) {
 	if o.Owner == "" || x.deps.Peers == nil || o.Owner == x.deps.Leases.Process() {
 		return
 	}
-	// Its next append finds the change in any case.
-	if _, err := x.deps.Peers.Moved(context.WithoutCancel(ctx), o.Owner, r.RunID); err != nil {
-		x.deps.Logger.Debug("owner of a changed run not reached", "run_id", r.RunID, "owner", o.Owner, "error", err)
-	}
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		for range announceTries {
+			_, err := x.deps.Peers.Moved(ctx, o.Owner, r.RunID)
+			if err == nil {
+				return
+			}
+			x.deps.Logger.Debug("owner of a changed run not reached", "run_id", r.RunID, "owner", o.Owner, "error", err)
+			lifecycle.Wait(ctx, announcePause)
+		}
+	}()
 }
 
 // LeaseLost stops every session of this process: another dispatcher may have its run. Nothing more
