@@ -3,6 +3,7 @@ package check
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -20,7 +21,7 @@ import (
 
 	"waybill.dev/waybill/internal/freeport"
 	"waybill.dev/waybill/internal/postgrestest"
-	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/dispatcher/lease"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -240,18 +241,24 @@ func (n *node) carryOut(gateway *runningPod) {
 	require.Contains(n.t, all.String(), "[REDACTED:api-key-1]")
 }
 
-// ackWait is how long the queue leaves a run with a dispatcher that is silent: its
-// lease, whoever else has opened the log since.
-func (n *node) ackWait() time.Duration {
+// lease is the duration of the dispatcher's lease, as other dispatchers see it.
+func (n *node) lease() time.Duration {
 	n.t.Helper()
 	nc, err := nats.Connect(n.nats)
 	require.NoError(n.t, err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	require.NoError(n.t, err)
-	c, err := js.Consumer(n.t.Context(), subject.Stream, "dispatchers")
+	bucket, err := js.KeyValue(n.t.Context(), "waybill_leases")
 	require.NoError(n.t, err)
-	return c.CachedInfo().Config.AckWait
+	keys, err := bucket.Keys(n.t.Context())
+	require.NoError(n.t, err)
+	require.Len(n.t, keys, 1)
+	e, err := bucket.Get(n.t.Context(), keys[0])
+	require.NoError(n.t, err)
+	var r lease.Record
+	require.NoError(n.t, json.Unmarshal(e.Value(), &r))
+	return r.Duration()
 }
 
 // What the chart renders starts the services, each probe answers where the chart asks,
@@ -291,7 +298,7 @@ func TestServices_StartWithTheSettingsOfTheChart(t *testing.T) {
 				case "gateway":
 					n.carryOut(p)
 				case "dispatcher":
-					require.Equal(t, settings(t, n.set, p.service)["lease"], n.ackWait().String())
+					require.Equal(t, settings(t, n.set, p.service)["lease"], n.lease().String())
 				}
 			}
 			for _, p := range pods {

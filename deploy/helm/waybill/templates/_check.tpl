@@ -17,7 +17,7 @@
 {{- $_ := set $on $name true -}}
 {{- $a := $s.autoscaling -}}
 {{- if lt (sub $s.terminationGracePeriodSeconds $s.preStopSeconds | int) 30 -}}
-{{- $problems = append $problems (printf "%s.terminationGracePeriodSeconds: must be at least %v: the host may take 30 seconds to drain after preStopSeconds" $name (add 30 $s.preStopSeconds)) -}}
+{{- $problems = append $problems (printf "%s.terminationGracePeriodSeconds: must be at least %v: a service may take 30 seconds to stop after preStopSeconds" $name (add 30 $s.preStopSeconds)) -}}
 {{- end -}}
 {{- if and (ne $a.mode "none") (gt (int $a.minReplicas) (int $a.maxReplicas)) -}}
 {{- $problems = append $problems (printf "%s.autoscaling: minReplicas %v is more than maxReplicas %v" $name $a.minReplicas $a.maxReplicas) -}}

@@ -152,7 +152,7 @@ of the host; likewise the variables that name files.
 serviceAccountName: {{ include "waybill.name" . }}
 automountServiceAccountToken: false
 enableServiceLinks: false
-terminationGracePeriodSeconds: {{ $s.terminationGracePeriodSeconds }}
+terminationGracePeriodSeconds: {{ if eq .name "dispatcher" }}{{ add $s.terminationGracePeriodSeconds $v.dispatcher.drainTimeoutSeconds }}{{ else }}{{ $s.terminationGracePeriodSeconds }}{{ end }}
 {{- with $v.image.pullSecrets }}
 imagePullSecrets:
 {{- range . }}
