@@ -173,6 +173,9 @@ func (h *Host) Ended() *os.ProcessState {
 	return h.cmd.ProcessState
 }
 
+// Exited is closed when the process that was spawned last has ended.
+func (h *Host) Exited() <-chan struct{} { return h.done }
+
 // Spawn starts a process on the host's data, and does not wait for it: it can
 // be killed while it starts.
 func (h *Host) Spawn() {
