@@ -44,7 +44,8 @@ func TestSaturated_OneModelCallPerPromptByDefault(t *testing.T) {
 func TestSaturated_MixedLeases(t *testing.T) {
 	needsRest(t)
 	s := pick(t, size{8, 96, 4 * time.Second}, size{32, 300, 20 * time.Second})
-	r := newRig(t, s, []string{"--lease", "3s"}, []string{"--lease", "15s"}, []string{"--lease", "30s"})
+	r := newRig(t, s, []string{"--lease", "30s"}, []string{"--lease", "15s"}, []string{"--lease", "3s"})
+	r.dispatchers[2].Restart() // the shortest lease is the last to join
 	r.start(t, askOnce, s.runs)
 	r.completed(t)
 	r.once(t, s.runs)

@@ -1,0 +1,48 @@
+package ownership
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/stretchr/testify/require"
+)
+
+// sent is how many messages the dispatchers have sent to NATS.
+func (r *rig) sent(t *testing.T) (n int64) {
+	t.Helper()
+	all, err := r.nats.Connz(&server.ConnzOptions{})
+	require.NoError(t, err)
+	found := false
+	for _, c := range all.Conns {
+		if strings.Contains(c.Name, "dispatcher") {
+			n, found = n+c.InMsgs, true
+		}
+	}
+	require.True(t, found, "the dispatcher's connection has its name")
+	return n
+}
+
+// A dispatcher that waits for the models of many runs sends few messages to NATS.
+func TestIdle_SendsFewMessages(t *testing.T) {
+	needsRest(t)
+	const (
+		window = 44 * time.Second // two times the period of the longest heartbeat
+		limit  = 50               // messages a second
+	)
+	s := pick(t, size{1024, 1000, 2 * time.Minute}, size{1024, 1000, 2 * time.Minute})
+	for name, args := range map[string][]string{"default lease": nil, "lease of 15 s": {"--lease", "15s"}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, s, args)
+			r.start(t, askOnce, s.runs)
+			r.busy(t, 0, s.runs)
+			before, began := r.sent(t), time.Now()
+			<-time.After(window) // what is measured
+			rate := float64(r.sent(t)-before) / time.Since(began).Seconds()
+			require.Equal(t, s.runs, r.active("d0"), "all calls are still in progress")
+			t.Logf("%d runs in progress: %.1f messages/s to NATS", s.runs, rate)
+			require.Less(t, rate, float64(limit))
+		})
+	}
+}
