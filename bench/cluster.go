@@ -30,6 +30,7 @@ type clusterFigures struct {
 	cost     []costRow
 	recovery samples // of runs whose dispatcher was killed
 	kills    int
+	pickup   []pickupRow
 	overload overloadRow
 	load     string
 }
@@ -144,6 +145,9 @@ func cluster(ctx context.Context, r *report) (err error) {
 	case sectionCost:
 		f.cost, err = costs(ctx, r.options)
 		return err
+	case sectionPickup:
+		f.pickup, err = pickups(ctx, r.options)
+		return err
 	}
 	for _, n := range []int{1, 2, 4} {
 		row, err := scale(ctx, r.options, n)
@@ -154,6 +158,9 @@ func cluster(ctx context.Context, r *report) (err error) {
 	}
 	if f.kills, f.recovery, err = recovery(ctx, r.options); err != nil {
 		return fmt.Errorf("recovery: %w", err)
+	}
+	if f.pickup, err = pickups(ctx, r.options); err != nil {
+		return fmt.Errorf("pickup: %w", err)
 	}
 	if f.overload, err = overload(ctx, r.options); err != nil {
 		return fmt.Errorf("overload: %w", err)

@@ -45,6 +45,9 @@ func (f clusterFigures) figures() []figure {
 			fmt.Sprintf("%.2f s, p50 %.2f s", still.Seconds(), f.recovery.percentile(50).Seconds()), "≤ 5 s", len(f.recovery) > 0 && still <= recoveryTarget, "the lease: 3 s",
 		})
 	}
+	for _, row := range f.pickup {
+		out = append(out, row.figures()...)
+	}
 	if len(f.overload.turns) > 0 {
 		out = append(out, f.overload.figures()...)
 	}

@@ -46,17 +46,19 @@ const (
 	sectionOverload section = "overload"
 	// sectionCost is the part of the cluster's that fills the log.
 	sectionCost section = "cost"
+	// sectionPickup is the part of the cluster's that measures how long runs wait for a dispatcher.
+	sectionPickup section = "pickup"
 )
 
 // parts are the sections that can be asked for, in the order of the report.
-var parts = []section{sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster, sectionOverload, sectionCost, sectionScale}
+var parts = []section{sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster, sectionOverload, sectionCost, sectionPickup, sectionScale}
 
 // has reports whether a section is to be measured.
 func (o options) has(s section) bool { return o.only == sectionAll || o.only == s }
 
 // clusters reports whether a host in several processes is measured.
 func (o options) clusters() bool {
-	return slices.Contains([]section{sectionCluster, sectionOverload, sectionCost}, o.only)
+	return slices.Contains([]section{sectionCluster, sectionOverload, sectionCost, sectionPickup}, o.only)
 }
 
 // fsyncs is how often the disk is asked: often enough for a p99.
@@ -81,7 +83,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin/waybill", "the binary")
 	flag.StringVar(&o.out, "out", "", "where the report goes (default: bench/report.md, or with -only the standard output)")
-	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models, engine, cluster, of that only overload or cost, or scale (default: the first four)")
+	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models, engine, cluster, of that only overload, cost or pickup, or scale (default: the first four)")
 	flag.StringVar(&o.spread, "spread", ".bin/spread", "the launcher of a host in several processes, for the cluster")
 	flag.StringVar(&o.nats, "nats-server", ".bin/nats-server", "the NATS server of the cluster")
 	flag.IntVar(&o.runs, "runs", 100_000, "runs that the log of the cluster holds at the most when the cost of an event is measured")
