@@ -17,7 +17,7 @@ LONGEST := ./test/sweep ./test/sim
 # What `make race` looks at: everything that runs at the same time.
 CONCURRENT := ./internal/... ./services/... ./cmd/...
 # What drives a whole host from outside, and what of it a host with the race detector.
-BLACKBOX := ./test/e2e/... ./test/conformance/... ./test/acceptor/... ./test/models/... ./test/tools/... ./test/cli ./test/docs ./test/fanout ./test/services ./examples/models
+BLACKBOX := ./test/e2e/... ./test/conformance/... ./test/acceptor/... ./test/models/... ./test/tools/... ./test/cli ./test/docs ./test/fanout ./test/services ./test/ownership ./examples/models
 RACED := ./test/e2e/... ./test/conformance/... ./test/models/...
 # What has to be the same in both shapes of a host.
 SPREAD ?= ./test/conformance ./test/e2e ./test/models ./test/tools
@@ -31,6 +31,7 @@ CHAOS_KILLS ?= 300
 SPREAD_KILLS ?= 100
 FAULT_KILLS ?= 500
 FAULT_ROUNDS ?= 10
+OWNERSHIP_ROUNDS ?= 5
 DEDUP_IDS ?= 10000
 DEDUP_TESTS ?= TestDedup|TestRestart
 
@@ -91,6 +92,7 @@ faults: build $(POSTGRES) ## FAULT_KILLS kills, and FAULT_ROUNDS rounds of every
 	$(SPREAD_TOOLS)
 	$(SPREAD_ENV) FAULT_ROUNDS=$(FAULT_ROUNDS) CHAOS_KILLS=$(FAULT_KILLS) go test -count=1 -timeout 240m -v -run 'KillOne|Fault_' ./test/chaos
 	WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -timeout 10m -v -run FlippedBit ./test/chaos
+	WAYBILL_BIN=$(CURDIR)/bin/waybill OWNERSHIP=full OWNERSHIP_ROUNDS=$(OWNERSHIP_ROUNDS) OWNERSHIP_NOISE=300ms go test -count=1 -timeout 60m -v ./test/ownership
 
 .PHONY: chaos
 chaos: build ## kill the host CHAOS_KILLS times and look for what is lost

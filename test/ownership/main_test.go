@@ -80,7 +80,7 @@ const handover = 200 * time.Millisecond
 // noise is the tolerance for the scheduling of a busy machine.
 func noise(t *testing.T) time.Duration {
 	t.Helper()
-	d, err := time.ParseDuration(cmp.Or(os.Getenv("OWNERSHIP_NOISE"), "300ms"))
+	d, err := time.ParseDuration(cmp.Or(os.Getenv("OWNERSHIP_NOISE"), "1s"))
 	require.NoError(t, err)
 	return d
 }
