@@ -58,7 +58,7 @@ func prompt(t *testing.T, gaps []time.Duration) {
 	require.LessOrEqual(t, slowest, handover+noise(t))
 }
 
-// A dispatcher that is told to end finishes its calls, and starts no others.
+// A dispatcher that is signaled to end finishes its calls, and starts no others.
 func TestDrain_RepeatsNoCall(t *testing.T) {
 	s := pick(t, size{8, 40, 5 * time.Second}, size{32, 150, 20 * time.Second})
 	together(t)
@@ -67,17 +67,17 @@ func TestDrain_RepeatsNoCall(t *testing.T) {
 	r.busy(t, 0, s.slots)
 	r.busy(t, 1, 1)
 	d := r.dispatchers[0]
-	told := terminate(t, d)
+	signaled := terminate(t, d)
 	ended := exits(t, d, time.Minute)
 	last := time.Time{}
 	for _, c := range r.calls(func(c call) bool { return c.by == name(0) }) {
 		require.True(t, c.answered, "the process waits for its calls: %+v", c)
-		require.False(t, c.began.After(told.Add(noise(t))), "it starts no further call: told at %s: %+v", told, c)
+		require.False(t, c.began.After(signaled.Add(noise(t))), "it starts no further call: signaled at %s: %+v", signaled, c)
 		if c.ended.After(last) {
 			last = c.ended
 		}
 	}
-	t.Logf("the process ended %s after the signal, %s after its last call", ended.Sub(told).Round(time.Millisecond), ended.Sub(last).Round(time.Millisecond))
+	t.Logf("the process ended %s after the signal, %s after its last call", ended.Sub(signaled).Round(time.Millisecond), ended.Sub(last).Round(time.Millisecond))
 	require.Less(t, ended.Sub(last), 5*time.Second, "it ends once it is drained")
 	require.True(t, d.Ended().Success(), "%s", d.Ended())
 	events := r.completed(t)
@@ -97,10 +97,10 @@ func TestDrain_LeftoverGoesOnElsewhere(t *testing.T) {
 	r.busy(t, 0, s.runs)
 	other.Launch()
 	cut := r.calls(func(c call) bool { return c.by == name(0) && c.ended.IsZero() })
-	told := terminate(t, d)
+	signaled := terminate(t, d)
 	ended := exits(t, d, 20*time.Second)
-	t.Logf("the process ended %s after the signal", ended.Sub(told).Round(time.Millisecond))
-	require.GreaterOrEqual(t, ended.Sub(told), time.Second, "it drains first")
+	t.Logf("the process ended %s after the signal", ended.Sub(signaled).Round(time.Millisecond))
+	require.GreaterOrEqual(t, ended.Sub(signaled), time.Second, "it drains first")
 	prompt(t, r.begins(t, cut, func(id string) string { return id }))
 	events := r.completed(t)
 	r.interrupted(t, 0, ended)
@@ -138,7 +138,7 @@ func TestDrain_SecondSignalEndsAtOnce(t *testing.T) {
 	if r.active(name(d)) == 0 {
 		d = 1
 	}
-	told := terminate(t, r.dispatchers[d])
+	signaled := terminate(t, r.dispatchers[d])
 	// The first signal may not be handled yet: signals of one kind merge.
 	require.Eventually(t, func() bool {
 		select {
@@ -149,8 +149,8 @@ func TestDrain_SecondSignalEndsAtOnce(t *testing.T) {
 			return false
 		}
 	}, 3*time.Second, 100*time.Millisecond, "the process ends at once")
-	t.Logf("the process ended %s after the first signal", time.Since(told).Round(time.Millisecond))
+	t.Logf("the process ended %s after the first signal", time.Since(signaled).Round(time.Millisecond))
 	events := r.completed(t)
-	r.interrupted(t, d, told)
+	r.interrupted(t, d, signaled)
 	r.checkOwners(t, events)
 }

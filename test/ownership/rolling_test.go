@@ -48,10 +48,10 @@ func TestRolling_RepeatsNoCall(t *testing.T) {
 	}
 	for i, d := range r.dispatchers {
 		r.busy(t, i, 1)
-		told := terminate(t, d)
+		signaled := terminate(t, d)
 		ended := exits(t, d, time.Minute)
 		d.Launch()
-		t.Logf("dispatcher %d drained for %s", i, ended.Sub(told).Round(time.Millisecond))
+		t.Logf("dispatcher %d drained for %s", i, ended.Sub(signaled).Round(time.Millisecond))
 	}
 	r.busy(t, len(r.dispatchers)-1, 1)
 	close(stop)
