@@ -3,6 +3,7 @@ package ownership
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -40,6 +41,12 @@ func TestKill_RepeatsOnlyCallsInFlight(t *testing.T) {
 	killed := time.Now()
 	events := r.completed(t)
 	r.interrupted(t, 0, killed)
+	var delays []time.Duration
+	for _, calls := range r.repeated() {
+		delays = append(delays, calls[1].began.Sub(killed).Round(time.Millisecond))
+	}
+	slices.Sort(delays)
+	t.Logf("the calls are repeated after %s", delays)
 	r.checkOwners(t, events)
 }
 
