@@ -102,3 +102,28 @@ func TestHang_RunsAreTakenOverOnce(t *testing.T) {
 		require.Equal(t, 1, ends, "%s: one result is recorded", id)
 	}
 }
+
+// A dispatcher with free slots takes over the runs of a killed one soon after the lease.
+func TestKill_RunsGoOnAfterTheLease(t *testing.T) {
+	needsRest(t)
+	const (
+		lease = 3 * time.Second
+		limit = lease + 2*time.Second
+	)
+	s := pick(t, size{16, 8, 8 * time.Second}, size{64, 32, 10 * time.Second})
+	r := newRig(t, s, same(2, "--lease", lease.String())...)
+	d, other := r.dispatchers[0], r.dispatchers[1]
+	other.Kill()
+	r.start(t, askOnce, s.runs)
+	r.busy(t, 0, s.runs)
+	other.Launch()
+	d.Kill()
+	killed := time.Now()
+	require.Eventually(t, func() bool { return len(r.repeated()) == s.runs }, time.Minute, 10*time.Millisecond, "the other dispatcher takes over")
+	took := time.Since(killed)
+	t.Logf("%d runs go on %s after the kill; limit %s + %s", s.runs, took.Round(time.Millisecond), limit, noise(t))
+	events := r.completed(t)
+	r.interrupted(t, 0, killed)
+	r.checkOwners(t, events)
+	require.LessOrEqual(t, took, limit+noise(t))
+}
