@@ -39,6 +39,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/lease"
+	"waybill.dev/waybill/services/dispatcher/snapshot"
 	"waybill.dev/waybill/services/dispatcher/vault"
 	"waybill.dev/waybill/services/eventlog"
 	"waybill.dev/waybill/services/gateway"
@@ -423,6 +424,10 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	if err != nil {
 		return err
 	}
+	snapshots, err := snapshot.NewStore(h.stores.snapshots, secret)
+	if err != nil {
+		return err
+	}
 	cfg := dispatcher.DefaultConfig()
 	cfg.Lease, cfg.MaxRuns, cfg.TestSeams = h.leaseConfig(), h.opts.maxRuns, h.opts.testSeams
 	cfg.Intake.MaxWait = h.opts.maxQueueWait
@@ -439,7 +444,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	}
 	deps := dispatcher.Deps{
 		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims, Quarantine: h.stores.quarantine, Leases: h.stores.leases, Peers: h.stores.peers,
-		Providers: providers, Credentials: credentials, Policies: policies, Catalogue: h.catalogue, Tools: tools, Vault: sealed, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
+		Providers: providers, Credentials: credentials, Policies: policies, Catalogue: h.catalogue, Tools: tools, Vault: sealed, Snapshots: snapshots, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
 		Acceptor: h.clients.acceptor, Redactor: h.clients.redactor, EventLog: h.clients.events,
 	}
 	if h.spans != nil {

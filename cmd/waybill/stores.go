@@ -40,6 +40,7 @@ type stores struct {
 	peers     *notify.Direct
 	records   kv.Store
 	sealed    kv.Store
+	snapshots kv.Store
 	audit     *auditstore.Store
 	auditKeys kv.Store
 	// annotations and notices are what is said of runs, kept and told.
@@ -150,8 +151,13 @@ func dispatcherNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstrea
 		bucket{&s.quarantine, jetkv.Config{Bucket: "waybill_quarantine", Description: "runs whose log was found damaged", MarkerTTL: quarantineMarkerTTL}},
 		bucket{&s.leases, jetkv.Config{Bucket: "waybill_leases", Description: "dispatchers that are alive", MarkerTTL: leaseMarkerTTL}},
 		bucket{&s.sealed, jetkv.Config{Bucket: "waybill_sealed", Description: "sealed clear values of runs whose log is masked", TTL: sealedTTL}},
+		bucket{&s.snapshots, jetkv.Config{Bucket: "waybill_snapshots", Description: "folded states of long runs", TTL: snapshotTTL, MarkerTTL: time.Hour}},
 	)
 }
+
+// snapshotTTL is how long the snapshot of a run without events is kept: after that, the run is read
+// from its log once.
+const snapshotTTL = 30 * 24 * time.Hour
 
 // quarantineMarkerTTL is how long it is remembered that a run is not in quarantine any more:
 // longer than a dispatcher takes to write down that it is.

@@ -45,6 +45,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/remote"
 	"waybill.dev/waybill/services/dispatcher/run"
 	"waybill.dev/waybill/services/dispatcher/sleep"
+	"waybill.dev/waybill/services/dispatcher/snapshot"
 	"waybill.dev/waybill/services/dispatcher/start"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/vault"
@@ -169,6 +170,8 @@ type Deps struct {
 	// Vault keeps the clear values of runs whose log is masked; nil: workflows that mark
 	// values as sensitive are refused.
 	Vault *vault.Vault
+	// Snapshots keeps folded states of long runs; nil: every run is folded from its log.
+	Snapshots *snapshot.Store
 	// Scripts are those of the test seams' provider; nil without them.
 	Scripts mock.Scripts
 	Clock   func() time.Time
@@ -194,6 +197,7 @@ type Service struct {
 	quarantine  *quarantine.List
 	leases      *lease.Table
 	metrics     *metrics.Metrics
+	snapshots   *snapshot.Keeper
 	pool        *worker.Pool
 	// begins measures how long runs that were handed out take to their first step.
 	begins *sojourn.Meter
@@ -238,12 +242,13 @@ func New(cfg Config, d Deps) (*Service, error) {
 	})
 	s.leases = lease.New(cfg.Lease, d.Leases, d.Clock, d.Logger)
 	s.quarantine = quarantine.New(quarantine.DefaultConfig(), d.Quarantine, d.Clock, d.Logger)
+	s.snapshots = snapshot.New(snapshot.Deps{Log: d.Log, Store: d.Snapshots, Logger: d.Logger, Done: func(r snapshot.Result) { s.metrics.Snapshot(string(r)) }})
 	s.executor = execute.New(execute.Config{Limits: cfg.Limits, AckWait: cfg.AckWait, MaxTogether: cfg.MaxTogether}, execute.Deps{
 		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: remote.Acceptor{Client: d.Acceptor, Told: told}, Definitions: s.definitions,
 		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
 		Vault: d.vault(), Provides: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
 		Spans: d.Spans, Metrics: s.metrics, Begins: s.begins, Children: s.starter,
-		Quarantine: s.quarantine, Leases: s.leases, Peers: s.peers(),
+		Quarantine: s.quarantine, Snapshots: s.snapshots, Leases: s.leases, Peers: s.peers(),
 	})
 	s.leases.Count(s.executor.Active)
 	d.Logger.Info("dispatcher process", "process", s.executor.Process(), "lease", cfg.Lease.Duration)
@@ -341,6 +346,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.leases.Run(ctx, successor{s}) })
 	g.Go(func() error { return s.watch.Run(ctx) })
 	g.Go(func() error { return s.quarantine.Run(ctx) })
+	g.Go(func() error { return s.snapshots.Run(ctx) })
 	g.Go(func() error { return s.intake.Run(ctx, s.deps.Queue) })
 	g.Go(func() error { return s.pool.Run(ctx) })
 	return g.Wait()

@@ -9,46 +9,56 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/services/dispatcher/run"
+	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
-// load folds a run from its log, for whoever goes on with it or changes it.
+// load folds a run for a caller that goes on with it or changes it, from a snapshot if there is one.
 func (x *Executor) load(ctx context.Context, r subject.Run) (*runstate.State, frame.Head, error) {
-	frames, err := x.deps.Log.Run(ctx, r)
+	f, err := x.deps.Snapshots.Read(ctx, r, snapshot.Latest)
+	return x.resumable(ctx, f, err)
+}
+
+// loadWhole is load from all frames of the log.
+func (x *Executor) loadWhole(ctx context.Context, r subject.Run) (*runstate.State, frame.Head, error) {
+	f, err := x.deps.Snapshots.Whole(ctx, r)
+	return x.resumable(ctx, f, err)
+}
+
+// view folds a run for a caller that only reads it: a fold leaves out what it does not know.
+func (x *Executor) view(ctx context.Context, r subject.Run) (*runstate.State, error) {
+	f, err := x.deps.Snapshots.Read(ctx, r, snapshot.Latest)
+	if err != nil {
+		return nil, err
+	}
+	return x.reveal(ctx, f.State, f.Frames)
+}
+
+// viewWhole is view from all frames of the log.
+func (x *Executor) viewWhole(ctx context.Context, r subject.Run) (*runstate.State, error) {
+	f, err := x.deps.Snapshots.Whole(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return x.reveal(ctx, f.State, f.Frames)
+}
+
+// resumable returns a folded run with the clear values if it is masked; err is that of the fold. It
+// refuses a run of a later engine, unless the run has ended.
+func (x *Executor) resumable(ctx context.Context, f snapshot.Folded, err error) (*runstate.State, frame.Head, error) {
+	if err != nil && len(f.Frames) > 0 {
+		err = errors.Join(ofLater(f.Frames[0]), err)
+	}
 	if err != nil {
 		return nil, frame.Head{}, err
 	}
-	return x.fold(ctx, frames)
-}
-
-// view folds a run from its log, for whoever only looks at it: a fold leaves out what it
-// does not know.
-func (x *Executor) view(ctx context.Context, r subject.Run) (*runstate.State, error) {
-	frames, err := x.deps.Log.Run(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	st, _, err := run.Load(frames)
-	if err != nil {
-		return nil, err
-	}
-	return x.reveal(ctx, st, frames)
-}
-
-// fold folds the frames of a run's log, with the clear values if it is masked. It refuses a
-// run that is not this engine's to go on with; one that has ended goes nowhere.
-func (x *Executor) fold(ctx context.Context, frames []*frame.Frame) (*runstate.State, frame.Head, error) {
-	st, head, err := run.Load(frames)
-	if err != nil {
-		return nil, frame.Head{}, errors.Join(ofLater(frames[0]), err)
-	}
+	st := f.State
 	if !st.Status.Terminal() {
 		if err := runstate.Refuse(st.Record.RunID, st.EngineVersion); err != nil {
 			return nil, frame.Head{}, err
 		}
 	}
-	st, err = x.reveal(ctx, st, frames)
-	return st, head, err
+	st, err = x.reveal(ctx, st, f.Frames)
+	return st, f.Head, err
 }
 
 // ofLater tells a log that only a later engine can read from a damaged one.

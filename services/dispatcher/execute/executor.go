@@ -26,6 +26,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/run"
+	"waybill.dev/waybill/services/dispatcher/snapshot"
 	"waybill.dev/waybill/services/dispatcher/vault"
 )
 
@@ -66,6 +67,8 @@ type Deps struct {
 	Leases Leases
 	// Peers reaches the owners of runs; nil: there are none beside this process.
 	Peers Peers
+	// Snapshots keeps folded states of long runs; nil disables them.
+	Snapshots *snapshot.Keeper
 	// Provides are the runtime capabilities of the host.
 	Provides []string
 	Clock    func() time.Time
@@ -128,6 +131,9 @@ func New(cfg Config, d Deps) *Executor {
 	}
 	if d.Leases == nil {
 		d.Leases = sole{rand.Text()}
+	}
+	if d.Snapshots == nil {
+		d.Snapshots = snapshot.Without(d.Log)
 	}
 	return &Executor{
 		cfg: cfg, deps: d, active: map[string]*held{}, left: map[remark]bool{},
@@ -391,7 +397,11 @@ func (x *Executor) stateOf(ctx context.Context, d runlog.Delivery, again bool) (
 			return runstate.New(rec), f.Head(), nil
 		}
 	}
-	st, head, err := x.load(ctx, f.Run)
+	load := x.load
+	if f.Kind == subject.Wake && !d.Redelivered() && f.First < snapshot.Every {
+		load = x.loadWhole // it is too short for a snapshot
+	}
+	st, head, err := load(ctx, f.Run)
 	if err == nil && head.Pos < f.Pos { // a server of a cluster may not have yet what another hands out
 		return nil, frame.Head{}, fmt.Errorf("%w: it has the run up to %d only, and hands out %d", runlog.ErrUnavailable, head.Pos, f.Pos)
 	}

@@ -33,7 +33,7 @@ func (x *Executor) setAside(ctx context.Context, l *hold, why error) {
 // cannot go on without, read whole. One that has ended is done with here, as whoever is handed it
 // would, and not put back: nothing follows an end. Errors: frame.ErrDamaged.
 func (x *Executor) Readmit(ctx context.Context, r subject.Run) (back bool, err error) {
-	st, head, err := x.load(ctx, r)
+	st, head, err := x.loadWhole(ctx, r)
 	switch {
 	case errors.Is(err, vault.ErrGone): // whoever takes it up ends it
 		last, err := x.deps.Log.Last(ctx, r)
@@ -79,7 +79,7 @@ func (x *Executor) relativesWhole(ctx context.Context, st *runstate.State, head 
 		}
 	}
 	for _, id := range ids {
-		if _, err := x.view(ctx, subject.Run{Tenant: rec.Owner.Tenant, RunID: id}); errors.Is(err, frame.ErrDamaged) {
+		if _, err := x.viewWhole(ctx, subject.Run{Tenant: rec.Owner.Tenant, RunID: id}); errors.Is(err, frame.ErrDamaged) {
 			return err
 		}
 	}

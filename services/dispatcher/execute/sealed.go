@@ -126,9 +126,14 @@ func (x *Executor) abandon(ctx context.Context, r subject.Run) error {
 	return x.related(ctx, m.State())
 }
 
-// erase has the clear values of an ended run forgotten: nobody goes on with it.
+// erase removes what is kept of a run beside its log once the run has ended: clear values and
+// snapshots.
 func (x *Executor) erase(ctx context.Context, r subject.Run, st *runstate.State) {
-	if st.Record.Masking == "" || !st.Status.Terminal() || x.deps.Vault == nil {
+	if !st.Status.Terminal() {
+		return
+	}
+	x.deps.Snapshots.Ended(st)
+	if st.Record.Masking == "" || x.deps.Vault == nil {
 		return
 	}
 	if err := x.deps.Vault.Erase(context.WithoutCancel(ctx), r); err != nil {

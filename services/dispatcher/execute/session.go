@@ -58,6 +58,8 @@ type session struct {
 	waits chan struct{}
 	// inflight are the effects that run.
 	inflight inflight
+	// offered is the sequence up to which a snapshot of the run was offered.
+	offered int
 }
 
 // request is a call of an effect that the writer serves: something to do, or drafts to
@@ -244,6 +246,7 @@ func (s *session) flush(ctx context.Context, to write, release, always bool) (ch
 	}
 	s.begun()
 	s.head, s.given, s.acted = a.head, nil, false
+	s.snapshot()
 	s.spans.appended(a.events, start)
 	return a.changed, nil
 }
@@ -276,12 +279,12 @@ func (s *session) catchUp(ctx context.Context, notBegun []run.Effect) error {
 // on after that.
 func (s *session) reload(ctx context.Context, notBegun []run.Effect) (moved bool, err error) {
 	defer s.hold.keep()()
-	frames, err := s.x.deps.Log.Run(ctx, s.run)
-	if err != nil {
-		return false, err
+	folded, ferr := s.reread(ctx)
+	if ferr != nil && len(folded.Frames) == 0 {
+		return false, ferr
 	}
 	var news []wire.Event
-	for _, f := range frames {
+	for _, f := range folded.Frames {
 		if f.Pos <= s.head.Pos {
 			continue
 		}
@@ -295,7 +298,7 @@ func (s *session) reload(ctx context.Context, notBegun []run.Effect) (moved bool
 		}
 		news = append(news, events...)
 	}
-	st, head, err := s.x.fold(ctx, frames)
+	st, head, err := s.x.resumable(ctx, folded, ferr)
 	if err != nil {
 		return false, err
 	}

@@ -10,7 +10,6 @@ package run
 import (
 	"time"
 
-	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/runstate"
@@ -293,30 +292,4 @@ func (m *Machine) draft(t wire.EventType, nodeID string, trust wire.Trust, paylo
 		trust = trust.Meet(m.trust(nodeID))
 	}
 	return wire.Draft{Type: t, NodeID: nodeID, Payload: strictjson.Render(payload), Trust: untrustedOnly(trust)}
-}
-
-// Load folds the frames of a run's log.
-func Load(frames []*frame.Frame) (*runstate.State, frame.Head, error) {
-	rec, err := frames[0].Record()
-	if err != nil {
-		return nil, frame.Head{}, err
-	}
-	if err := frame.VerifyChain(frames); err != nil {
-		return nil, frame.Head{}, err
-	}
-	st, owner := runstate.New(rec), frame.Ownership{}
-	for _, f := range frames[1:] {
-		owner = owner.After(f)
-		events, err := f.Events()
-		if err != nil {
-			return nil, frame.Head{}, err
-		}
-		for _, e := range events {
-			st.Apply(e)
-		}
-		st.Remember(wire.ParseNote(f.Note))
-	}
-	head := frames[len(frames)-1].Head()
-	head.Ownership = owner
-	return st, head, nil
 }

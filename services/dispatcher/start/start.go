@@ -348,14 +348,14 @@ var errNoRun = errors.New("no run of this id yet")
 // replayed compares a request with the one that made the run, of whatever
 // workflow: a repeated key with another one must meet the first run.
 func (s *Starter) replayed(ctx context.Context, req Request) (Created, error) {
-	frames, err := s.deps.Log.Run(ctx, subject.Run{Tenant: req.Tenant, RunID: req.RunID})
+	begin, err := s.deps.Log.First(ctx, subject.Run{Tenant: req.Tenant, RunID: req.RunID})
 	if errors.Is(err, runlog.ErrNotFound) {
 		return Created{}, errNoRun
 	}
 	if err != nil {
 		return Created{}, fault.New(fault.ServiceUnavailable, "the run log cannot be read now; try again").After(time.Second).Wrap(err)
 	}
-	first, err := frames[0].Record()
+	first, err := begin.Record()
 	if err != nil {
 		return Created{}, err
 	}

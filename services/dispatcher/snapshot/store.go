@@ -1,0 +1,196 @@
+package snapshot
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/klauspost/compress/s2"
+
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Snapshot is the state of a run as its log has it up to Head.
+type Snapshot struct {
+	Run  subject.Run
+	Head frame.Head
+	// Record is the body of the run's first frame.
+	Record []byte
+	State  *runstate.State
+}
+
+var (
+	// errRejected reports a snapshot that must not be used.
+	errRejected = errors.New("snapshot rejected")
+	// errTooLarge reports a snapshot that is not stored because of its size.
+	errTooLarge = errors.New("snapshot too large")
+)
+
+// maxBytes is the size of the largest stored snapshot. A bucket takes 4 MB in one value.
+const maxBytes = 2 << 20
+
+// format is the version of the layout of stored snapshots.
+const format = 1
+
+// build names the layout and the fold of this build. Snapshots of other builds are rejected. The
+// fields of frame.Head are part of it: a snapshot without one of them has no value for it.
+var build = fmt.Sprintf("%d/%d/%d/%#v", format, wire.EngineVersion, runstate.FoldVersion, frame.Head{}) //nolint:gochecknoglobals // a constant
+
+// header is what a stored snapshot begins with.
+type header struct {
+	Build string      `json:"build"`
+	Run   subject.Run `json:"run"`
+	Head  frame.Head  `json:"head"`
+}
+
+// Store keeps one snapshot per run. A stored value is an HMAC and the compressed content. It is safe
+// for concurrent use.
+type Store struct {
+	kv  kv.Store
+	key []byte
+}
+
+// info separates the key of snapshots from other keys that derive from the host's.
+const info = "waybill snapshots v1"
+
+// NewStore makes a store of a host whose secret it is given. Snapshots of a host with another secret
+// are rejected.
+func NewStore(s kv.Store, secret []byte) (*Store, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, info, sha256.Size)
+	if err != nil {
+		return nil, fmt.Errorf("snapshots: %w", err)
+	}
+	return &Store{kv: s, key: key}, nil
+}
+
+// place is the key of a run: names of tenants may have characters that keys must not have.
+func place(r subject.Run) string {
+	sum := sha256.Sum256([]byte(r.Tenant + "\x00" + r.RunID))
+	return hex.EncodeToString(sum[:])
+}
+
+// sum authenticates the content of the snapshot at a place.
+func (s *Store) sum(place string, content []byte) []byte {
+	h := hmac.New(sha256.New, s.key)
+	h.Write([]byte(place))
+	h.Write(content)
+	return h.Sum(nil)
+}
+
+// put stores a snapshot. Errors: errTooLarge, kv.ErrUnavailable.
+func (s *Store) put(ctx context.Context, v *Snapshot) error {
+	at := place(v.Run)
+	content, err := v.encode()
+	if err != nil {
+		return err
+	}
+	value := append(s.sum(at, content), content...)
+	if len(value) > maxBytes {
+		return fmt.Errorf("%w: %d bytes of run %s, limit is %d", errTooLarge, len(value), v.Run.RunID, maxBytes)
+	}
+	_, err = s.kv.Put(ctx, at, value)
+	return err
+}
+
+// get returns the snapshot of a run. run.WorkflowID may be empty. Errors: kv.ErrNotFound,
+// kv.ErrUnavailable, errRejected.
+func (s *Store) get(ctx context.Context, r subject.Run) (*Snapshot, error) {
+	at := place(r)
+	e, err := s.kv.Get(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if len(e.Value) < sha256.Size {
+		return nil, fmt.Errorf("%w: it has %d bytes", errRejected, len(e.Value))
+	}
+	sum, content := e.Value[:sha256.Size], e.Value[sha256.Size:]
+	if !hmac.Equal(sum, s.sum(at, content)) {
+		return nil, fmt.Errorf("%w: it was changed, or written with another host key", errRejected)
+	}
+	return decode(r, content)
+}
+
+// delete removes the snapshot of a run, if there is one. Errors: kv.ErrUnavailable.
+func (s *Store) delete(ctx context.Context, r subject.Run) error {
+	for {
+		e, err := s.kv.Get(ctx, place(r))
+		if errors.Is(err, kv.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err = s.kv.Delete(ctx, e.Key, e.Revision); !errors.Is(err, kv.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// encode returns the snapshot compressed: a header, the record and the state, each of the first
+// two after its length.
+func (v *Snapshot) encode() ([]byte, error) {
+	h, err := json.Marshal(header{Build: build, Run: v.Run, Head: v.Head})
+	if err != nil {
+		return nil, fmt.Errorf("encode snapshot: %w", err)
+	}
+	st, err := v.State.Encode()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 0, len(h)+len(v.Record)+len(st)+2*binary.MaxVarintLen64)
+	for _, part := range [][]byte{h, v.Record} {
+		b = append(binary.AppendUvarint(b, uint64(len(part))), part...)
+	}
+	return s2.Encode(nil, append(b, st...)), nil
+}
+
+// decode reads what encode wrote of a run. Errors: errRejected.
+func decode(r subject.Run, content []byte) (*Snapshot, error) {
+	b, err := s2.Decode(nil, content)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errRejected, err)
+	}
+	var (
+		parts [2][]byte
+		h     header
+	)
+	for i := range parts {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			return nil, fmt.Errorf("%w: it ends too early", errRejected)
+		}
+		b = b[size:]
+		parts[i], b = b[:n:n], b[n:]
+	}
+	if err := json.Unmarshal(parts[0], &h); err != nil {
+		return nil, fmt.Errorf("%w: %w", errRejected, err)
+	}
+	if h.Build != build {
+		return nil, fmt.Errorf("%w: it was written by another version, %q", errRejected, h.Build)
+	}
+	if h.Run.Tenant != r.Tenant || h.Run.RunID != r.RunID || h.Run.WorkflowID == "" {
+		return nil, fmt.Errorf("%w: it is of another run", errRejected)
+	}
+	rec, err := wire.ParseRunRecord(parts[1])
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errRejected, err)
+	}
+	st, err := runstate.Decode(rec, b)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errRejected, err)
+	}
+	if st.Next != h.Head.Next || rec.Masking != "" {
+		return nil, fmt.Errorf("%w: its state is not of its frame", errRejected)
+	}
+	return &Snapshot{Run: h.Run, Head: h.Head, Record: parts[1], State: st}, nil
+}

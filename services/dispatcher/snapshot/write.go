@@ -1,0 +1,171 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Offer has the snapshot of a run written soon, from what its log has by then. It does not wait.
+// Runs without snapshots are ignored.
+func (k *Keeper) Offer(st *runstate.State) {
+	if keeps(st) {
+		k.enqueue(subjectOf(st.Record), false)
+	}
+}
+
+// Ended has the snapshot of a run removed soon, if it can have one. It does not wait.
+func (k *Keeper) Ended(st *runstate.State) {
+	if st.Next >= Every && st.Record.Masking == "" {
+		k.enqueue(subjectOf(st.Record), true)
+	}
+}
+
+// keeps reports whether a run may have a snapshot. The values of a masked run are stored nowhere in
+// clear, and a later engine knows more of its run than this fold.
+func keeps(st *runstate.State) bool {
+	return st.Record.Masking == "" && !st.Status.Terminal() && st.EngineVersion <= wire.EngineVersion
+}
+
+func subjectOf(rec *wire.RunRecord) subject.Run {
+	return subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
+}
+
+func (k *Keeper) enqueue(r subject.Run, ended bool) {
+	if k.deps.Store == nil {
+		return
+	}
+	at := place(r)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch _, waits := k.waiting[at]; {
+	case waits:
+		k.waiting[at] = k.waiting[at] || ended
+		return
+	case k.skipped[at]:
+		if ended {
+			delete(k.skipped, at)
+		}
+		return
+	}
+	select {
+	case k.queue <- r:
+		k.waiting[at] = ended
+	default:
+		k.deps.Done(Dropped)
+	}
+}
+
+// Run writes and removes snapshots until ctx ends.
+func (k *Keeper) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for range writers {
+		g.Go(func() error {
+			for {
+				select {
+				case r := <-k.queue:
+					k.serve(ctx, r)
+				case <-ctx.Done():
+					return nil
+				}
+			}
+		})
+	}
+	return g.Wait()
+}
+
+// serve does what is due for a run. If the run ends while its snapshot is written, the snapshot is
+// removed again.
+func (k *Keeper) serve(ctx context.Context, r subject.Run) {
+	at := place(r)
+	if !k.ended(at) {
+		k.write(ctx, r)
+	}
+	if !k.leave(at, false) {
+		return
+	}
+	if err := k.Delete(ctx, r); err != nil && ctx.Err() == nil { // the store forgets it in time
+		k.deps.Logger.Debug("snapshot of an ended run not removed", "run_id", r.RunID, "error", err)
+	}
+	k.leave(at, true)
+}
+
+func (k *Keeper) ended(at string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.waiting[at]
+}
+
+// leave ends the work on a run unless it has ended, which it reports, or that is seen to.
+func (k *Keeper) leave(at string, removed bool) (ended bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.waiting[at] && !removed {
+		return true
+	}
+	delete(k.waiting, at)
+	return false
+}
+
+// write stores the snapshot of a run and counts the outcome.
+func (k *Keeper) write(ctx context.Context, r subject.Run) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	result, err := k.renew(ctx, r)
+	if err != nil {
+		k.deps.Logger.Debug("snapshot not written", "run_id", r.RunID, "error", err)
+	}
+	if result != "" {
+		k.deps.Done(result)
+	}
+	if result == TooLarge || result == Failed {
+		k.skip(place(r))
+	}
+}
+
+// renew folds the log and stores the result; "" means that there is nothing to store. The state of a
+// session is no substitute: it may hold values that the redactor took out of what was appended.
+func (k *Keeper) renew(ctx context.Context, r subject.Run) (Result, error) {
+	f, found, err := k.resume(ctx, r, Latest)
+	if err == nil && (found == Missing || found == Rejected) {
+		f, err = k.Whole(ctx, r)
+	}
+	switch {
+	case err != nil || found == Unavailable:
+		return Failed, err
+	case f.State.Status.Terminal():
+		return "", k.Delete(ctx, r)
+	case !keeps(f.State), f.From > 0 && f.Head.Next-f.From < Every:
+		return "", nil
+	}
+	err = k.deps.Store.put(ctx, &Snapshot{Run: subjectOf(f.State.Record), Head: f.Head, Record: f.record, State: f.State})
+	switch {
+	case errors.Is(err, errTooLarge):
+		return TooLarge, err
+	case err != nil:
+		return Failed, err
+	}
+	return Written, nil
+}
+
+func (k *Keeper) skip(at string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.skipped) >= maxSkipped {
+		clear(k.skipped)
+	}
+	k.skipped[at] = true
+}
+
+// Delete removes the snapshot of a run, if there is one. Errors: kv.ErrUnavailable.
+func (k *Keeper) Delete(ctx context.Context, r subject.Run) error {
+	if k.deps.Store == nil {
+		return nil
+	}
+	return k.deps.Store.delete(ctx, r)
+}
