@@ -19,6 +19,8 @@ type coder struct {
 	// buf is what was written, or what is still to be read.
 	buf     []byte
 	reading bool
+	// all is the input as one string, of which the strings that are read are parts.
+	all string
 	err     error
 }
 
@@ -26,7 +28,7 @@ func (c *coder) fail() {
 	if c.err == nil {
 		c.err = errEncoding
 	}
-	c.buf = nil
+	c.buf, c.all = nil, ""
 }
 
 func (c *coder) int64(v *int64) {
@@ -93,7 +95,8 @@ func text[T ~string](c *coder, v *T) {
 		c.buf = append(c.buf, *v...)
 		return
 	}
-	*v, c.buf = T(c.buf[:n]), c.buf[n:]
+	from := len(c.all) - len(c.buf)
+	*v, c.buf = T(c.all[from:from+n]), c.buf[n:]
 }
 
 // raw codes a JSON document byte by byte. A document that is read shares memory with the input.

@@ -25,7 +25,7 @@ func (s *State) Encode() ([]byte, error) {
 // Decode returns the state that was encoded, given the record of its run. It goes on as the
 // encoded one would. The result shares memory with b, which must not change.
 func Decode(rec *wire.RunRecord, b []byte) (*State, error) {
-	c, s := &coder{buf: b, reading: true}, &State{Record: rec}
+	c, s := &coder{buf: b, all: string(b), reading: true}, &State{Record: rec}
 	if s.code(c); c.err == nil && len(c.buf) > 0 {
 		c.fail()
 	}

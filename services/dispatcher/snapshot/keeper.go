@@ -53,9 +53,9 @@ type Keeper struct {
 	mu sync.Mutex // guards what follows
 	// waiting are the runs in the queue or in work, by place; true means that the run has ended.
 	waiting map[string]bool
-	// skipped are runs whose snapshot could not be stored, by place: to try again costs a read of
-	// the whole log.
-	skipped map[string]bool
+	// skipped are runs whose snapshot could not be stored, by place, with the number of events at
+	// which it is tried again: each try reads the whole log.
+	skipped map[string]int
 }
 
 // maxSkipped limits the runs that are remembered.
@@ -66,7 +66,7 @@ func New(d Deps) *Keeper {
 	if d.Done == nil {
 		d.Done = func(Result) {}
 	}
-	return &Keeper{deps: d, queue: make(chan subject.Run, maxWaiting), waiting: map[string]bool{}, skipped: map[string]bool{}}
+	return &Keeper{deps: d, queue: make(chan subject.Run, maxWaiting), waiting: map[string]bool{}, skipped: map[string]int{}}
 }
 
 // Without makes a keeper that keeps none: every run is folded from its log.

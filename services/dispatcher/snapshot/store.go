@@ -90,7 +90,7 @@ func (s *Store) sum(place string, content []byte) []byte {
 // put stores a snapshot. Errors: errTooLarge, kv.ErrUnavailable.
 func (s *Store) put(ctx context.Context, v *Snapshot) error {
 	at := place(v.Run)
-	content, err := v.encode()
+	content, err := v.encode(build)
 	if err != nil {
 		return err
 	}
@@ -136,9 +136,9 @@ func (s *Store) delete(ctx context.Context, r subject.Run) error {
 	}
 }
 
-// encode returns the snapshot compressed: a header, the record and the state, each of the first
+// encode returns the snapshot of a build compressed: a header, the record and the state, each of the first
 // two after its length.
-func (v *Snapshot) encode() ([]byte, error) {
+func (v *Snapshot) encode(build string) ([]byte, error) {
 	h, err := json.Marshal(header{Build: build, Run: v.Run, Head: v.Head})
 	if err != nil {
 		return nil, fmt.Errorf("encode snapshot: %w", err)

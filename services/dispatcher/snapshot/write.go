@@ -3,9 +3,11 @@ package snapshot
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 
 	"golang.org/x/sync/errgroup"
 
+	"waybill.dev/waybill/internal/obs"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -15,14 +17,14 @@ import (
 // Runs without snapshots are ignored.
 func (k *Keeper) Offer(st *runstate.State) {
 	if keeps(st) {
-		k.enqueue(subjectOf(st.Record), false)
+		k.enqueue(st, false)
 	}
 }
 
 // Ended has the snapshot of a run removed soon, if it can have one. It does not wait.
 func (k *Keeper) Ended(st *runstate.State) {
 	if st.Next >= Every && st.Record.Masking == "" {
-		k.enqueue(subjectOf(st.Record), true)
+		k.enqueue(st, true)
 	}
 }
 
@@ -36,10 +38,11 @@ func subjectOf(rec *wire.RunRecord) subject.Run {
 	return subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
 }
 
-func (k *Keeper) enqueue(r subject.Run, ended bool) {
+func (k *Keeper) enqueue(st *runstate.State, ended bool) {
 	if k.deps.Store == nil {
 		return
 	}
+	r := subjectOf(st.Record)
 	at := place(r)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -47,10 +50,9 @@ func (k *Keeper) enqueue(r subject.Run, ended bool) {
 	case waits:
 		k.waiting[at] = k.waiting[at] || ended
 		return
-	case k.skipped[at]:
-		if ended {
-			delete(k.skipped, at)
-		}
+	case ended:
+		delete(k.skipped, at)
+	case st.Next < k.skipped[at]:
 		return
 	}
 	select {
@@ -116,15 +118,18 @@ func (k *Keeper) leave(at string, removed bool) (ended bool) {
 func (k *Keeper) write(ctx context.Context, r subject.Run) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			k.deps.Logger.Error("panic while a snapshot was written", "run_id", r.RunID, "panic", obs.Panic(p), "stack", string(debug.Stack()))
+			k.deps.Done(Failed)
+		}
+	}()
 	result, err := k.renew(ctx, r)
 	if err != nil {
 		k.deps.Logger.Debug("snapshot not written", "run_id", r.RunID, "error", err)
 	}
 	if result != "" {
 		k.deps.Done(result)
-	}
-	if result == TooLarge || result == Failed {
-		k.skip(place(r))
 	}
 }
 
@@ -144,22 +149,24 @@ func (k *Keeper) renew(ctx context.Context, r subject.Run) (Result, error) {
 		return "", nil
 	}
 	err = k.deps.Store.put(ctx, &Snapshot{Run: subjectOf(f.State.Record), Head: f.Head, Record: f.record, State: f.State})
-	switch {
-	case errors.Is(err, errTooLarge):
-		return TooLarge, err
-	case err != nil:
-		return Failed, err
+	if err == nil {
+		return Written, nil
 	}
-	return Written, nil
+	k.skip(place(r), 2*f.Head.Next)
+	if errors.Is(err, errTooLarge) {
+		return TooLarge, err
+	}
+	return Failed, err
 }
 
-func (k *Keeper) skip(at string) {
+// skip has a run tried again once it has so many events.
+func (k *Keeper) skip(at string, events int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.skipped) >= maxSkipped {
 		clear(k.skipped)
 	}
-	k.skipped[at] = true
+	k.skipped[at] = events
 }
 
 // Delete removes the snapshot of a run, if there is one. Errors: kv.ErrUnavailable.
