@@ -33,6 +33,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/flow"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/run"
+	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -128,6 +129,8 @@ type rig struct {
 	quarantine execute.Quarantine
 	// alive makes executors processes that hold leases beside each other.
 	alive bool
+	// snapshots keeps those of executors that are made from here on; nil disables them.
+	snapshots *snapshot.Keeper
 	// moreTypes are further ones, of executors that are made from here on.
 	moreTypes node.Catalog
 	// ahead is how far the rig's clock is before the wall's.
@@ -165,7 +168,7 @@ func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Mod
 		Limits:  run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
 		AckWait: 3 * time.Second, MaxTogether: 64,
 	}, execute.Deps{
-		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, Begins: r.begins, Quarantine: r.quarantine, Leases: leases,
+		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, Begins: r.begins, Quarantine: r.quarantine, Snapshots: r.snapshots, Leases: leases,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: logger,
 		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
 			r.mu.Lock()
