@@ -21,6 +21,7 @@ type engineFigures struct {
 	pages []pageRow
 	wide  []wideRow
 	wait  waitRow
+	wakes []wakeRow
 }
 
 // forkRow is how long forks of a run take until they are acknowledged.
@@ -85,7 +86,10 @@ func engine(ctx context.Context, r *report) error {
 	if f.forks, err = rig.forks(ctx, r.options, forked); err != nil {
 		return err
 	}
-	f.pages, err = rig.pages(ctx, r.options, paged)
+	if f.pages, err = rig.pages(ctx, r.options, paged); err != nil {
+		return err
+	}
+	f.wakes, err = rig.wakes(ctx, r.options)
 	return err
 }
 
@@ -158,17 +162,28 @@ func (r *engineRig) created(ctx context.Context, workflow string) (string, error
 	return runIDIn(r.client.do(ctx, http.MethodPost, "/v1/runs", fmt.Appendf(nil, `{"workflowId":%q}`, workflow)))
 }
 
+// eventPage is one page of a run's events.
+type eventPage struct {
+	Events []struct {
+		Type   string `json:"type"`
+		NodeID string `json:"nodeId"`
+	} `json:"events"`
+	IsComplete   bool `json:"isComplete"`
+	LastEventSeq int  `json:"lastEventSeq"`
+}
+
+func pageOf(b []byte) (p eventPage, err error) {
+	err = json.Unmarshal(b, &p)
+	return p, err
+}
+
 // page reads one page of a run's events.
 func (c *client) page(ctx context.Context, runID string, after, wait, limit int) (last int, complete bool, err error) {
 	b, err := c.do(ctx, http.MethodGet, fmt.Sprintf("/v1/runs/%s/events/poll?lastSequence=%d&timeout=%d&limit=%d", runID, after, wait, limit), nil)
 	if err != nil {
 		return 0, false, err
 	}
-	var page struct {
-		IsComplete   bool `json:"isComplete"`
-		LastEventSeq int  `json:"lastEventSeq"`
-	}
-	err = json.Unmarshal(b, &page)
+	page, err := pageOf(b)
 	return page.LastEventSeq, page.IsComplete, err
 }
 

@@ -17,6 +17,7 @@ func (f engineFigures) render(p func(string, ...any)) {
 const (
 	forkTarget = 100 * time.Millisecond
 	pageTarget = 5 * time.Millisecond
+	wakeTarget = 5 * time.Millisecond
 	wideTarget = 2.0
 	waitTarget = 50.0 // KB
 )
@@ -43,6 +44,7 @@ func (f engineFigures) figures() []figure {
 			fmt.Sprintf("%.2f×", f.pages[1].took.percentile(50).Seconds()/f.pages[0].took.percentile(50).Seconds()), "", false, "",
 		})
 	}
+	out = append(out, f.woken()...)
 	for _, row := range f.wide {
 		by := row.all.percentile(50).Seconds() / row.one.percentile(50).Seconds()
 		out = append(out, figure{
@@ -61,4 +63,23 @@ func (f engineFigures) figures() []figure {
 			"… CPU of all of them in a second", absolute, short(more), "none: ≤ 1 ms", more <= time.Millisecond,
 			fmt.Sprintf("%s without them", short(f.wait.idle)),
 		})
+}
+
+// woken compares the wakes of long runs with those of the shortest.
+func (f engineFigures) woken() []figure {
+	var out []figure
+	for i, row := range f.wakes {
+		p50 := row.took.percentile(50)
+		g := figure{
+			fmt.Sprintf("from an answer to the next question of a run of %d events, p50", row.events), absolute,
+			ms(p50) + ", p99 " + ms(row.took.percentile(99)), "", false, "",
+		}
+		if i > 0 {
+			more := p50 - f.wakes[0].took.percentile(50)
+			g.target, g.met = "≤ 5 ms over the shortest", more <= wakeTarget
+			g.ceiling = fmt.Sprintf("%s more", ms(max(more, 0)))
+		}
+		out = append(out, g)
+	}
+	return out
 }

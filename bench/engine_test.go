@@ -28,6 +28,8 @@ func TestOnlyEngine_MeasuresEveryRow(t *testing.T) {
 		"a branch of a run of ",
 		"events, at its start, p99 | absolute | ≤ 5 ms |",
 		"events, anywhere, p99 | absolute | ≤ 5 ms |",
+		"from an answer to the next question of a run of ",
+		"events, p50 | absolute | ≤ 5 ms over the shortest |",
 		"100 branches, each a model that takes 200 ms, over one of them, p50 | ratio | ≤ 2× |",
 		"one of 50 runs that wait for a person, on the heap | absolute | ≤ 50 KB |",
 		"… CPU of all of them in a second | absolute |",
@@ -44,6 +46,7 @@ func TestEngineFigures_HoldTheTargets(t *testing.T) {
 	f := engineFigures{
 		forks: []forkRow{{mode: "replay", took: samples{forkTarget}}, {mode: "branch", took: samples{1, forkTarget + 1}}},
 		pages: []pageRow{{took: samples{pageTarget}}, {took: samples{pageTarget + 1}}, {took: samples{1}}},
+		wakes: []wakeRow{{took: samples{1}}, {took: samples{wakeTarget + 1}}, {took: samples{wakeTarget + 2}}},
 		wide:  []wideRow{{one: samples{100}, all: samples{200}}, {one: samples{100}, all: samples{201}}},
 		wait:  waitRow{runs: 1024, alive: 1024, held: 1024 + 50*1024, busy: 2 * time.Millisecond},
 	}
@@ -51,5 +54,5 @@ func TestEngineFigures_HoldTheTargets(t *testing.T) {
 	for _, g := range f.figures() {
 		met = append(met, g.met)
 	}
-	require.Equal(t, []bool{true, false, true, false, true, false, true, false, true, false}, met, "forks, pages and their ratio, wide runs, memory, CPU")
+	require.Equal(t, []bool{true, false, true, false, true, false, false, true, false, true, false, true, false}, met, "forks, pages and their ratio, wakes, wide runs, memory, CPU")
 }

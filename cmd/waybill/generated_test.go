@@ -181,6 +181,7 @@ In ` + "`waybill dev`" + ` one process serves the metrics of dispatcher, event l
 // labels are those of the metrics, with what they say.
 var labels = map[string]string{
 	"code":                   "an [error code](../errors.md)",
+	"result":                 "`hit`, `missing`, `unavailable` or `rejected` for a read, `written`, `too_large`, `dropped` or `failed` for a write",
 	"direction":              "`input` or `output`",
 	"openwop_cap_kind":       "the cap, as `cap.breached` names it",
 	"openwop_interrupt_kind": "the kind of the [question](../waiting.md): `approval`, `clarification` and so on",
