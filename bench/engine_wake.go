@@ -38,7 +38,7 @@ func (r *engineRig) wakes(ctx context.Context, o options) ([]wakeRow, error) {
 	return rows, nil
 }
 
-// gated is a workflow of models beside each other and of gates after them, one after the other.
+// gated is a workflow of parallel models, and a chain of gates that follows them.
 func gated(id string, models, gates int) []byte {
 	var nodes, edges []string
 	node := func(id, what string) {

@@ -126,8 +126,7 @@ func (x *Executor) abandon(ctx context.Context, r subject.Run) error {
 	return x.related(ctx, m.State())
 }
 
-// erase removes what is kept of a run beside its log once the run has ended: clear values and
-// snapshots.
+// erase removes the clear values and the snapshot of a run that has ended.
 func (x *Executor) erase(ctx context.Context, r subject.Run, st *runstate.State) {
 	if !st.Status.Terminal() {
 		return

@@ -132,7 +132,7 @@ func TestExecute_TakesALongRunOverFromItsSnapshot(t *testing.T) {
 			r.exec = r.executorOn(log, r.defs, models(model))
 			r.next(t)
 			synctest.Wait()
-			require.Equal(t, first, log.wholeReads(), "nobody reads the whole log")
+			require.Equal(t, first, log.wholeReads(), "the log was read from the snapshot on")
 			require.Zero(t, entries(t, s))
 		})
 		st, _ := r.state(t)
@@ -188,7 +188,7 @@ func TestExecute_AdoptsChangesOfALongRun(t *testing.T) {
 			synctest.Wait() // the snapshot is written
 			seen = log.wholeReads()
 			other := r.executor(r.defs, r.models) // reads a log that is not counted
-			if _, err := other.Pause(ctx, "acme", "run_1", wire.DrainCurrent, "later", "somebody"); err != nil {
+			if _, err := other.Pause(ctx, "acme", "run_1", wire.DrainCurrent, "later", "ops"); err != nil {
 				return completion.Result{Interrupted: err}
 			}
 			return completion.Result{Output: node.Output{}}
@@ -204,7 +204,7 @@ func TestExecute_AdoptsChangesOfALongRun(t *testing.T) {
 	})
 }
 
-// A run whose log is damaged before its snapshot is not readmitted: nobody has seen it whole.
+// A run whose log is damaged before its snapshot is not readmitted.
 func TestReadmit_ReadsTheWholeLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
