@@ -79,7 +79,7 @@ func (k *Keeper) resume(ctx context.Context, r subject.Run, upTo uint64) (Folded
 		return Folded{}, "", nil
 	}
 	f, err := k.follow(ctx, snap)
-	if errors.Is(err, frame.ErrDamaged) { // the whole log shows whether it is
+	if errors.Is(err, errRejected) { // the whole log shows whether it is damaged
 		return Folded{}, k.rejected(r, err), nil
 	}
 	return f, Hit, err
@@ -91,18 +91,20 @@ func (k *Keeper) rejected(r subject.Run, why error) Result {
 }
 
 // follow folds the frames after a snapshot, if the log has the frame that it is of. Errors:
-// frame.ErrDamaged, and those of the log.
+// errRejected, and those of the log.
 func (k *Keeper) follow(ctx context.Context, snap *Snapshot) (Folded, error) {
 	frames, err := k.deps.Log.After(ctx, snap.Run, snap.Head.Pos-1)
-	if err != nil {
+	switch {
+	case errors.Is(err, frame.ErrDamaged):
+		return Folded{}, fmt.Errorf("%w: %w", errRejected, err)
+	case err != nil:
 		return Folded{}, err
-	}
-	if len(frames) == 0 || !snap.of(frames[0]) {
-		return Folded{}, fmt.Errorf("%w: the log has no such frame at %d", frame.ErrDamaged, snap.Head.Pos)
+	case len(frames) == 0 || !snap.of(frames[0]):
+		return Folded{}, fmt.Errorf("%w: the log has no such frame at %d", errRejected, snap.Head.Pos)
 	}
 	head, err := run.Continue(snap.State, snap.Head, frames[1:])
 	if err != nil {
-		return Folded{}, err
+		return Folded{}, fmt.Errorf("%w: %w", errRejected, err)
 	}
 	return Folded{State: snap.State, Head: head, Frames: frames, From: snap.Head.Next, record: snap.Record}, nil
 }

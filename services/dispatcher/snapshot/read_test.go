@@ -227,6 +227,24 @@ func TestRead_FindsDamageFromTheSnapshotOn(t *testing.T) {
 	require.NotEmpty(t, f.Frames)
 }
 
+// Frames that this build cannot read give the error that they give without a snapshot.
+func TestRead_FailsAsTheWholeLogDoes(t *testing.T) {
+	t.Parallel()
+	log, store, w := long(t)
+	f := frame.New(theRun, subject.Step, w.head, []wire.Event{wire.Draft{Type: wire.EventOutputChunk}.Place("run_1", w.head.Next, at)})
+	f.Body = []byte("[")
+	_, err := log.Append(t.Context(), f.By("P-1"), w.head.Pos)
+	require.NoError(t, err)
+	got, done := results()
+	k := keeper(t, log, store, done)
+	_, want := k.Whole(t.Context(), byID)
+	require.Error(t, want)
+	read, err := k.Read(t.Context(), byID, snapshot.Latest)
+	require.Equal(t, want, err)
+	require.NotEmpty(t, read.Frames)
+	require.Equal(t, []snapshot.Result{snapshot.Rejected}, *got)
+}
+
 // A session that reads what others wrote after its head needs all of these frames.
 func TestRead_UsesNoSnapshotOfALaterFrame(t *testing.T) {
 	t.Parallel()
