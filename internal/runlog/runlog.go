@@ -108,6 +108,8 @@ type Delivery interface {
 	// Redelivered reports that another holder may have worked on the run: what it is like is
 	// to be read from its log.
 	Redelivered() bool
+	// Tries is how often the frame was handed out, this time included.
+	Tries() int
 	// Extend tells the log that the holder is alive.
 	Extend() error
 	// Ack says that the run needs nobody until the next wake.

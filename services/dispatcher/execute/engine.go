@@ -28,16 +28,29 @@ func (x *Executor) view(ctx context.Context, r subject.Run) (*runstate.State, er
 	if err != nil {
 		return nil, err
 	}
-	st, _, err := run.Load(frames)
-	if err != nil {
-		return nil, err
-	}
-	return x.reveal(ctx, st, frames)
+	var st *runstate.State
+	err = x.contain(frames[0].Run.RunID, func() error {
+		if st, _, err = run.Load(frames); err != nil {
+			return err
+		}
+		st, err = x.reveal(ctx, st, frames)
+		return err
+	})
+	return st, err
 }
 
 // fold folds the frames of a run's log, with the clear values if it is masked. It refuses a
-// run that is not this engine's to go on with; one that has ended goes nowhere.
-func (x *Executor) fold(ctx context.Context, frames []*frame.Frame) (*runstate.State, frame.Head, error) {
+// run that is not this engine's to go on with; one that has ended goes nowhere. Errors:
+// lifecycle.ErrPanic.
+func (x *Executor) fold(ctx context.Context, frames []*frame.Frame) (st *runstate.State, head frame.Head, err error) {
+	err = x.contain(frames[0].Run.RunID, func() error {
+		st, head, err = x.foldUncontained(ctx, frames)
+		return err
+	})
+	return st, head, err
+}
+
+func (x *Executor) foldUncontained(ctx context.Context, frames []*frame.Frame) (*runstate.State, frame.Head, error) {
 	st, head, err := run.Load(frames)
 	if err != nil {
 		return nil, frame.Head{}, errors.Join(ofLater(frames[0]), err)

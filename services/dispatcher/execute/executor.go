@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/sojourn"
 	"waybill.dev/waybill/protocol/fault"
@@ -175,32 +176,44 @@ func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
 		x.end(l.retry(), f, "retry")
 		return
 	}
-	err := x.attempt(sctx, l, h.moved, x.beginning())
-	kept := l.keep() // there may be logs to read
-	switch {
-	case errors.Is(err, errCancelling):
-		_, err = x.seeThrough(ctx, f.Run)
-	case errors.Is(err, errOrphaned):
-		err = x.cancelChild(ctx, f.Run.Tenant, f.Run.RunID)
-	case errors.Is(err, errLost) && ctx.Err() == nil:
-		err = x.lookAgain(ctx, d)
+	err := x.contain(f.Run.RunID, func() error { return x.turn(ctx, sctx, h, l) })
+	if errors.Is(err, lifecycle.ErrPanic) {
+		kept := l.keep()
+		err = x.endBroken(ctx, f.Run)
+		kept()
 	}
-	kept()
 	release()
+	why, giveUp := aside(err, d.Tries())
 	switch {
 	case err == nil:
 		x.end(l.ack(), f, "ack")
-	case fault.CodeOf(err) == fault.EngineVersionMismatch:
+	case giveUp && ctx.Err() == nil:
+		x.setAside(ctx, l, why, err)
+	case refused(err):
 		x.leave(f.Run.RunID, err)
 		x.end(l.retry(), f, "retry")
-	case errors.Is(err, frame.ErrDamaged):
-		x.setAside(ctx, l, err)
 	default:
 		if ctx.Err() == nil {
 			x.deps.Logger.Warn("run handed back", "run_id", f.Run.RunID, "error", err)
 		}
 		x.end(l.retry(), f, "retry")
 	}
+}
+
+// turn takes a run as far as it goes, and does what its end or its loss asks for.
+func (x *Executor) turn(ctx, sctx context.Context, h *held, l *lease) error {
+	err := x.attempt(sctx, l, h.moved, x.beginning())
+	defer l.keep()() // there may be logs to read
+	r := l.delivery.Frame().Run
+	switch {
+	case errors.Is(err, errCancelling):
+		_, err = x.seeThrough(ctx, r)
+	case errors.Is(err, errOrphaned):
+		err = x.cancelChild(ctx, r.Tenant, r.RunID)
+	case errors.Is(err, errLost) && ctx.Err() == nil:
+		err = x.lookAgain(ctx, l.delivery)
+	}
+	return err
 }
 
 // end logs a delivery that could not be ended; the queue hands it out again.
@@ -339,6 +352,9 @@ func (x *Executor) stateOf(ctx context.Context, d runlog.Delivery) (*runstate.St
 
 func (x *Executor) plan(ctx context.Context, st *runstate.State) (run.Plan, error) {
 	e, err := x.deps.Definitions.ByDigest(ctx, st.Record.WorkflowDigest)
+	if fault.CodeOf(err) == fault.WorkflowNotFound {
+		err = errors.Join(errNoDefinition, err)
+	}
 	if err != nil {
 		return run.Plan{}, err
 	}

@@ -125,6 +125,8 @@ type rig struct {
 	begins *sojourn.Meter
 	// quarantine takes runs of executors that are made from here on; nil: nobody does.
 	quarantine execute.Quarantine
+	// vault is that of executors that are made from here on; nil: they have none.
+	vault execute.Vault
 	// moreTypes are further ones, of executors that are made from here on.
 	moreTypes node.Catalog
 	// ahead is how far the rig's clock is before the wall's.
@@ -158,7 +160,7 @@ func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Mod
 		Limits:    run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
 		Heartbeat: time.Second, MaxTogether: 64,
 	}, execute.Deps{
-		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, Begins: r.begins, Quarantine: r.quarantine,
+		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, Begins: r.begins, Quarantine: r.quarantine, Vault: r.vault,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: logger,
 		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
 			r.mu.Lock()
@@ -469,6 +471,7 @@ type again struct{ f *frame.Frame }
 
 func (a again) Frame() *frame.Frame { return a.f }
 func (again) Redelivered() bool     { return false }
+func (again) Tries() int            { return 1 }
 func (again) Extend() error         { return nil }
 func (again) Ack() error            { return nil }
 func (again) Retry() error          { return nil }

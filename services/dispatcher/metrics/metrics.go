@@ -54,6 +54,7 @@ type Metrics struct {
 	invocations, tokens, usd           *prometheus.CounterVec
 	caps, interrupts                   *prometheus.CounterVec
 	conflicts, enqueued                prometheus.Counter
+	quarantined                        *prometheus.CounterVec
 	runSeconds, nodeSeconds            *prometheus.HistogramVec
 	activitySeconds, interruptsSeconds *prometheus.HistogramVec
 	backlogSeconds                     prometheus.Histogram
@@ -80,6 +81,9 @@ func New() *Metrics {
 		enqueued: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "openwop_queue_enqueued_total", Help: "Times that runs were put into the dispatchers' queue: when they were created, and when they were woken.",
 		}),
+		quarantined: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "waybill_dispatcher_quarantines_total", Help: "Runs that this process quarantined, by reason.",
+		}, []string{"reason"}),
 		runSeconds:        histogram("run_duration", "From a run's start to its end, waits included.", runBuckets, labelWorkflow, labelStatus),
 		nodeSeconds:       histogram("node_duration", "From the start of a node's first attempt to the node's end, waits included.", nodeBuckets, labelType),
 		activitySeconds:   histogram("activity_duration", "How long calls of models took.", activityBuckets, labelProvider),
@@ -103,7 +107,7 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 // runs the process carries out, and how long the queue is.
 func (m *Metrics) Collectors(active func() int, depth func(context.Context) (runlog.Depth, error)) []prometheus.Collector {
 	return []prometheus.Collector{
-		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts, m.conflicts, m.enqueued,
+		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts, m.conflicts, m.enqueued, m.quarantined,
 		m.runSeconds, m.nodeSeconds, m.activitySeconds, m.interruptsSeconds, m.backlogSeconds,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "openwop_run_active", Help: "Runs that this process carries out now."},
 			func() float64 { return float64(active()) }),
@@ -144,6 +148,9 @@ func (m *Metrics) Enqueued() { m.enqueued.Inc() }
 
 // Conflict counts a run that another dispatcher has.
 func (m *Metrics) Conflict() { m.conflicts.Inc() }
+
+// Quarantined counts a run that was quarantined.
+func (m *Metrics) Quarantined(reason string) { m.quarantined.WithLabelValues(reason).Inc() }
 
 // Called counts a call of a model that went out, whatever came of it.
 func (m *Metrics) Called(provider string, took time.Duration) {

@@ -46,7 +46,7 @@ func (p *Pool) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		d, err := p.queue.Next(ctx)
+		d, err := p.next(ctx)
 		if err != nil {
 			<-p.slots
 			if ctx.Err() != nil || errors.Is(err, context.Canceled) {
@@ -60,9 +60,19 @@ func (p *Pool) Run(ctx context.Context) error {
 		}
 		wg.Go(func() {
 			defer func() { <-p.slots }()
-			p.exec.Execute(ctx, d)
+			// The executor ends runs that panic. What is left is a delivery that lapses.
+			_ = lifecycle.Contain(p.log, "worker", func() error { p.exec.Execute(ctx, d); return nil }, "run_id", d.Frame().Run.RunID)
 		})
 	}
+}
+
+// next takes a run from the queue. A panic there is an error, so that its slot is free again.
+func (p *Pool) next(ctx context.Context) (d runlog.Delivery, err error) {
+	err = lifecycle.Contain(p.log, "queue", func() error {
+		d, err = p.queue.Next(ctx)
+		return err
+	})
+	return d, err
 }
 
 // Busy is the number of runs in execution.
