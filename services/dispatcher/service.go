@@ -144,12 +144,14 @@ type Deps struct {
 	Queue     runlog.Queue
 	Workflows kv.Store
 	Claims    kv.Store
-	// Quarantine keeps which runs were found damaged.
+	// Quarantine keeps the records of quarantined runs.
 	Quarantine kv.Store
-	Acceptor   acceptorv1.AcceptorClient
-	Redactor   redactorv1.RedactorClient
-	EventLog   eventlogv1.EventLogClient
-	Providers  *provider.Registry
+	// Owners finds the owners of runs; nil: owners are not recorded.
+	Owners    Owners
+	Acceptor  acceptorv1.AcceptorClient
+	Redactor  redactorv1.RedactorClient
+	EventLog  eventlogv1.EventLogClient
+	Providers *provider.Registry
 	// Credentials are the keys that tenants bring; nil: they bring none.
 	Credentials *credential.Store
 	// Policies say who may ask which models; nil: everybody may ask all.

@@ -239,3 +239,55 @@ func TestReadmit_ARunWithoutItsDefinitionStays(t *testing.T) {
 	_, frames := r.state(t)
 	require.Len(t, frames, 1, "nothing is appended for a check")
 }
+
+func TestEndQuarantined_EndsARunWithoutItsDefinition(t *testing.T) {
+	t.Parallel()
+	defs := define(t, nodeJSON("w", "core.delay", `{"ms":3600000}`))
+	r := newRig(t, defs, nil)
+	r.create(t)
+	r.next(t)
+	r.exec = r.executor(lostDefinitions{fault.New(fault.WorkflowNotFound, "gone")}, nil)
+	status, err := r.exec.EndQuarantined(t.Context(), "acme", "run_1", "definition lost", "ops")
+	require.NoError(t, err)
+	require.Equal(t, wire.StatusCancelled, status)
+	st, frames := r.state(t)
+	require.Equal(t, wire.StatusCancelled, st.Status)
+	require.Equal(t, runstate.NodeCancelled, st.Nodes["w"].Status)
+	require.Contains(t, string(frames[len(frames)-1].Body), `"reason":"definition lost"`)
+	require.Contains(t, string(frames[len(frames)-1].Body), `"cancelledBy":"ops"`)
+
+	status, err = r.exec.EndQuarantined(t.Context(), "acme", "run_1", "", "ops")
+	require.NoError(t, err)
+	require.Equal(t, wire.StatusCancelled, status)
+	_, again := r.state(t)
+	require.Len(t, again, len(frames))
+}
+
+func TestEndQuarantined_RefusesWhatCannotBeEnded(t *testing.T) {
+	t.Parallel()
+	gone := lostDefinitions{fault.New(fault.WorkflowNotFound, "gone")}
+	t.Run("a damaged log", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, gone, nil)
+		r.create(t)
+		r.log.Damage(1)
+		_, err := r.exec.EndQuarantined(t.Context(), "acme", "run_1", "", "ops")
+		require.Equal(t, fault.Conflict, fault.CodeOf(err))
+		require.ErrorContains(t, err, "restore the log from a backup")
+		require.Len(t, r.log.Frames(), 1)
+	})
+	t.Run("a later engine's run", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, gone, nil)
+		r.begun(t, theRun, wire.EngineVersion+1)
+		_, err := r.exec.EndQuarantined(t.Context(), "acme", "run_1", "", "ops")
+		require.Equal(t, fault.EngineVersionMismatch, fault.CodeOf(err))
+	})
+	t.Run("another tenant's run", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, gone, nil)
+		r.create(t)
+		_, err := r.exec.EndQuarantined(t.Context(), "other", "run_1", "", "ops")
+		require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
+	})
+}
