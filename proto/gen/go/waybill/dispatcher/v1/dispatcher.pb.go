@@ -553,7 +553,7 @@ func (x *CancelRunRequest) GetCancelledBy() string {
 	return ""
 }
 
-// CancelRunResponse tells the run's status now.
+// CancelRunResponse holds the run's status.
 type CancelRunResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Status string                 `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -3497,7 +3497,7 @@ func (x *EndQuarantinedRunRequest) GetEndedBy() string {
 	return ""
 }
 
-// EndQuarantinedRunResponse tells the run's status now.
+// EndQuarantinedRunResponse holds the run's status.
 type EndQuarantinedRunResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        string                 `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`

@@ -2761,7 +2761,7 @@ func (x *EndQuarantinedRunRequest) GetReason() string {
 	return ""
 }
 
-// EndQuarantinedRunResponse tells the run's status now.
+// EndQuarantinedRunResponse holds the run's status.
 type EndQuarantinedRunResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
