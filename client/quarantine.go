@@ -64,7 +64,7 @@ func quarantinePath(runID string) string { return "/v1/quarantine/" + url.PathEs
 // Owner is the dispatcher that owns a run.
 type Owner struct {
 	RunID string `json:"runId"`
-	// State is none, owned, released or expired.
+	// State is none, owned, released, expired or unknown.
 	State string `json:"state"`
 	// Owner is the id of the dispatcher process, and Host its host name; empty if unknown.
 	Owner string `json:"owner"`

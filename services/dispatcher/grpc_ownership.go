@@ -17,6 +17,8 @@ const (
 	OwnerOwned    = "owned"
 	OwnerReleased = "released"
 	OwnerExpired  = "expired"
+	// OwnerUnknown is the answer of a host that does not record owners.
+	OwnerUnknown = "unknown"
 )
 
 // Ownership says which dispatcher owns a run.
@@ -40,9 +42,6 @@ type Owners interface {
 
 // GetOwnership says which dispatcher owns a run.
 func (s *Service) GetOwnership(ctx context.Context, req *dispatcherv1.GetOwnershipRequest) (*dispatcherv1.GetOwnershipResponse, error) {
-	if s.deps.Owners == nil {
-		return nil, fault.New(fault.NotFound, "this host does not record which dispatcher owns a run")
-	}
 	r := subject.Run{Tenant: req.GetTenant(), RunID: req.GetRunId()}
 	last, err := s.deps.Log.Last(ctx, r)
 	if errors.Is(err, runlog.ErrNotFound) {
@@ -50,6 +49,9 @@ func (s *Service) GetOwnership(ctx context.Context, req *dispatcherv1.GetOwnersh
 	}
 	if err != nil {
 		return nil, s.asFault(err)
+	}
+	if s.deps.Owners == nil {
+		return &dispatcherv1.GetOwnershipResponse{State: OwnerUnknown}, nil
 	}
 	o, err := s.deps.Owners.Of(ctx, last.Run)
 	if err != nil {

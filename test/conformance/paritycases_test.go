@@ -93,10 +93,9 @@ func newHook(t *testing.T) string {
 	return v.WebhookID
 }
 
-// refusedOnly are operations without a case that succeeds here: no run is quarantined, and
-// owners of runs change while they are compared.
+// refusedOnly are operations without a case that succeeds here: no run is quarantined.
 var refusedOnly = map[string]bool{
-	hostv1.Host_RetryQuarantinedRun_FullMethodName: true, hostv1.Host_EndQuarantinedRun_FullMethodName: true, hostv1.Host_GetRunOwner_FullMethodName: true,
+	hostv1.Host_RetryQuarantinedRun_FullMethodName: true, hostv1.Host_EndQuarantinedRun_FullMethodName: true,
 }
 
 func parityCases(s *sides) map[string][]parityCase {
@@ -231,7 +230,7 @@ func parityCases(s *sides) map[string][]parityCase {
 		},
 		hostv1.Host_RetryQuarantinedRun_FullMethodName: append([]parityCase{fixed("one that is not quarantined", false, true, call{path: at})}, ofNone("")...),
 		hostv1.Host_EndQuarantinedRun_FullMethodName:   append([]parityCase{fixed("one that is not quarantined", false, true, call{path: at, body: `{"reason":"r"}`})}, ofNone("")...),
-		hostv1.Host_GetRunOwner_FullMethodName:         ofNone(""),
+		hostv1.Host_GetRunOwner_FullMethodName:         append([]parityCase{fixed("of a run that has ended", false, false, call{path: at})}, ofNone("")...),
 		hostv1.Host_PollRunEvents_FullMethodName: append([]parityCase{
 			fixed("all", true, false, call{path: at}),
 			fixed("the rest", true, false, call{path: at, query: query("lastSequence", "3", "limit", "2")}),
