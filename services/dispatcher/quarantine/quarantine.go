@@ -147,7 +147,7 @@ func (l *List) put(ctx context.Context, e entry, revision uint64) (uint64, error
 // together; the id decides, not chance.
 func (l *List) next(e entry) int64 {
 	delay, most := l.cfg.First, l.cfg.Most
-	if e.Reason == ReasonFailing {
+	if e.Reason == ReasonFailing || e.Reason == ReasonPanic {
 		most = l.cfg.MostFailing
 	}
 	for range e.Looks {
