@@ -307,7 +307,7 @@ func (s *Service) Collectors() []prometheus.Collector {
 		Namespace: "waybill", Subsystem: "dispatcher", Name: "begin_delay_seconds",
 		Help: "How long runs take from being handed to this process to their first step, as measured over the last moment.",
 	}, func() float64 { return s.begins.Mean(s.deps.Clock()).Seconds() })
-	return append(append(s.metrics.Collectors(s.executor.Active, s.deps.Queue.Depth), s.intake.Collectors()...), begins, s.quarantine)
+	return append(append(s.metrics.Collectors(s.executor.Active, s.deps.Queue.Depth), s.intake.Collectors()...), begins, metrics.QuarantinedRuns(s.quarantine.Counts))
 }
 
 // Register puts the handlers on a server.

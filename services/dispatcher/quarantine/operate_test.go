@@ -3,12 +3,10 @@ package quarantine_test
 import (
 	"fmt"
 	"log/slog"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/kv/memory"
@@ -123,23 +121,15 @@ func TestList_ChecksARunThatKeepsFailingAtMostEverySixHours(t *testing.T) {
 	})
 }
 
-func TestCollect_CountsByReason(t *testing.T) {
+func TestCounts_AreByReason(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue("run_1", "run_2")
-		l, end := begin(t, memory.New(), q)
+		l, end := begin(t, memory.New(), newQueue("run_1", "run_2"))
 		defer end()
+		require.Len(t, l.Counts(), len(quarantine.Reasons()), "every reason is there before the list is read")
 		require.NoError(t, l.Add(t.Context(), theRun("run_1"), damaged))
 		require.NoError(t, l.Add(t.Context(), theRun("run_2"), quarantine.Cause{Reason: quarantine.ReasonEngine, Tries: 80}))
 		pass(time.Minute)
-		require.NoError(t, testutil.CollectAndCompare(l, strings.NewReader(`
-# HELP waybill_dispatcher_quarantined_runs Quarantined runs of the installation, by reason. All dispatchers report the same number.
-# TYPE waybill_dispatcher_quarantined_runs gauge
-waybill_dispatcher_quarantined_runs{reason="cannot_continue"} 0
-waybill_dispatcher_quarantined_runs{reason="definition_missing"} 0
-waybill_dispatcher_quarantined_runs{reason="engine_version"} 1
-waybill_dispatcher_quarantined_runs{reason="log_damaged"} 1
-waybill_dispatcher_quarantined_runs{reason="panic"} 0
-`)))
+		require.Equal(t, map[string]int{"log_damaged": 1, "definition_missing": 0, "engine_version": 1, "panic": 0, "cannot_continue": 0}, l.Counts())
 	})
 }
