@@ -116,6 +116,8 @@ type Delivery interface {
 	// Redelivered reports that another holder may have worked on the run: its state must be
 	// read from its log. It does not entitle to execute the run.
 	Redelivered() bool
+	// Tries is how often the frame was handed out, this time included.
+	Tries() int
 	// Extend keeps the delivery for another AckWait.
 	Extend() error
 	// Ack says that the run needs no dispatcher until the next wake.

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 
 	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/sojourn"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
@@ -148,7 +149,7 @@ type Deps struct {
 	Queue     runlog.Queue
 	Workflows kv.Store
 	Claims    kv.Store
-	// Quarantine keeps which runs were found damaged.
+	// Quarantine keeps the records of quarantined runs.
 	Quarantine kv.Store
 	// Leases keeps which dispatchers are alive.
 	Leases kv.Store
@@ -321,7 +322,7 @@ func (s *Service) Collectors() []prometheus.Collector {
 		Namespace: "waybill", Subsystem: "dispatcher", Name: "begin_delay_seconds",
 		Help: "How long runs take from being handed to this process to their first step, as measured over the last moment.",
 	}, func() float64 { return s.begins.Mean(s.deps.Clock()).Seconds() })
-	return append(append(s.metrics.Collectors(s.executor.Active, s.deps.Queue.Depth), s.intake.Collectors()...), begins)
+	return append(append(s.metrics.Collectors(s.executor.Active, s.deps.Queue.Depth), s.intake.Collectors()...), begins, metrics.QuarantinedRuns(s.quarantine.Counts))
 }
 
 // Register puts the handlers on a server.
@@ -334,7 +335,10 @@ func (s *Service) Ready() <-chan struct{} { return s.ready }
 // their effects end.
 func (s *Service) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.followDefinitions(ctx) })
+	loop := func(name string, run func(ctx context.Context) error) {
+		g.Go(func() error { return lifecycle.Restart(ctx, s.deps.Logger, name, run) })
+	}
+	loop("definitions", s.followDefinitions)
 	select {
 	case <-s.ready: // a run may be pinned to any stored definition
 	case <-ctx.Done():
@@ -343,31 +347,35 @@ func (s *Service) Run(ctx context.Context) error {
 	if err := s.openLease(ctx); err != nil {
 		return errors.Join(err, g.Wait())
 	}
-	g.Go(func() error { return s.leases.Run(ctx, successor{s}) })
-	g.Go(func() error { return s.watch.Run(ctx) })
-	g.Go(func() error { return s.quarantine.Run(ctx) })
-	g.Go(func() error { return s.snapshots.Run(ctx) })
-	g.Go(func() error { return s.intake.Run(ctx, s.deps.Queue) })
+	loop("leases", func(ctx context.Context) error { return s.leases.Run(ctx, successor{s}) })
+	loop("timers", s.watch.Run)
+	loop("quarantine", s.quarantine.Run)
+	loop("snapshots", s.snapshots.Run)
+	loop("intake", func(ctx context.Context) error { return s.intake.Run(ctx, s.deps.Queue) })
 	g.Go(func() error { return s.pool.Run(ctx) })
 	return g.Wait()
+}
+
+// unready is the channel to close once definitions have been read; nil if it is closed.
+func (s *Service) unready() chan<- struct{} {
+	select {
+	case <-s.ready:
+		return nil
+	default:
+		return s.ready
+	}
 }
 
 // followRetry is the pause after the definitions' store was lost.
 const followRetry = 500 * time.Millisecond
 
 func (s *Service) followDefinitions(ctx context.Context) error {
-	ready := s.ready
 	for {
-		err := s.definitions.Run(ctx, ready)
+		err := s.definitions.Run(ctx, s.unready())
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		s.deps.Logger.Warn("workflow definitions not followed; trying again", "error", err)
-		select {
-		case <-ready:
-			ready = nil // it closes a channel once only
-		default:
-		}
 		t := time.NewTimer(followRetry)
 		select {
 		case <-ctx.Done():

@@ -33,6 +33,7 @@ func commands(t *testing.T, run, waiting string) map[string][]string {
 		"run start": {"run", "start", "noop"}, "run list": {"run", "list"}, "run get": {"run", "get", run}, "run watch": {"run", "watch", run},
 		"run wait": {"run", "wait", run}, "run events": {"run", "events", run}, "run cancel": {"run", "cancel", run}, "run cancel several": {"run", "cancel", run, run, "--dry-run"},
 		"run fork": {"run", "fork", run}, "run diff": {"run", "diff", run, run}, "run export": {"run", "export", run}, "run verify": {"run", "verify", run},
+		"run quarantine list": {"run", "quarantine", "list"}, "run owner": {"run", "owner", run},
 		"interrupt list": {"interrupt", "list"}, "interrupt show": {"interrupt", "show", waiting},
 		"capabilities": {"capabilities"}, "conformance": {"conformance", "--workflow", "noop"}, "capabilities diff": {"capabilities", "diff", "@current", "@current"},
 		"context list": {"context", "list"}, "context show": {"context", "show"}, "doctor": {"doctor"},

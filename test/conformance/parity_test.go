@@ -260,7 +260,7 @@ func TestParity_RESTAndGRPCSayTheSame(t *testing.T) {
 					good++
 				}
 			}
-			require.Positive(t, good, "nothing succeeds")
+			require.True(t, good > 0 || refusedOnly[r.Method], "nothing succeeds")
 			s.strangers(t, r, cases[0].build)
 		})
 	}

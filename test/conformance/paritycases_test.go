@@ -93,6 +93,11 @@ func newHook(t *testing.T) string {
 	return v.WebhookID
 }
 
+// refusedOnly are operations without a case that succeeds here: no run is quarantined.
+var refusedOnly = map[string]bool{
+	hostv1.Host_RetryQuarantinedRun_FullMethodName: true, hostv1.Host_EndQuarantinedRun_FullMethodName: true,
+}
+
 func parityCases(s *sides) map[string][]parityCase {
 	t := s.t
 	c := client(t, testKey)
@@ -218,6 +223,14 @@ func parityCases(s *sides) map[string][]parityCase {
 			fresh("of one", false, func(t *testing.T) call { return call{key: toggleKey, path: params{"webhook_id": newHook(t)}} }),
 			fixed("of none", false, true, call{key: toggleKey, path: params{"webhook_id": "ghost"}}),
 		},
+		hostv1.Host_ListQuarantinedRuns_FullMethodName: {
+			fixed("none", true, false, call{}),
+			fixed("one that is not there", true, false, call{query: query("runId", "ghost")}),
+			fixed("too many", false, true, call{query: query("limit", "100000")}),
+		},
+		hostv1.Host_RetryQuarantinedRun_FullMethodName: append([]parityCase{fixed("one that is not quarantined", false, true, call{path: at})}, ofNone("")...),
+		hostv1.Host_EndQuarantinedRun_FullMethodName:   append([]parityCase{fixed("one that is not quarantined", false, true, call{path: at, body: `{"reason":"r"}`})}, ofNone("")...),
+		hostv1.Host_GetRunOwner_FullMethodName:         append([]parityCase{fixed("of a run that has ended", false, false, call{path: at})}, ofNone("")...),
 		hostv1.Host_PollRunEvents_FullMethodName: append([]parityCase{
 			fixed("all", true, false, call{path: at}),
 			fixed("the rest", true, false, call{path: at, query: query("lastSequence", "3", "limit", "2")}),

@@ -130,12 +130,12 @@ func (q *queuePort) Next(ctx context.Context) (runlog.Delivery, error) {
 	d := &delivery{p: q.p}
 	err := q.p.wait(ctx, &call{at: atNext, ready: q.p.w.queue.free, perform: func() error {
 		it := q.p.w.queue.take()
-		d.item, d.again, it.by = it, it.tries > 1, q.p
+		d.item, d.tries, it.by = it, it.tries, q.p
 		q.p.w.say("   %s is handed %s, %s at %d", q.p.name, it.frame.Run.RunID, it.frame.Kind, it.frame.Pos)
 		for len(more)+1 < q.want && !q.p.w.queue.free().After(time.Now()) {
 			it := q.p.w.queue.take()
 			it.by = q.p
-			more = append(more, &delivery{p: q.p, item: it, again: it.tries > 1})
+			more = append(more, &delivery{p: q.p, item: it, tries: it.tries})
 			q.p.w.say("   %s fetches %s, %s at %d", q.p.name, it.frame.Run.RunID, it.frame.Kind, it.frame.Pos)
 		}
 		return nil
@@ -158,7 +158,7 @@ func (q *queuePort) Depth(context.Context) (runlog.Depth, error) {
 type delivery struct {
 	p     *process
 	item  *item
-	again bool
+	tries int
 }
 
 func (d *delivery) Frame() *frame.Frame {
@@ -166,7 +166,8 @@ func (d *delivery) Frame() *frame.Frame {
 	return &f
 }
 
-func (d *delivery) Redelivered() bool { return d.again }
+func (d *delivery) Redelivered() bool { return d.tries > 1 }
+func (d *delivery) Tries() int        { return d.tries }
 
 func (d *delivery) Extend() error {
 	return d.send(atExtend, func() error {

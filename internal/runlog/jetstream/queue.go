@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -130,6 +131,7 @@ type delivery struct {
 
 func (d *delivery) Frame() *frame.Frame { return d.frame }
 func (d *delivery) Redelivered() bool   { return d.redelivered }
+func (d *delivery) Tries() int          { return int(min(d.tries, math.MaxInt32)) } //nolint:gosec // G115: bounded
 func (d *delivery) Extend() error       { return d.msg.InProgress() }
 func (d *delivery) Ack() error          { return d.msg.Ack() }
 func (d *delivery) Return() error       { return d.msg.Nak() }

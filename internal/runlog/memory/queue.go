@@ -61,7 +61,7 @@ func (l *Log) take() (runlog.Delivery, <-chan struct{}) {
 	l.handed++
 	l.held[it.frame.Pos] = it
 	f := *it.frame
-	return &delivery{log: l, item: it, frame: &f, redelivered: it.tries > 1}, nil
+	return &delivery{log: l, item: it, frame: &f, tries: it.tries}, nil
 }
 
 // SetRetryDelay makes Retry hold runs back for d from now on.
@@ -102,15 +102,16 @@ func (l *Log) requeue(it *item) {
 }
 
 type delivery struct {
-	log         *Log
-	item        *item
-	frame       *frame.Frame
-	redelivered bool
-	ended       atomic.Bool
+	log   *Log
+	item  *item
+	frame *frame.Frame
+	tries int
+	ended atomic.Bool
 }
 
 func (d *delivery) Frame() *frame.Frame { return d.frame }
-func (d *delivery) Redelivered() bool   { return d.redelivered }
+func (d *delivery) Redelivered() bool   { return d.tries > 1 }
+func (d *delivery) Tries() int          { return d.tries }
 
 func (d *delivery) Extend() error {
 	if d.ended.Load() {

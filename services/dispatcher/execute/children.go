@@ -24,7 +24,12 @@ func (s *session) spawning(ctx context.Context, e run.Effect) func() completion.
 		return nil
 	}
 	rec := s.m.State().Record
-	return func() completion.Result { return s.x.spawn(ctx, rec, e) }
+	return func() (res completion.Result) {
+		if s.x.contain(rec.RunID, func() error { res = s.x.spawn(ctx, rec, e); return nil }) != nil {
+			return failed(fault.New(fault.InternalError, "the node failed inside the host"))
+		}
+		return res
+	}
 }
 
 // spawn is the one place where runs are started for others.

@@ -21,6 +21,8 @@ type Metrics interface {
 	// another dispatcher has.
 	Enqueued()
 	Conflict()
+	// Quarantined counts a run that was quarantined, by one of quarantine.Reasons.
+	Quarantined(reason string)
 }
 
 // uncounted is nobody's metrics.
@@ -29,6 +31,7 @@ type uncounted struct{}
 func (uncounted) Appended(*runstate.State, []wire.Event) {}
 func (uncounted) Enqueued()                              {}
 func (uncounted) Conflict()                              {}
+func (uncounted) Quarantined(string)                     {}
 
 // counted tells of a frame that was appended here.
 func (x *Executor) counted(ctx context.Context, st *runstate.State, kind subject.Kind, events []wire.Event) {

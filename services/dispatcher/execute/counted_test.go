@@ -38,8 +38,9 @@ func (c *tally) Appended(st *runstate.State, events []wire.Event) {
 	}
 }
 
-func (c *tally) Enqueued() { c.mu.Lock(); defer c.mu.Unlock(); c.enqueued++ }
-func (c *tally) Conflict() { c.mu.Lock(); defer c.mu.Unlock(); c.conflicts++ }
+func (c *tally) Enqueued()          { c.mu.Lock(); defer c.mu.Unlock(); c.enqueued++ }
+func (c *tally) Conflict()          { c.mu.Lock(); defer c.mu.Unlock(); c.conflicts++ }
+func (c *tally) Quarantined(string) {}
 
 // names are the events as a tally has them.
 func names(runID string, events []wire.Event) []string {

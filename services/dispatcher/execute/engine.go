@@ -13,33 +13,45 @@ import (
 )
 
 // load folds a run for a caller that goes on with it or changes it, from a snapshot if there is one.
+// Errors: lifecycle.ErrPanic, also of the functions below.
 func (x *Executor) load(ctx context.Context, r subject.Run) (*runstate.State, frame.Head, error) {
-	f, err := x.deps.Snapshots.Read(ctx, r, snapshot.Latest)
-	return x.resumable(ctx, f, err)
+	return x.loadBy(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Read(ctx, r, snapshot.Latest) })
 }
 
 // loadWhole is load from all frames of the log.
 func (x *Executor) loadWhole(ctx context.Context, r subject.Run) (*runstate.State, frame.Head, error) {
-	f, err := x.deps.Snapshots.Whole(ctx, r)
-	return x.resumable(ctx, f, err)
+	return x.loadBy(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Whole(ctx, r) })
+}
+
+func (x *Executor) loadBy(ctx context.Context, r subject.Run, read func() (snapshot.Folded, error)) (st *runstate.State, head frame.Head, err error) {
+	err = x.contain(r.RunID, func() error {
+		f, err := read()
+		st, head, err = x.resumable(ctx, f, err)
+		return err
+	})
+	return st, head, err
 }
 
 // view folds a run for a caller that only reads it: a fold leaves out what it does not know.
 func (x *Executor) view(ctx context.Context, r subject.Run) (*runstate.State, error) {
-	f, err := x.deps.Snapshots.Read(ctx, r, snapshot.Latest)
-	if err != nil {
-		return nil, err
-	}
-	return x.reveal(ctx, f.State, f.Frames)
+	return x.viewBy(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Read(ctx, r, snapshot.Latest) })
 }
 
 // viewWhole is view from all frames of the log.
 func (x *Executor) viewWhole(ctx context.Context, r subject.Run) (*runstate.State, error) {
-	f, err := x.deps.Snapshots.Whole(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	return x.reveal(ctx, f.State, f.Frames)
+	return x.viewBy(ctx, r, func() (snapshot.Folded, error) { return x.deps.Snapshots.Whole(ctx, r) })
+}
+
+func (x *Executor) viewBy(ctx context.Context, r subject.Run, read func() (snapshot.Folded, error)) (st *runstate.State, err error) {
+	err = x.contain(r.RunID, func() error {
+		f, err := read()
+		if err != nil {
+			return err
+		}
+		st, err = x.reveal(ctx, f.State, f.Frames)
+		return err
+	})
+	return st, err
 }
 
 // resumable returns a folded run with the clear values if it is masked; err is that of the fold. It

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/sojourn"
 	"waybill.dev/waybill/protocol/fault"
@@ -215,13 +216,16 @@ func (x *Executor) turn(ctx context.Context, l *hold) (next *hold) {
 	if !ok {
 		return nil
 	}
-	err := x.attempts(ctx, l, h)
+	err := x.contain(r.RunID, func() error { return x.attempts(ctx, l, h) })
 	kept := l.keep() // there may be logs to read
 	switch {
 	case errors.Is(err, errCancelling):
-		_, err = x.seeThrough(ctx, r)
+		err = x.contain(r.RunID, func() error { _, err := x.seeThrough(ctx, r); return err })
 	case errors.Is(err, errOrphaned):
-		err = x.cancelChild(ctx, r.Tenant, r.RunID)
+		err = x.contain(r.RunID, func() error { return x.cancelChild(ctx, r.Tenant, r.RunID) })
+	}
+	if errors.Is(err, lifecycle.ErrPanic) {
+		err = x.endBroken(ctx, r)
 	}
 	kept()
 	for _, j := range x.leave(r.RunID, h) {
@@ -242,12 +246,7 @@ const maxAttempts = 8
 func (x *Executor) attempts(ctx context.Context, l *hold, h *held) (err error) {
 	begun := x.beginning()
 	for n := range maxAttempts {
-		sctx, cancel := context.WithCancelCause(ctx)
-		x.mu.Lock()
-		h.cancel = cancel
-		x.mu.Unlock()
-		err = x.attempt(sctx, l, h.moved, begun, n > 0)
-		cancel(nil)
+		err = x.cancellable(ctx, h, func(ctx context.Context) error { return x.attempt(ctx, l, h.moved, begun, n > 0) })
 		if !errors.Is(err, errLost) || ctx.Err() != nil {
 			return err
 		}
@@ -255,9 +254,20 @@ func (x *Executor) attempts(ctx context.Context, l *hold, h *held) (err error) {
 	return err
 }
 
+// cancellable runs a session that Abort and LeaseLost can cancel.
+func (x *Executor) cancellable(ctx context.Context, h *held, session func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	x.mu.Lock()
+	h.cancel = cancel
+	x.mu.Unlock()
+	return session(ctx)
+}
+
 // conclude ends a delivery by what became of its run.
 func (x *Executor) conclude(ctx context.Context, l *hold, err error) {
 	f := l.delivery.Frame()
+	why, giveUp := aside(err, l.delivery.Tries())
 	switch {
 	case err == nil, errors.Is(err, errReleased): // the release is in the queue
 		x.end(l.end(l.delivery.Ack), f.Run, "ack")
@@ -269,11 +279,11 @@ func (x *Executor) conclude(ctx context.Context, l *hold, err error) {
 	case errors.Is(err, errLeaseLost): // another dispatcher may have it
 	case ctx.Err() != nil:
 		x.end(l.end(l.delivery.Return), f.Run, "return")
-	case fault.CodeOf(err) == fault.EngineVersionMismatch:
+	case giveUp:
+		x.setAside(ctx, l, why, err)
+	case refused(err):
 		x.leaveTo(f.Run.RunID, err)
 		x.end(l.end(l.delivery.Retry), f.Run, "retry")
-	case errors.Is(err, frame.ErrDamaged):
-		x.setAside(ctx, l, err)
 	default:
 		x.deps.Logger.Warn("run handed back", "run_id", f.Run.RunID, "error", err)
 		x.end(l.end(l.delivery.Retry), f.Run, "retry")
@@ -410,6 +420,9 @@ func (x *Executor) stateOf(ctx context.Context, d runlog.Delivery, again bool) (
 
 func (x *Executor) plan(ctx context.Context, st *runstate.State) (run.Plan, error) {
 	e, err := x.deps.Definitions.ByDigest(ctx, st.Record.WorkflowDigest)
+	if fault.CodeOf(err) == fault.WorkflowNotFound {
+		err = errors.Join(errNoDefinition, err)
+	}
 	if err != nil {
 		return run.Plan{}, err
 	}

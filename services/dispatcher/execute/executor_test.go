@@ -131,6 +131,8 @@ type rig struct {
 	alive bool
 	// snapshots keeps those of executors that are made from here on; nil disables them.
 	snapshots *snapshot.Keeper
+	// vault is that of executors that are made from here on; nil: they have none.
+	vault execute.Vault
 	// moreTypes are further ones, of executors that are made from here on.
 	moreTypes node.Catalog
 	// ahead is how far the rig's clock is before the wall's.
@@ -168,7 +170,7 @@ func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Mod
 		Limits:  run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
 		AckWait: 3 * time.Second, MaxTogether: 64,
 	}, execute.Deps{
-		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, Begins: r.begins, Quarantine: r.quarantine, Snapshots: r.snapshots, Leases: leases,
+		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, Begins: r.begins, Quarantine: r.quarantine, Snapshots: r.snapshots, Leases: leases, Vault: r.vault,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: logger,
 		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
 			r.mu.Lock()
@@ -486,6 +488,7 @@ type again struct{ f *frame.Frame }
 
 func (a again) Frame() *frame.Frame { return a.f }
 func (again) Redelivered() bool     { return false }
+func (again) Tries() int            { return 1 }
 func (again) Extend() error         { return nil }
 func (again) Ack() error            { return nil }
 func (again) Retry() error          { return nil }

@@ -54,6 +54,7 @@ type lost struct {
 }
 
 func (l *lost) Redelivered() bool { return true }
+func (l *lost) Tries() int        { return 2 }
 
 func (l *lost) Extend() error {
 	now := time.Now()

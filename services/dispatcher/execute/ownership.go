@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
 // Leases says which dispatcher processes may act on the runs that they own; see package lease.
@@ -69,6 +70,17 @@ func (x *Executor) entitled(ctx context.Context, r subject.Run, o frame.Ownershi
 	default: // it gave the run up; if it takes it again meanwhile, one of the two claims is refused
 		return nil
 	}
+}
+
+// Ownership is who may execute a run; the zero Ownership once it has ended. Errors:
+// runlog.ErrNotFound, runlog.ErrUnavailable.
+func (x *Executor) Ownership(ctx context.Context, r subject.Run) (frame.Ownership, error) {
+	last, err := x.deps.Log.Last(ctx, r)
+	if err != nil || last.Kind == subject.End {
+		return frame.Ownership{}, err
+	}
+	f, err := x.deps.Snapshots.Read(ctx, last.Run, snapshot.Latest)
+	return f.Head.Ownership, err
 }
 
 // Moved tells the session of a run, if this process has one, to read what others appended to its

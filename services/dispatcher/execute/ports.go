@@ -8,6 +8,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/quarantine"
 	"waybill.dev/waybill/services/dispatcher/start"
 )
 
@@ -48,11 +49,11 @@ type Definitions interface {
 	ByDigest(ctx context.Context, digest string) (*definition.Entry, error)
 }
 
-// Quarantine remembers the runs whose log is damaged.
+// Quarantine records the runs that cannot be loaded or continued.
 type Quarantine interface {
-	// Add has a run looked at again later; see Executor.Readmit. The run may be taken off the
+	// Add has a run checked again later; see Executor.Readmit. The run may be taken off the
 	// queue once it returns.
-	Add(ctx context.Context, r subject.Run) error
+	Add(ctx context.Context, r subject.Run, why quarantine.Cause) error
 }
 
 // Children starts runs for nodes.

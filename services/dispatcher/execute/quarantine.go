@@ -7,35 +7,42 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/dispatcher/quarantine"
 	"waybill.dev/waybill/services/dispatcher/vault"
 )
 
-// setAside ends the delivery of a run whose log is damaged. To hand it out again would not mend
-// it, and a delivery that is held back takes a place of the queue that another run needs: the
-// run is remembered elsewhere, and taken off the queue only after that.
-func (x *Executor) setAside(ctx context.Context, l *hold, why error) {
+// setAside quarantines a run and ends its delivery: another try would not help, and a
+// delivery that is held back takes a place of the queue that another run needs. The
+// run is recorded first, and taken off the queue only after that.
+func (x *Executor) setAside(ctx context.Context, l *hold, why quarantine.Cause, cause error) {
 	f := l.delivery.Frame()
-	x.deps.Logger.Error("run quarantined: its log is damaged", "run_id", f.Run.RunID, "error", why)
+	x.deps.Logger.Error("run quarantined", "run_id", f.Run.RunID, "reason", why.Reason, "tries", why.Tries, "error", cause)
+	if x.deps.Quarantine == nil && why.Reason != quarantine.ReasonDamaged {
+		x.end(l.end(l.delivery.Retry), f.Run, "retry")
+		return
+	}
 	if x.deps.Quarantine != nil {
 		kept := l.keep()
-		err := x.deps.Quarantine.Add(ctx, f.Run)
+		err := x.deps.Quarantine.Add(ctx, f.Run, why)
 		kept()
 		if err != nil {
-			x.deps.Logger.Warn("run handed back: it cannot be noted that it is quarantined", "run_id", f.Run.RunID, "error", err)
+			x.deps.Logger.Warn("run handed back: its quarantine cannot be recorded", "run_id", f.Run.RunID, "error", err)
 			x.end(l.end(l.delivery.Retry), f.Run, "retry")
 			return
 		}
+		x.deps.Metrics.Quarantined(why.Reason)
 	}
 	x.end(l.end(l.delivery.Ack), f.Run, "ack")
 }
 
-// Readmit puts a quarantined run into the queue again if its log, and those of the runs that it
-// cannot go on without, read whole. One that has ended is done with here, as whoever is handed it
-// would, and not put back: nothing follows an end. Errors: frame.ErrDamaged.
+// Readmit puts a quarantined run back into the queue if it can be loaded and its definition
+// is there, and if the runs that it needs can be read. A run that has ended is not put back:
+// its secrets are erased and its relatives notified. Errors: frame.ErrDamaged,
+// lifecycle.ErrPanic, and the faults of a missing definition and of a later engine.
 func (x *Executor) Readmit(ctx context.Context, r subject.Run) (back bool, err error) {
 	st, head, err := x.loadWhole(ctx, r)
 	switch {
-	case errors.Is(err, vault.ErrGone): // whoever takes it up ends it
+	case errors.Is(err, vault.ErrGone): // the next dispatcher ends it
 		last, err := x.deps.Log.Last(ctx, r)
 		if err != nil {
 			return false, err
@@ -49,6 +56,9 @@ func (x *Executor) Readmit(ctx context.Context, r subject.Run) (back bool, err e
 		return false, x.related(ctx, st)
 	default:
 		if err := x.relativesWhole(ctx, st, head); err != nil {
+			return false, err
+		}
+		if _, err := x.plan(ctx, st); err != nil {
 			return false, err
 		}
 	}

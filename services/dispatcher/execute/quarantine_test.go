@@ -25,13 +25,14 @@ import (
 
 // ward notes who was quarantined.
 type ward struct {
-	runs []subject.Run
-	err  error
+	runs   []subject.Run
+	causes []quarantine.Cause
+	err    error
 }
 
-func (w *ward) Add(_ context.Context, r subject.Run) error {
+func (w *ward) Add(_ context.Context, r subject.Run, why quarantine.Cause) error {
 	if w.err == nil {
-		w.runs = append(w.runs, r)
+		w.runs, w.causes = append(w.runs, r), append(w.causes, why)
 	}
 	return w.err
 }

@@ -152,7 +152,10 @@ func (s *session) prepare(ctx context.Context, effects []run.Effect) error {
 	if len(effects) == 0 {
 		return nil
 	}
-	return s.x.deps.Leases.Await(ctx, s.process)
+	if err := s.x.deps.Leases.Await(ctx, s.process); err != nil {
+		return fmt.Errorf("%w: %w", errLeaseLost, err)
+	}
+	return nil
 }
 
 // rest ends a session whose run sleeps: the run is given up, unless its last frame did that, and

@@ -57,6 +57,7 @@ type Metrics struct {
 	caps, interrupts                   *prometheus.CounterVec
 	conflicts, enqueued                prometheus.Counter
 	snapshots                          *prometheus.CounterVec
+	quarantined                        *prometheus.CounterVec
 	runSeconds, nodeSeconds            *prometheus.HistogramVec
 	activitySeconds, interruptsSeconds *prometheus.HistogramVec
 	backlogSeconds                     prometheus.Histogram
@@ -89,6 +90,9 @@ func New() *Metrics {
 		snapshots: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "waybill_dispatcher_snapshots_total", Help: "Snapshots of runs that were used (hit), not there or not usable (missing, unavailable, rejected), written, or not written (too_large, dropped, failed).",
 		}, []string{labelResult}),
+		quarantined: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "waybill_dispatcher_quarantines_total", Help: "Runs that this process quarantined, by reason.",
+		}, []string{"reason"}),
 		runSeconds:        histogram("run_duration", "From a run's start to its end, waits included.", runBuckets, labelWorkflow, labelStatus),
 		nodeSeconds:       histogram("node_duration", "From the start of a node's first attempt to the node's end, waits included.", nodeBuckets, labelType),
 		activitySeconds:   histogram("activity_duration", "How long calls of models took.", activityBuckets, labelProvider),
@@ -120,7 +124,7 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 // runs the process carries out, and how long the queue is.
 func (m *Metrics) Collectors(active func() int, depth func(context.Context) (runlog.Depth, error)) []prometheus.Collector {
 	return []prometheus.Collector{
-		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts, m.conflicts, m.enqueued, m.snapshots,
+		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts, m.conflicts, m.enqueued, m.snapshots, m.quarantined,
 		m.runSeconds, m.nodeSeconds, m.activitySeconds, m.interruptsSeconds, m.backlogSeconds,
 		m.queueSeconds, m.inFlight, m.queued, m.refused,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "openwop_run_active", Help: "Runs that this process carries out now."},
@@ -165,6 +169,9 @@ func (m *Metrics) Conflict() { m.conflicts.Inc() }
 
 // Snapshot counts what came of reading or writing a snapshot of a run.
 func (m *Metrics) Snapshot(result string) { m.snapshots.WithLabelValues(result).Inc() }
+
+// Quarantined counts a run that was quarantined.
+func (m *Metrics) Quarantined(reason string) { m.quarantined.WithLabelValues(reason).Inc() }
 
 // Called counts a call of a model that went out, whatever came of it.
 func (m *Metrics) Called(provider string, took time.Duration) {

@@ -1,11 +1,12 @@
-// Package quarantine remembers the runs whose log was found damaged, and puts those whose log
-// reads whole again back into the queue: another server may lead it by then, or a backup is in
-// place.
+// Package quarantine records the runs that cannot be loaded or continued, and puts those that
+// can again back into the queue: another server may lead the log by then, a backup or a
+// definition may be in place, or a newer dispatcher may run. An operator lists them, retries
+// one, or ends one.
 //
-// A run in here holds no place in the queue, which others need, and no memory of a dispatcher: it is
-// a record that all dispatchers share. It was written before the run was taken off the queue, and
-// is deleted long after the run was put back, so that a crash anywhere leaves the run in one of
-// the two. In both it is only looked at, or handed out, once more than it had to be.
+// A quarantined run holds no place in the queue, which others need, and no memory of a
+// dispatcher: it is a record that all dispatchers share. The record is written before the run is
+// taken off the queue, and deleted long after the run was put back, so that a crash anywhere
+// leaves the run in one of the two. In both, the run is only checked, or handed out, once more.
 package quarantine
 
 import (
@@ -20,7 +21,7 @@ import (
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
-	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/subject"
 )
 
@@ -31,6 +32,9 @@ type Config struct {
 	// First is how long a run stays before it is looked at; each time that is not enough it
 	// stays twice as long, up to Most.
 	First, Most time.Duration
+	// MostFailing takes the place of Most where a check cannot find out whether the run would
+	// go on: each one is a new frame in the run's log.
+	MostFailing time.Duration
 	// AtOnce bounds the runs that are looked at each time.
 	AtOnce int
 }
@@ -38,14 +42,14 @@ type Config struct {
 // DefaultConfig has a run back within a quarter of an hour after its log was mended (Most, a quarter
 // of it more, and Every), and costs a log that nobody mends next to nothing.
 func DefaultConfig() Config {
-	return Config{Every: 30 * time.Second, First: time.Minute, Most: 11 * time.Minute, AtOnce: 256}
+	return Config{Every: 30 * time.Second, First: time.Minute, Most: 11 * time.Minute, MostFailing: 6 * time.Hour, AtOnce: 256}
 }
 
 // Readmitter puts runs back.
 type Readmitter interface {
-	// Readmit puts a run into the queue again if its log reads whole. False: it has ended, and
+	// Readmit puts a run into the queue again if it can be loaded. False: it has ended, and
 	// nothing is left to do. Errors: frame.ErrDamaged if its log does not read whole,
-	// runlog.ErrNotFound if it is gone.
+	// runlog.ErrNotFound if it is gone, and others.
 	Readmit(ctx context.Context, r subject.Run) (back bool, err error)
 }
 
@@ -56,6 +60,7 @@ type List struct {
 	back  Readmitter
 	clock func() time.Time
 	log   *slog.Logger
+	count counts
 }
 
 // New makes a list; who puts runs back is set by Bind before Run.
@@ -74,8 +79,14 @@ type entry struct {
 	// Looks is how often it was looked at, and Next when it is again, in Unix milliseconds.
 	Looks int   `json:"looks"`
 	Next  int64 `json:"next"`
-	// Back: it was put back or has ended, and nobody has found it damaged since.
+	// Back: it was put back or has ended, and was not quarantined since.
 	Back bool `json:"back,omitempty"`
+	// Reason is empty in records of older releases, which know damaged logs only. Since is when
+	// the run was quarantined first, in Unix milliseconds, and Tries how often it was handed out
+	// before it was quarantined last.
+	Reason string `json:"reason,omitempty"`
+	Since  int64  `json:"since,omitempty"`
+	Tries  int    `json:"tries,omitempty"`
 }
 
 func (e entry) run() subject.Run {
@@ -89,9 +100,9 @@ func keyOf(r subject.Run) string { return prefix + r.Tenant + "." + r.RunID }
 // addTries bounds how often an addition races with somebody who looks.
 const addTries = 8
 
-// Add remembers a run, whose delivery may be ended after that. A run that was put back and is
-// damaged all the same keeps its growing delay. Errors: kv.ErrUnavailable, kv.ErrConflict.
-func (l *List) Add(ctx context.Context, r subject.Run) error {
+// Add records a run, whose delivery may be ended after that. A run that was put back and is
+// quarantined again keeps its growing delay. Errors: kv.ErrUnavailable, kv.ErrConflict.
+func (l *List) Add(ctx context.Context, r subject.Run, why Cause) error {
 	for range addTries {
 		e, revision := entry{Tenant: r.Tenant, WorkflowID: r.WorkflowID, RunID: r.RunID}, uint64(0)
 		there, err := l.store.Get(ctx, keyOf(r))
@@ -104,10 +115,14 @@ func (l *List) Add(ctx context.Context, r subject.Run) error {
 		case !errors.Is(err, kv.ErrNotFound):
 			return fmt.Errorf("quarantine run %s: %w", r.RunID, err)
 		}
-		// It is written in any case: whoever has put the run back meanwhile, or takes it off the
-		// list, must find that it came again.
+		// It is written in any case: a dispatcher that has put the run back, or deletes the
+		// record, must find that the run came again.
+		e.Reason, e.Tries = why.Reason, why.Tries
 		if e.Back = false; e.Next == 0 {
 			e.Next = l.next(e)
+		}
+		if e.Since == 0 {
+			e.Since = l.clock().UnixMilli()
 		}
 		if _, err = l.put(ctx, e, revision); !errors.Is(err, kv.ErrConflict) {
 			return err
@@ -128,13 +143,16 @@ func (l *List) put(ctx context.Context, e entry, revision uint64) (uint64, error
 	return revision, nil
 }
 
-// next is when a run is looked at again. Runs that were found damaged together are not looked
-// at together; the id decides, so that nothing is left to chance.
+// next is when a run is checked again. Runs that were quarantined together are not checked
+// together; the id decides, not chance.
 func (l *List) next(e entry) int64 {
-	delay := l.cfg.First
+	delay, most := l.cfg.First, l.cfg.Most
+	if e.Reason == ReasonFailing || e.Reason == ReasonPanic {
+		most = l.cfg.MostFailing
+	}
 	for range e.Looks {
-		if delay *= 2; delay >= l.cfg.Most {
-			delay = l.cfg.Most
+		if delay *= 2; delay >= most {
+			delay = most
 			break
 		}
 	}
@@ -163,6 +181,7 @@ func (l *List) sweep(ctx context.Context) {
 		return
 	}
 	looked := 0
+	l.count.set(all)
 	for _, there := range all {
 		var e entry
 		if err := json.Unmarshal(there.Value, &e); err != nil {
@@ -175,43 +194,62 @@ func (l *List) sweep(ctx context.Context) {
 		if looked++; looked > l.cfg.AtOnce || ctx.Err() != nil {
 			return
 		}
-		l.look(ctx, e, there.Revision)
+		_ = lifecycle.Contain(l.log, "quarantine", func() error {
+			l.look(ctx, e, there.Revision)
+			return nil
+		}, "run_id", e.RunID)
 	}
 }
 
-// look has a run put back if that is time. Of several dispatchers that come to it together, the one
-// looks that is first to set its next time.
+// look puts a run back if that is possible. Of several dispatchers that come to it together,
+// the first to set its next time does it.
 func (l *List) look(ctx context.Context, e entry, revision uint64) {
-	if e.Back { // it has been taken up, or waits in the queue, which forgets nobody
+	if e.Back { // it has been taken up, or waits in the queue
 		l.lost(ctx, e, l.store.Delete(ctx, keyOf(e.run()), revision))
 		return
 	}
-	e.Looks++
-	e.Next = l.next(e)
-	revision, err := l.put(ctx, e, revision)
-	if err != nil {
-		l.lost(ctx, e, err)
-		return
-	}
-	switch back, err := l.back.Readmit(ctx, e.run()); {
-	case errors.Is(err, frame.ErrDamaged), errors.Is(err, runlog.ErrNotFound): // which a backup may mend
-		return
+	back, err := l.readmit(ctx, &e, revision)
+	switch {
+	case stays(err):
+		l.log.Debug("quarantined run stays", "run_id", e.RunID, "reason", e.reason(), "error", err)
 	case err != nil:
 		l.lost(ctx, e, err)
-		return
 	case back:
-		l.log.Info("run put back into the queue: its log reads whole again", "run_id", e.RunID)
+		l.log.Info("run put back into the queue", "run_id", e.RunID, "reason", e.reason())
 	default:
-		l.log.Info("run left quarantine: its log reads whole again, and it has ended", "run_id", e.RunID)
+		l.log.Info("run left quarantine: it has ended", "run_id", e.RunID, "reason", e.reason())
 	}
-	e.Back = true
-	_, err = l.put(ctx, e, revision)
-	l.lost(ctx, e, err)
 }
 
-// lost tells what did not work, unless somebody else has done it. It is tried again.
+// readmit puts a run back, and records that. An error that stays reports is of the run itself.
+func (l *List) readmit(ctx context.Context, e *entry, revision uint64) (back bool, err error) {
+	e.Looks++
+	e.Next = l.next(*e)
+	if revision, err = l.put(ctx, *e, revision); err != nil {
+		return false, err
+	}
+	if back, err = l.back.Readmit(ctx, e.run()); err != nil {
+		return false, err
+	}
+	e.Back = true
+	_, err = l.put(ctx, *e, revision)
+	if errors.Is(err, kv.ErrConflict) { // it was quarantined again already, or another dispatcher was faster
+		err = nil
+	}
+	return back, err
+}
+
+// stays reports that a run cannot be put back for a reason of its own. What is unavailable is
+// none.
+func stays(err error) bool {
+	return err != nil && !errors.Is(err, kv.ErrUnavailable) && !errors.Is(err, kv.ErrConflict) && !errors.Is(err, runlog.ErrUnavailable) &&
+		!errors.Is(err, runlog.ErrConflict) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) &&
+		fault.CodeOf(err) != fault.ServiceUnavailable
+}
+
+// lost logs what did not work, unless another dispatcher has done it. It is tried again.
 func (l *List) lost(ctx context.Context, e entry, err error) {
 	if err != nil && !errors.Is(err, kv.ErrConflict) && ctx.Err() == nil {
-		l.log.Warn("quarantined run not looked at", "run_id", e.RunID, "error", err)
+		l.log.Warn("quarantined run not checked", "run_id", e.RunID, "error", err)
 	}
 }

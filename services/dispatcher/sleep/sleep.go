@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -175,13 +176,18 @@ const retryWake = time.Second
 
 func (w *Watch) wakeDue(ctx context.Context) {
 	for _, s := range w.takeDue() {
-		err := w.waker.Wake(ctx, s.run, s.head)
+		err := w.contain(s.run, func() error { return w.waker.Wake(ctx, s.run, s.head) })
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
 		w.log.Warn("run not woken in time; trying again", "run_id", s.run.RunID, "error", err)
 		w.Until(s.run, s.head, w.clock().Add(retryWake))
 	}
+}
+
+// contain keeps a panic about one run from the others.
+func (w *Watch) contain(r subject.Run, f func() error) error {
+	return lifecycle.Contain(w.log, "timers", f, "run_id", r.RunID)
 }
 
 func (w *Watch) takeDue() []*sleeper {
@@ -211,7 +217,7 @@ func (w *Watch) sweep(ctx context.Context) {
 		if _, ok := w.looked[t]; ok {
 			continue
 		}
-		err := w.waker.WakeLost(ctx, t.Run)
+		err := w.contain(t.Run, func() error { return w.waker.WakeLost(ctx, t.Run) })
 		if err == nil {
 			w.looked[t] = now
 		} else if !errors.Is(err, runlog.ErrNotFound) && ctx.Err() == nil {

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -340,18 +341,25 @@ func TestDelete_RemovesTheSnapshotAlone(t *testing.T) {
 func TestHead_IsStoredWhole(t *testing.T) {
 	t.Parallel()
 	var want, got frame.Head
-	v := reflect.ValueOf(&want).Elem()
-	for i := range v.NumField() {
-		switch f := v.Field(i); f.Kind() {
-		case reflect.String:
-			f.SetString("x")
-		case reflect.Uint64:
-			f.SetUint(7)
-		default:
-			f.SetInt(7)
+	var fill func(v reflect.Value)
+	fill = func(v reflect.Value) {
+		for i := range v.NumField() {
+			switch f := v.Field(i); {
+			case f.Type() == reflect.TypeFor[time.Time]():
+				f.Set(reflect.ValueOf(time.Unix(7, 0).UTC()))
+			case f.Kind() == reflect.Struct:
+				fill(f)
+			case f.Kind() == reflect.String:
+				f.SetString("x")
+			case f.Kind() == reflect.Uint64:
+				f.SetUint(7)
+			default:
+				f.SetInt(7)
+			}
+			require.Contains(t, snapshot.Build(), v.Type().Field(i).Name, "the fields are part of the build")
 		}
-		require.Contains(t, snapshot.Build(), v.Type().Field(i).Name, "the fields are part of the build")
 	}
+	fill(reflect.ValueOf(&want).Elem())
 	b, err := json.Marshal(want)
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(b, &got))

@@ -77,7 +77,7 @@ func (p *Pool) fetch(ctx, executing context.Context, wg *sync.WaitGroup) error {
 			return ctx.Err()
 		}
 		p.queue.Want(1 + cap(p.slots) - len(p.slots))
-		d, err := p.queue.Next(ctx)
+		d, err := p.next(ctx)
 		if err != nil {
 			<-p.slots
 			if ctx.Err() != nil || errors.Is(err, context.Canceled) {
@@ -91,9 +91,19 @@ func (p *Pool) fetch(ctx, executing context.Context, wg *sync.WaitGroup) error {
 		}
 		wg.Go(func() {
 			defer func() { <-p.slots }()
-			p.exec.Execute(executing, d)
+			// The executor ends runs that panic. What is left is a delivery that lapses.
+			_ = lifecycle.Contain(p.log, "worker", func() error { p.exec.Execute(executing, d); return nil }, "run_id", d.Frame().Run.RunID)
 		})
 	}
+}
+
+// next takes a run from the queue. A panic there is an error, so that its slot is free again.
+func (p *Pool) next(ctx context.Context) (d runlog.Delivery, err error) {
+	err = lifecycle.Contain(p.log, "queue", func() error {
+		d, err = p.queue.Next(ctx)
+		return err
+	})
+	return d, err
 }
 
 // Busy is the number of runs in execution.

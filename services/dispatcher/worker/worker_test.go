@@ -44,7 +44,7 @@ func (q *queue) Close() {}
 
 type delivery struct{ runlog.Delivery }
 
-func (delivery) Frame() *frame.Frame { return nil }
+func (delivery) Frame() *frame.Frame { return &frame.Frame{} }
 
 // executor holds every run until it is let go.
 type executor struct {
@@ -137,5 +137,31 @@ func TestPool_ReadsOnAfterTheQueueFailed(t *testing.T) {
 		require.Equal(t, 1, e.done)
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
+	})
+}
+
+// panicking panics on every run.
+type panicking struct{ runs chan struct{} }
+
+func (p panicking) Execute(context.Context, runlog.Delivery) {
+	p.runs <- struct{}{}
+	panic("boom")
+}
+
+func TestRun_APanicFreesItsSlotAndLeavesTheOthersAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q, e := &queue{in: make(chan error, 3)}, panicking{make(chan struct{}, 3)}
+		for range 3 {
+			q.in <- nil
+		}
+		p := worker.New(q, e, 1, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- p.Run(ctx) }()
+		synctest.Wait()
+		require.Len(t, e.runs, 3)
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
 	})
 }

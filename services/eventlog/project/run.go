@@ -78,8 +78,14 @@ func (r *Run) begin(rec *wire.RunRecord, body []byte) {
 	}
 }
 
-// Apply adds the run's next frame. Errors: ErrSeen, ErrStray, ErrBroken.
-func (r *Run) Apply(f *frame.Frame) error {
+// Apply adds the run's next frame. A frame on which the fold panics is broken: the other runs
+// are still served. Errors: ErrSeen, ErrStray, ErrBroken.
+func (r *Run) Apply(f *frame.Frame) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = r.broken(f, errors.New("internal panic in the fold"))
+		}
+	}()
 	switch {
 	case f.Pos <= r.Head.Pos:
 		return ErrSeen

@@ -279,3 +279,16 @@ func FuzzApply_NeverPanicsAndNeverMovesOnBrokenFrames(f *testing.F) {
 		_ = r.State.SnapshotJSON()
 	})
 }
+
+func TestApply_AFrameOnWhichTheFoldPanicsBreaksItsRunOnly(t *testing.T) {
+	t.Parallel()
+	w, log := written(t)
+	w.Step(logtest.RunStarted)
+	frames := log.Frames()
+	r, err := project.Begin(frames[0])
+	require.NoError(t, err)
+	r.State = nil
+	require.ErrorIs(t, r.Apply(frames[1]), project.ErrBroken)
+	require.Contains(t, r.Damage, "internal panic in the fold")
+	require.ErrorIs(t, r.Apply(frames[1]), project.ErrBroken)
+}

@@ -57,6 +57,11 @@ var methods = map[string]rule{
 	hostv1.Host_ListWebhooks_FullMethodName:           {scope: WebhooksManage},
 	hostv1.Host_RotateWebhookSecret_FullMethodName:    {scope: WebhooksManage},
 	hostv1.Host_ListWebhookDeliveries_FullMethodName:  {scope: WebhooksManage},
+
+	hostv1.Host_ListQuarantinedRuns_FullMethodName: {scope: RunsRead},
+	hostv1.Host_RetryQuarantinedRun_FullMethodName: {scope: RunsCancel},
+	hostv1.Host_EndQuarantinedRun_FullMethodName:   {scope: RunsCancel},
+	hostv1.Host_GetRunOwner_FullMethodName:         {scope: RunsRead},
 	// Tooling of gRPC itself; health tells nothing of a tenant.
 	"/grpc.health.v1.Health/Check": {public: true},
 	"/grpc.health.v1.Health/Watch": {public: true},

@@ -31,6 +31,9 @@ var once = map[string]func() proto.Message{
 	openwopv1.Engine_RegisterWebhook_FullMethodName:   func() proto.Message { return &openwopv1.RegisterWebhookResponse{} },
 	openwopv1.Engine_UnregisterWebhook_FullMethodName: func() proto.Message { return &emptypb.Empty{} },
 	hostv1.Host_RotateWebhookSecret_FullMethodName:    func() proto.Message { return &hostv1.RotateWebhookSecretResponse{} },
+
+	hostv1.Host_RetryQuarantinedRun_FullMethodName: func() proto.Message { return &hostv1.RetryQuarantinedRunResponse{} },
+	hostv1.Host_EndQuarantinedRun_FullMethodName:   func() proto.Message { return &hostv1.EndQuarantinedRunResponse{} },
 }
 
 // statuses are those of good answers that are not 200, the first and a repeated one.

@@ -90,6 +90,16 @@ var Routes = []Route{
 		Body: func() proto.Message { return &hostv1.RotateWebhookSecretRequest{} }, FromPath: []string{"webhookId"}, BodyOptional: true,
 	},
 	{HTTP: http.MethodGet, Path: "/v1/webhooks/{webhook_id}/deliveries", Method: hostv1.Host_ListWebhookDeliveries_FullMethodName, Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/quarantine", Method: hostv1.Host_ListQuarantinedRuns_FullMethodName, Success: 200},
+	{
+		HTTP: http.MethodPost, Path: "/v1/quarantine/{run_id}:retry", Method: hostv1.Host_RetryQuarantinedRun_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &hostv1.RetryQuarantinedRunRequest{} }, FromPath: []string{"runId"}, BodyOptional: true,
+	},
+	{
+		HTTP: http.MethodPost, Path: "/v1/quarantine/{run_id}:end", Method: hostv1.Host_EndQuarantinedRun_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &hostv1.EndQuarantinedRunRequest{} }, FromPath: []string{"runId"}, BodyOptional: true,
+	},
+	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}:owner", Method: hostv1.Host_GetRunOwner_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}/events/poll", Method: hostv1.Host_PollRunEvents_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}/debug-bundle", Method: hostv1.Host_GetDebugBundle_FullMethodName, Document: "bundle", Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/runs", Method: hostv1.Host_ListRuns_FullMethodName, Success: 200},

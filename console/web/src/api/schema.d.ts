@@ -156,6 +156,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/quarantine": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List quarantined runs
+         * @description Needs the scope runs:read.
+         */
+        get: operations["listQuarantinedRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/quarantine/{runId}:end": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End quarantined run
+         * @description Needs the scope runs:cancel.
+         */
+        post: operations["endQuarantinedRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/quarantine/{runId}:retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry quarantined run
+         * @description Needs the scope runs:cancel.
+         */
+        post: operations["retryQuarantinedRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs": {
         parameters: {
             query?: never;
@@ -358,6 +418,26 @@ export interface paths {
          * @description Needs the scope runs:create and the scope runs:read.
          */
         post: operations["forkRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{runId}:owner": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get run owner
+         * @description Needs the scope runs:read.
+         */
+        get: operations["getRunOwner"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -657,6 +737,14 @@ export interface components {
             workflowId: string;
         };
         Empty: Record<string, never>;
+        EndQuarantinedRunRequest: {
+            reason?: string;
+            runId: string;
+        };
+        EndQuarantinedRunResponse: {
+            runId: string;
+            status: string;
+        };
         Error: {
             details?: Record<string, never>;
             /** @description one of auth_elevation_required, capability_not_provided, capability_required, client_version_unsupported, conflict, correlation_mismatch, credential_forbidden, engine_version_mismatch, envelope_contract_violation, envelope_correlation_conflict, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, forbidden, force_engine_version_forbidden, fork_invalid_seq, host_capability_missing, idempotency_in_flight, idempotency_key_mismatch, internal_error, interrupt_already_resolved, interrupt_expired, interrupt_gone, interrupt_not_found, invalid_argument, invalid_envelope_shape, key_expired, key_revoked, method_not_allowed, mock_provider_forbidden, not_found, payload_too_large, prompt_variable_unresolved, provider_policy_denied, rate_limited, residency_unavailable, run_already_active, run_expired, run_forbidden, run_not_found, run_terminal, service_unavailable, subscription_not_found, template_not_found, unauthenticated, unknown_envelope_kind, unknown_schema_version, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, untrusted_content_blocks_approval, validation_error, webhook_url_rejected, workflow_not_found */
@@ -676,6 +764,15 @@ export interface components {
             runId: string;
             sourceRunId: string;
             status: string;
+        };
+        GetRunOwnerResponse: {
+            epoch: number;
+            expiresAt?: string;
+            host?: string;
+            owner?: string;
+            runId: string;
+            since?: string;
+            state: string;
         };
         InterruptResult: {
             accepts?: number;
@@ -702,6 +799,10 @@ export interface components {
         ListModelSubstitutionsResponse: {
             since: string;
             substitutions: components["schemas"]["ModelSubstitution"][];
+        };
+        ListQuarantinedRunsResponse: {
+            nextCursor?: string;
+            runs: components["schemas"]["QuarantinedRun"][];
         };
         ListRunsResponse: {
             nextCursor?: string;
@@ -767,6 +868,15 @@ export interface components {
             warnings: components["schemas"]["WorkflowWarning"][];
             workflowId: string;
         };
+        QuarantinedRun: {
+            checks: number;
+            nextCheckAt: string;
+            reason: string;
+            runId: string;
+            since?: string;
+            tries: number;
+            workflowId: string;
+        };
         RegisterWebhookRequest: {
             events: string[];
             secret?: string;
@@ -808,6 +918,13 @@ export interface components {
             resumedAt: string;
             runId: string;
             status: string;
+        };
+        RetryQuarantinedRunRequest: {
+            runId: string;
+        };
+        RetryQuarantinedRunResponse: {
+            outcome: string;
+            runId: string;
         };
         RotateWebhookSecretRequest: {
             overlapSeconds?: number;
@@ -2038,6 +2155,466 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ListModelSubstitutionsResponse"];
+                };
+            };
+            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description method_not_allowed */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_expired, interrupt_gone, run_expired */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description client_version_unsupported */
+            426: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description rate_limited */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal_error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description capability_not_provided */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listQuarantinedRuns: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+                runId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListQuarantinedRunsResponse"];
+                };
+            };
+            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description method_not_allowed */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_expired, interrupt_gone, run_expired */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description client_version_unsupported */
+            426: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description rate_limited */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal_error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description capability_not_provided */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    endQuarantinedRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    reason?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndQuarantinedRunResponse"];
+                };
+            };
+            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description method_not_allowed */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_expired, interrupt_gone, run_expired */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description client_version_unsupported */
+            426: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description rate_limited */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal_error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description capability_not_provided */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    retryQuarantinedRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetryQuarantinedRunResponse"];
                 };
             };
             /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
@@ -3876,6 +4453,154 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ForkRunResponse"];
+                };
+            };
+            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_not_found, not_found, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description method_not_allowed */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_expired, interrupt_gone, run_expired */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description client_version_unsupported */
+            426: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description rate_limited */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal_error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description capability_not_provided */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getRunOwner: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetRunOwnerResponse"];
                 };
             };
             /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */

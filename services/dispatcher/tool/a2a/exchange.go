@@ -65,6 +65,8 @@ func (e *exchange) send(ctx context.Context, client *a2aclient.Client, msg *a2a.
 	type reply struct {
 		res a2a.SendMessageResult
 		err error
+		// panicked is the value of a panic in the client; nil: there was none.
+		panicked any
 	}
 	replies := make(chan reply)
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -72,9 +74,17 @@ func (e *exchange) send(ctx context.Context, client *a2aclient.Client, msg *a2a.
 	e.ends.Go(func() {
 		defer stop()
 		defer unhook()
+		defer func() {
+			if p := recover(); p != nil {
+				select {
+				case replies <- reply{panicked: p}:
+				case <-ctx.Done():
+				}
+			}
+		}()
 		res, err := client.SendMessage(sending, &a2a.MessageSendParams{Message: msg})
 		select {
-		case replies <- reply{res, err}:
+		case replies <- reply{res: res, err: err}:
 		case <-ctx.Done():
 			if task, ok := res.(*a2a.Task); ok && err == nil {
 				e.cancel(ctx, client, task.ID)
@@ -83,6 +93,9 @@ func (e *exchange) send(ctx context.Context, client *a2aclient.Client, msg *a2a.
 	})
 	select {
 	case r := <-replies:
+		if r.panicked != nil {
+			panic(r.panicked) // the node's own goroutine recovers it
+		}
 		return r.res, r.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -133,6 +146,7 @@ func refused(err error) bool {
 // cancel tells the agent in the background.
 func (e *exchange) cancel(ctx context.Context, client *a2aclient.Client, id a2a.TaskID) {
 	e.ends.Go(func() {
+		defer func() { _ = recover() }() // nothing depends on it
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 		defer cancel()
 		_, _ = client.CancelTask(ctx, &a2a.TaskIDParams{ID: id}) // a wish

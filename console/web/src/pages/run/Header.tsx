@@ -15,22 +15,28 @@ import { Actions } from "./Actions";
 import { modelAsked, text } from "./events";
 import { linksOf } from "./links";
 import { nextActor } from "./nextActor";
+import { OwnerWords, useOwner } from "./Owner";
 import { useStalled } from "./useStalled";
 import { Name } from "../../ui/Text";
 import { plain } from "../../ui/plain";
+import { useQuarantined } from "../../quarantine/host";
+import { QuarantineNote } from "../../quarantine/QuarantineNote";
 
 type Props = {
   runId: string;
   snapshot: RunSnapshot | undefined;
   log: RunLog;
+  /** The host could not read the run, as one with a damaged log. */
+  unreadable: boolean;
   onFork: () => void;
   onOpen: (seq: number) => void;
 };
 
 /** What a run is, how it stands, who acts next, and what can be done. */
-export function Header({ runId, snapshot, log, onFork, onOpen }: Props): ReactNode {
+export function Header({ runId, snapshot, log, unreadable, onFork, onOpen }: Props): ReactNode {
   const stalled = useStalled(snapshot, log);
   const recorded = useIsRecorded();
+  const quarantined = useQuarantined(runId, !recorded && (snapshot ? !isTerminal(snapshot.status) : unreadable));
   return (
     <header className="run-head">
       <div className="page-head">
@@ -44,6 +50,7 @@ export function Header({ runId, snapshot, log, onFork, onOpen }: Props): ReactNo
         <span className="grow" />
         {snapshot && !recorded && <Actions snapshot={snapshot} log={log} onFork={onFork} />}
       </div>
+      {quarantined && <QuarantineNote run={quarantined} />}
       {snapshot && (
         <>
           <p className="next">{stalled ? <Stalled since={stalled} snapshot={snapshot} /> : <Name text={nextActor(snapshot, log.events) ?? ""} />}</p>
@@ -79,6 +86,7 @@ function Stalled({ since, snapshot }: { since: number; snapshot: RunSnapshot }):
 function Facts({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog }): ReactNode {
   const fork = forkOf(snapshot);
   const links = linksOf(useConfig().links, snapshot);
+  const owner = useOwner(snapshot.runId, !useIsRecorded() && !isTerminal(snapshot.status));
   return (
     <dl className="facts">
       {snapshot.createdAt && (
@@ -90,6 +98,11 @@ function Facts({ snapshot, log }: { snapshot: RunSnapshot; log: RunLog }): React
         <Took snapshot={snapshot} />
       </Fact>
       <Fact name="Events">{log.events.length.toLocaleString("en")}</Fact>
+      {owner && (
+        <Fact name="Dispatcher">
+          <OwnerWords owner={owner} />
+        </Fact>
+      )}
       {snapshot.owner?.principal && <Fact name="Started by"><Name text={snapshot.owner.principal} /></Fact>}
       {snapshot.parentRunId && (
         <Fact name="Part of">

@@ -79,7 +79,7 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
           {snapshot && <p className="dim small">What follows is as of {new Date(dataUpdatedAt).toLocaleTimeString("en-GB")}.</p>}
         </>
       )}
-      <Header runId={runId} snapshot={snapshot} log={log} onFork={() => setForkFrom(selected ?? past.at ?? log.last)} onOpen={(e) => go({ e })} />
+      <Header runId={runId} snapshot={snapshot} log={log} unreadable={error !== null} onFork={() => setForkFrom(selected ?? past.at ?? log.last)} onOpen={(e) => go({ e })} />
       {snapshot && !recorded && <InterruptSlot snapshot={snapshot} log={log} />}
       <div className="tabs-line">
         <nav className="tabs" aria-label="Views of this run">

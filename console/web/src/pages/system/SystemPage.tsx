@@ -3,11 +3,12 @@ import type { ReactNode } from "react";
 import { fetchJson } from "../../api/client";
 import { ApiError } from "../../api/errors";
 import type { Json } from "../../api/json";
-import { useConfig } from "../../api/session";
+import { useConfig, useMay } from "../../api/session";
 import { basePath, hostURL } from "../../app/base";
 import { useTitle } from "../../app/title";
 import { number, record, text } from "../../ladder/events";
 import { useCapabilities } from "../../ladder/ui/context";
+import { QuarantineList } from "../../quarantine/QuarantineList";
 import { Icon } from "../../ui/Icon";
 import { JsonView } from "../../ui/JsonView";
 import { duration } from "../../ui/time";
@@ -36,6 +37,7 @@ export default function SystemPage(): ReactNode {
   const links = config.links.filter((l) => !ofRun(l));
   const discovery = useCapabilities();
   const implementation = record(discovery.implementation);
+  const reader = useMay("runs:read");
   return (
     <>
       <h1>System</h1>
@@ -45,6 +47,13 @@ export default function SystemPage(): ReactNode {
           <Health path="/healthz" name="The process runs" />
           <Health path="/readyz" name="It takes requests" />
         </section>
+        {reader && (
+          <section className="family" aria-labelledby="quarantine">
+            <h2 id="quarantine">Quarantined runs</h2>
+            <p className="dim small">Runs that the host cannot load or continue. Open one to retry or end it.</p>
+            <QuarantineList />
+          </section>
+        )}
         <section className="family" aria-labelledby="what">
           <h2 id="what">What it is</h2>
           <dl className="members">

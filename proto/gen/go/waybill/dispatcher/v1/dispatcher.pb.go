@@ -553,7 +553,7 @@ func (x *CancelRunRequest) GetCancelledBy() string {
 	return ""
 }
 
-// CancelRunResponse tells the run's status now.
+// CancelRunResponse holds the run's status.
 type CancelRunResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Status string                 `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -3107,6 +3107,585 @@ func (x *ComposePromptResponse) GetPayload() []byte {
 	return nil
 }
 
+// ListQuarantinedRunsRequest pages through a tenant's quarantined runs.
+type ListQuarantinedRunsRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// Only ids after this one.
+	After string `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
+	Limit int32  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Only this run; no error if it is not quarantined.
+	RunId         string `protobuf:"bytes,4,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQuarantinedRunsRequest) Reset() {
+	*x = ListQuarantinedRunsRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQuarantinedRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQuarantinedRunsRequest) ProtoMessage() {}
+
+func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQuarantinedRunsRequest.ProtoReflect.Descriptor instead.
+func (*ListQuarantinedRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ListQuarantinedRunsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListQuarantinedRunsRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListQuarantinedRunsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListQuarantinedRunsRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// ListQuarantinedRunsResponse is one page.
+type ListQuarantinedRunsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []*QuarantinedRun      `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQuarantinedRunsResponse) Reset() {
+	*x = ListQuarantinedRunsResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQuarantinedRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQuarantinedRunsResponse) ProtoMessage() {}
+
+func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQuarantinedRunsResponse.ProtoReflect.Descriptor instead.
+func (*ListQuarantinedRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ListQuarantinedRunsResponse) GetRuns() []*QuarantinedRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *ListQuarantinedRunsResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+// QuarantinedRun is a run that cannot be loaded or continued.
+type QuarantinedRun struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	RunId      string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	WorkflowId string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	// log_damaged, definition_missing, engine_version, panic or cannot_continue.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// RFC 3339; empty if an older release quarantined the run.
+	Since string `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// When the host checks the run again, RFC 3339.
+	NextCheckAt string `protobuf:"bytes,5,opt,name=next_check_at,json=nextCheckAt,proto3" json:"next_check_at,omitempty"`
+	// How often it was checked.
+	Checks int32 `protobuf:"varint,6,opt,name=checks,proto3" json:"checks,omitempty"`
+	// How often it was handed to a dispatcher before it was quarantined.
+	Tries         int32 `protobuf:"varint,7,opt,name=tries,proto3" json:"tries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuarantinedRun) Reset() {
+	*x = QuarantinedRun{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuarantinedRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuarantinedRun) ProtoMessage() {}
+
+func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuarantinedRun.ProtoReflect.Descriptor instead.
+func (*QuarantinedRun) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *QuarantinedRun) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *QuarantinedRun) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *QuarantinedRun) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *QuarantinedRun) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *QuarantinedRun) GetNextCheckAt() string {
+	if x != nil {
+		return x.NextCheckAt
+	}
+	return ""
+}
+
+func (x *QuarantinedRun) GetChecks() int32 {
+	if x != nil {
+		return x.Checks
+	}
+	return 0
+}
+
+func (x *QuarantinedRun) GetTries() int32 {
+	if x != nil {
+		return x.Tries
+	}
+	return 0
+}
+
+// RetryQuarantinedRunRequest names the run.
+type RetryQuarantinedRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryQuarantinedRunRequest) Reset() {
+	*x = RetryQuarantinedRunRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryQuarantinedRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryQuarantinedRunRequest) ProtoMessage() {}
+
+func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryQuarantinedRunRequest.ProtoReflect.Descriptor instead.
+func (*RetryQuarantinedRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *RetryQuarantinedRunRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *RetryQuarantinedRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// RetryQuarantinedRunResponse says what became of the run.
+type RetryQuarantinedRunResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run is in the queue; false: it has ended.
+	Queued        bool `protobuf:"varint,1,opt,name=queued,proto3" json:"queued,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryQuarantinedRunResponse) Reset() {
+	*x = RetryQuarantinedRunResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryQuarantinedRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryQuarantinedRunResponse) ProtoMessage() {}
+
+func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryQuarantinedRunResponse.ProtoReflect.Descriptor instead.
+func (*RetryQuarantinedRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *RetryQuarantinedRunResponse) GetQueued() bool {
+	if x != nil {
+		return x.Queued
+	}
+	return false
+}
+
+// EndQuarantinedRunRequest names the run, the reason and the caller.
+type EndQuarantinedRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	EndedBy       string                 `protobuf:"bytes,4,opt,name=ended_by,json=endedBy,proto3" json:"ended_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndQuarantinedRunRequest) Reset() {
+	*x = EndQuarantinedRunRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndQuarantinedRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndQuarantinedRunRequest) ProtoMessage() {}
+
+func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndQuarantinedRunRequest.ProtoReflect.Descriptor instead.
+func (*EndQuarantinedRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *EndQuarantinedRunRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *EndQuarantinedRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *EndQuarantinedRunRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *EndQuarantinedRunRequest) GetEndedBy() string {
+	if x != nil {
+		return x.EndedBy
+	}
+	return ""
+}
+
+// EndQuarantinedRunResponse holds the run's status.
+type EndQuarantinedRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        string                 `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndQuarantinedRunResponse) Reset() {
+	*x = EndQuarantinedRunResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndQuarantinedRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndQuarantinedRunResponse) ProtoMessage() {}
+
+func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndQuarantinedRunResponse.ProtoReflect.Descriptor instead.
+func (*EndQuarantinedRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *EndQuarantinedRunResponse) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+// GetOwnershipRequest names the run.
+type GetOwnershipRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetOwnershipRequest) Reset() {
+	*x = GetOwnershipRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetOwnershipRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetOwnershipRequest) ProtoMessage() {}
+
+func (x *GetOwnershipRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetOwnershipRequest.ProtoReflect.Descriptor instead.
+func (*GetOwnershipRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *GetOwnershipRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *GetOwnershipRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// GetOwnershipResponse says which dispatcher owns the run.
+type GetOwnershipResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the dispatcher process; empty: no dispatcher owns the run.
+	Owner string `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Host name of that process, if known.
+	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	// Counts the owners of the run; 0: none yet.
+	Epoch int64 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// Since when it owns the run, RFC 3339; empty if unknown.
+	Since string `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// When the owner's lease expires unless it is renewed, RFC 3339; empty if unknown.
+	ExpiresAt string `protobuf:"bytes,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	// none, owned, released, expired, or unknown where owners are not recorded.
+	State         string `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetOwnershipResponse) Reset() {
+	*x = GetOwnershipResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetOwnershipResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetOwnershipResponse) ProtoMessage() {}
+
+func (x *GetOwnershipResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetOwnershipResponse.ProtoReflect.Descriptor instead.
+func (*GetOwnershipResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *GetOwnershipResponse) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *GetOwnershipResponse) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *GetOwnershipResponse) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *GetOwnershipResponse) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *GetOwnershipResponse) GetExpiresAt() string {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return ""
+}
+
+func (x *GetOwnershipResponse) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
 var File_waybill_dispatcher_v1_dispatcher_proto protoreflect.FileDescriptor
 
 const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
@@ -3355,7 +3934,47 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\robservability\x18\x05 \x01(\tR\robservability\x12\x17\n" +
 	"\anode_id\x18\x06 \x01(\tR\x06nodeId\"1\n" +
 	"\x15ComposePromptResponse\x12\x18\n" +
-	"\apayload\x18\x01 \x01(\fR\apayload2\xdf\r\n" +
+	"\apayload\x18\x01 \x01(\fR\apayload\"w\n" +
+	"\x1aListQuarantinedRunsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x15\n" +
+	"\x06run_id\x18\x04 \x01(\tR\x05runId\"l\n" +
+	"\x1bListQuarantinedRunsResponse\x129\n" +
+	"\x04runs\x18\x01 \x03(\v2%.waybill.dispatcher.v1.QuarantinedRunR\x04runs\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"\xc8\x01\n" +
+	"\x0eQuarantinedRun\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
+	"\vworkflow_id\x18\x02 \x01(\tR\n" +
+	"workflowId\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05since\x18\x04 \x01(\tR\x05since\x12\"\n" +
+	"\rnext_check_at\x18\x05 \x01(\tR\vnextCheckAt\x12\x16\n" +
+	"\x06checks\x18\x06 \x01(\x05R\x06checks\x12\x14\n" +
+	"\x05tries\x18\a \x01(\x05R\x05tries\"K\n" +
+	"\x1aRetryQuarantinedRunRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"5\n" +
+	"\x1bRetryQuarantinedRunResponse\x12\x16\n" +
+	"\x06queued\x18\x01 \x01(\bR\x06queued\"|\n" +
+	"\x18EndQuarantinedRunRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x19\n" +
+	"\bended_by\x18\x04 \x01(\tR\aendedBy\"3\n" +
+	"\x19EndQuarantinedRunResponse\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\tR\x06status\"D\n" +
+	"\x13GetOwnershipRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\xa1\x01\n" +
+	"\x14GetOwnershipResponse\x12\x14\n" +
+	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x03R\x05epoch\x12\x14\n" +
+	"\x05since\x18\x04 \x01(\tR\x05since\x12\x1d\n" +
+	"\n" +
+	"expires_at\x18\x05 \x01(\tR\texpiresAt\x12\x14\n" +
+	"\x05state\x18\x06 \x01(\tR\x05state2\xbc\x11\n" +
 	"\n" +
 	"Dispatcher\x12[\n" +
 	"\bStartRun\x12&.waybill.dispatcher.v1.StartRunRequest\x1a'.waybill.dispatcher.v1.StartRunResponse\x12X\n" +
@@ -3370,7 +3989,11 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\vGetWorkflow\x12).waybill.dispatcher.v1.GetWorkflowRequest\x1a*.waybill.dispatcher.v1.GetWorkflowResponse\x12j\n" +
 	"\rListWorkflows\x12+.waybill.dispatcher.v1.ListWorkflowsRequest\x1a,.waybill.dispatcher.v1.ListWorkflowsResponse\x12[\n" +
 	"\bDescribe\x12&.waybill.dispatcher.v1.DescribeRequest\x1a'.waybill.dispatcher.v1.DescribeResponse\x12\x82\x01\n" +
-	"\x15ListModelCapabilities\x123.waybill.dispatcher.v1.ListModelCapabilitiesRequest\x1a4.waybill.dispatcher.v1.ListModelCapabilitiesResponse\x12d\n" +
+	"\x15ListModelCapabilities\x123.waybill.dispatcher.v1.ListModelCapabilitiesRequest\x1a4.waybill.dispatcher.v1.ListModelCapabilitiesResponse\x12|\n" +
+	"\x13ListQuarantinedRuns\x121.waybill.dispatcher.v1.ListQuarantinedRunsRequest\x1a2.waybill.dispatcher.v1.ListQuarantinedRunsResponse\x12|\n" +
+	"\x13RetryQuarantinedRun\x121.waybill.dispatcher.v1.RetryQuarantinedRunRequest\x1a2.waybill.dispatcher.v1.RetryQuarantinedRunResponse\x12v\n" +
+	"\x11EndQuarantinedRun\x12/.waybill.dispatcher.v1.EndQuarantinedRunRequest\x1a0.waybill.dispatcher.v1.EndQuarantinedRunResponse\x12g\n" +
+	"\fGetOwnership\x12*.waybill.dispatcher.v1.GetOwnershipRequest\x1a+.waybill.dispatcher.v1.GetOwnershipResponse\x12d\n" +
 	"\vProgramMock\x12).waybill.dispatcher.v1.ProgramMockRequest\x1a*.waybill.dispatcher.v1.ProgramMockResponse\x12^\n" +
 	"\tResetMock\x12'.waybill.dispatcher.v1.ResetMockRequest\x1a(.waybill.dispatcher.v1.ResetMockResponse\x12m\n" +
 	"\x0eLastMockBudget\x12,.waybill.dispatcher.v1.LastMockBudgetRequest\x1a-.waybill.dispatcher.v1.LastMockBudgetResponse\x12j\n" +
@@ -3389,7 +4012,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP() []byte {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescData
 }
 
-var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*StartRunRequest)(nil),               // 0: waybill.dispatcher.v1.StartRunRequest
 	(*StartRunResponse)(nil),              // 1: waybill.dispatcher.v1.StartRunResponse
@@ -3434,6 +4057,15 @@ var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*LastMockBudgetResponse)(nil),        // 40: waybill.dispatcher.v1.LastMockBudgetResponse
 	(*ComposePromptRequest)(nil),          // 41: waybill.dispatcher.v1.ComposePromptRequest
 	(*ComposePromptResponse)(nil),         // 42: waybill.dispatcher.v1.ComposePromptResponse
+	(*ListQuarantinedRunsRequest)(nil),    // 43: waybill.dispatcher.v1.ListQuarantinedRunsRequest
+	(*ListQuarantinedRunsResponse)(nil),   // 44: waybill.dispatcher.v1.ListQuarantinedRunsResponse
+	(*QuarantinedRun)(nil),                // 45: waybill.dispatcher.v1.QuarantinedRun
+	(*RetryQuarantinedRunRequest)(nil),    // 46: waybill.dispatcher.v1.RetryQuarantinedRunRequest
+	(*RetryQuarantinedRunResponse)(nil),   // 47: waybill.dispatcher.v1.RetryQuarantinedRunResponse
+	(*EndQuarantinedRunRequest)(nil),      // 48: waybill.dispatcher.v1.EndQuarantinedRunRequest
+	(*EndQuarantinedRunResponse)(nil),     // 49: waybill.dispatcher.v1.EndQuarantinedRunResponse
+	(*GetOwnershipRequest)(nil),           // 50: waybill.dispatcher.v1.GetOwnershipRequest
+	(*GetOwnershipResponse)(nil),          // 51: waybill.dispatcher.v1.GetOwnershipResponse
 }
 var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	15, // 0: waybill.dispatcher.v1.ResolveInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
@@ -3446,45 +4078,54 @@ var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	30, // 7: waybill.dispatcher.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.dispatcher.v1.ModelCapability
 	31, // 8: waybill.dispatcher.v1.ModelCapability.models:type_name -> waybill.dispatcher.v1.CapableModel
 	35, // 9: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
-	0,  // 10: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
-	2,  // 11: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
-	4,  // 12: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
-	6,  // 13: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
-	8,  // 14: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
-	10, // 15: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
-	12, // 16: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
-	16, // 17: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
-	18, // 18: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
-	21, // 19: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
-	23, // 20: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
-	26, // 21: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
-	28, // 22: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:input_type -> waybill.dispatcher.v1.ListModelCapabilitiesRequest
-	34, // 23: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
-	37, // 24: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
-	39, // 25: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
-	41, // 26: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
-	1,  // 27: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
-	3,  // 28: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
-	5,  // 29: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
-	7,  // 30: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
-	9,  // 31: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
-	11, // 32: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
-	13, // 33: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
-	17, // 34: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
-	19, // 35: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
-	22, // 36: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
-	24, // 37: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
-	27, // 38: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
-	29, // 39: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
-	36, // 40: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
-	38, // 41: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
-	40, // 42: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
-	42, // 43: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
-	27, // [27:44] is the sub-list for method output_type
-	10, // [10:27] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	45, // 10: waybill.dispatcher.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.dispatcher.v1.QuarantinedRun
+	0,  // 11: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
+	2,  // 12: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
+	4,  // 13: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
+	6,  // 14: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
+	8,  // 15: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
+	10, // 16: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
+	12, // 17: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
+	16, // 18: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
+	18, // 19: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
+	21, // 20: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
+	23, // 21: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
+	26, // 22: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
+	28, // 23: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:input_type -> waybill.dispatcher.v1.ListModelCapabilitiesRequest
+	43, // 24: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:input_type -> waybill.dispatcher.v1.ListQuarantinedRunsRequest
+	46, // 25: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:input_type -> waybill.dispatcher.v1.RetryQuarantinedRunRequest
+	48, // 26: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:input_type -> waybill.dispatcher.v1.EndQuarantinedRunRequest
+	50, // 27: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
+	34, // 28: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
+	37, // 29: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
+	39, // 30: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
+	41, // 31: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
+	1,  // 32: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
+	3,  // 33: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
+	5,  // 34: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
+	7,  // 35: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
+	9,  // 36: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
+	11, // 37: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
+	13, // 38: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
+	17, // 39: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
+	19, // 40: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
+	22, // 41: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
+	24, // 42: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
+	27, // 43: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
+	29, // 44: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
+	44, // 45: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
+	47, // 46: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
+	49, // 47: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
+	51, // 48: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
+	36, // 49: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
+	38, // 50: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
+	40, // 51: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
+	42, // 52: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
+	32, // [32:53] is the sub-list for method output_type
+	11, // [11:32] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_waybill_dispatcher_v1_dispatcher_proto_init() }
@@ -3499,7 +4140,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc), len(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   43,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -32,6 +32,10 @@ const (
 	Dispatcher_ListWorkflows_FullMethodName         = "/waybill.dispatcher.v1.Dispatcher/ListWorkflows"
 	Dispatcher_Describe_FullMethodName              = "/waybill.dispatcher.v1.Dispatcher/Describe"
 	Dispatcher_ListModelCapabilities_FullMethodName = "/waybill.dispatcher.v1.Dispatcher/ListModelCapabilities"
+	Dispatcher_ListQuarantinedRuns_FullMethodName   = "/waybill.dispatcher.v1.Dispatcher/ListQuarantinedRuns"
+	Dispatcher_RetryQuarantinedRun_FullMethodName   = "/waybill.dispatcher.v1.Dispatcher/RetryQuarantinedRun"
+	Dispatcher_EndQuarantinedRun_FullMethodName     = "/waybill.dispatcher.v1.Dispatcher/EndQuarantinedRun"
+	Dispatcher_GetOwnership_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/GetOwnership"
 	Dispatcher_ProgramMock_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/ProgramMock"
 	Dispatcher_ResetMock_FullMethodName             = "/waybill.dispatcher.v1.Dispatcher/ResetMock"
 	Dispatcher_LastMockBudget_FullMethodName        = "/waybill.dispatcher.v1.Dispatcher/LastMockBudget"
@@ -71,6 +75,14 @@ type DispatcherClient interface {
 	// ListModelCapabilities says which types of nodes require what of models, and which models a
 	// tenant can have it of.
 	ListModelCapabilities(ctx context.Context, in *ListModelCapabilitiesRequest, opts ...grpc.CallOption) (*ListModelCapabilitiesResponse, error)
+	// ListQuarantinedRuns lists a tenant's runs that cannot be loaded or continued, by id.
+	ListQuarantinedRuns(ctx context.Context, in *ListQuarantinedRunsRequest, opts ...grpc.CallOption) (*ListQuarantinedRunsResponse, error)
+	// RetryQuarantinedRun puts a quarantined run back into the queue.
+	RetryQuarantinedRun(ctx context.Context, in *RetryQuarantinedRunRequest, opts ...grpc.CallOption) (*RetryQuarantinedRunResponse, error)
+	// EndQuarantinedRun ends a quarantined run as cancelled.
+	EndQuarantinedRun(ctx context.Context, in *EndQuarantinedRunRequest, opts ...grpc.CallOption) (*EndQuarantinedRunResponse, error)
+	// GetOwnership says which dispatcher owns a run.
+	GetOwnership(ctx context.Context, in *GetOwnershipRequest, opts ...grpc.CallOption) (*GetOwnershipResponse, error)
 	// ProgramMock scripts the mock provider; refused unless test seams are on.
 	ProgramMock(ctx context.Context, in *ProgramMockRequest, opts ...grpc.CallOption) (*ProgramMockResponse, error)
 	// ResetMock clears the scripts.
@@ -220,6 +232,46 @@ func (c *dispatcherClient) ListModelCapabilities(ctx context.Context, in *ListMo
 	return out, nil
 }
 
+func (c *dispatcherClient) ListQuarantinedRuns(ctx context.Context, in *ListQuarantinedRunsRequest, opts ...grpc.CallOption) (*ListQuarantinedRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListQuarantinedRunsResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_ListQuarantinedRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) RetryQuarantinedRun(ctx context.Context, in *RetryQuarantinedRunRequest, opts ...grpc.CallOption) (*RetryQuarantinedRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RetryQuarantinedRunResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_RetryQuarantinedRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) EndQuarantinedRun(ctx context.Context, in *EndQuarantinedRunRequest, opts ...grpc.CallOption) (*EndQuarantinedRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndQuarantinedRunResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_EndQuarantinedRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) GetOwnership(ctx context.Context, in *GetOwnershipRequest, opts ...grpc.CallOption) (*GetOwnershipResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetOwnershipResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_GetOwnership_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *dispatcherClient) ProgramMock(ctx context.Context, in *ProgramMockRequest, opts ...grpc.CallOption) (*ProgramMockResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ProgramMockResponse)
@@ -293,6 +345,14 @@ type DispatcherServer interface {
 	// ListModelCapabilities says which types of nodes require what of models, and which models a
 	// tenant can have it of.
 	ListModelCapabilities(context.Context, *ListModelCapabilitiesRequest) (*ListModelCapabilitiesResponse, error)
+	// ListQuarantinedRuns lists a tenant's runs that cannot be loaded or continued, by id.
+	ListQuarantinedRuns(context.Context, *ListQuarantinedRunsRequest) (*ListQuarantinedRunsResponse, error)
+	// RetryQuarantinedRun puts a quarantined run back into the queue.
+	RetryQuarantinedRun(context.Context, *RetryQuarantinedRunRequest) (*RetryQuarantinedRunResponse, error)
+	// EndQuarantinedRun ends a quarantined run as cancelled.
+	EndQuarantinedRun(context.Context, *EndQuarantinedRunRequest) (*EndQuarantinedRunResponse, error)
+	// GetOwnership says which dispatcher owns a run.
+	GetOwnership(context.Context, *GetOwnershipRequest) (*GetOwnershipResponse, error)
 	// ProgramMock scripts the mock provider; refused unless test seams are on.
 	ProgramMock(context.Context, *ProgramMockRequest) (*ProgramMockResponse, error)
 	// ResetMock clears the scripts.
@@ -350,6 +410,18 @@ func (UnimplementedDispatcherServer) Describe(context.Context, *DescribeRequest)
 }
 func (UnimplementedDispatcherServer) ListModelCapabilities(context.Context, *ListModelCapabilitiesRequest) (*ListModelCapabilitiesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListModelCapabilities not implemented")
+}
+func (UnimplementedDispatcherServer) ListQuarantinedRuns(context.Context, *ListQuarantinedRunsRequest) (*ListQuarantinedRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListQuarantinedRuns not implemented")
+}
+func (UnimplementedDispatcherServer) RetryQuarantinedRun(context.Context, *RetryQuarantinedRunRequest) (*RetryQuarantinedRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RetryQuarantinedRun not implemented")
+}
+func (UnimplementedDispatcherServer) EndQuarantinedRun(context.Context, *EndQuarantinedRunRequest) (*EndQuarantinedRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndQuarantinedRun not implemented")
+}
+func (UnimplementedDispatcherServer) GetOwnership(context.Context, *GetOwnershipRequest) (*GetOwnershipResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetOwnership not implemented")
 }
 func (UnimplementedDispatcherServer) ProgramMock(context.Context, *ProgramMockRequest) (*ProgramMockResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ProgramMock not implemented")
@@ -618,6 +690,78 @@ func _Dispatcher_ListModelCapabilities_Handler(srv interface{}, ctx context.Cont
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Dispatcher_ListQuarantinedRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListQuarantinedRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).ListQuarantinedRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_ListQuarantinedRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).ListQuarantinedRuns(ctx, req.(*ListQuarantinedRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_RetryQuarantinedRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RetryQuarantinedRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).RetryQuarantinedRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_RetryQuarantinedRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).RetryQuarantinedRun(ctx, req.(*RetryQuarantinedRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_EndQuarantinedRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndQuarantinedRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).EndQuarantinedRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_EndQuarantinedRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).EndQuarantinedRun(ctx, req.(*EndQuarantinedRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_GetOwnership_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetOwnershipRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).GetOwnership(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_GetOwnership_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).GetOwnership(ctx, req.(*GetOwnershipRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Dispatcher_ProgramMock_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ProgramMockRequest)
 	if err := dec(in); err != nil {
@@ -748,6 +892,22 @@ var Dispatcher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListModelCapabilities",
 			Handler:    _Dispatcher_ListModelCapabilities_Handler,
+		},
+		{
+			MethodName: "ListQuarantinedRuns",
+			Handler:    _Dispatcher_ListQuarantinedRuns_Handler,
+		},
+		{
+			MethodName: "RetryQuarantinedRun",
+			Handler:    _Dispatcher_RetryQuarantinedRun_Handler,
+		},
+		{
+			MethodName: "EndQuarantinedRun",
+			Handler:    _Dispatcher_EndQuarantinedRun_Handler,
+		},
+		{
+			MethodName: "GetOwnership",
+			Handler:    _Dispatcher_GetOwnership_Handler,
 		},
 		{
 			MethodName: "ProgramMock",

@@ -2394,6 +2394,570 @@ func (x *ModelSubstitution) GetRunIds() []string {
 	return nil
 }
 
+// ListQuarantinedRunsRequest pages through quarantined runs.
+type ListQuarantinedRunsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1..200; unset: 50.
+	Limit  *int32  `protobuf:"varint,1,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	Cursor *string `protobuf:"bytes,2,opt,name=cursor,proto3,oneof" json:"cursor,omitempty"`
+	// Only this run; the list is empty if it is not quarantined.
+	RunId         *string `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3,oneof" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQuarantinedRunsRequest) Reset() {
+	*x = ListQuarantinedRunsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQuarantinedRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQuarantinedRunsRequest) ProtoMessage() {}
+
+func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQuarantinedRunsRequest.ProtoReflect.Descriptor instead.
+func (*ListQuarantinedRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ListQuarantinedRunsRequest) GetLimit() int32 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+func (x *ListQuarantinedRunsRequest) GetCursor() string {
+	if x != nil && x.Cursor != nil {
+		return *x.Cursor
+	}
+	return ""
+}
+
+func (x *ListQuarantinedRunsRequest) GetRunId() string {
+	if x != nil && x.RunId != nil {
+		return *x.RunId
+	}
+	return ""
+}
+
+// ListQuarantinedRunsResponse is one page of quarantined runs.
+type ListQuarantinedRunsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []*QuarantinedRun      `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	NextCursor    *string                `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3,oneof" json:"next_cursor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQuarantinedRunsResponse) Reset() {
+	*x = ListQuarantinedRunsResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQuarantinedRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQuarantinedRunsResponse) ProtoMessage() {}
+
+func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQuarantinedRunsResponse.ProtoReflect.Descriptor instead.
+func (*ListQuarantinedRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *ListQuarantinedRunsResponse) GetRuns() []*QuarantinedRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *ListQuarantinedRunsResponse) GetNextCursor() string {
+	if x != nil && x.NextCursor != nil {
+		return *x.NextCursor
+	}
+	return ""
+}
+
+// QuarantinedRun is a run that cannot be loaded or continued.
+type QuarantinedRun struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	RunId      string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	WorkflowId string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	// log_damaged, definition_missing, engine_version, panic or cannot_continue.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Unset if an older release quarantined the run.
+	Since *string `protobuf:"bytes,4,opt,name=since,proto3,oneof" json:"since,omitempty"`
+	// When the host checks the run again.
+	NextCheckAt string `protobuf:"bytes,5,opt,name=next_check_at,json=nextCheckAt,proto3" json:"next_check_at,omitempty"`
+	// How often it was checked.
+	Checks int32 `protobuf:"varint,6,opt,name=checks,proto3" json:"checks,omitempty"`
+	// How often it was handed to a dispatcher before it was quarantined.
+	Tries         int32 `protobuf:"varint,7,opt,name=tries,proto3" json:"tries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuarantinedRun) Reset() {
+	*x = QuarantinedRun{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuarantinedRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuarantinedRun) ProtoMessage() {}
+
+func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuarantinedRun.ProtoReflect.Descriptor instead.
+func (*QuarantinedRun) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *QuarantinedRun) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *QuarantinedRun) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *QuarantinedRun) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *QuarantinedRun) GetSince() string {
+	if x != nil && x.Since != nil {
+		return *x.Since
+	}
+	return ""
+}
+
+func (x *QuarantinedRun) GetNextCheckAt() string {
+	if x != nil {
+		return x.NextCheckAt
+	}
+	return ""
+}
+
+func (x *QuarantinedRun) GetChecks() int32 {
+	if x != nil {
+		return x.Checks
+	}
+	return 0
+}
+
+func (x *QuarantinedRun) GetTries() int32 {
+	if x != nil {
+		return x.Tries
+	}
+	return 0
+}
+
+// RetryQuarantinedRunRequest names the run.
+type RetryQuarantinedRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryQuarantinedRunRequest) Reset() {
+	*x = RetryQuarantinedRunRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryQuarantinedRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryQuarantinedRunRequest) ProtoMessage() {}
+
+func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryQuarantinedRunRequest.ProtoReflect.Descriptor instead.
+func (*RetryQuarantinedRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *RetryQuarantinedRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// RetryQuarantinedRunResponse says what became of the run.
+type RetryQuarantinedRunResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// queued or ended.
+	Outcome       string `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryQuarantinedRunResponse) Reset() {
+	*x = RetryQuarantinedRunResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryQuarantinedRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryQuarantinedRunResponse) ProtoMessage() {}
+
+func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryQuarantinedRunResponse.ProtoReflect.Descriptor instead.
+func (*RetryQuarantinedRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *RetryQuarantinedRunResponse) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *RetryQuarantinedRunResponse) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+// EndQuarantinedRunRequest names the run.
+type EndQuarantinedRunRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// At most 512 characters; recorded with the event.
+	Reason        *string `protobuf:"bytes,2,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndQuarantinedRunRequest) Reset() {
+	*x = EndQuarantinedRunRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndQuarantinedRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndQuarantinedRunRequest) ProtoMessage() {}
+
+func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndQuarantinedRunRequest.ProtoReflect.Descriptor instead.
+func (*EndQuarantinedRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *EndQuarantinedRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *EndQuarantinedRunRequest) GetReason() string {
+	if x != nil && x.Reason != nil {
+		return *x.Reason
+	}
+	return ""
+}
+
+// EndQuarantinedRunResponse holds the run's status.
+type EndQuarantinedRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Status        string                 `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndQuarantinedRunResponse) Reset() {
+	*x = EndQuarantinedRunResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndQuarantinedRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndQuarantinedRunResponse) ProtoMessage() {}
+
+func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndQuarantinedRunResponse.ProtoReflect.Descriptor instead.
+func (*EndQuarantinedRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *EndQuarantinedRunResponse) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *EndQuarantinedRunResponse) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+// GetRunOwnerRequest names the run.
+type GetRunOwnerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRunOwnerRequest) Reset() {
+	*x = GetRunOwnerRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRunOwnerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRunOwnerRequest) ProtoMessage() {}
+
+func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRunOwnerRequest.ProtoReflect.Descriptor instead.
+func (*GetRunOwnerRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *GetRunOwnerRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// GetRunOwnerResponse says which dispatcher owns the run.
+type GetRunOwnerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// none, owned, released, expired, or unknown where owners are not recorded.
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// Id of the dispatcher process; unset: no dispatcher owns the run.
+	Owner *string `protobuf:"bytes,3,opt,name=owner,proto3,oneof" json:"owner,omitempty"`
+	// Host name of that process, if known.
+	Host *string `protobuf:"bytes,4,opt,name=host,proto3,oneof" json:"host,omitempty"`
+	// Counts the owners of the run; 0: none yet.
+	Epoch int32 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// Since when the dispatcher owns the run.
+	Since *string `protobuf:"bytes,6,opt,name=since,proto3,oneof" json:"since,omitempty"`
+	// When its lease expires unless it is renewed.
+	ExpiresAt     *string `protobuf:"bytes,7,opt,name=expires_at,json=expiresAt,proto3,oneof" json:"expires_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRunOwnerResponse) Reset() {
+	*x = GetRunOwnerResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRunOwnerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRunOwnerResponse) ProtoMessage() {}
+
+func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRunOwnerResponse.ProtoReflect.Descriptor instead.
+func (*GetRunOwnerResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *GetRunOwnerResponse) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *GetRunOwnerResponse) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *GetRunOwnerResponse) GetOwner() string {
+	if x != nil && x.Owner != nil {
+		return *x.Owner
+	}
+	return ""
+}
+
+func (x *GetRunOwnerResponse) GetHost() string {
+	if x != nil && x.Host != nil {
+		return *x.Host
+	}
+	return ""
+}
+
+func (x *GetRunOwnerResponse) GetEpoch() int32 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *GetRunOwnerResponse) GetSince() string {
+	if x != nil && x.Since != nil {
+		return *x.Since
+	}
+	return ""
+}
+
+func (x *GetRunOwnerResponse) GetExpiresAt() string {
+	if x != nil && x.ExpiresAt != nil {
+		return *x.ExpiresAt
+	}
+	return ""
+}
+
 var File_waybill_host_v1_host_proto protoreflect.FileDescriptor
 
 const file_waybill_host_v1_host_proto_rawDesc = "" +
@@ -2630,7 +3194,56 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x05count\x18\x06 \x01(\x05R\x05count\x12\x12\n" +
 	"\x04runs\x18\a \x01(\x05R\x04runs\x12\x17\n" +
 	"\alast_at\x18\b \x01(\tR\x06lastAt\x12\x17\n" +
-	"\arun_ids\x18\t \x03(\tR\x06runIds2\xbc\r\n" +
+	"\arun_ids\x18\t \x03(\tR\x06runIds\"\x90\x01\n" +
+	"\x1aListQuarantinedRunsRequest\x12\x19\n" +
+	"\x05limit\x18\x01 \x01(\x05H\x00R\x05limit\x88\x01\x01\x12\x1b\n" +
+	"\x06cursor\x18\x02 \x01(\tH\x01R\x06cursor\x88\x01\x01\x12\x1a\n" +
+	"\x06run_id\x18\x03 \x01(\tH\x02R\x05runId\x88\x01\x01B\b\n" +
+	"\x06_limitB\t\n" +
+	"\a_cursorB\t\n" +
+	"\a_run_id\"\x88\x01\n" +
+	"\x1bListQuarantinedRunsResponse\x123\n" +
+	"\x04runs\x18\x01 \x03(\v2\x1f.waybill.host.v1.QuarantinedRunR\x04runs\x12$\n" +
+	"\vnext_cursor\x18\x02 \x01(\tH\x00R\n" +
+	"nextCursor\x88\x01\x01B\x0e\n" +
+	"\f_next_cursor\"\xd7\x01\n" +
+	"\x0eQuarantinedRun\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
+	"\vworkflow_id\x18\x02 \x01(\tR\n" +
+	"workflowId\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x19\n" +
+	"\x05since\x18\x04 \x01(\tH\x00R\x05since\x88\x01\x01\x12\"\n" +
+	"\rnext_check_at\x18\x05 \x01(\tR\vnextCheckAt\x12\x16\n" +
+	"\x06checks\x18\x06 \x01(\x05R\x06checks\x12\x14\n" +
+	"\x05tries\x18\a \x01(\x05R\x05triesB\b\n" +
+	"\x06_since\"3\n" +
+	"\x1aRetryQuarantinedRunRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"N\n" +
+	"\x1bRetryQuarantinedRunResponse\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x18\n" +
+	"\aoutcome\x18\x02 \x01(\tR\aoutcome\"Y\n" +
+	"\x18EndQuarantinedRunRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
+	"\x06reason\x18\x02 \x01(\tH\x00R\x06reason\x88\x01\x01B\t\n" +
+	"\a_reason\"J\n" +
+	"\x19EndQuarantinedRunResponse\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06status\x18\x02 \x01(\tR\x06status\"+\n" +
+	"\x12GetRunOwnerRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\xf7\x01\n" +
+	"\x13GetRunOwnerResponse\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x19\n" +
+	"\x05owner\x18\x03 \x01(\tH\x00R\x05owner\x88\x01\x01\x12\x17\n" +
+	"\x04host\x18\x04 \x01(\tH\x01R\x04host\x88\x01\x01\x12\x14\n" +
+	"\x05epoch\x18\x05 \x01(\x05R\x05epoch\x12\x19\n" +
+	"\x05since\x18\x06 \x01(\tH\x02R\x05since\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"expires_at\x18\a \x01(\tH\x03R\texpiresAt\x88\x01\x01B\b\n" +
+	"\x06_ownerB\a\n" +
+	"\x05_hostB\b\n" +
+	"\x06_sinceB\r\n" +
+	"\v_expires_at2\xe6\x10\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12T\n" +
@@ -2648,7 +3261,11 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x10ListAuditEntries\x12(.waybill.host.v1.ListAuditEntriesRequest\x1a).waybill.host.v1.ListAuditEntriesResponse\x12[\n" +
 	"\fListWebhooks\x12$.waybill.host.v1.ListWebhooksRequest\x1a%.waybill.host.v1.ListWebhooksResponse\x12p\n" +
 	"\x13RotateWebhookSecret\x12+.waybill.host.v1.RotateWebhookSecretRequest\x1a,.waybill.host.v1.RotateWebhookSecretResponse\x12v\n" +
-	"\x15ListWebhookDeliveries\x12-.waybill.host.v1.ListWebhookDeliveriesRequest\x1a..waybill.host.v1.ListWebhookDeliveriesResponseB\xb7\x01\n" +
+	"\x15ListWebhookDeliveries\x12-.waybill.host.v1.ListWebhookDeliveriesRequest\x1a..waybill.host.v1.ListWebhookDeliveriesResponse\x12p\n" +
+	"\x13ListQuarantinedRuns\x12+.waybill.host.v1.ListQuarantinedRunsRequest\x1a,.waybill.host.v1.ListQuarantinedRunsResponse\x12p\n" +
+	"\x13RetryQuarantinedRun\x12+.waybill.host.v1.RetryQuarantinedRunRequest\x1a,.waybill.host.v1.RetryQuarantinedRunResponse\x12j\n" +
+	"\x11EndQuarantinedRun\x12).waybill.host.v1.EndQuarantinedRunRequest\x1a*.waybill.host.v1.EndQuarantinedRunResponse\x12X\n" +
+	"\vGetRunOwner\x12#.waybill.host.v1.GetRunOwnerRequest\x1a$.waybill.host.v1.GetRunOwnerResponseB\xb7\x01\n" +
 	"\x13com.waybill.host.v1B\tHostProtoP\x01Z7waybill.dev/waybill/proto/gen/go/waybill/host/v1;hostv1\xa2\x02\x03WHX\xaa\x02\x0fWaybill.Host.V1\xca\x02\x0fWaybill\\Host\\V1\xe2\x02\x1bWaybill\\Host\\V1\\GPBMetadata\xea\x02\x11Waybill::Host::V1b\x06proto3"
 
 var (
@@ -2663,7 +3280,7 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PollRunEventsRequest)(nil),           // 0: waybill.host.v1.PollRunEventsRequest
 	(*PollRunEventsResponse)(nil),          // 1: waybill.host.v1.PollRunEventsResponse
@@ -2703,74 +3320,92 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*ListModelSubstitutionsRequest)(nil),  // 35: waybill.host.v1.ListModelSubstitutionsRequest
 	(*ListModelSubstitutionsResponse)(nil), // 36: waybill.host.v1.ListModelSubstitutionsResponse
 	(*ModelSubstitution)(nil),              // 37: waybill.host.v1.ModelSubstitution
-	(*v1.JsonDocument)(nil),                // 38: openwop.v1.JsonDocument
-	(*ListWebhooksRequest)(nil),            // 39: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 40: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 41: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*ListWebhooksResponse)(nil),           // 42: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 43: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 44: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*ListQuarantinedRunsRequest)(nil),     // 38: waybill.host.v1.ListQuarantinedRunsRequest
+	(*ListQuarantinedRunsResponse)(nil),    // 39: waybill.host.v1.ListQuarantinedRunsResponse
+	(*QuarantinedRun)(nil),                 // 40: waybill.host.v1.QuarantinedRun
+	(*RetryQuarantinedRunRequest)(nil),     // 41: waybill.host.v1.RetryQuarantinedRunRequest
+	(*RetryQuarantinedRunResponse)(nil),    // 42: waybill.host.v1.RetryQuarantinedRunResponse
+	(*EndQuarantinedRunRequest)(nil),       // 43: waybill.host.v1.EndQuarantinedRunRequest
+	(*EndQuarantinedRunResponse)(nil),      // 44: waybill.host.v1.EndQuarantinedRunResponse
+	(*GetRunOwnerRequest)(nil),             // 45: waybill.host.v1.GetRunOwnerRequest
+	(*GetRunOwnerResponse)(nil),            // 46: waybill.host.v1.GetRunOwnerResponse
+	(*v1.JsonDocument)(nil),                // 47: openwop.v1.JsonDocument
+	(*ListWebhooksRequest)(nil),            // 48: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 49: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 50: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*ListWebhooksResponse)(nil),           // 51: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 52: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 53: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	38, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	47, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
 	4,  // 1: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
 	5,  // 2: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
 	4,  // 3: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
 	10, // 4: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
-	38, // 5: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
+	47, // 5: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
 	13, // 6: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	38, // 7: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	47, // 7: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
 	16, // 8: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	38, // 9: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	38, // 10: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	38, // 11: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	38, // 12: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	47, // 9: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	47, // 10: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	47, // 11: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	47, // 12: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
 	26, // 13: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
 	27, // 14: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	38, // 15: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	38, // 16: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	47, // 15: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	47, // 16: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
 	33, // 17: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
 	34, // 18: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
 	37, // 19: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
-	0,  // 20: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,  // 21: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	6,  // 22: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
-	8,  // 23: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
-	31, // 24: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
-	35, // 25: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
-	11, // 26: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	14, // 27: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	17, // 28: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	19, // 29: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	23, // 30: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	25, // 31: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	29, // 32: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	21, // 33: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	39, // 34: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	40, // 35: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	41, // 36: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	1,  // 37: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	3,  // 38: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	7,  // 39: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	9,  // 40: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	32, // 41: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	36, // 42: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	12, // 43: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	15, // 44: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	18, // 45: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	20, // 46: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	24, // 47: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	28, // 48: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	30, // 49: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	22, // 50: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	42, // 51: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	43, // 52: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	44, // 53: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	37, // [37:54] is the sub-list for method output_type
-	20, // [20:37] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	40, // 20: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
+	0,  // 21: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,  // 22: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	6,  // 23: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
+	8,  // 24: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
+	31, // 25: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
+	35, // 26: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
+	11, // 27: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	14, // 28: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	17, // 29: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	19, // 30: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	23, // 31: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	25, // 32: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	29, // 33: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	21, // 34: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	48, // 35: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	49, // 36: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	50, // 37: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	38, // 38: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
+	41, // 39: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
+	43, // 40: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
+	45, // 41: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	1,  // 42: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	3,  // 43: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	7,  // 44: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	9,  // 45: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	32, // 46: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	36, // 47: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	12, // 48: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	15, // 49: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	18, // 50: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	20, // 51: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	24, // 52: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	28, // 53: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	30, // 54: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	22, // 55: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	51, // 56: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	52, // 57: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	53, // 58: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	39, // 59: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	42, // 60: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	44, // 61: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	46, // 62: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	42, // [42:63] is the sub-list for method output_type
+	21, // [21:42] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -2795,13 +3430,18 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[26].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[27].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[35].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[38].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[39].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[40].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[43].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[46].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   38,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

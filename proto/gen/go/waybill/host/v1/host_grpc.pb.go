@@ -36,6 +36,10 @@ const (
 	Host_ListWebhooks_FullMethodName           = "/waybill.host.v1.Host/ListWebhooks"
 	Host_RotateWebhookSecret_FullMethodName    = "/waybill.host.v1.Host/RotateWebhookSecret"
 	Host_ListWebhookDeliveries_FullMethodName  = "/waybill.host.v1.Host/ListWebhookDeliveries"
+	Host_ListQuarantinedRuns_FullMethodName    = "/waybill.host.v1.Host/ListQuarantinedRuns"
+	Host_RetryQuarantinedRun_FullMethodName    = "/waybill.host.v1.Host/RetryQuarantinedRun"
+	Host_EndQuarantinedRun_FullMethodName      = "/waybill.host.v1.Host/EndQuarantinedRun"
+	Host_GetRunOwner_FullMethodName            = "/waybill.host.v1.Host/GetRunOwner"
 )
 
 // HostClient is the client API for Host service.
@@ -79,6 +83,14 @@ type HostClient interface {
 	RotateWebhookSecret(ctx context.Context, in *RotateWebhookSecretRequest, opts ...grpc.CallOption) (*RotateWebhookSecretResponse, error)
 	// ListWebhookDeliveries lists what a webhook was not delivered. Scope webhooks:manage.
 	ListWebhookDeliveries(ctx context.Context, in *ListWebhookDeliveriesRequest, opts ...grpc.CallOption) (*ListWebhookDeliveriesResponse, error)
+	// ListQuarantinedRuns lists runs that cannot be loaded or continued, by id. Scope runs:read.
+	ListQuarantinedRuns(ctx context.Context, in *ListQuarantinedRunsRequest, opts ...grpc.CallOption) (*ListQuarantinedRunsResponse, error)
+	// RetryQuarantinedRun puts a quarantined run back into the queue. Scope runs:cancel.
+	RetryQuarantinedRun(ctx context.Context, in *RetryQuarantinedRunRequest, opts ...grpc.CallOption) (*RetryQuarantinedRunResponse, error)
+	// EndQuarantinedRun ends a quarantined run as cancelled. Scope runs:cancel.
+	EndQuarantinedRun(ctx context.Context, in *EndQuarantinedRunRequest, opts ...grpc.CallOption) (*EndQuarantinedRunResponse, error)
+	// GetRunOwner says which dispatcher owns a run. Scope runs:read.
+	GetRunOwner(ctx context.Context, in *GetRunOwnerRequest, opts ...grpc.CallOption) (*GetRunOwnerResponse, error)
 }
 
 type hostClient struct {
@@ -268,6 +280,46 @@ func (c *hostClient) ListWebhookDeliveries(ctx context.Context, in *ListWebhookD
 	return out, nil
 }
 
+func (c *hostClient) ListQuarantinedRuns(ctx context.Context, in *ListQuarantinedRunsRequest, opts ...grpc.CallOption) (*ListQuarantinedRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListQuarantinedRunsResponse)
+	err := c.cc.Invoke(ctx, Host_ListQuarantinedRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) RetryQuarantinedRun(ctx context.Context, in *RetryQuarantinedRunRequest, opts ...grpc.CallOption) (*RetryQuarantinedRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RetryQuarantinedRunResponse)
+	err := c.cc.Invoke(ctx, Host_RetryQuarantinedRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) EndQuarantinedRun(ctx context.Context, in *EndQuarantinedRunRequest, opts ...grpc.CallOption) (*EndQuarantinedRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndQuarantinedRunResponse)
+	err := c.cc.Invoke(ctx, Host_EndQuarantinedRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) GetRunOwner(ctx context.Context, in *GetRunOwnerRequest, opts ...grpc.CallOption) (*GetRunOwnerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetRunOwnerResponse)
+	err := c.cc.Invoke(ctx, Host_GetRunOwner_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // HostServer is the server API for Host service.
 // All implementations must embed UnimplementedHostServer
 // for forward compatibility.
@@ -309,6 +361,14 @@ type HostServer interface {
 	RotateWebhookSecret(context.Context, *RotateWebhookSecretRequest) (*RotateWebhookSecretResponse, error)
 	// ListWebhookDeliveries lists what a webhook was not delivered. Scope webhooks:manage.
 	ListWebhookDeliveries(context.Context, *ListWebhookDeliveriesRequest) (*ListWebhookDeliveriesResponse, error)
+	// ListQuarantinedRuns lists runs that cannot be loaded or continued, by id. Scope runs:read.
+	ListQuarantinedRuns(context.Context, *ListQuarantinedRunsRequest) (*ListQuarantinedRunsResponse, error)
+	// RetryQuarantinedRun puts a quarantined run back into the queue. Scope runs:cancel.
+	RetryQuarantinedRun(context.Context, *RetryQuarantinedRunRequest) (*RetryQuarantinedRunResponse, error)
+	// EndQuarantinedRun ends a quarantined run as cancelled. Scope runs:cancel.
+	EndQuarantinedRun(context.Context, *EndQuarantinedRunRequest) (*EndQuarantinedRunResponse, error)
+	// GetRunOwner says which dispatcher owns a run. Scope runs:read.
+	GetRunOwner(context.Context, *GetRunOwnerRequest) (*GetRunOwnerResponse, error)
 	mustEmbedUnimplementedHostServer()
 }
 
@@ -369,6 +429,18 @@ func (UnimplementedHostServer) RotateWebhookSecret(context.Context, *RotateWebho
 }
 func (UnimplementedHostServer) ListWebhookDeliveries(context.Context, *ListWebhookDeliveriesRequest) (*ListWebhookDeliveriesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWebhookDeliveries not implemented")
+}
+func (UnimplementedHostServer) ListQuarantinedRuns(context.Context, *ListQuarantinedRunsRequest) (*ListQuarantinedRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListQuarantinedRuns not implemented")
+}
+func (UnimplementedHostServer) RetryQuarantinedRun(context.Context, *RetryQuarantinedRunRequest) (*RetryQuarantinedRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RetryQuarantinedRun not implemented")
+}
+func (UnimplementedHostServer) EndQuarantinedRun(context.Context, *EndQuarantinedRunRequest) (*EndQuarantinedRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndQuarantinedRun not implemented")
+}
+func (UnimplementedHostServer) GetRunOwner(context.Context, *GetRunOwnerRequest) (*GetRunOwnerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetRunOwner not implemented")
 }
 func (UnimplementedHostServer) mustEmbedUnimplementedHostServer() {}
 func (UnimplementedHostServer) testEmbeddedByValue()              {}
@@ -690,6 +762,78 @@ func _Host_ListWebhookDeliveries_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Host_ListQuarantinedRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListQuarantinedRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ListQuarantinedRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ListQuarantinedRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ListQuarantinedRuns(ctx, req.(*ListQuarantinedRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_RetryQuarantinedRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RetryQuarantinedRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).RetryQuarantinedRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_RetryQuarantinedRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).RetryQuarantinedRun(ctx, req.(*RetryQuarantinedRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_EndQuarantinedRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndQuarantinedRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).EndQuarantinedRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_EndQuarantinedRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).EndQuarantinedRun(ctx, req.(*EndQuarantinedRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_GetRunOwner_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRunOwnerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).GetRunOwner(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_GetRunOwner_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).GetRunOwner(ctx, req.(*GetRunOwnerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Host_ServiceDesc is the grpc.ServiceDesc for Host service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -760,6 +904,22 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListWebhookDeliveries",
 			Handler:    _Host_ListWebhookDeliveries_Handler,
+		},
+		{
+			MethodName: "ListQuarantinedRuns",
+			Handler:    _Host_ListQuarantinedRuns_Handler,
+		},
+		{
+			MethodName: "RetryQuarantinedRun",
+			Handler:    _Host_RetryQuarantinedRun_Handler,
+		},
+		{
+			MethodName: "EndQuarantinedRun",
+			Handler:    _Host_EndQuarantinedRun_Handler,
+		},
+		{
+			MethodName: "GetRunOwner",
+			Handler:    _Host_GetRunOwner_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,43 @@
+import { useQuery } from "@tanstack/react-query";
+import { api, body } from "../api/client";
+import { own } from "../api/own";
+import type { components } from "../api/schema";
+
+export type QuarantinedRun = components["schemas"]["QuarantinedRun"];
+
+export const quarantineKey = ["quarantine"] as const;
+
+const interval = 30_000;
+
+/** The quarantined runs of the tenant, one page of them. */
+export function useQuarantine() {
+  return useQuery({
+    queryKey: [...quarantineKey, "all"],
+    queryFn: ({ signal }) => body(api.GET("/v1/quarantine", { params: { query: { limit: 200 } }, signal })),
+    refetchInterval: interval,
+  });
+}
+
+/** Why a run is quarantined; undefined if it is not, or if the host does not say. */
+export function useQuarantined(runId: string, enabled: boolean): QuarantinedRun | undefined {
+  const { data } = useQuery({
+    queryKey: [...quarantineKey, runId],
+    queryFn: ({ signal }) => body(api.GET("/v1/quarantine", { params: { query: { runId } }, signal })),
+    enabled,
+    refetchInterval: interval,
+  });
+  return enabled ? data?.runs[0] : undefined;
+}
+
+const reasons: { [reason: string]: string } = {
+  log_damaged: "The run's log is damaged. Restore the log from a backup.",
+  definition_missing: "The workflow definition is missing. Restore it from a backup, or end the run.",
+  engine_version: "The run needs a newer engine. Upgrade the dispatchers.",
+  panic: "The run's execution panics. Upgrade the dispatchers, or end the run.",
+  cannot_continue: "The dispatcher cannot continue the run. The dispatcher's log has the error.",
+};
+
+/** A reason in words: what is wrong and what helps. */
+export function reasonWords(reason: string): string {
+  return own(reasons, reason) ?? reason;
+}

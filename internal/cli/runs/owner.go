@@ -1,0 +1,50 @@
+package runs
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/internal/cli/render"
+	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/term"
+)
+
+func ownerCommand(s *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "owner RUN",
+		Short: "Show which dispatcher owns a run, since when and until when",
+		Long: `Shows which dispatcher owns a run. The state is one of:
+
+  none      no dispatcher owns the run
+  owned     the dispatcher's lease is valid
+  released  the dispatcher has released the run
+  expired   the dispatcher's lease has expired; another one takes the run over
+  unknown   the host does not record owners`,
+		Example: `  waybill run owner @latest
+  waybill run owner RUN -o json | jq -r .expiresAt`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: CompleteIDs(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := about(cmd, s, args[0])
+			if err != nil {
+				return err
+			}
+			o, err := at.client.Owner(cmd.Context(), at.id)
+			if err != nil {
+				return err
+			}
+			return at.print.Document(o.Doc, o.Owner, func(w io.Writer) error {
+				if _, err := fmt.Fprintf(w, "%s %s\n", term.Clean(o.RunID), term.Clean(o.State)); err != nil {
+					return err
+				}
+				epoch := ""
+				if o.Epoch > 0 {
+					epoch = fmt.Sprint(o.Epoch)
+				}
+				return render.Pairs(w, "owner", o.Owner, "host", o.Host, "epoch", epoch, "since", o.Since, "until", o.ExpiresAt)
+			})
+		},
+	}
+}

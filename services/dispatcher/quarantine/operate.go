@@ -1,0 +1,136 @@
+package quarantine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// Record is a quarantined run as an operator sees it.
+type Record struct {
+	Run    subject.Run
+	Reason string
+	// Since is when it was quarantined first; zero if an older release did it.
+	Since time.Time
+	// Next is when it is checked again, after Checks checks.
+	Next   time.Time
+	Checks int
+	// Tries is how often the run was handed out before it was quarantined.
+	Tries int
+}
+
+func (e entry) reason() string { return cmp.Or(e.Reason, ReasonDamaged) }
+
+func (e entry) record() Record {
+	r := Record{Run: e.run(), Reason: e.reason(), Next: time.UnixMilli(e.Next).UTC(), Checks: e.Looks, Tries: e.Tries}
+	if e.Since > 0 {
+		r.Since = time.UnixMilli(e.Since).UTC()
+	}
+	return r
+}
+
+// Of lists a tenant's quarantined runs with ids after a given one, by id. more reports
+// that others follow. Errors: kv.ErrUnavailable.
+func (l *List) Of(ctx context.Context, tenant, after string, limit int) (records []Record, more bool, err error) {
+	all, err := kv.List(ctx, l.store, prefix+tenant+".")
+	if err != nil {
+		return nil, false, fmt.Errorf("list quarantined runs: %w", err)
+	}
+	for _, there := range all {
+		var e entry
+		if json.Unmarshal(there.Value, &e) == nil && !e.Back && e.Tenant == tenant && e.RunID > after {
+			records = append(records, e.record())
+		}
+	}
+	slices.SortFunc(records, func(a, b Record) int { return strings.Compare(a.Run.RunID, b.Run.RunID) })
+	if len(records) > limit {
+		return records[:limit], true, nil
+	}
+	return records, false, nil
+}
+
+// Get finds a quarantined run. Errors: fault.RunNotFound, kv.ErrUnavailable.
+func (l *List) Get(ctx context.Context, tenant, runID string) (Record, error) {
+	e, _, err := l.get(ctx, tenant, runID)
+	return e.record(), err
+}
+
+func (l *List) get(ctx context.Context, tenant, runID string) (e entry, revision uint64, err error) {
+	if !subject.Token(tenant) || !subject.Token(runID) {
+		return e, 0, notQuarantined()
+	}
+	there, err := l.store.Get(ctx, keyOf(subject.Run{Tenant: tenant, RunID: runID}))
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return e, 0, notQuarantined()
+	case err != nil:
+		return e, 0, fmt.Errorf("read quarantine of run %s: %w", runID, err)
+	}
+	if err := json.Unmarshal(there.Value, &e); err != nil {
+		return e, 0, fmt.Errorf("read quarantine of run %s: %w", runID, err)
+	}
+	if e.Back || e.Tenant != tenant {
+		return e, 0, notQuarantined()
+	}
+	return e, there.Revision, nil
+}
+
+func notQuarantined() *fault.Error {
+	return fault.New(fault.RunNotFound, "no quarantined run of this id in your tenant")
+}
+
+// Retry puts a run back now. back is false if it has ended. Errors: fault.RunNotFound,
+// fault.Conflict if the run still cannot continue, kv.ErrUnavailable, and those of the log.
+func (l *List) Retry(ctx context.Context, tenant, runID string) (back bool, err error) {
+	e, revision, err := l.get(ctx, tenant, runID)
+	if err != nil {
+		return false, err
+	}
+	if back, err = l.readmit(ctx, &e, revision); err != nil {
+		if stays(err) {
+			return false, fault.New(fault.Conflict, "the run still cannot continue: %s", remedy(e.reason())).With("reason", e.reason()).Wrap(err)
+		}
+		return false, err
+	}
+	l.log.Info("run taken out of quarantine by an operator", "run_id", runID, "reason", e.reason(), "queued", back)
+	return back, nil
+}
+
+// Release takes a run that was ended off the list.
+func (l *List) Release(ctx context.Context, tenant, runID string) error {
+	e, revision, err := l.get(ctx, tenant, runID)
+	if fault.CodeOf(err) == fault.RunNotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	e.Back = true
+	_, err = l.put(ctx, e, revision)
+	return err
+}
+
+// remedy says what helps.
+func remedy(reason string) string {
+	switch reason {
+	case ReasonDamaged:
+		return "its log is damaged; restore the log from a backup"
+	case ReasonDefinition:
+		return "its workflow definition is missing; restore the bucket waybill_workflows from a backup, or end the run"
+	case ReasonEngine:
+		return "it needs a newer engine; upgrade the dispatchers"
+	case ReasonPanic:
+		return "its execution panics; upgrade the dispatchers, or end the run"
+	default:
+		return "the dispatcher's log has the cause; end the run if it cannot be fixed"
+	}
+}
