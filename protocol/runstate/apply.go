@@ -101,6 +101,7 @@ func (s *State) Apply(e wire.Event) {
 		for _, said := range f.Said {
 			s.Remember(wire.Note{Said: said})
 		}
+		s.holdAll()
 	}
 }
 
@@ -208,7 +209,7 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		s.end(e, p, NodeSuspended)
 	case wire.EventNodeResumed:
 		n := s.end(e, p, NodeRunning)
-		n.Rounds, n.Retries, n.Chunked = 0, nil, false // its model begins anew, with the answer
+		n.Rounds, n.Retries, n.Chunked, n.Held = 0, nil, false, false // its model begins anew, with the answer
 	case wire.EventOutputChunk, wire.EventAgentReasoningDelta:
 		s.node(p.NodeID).Chunked = true
 	case wire.EventEnvelopeRetryAttempted:

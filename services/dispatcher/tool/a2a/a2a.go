@@ -105,7 +105,7 @@ func (r *Runner) Run(ctx context.Context, t completion.Task, _ completion.Journa
 	if bad != nil {
 		return completion.Result{Err: bad}
 	}
-	msg := &a2a.Message{ID: tool.InvocationID(t, "a2a:"+c.Agent), Role: a2a.MessageRoleUser, Parts: a2a.ContentParts{part}}
+	msg := &a2a.Message{ID: tool.InvocationID(t, node.Peer(node.TypeA2ASendMessage, t.Input.Config)), Role: a2a.MessageRoleUser, Parts: a2a.ContentParts{part}}
 	callCtx, cancel := context.WithTimeout(ctx, tool.Timeout(c.TimeoutMs, taskTimeout))
 	defer cancel()
 	callCtx, note := outbound.Noted(callCtx)

@@ -121,7 +121,7 @@ func (r *Runner) Run(ctx context.Context, t completion.Task, _ completion.Journa
 	callCtx, cancel := context.WithTimeout(ctx, tool.Timeout(c.TimeoutMs, callTimeout))
 	defer cancel()
 	callCtx, note := outbound.Noted(callCtx)
-	res, err := s.call(callCtx, &mcp.CallToolParams{Name: c.Tool, Arguments: args, Meta: meta(t, c)}, note)
+	res, err := s.call(callCtx, &mcp.CallToolParams{Name: c.Tool, Arguments: args, Meta: meta(t)}, note)
 	switch {
 	case err == nil:
 		return c.end(s, res)
@@ -133,8 +133,8 @@ func (r *Runner) Run(ctx context.Context, t completion.Task, _ completion.Journa
 }
 
 // meta tells the server what call this is.
-func meta(t completion.Task, c config) mcp.Meta {
-	m := mcp.Meta{MetaIdempotencyKey: tool.InvocationID(t, "mcp:"+c.Server+":"+c.Tool), MetaAttempt: t.Attempt + 1}
+func meta(t completion.Task) mcp.Meta {
+	m := mcp.Meta{MetaIdempotencyKey: tool.InvocationID(t, node.Peer(node.TypeMCPCallTool, t.Input.Config)), MetaAttempt: t.Attempt + 1}
 	if trace := t.Trace.Call(t.Input.NodeID, t.Attempt, 0); trace != "" {
 		m[metaTraceparent] = trace
 	}
