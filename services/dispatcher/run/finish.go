@@ -73,7 +73,7 @@ func (m *Machine) FailNode(now time.Time, id string, e *wire.NodeError, trust wi
 		return // too late
 	}
 	next := n.Attempt + 1
-	delay := max(m.step(id).Node.Backoff(next), e.RetryAfter)
+	delay := max(m.step(id).Node.Backoff(next-n.Spared), e.RetryAfter)
 	if e.Retryable && int64(n.Attempt-n.Spared) < m.maxRetries(id) && m.inTime(now.Add(delay)) {
 		m.tell(now, wire.EventNodeRetried, id, trust, retriedPayload{
 			NodeID: id, Attempt: next, DelayMs: delay.Milliseconds(), LastError: e,

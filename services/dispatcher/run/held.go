@@ -26,10 +26,11 @@ func (m *Machine) hold(id string) {
 	note.Held = append(without(note.Held, id), id)
 }
 
-// begin marks the effect of a node as begun by this machine.
+// begin marks the effect of a node as begun by this machine. A machine beside the session
+// begins none.
 func (m *Machine) begin(id string) {
 	n := m.st.Nodes[id]
-	if !n.Held {
+	if !n.Held || m.beside {
 		return
 	}
 	n.Held = false

@@ -57,6 +57,7 @@ func TestLift_TheModelGoesOnWithAllAnswers(t *testing.T) {
 	require.Empty(t, m.Advance(at))
 	m.Resolve(at, "a", decide(t, m, "a", `{"answers":{"q":2}}`))
 	require.Equal(t, wire.StatusRunning, m.State().Status)
+	require.Len(t, m.Advance(at), 1, "for the executor that takes the run up")
 	require.Equal(t, subject.Wake, m.FrameKind())
 	note := *m.Note()
 	require.Equal(t, []string{"a"}, note.Held, "its model is not called yet")
