@@ -61,12 +61,14 @@ type config struct {
 	Agent     string `json:"agent"`
 	Message   string `json:"message"`
 	TimeoutMs int64  `json:"timeoutMs"`
+	// Idempotent is read by node.MarkedIdempotent; here its type is checked.
+	Idempotent bool `json:"idempotent"`
 }
 
 func parse(raw json.RawMessage) (config, *wire.NodeError) {
 	var c config
 	if err := strictjson.Read(raw, &c); err != nil {
-		return c, node.Invalid("/config: want {agent, message?, timeoutMs?}")
+		return c, node.Invalid("/config: want {agent, message?, timeoutMs?, idempotent?}")
 	}
 	return c, tool.CheckTimeout(c.TimeoutMs)
 }

@@ -67,12 +67,14 @@ type config struct {
 	Arguments      json.RawMessage `json:"arguments"`
 	AllowToolError bool            `json:"allowToolError"`
 	TimeoutMs      int64           `json:"timeoutMs"`
+	// Idempotent is read by node.MarkedIdempotent; here its type is checked.
+	Idempotent bool `json:"idempotent"`
 }
 
 func (r *Runner) parse(raw json.RawMessage) (config, *wire.NodeError) {
 	var c config
 	if err := strictjson.Read(raw, &c); err != nil {
-		return c, node.Invalid("/config: want {server, tool, arguments?, allowToolError?, timeoutMs?}")
+		return c, node.Invalid("/config: want {server, tool, arguments?, allowToolError?, timeoutMs?, idempotent?}")
 	}
 	if c.Tool == "" {
 		return c, node.Invalid("/config/tool: name the tool to call")
@@ -91,6 +93,16 @@ func (r *Runner) Check(raw json.RawMessage) *wire.NodeError {
 	}
 	_, bad = r.server(c)
 	return bad
+}
+
+// Idempotent reports whether the operator marked the tool; see tool.Marker.
+func (r *Runner) Idempotent(raw json.RawMessage) bool {
+	c, bad := r.parse(raw)
+	if bad != nil {
+		return false
+	}
+	s, ok := r.servers[c.Server]
+	return ok && slices.Contains(s.cfg.Idempotent, c.Tool)
 }
 
 func (r *Runner) server(c config) (*server, *wire.NodeError) {
