@@ -209,7 +209,7 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		s.end(e, p, NodeSuspended)
 	case wire.EventNodeResumed:
 		n := s.end(e, p, NodeRunning)
-		n.Rounds, n.Retries, n.Chunked, n.Held = 0, nil, false, false // its model begins anew, with the answer
+		n.Rounds, n.Retries, n.Chunked, n.Held = 0, nil, false, false // its model is called again, with the answer
 	case wire.EventOutputChunk, wire.EventAgentReasoningDelta:
 		s.node(p.NodeID).Chunked = true
 	case wire.EventEnvelopeRetryAttempted:

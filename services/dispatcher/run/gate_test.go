@@ -152,7 +152,7 @@ func TestFailNode_RepeatsNothingThatStays(t *testing.T) {
 }
 
 // The decision of the gate holds for an attempt that is held; a further attempt passes the
-// gate anew.
+// gate again.
 func TestGate_ItsDecisionOutlivesTheExecutor(t *testing.T) {
 	t.Parallel()
 	p := gated(t, graph{settings: `{"maxRetries":1}`}, "")

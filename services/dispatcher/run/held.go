@@ -8,10 +8,10 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// A running node whose effect has not begun is held. Held nodes are in the note of the frame
-// that leaves them so, which tells the next executor that nothing was sent: a node that waits
-// for a free place among the parallel effects, one that a request started beside the session,
-// or one that was released. A node that starts and begins within one frame is in no note.
+// A running node whose effect has not begun is held: it waits for a free place among the
+// parallel effects, a request started it while another executor owns the run, or an executor
+// released it. The note of a frame lists held nodes, so the next executor knows that nothing
+// was sent. A node that starts and begins within one frame appears in no note.
 
 // hold marks the effect of a running node as not begun.
 func (m *Machine) hold(id string) {
@@ -26,8 +26,8 @@ func (m *Machine) hold(id string) {
 	note.Held = append(without(note.Held, id), id)
 }
 
-// begin marks the effect of a node as begun by this machine. A machine beside the session
-// begins none.
+// begin marks the effect of a node as begun by this machine. A machine that changes the run
+// of another executor begins none.
 func (m *Machine) begin(id string) {
 	n := m.st.Nodes[id]
 	if !n.Held || m.beside {

@@ -87,7 +87,7 @@ func TestRelease_LeavesWhatHasDoneSomething(t *testing.T) {
 	require.False(t, m.Release("a"))
 }
 
-// What a request starts beside the session is not begun there.
+// A request that starts a node does not begin its effect.
 func TestHeld_AnAnswerBesideTheSessionBeginsNoEffect(t *testing.T) {
 	t.Parallel()
 	p := calling(t, one("gate", "core.approvalGate", `{"title":"t","actions":["accept"]}`, "{}")+","+charge("a", "{}", ""), link("e", "gate", "a", ""))

@@ -173,7 +173,6 @@ func TestUnknownOutcome_APersonDecides(t *testing.T) {
 			require.Equal(t, wire.StatusWaitingExternal, m.State().Status)
 			l.append(m)
 
-			// The answer comes beside the session.
 			m = run.New(p, limits, l.state()).Beside()
 			m.Resolve(at, "a", decide(t, m, "a", tc.answer))
 			m.Advance(at)
@@ -245,7 +244,7 @@ func TestUnknownOutcome_DecidedWhilePaused(t *testing.T) {
 	l.append(m)
 	m = run.New(p, limits, l.state())
 	require.Len(t, m.Advance(at), 2)
-	require.Equal(t, "node.started@b", strings.Join(names(m), " "), "the attempt that the pause cut begins anew, the other goes on")
+	require.Equal(t, "node.started@b", strings.Join(names(m), " "), "the attempt that the pause cut starts again, the other goes on")
 }
 
 // A replay comes to what its source came to, whatever the policy does now.
