@@ -2,6 +2,7 @@ package execute_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -123,4 +124,29 @@ func TestUnknownOutcome_IsDecidedByAnAnswer(t *testing.T) {
 			require.Equal(t, 1, calls)
 		}
 	}
+}
+
+// A call that was not sent begins with the next dispatcher as if for the first time.
+func TestUnknownOutcome_NotOfACallThatWasNotSent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil, nil)
+	r.moreTypes = node.Catalog{node.TypeSideEffect: {ID: node.TypeSideEffect, Class: node.Effect}}
+	defs, tries := define(t, nodeJSON("a", node.TypeSideEffect, "{}")), 0
+	r.exec = r.executor(defs, models(func(_ context.Context, task completion.Task, _ completion.Journal) completion.Result {
+		require.Zero(t, task.Attempt)
+		if tries++; tries == 1 {
+			return completion.Result{Interrupted: errors.New("not connected"), Unsent: true}
+		}
+		return completion.Result{Output: node.Output{}}
+	}))
+	r.create(t)
+	r.next(t)
+	st, frames := r.state(t)
+	require.True(t, st.Nodes["a"].Held)
+	require.JSONEq(t, `{"held":["a"]}`, frames[len(frames)-1].Note)
+	r.next(t) // handed out again
+	st, frames = r.state(t)
+	require.Equal(t, wire.StatusCompleted, st.Status)
+	require.Equal(t, 2, tries)
+	require.JSONEq(t, `{"begun":["a"]}`, frames[len(frames)-2].Note)
 }

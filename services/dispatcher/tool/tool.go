@@ -80,6 +80,9 @@ func (m Mux) Run(ctx context.Context, t completion.Task, j completion.Journal) c
 	if err := seal.Check(ctx); err != nil {
 		return completion.Result{Interrupted: err}
 	}
+	if ctx.Err() != nil {
+		return completion.Result{Interrupted: context.Cause(ctx), Unsent: true}
+	}
 	if r, ok := m.Runners[t.TypeID]; ok {
 		return r.Run(ctx, t, j)
 	}

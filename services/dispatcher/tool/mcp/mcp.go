@@ -138,7 +138,7 @@ func (r *Runner) Run(ctx context.Context, t completion.Task, _ completion.Journa
 	case err == nil:
 		return c.end(s, res)
 	case ctx.Err() != nil: // the server has been told
-		return completion.Result{Interrupted: context.Cause(ctx)}
+		return completion.Result{Interrupted: context.Cause(ctx), Unsent: errors.Is(err, errUnsent)}
 	default:
 		return tool.Failed(s.failure(err, note, callCtx.Err()))
 	}
