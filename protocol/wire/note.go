@@ -21,9 +21,10 @@ type Note struct {
 }
 
 // Empty reports whether the note says nothing.
-func (n Note) Empty() bool {
-	return n.Pause == nil && n.Cancel == nil && len(n.Said) == 0 && len(n.Held)+len(n.Begun) == 0
-}
+func (n Note) Empty() bool { return n.IDsOnly() && len(n.Held)+len(n.Begun) == 0 }
+
+// IDsOnly reports whether the note has nothing but ids of nodes, which hold no secret.
+func (n Note) IDsOnly() bool { return n.Pause == nil && n.Cancel == nil && len(n.Said) == 0 }
 
 // PauseNote asks for a pause as soon as nothing of the run is at work.
 type PauseNote struct {

@@ -59,7 +59,9 @@ func (x *Executor) append(ctx context.Context, writer string, r subject.Run, hea
 		return appended{}, err
 	}
 	f := frame.New(r, kind, head, events).By(writer).In(trace)
-	if n := m.Note(); n != nil {
+	if n := m.Note(); n != nil && n.IDsOnly() {
+		f = f.With(n.JSON())
+	} else if n != nil {
 		out, _, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, [][]byte{[]byte(n.JSON())})
 		if err != nil {
 			return appended{}, fmt.Errorf("redact a note of run %s: %w", r.RunID, err)

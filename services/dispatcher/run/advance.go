@@ -293,15 +293,15 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 	}
 	m.fact(now, wire.EventNodeStarted, id, started)
 	delete(m.asked, id)
-	if t.Class == node.Effect {
-		m.hold(id)
-	}
 	if bad == nil {
 		bad = m.pin(now, id, t.Changes)
 	}
 	if bad != nil {
 		m.failNode(now, id, bad, attempt, trust)
 		return
+	}
+	if t.Class == node.Effect {
+		m.hold(id)
 	}
 	if t.Class != node.Timer || started.DelayMs == 0 {
 		m.perform(now, id, t, in, attempt, trust)
