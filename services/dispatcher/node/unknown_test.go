@@ -3,9 +3,11 @@ package node_test
 import (
 	"encoding/json"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
@@ -45,4 +47,19 @@ func TestOnUnknownOutcome_FollowsTheTypeUnlessTheNodeSays(t *testing.T) {
 		n := &workflow.Node{Config: json.RawMessage(tc.config), Settings: json.RawMessage(tc.settings)}
 		require.Equal(t, tc.want, tc.typ.OnUnknownOutcome(n), name)
 	}
+}
+
+// A pack marks its calls in the config that it fills in.
+func TestOnUnknownOutcome_OfAPackFollowsItsConfig(t *testing.T) {
+	t.Parallel()
+	host := node.Builtin().And(node.Type{ID: node.TypeMCPCallTool, Class: node.Effect, Idempotent: node.MarkedIdempotent})
+	packs, _, err := pack.Load([]pack.Source{{Folder: "shop", FS: fstest.MapFS{
+		"pack.json": {Data: []byte(`{"name":"vendor.acme.shop","version":"1.0.0","engines":{"openwop":"*"},"nodes":[
+			{"typeId":"vendor.acme.shop.find","version":"1.0.0","category":"data","role":"side-effect"}]}`)},
+		"waybill.json": {Data: []byte(`{"nodes":{"vendor.acme.shop.find":{"base":"core.mcp.callTool","config":{"server":"shop","tool":"find","idempotent":true}}}}`)},
+	}}}, pack.Host{Types: host.IDs()})
+	require.NoError(t, err)
+	find := host.With(packs)["vendor.acme.shop.find"]
+	require.Equal(t, workflow.OutcomeRetry, find.OnUnknownOutcome(&workflow.Node{Config: json.RawMessage(`{}`)}))
+	require.Equal(t, workflow.OutcomeFail, find.OnUnknownOutcome(&workflow.Node{Config: json.RawMessage(`{"idempotent":false}`)}))
 }
