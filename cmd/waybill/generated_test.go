@@ -37,7 +37,7 @@ func generated(t *testing.T, name, want string) {
 var explained = map[string]string{
 	"a2a-agent": "tools.md", "api-key": "waiting.md#who-may-answer", "asset-keys": "media.md#keys", "audit": "audit.md", "audit-key-file": "audit.md",
 	"credentials": "models.md#keys-that-tenants-bring", "default-model": "models.md#which-model-is-asked", "durability": "operations.md#durability",
-	"hide-fallback": "models.md#the-gate", "interrupt-keys": "waiting.md#tokens", "kind-lint": "kinds.md", "kinds": "kinds.md#add-one", "lease": "operations.md#the-lease",
+	"hide-fallback": "models.md#the-gate", "idempotent-tool": "tools.md#when-the-outcome-of-a-call-is-unknown", "interrupt-keys": "waiting.md#tokens", "kind-lint": "kinds.md", "kinds": "kinds.md#add-one", "lease": "operations.md#the-lease",
 	"max-handed-out": "scaling.md#runs-that-are-handed-out", "max-inline-media-bytes": "media.md", "mcp-server": "tools.md", "metrics-addr": "operations.md#health-and-metrics", "models": "models.md#the-catalogue",
 	"nats-addr": "operations.md#reading-events-over-nats", "otlp-endpoint": "tracing.md", "packs": "kinds.md#packs", "postgres-url-file": "operations.md#a-read-model-in-postgresql",
 	"prompts": "prompts.md", "provider": "models.md#vendors-and-their-keys", "provider-policies": "models.md#who-may-ask-which-model", "provider-settings": "models.md#limits-per-provider", "redact-shapes": "redaction.md",

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -18,11 +19,15 @@ import (
 // toolOptions are the flags that name whom workflows may ask beside models.
 type toolOptions struct {
 	mcpServers, a2aAgents []string
+	// idempotent are MCP tools as SERVER/TOOL.
+	idempotent []string
 }
 
 func (o *toolOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.mcpServers, "mcp-server", nil,
 		"ID=URL of an MCP server (streamable HTTP), or ID=stdio:COMMAND ARGS (repeatable); its bearer token is read from WAYBILL_MCP_ID_TOKEN, variables of a command from WAYBILL_MCP_ID_ENV_NAME, or WAYBILL_MCP_ID_SECRET_NAME if they are secret")
+	f.StringArrayVar(&o.idempotent, "idempotent-tool", nil,
+		"SERVER/TOOL of an MCP tool whose calls may be sent twice (repeatable); a call whose outcome is unknown after a crash is then sent again instead of failing its node")
 	f.StringArrayVar(&o.a2aAgents, "a2a-agent", nil, "ID=URL of an A2A agent (repeatable); its bearer token is read from WAYBILL_A2A_ID_TOKEN")
 }
 
@@ -63,7 +68,25 @@ func (o *toolOptions) mcpConfigs() ([]mcp.Config, error) {
 		out = append(out, c)
 	}
 	errs = append(errs, overlaps(programs, ids)...)
+	errs = append(errs, o.markIdempotent(out)...)
 	return out, errors.Join(errs...)
+}
+
+// markIdempotent gives each server the names of its idempotent tools.
+func (o *toolOptions) markIdempotent(servers []mcp.Config) (errs []error) {
+	for _, f := range o.idempotent {
+		id, name, _ := strings.Cut(f, "/")
+		i := slices.IndexFunc(servers, func(c mcp.Config) bool { return c.ID == id })
+		switch {
+		case name == "":
+			errs = append(errs, fmt.Errorf("--idempotent-tool %q: want SERVER/TOOL", f))
+		case i < 0:
+			errs = append(errs, fmt.Errorf("--idempotent-tool %q: no --mcp-server has the id %q", f, id))
+		default:
+			servers[i].Idempotent = append(servers[i].Idempotent, name)
+		}
+	}
+	return errs
 }
 
 // a2aConfigs reads the agents.

@@ -71,3 +71,16 @@ func TestCommandEnv_GivesAToolItsOwnAlone(t *testing.T) {
 		"PATH=/bin", "OPENAI_API_KEY=x", "WAYBILL_MCP_MY_FILES_ENV_KEY=1=2", "WAYBILL_MCP_OTHER_ENV_KEY=3", "WAYBILL_API_KEY=k", "PATHS=no",
 	}))
 }
+
+func TestToolOptions_MarkIdempotentTools(t *testing.T) {
+	t.Parallel()
+	o := toolOptions{mcpServers: []string{"a=http://h", "b=http://h"}, idempotent: []string{"b/look/up", "b/list"}}
+	servers, err := o.mcpConfigs()
+	require.NoError(t, err)
+	require.Empty(t, servers[0].Idempotent)
+	require.Equal(t, []string{"look/up", "list"}, servers[1].Idempotent)
+	o.idempotent = []string{"b", "c/list"}
+	err = o.validate()
+	require.ErrorContains(t, err, `--idempotent-tool "b": want SERVER/TOOL`)
+	require.ErrorContains(t, err, `--idempotent-tool "c/list": no --mcp-server has the id "c"`)
+}

@@ -81,6 +81,7 @@ const (
 	SchemaNotAccepted     Code = "response_schema_invalid"
 	ContentTooLong        Code = "content_too_long"
 	ToolFailed            Code = "tool_failed"
+	OutcomeUnknown        Code = "outcome_unknown"
 	PeerInputRequired     Code = "peer_input_required"
 	ConformanceFailure    Code = "conformance_test_failure"
 	InterruptRejected     Code = "interrupt_rejected"

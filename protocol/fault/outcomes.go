@@ -117,6 +117,11 @@ var outcomes = map[Code]Row{
 		"A tool or an agent was asked, and says that it failed.",
 		"See the tool's message in details; correct its arguments, or ask whoever runs it.",
 	},
+	OutcomeUnknown: {
+		0, grpcFailedPrecondition, false, WorkflowAuthor,
+		"The dispatcher stopped after it may have sent a call and before it recorded the result; the call may have taken effect.",
+		"Look up details.idempotencyKey at the receiver, then fork the run in mode branch. Set the node's settings.onUnknownOutcome to retry or ask, or mark the tool as idempotent.",
+	},
 	PeerInputRequired: {
 		0, grpcFailedPrecondition, false, WorkflowAuthor,
 		"A tool or an agent asks for input that a workflow cannot give.",

@@ -109,6 +109,7 @@ func (s *State) Apply(e wire.Event) {
 		for _, said := range f.Said {
 			s.Remember(wire.Note{Said: said})
 		}
+		s.holdAll()
 	}
 }
 
@@ -209,7 +210,7 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		s.end(e, p, NodeSuspended)
 	case wire.EventNodeResumed:
 		n := s.end(e, p, NodeRunning)
-		n.Rounds, n.Retries, n.Chunked, n.Waits = 0, nil, false, 0 // its model starts again, with the answer
+		n.Rounds, n.Retries, n.Chunked, n.Waits, n.Held = 0, nil, false, 0, false // its model is called again, with the answer
 	case wire.EventOutputChunk, wire.EventAgentReasoningDelta:
 		s.node(p.NodeID).Chunked = true
 	case wire.EventEnvelopeRetryAttempted:

@@ -21,7 +21,7 @@ type coder struct {
 	reading bool
 	// all is the input as one string, of which the strings that are read are parts.
 	all string
-	err     error
+	err error
 }
 
 func (c *coder) fail() {

@@ -85,6 +85,7 @@ func (s *State) codeNode(c *coder, n *Node) {
 	integer(c, &n.DelayMs)
 	integer(c, &n.TimeoutMs)
 	c.bool(&n.Chunked)
+	c.bool(&n.Held)
 	integer(c, &n.Rounds)
 	slice(c, &n.Retries, func(c *coder, v *Retry) {
 		integer(c, &v.Attempt)
@@ -99,6 +100,7 @@ func (s *State) codeNode(c *coder, n *Node) {
 	integer(c, &n.Clarifications)
 	integer(c, &n.Spared)
 	integer(c, &n.Lost)
+	integer(c, &n.Waits)
 	text(c, &n.Trust)
 	s.codeChildOf(c, n)
 }
@@ -162,6 +164,7 @@ func codeError(c *coder, v *wire.NodeError) {
 	document(c, &v.Details)
 	c.bool(&v.Retryable)
 	integer(c, &v.RetryAfter)
+	c.bool(&v.Capacity)
 	text(c, &v.CausationID)
 }
 

@@ -59,12 +59,12 @@ func (s *State) OpenCount(nodeID string) int {
 	return n
 }
 
-// AnsweredOf are the questions of a node that have an answer, in the order they were
-// asked.
+// AnsweredOf are the answered questions of a node's model, in the order they were asked. The
+// host's own question about a call whose outcome is unknown is not among them.
 func (s *State) AnsweredOf(nodeID string) []*Interrupt {
 	var out []*Interrupt
 	for _, i := range s.Interrupts {
-		if i.NodeID == nodeID && i.Resolved && i.ResumeValue != nil {
+		if i.NodeID == nodeID && i.Resolved && i.ResumeValue != nil && !i.IsUnknown() {
 			out = append(out, i)
 		}
 	}
@@ -175,6 +175,8 @@ func (s *State) Remember(n wire.Note) {
 	if n.Pause != nil && s.Status != wire.StatusPaused {
 		s.Pausing = n.Pause
 	}
+	s.hold(n.Held, true)
+	s.hold(n.Begun, false)
 	if n.Cancel != nil {
 		s.Status, s.Cancelling = wire.StatusCancelling, n.Cancel
 	}

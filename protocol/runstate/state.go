@@ -58,6 +58,8 @@ type Node struct {
 	// TimeoutMs is how long after Since an attempt that runs, or waits for capacity, has used
 	// up its time; 0: as long as the run.
 	TimeoutMs int64
+	// Held reports that the effect of the running attempt has not begun.
+	Held bool
 	// Chunked reports that the running attempt has shown partial output.
 	Chunked bool
 	// Rounds counts the model calls of the running attempt whose usage is recorded.

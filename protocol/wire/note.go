@@ -13,7 +13,18 @@ type Note struct {
 	// Said is a vote or a question at an interrupt that stays open, as package interrupt
 	// writes it.
 	Said json.RawMessage `json:"said,omitempty"`
+	// Held are running nodes whose effect has not begun: the call was surely not sent. The
+	// next dispatcher begins it as if for the first time.
+	Held []string `json:"held,omitempty"`
+	// Begun are held nodes whose effect a dispatcher begins now.
+	Begun []string `json:"begun,omitempty"`
 }
+
+// Empty reports whether the note says nothing.
+func (n Note) Empty() bool { return n.IDsOnly() && len(n.Held)+len(n.Begun) == 0 }
+
+// IDsOnly reports whether the note has nothing but ids of nodes, which hold no secret.
+func (n Note) IDsOnly() bool { return n.Pause == nil && n.Cancel == nil && len(n.Said) == 0 }
 
 // PauseNote asks for a pause as soon as nothing of the run is at work.
 type PauseNote struct {

@@ -67,7 +67,30 @@ func (n *Node) Timeout() time.Duration {
 	return time.Duration(min(ms, maxTimeout.Milliseconds())) * time.Millisecond
 }
 
-// checkAttempts finds what is wrong with a node's retries and its timeout.
+// UnknownOutcome says what happens to a node whose dispatcher stopped after the call may
+// have been sent and before its result was recorded.
+type UnknownOutcome string
+
+// The policies for unknown outcomes. Without one the node type decides.
+const (
+	OutcomeByType UnknownOutcome = ""
+	OutcomeRetry  UnknownOutcome = "retry"
+	OutcomeFail   UnknownOutcome = "fail"
+	OutcomeAsk    UnknownOutcome = "ask"
+)
+
+// OnUnknownOutcome is settings.onUnknownOutcome, an extension of this host.
+func (n *Node) OnUnknownOutcome() UnknownOutcome {
+	switch u := UnknownOutcome(members(n.Settings).text("onUnknownOutcome")); u {
+	case OutcomeRetry, OutcomeFail, OutcomeAsk:
+		return u
+	default: // registered before the value was checked
+		return OutcomeByType
+	}
+}
+
+// checkAttempts finds what is wrong with a node's retries, its timeout and its policy for
+// unknown outcomes.
 func checkAttempts(n *Node, path string, found *problems) {
 	s := members(n.Settings)
 	inRange := func(o object, name, at, rule string, low, high int64, want string) {
@@ -80,6 +103,9 @@ func checkAttempts(n *Node, path string, found *problems) {
 	}
 	inRange(s, "maxRetries", path, RuleMaxRetries, 0, math.MaxInt64, "want an integer of at least 0")
 	inRange(s, "timeoutMs", path, RuleTimeout, 1, maxTimeout.Milliseconds(), "want milliseconds, an integer from 1 to 604800000; without a limit leave the member out")
+	if s["onUnknownOutcome"] != nil && n.OnUnknownOutcome() == OutcomeByType {
+		found.add(path+"/onUnknownOutcome", RuleUnknownOutcome, `want "retry", "fail" or "ask"; without it the node type decides`)
+	}
 	if s["retry"] == nil {
 		return
 	}

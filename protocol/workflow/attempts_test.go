@@ -22,6 +22,8 @@ func TestParse_RefusesAttemptsThatMakeNoSense(t *testing.T) {
 		`{"maxRetries":-1}`:                              {Path: "/nodes/0/settings/maxRetries", Rule: workflow.RuleMaxRetries},
 		`{"timeoutMs":0}`:                                {Path: "/nodes/0/settings/timeoutMs", Rule: workflow.RuleTimeout},
 		`{"timeoutMs":"5s"}`:                             {Path: "/nodes/0/settings/timeoutMs", Rule: workflow.RuleTimeout},
+		`{"onUnknownOutcome":"skip"}`:                    {Path: "/nodes/0/settings/onUnknownOutcome", Rule: workflow.RuleUnknownOutcome},
+		`{"onUnknownOutcome":true}`:                      {Path: "/nodes/0/settings/onUnknownOutcome", Rule: workflow.RuleUnknownOutcome},
 		`{"retry":3}`:                                    {Path: "/nodes/0/settings/retry", Rule: workflow.RuleRetry},
 		`{"retry":{"max":3}}`:                            {Path: "/nodes/0/settings/retry/max", Rule: workflow.RuleRetry},
 		`{"retry":{"maxRetries":1.5}}`:                   {Path: "/nodes/0/settings/retry/maxRetries", Rule: workflow.RuleRetry},
@@ -48,6 +50,20 @@ func TestWaitsForCapacity_UnlessTheAuthorForbidsIt(t *testing.T) {
 		def, found := withSettings(settings)
 		require.Empty(t, found)
 		require.Equal(t, want, def.Nodes[0].WaitsForCapacity(), settings)
+	}
+}
+
+func TestOnUnknownOutcome_IsOneOfThreeOrUnset(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[string]workflow.UnknownOutcome{
+		`{}`:                           workflow.OutcomeByType,
+		`{"onUnknownOutcome":"retry"}`: workflow.OutcomeRetry,
+		`{"onUnknownOutcome":"fail"}`:  workflow.OutcomeFail,
+		`{"onUnknownOutcome":"ask"}`:   workflow.OutcomeAsk,
+	} {
+		def, found := withSettings(settings)
+		require.Empty(t, found)
+		require.Equal(t, want, def.Nodes[0].OnUnknownOutcome())
 	}
 }
 

@@ -27,6 +27,8 @@ const (
 	RuleRetry      = "retry"
 	RuleTimeout    = "timeout"
 	RuleCapability = "capability"
+	// RuleUnknownOutcome is about settings.onUnknownOutcome.
+	RuleUnknownOutcome = "unknown-outcome"
 )
 
 // maxProblems bounds what Parse reports; more would help nobody.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,7 +70,7 @@ func TestCrash_OneAnswerWhereverTheHostDies(t *testing.T) {
 					checkLog(t, k, events)
 					if hit && p.calls > 0 {
 						require.Equal(t, p.calls, k.v.desk.count(k.name), "calls of the vendor\n%s", dump(events))
-						checkFresh(t, p.shown && k.mode == "streamed", events)
+						checkRepeat(t, map[string]string{"streamed": p.streamed, "whole": p.whole}[k.mode], events)
 					}
 				}
 			}
@@ -160,26 +161,31 @@ func checkLog(t *testing.T, k *crash, events []harness.Event) {
 	requireHas(t, `{"artifactId":"`+end.Outputs.Envelopes[0].EnvelopeID+`"}`, of(events, artifact)[0].Payload)
 }
 
-// checkFresh wants another attempt exactly where readers have seen a part of an answer.
-func checkFresh(t *testing.T, fresh bool, events []harness.Event) {
+// checkRepeat expects the event that shows a repeated call, once, and no other; empty
+// expects none. The text of a new attempt starts again.
+func checkRepeat(t *testing.T, want string, events []harness.Event) {
 	t.Helper()
-	text, retried := "", 0
+	text, shown := "", []string(nil)
 	for _, e := range events {
 		switch e.Type {
 		case started:
 			text = ""
-		case again:
-			retried++
+		case again, logged:
+			if strings.Contains(string(e.Payload), `"executor_lost"`) {
+				shown = append(shown, e.Type)
+			}
 		case chunk:
 			var p struct{ Chunk string }
 			require.NoError(t, json.Unmarshal(e.Payload, &p))
 			text += p.Chunk
 		}
 	}
-	if !fresh {
-		require.Zero(t, retried, "%s", dump(events))
+	if want == "" {
+		require.Empty(t, shown, "%s", dump(events))
 		return
 	}
-	require.Equal(t, 1, retried, "%s", dump(events))
-	require.Equal(t, good, text, "the text begins again")
+	require.Equal(t, []string{want}, shown, "%s", dump(events))
+	if text != "" {
+		require.Equal(t, good, text, "the text begins again")
+	}
 }

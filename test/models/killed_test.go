@@ -21,15 +21,15 @@ var killed = map[string]struct {
 	kill func(t *testing.T, k *crash) bool
 	// calls is how often the vendor is asked in all; 0: that depends.
 	calls int
-	// shown says that readers of a streamed answer have seen a part of it.
-	shown bool
+	// streamed and whole are the event that shows the repeated call; empty: none is repeated.
+	streamed, whole string
 }{
-	"before the call":              {kindsOfAnswer, waysToAnswer, killBefore, 1, false},
-	"during the answer":            {kindsOfAnswer, waysToAnswer[:1], killDuring, 2, true},
-	"after the answer, unread":     {kindsOfAnswer, waysToAnswer, killAfter, 2, false},
-	"while it takes the answer in": {kindsOfAnswer, waysToAnswer, killAnywhere, 0, false},
-	"between envelope and node":    {kindsOfAnswer[1:], waysToAnswer, killBetween, 1, false},
-	"between two attempts":         {kindsOfAnswer, waysToAnswer, killRetry, 2, true},
+	"before the call":              {kindsOfAnswer, waysToAnswer, killBefore, 1, again, again},
+	"during the answer":            {kindsOfAnswer, waysToAnswer[:1], killDuring, 2, again, ""},
+	"after the answer, unread":     {kindsOfAnswer, waysToAnswer, killAfter, 2, again, again},
+	"while it takes the answer in": {kindsOfAnswer, waysToAnswer, killAnywhere, 0, "", ""},
+	"between envelope and node":    {kindsOfAnswer[1:], waysToAnswer, killBetween, 1, "", ""},
+	"between two attempts":         {kindsOfAnswer, waysToAnswer, killRetry, 2, again, logged},
 }
 
 var kindsOfAnswer, waysToAnswer = []string{"value", "envelope"}, []string{"streamed", "whole"}

@@ -22,9 +22,9 @@ func TestCrash_TheLoopGoesOnWhereItWas(t *testing.T) {
 		events  []string
 		budget  int
 	}{
-		{"after a truncation", []answer{cutOff(long(100), 0), {text: long(100), in: 5, out: 100}}, []string{usage, truncated, retry, usage, artifact, completed, "run.completed"}, 2 * budget},
-		{"after a mistake", withUsage(answer{text: wrong}, answer{text: good}), []string{usage, retry, usage, artifact, completed, "run.completed"}, budget},
-		{"to its end", withUsage(answer{text: wrong}, answer{text: wrong}, answer{text: wrong}), []string{usage, retry, usage, retry, usage, exhausted, breached, failed, "run.failed"}, budget},
+		{"after a truncation", []answer{cutOff(long(100), 0), {text: long(100), in: 5, out: 100}}, []string{usage, truncated, retry, logged, usage, artifact, completed, "run.completed"}, 2 * budget},
+		{"after a mistake", withUsage(answer{text: wrong}, answer{text: good}), []string{usage, retry, logged, usage, artifact, completed, "run.completed"}, budget},
+		{"to its end", withUsage(answer{text: wrong}, answer{text: wrong}, answer{text: wrong}), []string{usage, retry, logged, usage, retry, usage, exhausted, breached, failed, "run.failed"}, budget},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

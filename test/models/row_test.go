@@ -33,6 +33,7 @@ const (
 	completed = "node.completed"
 	failed    = "node.failed"
 	again     = "node.retried"
+	logged    = "log.appended"
 	started   = "node.started"
 	chunk     = "output.chunk"
 )

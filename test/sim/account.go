@@ -18,6 +18,7 @@ import (
 //   - the attempts of effects whose executor was lost after it had shown something of them:
 //     each is followed by a node.retried that says so, and the next one begins anew, with
 //     envelopes of other ids;
+//   - that a call in flight was sent again within its attempt, which log.appended says;
 //   - the usage of a model that was asked again, with the same invocation id, after its
 //     usage had been recorded and before its answer had;
 //   - where in its source a fork begins: behind such events it is a later place.
@@ -108,6 +109,9 @@ func whole(log []wire.Event) (out []wire.Event, lost int) {
 		if n := shift[e.NodeID]; n > 0 && slices.Contains(counted, e.Type) {
 			e.Payload = earlier(e.Payload, n)
 		}
+		if e.Type == wire.EventLogAppended && strings.Contains(string(e.Payload), `"reason":"`+runstate.ExecutorLost+`"`) {
+			continue // a call in flight was repeated within its attempt
+		}
 		if e.Type == wire.EventProviderUsage && toldTwice(out, e) {
 			continue
 		}
@@ -119,11 +123,11 @@ func whole(log []wire.Event) (out []wire.Event, lost int) {
 // counted are the events that count attempts of nodes.
 var counted = []wire.EventType{wire.EventNodeStarted, wire.EventNodeRetried, wire.EventNodeFailed}
 
-// cutShort takes away what the last attempt of a node has told since it started: the
-// next one begins anew.
+// cutShort removes what the last attempt of a node recorded since it started or resumed: the
+// next attempt begins there.
 func cutShort(log []wire.Event, node string) []wire.Event {
 	for i := len(log) - 1; i >= 0; i-- {
-		if e := log[i]; e.NodeID == node && e.Type == wire.EventNodeStarted {
+		if e := log[i]; e.NodeID == node && (e.Type == wire.EventNodeStarted || e.Type == wire.EventNodeResumed) {
 			rest := slices.DeleteFunc(slices.Clone(log[i+1:]), func(e wire.Event) bool { return e.NodeID == node })
 			return append(log[:i+1], rest...)
 		}

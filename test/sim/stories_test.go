@@ -34,6 +34,9 @@ func vote(of, voter string, after ...sim.Sign) sim.Line {
 	return sim.Line{After: after, Do: "answer", Of: of, Node: "gate", With: `{"action":"accept","voter":"` + voter + `"}`}
 }
 
+// again is the policy of a node whose call may be sent twice.
+const again = `,"settings":{"onUnknownOutcome":"retry"}`
+
 // otherStories are what neither the fixtures nor the recorded runs have.
 func otherStories() []sim.Story {
 	ended, asked := sim.Sign{Event: "run.completed"}, sim.Sign{Of: sim.Forked, Event: "interrupt.requested@gate"}
@@ -47,7 +50,7 @@ func otherStories() []sim.Story {
 		},
 		{
 			Name: "tools that do something outside", Workflow: "acts", Races: true, Lines: []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "branch", From: "node.started@c"}},
-			Workflows: []json.RawMessage{flowOf("acts", nodeOf("a", "core.mcp.callTool", "{}")+","+nodeOf("b", "core.mcp.callTool", "{}")+","+nodeOf("c", "core.mcp.callTool", "{}"), edge("a", "c"), edge("b", "c"))},
+			Workflows: []json.RawMessage{flowOf("acts", nodeOf("a", "core.mcp.callTool", "{}", again)+","+nodeOf("b", "core.mcp.callTool", "{}", again)+","+nodeOf("c", "core.mcp.callTool", "{}", again), edge("a", "c"), edge("b", "c"))},
 		},
 		{
 			Name: "a secret that is said and given", Workflow: "told", Inputs: json.RawMessage(`{"given":"` + sim.Secret + `"}`),

@@ -249,15 +249,15 @@ func next(t *testing.T, keys <-chan string) string {
 	}
 }
 
-// A crash before the result is recorded repeats the call, under the same key; one
-// that is recorded is never asked for again.
+// A crash before the result is recorded repeats the call of a tool that is marked as
+// idempotent, under the same key. A recorded result is not requested again.
 func TestMCP_RepeatsACallThatACrashLost(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	url, keys, let := held(t)
 	dir := write(t, "pay", node("pay", "core.mcp.callTool", `{"server":"bank","tool":"pay"}`, "")+","+
 		node("wait", "core.delay", `{"ms":1500}`, ""), edge("pay", "output", "wait", "x"), `{}`)
-	h := harness.Start(t, "--mcp-server", "bank="+url, "--workflows", dir, "--lease", "1s")
+	h := harness.Start(t, "--mcp-server", "bank="+url, "--workflows", dir, "--lease", "1s", "--idempotent-tool", "bank/pay")
 	a, err := h.Client("dev-key").Do(t.Context(), http.MethodPost, "/v1/runs", `{"workflowId":"pay"}`)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
@@ -285,4 +285,51 @@ func TestMCP_RepeatsACallThatACrashLost(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "run.completed", events[len(events)-1].Type)
 	require.Empty(t, keys, "what is recorded is not asked for again")
+}
+
+// A crash before the result is recorded leaves a call whose outcome is unknown. The node
+// follows its policy, and the tool is called once.
+func TestMCP_FollowsThePolicyForACallThatACrashLost(t *testing.T) {
+	t.Parallel()
+	needsHost(t)
+	for name, tc := range map[string]struct{ settings, waits, answer, ends string }{
+		"fail by default": {`{}`, "", "", "run.failed"},
+		"ask":             {`{"onUnknownOutcome":"ask"}`, `"interrupt.requested"`, `{"resumeValue":{"choice":"use-result","outputs":{"output":"paid"}}}`, "run.completed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, keys, let := held(t)
+			defer close(let)
+			pay := strings.TrimSuffix(node("pay", "core.mcp.callTool", `{"server":"bank","tool":"pay"}`, ""), "}") + `,"settings":` + tc.settings + `}`
+			h := harness.Start(t, "--mcp-server", "bank="+url, "--workflows", write(t, "pay", pay, "", `{}`), "--lease", "1s")
+			a, err := h.Client("dev-key").Do(t.Context(), http.MethodPost, "/v1/runs", `{"workflowId":"pay"}`)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+			var created struct{ RunID string }
+			require.NoError(t, a.JSON(&created))
+			key := next(t, keys)
+			h.Restart()
+			c := h.Client("dev-key")
+			if tc.answer != "" {
+				require.Eventually(t, func() bool {
+					a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+created.RunID+"/events/poll?timeout=1", "")
+					return err == nil && strings.Contains(string(a.Body), tc.waits)
+				}, 30*time.Second, 20*time.Millisecond)
+				a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs/"+created.RunID+"/interrupts/pay", tc.answer)
+				require.NoError(t, err)
+				require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			events, err := c.Finish(ctx, created.RunID)
+			require.NoError(t, err)
+			require.Equal(t, tc.ends, events[len(events)-1].Type)
+			require.Empty(t, keys, "the tool is called once")
+			if tc.answer == "" {
+				last := string(events[len(events)-1].Payload)
+				require.Contains(t, last, `"outcome_unknown"`)
+				require.Contains(t, last, key)
+			}
+		})
+	}
 }

@@ -178,20 +178,22 @@ type Result struct {
 	// Interrupted says that the work could not be carried out here and now; the
 	// run is handed out again and nothing of the node's is lost.
 	Interrupted error
+	// Unsent says with Interrupted that no call was sent: to begin again repeats nothing.
+	Unsent bool
 }
 
 // Run executes a model node.
 func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	c, bad, err := l.begin(ctx, t, j)
 	if bad != nil || err != nil {
-		return Result{Err: bad, Interrupted: err}
+		return Result{Err: bad, Interrupted: err, Unsent: err != nil}
 	}
 	if res, ok := c.fromLog(); ok { // whoever would be asked now, and with which key
 		return res
 	}
 	for _, step := range []func(context.Context) (*wire.NodeError, error){c.address, c.expect, c.fit} {
 		if bad, err := step(ctx); bad != nil || err != nil {
-			return Result{Err: bad, Interrupted: err}
+			return Result{Err: bad, Interrupted: err, Unsent: err != nil}
 		}
 	}
 	if err := c.announce(ctx); err != nil {

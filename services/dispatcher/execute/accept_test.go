@@ -38,7 +38,7 @@ func ofCall(types ...wire.EventType) (drafts []wire.Draft) {
 // records appends what an envelope causes, and what precedes it, as the acceptor does.
 func records(ctx context.Context, log runlog.Log, r subject.Run, head frame.Head, preceding []wire.Draft) (execute.Accepted, error) {
 	var events []wire.Event
-	for i, d := range append(slices.Clone(preceding), wire.Draft{Type: wire.EventArtifactCreated, NodeID: "n", CausationID: "c", Payload: json.RawMessage(`{"nodeId":"n"}`)}) {
+	for i, d := range append(slices.Clone(preceding), wire.Draft{Type: wire.EventArtifactCreated, NodeID: "n", CausationID: "c", Payload: json.RawMessage(`{"nodeId":"n","artifactType":"k","payload":{}}`)}) {
 		events = append(events, d.Place(r.RunID, head.Next+i, time.Now()))
 	}
 	f := frame.New(r, subject.Step, head, events)
@@ -238,7 +238,7 @@ func TestAccept_TellsACallOnceWhereverTheAcceptorIsLost(t *testing.T) {
 			func(context.Context, runlog.Log, subject.Run, frame.Head, completion.AcceptRequest) error {
 				return lost
 			}, true,
-			begins + " | provider.usage |  | provider.usage artifact.created | node.completed run.completed",
+			begins + " | provider.usage | log.appended | provider.usage artifact.created | node.completed run.completed",
 		},
 		"after its append": {
 			func(ctx context.Context, log runlog.Log, of subject.Run, head frame.Head, req completion.AcceptRequest) error {
@@ -298,7 +298,7 @@ func TestAccept_FencesAnAppendThatComesLate(t *testing.T) {
 	r.next(t)
 	r.next(t)
 	_, frames := r.state(t)
-	require.Equal(t, begins+" | provider.usage |  | provider.usage artifact.created | node.completed run.completed", shape(frames))
+	require.Equal(t, begins+" | provider.usage | log.appended | provider.usage artifact.created | node.completed run.completed", shape(frames))
 }
 
 // An outcome that is recalled takes nothing along, wherever it stands in the log.

@@ -71,7 +71,9 @@ func (x *Executor) append(ctx context.Context, e entry, m *run.Machine) (appende
 		return appended{}, err
 	}
 	f := frame.New(r, kind, head, events).By(writer).In(trace)
-	if n := m.Note(); n != nil {
+	if n := m.Note(); n != nil && n.IDsOnly() {
+		f = f.With(n.JSON())
+	} else if n != nil {
 		out, _, err := x.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, [][]byte{[]byte(n.JSON())})
 		if err != nil {
 			return appended{}, fmt.Errorf("redact a note of run %s: %w", r.RunID, err)
@@ -163,7 +165,7 @@ func (x *Executor) Wake(ctx context.Context, r subject.Run, head frame.Head) err
 // slept reports whether a frame wakes nobody though somebody else has written it: a run
 // that slept before it does so after it.
 func slept(f *frame.Frame) bool {
-	return f.Kind == subject.Step && f.Note != "" && strings.HasPrefix(f.Writer, frame.Beside)
+	return f.Kind == subject.Step && f.Note != "" && len(wire.ParseNote(f.Note).Held) == 0 && strings.HasPrefix(f.Writer, frame.Beside)
 }
 
 // WakeLost wakes a run whose sleep nobody in any process watches over. A run

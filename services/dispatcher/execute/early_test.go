@@ -96,7 +96,9 @@ type asked struct {
 func diskRig(t *testing.T, nodes string, edges ...string) (*rig, *disked, *asked) {
 	t.Helper()
 	r := newRig(t, nil, nil)
-	r.moreTypes = node.Catalog{node.TypeSideEffect: {ID: node.TypeSideEffect, Class: node.Effect}}
+	r.moreTypes = node.Catalog{node.TypeSideEffect: {
+		ID: node.TypeSideEffect, Class: node.Effect, Idempotent: func(json.RawMessage) bool { return true },
+	}}
 	d := &disked{Log: r.log}
 	a := &asked{when: map[string]time.Time{}, disk: map[string]runstate.NodeStatus{}}
 	r.exec = r.executorOn(d, define(t, nodes, edges...), models(func(_ context.Context, task completion.Task, _ completion.Journal) completion.Result {

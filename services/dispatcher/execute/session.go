@@ -435,6 +435,9 @@ func (s *session) settle(d effectDone) error {
 		s.x.deps.Logger.Error("node failed: the acceptor refuses the request about its envelope", "run_id", s.run.RunID, "node_id", d.effect.NodeID, "error", err)
 		d.result.Interrupted, d.result.Err = nil, &wire.NodeError{Code: string(fault.InternalError), Message: "the host's acceptor refuses what the node hands in; its operator finds why in the host's log"}
 	case err != nil:
+		if d.result.Unsent {
+			s.m.Release(d.effect.NodeID)
+		}
 		return fmt.Errorf("node %s of run %s: %w", d.effect.NodeID, s.run.RunID, d.result.Interrupted)
 	}
 	s.acted = s.acted || !s.asks(d.effect)

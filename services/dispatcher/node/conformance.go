@@ -41,7 +41,8 @@ func (c Catalog) Conformance(secrets map[string]string) Catalog {
 		{ID: TypeCostEmit, Class: Pure, Do: emitCost},
 		{ID: typeSecret, Class: Pure, Do: echoSecret(secrets)},
 		{ID: typeHold, Class: Timer, Delay: hold},
-		{ID: TypeSideEffect, Class: Effect},
+		// The receiver knows its calls by their invocation id.
+		{ID: TypeSideEffect, Class: Effect, Idempotent: func(json.RawMessage) bool { return true }},
 	} {
 		t.Source = "conformance"
 		out[t.ID] = t

@@ -259,6 +259,7 @@ func TestWarnings_FindWhatIsHardlyMeant(t *testing.T) {
 		"an expression over no node":  {noop("a") + "," + nodeJSON("b", "core.end", `,"config":{},"inputs":{"x":{"type":"expression","expression":"nodes.ghost.output"}}`), edge("e", "a", "b", ""), "/nodes/1/inputs/x/expression", node.RuleNotBefore},
 		"two edges into one input":    {decide + "," + nodeJSON("m", "core.merge", bare) + "," + nodeJSON("z", "core.conditional", `,"config":{"expression":"true"},"inputs":{}`), edge("e", "d", "m", "") + "," + edge("f", "z", "m", ""), "/edges/1/targetInput", node.RuleOverlap},
 		"a timeout where none can be": {nodeJSON("a", "core.noop", bare+`,"settings":{"timeoutMs":5}`), "", "/nodes/0/settings/timeoutMs", node.RuleNoTimeout},
+		"a policy where no call is":   {nodeJSON("a", "core.noop", bare+`,"settings":{"onUnknownOutcome":"retry"}`), "", "/nodes/0/settings/onUnknownOutcome", workflow.RuleUnknownOutcome},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

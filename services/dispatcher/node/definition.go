@@ -46,6 +46,12 @@ func (c Catalog) Review(def *workflow.Definition, models *catalogue.Catalogue) (
 	compiled, found := flow.Compile(def)
 	for i, n := range def.Nodes {
 		t, known := c[n.TypeID]
+		if known && t.Class != Effect && n.OnUnknownOutcome() == workflow.OutcomeAsk {
+			found = append(found, workflow.Problem{
+				Path: nodePath(i) + "/settings/onUnknownOutcome", Rule: workflow.RuleUnknownOutcome,
+				Message: "nodes of type " + n.TypeID + " make no call, so there is nothing to ask; remove the setting",
+			})
+		}
 		if !known || t.Lint == nil {
 			continue
 		}
@@ -209,6 +215,9 @@ func (w *warnings) node(i int) {
 	n := &w.def.Nodes[i]
 	if t, known := w.types[n.TypeID]; known && t.Class != Effect && n.Timeout() > 0 {
 		w.add(nodePath(i)+"/settings/timeoutMs", RuleNoTimeout, "only nodes that ask somebody outside can run out of time; nodes of type "+n.TypeID+" do not")
+	}
+	if t, known := w.types[n.TypeID]; known && t.Class != Effect && n.OnUnknownOutcome() != workflow.OutcomeByType && n.OnUnknownOutcome() != workflow.OutcomeAsk {
+		w.add(nodePath(i)+"/settings/onUnknownOutcome", workflow.RuleUnknownOutcome, "nodes of type "+n.TypeID+" make no call, so the setting has no effect")
 	}
 	before := w.before(n.ID)
 	for _, port := range slices.Sorted(maps.Keys(n.Inputs)) {

@@ -103,6 +103,9 @@ type Type struct {
 	// Lint finds what is wrong with a node's config when the workflow is registered:
 	// what Check would find, and where. Paths are below the config.
 	Lint func(config json.RawMessage) []workflow.Problem
+	// Idempotent reports whether a call of a node with this config may be sent twice; nil
+	// means no call may. Model types are idempotent without it.
+	Idempotent func(config json.RawMessage) bool
 	// Outputs are the ports that nodes of the type put out, by name; nil: it depends.
 	Outputs []string
 	// Do executes a pure type.

@@ -300,6 +300,9 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 		m.failNode(now, id, bad, attempt, trust)
 		return
 	}
+	if t.Class == node.Effect {
+		m.hold(id)
+	}
 	if t.Class != node.Timer || started.DelayMs == 0 {
 		m.perform(now, id, t, in, attempt, trust)
 	}
@@ -383,6 +386,7 @@ func (m *Machine) effects(now time.Time) (out []Effect, broken bool) {
 		in.Variables, in.UntrustedVariables = maps.Clone(in.Variables), maps.Clone(in.UntrustedVariables)
 		in.Versions = maps.Clone(in.Versions)
 		m.asked[id] = true
+		m.begin(id)
 		running++
 		out = append(out, Effect{
 			NodeID: id, TypeID: t.Executes(), Attempt: n.Attempt, Input: in, Trust: trust, Clarifications: n.Clarifications, Waits: n.Waits,

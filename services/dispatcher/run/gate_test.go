@@ -151,8 +151,8 @@ func TestFailNode_RepeatsNothingThatStays(t *testing.T) {
 	}
 }
 
-// Whoever takes the run over asks the model of the log, and a further attempt passes
-// the gate anew.
+// The decision of the gate holds for an attempt that is held; a further attempt passes the
+// gate again.
 func TestGate_ItsDecisionOutlivesTheExecutor(t *testing.T) {
 	t.Parallel()
 	p := gated(t, graph{settings: `{"maxRetries":1}`}, "")
@@ -176,6 +176,8 @@ func TestGate_ItsDecisionOutlivesTheExecutor(t *testing.T) {
 	for _, e := range events {
 		folded.Apply(e)
 	}
+	require.True(t, m.Release("a"))
+	folded.Remember(*m.Note())
 	other := run.New(p, limits, folded)
 	again := other.Advance(at)
 	require.Len(t, again, 1)

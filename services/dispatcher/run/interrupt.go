@@ -115,7 +115,11 @@ func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 	case d.Failure != nil:
 		m.failNode(now, id, d.Failure, n.Attempt, d.Trust)
 	case m.plan.Types[n.TypeID].Class == node.Effect:
-		delete(m.asked, id) // its model is asked again, with the answer
+		if q := m.st.Latest(id); q.IsUnknown() {
+			m.resolveUnknown(now, id, d)
+			return
+		}
+		m.hold(id) // its model is asked again, with the answer
 	default:
 		m.answered(now, id, d.Outputs(), n.Attempt, d.Trust)
 	}

@@ -146,6 +146,9 @@ func (m *Machine) Note() *wire.Note { return m.note }
 // remember folds a note in, and has it appended.
 func (m *Machine) remember(n wire.Note) {
 	m.st.Remember(n)
+	if m.note != nil {
+		n.Held, n.Begun = m.note.Held, m.note.Begun
+	}
 	m.note = &n
 }
 

@@ -383,15 +383,15 @@ func TestFailNode_NeverRetriesWhatIsFinal(t *testing.T) {
 }
 
 // A dispatcher was lost in the middle of a model call.
-func TestRecovery_StartsShownOutputAfreshAndHiddenWorkUnseen(t *testing.T) {
+func TestRecovery_RepeatsACallAsAFreshAttempt(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
 	_, m, _ := trace(t, g)
 	before, _ := m.Pending()
 
 	hidden := run.New(g.plan(t), limits, runstate.Fold(record(), before))
-	require.Len(t, hidden.Advance(at), 1)
-	require.Empty(t, names(hidden), "nothing was shown: the attempt goes on")
+	require.Equal(t, 1, hidden.Advance(at)[0].Attempt)
+	require.Equal(t, "node.retried@a node.started@a", strings.Join(names(hidden), " "), "the log shows the call that is sent again")
 
 	chunk := wire.Draft{Type: wire.EventOutputChunk, NodeID: "a", Payload: json.RawMessage(`{"nodeId":"a","chunk":"x"}`)}
 	shown := run.New(g.plan(t), limits, runstate.Fold(record(), append(before, chunk.Place("run_1", len(before), at))))

@@ -53,7 +53,7 @@ func TestPause_DrainLetsTheNodeEnd(t *testing.T) {
 	require.Len(t, other.Advance(at), 1, "the node at work goes on, also with somebody else")
 	other.Complete(at, "a", node.Output{}, wire.Trusted)
 	require.Empty(t, other.Advance(at.Add(time.Second)))
-	require.Equal(t, "node.completed@a run.paused", strings.Join(names(other), " "))
+	require.Equal(t, "node.retried@a node.started@a node.completed@a run.paused", strings.Join(names(other), " "))
 	require.JSONEq(t, `{"reason":"lunch","drainPolicy":"drain-current-node"}`, payloadOf(t, other, wire.EventRunPaused))
 	require.Equal(t, wire.StatusPaused, other.State().Status)
 	require.Empty(t, other.Advance(at.Add(time.Hour)), "a paused run does nothing")

@@ -45,9 +45,23 @@ type Runners map[string]Runner
 func (r Runners) Types() []node.Type {
 	types := make([]node.Type, 0, len(r))
 	for _, id := range slices.Sorted(maps.Keys(r)) {
-		types = append(types, node.Type{ID: id, Class: node.Effect, Check: r[id].Check})
+		types = append(types, node.Type{ID: id, Class: node.Effect, Check: r[id].Check, Idempotent: idempotent(r[id])})
 	}
 	return types
+}
+
+// Marker is a Runner that knows which calls the operator marked as idempotent.
+type Marker interface {
+	// Idempotent reports whether the call of a node with this config may be sent twice.
+	Idempotent(config json.RawMessage) bool
+}
+
+// idempotent reports the calls that the author or the operator marked.
+func idempotent(r Runner) func(config json.RawMessage) bool {
+	return func(config json.RawMessage) bool {
+		m, ok := r.(Marker)
+		return node.MarkedIdempotent(config) || ok && m.Idempotent(config)
+	}
 }
 
 // Models executes model nodes.
@@ -65,6 +79,9 @@ type Mux struct {
 func (m Mux) Run(ctx context.Context, t completion.Task, j completion.Journal) completion.Result {
 	if err := seal.Check(ctx); err != nil {
 		return completion.Result{Interrupted: err}
+	}
+	if ctx.Err() != nil {
+		return completion.Result{Interrupted: context.Cause(ctx), Unsent: true}
 	}
 	if r, ok := m.Runners[t.TypeID]; ok {
 		return r.Run(ctx, t, j)

@@ -61,12 +61,14 @@ type config struct {
 	Agent     string `json:"agent"`
 	Message   string `json:"message"`
 	TimeoutMs int64  `json:"timeoutMs"`
+	// Idempotent is read by node.MarkedIdempotent; here its type is checked.
+	Idempotent bool `json:"idempotent"`
 }
 
 func parse(raw json.RawMessage) (config, *wire.NodeError) {
 	var c config
 	if err := strictjson.Read(raw, &c); err != nil {
-		return c, node.Invalid("/config: want {agent, message?, timeoutMs?}")
+		return c, node.Invalid("/config: want {agent, message?, timeoutMs?, idempotent?}")
 	}
 	return c, tool.CheckTimeout(c.TimeoutMs)
 }
@@ -105,7 +107,7 @@ func (r *Runner) Run(ctx context.Context, t completion.Task, _ completion.Journa
 	if bad != nil {
 		return completion.Result{Err: bad}
 	}
-	msg := &a2a.Message{ID: tool.InvocationID(t, "a2a:"+c.Agent), Role: a2a.MessageRoleUser, Parts: a2a.ContentParts{part}}
+	msg := &a2a.Message{ID: tool.InvocationID(t, node.Peer(node.TypeA2ASendMessage, t.Input.Config)), Role: a2a.MessageRoleUser, Parts: a2a.ContentParts{part}}
 	callCtx, cancel := context.WithTimeout(ctx, tool.Timeout(c.TimeoutMs, taskTimeout))
 	defer cancel()
 	callCtx, note := outbound.Noted(callCtx)

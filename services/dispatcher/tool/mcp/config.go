@@ -23,6 +23,8 @@ type Config struct {
 	// Env are the variables, NAME=value, that the program gets beside those that
 	// every program needs.
 	Env []string
+	// Idempotent are the tools whose calls may be sent twice.
+	Idempotent []string
 	// Token is the bearer token of a URL; TokenName says where it is set.
 	Token, TokenName string
 }

@@ -67,12 +67,14 @@ type config struct {
 	Arguments      json.RawMessage `json:"arguments"`
 	AllowToolError bool            `json:"allowToolError"`
 	TimeoutMs      int64           `json:"timeoutMs"`
+	// Idempotent is read by node.MarkedIdempotent; here its type is checked.
+	Idempotent bool `json:"idempotent"`
 }
 
 func (r *Runner) parse(raw json.RawMessage) (config, *wire.NodeError) {
 	var c config
 	if err := strictjson.Read(raw, &c); err != nil {
-		return c, node.Invalid("/config: want {server, tool, arguments?, allowToolError?, timeoutMs?}")
+		return c, node.Invalid("/config: want {server, tool, arguments?, allowToolError?, timeoutMs?, idempotent?}")
 	}
 	if c.Tool == "" {
 		return c, node.Invalid("/config/tool: name the tool to call")
@@ -91,6 +93,16 @@ func (r *Runner) Check(raw json.RawMessage) *wire.NodeError {
 	}
 	_, bad = r.server(c)
 	return bad
+}
+
+// Idempotent reports whether the operator marked the tool; see tool.Marker.
+func (r *Runner) Idempotent(raw json.RawMessage) bool {
+	c, bad := r.parse(raw)
+	if bad != nil {
+		return false
+	}
+	s, ok := r.servers[c.Server]
+	return ok && slices.Contains(s.cfg.Idempotent, c.Tool)
 }
 
 func (r *Runner) server(c config) (*server, *wire.NodeError) {
@@ -121,20 +133,20 @@ func (r *Runner) Run(ctx context.Context, t completion.Task, _ completion.Journa
 	callCtx, cancel := context.WithTimeout(ctx, tool.Timeout(c.TimeoutMs, callTimeout))
 	defer cancel()
 	callCtx, note := outbound.Noted(callCtx)
-	res, err := s.call(callCtx, &mcp.CallToolParams{Name: c.Tool, Arguments: args, Meta: meta(t, c)}, note)
+	res, err := s.call(callCtx, &mcp.CallToolParams{Name: c.Tool, Arguments: args, Meta: meta(t)}, note)
 	switch {
 	case err == nil:
 		return c.end(s, res)
 	case ctx.Err() != nil: // the server has been told
-		return completion.Result{Interrupted: context.Cause(ctx)}
+		return completion.Result{Interrupted: context.Cause(ctx), Unsent: errors.Is(err, errUnsent)}
 	default:
 		return tool.Failed(s.failure(err, note, callCtx.Err()))
 	}
 }
 
 // meta tells the server what call this is.
-func meta(t completion.Task, c config) mcp.Meta {
-	m := mcp.Meta{MetaIdempotencyKey: tool.InvocationID(t, "mcp:"+c.Server+":"+c.Tool), MetaAttempt: t.Attempt + 1}
+func meta(t completion.Task) mcp.Meta {
+	m := mcp.Meta{MetaIdempotencyKey: tool.InvocationID(t, node.Peer(node.TypeMCPCallTool, t.Input.Config)), MetaAttempt: t.Attempt + 1}
 	if trace := t.Trace.Call(t.Input.NodeID, t.Attempt, 0); trace != "" {
 		m[metaTraceparent] = trace
 	}

@@ -13,6 +13,8 @@ import (
 
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/tool/mcp"
 )
 
@@ -263,4 +265,36 @@ func TestParse(t *testing.T) {
 	one, _ := mcp.Parse("a=http://h")
 	_, err = mcp.New(one, one)
 	require.ErrorContains(t, err, "server a is named twice")
+}
+
+func TestIdempotent_IsWhatTheOperatorNames(t *testing.T) {
+	t.Parallel()
+	c, err := mcp.Parse("x=http://localhost")
+	require.NoError(t, err)
+	c.Idempotent = []string{"lookup"}
+	r, err := mcp.New(c)
+	require.NoError(t, err)
+	t.Cleanup(r.Close)
+	types := tool.Runners{node.TypeMCPCallTool: r}.Types()
+	for config, want := range map[string]bool{
+		`{"server":"x","tool":"lookup"}`:                   true,
+		`{"server":"x","tool":"charge"}`:                   false,
+		`{"server":"y","tool":"lookup"}`:                   false,
+		`{"server":"x","tool":"charge","idempotent":true}`: true,
+		`{"server":"x","tool":"lookup","idempotent":1}`:    false,
+		`[]`: false,
+	} {
+		require.Equal(t, want, types[0].Idempotent(json.RawMessage(config)), config)
+	}
+	require.NotNil(t, r.Check(json.RawMessage(`{"server":"x","tool":"lookup","idempotent":1}`)))
+}
+
+// The key in the log of an unknown call is the one that the server was given.
+func TestPeer_IsPartOfTheKey(t *testing.T) {
+	t.Parallel()
+	r := runner(t, newDouble(t, nil).URL)
+	in := task(`{"server":"x","tool":"meta"}`)
+	var text string
+	require.NoError(t, json.Unmarshal(r.Run(t.Context(), in, nil).Output.Ports["output"], &text))
+	require.Contains(t, text, node.InvocationID(in.Tenant, in.RunID, in.Input.NodeID, 0, "mcp:x:meta"))
 }

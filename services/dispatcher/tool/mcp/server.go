@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -16,6 +17,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
+
+// errUnsent marks the error of a call that was not sent.
+var errUnsent = errors.New("not connected")
 
 var errClosed = errors.New("the host is shutting down")
 
@@ -75,7 +79,7 @@ func (s *server) call(ctx context.Context, p *mcp.CallToolParams, n *outbound.No
 	for again := true; ; again = false {
 		sess, err := s.acquire(ctx)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", errUnsent, err)
 		}
 		res, err := sess.CallTool(ctx, p)
 		gone := err != nil && sess.ID() != "" && (n.Status() == http.StatusNotFound || n.Status() == http.StatusBadRequest)
