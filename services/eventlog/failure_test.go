@@ -91,6 +91,13 @@ func (f *faultyStore) Due(ctx context.Context, beforeMs int64, after store.Timer
 	return f.Store.Due(ctx, beforeMs, after, limit)
 }
 
+func (f *faultyStore) Owned(ctx context.Context, process string, after store.Key, limit int) ([]store.Run, error) {
+	if err := f.take("Owned"); err != nil {
+		return nil, err
+	}
+	return f.Store.Owned(ctx, process, after, limit)
+}
+
 func (f *faultyStore) Substitutions(ctx context.Context, tenant, since string, limit int) ([]store.Substitution, error) {
 	if err := f.take("Substitutions"); err != nil {
 		return nil, err
@@ -133,6 +140,10 @@ func reads(r *rig, ctx context.Context) []struct {
 		}},
 		{"ListSubstitutions", "Substitutions", func() error {
 			_, err := r.ListSubstitutions(ctx, &eventlogv1.ListSubstitutionsRequest{Tenant: logtest.Tenant, Since: wire.FormatTime(logtest.Epoch)})
+			return err
+		}},
+		{"ListOwnedRuns", "Owned", func() error {
+			_, err := r.ListOwnedRuns(ctx, &eventlogv1.ListOwnedRunsRequest{Process: "d1"})
 			return err
 		}},
 		{"ListDueTimers", "Due", func() error {

@@ -38,7 +38,7 @@ func (s *Service) GetRun(ctx context.Context, req *eventlogv1.GetRunRequest) (*e
 func runResponse(snap snapshot) *eventlogv1.GetRunResponse {
 	return &eventlogv1.GetRunResponse{
 		Snapshot: snap.doc, LastSequence: int32(snap.head), Status: string(snap.status), //nolint:gosec // G115: sequences are far below 2^31
-		Waits: wait(snap.waits), LastEventAt: snap.heard,
+		Waits: wait(snap.waits), LastEventAt: snap.heard, Owner: owner(snap.owner),
 	}
 }
 
@@ -136,7 +136,7 @@ func summary(r store.Run) *eventlogv1.RunSummary {
 	return &eventlogv1.RunSummary{
 		RunId: r.RunID, WorkflowId: r.WorkflowID, Status: string(r.Status), CreatedAt: r.CreatedAt,
 		StartedAt: r.StartedAt, CompletedAt: r.CompletedAt, Tags: r.Tags, ErrorCode: r.ErrorCode,
-		LastEventAt: r.LastEventAt, LastSequence: int32(r.Head), Waits: wait(project.ParseWaits(r.Waits)), //nolint:gosec // G115: sequences are far below 2^31
+		LastEventAt: r.LastEventAt, LastSequence: int32(r.Head), Waits: wait(project.ParseWaits(r.Waits)), Owner: owner(r.Owner), //nolint:gosec // G115: sequences are far below 2^31
 	}
 }
 

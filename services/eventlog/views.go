@@ -39,6 +39,7 @@ type snapshot struct {
 	// waits is what the run waits for, and heard when it was last heard of.
 	waits *project.Waits
 	heard string
+	owner store.Owner
 }
 
 func newViews(frames project.Frames, bytes int) *views {
@@ -144,6 +145,6 @@ func (w *view) advance(ctx context.Context, frames project.Frames, row store.Run
 	if err != nil {
 		return err
 	}
-	w.snap = snapshot{doc: w.run.State.SnapshotJSON(), head: row.Head, pos: row.Pos, status: w.run.State.Status, waits: w.run.Waits(), heard: w.run.LastEventAt()}
+	w.snap = snapshot{doc: w.run.State.SnapshotJSON(), head: row.Head, pos: row.Pos, status: w.run.State.Status, waits: w.run.Waits(), heard: w.run.LastEventAt(), owner: w.run.Owner()}
 	return nil
 }

@@ -49,3 +49,35 @@ func TestDue_GoesOnBehindTheTimerThatWasReadLast(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "beta run_2 8", place(log.asked.GetAfter()))
 }
+
+// owned answers with two runs, and keeps what it was asked.
+type owned struct {
+	eventlogv1.EventLogClient
+	asked *eventlogv1.ListOwnedRunsRequest
+}
+
+func (o *owned) ListOwnedRuns(_ context.Context, req *eventlogv1.ListOwnedRunsRequest, _ ...grpc.CallOption) (*eventlogv1.ListOwnedRunsResponse, error) {
+	o.asked = req
+	return &eventlogv1.ListOwnedRunsResponse{Position: 12, Runs: []*eventlogv1.OwnedRun{
+		{Tenant: "acme", WorkflowId: "wf", RunId: "run_1", Owner: &eventlogv1.RunOwner{Process: "d1", Epoch: 3}},
+		{Tenant: "beta", WorkflowId: "wf", RunId: "run_2"},
+	}}, nil
+}
+
+func TestOwned_ContinuesAfterTheLastRun(t *testing.T) {
+	t.Parallel()
+	log := &owned{}
+	got, upTo, err := remote.Index{Client: log}.Owned(t.Context(), "d1", remote.OwnedRun{}, 2, 11)
+	require.NoError(t, err)
+	require.EqualValues(t, 12, upTo)
+	require.Equal(t, []remote.OwnedRun{
+		{Run: subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run_1"}, Epoch: 3},
+		{Run: subject.Run{Tenant: "beta", WorkflowID: "wf", RunID: "run_2"}},
+	}, got)
+	require.Equal(t, "d1", log.asked.GetProcess())
+	require.EqualValues(t, 11, log.asked.GetAtLeast())
+	require.EqualValues(t, 2, log.asked.GetLimit())
+	_, _, err = remote.Index{Client: log}.Owned(t.Context(), "d1", got[1], 2, 0)
+	require.NoError(t, err)
+	require.Equal(t, "beta run_2", log.asked.GetAfter().GetTenant()+" "+log.asked.GetAfter().GetRunId())
+}

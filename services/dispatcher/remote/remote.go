@@ -203,6 +203,33 @@ func (s *Schemas) refresh(ctx context.Context) error {
 // Index finds overdue runs with the event log's index of timers.
 type Index struct{ Client eventlogv1.EventLogClient }
 
+// OwnedRun is an active run and the epoch in which its owner took it over.
+type OwnedRun struct {
+	Run   subject.Run
+	Epoch uint64
+}
+
+// Owned returns active runs that a dispatcher process owns, ordered by tenant and run id and
+// starting after one; the zero OwnedRun starts at the first. A page with fewer runs than limit
+// is the last. The read model first reaches atLeast, a position of the run log (0 does not
+// wait); upTo is the position that the page reflects.
+func (i Index) Owned(ctx context.Context, process string, after OwnedRun, limit int, atLeast uint64) (runs []OwnedRun, upTo uint64, err error) {
+	res, err := i.Client.ListOwnedRuns(ctx, &eventlogv1.ListOwnedRunsRequest{
+		Process: process, Limit: int32(limit), AtLeast: atLeast, //nolint:gosec // G115: a small constant
+		After: &eventlogv1.OwnedRun{Tenant: after.Run.Tenant, RunId: after.Run.RunID},
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("event log: %w", err)
+	}
+	for _, r := range res.GetRuns() {
+		runs = append(runs, OwnedRun{
+			Run:   subject.Run{Tenant: r.GetTenant(), WorkflowID: r.GetWorkflowId(), RunID: r.GetRunId()},
+			Epoch: r.GetOwner().GetEpoch(),
+		})
+	}
+	return runs, res.GetPosition(), nil
+}
+
 // Due names runs whose timer was due before an instant; see sleep.Index.
 func (i Index) Due(ctx context.Context, before time.Time, after sleep.Timer, limit int) ([]sleep.Timer, error) {
 	res, err := i.Client.ListDueTimers(ctx, &eventlogv1.ListDueTimersRequest{

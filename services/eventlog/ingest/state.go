@@ -8,6 +8,10 @@ import (
 // Wait blocks until the store holds the log up to pos, or ctx ends.
 func (i *Ingester) Wait(ctx context.Context, pos uint64) error { return i.progress.wait(ctx, pos) }
 
+// Applied is the position up to which the log has been applied. It goes back when the store
+// starts over.
+func (i *Ingester) Applied() uint64 { return i.progress.applied() }
+
 // Rebuild asks for a store that is filled anew, for a reader that has found it
 // damaged. It returns at once; calls during a rebuild change nothing.
 func (i *Ingester) Rebuild(why error) { i.again(fmt.Errorf("%w: %w", errRebuild, why)) }

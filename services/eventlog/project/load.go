@@ -1,7 +1,6 @@
 package project
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -79,9 +78,10 @@ func (r *Run) Extend(ctx context.Context, from Frames, row store.Run) error {
 func (r *Run) at(row store.Run) {
 	r.Head = frame.Head{Pos: row.Pos, Hash: row.Hash, Next: row.Head + 1}
 	r.Damage = row.Damage
-	// Who wrote a frame is not kept with it, but the row knows who was the last.
-	if w := ParseWaits(row.Waits); w != nil {
-		r.holder = cmp.Or(w.HeldBy, r.holder)
+	// Stored frames have no writer; the row has the owner.
+	r.owner = row.Owner
+	if w := ParseWaits(row.Waits); w != nil && row.Owner == (store.Owner{}) {
+		r.owner.Process = w.HeldBy // rows of an older version have no owner
 	}
 }
 

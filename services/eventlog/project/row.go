@@ -25,6 +25,7 @@ func (r *Run) Row() store.Run {
 		row.DueMs = due.UnixMilli()
 	}
 	row.Asks = len(s.Questions())
+	row.Owner = r.Owner()
 	row.LastEventAt, row.Waits = r.LastEventAt(), r.Waits().text()
 	return row
 }

@@ -7,7 +7,6 @@
 package project
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -42,7 +41,7 @@ type Run struct {
 	Bytes int
 
 	createdAt string
-	holder    string // the process that has the run, if it is known
+	owner     store.Owner
 
 	// What lists find the run by; the first given of the marks were put on their way to the
 	// store.
@@ -102,9 +101,7 @@ func (r *Run) Apply(f *frame.Frame) error {
 	}
 	r.Head = f.Head()
 	r.Bytes += len(f.Body)
-	if f.Kind != subject.Wake {
-		r.holder = cmp.Or(f.Holder(), r.holder)
-	}
+	r.owner = ownerAfter(r.owner, f)
 	return nil
 }
 

@@ -45,7 +45,7 @@ func (r *Run) Waits() *Waits {
 	}
 	w := waitsOf(r.State, r.createdAt)
 	if w != nil && (w.For == WaitsNode || w.For == WaitsCancellation) {
-		w.HeldBy = r.holder
+		w.HeldBy = r.owner.Process
 	}
 	return w
 }

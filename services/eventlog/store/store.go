@@ -58,11 +58,20 @@ type Run struct {
 	// LastEventAt is when the last event was recorded, or else the run was created. Waits says
 	// what the run waits for, as JSON (project.Waits); empty: for nothing.
 	LastEventAt, Waits string
+	// Owner is the dispatcher process that owns the run, unless the run has ended.
+	Owner Owner
 	// Damage says what is wrong with the run's log; empty: nothing. The row and
 	// its frames then stand for the log up to the damage.
 	Damage string
 	// New marks a row that is written for the first time. It is not stored.
 	New bool
+}
+
+// Owner is a dispatcher process that owns a run. The zero Owner is none.
+type Owner struct {
+	Process string
+	Epoch   uint64 // 0 when the log has no epochs
+	Since   string // in wire.TimeLayout: when the log got the first frame of this owner and epoch
 }
 
 // RecordFirst is the First of the frame that holds a run's record.
@@ -173,6 +182,9 @@ type Lister interface {
 	// Due gives runs of all tenants that have a timer due before an instant in
 	// Unix milliseconds, in the order of their timers, from behind one on. Errors: ErrDamaged.
 	Due(ctx context.Context, beforeMs int64, after Timer, limit int) ([]Run, error)
+	// Owned gives active runs of all tenants that a process owns, ordered by key and starting
+	// after one; the zero Key starts at the first. Errors: ErrDamaged.
+	Owned(ctx context.Context, process string, after Key, limit int) ([]Run, error)
 	// Substitutions gives those of a tenant since an instant in wire.TimeLayout, newest
 	// first. Errors: ErrDamaged.
 	Substitutions(ctx context.Context, tenant, since string, limit int) ([]Substitution, error)

@@ -9,11 +9,11 @@ import (
 
 // columns are rows of runs.
 type columns struct {
-	tenant, runID, workflowID, status, createdAt, startedAt, completedAt, errorCode, tags, hash, lastEventAt, waits, damage []string
+	tenant, runID, workflowID, status, createdAt, startedAt, completedAt, errorCode, tags, hash, lastEventAt, waits, owner, ownedSince, damage []string
 
-	head, asks []int32
-	pos, sum   []int64
-	due        []*int64
+	head, asks      []int32
+	pos, epoch, sum []int64
+	due             []*int64
 }
 
 func (c *columns) add(r *store.Run) {
@@ -33,6 +33,9 @@ func (c *columns) add(r *store.Run) {
 	c.asks = append(c.asks, int32(r.Asks)) //nolint:gosec // G115: a small number
 	c.lastEventAt = append(c.lastEventAt, encode(r.LastEventAt))
 	c.waits = append(c.waits, encode(r.Waits))
+	c.owner = append(c.owner, encode(r.Owner.Process))
+	c.epoch = append(c.epoch, int64(r.Owner.Epoch)) //nolint:gosec // G115: epochs stay far below 2^63
+	c.ownedSince = append(c.ownedSince, encode(r.Owner.Since))
 	c.damage = append(c.damage, encode(r.Damage))
 	c.sum = append(c.sum, int64(row.SumRun(r, tags)))
 	var due *int64
@@ -46,7 +49,7 @@ func (c *columns) add(r *store.Run) {
 func (c *columns) args() []any {
 	return []any{
 		c.tenant, c.runID, c.workflowID, c.status, c.createdAt, c.startedAt, c.completedAt, c.errorCode, c.tags,
-		c.head, c.pos, c.hash, c.due, c.asks, c.lastEventAt, c.waits, c.damage, c.sum,
+		c.head, c.pos, c.hash, c.due, c.asks, c.lastEventAt, c.waits, c.owner, c.epoch, c.ownedSince, c.damage, c.sum,
 	}
 }
 

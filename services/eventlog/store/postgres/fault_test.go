@@ -79,7 +79,7 @@ func TestOpen_RefusesALaterSchema(t *testing.T) {
 	require.NoError(t, s.Apply(t.Context(), batch(12, 3)))
 	execute(t, cfg, "UPDATE {schema}.control SET version = 99")
 	_, err := postgres.Open(t.Context(), cfg)
-	require.ErrorContains(t, err, "version 99, this program knows 3")
+	require.ErrorContains(t, err, "version 99, this program knows 4")
 
 	// A replica that was there before the upgrade writes no more, and keeps its hands
 	// off what it does not understand.
@@ -371,11 +371,32 @@ func TestOpen_OfManyReplicasAtOnceMigratesOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Equal(t, 3, count(t, cfg, "SELECT version FROM "+cfg.Schema+".control"))
+	require.Equal(t, 4, count(t, cfg, "SELECT version FROM "+cfg.Schema+".control"))
 	execute(t, cfg, `INSERT INTO {tables}.tail SELECT * FROM {tables}.kept`)
 	tail, err := open(t, cfg).Tail(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, uint64(12), tail.Pos, "what was there stays")
+}
+
+// withoutOwners takes back what the latest migration added.
+const withoutOwners = `ALTER TABLE {tables}.runs DROP COLUMN owner, DROP COLUMN owner_epoch, DROP COLUMN owned_since;`
+
+// Tables from before runs had owners stay, and their runs get one with the next frame.
+func TestOpen_KeepsRunsFromBeforeOwners(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	require.NoError(t, open(t, cfg).Apply(t.Context(), batch(12, 3)))
+	execute(t, cfg, withoutOwners+`UPDATE {schema}.control SET version = 3`)
+	s := open(t, cfg)
+	r := batch(12, 3).Runs[0]
+	got, err := s.Run(t.Context(), r.Key)
+	require.NoError(t, err)
+	require.Empty(t, got.Owner)
+	got.Pos, got.Owner = 14, store.Owner{Process: "d1", Epoch: 1}
+	require.NoError(t, s.Apply(t.Context(), store.Batch{Runs: []store.Run{got}, Tail: store.Tail{Pos: 14, Hash: "h"}}))
+	owned, err := s.Owned(t.Context(), "d1", store.Key{}, 10)
+	require.NoError(t, err)
+	require.Len(t, owned, 1)
 }
 
 // Tables from before marks were kept stay, and go on from where they are.
@@ -383,7 +404,7 @@ func TestOpen_KeepsRunsFromBeforeMarks(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	require.NoError(t, open(t, cfg).Apply(t.Context(), batch(12, 3)))
-	execute(t, cfg, `DROP TABLE {tables}.marks, {tables}.substitutions; UPDATE {schema}.control SET version = 2`)
+	execute(t, cfg, withoutOwners+`DROP TABLE {tables}.marks, {tables}.substitutions; UPDATE {schema}.control SET version = 2`)
 	s := open(t, cfg)
 	tail, err := s.Tail(t.Context())
 	require.NoError(t, err)

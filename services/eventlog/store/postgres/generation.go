@@ -44,13 +44,13 @@ type statements struct {
 	tail, lock, position                 string
 	putRuns, putTags, putFrames, putTail string
 	putMarks, putSubstitutions           string
-	run, frames, list, due               string
+	run, frames, list, due, owned        string
 	listTagged, listMarked, marked       string
 	substitutions                        string
 }
 
 // runColumns are the columns of a run's row in the order scanRun reads them.
-const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, last_event_at, waits, damage, sum`
+const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, last_event_at, waits, owner, owner_epoch, owned_since, damage, sum`
 
 // substitutionColumns are the columns of a substitution in the order scanSubstitution reads them.
 const substitutionColumns = `tenant, at, run_id, seq, node_id, original_provider, original_model, fallback_provider, fallback_model, missing, sum`
@@ -64,12 +64,14 @@ func (c Config) statements(id int64) statements {
 		position: in.Replace(`SELECT pos FROM {g}.tail WHERE id = 1`),
 		putRuns: in.Replace(`INSERT INTO {g}.runs AS r ({columns})
 			SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-				$9::text[], $10::int[], $11::bigint[], $12::text[], $13::bigint[], $14::int[], $15::text[], $16::text[], $17::text[], $18::bigint[])
+				$9::text[], $10::int[], $11::bigint[], $12::text[], $13::bigint[], $14::int[], $15::text[], $16::text[], $17::text[], $18::bigint[],
+				$19::text[], $20::text[], $21::bigint[])
 			ON CONFLICT (tenant, run_id) DO UPDATE SET
 				status = excluded.status, started_at = excluded.started_at, completed_at = excluded.completed_at,
 				error_code = excluded.error_code, head = excluded.head, pos = excluded.pos, hash = excluded.hash,
 				due_ms = excluded.due_ms, asks = excluded.asks, last_event_at = excluded.last_event_at,
-				waits = excluded.waits, damage = excluded.damage, sum = excluded.sum
+				waits = excluded.waits, owner = excluded.owner, owner_epoch = excluded.owner_epoch,
+				owned_since = excluded.owned_since, damage = excluded.damage, sum = excluded.sum
 			WHERE excluded.pos >= r.pos`),
 		putTags: in.Replace(`INSERT INTO {g}.tags (tenant, tag, created_at, run_id)
 			SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) ON CONFLICT DO NOTHING`),
@@ -105,6 +107,8 @@ func (c Config) statements(id int64) statements {
 			ORDER BY at DESC, run_id DESC, seq DESC LIMIT $3`),
 		due: in.Replace(`SELECT {columns} FROM {g}.runs WHERE due_ms < $1 AND (due_ms, tenant, run_id) > ($2, $3, $4)
 			ORDER BY due_ms, tenant, run_id LIMIT $5`),
+		owned: in.Replace(`SELECT {columns} FROM {g}.runs WHERE owner = $1 AND owner <> '' AND (tenant, run_id) > ($2, $3)
+			ORDER BY tenant, run_id LIMIT $4`),
 	}
 }
 

@@ -102,12 +102,13 @@ func scanRun(from pgx.Row) (store.Run, error) {
 		sum    int64
 	)
 	err := from.Scan(&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt,
-		&r.ErrorCode, &tags, &r.Head, &r.Pos, &r.Hash, &due, &r.Asks, &r.LastEventAt, &r.Waits, &r.Damage, &sum)
+		&r.ErrorCode, &tags, &r.Head, &r.Pos, &r.Hash, &due, &r.Asks, &r.LastEventAt, &r.Waits,
+		&r.Owner.Process, &r.Owner.Epoch, &r.Owner.Since, &r.Damage, &sum)
 	if err != nil {
 		return store.Run{}, err
 	}
 	for _, text := range []*string{
-		&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt, &r.ErrorCode, &tags, &r.Hash, &r.Damage,
+		&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt, &r.ErrorCode, &tags, &r.Hash, &r.Owner.Process, &r.Damage,
 	} {
 		*text = decode(*text)
 	}

@@ -105,6 +105,11 @@ func SumRun(r *store.Run, tags string) Sum {
 		c.text(r.LastEventAt)
 		c.text(r.Waits)
 	}
+	if r.Owner != (store.Owner{}) { // nor do rows without one
+		c.text(r.Owner.Process)
+		c.number(int64(r.Owner.Epoch)) //nolint:gosec // G115: epochs stay far below 2^63
+		c.text(r.Owner.Since)
+	}
 	return c.sum()
 }
 

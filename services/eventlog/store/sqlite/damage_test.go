@@ -276,7 +276,7 @@ func TestRebuild_CanBeTriedAgain(t *testing.T) {
 func TestOpen_EmptiesAFileThatCountsNoQuestions(t *testing.T) {
 	t.Parallel()
 	path := filled(t, 3)
-	execute(t, path, "DROP INDEX runs_by_asking; ALTER TABLE runs DROP COLUMN asks; PRAGMA user_version=1")
+	execute(t, path, withoutOwners+"DROP INDEX runs_by_asking; ALTER TABLE runs DROP COLUMN asks; PRAGMA user_version=1")
 	s := open(t, path)
 	require.Zero(t, whole(t, s))
 	runs, err := s.List(t.Context(), store.Query{Tenant: "acme", Limit: 10})
@@ -286,11 +286,25 @@ func TestOpen_EmptiesAFileThatCountsNoQuestions(t *testing.T) {
 	require.Equal(t, 4, whole(t, s))
 }
 
+// withoutOwners takes back what the latest migration added.
+const withoutOwners = `DROP INDEX runs_by_owner; ALTER TABLE runs DROP COLUMN owner;
+	ALTER TABLE runs DROP COLUMN owner_epoch; ALTER TABLE runs DROP COLUMN owned_since;`
+
+// A file from before runs had owners stays as it is.
+func TestOpen_KeepsAFileWithoutOwners(t *testing.T) {
+	t.Parallel()
+	path := filled(t, 3)
+	execute(t, path, withoutOwners+"PRAGMA user_version=4")
+	s := open(t, path)
+	require.Empty(t, aside(t, path))
+	require.Equal(t, 3, whole(t, s))
+}
+
 // A file from before marks were kept is emptied, and filled again from the log.
 func TestOpen_EmptiesAFileWithoutMarks(t *testing.T) {
 	t.Parallel()
 	path := filled(t, 3)
-	execute(t, path, "DROP TABLE marks; DROP TABLE substitutions; PRAGMA user_version=3")
+	execute(t, path, withoutOwners+"DROP TABLE marks; DROP TABLE substitutions; PRAGMA user_version=3")
 	s := open(t, path)
 	require.Empty(t, aside(t, path), "the file is none that is damaged")
 	require.Zero(t, whole(t, s))

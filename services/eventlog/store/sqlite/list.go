@@ -22,6 +22,13 @@ func (s *Store) Due(ctx context.Context, beforeMs int64, after store.Timer, limi
 	})
 }
 
+// Owned gives the runs of an owner; see store.Lister.
+func (s *Store) Owned(ctx context.Context, process string, after store.Key, limit int) ([]store.Run, error) {
+	return list(ctx, s, "runs", scanRun, func(h *handle) (*sql.Rows, error) {
+		return h.read.owned.QueryContext(ctx, process, after.Tenant, after.RunID, limit)
+	})
+}
+
 // Substitutions gives the latest of a tenant; see store.Lister.
 func (s *Store) Substitutions(ctx context.Context, tenant, since string, limit int) ([]store.Substitution, error) {
 	return list(ctx, s, "substitutions", scanSubstitution, func(h *handle) (*sql.Rows, error) {

@@ -12,15 +12,15 @@ import (
 )
 
 // runColumns are the columns of a run's row in the order scanRun reads them.
-const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, last_event_at, waits, damage, sum`
+const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, last_event_at, waits, owner, owner_epoch, owned_since, damage, sum`
 
 // substitutionColumns are the columns of a substitution in the order scanSubstitution reads them.
 const substitutionColumns = `tenant, at, run_id, seq, node_id, original_provider, original_model, fallback_provider, fallback_model, missing, sum`
 
 // readStmts are the statements of the reading connections that never vary.
 type readStmts struct {
-	db                              *sql.DB
-	run, frames, due, substitutions *sql.Stmt
+	db                                     *sql.DB
+	run, frames, due, owned, substitutions *sql.Stmt
 }
 
 func (r *readStmts) prepare(ctx context.Context, db *sql.DB) error {
@@ -38,6 +38,8 @@ func (r *readStmts) prepare(ctx context.Context, db *sql.DB) error {
 			ORDER BY first`},
 		{&r.due, `SELECT ` + runColumns + ` FROM runs WHERE due_ms < ? AND (due_ms, tenant, run_id) > (?, ?, ?)
 			ORDER BY due_ms, tenant, run_id LIMIT ?`},
+		{&r.owned, `SELECT ` + runColumns + ` FROM runs WHERE owner = ? AND owner <> '' AND (tenant, run_id) > (?, ?)
+			ORDER BY tenant, run_id LIMIT ?`},
 		{&r.substitutions, `SELECT ` + substitutionColumns + ` FROM substitutions WHERE tenant = ? AND at >= ?
 			ORDER BY at DESC, run_id DESC, seq DESC LIMIT ?`},
 	} {
@@ -50,7 +52,7 @@ func (r *readStmts) prepare(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-func (r *readStmts) close() error { return closeAll(r.run, r.frames, r.due, r.substitutions) }
+func (r *readStmts) close() error { return closeAll(r.run, r.frames, r.due, r.owned, r.substitutions) }
 
 // Run gives the row of a run; see store.Reader.
 func (s *Store) Run(ctx context.Context, key store.Key) (store.Run, error) {
@@ -107,7 +109,8 @@ func scanRun(ctx context.Context, from scanner) (store.Run, error) {
 		sum          int64
 	)
 	err := from.Scan(&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt,
-		&r.ErrorCode, &tags, &r.Head, &r.Pos, &r.Hash, &due, &r.Asks, &r.LastEventAt, &r.Waits, &r.Damage, &sum)
+		&r.ErrorCode, &tags, &r.Head, &r.Pos, &r.Hash, &due, &r.Asks, &r.LastEventAt, &r.Waits,
+		&r.Owner.Process, &r.Owner.Epoch, &r.Owner.Since, &r.Damage, &sum)
 	if err != nil {
 		return store.Run{}, unreadable(ctx, err)
 	}

@@ -22,12 +22,13 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 		{&w.putTail, `INSERT INTO tail (id, pos, hash, sum) VALUES (1, ?, ?, ?)
 			ON CONFLICT (id) DO UPDATE SET pos = excluded.pos, hash = excluded.hash, sum = excluded.sum
 			WHERE excluded.pos >= tail.pos`},
-		{&w.putRun, `INSERT INTO runs (` + runColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		{&w.putRun, `INSERT INTO runs (` + runColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (tenant, run_id) DO UPDATE SET
 				status = excluded.status, started_at = excluded.started_at, completed_at = excluded.completed_at,
 				error_code = excluded.error_code, head = excluded.head, pos = excluded.pos, hash = excluded.hash,
 				due_ms = excluded.due_ms, asks = excluded.asks, last_event_at = excluded.last_event_at,
-				waits = excluded.waits, damage = excluded.damage, sum = excluded.sum
+				waits = excluded.waits, owner = excluded.owner, owner_epoch = excluded.owner_epoch,
+				owned_since = excluded.owned_since, damage = excluded.damage, sum = excluded.sum
 			WHERE excluded.pos >= runs.pos`},
 		{&w.putTag, `INSERT INTO tags (tenant, tag, created_at, run_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`},
 		{&w.putFrame, `INSERT INTO frames (tenant, run_id, first, last, types, sum, body) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -126,7 +127,8 @@ func (w *writeStmts) run(ctx context.Context, r *store.Run) error {
 	tags := row.JoinTags(r.Tags)
 	due := sql.NullInt64{Int64: r.DueMs, Valid: r.DueMs != 0}
 	_, err := w.putRun.ExecContext(ctx, r.Tenant, r.RunID, r.WorkflowID, string(r.Status), r.CreatedAt, r.StartedAt,
-		r.CompletedAt, r.ErrorCode, tags, r.Head, int64(r.Pos), r.Hash, due, r.Asks, r.LastEventAt, r.Waits, r.Damage, int64(row.SumRun(r, tags))) //nolint:gosec // G115: as above
+		r.CompletedAt, r.ErrorCode, tags, r.Head, int64(r.Pos), r.Hash, due, r.Asks, r.LastEventAt, r.Waits, //nolint:gosec // G115: as above
+		r.Owner.Process, int64(r.Owner.Epoch), r.Owner.Since, r.Damage, int64(row.SumRun(r, tags))) //nolint:gosec // G115: epochs stay far below 2^63
 	if err != nil || !r.New {
 		return err
 	}

@@ -21,6 +21,7 @@ func keepsBatch(t *testing.T, s store.Store) {
 	want := row("r1", 1)
 	want.CompletedAt, want.ErrorCode, want.Damage, want.DueMs, want.Asks = want.CreatedAt, "run_timeout", "frame 9", 77, 3
 	want.LastEventAt, want.Waits = want.CreatedAt, `{"for":"node"}`
+	want.Owner = store.Owner{Process: "d1", Epoch: 3, Since: want.CreatedAt}
 	apply(t, s, 12, []store.Run{want}, record(want), frameOf(want, 0, 3))
 
 	got, err := s.Run(t.Context(), want.Key)

@@ -150,3 +150,51 @@ func dueForgets(t *testing.T, s store.Store) {
 	require.NoError(t, err)
 	require.Empty(t, runs)
 }
+
+// owned makes the row of a run that a process owns.
+func owned(tenant, id, process string) store.Run {
+	r := row(id, 1)
+	r.Tenant, r.Owner = tenant, store.Owner{Process: process, Epoch: 1, Since: r.CreatedAt}
+	return r
+}
+
+func ownedPages(t *testing.T, s store.Store) {
+	apply(t, s, 20, []store.Run{
+		owned("b", "r1", "d1"), owned("a", "r3", "d1"), owned("a", "r1", "d1"), owned("a", "r2", "d2"), row("free", 1), owned("a", "r4", "d1"),
+	})
+	var got []string
+	for after := (store.Key{}); ; {
+		runs, err := s.Owned(t.Context(), "d1", after, 2)
+		require.NoError(t, err)
+		if len(runs) == 0 {
+			break
+		}
+		for _, r := range runs {
+			got = append(got, r.Tenant+"/"+r.RunID)
+		}
+		after = runs[len(runs)-1].Key
+	}
+	require.Equal(t, []string{"a/r1", "a/r3", "a/r4", "b/r1"}, got)
+	runs, err := s.Owned(t.Context(), "", store.Key{}, 10)
+	require.NoError(t, err)
+	require.Empty(t, runs, "no process has the empty name")
+}
+
+func ownedFollows(t *testing.T, s store.Store) {
+	holds := func(process string, want ...string) {
+		t.Helper()
+		runs, err := s.Owned(t.Context(), process, store.Key{}, 10)
+		require.NoError(t, err)
+		require.Equal(t, want, ids(runs), process)
+	}
+	r := owned("acme", "r1", "d1")
+	apply(t, s, 20, []store.Run{r})
+	holds("d1", "r1")
+	r.Pos, r.New, r.Owner = 30, false, store.Owner{Process: "d2", Epoch: 2, Since: r.CreatedAt}
+	apply(t, s, 30, []store.Run{r})
+	holds("d1")
+	holds("d2", "r1")
+	r.Pos, r.Owner = 40, store.Owner{}
+	apply(t, s, 40, []store.Run{r})
+	holds("d2")
+}

@@ -39,6 +39,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"substitutions/come newest first, of one tenant", substitutionsNewestFirst},
 		{"due/gives earliest first, of all tenants", dueGivesEarliest},
 		{"due/forgets a timer that has gone", dueForgets},
+		{"owned/gives the runs of one process in pages", ownedPages},
+		{"owned/follows a run to its next owner", ownedFollows},
 		{"rebuild/empties", rebuildEmpties},
 	}
 	for _, tt := range tests {

@@ -80,6 +80,14 @@ func (s *Store) Due(ctx context.Context, beforeMs int64, after store.Timer, limi
 	return s.below.Due(ctx, beforeMs, after, limit)
 }
 
+// Owned lists the runs of an owner; see store.Lister.
+func (s *Store) Owned(ctx context.Context, process string, after store.Key, limit int) ([]store.Run, error) {
+	if err := s.settled(ctx); err != nil {
+		return nil, err
+	}
+	return s.below.Owned(ctx, process, after, limit)
+}
+
 // Substitutions lists substitutions; see store.Lister.
 func (s *Store) Substitutions(ctx context.Context, tenant, since string, limit int) ([]store.Substitution, error) {
 	if err := s.settled(ctx); err != nil {

@@ -84,7 +84,9 @@ type GetRunResponse struct {
 	// Unset once the run has ended.
 	Waits *RunWait `protobuf:"bytes,4,opt,name=waits,proto3" json:"waits,omitempty"`
 	// Of the last event, or of the creation.
-	LastEventAt   string `protobuf:"bytes,5,opt,name=last_event_at,json=lastEventAt,proto3" json:"last_event_at,omitempty"`
+	LastEventAt string `protobuf:"bytes,5,opt,name=last_event_at,json=lastEventAt,proto3" json:"last_event_at,omitempty"`
+	// Unset when no dispatcher owns the run.
+	Owner         *RunOwner `protobuf:"bytes,6,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -152,6 +154,13 @@ func (x *GetRunResponse) GetLastEventAt() string {
 		return x.LastEventAt
 	}
 	return ""
+}
+
+func (x *GetRunResponse) GetOwner() *RunOwner {
+	if x != nil {
+		return x.Owner
+	}
+	return nil
 }
 
 // ListRunsRequest filters runs; empty fields do not filter.
@@ -344,7 +353,9 @@ type RunSummary struct {
 	// Unset once the run has ended.
 	Waits *RunWait `protobuf:"bytes,10,opt,name=waits,proto3" json:"waits,omitempty"`
 	// Sequence of the last event; -1: none yet.
-	LastSequence  int32 `protobuf:"varint,11,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
+	LastSequence int32 `protobuf:"varint,11,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
+	// Unset when no dispatcher owns the run.
+	Owner         *RunOwner `protobuf:"bytes,12,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -456,6 +467,76 @@ func (x *RunSummary) GetLastSequence() int32 {
 	return 0
 }
 
+func (x *RunSummary) GetOwner() *RunOwner {
+	if x != nil {
+		return x.Owner
+	}
+	return nil
+}
+
+// RunOwner is the dispatcher process that owns a run, as its log says.
+type RunOwner struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Process string                 `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	// 0 when the log has no epochs.
+	Epoch uint64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// RFC 3339: when the log got the first frame of this owner and epoch.
+	Since         string `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunOwner) Reset() {
+	*x = RunOwner{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunOwner) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunOwner) ProtoMessage() {}
+
+func (x *RunOwner) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunOwner.ProtoReflect.Descriptor instead.
+func (*RunOwner) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *RunOwner) GetProcess() string {
+	if x != nil {
+		return x.Process
+	}
+	return ""
+}
+
+func (x *RunOwner) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *RunOwner) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
 // RunWait is what a run waits for; see RunWait of waybill.host.v1.
 type RunWait struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -472,7 +553,7 @@ type RunWait struct {
 
 func (x *RunWait) Reset() {
 	*x = RunWait{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[5]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -484,7 +565,7 @@ func (x *RunWait) String() string {
 func (*RunWait) ProtoMessage() {}
 
 func (x *RunWait) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[5]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -497,7 +578,7 @@ func (x *RunWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunWait.ProtoReflect.Descriptor instead.
 func (*RunWait) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{5}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RunWait) GetFor() string {
@@ -559,7 +640,7 @@ type WatchRunsRequest struct {
 
 func (x *WatchRunsRequest) Reset() {
 	*x = WatchRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[6]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -571,7 +652,7 @@ func (x *WatchRunsRequest) String() string {
 func (*WatchRunsRequest) ProtoMessage() {}
 
 func (x *WatchRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[6]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -584,7 +665,7 @@ func (x *WatchRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunsRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{6}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WatchRunsRequest) GetTenant() string {
@@ -605,7 +686,7 @@ type WatchRunsResponse struct {
 
 func (x *WatchRunsResponse) Reset() {
 	*x = WatchRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[7]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -617,7 +698,7 @@ func (x *WatchRunsResponse) String() string {
 func (*WatchRunsResponse) ProtoMessage() {}
 
 func (x *WatchRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[7]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -630,7 +711,7 @@ func (x *WatchRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunsResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{7}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WatchRunsResponse) GetRun() *RunSummary {
@@ -654,7 +735,7 @@ type ListInterruptsRequest struct {
 
 func (x *ListInterruptsRequest) Reset() {
 	*x = ListInterruptsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[8]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +747,7 @@ func (x *ListInterruptsRequest) String() string {
 func (*ListInterruptsRequest) ProtoMessage() {}
 
 func (x *ListInterruptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[8]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +760,7 @@ func (x *ListInterruptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInterruptsRequest.ProtoReflect.Descriptor instead.
 func (*ListInterruptsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{8}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListInterruptsRequest) GetTenant() string {
@@ -729,7 +810,7 @@ type ListInterruptsResponse struct {
 
 func (x *ListInterruptsResponse) Reset() {
 	*x = ListInterruptsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[9]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -741,7 +822,7 @@ func (x *ListInterruptsResponse) String() string {
 func (*ListInterruptsResponse) ProtoMessage() {}
 
 func (x *ListInterruptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[9]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -754,7 +835,7 @@ func (x *ListInterruptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInterruptsResponse.ProtoReflect.Descriptor instead.
 func (*ListInterruptsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{9}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListInterruptsResponse) GetInterrupts() []*OpenInterrupt {
@@ -785,7 +866,7 @@ type OpenInterrupt struct {
 
 func (x *OpenInterrupt) Reset() {
 	*x = OpenInterrupt{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[10]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -797,7 +878,7 @@ func (x *OpenInterrupt) String() string {
 func (*OpenInterrupt) ProtoMessage() {}
 
 func (x *OpenInterrupt) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[10]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -810,7 +891,7 @@ func (x *OpenInterrupt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenInterrupt.ProtoReflect.Descriptor instead.
 func (*OpenInterrupt) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{10}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *OpenInterrupt) GetRunId() string {
@@ -853,7 +934,7 @@ type ListSubstitutionsRequest struct {
 
 func (x *ListSubstitutionsRequest) Reset() {
 	*x = ListSubstitutionsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +946,7 @@ func (x *ListSubstitutionsRequest) String() string {
 func (*ListSubstitutionsRequest) ProtoMessage() {}
 
 func (x *ListSubstitutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +959,7 @@ func (x *ListSubstitutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubstitutionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSubstitutionsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{11}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListSubstitutionsRequest) GetTenant() string {
@@ -907,7 +988,7 @@ type ListSubstitutionsResponse struct {
 
 func (x *ListSubstitutionsResponse) Reset() {
 	*x = ListSubstitutionsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -919,7 +1000,7 @@ func (x *ListSubstitutionsResponse) String() string {
 func (*ListSubstitutionsResponse) ProtoMessage() {}
 
 func (x *ListSubstitutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -932,7 +1013,7 @@ func (x *ListSubstitutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubstitutionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSubstitutionsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{12}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListSubstitutionsResponse) GetSubstitutions() []*Substitution {
@@ -967,7 +1048,7 @@ type Substitution struct {
 
 func (x *Substitution) Reset() {
 	*x = Substitution{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -979,7 +1060,7 @@ func (x *Substitution) String() string {
 func (*Substitution) ProtoMessage() {}
 
 func (x *Substitution) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -992,7 +1073,7 @@ func (x *Substitution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Substitution.ProtoReflect.Descriptor instead.
 func (*Substitution) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{13}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Substitution) GetOriginalProvider() string {
@@ -1073,7 +1154,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1085,7 +1166,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1098,7 +1179,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{14}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Event) GetSequence() int32 {
@@ -1145,7 +1226,7 @@ type ReadEventsRequest struct {
 
 func (x *ReadEventsRequest) Reset() {
 	*x = ReadEventsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1157,7 +1238,7 @@ func (x *ReadEventsRequest) String() string {
 func (*ReadEventsRequest) ProtoMessage() {}
 
 func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1170,7 +1251,7 @@ func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
 func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{15}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReadEventsRequest) GetTenant() string {
@@ -1221,7 +1302,7 @@ type ReadEventsResponse struct {
 
 func (x *ReadEventsResponse) Reset() {
 	*x = ReadEventsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1314,7 @@ func (x *ReadEventsResponse) String() string {
 func (*ReadEventsResponse) ProtoMessage() {}
 
 func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1327,7 @@ func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsResponse.ProtoReflect.Descriptor instead.
 func (*ReadEventsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{16}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReadEventsResponse) GetEvents() []*Event {
@@ -1285,7 +1366,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1297,7 +1378,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1310,7 +1391,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{17}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FollowRequest) GetTenant() string {
@@ -1355,7 +1436,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1367,7 +1448,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1380,7 +1461,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{18}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FollowResponse) GetEvents() []*Event {
@@ -1417,7 +1498,7 @@ type ListDueTimersRequest struct {
 
 func (x *ListDueTimersRequest) Reset() {
 	*x = ListDueTimersRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1510,7 @@ func (x *ListDueTimersRequest) String() string {
 func (*ListDueTimersRequest) ProtoMessage() {}
 
 func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1523,7 @@ func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersRequest.ProtoReflect.Descriptor instead.
 func (*ListDueTimersRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{19}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListDueTimersRequest) GetBeforeUnixMs() int64 {
@@ -1476,7 +1557,7 @@ type ListDueTimersResponse struct {
 
 func (x *ListDueTimersResponse) Reset() {
 	*x = ListDueTimersResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1488,7 +1569,7 @@ func (x *ListDueTimersResponse) String() string {
 func (*ListDueTimersResponse) ProtoMessage() {}
 
 func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1501,7 +1582,7 @@ func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersResponse.ProtoReflect.Descriptor instead.
 func (*ListDueTimersResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{20}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListDueTimersResponse) GetTimers() []*DueTimer {
@@ -1524,7 +1605,7 @@ type DueTimer struct {
 
 func (x *DueTimer) Reset() {
 	*x = DueTimer{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1617,7 @@ func (x *DueTimer) String() string {
 func (*DueTimer) ProtoMessage() {}
 
 func (x *DueTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1630,7 @@ func (x *DueTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DueTimer.ProtoReflect.Descriptor instead.
 func (*DueTimer) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{21}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DueTimer) GetTenant() string {
@@ -1580,6 +1661,202 @@ func (x *DueTimer) GetDueUnixMs() int64 {
 	return 0
 }
 
+// ListOwnedRunsRequest asks for a page of the runs that a process owns.
+type ListOwnedRunsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Process string                 `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	// 0 or less uses the default.
+	Limit int32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	// The last run of the page before; unset: the first page.
+	After *OwnedRun `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
+	// Position of the run log that the read model must have reached; 0 does not wait.
+	AtLeast       uint64 `protobuf:"varint,4,opt,name=at_least,json=atLeast,proto3" json:"at_least,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOwnedRunsRequest) Reset() {
+	*x = ListOwnedRunsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOwnedRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOwnedRunsRequest) ProtoMessage() {}
+
+func (x *ListOwnedRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOwnedRunsRequest.ProtoReflect.Descriptor instead.
+func (*ListOwnedRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListOwnedRunsRequest) GetProcess() string {
+	if x != nil {
+		return x.Process
+	}
+	return ""
+}
+
+func (x *ListOwnedRunsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListOwnedRunsRequest) GetAfter() *OwnedRun {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *ListOwnedRunsRequest) GetAtLeast() uint64 {
+	if x != nil {
+		return x.AtLeast
+	}
+	return 0
+}
+
+// ListOwnedRunsResponse is one page, ordered by tenant and run id. The last page has fewer
+// runs than the limit.
+type ListOwnedRunsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Runs  []*OwnedRun            `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	// The page reflects every frame of the run log up to this position.
+	Position      uint64 `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOwnedRunsResponse) Reset() {
+	*x = ListOwnedRunsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOwnedRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOwnedRunsResponse) ProtoMessage() {}
+
+func (x *ListOwnedRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOwnedRunsResponse.ProtoReflect.Descriptor instead.
+func (*ListOwnedRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ListOwnedRunsResponse) GetRuns() []*OwnedRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *ListOwnedRunsResponse) GetPosition() uint64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+// OwnedRun is an active run that has an owner.
+type OwnedRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	WorkflowId    string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	RunId         string                 `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Owner         *RunOwner              `protobuf:"bytes,4,opt,name=owner,proto3" json:"owner,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnedRun) Reset() {
+	*x = OwnedRun{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnedRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnedRun) ProtoMessage() {}
+
+func (x *OwnedRun) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnedRun.ProtoReflect.Descriptor instead.
+func (*OwnedRun) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *OwnedRun) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *OwnedRun) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *OwnedRun) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *OwnedRun) GetOwner() *RunOwner {
+	if x != nil {
+		return x.Owner
+	}
+	return nil
+}
+
 // ExportRunRequest names a run of a tenant.
 type ExportRunRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1595,7 +1872,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1884,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1897,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{22}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ExportRunRequest) GetTenant() string {
@@ -1661,7 +1938,7 @@ type ExportRunResponse struct {
 
 func (x *ExportRunResponse) Reset() {
 	*x = ExportRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1673,7 +1950,7 @@ func (x *ExportRunResponse) String() string {
 func (*ExportRunResponse) ProtoMessage() {}
 
 func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1686,7 +1963,7 @@ func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunResponse.ProtoReflect.Descriptor instead.
 func (*ExportRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{23}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ExportRunResponse) GetBundle() []byte {
@@ -1703,13 +1980,14 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\"waybill/eventlog/v1/eventlog.proto\x12\x13waybill.eventlog.v1\">\n" +
 	"\rGetRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
-	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\xc1\x01\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\xf6\x01\n" +
 	"\x0eGetRunResponse\x12\x1a\n" +
 	"\bsnapshot\x18\x01 \x01(\fR\bsnapshot\x12#\n" +
 	"\rlast_sequence\x18\x02 \x01(\x05R\flastSequence\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x122\n" +
 	"\x05waits\x18\x04 \x01(\v2\x1c.waybill.eventlog.v1.RunWaitR\x05waits\x12\"\n" +
-	"\rlast_event_at\x18\x05 \x01(\tR\vlastEventAt\"\x87\x02\n" +
+	"\rlast_event_at\x18\x05 \x01(\tR\vlastEventAt\x123\n" +
+	"\x05owner\x18\x06 \x01(\v2\x1d.waybill.eventlog.v1.RunOwnerR\x05owner\"\x87\x02\n" +
 	"\x0fListRunsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x16\n" +
@@ -1727,7 +2005,7 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x10ListRunsResponse\x123\n" +
 	"\x04runs\x18\x01 \x03(\v2\x1f.waybill.eventlog.v1.RunSummaryR\x04runs\x12\x1f\n" +
 	"\vnext_cursor\x18\x02 \x01(\tR\n" +
-	"nextCursor\"\xed\x02\n" +
+	"nextCursor\"\xa2\x03\n" +
 	"\n" +
 	"RunSummary\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
@@ -1745,7 +2023,12 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\rlast_event_at\x18\t \x01(\tR\vlastEventAt\x122\n" +
 	"\x05waits\x18\n" +
 	" \x01(\v2\x1c.waybill.eventlog.v1.RunWaitR\x05waits\x12#\n" +
-	"\rlast_sequence\x18\v \x01(\x05R\flastSequence\"\xb2\x01\n" +
+	"\rlast_sequence\x18\v \x01(\x05R\flastSequence\x123\n" +
+	"\x05owner\x18\f \x01(\v2\x1d.waybill.eventlog.v1.RunOwnerR\x05owner\"P\n" +
+	"\bRunOwner\x12\x18\n" +
+	"\aprocess\x18\x01 \x01(\tR\aprocess\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
+	"\x05since\x18\x03 \x01(\tR\x05since\"\xb2\x01\n" +
 	"\aRunWait\x12\x10\n" +
 	"\x03for\x18\x01 \x01(\tR\x03for\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x18\n" +
@@ -1828,7 +2111,21 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
 	"workflowId\x12\x15\n" +
 	"\x06run_id\x18\x03 \x01(\tR\x05runId\x12\x1e\n" +
-	"\vdue_unix_ms\x18\x04 \x01(\x03R\tdueUnixMs\"}\n" +
+	"\vdue_unix_ms\x18\x04 \x01(\x03R\tdueUnixMs\"\x96\x01\n" +
+	"\x14ListOwnedRunsRequest\x12\x18\n" +
+	"\aprocess\x18\x01 \x01(\tR\aprocess\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\x123\n" +
+	"\x05after\x18\x03 \x01(\v2\x1d.waybill.eventlog.v1.OwnedRunR\x05after\x12\x19\n" +
+	"\bat_least\x18\x04 \x01(\x04R\aatLeast\"f\n" +
+	"\x15ListOwnedRunsResponse\x121\n" +
+	"\x04runs\x18\x01 \x03(\v2\x1d.waybill.eventlog.v1.OwnedRunR\x04runs\x12\x1a\n" +
+	"\bposition\x18\x02 \x01(\x04R\bposition\"\x8f\x01\n" +
+	"\bOwnedRun\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vworkflow_id\x18\x02 \x01(\tR\n" +
+	"workflowId\x12\x15\n" +
+	"\x06run_id\x18\x03 \x01(\tR\x05runId\x123\n" +
+	"\x05owner\x18\x04 \x01(\v2\x1d.waybill.eventlog.v1.RunOwnerR\x05owner\"}\n" +
 	"\x10ExportRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n" +
@@ -1836,7 +2133,7 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"max_events\x18\x03 \x01(\x05R\tmaxEvents\x12\x1b\n" +
 	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\"+\n" +
 	"\x11ExportRunResponse\x12\x16\n" +
-	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\xeb\x06\n" +
+	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\xd3\a\n" +
 	"\bEventLog\x12Q\n" +
 	"\x06GetRun\x12\".waybill.eventlog.v1.GetRunRequest\x1a#.waybill.eventlog.v1.GetRunResponse\x12W\n" +
 	"\bListRuns\x12$.waybill.eventlog.v1.ListRunsRequest\x1a%.waybill.eventlog.v1.ListRunsResponse\x12\\\n" +
@@ -1847,7 +2144,8 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"ReadEvents\x12&.waybill.eventlog.v1.ReadEventsRequest\x1a'.waybill.eventlog.v1.ReadEventsResponse\x12S\n" +
 	"\x06Follow\x12\".waybill.eventlog.v1.FollowRequest\x1a#.waybill.eventlog.v1.FollowResponse0\x01\x12Z\n" +
 	"\tExportRun\x12%.waybill.eventlog.v1.ExportRunRequest\x1a&.waybill.eventlog.v1.ExportRunResponse\x12f\n" +
-	"\rListDueTimers\x12).waybill.eventlog.v1.ListDueTimersRequest\x1a*.waybill.eventlog.v1.ListDueTimersResponseB\xd7\x01\n" +
+	"\rListDueTimers\x12).waybill.eventlog.v1.ListDueTimersRequest\x1a*.waybill.eventlog.v1.ListDueTimersResponse\x12f\n" +
+	"\rListOwnedRuns\x12).waybill.eventlog.v1.ListOwnedRunsRequest\x1a*.waybill.eventlog.v1.ListOwnedRunsResponseB\xd7\x01\n" +
 	"\x17com.waybill.eventlog.v1B\rEventlogProtoP\x01Z?waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1;eventlogv1\xa2\x02\x03WEX\xaa\x02\x13Waybill.Eventlog.V1\xca\x02\x13Waybill\\Eventlog\\V1\xe2\x02\x1fWaybill\\Eventlog\\V1\\GPBMetadata\xea\x02\x15Waybill::Eventlog::V1b\x06proto3"
 
 var (
@@ -1862,67 +2160,78 @@ func file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP() []byte {
 	return file_waybill_eventlog_v1_eventlog_proto_rawDescData
 }
 
-var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
 	(*GetRunRequest)(nil),             // 0: waybill.eventlog.v1.GetRunRequest
 	(*GetRunResponse)(nil),            // 1: waybill.eventlog.v1.GetRunResponse
 	(*ListRunsRequest)(nil),           // 2: waybill.eventlog.v1.ListRunsRequest
 	(*ListRunsResponse)(nil),          // 3: waybill.eventlog.v1.ListRunsResponse
 	(*RunSummary)(nil),                // 4: waybill.eventlog.v1.RunSummary
-	(*RunWait)(nil),                   // 5: waybill.eventlog.v1.RunWait
-	(*WatchRunsRequest)(nil),          // 6: waybill.eventlog.v1.WatchRunsRequest
-	(*WatchRunsResponse)(nil),         // 7: waybill.eventlog.v1.WatchRunsResponse
-	(*ListInterruptsRequest)(nil),     // 8: waybill.eventlog.v1.ListInterruptsRequest
-	(*ListInterruptsResponse)(nil),    // 9: waybill.eventlog.v1.ListInterruptsResponse
-	(*OpenInterrupt)(nil),             // 10: waybill.eventlog.v1.OpenInterrupt
-	(*ListSubstitutionsRequest)(nil),  // 11: waybill.eventlog.v1.ListSubstitutionsRequest
-	(*ListSubstitutionsResponse)(nil), // 12: waybill.eventlog.v1.ListSubstitutionsResponse
-	(*Substitution)(nil),              // 13: waybill.eventlog.v1.Substitution
-	(*Event)(nil),                     // 14: waybill.eventlog.v1.Event
-	(*ReadEventsRequest)(nil),         // 15: waybill.eventlog.v1.ReadEventsRequest
-	(*ReadEventsResponse)(nil),        // 16: waybill.eventlog.v1.ReadEventsResponse
-	(*FollowRequest)(nil),             // 17: waybill.eventlog.v1.FollowRequest
-	(*FollowResponse)(nil),            // 18: waybill.eventlog.v1.FollowResponse
-	(*ListDueTimersRequest)(nil),      // 19: waybill.eventlog.v1.ListDueTimersRequest
-	(*ListDueTimersResponse)(nil),     // 20: waybill.eventlog.v1.ListDueTimersResponse
-	(*DueTimer)(nil),                  // 21: waybill.eventlog.v1.DueTimer
-	(*ExportRunRequest)(nil),          // 22: waybill.eventlog.v1.ExportRunRequest
-	(*ExportRunResponse)(nil),         // 23: waybill.eventlog.v1.ExportRunResponse
+	(*RunOwner)(nil),                  // 5: waybill.eventlog.v1.RunOwner
+	(*RunWait)(nil),                   // 6: waybill.eventlog.v1.RunWait
+	(*WatchRunsRequest)(nil),          // 7: waybill.eventlog.v1.WatchRunsRequest
+	(*WatchRunsResponse)(nil),         // 8: waybill.eventlog.v1.WatchRunsResponse
+	(*ListInterruptsRequest)(nil),     // 9: waybill.eventlog.v1.ListInterruptsRequest
+	(*ListInterruptsResponse)(nil),    // 10: waybill.eventlog.v1.ListInterruptsResponse
+	(*OpenInterrupt)(nil),             // 11: waybill.eventlog.v1.OpenInterrupt
+	(*ListSubstitutionsRequest)(nil),  // 12: waybill.eventlog.v1.ListSubstitutionsRequest
+	(*ListSubstitutionsResponse)(nil), // 13: waybill.eventlog.v1.ListSubstitutionsResponse
+	(*Substitution)(nil),              // 14: waybill.eventlog.v1.Substitution
+	(*Event)(nil),                     // 15: waybill.eventlog.v1.Event
+	(*ReadEventsRequest)(nil),         // 16: waybill.eventlog.v1.ReadEventsRequest
+	(*ReadEventsResponse)(nil),        // 17: waybill.eventlog.v1.ReadEventsResponse
+	(*FollowRequest)(nil),             // 18: waybill.eventlog.v1.FollowRequest
+	(*FollowResponse)(nil),            // 19: waybill.eventlog.v1.FollowResponse
+	(*ListDueTimersRequest)(nil),      // 20: waybill.eventlog.v1.ListDueTimersRequest
+	(*ListDueTimersResponse)(nil),     // 21: waybill.eventlog.v1.ListDueTimersResponse
+	(*DueTimer)(nil),                  // 22: waybill.eventlog.v1.DueTimer
+	(*ListOwnedRunsRequest)(nil),      // 23: waybill.eventlog.v1.ListOwnedRunsRequest
+	(*ListOwnedRunsResponse)(nil),     // 24: waybill.eventlog.v1.ListOwnedRunsResponse
+	(*OwnedRun)(nil),                  // 25: waybill.eventlog.v1.OwnedRun
+	(*ExportRunRequest)(nil),          // 26: waybill.eventlog.v1.ExportRunRequest
+	(*ExportRunResponse)(nil),         // 27: waybill.eventlog.v1.ExportRunResponse
 }
 var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
-	5,  // 0: waybill.eventlog.v1.GetRunResponse.waits:type_name -> waybill.eventlog.v1.RunWait
-	4,  // 1: waybill.eventlog.v1.ListRunsResponse.runs:type_name -> waybill.eventlog.v1.RunSummary
-	5,  // 2: waybill.eventlog.v1.RunSummary.waits:type_name -> waybill.eventlog.v1.RunWait
-	4,  // 3: waybill.eventlog.v1.WatchRunsResponse.run:type_name -> waybill.eventlog.v1.RunSummary
-	10, // 4: waybill.eventlog.v1.ListInterruptsResponse.interrupts:type_name -> waybill.eventlog.v1.OpenInterrupt
-	13, // 5: waybill.eventlog.v1.ListSubstitutionsResponse.substitutions:type_name -> waybill.eventlog.v1.Substitution
-	14, // 6: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
-	14, // 7: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
-	21, // 8: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
-	21, // 9: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
-	0,  // 10: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
-	2,  // 11: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
-	6,  // 12: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
-	8,  // 13: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
-	11, // 14: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
-	15, // 15: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
-	17, // 16: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
-	22, // 17: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
-	19, // 18: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
-	1,  // 19: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
-	3,  // 20: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
-	7,  // 21: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
-	9,  // 22: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
-	12, // 23: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
-	16, // 24: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
-	18, // 25: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
-	23, // 26: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
-	20, // 27: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
-	19, // [19:28] is the sub-list for method output_type
-	10, // [10:19] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	6,  // 0: waybill.eventlog.v1.GetRunResponse.waits:type_name -> waybill.eventlog.v1.RunWait
+	5,  // 1: waybill.eventlog.v1.GetRunResponse.owner:type_name -> waybill.eventlog.v1.RunOwner
+	4,  // 2: waybill.eventlog.v1.ListRunsResponse.runs:type_name -> waybill.eventlog.v1.RunSummary
+	6,  // 3: waybill.eventlog.v1.RunSummary.waits:type_name -> waybill.eventlog.v1.RunWait
+	5,  // 4: waybill.eventlog.v1.RunSummary.owner:type_name -> waybill.eventlog.v1.RunOwner
+	4,  // 5: waybill.eventlog.v1.WatchRunsResponse.run:type_name -> waybill.eventlog.v1.RunSummary
+	11, // 6: waybill.eventlog.v1.ListInterruptsResponse.interrupts:type_name -> waybill.eventlog.v1.OpenInterrupt
+	14, // 7: waybill.eventlog.v1.ListSubstitutionsResponse.substitutions:type_name -> waybill.eventlog.v1.Substitution
+	15, // 8: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
+	15, // 9: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
+	22, // 10: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
+	22, // 11: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
+	25, // 12: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
+	25, // 13: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
+	5,  // 14: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
+	0,  // 15: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
+	2,  // 16: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
+	7,  // 17: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
+	9,  // 18: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
+	12, // 19: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
+	16, // 20: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
+	18, // 21: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
+	26, // 22: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
+	20, // 23: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
+	23, // 24: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
+	1,  // 25: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
+	3,  // 26: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
+	8,  // 27: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
+	10, // 28: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
+	13, // 29: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
+	17, // 30: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
+	19, // 31: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
+	27, // 32: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
+	21, // 33: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
+	24, // 34: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
+	25, // [25:35] is the sub-list for method output_type
+	15, // [15:25] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_waybill_eventlog_v1_eventlog_proto_init() }
@@ -1936,7 +2245,7 @@ func file_waybill_eventlog_v1_eventlog_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_eventlog_v1_eventlog_proto_rawDesc), len(file_waybill_eventlog_v1_eventlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,6 +28,7 @@ const (
 	EventLog_Follow_FullMethodName            = "/waybill.eventlog.v1.EventLog/Follow"
 	EventLog_ExportRun_FullMethodName         = "/waybill.eventlog.v1.EventLog/ExportRun"
 	EventLog_ListDueTimers_FullMethodName     = "/waybill.eventlog.v1.EventLog/ListDueTimers"
+	EventLog_ListOwnedRuns_FullMethodName     = "/waybill.eventlog.v1.EventLog/ListOwnedRuns"
 )
 
 // EventLogClient is the client API for EventLog service.
@@ -55,6 +56,8 @@ type EventLogClient interface {
 	ExportRun(ctx context.Context, in *ExportRunRequest, opts ...grpc.CallOption) (*ExportRunResponse, error)
 	// ListDueTimers names runs whose next timer is due.
 	ListDueTimers(ctx context.Context, in *ListDueTimersRequest, opts ...grpc.CallOption) (*ListDueTimersResponse, error)
+	// ListOwnedRuns names the active runs that a dispatcher process owns.
+	ListOwnedRuns(ctx context.Context, in *ListOwnedRunsRequest, opts ...grpc.CallOption) (*ListOwnedRunsResponse, error)
 }
 
 type eventLogClient struct {
@@ -173,6 +176,16 @@ func (c *eventLogClient) ListDueTimers(ctx context.Context, in *ListDueTimersReq
 	return out, nil
 }
 
+func (c *eventLogClient) ListOwnedRuns(ctx context.Context, in *ListOwnedRunsRequest, opts ...grpc.CallOption) (*ListOwnedRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListOwnedRunsResponse)
+	err := c.cc.Invoke(ctx, EventLog_ListOwnedRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // EventLogServer is the server API for EventLog service.
 // All implementations must embed UnimplementedEventLogServer
 // for forward compatibility.
@@ -198,6 +211,8 @@ type EventLogServer interface {
 	ExportRun(context.Context, *ExportRunRequest) (*ExportRunResponse, error)
 	// ListDueTimers names runs whose next timer is due.
 	ListDueTimers(context.Context, *ListDueTimersRequest) (*ListDueTimersResponse, error)
+	// ListOwnedRuns names the active runs that a dispatcher process owns.
+	ListOwnedRuns(context.Context, *ListOwnedRunsRequest) (*ListOwnedRunsResponse, error)
 	mustEmbedUnimplementedEventLogServer()
 }
 
@@ -234,6 +249,9 @@ func (UnimplementedEventLogServer) ExportRun(context.Context, *ExportRunRequest)
 }
 func (UnimplementedEventLogServer) ListDueTimers(context.Context, *ListDueTimersRequest) (*ListDueTimersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListDueTimers not implemented")
+}
+func (UnimplementedEventLogServer) ListOwnedRuns(context.Context, *ListOwnedRunsRequest) (*ListOwnedRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListOwnedRuns not implemented")
 }
 func (UnimplementedEventLogServer) mustEmbedUnimplementedEventLogServer() {}
 func (UnimplementedEventLogServer) testEmbeddedByValue()                  {}
@@ -404,6 +422,24 @@ func _EventLog_ListDueTimers_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _EventLog_ListOwnedRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListOwnedRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).ListOwnedRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_ListOwnedRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).ListOwnedRuns(ctx, req.(*ListOwnedRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // EventLog_ServiceDesc is the grpc.ServiceDesc for EventLog service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -438,6 +474,10 @@ var EventLog_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListDueTimers",
 			Handler:    _EventLog_ListDueTimers_Handler,
+		},
+		{
+			MethodName: "ListOwnedRuns",
+			Handler:    _EventLog_ListOwnedRuns_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
