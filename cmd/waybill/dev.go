@@ -41,6 +41,7 @@ type devOptions struct {
 	tools                                     toolOptions
 	lease                                     time.Duration
 	maxRuns, handedOut                        int
+	runLimits                                 runLimits
 	maxQueueWait                              time.Duration
 	logLevel, logFormat                       string
 	demo                                      bool
@@ -144,6 +145,7 @@ func (o *devOptions) executionFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.runtimeCapabilities, "runtime-capability", nil, "id of what this host's runtime provides and a node of a pack may require (repeatable)")
 	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long a silent dispatcher keeps a run before another one takes it")
 	f.IntVar(&o.maxRuns, "max-runs", dispatcher.DefaultConfig().MaxRuns, "runs that a dispatcher carries out at a time, not counting those that wait; further ones stay in the queue, for others")
+	o.runLimits.flags(f)
 	f.IntVar(&o.handedOut, "max-handed-out", jetstream.DefaultConfig().MaxPending, "runs that all dispatchers together hold at a time, those included that one has fetched and not begun; the same for all of them")
 	f.DurationVar(&o.maxQueueWait, "max-queue-wait", dispatcher.DefaultConfig().Intake.MaxWait, "how long runs may wait for a free place of --max-runs before a dispatcher takes no further ones (503); 0: it takes all")
 	o.models.flags(f)
@@ -208,6 +210,7 @@ func (o *devOptions) validateExecution() error {
 	if o.maxRuns < 1 {
 		errs = append(errs, fmt.Errorf("--max-runs %d: want at least 1", o.maxRuns))
 	}
+	errs = append(errs, o.runLimits.validate()...)
 	if o.handedOut < 1 {
 		errs = append(errs, fmt.Errorf("--max-handed-out %d: want at least 1", o.handedOut))
 	}
