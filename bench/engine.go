@@ -21,6 +21,8 @@ type engineFigures struct {
 	pages []pageRow
 	wide  []wideRow
 	wait  waitRow
+	// timers are measured on a host of their own.
+	timers timersRow
 }
 
 // forkRow is how long forks of a run take until they are acknowledged.
@@ -66,6 +68,15 @@ const (
 func engine(ctx context.Context, r *report) error {
 	f := &r.engine
 	f.load = busy()
+	var err error
+	if r.options.timers > 0 {
+		if f.timers, err = timers(ctx, r.options); err != nil {
+			return err
+		}
+	}
+	if r.options.only == sectionTimers {
+		return nil
+	}
 	rig, err := newEngineRig(ctx, r.options)
 	if err != nil {
 		return err
