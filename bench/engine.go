@@ -22,6 +22,8 @@ type engineFigures struct {
 	wide  []wideRow
 	wait  waitRow
 	wakes []wakeRow
+	// timers are measured on a host of their own.
+	timers timersRow
 }
 
 // forkRow is how long forks of a run take until they are acknowledged.
@@ -67,6 +69,15 @@ const (
 func engine(ctx context.Context, r *report) error {
 	f := &r.engine
 	f.load = busy()
+	var err error
+	if r.options.timers > 0 {
+		if f.timers, err = timers(ctx, r.options); err != nil {
+			return err
+		}
+	}
+	if r.options.only == sectionTimers {
+		return nil
+	}
 	rig, err := newEngineRig(ctx, r.options)
 	if err != nil {
 		return err

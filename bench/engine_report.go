@@ -24,6 +24,9 @@ const (
 
 func (f engineFigures) figures() []figure {
 	var out []figure
+	if f.timers.runs > 0 {
+		out = append(out, f.timers.figure())
+	}
 	for _, row := range f.forks {
 		slowest := row.took.percentile(100)
 		out = append(out, figure{
@@ -51,6 +54,9 @@ func (f engineFigures) figures() []figure {
 			fmt.Sprintf("%d branches, each %s, over one of them, p50", row.branches, row.branch), ratio, fmt.Sprintf("%.2f×", by), "≤ 2×", by <= wideTarget,
 			fmt.Sprintf("%s of %s", ms(row.all.percentile(50)), ms(row.one.percentile(50))),
 		})
+	}
+	if f.wait.runs == 0 {
+		return out
 	}
 	kb := (f.wait.held - f.wait.alive) / float64(max(f.wait.runs, 1))
 	more := f.wait.busy - f.wait.idle

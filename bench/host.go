@@ -17,9 +17,11 @@ import (
 
 // host is the built binary, running.
 type host struct {
-	cmd   *exec.Cmd
-	dir   string
-	ready struct {
+	cmd *exec.Cmd
+	dir string
+	// env and command start it.
+	env, command []string
+	ready        struct {
 		HTTP string `json:"http"`
 		GRPC string `json:"grpc"`
 		// NATS is the log's address, of a host in several processes.
@@ -56,24 +58,37 @@ func launch(ctx context.Context, env []string, bin, dir string, args func(data s
 		return nil, err
 	}
 	h := &host{dir: data}
-	ready := filepath.Join(data, "ready.json")
-	h.cmd = exec.CommandContext(ctx, bin, append(args(filepath.Join(data, "data")), "--ready-file", ready)...)
+	return h, h.begin(ctx, env, append([]string{bin}, args(filepath.Join(data, "data"))...))
+}
+
+// restart runs a host again that was killed, on the same directory.
+func (h *host) restart(ctx context.Context) error {
+	return h.begin(ctx, h.env, h.command)
+}
+
+func (h *host) begin(ctx context.Context, env, command []string) error {
+	h.env, h.command = env, command
+	ready := filepath.Join(h.dir, "ready.json")
+	if err := os.RemoveAll(ready); err != nil {
+		return err
+	}
+	h.cmd = exec.CommandContext(ctx, command[0], append(command[1:], "--ready-file", ready)...) //nolint:gosec // G204: the binary to measure
 	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.out
 	h.cmd.Env = append(os.Environ(), env...)
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	began := time.Now()
 	if err := h.cmd.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	for {
 		b, err := os.ReadFile(ready) //nolint:gosec // G304: our own directory
 		if err == nil {
 			h.took = time.Since(began)
-			return h, json.Unmarshal(b, &h.ready)
+			return json.Unmarshal(b, &h.ready)
 		}
 		if time.Since(began) > time.Minute {
 			h.stop()
-			return nil, fmt.Errorf("host not ready: %s", h.out.String())
+			return fmt.Errorf("host not ready: %s", h.out.String())
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -24,6 +24,7 @@ type options struct {
 	spread, nats string
 	// runs is how many the log of a cluster holds at the most.
 	runs    int
+	timers  int // runs that wait while a host restarts
 	seconds time.Duration
 	quick   bool
 	only    section
@@ -38,6 +39,8 @@ const (
 	sectionEnvelopes section = "envelopes"
 	sectionModels    section = "models"
 	sectionEngine    section = "engine"
+	// sectionTimers is the part of the engine's about timers after a restart.
+	sectionTimers section = "timers"
 	// sectionCluster is measured only when it is asked for.
 	sectionCluster section = "cluster"
 	// sectionScale, too; it is written as JSON, for the simulation.
@@ -51,7 +54,7 @@ const (
 )
 
 // parts are the sections that can be asked for, in the order of the report.
-var parts = []section{sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionCluster, sectionOverload, sectionCost, sectionPickup, sectionScale}
+var parts = []section{sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionTimers, sectionCluster, sectionOverload, sectionCost, sectionPickup, sectionScale}
 
 // has reports whether a section is to be measured.
 func (o options) has(s section) bool { return o.only == sectionAll || o.only == s }
@@ -83,10 +86,11 @@ func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin/waybill", "the binary")
 	flag.StringVar(&o.out, "out", "", "where the report goes (default: bench/report.md, or with -only the standard output)")
-	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models, engine, cluster, of that only overload, cost or pickup, or scale (default: the first four)")
+	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models, engine, of that only timers, cluster, of that only overload, cost or pickup, or scale (default: the first four)")
 	flag.StringVar(&o.spread, "spread", ".bin/spread", "the launcher of a host in several processes, for the cluster")
 	flag.StringVar(&o.nats, "nats-server", ".bin/nats-server", "the NATS server of the cluster")
 	flag.IntVar(&o.runs, "runs", 100_000, "runs that the log of the cluster holds at the most when the cost of an event is measured")
+	flag.IntVar(&o.timers, "timers", 100_000, "runs that wait for one instant when timers after a restart are measured")
 	flag.StringVar(&o.dir, "dir", "", "where the data goes: the disk that is measured (default: a temporary directory)")
 	flag.DurationVar(&o.seconds, "time", 4*time.Second, "how long each load lasts")
 	flag.BoolVar(&o.quick, "quick", false, "fewer loads, a second each")
@@ -131,7 +135,7 @@ func run(ctx context.Context, o options) error {
 	if o.has(sectionModels) {
 		steps = append(steps, models)
 	}
-	if o.has(sectionEngine) {
+	if o.has(sectionEngine) || o.only == sectionTimers {
 		steps = append(steps, engine)
 	}
 	if o.clusters() {

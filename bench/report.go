@@ -114,7 +114,7 @@ func (r *report) render() string {
 	if r.options.has(sectionModels) {
 		r.models.render(p)
 	}
-	if r.options.has(sectionEngine) {
+	if r.options.has(sectionEngine) || r.options.only == sectionTimers {
 		r.engine.render(p)
 	}
 	if r.options.clusters() {

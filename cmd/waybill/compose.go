@@ -431,6 +431,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	cfg := dispatcher.DefaultConfig()
 	cfg.Lease, cfg.MaxRuns, cfg.TestSeams = h.leaseConfig(), h.opts.maxRuns, h.opts.testSeams
 	cfg.Intake.MaxWait = h.opts.maxQueueWait
+	cfg.Limits.MaxNodeExecutions, cfg.Limits.MaxDuration = h.opts.runLimits.MaxNodeExecutions, h.opts.runLimits.MaxRunDuration
 	cfg.SelfHosted, cfg.Keyed, cfg.Packs = models.selfHosted(), models.keyed(), h.packs
 	cfg.Completion.TenantKeyed = models.tenantKeyed()
 	cfg.Completion.Providers = settings

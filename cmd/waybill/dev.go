@@ -41,6 +41,7 @@ type devOptions struct {
 	tools                                     toolOptions
 	lease, drainTimeout                       time.Duration
 	maxRuns, handedOut                        int
+	runLimits                                 runLimits
 	maxQueueWait                              time.Duration
 	logLevel, logFormat                       string
 	demo                                      bool
@@ -151,6 +152,7 @@ func (o *devOptions) executionFlags(f *pflag.FlagSet, drain time.Duration) {
 	f.DurationVar(&o.lease, "lease", dispatcher.DefaultConfig().Lease.Duration, "how long a dispatcher may be silent before others take over its runs; dispatchers with different values are safe beside each other")
 	f.DurationVar(&o.drainTimeout, "drain-timeout", drain, "how long a dispatcher that is told to stop waits for calls under way, before it releases their runs to others; a second signal stops it immediately")
 	f.IntVar(&o.maxRuns, "max-runs", dispatcher.DefaultConfig().MaxRuns, "runs that a dispatcher carries out at a time, not counting those that wait; further ones stay in the queue, for others")
+	o.runLimits.flags(f)
 	f.IntVar(&o.handedOut, "max-handed-out", jetstream.DefaultConfig().MaxPending, "runs that all dispatchers together hold at a time, those included that one has fetched and not begun; the same for all of them")
 	f.DurationVar(&o.maxQueueWait, "max-queue-wait", dispatcher.DefaultConfig().Intake.MaxWait, "how long runs may wait for a free place of --max-runs before a dispatcher takes no further ones (503); 0: it takes all")
 	o.models.flags(f)
@@ -218,6 +220,7 @@ func (o *devOptions) validateExecution() error {
 	if o.maxRuns < 1 {
 		errs = append(errs, fmt.Errorf("--max-runs %d: want at least 1", o.maxRuns))
 	}
+	errs = append(errs, o.runLimits.validate()...)
 	if o.handedOut < 1 {
 		errs = append(errs, fmt.Errorf("--max-handed-out %d: want at least 1", o.handedOut))
 	}

@@ -25,7 +25,7 @@ func startHost(t *testing.T) (*host, *harness.Client) {
 	t.Helper()
 	o := devOptions{
 		httpAddr: "127.0.0.1:0", grpcAddr: "127.0.0.1:0", dataDir: t.TempDir(), durability: durabilitySync,
-		models: modelOptions{defaultModel: "sample/sample-1", unknownModels: refuseUnknown, directive: "advisory", refusalText: redactRefusals}, lease: 3 * time.Second, maxRuns: 8, handedOut: 64, maxBody: 1 << 20, maxMedia: 1 << 20,
+		models: modelOptions{defaultModel: "sample/sample-1", unknownModels: refuseUnknown, directive: "advisory", refusalText: redactRefusals}, lease: 3 * time.Second, maxRuns: 8, runLimits: runLimits{MaxNodeExecutions: 1000, MaxRunDuration: time.Hour}, handedOut: 64, maxBody: 1 << 20, maxMedia: 1 << 20,
 		browser:  consoleOptions{stalledAfter: stalledAfter},
 		kindLint: "warn", strictness: "warn", prompts: promptOptions{observability: "hashed"},
 	}

@@ -205,8 +205,8 @@ func gatewayNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstream.C
 }
 
 // sealedTTL is how long a run with sensitive values may take: they are erased when it
-// ends, and are gone after this in any case.
-const sealedTTL = 90 * 24 * time.Hour
+// ends, and are gone after this in any case. A run may wait for workflow.MaxWait at a node.
+const sealedTTL = 400 * 24 * time.Hour
 
 // assetBucket is where assets are kept, by a whole host and by an acceptor alone.
 func assetBucket(replicas int) jetblob.Config {

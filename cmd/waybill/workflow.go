@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -20,6 +21,7 @@ func workflowCommand(s *session.Session) *cobra.Command {
 }
 
 func workflowLintCommand(s *session.Session) *cobra.Command {
+	var limits runLimits
 	c := &cobra.Command{
 		Use:     "lint FILE|-...",
 		Aliases: []string{"validate"},
@@ -28,7 +30,8 @@ func workflowLintCommand(s *session.Session) *cobra.Command {
 references, and that every condition and expression compiles. It says for each finding
 where it is, which rule it breaks and what would be right. A file named - is standard
 input. What a host takes all the same and is hardly meant, such as a node that no run
-gets to, is a warning. Types that only packs bring are not looked into.
+gets to, is a warning. Types that only packs bring are not looked into. Give the limits
+of your host if they are not the defaults.
 
 Exits with 0 if nothing but warnings were found, 1 if a host would refuse a definition,
 2 if a file cannot be read.`,
@@ -40,16 +43,20 @@ Exits with 0 if nothing but warnings were found, 1 if a host would refuse a defi
 			if err != nil {
 				return err
 			}
-			return lintWorkflows(cmd.InOrStdin(), p, files)
+			if err := errors.Join(limits.validate()...); err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			return lintWorkflows(cmd.InOrStdin(), p, node.Limits(limits), files)
 		},
 	}
+	limits.flags(c.Flags())
 	s.FormatFlags(c.Flags())
 	return c
 }
 
 // lintWorkflows reports what is found in all files, then fails if a host would refuse
 // any of them.
-func lintWorkflows(stdin io.Reader, p *render.Printer, files []string) error {
+func lintWorkflows(stdin io.Reader, p *render.Printer, limits node.Limits, files []string) error {
 	var all []finding
 	refused := 0
 	for _, name := range files {
@@ -57,7 +64,7 @@ func lintWorkflows(stdin io.Reader, p *render.Printer, files []string) error {
 		if err != nil {
 			return err
 		}
-		found, warned := reviewWorkflow(doc)
+		found, warned := reviewWorkflow(doc, limits)
 		refused += len(found)
 		for _, f := range found {
 			all = append(all, finding{File: name, Path: f.Path, Rule: f.Rule, Message: f.Message})
@@ -76,10 +83,12 @@ func lintWorkflows(stdin io.Reader, p *render.Printer, files []string) error {
 }
 
 // reviewWorkflow finds what a host refuses, and what it warns of.
-func reviewWorkflow(doc []byte) (found, warned []workflow.Problem) {
+func reviewWorkflow(doc []byte, limits node.Limits) (found, warned []workflow.Problem) {
 	def, found := workflow.Parse(doc)
 	if len(found) > 0 {
 		return found, nil
 	}
-	return node.Builtin().Review(def, nil)
+	found, warned = node.Builtin().Review(def, nil)
+	beyond, void := limits.Review(def)
+	return append(found, beyond...), append(warned, void...)
 }

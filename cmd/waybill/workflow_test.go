@@ -13,6 +13,11 @@ func flowDoc(edge string) string {
 		"edges":[{"id":"e","sourceNodeId":"a","targetNodeId":"b"` + edge + `}]}`
 }
 
+func delayDoc(ms string) string {
+	return `{"id":"wf","name":"wf","version":"1","triggers":[],"variables":[],"metadata":{},"settings":{},
+		"nodes":[{"id":"a","typeId":"core.delay","name":"a","position":{"x":0,"y":0},"config":{"delayMs":` + ms + `},"inputs":{}}],"edges":[]}`
+}
+
 func TestWorkflowLint_SaysWhatAHostWould(t *testing.T) {
 	t.Parallel()
 	out, err := command(t, flowDoc(`,"triggerRule":"all_complete"`), "workflow", "lint", "-")
@@ -32,6 +37,13 @@ func TestWorkflowLint_SaysWhatAHostWould(t *testing.T) {
 	out, err = command(t, `{"id":"wf"}`, "workflow", "lint", "-")
 	require.ErrorIs(t, err, errFindings)
 	require.Contains(t, out, "-: ")
+
+	out, err = command(t, delayDoc("40000000000"), "workflow", "lint", "-")
+	require.ErrorIs(t, err, errFindings)
+	require.Contains(t, out, "-: /nodes/0/config/delayMs: limit: is 40000000000; want a number of milliseconds from 0 to 31622400000 (366 days)")
+
+	out, err = command(t, flowDoc(`,"triggerRule":"all_complete"`), "workflow", "lint", "--max-node-executions", "0", "-")
+	require.ErrorIs(t, err, errUsage, out)
 
 	_, err = command(t, "{}", "workflow", "lint", "no-such-file.json")
 	require.ErrorIs(t, err, errUsage)

@@ -30,7 +30,7 @@ var outcomes = map[Code]Row{
 	RecursionLimit: {
 		0, grpcResourceExhausted, false, WorkflowAuthor,
 		"The run executed more nodes than its limit allows, or runs are nested too deeply.",
-		"Look for a loop that has no end; raise configurable.recursionLimit if the work is really that long.",
+		"Look for a loop that has no end, or split the work into child runs. configurable.recursionLimit can only lower the limit; the operator raises it with --max-node-executions.",
 	},
 	UnknownChildWorkflow: {
 		0, grpcFailedPrecondition, false, WorkflowAuthor,
@@ -45,7 +45,7 @@ var outcomes = map[Code]Row{
 	RunTimeout: {
 		0, grpcFailedPrecondition, false, WorkflowAuthor,
 		"The run took longer than its limit allows.",
-		"Raise the run's time limit, or find the node that took long: `waybill run watch RUN`.",
+		"Find the node that took long: `waybill run watch RUN`. A limit of the run is configurable.runTimeoutMs or the workflow's settings.timeout; the host's is --max-run-duration.",
 	},
 	ChannelAccessDenied: {
 		0, grpcPermissionDenied, false, WorkflowAuthor,

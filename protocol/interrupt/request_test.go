@@ -118,7 +118,7 @@ func TestCheck_NamesPlaceAndRule(t *testing.T) {
 		"a policy that is none":     {interrupt.TypeApprovalGate, `{` + approval + `,"rejectionPolicy":"all"}`, []string{"/rejectionPolicy enum"}},
 		"a profile that is none":    {interrupt.TypeApprovalGate, `{` + approval + `,"profile":"openwop-interrupt-auth"}`, []string{"/profile enum"}},
 		"a negative time":           {interrupt.TypeApprovalGate, `{` + approval + `,"timeoutSec":-1}`, []string{"/timeoutSec minimum"}},
-		"more than a year":          {interrupt.TypeApprovalGate, `{` + approval + `,"timeoutMs":31536000001}`, []string{"/timeoutMs maximum"}},
+		"more than 366 days":        {interrupt.TypeApprovalGate, `{` + approval + `,"timeoutMs":31622400001}`, []string{"/timeoutMs maximum"}},
 		"two times":                 {interrupt.TypeApprovalGate, `{` + approval + `,"timeoutMs":1,"timeoutSec":1}`, []string{"/timeoutSec exclusive"}},
 		"a long key":                {interrupt.TypeApprovalGate, `{` + approval + `,"key":"` + strings.Repeat("k", 257) + `"}`, []string{"/key maxLength"}},
 		"a schema that is none":     {interrupt.TypeApprovalGate, `{` + approval + `,"resumeSchema":{"type":"word"}}`, []string{"/resumeSchema/type schema"}},

@@ -60,25 +60,30 @@ func (s *State) Due() (due time.Time, ok bool) {
 	if _, n, has := s.Timer(); has && !n.Due().IsZero() {
 		due, ok = n.Due(), true
 	}
-	if s.Record.DurationMs <= 0 {
-		return due, ok
-	}
-	end, runs := s.Deadline(time.Duration(s.Record.DurationMs) * time.Millisecond)
-	if runs && (!ok || end.Before(due)) {
+	if end, _, runs := s.Deadline(time.Duration(s.Record.DurationMs) * time.Millisecond); runs && (!ok || end.Before(due)) {
 		due, ok = end, true
 	}
 	return due, ok
 }
 
-// Deadline is when the run will have used up a time, unless it waits meanwhile: what it
-// spends paused or waiting does not count (OpenWOP host contract §12 no. 41). ok is false
-// while its time does not run.
-func (s *State) Deadline(limit time.Duration) (at time.Time, ok bool) {
+// Deadline is when the run will have used up its time, unless it waits in between: time spent
+// paused or waiting for an answer does not count (OpenWOP host contract §12 no. 41), and that
+// of delays does not count toward the host's limit. wish limits the run besides; 0 does not.
+// limit is the one that ends first. ok is false while no time runs.
+func (s *State) Deadline(wish time.Duration) (at time.Time, limit time.Duration, ok bool) {
 	started, err := time.Parse(wire.TimeLayout, s.StartedAt)
 	if err != nil || s.Status != wire.StatusRunning {
-		return time.Time{}, false
+		return time.Time{}, 0, false
 	}
-	return started.Add(s.idle + limit), true
+	if wish > 0 {
+		at, limit, ok = started.Add(s.idle+wish), wish, true
+	}
+	if work := time.Duration(s.Record.WorkMs) * time.Millisecond; work > 0 && s.restSince == "" {
+		if end := started.Add(s.idle + s.rest + work); !ok || end.Before(at) {
+			at, limit, ok = end, work, true
+		}
+	}
+	return at, limit, ok
 }
 
 // Apply folds one more event into the state. Events at or before the last
@@ -181,12 +186,17 @@ func (s *State) applyNode(e wire.Event, p payload) {
 			spared++
 		}
 		was := n.Status
+		s.disturb(n)
 		*n = Node{
 			Status: was, TypeID: p.TypeID, Attempt: p.Attempt, Since: e.Timestamp, Began: began, DelayMs: p.DelayMs, TimeoutMs: p.TimeoutMs,
 			Clarifications: n.Clarifications, Trust: n.Trust, Fallback: n.Fallback, Spared: spared, Lost: n.Lost,
 			Waits: n.Waits,
 		}
 		s.move(n, NodeRunning)
+		if n.DelayMs > 0 {
+			n.rests = true
+			s.resting++
+		}
 		s.Executions++
 	case wire.EventModelSubstituted:
 		s.node(p.NodeID).Fallback = &modelgate.Model{Provider: p.FallbackProvider, Model: p.FallbackModel}

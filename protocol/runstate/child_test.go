@@ -80,6 +80,6 @@ func TestChild_ACancellationThatWaitsIsAStatus(t *testing.T) {
 	st.Remember(wire.ParseNote(wire.Note{Cancel: &wire.CancelNote{Reason: "enough"}}.JSON()))
 	require.Equal(t, wire.StatusCancelling, st.Status)
 	require.Equal(t, "enough", st.Cancelling.Reason)
-	_, runs := st.Deadline(time.Hour)
+	_, _, runs := st.Deadline(time.Hour)
 	require.False(t, runs, "its time is over already")
 }

@@ -68,6 +68,9 @@ func (s *State) code(c *coder) {
 	integer(c, &s.busy)
 	integer(c, &s.idle)
 	text(c, &s.idleSince)
+	integer(c, &s.resting)
+	integer(c, &s.rest)
+	text(c, &s.restSince)
 }
 
 func (s *State) codeNode(c *coder, n *Node) {
@@ -102,6 +105,7 @@ func (s *State) codeNode(c *coder, n *Node) {
 	integer(c, &n.Lost)
 	integer(c, &n.Waits)
 	text(c, &n.Trust)
+	c.bool(&n.rests)
 	s.codeChildOf(c, n)
 }
 

@@ -62,9 +62,9 @@ func TestEncode_LeavesOutNoField(t *testing.T) {
 	s, n := &State{}, 0
 	filled(t, reflect.ValueOf(s).Elem(), &n)
 	s.Record = rec
-	s.busy, s.idle, s.idleSince = 7, 8, "9"
+	s.busy, s.idle, s.idleSince, s.resting, s.rest, s.restSince = 7, 8, "9", 10, 11, "12"
 	for _, node := range s.Nodes {
-		node.Child = s.Children[1]
+		node.Child, node.rests = s.Children[1], true
 	}
 	var saved channel.Saved
 	filled(t, reflect.ValueOf(&saved).Elem(), &n)

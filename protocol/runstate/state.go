@@ -81,6 +81,8 @@ type Node struct {
 	Trust wire.Trust
 	// Child is the run that the running attempt has started; nil: none.
 	Child *Child
+
+	rests bool // it counts as resting
 }
 
 // ReasonProse is the reason of the extra call that puts prose into the schema. It is
@@ -161,11 +163,16 @@ type State struct {
 	// Cancelling is set while a cancellation waits for children to end.
 	Cancelling *wire.CancelNote
 
-	// busy counts the nodes that go on by themselves.
-	busy int
+	// busy counts the nodes that go on by themselves, resting those of them that only wait for
+	// their delay.
+	busy, resting int
 	// idle is how long the run was paused or waited, until idleSince if that is set.
 	idle      time.Duration
 	idleSince string
+	// rest is how long the run waited for delays only while it was not idle, until restSince if
+	// that is set.
+	rest      time.Duration
+	restSince string
 }
 
 // Cost sums the provider.usage events, and the costs that nodes tell of besides.

@@ -13,11 +13,20 @@ func (s NodeStatus) goesOn() bool {
 
 // move gives a node another status.
 func (s *State) move(n *Node, to NodeStatus) {
+	s.disturb(n)
 	if n.Status.goesOn() {
 		s.busy--
 	}
 	if n.Status = to; to.goesOn() {
 		s.busy++
+	}
+}
+
+// disturb ends a node's wait for its delay.
+func (s *State) disturb(n *Node) {
+	if n.rests {
+		n.rests = false
+		s.resting--
 	}
 }
 
@@ -45,16 +54,22 @@ func (s *State) settle(at string) {
 			s.Status = w.Kind.Status()
 		}
 	}
-	switch waits := s.Status.Waiting(); {
-	case waits && s.idleSince == "":
-		s.idleSince = at
-	case !waits && s.idleSince != "":
-		since, err1 := time.Parse(wire.TimeLayout, s.idleSince)
+	span(&s.idle, &s.idleSince, s.Status.Waiting(), at)
+	span(&s.rest, &s.restSince, s.Status == wire.StatusRunning && s.busy > 0 && s.busy == s.resting, at)
+}
+
+// span adds up the time in which something holds; since is set while it does.
+func span(total *time.Duration, since *string, holds bool, at string) {
+	switch {
+	case holds && *since == "":
+		*since = at
+	case !holds && *since != "":
+		from, err1 := time.Parse(wire.TimeLayout, *since)
 		until, err2 := time.Parse(wire.TimeLayout, at)
-		if err1 == nil && err2 == nil && until.After(since) {
-			s.idle += until.Sub(since)
+		if err1 == nil && err2 == nil && until.After(from) {
+			*total += until.Sub(from)
 		}
-		s.idleSince = ""
+		*since = ""
 	}
 }
 

@@ -43,8 +43,15 @@ type RunRecord struct {
 	// RequestDigest identifies the creating request for idempotent retries.
 	RequestDigest string `json:"requestDigest,omitempty"`
 	TestKey       bool   `json:"testKey,omitempty"`
-	// DurationMs is how long the run may take from run.started.
-	DurationMs    int64  `json:"durationMs,omitempty"`
+	// DurationMs is how long the run may take from run.started by the wish of its workflow or
+	// its creator. Time in which it is paused, or waits for an answer, does not count. 0: they
+	// set no limit. In records without WorkMs the host's limit is part of it.
+	DurationMs int64 `json:"durationMs,omitempty"`
+	// WorkMs is the host's limit on the run. Time in which the run only waits for core.delay does
+	// not count either. 0 in records of earlier versions.
+	WorkMs int64 `json:"workMs,omitempty"`
+	// MaxExecutions is how many nodes the run may start; 0 in records of earlier versions.
+	MaxExecutions int    `json:"maxExecutions,omitempty"`
 	Traceparent   string `json:"traceparent,omitempty"`
 	CreatedAt     string `json:"createdAt"`
 	EngineVersion int    `json:"engineVersion"`

@@ -16,6 +16,7 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/execute"
+	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/privacy"
 	"waybill.dev/waybill/services/dispatcher/start"
 )
@@ -148,6 +149,8 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 	def, problems := workflow.Parse(req.GetDefinition())
 	if len(problems) == 0 {
 		problems, warned = s.types.Review(def, s.loop.Models())
+		beyond, void := s.cfg.limits().Review(def)
+		problems, warned = append(problems, beyond...), append(warned, void...)
 	}
 	if len(problems) > 0 {
 		first := problems[0]
@@ -177,6 +180,10 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 		Unchanged: change == definition.Unchanged, Created: change == definition.Created,
 		Warnings: warnings(slices.Concat(warned, s.unknownChildren(ctx, req.GetTenant(), def), s.unmaskable(def))),
 	}, nil
+}
+
+func (c Config) limits() node.Limits {
+	return node.Limits{MaxNodeExecutions: c.Limits.MaxNodeExecutions, MaxRunDuration: c.Limits.MaxDuration}
 }
 
 // warnings tells what was found with a definition that was taken all the same.

@@ -101,15 +101,21 @@ func DefaultConfig() Config {
 // runtimeCapability is the form of ids that packs may require.
 var runtimeCapability = regexp.MustCompile(`^[a-z][a-zA-Z0-9._-]{0,127}$`)
 
+// The most that an operator may allow a run.
+const (
+	MaxNodeExecutions = 1_000_000
+	MaxRunDuration    = 10 * 366 * 24 * time.Hour
+)
+
 // Validate returns all that is wrong, joined.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if c.Limits.MaxNodeExecutions < 1 {
-		bad("dispatcher.limits.maxNodeExecutions: %d: needs at least 1", c.Limits.MaxNodeExecutions)
+	if n := c.Limits.MaxNodeExecutions; n < 1 || n > MaxNodeExecutions {
+		bad("dispatcher.limits.maxNodeExecutions: %d: needs 1 to %d", n, MaxNodeExecutions)
 	}
-	if c.Limits.MaxDuration < time.Second {
-		bad("dispatcher.limits.maxRunDuration: %s: needs at least 1s", c.Limits.MaxDuration)
+	if d := c.Limits.MaxDuration; d < time.Second || d > MaxRunDuration {
+		bad("dispatcher.limits.maxRunDuration: %s: needs 1s to %s", d, MaxRunDuration)
 	}
 	if c.Limits.MaxParallel < 1 || c.MaxRuns < 1 || c.MaxTogether < 1 {
 		bad("dispatcher: maxParallel %d, maxRuns %d and maxTogether %d need at least 1", c.Limits.MaxParallel, c.MaxRuns, c.MaxTogether)
@@ -238,7 +244,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.starter = start.New(start.Deps{
 		Secrets: secrets, CheckModel: s.loop.Check, BYOK: s.byok(), Policy: s.loop.Policy, DefaultProvider: cfg.Completion.Defaults.Provider,
 		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Vault: d.sealer(), Types: s.types, Prompts: s.prompts.Library,
-		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, MaxDepth: cfg.MaxDepth, Clock: d.Clock,
+		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, MaxExecutions: cfg.Limits.MaxNodeExecutions, MaxDepth: cfg.MaxDepth, Clock: d.Clock,
 		Created: s.metrics.Created,
 	})
 	s.leases = lease.New(cfg.Lease, d.Leases, d.Clock, d.Logger)

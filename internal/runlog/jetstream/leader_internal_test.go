@@ -28,6 +28,9 @@ func (s *fakeServer) GetMsg(_ context.Context, pos uint64, _ ...js.GetMsgOpt) (*
 }
 
 func (s *fakeServer) GetLastMsgForSubject(context.Context, string) (*js.RawStreamMsg, error) {
+	if len(s.frames) == 0 {
+		return nil, js.ErrMsgNotFound
+	}
 	s.asked++
 	return raw(s.frames[len(s.frames)-1], uint64(len(s.frames))), nil
 }
@@ -66,7 +69,7 @@ func TestLog_AsksTheLeaderForTheEndOfARunAlone(t *testing.T) {
 	got, err := l.Run(t.Context(), run)
 	require.NoError(t, err)
 	require.Len(t, got, 10)
-	require.Equal(t, 4, leader.asked, "for two frames, that there are no more, and which is the last")
+	require.Equal(t, 5, leader.asked, "for the last frame, for two frames, that there are no more, and again for the last")
 	last, err := l.Last(t.Context(), run)
 	require.NoError(t, err)
 	require.EqualValues(t, 10, last.Pos)

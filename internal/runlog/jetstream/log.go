@@ -231,9 +231,11 @@ func (l *Log) all(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 	if err != nil {
 		return nil, err
 	}
-	frames := []*frame.Frame{start}
+	frames, whole, err := l.few(ctx, start)
+	if err != nil || whole {
+		return frames, err
+	}
 	if l.paged() {
-		var whole bool
 		if frames, whole, err = l.atOnce(ctx, start.Run, frames); err != nil || whole {
 			return frames, err
 		}
@@ -273,6 +275,38 @@ func (l *Log) atOnce(ctx context.Context, run subject.Run, frames []*frame.Frame
 		return all, true, nil
 	}
 	return frames, false, nil
+}
+
+// few reads a run that has a step at most between its first and its last frame. The server finds
+// these frames by their subjects. For a page it scans the messages between them, thousands for a
+// run that slept among many others. Of any other run it returns the first frame.
+func (l *Log) few(ctx context.Context, start *frame.Frame) (frames []*frame.Frame, whole bool, err error) {
+	first := []*frame.Frame{start}
+	last, err := l.Last(ctx, start.Run)
+	if errors.Is(err, runlog.ErrNotFound) {
+		return first, false, nil // its leader has less of the run
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if last.Pos <= start.Pos {
+		return first, true, nil
+	}
+	if all := []*frame.Frame{start, last}; linked(all) == nil {
+		return all, true, nil
+	}
+	raw, err := l.get(ctx, start.Pos+1, start.Run.Frame(subject.Step))
+	if err != nil {
+		return first, false, nil //nolint:nilerr // there is none, or the page fails as well
+	}
+	step, err := parseRaw(raw)
+	if err != nil {
+		return nil, false, err
+	}
+	if all := []*frame.Frame{start, step, last}; linked(all) == nil {
+		return all, true, nil
+	}
+	return first, false, nil
 }
 
 // shortPage fails if nothing comes, or what comes is damaged. Of too many at a time some are left out: the

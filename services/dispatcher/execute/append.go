@@ -168,30 +168,32 @@ func slept(f *frame.Frame) bool {
 	return f.Kind == subject.Step && f.Note != "" && len(wire.ParseNote(f.Note).Held) == 0 && strings.HasPrefix(f.Writer, frame.Beside)
 }
 
-// WakeLost wakes a run whose sleep nobody in any process watches over. A run
-// that has just been woken, or has ended, is left alone, and so is one of a later engine, or whose
-// log is damaged.
-func (x *Executor) WakeLost(ctx context.Context, r subject.Run) error {
+// WakeLost wakes a run whose timer is overdue and that no process watches. woken is false for a
+// run that needs no wake: it has ended, is in the queue, is of a later engine, or has a damaged
+// log.
+func (x *Executor) WakeLost(ctx context.Context, r subject.Run) (woken bool, err error) {
 	last, err := x.deps.Log.Last(ctx, r)
 	if errors.Is(err, frame.ErrDamaged) {
 		x.notWoken(r.RunID, err)
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
+	check := x.soundEnds
 	switch last.Kind {
 	case subject.End, subject.Start: // done, or in the queue
-		return nil
+		return false, nil
 	case subject.Wake:
 		// One that stays the last frame was taken by a process that found the run asleep, watched
 		// its timer, and died. A second wake frame beside one that is in the queue does no harm.
 		if x.deps.Clock().Sub(last.Stored) < x.cfg.AckWait {
-			return nil // in the queue
+			return false, nil // in the queue
 		}
+		check = x.sound // the wake before this one had no effect
 	}
-	if may, err := x.wakable(ctx, r); err != nil || !may {
-		return err
+	if may, err := x.wakable(r.RunID, check(ctx, last)); err != nil || !may {
+		return false, err
 	}
-	return x.Wake(ctx, last.Run, last.Head())
+	return true, x.Wake(ctx, last.Run, last.Head())
 }

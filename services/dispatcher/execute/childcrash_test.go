@@ -189,7 +189,7 @@ func TestSubWorkflow_EachAttemptHasItsChild(t *testing.T) {
 	st := f.state(t, "run_p")
 	require.Equal(t, wire.StatusFailed, st.Children[0].Status)
 	f.ahead = time.Minute
-	require.NoError(t, x.WakeLost(t.Context(), subject.Run{Tenant: "acme", RunID: "run_p"}))
+	wakeLost(t, x, subject.Run{Tenant: "acme", RunID: "run_p"})
 	f.drain(t, x)
 	require.Len(t, f.runs(), 3)
 	f.answer(t, x, f.runs()[2])

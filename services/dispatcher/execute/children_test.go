@@ -214,7 +214,7 @@ func TestSubWorkflow_ATimedOutParentCancelsItsChildren(t *testing.T) {
 	x := f.live()
 	f.drain(t, x)
 	f.ahead = 2 * time.Second
-	require.NoError(t, x.WakeLost(t.Context(), subject.Run{Tenant: "acme", RunID: "run_p"}))
+	wakeLost(t, x, subject.Run{Tenant: "acme", RunID: "run_p"})
 	f.drain(t, x)
 	require.Equal(t, "run_timeout", f.state(t, "run_p").Error.Code)
 	require.Equal(t, wire.StatusCancelled, f.state(t, f.runs()[1]).Status)
@@ -235,7 +235,7 @@ func TestSubWorkflow_APausedParentHearsOfItsChildWhenItGoesOn(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, wire.StatusPaused, f.state(t, "run_p").Status, policy)
 		f.ahead += 2 * time.Minute
-		require.NoError(t, x.WakeLost(t.Context(), subject.Run{Tenant: "acme", RunID: f.runs()[1]}))
+		wakeLost(t, x, subject.Run{Tenant: "acme", RunID: f.runs()[1]})
 		f.drain(t, x)
 		require.Equal(t, wire.StatusCompleted, f.state(t, f.runs()[1]).Status)
 		require.Equal(t, wire.StatusPaused, f.state(t, "run_p").Status, "nothing is recorded meanwhile")

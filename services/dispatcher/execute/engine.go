@@ -117,19 +117,46 @@ func (x *Executor) notWoken(runID string, err error) {
 	x.once(runID, "overdue run not woken: its log is damaged", err)
 }
 
-// wakable reports whether a run that nobody watches over may be woken by this engine.
-func (x *Executor) wakable(ctx context.Context, r subject.Run) (bool, error) {
-	_, _, err := x.load(ctx, r)
+// soundEnds checks the first and the last frame of a run. It costs one read however long the
+// run is; the dispatcher that executes the run checks the frames between.
+func (x *Executor) soundEnds(ctx context.Context, last *frame.Frame) error {
+	first, err := x.deps.Log.First(ctx, last.Run)
+	if err != nil {
+		return err
+	}
+	rec, err := first.Record()
+	if err != nil {
+		return x.sound(ctx, last)
+	}
+	version := rec.EngineVersion
+	events, err := last.Events()
+	if err != nil {
+		return x.sound(ctx, last)
+	}
+	for _, e := range events {
+		version = max(version, e.Engine())
+	}
+	return runstate.Refuse(rec.RunID, version)
+}
+
+// sound checks all frames of a run.
+func (x *Executor) sound(ctx context.Context, last *frame.Frame) error {
+	_, _, err := x.load(ctx, last.Run)
+	return err
+}
+
+// wakable reports whether this engine may wake a run that was checked with a result.
+func (x *Executor) wakable(runID string, checked error) (bool, error) {
 	switch {
-	case fault.CodeOf(err) == fault.EngineVersionMismatch:
-		x.leaveTo(r.RunID, err)
+	case fault.CodeOf(checked) == fault.EngineVersionMismatch:
+		x.leaveTo(runID, checked)
 		return false, nil
-	case errors.Is(err, runlog.ErrNotFound), errors.Is(err, runlog.ErrUnavailable):
-		return false, err
-	case errors.Is(err, frame.ErrDamaged):
-		x.notWoken(r.RunID, err)
+	case errors.Is(checked, runlog.ErrNotFound), errors.Is(checked, runlog.ErrUnavailable):
+		return false, checked
+	case errors.Is(checked, frame.ErrDamaged):
+		x.notWoken(runID, checked)
 		return false, nil
-	default: // whoever takes it up finds out what is wrong with it
+	default: // the dispatcher that executes the run finds what else is wrong with it
 		return true, nil
 	}
 }

@@ -113,7 +113,7 @@ func TestEngine_ARunOfALaterOneTakesNoChange(t *testing.T) {
 	require.NoError(t, err, "looking changes nothing")
 	require.False(t, ended)
 	require.Equal(t, "gate", q.NodeID)
-	require.NoError(t, x.WakeLost(ctx, theRun), "nobody here would take it up")
+	wakeLost(t, x, theRun, "nobody here would take it up")
 	_, frames := r.state(t)
 	require.Len(t, frames, 3)
 }
@@ -179,9 +179,9 @@ func TestEngine_EachReasonToLeaveARunIsToldOnce(t *testing.T) {
 	r.goesOn(t, subject.Step, wire.EventLogAppended)
 	for _, pos := range []uint64{1, 3, 1, 3} { // the first frame, or the last
 		r.log.Damage(pos)
-		require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+		wakeLost(t, r.exec, theRun)
 		r.log.Damage(pos)
-		require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+		wakeLost(t, r.exec, theRun)
 	}
 	require.Equal(t, 1, strings.Count(said.String(), "overdue run not woken: its log is damaged"), "%s", said)
 	require.Equal(t, 1, strings.Count(said.String(), "run left to a newer dispatcher"), "%s", said)

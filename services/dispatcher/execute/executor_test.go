@@ -389,13 +389,24 @@ func TestCancel_EndsTheWatchOverASleepingRun(t *testing.T) {
 	require.Equal(t, []string{theRun.Tenant + "/" + theRun.RunID}, r.forgotten)
 }
 
+// wakeLost wakes a run and reports whether it needed that.
+func wakeLost(t *testing.T, x interface {
+	WakeLost(ctx context.Context, r subject.Run) (bool, error)
+}, r subject.Run, msg ...any,
+) bool {
+	t.Helper()
+	woken, err := x.WakeLost(t.Context(), r)
+	require.NoError(t, err, msg...)
+	return woken
+}
+
 func TestWakeLost_LeavesQueuedAndEndedRunsAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, define(t, nodeJSON("a", "core.noop", "{}")), nil)
 	r.create(t)
-	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	require.False(t, wakeLost(t, r.exec, theRun))
 	r.next(t)
-	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	require.False(t, wakeLost(t, r.exec, theRun))
 	_, frames := r.state(t)
 	require.Len(t, frames, 2, "no wake frame was added")
 }
@@ -407,16 +418,16 @@ func TestWakeLost_WakesARunAgainWhoseWakeFrameNobodyHas(t *testing.T) {
 	r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
 	r.create(t)
 	r.next(t)
-	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	require.True(t, wakeLost(t, r.exec, theRun))
 	_, frames := r.state(t)
 	require.Len(t, frames, 3)
-	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	require.False(t, wakeLost(t, r.exec, theRun))
 	_, frames = r.state(t)
 	require.Len(t, frames, 3, "it has just been woken")
 	r.next(t) // sees it asleep, and is lost
 
 	r.ahead.Store(int64(10 * lease))
-	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	require.True(t, wakeLost(t, r.exec, theRun))
 	_, frames = r.state(t)
 	require.Len(t, frames, 4)
 	require.Equal(t, subject.Wake, frames[3].Kind)

@@ -252,7 +252,7 @@ func (f *family) fails(t *testing.T, runID string, e *wire.NodeError) {
 	_, err = f.log.Append(t.Context(), frame.New(frames[0].Run, subject.End, head, []wire.Event{failed}), head.Pos)
 	require.NoError(t, err)
 	parent := f.state(t, runID).Record.Parent
-	require.NoError(t, f.live().WakeLost(t.Context(), subject.Run{Tenant: "acme", RunID: parent.RunID}))
+	wakeLost(t, f.live(), subject.Run{Tenant: "acme", RunID: parent.RunID})
 }
 
 // last is the payload of a run's last event.

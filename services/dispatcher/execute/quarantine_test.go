@@ -326,11 +326,30 @@ func TestWakeLost_AddsNothingToADamagedLog(t *testing.T) {
 	r.create(t)
 	r.next(t)
 	r.log.Damage(1)
-	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	wakeLost(t, r.exec, theRun)
 	require.Len(t, r.log.Frames(), 2)
 	r.log.Damage(1)
-	require.NoError(t, r.exec.WakeLost(t.Context(), theRun))
+	wakeLost(t, r.exec, theRun)
 	require.Equal(t, subject.Wake, lastFrame(t, r).Kind)
+}
+
+// Damage between the first and the last frame is found by the dispatcher that takes the run up.
+// The run gets one wake frame, not one for each sweep.
+func TestWakeLost_WakesARunOnceThatIsDamagedInTheMiddle(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t, nodeJSON("w", "core.delay", `{"ms":60000}`)), nil)
+	r.create(t)
+	r.next(t)
+	last := lastFrame(t, r)
+	_, err := r.log.Append(t.Context(), frame.New(theRun, subject.Step, last.Head(), nil).By("d-1"), last.Pos)
+	require.NoError(t, err)
+	r.log.Damage(2)
+	require.True(t, wakeLost(t, r.exec, theRun))
+	for i := range 3 {
+		r.ahead.Store(int64(10*lease) * int64(i+1))
+		require.False(t, wakeLost(t, r.exec, theRun))
+	}
+	require.Len(t, r.log.Frames(), 4)
 }
 
 // The whole way, as a dispatcher goes it: the queue was told long ago that nobody needs the run.

@@ -89,7 +89,7 @@ func (s *sealed) next(t *testing.T) *runstate.State {
 func (s *sealed) wake(t *testing.T) {
 	t.Helper()
 	s.now = s.now.Add(time.Hour)
-	require.NoError(t, s.exec.WakeLost(t.Context(), theRun))
+	wakeLost(t, s.exec, theRun)
 }
 
 func (s *sealed) entries(t *testing.T) []kv.Entry {

@@ -93,7 +93,7 @@ func hold(in Input) (int64, *wire.NodeError) {
 	if !ok {
 		return 0, Invalid("/inputs/delayMs: want a number of milliseconds")
 	}
-	return millis("/inputs/delayMs", v, 1)
+	return in.millis("/inputs/delayMs", v, 1)
 }
 
 // stutter lets a type say the same message twice to every channel of messages, if its

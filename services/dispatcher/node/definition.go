@@ -60,6 +60,7 @@ func (c Catalog) Review(def *workflow.Definition, models *catalogue.Catalogue) (
 			found = append(found, p)
 		}
 	}
+	found = append(found, c.lintPorts(def)...)
 	refused, unsure := c.reviewSchemas(def, models)
 	return sorted(append(found, refused...)), sorted(append(c.warnings(def, compiled), unsure...))
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"waybill.dev/waybill/protocol/cost"
 	"waybill.dev/waybill/protocol/fault"
@@ -55,6 +56,8 @@ type Input struct {
 	Origins map[string]untrusted.Mark
 	// Channels are the reducers of the run's channels, by name.
 	Channels map[string]string
+	// MaxDelay is the longest wait of a timer; 0: OldMaxDelay.
+	MaxDelay time.Duration
 	// Versions are those that the run has settled for, of the type's Changes.
 	Versions map[string]int
 }
@@ -125,7 +128,7 @@ func Builtin() Catalog {
 		{ID: "core.noop", Class: Pure, Do: noop, Outputs: []string{}},
 		{ID: "core.identity", Class: Pure, Do: identity},
 		{ID: "core.fail", Class: Pure, Do: fail, Outputs: []string{}},
-		{ID: "core.delay", Class: Timer, Delay: delay, Outputs: []string{}},
+		{ID: TypeDelay, Class: Timer, Delay: delay, Lint: lintDelay, Outputs: []string{}},
 		asks(interrupt.TypeApprovalGate), asks(interrupt.TypeClarificationGate), asks(interrupt.TypeInterrupt),
 		channelType(),
 		{ID: TypeSubWorkflow, Class: Spawns, Check: checkSubWorkflow},
@@ -210,36 +213,6 @@ func fail(in Input) (Output, *wire.NodeError) {
 		cfg.Message = given.Message
 	}
 	return Output{}, &wire.NodeError{Code: cfg.Code, Message: cfg.Message}
-}
-
-// maxDelayMs is a week: a longer wait is more likely a unit mix-up than a wish.
-const maxDelayMs = 7 * 24 * 3600 * 1000
-
-// delay reads its wait from the run input delaySeconds, the port delayMs, or
-// the config members delayMs, ms or durationMs, in that order.
-func delay(in Input) (int64, *wire.NodeError) {
-	if v, ok := in.RunInputs["delaySeconds"]; ok {
-		return millis("/inputs/delaySeconds", v, 1000)
-	}
-	if v, ok := in.Ports["delayMs"]; ok {
-		return millis("/inputs/delayMs", v, 1)
-	}
-	var cfg map[string]json.RawMessage
-	_ = json.Unmarshal(in.Config, &cfg)
-	for _, name := range []string{"delayMs", "ms", "durationMs"} {
-		if v, ok := cfg[name]; ok {
-			return millis("/config/"+name, v, 1)
-		}
-	}
-	return 0, nil
-}
-
-func millis(path string, v json.RawMessage, unit float64) (int64, *wire.NodeError) {
-	var f float64
-	if err := json.Unmarshal(v, &f); err != nil || f < 0 || f*unit > maxDelayMs {
-		return 0, Invalid("%s: want a number of milliseconds from 0 to %d", path, int64(maxDelayMs))
-	}
-	return int64(f * unit), nil
 }
 
 // Invalid is a validation_error of a node.

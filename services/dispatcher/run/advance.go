@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
@@ -110,16 +111,22 @@ func untrustedOnly(t wire.Trust) wire.Trust {
 // Deadline is when the run runs into its time limit; the zero time while its time does
 // not run, because it has not started, or waits.
 func (m *Machine) Deadline() time.Time {
-	t, _ := m.st.Deadline(m.duration())
+	t, _ := m.deadline()
 	return t
 }
 
-// duration is min(configurable.runTimeoutMs, limits.maxRunDurationMs, settings.timeout if > 0).
+func (m *Machine) deadline() (at time.Time, limit time.Duration) {
+	at, limit, _ = m.st.Deadline(m.duration())
+	return at, limit
+}
+
+// duration is the time limit that the run's record does not name as the host's: that of its
+// workflow and its creator. A record without limits is of an earlier version, and has the host's.
 func (m *Machine) duration() time.Duration {
-	d := m.limits.MaxDuration
-	if ms := m.st.Record.DurationMs; ms > 0 {
-		return time.Duration(min(ms, d.Milliseconds())) * time.Millisecond
+	if rec := m.st.Record; rec.DurationMs > 0 || rec.WorkMs > 0 {
+		return time.Duration(rec.DurationMs) * time.Millisecond
 	}
+	d := m.limits.MaxDuration
 	// Compared as milliseconds: a huge number must not overflow into a small one.
 	if ms := m.overlay().RunTimeoutMs; ms > 0 && ms < float64(d.Milliseconds()) {
 		d = time.Duration(ms * float64(time.Millisecond))
@@ -130,12 +137,24 @@ func (m *Machine) duration() time.Duration {
 	return d
 }
 
-// executionLimit is min(configurable.recursionLimit, limits.maxNodeExecutions).
+// executionLimit is what the record says, else min(configurable.recursionLimit,
+// limits.maxNodeExecutions).
 func (m *Machine) executionLimit() int {
+	if n := m.st.Record.MaxExecutions; n > 0 {
+		return n
+	}
 	if n := m.overlay().RecursionLimit; n > 0 && n < float64(m.limits.MaxNodeExecutions) {
 		return int(n)
 	}
 	return m.limits.MaxNodeExecutions
+}
+
+// maxDelay is the longest wait of a core.delay; 0: that of earlier versions.
+func (m *Machine) maxDelay() time.Duration {
+	if m.st.Record.WorkMs > 0 {
+		return workflow.MaxWait
+	}
+	return 0
 }
 
 type overlay struct {
@@ -151,8 +170,7 @@ func (m *Machine) overlay() overlay {
 
 // timedOut ends a run that has used up its time.
 func (m *Machine) timedOut(now time.Time) bool {
-	limit := m.duration()
-	deadline := m.Deadline()
+	deadline, limit := m.deadline()
 	if deadline.IsZero() || now.Before(deadline) {
 		return false
 	}
@@ -283,6 +301,7 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 		bad = t.CheckInput(in.Ports)
 	}
 	if bad == nil && t.Class == node.Timer {
+		in.MaxDelay = m.maxDelay()
 		started.DelayMs, bad = t.Delay(in)
 	}
 	if t.Class == node.Effect {

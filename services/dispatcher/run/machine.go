@@ -23,9 +23,10 @@ import (
 
 // Limits are the host's bounds on a run.
 type Limits struct {
-	// MaxNodeExecutions bounds transitions to started; recursionLimit can only lower it.
+	// MaxNodeExecutions limits the transitions to started of runs whose record sets no limit,
+	// which are those of earlier versions; recursionLimit can only lower it.
 	MaxNodeExecutions int
-	// MaxDuration bounds the time from run.started; runTimeoutMs can only lower it.
+	// MaxDuration limits the time of such runs from run.started; runTimeoutMs can only lower it.
 	MaxDuration time.Duration
 	// MaxParallel bounds the effects of one run that execute at a time.
 	MaxParallel int

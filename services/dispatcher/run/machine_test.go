@@ -328,6 +328,70 @@ func TestRunTimeout_BreachesTheCapAndCancelsWhatRuns(t *testing.T) {
 	require.Equal(t, "run_timeout", m.State().Error.Code)
 }
 
+// ofThisHost is the record of a run that has the host's limits in it.
+func ofThisHost(r *wire.RunRecord) {
+	r.WorkMs, r.MaxExecutions = limits.MaxDuration.Milliseconds(), limits.MaxNodeExecutions
+}
+
+const day = 24 * time.Hour
+
+// A run that only waits for a delay uses up none of the host's limit, but all of its own.
+func TestDelay_OfAYearIsCarriedOut(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{`w:core.delay:{"ms":31622400000}`, "b:core.noop"}, edges: []string{"w>b"}}
+	_, m, _ := trace(t, g, ofThisHost)
+	due, _ := m.Due()
+	require.Equal(t, at.Add(366*day), due)
+	stored, _ := m.State().Due()
+	require.Equal(t, due, stored, "the read model looks at the same time")
+	m.Flushed()
+	m.Advance(due.Add(time.Minute))
+	require.Equal(t, "node.completed@w node.started@b node.completed@b run.completed", strings.Join(names(m), " "))
+
+	_, m, _ = trace(t, g, ofThisHost, func(r *wire.RunRecord) { r.DurationMs = 60_000 })
+	due, _ = m.Due()
+	require.Equal(t, at.Add(time.Minute), due, "the creator's own limit")
+	m.Flushed()
+	m.Advance(due)
+	require.JSONEq(t, `{"kind":"run-duration","limit":60000,"observed":60001}`, payloadOf(t, m, wire.EventCapBreached))
+}
+
+// Runs of earlier versions keep the rules they began with.
+func TestDelay_OfAnOlderRunIsAWeekAndCounts(t *testing.T) {
+	t.Parallel()
+	_, m, _ := trace(t, graph{nodes: []string{`w:core.delay:{"ms":604800001}`}})
+	require.Equal(t, "validation_error", m.State().Error.Code)
+	_, m, _ = trace(t, graph{nodes: []string{`w:core.delay:{"ms":604800000}`}}, func(r *wire.RunRecord) { r.DurationMs = 3_600_000 })
+	due, _ := m.Due()
+	require.Equal(t, at.Add(time.Hour), due)
+}
+
+// Work beside a delay counts, and what comes after it.
+func TestDelay_StopsTheClockOnlyWhileNothingElseHappens(t *testing.T) {
+	t.Parallel()
+	g := graph{
+		nodes: []string{`w:core.delay:{"ms":86400000}`, "a:core.ai.callPrompt", "b:core.ai.callPrompt"},
+		edges: []string{"w>b"},
+	}
+	_, m, _ := trace(t, g, ofThisHost)
+	require.Equal(t, at.Add(time.Hour), m.Deadline(), "the model of a is at work")
+	worked := at.Add(10 * time.Minute)
+	m.Complete(worked, "a", node.Output{}, wire.Trusted)
+	m.Advance(worked)
+	require.Zero(t, m.Deadline())
+	m.Flushed()
+	m.Advance(at.Add(day))
+	require.Equal(t, at.Add(day).Add(50*time.Minute), m.Deadline())
+	require.Equal(t, m.Deadline(), run.New(g.plan(t), limits, m.State()).Deadline(), "it follows from the log")
+}
+
+func TestExecutionLimit_IsTheRecords(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.noop", "b:core.noop"}, edges: []string{"a>b"}}
+	_, m, _ := trace(t, g, func(r *wire.RunRecord) { r.MaxExecutions = 1 })
+	require.Equal(t, "recursion_limit_exceeded", m.State().Error.Code)
+}
+
 func TestCancel_EndsRunningNodesFirst(t *testing.T) {
 	t.Parallel()
 	_, m, _ := trace(t, graph{nodes: []string{`w:core.delay:{"ms":60000}`}})

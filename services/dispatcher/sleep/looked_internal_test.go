@@ -13,33 +13,33 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// endless has more overdue timers than are read, however often.
-type endless struct{ given int }
+// pages has so many pages of overdue timers, which nothing ever moves on.
+type pages int
 
-func (e *endless) Due(_ context.Context, _ time.Time, _ Timer, limit int) ([]Timer, error) {
-	out := make([]Timer, limit)
-	for i := range out {
-		e.given++
-		out[i] = Timer{Run: subject.Run{Tenant: "acme", RunID: strconv.Itoa(e.given)}, DueMs: int64(e.given)}
+func (p pages) Due(_ context.Context, _ time.Time, after Timer, limit int) ([]Timer, error) {
+	out := make([]Timer, 0, limit)
+	for n := after.DueMs + 1; n <= int64(p)*int64(limit)-1 && len(out) < limit; n++ {
+		out = append(out, Timer{Run: subject.Run{Tenant: "acme", RunID: strconv.FormatInt(n, 10)}, DueMs: n})
 	}
 	return out, nil
 }
 
-// willing wakes everybody.
+// willing wakes every run.
 type willing struct{}
 
 func (willing) Wake(context.Context, subject.Run, frame.Head) error { return nil }
-func (willing) WakeLost(context.Context, subject.Run) error         { return nil }
+func (willing) WakeLost(context.Context, subject.Run) (bool, error) { return true, nil }
 
-// Where the read model lags, more become overdue than a sweep reads, and none is the last.
-func TestSweep_RemembersWhomItLookedAtNoLongerThanItLeavesThemAlone(t *testing.T) {
+// Memory for the runs that were looked at ends with the time that they are left alone.
+func TestSweep_ForgetsRunsThatItLeavesAloneNoLonger(t *testing.T) {
 	t.Parallel()
-	now, every := time.Unix(1_800_000_000, 0), 2*time.Second
-	w := New(Config{SweepEvery: every}, &endless{}, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	now := time.Unix(1_800_000_000, 0)
+	w := New(Config{}, pages(3), func() time.Time { return now }, slog.New(slog.DiscardHandler))
 	w.Bind(willing{})
-	for range 100 {
-		w.sweep(t.Context())
-		now = now.Add(every)
-	}
-	require.Len(t, w.looked, int(lookAgain/every)*sweepLimit)
+	w.sweep(t.Context())
+	require.Len(t, w.looked, 3*pageSize-1)
+	w.index = pages(0)
+	now = now.Add(lookAgain)
+	w.sweep(t.Context())
+	require.Empty(t, w.looked)
 }

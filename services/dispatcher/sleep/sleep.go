@@ -1,19 +1,18 @@
-// Package sleep watches over runs that wait for an instant. Whoever put a run to
-// sleep wakes it; runs whose watcher is gone are found in the read model's
-// index of due timers. The instant itself is in the run's log.
+// Package sleep watches over runs that wait for an instant. The process that put a run to sleep
+// wakes it. Runs whose watcher is gone are found in the read model's index of due timers. The
+// instant itself is in the run's log.
 package sleep
 
 import (
 	"container/heap"
 	"context"
-	"errors"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"waybill.dev/waybill/internal/lifecycle"
-	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 )
@@ -27,49 +26,34 @@ type Config struct {
 }
 
 const (
-	// sweepLimit is how many overdue timers are read at a time.
-	sweepLimit = 256
-	// lookAgain is how long an overdue run is left alone that was looked at: who was woken needs
-	// some time to move on, and who was not, as one whose log is damaged, stays overdue for long.
-	lookAgain = 30 * time.Second
+	// maxWakes limits the wakes of a process that are under way at a time, for its own sleepers
+	// and for lost ones each. The log commits appends that arrive together in one sync.
+	maxWakes = 128
+	// maxDue limits the sleepers that are taken at a time: the next ones become due meanwhile.
+	maxDue = 8 * maxWakes
 )
 
-// Waker puts runs into the queue again.
+// Waker puts runs into the queue again. It is safe for concurrent use.
 type Waker interface {
 	// Wake wakes a run whose log still ends at head.
 	Wake(ctx context.Context, r subject.Run, head frame.Head) error
-	// WakeLost wakes a run whose watcher is gone.
-	WakeLost(ctx context.Context, r subject.Run) error
-}
-
-// Timer is what a run waits for.
-type Timer struct {
-	Run   subject.Run
-	DueMs int64
-}
-
-// Index finds timers that are overdue, in a fixed order from behind one on; the zero Timer is
-// before all.
-type Index interface {
-	Due(ctx context.Context, before time.Time, after Timer, limit int) ([]Timer, error)
+	// WakeLost wakes a run whose watcher is gone. woken is false if the run needs no wake, as
+	// one that another dispatcher has just woken.
+	WakeLost(ctx context.Context, r subject.Run) (woken bool, err error)
 }
 
 // Watch holds the sleepers of this process. It is safe for concurrent use.
 type Watch struct {
 	cfg   Config
 	waker Waker
-	index Index
 	clock func() time.Time
 	log   *slog.Logger
+	sweeper
 
 	mu       sync.Mutex // guards what follows
 	sleepers sleepers
 	byRun    map[key]*sleeper
 	changed  chan struct{} // capacity 1: an earlier sleeper came
-
-	// Only Run uses what follows: the last timer that was read, and those looked at of late.
-	last   Timer
-	looked map[Timer]time.Time
 }
 
 // key names a run; a run sleeps once.
@@ -86,7 +70,10 @@ func (s *sleeper) key() key { return key{s.run.Tenant, s.run.RunID} }
 
 // New makes a watch; the waker is set by Bind before Run.
 func New(cfg Config, index Index, clock func() time.Time, log *slog.Logger) *Watch {
-	return &Watch{cfg: cfg, index: index, clock: clock, log: log, byRun: map[key]*sleeper{}, looked: map[Timer]time.Time{}, changed: make(chan struct{}, 1)}
+	return &Watch{
+		cfg: cfg, clock: clock, log: log, sweeper: sweeper{index: index, looked: map[Timer]time.Time{}},
+		byRun: map[key]*sleeper{}, changed: make(chan struct{}, 1),
+	}
 }
 
 // Bind says who wakes runs; the executor and the watch know each other.
@@ -128,11 +115,15 @@ func (w *Watch) Sleeping() int {
 	return len(w.sleepers)
 }
 
-// Run wakes sleepers until ctx ends. Those that are due come first, whatever else is
-// ready at the same time.
+// Run wakes sleepers, those of this process and lost ones, until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {
-	sweep := time.NewTicker(w.cfg.SweepEvery)
-	defer sweep.Stop()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return w.wakeOwn(ctx) })
+	g.Go(func() error { return w.wakeLost(ctx) })
+	return g.Wait()
+}
+
+func (w *Watch) wakeOwn(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -147,8 +138,6 @@ func (w *Watch) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-w.changed:
 		case <-timer.C:
-		case <-sweep.C:
-			w.sweep(ctx)
 		}
 	}
 	return ctx.Err()
@@ -175,14 +164,14 @@ func (w *Watch) untilNext() time.Duration {
 const retryWake = time.Second
 
 func (w *Watch) wakeDue(ctx context.Context) {
-	for _, s := range w.takeDue() {
+	inParallel(w.takeDue(), maxWakes, func(s *sleeper) {
 		err := w.contain(s.run, func() error { return w.waker.Wake(ctx, s.run, s.head) })
 		if err == nil || ctx.Err() != nil {
-			continue
+			return
 		}
 		w.log.Warn("run not woken in time; trying again", "run_id", s.run.RunID, "error", err)
 		w.Until(s.run, s.head, w.clock().Add(retryWake))
-	}
+	})
 }
 
 // contain keeps a panic about one run from the others.
@@ -190,45 +179,34 @@ func (w *Watch) contain(r subject.Run, f func() error) error {
 	return lifecycle.Contain(w.log, "timers", f, "run_id", r.RunID)
 }
 
+// takeDue removes the first sleepers that are due, up to maxDue.
 func (w *Watch) takeDue() []*sleeper {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var due []*sleeper
-	for now := w.clock(); len(w.sleepers) > 0 && !w.sleepers[0].due.After(now); {
+	for now := w.clock(); len(w.sleepers) > 0 && len(due) < maxDue && !w.sleepers[0].due.After(now); {
 		due = append(due, w.sleepers[0])
 		w.drop(w.sleepers[0].key())
 	}
 	return due
 }
 
-// sweep wakes runs that should have been woken by somebody and were not. Each goes on where the
-// one before ended: those that cannot be woken do not keep the others away.
-func (w *Watch) sweep(ctx context.Context) {
-	now := w.clock()
-	maps.DeleteFunc(w.looked, func(_ Timer, at time.Time) bool { return now.Sub(at) >= lookAgain })
-	timers, err := w.index.Due(ctx, now.Add(-w.cfg.Grace), w.last, sweepLimit)
-	if err != nil {
-		if ctx.Err() == nil {
-			w.log.Debug("overdue timers not read", "error", err)
-		}
+// inParallel calls do for each item, for at most so many at a time, and waits for all calls. A
+// single item needs no goroutine.
+func inParallel[T any](items []T, most int, do func(T)) {
+	if len(items) == 1 {
+		do(items[0])
 		return
 	}
-	for _, t := range timers {
-		if _, ok := w.looked[t]; ok {
-			continue
-		}
-		err := w.contain(t.Run, func() error { return w.waker.WakeLost(ctx, t.Run) })
-		if err == nil {
-			w.looked[t] = now
-		} else if !errors.Is(err, runlog.ErrNotFound) && ctx.Err() == nil {
-			w.log.Warn("overdue run not woken", "run_id", t.Run.RunID, "error", err)
-		}
+	var g errgroup.Group
+	g.SetLimit(most)
+	for _, item := range items {
+		g.Go(func() error {
+			do(item)
+			return nil
+		})
 	}
-	if len(timers) == sweepLimit {
-		w.last = timers[len(timers)-1]
-		return
-	}
-	w.last = Timer{}
+	_ = g.Wait() // do returns no error
 }
 
 // sleepers is a heap by due time.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,7 +29,7 @@ type waker struct {
 	began time.Time
 	woken []string
 	fail  int // so many wakes fail first
-	lost  func(r subject.Run) error
+	lost  func(r subject.Run) (bool, error)
 }
 
 func (w *waker) Wake(_ context.Context, r subject.Run, head frame.Head) error {
@@ -42,14 +43,14 @@ func (w *waker) Wake(_ context.Context, r subject.Run, head frame.Head) error {
 	return nil
 }
 
-func (w *waker) WakeLost(_ context.Context, r subject.Run) error {
+func (w *waker) WakeLost(_ context.Context, r subject.Run) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.woken = append(w.woken, fmt.Sprintf("%s lost after %s", r.RunID, time.Since(w.began)))
 	if w.lost != nil {
 		return w.lost(r)
 	}
-	return nil
+	return true, nil
 }
 
 // index is what the read model says is overdue.
@@ -169,36 +170,133 @@ func TestSweep_WakesRunsThatNobodyWatches(t *testing.T) {
 				return nil, nil
 			}
 		})
-		w := &waker{lost: func(r subject.Run) error {
+		w := &waker{lost: func(r subject.Run) (bool, error) {
 			if r.RunID == "gone" {
-				return runlog.ErrNotFound
+				return false, runlog.ErrNotFound
 			}
-			return runlog.ErrUnavailable
+			return false, runlog.ErrUnavailable
 		}}
 		got := watch(t, w, overdue, 39*time.Second, func(*sleep.Watch) {})
-		require.Equal(t, []string{"gone lost after 20s", "a lost after 20s", "b lost after 20s"}, got, "one that fails keeps none of the others waiting")
+		require.ElementsMatch(t, []string{"gone lost after 20s", "a lost after 20s", "b lost after 20s"}, got, "one that fails keeps none of the others waiting")
 		require.Equal(t, 3, asked)
 	})
 }
 
-// Runs that cannot be woken stay overdue: a damaged one until somebody mends it.
-func TestSweep_ComesToRunsBehindManyThatAreNotWoken(t *testing.T) {
+// many are overdue timers of an instant each, and the index that has them.
+func many(n int) ([]sleep.Timer, index) {
+	all := make([]sleep.Timer, n)
+	for i := range all {
+		all[i] = sleep.Timer{Run: run(fmt.Sprint(i)), DueMs: int64(i)}
+	}
+	return all, func(_ time.Time, after sleep.Timer, limit int) ([]sleep.Timer, error) {
+		from := 0
+		if after != (sleep.Timer{}) {
+			from = 1 + int(after.DueMs)
+		}
+		return all[from:min(len(all), from+limit)], nil
+	}
+}
+
+func TestSweep_WakesAllThatAreOverdue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var all []sleep.Timer
-		for n := range 1000 {
-			all = append(all, sleep.Timer{Run: run(fmt.Sprint(n)), DueMs: int64(n)})
+		all, overdue := many(20_000)
+		got := watch(t, &waker{}, overdue, 11*time.Second, func(*sleep.Watch) {})
+		require.Len(t, got, len(all))
+		slices.Sort(got)
+		require.Len(t, slices.Compact(got), len(all), "each of them once")
+		require.Contains(t, got, "19999 lost after 10s")
+	})
+}
+
+func TestSweep_WakesInParallel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const latency = 10 * time.Millisecond
+		_, overdue := many(10_000)
+		w := &slow{latency: latency}
+		s := sleep.New(sleep.Config{SweepEvery: time.Second, Grace: time.Second}, overdue, time.Now, slog.New(slog.DiscardHandler))
+		s.Bind(w)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		require.ErrorIs(t, s.Run(ctx), context.DeadlineExceeded)
+		require.EqualValues(t, 10_000, w.woken.Load(), "5,000 a second, at 10 ms for each")
+		require.LessOrEqual(t, w.most.Load(), int64(128))
+	})
+}
+
+func TestUntil_WakesInParallel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &slow{latency: 10 * time.Millisecond}
+		s := sleep.New(sleep.Config{SweepEvery: time.Hour}, index(nil), time.Now, slog.New(slog.DiscardHandler))
+		s.Bind(w)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		for n := range 10_000 {
+			s.Until(run(fmt.Sprint(n)), head(1), time.Now().Add(time.Second))
 		}
-		overdue := index(func(_ time.Time, after sleep.Timer, limit int) ([]sleep.Timer, error) {
-			from := 0
-			if after != (sleep.Timer{}) {
-				from = 1 + slices.Index(all, after)
-			}
-			return all[from:min(len(all), from+limit)], nil
-		})
-		got := watch(t, &waker{}, overdue, 41*time.Second, func(*sleep.Watch) {})
-		require.Len(t, got, len(all), "each of them once")
-		require.Equal(t, "999 lost after 40s", got[999])
+		require.ErrorIs(t, s.Run(ctx), context.DeadlineExceeded)
+		require.EqualValues(t, 10_000, w.woken.Load())
+		require.LessOrEqual(t, w.most.Load(), int64(128))
+	})
+}
+
+// slow takes its time to wake a run.
+type slow struct {
+	latency              time.Duration
+	woken, at, most, all atomic.Int64
+	// awake are the runs that were woken, by all who share it.
+	awake *sync.Map
+}
+
+func (s *slow) Wake(context.Context, subject.Run, frame.Head) error {
+	at := s.at.Add(1)
+	defer s.at.Add(-1)
+	for most := s.most.Load(); at > most && !s.most.CompareAndSwap(most, at); most = s.most.Load() {
+	}
+	time.Sleep(s.latency) //nolint:forbidigo // the bubble's clock
+	s.woken.Add(1)
+	return nil
+}
+
+func (s *slow) WakeLost(ctx context.Context, r subject.Run) (bool, error) {
+	s.all.Add(1)
+	if s.awake != nil {
+		if _, there := s.awake.LoadOrStore(r.RunID, true); there {
+			return false, nil
+		}
+	}
+	return true, s.Wake(ctx, r, frame.Head{})
+}
+
+// Several dispatchers share the work: each looks at few runs that another one has woken.
+func TestSweep_IsSharedByDispatchers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const dispatchers, timers = 4, 16_000
+		_, overdue := many(timers)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		var (
+			wakers [dispatchers]*slow
+			awake  sync.Map
+			wg     sync.WaitGroup
+		)
+		for i := range wakers {
+			wakers[i] = &slow{latency: 10 * time.Millisecond, awake: &awake}
+			s := sleep.New(sleep.Config{SweepEvery: time.Second, Grace: time.Second}, overdue, time.Now, slog.New(slog.DiscardHandler))
+			s.Bind(wakers[i])
+			wg.Go(func() { _ = s.Run(ctx) })
+		}
+		wg.Wait()
+		woken, looks := int64(0), int64(0)
+		for _, w := range wakers {
+			require.Greater(t, w.woken.Load(), int64(timers/dispatchers/4), "each has its share")
+			woken, looks = woken+w.woken.Load(), looks+w.all.Load()
+		}
+		require.EqualValues(t, timers, woken)
+		require.Less(t, looks, int64(2*timers))
 	})
 }
 
@@ -206,12 +304,12 @@ func TestSweep_LeavesARunAloneForAWhileThatItLookedAt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fails := true
-		w := &waker{lost: func(subject.Run) error {
+		w := &waker{lost: func(subject.Run) (bool, error) {
 			if fails {
 				fails = false
-				return runlog.ErrUnavailable
+				return false, runlog.ErrUnavailable
 			}
-			return nil
+			return true, nil
 		}}
 		overdue := index(func(time.Time, sleep.Timer, int) ([]sleep.Timer, error) { return timers("a"), nil })
 		got := watch(t, w, overdue, 75*time.Second, func(*sleep.Watch) {})

@@ -104,7 +104,7 @@ func newRig(t *testing.T) rig {
 	r.at.Store(1_700_000_000_000)
 	r.Starter = start.New(start.Deps{
 		Log: r.log, Claims: kvmemory.New(), Definitions: defs, Redactor: r.red, Types: node.Builtin(),
-		Providers: []string{"sample"}, MockProviders: []string{"stream-text"}, MaxDuration: time.Hour,
+		Providers: []string{"sample"}, MockProviders: []string{"stream-text"}, MaxDuration: time.Hour, MaxExecutions: 100,
 		Clock: func() time.Time { return time.UnixMilli(r.at.Load()) },
 	})
 	return r
@@ -340,13 +340,26 @@ func TestDedup_AReplayNeitherClaimsNorGivesBack(t *testing.T) {
 
 func TestStart_WritesDownHowLongTheRunMayTake(t *testing.T) {
 	t.Parallel()
-	for configurable, want := range map[string]int64{``: 3_600_000, `{"runTimeoutMs":1500.9}`: 1500, `{"runTimeoutMs":1e300}`: 3_600_000, `{"runTimeoutMs":0.2}`: 1} {
+	for configurable, want := range map[string]int64{``: 0, `{"runTimeoutMs":1500.9}`: 1500, `{"runTimeoutMs":1e300}`: 3_162_240_000_000, `{"runTimeoutMs":0.2}`: 1} {
 		r := newRig(t)
 		_, err := r.Start(t.Context(), request("plain", "run_1", with("", configurable)))
 		require.NoError(t, err)
 		rec, err := r.log.Frames()[0].Record()
 		require.NoError(t, err)
 		require.Equal(t, want, rec.DurationMs, configurable)
+		require.EqualValues(t, 3_600_000, rec.WorkMs, "the host's limit stands beside it")
+	}
+}
+
+func TestStart_WritesDownHowManyNodesTheRunMayExecute(t *testing.T) {
+	t.Parallel()
+	for configurable, want := range map[string]int{``: 100, `{"recursionLimit":7.0}`: 7, `{"recursionLimit":1e30}`: 100} {
+		r := newRig(t)
+		_, err := r.Start(t.Context(), request("plain", "run_1", with("", configurable)))
+		require.NoError(t, err)
+		rec, err := r.log.Frames()[0].Record()
+		require.NoError(t, err)
+		require.Equal(t, want, rec.MaxExecutions, configurable)
 	}
 }
 

@@ -262,7 +262,7 @@ func (s *Starter) lay(rec *wire.RunRecord, req Fork, e *definition.Entry) (err e
 	}
 	rec.TestKey = req.TestKey
 	rec.CredentialRef, err = s.checkConfigurable(Request{Tenant: rec.Owner.Tenant, Configurable: rec.Configurable, TestKey: req.TestKey}, e.Def)
-	rec.DurationMs = s.duration(rec.Configurable, e.Def.Settings.TimeoutMillis)
+	s.limit(rec, e.Def.Settings.TimeoutMillis)
 	return err
 }
 

@@ -97,10 +97,12 @@ type Deps struct {
 	DefaultProvider string
 	// MockProviders are the ids of configurable.mockProvider; empty without test seams.
 	MockProviders []string
-	// MaxDuration is the host's bound on a run, MaxDepth how many runs may be above one.
-	MaxDuration time.Duration
-	MaxDepth    int
-	Clock       func() time.Time
+	// MaxDuration and MaxExecutions are the host's limits on a run, MaxDepth how many runs may
+	// be above one.
+	MaxDuration   time.Duration
+	MaxExecutions int
+	MaxDepth      int
+	Clock         func() time.Time
 	// Created is told of each run that came to be here; nil: nobody is.
 	Created func(workflowID string)
 }
@@ -194,33 +196,42 @@ func (s *Starter) recordOf(req Request, e *definition.Entry, ref string, inputs,
 	for name := range inputs {
 		delete(vars, name)
 	}
-	return &wire.RunRecord{
+	rec := &wire.RunRecord{
 		RunID: req.RunID, WorkflowID: e.Def.ID, WorkflowDigest: e.Digest, WorkflowVersion: e.Def.Version,
 		Owner: wire.Owner{Tenant: req.Tenant, Principal: req.Principal}, ScopeID: req.ScopeID, CallbackURL: req.CallbackURL,
 		Inputs: inputs, Defaults: vars, Channels: e.Def.PinnedChannels(), Configurable: req.Configurable, Tags: req.Tags, Metadata: req.Metadata,
 		Transport: req.Transport, RequestDigest: req.Digest, TestKey: req.TestKey, Traceparent: req.Traceparent,
 		CreatedAt: wire.FormatTime(s.deps.Clock()), EngineVersion: wire.EngineVersion,
-		DurationMs: s.duration(req.Configurable, e.Def.Settings.TimeoutMillis), CredentialRef: ref,
+		CredentialRef: ref,
+	}
+	s.limit(rec, e.Def.Settings.TimeoutMillis)
+	return rec
+}
+
+// limit puts the limits of a run into its record, so that a change of the host's settings, or of
+// the dispatcher, changes nothing for it.
+func (s *Starter) limit(rec *wire.RunRecord, workflowMs int64) {
+	var o struct {
+		RunTimeoutMs   float64 `json:"runTimeoutMs"`
+		RecursionLimit float64 `json:"recursionLimit"`
+	}
+	_ = strictjson.Read(rec.Configurable, &o) // checked before
+	rec.WorkMs = s.deps.MaxDuration.Milliseconds()
+	rec.DurationMs = 0
+	if workflowMs > 0 {
+		rec.DurationMs = min(workflowMs, maxDurationMs)
+	}
+	if ms := o.RunTimeoutMs; ms > 0 && (rec.DurationMs == 0 || ms < float64(rec.DurationMs)) {
+		rec.DurationMs = max(int64(min(ms, maxDurationMs)), 1)
+	}
+	rec.MaxExecutions = s.deps.MaxExecutions
+	if n := o.RecursionLimit; n > 0 && n < float64(rec.MaxExecutions) {
+		rec.MaxExecutions = int(n)
 	}
 }
 
-// duration is min(limits.maxRunDurationMs, configurable.runTimeoutMs,
-// settings.timeout if > 0), in milliseconds. It stands in the record, so that
-// whoever finds the run knows when its time is up.
-func (s *Starter) duration(configurable json.RawMessage, workflow int64) int64 {
-	limit := s.deps.MaxDuration.Milliseconds()
-	if workflow > 0 {
-		limit = min(limit, workflow)
-	}
-	var o struct {
-		RunTimeoutMs float64 `json:"runTimeoutMs"`
-	}
-	_ = strictjson.Read(configurable, &o) // checked before
-	if o.RunTimeoutMs > 0 && o.RunTimeoutMs < float64(limit) {
-		limit = max(int64(o.RunTimeoutMs), 1)
-	}
-	return limit
-}
+// maxDurationMs is a century: a longer limit limits nothing.
+const maxDurationMs = 100 * 366 * 24 * 3600 * 1000
 
 // minSecret is the shortest secret the redactor knows.
 const minSecret = 8

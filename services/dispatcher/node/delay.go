@@ -1,0 +1,82 @@
+package node
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+)
+
+// TypeDelay waits.
+const TypeDelay = "core.delay"
+
+// OldMaxDelay is the longest wait in runs of earlier versions.
+const OldMaxDelay = 7 * 24 * time.Hour
+
+// delay reads its wait from the run input delaySeconds, the port delayMs, or the config
+// members delayMs, ms or durationMs, in that order.
+func delay(in Input) (int64, *wire.NodeError) {
+	if v, ok := in.RunInputs["delaySeconds"]; ok {
+		return in.millis("/inputs/delaySeconds", v, 1000)
+	}
+	if v, ok := in.Ports["delayMs"]; ok {
+		return in.millis("/inputs/delayMs", v, 1)
+	}
+	if name, v := delayMember(in.Config); v != nil {
+		return in.millis("/config/"+name, v, 1)
+	}
+	return 0, nil
+}
+
+// delayMember is the member of a config that says how long to wait; nil: none does.
+func delayMember(config json.RawMessage) (name string, value json.RawMessage) {
+	var cfg map[string]json.RawMessage
+	_ = json.Unmarshal(config, &cfg)
+	for _, name := range []string{"delayMs", "ms", "durationMs"} {
+		if v, ok := cfg[name]; ok {
+			return name, v
+		}
+	}
+	return "", nil
+}
+
+// millis reads a wait that is given in units of so many milliseconds.
+func (in Input) millis(path string, v json.RawMessage, unit float64) (int64, *wire.NodeError) {
+	most := cmp.Or(in.MaxDelay, OldMaxDelay).Milliseconds()
+	var f float64
+	if err := json.Unmarshal(v, &f); err != nil || f < 0 || f*unit > float64(most) {
+		return 0, Invalid("%s: want a number of milliseconds from 0 to %d", path, most)
+	}
+	return int64(f * unit), nil
+}
+
+// lintDelay finds a wait that no run could carry out.
+func lintDelay(config json.RawMessage) []workflow.Problem {
+	name, v := delayMember(config)
+	if v == nil {
+		return nil
+	}
+	return lintWait("/"+name, v)
+}
+
+func lintWait(path string, v json.RawMessage) []workflow.Problem {
+	var f float64
+	if err := json.Unmarshal(v, &f); err == nil && f >= 0 && f <= float64(workflow.MaxWait.Milliseconds()) {
+		return nil
+	}
+	return []workflow.Problem{{Path: path, Rule: RuleLimit, Message: fmt.Sprintf("is %s; want a number of milliseconds from 0 to %d (%d days)",
+		shortly(v), workflow.MaxWait.Milliseconds(), int(workflow.MaxWait.Hours())/24)}}
+}
+
+// shortly is a value as messages show it.
+func shortly(v json.RawMessage) string {
+	const most = 40
+	if len(v) > most {
+		return "a value of " + strconv.Itoa(len(v)) + " bytes"
+	}
+	return string(v)
+}
