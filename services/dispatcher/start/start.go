@@ -201,6 +201,7 @@ func (s *Starter) recordOf(req Request, e *definition.Entry, ref string, inputs,
 		Transport: req.Transport, RequestDigest: req.Digest, TestKey: req.TestKey, Traceparent: req.Traceparent,
 		CreatedAt: wire.FormatTime(s.deps.Clock()), EngineVersion: wire.EngineVersion,
 		DurationMs: s.duration(req.Configurable, e.Def.Settings.TimeoutMillis), CredentialRef: ref,
+		Schedule: e.Def.Schedule(inputs, vars),
 	}
 }
 
