@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 
 	"waybill.dev/waybill/internal/natslink"
@@ -23,7 +24,8 @@ const queueName = "dispatchers"
 type Queue struct {
 	cfg      Config
 	consumer js.Consumer
-	msgs     js.MessagesContext
+	msgs     js.MessagesContext // nil: each Next pulls one run
+	closed   chan struct{}
 }
 
 // Queue opens the dispatchers' end of the log.
@@ -43,6 +45,9 @@ func (l *Log) Queue(ctx context.Context) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open dispatch queue: %w", err)
 	}
+	if l.cfg.Prefetch == 1 {
+		return &Queue{cfg: l.cfg, consumer: c, closed: make(chan struct{})}, nil
+	}
 	msgs, err := c.Messages(js.PullMaxMessagesWithBytesLimit(l.cfg.Prefetch, natslink.MaxPull(l.js.Conn())))
 	if err != nil {
 		return nil, fmt.Errorf("open dispatch queue: %w", err)
@@ -51,13 +56,47 @@ func (l *Log) Queue(ctx context.Context) (*Queue, error) {
 }
 
 // Close stops handing out runs; those not begun go to another dispatcher.
-func (q *Queue) Close() { q.msgs.Stop() }
+func (q *Queue) Close() {
+	if q.msgs == nil {
+		close(q.closed)
+		return
+	}
+	q.msgs.Stop()
+}
+
+// pull fetches the next run. Without prefetch it asks for one: nothing waits in this process that
+// another dispatcher has room for. (The client's iterator stalls with a buffer of one.)
+func (q *Queue) pull(ctx context.Context) (js.Msg, error) {
+	if q.msgs != nil {
+		return q.msgs.Next(js.NextContext(ctx))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-q.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for {
+		msg, err := q.consumer.Next(js.FetchContext(ctx))
+		select {
+		case <-q.closed:
+			return nil, js.ErrMsgIteratorClosed
+		default:
+		}
+		if err == nil || ctx.Err() != nil || !errors.Is(err, nats.ErrTimeout) {
+			return msg, err
+		}
+	}
+}
 
 // Next waits for a run; see runlog.Queue. What names no run is taken off the queue: to hand it
 // out again would not mend it.
 func (q *Queue) Next(ctx context.Context) (runlog.Delivery, error) {
 	for {
-		msg, err := q.msgs.Next(js.NextContext(ctx))
+		msg, err := q.pull(ctx)
 		if err != nil {
 			return nil, nextError(ctx, err)
 		}

@@ -29,15 +29,17 @@ type Ticket struct {
 type Book struct {
 	tickets map[string]Ticket
 	tenants map[string]*line
+	// blocked says until when the runs of a lane cannot be served.
+	blocked map[laneKey]time.Time
 	served  uint64
 }
+
+type laneKey struct{ tenant, lane string }
 
 // line is the waiting runs of one tenant.
 type line struct {
 	tenant string
 	queues map[queueKey][]Ticket // each sorted by Order; none is empty
-	// blocked says until when the runs of a lane cannot be served.
-	blocked map[string]time.Time
 	// served is the number of the last pick of the tenant.
 	served uint64
 }
@@ -49,7 +51,7 @@ type queueKey struct {
 
 // NewBook is an empty book.
 func NewBook() *Book {
-	return &Book{tickets: map[string]Ticket{}, tenants: map[string]*line{}}
+	return &Book{tickets: map[string]Ticket{}, tenants: map[string]*line{}, blocked: map[laneKey]time.Time{}}
 }
 
 // Len is how many runs wait.
@@ -61,7 +63,7 @@ func (b *Book) Put(t Ticket) {
 	b.tickets[t.ID] = t
 	l := b.tenants[t.Tenant]
 	if l == nil {
-		l = &line{tenant: t.Tenant, queues: map[queueKey][]Ticket{}, blocked: map[string]time.Time{}}
+		l = &line{tenant: t.Tenant, queues: map[queueKey][]Ticket{}}
 		b.tenants[t.Tenant] = l
 	}
 	k := queueKey{t.Lane, t.Priority}
@@ -70,7 +72,9 @@ func (b *Book) Put(t Ticket) {
 }
 
 // inOrder sorts the tickets of a queue.
-func inOrder(a, b Ticket) int { return cmp.Or(cmp.Compare(a.Order, b.Order), strings.Compare(a.ID, b.ID)) }
+func inOrder(a, b Ticket) int {
+	return cmp.Or(cmp.Compare(a.Order, b.Order), strings.Compare(a.ID, b.ID))
+}
 
 // Remove drops a ticket; an unknown ID changes nothing.
 func (b *Book) Remove(id string) {
@@ -99,20 +103,27 @@ func (b *Book) Remove(id string) {
 
 // Block keeps the runs of a lane waiting until an instant, or until Unblock.
 func (b *Book) Block(tenant, lane string, until time.Time) {
-	if l := b.tenants[tenant]; l != nil {
-		l.blocked[lane] = until
-	}
+	b.blocked[laneKey{tenant, lane}] = until
 }
 
 // Unblock ends the block of all lanes whose name contains part.
 func (b *Book) Unblock(part string) {
-	for _, l := range b.tenants {
-		for lane := range l.blocked {
-			if strings.Contains(lane, part) {
-				delete(l.blocked, lane)
-			}
+	for k := range b.blocked {
+		if strings.Contains(k.lane, part) {
+			delete(b.blocked, k)
 		}
 	}
+}
+
+// isBlocked reports whether a lane is blocked, and forgets a block that has ended.
+func (b *Book) isBlocked(tenant, lane string, now time.Time) bool {
+	k := laneKey{tenant, lane}
+	until, ok := b.blocked[k]
+	if ok && !until.After(now) {
+		delete(b.blocked, k)
+		return false
+	}
+	return ok
 }
 
 // Lined reports whether runs of the lane wait: a new one must line up behind them.
@@ -133,7 +144,7 @@ func (b *Book) Ready(tenant string, now time.Time) bool {
 	if l == nil {
 		return false
 	}
-	_, ok := l.head(now)
+	_, ok := b.head(l, now)
 	return ok
 }
 
@@ -151,7 +162,7 @@ func (b *Book) Next(now time.Time, s *Slots) (t Ticket, ok bool) {
 		if !s.Fits(l.tenant) {
 			continue
 		}
-		if t, ok := l.head(now); ok {
+		if t, ok := b.head(l, now); ok {
 			b.served++
 			l.served = b.served
 			b.Remove(t.ID)
@@ -162,9 +173,9 @@ func (b *Book) Next(now time.Time, s *Slots) (t Ticket, ok bool) {
 }
 
 // head is the tenant's run to serve next.
-func (l *line) head(now time.Time) (best Ticket, ok bool) {
+func (b *Book) head(l *line, now time.Time) (best Ticket, ok bool) {
 	for k, q := range l.queues {
-		if l.blocked[k.lane].After(now) {
+		if b.isBlocked(l.tenant, k.lane, now) {
 			continue
 		}
 		at := slices.IndexFunc(q, func(t Ticket) bool { return !t.NotBefore.After(now) })

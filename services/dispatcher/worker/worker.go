@@ -60,6 +60,7 @@ func (p *Pool) Run(ctx context.Context) error {
 		}
 		wg.Go(func() {
 			defer func() { <-p.slots }()
+			defer runlog.Done(d)
 			p.exec.Execute(ctx, d)
 		})
 	}
