@@ -202,7 +202,7 @@ func (h *host) listen() error {
 func logConfig(o devOptions) jetstream.Config {
 	cfg := jetstream.DefaultConfig()
 	if o.lease > 0 { // of a service that carries runs out
-		cfg.AckWait, cfg.Prefetch, cfg.MaxPending = o.lease, min(cfg.Prefetch, o.maxRuns), o.handedOut
+		cfg.AckWait, cfg.Prefetch, cfg.MaxPending = o.lease, 1, o.handedOut
 	}
 	return cfg
 }
@@ -406,6 +406,10 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
+	limits, err := h.opts.openTenantLimits(h.log)
+	if err != nil {
+		return err
+	}
 	tools, err := h.opts.tools.runners(h.later)
 	if err != nil {
 		return err
@@ -433,6 +437,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	}
 	deps := dispatcher.Deps{
 		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims, Quarantine: h.stores.quarantine,
+		Waiting: h.stores.waiting, Rates: h.stores.rates, TenantLimits: limits,
 		Providers: providers, Credentials: credentials, Policies: policies, Catalogue: h.catalogue, Tools: tools, Vault: sealed, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
 		Acceptor: h.clients.acceptor, Redactor: h.clients.redactor, EventLog: h.clients.events,
 	}

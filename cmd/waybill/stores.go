@@ -35,10 +35,12 @@ type stores struct {
 	claims    kv.Store
 	// quarantine is which runs were found damaged.
 	quarantine kv.Store
-	records    kv.Store
-	sealed     kv.Store
-	audit      *auditstore.Store
-	auditKeys  kv.Store
+	// waiting has the runs that wait, rates the starts of rate limits.
+	waiting, rates kv.Store
+	records        kv.Store
+	sealed         kv.Store
+	audit          *auditstore.Store
+	auditKeys      kv.Store
 	// annotations and notices are what is said of runs, kept and told.
 	annotations kv.Store
 	notices     *notify.Hub
@@ -137,6 +139,9 @@ func dispatcherNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstrea
 		return err
 	}
 	if s.queue, err = reader.Queue(ctx); err != nil {
+		return err
+	}
+	if err := s.openWaiting(ctx, conn, cfg); err != nil {
 		return err
 	}
 	return s.openBuckets(

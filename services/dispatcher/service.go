@@ -44,8 +44,10 @@ import (
 	"waybill.dev/waybill/services/dispatcher/run"
 	"waybill.dev/waybill/services/dispatcher/sleep"
 	"waybill.dev/waybill/services/dispatcher/start"
+	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/vault"
+	"waybill.dev/waybill/services/dispatcher/waiting"
 	"waybill.dev/waybill/services/dispatcher/worker"
 )
 
@@ -145,10 +147,15 @@ type Deps struct {
 	Claims    kv.Store
 	// Quarantine keeps which runs were found damaged.
 	Quarantine kv.Store
-	Acceptor   acceptorv1.AcceptorClient
-	Redactor   redactorv1.RedactorClient
-	EventLog   eventlogv1.EventLogClient
-	Providers  *provider.Registry
+	// Waiting keeps the runs that wait for a slot or a limit, Rates the starts of rate limits; nil:
+	// runs are executed in the order of the queue, without limits.
+	Waiting, Rates kv.Store
+	// TenantLimits are the operator's limits and shares of tenants; nil: none.
+	TenantLimits *tenantlimit.Source
+	Acceptor     acceptorv1.AcceptorClient
+	Redactor     redactorv1.RedactorClient
+	EventLog     eventlogv1.EventLogClient
+	Providers    *provider.Registry
 	// Credentials are the keys that tenants bring; nil: they bring none.
 	Credentials *credential.Store
 	// Policies say who may ask which models; nil: everybody may ask all.
@@ -186,6 +193,8 @@ type Service struct {
 	quarantine  *quarantine.List
 	metrics     *metrics.Metrics
 	pool        *worker.Pool
+	queue       runlog.Queue  // the desk, if there is one
+	desk        *waiting.Desk // nil without Deps.Waiting
 	// begins measures how long runs that were handed out take to their first step.
 	begins *sojourn.Meter
 	intake *intake.Guard
@@ -237,7 +246,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	d.Logger.Info("carries out runs", "dispatcher", s.executor.Process())
 	s.watch.Bind(s.executor)
 	s.quarantine.Bind(s.executor)
-	s.pool = worker.New(d.Queue, s.executor, cfg.MaxRuns, d.Logger)
+	s.openQueue()
 	return s, nil
 }
 
@@ -304,7 +313,7 @@ func (s *Service) Collectors() []prometheus.Collector {
 		Namespace: "waybill", Subsystem: "dispatcher", Name: "begin_delay_seconds",
 		Help: "How long runs take from being handed to this process to their first step, as measured over the last moment.",
 	}, func() float64 { return s.begins.Mean(s.deps.Clock()).Seconds() })
-	return append(append(s.metrics.Collectors(s.executor.Active, s.deps.Queue.Depth), s.intake.Collectors()...), begins)
+	return append(append(s.metrics.Collectors(s.executor.Active, s.queue.Depth), s.intake.Collectors()...), append(s.deskCollectors(), begins)...)
 }
 
 // Register puts the handlers on a server.
@@ -324,8 +333,9 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return s.watch.Run(ctx) })
 	g.Go(func() error { return s.quarantine.Run(ctx) })
-	g.Go(func() error { return s.intake.Run(ctx, s.deps.Queue) })
-	g.Go(func() error { return s.pool.Run(ctx) })
+	g.Go(func() error { return s.intake.Run(ctx, s.queue) })
+	g.Go(func() error { return s.deps.TenantLimits.Run(ctx) })
+	g.Go(func() error { return s.execute(ctx) })
 	return g.Wait()
 }
 

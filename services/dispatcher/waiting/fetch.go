@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"waybill.dev/waybill/internal/kv"
@@ -16,42 +17,70 @@ import (
 // queueRetry is the pause after the queue could not be read.
 const queueRetry = 200 * time.Millisecond
 
+// maxFetches bounds the runs that are fetched at a time while the queue is emptied into tickets.
+const maxFetches = 16
+
 // fetch takes runs from the queue until ctx ends: to execute them while slots are free, and to make
-// tickets of them while none is.
+// tickets of them while none is. One goroutine decides; the others help to empty a long queue.
 func (k *Desk) fetch(ctx context.Context) {
-	extra := 0 // runs that are fetched although all slots are taken
-	for ctx.Err() == nil {
-		if extra--; extra < 0 {
-			extra = 0
-			if !k.mayFetch(ctx, &extra) {
-				continue
+	extra := make(chan struct{}, maxFetches)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for range maxFetches {
+		wg.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-extra:
+					k.fetchOne(ctx)
+				}
 			}
-		}
-		d, err := k.deps.Queue.Next(ctx)
-		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, context.Canceled) {
+		})
+	}
+	for ctx.Err() == nil {
+		n := k.mayFetch(ctx)
+		for range n - 1 {
+			select {
+			case extra <- struct{}{}:
+			case <-ctx.Done():
 				return
 			}
-			k.deps.Logger.Warn("dispatch queue not readable; trying again", "error", err)
-			lifecycle.Wait(ctx, queueRetry)
-			continue
 		}
-		k.admit(ctx, d)
+		if n > 0 {
+			k.fetchOne(ctx)
+		}
 	}
 }
 
-// mayFetch waits for a free slot. While none comes free it looks at the queue: runs that no
-// dispatcher has room for are fetched all the same, extra of them. As long as another dispatcher
-// has room the queue stays empty, and runs are left to it.
-func (k *Desk) mayFetch(ctx context.Context, extra *int) bool {
+// fetchOne takes the next run from the queue.
+func (k *Desk) fetchOne(ctx context.Context) {
+	d, err := k.deps.Queue.Next(ctx)
+	switch {
+	case err == nil:
+		k.admit(ctx, d)
+	case ctx.Err() == nil:
+		if !errors.Is(err, context.Canceled) { // the queue is closed: the process ends
+			k.deps.Logger.Warn("dispatch queue not readable; trying again", "error", err)
+		}
+		lifecycle.Wait(ctx, queueRetry)
+	}
+}
+
+// mayFetch says how many runs to fetch, after a pause if that is none: one while a slot is free.
+// While none comes free it looks at the queue: runs that no dispatcher has room for are fetched all
+// the same. As long as another dispatcher has room the queue stays empty, and runs are left to it.
+func (k *Desk) mayFetch(ctx context.Context) int {
 	k.mu.Lock()
 	free, lagging := k.slots.Free(), k.lagging
 	k.mu.Unlock()
-	if free {
-		return true
-	}
-	if !lagging && !k.stuck(ctx) {
-		return false
+	if !lagging {
+		if free {
+			return 1
+		}
+		if !k.stuck(ctx) {
+			return 0
+		}
 	}
 	bounded, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
@@ -60,10 +89,9 @@ func (k *Desk) mayFetch(ctx context.Context, extra *int) bool {
 		k.mu.Lock()
 		k.lagging = false
 		k.mu.Unlock()
-		return false
+		return 0
 	}
-	*extra = d.Waiting - 1
-	return true
+	return d.Waiting
 }
 
 // stuck reports that no slot comes free for a while.

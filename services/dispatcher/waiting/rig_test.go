@@ -61,9 +61,9 @@ func inNATS(t *testing.T) *rig {
 		t.Cleanup(q.Close)
 		return q
 	}}
-	r.tickets, err = jetkv.Open(t.Context(), nc, waiting.TicketBucket())
+	r.tickets, err = jetkv.Open(t.Context(), nc, jetkv.Config{Bucket: waiting.Bucket, MarkerTTL: time.Second})
 	require.NoError(t, err)
-	r.rates, err = jetkv.Open(t.Context(), nc, waiting.RateBucket())
+	r.rates, err = jetkv.Open(t.Context(), nc, jetkv.Config{Bucket: waiting.RateBucket})
 	require.NoError(t, err)
 	return r
 }

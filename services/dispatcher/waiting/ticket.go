@@ -29,8 +29,13 @@ const (
 // Reasons are all reasons.
 func Reasons() []Reason { return []Reason{Capacity, Concurrency, Rate} }
 
-// Bucket is the name of the bucket that tickets are kept in.
-const Bucket = "waybill_waiting"
+// Names of what is kept. An autoscaler counts the messages of Bucket that the consumer ScalingConsumer
+// selects.
+const (
+	Bucket          = "waybill_waiting" // tickets, permits and processes
+	RateBucket      = "waybill_rates"   // starts of rate limits
+	ScalingConsumer = "waiting"
+)
 
 // Prefixes of keys. Tickets that wait for a slot, and those that are executed, are apart from
 // tickets that wait for a limit: more dispatchers help the former only.
