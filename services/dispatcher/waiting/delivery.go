@@ -9,6 +9,7 @@ import (
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/wire"
 )
 
 // delivery is a run handed to the executor: from the queue (inner is set), or from a ticket.
@@ -17,6 +18,8 @@ type delivery struct {
 	inner   runlog.Delivery
 	frame   *frame.Frame
 	permits []permit
+	// schedule is that of a run from the queue.
+	schedule *wire.Schedule
 
 	key    string
 	ticket ticket
@@ -65,12 +68,30 @@ func (d *delivery) Retry() error {
 	if d.inner != nil {
 		return d.inner.Retry()
 	}
+	t := d.ticket
+	t.Tries++
+	t.NotBeforeMs = d.desk.deps.Clock().Add(retryAfter(d.desk.cfg.RetryDelay, t.Tries)).UnixMilli()
+	return d.handBack(t)
+}
+
+// Release has the run executed by another dispatcher as soon as one has a slot: this one ends, and
+// nothing is wrong with the run.
+func (d *delivery) Release() error {
+	if d.inner == nil {
+		return d.handBack(d.ticket)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	defer cancel()
+	d.desk.park(ctx, d.inner, Capacity, d.schedule)
+	return nil
+}
+
+// handBack writes the ticket so that it can be claimed.
+func (d *delivery) handBack(t ticket) error {
 	k := d.desk
 	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
 	defer cancel()
-	t := d.ticket
-	t.Holder, t.Reason, t.Tries = "", Capacity, t.Tries+1
-	t.NotBeforeMs = k.deps.Clock().Add(retryAfter(k.cfg.RetryDelay, t.Tries)).UnixMilli()
+	t.Holder, t.Reason = "", Capacity
 	value, err := t.value()
 	if err == nil {
 		var rev uint64

@@ -93,6 +93,7 @@ type Desk struct {
 	mine    map[string]bool // tickets that this process executes or is about to claim
 	rounds  map[string]int  // watches so far, by prefix
 	lagging bool            // runs stay in the queue for too long
+	halt    func()          // ends the taking of runs
 	// parked and claimed count the tickets that were seen to be made and to be claimed.
 	parked, claimed, handed uint64
 	byTenant                map[string]int
@@ -125,14 +126,21 @@ func (k *Desk) Serve(ctx context.Context, work func(context.Context) error) erro
 		return err
 	}
 	in, halt := context.WithCancel(ctx)
+	k.mu.Lock()
+	k.halt = halt
+	k.mu.Unlock()
 	var front sync.WaitGroup
-	front.Go(func() { k.pick(in) })
-	front.Go(func() { k.fetch(in) })
+	front.Go(func() {
+		var taking sync.WaitGroup
+		taking.Go(func() { k.pick(in) })
+		taking.Go(func() { k.fetch(in) })
+		taking.Wait()
+		k.releaseAll()
+	})
 	err := work(ctx)
 	halt()
 	front.Wait()
-	k.returnAll()
-	k.drainWrites()
+	k.releaseAll()
 	leaving, cancel := context.WithTimeout(behind, storePatience)
 	defer cancel()
 	k.permits.settle(leaving)
@@ -217,6 +225,16 @@ func (k *Desk) renew(ctx context.Context) {
 	}
 }
 
+// Drain has the desk take no further runs; those that no executor has are released. The runs in
+// execution go on, and end their deliveries as ever.
+func (k *Desk) Drain() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.halt != nil {
+		k.halt()
+	}
+}
+
 // Next waits for the next run to execute; see runlog.Queue.
 func (k *Desk) Next(ctx context.Context) (runlog.Delivery, error) {
 	select {
@@ -279,14 +297,14 @@ func (k *Desk) returned(id string) {
 	k.signal()
 }
 
-// returnAll hands back the runs that were picked and not taken.
-func (k *Desk) returnAll() {
+// releaseAll releases the runs that were picked and not taken.
+func (k *Desk) releaseAll() {
 	k.drainWrites()
 	for {
 		select {
 		case d := <-k.ready:
-			if err := d.Retry(); err != nil {
-				k.deps.Logger.Debug("run not handed back", "run_id", d.frame.Run.RunID, "error", err)
+			if err := d.Release(); err != nil {
+				k.deps.Logger.Debug("run not released", "run_id", d.frame.Run.RunID, "error", err)
 			}
 			d.Done()
 		default:

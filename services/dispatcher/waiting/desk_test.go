@@ -280,3 +280,30 @@ func TestDesk_AnotherDispatcherGoesOnAfterAStop(t *testing.T) {
 		return err == nil && depth.Waiting+depth.Held+depth.Limited == 0
 	})
 }
+
+// A dispatcher that drains takes no runs, and another one gets what it had not begun at once; what it
+// executes goes on.
+func TestDesk_DrainReleasesWhatIsNotBegun(t *testing.T) {
+	t.Parallel()
+	r, g := inMemory(), newGauge()
+	release := make(chan struct{})
+	first := r.dispatcher(t, waiting.Config{Size: 1}, g.hold(release))
+	r.start(t, "a", "busy", nil)
+	eventually(t, "the slot is taken", func() bool { return g.ran("busy") == 1 })
+	for _, id := range ids("a", 5) {
+		r.start(t, "a", id, nil)
+	}
+	eventually(t, "the others wait", func() bool { return first.Parked("a") == 5 })
+	first.Drain()
+	second := newGauge()
+	r.dispatcher(t, waiting.Config{Size: 1}, second.brief(0))
+	eventually(t, "the other dispatcher executes them", func() bool { return second.distinct() == 5 })
+	require.Zero(t, second.ran("busy"))
+	close(release)
+	eventually(t, "the run that went on has ended", func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.now["a"] == 0
+	})
+	require.Equal(t, 1, g.distinct(), "the first took no more")
+}

@@ -128,7 +128,7 @@ func (k *Desk) admit(ctx context.Context, d runlog.Delivery) {
 		k.slots.Take(f.Run.Tenant)
 	}
 	k.mu.Unlock()
-	out := &delivery{desk: k, inner: d, frame: f}
+	out := &delivery{desk: k, inner: d, frame: f, schedule: s}
 	switch {
 	case lined:
 		k.write(func(ctx context.Context) { k.park(ctx, d, reasonOf(l), s) })
