@@ -1,7 +1,7 @@
 package runlog
 
-// Done tells a delivery that its execution is over, after Ack, Retry or neither. Deliveries of a
-// queue that counts what is executed have a method Done; others are left alone.
+// Done ends the execution of a delivery, after Ack, Retry or neither. A queue that counts runs in
+// execution hands out deliveries with a method Done; for others this does nothing.
 func Done(d Delivery) {
 	if e, ok := d.(interface{ Done() }); ok {
 		e.Done()

@@ -16,7 +16,7 @@ func weights(w map[string]int) func(string) int {
 	return func(tenant string) int { return max(1, w[tenant]) }
 }
 
-// picks names the runs in the order in which they get slots that nobody gives back.
+// picks lists the runs in the order in which they get slots; no slot is given back.
 func picks(b *schedule.Book, s *schedule.Slots, at time.Time) (ids []string) {
 	for {
 		t, ok := b.Next(at, s)

@@ -21,8 +21,8 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
-// anybody stands for tenants without an entry.
-const anybody = "*"
+// others is the entry of tenants without one of their own.
+const others = "*"
 
 const (
 	maxWeight      = 1000
@@ -71,13 +71,13 @@ func Parse(doc []byte) (*Limits, error) {
 	if err := strictjson.Decode(doc, strictjson.Limits{}, &file); err != nil {
 		return nil, fmt.Errorf("%s: %w", form, err)
 	}
-	if file.Tenants == nil { // an empty file is more likely a mistake than a wish
+	if file.Tenants == nil { // an empty file is probably a mistake
 		return nil, fmt.Errorf(`%s: member "tenants" is missing`, form)
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(file.Tenants)) {
 		at := "/tenants/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-		if name != anybody && !subject.Token(name) {
+		if name != others && !subject.Token(name) {
 			errs = append(errs, fmt.Errorf("at %q: want the name of a tenant or *", at))
 		}
 		errs = append(errs, file.Tenants[name].check(at)...)
@@ -113,7 +113,7 @@ func (l *Limits) Of(tenant string) Tenant {
 	if l != nil {
 		var ok bool
 		if t, ok = l.tenants[tenant]; !ok {
-			t = l.tenants[anybody]
+			t = l.tenants[others]
 		}
 	}
 	t.Weight = cmp.Or(t.Weight, 1)

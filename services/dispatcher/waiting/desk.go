@@ -21,8 +21,8 @@ type Config struct {
 	// Renew is how often the process says that it is alive, Patience how long it is taken for
 	// alive without.
 	Renew, Patience time.Duration
-	// Tick bounds how long the desk takes to notice what no event tells: a block or a period
-	// that ended, a queue that fills up while all slots are taken.
+	// Tick is how often the desk checks what has no event: the end of a block or a period, a
+	// queue that fills up while all slots are taken.
 	Tick time.Duration
 	// Lag is how long a run may stay in the queue until the queue is emptied into tickets
 	// although slots come free.
@@ -256,7 +256,7 @@ func (k *Desk) Depth(ctx context.Context) (runlog.Depth, error) {
 	d.Parked, d.Limited = k.byReason[Capacity], k.byReason[Concurrency]+k.byReason[Rate]
 	d.Waiting += d.Parked
 	d.Held += k.heldTickets
-	// A run that became a ticket was handed out to nobody, and is when its ticket is claimed.
+	// A run that became a ticket counts as handed out when the ticket is claimed.
 	k.handed = max(k.handed, d.HandedOut+k.claimed-min(k.parked, d.HandedOut+k.claimed))
 	d.HandedOut = k.handed
 	return d, nil

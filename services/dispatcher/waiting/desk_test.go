@@ -12,6 +12,8 @@ import (
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/waiting"
 )
@@ -69,7 +71,7 @@ func TestDesk_OneTenantsBacklogDoesNotDelayAnother(t *testing.T) {
 	began = time.Now()
 	r.start(t, "c", "c_new", nil)
 	eventually(t, "the new run", func() bool { return g.ran("c_new") == 1 })
-	t.Logf("beside a backlog of %d: %s", n, time.Since(began))
+	t.Logf("with a backlog of %d: %s", n, time.Since(began))
 	require.Less(t, time.Since(began), time.Second)
 	require.Equal(t, 18, g.distinct())
 
@@ -306,4 +308,32 @@ func TestDesk_DrainReleasesWhatIsNotBegun(t *testing.T) {
 		return g.now["a"] == 0
 	})
 	require.Equal(t, 1, g.distinct(), "the first took no more")
+}
+
+// A run that is woken is under the limit of its record, which is read from the log.
+func TestDesk_WokenRunsAreUnderTheirLimit(t *testing.T) {
+	t.Parallel()
+	r, g := inMemory(), newGauge()
+	limit := &wire.Schedule{Concurrency: &wire.ConcurrencyLimit{Limit: 1}}
+	d := r.dispatcher(t, waiting.Config{Size: 4}, g.brief(0))
+	r.start(t, "a", "sleeper", limit)
+	eventually(t, "it went to sleep", func() bool { return g.ran("sleeper") == 1 })
+	d.stop()
+
+	release := make(chan struct{})
+	d = r.dispatcher(t, waiting.Config{Size: 4}, g.hold(release))
+	r.start(t, "a", "busy", limit)
+	eventually(t, "the permit is taken", func() bool { return g.ran("busy") == 1 })
+	run := subject.Run{Tenant: "a", WorkflowID: "wf", RunID: "sleeper"}
+	last, err := r.log.Last(t.Context(), run)
+	require.NoError(t, err)
+	_, err = r.log.Append(t.Context(), frame.New(run, subject.Wake, last.Head(), nil), last.Pos)
+	require.NoError(t, err)
+	eventually(t, "it waits", func() bool {
+		depth, err := d.Depth(t.Context())
+		return err == nil && depth.Limited == 1
+	})
+	require.Equal(t, 1, g.ran("sleeper"))
+	close(release)
+	eventually(t, "it goes on", func() bool { return g.ran("sleeper") == 2 })
 }

@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/internal/kv"
 )
 
-// holders tells which processes are alive: each renews a record of its own. Only the clock of this
+// holders knows which processes are alive: each renews a record of its own. Only the clock of this
 // process counts, and only from when it first looked for a process.
 type holders struct {
 	store    kv.Store

@@ -122,7 +122,7 @@ func (k *Desk) own(key string, is bool) {
 	k.list(key)
 }
 
-// lost tells a ticket that another dispatcher was faster to from a store that is away.
+// lost turns a conflict into errLostTicket: another dispatcher was faster.
 func lost(err error) error {
 	if errors.Is(err, kv.ErrConflict) {
 		return errLostTicket
