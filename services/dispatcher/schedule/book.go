@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,9 @@ import (
 
 // AgeStep is how long a run waits until it counts as one priority higher.
 const AgeStep = 30 * time.Second
+
+// keptBlocks is how many blocks are kept before those that have ended are dropped.
+const keptBlocks = 1024
 
 // Ticket is a run that waits for a slot.
 type Ticket struct {
@@ -151,6 +155,9 @@ func (b *Book) Ready(tenant string, now time.Time) bool {
 // Next picks the run that gets the next slot and removes it from the book. ok is false if no slot
 // is free for the runs that wait.
 func (b *Book) Next(now time.Time, s *Slots) (t Ticket, ok bool) {
+	if len(b.blocked) > 2*len(b.tickets)+keptBlocks { // of lanes that are empty now
+		maps.DeleteFunc(b.blocked, func(_ laneKey, until time.Time) bool { return !until.After(now) })
+	}
 	lines := make([]*line, 0, len(b.tenants))
 	for _, l := range b.tenants {
 		lines = append(lines, l)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/runlog"
@@ -25,7 +26,8 @@ type delivery struct {
 	ticket ticket
 	rev    uint64
 
-	done sync.Once
+	ended atomic.Bool // Ack, Retry or Release was called
+	done  sync.Once
 }
 
 // Frame is the frame that handed the run out; that of a ticket is without its content.
@@ -51,6 +53,7 @@ func (d *delivery) Extend() error {
 
 // Ack says that the run needs no dispatcher until the next wake.
 func (d *delivery) Ack() error {
+	d.ended.Store(true)
 	if d.inner != nil {
 		return d.inner.Ack()
 	}
@@ -65,9 +68,14 @@ func (d *delivery) Ack() error {
 
 // Retry has the run executed again, by any dispatcher, after a pause.
 func (d *delivery) Retry() error {
+	d.ended.Store(true)
 	if d.inner != nil {
 		return d.inner.Retry()
 	}
+	return d.retryTicket()
+}
+
+func (d *delivery) retryTicket() error {
 	t := d.ticket
 	t.Tries++
 	t.NotBeforeMs = d.desk.deps.Clock().Add(retryAfter(d.desk.cfg.RetryDelay, t.Tries)).UnixMilli()
@@ -77,6 +85,7 @@ func (d *delivery) Retry() error {
 // Release has the run executed by another dispatcher as soon as one has a slot: this one ends, and
 // nothing is wrong with the run.
 func (d *delivery) Release() error {
+	d.ended.Store(true)
 	if d.inner == nil {
 		return d.handBack(d.ticket)
 	}
@@ -106,9 +115,15 @@ func (d *delivery) handBack(t ticket) error {
 	return nil
 }
 
-// Done says that the execution is over, however it ended: its slot and its permits are free.
+// Done says that the execution is over, however it ended: its slot and its permits are free. A ticket
+// whose delivery was left open is handed back, as the queue does with its own after a while.
 func (d *delivery) Done() {
 	d.done.Do(func() {
+		if d.inner == nil && !d.ended.Load() {
+			if err := d.retryTicket(); err != nil {
+				d.desk.deps.Logger.Debug("ticket not handed back", "run_id", d.ticket.RunID, "error", err)
+			}
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), storePatience)
 		defer cancel()
 		d.returnPermits(ctx)

@@ -263,6 +263,28 @@ func TestDesk_HandsBackAndKeepsRunsOfTickets(t *testing.T) {
 	})
 }
 
+// An execution that ends its delivery in no way hands the ticket back.
+func TestDesk_HandsBackATicketThatWasLeftOpen(t *testing.T) {
+	t.Parallel()
+	r, g := inMemory(), newGauge()
+	release := make(chan struct{})
+	d := r.dispatcher(t, waiting.Config{Size: 1, RetryDelay: time.Millisecond}, func(_ context.Context, d runlog.Delivery) {
+		defer g.enter(d.Frame())()
+		id := d.Frame().Run.RunID
+		if id == "busy" {
+			<-release
+		}
+		if id == "busy" || g.ran(id) > 1 {
+			_ = d.Ack()
+		}
+	})
+	r.start(t, "a", "busy", nil)
+	r.start(t, "a", "open", nil)
+	eventually(t, "it waits", func() bool { return d.Parked("a") == 1 })
+	close(release)
+	eventually(t, "executed again", func() bool { return g.ran("open") == 2 })
+}
+
 // A dispatcher that stops leaves its waiting runs, and hands back those it executes.
 func TestDesk_AnotherDispatcherGoesOnAfterAStop(t *testing.T) {
 	t.Parallel()

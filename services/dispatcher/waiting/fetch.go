@@ -1,6 +1,7 @@
 package waiting
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -123,8 +124,8 @@ func (k *Desk) admit(ctx context.Context, d runlog.Delivery) {
 		k.lagging = now.Sub(f.Stored) > k.cfg.Lag
 	}
 	lined := !l.none() && (k.book.Lined(f.Run.Tenant, l.lane()) || k.full(l))
-	fits := k.slots.Fits(f.Run.Tenant) && !k.book.Ready(f.Run.Tenant, now)
-	if fits && !lined {
+	fits := !lined && k.slots.Fits(f.Run.Tenant) && !k.book.Ready(f.Run.Tenant, now)
+	if fits {
 		k.slots.Take(f.Run.Tenant)
 	}
 	k.mu.Unlock()
@@ -223,11 +224,17 @@ func (k *Desk) retry(d runlog.Delivery, why error) {
 	}
 }
 
+// scheduleMember is in every record with a schedule, which saves reading the others.
+var scheduleMember = []byte(`"schedule":`) //nolint:gochecknoglobals // a constant
+
 // scheduleOf is what the run's record says about when it is executed. Where no version of its
 // workflow says anything, the log is not read.
 func (k *Desk) scheduleOf(ctx context.Context, d runlog.Delivery) (*wire.Schedule, error) {
 	f := d.Frame()
 	if f.Kind == subject.Start && len(f.Body) > 0 {
+		if !bytes.Contains(f.Body, scheduleMember) {
+			return nil, nil
+		}
 		rec, err := f.Record()
 		if err != nil {
 			return nil, nil //nolint:nilerr // the executor says what is wrong with it

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/lifecycle"
 )
 
 // pick gives free slots to waiting runs until ctx ends.
@@ -15,6 +16,9 @@ func (k *Desk) pick(ctx context.Context) {
 	for {
 		for ctx.Err() == nil && k.pickOne() {
 		}
+		if k.crowded() { // to look through many lanes for nothing takes a while
+			lifecycle.Wait(ctx, crowdedPause)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -22,6 +26,18 @@ func (k *Desk) pick(ctx context.Context) {
 		case <-t.C:
 		}
 	}
+}
+
+const (
+	crowd        = 1000
+	crowdedPause = 5 * time.Millisecond
+)
+
+// crowded reports that many runs wait.
+func (k *Desk) crowded() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.book.Len() > crowd
 }
 
 // pickOne claims the next waiting run in the background, if a slot is free for one.
