@@ -359,3 +359,43 @@ func TestDesk_WokenRunsAreUnderTheirLimit(t *testing.T) {
 	close(release)
 	eventually(t, "it goes on", func() bool { return g.ran("sleeper") == 2 })
 }
+
+// Two saturated dispatchers share tickets: none is executed twice.
+func TestDesk_TwoSaturatedDispatchersExecuteEveryRunOnce(t *testing.T) {
+	t.Parallel()
+	r, g := inNATS(t), newGauge()
+	one := r.dispatcher(t, waiting.Config{Size: 4, Lag: time.Millisecond}, g.brief(4*time.Millisecond))
+	two := r.dispatcher(t, waiting.Config{Size: 4, Lag: time.Millisecond}, g.brief(4*time.Millisecond))
+	all := append(ids("a", 150), ids("b", 150)...)
+	for _, id := range all {
+		r.start(t, id[:1], id, nil)
+	}
+	eventually(t, "all are executed", func() bool { return g.distinct() == len(all) })
+	for _, d := range []*dispatcher{one, two} {
+		eventually(t, "nothing is left", func() bool {
+			depth, err := d.Depth(t.Context())
+			return err == nil && depth.Waiting+depth.Held+depth.Limited == 0
+		})
+	}
+	for _, id := range all {
+		require.Equal(t, 1, g.ran(id), id)
+	}
+}
+
+// A dispatcher without a free slot leaves runs to one that has some.
+func TestDesk_LeavesRunsToADispatcherWithRoom(t *testing.T) {
+	t.Parallel()
+	r, g := inNATS(t), newGauge()
+	never := make(chan struct{})
+	busy := r.dispatcher(t, waiting.Config{Size: 1}, g.hold(never))
+	r.start(t, "a", "busy", nil)
+	eventually(t, "the slot is taken", func() bool { return g.ran("busy") == 1 })
+	other := newGauge()
+	r.dispatcher(t, waiting.Config{Size: 64}, other.hold(never))
+	for _, id := range ids("a", 20) {
+		r.start(t, "a", id, nil)
+	}
+	eventually(t, "the other executes them", func() bool { return other.distinct() == 20 })
+	require.Zero(t, busy.Parked("a"))
+	require.Equal(t, 1, g.distinct())
+}
