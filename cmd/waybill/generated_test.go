@@ -189,7 +189,7 @@ var labels = map[string]string{
 	"openwop_run_status":     "`completed`, `failed` or `cancelled`",
 	"openwop_workflow_id":    "id of the workflow; the first 50 that a process meets, then `other`",
 	"outcome":                "`accepted`, `invalid`, `gated`, `breached`, or `recalled`, which was decided before",
-	"reason":                 "`requests` or `starts`: there are as many as may be at a time; `start_delay`: runs take too long to begin",
+	"reason":                 "of a refusal: `requests` or `starts`: there are as many as may be at a time; `start_delay`: runs take too long to begin. Of a [waiting run](../fair-shares.md): `capacity`, `concurrency` or `rate`",
 	"provider":               "who was asked; the first 50 that a process meets, then `other`",
 }
 

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/runlog"
@@ -74,6 +77,15 @@ func TestDesk_OneTenantsBacklogDoesNotDelayAnother(t *testing.T) {
 	t.Logf("with a backlog of %d: %s", n, time.Since(began))
 	require.Less(t, time.Since(began), time.Second)
 	require.Equal(t, 18, g.distinct())
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(d.Collectors()...)
+	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(fmt.Sprintf(`
+# HELP waybill_dispatcher_waiting_runs Runs that wait outside the queue, of all dispatchers, by reason.
+# TYPE waybill_dispatcher_waiting_runs gauge
+waybill_dispatcher_waiting_runs{reason="capacity"} %d
+waybill_dispatcher_waiting_runs{reason="concurrency"} 0
+waybill_dispatcher_waiting_runs{reason="rate"} 0
+`, n-16)), "waybill_dispatcher_waiting_runs"))
 
 	close(release)
 	eventually(t, "the backlog is worked off", func() bool { return d.Parked("a") == 0 })

@@ -28,23 +28,25 @@ func (m metrics) waited(why Reason, d time.Duration) {
 	m.seconds.WithLabelValues(string(why)).Observe(max(d, 0).Seconds())
 }
 
-// waitingGauge is one reason's gauge.
-func (k *Desk) waitingGauge(why Reason) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: "waybill", Subsystem: "dispatcher", Name: "waiting_runs", ConstLabels: prometheus.Labels{"reason": string(why)},
-		Help: "Runs that wait outside the queue, of all dispatchers, by reason.",
-	}, func() float64 {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		return float64(k.byReason[why])
-	})
+var waitingDesc = prometheus.NewDesc("waybill_dispatcher_waiting_runs", "Runs that wait outside the queue, of all dispatchers, by reason.", []string{"reason"}, nil) //nolint:gochecknoglobals // a constant
+
+// gauge counts the waiting runs when it is read.
+type gauge struct{ desk *Desk }
+
+// Describe names the metric.
+func (gauge) Describe(to chan<- *prometheus.Desc) { to <- waitingDesc }
+
+// Collect counts.
+func (g gauge) Collect(to chan<- prometheus.Metric) {
+	for _, why := range Reasons() {
+		g.desk.mu.Lock()
+		n := g.desk.byReason[why]
+		g.desk.mu.Unlock()
+		to <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(n), string(why))
+	}
 }
 
 // Collectors are the desk's metrics.
 func (k *Desk) Collectors() []prometheus.Collector {
-	out := []prometheus.Collector{k.metrics.parked, k.metrics.seconds}
-	for _, why := range Reasons() {
-		out = append(out, k.waitingGauge(why))
-	}
-	return out
+	return []prometheus.Collector{k.metrics.parked, k.metrics.seconds, gauge{k}}
 }
