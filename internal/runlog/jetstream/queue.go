@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -26,6 +27,7 @@ type Queue struct {
 	consumer js.Consumer
 	msgs     js.MessagesContext // nil: each Next pulls one run
 	closed   chan struct{}
+	once     sync.Once
 }
 
 // Queue opens the dispatchers' end of the log.
@@ -58,7 +60,7 @@ func (l *Log) Queue(ctx context.Context) (*Queue, error) {
 // Close stops handing out runs; those not begun go to another dispatcher.
 func (q *Queue) Close() {
 	if q.msgs == nil {
-		close(q.closed)
+		q.once.Do(func() { close(q.closed) })
 		return
 	}
 	q.msgs.Stop()

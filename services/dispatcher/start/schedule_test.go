@@ -27,5 +27,6 @@ func TestStart_RecordsWhenTheRunMayBeExecuted(t *testing.T) {
 	require.Nil(t, one.Rate)
 	require.NotEqual(t, one, schedule("run_2", `{}`))
 	require.Equal(t, one, schedule("run_3", `{"who":"me"}`))
+	require.Equal(t, schedule("run_4", `{"who":"[REDACTED:s] it is"}`), schedule("run_5", `{"who":"hunter2-hunter2 it is"}`), "of what is recorded")
 	require.NotContains(t, one.Concurrency.Key, "me", "a digest")
 }
