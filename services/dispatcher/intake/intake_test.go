@@ -150,3 +150,21 @@ func TestGuard_LooksAtTheQueueWhileItRuns(t *testing.T) {
 		require.ErrorIs(t, <-ended, context.Canceled)
 	})
 }
+
+// Runs that left the queue and wait for a slot delay the starts of their own tenant only.
+func TestGuard_CountsParkedRunsForTheirTenant(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	g := intake.New(intake.Config{MaxWait: time.Minute}, func() time.Time { return now })
+	for i := range 3 {
+		g.Saw(runlog.Depth{Waiting: 1000, Parked: 1000, Limited: 500, HandedOut: uint64(10 * i)}) // ten a second
+		now = now.Add(time.Second)
+	}
+	require.Equal(t, 100*time.Second, g.Wait(1000).Round(time.Second))
+	_, err := g.Enter(1000)
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+	require.Zero(t, g.Wait(0))
+	leave, err := g.Enter(0)
+	require.NoError(t, err)
+	leave()
+}

@@ -77,6 +77,10 @@ func TestDesk_OneTenantsBacklogDoesNotDelayAnother(t *testing.T) {
 	t.Logf("with a backlog of %d: %s", n, time.Since(began))
 	require.Less(t, time.Since(began), time.Second)
 	require.Equal(t, 18, g.distinct())
+	depth, err := d.Depth(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 18, depth.HandedOut, "a ticket is not handed out")
+	require.Equal(t, n-16, depth.Parked)
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(d.Collectors()...)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(fmt.Sprintf(`
