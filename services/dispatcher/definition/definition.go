@@ -207,11 +207,18 @@ func (r *Registry) Get(ctx context.Context, tenant, id string) (*Entry, error) {
 	return r.ByDigest(ctx, ref.Digest)
 }
 
-// Scheduled reports whether a version of the workflow has settings of when its runs are executed.
+// Scheduled reports whether a version of the workflow has settings of when its runs are executed. A
+// document that a host of before registered counts once it was used here.
 func (r *Registry) Scheduled(tenant, id string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.refs[refKey(tenant, id)].Scheduled || r.refs[refKey("", id)].Scheduled
+	for _, key := range []string{refKey(tenant, id), refKey("", id)} {
+		ref := r.refs[key]
+		if e := r.entries[ref.Digest]; ref.Scheduled || e != nil && e.Def.Scheduled() {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Registry) known(tenant, id string) (refAt, bool) {

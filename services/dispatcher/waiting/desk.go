@@ -9,47 +9,9 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/kv"
-	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/services/dispatcher/schedule"
 )
-
-// Config says how runs wait. The zero durations are replaced by defaults.
-type Config struct {
-	// Size is the number of regular slots; Slots is how many runs are handed out at most.
-	Size int
-	// Renew is how often the process says that it is alive, Patience how long it is taken for
-	// alive without.
-	Renew, Patience time.Duration
-	// Tick is how often the desk checks what has no event: the end of a block or a period, a
-	// queue that fills up while all slots are taken.
-	Tick time.Duration
-	// Lag is how long a run may stay in the queue until the queue is emptied into tickets
-	// although slots come free.
-	Lag time.Duration
-	// RetryDelay is how long a run waits that was handed back the first time.
-	RetryDelay time.Duration
-	// Resync is how often the tickets are read from the start.
-	Resync time.Duration
-}
-
-func (c Config) withDefaults() Config {
-	set := func(d *time.Duration, def time.Duration) {
-		if *d == 0 {
-			*d = def
-		}
-	}
-	set(&c.Renew, 5*time.Second)
-	set(&c.Patience, 30*time.Second)
-	set(&c.Tick, 100*time.Millisecond)
-	set(&c.Lag, 500*time.Millisecond)
-	set(&c.RetryDelay, time.Second)
-	set(&c.Resync, 5*time.Minute)
-	return c
-}
-
-// Slots is how many runs are executed at most: the regular slots and the reserve.
-func (c Config) Slots() int { return c.Size + schedule.Reserve(c.Size) }
 
 // storePatience bounds one write of a ticket or a permit.
 const storePatience = 5 * time.Second
@@ -113,116 +75,6 @@ func New(cfg Config, d Deps) *Desk {
 	k.holders = newHolders(d.Tickets, k.me, cfg.Patience, d.Clock)
 	k.permits = newPermits(d.Tickets, k.holders, k.returned)
 	return k
-}
-
-// Serve runs the desk around work, which takes runs with Next until its ctx ends and then sees its
-// runs through. What the desk needs for that goes on until work returns.
-func (k *Desk) Serve(ctx context.Context, work func(context.Context) error) error {
-	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer stop()
-	if err := k.begin(ctx, behind, &wg); err != nil {
-		return err
-	}
-	in, halt := context.WithCancel(ctx)
-	k.mu.Lock()
-	k.halt = halt
-	k.mu.Unlock()
-	var front sync.WaitGroup
-	front.Go(func() {
-		var taking sync.WaitGroup
-		taking.Go(func() { k.pick(in) })
-		taking.Go(func() { k.fetch(in) })
-		taking.Wait()
-		k.releaseAll()
-	})
-	err := work(ctx)
-	halt()
-	front.Wait()
-	k.releaseAll()
-	leaving, cancel := context.WithTimeout(behind, storePatience)
-	defer cancel()
-	k.permits.settle(leaving)
-	k.holders.leave(leaving)
-	return err
-}
-
-// begin starts what the desk knows things by, and waits until it knows what there is.
-func (k *Desk) begin(ctx, behind context.Context, wg *sync.WaitGroup) error {
-	for k.holders.renew(ctx) != nil {
-		if !lifecycle.Wait(ctx, k.cfg.Tick) {
-			return ctx.Err()
-		}
-	}
-	seen := make(chan struct{}, 4)
-	wg.Go(func() { k.follow(behind, holderPrefix, k.holders.take, nil, nil, seen) })
-	wg.Go(func() { k.follow(behind, permitPrefix, k.permits.take, k.permits.begin, k.permits.sweep, seen) })
-	for _, prefix := range []string{readyPrefix, limitedPrefix} {
-		wg.Go(func() {
-			k.follow(behind, prefix, k.see, func() { k.nextRound(prefix) }, func() { k.sweep(prefix) }, seen)
-		})
-	}
-	wg.Go(func() { k.renew(behind) })
-	for range 4 {
-		select {
-		case <-seen:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-// follow watches the keys under a prefix until ctx ends, from the start now and then: an event
-// that was lost does no lasting harm.
-func (k *Desk) follow(ctx context.Context, prefix string, take func(kv.Entry), begin, sweep func(), seen chan<- struct{}) {
-	first := true
-	for ctx.Err() == nil {
-		if begin != nil {
-			begin()
-		}
-		round, cancel := context.WithTimeout(ctx, k.cfg.Resync)
-		ready, done := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(done)
-			select {
-			case <-ready:
-			case <-round.Done():
-				return
-			}
-			if sweep != nil {
-				sweep()
-			}
-			if first {
-				first = false
-				seen <- struct{}{}
-			}
-			k.signal()
-		}()
-		err := k.deps.Tickets.Watch(round, prefix, ready, take)
-		broken := round.Err() == nil
-		cancel()
-		<-done
-		if broken {
-			k.deps.Logger.Warn("waiting runs not followed; trying again", "error", err)
-			lifecycle.Wait(ctx, k.cfg.Tick)
-		}
-	}
-}
-
-// renew keeps this process alive for the others, and settles what was left over.
-func (k *Desk) renew(ctx context.Context) {
-	for lifecycle.Wait(ctx, k.cfg.Renew) {
-		bounded, cancel := context.WithTimeout(ctx, storePatience)
-		if err := k.holders.renew(bounded); err != nil && ctx.Err() == nil {
-			k.deps.Logger.Warn("process not renewed; runs that it holds may be executed elsewhere", "error", err)
-		}
-		k.permits.settle(bounded)
-		k.holders.forget(bounded)
-		cancel()
-		k.refreshHeld()
-	}
 }
 
 // Drain has the desk take no further runs; those that no executor has are released. The runs in
@@ -295,22 +147,6 @@ func (k *Desk) returned(id string) {
 	k.book.Unblock(id)
 	k.mu.Unlock()
 	k.signal()
-}
-
-// releaseAll releases the runs that were picked and not taken.
-func (k *Desk) releaseAll() {
-	k.drainWrites()
-	for {
-		select {
-		case d := <-k.ready:
-			if err := d.Release(); err != nil {
-				k.deps.Logger.Debug("run not released", "run_id", d.frame.Run.RunID, "error", err)
-			}
-			d.Done()
-		default:
-			return
-		}
-	}
 }
 
 // drainWrites waits for the writes on their way.
