@@ -114,28 +114,31 @@ func (k *Desk) take(ctx context.Context, d *delivery, charged bool) error {
 	if err != nil {
 		return err
 	}
-	k.own(to, true)
+	if !k.own(to) { // it moved before, and was not deleted then
+		_ = k.deps.Tickets.Delete(ctx, from, rev) // tried again at the next claim
+		return errLostTicket
+	}
 	if d.rev, err = k.deps.Tickets.Update(ctx, to, value, 0); err != nil {
-		k.own(to, false)
+		k.disown(to)
 		return lost(err)
 	}
 	d.key = to
-	if err := k.deps.Tickets.Delete(ctx, from, rev); err != nil { // the run is executed once more
+	if err := k.deps.Tickets.Delete(ctx, from, rev); err != nil {
 		k.deps.Logger.Debug("ticket not deleted", "run_id", d.ticket.RunID, "error", err)
 		k.disown(from)
 	}
 	return nil
 }
 
-func (k *Desk) own(key string, is bool) {
+// own notes that this process executes the ticket; false: it does already.
+func (k *Desk) own(key string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if is {
-		k.mine[key] = true
-		return
+	if k.mine[key] {
+		return false
 	}
-	delete(k.mine, key)
-	k.list(key)
+	k.mine[key] = true
+	return true
 }
 
 // lost turns a conflict into errLostTicket: another dispatcher was faster.
