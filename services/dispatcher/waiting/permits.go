@@ -267,7 +267,7 @@ func (p *permits) settle(ctx context.Context) {
 			p.mu.Lock()
 			used := p.own[key]
 			p.mu.Unlock()
-			if used || now.Process != h.Process || now.RunID != h.RunID {
+			if used || now.Process != h.Process { // whatever run it names, no run here uses it
 				continue
 			}
 			err = p.store.Delete(ctx, key, e.Revision)

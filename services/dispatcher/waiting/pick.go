@@ -114,13 +114,15 @@ func (k *Desk) take(ctx context.Context, d *delivery, charged bool) error {
 	if err != nil {
 		return err
 	}
-	if !k.own(to) { // it moved before, and was not deleted then
-		_ = k.deps.Tickets.Delete(ctx, from, rev) // tried again at the next claim
-		return errLostTicket
+	if !k.own(to) {
+		return k.moved(ctx, from, rev)
 	}
 	if d.rev, err = k.deps.Tickets.Update(ctx, to, value, 0); err != nil {
 		k.disown(to)
-		return lost(err)
+		if errors.Is(err, kv.ErrConflict) {
+			return k.moved(ctx, from, rev)
+		}
+		return err
 	}
 	d.key = to
 	if err := k.deps.Tickets.Delete(ctx, from, rev); err != nil {
@@ -128,6 +130,15 @@ func (k *Desk) take(ctx context.Context, d *delivery, charged bool) error {
 		k.disown(from)
 	}
 	return nil
+}
+
+// moved deletes a ticket that was moved before, and not deleted then: the run has another ticket.
+// Errors: errLostTicket, or why it could not be deleted now.
+func (k *Desk) moved(ctx context.Context, from string, rev uint64) error {
+	if err := k.deps.Tickets.Delete(ctx, from, rev); err != nil && !errors.Is(err, kv.ErrConflict) {
+		return err
+	}
+	return errLostTicket
 }
 
 // own notes that this process executes the ticket; false: it does already.
