@@ -412,6 +412,10 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
+	limits, err := h.opts.openTenantLimits(h.log)
+	if err != nil {
+		return err
+	}
 	tools, err := h.opts.tools.runners(h.later)
 	if err != nil {
 		return err
@@ -445,6 +449,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	}
 	deps := dispatcher.Deps{
 		Log: h.stores.log, Queue: h.stores.queue, Workflows: h.stores.workflows, Claims: h.stores.claims, Quarantine: h.stores.quarantine, Leases: h.stores.leases, Peers: h.stores.peers,
+		Waiting: h.stores.waiting, Rates: h.stores.rates, TenantLimits: limits,
 		Providers: providers, Credentials: credentials, Policies: policies, Catalogue: h.catalogue, Tools: tools, Vault: sealed, Snapshots: snapshots, Scripts: h.stores.seams.scripts, Clock: time.Now, Logger: h.log,
 		Acceptor: h.clients.acceptor, Redactor: h.clients.redactor, EventLog: h.clients.events,
 	}

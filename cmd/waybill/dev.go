@@ -43,6 +43,7 @@ type devOptions struct {
 	maxRuns, handedOut                        int
 	runLimits                                 runLimits
 	maxQueueWait                              time.Duration
+	tenantLimits                              string
 	logLevel, logFormat                       string
 	demo                                      bool
 	demoRuns                                  bool
@@ -151,10 +152,11 @@ func (o *devOptions) executionFlags(f *pflag.FlagSet, drain time.Duration) {
 	f.StringArrayVar(&o.runtimeCapabilities, "runtime-capability", nil, "id of what this host's runtime provides and a node of a pack may require (repeatable)")
 	f.DurationVar(&o.lease, "lease", dispatcher.DefaultConfig().Lease.Duration, "how long a dispatcher may be silent before others take over its runs; dispatchers with different values are safe beside each other")
 	f.DurationVar(&o.drainTimeout, "drain-timeout", drain, "how long a dispatcher that is told to stop waits for calls under way, before it releases their runs to others; a second signal stops it immediately")
-	f.IntVar(&o.maxRuns, "max-runs", dispatcher.DefaultConfig().MaxRuns, "runs that a dispatcher carries out at a time, not counting those that wait; further ones stay in the queue, for others")
+	f.IntVar(&o.maxRuns, "max-runs", dispatcher.DefaultConfig().MaxRuns, "runs that a dispatcher executes at a time, without those that sleep or wait for an answer; one eighth more, at least 1, is reserved for tenants below their share")
 	o.runLimits.flags(f)
 	f.IntVar(&o.handedOut, "max-handed-out", jetstream.DefaultConfig().MaxPending, "runs that all dispatchers together hold at a time, those included that one has fetched and not begun; the same for all of them")
 	f.DurationVar(&o.maxQueueWait, "max-queue-wait", dispatcher.DefaultConfig().Intake.MaxWait, "how long runs may wait for a free place of --max-runs before a dispatcher takes no further ones (503); 0: it takes all")
+	f.StringVar(&o.tenantLimits, "tenant-limits", "", "JSON file of tenants' weights, priorities, concurrency and rate limits, read again when it changes; empty: all tenants alike, without limits")
 	o.models.flags(f)
 	o.prompts.flags(f)
 	o.tools.flags(f)

@@ -41,7 +41,7 @@ var explained = map[string]string{
 	"max-handed-out": "scaling.md#runs-that-are-handed-out", "max-inline-media-bytes": "media.md", "mcp-server": "tools.md", "metrics-addr": "operations.md#health-and-metrics", "models": "models.md#the-catalogue",
 	"nats-addr": "operations.md#reading-events-over-nats", "otlp-endpoint": "tracing.md", "packs": "kinds.md#packs", "postgres-url-file": "operations.md#a-read-model-in-postgresql",
 	"prompts": "prompts.md", "provider": "models.md#vendors-and-their-keys", "provider-policies": "models.md#who-may-ask-which-model", "provider-settings": "models.md#limits-per-provider", "redact-shapes": "redaction.md",
-	"max-requests": "operations.md#too-much-load", "max-starts": "operations.md#too-much-load", "start-delay": "operations.md#too-much-load", "max-queue-wait": "operations.md#too-much-load",
+	"max-requests": "operations.md#too-much-load", "max-starts": "operations.md#too-much-load", "start-delay": "operations.md#too-much-load", "max-queue-wait": "operations.md#too-much-load", "tenant-limits": "fair-shares.md#limits-of-tenants", "max-runs": "fair-shares.md",
 	"runtime-capability": "nodes.md#a-node-of-a-pack", "secrets-file": "redaction.md", "unknown-models": "models.md#the-gate", "webhook-allow": "webhooks.md",
 	"token-file": "services.md#who-may-call-whom", "tls-client-ca": "services.md#who-may-call-whom", "peer-ca": "services.md#who-may-call-whom", "redactor-ca": "services.md#who-may-call-whom",
 	"redactor": "services.md#how-calls-find-replicas",
@@ -190,7 +190,7 @@ var labels = map[string]string{
 	"openwop_run_status":     "`completed`, `failed` or `cancelled`",
 	"openwop_workflow_id":    "id of the workflow; the first 50 that a process meets, then `other`",
 	"outcome":                "`accepted`, `invalid`, `gated`, `breached`, or `recalled`, which was decided before",
-	"reason":                 "`requests` or `starts`: there are as many as may be at a time; `start_delay`: runs take too long to begin",
+	"reason":                 "of a refusal: `requests` or `starts`: there are as many as may be at a time; `start_delay`: runs take too long to begin. Of a [waiting run](../fair-shares.md): `capacity`, `concurrency` or `rate`",
 	"provider":               "who was asked; the first 50 that a process meets, then `other`",
 }
 

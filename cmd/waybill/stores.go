@@ -35,6 +35,8 @@ type stores struct {
 	claims    kv.Store
 	// quarantine is which runs were found damaged.
 	quarantine kv.Store
+	// waiting has the runs that wait, rates the starts of rate limits.
+	waiting, rates kv.Store
 	// leases is which dispatchers are alive, and peers how they reach each other.
 	leases    kv.Store
 	peers     *notify.Direct
@@ -144,6 +146,9 @@ func dispatcherNeeds(ctx context.Context, s *stores, dial natsDial, cfg jetstrea
 		return err
 	}
 	s.peers = notify.NewDirect(conn, "dispatcher")
+	if err := s.openWaiting(ctx, conn, cfg); err != nil {
+		return err
+	}
 	return s.openBuckets(
 		ctx, conn, cfg,
 		bucket{&s.workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions"}},

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/dispatcher/waiting"
 )
 
 type scaler struct {
@@ -25,10 +26,16 @@ type scaler struct {
 		HPA struct {
 			Behavior behavior `yaml:"behavior"`
 		} `yaml:"horizontalPodAutoscalerConfig"`
+		Modifiers struct {
+			Formula string `yaml:"formula"`
+			Target  string `yaml:"target"`
+			Type    string `yaml:"metricType"`
+		} `yaml:"scalingModifiers"`
 	} `yaml:"advanced"`
 	Behavior behavior `yaml:"behavior"`
 	Triggers []struct {
 		Type     string            `yaml:"type"`
+		Name     string            `yaml:"name"`
 		Metadata map[string]string `yaml:"metadata"`
 	} `yaml:"triggers"`
 }
@@ -82,7 +89,8 @@ func TestScaling_LeavesAPodAndWaitsForCalm(t *testing.T) {
 	}
 }
 
-// KEDA asks for the consumer that the dispatchers have.
+// KEDA adds up what the dispatchers' queue and their waiting runs tell, by the consumers that the
+// dispatchers make.
 func TestScaling_IsByTheDispatchersQueue(t *testing.T) {
 	t.Parallel()
 	seen := false
@@ -90,11 +98,19 @@ func TestScaling_IsByTheDispatchersQueue(t *testing.T) {
 		for _, o := range s.of("ScaledObject") {
 			seen = true
 			require.Equal(t, "dispatcher", o.service())
-			for _, trigger := range spec[scaler](t, o).Triggers {
+			v := spec[scaler](t, o)
+			require.Len(t, v.Triggers, 2)
+			queue, parked := v.Triggers[0], v.Triggers[1]
+			for _, trigger := range v.Triggers {
 				require.Equal(t, "nats-jetstream", trigger.Type)
-				require.Equal(t, subject.Stream, trigger.Metadata["stream"])
-				require.Contains(t, source(t, "../../internal/runlog/jetstream/queue.go"), `queueName = "`+trigger.Metadata["consumer"]+`"`)
+				require.Equal(t, v.Advanced.Modifiers.Target, trigger.Metadata["lagThreshold"])
 			}
+			require.Equal(t, queue.Name+" + "+parked.Name, v.Advanced.Modifiers.Formula)
+			require.Equal(t, "AverageValue", v.Advanced.Modifiers.Type, "a number for each dispatcher")
+			require.Equal(t, subject.Stream, queue.Metadata["stream"])
+			require.Contains(t, source(t, "../../internal/runlog/jetstream/queue.go"), `queueName = "`+queue.Metadata["consumer"]+`"`)
+			require.Equal(t, "KV_"+waiting.Bucket, parked.Metadata["stream"])
+			require.Equal(t, waiting.ScalingConsumer, parked.Metadata["consumer"])
 		}
 	})
 	t.Cleanup(func() {

@@ -146,8 +146,13 @@ type Queue interface {
 type Depth struct {
 	// Waiting have not been handed out, Held have.
 	Waiting, Held int
+	// Fetched is the part of Held that this process fetched and Next has not returned.
+	Fetched int
 	// HandedOut is how many have ever been; a run that is handed out again counts again.
 	HandedOut uint64
+	// Parked is the part of Waiting that was taken from the queue and waits for a free slot.
+	// Limited wait for a limit of their workflow or tenant, and are not part of Waiting.
+	Parked, Limited int
 }
 
 // Follower reads the whole log in order.

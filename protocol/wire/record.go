@@ -72,6 +72,8 @@ type RunRecord struct {
 	// Fork is nil for a run that is no fork, Parent for one that is nobody's child.
 	Fork   *Fork   `json:"fork,omitempty"`
 	Parent *Parent `json:"parent,omitempty"`
+	// Schedule is nil where the workflow sets neither priority nor limits.
+	Schedule *Schedule `json:"schedule,omitempty"`
 }
 
 // ForkMode says what a fork does with what its source recorded.

@@ -39,7 +39,7 @@ func published(t *testing.T) *jsonschema.Schema {
 // semantic are the rules by which Parse may refuse what the schema takes.
 var semantic = []string{
 	workflow.RuleUnique, workflow.RuleReference, workflow.RuleCycle, workflow.RuleCondition, workflow.RuleRegex,
-	workflow.RuleValueType, workflow.RuleSchema, workflow.RuleMaxRetries, workflow.RuleContract, workflow.RuleChannel,
+	workflow.RuleValueType, workflow.RuleSchema, workflow.RuleMaxRetries, workflow.RuleContract, workflow.RuleChannel, workflow.RuleSchedule,
 }
 
 // Parse takes a document exactly if the published schema does, semantic checks

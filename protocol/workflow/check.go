@@ -19,6 +19,7 @@ func check(d *Definition, found *problems) {
 	checkNodes(d, found)
 	checkVariables(d, found)
 	checkChannels(d, found)
+	checkSchedule(d, found)
 	for i := range d.Edges {
 		if c := d.Edges[i].Condition; c != nil && shapely(pointer("edges", i, "condition")) {
 			checkCondition(c, pointer("edges", i, "condition"), found)

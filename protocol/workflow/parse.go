@@ -30,7 +30,14 @@ var shape = sync.OnceValue(func() *schema.Schema {
 // problems it can find, sorted by place and at most 64: those of the shape, and
 // those of meaning where the shape allows to look. With problems the definition
 // is nil. The definition keeps its own copy of doc.
-func Parse(doc []byte) (*Definition, []Problem) {
+func Parse(doc []byte) (*Definition, []Problem) { return parse(doc, false) }
+
+// ParseStored is Parse for a definition that was registered before. Settings that a host of before
+// did not check, and that are not valid, are left out instead of refused: runs of the definition
+// go on.
+func ParseStored(doc []byte) (*Definition, []Problem) { return parse(doc, true) }
+
+func parse(doc []byte, stored bool) (*Definition, []Problem) {
 	var found problems
 	if err := strictjson.Check(doc, strictjson.Default); err != nil {
 		path, reason := "", err.Error()
@@ -48,6 +55,9 @@ func Parse(doc []byte) (*Definition, []Problem) {
 	err := json.Unmarshal(doc, d)
 	d.setDefaults()
 	check(d, &found)
+	if stored && found.drop(RuleSchedule) {
+		d.Settings.schedule = scheduling{}
+	}
 	if err != nil && len(found) == 0 {
 		found.add("", RuleJSON, fmt.Sprintf("the document could not be read: %v", err))
 	}

@@ -29,6 +29,7 @@ const (
 	RuleCapability = "capability"
 	// RuleUnknownOutcome is about settings.onUnknownOutcome.
 	RuleUnknownOutcome = "unknown-outcome"
+	RuleSchedule   = "schedule"
 )
 
 // maxProblems bounds what Parse reports; more would help nobody.
@@ -65,6 +66,13 @@ func (ps *problems) violations(below string, vs []schema.Violation) {
 	for _, v := range vs {
 		ps.add(below+v.InstancePath, v.Keyword, v.Message)
 	}
+}
+
+// drop removes the problems of a rule, and reports whether there were any.
+func (ps *problems) drop(rule string) bool {
+	had := len(*ps)
+	*ps = slices.DeleteFunc(*ps, func(p Problem) bool { return p.Rule == rule })
+	return len(*ps) < had
 }
 
 // touch reports whether there is a problem at or below path.

@@ -18,6 +18,8 @@ type Settings struct {
 	LogLevel string
 	// MaxLoopbackIterations is 5 when absent.
 	MaxLoopbackIterations int64
+
+	schedule scheduling
 }
 
 // UnmarshalJSON reads the members it knows and leaves the others alone. It reads
@@ -25,6 +27,7 @@ type Settings struct {
 func (s *Settings) UnmarshalJSON(b []byte) error {
 	o := members(b)
 	*s = Settings{LogLevel: o.text("logLevel"), MaxLoopbackIterations: defaultLoopbacks}
+	s.readSchedule(o)
 	s.TimeoutMillis, _ = o.integer("timeout")
 	s.MaxRetries, _ = o.integer("maxRetries")
 	if n, ok := o.integer("maxLoopbackIterations"); ok {

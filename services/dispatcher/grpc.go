@@ -23,7 +23,7 @@ import (
 
 // StartRun creates a run.
 func (s *Service) StartRun(ctx context.Context, req *dispatcherv1.StartRunRequest) (*dispatcherv1.StartRunResponse, error) {
-	leave, err := s.intake.Enter()
+	leave, err := s.intake.Enter(s.parked(req.GetTenant()))
 	if err != nil {
 		return nil, err
 	}

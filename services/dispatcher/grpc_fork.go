@@ -10,7 +10,7 @@ import (
 
 // ForkRun creates a fork of a run.
 func (s *Service) ForkRun(ctx context.Context, req *dispatcherv1.ForkRunRequest) (*dispatcherv1.ForkRunResponse, error) {
-	leave, err := s.intake.Enter()
+	leave, err := s.intake.Enter(s.parked(req.GetTenant()))
 	if err != nil {
 		return nil, err
 	}

@@ -153,6 +153,9 @@ const cutWithin = 3 * time.Second
 func (s *Service) Quiesce() {
 	s.leases.Drain()
 	s.executor.Drain()
+	if s.desk != nil {
+		s.desk.Drain()
+	}
 	s.pool.Drain()
 }
 

@@ -48,8 +48,10 @@ import (
 	"waybill.dev/waybill/services/dispatcher/sleep"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 	"waybill.dev/waybill/services/dispatcher/start"
+	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/vault"
+	"waybill.dev/waybill/services/dispatcher/waiting"
 	"waybill.dev/waybill/services/dispatcher/worker"
 )
 
@@ -160,11 +162,16 @@ type Deps struct {
 	// Leases keeps which dispatchers are alive.
 	Leases kv.Store
 	// Peers reaches other dispatchers; nil: there are none.
-	Peers     Peers
-	Acceptor  acceptorv1.AcceptorClient
-	Redactor  redactorv1.RedactorClient
-	EventLog  eventlogv1.EventLogClient
-	Providers *provider.Registry
+	Peers Peers
+	// Waiting keeps the runs that wait for a slot or a limit, Rates the starts of rate limits; nil:
+	// runs are executed in the order of the queue, without limits.
+	Waiting, Rates kv.Store
+	// TenantLimits are the operator's limits and shares of tenants; nil: none.
+	TenantLimits *tenantlimit.Source
+	Acceptor     acceptorv1.AcceptorClient
+	Redactor     redactorv1.RedactorClient
+	EventLog     eventlogv1.EventLogClient
+	Providers    *provider.Registry
 	// Credentials are the keys that tenants bring; nil: they bring none.
 	Credentials *credential.Store
 	// Policies say who may ask which models; nil: everybody may ask all.
@@ -206,6 +213,8 @@ type Service struct {
 	metrics     *metrics.Metrics
 	snapshots   *snapshot.Keeper
 	pool        *worker.Pool
+	queue       runlog.Queue  // the desk, if there is one
+	desk        *waiting.Desk // nil without Deps.Waiting
 	// begins measures how long runs that were handed out take to their first step.
 	begins *sojourn.Meter
 	intake *intake.Guard
@@ -261,7 +270,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	d.Logger.Info("dispatcher process", "process", s.executor.Process(), "lease", cfg.Lease.Duration)
 	s.watch.Bind(s.executor)
 	s.quarantine.Bind(s.executor)
-	s.pool = worker.New(d.Queue, s.executor, cfg.MaxRuns, d.Logger)
+	s.openQueue()
 	return s, nil
 }
 
@@ -328,7 +337,7 @@ func (s *Service) Collectors() []prometheus.Collector {
 		Namespace: "waybill", Subsystem: "dispatcher", Name: "begin_delay_seconds",
 		Help: "How long runs take from being handed to this process to their first step, as measured over the last moment.",
 	}, func() float64 { return s.begins.Mean(s.deps.Clock()).Seconds() })
-	return append(append(s.metrics.Collectors(s.executor.Active, s.deps.Queue.Depth), s.intake.Collectors()...), begins, metrics.QuarantinedRuns(s.quarantine.Counts))
+	return append(append(s.metrics.Collectors(s.executor.Active, s.queue.Depth), s.intake.Collectors()...), append(s.deskCollectors(), begins, metrics.QuarantinedRuns(s.quarantine.Counts))...)
 }
 
 // Register puts the handlers on a server.
@@ -357,8 +366,9 @@ func (s *Service) Run(ctx context.Context) error {
 	loop("timers", s.watch.Run)
 	loop("quarantine", s.quarantine.Run)
 	loop("snapshots", s.snapshots.Run)
-	loop("intake", func(ctx context.Context) error { return s.intake.Run(ctx, s.deps.Queue) })
-	g.Go(func() error { return s.pool.Run(ctx) })
+	loop("intake", func(ctx context.Context) error { return s.intake.Run(ctx, s.queue) })
+	loop("tenant limits", s.deps.TenantLimits.Run)
+	g.Go(func() error { return s.execute(ctx) })
 	return g.Wait()
 }
 

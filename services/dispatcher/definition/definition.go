@@ -38,6 +38,8 @@ type Ref struct {
 	Types []string `json:"types"`
 	// Tenant is empty when every tenant sees it.
 	Tenant string `json:"tenant,omitempty"`
+	// Scheduled says that a version has settings of when its runs are executed.
+	Scheduled bool `json:"scheduled,omitempty"`
 }
 
 // Keys: doc.<hex of the digest> holds a document, ref.<tenant>.<id> a Ref.
@@ -163,7 +165,7 @@ func (old refAt) with(tenant string, def *workflow.Definition, digest string) Re
 	}
 	return Ref{
 		ID: def.ID, Name: def.Name, Version: def.Version, Digest: digest, Versions: versions,
-		Types: slices.Sorted(maps.Keys(types)), Tenant: tenant,
+		Types: slices.Sorted(maps.Keys(types)), Tenant: tenant, Scheduled: old.Scheduled || def.Scheduled(),
 	}
 }
 
@@ -203,6 +205,20 @@ func (r *Registry) Get(ctx context.Context, tenant, id string) (*Entry, error) {
 		return nil, fault.New(fault.WorkflowNotFound, "no workflow of this id in your tenant; GET /v1/workflows lists them")
 	}
 	return r.ByDigest(ctx, ref.Digest)
+}
+
+// Scheduled reports whether a version of the workflow has settings of when its runs are executed. A
+// document that a host of before registered counts once it was used here.
+func (r *Registry) Scheduled(tenant, id string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, key := range []string{refKey(tenant, id), refKey("", id)} {
+		ref := r.refs[key]
+		if e := r.entries[ref.Digest]; ref.Scheduled || e != nil && e.Def.Scheduled() {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Registry) known(tenant, id string) (refAt, bool) {
@@ -246,7 +262,7 @@ func (r *Registry) ByDigest(ctx context.Context, digest string) (*Entry, error) 
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	def, problems := workflow.Parse(stored.Value)
+	def, problems := workflow.ParseStored(stored.Value)
 	if len(problems) > 0 {
 		return nil, fault.New(fault.WorkflowNotFound, "the stored definition cannot be read: %s", problems[0].Message)
 	}

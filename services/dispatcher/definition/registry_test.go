@@ -3,6 +3,7 @@ package definition_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,4 +139,24 @@ func TestRun_SeesWhatAnotherDispatcherRegisters(t *testing.T) {
 	}, 5*time.Second, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
+}
+
+// Runs of an earlier version go on under its settings.
+func TestScheduled_IsSetByAnyVersion(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	r := definition.New(store)
+	limited, problems := workflow.Parse([]byte(strings.Replace(string(parse(t, "wf", "1", "one").Raw), `"settings":{}`, `"settings":{"priority":1}`, 1)))
+	require.Empty(t, problems)
+	_, _, err := r.Put(t.Context(), "acme", limited, false)
+	require.NoError(t, err)
+	put(t, r, "acme", "wf", "2", "two")
+	put(t, r, "acme", "plain", "1", "one")
+	require.True(t, r.Scheduled("acme", "wf"))
+	require.False(t, r.Scheduled("acme", "plain"))
+	require.False(t, r.Scheduled("beta", "wf"))
+	other := definition.New(store)
+	_, err = other.Get(t.Context(), "acme", "wf")
+	require.NoError(t, err)
+	require.True(t, other.Scheduled("acme", "wf"))
 }

@@ -84,17 +84,19 @@ func (g *Guard) Saw(d runlog.Depth) {
 	}
 }
 
-// Wait is how long a run that is started now will wait until it is handed out, if all goes
-// on as it did: those that wait before it, over the rate at which they are handed out. Where none is, it
-// is how long that has been so.
-func (g *Guard) Wait() time.Duration {
+// Wait is how long a run that is started now will wait until it is handed out, if all goes on as it
+// did: those that wait in front of it, over the rate at which they are handed out. Where none is, it is
+// how long that has been so. Runs that left the queue and wait for a slot count for their own tenant
+// only: parked is how many of the tenant's do.
+func (g *Guard) Wait(parked int) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.looks) == 0 {
 		return 0
 	}
 	first, last := g.looks[0], g.looks[len(g.looks)-1]
-	if last.depth.Waiting == 0 {
+	waiting := max(last.depth.Waiting-last.depth.Parked, 0) + parked
+	if waiting == 0 {
 		return 0
 	}
 	stood := g.clock().Sub(g.moved)
@@ -103,15 +105,27 @@ func (g *Guard) Wait() time.Duration {
 		return stood
 	}
 	each := last.at.Sub(first.at).Seconds() / float64(handed)
-	return max(stood, time.Duration(float64(last.depth.Waiting)*each*float64(time.Second)))
+	return max(stood, time.Duration(float64(waiting)*each*float64(time.Second)))
 }
 
-// Enter lets a start in; leave gives its place back.
-func (g *Guard) Enter() (leave func(), err error) {
+// longest is the wait of a run whose tenant has all that is parked.
+func (g *Guard) longest() time.Duration {
+	g.mu.Lock()
+	parked := 0
+	if n := len(g.looks); n > 0 {
+		parked = g.looks[n-1].depth.Parked
+	}
+	g.mu.Unlock()
+	return g.Wait(parked)
+}
+
+// Enter lets a start in; leave gives its place back. parked is how many runs of its tenant wait for
+// a slot.
+func (g *Guard) Enter(parked int) (leave func(), err error) {
 	if n := g.starts.Add(1); g.cfg.MaxStarts > 0 && n > g.cfg.MaxStarts {
 		return nil, g.refuse("the host is at its capacity; nothing was done, try again", retryBusy)
 	}
-	if wait := g.Wait(); g.cfg.MaxWait > 0 && wait > g.cfg.MaxWait {
+	if wait := g.Wait(parked); g.cfg.MaxWait > 0 && wait > g.cfg.MaxWait {
 		return nil, g.refuse("too many runs wait for a free place; nothing was done, try again", retryFull)
 	}
 	return func() { g.starts.Add(-1) }, nil
@@ -131,6 +145,6 @@ func (g *Guard) Collectors() []prometheus.Collector {
 		}, func() float64 { return float64(g.refused.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Namespace: "waybill", Subsystem: "dispatcher", Name: "queue_wait_seconds", Help: "How long a run that is started now will wait for a free place, if all goes on as it did.",
-		}, func() float64 { return g.Wait().Seconds() }),
+		}, func() float64 { return g.longest().Seconds() }),
 	}
 }

@@ -45,7 +45,7 @@ func TestGuard_ForetellsTheWaitFromHowFastTheQueueIsWorkedOff(t *testing.T) {
 		{"the first look", [][2]int{{9, 0}}, 0},
 	} {
 		g, _ := saw(intake.Config{}, tt.looks...)
-		require.Equal(t, tt.want, g.Wait(), tt.name)
+		require.Equal(t, tt.want, g.Wait(0), tt.name)
 	}
 }
 
@@ -57,24 +57,24 @@ func TestGuard_ForgetsHowFastTheQueueWas(t *testing.T) {
 		looks = append(looks, [2]int{1000, 100})
 	}
 	g, _ := saw(intake.Config{}, looks...)
-	require.Equal(t, 10*time.Second, g.Wait())
+	require.Equal(t, 10*time.Second, g.Wait(0))
 }
 
 func TestGuard_RefusesWhatWouldWaitTooLong(t *testing.T) {
 	t.Parallel()
 	g, now := saw(intake.Config{MaxWait: time.Minute}, [2]int{2400, 0}, [2]int{2400, 40})
-	leave, err := g.Enter()
+	leave, err := g.Enter(0)
 	require.NoError(t, err, "exactly a minute")
 	leave()
 	*now = now.Add(time.Second)
 	g.Saw(runlog.Depth{Waiting: 2600, HandedOut: 80})
-	_, err = g.Enter()
+	_, err = g.Enter(0)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 	e, _ := fault.As(err)
 	require.Equal(t, 3*time.Second, e.RetryAfter)
 	*now = now.Add(time.Second)
 	g.Saw(runlog.Depth{HandedOut: 2680})
-	_, err = g.Enter()
+	_, err = g.Enter(0)
 	require.NoError(t, err, "the queue is empty")
 }
 
@@ -82,29 +82,29 @@ func TestGuard_RefusesWhereNothingIsHandedOutAnyMore(t *testing.T) {
 	t.Parallel()
 	g, now := saw(intake.Config{MaxWait: time.Minute}, [2]int{1, 0})
 	*now = now.Add(time.Minute)
-	_, err := g.Enter()
+	_, err := g.Enter(0)
 	require.NoError(t, err)
 	*now = now.Add(time.Second)
-	_, err = g.Enter()
+	_, err = g.Enter(0)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 }
 
 func TestGuard_BoundsStartsAtATime(t *testing.T) {
 	t.Parallel()
 	g, _ := saw(intake.Config{MaxStarts: 1})
-	leave, err := g.Enter()
+	leave, err := g.Enter(0)
 	require.NoError(t, err)
-	_, err = g.Enter()
+	_, err = g.Enter(0)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 	leave()
-	_, err = g.Enter()
+	_, err = g.Enter(0)
 	require.NoError(t, err)
 }
 
 func TestGuard_CountsWhatItRefuses(t *testing.T) {
 	t.Parallel()
 	g, _ := saw(intake.Config{MaxWait: time.Second}, [2]int{9, 0}, [2]int{9, 3})
-	_, err := g.Enter()
+	_, err := g.Enter(0)
 	require.Error(t, err)
 	collectors := g.Collectors()
 	require.InDelta(t, 1, testutil.ToFloat64(collectors[0]), 0)
@@ -114,7 +114,7 @@ func TestGuard_CountsWhatItRefuses(t *testing.T) {
 func TestGuard_TakesAllWithoutABound(t *testing.T) {
 	t.Parallel()
 	g, _ := saw(intake.Config{}, [2]int{1_000_000, 0}, [2]int{1_000_000, 1})
-	_, err := g.Enter()
+	_, err := g.Enter(0)
 	require.NoError(t, err)
 }
 
@@ -141,12 +141,30 @@ func TestGuard_LooksAtTheQueueWhileItRuns(t *testing.T) {
 		go func() { ended <- g.Run(ctx, q) }()
 		<-time.After(3 * time.Second)
 		synctest.Wait()
-		require.Zero(t, g.Wait(), "nothing was told")
+		require.Zero(t, g.Wait(0), "nothing was told")
 		q.away.Store(false)
 		<-time.After(3500 * time.Millisecond)
 		synctest.Wait()
-		require.Equal(t, 2500*time.Millisecond, g.Wait())
+		require.Equal(t, 2500*time.Millisecond, g.Wait(0))
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 	})
+}
+
+// Runs that left the queue and wait for a slot delay the starts of their own tenant only.
+func TestGuard_CountsParkedRunsForTheirTenant(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	g := intake.New(intake.Config{MaxWait: time.Minute}, func() time.Time { return now })
+	for i := range 3 {
+		g.Saw(runlog.Depth{Waiting: 1000, Parked: 1000, Limited: 500, HandedOut: uint64(10 * i)}) // ten a second
+		now = now.Add(time.Second)
+	}
+	require.Equal(t, 100*time.Second, g.Wait(1000).Round(time.Second))
+	_, err := g.Enter(1000)
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+	require.Zero(t, g.Wait(0))
+	leave, err := g.Enter(0)
+	require.NoError(t, err)
+	leave()
 }

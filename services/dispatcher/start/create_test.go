@@ -41,6 +41,8 @@ var documents = []string{
 	doc("other", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[]`),
 	doc("needs", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[{"name":"mail","type":"string","required":true}]`),
 	gated,
+	strings.Replace(doc("limited", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[{"name":"who","type":"string","defaultValue":"you"}]`),
+		`"settings":{}`, `"settings":{"priority":3,"concurrency":{"key":"inputs.who","limit":2}}`, 1),
 	doc("foreign", nodeJSON("a", "core.dispatch"), `,"edges":[],"variables":[]`),
 	doc("closed", nodeJSON("a", "core.noop"), `,"edges":[],"variables":[],"configurableSchema":{"type":"object","additionalProperties":false,"properties":{"recursionLimit":{"type":"integer"}}}`),
 }

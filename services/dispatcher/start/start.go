@@ -202,7 +202,7 @@ func (s *Starter) recordOf(req Request, e *definition.Entry, ref string, inputs,
 		Inputs: inputs, Defaults: vars, Channels: e.Def.PinnedChannels(), Configurable: req.Configurable, Tags: req.Tags, Metadata: req.Metadata,
 		Transport: req.Transport, RequestDigest: req.Digest, TestKey: req.TestKey, Traceparent: req.Traceparent,
 		CreatedAt: wire.FormatTime(s.deps.Clock()), EngineVersion: wire.EngineVersion,
-		CredentialRef: ref,
+		CredentialRef: ref, Schedule: e.Def.Schedule(inputs, vars),
 	}
 	s.limit(rec, e.Def.Settings.TimeoutMillis)
 	return rec
@@ -274,11 +274,28 @@ func (s *Starter) render(ctx context.Context, rec *wire.RunRecord, scope string)
 	if err := json.Unmarshal(out[0], &clean); err != nil {
 		return nil, fmt.Errorf("read redacted run record: %w", err)
 	}
+	if err := s.reschedule(ctx, &clean); err != nil {
+		return nil, err
+	}
 	if clean.CallbackURL != rec.CallbackURL {
 		return nil, fault.New(fault.ValidationError, "/callbackUrl: holds what this host knows, or takes, for a secret, and would not keep; name the run in another way").
 			With("path", "/callbackUrl")
 	}
 	return json.Marshal(&clean)
+}
+
+// reschedule takes the keys of limits from the redacted inputs: nothing of a secret is recorded, nor a
+// digest of it.
+func (s *Starter) reschedule(ctx context.Context, clean *wire.RunRecord) error {
+	if clean.Schedule == nil {
+		return nil
+	}
+	e, err := s.deps.Definitions.ByDigest(ctx, clean.WorkflowDigest)
+	if err != nil {
+		return err
+	}
+	clean.Schedule = e.Def.Schedule(clean.Inputs, clean.Defaults)
+	return nil
 }
 
 // valuesOnly drops the names of the fixed members, which are long enough to

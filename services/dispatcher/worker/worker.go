@@ -91,6 +91,7 @@ func (p *Pool) fetch(ctx, executing context.Context, wg *sync.WaitGroup) error {
 		}
 		wg.Go(func() {
 			defer func() { <-p.slots }()
+			defer runlog.Done(d)
 			// The executor ends runs that panic. What is left is a delivery that lapses.
 			_ = lifecycle.Contain(p.log, "worker", func() error { p.exec.Execute(executing, d); return nil }, "run_id", d.Frame().Run.RunID)
 		})

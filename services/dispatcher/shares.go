@@ -1,0 +1,61 @@
+package dispatcher
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"waybill.dev/waybill/services/dispatcher/waiting"
+	"waybill.dev/waybill/services/dispatcher/worker"
+)
+
+// openQueue puts the desk between the queue and the pool, where waiting runs can be kept.
+func (s *Service) openQueue() {
+	s.queue = s.deps.Queue
+	cfg := waiting.Config{Size: s.cfg.MaxRuns}
+	size := s.cfg.MaxRuns
+	if s.deps.Waiting != nil {
+		s.desk = waiting.New(cfg, waiting.Deps{
+			Queue: s.deps.Queue, Log: s.deps.Log, Tickets: s.deps.Waiting, Rates: s.deps.Rates,
+			Tenant: s.tenant, Scheduled: s.definitions.Scheduled, Clock: s.deps.Clock, Logger: s.deps.Logger,
+		})
+		s.queue, size = s.desk, cfg.Slots()
+	}
+	s.pool = worker.New(s.queue, s.executor, size, s.deps.Logger)
+}
+
+// tenant is what holds for a tenant now.
+func (s *Service) tenant(tenant string) waiting.Tenant {
+	t := s.deps.TenantLimits.Of(tenant)
+	out := waiting.Tenant{Weight: t.Weight, Priority: t.Priority}
+	if t.Concurrency != nil {
+		out.Concurrency = t.Concurrency.Limit
+	}
+	if t.Rate != nil {
+		out.Rate, out.Period = t.Rate.Limit, t.Rate.Period()
+	}
+	return out
+}
+
+// execute runs the pool.
+func (s *Service) execute(ctx context.Context) error {
+	if s.desk == nil {
+		return s.pool.Run(ctx)
+	}
+	return s.desk.Serve(ctx, s.pool.Run)
+}
+
+// parked is how many runs of a tenant wait for a slot.
+func (s *Service) parked(tenant string) int {
+	if s.desk == nil {
+		return 0
+	}
+	return s.desk.Parked(tenant)
+}
+
+func (s *Service) deskCollectors() []prometheus.Collector {
+	if s.desk == nil {
+		return nil
+	}
+	return s.desk.Collectors()
+}

@@ -1,0 +1,109 @@
+package tenantlimit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// maxFile bounds the file, in bytes.
+	maxFile = 4 << 20
+	// lookEvery is how often the file is read.
+	lookEvery = 2 * time.Second
+)
+
+// Source has the limits of a file and follows its changes. The nil Source has none. It is safe for
+// concurrent use.
+type Source struct {
+	file string
+	log  *slog.Logger
+	now  atomic.Pointer[Limits]
+	// Only Run uses what follows: the document last read, and whether it was refused.
+	doc []byte
+	bad string
+}
+
+// Open reads the file; a file that cannot be read or is not valid is an error.
+func Open(file string, log *slog.Logger) (*Source, error) {
+	s := &Source{file: file, log: log}
+	doc, err := read(file)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := Parse(doc)
+	if err != nil {
+		return nil, err
+	}
+	s.doc = doc
+	s.now.Store(limits)
+	return s, nil
+}
+
+// read reads the whole file, up to its limit.
+func read(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(doc) > maxFile {
+		err = fmt.Errorf("file has more than %d bytes", maxFile)
+	}
+	return doc, err
+}
+
+// Of is what holds for a tenant now.
+func (s *Source) Of(tenant string) Tenant {
+	if s == nil {
+		return (*Limits)(nil).Of(tenant)
+	}
+	return s.now.Load().Of(tenant)
+}
+
+// Run follows the file until ctx ends.
+func (s *Source) Run(ctx context.Context) error {
+	if s == nil {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+			s.Look()
+		}
+	}
+}
+
+// Look reads the file once. A file that is away, half-written or not valid leaves the limits as
+// they are; each such state is logged once.
+func (s *Source) Look() {
+	doc, err := read(s.file)
+	if err == nil {
+		if bytes.Equal(doc, s.doc) {
+			s.bad = ""
+			return
+		}
+		var limits *Limits
+		if limits, err = Parse(doc); err == nil {
+			s.doc, s.bad = doc, ""
+			s.now.Store(limits)
+			s.log.Info("tenant limits reloaded", "file", s.file)
+			return
+		}
+	}
+	if why := err.Error(); why != s.bad {
+		s.bad = why
+		s.log.Error("tenant limits not reloaded; the previous ones hold", "file", s.file, "error", err)
+	}
+}

@@ -1,0 +1,72 @@
+package tenantlimit_test
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/services/dispatcher/tenantlimit"
+)
+
+func TestParse_NamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, doc, want string }{
+		{"empty", ``, "want {"},
+		{"no tenants", `{}`, `member "tenants" is missing`},
+		{"unknown member", `{"tenants":{"a":{"wieght":1}}}`, "wieght"},
+		{"weight", `{"tenants":{"a":{"weight":-1}}}`, `at "/tenants/a/weight": -1: want 0 to 1000`},
+		{"priority", `{"tenants":{"a":{"priority":11}}}`, `at "/tenants/a/priority": 11: want -10 to 10`},
+		{"concurrency", `{"tenants":{"*":{"concurrency":{"limit":0}}}}`, `at "/tenants/*/concurrency/limit": 0: want 1 to`},
+		{"rate", `{"tenants":{"*":{"rate":{"limit":1001,"periodMs":60000}}}}`, `at "/tenants/*/rate/limit": 1001: want 1 to 1000`},
+		{"period", `{"tenants":{"*":{"rate":{"limit":1,"periodMs":1}}}}`, `at "/tenants/*/rate/periodMs": 1: want`},
+		{"tenant", `{"tenants":{"a.b":{}}}`, `at "/tenants/a.b": want the name of a tenant or *`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := tenantlimit.Parse([]byte(tt.doc))
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
+func TestLimits_OfATenantBeforeThoseOfAll(t *testing.T) {
+	t.Parallel()
+	l, err := tenantlimit.Parse([]byte(`{"tenants":{"acme":{"weight":3},"*":{"priority":-1,"concurrency":{"limit":5}}}}`))
+	require.NoError(t, err)
+	require.Equal(t, tenantlimit.Tenant{Weight: 3}, l.Of("acme"))
+	require.Equal(t, tenantlimit.Tenant{Weight: 1, Priority: -1, Concurrency: &tenantlimit.Concurrency{Limit: 5}}, l.Of("beta"))
+	require.Equal(t, tenantlimit.Tenant{Weight: 1}, (*tenantlimit.Source)(nil).Of("beta"))
+}
+
+func TestSource_KeepsTheOldLimitsUntilTheFileIsValid(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "limits.json")
+	write := func(doc string) { require.NoError(t, os.WriteFile(file, []byte(doc), 0o600)) }
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	write(`{"tenants":{"acme":{"weight":3}}}`)
+	s, err := tenantlimit.Open(file, log)
+	require.NoError(t, err)
+	require.Equal(t, 3, s.Of("acme").Weight)
+
+	write(`{"tenants":{"acme":{"wei`)
+	s.Look()
+	s.Look()
+	require.Equal(t, 3, s.Of("acme").Weight)
+	require.Equal(t, 1, strings.Count(out.String(), "not reloaded"), "logged once")
+	require.NoError(t, os.Remove(file))
+	s.Look()
+	require.Equal(t, 3, s.Of("acme").Weight)
+	require.Equal(t, 2, strings.Count(out.String(), "not reloaded"))
+	write(`{"tenants":{"acme":{"weight":4}}}`)
+	s.Look()
+	require.Equal(t, 4, s.Of("acme").Weight)
+
+	_, err = tenantlimit.Open(file+"x", log)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

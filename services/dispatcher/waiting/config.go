@@ -1,0 +1,44 @@
+package waiting
+
+import (
+	"time"
+
+	"waybill.dev/waybill/services/dispatcher/schedule"
+)
+
+// Config says how runs wait. The zero durations are replaced by defaults.
+type Config struct {
+	// Size is the number of regular slots; Slots is how many runs are handed out at most.
+	Size int
+	// Renew is how often the process says that it is alive, Patience how long it is taken for
+	// alive without.
+	Renew, Patience time.Duration
+	// Tick is how often the desk checks what has no event: the end of a block or a period, a
+	// queue that fills up while all slots are taken.
+	Tick time.Duration
+	// Lag is how long a run may stay in the queue until the queue is emptied into tickets
+	// although slots come free.
+	Lag time.Duration
+	// RetryDelay is how long a run waits that was handed back the first time.
+	RetryDelay time.Duration
+	// Resync is how often the tickets are read from the start.
+	Resync time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	set := func(d *time.Duration, def time.Duration) {
+		if *d == 0 {
+			*d = def
+		}
+	}
+	set(&c.Renew, 5*time.Second)
+	set(&c.Patience, 30*time.Second)
+	set(&c.Tick, 100*time.Millisecond)
+	set(&c.Lag, 500*time.Millisecond)
+	set(&c.RetryDelay, time.Second)
+	set(&c.Resync, 5*time.Minute)
+	return c
+}
+
+// Slots is how many runs are executed at most: the regular slots and the reserve.
+func (c Config) Slots() int { return c.Size + schedule.Reserve(c.Size) }

@@ -1,0 +1,135 @@
+package waiting
+
+import (
+	"context"
+	"sync"
+
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/lifecycle"
+)
+
+// Serve runs the desk around work, which takes runs with Next until its ctx ends and then sees its
+// runs through. What the desk needs for that goes on until work returns.
+func (k *Desk) Serve(ctx context.Context, work func(context.Context) error) error {
+	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	if err := k.begin(ctx, behind, &wg); err != nil {
+		return err
+	}
+	in, halt := context.WithCancel(ctx)
+	k.mu.Lock()
+	k.halt = halt
+	k.mu.Unlock()
+	var front sync.WaitGroup
+	front.Go(func() {
+		var taking sync.WaitGroup
+		taking.Go(func() { k.pick(in) })
+		taking.Go(func() { k.fetch(in) })
+		taking.Wait()
+		k.releaseAll()
+	})
+	err := work(ctx)
+	halt()
+	front.Wait()
+	k.releaseAll()
+	leaving, cancel := context.WithTimeout(behind, storePatience)
+	defer cancel()
+	k.permits.settle(leaving)
+	k.holders.leave(leaving)
+	return err
+}
+
+// begin starts what the desk knows things by, and waits until it knows what there is.
+func (k *Desk) begin(ctx, behind context.Context, wg *sync.WaitGroup) error {
+	for k.holders.renew(ctx) != nil {
+		if !lifecycle.Wait(ctx, k.cfg.Tick) {
+			return ctx.Err()
+		}
+	}
+	seen := make(chan struct{}, 4)
+	wg.Go(func() { k.follow(behind, holderPrefix, k.holders.take, nil, nil, seen) })
+	wg.Go(func() { k.follow(behind, permitPrefix, k.permits.take, k.permits.begin, k.permits.sweep, seen) })
+	for _, prefix := range []string{readyPrefix, limitedPrefix} {
+		wg.Go(func() {
+			k.follow(behind, prefix, k.see, func() { k.nextRound(prefix) }, func() { k.sweep(prefix) }, seen)
+		})
+	}
+	wg.Go(func() { k.renew(behind) })
+	for range 4 {
+		select {
+		case <-seen:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// follow watches the keys under a prefix until ctx ends, from the start now and then: an event
+// that was lost does no lasting harm.
+func (k *Desk) follow(ctx context.Context, prefix string, take func(kv.Entry), begin, sweep func(), seen chan<- struct{}) {
+	first := true
+	for ctx.Err() == nil {
+		if begin != nil {
+			begin()
+		}
+		round, cancel := context.WithTimeout(ctx, k.cfg.Resync)
+		ready, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			select {
+			case <-ready:
+			case <-round.Done():
+				return
+			}
+			if sweep != nil {
+				sweep()
+			}
+			if first {
+				first = false
+				seen <- struct{}{}
+			}
+			k.signal()
+		}()
+		err := k.deps.Tickets.Watch(round, prefix, ready, take)
+		broken := round.Err() == nil
+		cancel()
+		<-done
+		if broken {
+			k.deps.Logger.Warn("waiting runs not followed; trying again", "error", err)
+			lifecycle.Wait(ctx, k.cfg.Tick)
+		}
+	}
+}
+
+// renew keeps this process alive for the others, and settles what was left over.
+func (k *Desk) renew(ctx context.Context) {
+	for lifecycle.Wait(ctx, k.cfg.Renew) {
+		bounded, cancel := context.WithTimeout(ctx, storePatience)
+		if err := k.holders.renew(bounded); err != nil && ctx.Err() == nil {
+			k.deps.Logger.Warn("process not renewed; runs that it holds may be executed elsewhere", "error", err)
+		}
+		k.permits.settle(bounded)
+		k.holders.forget(bounded)
+		cancel()
+		k.refreshHeld()
+	}
+}
+
+// releaseAll releases the runs that were picked and not taken.
+func (k *Desk) releaseAll() {
+	k.drainWrites()
+	for {
+		select {
+		case d := <-k.ready:
+			if err := d.Return(); err != nil {
+				k.deps.Logger.Debug("run not released", "run_id", d.frame.Run.RunID, "error", err)
+			}
+			d.Done()
+		default:
+			return
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// heldModel is a vendor that answers no call until it is told to, and then refuses it.
+type heldModel struct {
+	*httptest.Server
+	now, most atomic.Int64
+	release   func()
+}
+
+func newHeldModel(t *testing.T) *heldModel {
+	t.Helper()
+	released := make(chan struct{})
+	s := &heldModel{release: sync.OnceFunc(func() { close(released) })}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := s.now.Add(1)
+		defer s.now.Add(-1)
+		for {
+			most := s.most.Load()
+			if n <= most || s.most.CompareAndSwap(most, n) {
+				break
+			}
+		}
+		select {
+		case <-released:
+		case <-r.Context().Done():
+		}
+		http.Error(w, `{"error":{"message":"no"}}`, http.StatusBadRequest)
+	}))
+	t.Cleanup(s.Close)
+	t.Cleanup(s.release) // first
+	return s
+}
+
+// A tenant whose runs wait for a model has all slots and a long line. Another tenant's new run is
+// executed at once, and no more of its own workflow's runs than that allows.
+func TestShares_ABusyTenantDelaysNoOther(t *testing.T) {
+	needsHost(t)
+	model := newHeldModel(t)
+	h := harness.Start(t, "--max-runs", "4", "--provider", "slow="+model.URL+"/v1", "--default-model", "slow/m", "--unknown-models", "trust",
+		"--api-key", "acme-key=acme:*", "--api-key", "beta-key=beta:*")
+	acme, beta := h.Client("acme-key"), h.Client("beta-key")
+	put := func(c *harness.Client, id, node, settings string) {
+		a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", `{"id":"`+id+`","name":"n","version":"1","edges":[],"triggers":[],"variables":[],"metadata":{},"settings":`+settings+
+			`,"nodes":[{"id":"a","typeId":"`+node+`","name":"n","position":{"x":0,"y":0},"inputs":{},"config":`+map[string]string{"core.noop": `{}`, "core.ai.callPrompt": `{"prompt":"hello"}`}[node]+`}]}`)
+		require.NoError(t, err)
+		require.Less(t, a.Status, http.StatusBadRequest, "%s", a.Body)
+	}
+	put(acme, "ask", "core.ai.callPrompt", `{}`)
+	put(beta, "quick", "core.noop", `{}`)
+	put(beta, "one-by-one", "core.ai.callPrompt", `{"concurrency":{"limit":1}}`)
+	for range 40 {
+		start(t, acme, `{"workflowId":"ask"}`)
+	}
+	require.Eventually(t, func() bool { return model.now.Load() == 4 }, 20*time.Second, 10*time.Millisecond, "all slots are taken")
+
+	began := time.Now()
+	_, err := beta.Finish(within(t, 20*time.Second), start(t, beta, `{"workflowId":"quick"}`))
+	require.NoError(t, err)
+	require.Less(t, time.Since(began), 2*time.Second, "of which a second may be the wait for a slot")
+
+	var limited []string
+	for range 3 {
+		limited = append(limited, start(t, beta, `{"workflowId":"one-by-one"}`))
+	}
+	require.Eventually(t, func() bool { return model.now.Load() == 5 }, 20*time.Second, 10*time.Millisecond, "one of them is executed, with a slot of the reserve")
+	require.Never(t, func() bool { return model.now.Load() > 5 }, 500*time.Millisecond, 20*time.Millisecond)
+	model.release()
+	for _, id := range limited {
+		_, err := beta.Finish(within(t, 20*time.Second), id)
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 5, model.most.Load())
+
+	a, err := beta.Do(t.Context(), http.MethodPost, "/v1/workflows", `{"id":"bad","name":"n","version":"1","edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{"rate":{"limit":0,"periodMs":5}},`+
+		`"nodes":[{"id":"a","typeId":"core.noop","name":"n","position":{"x":0,"y":0},"config":{},"inputs":{}}]}`)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadRequest, a.Status)
+	require.Contains(t, string(a.Body), "/settings/rate/limit")
+	require.Contains(t, string(a.Body), "/settings/rate/periodMs")
+}
