@@ -488,19 +488,3 @@ func TestExecute_ADuplicateHandOutDoesNothingTwice(t *testing.T) {
 }
 
 // again hands a frame out that was handed out before.
-// living is the lease of a process beside others, all of which are alive.
-type living struct{ process string }
-
-func (l living) Process() string                           { return l.process }
-func (living) Await(context.Context, string) error         { return nil }
-func (living) Alive(context.Context, string) (bool, error) { return true, nil }
-
-type again struct{ f *frame.Frame }
-
-func (a again) Frame() *frame.Frame { return a.f }
-func (again) Redelivered() bool     { return false }
-func (again) Tries() int            { return 1 }
-func (again) Extend() error         { return nil }
-func (again) Ack() error            { return nil }
-func (again) Retry() error          { return nil }
-func (again) Return() error         { return nil }

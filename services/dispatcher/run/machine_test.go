@@ -413,66 +413,6 @@ func TestEffects_AreHandedOutOnceAndBounded(t *testing.T) {
 	require.Len(t, m.Advance(at), 1, "a place is free")
 }
 
-func TestFailNode_RetriesWhatMayBeRetriedAndNoMore(t *testing.T) {
-	t.Parallel()
-	g := graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":1}`}
-	_, m, _ := trace(t, g)
-	m.Flushed()
-	down := &wire.NodeError{Code: "provider_unavailable", Message: "down", Retryable: true}
-	m.FailNode(at, "a", down, wire.Trusted)
-	require.Empty(t, m.Advance(at))
-	require.Equal(t, "node.retried@a", strings.Join(names(m), " "))
-	require.Contains(t, payloadOf(t, m, wire.EventNodeRetried), `"delayMs":500`)
-	m.Flushed()
-
-	due, _ := m.Due()
-	effects := m.Advance(due)
-	require.Equal(t, "node.started@a", strings.Join(names(m), " "))
-	require.Len(t, effects, 1)
-	require.Equal(t, 1, effects[0].Attempt)
-	m.Flushed()
-	m.FailNode(due, "a", down, wire.Trusted)
-	m.Advance(due)
-	require.Equal(t, "node.failed@a run.failed", strings.Join(names(m), " "))
-	require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), `"attempts":2`)
-}
-
-func TestFailNode_NeverRetriesWhatIsFinal(t *testing.T) {
-	t.Parallel()
-	_, m, _ := trace(t, graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":5}`})
-	m.Flushed()
-	m.FailNode(at, "a", &wire.NodeError{Code: "envelope_refusal", Message: "no"}, wire.Trusted)
-	m.Advance(at)
-	require.Equal(t, "node.failed@a run.failed", strings.Join(names(m), " "))
-}
-
-// A dispatcher was lost in the middle of a model call.
-func TestRecovery_RepeatsACallAsAFreshAttempt(t *testing.T) {
-	t.Parallel()
-	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
-	_, m, _ := trace(t, g)
-	before, _ := m.Pending()
-
-	hidden := run.New(g.plan(t), limits, runstate.Fold(record(), before))
-	require.Equal(t, 1, hidden.Advance(at)[0].Attempt)
-	require.Equal(t, "node.retried@a node.started@a", strings.Join(names(hidden), " "), "the log shows the call that is sent again")
-
-	chunk := wire.Draft{Type: wire.EventOutputChunk, NodeID: "a", Payload: json.RawMessage(`{"nodeId":"a","chunk":"x"}`)}
-	shown := run.New(g.plan(t), limits, runstate.Fold(record(), append(before, chunk.Place("run_1", len(before), at))))
-	effects := shown.Advance(at)
-	require.Equal(t, "node.retried@a node.started@a", strings.Join(names(shown), " "))
-	require.Len(t, effects, 1)
-	require.Equal(t, 1, effects[0].Attempt)
-
-	artifact := wire.Draft{
-		Type: wire.EventArtifactCreated, NodeID: "a", CausationID: "c",
-		Payload: json.RawMessage(`{"artifactId":"env","artifactType":"k","payload":{"x":1}}`),
-	}
-	answered := run.New(g.plan(t), limits, runstate.Fold(record(),
-		append(before, chunk.Place("run_1", len(before), at), artifact.Place("run_1", len(before)+1, at))))
-	require.Equal(t, 0, answered.Advance(at)[0].Attempt, "an answer in the log keeps its attempt and its ids")
-}
-
 func TestTaint_FollowsTheDataToTheRunsEnd(t *testing.T) {
 	t.Parallel()
 	g := graph{

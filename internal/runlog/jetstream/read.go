@@ -1,0 +1,117 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"waybill.dev/waybill/internal/natslink"
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// After returns later frames of a run; see runlog.Reader.
+func (l *Log) After(ctx context.Context, run subject.Run, pos uint64) ([]*frame.Frame, error) {
+	frames, err := from(ctx, run, pos+1, 0, l.get)
+	return l.keptAll(ctx, frames, err)
+}
+
+// from reads up to limit frames of a run, and no more than a page may hold, at position
+// pos and later; all of them with a limit of 0.
+func from(ctx context.Context, run subject.Run, pos uint64, limit int, get getter) ([]*frame.Frame, error) {
+	var out []*frame.Frame
+	for size := 0; limit == 0 || len(out) < limit && size < runlog.PageBytes; {
+		raw, err := get(ctx, pos, run.All())
+		if errors.Is(err, js.ErrMsgNotFound) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, readError("frame", run, err)
+		}
+		f, err := parseRaw(raw)
+		if err != nil {
+			return nil, err
+		}
+		out, size = append(out, f), size+len(f.Body)
+		if f.Kind == subject.End { // nothing follows an end
+			return out, nil
+		}
+		pos = f.Pos + 1
+	}
+	return out, nil
+}
+
+// get asks whichever server answers, since to ask the leader for each read would put the reads
+// of all hosts on one server. What a server has is what there is; but it may be behind, so that
+// there is nothing is taken from the leader only.
+func (l *Log) get(ctx context.Context, pos uint64, subj string) (raw *js.RawStreamMsg, err error) {
+	ctx, cancel := l.patient(ctx)
+	defer cancel()
+	from := l.stream
+	read := func(ctx context.Context) (err error) {
+		raw, err = from.GetMsg(ctx, pos, js.WithGetMsgSubject(subj))
+		return err
+	}
+	err = l.link.Ask(ctx, read)
+	if errors.Is(err, js.ErrMsgNotFound) && !l.alone {
+		from = l.leader
+		err = l.link.Ask(ctx, read)
+	}
+	return raw, err
+}
+
+// newest is where the last frame of a run is read.
+func (l *Log) newest() js.Stream {
+	if l.alone {
+		return l.stream
+	}
+	return l.leader
+}
+
+// patient bounds what is tried for one frame. A caller's deadline is undercut, so
+// that it learns what is wrong and not only that its time is up.
+func (l *Log) patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	d := l.cfg.Patience
+	if d == 0 {
+		return ctx, func() {}
+	}
+	if end, ok := ctx.Deadline(); ok {
+		d = min(d, time.Until(end)*3/4)
+	}
+	return context.WithTimeout(ctx, d)
+}
+
+func parseRaw(raw *js.RawStreamMsg) (*frame.Frame, error) {
+	f, err := frame.Parse(raw.Subject, raw.Header.Get, raw.Data)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", frame.ErrDamaged, err)
+	}
+	f.Pos, f.Stored = raw.Sequence, raw.Time
+	return f, f.Verify()
+}
+
+func readError(what string, run subject.Run, err error) error {
+	if errors.Is(err, js.ErrMsgNotFound) {
+		return fmt.Errorf("%w: %s", runlog.ErrNotFound, run.RunID)
+	}
+	return fmt.Errorf("%w: read %s of run %s: %w", runlog.ErrUnavailable, what, run.RunID, err)
+}
+
+// isTransient reports that another try may find the server back. A write that finds the
+// connection broken, before the client does, fails as the connection does.
+func isTransient(err error) bool {
+	if _, broken := errors.AsType[net.Error](err); broken || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, io.EOF) {
+		return true
+	}
+	return errors.Is(err, natslink.ErrLost) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, js.ErrNoStreamResponse) ||
+		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrDisconnected) ||
+		errors.Is(err, nats.ErrReconnectBufExceeded) // a connection that keeps nothing for later
+}
