@@ -155,7 +155,8 @@ func (p *puller) took(m *nats.Msg) (pause time.Duration, err error) {
 			p.due = 0
 		}
 		p.due, p.open = max(0, p.due-left), max(0, p.open-1)
-		if status == "409" && !strings.Contains(m.Header.Get("Description"), "MaxBytes") {
+		refused := err != nil || left > 0 && !strings.Contains(m.Header.Get("Description"), "MaxBytes")
+		if status == "409" && refused {
 			return pullRetry, nil // such as: too many requests wait
 		}
 		return 0, nil

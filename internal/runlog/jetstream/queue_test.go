@@ -90,3 +90,60 @@ func TestQueue_HandsOutTheRunOfADamagedFrame(t *testing.T) {
 		require.NoError(t, d.Ack(), name)
 	}
 }
+
+// A request that was fulfilled is followed by the next one without a pause, and never for more runs
+// than are wanted.
+func TestQueue_FetchesOneRunAfterTheOther(t *testing.T) {
+	t.Parallel()
+	const runs = 60
+	_, log := serve(t, t.TempDir(), testConfig())
+	q, err := log.Queue(t.Context())
+	require.NoError(t, err)
+	defer q.Close()
+	for i := range runs {
+		run := subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: fmt.Sprint("run-", i)}
+		_, err := log.Append(t.Context(), frame.NewStart(run, []byte(`{}`)), 0)
+		require.NoError(t, err)
+	}
+	began := time.Now()
+	for i := range runs {
+		d, err := q.Next(t.Context())
+		require.NoError(t, err)
+		depth, err := q.Depth(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, runs-i-1, depth.Waiting, "one is fetched, and no more")
+		require.Zero(t, depth.Fetched)
+		require.NoError(t, d.Ack())
+	}
+	require.Less(t, time.Since(began), runs*25*time.Millisecond)
+}
+
+// What was fetched and not taken goes back when the queue is closed, and not after AckWait.
+func TestQueue_GivesBackWhatNobodyTook(t *testing.T) {
+	t.Parallel()
+	_, log := serve(t, t.TempDir(), testConfig())
+	q, err := log.Queue(t.Context())
+	require.NoError(t, err)
+	q.Want(3)
+	for i := range 3 {
+		run := subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: fmt.Sprint("run-", i)}
+		_, err := log.Append(t.Context(), frame.NewStart(run, []byte(`{}`)), 0)
+		require.NoError(t, err)
+	}
+	_, err = q.Next(t.Context())
+	require.NoError(t, err)
+	q.Close()
+	_, err = q.Next(t.Context())
+	require.ErrorIs(t, err, context.Canceled)
+	other, err := log.Queue(t.Context())
+	require.NoError(t, err)
+	defer other.Close()
+	other.Want(2)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for range 2 {
+		d, err := other.Next(ctx)
+		require.NoError(t, err)
+		require.NoError(t, d.Ack())
+	}
+}

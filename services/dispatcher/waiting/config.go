@@ -13,9 +13,11 @@ type Config struct {
 	// Renew is how often the process says that it is alive, Patience how long it is taken for
 	// alive without.
 	Renew, Patience time.Duration
-	// Tick is how often the desk checks what has no event: the end of a block or a period, a
-	// queue that fills up while all slots are taken.
+	// Tick is how often the desk checks what has no event: the end of a block or a period.
 	Tick time.Duration
+	// Stuck is how long no slot may come free until runs in the queue become tickets. A ticket
+	// costs some writes, which a run that gets a slot sooner need not pay for.
+	Stuck time.Duration
 	// Lag is how long a run may stay in the queue until the queue is emptied into tickets
 	// although slots come free.
 	Lag time.Duration
@@ -34,6 +36,7 @@ func (c Config) withDefaults() Config {
 	set(&c.Renew, 5*time.Second)
 	set(&c.Patience, 30*time.Second)
 	set(&c.Tick, 100*time.Millisecond)
+	set(&c.Stuck, 3*c.Tick)
 	set(&c.Lag, 500*time.Millisecond)
 	set(&c.RetryDelay, time.Second)
 	set(&c.Resync, 5*time.Minute)

@@ -81,7 +81,7 @@ func (k *Desk) leftOver(ctx context.Context) int {
 
 // stuck reports that no slot comes free for a while.
 func (k *Desk) stuck(ctx context.Context) bool {
-	t := time.NewTimer(k.cfg.Tick)
+	t := time.NewTimer(k.cfg.Stuck)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

@@ -3608,7 +3608,7 @@ type GetOwnershipResponse struct {
 	Since string `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
 	// When the owner's lease expires unless it is renewed, RFC 3339; empty if unknown.
 	ExpiresAt string `protobuf:"bytes,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
-	// none, owned, released, expired, or unknown where owners are not recorded.
+	// none, owned, released or expired.
 	State         string `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

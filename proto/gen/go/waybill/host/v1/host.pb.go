@@ -2863,7 +2863,7 @@ func (x *GetRunOwnerRequest) GetRunId() string {
 type GetRunOwnerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// none, owned, released, expired, or unknown where owners are not recorded.
+	// none, owned, released or expired.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// Id of the dispatcher process; unset: no dispatcher owns the run.
 	Owner *string `protobuf:"bytes,3,opt,name=owner,proto3,oneof" json:"owner,omitempty"`
