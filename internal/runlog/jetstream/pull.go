@@ -26,14 +26,20 @@ type puller struct {
 	inbox   string
 	sub     *nats.Subscription
 	in      chan *nats.Msg
+	changed chan struct{} // capacity 1: a request has ended
+	ended   chan struct{} // closed by close
+	once    sync.Once
 
-	// want is how many messages may be on their way or waiting in the channel.
+	// want is how many messages may be on their way or wait in the channel; only next uses it.
 	want int
-	// due are those that the server may still send for the open requests, and until when.
+
+	mu sync.Mutex // guards what follows
+	// due are the messages that the server may still send for the open requests, and until when.
 	due, open int
 	until     time.Time
-	once      sync.Once
-	ended     chan struct{}
+	// refused is when the server last refused a request, and failed why it could not take one.
+	refused time.Time
+	failed  error
 }
 
 const (
@@ -41,7 +47,7 @@ const (
 	pullFor = 500 * time.Millisecond
 	// pullGrace is how much later a request counts as lost.
 	pullGrace = 500 * time.Millisecond
-	// pullRetry is the pause after the server had no place for a request.
+	// pullRetry is the pause after the server refused a request.
 	pullRetry = 50 * time.Millisecond
 	// maxPull bounds the messages of one request.
 	maxPull = 512
@@ -55,10 +61,10 @@ var errPullerClosed = errors.New("queue closed")
 func newPuller(nc *nats.Conn, stream, consumer string) (*puller, error) {
 	p := &puller{
 		nc: nc, subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer, inbox: nc.NewInbox(),
-		in: make(chan *nats.Msg, 4*maxPull), want: 1, ended: make(chan struct{}),
+		in: make(chan *nats.Msg, 4*maxPull), changed: make(chan struct{}, 1), ended: make(chan struct{}), want: 1,
 	}
 	var err error
-	if p.sub, err = nc.ChanSubscribe(p.inbox, p.in); err != nil {
+	if p.sub, err = nc.Subscribe(p.inbox, p.received); err != nil {
 		return nil, fmt.Errorf("subscribe to a queue: %w", err)
 	}
 	return p, nil
@@ -66,61 +72,47 @@ func newPuller(nc *nats.Conn, stream, consumer string) (*puller, error) {
 
 // next waits for a message. Errors: errPullerClosed, that of ctx or of the connection.
 func (p *puller) next(ctx context.Context) (*nats.Msg, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	for {
-		if err := p.request(); err != nil {
+	for ctx.Err() == nil {
+		wait, err := p.request()
+		if err != nil {
 			return nil, err
 		}
-		wait := time.NewTimer(time.Until(p.until))
+		t := time.NewTimer(wait)
 		select {
 		case m := <-p.in:
-			wait.Stop()
-			pause, err := p.took(m)
-			if err != nil {
-				return nil, err
-			}
-			if m.Header.Get("Status") == "" {
-				return m, nil
-			}
-			if !p.pause(ctx, pause) {
-				return nil, context.Cause(ctx)
-			}
-		case <-wait.C: // the request was lost, as with a connection or a leader
-			p.due = 0
+			t.Stop()
+			return m, nil
+		case <-p.changed:
+		case <-t.C:
 		case <-ctx.Done():
-			wait.Stop()
-			return nil, ctx.Err()
 		case <-p.ended:
-			wait.Stop()
+			t.Stop()
 			return nil, errPullerClosed
 		}
+		t.Stop()
 	}
+	return nil, ctx.Err()
 }
 
-func (p *puller) pause(ctx context.Context, d time.Duration) bool {
-	if d == 0 {
-		return true
+// request asks for what is wanted and not on its way, in large steps unless nothing is. wait is
+// when to look again if nothing comes.
+func (p *puller) request() (wait time.Duration, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.failed; err != nil {
+		p.failed = nil
+		return 0, err
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
+	now := time.Now()
+	if p.due == 0 || now.After(p.until) { // what is overdue was lost, with a connection or a leader
+		p.due, p.open = 0, 0
 	}
-}
-
-// request asks for what is wanted and not on its way, in large steps unless nothing is.
-func (p *puller) request() error {
-	if p.due == 0 {
-		p.open = 0
+	if pause := pullRetry - now.Sub(p.refused); pause > 0 {
+		return pause, nil
 	}
 	missing := p.want - p.due - len(p.in)
-	if missing <= 0 || p.due > 0 && missing < p.want/4 || p.open >= maxOpen {
-		return nil
+	if missing <= 0 || p.due > 0 && (missing < p.want/4 || p.open >= maxOpen) {
+		return max(p.until.Sub(now), pullRetry), nil
 	}
 	n := min(missing, maxPull)
 	body, err := json.Marshal(struct {
@@ -130,62 +122,78 @@ func (p *puller) request() error {
 		MaxBytes int `json:"max_bytes"`
 	}{n, pullFor, natslink.MaxPull(p.nc)})
 	if err != nil {
-		return fmt.Errorf("render a pull request: %w", err)
+		return 0, fmt.Errorf("render a pull request: %w", err)
 	}
 	if err := p.nc.PublishRequest(p.subject, p.inbox, body); err != nil {
-		return fmt.Errorf("pull: %w", err)
+		return 0, fmt.Errorf("pull: %w", err)
 	}
 	p.due, p.open = p.due+n, p.open+1
-	p.until = time.Now().Add(pullFor + pullGrace)
-	return nil
+	p.until = now.Add(pullFor + pullGrace)
+	return pullFor + pullGrace, nil
 }
 
-// took counts a message or a status of the server; pause is how long to wait after a refusal.
-func (p *puller) took(m *nats.Msg) (pause time.Duration, err error) {
+// received takes a message, or a status of the server about a request.
+func (p *puller) received(m *nats.Msg) {
 	status := m.Header.Get("Status")
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch status {
 	case "":
 		p.due = max(0, p.due-1)
-		return 0, nil
+		select {
+		case p.in <- m:
+		default: // more than was ever wanted
+			_ = m.Nak() // a lost one is handed out again after AckWait
+		}
+		return
 	case "100": // a heartbeat
-		return 0, nil
+		return
 	case "404", "408", "409": // a request has ended, with so many messages missing
 		left, err := strconv.Atoi(m.Header.Get("Nats-Pending-Messages"))
 		if err != nil {
-			p.due = 0
+			left = p.due
 		}
 		p.due, p.open = max(0, p.due-left), max(0, p.open-1)
-		refused := err != nil || left > 0 && !strings.Contains(m.Header.Get("Description"), "MaxBytes")
-		if status == "409" && refused {
-			return pullRetry, nil // such as: too many requests wait
+		if status == "409" && (err != nil || left > 0 && !strings.Contains(m.Header.Get("Description"), "MaxBytes")) {
+			p.refused = time.Now() // such as: too many requests wait
 		}
-		return 0, nil
 	default: // 503: nobody leads the consumer
 		p.due = 0
-		return 0, fmt.Errorf("pull: %s %s", status, m.Header.Get("Description"))
+		p.failed = fmt.Errorf("pull: %s %s", status, m.Header.Get("Description"))
+	}
+	select {
+	case p.changed <- struct{}{}:
+	default: // next looks anyway
 	}
 }
 
-// close ends the requests and returns the messages that nobody took.
+// fetched is how many messages wait for next.
+func (p *puller) fetched() int { return len(p.in) }
+
+// close ends the requests and returns the messages that next has not returned.
 func (p *puller) close() (left []*nats.Msg) {
 	p.once.Do(func() {
 		close(p.ended)
 		end := time.NewTimer(pullFor + pullGrace)
 		defer end.Stop()
-		for p.due > 0 && !p.nc.IsClosed() {
+		for p.expects() {
 			select {
 			case m := <-p.in:
-				if m.Header.Get("Status") == "" {
-					left = append(left, m)
-				}
-				if _, err := p.took(m); err != nil {
-					p.due = 0
-				}
+				left = append(left, m)
+			case <-p.changed:
 			case <-end.C:
+				p.mu.Lock()
 				p.due = 0
+				p.mu.Unlock()
 			}
 		}
 		_ = p.sub.Unsubscribe() // it ends with the connection anyway
 	})
 	return left
+}
+
+func (p *puller) expects() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return (p.due > 0 || len(p.in) > 0) && !p.nc.IsClosed()
 }
