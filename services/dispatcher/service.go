@@ -363,6 +363,7 @@ func (s *Service) Run(ctx context.Context) error {
 		return errors.Join(err, g.Wait())
 	}
 	loop("leases", func(ctx context.Context) error { return s.leases.Run(ctx, successor{s}) })
+	loop("announcements", s.executor.Announce)
 	loop("timers", s.watch.Run)
 	loop("quarantine", s.quarantine.Run)
 	loop("snapshots", s.snapshots.Run)

@@ -87,7 +87,7 @@ func (x *Executor) changeAt(ctx context.Context, st *runstate.State, head frame.
 		}
 	}
 	x.told(st)
-	x.announce(ctx, r, head.Ownership)
+	x.announce(r, head.Ownership)
 	done(st.Status)
 	return st, nil
 }

@@ -94,6 +94,8 @@ type Executor struct {
 	// sessions numbers this process's writers.
 	sessions atomic.Uint64
 	drain    drain
+	// announcements are changes of runs that their owners are to read; see Announce.
+	announcements chan announcement
 	// drainOnce and cutOnce guard the channels of drain.
 	drainOnce, cutOnce sync.Once
 
@@ -137,7 +139,7 @@ func New(cfg Config, d Deps) *Executor {
 		d.Snapshots = snapshot.Without(d.Log)
 	}
 	return &Executor{
-		cfg: cfg, deps: d, active: map[string]*held{}, left: map[remark]bool{},
+		cfg: cfg, deps: d, announcements: make(chan announcement, maxAnnouncements), active: map[string]*held{}, left: map[remark]bool{},
 		drain: drain{begun: make(chan struct{}), cut: make(chan struct{})},
 	}
 }

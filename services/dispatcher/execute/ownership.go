@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"waybill.dev/waybill/internal/lifecycle"
@@ -101,24 +102,50 @@ func (x *Executor) Moved(runID string) (held bool) {
 const (
 	announceTries = 5
 	announcePause = 300 * time.Millisecond
+	// maxAnnouncements is how many may wait.
+	maxAnnouncements = 1024
 )
 
+// announcement is a change of a run that its owner is to read.
+type announcement struct{ runID, owner string }
+
 // announce tells the owner of a run that its log was changed beside it, without waiting for it.
-func (x *Executor) announce(ctx context.Context, r subject.Run, o frame.Ownership) {
+func (x *Executor) announce(r subject.Run, o frame.Ownership) {
 	if o.Owner == "" || x.deps.Peers == nil || o.Owner == x.deps.Leases.Process() {
 		return
 	}
-	ctx = context.WithoutCancel(ctx)
-	go func() {
-		for range announceTries {
-			_, err := x.deps.Peers.Moved(ctx, o.Owner, r.RunID)
-			if err == nil {
-				return
-			}
-			x.deps.Logger.Debug("owner of a changed run not reached", "run_id", r.RunID, "owner", o.Owner, "error", err)
-			lifecycle.Wait(ctx, announcePause)
+	select {
+	case x.announcements <- announcement{r.RunID, o.Owner}:
+	default:
+		x.deps.Logger.Warn("owner of a changed run not told: too many changes wait", "run_id", r.RunID, "owner", o.Owner)
+	}
+}
+
+// Announce sends the announcements of changes until ctx ends.
+func (x *Executor) Announce(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case a := <-x.announcements:
+			wg.Go(func() { x.send(ctx, a) })
 		}
-	}()
+	}
+}
+
+func (x *Executor) send(ctx context.Context, a announcement) {
+	for n := range announceTries {
+		if n > 0 && !lifecycle.Wait(ctx, announcePause) {
+			return
+		}
+		_, err := x.deps.Peers.Moved(ctx, a.owner, a.runID)
+		if err == nil {
+			return
+		}
+		x.deps.Logger.Debug("owner of a changed run not reached", "run_id", a.runID, "owner", a.owner, "error", err)
+	}
 }
 
 // LeaseLost stops every session of this process: another dispatcher may have its run. Nothing more

@@ -45,8 +45,12 @@ func TestBook_ServesTenantsByShareAndRunsByPriorityAndOrder(t *testing.T) {
 			{ID: "a1", Tenant: "a", Order: 1}, {ID: "a2", Tenant: "a", Order: 2}, {ID: "a3", Tenant: "a", Order: 3}, {ID: "b1", Tenant: "b", Order: 9}, {ID: "b2", Tenant: "b", Order: 10},
 		}, want: []string{"a1", "b1", "a2", "b2", "a3"}},
 		{name: "weights", size: 8, weights: map[string]int{"a": 2}, tickets: []schedule.Ticket{
-			{ID: "a1", Tenant: "a", Order: 1}, {ID: "a2", Tenant: "a", Order: 2}, {ID: "a3", Tenant: "a", Order: 3}, {ID: "a4", Tenant: "a", Order: 4},
-			{ID: "b1", Tenant: "b", Order: 9}, {ID: "b2", Tenant: "b", Order: 10},
+			{ID: "a1", Tenant: "a", Order: 1},
+			{ID: "a2", Tenant: "a", Order: 2},
+			{ID: "a3", Tenant: "a", Order: 3},
+			{ID: "a4", Tenant: "a", Order: 4},
+			{ID: "b1", Tenant: "b", Order: 9},
+			{ID: "b2", Tenant: "b", Order: 10},
 		}, want: []string{"a1", "b1", "a2", "b2", "a3", "a4"}},
 		{name: "higher priority first", size: 8, tickets: []schedule.Ticket{
 			{ID: "low", Tenant: "a", Order: 1, Priority: -1, Since: now}, {ID: "high", Tenant: "a", Order: 3, Priority: 5, Since: now}, {ID: "mid", Tenant: "a", Order: 2, Since: now},

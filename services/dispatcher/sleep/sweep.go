@@ -78,7 +78,7 @@ func (w *Watch) sweep(ctx context.Context) {
 		var timers []Timer
 		timers, after, more = w.readAhead(ctx, before, after)
 		chunks := slices.Collect(slices.Chunk(w.unlooked(timers), chunkSize))
-		rand.Shuffle(len(chunks), func(i, k int) { chunks[i], chunks[k] = chunks[k], chunks[i] })
+		rand.Shuffle(len(chunks), func(i, k int) { chunks[i], chunks[k] = chunks[k], chunks[i] }) //nolint:gosec // G404: it only spreads the work
 		inParallel(chunks, chunksAtOnce, func(chunk []Timer) { w.wakeChunk(ctx, chunk) })
 	}
 }

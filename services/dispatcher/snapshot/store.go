@@ -166,7 +166,7 @@ func decode(r subject.Run, content []byte) (*Snapshot, error) {
 	)
 	for i := range parts {
 		n, size := binary.Uvarint(b)
-		if size <= 0 || n > uint64(len(b)-size) {
+		if size <= 0 || n > uint64(len(b)-size) { //nolint:gosec // G115: size is at most len(b)
 			return nil, fmt.Errorf("%w: it ends too early", errRejected)
 		}
 		b = b[size:]

@@ -40,7 +40,7 @@ func (tr *trace) call(ctx context.Context, l *limit.Limiter, c limit.Call, takes
 		}
 		tr.said = append(tr.said, fmt.Sprintf("%s %s", name, at))
 		tr.mu.Unlock()
-		time.Sleep(takes)
+		time.Sleep(takes) //nolint:forbidigo // in a bubble
 		s.Release(used)
 	}()
 	synctest.Wait()
@@ -60,7 +60,7 @@ func TestLimiter_LimitsConcurrencyAndTakesTenantsInTurn(t *testing.T) {
 		for _, c := range []string{"a1", "a2", "a3", "b1", "b2", "c1"} {
 			tr.call(t.Context(), l, limit.Call{Tenant: c[:1]}, time.Second, -1, c)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
 		require.Equal(t, []string{"a1 0s", "a2 1s", "b1 2s", "c1 3s", "a3 4s", "b2 5s"}, tr.list())
 	})
 }
@@ -72,7 +72,7 @@ func TestLimiter_LimitsRequestsPerMinute(t *testing.T) {
 		for i := range 5 {
 			tr.call(t.Context(), l, limit.Call{Tenant: "a"}, 0, -1, fmt.Sprint(i))
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
 		require.Equal(t, []string{"0 0s", "1 0s", "2 5s", "3 10s", "4 15s"}, tr.list())
 	})
 }
@@ -96,7 +96,7 @@ func TestLimiter_CorrectsTheEstimateOfTokens(t *testing.T) {
 				l, tr := limiter(t, `{"tokensPerMinute":600}`, nil), &trace{begin: time.Now()}
 				tr.call(t.Context(), l, limit.Call{Tenant: "a", Tokens: 400}, time.Second, tc.used, "0")
 				tr.call(t.Context(), l, limit.Call{Tenant: "a", Tokens: 400}, 0, -1, "1")
-				time.Sleep(5 * time.Minute)
+				time.Sleep(5 * time.Minute) //nolint:forbidigo // in a bubble
 				require.Equal(t, tc.want, tr.list())
 			})
 		})
@@ -112,7 +112,7 @@ func TestLimiter_LeavesTheQueueWhenTheCallersContextEnds(t *testing.T) {
 		tr.call(t.Context(), l, limit.Call{Tenant: "a"}, 10*time.Second, -1, "a1")
 		tr.call(ctx, l, limit.Call{Tenant: "a"}, 0, -1, "a2")
 		tr.call(t.Context(), l, limit.Call{Tenant: "a"}, 0, -1, "a3")
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
 		require.Equal(t, []string{"a1 0s", "a2 gone 2s", "a3 10s"}, tr.list())
 	})
 }
@@ -155,7 +155,7 @@ func TestLimiter_ReportsTheQueue(t *testing.T) {
 			tr.call(t.Context(), l, limit.Call{Tenant: "a"}, 3*time.Second, -1, fmt.Sprint(i))
 		}
 		require.Equal(t, [2]int{2, 2}, c.now())
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
 		require.Equal(t, [2]int{0, 0}, c.now())
 		require.Equal(t, []time.Duration{0, 0, 3 * time.Second, 3 * time.Second}, c.waited)
 		require.Equal(t, 4, c.admitted)
