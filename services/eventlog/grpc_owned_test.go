@@ -26,9 +26,10 @@ func TestListOwnedRuns_FollowsTheLog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	one, two, free := r.begin(t, "run-1"), r.begin(t, "run-2"), r.begin(t, "run-3")
-	by(one, "d1-7", logtest.RunStarted)
+	by(one, "d1-7@1", logtest.RunStarted)
 	by(two, "d1-8@4", logtest.RunStarted)
 	by(free, frame.Beside+"d1-9", logtest.RunStarted)
+	by(r.begin(t, "run-4"), "d1-10", logtest.RunStarted) // of a version before runs had owners
 	owned := func(process string, after *eventlogv1.OwnedRun, limit int32) []*eventlogv1.OwnedRun {
 		t.Helper()
 		end, err := r.log.End(t.Context())
@@ -43,7 +44,7 @@ func TestListOwnedRuns_FollowsTheLog(t *testing.T) {
 	require.Equal(t, "run-1", got[0].GetRunId())
 	require.Equal(t, logtest.Tenant, got[0].GetTenant())
 	require.Equal(t, "flow", got[0].GetWorkflowId())
-	require.Zero(t, got[0].GetOwner().GetEpoch(), "a log without epochs")
+	require.EqualValues(t, 1, got[0].GetOwner().GetEpoch())
 	require.EqualValues(t, 4, got[1].GetOwner().GetEpoch())
 	require.Equal(t, "d1", got[1].GetOwner().GetProcess())
 	page := owned("d1", nil, 1)
@@ -54,11 +55,11 @@ func TestListOwnedRuns_FollowsTheLog(t *testing.T) {
 	require.Empty(t, owned("d1", page[0], 1))
 	require.Empty(t, owned("d2", nil, 0))
 
-	by(one, "d2-1@1", logtest.Log("taken over"))
+	by(one, "d2-1@2", logtest.Log("taken over"))
 	by(two, "d1-8@4/released")
 	require.Empty(t, owned("d1", nil, 0))
 	require.Len(t, owned("d2", nil, 0), 1)
-	by(one, "d2-1@1", logtest.RunCompleted)
+	by(one, "d2-1@2", logtest.RunCompleted)
 	require.Empty(t, owned("d2", nil, 0), "it has ended")
 }
 

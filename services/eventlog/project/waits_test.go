@@ -47,8 +47,7 @@ func TestWaits_SaysWhetherAPersonHasToAct(t *testing.T) {
 	}
 }
 
-// C3d: who has a run at work is who wrote last, but for whoever changes it from beside, and
-// is known again once the run was read from the store.
+// C3d: a run at work is with its owner, whoever else changes it, also after it was read from the store.
 func TestWaits_NamesWhoHasTheRun(t *testing.T) {
 	t.Parallel()
 	w, log := written(t)
@@ -58,8 +57,8 @@ func TestWaits_NamesWhoHasTheRun(t *testing.T) {
 		return projected(t, log)
 	}
 	held := func(r *project.Run) string { return r.Waits().HeldBy }
-	require.Equal(t, "d1", held(step("d1-7", logtest.RunStarted, logtest.Node("n1")[0])))
-	require.Equal(t, "d2", held(step("d2-1", logtest.Log("on it"))))
+	require.Equal(t, "d1", held(step("d1-7@1", logtest.RunStarted, logtest.Node("n1")[0])))
+	require.Equal(t, "d2", held(step("d2-1@2", logtest.Log("on it"))))
 	r := step(frame.Beside+"d3-1", logtest.Log("psst"))
 	require.Equal(t, "d2", held(r))
 
