@@ -139,6 +139,9 @@ func (o *devOptions) publicFlags(f *pflag.FlagSet, httpAddr, grpcAddr string) {
 	o.admission.flags(f)
 }
 
+// minLease is the shortest --lease.
+const minLease = 200 * time.Millisecond
+
 // Defaults of --drain-timeout. A terminal should get its prompt back soon.
 const (
 	devDrain   = 5 * time.Second
@@ -216,6 +219,9 @@ func (o *devOptions) validatePublic() error {
 
 func (o *devOptions) validateExecution() error {
 	errs := append(o.models.validate(), o.prompts.validate()...)
+	if o.lease < minLease {
+		errs = append(errs, fmt.Errorf("--lease %s: want at least %s, so that renewals can keep it", o.lease, minLease))
+	}
 	if o.drainTimeout < 0 {
 		errs = append(errs, fmt.Errorf("--drain-timeout %s: want at least 0s", o.drainTimeout))
 	}

@@ -19,8 +19,10 @@ type Ownership struct {
 	Owner string
 	// Epoch counts the claims of the run, from 1. It outlives a release.
 	Epoch uint64
-	// Since is when the log took the claim; zero when no process owns the run.
+	// Since is when the log took the claim, and Claim the position of its frame; zero when no
+	// process owns the run.
 	Since time.Time
+	Claim uint64
 }
 
 const released = "/released"
@@ -52,7 +54,7 @@ func (o Ownership) After(f *Frame) Ownership {
 	case process == o.Owner && epoch == o.Epoch:
 		return o
 	default:
-		return Ownership{Owner: process, Epoch: epoch, Since: f.Stored}
+		return Ownership{Owner: process, Epoch: epoch, Since: f.Stored, Claim: f.Pos}
 	}
 }
 

@@ -29,7 +29,7 @@ const (
 	RuleCapability = "capability"
 	// RuleUnknownOutcome is about settings.onUnknownOutcome.
 	RuleUnknownOutcome = "unknown-outcome"
-	RuleSchedule   = "schedule"
+	RuleSchedule       = "schedule"
 )
 
 // maxProblems bounds what Parse reports; more would help nobody.

@@ -164,11 +164,14 @@ func (s *Service) Quiesce() {
 func (s *Service) Drain(ctx context.Context) {
 	s.Quiesce()
 	select {
-	case <-s.ready:
+	case <-s.executing:
 	default: // it has executed nothing yet
 		return
 	}
 	idle := s.pool.Drain()
+	if n := s.executor.Active(); n > 0 {
+		s.deps.Logger.Info("draining: waiting for the calls of runs", "runs", n)
+	}
 	select {
 	case <-idle:
 	case <-ctx.Done():

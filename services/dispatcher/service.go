@@ -219,7 +219,12 @@ type Service struct {
 	begins *sojourn.Meter
 	intake *intake.Guard
 	ready  chan struct{}
+	// executing is closed when the pool begins.
+	executing chan struct{}
 }
+
+// holdResults is how long results of effects are held while the log cannot be reached.
+const holdResults = 5 * time.Minute
 
 // begunWithin is the time of which is told how long runs took to begin.
 const begunWithin = 200 * time.Millisecond
@@ -229,7 +234,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), metrics: metrics.New(), begins: sojourn.New(begunWithin), intake: intake.New(cfg.Intake, d.Clock), ready: make(chan struct{})}
+	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), metrics: metrics.New(), begins: sojourn.New(begunWithin), intake: intake.New(cfg.Intake, d.Clock), ready: make(chan struct{}), executing: make(chan struct{})}
 	if cfg.TestSeams {
 		s.types = s.types.Conformance(cfg.Prompts.TestSecrets)
 	}
@@ -259,12 +264,12 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.leases = lease.New(cfg.Lease, d.Leases, d.Clock, d.Logger)
 	s.quarantine = quarantine.New(quarantine.DefaultConfig(), d.Quarantine, d.Clock, d.Logger)
 	s.snapshots = snapshot.New(snapshot.Deps{Log: d.Log, Store: d.Snapshots, Logger: d.Logger, Done: func(r snapshot.Result) { s.metrics.Snapshot(string(r)) }})
-	s.executor = execute.New(execute.Config{Limits: cfg.Limits, AckWait: cfg.AckWait, MaxTogether: cfg.MaxTogether}, execute.Deps{
+	s.executor = execute.New(execute.Config{Limits: cfg.Limits, AckWait: cfg.AckWait, HoldResults: holdResults, MaxTogether: cfg.MaxTogether}, execute.Deps{
 		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: remote.Acceptor{Client: d.Acceptor, Told: told}, Definitions: s.definitions,
 		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
 		Vault: d.vault(), Provides: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
 		Spans: d.Spans, Metrics: s.metrics, Begins: s.begins, Children: s.starter,
-		Quarantine: s.quarantine, Snapshots: s.snapshots, Leases: s.leases, Peers: s.peers(),
+		Backlog: s.intake.Backlog, Quarantine: s.quarantine, Snapshots: s.snapshots, Leases: s.leases, Peers: s.peers(),
 	})
 	s.leases.Count(s.executor.Active)
 	d.Logger.Info("dispatcher process", "process", s.executor.Process(), "lease", cfg.Lease.Duration)
@@ -369,6 +374,7 @@ func (s *Service) Run(ctx context.Context) error {
 	loop("snapshots", s.snapshots.Run)
 	loop("intake", func(ctx context.Context) error { return s.intake.Run(ctx, s.queue) })
 	loop("tenant limits", s.deps.TenantLimits.Run)
+	close(s.executing)
 	g.Go(func() error { return s.execute(ctx) })
 	return g.Wait()
 }

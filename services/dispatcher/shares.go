@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"waybill.dev/waybill/services/dispatcher/lease"
 	"waybill.dev/waybill/services/dispatcher/waiting"
 	"waybill.dev/waybill/services/dispatcher/worker"
 )
@@ -12,7 +13,9 @@ import (
 // openQueue puts the desk between the queue and the pool, where waiting runs can be kept.
 func (s *Service) openQueue() {
 	s.queue = s.deps.Queue
-	cfg := waiting.Config{Size: s.cfg.MaxRuns}
+	// What a process holds is free again soon after its lease is over.
+	silence := s.cfg.Lease.Duration + s.cfg.Lease.Duration/lease.Renewals
+	cfg := waiting.Config{Size: s.cfg.MaxRuns, Renew: s.cfg.Lease.Duration / lease.Renewals, Patience: silence}
 	size := s.cfg.MaxRuns
 	if s.deps.Waiting != nil {
 		s.desk = waiting.New(cfg, waiting.Deps{

@@ -96,7 +96,7 @@ func TestWho_NamesWhoeverHasToAct(t *testing.T) {
 		"waits for somebody to answer gate (approval): Pay?": {Status: wire.StatusWaitingApproval, Interrupt: ask},
 		"waits for somebody to answer gate":                  {Status: wire.StatusWaitingApproval, CurrentNodeID: "gate"},
 		"paused: waits for somebody to resume it":            {Status: wire.StatusPaused},
-		"queued: no dispatcher has taken it yet":             {Status: wire.StatusPending},
+		"queued: waits for a dispatcher, a free slot or a limit":             {Status: wire.StatusPending},
 		"":                                                   {Status: wire.StatusCompleted},
 	} {
 		require.Equal(t, want, show.Who(r))

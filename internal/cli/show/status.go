@@ -22,7 +22,7 @@ func Who(r runstate.Snapshot) string {
 	case r.Status.Waiting():
 		return "waits for somebody to answer"
 	case r.Status == wire.StatusPending:
-		return "queued: no dispatcher has taken it yet"
+		return "queued: waits for a dispatcher, a free slot or a limit"
 	default:
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
@@ -168,6 +169,9 @@ func slept(f *frame.Frame) bool {
 	return f.Kind == subject.Step && f.Note != "" && len(wire.ParseNote(f.Note).Held) == 0 && strings.HasPrefix(f.Writer, frame.Beside)
 }
 
+// backlogPatience is how long a wake frame may be the last of its run while runs wait in the queue.
+const backlogPatience = 10 * time.Minute
+
 // WakeLost wakes a run whose timer is overdue and that no process watches. woken is false for a
 // run that needs no wake: it has ended, is in the queue, is of a later engine, or has a damaged
 // log.
@@ -187,7 +191,11 @@ func (x *Executor) WakeLost(ctx context.Context, r subject.Run) (woken bool, err
 	case subject.Wake:
 		// One that stays the last frame was taken by a process that found the run asleep, watched
 		// its timer, and died. A second wake frame beside one that is in the queue does no harm.
-		if x.deps.Clock().Sub(last.Stored) < x.cfg.AckWait {
+		patience := x.cfg.AckWait
+		if x.deps.Backlog() { // it may wait behind others, or for a limit
+			patience = backlogPatience
+		}
+		if x.deps.Clock().Sub(last.Stored) < patience {
 			return false, nil // in the queue
 		}
 		check = x.sound // the wake before this one had no effect

@@ -35,8 +35,10 @@ const panicked = "the run failed inside the host; its operator finds the cause i
 // endBroken ends a run whose execution panicked. Errors: lifecycle.ErrPanic if the
 // run cannot be ended either, frame.ErrDamaged, and those of the log.
 func (x *Executor) endBroken(ctx context.Context, r subject.Run) error {
-	if _, head, err := x.load(ctx, r); err == nil && head.Owner != "" && head.Owner != x.Process() {
-		return nil // another dispatcher owns it by now
+	if _, head, err := x.load(ctx, r); err == nil {
+		if err := x.entitled(ctx, r, head.Ownership); err != nil {
+			return err
+		}
 	}
 	return x.endAnyway(ctx, r, x.newWriter(), func(m *run.Machine) {
 		now := x.deps.Clock()

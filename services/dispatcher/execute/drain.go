@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"errors"
+	"time"
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
@@ -38,15 +39,29 @@ func (x *Executor) draining() bool {
 	}
 }
 
+// unsentWithin is how long effects that are cut may take to say whether they sent anything.
+const unsentWithin = time.Second
+
 // finish waits for the effects that run and records their results. Errors: errReleased when the
 // time for them is over and the run was released without them.
 func (s *session) finish(ctx context.Context) error {
+	if err := s.flushOver(ctx); err != nil { // what was received before
+		return err
+	}
 	for s.live > 0 {
+		if d, ok := poll(s.done); ok { // before the end of the time for it
+			if err := s.finished(ctx, d); err != nil {
+				return err
+			}
+			continue
+		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.x.drain.cut:
-			s.stop()
+			if err := s.cut(ctx); err != nil {
+				return err
+			}
 			return s.release(ctx)
 		case <-s.heartbeat:
 			s.hold.extend()
@@ -55,10 +70,7 @@ func (s *session) finish(ctx context.Context) error {
 				return err
 			}
 		case d := <-s.done:
-			if err := s.settleAll(ctx, d); err != nil {
-				return err
-			}
-			if err := s.flushOver(ctx); err != nil {
+			if err := s.finished(ctx, d); err != nil {
 				return err
 			}
 		case r := <-s.inbox:
@@ -68,6 +80,35 @@ func (s *session) finish(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// finished records the end of an effect.
+func (s *session) finished(ctx context.Context, d effectDone) error {
+	if err := s.settleAll(ctx, d); err != nil {
+		return err
+	}
+	return s.flushOver(ctx)
+}
+
+// cut ends the effects that still run, and records which of them have sent nothing: their outcome
+// is known.
+func (s *session) cut(ctx context.Context) error {
+	s.inflight.cancelAll()
+	for late := time.After(unsentWithin); s.live > 0; {
+		select {
+		case d := <-s.done:
+			s.live--
+			if !s.late(d) && d.result.Unsent {
+				s.m.Release(d.effect.NodeID)
+			}
+		case r := <-s.inbox:
+			r.reply <- context.Canceled
+		case <-late:
+			s.live = 0
+		}
+	}
+	s.stop()
+	return s.flushOver(ctx)
 }
 
 // release gives the run up and puts it into the queue. It returns errReleased, or why it could not.

@@ -37,6 +37,9 @@ type Config struct {
 	// AckWait is how long the queue waits for an extension of a delivery before it hands it out
 	// again.
 	AckWait time.Duration
+	// HoldResults is how long the result of an effect is held while the log or the redactor cannot
+	// be reached; 0 hands the run back at once.
+	HoldResults time.Duration
 	// MaxTogether bounds how many calls, or ends, of effects go into one frame. More than one leaves
 	// the order of what they tell next to whoever comes first.
 	MaxTogether int
@@ -64,6 +67,8 @@ type Deps struct {
 	Vault Vault
 	// Quarantine remembers runs whose log is damaged; nil: they do not come back.
 	Quarantine Quarantine
+	// Backlog reports that runs wait in the queue; nil: unknown.
+	Backlog func() bool
 	// Leases says which processes own runs; nil: no other process executes runs.
 	Leases Leases
 	// Peers reaches the owners of runs; nil: there are none beside this process.
@@ -99,9 +104,11 @@ type Executor struct {
 	// drainOnce and cutOnce guard the channels of drain.
 	drainOnce, cutOnce sync.Once
 
-	mu     sync.Mutex // guards active and left
+	mu     sync.Mutex // guards what follows
 	active map[string]*held
 	left   map[remark]bool
+	// setbacks counts failures in a row that are the run's own; see setback.
+	setbacks map[string]int
 }
 
 // held is a run that a session of this process executes.
@@ -132,6 +139,9 @@ func New(cfg Config, d Deps) *Executor {
 	if d.Metrics == nil {
 		d.Metrics = uncounted{}
 	}
+	if d.Backlog == nil {
+		d.Backlog = func() bool { return false }
+	}
 	if d.Leases == nil {
 		d.Leases = sole{rand.Text()}
 	}
@@ -139,7 +149,7 @@ func New(cfg Config, d Deps) *Executor {
 		d.Snapshots = snapshot.Without(d.Log)
 	}
 	return &Executor{
-		cfg: cfg, deps: d, announcements: make(chan announcement, maxAnnouncements), active: map[string]*held{}, left: map[remark]bool{},
+		cfg: cfg, deps: d, announcements: make(chan announcement, maxAnnouncements), active: map[string]*held{}, left: map[remark]bool{}, setbacks: map[string]int{},
 		drain: drain{begun: make(chan struct{}), cut: make(chan struct{})},
 	}
 }
@@ -269,13 +279,15 @@ func (x *Executor) cancellable(ctx context.Context, h *held, session func(ctx co
 // conclude ends a delivery by what became of its run.
 func (x *Executor) conclude(ctx context.Context, l *hold, err error) {
 	f := l.delivery.Frame()
-	why, giveUp := aside(err, l.delivery.Tries())
+	why, giveUp := aside(err, x.setback(f.Run.RunID, err))
 	switch {
 	case err == nil, errors.Is(err, errReleased): // the release is in the queue
 		x.end(l.end(l.delivery.Ack), f.Run, "ack")
 	case errors.Is(err, errElsewhere):
 		x.deps.Metrics.Conflict()
-		if !l.delivery.Redelivered() { // its owner has read the frame; one that was held before may be the owner's
+		// A frame that came after the owner's claim is one that the owner reads. An earlier one may be
+		// what the owner executes the run for, and is its to end.
+		if e, ok := errors.AsType[elsewhere](err); ok && f.Pos > e.claim {
 			x.end(l.end(l.delivery.Ack), f.Run, "ack")
 		}
 	case errors.Is(err, errLeaseLost): // another dispatcher may have it

@@ -40,6 +40,13 @@ func (f inflight) remove(e run.Effect) {
 	delete(f.effects, attemptOf(e))
 }
 
+// cancelAll ends all effects. They say so to the writer.
+func (f inflight) cancelAll() {
+	for _, cancel := range f.cancels {
+		cancel()
+	}
+}
+
 // drop ends the effects that the run no longer waits for, such as those whose time
 // was up. They end beside the writer, who throws away what they still bring.
 func (f inflight) drop(m *run.Machine) {

@@ -42,6 +42,12 @@ func (sole) Alive(context.Context, string) (bool, error) { return false, nil }
 // delivery's frame.
 var errElsewhere = errors.New("run is executed by another dispatcher")
 
+// elsewhere is errElsewhere with the position of the owner's claim.
+type elsewhere struct{ claim uint64 }
+
+func (elsewhere) Error() string { return errElsewhere.Error() }
+func (elsewhere) Unwrap() error { return errElsewhere }
+
 // errLeaseLost ends the sessions of a process whose lease was lost.
 var errLeaseLost = errors.New("dispatcher lease lost")
 
@@ -60,14 +66,14 @@ func (x *Executor) entitled(ctx context.Context, r subject.Run, o frame.Ownershi
 		return nil
 	}
 	if x.deps.Peers == nil {
-		return errElsewhere
+		return elsewhere{o.Claim}
 	}
 	held, err := x.deps.Peers.Moved(ctx, o.Owner, r.RunID)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: reach dispatcher %s: %w", runlog.ErrUnavailable, o.Owner, err)
 	case held:
-		return errElsewhere
+		return elsewhere{o.Claim}
 	default: // it gave the run up; if it takes it again meanwhile, one of the two claims is refused
 		return nil
 	}

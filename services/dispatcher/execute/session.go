@@ -134,9 +134,18 @@ func (s *session) drive(ctx context.Context) error {
 			continue
 		}
 		if err := s.wait(ctx); err != nil {
-			return s.lostOr(ctx, err)
+			return s.lostOr(ctx, s.outlast(ctx, err))
 		}
 	}
+}
+
+// outlast lets the other effects end, and records their results, before a session ends because a
+// part of the host could not be reached: to cut them would leave their outcomes unknown.
+func (s *session) outlast(ctx context.Context, err error) error {
+	if !unreachable(err) || errors.Is(err, runlog.ErrConflict) || s.live == 0 {
+		return err
+	}
+	return errors.Join(err, s.finish(ctx))
 }
 
 // prepare returns once effects may begin: the log has the session's claim, on the disk unless they
@@ -147,13 +156,20 @@ func (s *session) prepare(ctx context.Context, effects []run.Effect) error {
 			return err
 		}
 	}
+	return s.entitledTo(ctx, effects)
+}
+
+// entitledTo returns once the process's lease is valid, if there are effects to begin. Errors:
+// errLeaseLost, and the cause of ctx.
+func (s *session) entitledTo(ctx context.Context, effects []run.Effect) error {
 	if len(effects) == 0 {
 		return nil
 	}
-	if err := s.x.deps.Leases.Await(ctx, s.process); err != nil {
-		return fmt.Errorf("%w: %w", errLeaseLost, err)
+	err := s.x.deps.Leases.Await(ctx, s.process)
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
-	return nil
+	return fmt.Errorf("%w: %w", errLeaseLost, err)
 }
 
 // rest ends a session whose run sleeps: the run is given up, unless its last frame did that, and
@@ -204,6 +220,9 @@ func (s *session) advance(ctx context.Context, draining bool) ([]run.Effect, err
 		if draining && len(effects) > 0 {
 			return nil, s.release(ctx) // without what the machine holds: the next dispatcher comes to the same
 		}
+		if err := s.entitledTo(ctx, effects); err != nil { // before the log says that they have begun
+			return nil, err
+		}
 		idle := len(effects) == 0 && s.live == 0 && !s.m.More() && !s.m.State().Status.Terminal()
 		changed, err := s.flush(ctx, s.early, idle, len(effects) > 0 && !s.owns())
 		switch {
@@ -241,7 +260,12 @@ func (s *session) overflow(ctx context.Context, notBegun []run.Effect, cause err
 // always: also if nothing is pending. changed reports that the redactor changed the events.
 func (s *session) flush(ctx context.Context, to write, release, always bool) (changed bool, err error) {
 	start := s.x.deps.Clock()
-	a, err := s.x.append(ctx, entry{writer: frame.Claimed(s.writer, s.epoch, release), run: s.run, head: s.head, to: to, always: always}, s.m)
+	e := entry{writer: frame.Claimed(s.writer, s.epoch, release), run: s.run, head: s.head, to: to, always: always}
+	a, err := s.x.append(ctx, e, s.m)
+	for retry := (backoff{most: s.x.cfg.HoldResults}); err != nil && s.losesResults(err) && retry.wait(ctx); {
+		s.hold.refresh()
+		a, err = s.x.append(ctx, e, s.m) // the same frame: the log takes it once
+	}
 	if err != nil {
 		return false, err
 	}

@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/quarantine"
 )
 
-// How many deliveries a run gets before it is quarantined. The queue's pause between
-// them grows to eight seconds.
+// How many deliveries in a row may fail in one process before a run is quarantined. The queue's
+// pause between them grows to eight seconds.
 const (
 	// maxTries is about a minute.
 	maxTries = 10
@@ -37,6 +37,28 @@ func aside(err error, tries int) (c quarantine.Cause, ok bool) {
 	default:
 		return c, tries >= maxTries
 	}
+}
+
+// maxSetbacks bounds the runs whose failures are counted.
+const maxSetbacks = 4096
+
+// setback counts a failure of a run, if it is the run's own and not an outage, and returns how many
+// there were in a row in this process.
+func (x *Executor) setback(runID string, err error) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case err == nil:
+		delete(x.setbacks, runID)
+		return 0
+	case transient(err), errors.Is(err, errElsewhere), errors.Is(err, errReleased):
+		return x.setbacks[runID]
+	}
+	if len(x.setbacks) >= maxSetbacks {
+		clear(x.setbacks)
+	}
+	x.setbacks[runID]++
+	return x.setbacks[runID]
 }
 
 func reasonOf(err error) string {
@@ -63,13 +85,15 @@ func refused(err error) bool { return fault.CodeOf(err) == fault.EngineVersionMi
 // transient reports a failure that passes without the run: a part of the host is
 // unreachable, another writer was faster, or the process stops.
 func transient(err error) bool {
-	for _, t := range []error{
-		runlog.ErrUnavailable, runlog.ErrConflict, kv.ErrUnavailable, kv.ErrConflict, context.Canceled, context.DeadlineExceeded,
-		errLapsed, errAborted,
-	} {
+	for _, t := range []error{runlog.ErrConflict, kv.ErrConflict, context.Canceled, context.DeadlineExceeded, errLapsed, errAborted, errLeaseLost} {
 		if errors.Is(err, t) {
 			return true
 		}
 	}
-	return fault.CodeOf(err) == fault.ServiceUnavailable
+	return unreachable(err)
+}
+
+// unreachable reports that a part of the host could not be reached.
+func unreachable(err error) bool {
+	return errors.Is(err, runlog.ErrUnavailable) || errors.Is(err, kv.ErrUnavailable) || fault.CodeOf(err) == fault.ServiceUnavailable
 }

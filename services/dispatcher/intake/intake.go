@@ -119,6 +119,17 @@ func (g *Guard) longest() time.Duration {
 	return g.Wait(parked)
 }
 
+// Backlog reports that runs wait to be handed out, as last seen.
+func (g *Guard) Backlog() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.looks) == 0 {
+		return false
+	}
+	d := g.looks[len(g.looks)-1].depth
+	return d.Waiting+d.Limited > 0
+}
+
 // Enter lets a start in; leave gives its place back. parked is how many runs of its tenant wait for
 // a slot.
 func (g *Guard) Enter(parked int) (leave func(), err error) {

@@ -103,8 +103,11 @@ func (t *Table) saw(e kv.Entry) {
 func (t *Table) adopt(ctx context.Context, h Handler) {
 	for ; ctx.Err() == nil; lifecycle.Wait(ctx, t.interval()/2) {
 		for _, s := range t.silent() {
-			if _, err := t.expire(ctx, s.record.Process, s.revision); err == nil {
+			switch _, err := t.expire(ctx, s.record.Process, s.revision); {
+			case err == nil:
 				t.log.Warn("dispatcher lease expired: its runs are taken over", "process", s.record.Process, "host", s.record.Host, "silent", time.Since(s.at))
+			case errors.Is(err, kv.ErrConflict):
+				t.recheck(ctx, s.record.Process)
 			}
 		}
 		for _, s := range t.finished() {
@@ -118,6 +121,15 @@ func (t *Table) adopt(ctx context.Context, h Handler) {
 				t.log.Warn("lease record of a dead dispatcher not deleted; retrying", "process", s.record.Process, "error", err)
 			}
 		}
+	}
+}
+
+// recheck forgets a lease whose deletion was missed, as after a long time without the store.
+func (t *Table) recheck(ctx context.Context, process string) {
+	if _, _, err := t.read(ctx, process); errors.Is(err, kv.ErrNotFound) {
+		t.mu.Lock()
+		delete(t.others, process)
+		t.mu.Unlock()
 	}
 }
 

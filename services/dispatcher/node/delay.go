@@ -49,7 +49,7 @@ func (in Input) millis(path string, v json.RawMessage, unit float64) (int64, *wi
 	most := cmp.Or(in.MaxDelay, OldMaxDelay).Milliseconds()
 	var f float64
 	if err := json.Unmarshal(v, &f); err != nil || f < 0 || f*unit > float64(most) {
-		return 0, Invalid("%s: want a number of milliseconds from 0 to %d", path, most)
+		return 0, Invalid("%s: want a number from 0 to %d (%s)", path, int64(float64(most)/unit), time.Duration(most)*time.Millisecond)
 	}
 	return int64(f * unit), nil
 }

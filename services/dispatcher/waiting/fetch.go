@@ -27,11 +27,15 @@ func (k *Desk) fetch(ctx context.Context) {
 			continue
 		}
 		for n := k.leftOver(ctx); n > 0 && ctx.Err() == nil; n-- {
-			k.deps.Queue.Want(n)
+			k.deps.Queue.Want(min(n, maxAhead))
 			k.fetchOne(ctx)
 		}
 	}
 }
+
+// maxAhead bounds the runs that are fetched ahead while the queue is emptied into tickets: they
+// count as handed out until their tickets are there.
+const maxAhead = 16
 
 // freeSlots is how many slots a fetched run finds free; 0 while the queue lags.
 func (k *Desk) freeSlots() int {

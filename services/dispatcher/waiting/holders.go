@@ -17,13 +17,14 @@ type holders struct {
 	clock    func() time.Time
 
 	mu      sync.Mutex           // guards what follows
-	seen    map[string]time.Time // when a renewal was seen last
+	seen    map[string]time.Time // when a renewal was first seen
+	at      map[string]uint64    // the revision of that renewal
 	gone    map[string]bool      // processes that have said so
 	renewed time.Time            // of this process's own record
 }
 
 func newHolders(store kv.Store, me string, patience time.Duration, clock func() time.Time) *holders {
-	return &holders{store: store, me: me, patience: patience, clock: clock, seen: map[string]time.Time{}, gone: map[string]bool{}}
+	return &holders{store: store, me: me, patience: patience, clock: clock, seen: map[string]time.Time{}, at: map[string]uint64{}, gone: map[string]bool{}}
 }
 
 // take sees a record of a process.
@@ -34,10 +35,14 @@ func (h *holders) take(e kv.Entry) {
 	if e.Value == nil {
 		h.gone[process] = true
 		delete(h.seen, process)
+		delete(h.at, process)
+		return
+	}
+	if h.at[process] == e.Revision { // a watch that begins again shows it again
 		return
 	}
 	delete(h.gone, process)
-	h.seen[process] = h.clock()
+	h.seen[process], h.at[process] = h.clock(), e.Revision
 }
 
 // alive reports whether a process may still hold what is its own.

@@ -121,9 +121,20 @@ type entry struct {
 // listed is the entry as the book has it.
 func (e entry) listed(key string, l limits) schedule.Ticket {
 	return schedule.Ticket{
-		ID: key, Tenant: e.Tenant, Lane: l.lane(), Priority: l.priority, Order: e.Pos,
+		ID: key, Tenant: e.Tenant, Lane: l.lane(), Priority: l.priority, Order: e.order(),
 		Since: time.UnixMilli(e.ParkedMs), NotBefore: time.UnixMilli(e.NotBeforeMs),
 	}
+}
+
+// started is behind the position of every frame.
+const started = 1 << 62
+
+// order puts runs that have begun, as those of a dispatcher that died, before those that have not.
+func (e entry) order() uint64 {
+	if e.Kind == subject.Wake {
+		return e.Pos
+	}
+	return e.Pos + started
 }
 
 // retryAfter is how long a run waits that was handed back: longer each time.
