@@ -49,8 +49,21 @@ func (s *session) finish(ctx context.Context) error {
 		return err
 	}
 	for s.live > 0 {
-		if d, ok := poll(s.done); ok { // before the end of the time for it
+		// Of what is ready at the same time, always the same comes first, and results before the cut.
+		if d, ok := poll(s.done); ok {
 			if err := s.finished(ctx, d); err != nil {
+				return err
+			}
+			continue
+		}
+		if _, ok := poll(s.moved); ok {
+			if _, err := s.look(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if r, ok := poll(s.inbox); ok {
+			if err := s.serve(ctx, r); err != nil {
 				return err
 			}
 			continue
