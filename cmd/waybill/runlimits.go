@@ -24,7 +24,7 @@ func (l *runLimits) validate() (errs []error) {
 		errs = append(errs, fmt.Errorf("--max-node-executions %d: want 1 to %d", n, dispatcher.MaxNodeExecutions))
 	}
 	if d := l.MaxRunDuration; d < time.Second || d > dispatcher.MaxRunDuration {
-		errs = append(errs, fmt.Errorf("--max-run-duration %s: want 1s to %s", d, time.Duration(dispatcher.MaxRunDuration)))
+		errs = append(errs, fmt.Errorf("--max-run-duration %s: want 1s to %s", d, dispatcher.MaxRunDuration))
 	}
 	return errs
 }

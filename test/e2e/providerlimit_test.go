@@ -27,7 +27,7 @@ func (m *slowModel) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	m.flying++
 	m.top = max(m.top, m.flying)
 	m.mu.Unlock()
-	time.Sleep(50 * time.Millisecond) // the model's work
+	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // the model's work
 	m.mu.Lock()
 	m.flying--
 	m.mu.Unlock()

@@ -189,5 +189,5 @@ func (e *effects) once(t *testing.T, n int) {
 	t.Helper()
 	t.Log(e.summary())
 	require.Len(t, e.byID(), n, "each id is called")
-	require.Zero(t, len(e.repeated()), "%s", e.summary())
+	require.Empty(t, e.repeated(), "%s", e.summary())
 }

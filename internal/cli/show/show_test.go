@@ -93,11 +93,11 @@ func TestWho_NamesWhoeverHasToAct(t *testing.T) {
 	t.Parallel()
 	ask := &runstate.OpenInterrupt{NodeID: "gate", Kind: interrupt.Approval, Payload: interrupt.Request{Data: json.RawMessage(`{"title":"Pay?"}`)}}
 	for want, r := range map[string]runstate.Snapshot{
-		"waits for somebody to answer gate (approval): Pay?": {Status: wire.StatusWaitingApproval, Interrupt: ask},
-		"waits for somebody to answer gate":                  {Status: wire.StatusWaitingApproval, CurrentNodeID: "gate"},
-		"paused: waits for somebody to resume it":            {Status: wire.StatusPaused},
-		"queued: waits for a dispatcher, a free slot or a limit":             {Status: wire.StatusPending},
-		"":                                                   {Status: wire.StatusCompleted},
+		"waits for somebody to answer gate (approval): Pay?":     {Status: wire.StatusWaitingApproval, Interrupt: ask},
+		"waits for somebody to answer gate":                      {Status: wire.StatusWaitingApproval, CurrentNodeID: "gate"},
+		"paused: waits for somebody to resume it":                {Status: wire.StatusPaused},
+		"queued: waits for a dispatcher, a free slot or a limit": {Status: wire.StatusPending},
+		"": {Status: wire.StatusCompleted},
 	} {
 		require.Equal(t, want, show.Who(r))
 	}
