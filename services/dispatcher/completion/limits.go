@@ -43,6 +43,11 @@ func (c *call) admitted(ctx context.Context) (release func(used int), err error)
 	return slot.Release, nil
 }
 
+// unsent is the end of a node before its next call. If that is its first, nothing was sent.
+func (c *call) unsent(err error) *Result {
+	return &Result{Interrupted: err, Unsent: c.calls == 0}
+}
+
 const (
 	// bytesPerToken is the usual ratio of English text.
 	bytesPerToken = 4

@@ -440,11 +440,11 @@ func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 		return provider.Result{}, &Result{Interrupted: context.Cause(ctx)}
 	}
 	if err := seal.Check(ctx); err != nil {
-		return provider.Result{}, &Result{Interrupted: err}
+		return provider.Result{}, c.unsent(err)
 	}
 	release, err := c.admitted(ctx)
 	if err != nil {
-		return provider.Result{}, &Result{Interrupted: err}
+		return provider.Result{}, c.unsent(err)
 	}
 	used := unreported
 	defer func() { release(used) }()
@@ -452,7 +452,7 @@ func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 	defer cancel()
 	emit, wait, closeStream, err := c.open(ctx)
 	if err != nil {
-		return provider.Result{}, &Result{Interrupted: err}
+		return provider.Result{}, c.unsent(err)
 	}
 	defer closeStream()
 	req := c.req

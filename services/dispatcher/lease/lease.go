@@ -265,8 +265,17 @@ func (t *Table) Release(ctx context.Context) error {
 	t.mu.Lock()
 	t.own.State = Released
 	t.mu.Unlock()
-	return t.renew(ctx)
+	var err error
+	for range releaseTries {
+		if err = t.renew(ctx); err == nil || errors.Is(err, ErrLost) {
+			break
+		}
+	}
+	return err
 }
+
+// releaseTries is how often a release is written: a renewal may come between.
+const releaseTries = 3
 
 // reborn takes a new process id after the lease was lost.
 func (t *Table) reborn() (lost string) {

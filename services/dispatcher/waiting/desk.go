@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/services/dispatcher/schedule"
 )
@@ -175,7 +176,7 @@ func (k *Desk) write(f func(context.Context)) {
 		defer func() { <-k.writes }()
 		ctx, cancel := context.WithTimeout(context.Background(), storePatience)
 		defer cancel()
-		f(ctx)
+		_ = lifecycle.Contain(k.deps.Logger, "waiting", func() error { f(ctx); return nil }) // the run's delivery lapses
 	}()
 }
 

@@ -25,8 +25,8 @@ func (k *Desk) Serve(ctx context.Context, work func(context.Context) error) erro
 	var front sync.WaitGroup
 	front.Go(func() {
 		var taking sync.WaitGroup
-		taking.Go(func() { k.pick(in) })
-		taking.Go(func() { k.fetch(in) })
+		taking.Go(func() { k.loop(in, "pick", k.pick) })
+		taking.Go(func() { k.loop(in, "fetch", k.fetch) })
 		taking.Wait()
 		k.releaseAll()
 	})
@@ -39,6 +39,14 @@ func (k *Desk) Serve(ctx context.Context, work func(context.Context) error) erro
 	k.permits.settle(leaving)
 	k.holders.leave(leaving)
 	return err
+}
+
+// loop runs a loop of the desk until ctx ends, again after a panic.
+func (k *Desk) loop(ctx context.Context, name string, run func(context.Context)) {
+	_ = lifecycle.Restart(ctx, k.deps.Logger, "waiting "+name, func(ctx context.Context) error { // its error is that of ctx
+		run(ctx)
+		return ctx.Err()
+	})
 }
 
 // begin starts what the desk knows things by, and waits until it knows what there is.
@@ -56,7 +64,7 @@ func (k *Desk) begin(ctx, behind context.Context, wg *sync.WaitGroup) error {
 			k.follow(behind, prefix, k.see, func() { k.nextRound(prefix) }, func() { k.sweep(prefix) }, seen)
 		})
 	}
-	wg.Go(func() { k.renew(behind) })
+	wg.Go(func() { k.loop(behind, "renew", k.renew) })
 	for range 4 {
 		select {
 		case <-seen:
