@@ -103,7 +103,7 @@ func (h *history) excused() bool {
 	if h.state.Status == wire.StatusCancelled || h.flow.hurried() {
 		return true
 	}
-	return h.timedOut() && (h.flow.TimeoutMs > 0 || h.stranded)
+	return h.timedOut() && h.flow.TimeoutMs > 0
 }
 
 func (h *history) timedOut() bool {

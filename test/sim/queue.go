@@ -87,13 +87,9 @@ func (q *queue) expire() {
 	}
 }
 
-// drop takes a run off the queue, although it may have been handed to somebody else
-// as well, as the durable queue does. If that one is lost too, nobody looks at the run
-// before its time is up.
+// drop takes a run off the queue, although it may have been handed to another process as well,
+// as the durable queue does.
 func (q *queue) drop(it *item) {
-	if h := q.w.runs[it.frame.Run.RunID]; it.tries > 1 && !h.state.Status.Terminal() {
-		h.stranded = true
-	}
 	q.items = slices.DeleteFunc(q.items, func(i *item) bool { return i == it })
 }
 

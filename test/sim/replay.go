@@ -38,7 +38,7 @@ func (w *World) replay() error {
 
 // alone are runs that came to their end without anybody outside, and without a clock.
 func (h *history) alone() bool {
-	if h.flow.TimeoutMs > 0 || h.stranded || slices.ContainsFunc(h.flow.Nodes, func(n Node) bool { return n.Kind == kindGate }) {
+	if h.flow.TimeoutMs > 0 || slices.ContainsFunc(h.flow.Nodes, func(n Node) bool { return n.Kind == kindGate }) {
 		return false
 	}
 	return !slices.ContainsFunc(h.frames, func(f *frame.Frame) bool { return f.Note != "" || slices.Contains(f.Types, wire.EventRunPaused) })

@@ -28,8 +28,6 @@ type history struct {
 	waits, waitsBefore bool
 	// results are the positions at which the result of a node's attempt was recorded.
 	results map[string]uint64
-	// stranded: an acknowledgement that came late has taken the run off the queue.
-	stranded bool
 	// staged: it is a story's.
 	staged bool
 	// apart is how far two clocks may be from each other.

@@ -35,9 +35,8 @@ type Verdict struct {
 	Steps int
 	Fates int
 	Trace string
-	// Runs is how many there were, Stranded how many of them nobody had any more before
-	// their time was up.
-	Runs, Stranded int
+	// Runs is how many there were.
+	Runs int
 	// Calls, Accounts and Asked are those of a story: Asked are the invocation ids with which
 	// models were asked, by run and node.
 	Calls    []Call
@@ -64,11 +63,6 @@ func (w *World) say(format string, args ...any) {
 
 func (w *World) verdict() Verdict {
 	v := Verdict{Err: w.broken, Sum: w.sum, Steps: w.steps, Fates: w.fates, Runs: len(w.runs), Lasted: time.Since(w.began)}
-	for _, h := range w.runs {
-		if h.stranded && h.timedOut() && h.flow.TimeoutMs == 0 {
-			v.Stranded++
-		}
-	}
 	if w.scenario.Story != nil {
 		v.Calls, v.Accounts, v.Asked = w.calls, w.accounts(), w.models.asked
 	}
