@@ -127,6 +127,8 @@ type rig struct {
 	begins *sojourn.Meter
 	// quarantine takes runs of executors that are made from here on; nil: nobody does.
 	quarantine execute.Quarantine
+	// hold is how long executors hold results that are made from here on.
+	hold time.Duration
 	// alive makes executors processes that hold leases beside each other.
 	alive bool
 	// snapshots keeps those of executors that are made from here on; nil disables them.
@@ -168,7 +170,7 @@ func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Mod
 	}
 	return execute.New(execute.Config{
 		Limits:  run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
-		AckWait: 3 * time.Second, MaxTogether: 64,
+		AckWait: 3 * time.Second, MaxTogether: 64, HoldResults: r.hold,
 	}, execute.Deps{
 		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, Begins: r.begins, Quarantine: r.quarantine, Snapshots: r.snapshots, Leases: leases, Vault: r.vault,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: logger,

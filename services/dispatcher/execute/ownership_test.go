@@ -1,0 +1,122 @@
+package execute_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/completion"
+)
+
+// away is a log that takes nothing for a time.
+type away struct {
+	*memory.Log
+	until func() time.Time
+}
+
+func (l away) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	if time.Now().Before(l.until()) {
+		return 0, runlog.ErrUnavailable
+	}
+	return l.Log.Append(ctx, f, after)
+}
+
+// A result is not thrown away because the log is unreachable when it comes.
+func TestExecute_HoldsAResultWhileTheLogIsAway(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		hold  time.Duration
+		calls int
+	}{"held": {time.Minute, 1}, "handed back": {0, 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, nil, nil)
+				r.hold = c.hold
+				r.log.SetRetryDelay(time.Second)
+				var until time.Time
+				calls := 0
+				r.exec = r.executorOn(away{r.log, func() time.Time { return until }}, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")),
+					models(func(context.Context, completion.Task, completion.Journal) completion.Result {
+						if calls++; calls == 1 {
+							until = time.Now().Add(20 * time.Second)
+						}
+						return completion.Result{}
+					}))
+				r.create(t)
+				for ended := false; !ended; {
+					r.next(t)
+					st, _ := r.state(t)
+					ended = st.Status.Terminal()
+				}
+				require.Equal(t, c.calls, calls)
+			})
+		})
+	}
+}
+
+// noted is a delivery whose end is noted.
+type noted struct {
+	runlog.Delivery
+	mu    sync.Mutex
+	ended string
+}
+
+func (n *noted) end(how string, err error) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ended = how
+	return err
+}
+
+func (n *noted) Ack() error    { return n.end("ack", n.Delivery.Ack()) }
+func (n *noted) Retry() error  { return n.end("retry", n.Delivery.Retry()) }
+func (n *noted) Return() error { return n.end("return", n.Delivery.Return()) }
+
+// A delivery of a run that another dispatcher owns is acknowledged only if its frame came after the
+// owner's claim: an earlier one may be the one under which the owner executes the run.
+func TestExecute_LeavesTheDeliveryOfAnOwnersClaim(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		wake  bool
+		ended string
+	}{"the claimed one": {false, ""}, "a later wake": {true, "ack"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), nil)
+			r.alive = true
+			r.exec = r.executor(r.defs, models(func(context.Context, completion.Task, completion.Journal) completion.Result {
+				return completion.Result{Interrupted: errors.New("must not be called")}
+			}))
+			r.create(t)
+			d, err := r.log.Next(t.Context())
+			require.NoError(t, err)
+			last, err := r.log.Last(t.Context(), theRun)
+			require.NoError(t, err)
+			begin := wire.Draft{Type: wire.EventRunStarted, Payload: []byte(`{}`)}.Place("run_1", 0, time.Now())
+			claim := frame.New(theRun, subject.Step, last.Head(), []wire.Event{begin}).By(frame.Claimed("OTHER-1", 1, false))
+			claim.Pos, err = r.log.Append(t.Context(), claim, last.Pos)
+			require.NoError(t, err)
+			if c.wake {
+				_, err = r.log.Append(t.Context(), frame.New(theRun, subject.Wake, claim.Head(), nil).By("OTHER-2"), claim.Pos)
+				require.NoError(t, err)
+				require.NoError(t, d.Ack())
+				d, err = r.log.Next(t.Context())
+				require.NoError(t, err)
+			}
+			n := &noted{Delivery: d}
+			r.exec.Execute(t.Context(), n)
+			require.Equal(t, c.ended, n.ended)
+		})
+	}
+}
