@@ -468,7 +468,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 }
 
 // leaseConfig is how this process holds its lease. A host on an embedded NATS server has its data
-// directory to itself, and no dispatcher beside it.
+// directory to itself: no other dispatcher can be running.
 func (h *host) leaseConfig() lease.Config {
 	name, _ := os.Hostname() // for people; a pod's name
 	return lease.Config{Duration: h.opts.lease, Host: name, Sole: h.nats != nil}

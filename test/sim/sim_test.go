@@ -49,7 +49,7 @@ func TestSim_EverySeedKeepsTheRules(t *testing.T) {
 	var sum struct {
 		sync.Mutex
 		steps, faults, runs int
-		lasted                        time.Duration
+		lasted              time.Duration
 	}
 	var next, failed atomic.Uint64
 	t.Cleanup(func() {

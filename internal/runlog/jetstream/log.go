@@ -34,8 +34,8 @@ type Config struct {
 	Replicas int
 	// InSync is how many of them must be in sync for the log to be well; 0: a majority.
 	InSync int
-	// AckWait is how long a delivery may stay silent before it is handed out again. It entitles
-	// nobody to execute the run: its owner's lease does. All dispatchers use the same value.
+	// AckWait is how long a delivery may stay silent before it is handed out again. A redelivery
+	// does not make a dispatcher the owner of the run. All dispatchers use the same value.
 	AckWait time.Duration
 	// RetryDelay is how long Retry holds a run back after its first try.
 	RetryDelay time.Duration

@@ -31,7 +31,7 @@ type Peers interface {
 	Moved(ctx context.Context, process, runID string) (held bool, err error)
 }
 
-// sole is the lease of a process that has no others beside it.
+// sole is the lease of the only process.
 type sole struct{ process string }
 
 func (s sole) Process() string                           { return s.process }

@@ -9,7 +9,7 @@
 // or the expiry. No clocks of two machines are compared: each observer measures with its own
 // monotonic clock how long a record stayed the same, and counts only time in which its own
 // renewals succeeded, so that an outage of the store expires nobody. The duration is part of the
-// record: dispatchers with different settings are safe beside each other.
+// record: dispatchers with different settings are safe.
 package lease
 
 import (

@@ -133,7 +133,7 @@ func (t *Table) recheck(ctx context.Context, process string) {
 	}
 }
 
-// silent are the leases that nobody renewed for their duration.
+// silent are the leases that were not renewed for their duration.
 func (t *Table) silent() []sight {
 	t.mu.Lock()
 	defer t.mu.Unlock()
