@@ -192,12 +192,14 @@ func TestTable_ReleasesAtOnce(t *testing.T) {
 		require.True(t, alive(t, b, "a-1"), "it finishes its work")
 		require.Equal(t, 1, b.Live())
 		require.NoError(t, a.Release(t.Context()))
+		pass(5 * duration) // the record is deleted meanwhile
+		require.Empty(t, a.lost, "it gave its lease up")
 		a.kill()
 		synctest.Wait()
 		require.False(t, alive(t, b, "a-1"))
 		require.False(t, a.Valid())
 		pass(duration)
-		require.Equal(t, []string{"a-1"}, b.took(), "what it may have left")
+		require.Contains(t, b.took(), "a-1", "what it may have left")
 	})
 }
 

@@ -43,6 +43,9 @@ func (t *Table) Run(ctx context.Context, h Handler) error {
 	})
 	for pause := t.interval(); lifecycle.Wait(ctx, pause); {
 		pause = t.interval()
+		if t.over() { // released: there is nothing to renew
+			continue
+		}
 		bounded, done := context.WithTimeout(ctx, t.cfg.Duration)
 		err := t.renew(bounded)
 		done()
@@ -59,6 +62,13 @@ func (t *Table) Run(ctx context.Context, h Handler) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// over reports that this process released its lease.
+func (t *Table) over() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.own.State.over()
 }
 
 func (t *Table) interval() time.Duration { return t.cfg.Duration / Renewals }
