@@ -242,10 +242,16 @@ func (x *Executor) turn(ctx context.Context, l *hold) (next *hold) {
 	kept()
 	for _, j := range x.leave(r.RunID, h) {
 		j.release()
-		if next != nil {
+		pos := j.hold.delivery.Frame().Pos
+		switch {
+		case pos == l.delivery.Frame().Pos: // the same message, handed out again: it has one end
+			l = j.hold
+		case next != nil && pos != next.delivery.Frame().Pos:
 			x.end(next.end(next.delivery.Ack), r, "ack")
+			next = j.hold
+		default:
+			next = j.hold
 		}
-		next = j.hold
 	}
 	x.conclude(ctx, l, err)
 	return next
