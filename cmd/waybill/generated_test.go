@@ -183,6 +183,7 @@ var labels = map[string]string{
 	"code":                   "an [error code](../errors.md)",
 	"result":                 "`hit`, `missing`, `unavailable` or `rejected` for a read, `written`, `too_large`, `dropped` or `failed` for a write",
 	"direction":              "`input` or `output`",
+	"limit":                  "the member of `--provider-settings`: `maxConcurrent`, `requestsPerMinute` or `tokensPerMinute`",
 	"openwop_cap_kind":       "the cap, as `cap.breached` names it",
 	"openwop_interrupt_kind": "the kind of the [question](../waiting.md): `approval`, `clarification` and so on",
 	"openwop_node_status":    "`completed`, `failed` or `cancelled`",

@@ -205,6 +205,7 @@ type Service struct {
 	redactor    remote.Redactor
 	starter     *start.Starter
 	prompts     completion.Prompts
+	limiter     *limit.Limiter
 	loop        *completion.Loop
 	executor    *execute.Executor
 	watch       *sleep.Watch
@@ -250,10 +251,11 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.watch = sleep.New(sleep.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}, remote.Index{Client: d.EventLog}, d.Clock, d.Logger)
 	secrets := s.secrets()
 	cfg.Completion.BYOK = s.byok()
+	s.openLimiter()
 	s.loop = completion.New(cfg.Completion, completion.Deps{
 		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Schemas: remote.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,
 		Clock: d.Clock, Canned: s.canned(), Keys: s.keys(), Policies: d.Policies, Prompts: s.prompts, Called: s.metrics.Called,
-		Limiter: limit.NewLimiter(cfg.Completion.Providers, s.metrics, d.Clock), Refused: s.metrics.NoCapacity,
+		Limiter: s.limiter, Refused: s.metrics.NoCapacity,
 	})
 	s.starter = start.New(start.Deps{
 		Secrets: secrets, CheckModel: s.loop.Check, BYOK: s.byok(), Policy: s.loop.Policy, DefaultProvider: cfg.Completion.Defaults.Provider,
@@ -368,6 +370,7 @@ func (s *Service) Run(ctx context.Context) error {
 		return errors.Join(err, g.Wait())
 	}
 	loop("leases", func(ctx context.Context) error { return s.leases.Run(ctx, successor{s}) })
+	loop("provider limits", s.shareLimits)
 	loop("announcements", s.executor.Announce)
 	loop("timers", s.watch.Run)
 	loop("quarantine", s.quarantine.Run)

@@ -2,6 +2,7 @@ package completion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"waybill.dev/waybill/protocol/wire"
@@ -31,16 +32,34 @@ func (c *call) tooSlow() string {
 const unreported = -1
 
 // admitted waits until the provider has room for the call. The wait counts against the
-// run's time, and not against the time limits of the call.
-func (c *call) admitted(ctx context.Context) (release func(used int), err error) {
+// run's time, and not against the time limits of the call. Errors: that of ctx, a
+// *provider.Error if the provider refuses calls for longer than a call waits here.
+func (c *call) admitted(ctx context.Context) (release func(limit.Outcome), err error) {
 	if c.deps.Limiter == nil {
-		return func(int) {}, nil
+		return func(limit.Outcome) {}, nil
 	}
-	slot, err := c.deps.Limiter.Acquire(ctx, limit.Call{Provider: c.req.Provider, Tenant: c.task.Tenant, Tokens: estimate(c.req)})
+	slot, err := c.deps.Limiter.Acquire(ctx, limit.Call{
+		Provider: c.req.Provider, Tenant: c.task.Tenant, Model: c.req.Model, Credential: c.req.Credential, Tokens: estimate(c.req),
+	})
+	if held, ok := errors.AsType[*limit.HeldError](err); ok {
+		return nil, &provider.Error{Code: held.Code, Message: held.Error(), Retryable: true, Capacity: true, RetryAfter: held.Left}
+	}
 	if err != nil {
 		return nil, context.Cause(ctx)
 	}
 	return slot.Release, nil
+}
+
+// outcome is how a call ended, for the limiter.
+func (c *call) outcome(ctx context.Context, res provider.Result, err error) limit.Outcome {
+	out := limit.Outcome{Tokens: usedTokens(res, err), Aborted: ctx.Err() != nil}
+	if pe, ok := provider.As(err); ok && pe.Capacity {
+		out.Refused = pe
+		if c.deps.Refused != nil {
+			c.deps.Refused(c.req.Provider)
+		}
+	}
+	return out
 }
 
 // unsent is the end of a node before its next call. If that is its first, nothing was sent.

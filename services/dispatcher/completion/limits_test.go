@@ -157,3 +157,30 @@ func TestLimiter_QueuesCallsInsteadOfFailingThem(t *testing.T) {
 		require.Equal(t, 1, most)
 	})
 }
+
+// A run whose provider refuses calls for long waits outside, like one whose call was refused:
+// the vendor sees one call.
+func TestHold_GivesTheRunAPauseWithoutACall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		l := limited(t, `{}`, func(context.Context, provider.Request) (provider.Result, error) {
+			calls++
+			return provider.Result{}, &provider.Error{Code: provider.CodeQuota, Message: "slow down", Retryable: true, Capacity: true, RetryAfter: time.Minute}
+		})
+		first := askWithin(t, l, `{"expectsStreaming":false}`, 0)
+		require.Equal(t, time.Minute+time.Second, first.Err.RetryAfter)
+		time.Sleep(20 * time.Second) //nolint:forbidigo // in a bubble
+		second := askWithin(t, l, `{"expectsStreaming":false}`, 1)
+		require.Equal(t, 1, calls)
+		require.Equal(t, "provider_quota_exhausted", second.Err.Code)
+		require.True(t, second.Err.Capacity && second.Err.Retryable)
+		require.Contains(t, second.Err.Message, "no call is made")
+		require.GreaterOrEqual(t, second.Err.RetryAfter, 42*time.Second)
+		require.LessOrEqual(t, second.Err.RetryAfter, 48*time.Second)
+		require.NotContains(t, second.Err.Message, "vendor")
+		time.Sleep(second.Err.RetryAfter) //nolint:forbidigo // in a bubble
+		require.Equal(t, time.Minute+4*time.Second, askWithin(t, l, `{"expectsStreaming":false}`, 2).Err.RetryAfter)
+		require.Equal(t, 2, calls, "the run comes back after the hold")
+	})
+}

@@ -443,11 +443,14 @@ func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 		return provider.Result{}, c.unsent(err)
 	}
 	release, err := c.admitted(ctx)
+	if _, refused := provider.As(err); refused {
+		return provider.Result{}, &Result{Drafts: c.drafts, Err: c.unanswered(err)}
+	}
 	if err != nil {
 		return provider.Result{}, c.unsent(err)
 	}
-	used := unreported
-	defer func() { release(used) }()
+	out := limit.Outcome{Tokens: unreported, Aborted: true}
+	defer func() { release(out) }()
 	callCtx, cancel := context.WithTimeout(ctx, c.req.Timeouts.Call)
 	defer cancel()
 	emit, wait, closeStream, err := c.open(ctx)
@@ -464,7 +467,7 @@ func (c *call) ask(ctx context.Context) (provider.Result, *Result) {
 	if c.deps.Called != nil {
 		c.deps.Called(req.Provider, c.deps.Clock().Sub(began))
 	}
-	used = usedTokens(res, err)
+	out = c.outcome(ctx, res, err)
 	if werr := wait(); werr != nil {
 		return res, &Result{Interrupted: werr}
 	}

@@ -18,9 +18,6 @@ func (c *call) unanswered(err error) *wire.NodeError {
 	switch {
 	case out.Capacity:
 		out.RetryAfter = c.pause(out.RetryAfter)
-		if c.deps.Refused != nil {
-			c.deps.Refused(c.req.Provider)
-		}
 	case errors.Is(err, context.DeadlineExceeded):
 		out.Message = c.tooSlow()
 	}

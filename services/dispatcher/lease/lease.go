@@ -105,6 +105,8 @@ type Table struct {
 	renewals uint64
 	changed  chan struct{}
 	others   map[string]*sight
+	// known says that others has all leases that there were when Run began.
+	known bool
 }
 
 // sight is what this process has observed of another one's lease.

@@ -37,6 +37,7 @@ func (t *Table) Run(ctx context.Context, h Handler) error {
 	wg.Go(func() {
 		select {
 		case <-ready:
+			t.learned()
 			t.adopt(ctx, h)
 		case <-ctx.Done():
 		}
@@ -97,16 +98,32 @@ func (t *Table) saw(e kv.Entry) {
 		return
 	}
 	if e.Value == nil {
-		delete(t.others, process)
+		t.forget(process)
 		return
 	}
 	r, err := parse(e)
 	if err != nil { // its process is expired like any other, once it stays silent
 		r = Record{Process: process, State: Held, DurationMs: t.cfg.Duration.Milliseconds()}
 	}
-	if s := t.others[process]; s == nil || s.revision < e.Revision {
-		t.others[process] = &sight{record: r, revision: e.Revision, at: time.Now(), renewals: t.renewals}
+	t.note(process, r, e.Revision)
+}
+
+// note keeps what was observed of another lease. Call it with the lock.
+func (t *Table) note(process string, r Record, revision uint64) {
+	s := t.others[process]
+	if s != nil && s.revision >= revision {
+		return
 	}
+	t.others[process] = &sight{record: r, revision: revision, at: time.Now(), renewals: t.renewals}
+	if s == nil || s.record.State.over() != r.State.over() {
+		t.notify()
+	}
+}
+
+// forget drops a lease without a record. Call it with the lock.
+func (t *Table) forget(process string) {
+	delete(t.others, process)
+	t.notify()
 }
 
 // adopt expires silent leases and hands the runs of their processes on.
@@ -138,7 +155,7 @@ func (t *Table) adopt(ctx context.Context, h Handler) {
 func (t *Table) recheck(ctx context.Context, process string) {
 	if _, _, err := t.read(ctx, process); errors.Is(err, kv.ErrNotFound) {
 		t.mu.Lock()
-		delete(t.others, process)
+		t.forget(process)
 		t.mu.Unlock()
 	}
 }
@@ -213,9 +230,7 @@ func (t *Table) expire(ctx context.Context, process string, revision uint64) (Re
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.others[process]; s == nil || s.revision < next {
-		t.others[process] = &sight{record: r, revision: next, at: time.Now(), renewals: t.renewals}
-	}
+	t.note(process, r, next)
 	return r, nil
 }
 

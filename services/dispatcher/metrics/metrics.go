@@ -62,7 +62,7 @@ type Metrics struct {
 	activitySeconds, interruptsSeconds *prometheus.HistogramVec
 	backlogSeconds                     prometheus.Histogram
 	queueSeconds                       *prometheus.HistogramVec
-	inFlight, queued                   *prometheus.GaugeVec
+	inFlight, queued, holds, limits    *prometheus.GaugeVec
 	refused                            *prometheus.CounterVec
 
 	workflows, types, providers *names
@@ -105,6 +105,12 @@ func New() *Metrics {
 		}, []string{labelProvider}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_provider_in_flight", Help: "Calls of models in flight from this process."}, []string{labelProvider}),
 		queued:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "waybill_provider_queued", Help: "Calls of models that wait in this process for room within the limits of their provider."}, []string{labelProvider}),
+		holds: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "waybill_provider_holds", Help: "Pairs of model and credential whose calls this process holds after the provider refused one for lack of capacity.",
+		}, []string{labelProvider}),
+		limits: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "waybill_provider_limit", Help: "Limits that this process applies to calls of models: its share of those of the installation.",
+		}, []string{labelProvider, "limit"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "waybill_provider_no_capacity_total", Help: "Calls of models that the provider had no capacity for: rate limited, overloaded or unreachable.",
 		}, []string{labelProvider}),
@@ -126,7 +132,7 @@ func (m *Metrics) Collectors(active func() int, depth func(context.Context) (run
 	return []prometheus.Collector{
 		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts, m.conflicts, m.enqueued, m.snapshots, m.quarantined,
 		m.runSeconds, m.nodeSeconds, m.activitySeconds, m.interruptsSeconds, m.backlogSeconds,
-		m.queueSeconds, m.inFlight, m.queued, m.refused,
+		m.queueSeconds, m.inFlight, m.queued, m.holds, m.limits, m.refused,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "openwop_run_active", Help: "Runs that this process carries out now."},
 			func() float64 { return float64(active()) }),
 		queueDepth{depth},

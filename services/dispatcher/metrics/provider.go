@@ -18,3 +18,19 @@ func (m *Metrics) InFlight(provider string, calls, waiting int) {
 func (m *Metrics) NoCapacity(provider string) {
 	m.refused.WithLabelValues(m.providers.of(provider)).Inc()
 }
+
+// Holds sets of how many pairs of model and credential the calls are held.
+func (m *Metrics) Holds(provider string, pairs int) {
+	m.holds.WithLabelValues(m.providers.of(provider)).Set(float64(pairs))
+}
+
+// Limits sets this process's share of a provider's limits, by the names of their settings; 0: there
+// is no limit.
+func (m *Metrics) Limits(provider string, calls int, requestsPerMinute, tokensPerMinute float64) {
+	name := m.providers.of(provider)
+	for limit, value := range map[string]float64{"maxConcurrent": float64(calls), "requestsPerMinute": requestsPerMinute, "tokensPerMinute": tokensPerMinute} {
+		if value > 0 {
+			m.limits.WithLabelValues(name, limit).Set(value)
+		}
+	}
+}

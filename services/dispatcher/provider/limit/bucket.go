@@ -5,23 +5,56 @@ import "time"
 // bucket is a token bucket. Unlike golang.org/x/time/rate it takes tokens back, and can go
 // below zero: the tokens of a call are estimated before it and corrected after it.
 type bucket struct {
-	perSecond, burst, level float64
-	last                    time.Time
+	// minute are the tokens of a minute, of all dispatchers together; part is the fraction of
+	// them that can be taken at one instant.
+	minute, part float64
+	// perSecond and burst are this process's share of both.
+	perSecond, burst float64
+	level            float64
+	last             time.Time
 }
 
-// newBucket is full; nil for a rate without a limit.
-func newBucket(perMinute int, burst float64, now time.Time) *bucket {
+// newBucket is empty; nil for a rate without a limit.
+func newBucket(perMinute int, part float64, of int, now time.Time) *bucket {
 	if perMinute <= 0 {
 		return nil
 	}
-	burst = max(burst, 1)
-	return &bucket{perSecond: float64(perMinute) / 60, burst: burst, level: burst, last: now}
+	b := &bucket{minute: float64(perMinute), part: part, last: now}
+	b.divide(now, of)
+	return b
+}
+
+// divide sets the share of one of several dispatchers. Tokens beyond a smaller share are lost;
+// a larger share fills up at its rate, so dispatchers that come and go make no tokens.
+func (b *bucket) divide(now time.Time, of int) {
+	if b == nil {
+		return
+	}
+	b.fill(now)
+	b.perSecond = b.minute / 60 / float64(of)
+	b.burst = max(b.minute*b.part/float64(of), 1)
+	b.level = min(b.level, b.burst)
 }
 
 func (b *bucket) fill(now time.Time) {
 	if d := now.Sub(b.last).Seconds(); d > 0 {
 		b.level = min(b.level+d*b.perSecond, b.burst)
 		b.last = now
+	}
+}
+
+// perMinute is the rate of this process; 0: there is no limit.
+func (b *bucket) perMinute() float64 {
+	if b == nil {
+		return 0
+	}
+	return b.perSecond * 60
+}
+
+// fillUp fills the bucket at once.
+func (b *bucket) fillUp() {
+	if b != nil {
+		b.level = b.burst
 	}
 }
 
@@ -39,22 +72,22 @@ func (b *bucket) wait(now time.Time, n float64) time.Duration {
 	return time.Duration(short/b.perSecond*float64(time.Second)) + time.Millisecond
 }
 
-// take takes n tokens, at most as many as the bucket holds; a negative n gives them back.
+// take takes n tokens, at most those of a minute. More than the bucket holds leave a debt.
 func (b *bucket) take(now time.Time, n float64) {
 	if b == nil {
 		return
 	}
 	b.fill(now)
-	b.level = min(b.level-min(n, b.burst), b.burst)
+	b.level -= min(n, b.minute)
 }
 
-// settle replaces an estimate that was taken by what was used. A call that used more than
-// the bucket holds leaves a debt of at most that.
+// settle replaces an estimate that was taken by what was used. The debt is at most the tokens
+// of a minute.
 func (b *bucket) settle(now time.Time, estimate, used float64) {
 	if b == nil {
 		return
 	}
 	b.fill(now)
-	more := min(used, b.burst) - min(estimate, b.burst)
-	b.level = max(min(b.level-more, b.burst), -b.burst)
+	more := min(used, b.minute) - min(estimate, b.minute)
+	b.level = max(min(b.level-more, b.burst), -b.minute)
 }

@@ -2,16 +2,31 @@ package limit
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // Call asks for room to call a provider.
 type Call struct {
-	Provider, Tenant string
+	Provider, Tenant, Model string
+	// Credential is the tenant's own key; empty: the host's is used.
+	Credential provider.Secret
 	// Tokens is an estimate of what the call uses, prompt and answer together.
 	Tokens int
+}
+
+// Outcome is how an admitted call ended.
+type Outcome struct {
+	// Tokens are those that the call used; negative: they are not known.
+	Tokens int
+	// Refused is the error of a provider that had no capacity for the call; nil: it had.
+	Refused *provider.Error
+	// Aborted says that the call was not made, or was given up before its outcome was known.
+	Aborted bool
 }
 
 // Observer counts calls. It is called with a lock held and does not block.
@@ -20,34 +35,61 @@ type Observer interface {
 	Queued(provider string, waited time.Duration, admitted bool)
 	// InFlight reports how many calls are in flight and how many wait.
 	InFlight(provider string, calls, waiting int)
+	// Holds reports of how many pairs of model and credential calls are held.
+	Holds(provider string, pairs int)
+	// Limits reports what this process applies: its share of the limits; 0 means no limit.
+	Limits(provider string, calls int, requestsPerMinute, tokensPerMinute float64)
 }
 
 // Limiter admits calls within the limits of their providers. Calls beyond a limit wait in
 // one queue per provider: first in, first out within a tenant, and one call of each tenant
-// in turn. The limits are those of this process.
+// in turn. The limits are those of all dispatchers; this process applies its share of them.
 type Limiter struct {
 	settings *All
 	observer Observer
 	clock    func() time.Time
+	jitter   func(limit time.Duration) time.Duration
 
-	mu     sync.Mutex // guards queues
+	mu     sync.Mutex // guards what follows
 	queues map[string]*queue
+	share  Share
+	// joined is when the share was first known, full whether the buckets were full then.
+	joined time.Time
+	full   bool
 }
 
-// NewLimiter makes a limiter; a nil observer counts nothing.
+// NewLimiter makes a limiter of the only dispatcher; a nil observer counts nothing.
 func NewLimiter(settings *All, observer Observer, clock func() time.Time) *Limiter {
 	if observer == nil {
 		observer = noObserver{}
 	}
-	return &Limiter{settings: settings, observer: observer, clock: clock, queues: map[string]*queue{}}
+	return &Limiter{settings: settings, observer: observer, clock: clock, jitter: rand.N[time.Duration], queues: map[string]*queue{}, share: Alone, full: true}
 }
 
 type noObserver struct{}
 
-func (noObserver) Queued(string, time.Duration, bool) {}
-func (noObserver) InFlight(string, int, int)          {}
+func (noObserver) Queued(string, time.Duration, bool)   {}
+func (noObserver) InFlight(string, int, int)            {}
+func (noObserver) Holds(string, int)                    {}
+func (noObserver) Limits(string, int, float64, float64) {}
+
+// SetShare sets this process's share of the limits. The first share after an unknown one says
+// how the process begins: alone with what can be taken at one instant, among others without,
+// so that a dispatcher that starts again adds nothing to the rates.
+func (l *Limiter) SetShare(s Share) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.share.Of == 0 && s.Of > 0 {
+		l.joined, l.full = l.clock(), s.Of == 1
+	}
+	l.share = s
+	for _, q := range l.queues {
+		q.divide(s, l.joined, l.full)
+	}
+}
 
 // Acquire waits for room, or until ctx ends. The caller ends every slot with Release.
+// Errors: that of ctx, *HeldError.
 func (l *Limiter) Acquire(ctx context.Context, c Call) (*Slot, error) {
 	return l.queue(c.Provider).acquire(ctx, c)
 }
@@ -57,7 +99,11 @@ func (l *Limiter) queue(provider string) *queue {
 	defer l.mu.Unlock()
 	q := l.queues[provider]
 	if q == nil {
-		q = newQueue(provider, l.settings.Of(provider), l.observer, l.clock)
+		q = &queue{
+			provider: provider, settings: l.settings.Of(provider), observer: l.observer, clock: l.clock, jitter: l.jitter,
+			waiting: map[string][]*waiter{}, holds: map[key]*hold{},
+		}
+		q.divide(l.share, l.joined, l.full)
 		l.queues[provider] = q
 	}
 	return q
@@ -66,33 +112,81 @@ func (l *Limiter) queue(provider string) *queue {
 // queue is that of one provider.
 type queue struct {
 	provider string
-	max      int
+	settings Settings
 	observer Observer
 	clock    func() time.Time
+	jitter   func(limit time.Duration) time.Duration
 
 	mu               sync.Mutex // guards all below
+	share            Share
 	requests, tokens *bucket
 	inFlight         int
 	waiting          map[string][]*waiter
 	// turns are the tenants that wait, the next one first.
 	turns []string
 	timer *time.Timer
+	holds map[key]*hold
 }
 
 type waiter struct {
+	tenant string
+	key    key
 	tokens float64
-	admit  chan struct{} // closed when the call has room
+	// parked says that the call waits for the end of a hold and not in the queue, since when it
+	// did first.
+	parked bool
+	since  time.Time
+	// held is why the call was turned away.
+	held *HeldError
+	done chan struct{} // closed when the call has room, or is turned away
 }
 
 // burstRequests is the part of a minute's requests that can be made at one instant.
 const burstRequests = 6
 
-func newQueue(provider string, s Settings, o Observer, clock func() time.Time) *queue {
-	now := clock()
-	return &queue{
-		provider: provider, max: s.MaxConcurrent, observer: o, clock: clock, waiting: map[string][]*waiter{},
-		requests: newBucket(s.RequestsPerMinute, float64(s.RequestsPerMinute)/burstRequests, now),
-		tokens:   newBucket(s.TokensPerMinute, float64(s.TokensPerMinute), now),
+// limited reports whether the operator limits the calls.
+func (q *queue) limited() bool {
+	s := q.settings
+	return s.MaxConcurrent > 0 || s.RequestsPerMinute > 0 || s.TokensPerMinute > 0
+}
+
+// divide applies a share.
+func (q *queue) divide(s Share, joined time.Time, full bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	first := q.share.Of == 0
+	q.share = s
+	if s.Of == 0 {
+		return
+	}
+	now := q.clock()
+	if first {
+		q.requests = newBucket(q.settings.RequestsPerMinute, 1.0/burstRequests, s.Of, joined)
+		q.tokens = newBucket(q.settings.TokensPerMinute, 1, s.Of, joined)
+		if full {
+			q.requests.fillUp()
+			q.tokens.fillUp()
+		}
+	}
+	q.requests.divide(now, s.Of)
+	q.tokens.divide(now, s.Of)
+	calls := 0
+	if q.settings.MaxConcurrent > 0 {
+		calls = s.calls(q.settings.MaxConcurrent)
+	}
+	q.observer.Limits(q.provider, calls, q.requests.perMinute(), q.tokens.perMinute())
+	q.pump()
+}
+
+// room reports whether a call can be in flight, whatever the rates say.
+func (q *queue) room() bool {
+	switch {
+	case !q.limited():
+		return true
+	case q.share.Of == 0:
+		return false
+	default:
+		return q.settings.MaxConcurrent <= 0 || q.inFlight < q.share.calls(q.settings.MaxConcurrent)
 	}
 }
 
@@ -101,44 +195,48 @@ func (q *queue) acquire(ctx context.Context, c Call) (*Slot, error) {
 		return nil, err
 	}
 	began := q.clock()
-	w := &waiter{tokens: float64(max(c.Tokens, 0)), admit: make(chan struct{})}
-	q.enter(c.Tenant, w)
+	w := &waiter{tenant: c.Tenant, key: keyOf(c), tokens: float64(max(c.Tokens, 0)), done: make(chan struct{})}
+	q.enter(w)
 	select {
-	case <-w.admit:
+	case <-w.done:
 	case <-ctx.Done():
-		if q.leave(c.Tenant, w, q.clock().Sub(began)) {
+		if q.leave(w, q.clock().Sub(began)) {
 			return nil, ctx.Err()
 		}
 	}
 	q.mu.Lock()
-	q.observer.Queued(q.provider, q.clock().Sub(began), true)
+	q.observer.Queued(q.provider, q.clock().Sub(began), w.held == nil)
 	q.mu.Unlock()
-	return &Slot{q: q, tokens: w.tokens}, nil
+	if w.held != nil {
+		return nil, w.held
+	}
+	return &Slot{q, w}, nil
 }
 
-func (q *queue) enter(tenant string, w *waiter) {
+func (q *queue) enter(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting[tenant]) == 0 {
-		q.turns = append(q.turns, tenant)
+	if len(q.waiting[w.tenant]) == 0 {
+		q.turns = append(q.turns, w.tenant)
 	}
-	q.waiting[tenant] = append(q.waiting[tenant], w)
+	q.waiting[w.tenant] = append(q.waiting[w.tenant], w)
 	q.pump()
 }
 
-// leave takes a waiter out of the queue; false: it has been admitted.
-func (q *queue) leave(tenant string, w *waiter, waited time.Duration) bool {
+// leave takes a waiter out of the queue; false: it has been admitted or turned away.
+func (q *queue) leave(w *waiter, waited time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i := slices.Index(q.waiting[tenant], w)
-	if i < 0 {
+	if i := slices.Index(q.waiting[w.tenant], w); i >= 0 {
+		q.waiting[w.tenant] = slices.Delete(q.waiting[w.tenant], i, i+1)
+		if len(q.waiting[w.tenant]) == 0 {
+			delete(q.waiting, w.tenant)
+			q.turns = slices.DeleteFunc(q.turns, func(t string) bool { return t == w.tenant })
+		}
+	} else if !w.parked {
 		return false
 	}
-	q.waiting[tenant] = slices.Delete(q.waiting[tenant], i, i+1)
-	if len(q.waiting[tenant]) == 0 {
-		delete(q.waiting, tenant)
-		q.turns = slices.DeleteFunc(q.turns, func(t string) bool { return t == tenant })
-	}
+	q.leaveHold(w)
 	q.observer.Queued(q.provider, waited, false)
 	q.pump() // the next call may need fewer tokens
 	return true
@@ -151,9 +249,12 @@ func (q *queue) pump() {
 		q.timer.Stop()
 		q.timer = nil
 	}
-	for len(q.turns) > 0 && (q.max <= 0 || q.inFlight < q.max) {
-		tenant := q.turns[0]
-		w, now := q.waiting[tenant][0], q.clock()
+	for len(q.turns) > 0 && q.room() {
+		w, now := q.waiting[q.turns[0]][0], q.clock()
+		if q.heldBack(w) {
+			q.next(false)
+			continue
+		}
 		if wait := max(q.requests.wait(now, 1), q.tokens.wait(now, w.tokens)); wait > 0 {
 			q.timer = time.AfterFunc(wait, q.tick)
 			break
@@ -161,19 +262,35 @@ func (q *queue) pump() {
 		q.requests.take(now, 1)
 		q.tokens.take(now, w.tokens)
 		q.inFlight++
-		q.turns = q.turns[1:]
-		if q.waiting[tenant] = q.waiting[tenant][1:]; len(q.waiting[tenant]) > 0 {
-			q.turns = append(q.turns, tenant)
-		} else {
-			delete(q.waiting, tenant)
+		q.next(true)
+		if h := q.holds[w.key]; h != nil && h.probe == w {
+			q.rouse(h, probeTime)
 		}
-		close(w.admit)
+		close(w.done)
 	}
 	waiting := 0
 	for _, list := range q.waiting {
 		waiting += len(list)
 	}
+	for _, h := range q.holds {
+		waiting += len(h.parked)
+	}
 	q.observer.InFlight(q.provider, q.inFlight, waiting)
+	q.observer.Holds(q.provider, len(q.holds))
+}
+
+// next takes the first call of the tenant whose turn it is out of the queue; used says that
+// this was its turn.
+func (q *queue) next(used bool) {
+	tenant := q.turns[0]
+	q.waiting[tenant] = q.waiting[tenant][1:]
+	switch {
+	case len(q.waiting[tenant]) == 0:
+		delete(q.waiting, tenant)
+		q.turns = q.turns[1:]
+	case used:
+		q.turns = append(q.turns[1:], tenant)
+	}
 }
 
 func (q *queue) tick() {
@@ -184,18 +301,19 @@ func (q *queue) tick() {
 
 // Slot is the room of one call.
 type Slot struct {
-	q      *queue
-	tokens float64
+	q *queue
+	w *waiter
 }
 
-// Release gives the room back and corrects the estimate by what the call used; a negative
-// used leaves the estimate as it is.
-func (s *Slot) Release(used int) {
+// Release gives the room back, corrects the estimate by what the call used, and holds calls
+// alike if the provider refused this one.
+func (s *Slot) Release(o Outcome) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
-	if used >= 0 {
-		s.q.tokens.settle(s.q.clock(), s.tokens, float64(used))
+	if o.Tokens >= 0 {
+		s.q.tokens.settle(s.q.clock(), s.w.tokens, float64(o.Tokens))
 	}
 	s.q.inFlight--
+	s.q.settleHold(s.w, o)
 	s.q.pump()
 }

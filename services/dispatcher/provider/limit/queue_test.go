@@ -41,7 +41,7 @@ func (tr *trace) call(ctx context.Context, l *limit.Limiter, c limit.Call, takes
 		tr.said = append(tr.said, fmt.Sprintf("%s %s", name, at))
 		tr.mu.Unlock()
 		time.Sleep(takes) //nolint:forbidigo // in a bubble
-		s.Release(used)
+		s.Release(limit.Outcome{Tokens: used})
 	}()
 	synctest.Wait()
 }
@@ -138,6 +138,10 @@ func (c *counts) InFlight(_ string, calls, waiting int) {
 	defer c.mu.Unlock()
 	c.calls, c.waiting, c.most = calls, waiting, max(c.most, calls)
 }
+
+func (c *counts) Holds(string, int) {}
+
+func (c *counts) Limits(string, int, float64, float64) {}
 
 func (c *counts) now() [2]int {
 	synctest.Wait()

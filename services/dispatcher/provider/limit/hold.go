@@ -1,0 +1,256 @@
+package limit
+
+import (
+	"crypto/sha256"
+	"slices"
+	"time"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// A provider that refuses a call for its rate, or says when to come back, is not called again
+// before: calls with the same model and credential are held. When the time is over one call
+// probes; the others follow when it was not refused.
+const (
+	// maxHold is the longest wait that a vendor can ask for.
+	maxHold = 15 * time.Minute
+	// maxHoldJitter is the longest random time that is added to it, so that dispatchers do not
+	// probe together.
+	maxHoldJitter = 5 * time.Second
+	// firstHold is the hold of a vendor that names no time; it doubles up to maxHeldWait with
+	// each probe that is refused.
+	firstHold = time.Second
+	// maxHeldWait is the longest time that a held call waits for the end of holds. With more
+	// ahead it is turned away, so that its run uses no slot for so long.
+	maxHeldWait = 10 * time.Second
+	// probeTime is how long other calls wait for the outcome of a probe. Refusals come fast;
+	// an answer may take many minutes.
+	probeTime = 5 * time.Second
+	// probeKept is how long after a hold the first call is still a probe: calls that were
+	// turned away come back within a window of 2 minutes.
+	probeKept = 2*time.Minute + maxHoldJitter
+)
+
+// key identifies calls that a vendor counts together.
+type key struct {
+	model string
+	// credential is the digest of a tenant's own key; empty: the host's is used.
+	credential string
+}
+
+func keyOf(c Call) key {
+	k := key{model: c.Model}
+	if c.Credential != "" {
+		sum := sha256.Sum256([]byte(c.Credential))
+		k.credential = string(sum[:])
+	}
+	return k
+}
+
+// HeldError ends the wait of a call for a provider that refuses calls. The call was not made.
+type HeldError struct {
+	// Code is that of the refusal.
+	Code string
+	// Left is the time until the provider is called again.
+	Left time.Duration
+}
+
+// Error does not name the provider: the reader of a run may not know which one was used.
+func (*HeldError) Error() string {
+	return "the provider refused an earlier call for lack of capacity; no call is made before the time that it named"
+}
+
+type phase int
+
+const (
+	// closed: no call before wake.
+	closed phase = iota
+	// due: the next call is the probe; none came yet.
+	due
+	// probing: a probe waits for room, or is in flight.
+	probing
+)
+
+// hold is what holds the calls of one key. The queue's lock guards it.
+type hold struct {
+	key   key
+	phase phase
+	code  string
+	// refusals counts refused probes, the first refusal included.
+	refusals int
+	probe    *waiter
+	// parked are the calls that wait for the end of the hold, in their order.
+	parked []*waiter
+	// wake is when the phase ends by itself; zero: it does not.
+	wake  time.Time
+	timer *time.Timer
+}
+
+// heldBack parks a call that a hold concerns, or turns it away; the caller takes it out of the
+// queue then. False: the call can be made.
+func (q *queue) heldBack(w *waiter) bool {
+	h := q.holds[w.key]
+	switch {
+	case h == nil || h.probe == w:
+		return false
+	case h.phase == due:
+		q.sendProbe(h, w)
+		return false
+	case h.phase == closed && h.wake.Sub(q.clock()) > maxHeldWait:
+		q.turnAway(h, w)
+	default:
+		if w.since.IsZero() {
+			w.since = q.clock()
+		}
+		w.parked = true
+		h.parked = append(h.parked, w)
+	}
+	return true
+}
+
+func (q *queue) turnAway(h *hold, w *waiter) {
+	w.held = &HeldError{Code: h.code, Left: h.wake.Sub(q.clock())}
+	close(w.done)
+}
+
+func (q *queue) sendProbe(h *hold, w *waiter) {
+	h.phase, h.probe = probing, w
+	q.rouse(h, 0) // the time of the probe begins with its call
+}
+
+// refused holds calls like w's, or holds them for longer.
+func (q *queue) refused(w *waiter, e *provider.Error) {
+	h := q.holds[w.key]
+	if h == nil {
+		h = &hold{key: w.key, phase: due}
+		q.holds[w.key] = h
+	}
+	var until time.Time // the end of the hold that goes on
+	if h.phase == closed {
+		until = h.wake
+	} else {
+		h.refusals++
+	}
+	h.phase, h.probe, h.code = closed, nil, e.Code
+	if d := q.holdFor(h, e); q.clock().Add(d).After(until) {
+		q.rouse(h, d)
+	}
+	h.parked = slices.DeleteFunc(h.parked, func(w *waiter) bool {
+		away := h.wake.Sub(w.since) > maxHeldWait
+		if away {
+			w.parked = false
+			q.turnAway(h, w)
+		}
+		return away
+	})
+}
+
+// holdFor is how long calls are held after a refusal.
+func (q *queue) holdFor(h *hold, e *provider.Error) time.Duration {
+	if e.RetryAfter > 0 {
+		d := min(e.RetryAfter, maxHold)
+		return d + q.jitter(min(d/10, maxHoldJitter)+time.Millisecond)
+	}
+	d := min(firstHold<<min(h.refusals-1, 10), maxHeldWait) / 2
+	return d + q.jitter(d)
+}
+
+// rouse ends the current phase in d; 0: it does not end by itself.
+func (q *queue) rouse(h *hold, d time.Duration) {
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	h.wake = time.Time{}
+	if d <= 0 {
+		return
+	}
+	h.wake = q.clock().Add(d)
+	h.timer = time.AfterFunc(d, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		switch left := h.wake.Sub(q.clock()); {
+		case h.wake.IsZero() || q.holds[h.key] != h: // the timer was stopped too late
+		case left > 0:
+			q.rouse(h, left)
+		default:
+			q.over(h)
+		}
+	})
+}
+
+// over ends the phase of a hold whose time is over.
+func (q *queue) over(h *hold) {
+	switch h.phase {
+	case closed:
+		q.nextProbe(h)
+	case due, probing:
+		q.lift(h)
+	}
+	q.pump()
+}
+
+// nextProbe lets the first parked call through, or the next one that comes.
+func (q *queue) nextProbe(h *hold) {
+	h.phase, h.probe = due, nil
+	if len(h.parked) == 0 {
+		q.rouse(h, probeKept)
+		return
+	}
+	w := h.parked[0]
+	h.parked = h.parked[1:]
+	q.sendProbe(h, w)
+	q.unpark([]*waiter{w})
+}
+
+// lift ends a hold: its calls are in the queue again, before those that came later.
+func (q *queue) lift(h *hold) {
+	delete(q.holds, h.key)
+	q.rouse(h, 0)
+	q.unpark(h.parked)
+	h.parked = nil
+}
+
+func (q *queue) unpark(list []*waiter) {
+	front, turns := map[string][]*waiter{}, []string{}
+	for _, w := range list {
+		w.parked = false
+		if len(front[w.tenant]) == 0 && len(q.waiting[w.tenant]) == 0 {
+			turns = append(turns, w.tenant)
+		}
+		front[w.tenant] = append(front[w.tenant], w)
+	}
+	q.turns = append(turns, q.turns...)
+	for tenant, list := range front {
+		q.waiting[tenant] = append(list, q.waiting[tenant]...)
+	}
+}
+
+// settleHold applies the outcome of a call to the hold of its key.
+func (q *queue) settleHold(w *waiter, o Outcome) {
+	h := q.holds[w.key]
+	isProbe := h != nil && h.probe == w
+	switch {
+	case o.Refused != nil:
+		// A server that is overloaded or away once, and names no time, holds up nothing.
+		if isProbe || o.Refused.RetryAfter > 0 || o.Refused.Code == provider.CodeQuota {
+			q.refused(w, o.Refused)
+		}
+	case !isProbe:
+	case o.Aborted:
+		q.nextProbe(h)
+	default:
+		q.lift(h)
+	}
+}
+
+// leaveHold takes a call whose caller is gone out of its hold.
+func (q *queue) leaveHold(w *waiter) {
+	h := q.holds[w.key]
+	if h == nil {
+		return
+	}
+	h.parked = slices.DeleteFunc(h.parked, func(o *waiter) bool { return o == w })
+	if h.probe == w {
+		q.nextProbe(h)
+	}
+}
