@@ -163,8 +163,8 @@ func TestSim_LimitsAreKept(t *testing.T) {
 	dir := t.TempDir()
 	for seed := range *seeds / 10 {
 		s := sim.Limited(*from + seed)
-		if v := simulate(t, s, sim.Options{Desk: dir}); v.Err != nil {
-			t.Fatalf("seed %d, which need not fail again: %v", s.Seed, v.Err)
+		if v := simulate(t, s, sim.Options{Desk: dir, Traced: true}); v.Err != nil {
+			t.Fatalf("seed %d, which need not fail again: %v\n%s", s.Seed, v.Err, v.Trace)
 		}
 	}
 }
