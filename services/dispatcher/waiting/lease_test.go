@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,6 +148,8 @@ func TestDesk_CountsRunsOfALostLeaseUntilTheyEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, one, two := inMemory(), newGauge(), newGauge()
 		late, release := make(chan struct{}), make(chan struct{})
+		end := sync.OnceFunc(func() { close(late) })
+		defer end()
 		a := r.dispatcher(t, waiting.Config{Size: 4}, func(ctx context.Context, d runlog.Delivery) {
 			if d.Frame().Run.RunID == "slow" { // its effect does not end when it is told to
 				defer one.enter(d.Frame())()
@@ -174,7 +177,7 @@ func TestDesk_CountsRunsOfALostLeaseUntilTheyEnd(t *testing.T) {
 		require.Equal(t, []string{b.table.Process()}, r.holdersOf(t), "the slow run counts")
 		require.Equal(t, 1, two.distinct())
 		require.Equal(t, 1, one.distinct())
-		close(late)
+		end()
 		pass(leaseTime)
 		require.ElementsMatch(t, []string{a.table.Process(), b.table.Process()}, r.holdersOf(t))
 		require.Equal(t, 2, one.distinct())
@@ -193,8 +196,9 @@ func TestDesk_ALostLeaseFreesItsTickets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, one, two := inMemory(), newGauge(), newGauge()
-		release := make(chan struct{})
-		extended := make(chan error, 1)
+		release, extended := make(chan struct{}), make(chan error, 1)
+		end := sync.OnceFunc(func() { close(release) })
+		defer end()
 		a := r.dispatcher(t, waiting.Config{Size: 1}, func(ctx context.Context, d runlog.Delivery) {
 			if d.Frame().Run.RunID != "parked" {
 				one.brief(soon)(ctx, d)
@@ -218,7 +222,7 @@ func TestDesk_ALostLeaseFreesItsTickets(t *testing.T) {
 		a.noLeases.Store(false)
 		pass(leaseTime)
 		require.Error(t, <-extended)
-		close(release)
+		end()
 		pass(leaseTime)
 		require.Equal(t, 1, one.ran("parked"))
 		require.Equal(t, 1, two.ran("parked"))
