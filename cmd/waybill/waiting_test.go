@@ -49,7 +49,6 @@ func TestWaiting_ConsumerCountsTicketsForAnAutoscaler(t *testing.T) {
 	put("ready.b.run_2.2", 0)
 	put("limited.a.run_3.3", 0)
 	put("permit.x.0", 0)
-	put("holder.p", 0)
 	settles(2)
 	one = put("ready.a.run_1.1", one) // claimed: it is executed
 	settles(2)

@@ -7,3 +7,12 @@ func Done(d Delivery) {
 		e.Done()
 	}
 }
+
+// ProcessOf is the id of this process to which a delivery was handed out. Once the lease of that id is
+// lost, no effect of the run may begin. It is empty for a queue that hands runs to any process.
+func ProcessOf(d Delivery) string {
+	if p, ok := d.(interface{ Process() string }); ok {
+		return p.Process()
+	}
+	return ""
+}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"waybill.dev/waybill/services/dispatcher/lease"
 	"waybill.dev/waybill/services/dispatcher/waiting"
 	"waybill.dev/waybill/services/dispatcher/worker"
 )
@@ -13,13 +12,11 @@ import (
 // openQueue puts the desk between the queue and the pool, where waiting runs can be kept.
 func (s *Service) openQueue() {
 	s.queue = s.deps.Queue
-	// What a process holds is free again soon after its lease is over.
-	silence := s.cfg.Lease.Duration + s.cfg.Lease.Duration/lease.Renewals
-	cfg := waiting.Config{Size: s.cfg.MaxRuns, Renew: s.cfg.Lease.Duration / lease.Renewals, Patience: silence}
+	cfg := waiting.Config{Size: s.cfg.MaxRuns}
 	size := s.cfg.MaxRuns
 	if s.deps.Waiting != nil {
 		s.desk = waiting.New(cfg, waiting.Deps{
-			Queue: s.deps.Queue, Log: s.deps.Log, Tickets: s.deps.Waiting, Rates: s.deps.Rates,
+			Queue: s.deps.Queue, Log: s.deps.Log, Tickets: s.deps.Waiting, Rates: s.deps.Rates, Leases: s.leases,
 			Tenant: s.tenant, Scheduled: s.definitions.Scheduled, Clock: s.deps.Clock, Logger: s.deps.Logger,
 		})
 		s.queue, size = s.desk, cfg.Slots()

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -25,6 +26,7 @@ func newHeldModel(t *testing.T) *heldModel {
 	released := make(chan struct{})
 	s := &heldModel{release: sync.OnceFunc(func() { close(released) })}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice that its client is gone
 		n := s.now.Add(1)
 		defer s.now.Add(-1)
 		for {
@@ -90,4 +92,34 @@ func TestShares_ABusyTenantDelaysNoOther(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, a.Status)
 	require.Contains(t, string(a.Body), "/settings/rate/limit")
 	require.Contains(t, string(a.Body), "/settings/rate/periodMs")
+}
+
+// A host that is killed with a permit held, and has its data to itself, goes on without waiting for the
+// lease of the process before it, and still executes one run at a time.
+func TestShares_ARestartedHostFreesItsPermits(t *testing.T) {
+	needsHost(t)
+	model := newHeldModel(t)
+	h := harness.Start(t, "--lease", "5m", "--api-key", "acme-key=acme:*", "--provider", "slow="+model.URL+"/v1", "--default-model", "slow/m", "--unknown-models", "trust")
+	c := h.Client("acme-key")
+	a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", `{"id":"one-by-one","name":"n","version":"1","edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{"concurrency":{"limit":1}},`+
+		`"nodes":[{"id":"a","typeId":"core.ai.callPrompt","name":"n","position":{"x":0,"y":0},"inputs":{},"config":{"prompt":"hello"},"settings":{"onUnknownOutcome":"retry"}}]}`)
+	require.NoError(t, err)
+	require.Less(t, a.Status, http.StatusBadRequest, "%s", a.Body)
+	var ids []string
+	for range 2 {
+		ids = append(ids, start(t, c, `{"workflowId":"one-by-one"}`))
+	}
+	require.Eventually(t, func() bool { return model.now.Load() == 1 }, 20*time.Second, 10*time.Millisecond)
+	h.Kill()
+	require.Eventually(t, func() bool { return model.now.Load() == 0 }, 20*time.Second, 10*time.Millisecond)
+	h.Restart()
+	require.Eventually(t, func() bool { return model.now.Load() == 1 }, 20*time.Second, 10*time.Millisecond, "a run is executed again")
+	require.Never(t, func() bool { return model.now.Load() > 1 }, 500*time.Millisecond, 20*time.Millisecond)
+	model.release()
+	c = h.Client("acme-key") // its address is new
+	for _, id := range ids {
+		_, err := c.Finish(within(t, 20*time.Second), id)
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 1, model.most.Load())
 }

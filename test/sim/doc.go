@@ -14,6 +14,7 @@
 //	rules     -> what must hold of every log, as tables      (rules.go, legal.go)
 //	oracle    -> what a run must come to                     (oracle.go)
 //	Story     -> given workflows and what is done to them    (story.go, scripted.go)
+//	Limited   -> runs that wait for slots and limits         (limits.go)
 //	Blow      -> what becomes of one call, by its number     (blow.go)
 //	Account   -> what a log says but for time                (account.go)
 //	Shrink    -> a smaller scenario that still fails         (shrink.go)

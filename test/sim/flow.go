@@ -14,6 +14,8 @@ import (
 type Flow struct {
 	Nodes     []Node
 	TimeoutMs int `json:",omitempty"`
+	// Limit is how many runs may be executed at a time; 0: any number.
+	Limit int `json:",omitempty"`
 }
 
 // Node is one of its nodes. Edges come from nodes before it, so that the nodes
@@ -133,6 +135,9 @@ func (f Flow) document(id string) []byte {
 	settings := object{"maxRetries": maxRetries}
 	if f.TimeoutMs > 0 {
 		settings["timeout"] = f.TimeoutMs
+	}
+	if f.Limit > 0 {
+		settings["concurrency"] = object{"limit": f.Limit}
 	}
 	b, err := json.Marshal(object{
 		"id": id, "name": id, "version": "1", "nodes": nodes, "edges": edges,

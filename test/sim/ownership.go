@@ -113,6 +113,9 @@ func (w *World) enters(p *process, id, key string) {
 	if busy && other.p != p && !dead && p.held(id) && other.p.held(other.id) {
 		w.violate(fmt.Errorf("ownership: %s is called by %s while %s calls it and holds its lease", key, p.name, other.p.name))
 	}
+	if err := w.within(); err != nil {
+		w.violate(err)
+	}
 }
 
 // leaves ends a call.

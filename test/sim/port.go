@@ -33,6 +33,8 @@ const (
 	atSign    boundary = "sign"
 	atPeer    boundary = "peer"
 	atDrained boundary = "drained"
+	atTickets boundary = "tickets"
+	atDepth   boundary = "depth"
 )
 
 // traits say what can go wrong at a boundary, besides that it takes long and
@@ -65,6 +67,8 @@ var boundaries = map[boundary]traits{
 	atSign:    {},
 	atPeer:    {fails: true, loses: true},
 	atDrained: {},
+	atTickets: {fails: true, loses: true, lingers: true},
+	atDepth:   {fails: true},
 }
 
 // errFault is what a caller sees of a fault, errDead what is left of a process

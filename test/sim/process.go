@@ -99,18 +99,23 @@ func (p *process) becomeDispatcher() error {
 	if p.leases = p.w.records; p.w.unleased { // no other process sees it
 		p.leases = kvmemory.New()
 	}
-	p.dispatcher, err = dispatcher.New(cfg, dispatcher.Deps{
+	deps := dispatcher.Deps{
 		Log: logPort{p}, Queue: &queuePort{p: p, want: 1}, Workflows: recordsPort{p.w.records, p}, Claims: recordsPort{p.w.records, p}, Quarantine: recordsPort{p.w.records, p},
 		Leases: recordsPort{p.leases, p}, Peers: peersPort{p},
 		Acceptor: acceptorPort{p: p}, Redactor: redactorPort{p: p}, EventLog: timersPort{p: p},
-		Providers: providers, Tools: tools, Clock: p.now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
+		Providers: providers, Tools: tools, Clock: p.now, Logger: p.logger(),
+	}
+	if err := p.giveDesk(&deps); err != nil {
+		return err
+	}
+	if p.dispatcher, err = dispatcher.New(cfg, deps); err != nil {
 		return err
 	}
 	p.w.wg.Go(func() { _ = p.dispatcher.Run(p.ctx) })
 	return nil
 }
+
+func (p *process) logger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // newID names the process for its lease: again when it lost one.
 func (p *process) newID() string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"waybill.dev/waybill/internal/runlog"
@@ -95,13 +96,17 @@ func (q *queue) drop(it *item) {
 
 // queuePort is the queue as a process sees it. It fetches ahead what the process wants.
 type queuePort struct {
-	p       *process
+	p *process
+
+	mu      sync.Mutex // guards what follows: a desk closes the queue while it fetches
 	want    int
 	fetched []*delivery
 }
 
 // Want sets how many runs are fetched at a time; see runlog.Queue.
 func (q *queuePort) Want(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.want = n; q.p.w.prefetch > 0 {
 		q.want = q.p.w.prefetch
 	}
@@ -109,26 +114,33 @@ func (q *queuePort) Want(n int) {
 
 // Close gives back what was fetched; see runlog.Queue.
 func (q *queuePort) Close() {
-	for _, d := range q.fetched {
+	q.mu.Lock()
+	fetched := q.fetched
+	q.fetched = nil
+	q.mu.Unlock()
+	for _, d := range fetched {
 		_ = d.Return() // if that fails, it is handed out again later
 	}
-	q.fetched = nil
 }
 
 // Next waits for a run; see runlog.Queue.
 func (q *queuePort) Next(ctx context.Context) (runlog.Delivery, error) {
+	q.mu.Lock()
 	if len(q.fetched) > 0 {
 		d := q.fetched[0]
 		q.fetched = q.fetched[1:]
+		q.mu.Unlock()
 		return d, nil
 	}
+	want := q.want
+	q.mu.Unlock()
 	var more []*delivery
 	d := &delivery{p: q.p}
 	err := q.p.wait(ctx, &call{at: atNext, ready: q.p.w.queue.free, perform: func() error {
 		it := q.p.w.queue.take()
 		d.item, d.tries, it.by = it, it.tries, q.p
 		q.p.w.say("   %s is handed %s, %s at %d", q.p.name, it.frame.Run.RunID, it.frame.Kind, it.frame.Pos)
-		for len(more)+1 < q.want && !q.p.w.queue.free().After(time.Now()) {
+		for len(more)+1 < want && !q.p.w.queue.free().After(time.Now()) {
 			it := q.p.w.queue.take()
 			it.by = q.p
 			more = append(more, &delivery{p: q.p, item: it, tries: it.tries})
@@ -142,12 +154,29 @@ func (q *queuePort) Next(ctx context.Context) (runlog.Delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.fetched = more
+	q.mu.Lock()
+	q.fetched = append(q.fetched, more...)
+	q.mu.Unlock()
 	return d, nil
 }
 
 // Depth counts what is in the queue; see runlog.Queue.
-func (q *queuePort) Depth(context.Context) (runlog.Depth, error) {
+func (q *queuePort) Depth(ctx context.Context) (d runlog.Depth, err error) {
+	if q.p.w.desk != "" { // it fetches what waits
+		waits := 0
+		err = q.p.call(ctx, atDepth, "", func() error {
+			for _, it := range q.p.w.queue.items {
+				if !it.free.After(time.Now()) {
+					waits++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return runlog.Depth{}, err
+		}
+		return runlog.Depth{Waiting: waits}, nil
+	}
 	return runlog.Depth{Waiting: len(q.p.w.queue.items)}, nil
 }
 

@@ -21,6 +21,8 @@ type Scenario struct {
 	// Slots is how many runs a dispatcher executes at a time.
 	Slots int
 	Flows []Flow
+	// TenantLimit is how many runs of the tenant may be executed at a time; 0: any number.
+	TenantLimit int `json:",omitempty"`
 	// Leases are the durations of the dispatchers' leases, which may differ; by slot.
 	Leases []time.Duration
 	// Clients do their steps one after the other.

@@ -155,3 +155,16 @@ func TestSim_FindsDispatchersWithoutLeases(t *testing.T) {
 		}
 	}
 }
+
+// Whatever happens to dispatchers, no more runs are executed than a limit allows, and no run waits for
+// ever.
+func TestSim_LimitsAreKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for seed := range *seeds / 10 {
+		s := sim.Limited(*from + seed)
+		if v := simulate(t, s, sim.Options{Desk: dir, Traced: true}); v.Err != nil {
+			t.Fatalf("seed %d, which need not fail again: %v\n%s", s.Seed, v.Err, v.Trace)
+		}
+	}
+}

@@ -24,6 +24,10 @@ type Options struct {
 	Prefetch int
 	AckWait  time.Duration
 	Unleased bool
+	// Desk is a directory for the limits of tenants, and has runs wait at a desk for their slots and
+	// limits; empty: they wait in the queue alone. A desk works on several tickets at a time: the
+	// simulation does not come out the same.
+	Desk string
 }
 
 // Verdict is what a simulation came to.

@@ -48,6 +48,10 @@ type World struct {
 	// underWay are the calls of models, by run, node and attempt; guarded by mu.
 	underWay map[string]calling
 
+	// desk is Options.Desk, tickets what the desks keep.
+	desk    string
+	tickets kv.Store
+
 	steps  int
 	sum    uint64 // hash over all that happened
 	trace  *strings.Builder
@@ -88,7 +92,7 @@ func newWorld(s Scenario, o Options) *World {
 		log: memory.New(), records: kvmemory.New(), runs: map[string]*history{}, news: make(chan struct{}, 1), over: make(chan struct{}),
 	}
 	w.slots, w.prefetch, w.ackWait, w.unleased, w.peers = max(s.Slots, 1), o.Prefetch, cmp.Or(o.AckWait, runlog.AckWait), o.Unleased, map[string]func([]byte) []byte{}
-	w.underWay = map[string]calling{}
+	w.underWay, w.desk, w.tickets = map[string]calling{}, o.Desk, kvmemory.New()
 	if o.Log != nil {
 		w.log = o.Log()
 	}
@@ -277,7 +281,7 @@ func (w *World) settled() bool {
 			return false
 		}
 	}
-	return true
+	return w.desk == "" || len(w.desked()) == 0
 }
 
 // bound ends a simulation in which something never happens.
@@ -298,7 +302,7 @@ func (w *World) left() string {
 			open = append(open, fmt.Sprintf("run %s is %s", id, h.state.Status))
 		}
 	}
-	return fmt.Sprintf("%d clients busy, %s, queue: %s", w.clients, strings.Join(open, ", "), w.queue)
+	return fmt.Sprintf("%d clients busy, %s, queue: %s, desk: %s", w.clients, strings.Join(open, ", "), w.queue, w.desked())
 }
 
 // finish ends all processes and looks at what was promised.

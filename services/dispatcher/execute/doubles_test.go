@@ -2,6 +2,7 @@ package execute_test
 
 import (
 	"context"
+	"errors"
 
 	"waybill.dev/waybill/protocol/frame"
 )
@@ -10,8 +11,14 @@ import (
 type living struct{ process string }
 
 func (l living) Process() string                           { return l.process }
-func (living) Await(context.Context, string) error         { return nil }
 func (living) Alive(context.Context, string) (bool, error) { return true, nil }
+
+func (l living) Await(_ context.Context, process string) error {
+	if process != l.process {
+		return errors.New("lease lost")
+	}
+	return nil
+}
 
 type again struct{ f *frame.Frame }
 

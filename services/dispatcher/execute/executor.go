@@ -212,6 +212,7 @@ func (x *Executor) leave(runID string, h *held) []joined {
 // Execute takes a handed-out run as far as it goes, and ends the delivery.
 func (x *Executor) Execute(ctx context.Context, d runlog.Delivery) {
 	for l := newHold(x, d); l != nil; {
+		l.process = runlog.ProcessOf(d) // also of deliveries that join it: what it holds counts for them
 		l = x.turn(ctx, l)
 	}
 }

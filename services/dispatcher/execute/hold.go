@@ -15,9 +15,11 @@ import (
 // another matter; see frame.Ownership.
 type hold struct {
 	delivery runlog.Delivery
-	wait     time.Duration
-	clock    func() time.Time
-	log      *slog.Logger
+	// process is the id under which the run may be executed; empty: that of the moment.
+	process string
+	wait    time.Duration
+	clock   func() time.Time
+	log     *slog.Logger
 
 	mu       sync.Mutex // guards extended
 	extended time.Time  // when the delivery was last known to be held

@@ -120,3 +120,44 @@ func TestExecute_LeavesTheDeliveryOfAnOwnersClaim(t *testing.T) {
 		})
 	}
 }
+
+// handed is a delivery that was handed to a process id.
+type handed struct {
+	*noted
+	process string
+}
+
+func (h handed) Process() string { return h.process }
+
+// A run that was handed out under a lease begins no effect after that lease was lost, though the
+// process has another one by then: the permits of the run are no longer held.
+func TestExecute_BeginsNothingUnderALeaseThatWasLost(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]bool{"held": false, "lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), nil)
+			r.alive = true
+			calls := 0
+			r.exec = r.executor(r.defs, models(func(context.Context, completion.Task, completion.Journal) completion.Result {
+				calls++
+				return completion.Result{}
+			}))
+			r.create(t)
+			d, err := r.log.Next(t.Context())
+			require.NoError(t, err)
+			h := handed{&noted{Delivery: d}, r.exec.Process()}
+			if lost {
+				h.process = "EARLIER"
+			}
+			r.exec.Execute(t.Context(), h)
+			if lost {
+				require.Zero(t, calls)
+				require.Empty(t, h.ended, "it is another dispatcher's")
+			} else {
+				require.Equal(t, 1, calls)
+				require.Equal(t, "ack", h.ended)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ type effectDone struct {
 }
 
 func newSession(x *Executor, h *hold, r subject.Run, head frame.Head, m *run.Machine) *session {
-	process := x.deps.Leases.Process()
+	process := cmp.Or(h.process, x.deps.Leases.Process())
 	return &session{x: x, hold: h, run: r, head: head, m: m, process: process, writer: x.writerOf(process), epoch: head.Epoch + 1, inflight: newInflight()}
 }
 

@@ -10,10 +10,8 @@ import (
 type Config struct {
 	// Size is the number of regular slots; Slots is how many runs are handed out at most.
 	Size int
-	// Renew is how often the process says that it is alive, Patience how long it is taken for
-	// alive without.
-	Renew, Patience time.Duration
-	// Tick is how often the desk checks what has no event: the end of a block or a period.
+	// Tick is how often the desk checks what has no event: the end of a block or a period, and the
+	// leases of the processes that hold something.
 	Tick time.Duration
 	// Stuck is how long no slot may come free until runs in the queue become tickets. A ticket
 	// costs some writes, which a run that gets a slot sooner need not pay for.
@@ -33,8 +31,6 @@ func (c Config) withDefaults() Config {
 			*d = def
 		}
 	}
-	set(&c.Renew, 5*time.Second)
-	set(&c.Patience, 30*time.Second)
 	set(&c.Tick, 100*time.Millisecond)
 	set(&c.Stuck, 3*c.Tick)
 	set(&c.Lag, 500*time.Millisecond)

@@ -19,6 +19,9 @@ type delivery struct {
 	inner   runlog.Delivery
 	frame   *frame.Frame
 	permits []permit
+	// process is the id of this process under which the ticket was claimed and the permits were
+	// taken; empty: neither was.
+	process string
 	// schedule is that of a run from the queue.
 	schedule *wire.Schedule
 
@@ -36,17 +39,20 @@ func (d *delivery) Frame() *frame.Frame { return d.frame }
 // Redelivered is true for a ticket: the run is read from its log.
 func (d *delivery) Redelivered() bool { return d.inner == nil || d.inner.Redelivered() }
 
-// errSilent says that other processes may take this one for dead.
-var errSilent = errors.New("the process could not renew its record in time")
+// Process is the id under which the run may be executed: permits do not count once its lease is lost.
+// See runlog.ProcessOf.
+func (d *delivery) Process() string { return d.process }
 
-// Extend says that the run is still executed. A ticket needs no writes: the process renews one
-// record for all of them.
+// errLeaseLost says that other processes may have the ticket.
+var errLeaseLost = errors.New("ticket was claimed under a lease that is lost")
+
+// Extend says that the run is still executed. A ticket needs no writes: the process's lease counts.
 func (d *delivery) Extend() error {
 	if d.inner != nil {
 		return d.inner.Extend()
 	}
-	if !d.desk.holders.fresh() {
-		return errSilent
+	if d.process != d.desk.deps.Leases.Process() {
+		return errLeaseLost
 	}
 	return nil
 }

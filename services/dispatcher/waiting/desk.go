@@ -2,7 +2,6 @@ package waiting
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"log/slog"
 	"sync"
@@ -24,9 +23,11 @@ const maxWrites = 64
 type Deps struct {
 	Queue runlog.Queue
 	Log   runlog.Reader
-	// Tickets has the waiting runs, the permits and the processes; Rates the starts of rate
-	// limits. Records of Rates may be dropped after the longest period.
+	// Tickets has the waiting runs and the permits, Rates the starts of rate limits. Records of
+	// Rates may be dropped after the longest period.
 	Tickets, Rates kv.Store
+	// Leases says which processes are alive. The lease of this one is valid before Serve is called.
+	Leases Leases
 	// Tenant is what holds for a tenant now.
 	Tenant func(tenant string) Tenant
 	// Scheduled reports whether a run of the workflow may have settings in its record.
@@ -40,7 +41,6 @@ type Deps struct {
 type Desk struct {
 	cfg     Config
 	deps    Deps
-	me      string
 	holders *holders
 	permits *permits
 	metrics metrics
@@ -68,12 +68,12 @@ type Desk struct {
 func New(cfg Config, d Deps) *Desk {
 	cfg = cfg.withDefaults()
 	k := &Desk{
-		cfg: cfg, deps: d, me: rand.Text(), ready: make(chan *delivery, cfg.Slots()), writes: make(chan struct{}, maxWrites), metrics: newMetrics(),
+		cfg: cfg, deps: d, ready: make(chan *delivery, cfg.Slots()), writes: make(chan struct{}, maxWrites), metrics: newMetrics(),
 		changed: make(chan struct{}, 1), freed: make(chan struct{}, 1),
 		entries: map[string]entry{}, book: schedule.NewBook(), mine: map[string]bool{}, rounds: map[string]int{}, byTenant: map[string]int{}, byReason: map[Reason]int{},
 	}
 	k.slots = schedule.NewSlots(cfg.Size, func(tenant string) int { return max(1, d.Tenant(tenant).Weight) })
-	k.holders = newHolders(d.Tickets, k.me, cfg.Patience, d.Clock)
+	k.holders = newHolders(d.Leases)
 	k.permits = newPermits(d.Tickets, k.holders, k.returned)
 	return k
 }

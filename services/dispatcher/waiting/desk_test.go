@@ -2,7 +2,6 @@ package waiting_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -15,7 +14,6 @@ import (
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/memory"
-	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/waiting"
 )
 
@@ -117,47 +115,6 @@ func TestDesk_CrashBetweenTicketAndAcknowledgementLosesNothing(t *testing.T) {
 	eventually(t, "acknowledged the second time", func() bool { _, held := log.Backlog(); return held == 0 })
 	close(release)
 	eventually(t, "executed", func() bool { return g.ran("parked") >= 1 && d.Parked("a") == 0 })
-}
-
-// The process that claimed a run died, before or while it executed it.
-func TestDesk_TakesWhatADeadProcessHeld(t *testing.T) {
-	t.Parallel()
-	r, g := inNATS(t), newGauge()
-	value, err := json.Marshal(map[string]any{
-		"tenant": "a", "workflowId": "wf", "runId": "run_1", "kind": "start", "pos": 1, "reason": "capacity", "holder": "dead",
-		"schedule": map[string]any{"concurrency": map[string]any{"limit": 1}},
-	})
-	require.NoError(t, err)
-	_, err = r.tickets.Put(t.Context(), "ready.a.run_1.1", value)
-	require.NoError(t, err)
-	_, err = r.tickets.Put(t.Context(), "holder.dead", []byte(`{}`))
-	require.NoError(t, err)
-	began := time.Now()
-	d := r.dispatcher(t, waiting.Config{Size: 1, Patience: 600 * time.Millisecond, Renew: 100 * time.Millisecond}, g.brief(0))
-	eventually(t, "executed", func() bool { return g.ran("run_1") == 1 })
-	require.GreaterOrEqual(t, time.Since(began), 500*time.Millisecond, "not before its holder has had its time")
-	eventually(t, "the ticket is gone", func() bool {
-		_, err := r.tickets.Get(t.Context(), "ready.a.run_1.1")
-		return err != nil
-	})
-	require.Zero(t, d.Parked("a"))
-}
-
-// A process that dies with a permit does not keep it.
-func TestDesk_TakesThePermitOfADeadProcess(t *testing.T) {
-	t.Parallel()
-	r, g := inMemory(), newGauge()
-	limit := &wire.Schedule{Concurrency: &wire.ConcurrencyLimit{Limit: 1}}
-	release := make(chan struct{})
-	first := r.dispatcher(t, waiting.Config{Size: 1}, g.hold(release))
-	r.start(t, "a", "one", limit)
-	eventually(t, "the permit is taken", func() bool { return g.ran("one") == 1 })
-	_ = first
-	second := newGauge()
-	r.dispatcher(t, waiting.Config{Size: 4, Patience: 300 * time.Millisecond, Renew: 50 * time.Millisecond}, second.brief(0)) // the first renews every 5 s: dead, as far as this one can see
-	r.start(t, "a", "two", limit)
-	eventually(t, "executed", func() bool { return g.ran("two")+second.ran("two") >= 1 })
-	close(release)
 }
 
 func TestDesk_HandsBackAndKeepsRunsOfTickets(t *testing.T) {

@@ -9,6 +9,6 @@
 // is deleted when that delivery is acknowledged. A run is therefore always in the queue, in a ticket,
 // or in both, which executes it once more at worst.
 //
-// A ticket, or a permit of a concurrency limit, names the process that holds it. Each process renews
-// one record of its own; what a process holds that no longer does is free again. See docs/adr/0037.
+// A ticket, or a permit of a concurrency limit, names the process that holds it by the id of its
+// lease (see package lease). It is free again once that lease is over. See docs/adr/0037.
 package waiting

@@ -73,7 +73,7 @@ func TestDesk_LosesNothingWhileItsStoreFails(t *testing.T) {
 			r, g := inMemory(), newGauge()
 			store := &flaky{Store: r.tickets, rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // G404: the same each time
 			r.tickets = store
-			cfg := waiting.Config{Size: 3, Tick: 5 * time.Millisecond, Renew: 30 * time.Millisecond, Patience: time.Minute, RetryDelay: 5 * time.Millisecond, Lag: time.Millisecond}
+			cfg := waiting.Config{Size: 3, Tick: 5 * time.Millisecond, RetryDelay: 5 * time.Millisecond, Lag: time.Millisecond}
 			for range 2 {
 				r.dispatcher(t, cfg, g.brief(2*time.Millisecond))
 			}

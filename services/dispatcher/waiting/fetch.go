@@ -132,6 +132,7 @@ func (k *Desk) admit(ctx context.Context, d runlog.Delivery) {
 
 // admitLimited hands out a run that has a slot, if its limits allow it.
 func (k *Desk) admitLimited(ctx context.Context, d *delivery, l limits, s *wire.Schedule) {
+	d.process = k.deps.Leases.Process()
 	why, _, err := k.pass(ctx, d, l)
 	switch {
 	case err != nil:
@@ -148,6 +149,10 @@ func (k *Desk) admitLimited(ctx context.Context, d *delivery, l limits, s *wire.
 // full reports whether a concurrency limit is used up, as far as this process knows.
 func (k *Desk) full(l limits) bool { return slices.ContainsFunc(l.permits, k.permits.full) }
 
+// limitPause is how long a lane is not looked at whose concurrency limit is used up, unless a permit
+// comes free before.
+const limitPause = 3 * time.Second
+
 // reasonOf is what a run waits for that lines up behind others of its lane.
 func reasonOf(l limits) Reason {
 	if len(l.permits) > 0 {
@@ -160,7 +165,7 @@ func reasonOf(l limits) Reason {
 // how long to look away.
 func (k *Desk) pass(ctx context.Context, d *delivery, l limits) (why Reason, wait time.Duration, err error) {
 	if k.full(l) {
-		return Concurrency, k.cfg.Renew, nil
+		return Concurrency, limitPause, nil
 	}
 	defer func() {
 		if why != "" || err != nil {
@@ -168,9 +173,9 @@ func (k *Desk) pass(ctx context.Context, d *delivery, l limits) (why Reason, wai
 		}
 	}()
 	for _, p := range l.permits {
-		got, err := k.permits.acquire(ctx, p, d.frame.Run.RunID)
+		got, err := k.permits.acquire(ctx, p, d.frame.Run.RunID, d.process)
 		if errors.Is(err, errLimited) {
-			return Concurrency, k.cfg.Renew, nil
+			return Concurrency, limitPause, nil
 		}
 		if err != nil {
 			return "", 0, err

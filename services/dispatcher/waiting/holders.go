@@ -3,108 +3,74 @@ package waiting
 import (
 	"context"
 	"sync"
-	"time"
-
-	"waybill.dev/waybill/internal/kv"
 )
 
-// holders knows which processes are alive: each renews a record of its own. Only the clock of this
-// process counts, and only from when it first looked for a process.
+// Leases is the liveness of dispatcher processes; see package lease.
+type Leases interface {
+	// Process is the id of this process. It changes when the lease was lost.
+	Process() string
+	// Alive reports whether a process may still act. False is final.
+	Alive(ctx context.Context, process string) (bool, error)
+}
+
+// holders are the processes that tickets and permits name, with what their leases say of them.
 type holders struct {
-	store    kv.Store
-	me       string
-	patience time.Duration
-	clock    func() time.Time
+	leases Leases
 
-	mu      sync.Mutex           // guards what follows
-	seen    map[string]time.Time // when a renewal was first seen
-	at      map[string]uint64    // the revision of that renewal
-	gone    map[string]bool      // processes that have said so
-	renewed time.Time            // of this process's own record
+	mu    sync.Mutex      // guards what follows
+	named map[string]int  // how many tickets and permits name a process
+	dead  map[string]bool // those of them whose lease is over
 }
 
-func newHolders(store kv.Store, me string, patience time.Duration, clock func() time.Time) *holders {
-	return &holders{store: store, me: me, patience: patience, clock: clock, seen: map[string]time.Time{}, at: map[string]uint64{}, gone: map[string]bool{}}
+func newHolders(l Leases) *holders {
+	return &holders{leases: l, named: map[string]int{}, dead: map[string]bool{}}
 }
 
-// take sees a record of a process.
-func (h *holders) take(e kv.Entry) {
-	process := e.Key[len(holderPrefix):]
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if e.Value == nil {
-		h.gone[process] = true
-		delete(h.seen, process)
-		delete(h.at, process)
+// count adds n to the tickets and permits that name a process; empty: none does.
+func (h *holders) count(process string, n int) {
+	if process == "" {
 		return
 	}
-	if h.at[process] == e.Revision { // a watch that begins again shows it again
-		return
-	}
-	delete(h.gone, process)
-	h.seen[process], h.at[process] = h.clock(), e.Revision
-}
-
-// alive reports whether a process may still hold what is its own.
-func (h *holders) alive(process string) bool {
-	if process == h.me {
-		return true
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.gone[process] {
-		return false
+	if h.named[process] += n; h.named[process] <= 0 {
+		delete(h.named, process)
+		delete(h.dead, process)
 	}
-	last, ok := h.seen[process]
-	if !ok { // its record may be on its way
-		last = h.clock()
-		h.seen[process] = last
-	}
-	return h.clock().Sub(last) < h.patience
 }
 
-// renew writes this process's record.
-func (h *holders) renew(ctx context.Context) error {
-	at := h.clock()
-	if _, err := h.store.Put(ctx, holderPrefix+h.me, []byte(`{}`)); err != nil {
-		return err
-	}
+// gone reports that the lease of a process is over, as check found it. No process has an empty id.
+func (h *holders) gone(process string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.renewed = at
-	return nil
+	return process == "" || h.dead[process]
 }
 
-// fresh reports whether other processes take this one for alive.
-func (h *holders) fresh() bool {
+// check looks up the leases of the named processes. It returns those found to be over for the first
+// time. A lease that cannot be looked up now is not over.
+func (h *holders) check(ctx context.Context) (died []string) {
+	for _, process := range h.unsure() {
+		if alive, err := h.leases.Alive(ctx, process); err != nil || alive {
+			continue
+		}
+		h.mu.Lock()
+		if h.named[process] > 0 {
+			h.dead[process] = true
+			died = append(died, process)
+		}
+		h.mu.Unlock()
+	}
+	return died
+}
+
+// unsure are the named processes that may be alive.
+func (h *holders) unsure() (out []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.clock().Sub(h.renewed) < h.patience*3/4
-}
-
-// leave deletes this process's record: what it holds is free at once.
-func (h *holders) leave(ctx context.Context) {
-	e, err := h.store.Get(ctx, holderPrefix+h.me)
-	if err == nil {
-		_ = h.store.Delete(ctx, e.Key, e.Revision) // it lapses anyway
-	}
-}
-
-// forget deletes the records of processes that died long ago.
-func (h *holders) forget(ctx context.Context) {
-	h.mu.Lock()
-	var dead []string
-	for process, at := range h.seen {
-		if process != h.me && h.clock().Sub(at) > 20*h.patience {
-			dead = append(dead, process)
-			delete(h.seen, process)
-			h.gone[process] = true
+	for process := range h.named {
+		if !h.dead[process] {
+			out = append(out, process)
 		}
 	}
-	h.mu.Unlock()
-	for _, process := range dead {
-		if e, err := h.store.Get(ctx, holderPrefix+process); err == nil {
-			_ = h.store.Delete(ctx, e.Key, e.Revision) // another process may have done it
-		}
-	}
+	return out
 }

@@ -10,21 +10,26 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"waybill.dev/waybill/internal/kv"
 )
 
 // permits are the permits of concurrency limits. A limit of N has N numbered permits; each is a key
 // that exists while it is held. Creating the key takes it, so no more than N are held whatever a
-// dispatcher believes.
+// dispatcher believes. A permit names the process that holds it; once the lease of that process is
+// over, any other deletes the key.
 type permits struct {
 	store   kv.Store
 	holders *holders
 	// returned is called with the limit's id when a permit is free again.
 	returned func(id string)
 
-	mu     sync.Mutex // guards what follows
-	held   map[string]map[int]permitHolder
-	own    map[string]bool // keys that this process holds or is about to take
+	mu   sync.Mutex // guards what follows
+	held map[string]map[int]permitHolder
+	// own are the permits that runs of this process use or are about to take, by limit and number,
+	// with the process id under which.
+	own    map[string]map[int]string
 	lost   map[string]permitHolder
 	rounds int
 }
@@ -51,20 +56,25 @@ func permitKey(id string, number int) string {
 	return permitPrefix + id + "." + strconv.Itoa(number)
 }
 
+func parsePermitKey(key string) (id string, number int, ok bool) {
+	id, n, ok := strings.Cut(strings.TrimPrefix(key, permitPrefix), ".")
+	number, err := strconv.Atoi(n)
+	return id, number, ok && err == nil
+}
+
 func newPermits(store kv.Store, h *holders, returned func(string)) *permits {
-	return &permits{store: store, holders: h, returned: returned, held: map[string]map[int]permitHolder{}, own: map[string]bool{}, lost: map[string]permitHolder{}}
+	return &permits{store: store, holders: h, returned: returned, held: map[string]map[int]permitHolder{}, own: map[string]map[int]string{}, lost: map[string]permitHolder{}}
 }
 
 // take sees what became of a permit.
 func (p *permits) take(e kv.Entry) {
-	id, n, ok := strings.Cut(strings.TrimPrefix(e.Key, permitPrefix), ".")
-	number, err := strconv.Atoi(n)
-	if !ok || err != nil {
+	id, number, ok := parsePermitKey(e.Key)
+	if !ok {
 		return
 	}
 	var h permitHolder
 	if e.Value != nil {
-		_ = json.Unmarshal(e.Value, &h) // an unreadable one is held by a process that is not there
+		_ = json.Unmarshal(e.Value, &h) // an unreadable one is held by no process, and deleted
 	}
 	h.rev = e.Revision
 	p.mu.Lock()
@@ -75,7 +85,7 @@ func (p *permits) take(e kv.Entry) {
 	}
 	h.round = p.rounds
 	p.set(id, number, h, e.Value != nil)
-	if e.Value != nil && h.Process == p.holders.me && !p.own[e.Key] { // taken by a call whose answer was lost
+	if e.Value != nil && h.Process == p.holders.leases.Process() && !p.uses(id, number) { // taken by a call whose answer was lost
 		p.lost[e.Key] = h
 	}
 	p.mu.Unlock()
@@ -84,8 +94,32 @@ func (p *permits) take(e kv.Entry) {
 	}
 }
 
+// use notes that a run of this process uses a permit. Call it with the lock.
+func (p *permits) use(id string, number int, process string) {
+	if p.own[id] == nil {
+		p.own[id] = map[int]string{}
+	}
+	p.own[id][number] = process
+}
+
+// disuse ends the use of a permit. Call it with the lock.
+func (p *permits) disuse(id string, number int) {
+	if delete(p.own[id], number); len(p.own[id]) == 0 {
+		delete(p.own, id)
+	}
+}
+
+// uses reports whether a run of this process uses a permit. Call it with the lock.
+func (p *permits) uses(id string, number int) bool {
+	_, ok := p.own[id][number]
+	return ok
+}
+
 // set notes a holder, or that there is none. Call it with the lock.
 func (p *permits) set(id string, number int, h permitHolder, is bool) {
+	if was, ok := p.held[id][number]; ok {
+		p.holders.count(was.Process, -1)
+	}
 	if !is {
 		if delete(p.held[id], number); len(p.held[id]) == 0 {
 			delete(p.held, id)
@@ -96,6 +130,7 @@ func (p *permits) set(id string, number int, h permitHolder, is bool) {
 		p.held[id] = map[int]permitHolder{}
 	}
 	p.held[id][number] = h
+	p.holders.count(h.Process, 1)
 }
 
 // sweep drops what the last watch did not see, and begins the next round.
@@ -104,7 +139,7 @@ func (p *permits) sweep() {
 	var free []string
 	for id, numbers := range p.held {
 		for n, h := range numbers {
-			if h.round < p.rounds && !p.own[permitKey(id, n)] {
+			if h.round < p.rounds && !p.uses(id, n) {
 				p.set(id, n, h, false)
 				free = append(free, id)
 			}
@@ -123,24 +158,26 @@ func (p *permits) begin() {
 	p.rounds++
 }
 
-// full reports whether a permit is free, as far as this process knows.
+// full reports whether no permit is free, as far as this process knows.
 func (p *permits) full(l permitLimit) bool {
+	process := p.holders.leases.Process()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, ok := p.choose(l, "")
+	_, ok := p.choose(l, "", process)
 	return !ok
 }
 
-// choose finds a number that can be taken; the run decides where the search begins. Call it with
-// the lock.
-func (p *permits) choose(l permitLimit, runID string) (number int, ok bool) {
-	numbers, live := p.held[l.id], 0
-	for _, h := range numbers {
-		if p.holders.alive(h.Process) {
-			live++
+// choose finds a number that can be taken; the run decides where the search begins. There is none
+// while a run of this process goes on under a lease that was lost: its permit may be another's
+// already. Call it with the lock.
+func (p *permits) choose(l permitLimit, runID, process string) (number int, ok bool) {
+	for _, under := range p.own[l.id] {
+		if under != process {
+			return 0, false
 		}
 	}
-	if live >= l.max {
+	numbers := p.held[l.id]
+	if len(numbers) >= l.max {
 		return 0, false
 	}
 	sum := fnv.New32a()
@@ -148,7 +185,7 @@ func (p *permits) choose(l permitLimit, runID string) (number int, ok bool) {
 	first := int(sum.Sum32() % uint32(l.max)) //nolint:gosec // G115: max is 1 to 10,000
 	for i := range l.max {
 		n := (first + i) % l.max
-		if h, taken := numbers[n]; !taken || !p.holders.alive(h.Process) {
+		if _, taken := numbers[n]; !taken && !p.uses(l.id, n) {
 			return n, true
 		}
 	}
@@ -157,22 +194,21 @@ func (p *permits) choose(l permitLimit, runID string) (number int, ok bool) {
 
 var errLimited = errors.New("limit is used up")
 
-// acquire takes a permit for a run. Errors: errLimited, kv.ErrUnavailable.
-func (p *permits) acquire(ctx context.Context, l permitLimit, runID string) (permit, error) {
+// acquire takes a permit for a run that is to be executed under a process id. Errors: errLimited,
+// kv.ErrUnavailable.
+func (p *permits) acquire(ctx context.Context, l permitLimit, runID, process string) (permit, error) {
 	for {
 		p.mu.Lock()
-		n, ok := p.choose(l, runID)
+		n, ok := p.choose(l, runID, process)
 		if !ok {
 			p.mu.Unlock()
 			return permit{}, errLimited
 		}
-		got := permit{id: l.id, number: n, holder: permitHolder{RunID: runID, Process: p.holders.me, round: p.rounds}}
-		was := p.held[l.id][n]
-		got.holder.rev = was.rev
+		got := permit{id: l.id, number: n, holder: permitHolder{RunID: runID, Process: process, round: p.rounds}}
 		p.set(l.id, n, got.holder, true) // for the other runs of this process
-		p.own[got.key()] = true
+		p.use(l.id, n, process)
 		p.mu.Unlock()
-		err := p.write(ctx, &got, was.rev)
+		err := p.create(ctx, &got)
 		if err == nil {
 			return got, nil
 		}
@@ -186,13 +222,13 @@ func (p *permits) acquire(ctx context.Context, l permitLimit, runID string) (per
 	}
 }
 
-// write takes the permit at a revision; 0: that is free.
-func (p *permits) write(ctx context.Context, got *permit, rev uint64) error {
+// create takes the permit if it is free.
+func (p *permits) create(ctx context.Context, got *permit) error {
 	value, err := json.Marshal(got.holder)
 	if err != nil {
 		return fmt.Errorf("render permit: %w", err)
 	}
-	rev, err = p.store.Update(ctx, got.key(), value, rev)
+	rev, err := p.store.Update(ctx, got.key(), value, 0)
 	if err != nil {
 		return err
 	}
@@ -208,7 +244,7 @@ func (p *permits) reread(ctx context.Context, got permit) error {
 	e, err := p.store.Get(ctx, got.key())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.own, got.key())
+	p.disuse(got.id, got.number)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		p.set(got.id, got.number, permitHolder{}, false)
@@ -229,7 +265,7 @@ func (p *permits) drop(got permit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.set(got.id, got.number, permitHolder{}, false)
-	delete(p.own, got.key())
+	p.disuse(got.id, got.number)
 	p.lost[got.key()] = got.holder
 }
 
@@ -237,7 +273,7 @@ func (p *permits) drop(got permit) {
 func (p *permits) release(ctx context.Context, got permit) {
 	err := p.store.Delete(ctx, got.key(), got.holder.rev)
 	p.mu.Lock()
-	delete(p.own, got.key())
+	p.disuse(got.id, got.number)
 	if err != nil && !errors.Is(err, kv.ErrConflict) {
 		p.lost[got.key()] = got.holder
 		p.mu.Unlock()
@@ -250,6 +286,30 @@ func (p *permits) release(ctx context.Context, got permit) {
 	p.returned(got.id)
 }
 
+// reap deletes the permits of dead processes. Those that a run of this process uses under a lease that
+// was lost are released when the run ends.
+func (p *permits) reap(ctx context.Context) {
+	var dead []permit
+	p.mu.Lock()
+	for id, numbers := range p.held {
+		for n, h := range numbers {
+			if p.holders.gone(h.Process) && !p.uses(id, n) {
+				dead = append(dead, permit{id, n, h})
+			}
+		}
+	}
+	p.mu.Unlock()
+	var g errgroup.Group
+	g.SetLimit(maxWrites)
+	for _, d := range dead {
+		g.Go(func() error {
+			_ = p.store.Delete(ctx, d.key(), d.holder.rev) // the watch shows what became of it
+			return nil
+		})
+	}
+	_ = g.Wait()
+}
+
 // settle gives back the permits that this process holds and does not use.
 func (p *permits) settle(ctx context.Context) {
 	p.mu.Lock()
@@ -257,6 +317,7 @@ func (p *permits) settle(ctx context.Context) {
 	p.lost = map[string]permitHolder{}
 	p.mu.Unlock()
 	for key, h := range lost {
+		id, number, _ := parsePermitKey(key)
 		e, err := p.store.Get(ctx, key)
 		var now permitHolder
 		switch {
@@ -265,7 +326,7 @@ func (p *permits) settle(ctx context.Context) {
 		case err == nil:
 			_ = json.Unmarshal(e.Value, &now)
 			p.mu.Lock()
-			used := p.own[key]
+			used := p.uses(id, number)
 			p.mu.Unlock()
 			if used || now.Process != h.Process { // whatever run it names, no run here uses it
 				continue

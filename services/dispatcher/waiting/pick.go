@@ -58,7 +58,7 @@ func (k *Desk) pickOne() bool {
 
 // claim makes the ticket this process's and hands the run to the executor.
 func (k *Desk) claim(ctx context.Context, key, lane string, e entry) {
-	d := &delivery{desk: k, key: key, ticket: e.ticket, rev: e.rev, frame: e.frame()}
+	d := &delivery{desk: k, process: k.deps.Leases.Process(), key: key, ticket: e.ticket, rev: e.rev, frame: e.frame()}
 	l := limitsOf(e.run(), e.Kind, e.Charged, e.Schedule, k.deps.Tenant(e.Tenant))
 	why, wait, err := k.pass(ctx, d, l)
 	if err == nil && why == "" {
@@ -96,7 +96,7 @@ func (k *Desk) block(tenant, lane string, why Reason, wait time.Duration, err er
 // take writes this process into the ticket. A ticket that waited for a limit moves to those of runs
 // in execution, by which the dispatchers are scaled. Errors: errLostTicket, kv.ErrUnavailable.
 func (k *Desk) take(ctx context.Context, d *delivery, charged bool) error {
-	d.ticket.Holder, d.ticket.NotBeforeMs = k.me, 0
+	d.ticket.Holder, d.ticket.NotBeforeMs = d.process, 0
 	d.ticket.Charged = d.ticket.Charged || charged
 	value, err := d.ticket.value()
 	if err != nil {

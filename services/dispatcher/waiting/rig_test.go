@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -25,7 +24,6 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/waiting"
-	"waybill.dev/waybill/services/dispatcher/worker"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, natsdtest.LeftBehind()...) }
@@ -36,6 +34,7 @@ type rig struct {
 	queue   func(t *testing.T) runlog.Queue
 	tickets kv.Store
 	rates   kv.Store
+	leases  kv.Store
 	tenants map[string]waiting.Tenant
 	nc      *nats.Conn
 }
@@ -43,7 +42,7 @@ type rig struct {
 // inMemory is a rig whose dispatchers share one queue.
 func inMemory() *rig {
 	log := memory.New()
-	return &rig{log: log, queue: func(*testing.T) runlog.Queue { return log }, tickets: kvmemory.New(), rates: kvmemory.New()}
+	return &rig{log: log, queue: func(*testing.T) runlog.Queue { return log }, tickets: kvmemory.New(), rates: kvmemory.New(), leases: kvmemory.New()}
 }
 
 // inNATS is a rig over an embedded server.
@@ -53,7 +52,7 @@ func inNATS(t *testing.T) *rig {
 	cfg := jetstream.DefaultConfig()
 	log, err := jetstream.Open(t.Context(), nc, cfg)
 	require.NoError(t, err)
-	r := &rig{log: log, nc: nc, queue: func(t *testing.T) runlog.Queue {
+	r := &rig{log: log, nc: nc, leases: kvmemory.New(), queue: func(t *testing.T) runlog.Queue {
 		t.Helper()
 		q, err := log.Queue(t.Context())
 		require.NoError(t, err)
@@ -81,37 +80,6 @@ func (r *rig) append(ctx context.Context, tenant, id string, s *wire.Schedule) e
 	_, err = r.log.Append(ctx, frame.NewStart(subject.Run{Tenant: tenant, WorkflowID: "wf", RunID: id}, body), 0)
 	return err
 }
-
-// dispatcher is a desk with a pool, whose executor does what the test says.
-type dispatcher struct {
-	*waiting.Desk
-	stop func()
-}
-
-// dispatcher runs until the test ends or stop is called. exec ends the delivery.
-func (r *rig) dispatcher(t *testing.T, cfg waiting.Config, exec func(context.Context, runlog.Delivery)) *dispatcher {
-	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	d := waiting.New(cfg, waiting.Deps{
-		Queue: r.queue(t), Log: r.log, Tickets: r.tickets, Rates: r.rates,
-		Tenant:    func(tenant string) waiting.Tenant { return r.tenants[tenant] },
-		Scheduled: func(string, string) bool { return true }, Clock: time.Now, Logger: log,
-	})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	pool := worker.New(d, executor(exec), cfg.Slots(), log)
-	go func() { ended <- d.Serve(ctx, pool.Run) }()
-	stop := sync.OnceFunc(func() {
-		cancel()
-		require.ErrorIs(t, <-ended, context.Canceled)
-	})
-	t.Cleanup(stop)
-	return &dispatcher{Desk: d, stop: stop}
-}
-
-type executor func(context.Context, runlog.Delivery)
-
-func (e executor) Execute(ctx context.Context, d runlog.Delivery) { e(ctx, d) }
 
 // gauge counts what is executed.
 type gauge struct {
@@ -163,7 +131,7 @@ func (g *gauge) hold(release <-chan struct{}) func(context.Context, runlog.Deliv
 		case <-release:
 			_ = d.Ack()
 		case <-ctx.Done():
-			_ = d.Retry()
+			stopped(ctx, d)
 		}
 	}
 }
@@ -176,7 +144,7 @@ func (g *gauge) brief(took time.Duration) func(context.Context, runlog.Delivery)
 		case <-time.After(took):
 			_ = d.Ack()
 		case <-ctx.Done():
-			_ = d.Retry()
+			stopped(ctx, d)
 		}
 	}
 }

@@ -37,7 +37,6 @@ func (k *Desk) Serve(ctx context.Context, work func(context.Context) error) erro
 	leaving, cancel := context.WithTimeout(behind, storePatience)
 	defer cancel()
 	k.permits.settle(leaving)
-	k.holders.leave(leaving)
 	return err
 }
 
@@ -51,21 +50,15 @@ func (k *Desk) loop(ctx context.Context, name string, run func(context.Context))
 
 // begin starts what the desk knows things by, and waits until it knows what there is.
 func (k *Desk) begin(ctx, behind context.Context, wg *sync.WaitGroup) error {
-	for k.holders.renew(ctx) != nil {
-		if !lifecycle.Wait(ctx, k.cfg.Tick) {
-			return ctx.Err()
-		}
-	}
-	seen := make(chan struct{}, 4)
-	wg.Go(func() { k.follow(behind, holderPrefix, k.holders.take, nil, nil, seen) })
+	seen := make(chan struct{}, 3)
 	wg.Go(func() { k.follow(behind, permitPrefix, k.permits.take, k.permits.begin, k.permits.sweep, seen) })
 	for _, prefix := range []string{readyPrefix, limitedPrefix} {
 		wg.Go(func() {
 			k.follow(behind, prefix, k.see, func() { k.nextRound(prefix) }, func() { k.sweep(prefix) }, seen)
 		})
 	}
-	wg.Go(func() { k.loop(behind, "renew", k.renew) })
-	for range 4 {
+	wg.Go(func() { k.loop(behind, "tend", k.tend) })
+	for range cap(seen) {
 		select {
 		case <-seen:
 		case <-ctx.Done():
@@ -80,9 +73,7 @@ func (k *Desk) begin(ctx, behind context.Context, wg *sync.WaitGroup) error {
 func (k *Desk) follow(ctx context.Context, prefix string, take func(kv.Entry), begin, sweep func(), seen chan<- struct{}) {
 	first := true
 	for ctx.Err() == nil {
-		if begin != nil {
-			begin()
-		}
+		begin()
 		round, cancel := context.WithTimeout(ctx, k.cfg.Resync)
 		ready, done := make(chan struct{}), make(chan struct{})
 		go func() {
@@ -92,9 +83,7 @@ func (k *Desk) follow(ctx context.Context, prefix string, take func(kv.Entry), b
 			case <-round.Done():
 				return
 			}
-			if sweep != nil {
-				sweep()
-			}
+			sweep()
 			if first {
 				first = false
 				seen <- struct{}{}
@@ -112,17 +101,16 @@ func (k *Desk) follow(ctx context.Context, prefix string, take func(kv.Entry), b
 	}
 }
 
-// renew keeps this process alive for the others, and settles what was left over.
-func (k *Desk) renew(ctx context.Context) {
-	for lifecycle.Wait(ctx, k.cfg.Renew) {
+// tend frees what dead processes hold, and what this one holds without use.
+func (k *Desk) tend(ctx context.Context) {
+	for lifecycle.Wait(ctx, k.cfg.Tick) {
 		bounded, cancel := context.WithTimeout(ctx, storePatience)
-		if err := k.holders.renew(bounded); err != nil && ctx.Err() == nil {
-			k.deps.Logger.Warn("process not renewed; runs that it holds may be executed elsewhere", "error", err)
+		for _, process := range k.holders.check(bounded) {
+			k.relist(process)
 		}
+		k.permits.reap(bounded)
 		k.permits.settle(bounded)
-		k.holders.forget(bounded)
 		cancel()
-		k.refreshHeld()
 	}
 }
 

@@ -29,7 +29,7 @@ func Reasons() []Reason { return []Reason{Capacity, Concurrency, Rate} }
 // Names of what is kept. An autoscaler counts the messages of Bucket that the consumer ScalingConsumer
 // selects.
 const (
-	Bucket          = "waybill_waiting" // tickets, permits and processes
+	Bucket          = "waybill_waiting" // tickets and permits
 	RateBucket      = "waybill_rates"   // starts of rate limits
 	ScalingConsumer = "waiting"
 )
@@ -39,7 +39,6 @@ const (
 const (
 	readyPrefix   = "ready."
 	limitedPrefix = "limited."
-	holderPrefix  = "holder."
 	permitPrefix  = "permit."
 	ratePrefix    = "rate."
 )
@@ -65,7 +64,7 @@ type ticket struct {
 	// often that happened.
 	NotBeforeMs int64 `json:"notBeforeMs,omitempty"`
 	Tries       int   `json:"tries,omitempty"`
-	// Holder is the process that executes it; empty: none.
+	// Holder is the process that executes it, by the id of its lease; empty: none.
 	Holder string `json:"holder,omitempty"`
 	// Charged says that the run counts against its rate limits already.
 	Charged bool `json:"charged,omitempty"`

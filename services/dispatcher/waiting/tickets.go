@@ -77,6 +77,7 @@ func (k *Desk) drop(key string) {
 // count adds the ticket to the totals, or takes it away. Call it with the lock.
 func (k *Desk) count(key string, n int) {
 	e, ok := k.entries[key]
+	k.holders.count(e.Holder, n)
 	switch {
 	case !ok:
 	case e.Holder != "":
@@ -94,25 +95,25 @@ func (k *Desk) count(key string, n int) {
 // list puts a ticket into the book if it can be claimed. Call it with the lock.
 func (k *Desk) list(key string) {
 	e, ok := k.entries[key]
-	if !ok || k.mine[key] || e.Holder != "" && e.Holder != k.me && k.holders.alive(e.Holder) {
+	// One that names this process, and is not its own, was claimed by a call whose answer was
+	// lost.
+	if !ok || k.mine[key] || e.Holder != k.deps.Leases.Process() && !k.holders.gone(e.Holder) {
 		k.book.Remove(key)
 		return
 	}
-	// One that names this process, and is not its own, was claimed by a call whose answer was
-	// lost.
 	k.book.Put(e.listed(key, limitsOf(e.run(), e.Kind, e.Charged, e.Schedule, k.deps.Tenant(e.Tenant))))
 }
 
-// refreshHeld looks whether the holders of tickets are still there.
-func (k *Desk) refreshHeld() {
+// relist lists the tickets of a process that died.
+func (k *Desk) relist(process string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for key, e := range k.entries {
-		if e.Holder != "" && e.Holder != k.me && !k.holders.alive(e.Holder) {
+		if e.Holder == process {
 			k.list(key)
-			k.signal()
 		}
 	}
+	k.signal()
 }
 
 // disown ends this process's hold of a ticket; it can be claimed again.
