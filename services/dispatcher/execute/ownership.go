@@ -165,8 +165,13 @@ func (x *Executor) LeaseLost() {
 }
 
 // Requeue hands a run of a dead process to the dispatchers again: whoever gets it takes it over.
-// Nothing is appended to a run that has ended or whose last frame is in the queue.
+// Nothing is appended to a run that has ended or is quarantined: its quarantine outlives its owner.
 func (x *Executor) Requeue(ctx context.Context, r subject.Run) error {
+	if x.deps.Quarantine != nil {
+		if held, err := x.deps.Quarantine.Holds(ctx, r); err != nil || held {
+			return err
+		}
+	}
 	for range maxChangeTries {
 		last, err := x.deps.Log.Last(ctx, r)
 		switch {
