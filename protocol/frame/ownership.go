@@ -19,10 +19,8 @@ type Ownership struct {
 	Owner string
 	// Epoch counts the claims of the run, from 1. It outlives a release.
 	Epoch uint64
-	// Since is when the log took the claim, and Claim the position of its frame; zero when no
-	// process owns the run.
+	// Since is when the log took the claim; zero when no process owns the run.
 	Since time.Time
-	Claim uint64
 }
 
 const released = "/released"
@@ -54,7 +52,7 @@ func (o Ownership) After(f *Frame) Ownership {
 	case process == o.Owner && epoch == o.Epoch:
 		return o
 	default:
-		return Ownership{Owner: process, Epoch: epoch, Since: f.Stored, Claim: f.Pos}
+		return Ownership{Owner: process, Epoch: epoch, Since: f.Stored}
 	}
 }
 

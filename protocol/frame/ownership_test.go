@@ -18,12 +18,12 @@ func TestOwnership_FollowsTheFramesOfSessions(t *testing.T) {
 		writer string
 		want   frame.Ownership
 	}{
-		"a claim":                        {frame.Ownership{}, "P-1@1", frame.Ownership{Owner: "P", Epoch: 1, Since: second, Claim: 12}},
+		"a claim":                        {frame.Ownership{}, "P-1@1", frame.Ownership{Owner: "P", Epoch: 1, Since: second}},
 		"the owner goes on":              {owned, "P-1@3", owned},
-		"another session of the process": {owned, "P-2@4", frame.Ownership{Owner: "P", Epoch: 4, Since: second, Claim: 12}},
-		"another process":                {owned, "Q-1@4", frame.Ownership{Owner: "Q", Epoch: 4, Since: second, Claim: 12}},
+		"another session of the process": {owned, "P-2@4", frame.Ownership{Owner: "P", Epoch: 4, Since: second}},
+		"another process":                {owned, "Q-1@4", frame.Ownership{Owner: "Q", Epoch: 4, Since: second}},
 		"a release":                      {owned, "P-1@3/released", frame.Ownership{Epoch: 3}},
-		"a process with dashes":          {frame.Ownership{}, "pod-7-2a@1", frame.Ownership{Owner: "pod-7", Epoch: 1, Since: second, Claim: 12}},
+		"a process with dashes":          {frame.Ownership{}, "pod-7-2a@1", frame.Ownership{Owner: "pod-7", Epoch: 1, Since: second}},
 		"a wake frame":                   {owned, "Q-7", owned},
 		"a change beside the session":    {owned, frame.Beside + "Q-7", owned},
 		"the acceptor":                   {owned, "", owned},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,17 +27,23 @@ type Peers interface {
 // askFor bounds a request to another dispatcher.
 const askFor = time.Second
 
-// heldAnswer is the answer of a dispatcher that executes the run.
-const heldAnswer = "held"
+// answers are those of a dispatcher that was asked about a run, by what they mean.
+var answers = map[execute.Held]string{execute.Executes: "executes", execute.Covers: "covers"}
 
-// toPeers implements execute.Peers: the request is a run id, the answer whether it is executed.
+// toPeers implements execute.Peers: the request is a run id and a position, the answer one of answers;
+// any other is execute.NotHeld.
 type toPeers struct{ Peers }
 
-func (p toPeers) Moved(ctx context.Context, process, runID string) (bool, error) {
+func (p toPeers) Moved(ctx context.Context, process, runID string, pos uint64) (execute.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	answer, err := p.Ask(ctx, process, []byte(runID))
-	return string(answer) == heldAnswer, err
+	answer, err := p.Ask(ctx, process, fmt.Append(nil, runID, " ", pos))
+	for held, is := range answers {
+		if string(answer) == is {
+			return held, err
+		}
+	}
+	return execute.NotHeld, err
 }
 
 // peers is nil without them: a nil Peers in an interface would not be.
@@ -51,11 +59,13 @@ func (s *Service) answerPeers() error {
 	if s.deps.Peers == nil {
 		return nil
 	}
-	return s.deps.Peers.Serve(s.leases.Process(), func(runID []byte) []byte {
-		if s.executor.Moved(string(runID)) {
-			return []byte(heldAnswer)
+	return s.deps.Peers.Serve(s.leases.Process(), func(request []byte) []byte {
+		runID, at, _ := strings.Cut(string(request), " ")
+		pos, err := strconv.ParseUint(at, 10, 64)
+		if err != nil {
+			return nil
 		}
-		return nil
+		return []byte(answers[s.executor.Moved(runID, pos)])
 	})
 }
 

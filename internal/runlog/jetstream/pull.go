@@ -19,9 +19,11 @@ import (
 // iterators fetch ahead of their reader, and a run that waits in one dispatcher's memory while
 // another has a free slot is late, and can lapse there.
 //
-// The requests share one inbox, so that no message is lost between two of them.
+// The requests share one inbox, so that no message is lost between two of them. Messages that wait
+// for next are extended.
 type puller struct {
 	nc      *nats.Conn
+	ackWait time.Duration
 	subject string
 	inbox   string
 	sub     *nats.Subscription
@@ -58,16 +60,39 @@ const (
 
 var errPullerClosed = errors.New("queue closed")
 
-func newPuller(nc *nats.Conn, stream, consumer string) (*puller, error) {
+func newPuller(nc *nats.Conn, stream, consumer string, ackWait time.Duration) (*puller, error) {
 	p := &puller{
-		nc: nc, subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer, inbox: nc.NewInbox(),
+		nc: nc, ackWait: ackWait, subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer, inbox: nc.NewInbox(),
 		in: make(chan *nats.Msg, 4*maxPull), changed: make(chan struct{}, 1), ended: make(chan struct{}), want: 1,
 	}
 	var err error
 	if p.sub, err = nc.Subscribe(p.inbox, p.received); err != nil {
 		return nil, fmt.Errorf("subscribe to a queue: %w", err)
 	}
+	p.keep()
 	return p, nil
+}
+
+// keep extends the messages that wait for next, and comes again until the puller is closed. A message
+// that next returns was extended, or arrived, a sixth of AckWait ago at most: its holder extends it
+// after three quarters.
+func (p *puller) keep() {
+	select {
+	case <-p.ended:
+		return
+	default:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for range len(p.in) {
+		select {
+		case m := <-p.in:
+			_ = m.InProgress() // if that is lost, the message may be handed out again
+			p.in <- m          // there is room: only received adds any, and it waits for mu
+		default: // next took the others
+		}
+	}
+	time.AfterFunc(p.ackWait/6, p.keep)
 }
 
 // next waits for a message. Errors: errPullerClosed, that of ctx or of the connection.

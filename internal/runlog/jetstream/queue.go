@@ -45,7 +45,7 @@ func (l *Log) Queue(ctx context.Context) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open dispatch queue: %w", err)
 	}
-	pull, err := newPuller(l.js.Conn(), subject.Stream, queueName)
+	pull, err := newPuller(l.js.Conn(), subject.Stream, queueName, l.cfg.AckWait)
 	if err != nil {
 		return nil, fmt.Errorf("open dispatch queue: %w", err)
 	}

@@ -147,3 +147,40 @@ func TestQueue_GivesBackWhatNobodyTook(t *testing.T) {
 		require.NoError(t, d.Ack())
 	}
 }
+
+// A run that was fetched is kept from then on, also while it waits for whoever fetched it.
+func TestQueue_KeepsWhatWasFetchedAndNotTaken(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig()
+	cfg.AckWait = time.Second
+	_, log := serve(t, t.TempDir(), cfg)
+	q, err := log.Queue(t.Context())
+	require.NoError(t, err)
+	defer q.Close()
+	other, err := log.Queue(t.Context())
+	require.NoError(t, err)
+	defer other.Close()
+	for i := range 4 {
+		run := subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: fmt.Sprint("run-", i)}
+		_, err := log.Append(t.Context(), frame.NewStart(run, []byte(`{}`)), 0)
+		require.NoError(t, err)
+	}
+	q.Want(4)
+	first, err := q.Next(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, first.Ack())
+	require.Eventually(t, func() bool {
+		d, err := q.Depth(t.Context())
+		return err == nil && d.Fetched == 3
+	}, 5*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*cfg.AckWait)
+	defer cancel()
+	_, err = other.Next(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "none has lapsed")
+	for range 3 {
+		d, err := q.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, d.Tries())
+		require.NoError(t, d.Ack())
+	}
+}

@@ -34,9 +34,9 @@ const panicked = "the run failed inside the host; its operator finds the cause i
 
 // endBroken ends a run whose execution panicked. Errors: lifecycle.ErrPanic if the
 // run cannot be ended either, frame.ErrDamaged, and those of the log.
-func (x *Executor) endBroken(ctx context.Context, r subject.Run) error {
+func (x *Executor) endBroken(ctx context.Context, r subject.Run, pos uint64) error {
 	if _, head, err := x.load(ctx, r); err == nil {
-		if err := x.entitled(ctx, r, head.Ownership); err != nil {
+		if err := x.entitled(ctx, r, pos, head.Ownership); err != nil {
 			return err
 		}
 	}

@@ -3,15 +3,37 @@ package execute_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/services/dispatcher/execute"
 )
 
-// living is the lease of a process beside others, all of which are alive.
-type living struct{ process string }
+// living is the lease of a process beside others, all of which are alive but for those that are dead.
+type living struct {
+	process string
+	dead    *sync.Map
+}
 
-func (l living) Process() string                           { return l.process }
-func (living) Alive(context.Context, string) (bool, error) { return true, nil }
+func (l living) Process() string { return l.process }
+
+func (l living) Alive(_ context.Context, process string) (bool, error) {
+	_, dead := l.dead.Load(process)
+	return !dead, nil
+}
+
+// peers reaches executors by their processes.
+type peers struct{ of sync.Map }
+
+func (p *peers) Moved(_ context.Context, process, runID string, pos uint64) (execute.Held, error) {
+	x, ok := p.of.Load(process)
+	if !ok {
+		return execute.NotHeld, fmt.Errorf("%w: no process %s", runlog.ErrUnavailable, process)
+	}
+	return x.(*execute.Executor).Moved(runID, pos), nil
+}
 
 func (l living) Await(_ context.Context, process string) error {
 	if process != l.process {

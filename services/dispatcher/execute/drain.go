@@ -131,6 +131,7 @@ func (s *session) release(ctx context.Context) error {
 		_, err := s.x.deps.Log.Append(ctx, f, s.head.Pos)
 		switch {
 		case err == nil:
+			s.held.claimed.Store(false)
 			s.x.deps.Metrics.Enqueued()
 			return errReleased
 		case !errors.Is(err, runlog.ErrConflict):

@@ -114,6 +114,10 @@ type Executor struct {
 // held is a run that a session of this process executes.
 type held struct {
 	cancel context.CancelCauseFunc
+	// pos is the position of the frame that handed the run out.
+	pos uint64
+	// claimed reports that the log has the claim of the session.
+	claimed atomic.Bool
 	// moved signals that others appended to the run's log; capacity 1.
 	moved chan struct{}
 	// joined are further deliveries of the run that came meanwhile; guarded by Executor.mu.
@@ -183,12 +187,13 @@ func (x *Executor) Abort(runID string) {
 }
 
 // tellMoved has the session of a run, if this process has one, read what others appended.
-func (x *Executor) tellMoved(runID string) { x.Moved(runID) }
+func (x *Executor) tellMoved(runID string) { x.Moved(runID, 0) }
 
 // enter reserves a run for one session of this process. If it has one, the delivery joins it: the
 // session reads the log, and whoever runs it takes the delivery up afterwards.
 func (x *Executor) enter(l *hold) (h *held, ok bool) {
-	runID := l.delivery.Frame().Run.RunID
+	f := l.delivery.Frame()
+	runID := f.Run.RunID
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if h := x.active[runID]; h != nil {
@@ -196,7 +201,7 @@ func (x *Executor) enter(l *hold) (h *held, ok bool) {
 		h.notify()
 		return nil, false
 	}
-	h = &held{cancel: func(error) {}, moved: make(chan struct{}, 1)}
+	h = &held{pos: f.Pos, cancel: func(error) {}, moved: make(chan struct{}, 1)}
 	x.active[runID] = h
 	return h, true
 }
@@ -238,7 +243,7 @@ func (x *Executor) turn(ctx context.Context, l *hold) (next *hold) {
 		err = x.contain(r.RunID, func() error { return x.cancelChild(ctx, r.Tenant, r.RunID) })
 	}
 	if errors.Is(err, lifecycle.ErrPanic) {
-		err = x.endBroken(ctx, r)
+		err = x.endBroken(ctx, r, h.pos)
 	}
 	kept()
 	for _, j := range x.leave(r.RunID, h) {
@@ -265,7 +270,7 @@ const maxAttempts = 8
 func (x *Executor) attempts(ctx context.Context, l *hold, h *held) (err error) {
 	begun := x.beginning()
 	for n := range maxAttempts {
-		err = x.cancellable(ctx, h, func(ctx context.Context) error { return x.attempt(ctx, l, h.moved, begun, n > 0) })
+		err = x.cancellable(ctx, h, func(ctx context.Context) error { return x.attempt(ctx, l, h, begun, n > 0) })
 		if !errors.Is(err, errLost) || ctx.Err() != nil {
 			return err
 		}
@@ -290,13 +295,11 @@ func (x *Executor) conclude(ctx context.Context, l *hold, err error) {
 	switch {
 	case err == nil, errors.Is(err, errReleased): // the release is in the queue
 		x.end(l.end(l.delivery.Ack), f.Run, "ack")
-	case errors.Is(err, errElsewhere):
+	case errors.Is(err, errCovered):
 		x.deps.Metrics.Conflict()
-		// A frame that came after the owner's claim is one that the owner reads. An earlier one may be
-		// what the owner executes the run for, and is its to end.
-		if e, ok := errors.AsType[elsewhere](err); ok && f.Pos > e.claim {
-			x.end(l.end(l.delivery.Ack), f.Run, "ack")
-		}
+		x.end(l.end(l.delivery.Ack), f.Run, "ack")
+	case errors.Is(err, errElsewhere): // it may be the owner's to end
+		x.deps.Metrics.Conflict()
 	case errors.Is(err, errLeaseLost): // another dispatcher may have it
 	case ctx.Err() != nil:
 		x.end(l.end(l.delivery.Return), f.Run, "return")
@@ -326,8 +329,9 @@ func (x *Executor) beginning() (begun func()) {
 
 // attempt runs one session from the log's state to where it can go no further. again says that an
 // earlier session has run under the same delivery.
-func (x *Executor) attempt(ctx context.Context, l *hold, moved <-chan struct{}, begun func(), again bool) error {
+func (x *Executor) attempt(ctx context.Context, l *hold, h *held, begun func(), again bool) error {
 	defer begun()
+	h.claimed.Store(false)
 	f := l.delivery.Frame()
 	kept := l.keep() // to read the log may take long
 	defer kept()
@@ -344,7 +348,7 @@ func (x *Executor) attempt(ctx context.Context, l *hold, moved <-chan struct{}, 
 		x.forget(ctx, st.Record) // whoever ended it may have been lost before it did
 		return x.related(ctx, st)
 	}
-	if err := x.entitled(ctx, f.Run, head.Ownership); err != nil {
+	if err := x.entitled(ctx, f.Run, f.Pos, head.Ownership); err != nil {
 		return err
 	}
 	if err := x.cut(ctx, st); err != nil {
@@ -366,7 +370,7 @@ func (x *Executor) attempt(ctx context.Context, l *hold, moved <-chan struct{}, 
 		return err
 	}
 	s := newSession(x, l, f.Run, head, m)
-	s.moved, s.begun = moved, begun
+	s.held, s.moved, s.begun = h, h.moved, begun
 	defer func() {
 		s.stop()
 		done(s.m.State().Status)

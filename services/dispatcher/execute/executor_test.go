@@ -129,8 +129,11 @@ type rig struct {
 	quarantine execute.Quarantine
 	// hold is how long executors hold results that are made from here on.
 	hold time.Duration
-	// alive makes executors processes that hold leases beside each other.
+	// alive makes executors processes that hold leases beside each other until they are dead; peers are what they
+	// reach each other by; nil: they do not.
 	alive bool
+	dead  sync.Map
+	peers execute.Peers
 	// snapshots keeps those of executors that are made from here on; nil disables them.
 	snapshots *snapshot.Keeper
 	// vault is that of executors that are made from here on; nil: they have none.
@@ -166,13 +169,13 @@ func (r *rig) executorOn(log runlog.Log, defs execute.Definitions, m execute.Mod
 	}
 	var leases execute.Leases
 	if r.alive {
-		leases = living{rand.Text()}
+		leases = living{rand.Text(), &r.dead}
 	}
 	return execute.New(execute.Config{
 		Limits:  run.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4},
 		AckWait: 3 * time.Second, MaxTogether: 64, HoldResults: r.hold,
 	}, execute.Deps{
-		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, Begins: r.begins, Quarantine: r.quarantine, Snapshots: r.snapshots, Leases: leases, Vault: r.vault,
+		Log: log, Redactor: r.red, Acceptor: r.acceptor, Definitions: defs, Models: m, Types: types, Metrics: count, Begins: r.begins, Quarantine: r.quarantine, Snapshots: r.snapshots, Leases: leases, Peers: r.peers, Vault: r.vault,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }, Logger: logger,
 		Wait: func(_ subject.Run, _ frame.Head, due time.Time) {
 			r.mu.Lock()

@@ -26,10 +26,23 @@ type Leases interface {
 
 // Peers reaches the sessions of other processes.
 type Peers interface {
-	// Moved tells a process that the log of a run has moved on. held reports that it executes the
-	// run and will read the log; an error, that the process could not be reached.
-	Moved(ctx context.Context, process, runID string) (held bool, err error)
+	// Moved tells a process that the log of a run has moved on; see Executor.Moved. An error: the
+	// process could not be reached.
+	Moved(ctx context.Context, process, runID string, pos uint64) (Held, error)
 }
+
+// Held is what a process says of a run.
+type Held int
+
+// What a process says.
+const (
+	// NotHeld: it does not execute the run.
+	NotHeld Held = iota
+	// Executes: it does, and reads the log.
+	Executes
+	// Covers: it does, and whoever has the delivery of the frame that it was asked about may end it.
+	Covers
+)
 
 // sole is the lease of the only process.
 type sole struct{ process string }
@@ -42,18 +55,16 @@ func (sole) Alive(context.Context, string) (bool, error) { return false, nil }
 // delivery's frame.
 var errElsewhere = errors.New("run is executed by another dispatcher")
 
-// elsewhere is errElsewhere with the position of the owner's claim.
-type elsewhere struct{ claim uint64 }
-
-func (elsewhere) Error() string { return errElsewhere.Error() }
-func (elsewhere) Unwrap() error { return errElsewhere }
+// errCovered is errElsewhere where the owner takes care of the delivery, too: it may be ended.
+var errCovered = fmt.Errorf("%w, for another delivery", errElsewhere)
 
 // errLeaseLost ends the sessions of a process whose lease was lost.
 var errLeaseLost = errors.New("dispatcher lease lost")
 
 // entitled reports whether this process may execute a run: one that no process owns, that it owns
-// itself, or whose owner's lease is over. Errors: errElsewhere, runlog.ErrUnavailable.
-func (x *Executor) entitled(ctx context.Context, r subject.Run, o frame.Ownership) error {
+// itself, or whose owner's lease is over. pos is the position of the frame that handed the run out.
+// Errors: errElsewhere, errCovered, runlog.ErrUnavailable.
+func (x *Executor) entitled(ctx context.Context, r subject.Run, pos uint64, o frame.Ownership) error {
 	if o.Owner == "" || o.Owner == x.deps.Leases.Process() {
 		return nil
 	}
@@ -66,14 +77,16 @@ func (x *Executor) entitled(ctx context.Context, r subject.Run, o frame.Ownershi
 		return nil
 	}
 	if x.deps.Peers == nil {
-		return elsewhere{o.Claim}
+		return errElsewhere
 	}
-	held, err := x.deps.Peers.Moved(ctx, o.Owner, r.RunID)
+	held, err := x.deps.Peers.Moved(ctx, o.Owner, r.RunID, pos)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: reach dispatcher %s: %w", runlog.ErrUnavailable, o.Owner, err)
-	case held:
-		return elsewhere{o.Claim}
+	case held == Covers:
+		return errCovered
+	case held == Executes:
+		return errElsewhere
 	default: // it gave the run up; if it takes it again meanwhile, one of the two claims is refused
 		return nil
 	}
@@ -91,16 +104,22 @@ func (x *Executor) Ownership(ctx context.Context, r subject.Run) (frame.Ownershi
 }
 
 // Moved tells the session of a run, if this process has one, to read what others appended to its
-// log. It is the other end of Peers.
-func (x *Executor) Moved(runID string) (held bool) {
+// log. It is the other end of Peers. pos is the position of a frame that handed the run to another
+// process. That one may end its delivery if the log has the claim of this session, which thus knows
+// the frame or finds it at its next append, and if the session runs for another frame: the delivery
+// of that one is left in the queue if this process dies, and handed back if the session fails.
+func (x *Executor) Moved(runID string, pos uint64) Held {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	h := x.active[runID]
 	if h == nil {
-		return false
+		return NotHeld
 	}
 	h.notify()
-	return true
+	if h.claimed.Load() && h.pos != pos {
+		return Covers
+	}
+	return Executes
 }
 
 // Tries of an announcement and the pause between them. The owner's next append finds the change in
@@ -146,7 +165,7 @@ func (x *Executor) send(ctx context.Context, a announcement) {
 		if n > 0 && !lifecycle.Wait(ctx, announcePause) {
 			return
 		}
-		_, err := x.deps.Peers.Moved(ctx, a.owner, a.runID)
+		_, err := x.deps.Peers.Moved(ctx, a.owner, a.runID, 0)
 		if err == nil {
 			return
 		}
@@ -165,8 +184,13 @@ func (x *Executor) LeaseLost() {
 }
 
 // Requeue hands a run of a dead process to the dispatchers again: whoever gets it takes it over.
-// Nothing is appended to a run that has ended or whose last frame is in the queue.
+// Nothing is appended to a run that has ended or is quarantined: its quarantine outlives its owner.
 func (x *Executor) Requeue(ctx context.Context, r subject.Run) error {
+	if x.deps.Quarantine != nil {
+		if held, err := x.deps.Quarantine.Holds(ctx, r); err != nil || held {
+			return err
+		}
+	}
 	for range maxChangeTries {
 		last, err := x.deps.Log.Last(ctx, r)
 		switch {

@@ -2,7 +2,6 @@ package execute_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,8 +12,6 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/memory"
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/completion"
 )
 
@@ -82,45 +79,6 @@ func (n *noted) end(how string, err error) error {
 func (n *noted) Ack() error    { return n.end("ack", n.Delivery.Ack()) }
 func (n *noted) Retry() error  { return n.end("retry", n.Delivery.Retry()) }
 func (n *noted) Return() error { return n.end("return", n.Delivery.Return()) }
-
-// A delivery of a run that another dispatcher owns is acknowledged only if its frame came after the
-// owner's claim: an earlier one may be the one under which the owner executes the run.
-func TestExecute_LeavesTheDeliveryOfAnOwnersClaim(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		wake  bool
-		ended string
-	}{"the claimed one": {false, ""}, "a later wake": {true, "ack"}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), nil)
-			r.alive = true
-			r.exec = r.executor(r.defs, models(func(context.Context, completion.Task, completion.Journal) completion.Result {
-				return completion.Result{Interrupted: errors.New("must not be called")}
-			}))
-			r.create(t)
-			d, err := r.log.Next(t.Context())
-			require.NoError(t, err)
-			last, err := r.log.Last(t.Context(), theRun)
-			require.NoError(t, err)
-			begin := wire.Draft{Type: wire.EventRunStarted, Payload: []byte(`{}`)}.Place("run_1", 0, time.Now())
-			claim := frame.New(theRun, subject.Step, last.Head(), []wire.Event{begin}).By(frame.Claimed("OTHER-1", 1, false))
-			claim.Pos, err = r.log.Append(t.Context(), claim, last.Pos)
-			require.NoError(t, err)
-			if c.wake {
-				_, err = r.log.Append(t.Context(), frame.New(theRun, subject.Wake, claim.Head(), nil).By("OTHER-2"), claim.Pos)
-				require.NoError(t, err)
-				require.NoError(t, d.Ack())
-				d, err = r.log.Next(t.Context())
-				require.NoError(t, err)
-			}
-			n := &noted{Delivery: d}
-			r.exec.Execute(t.Context(), n)
-			require.Equal(t, c.ended, n.ended)
-		})
-	}
-}
-
 // handed is a delivery that was handed to a process id.
 type handed struct {
 	*noted

@@ -54,6 +54,8 @@ type Quarantine interface {
 	// Add has a run checked again later; see Executor.Readmit. The run may be taken off the
 	// queue once it returns.
 	Add(ctx context.Context, r subject.Run, why quarantine.Cause) error
+	// Holds reports whether a run is quarantined, and not back in the queue.
+	Holds(ctx context.Context, r subject.Run) (bool, error)
 }
 
 // Children starts runs for nodes.

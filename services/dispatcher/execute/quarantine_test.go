@@ -37,6 +37,10 @@ func (w *ward) Add(_ context.Context, r subject.Run, why quarantine.Cause) error
 	return w.err
 }
 
+func (w *ward) Holds(_ context.Context, r subject.Run) (bool, error) {
+	return slices.Contains(w.runs, r), w.err
+}
+
 // quarantined is a rig whose one run, of a node, was found damaged and taken off the queue. The
 // frames of its log are whole again after mend.
 func quarantined(t *testing.T, nodeDoc string, damaged uint64) (r *rig, w *ward, mend func()) {

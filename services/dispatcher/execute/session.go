@@ -22,6 +22,7 @@ import (
 type session struct {
 	x    *Executor
 	hold *hold
+	held *held
 	run  subject.Run
 	head frame.Head
 	m    *run.Machine
@@ -185,6 +186,7 @@ func (s *session) rest(ctx context.Context) (moved bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		s.held.claimed.Store(false)
 		f.Pos = pos
 		after := s.head.After(f)
 		s.head = f.Head()
@@ -272,6 +274,7 @@ func (s *session) flush(ctx context.Context, to write, release, always bool) (ch
 	}
 	s.begun()
 	s.head, s.given, s.acted = a.head, nil, false
+	s.held.claimed.Store(s.owns())
 	s.snapshot()
 	s.spans.appended(a.events, start)
 	return a.changed, nil

@@ -75,13 +75,20 @@ func (l *List) get(ctx context.Context, tenant, runID string) (e entry, revision
 	case err != nil:
 		return e, 0, fmt.Errorf("read quarantine of run %s: %w", runID, err)
 	}
-	if err := json.Unmarshal(there.Value, &e); err != nil {
-		return e, 0, fmt.Errorf("read quarantine of run %s: %w", runID, err)
-	}
-	if e.Back || e.Tenant != tenant {
+	if json.Unmarshal(there.Value, &e) != nil || e.Back || e.Tenant != tenant {
 		return e, 0, notQuarantined()
 	}
 	return e, there.Revision, nil
+}
+
+// Holds reports whether a run is quarantined, and no check has put it back or may have. Errors:
+// kv.ErrUnavailable.
+func (l *List) Holds(ctx context.Context, r subject.Run) (bool, error) {
+	e, _, err := l.get(ctx, r.Tenant, r.RunID)
+	if fault.CodeOf(err) == fault.RunNotFound {
+		return false, nil
+	}
+	return err == nil && !e.Leaving, err
 }
 
 func notQuarantined() *fault.Error {

@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/memory"
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/dispatcher/quarantine"
@@ -132,4 +134,46 @@ func TestCounts_AreByReason(t *testing.T) {
 		pass(time.Minute)
 		require.Equal(t, map[string]int{"log_damaged": 1, "definition_missing": 0, "engine_version": 1, "panic": 0, "cannot_continue": 0}, l.Counts())
 	})
+}
+
+// A run counts as quarantined until a check may have put it back: whoever finds its owner dead would
+// otherwise put it back itself, or leave alone one that was executed again.
+func TestHolds_UntilACheckMayHavePutTheRunBack(t *testing.T) {
+	t.Parallel()
+	q := newQueue("run_1")
+	l, store := listOf(q)
+	holds := func() bool {
+		held, err := l.Holds(t.Context(), theRun("run_1"))
+		require.NoError(t, err)
+		return held
+	}
+	require.False(t, holds())
+	require.NoError(t, l.Add(t.Context(), theRun("run_1"), failing))
+	require.True(t, holds())
+	elsewhere, err := l.Holds(t.Context(), subject.Run{Tenant: "other", WorkflowID: "wf", RunID: "run_1"})
+	require.NoError(t, err)
+	require.False(t, elsewhere)
+
+	_, err = l.Retry(t.Context(), "acme", "run_1")
+	require.Equal(t, fault.Conflict, fault.CodeOf(err))
+	require.True(t, holds(), "it still cannot be loaded")
+	q.fails = runlog.ErrUnavailable
+	_, err = l.Retry(t.Context(), "acme", "run_1")
+	require.ErrorIs(t, err, runlog.ErrUnavailable)
+	require.False(t, holds(), "nobody knows whether its wake frame is in the log")
+	require.NoError(t, l.Add(t.Context(), theRun("run_1"), failing))
+	require.True(t, holds())
+
+	q.mend("run_1")
+	q.then = func(subject.Run) { require.False(t, holds(), "also if whoever checks it dies now") }
+	back, err := l.Retry(t.Context(), "acme", "run_1")
+	require.NoError(t, err)
+	require.True(t, back)
+	require.False(t, holds())
+
+	entries, err := kv.List(t.Context(), store, "run.")
+	require.NoError(t, err)
+	_, err = store.Update(t.Context(), entries[0].Key, []byte("{"), entries[0].Revision)
+	require.NoError(t, err)
+	require.False(t, holds(), "an unreadable record keeps no run")
 }

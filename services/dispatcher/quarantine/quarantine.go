@@ -79,8 +79,10 @@ type entry struct {
 	// Looks is how often it was looked at, and Next when it is again, in Unix milliseconds.
 	Looks int   `json:"looks"`
 	Next  int64 `json:"next"`
-	// Back: it was put back or has ended, and was not quarantined since.
-	Back bool `json:"back,omitempty"`
+	// Back: it was put back or has ended, and was not quarantined since. Leaving: a check began
+	// that may have put it back.
+	Back    bool `json:"back,omitempty"`
+	Leaving bool `json:"leaving,omitempty"`
 	// Reason is empty in records of older releases, which know damaged logs only. Since is when
 	// the run was quarantined first, in Unix milliseconds, and Tries how often it was handed out
 	// before it was quarantined last.
@@ -118,7 +120,7 @@ func (l *List) Add(ctx context.Context, r subject.Run, why Cause) error {
 		// It is written in any case: a dispatcher that has put the run back, or deletes the
 		// record, must find that the run came again.
 		e.Reason, e.Tries = why.Reason, why.Tries
-		if e.Back = false; e.Next == 0 {
+		if e.Back, e.Leaving = false, false; e.Next == 0 {
 			e.Next = l.next(e)
 		}
 		if e.Since == 0 {
@@ -224,15 +226,19 @@ func (l *List) look(ctx context.Context, e entry, revision uint64) {
 // readmit puts a run back, and records that. An error that stays reports is of the run itself.
 func (l *List) readmit(ctx context.Context, e *entry, revision uint64) (back bool, err error) {
 	e.Looks++
-	e.Next = l.next(*e)
+	e.Next, e.Leaving = l.next(*e), true
 	if revision, err = l.put(ctx, *e, revision); err != nil {
 		return false, err
 	}
-	if back, err = l.back.Readmit(ctx, e.run()); err != nil {
-		return false, err
+	back, failed := l.back.Readmit(ctx, e.run())
+	if failed != nil && !stays(failed) { // it may be in the queue
+		return false, failed
 	}
-	e.Back = true
+	e.Back, e.Leaving = failed == nil, false
 	_, err = l.put(ctx, *e, revision)
+	if failed != nil {
+		return false, failed
+	}
 	if errors.Is(err, kv.ErrConflict) { // it was quarantined again already, or another dispatcher was faster
 		err = nil
 	}
