@@ -37,8 +37,8 @@ import (
 	"waybill.dev/waybill/services/acceptor/kinds"
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
-	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/lease"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 	"waybill.dev/waybill/services/dispatcher/vault"
 	"waybill.dev/waybill/services/eventlog"
@@ -441,7 +441,7 @@ func (h *host) buildDispatcher(context.Context, []auth.Spec) error {
 	cfg.Completion.Providers = settings
 	cfg.Prompts, cfg.RuntimeCapabilities = h.prompts, h.opts.runtimeCapabilities
 	cfg.Completion.TrustsUnknown = models.unknownModels == trustUnknown
-	cfg.Completion.Directive = completion.Directive(models.directive)
+	cfg.Completion.Directive = model.Directive(models.directive)
 	cfg.Completion.HidesFallback, cfg.Completion.WithholdsRefusals = models.hidesFallback, models.refusalText == noRefusals
 	cfg.Completion.Defaults.Provider, cfg.Completion.Defaults.Model, _ = strings.Cut(models.defaultModel, "/")
 	if _, ok := providers.Lookup(cfg.Completion.Defaults.Provider); !ok {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"waybill.dev/waybill/services/dispatcher/completion"
 	"waybill.dev/waybill/services/dispatcher/credential"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/anthropic"
 	"waybill.dev/waybill/services/dispatcher/provider/compat"
@@ -46,7 +46,7 @@ func (o *modelOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.settings, "provider-settings", "", "JSON file with time limits, concurrent calls and requests and tokens per minute of each provider; empty uses the defaults")
 	f.StringVar(&o.models, "models", "", "JSON file of models, rules and prices that is laid over the built-in model catalogue")
 	f.StringVar(&o.unknownModels, "unknown-models", refuseUnknown, "refuse or trust: whether a node's requirements are met by a model of which the catalogue does not say so")
-	f.StringVar(&o.directive, "reasoning-directive", string(completion.Advisory), "mandatory, advisory or off: how strongly models are asked to write their reasoning into an answer that has a place for it")
+	f.StringVar(&o.directive, "reasoning-directive", string(model.Advisory), "mandatory, advisory or off: how strongly models are asked to write their reasoning into an answer that has a place for it")
 	f.StringArrayVar(&o.hideFallback, "hide-fallback", nil, "tenant whose runs do not tell which model was asked instead of another (repeatable; * is everybody)")
 	f.StringVar(&o.refusalText, "refusal-text", redactRefusals, "redacted or none: whether a run records the words in which a model refuses, without secrets and without words of the prompt")
 }
@@ -78,7 +78,7 @@ func (o *modelOptions) validate() (errs []error) {
 	if o.unknownModels != refuseUnknown && o.unknownModels != trustUnknown {
 		errs = append(errs, fmt.Errorf("--unknown-models %q: want %s or %s", o.unknownModels, refuseUnknown, trustUnknown))
 	}
-	if !completion.Directive(o.directive).Valid() {
+	if !model.Directive(o.directive).Valid() {
 		errs = append(errs, fmt.Errorf("--reasoning-directive %q: want mandatory, advisory or off", o.directive))
 	}
 	if o.refusalText != redactRefusals && o.refusalText != noRefusals {

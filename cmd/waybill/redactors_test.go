@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/internal/rpc"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/services/dispatcher/remote"
+	remote "waybill.dev/waybill/services/dispatcher/clients"
 	"waybill.dev/waybill/services/redactor"
 	"waybill.dev/waybill/services/redactor/redact"
 )

@@ -31,10 +31,10 @@ var (
 // domain is the code that decides: values in, values and errors out.
 var domain = []string{
 	"services/acceptor/accept", "services/acceptor/kinds", "services/acceptor/seam",
-	"services/dispatcher/catalogue", "services/dispatcher/completion", "services/dispatcher/definition",
-	"services/dispatcher/execute", "services/dispatcher/expr", "services/dispatcher/flow", "services/dispatcher/node", "services/dispatcher/provider", "services/dispatcher/provider/mock", "services/dispatcher/prompt",
-	"services/dispatcher/provider/sample", "services/dispatcher/quarantine", "services/dispatcher/run", "services/dispatcher/sleep",
-	"services/dispatcher/start", "services/dispatcher/tool", "services/dispatcher/worker",
+	"services/dispatcher/catalogue", "services/dispatcher/model", "services/dispatcher/definition",
+	"services/dispatcher/engine", "services/dispatcher/expr", "services/dispatcher/flow", "services/dispatcher/node", "services/dispatcher/provider", "services/dispatcher/provider/mock", "services/dispatcher/prompt",
+	"services/dispatcher/provider/sample", "services/dispatcher/quarantine", "services/dispatcher/machine", "services/dispatcher/timers",
+	"services/dispatcher/create", "services/dispatcher/tool", "services/dispatcher/worker",
 	"services/eventlog/hub", "services/eventlog/ingest",
 	"services/eventlog/project", "services/eventlog/store",
 	"services/gateway/rundiff", "services/gateway/stream",
@@ -46,10 +46,10 @@ var services = []string{"gateway", "acceptor", "dispatcher", "eventlog", "redact
 
 // pure is the domain code that gets its time from the caller and reads nothing.
 var pure = []string{
-	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/node", "services/dispatcher/prompt", "services/dispatcher/run",
+	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/node", "services/dispatcher/prompt", "services/dispatcher/machine",
 	"services/eventlog/project", "services/gateway/rundiff", "services/gateway/stream", "services/redactor/redact",
 	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/expr", "services/dispatcher/flow",
-	"services/dispatcher/node", "services/dispatcher/prompt", "services/dispatcher/run",
+	"services/dispatcher/node", "services/dispatcher/prompt", "services/dispatcher/machine",
 	"services/eventlog/project", "services/gateway/stream", "services/redactor/redact",
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
@@ -32,17 +32,17 @@ func (sideEffect) Check(json.RawMessage) *wire.NodeError { return nil }
 
 // Run performs the effect: what is seen of it is recorded together with its outcome,
 // so that it happens once, whoever is lost meanwhile.
-func (sideEffect) Run(_ context.Context, t completion.Task, _ completion.Journal) completion.Result {
+func (sideEffect) Run(_ context.Context, t model.Task, _ model.Journal) model.Result {
 	if t.Replay {
-		return completion.Result{Trust: wire.Trusted, Err: &wire.NodeError{
+		return model.Result{Trust: wire.Trusted, Err: &wire.NodeError{
 			Code:    string(fault.ReplaySourceMissing),
 			Message: fmt.Sprintf("node %q has a side effect, and the run that is replayed recorded no outcome of it; fork with mode branch to perform it", t.Input.NodeID),
 		}}
 	}
-	id := completion.InvocationID(t, 0, "conformance:side-effect")
+	id := model.InvocationID(t, 0, "conformance:side-effect")
 	told := wire.Draft{Type: wire.EventLogAppended, NodeID: t.Input.NodeID, Payload: fmt.Appendf(nil,
 		`{"level":"info","message":"side effect performed","nodeId":%s,"fields":{"logicalInvocationId":%q}}`, wire.AppendString(nil, t.Input.NodeID), id)}
-	return completion.Result{
+	return model.Result{
 		Trust: wire.Trusted, Drafts: []wire.Draft{told},
 		Output: node.Output{Ports: map[string]json.RawMessage{"performed": json.RawMessage(`true`), "logicalInvocationId": wire.AppendString(nil, id)}},
 	}

@@ -5,14 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
 // OpenWOP host contract §5.6: in a replay without a recorded outcome it performs nothing.
 func TestSideEffect_IsNotPerformedInAReplay(t *testing.T) {
 	t.Parallel()
-	task := completion.Task{Tenant: "acme", RunID: "run_1", Input: node.Input{NodeID: "effect"}, Replay: true}
+	task := model.Task{Tenant: "acme", RunID: "run_1", Input: node.Input{NodeID: "effect"}, Replay: true}
 	res := sideEffect{}.Run(t.Context(), task, nil)
 	require.Equal(t, "replay_source_missing", res.Err.Code)
 	require.Empty(t, res.Drafts)
@@ -22,7 +22,7 @@ func TestSideEffect_IsNotPerformedInAReplay(t *testing.T) {
 // What is seen of the effect is told with its outcome, under one id for every attempt.
 func TestSideEffect_HasOneIDForEveryAttempt(t *testing.T) {
 	t.Parallel()
-	task := completion.Task{Tenant: "acme", RunID: "run_1", Input: node.Input{NodeID: "effect"}}
+	task := model.Task{Tenant: "acme", RunID: "run_1", Input: node.Input{NodeID: "effect"}}
 	first := sideEffect{}.Run(t.Context(), task, nil)
 	task.Attempt = 1
 	second := sideEffect{}.Run(t.Context(), task, nil)

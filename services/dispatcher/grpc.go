@@ -14,11 +14,11 @@ import (
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/definition"
-	"waybill.dev/waybill/services/dispatcher/execute"
+	"waybill.dev/waybill/services/dispatcher/engine"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/privacy"
-	"waybill.dev/waybill/services/dispatcher/start"
 )
 
 // StartRun creates a run.
@@ -28,7 +28,7 @@ func (s *Service) StartRun(ctx context.Context, req *dispatcherv1.StartRunReques
 		return nil, err
 	}
 	defer leave()
-	c, err := s.starter.Start(ctx, start.Request{
+	c, err := s.starter.Start(ctx, create.Request{
 		Tenant: req.GetTenant(), Principal: req.GetPrincipal(), WorkflowID: req.GetWorkflowId(), RunID: req.GetRunId(),
 		Digest: req.GetRequestDigest(), Inputs: req.GetInputs(), Configurable: req.GetConfigurable(), Metadata: req.GetMetadata(),
 		Tags: req.GetTags(), ScopeID: req.GetScopeId(), CallbackURL: req.GetCallbackUrl(), Transport: req.GetTransport(),
@@ -97,7 +97,7 @@ func unkept(err error) error {
 
 // ResolveInterrupt takes an answer to what a node asks.
 func (s *Service) ResolveInterrupt(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest) (*dispatcherv1.ResolveInterruptResponse, error) {
-	r, err := s.executor.Resolve(ctx, req.GetTenant(), req.GetRunId(), execute.Answer{
+	r, err := s.executor.Resolve(ctx, req.GetTenant(), req.GetRunId(), engine.Answer{
 		NodeID: req.GetNodeId(), InterruptID: req.GetInterruptId(), ByToken: req.GetByToken(),
 		Answer: interrupt.Answer{Value: req.GetResumeValue(), By: responder(req)},
 	})

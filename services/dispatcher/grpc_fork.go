@@ -5,7 +5,7 @@ import (
 
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/start"
+	"waybill.dev/waybill/services/dispatcher/create"
 )
 
 // ForkRun creates a fork of a run.
@@ -15,12 +15,12 @@ func (s *Service) ForkRun(ctx context.Context, req *dispatcherv1.ForkRunRequest)
 		return nil, err
 	}
 	defer leave()
-	over := start.Overlay{Configurable: req.GetConfigurable(), Metadata: req.GetMetadata()}
+	over := create.Overlay{Configurable: req.GetConfigurable(), Metadata: req.GetMetadata()}
 	if req.GetSetsTags() {
 		tags := req.GetTags()
 		over.Tags = &tags
 	}
-	f, err := s.starter.Fork(ctx, start.Fork{
+	f, err := s.starter.Fork(ctx, create.Fork{
 		Tenant: req.GetTenant(), SourceRunID: req.GetSourceRunId(), RunID: req.GetRunId(),
 		Digest: req.GetRequestDigest(), Mode: wire.ForkMode(req.GetMode()), FromSeq: int(req.GetFromSeq()), Overlay: over,
 		TestKey: req.GetTestKey(), Traceparent: req.GetTraceparent(),

@@ -12,8 +12,8 @@ import (
 
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog"
-	"waybill.dev/waybill/services/dispatcher/execute"
-	"waybill.dev/waybill/services/dispatcher/remote"
+	"waybill.dev/waybill/services/dispatcher/clients"
+	"waybill.dev/waybill/services/dispatcher/engine"
 )
 
 // Peers sends requests to other dispatchers by their process ids.
@@ -28,13 +28,13 @@ type Peers interface {
 const askFor = time.Second
 
 // answers are those of a dispatcher that was asked about a run, by what they mean.
-var answers = map[execute.Held]string{execute.Executes: "executes", execute.Covers: "covers"}
+var answers = map[engine.Held]string{engine.Executes: "executes", engine.Covers: "covers"}
 
-// toPeers implements execute.Peers: the request is a run id and a position, the answer one of answers;
-// any other is execute.NotHeld.
+// toPeers implements engine.Peers: the request is a run id and a position, the answer one of answers;
+// any other is engine.NotHeld.
 type toPeers struct{ Peers }
 
-func (p toPeers) Moved(ctx context.Context, process, runID string, pos uint64) (execute.Held, error) {
+func (p toPeers) Moved(ctx context.Context, process, runID string, pos uint64) (engine.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	answer, err := p.Ask(ctx, process, fmt.Append(nil, runID, " ", pos))
@@ -43,11 +43,11 @@ func (p toPeers) Moved(ctx context.Context, process, runID string, pos uint64) (
 			return held, err
 		}
 	}
-	return execute.NotHeld, err
+	return engine.NotHeld, err
 }
 
 // peers is nil without them: a nil Peers in an interface would not be.
-func (s *Service) peers() execute.Peers {
+func (s *Service) peers() engine.Peers {
 	if s.deps.Peers == nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (s successor) Orphaned(ctx context.Context, process string) error {
 	if err != nil {
 		return err
 	}
-	index, after, requeued := remote.Index{Client: s.deps.EventLog}, remote.OwnedRun{}, 0
+	index, after, requeued := clients.Index{Client: s.deps.EventLog}, clients.OwnedRun{}, 0
 	for {
 		runs, _, err := index.Owned(ctx, process, after, ownedPage, end)
 		if err != nil {

@@ -9,9 +9,9 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/clients"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/prompt"
-	"waybill.dev/waybill/services/dispatcher/remote"
 )
 
 // PromptConfig is what an operator sets about prompt templates.
@@ -26,8 +26,8 @@ type PromptConfig struct {
 }
 
 // prompts are the templates with those of the test seams, if these are served.
-func (c Config) prompts(redactor remote.Redactor) (completion.Prompts, error) {
-	p := completion.Prompts{
+func (c Config) prompts(redactor clients.Redactor) (model.Prompts, error) {
+	p := model.Prompts{
 		Library: c.Prompts.Library, Observability: cmp.Or(c.Prompts.Observability, prompt.Hashed), Redact: redactor.Redact,
 	}
 	if !c.TestSeams {

@@ -30,25 +30,25 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/clients"
+	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/credential"
 	"waybill.dev/waybill/services/dispatcher/definition"
-	"waybill.dev/waybill/services/dispatcher/execute"
+	"waybill.dev/waybill/services/dispatcher/engine"
 	"waybill.dev/waybill/services/dispatcher/intake"
 	"waybill.dev/waybill/services/dispatcher/lease"
+	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/metrics"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/providerpolicy"
 	"waybill.dev/waybill/services/dispatcher/quarantine"
-	"waybill.dev/waybill/services/dispatcher/remote"
-	"waybill.dev/waybill/services/dispatcher/run"
-	"waybill.dev/waybill/services/dispatcher/sleep"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
-	"waybill.dev/waybill/services/dispatcher/start"
 	"waybill.dev/waybill/services/dispatcher/tenantlimit"
+	"waybill.dev/waybill/services/dispatcher/timers"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/vault"
 	"waybill.dev/waybill/services/dispatcher/waiting"
@@ -57,7 +57,7 @@ import (
 
 // Config is what an operator sets.
 type Config struct {
-	Limits run.Limits
+	Limits machine.Limits
 	// MaxRuns bounds the runs executed at a time.
 	MaxRuns int
 	// Intake bounds the starts that are taken.
@@ -71,7 +71,7 @@ type Config struct {
 	Lease lease.Config
 	// AckWait is how long the queue waits for a sign of a delivery; see runlog.AckWait.
 	AckWait    time.Duration
-	Completion completion.Config
+	Completion model.Config
 	// Keyed are the ids of providers that are asked with a key.
 	Keyed []string
 	// SelfHosted are the ids of providers on the operator's own servers.
@@ -89,13 +89,13 @@ type Config struct {
 // DefaultConfig is right for one process on a small machine.
 func DefaultConfig() Config {
 	return Config{
-		Limits:  run.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128},
+		Limits:  machine.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128},
 		MaxRuns: 1024, MaxTogether: 64, MaxDepth: 8,
 		Intake: intake.Config{MaxStarts: 2000, MaxWait: time.Minute},
 		Lease:  lease.Config{Duration: 10 * time.Second}, AckWait: runlog.AckWait,
-		Completion: completion.Config{
-			MaxAttempts: 3, Multiplier: 2, Timeout: provider.DefaultTimeouts().Call, Directive: completion.Advisory,
-			Defaults: completion.Defaults{Provider: "sample", Model: "sample-1", MaxTokens: 4000},
+		Completion: model.Config{
+			MaxAttempts: 3, Multiplier: 2, Timeout: provider.DefaultTimeouts().Call, Directive: model.Advisory,
+			Defaults: model.Defaults{Provider: "sample", Model: "sample-1", MaxTokens: 4000},
 		},
 	}
 }
@@ -191,7 +191,7 @@ type Deps struct {
 	Clock   func() time.Time
 	Logger  *slog.Logger
 	// Spans takes the spans of runs; nil: they are not exported.
-	Spans execute.Spans
+	Spans engine.Spans
 }
 
 // Service is the dispatcher.
@@ -201,14 +201,14 @@ type Service struct {
 	deps        Deps
 	types       node.Catalog
 	definitions *definition.Registry
-	credentials remote.Secrets
-	redactor    remote.Redactor
-	starter     *start.Starter
-	prompts     completion.Prompts
+	credentials clients.Secrets
+	redactor    clients.Redactor
+	starter     *create.Starter
+	prompts     model.Prompts
 	limiter     *limit.Limiter
-	loop        *completion.Loop
-	executor    *execute.Executor
-	watch       *sleep.Watch
+	loop        *model.Loop
+	executor    *engine.Executor
+	watch       *timers.Watch
 	quarantine  *quarantine.List
 	leases      *lease.Table
 	metrics     *metrics.Metrics
@@ -240,24 +240,24 @@ func New(cfg Config, d Deps) (*Service, error) {
 		s.types = s.types.Conformance(cfg.Prompts.TestSecrets)
 	}
 	s.types = s.types.With(cfg.Packs)
-	told := remote.NewTold(d.Redactor)
-	s.credentials = remote.Secrets{Told: told, Store: d.Credentials, Logger: d.Logger}
-	redactor := remote.Redactor{Client: d.Redactor, Told: told}
+	told := clients.NewTold(d.Redactor)
+	s.credentials = clients.Secrets{Told: told, Store: d.Credentials, Logger: d.Logger}
+	redactor := clients.Redactor{Client: d.Redactor, Told: told}
 	s.redactor = redactor
 	var err error
 	if s.prompts, err = cfg.prompts(redactor); err != nil {
 		return nil, err
 	}
-	s.watch = sleep.New(sleep.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}, remote.Index{Client: d.EventLog}, d.Clock, d.Logger)
+	s.watch = timers.New(timers.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}, clients.Index{Client: d.EventLog}, d.Clock, d.Logger)
 	secrets := s.secrets()
 	cfg.Completion.BYOK = s.byok()
 	s.openLimiter()
-	s.loop = completion.New(cfg.Completion, completion.Deps{
-		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Schemas: remote.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,
+	s.loop = model.New(cfg.Completion, model.Deps{
+		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Schemas: clients.NewSchemas(d.Acceptor, d.Clock), Scrubber: redactor.Scrubber,
 		Clock: d.Clock, Canned: s.canned(), Keys: s.keys(), Policies: d.Policies, Prompts: s.prompts, Called: s.metrics.Called,
 		Limiter: s.limiter, Refused: s.metrics.NoCapacity,
 	})
-	s.starter = start.New(start.Deps{
+	s.starter = create.New(create.Deps{
 		Secrets: secrets, CheckModel: s.loop.Check, BYOK: s.byok(), Policy: s.loop.Policy, DefaultProvider: cfg.Completion.Defaults.Provider,
 		Log: d.Log, Claims: d.Claims, Definitions: s.definitions, Redactor: redactor, Vault: d.sealer(), Types: s.types, Prompts: s.prompts.Library,
 		Providers: d.Providers.IDs(), MockProviders: s.mockProviders(), MaxDuration: cfg.Limits.MaxDuration, MaxExecutions: cfg.Limits.MaxNodeExecutions, MaxDepth: cfg.MaxDepth, Clock: d.Clock,
@@ -266,8 +266,8 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.leases = lease.New(cfg.Lease, d.Leases, d.Clock, d.Logger)
 	s.quarantine = quarantine.New(quarantine.DefaultConfig(), d.Quarantine, d.Clock, d.Logger)
 	s.snapshots = snapshot.New(snapshot.Deps{Log: d.Log, Store: d.Snapshots, Logger: d.Logger, Done: func(r snapshot.Result) { s.metrics.Snapshot(string(r)) }})
-	s.executor = execute.New(execute.Config{Limits: cfg.Limits, AckWait: cfg.AckWait, HoldResults: holdResults, MaxTogether: cfg.MaxTogether}, execute.Deps{
-		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: remote.Acceptor{Client: d.Acceptor, Told: told}, Definitions: s.definitions,
+	s.executor = engine.New(engine.Config{Limits: cfg.Limits, AckWait: cfg.AckWait, HoldResults: holdResults, MaxTogether: cfg.MaxTogether}, engine.Deps{
+		Log: d.Log, Redactor: redactor, Secrets: secrets, Acceptor: clients.Acceptor{Client: d.Acceptor, Told: told}, Definitions: s.definitions,
 		Models: tool.Mux{Runners: s.runners(), Models: s.loop}, Types: s.types, Gate: s.loop.Gate, Needed: s.loop.Secrets, Policy: s.loop.Policy,
 		Vault: d.vault(), Provides: cfg.RuntimeCapabilities, Clock: d.Clock, Logger: d.Logger, Wait: s.watch.Until, Forget: s.watch.Forget,
 		Spans: d.Spans, Metrics: s.metrics, Begins: s.begins, Children: s.starter,
@@ -282,7 +282,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 }
 
 // secrets is nil where tenants bring no keys.
-func (s *Service) secrets() execute.Secrets {
+func (s *Service) secrets() engine.Secrets {
 	if s.deps.Credentials == nil {
 		return nil
 	}
@@ -291,14 +291,14 @@ func (s *Service) secrets() execute.Secrets {
 
 // vault and sealer are nil where there is no vault: a nil *vault.Vault in an interface
 // would not be.
-func (d Deps) vault() execute.Vault {
+func (d Deps) vault() engine.Vault {
 	if d.Vault == nil {
 		return nil
 	}
 	return d.Vault
 }
 
-func (d Deps) sealer() start.Vault {
+func (d Deps) sealer() create.Vault {
 	if d.Vault == nil {
 		return nil
 	}
@@ -306,7 +306,7 @@ func (d Deps) sealer() start.Vault {
 }
 
 // keys is nil where tenants bring none.
-func (s *Service) keys() completion.Keys {
+func (s *Service) keys() model.Keys {
 	if s.deps.Credentials == nil {
 		return nil
 	}

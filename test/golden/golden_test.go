@@ -19,8 +19,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/flow"
+	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/run"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -42,10 +42,10 @@ func recordings(t *testing.T) []string {
 	return files
 }
 
-var limits = run.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128}
+var limits = machine.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128}
 
 // load reads a recorded run, and the plan of its workflow.
-func load(t *testing.T, file string) (*wire.RunRecord, []wire.Event, run.Plan) {
+func load(t *testing.T, file string) (*wire.RunRecord, []wire.Event, machine.Plan) {
 	t.Helper()
 	b, err := os.ReadFile(file) //nolint:gosec // G304: of the corpus
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func load(t *testing.T, file string) (*wire.RunRecord, []wire.Event, run.Plan) {
 	require.Empty(t, problems)
 	compiled, problems := flow.Compile(def)
 	require.Empty(t, problems)
-	return rec, r.Events, run.Plan{Def: def, Graph: workflow.Compile(def), Flow: compiled, Types: types(t)}
+	return rec, r.Events, machine.Plan{Def: def, Graph: workflow.Compile(def), Flow: compiled, Types: types(t)}
 }
 
 func facts(events []wire.Event) string {
@@ -80,7 +80,7 @@ func TestGolden_ReplaysAreTheRunsTheyWere(t *testing.T) {
 			again.Fork = &wire.Fork{SourceRunID: rec.RunID, Mode: wire.ForkReplay, Head: len(source)}
 			var log []wire.Event
 			for now := time.Unix(2_000_000_000, 0); ; {
-				m := run.New(plan, limits, runstate.Fold(&again, log)).Replaying(run.NewTape(*again.Fork, source, log))
+				m := machine.New(plan, limits, runstate.Fold(&again, log)).Replaying(machine.NewTape(*again.Fork, source, log))
 				require.Empty(t, m.Advance(now), "a replay asks nobody")
 				events, _ := m.Pending()
 				if rec.Masking != "" { // as whoever appends them does

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/run"
+	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
 // history is a run as its log tells it so far.
@@ -255,7 +255,7 @@ func (w *World) atEnd() error {
 
 // refolds: the stored log folds to the state that its events led to one by one.
 func (h *history) refolds() error {
-	st, head, err := run.Load(h.frames)
+	st, head, err := machine.Load(h.frames)
 	if err != nil {
 		return err
 	}

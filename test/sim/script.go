@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/model"
 )
 
 // Script is what a model does when a node asks it, call after call: what is
@@ -160,10 +160,10 @@ func (m *models) find(id, peer string) (asker, bool) {
 			if node == "" {
 				continue
 			}
-			t := completion.Task{Tenant: tenant, RunID: runID}
+			t := model.Task{Tenant: tenant, RunID: runID}
 			t.Input.NodeID = node
 			for k := range maxOrdinal {
-				m.asks[completion.InvocationID(t, k, peer)] = asker{runID, node, i, k}
+				m.asks[model.InvocationID(t, k, peer)] = asker{runID, node, i, k}
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/tool"
@@ -68,7 +68,7 @@ type toolPort struct{ p *process }
 func (toolPort) Check(json.RawMessage) *wire.NodeError { return nil }
 
 // Run calls the tool once; see tool.Runner.
-func (t toolPort) Run(ctx context.Context, task completion.Task, _ completion.Journal) completion.Result {
+func (t toolPort) Run(ctx context.Context, task model.Task, _ model.Journal) model.Result {
 	who := asker{run: task.RunID, node: task.Input.NodeID}
 	id := tool.InvocationID(task, "sim:tool")
 	err := t.p.call(ctx, atModel, who.run+" "+who.node+" "+id, func() error {
@@ -77,7 +77,7 @@ func (t toolPort) Run(ctx context.Context, task completion.Task, _ completion.Jo
 		return nil
 	})
 	if err != nil {
-		return completion.Result{Interrupted: context.Canceled}
+		return model.Result{Interrupted: context.Canceled}
 	}
 	return tool.Done(map[string]json.RawMessage{"output": json.RawMessage(`"done"`)})
 }

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/services/dispatcher/run"
+	"waybill.dev/waybill/services/dispatcher/machine"
 )
 
 // Folded is a run as its log has it.
@@ -34,7 +34,7 @@ func (k *Keeper) Whole(ctx context.Context, r subject.Run) (Folded, error) {
 	if err != nil {
 		return Folded{}, err
 	}
-	st, head, err := run.Load(frames)
+	st, head, err := machine.Load(frames)
 	return Folded{State: st, Head: head, Frames: frames, record: frames[0].Body}, err
 }
 
@@ -102,7 +102,7 @@ func (k *Keeper) follow(ctx context.Context, snap *Snapshot) (Folded, error) {
 	case len(frames) == 0 || !snap.of(frames[0]):
 		return Folded{}, fmt.Errorf("%w: the log has no such frame at %d", errRejected, snap.Head.Pos)
 	}
-	head, err := run.Continue(snap.State, snap.Head, frames[1:])
+	head, err := machine.Continue(snap.State, snap.Head, frames[1:])
 	if err != nil {
 		return Folded{}, fmt.Errorf("%w: %w", errRejected, err)
 	}

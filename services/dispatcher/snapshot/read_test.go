@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/run"
+	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
@@ -57,7 +57,7 @@ func whole(t *testing.T, log runlog.Reader) (*runstate.State, frame.Head) {
 	t.Helper()
 	frames, err := log.Run(t.Context(), theRun)
 	require.NoError(t, err)
-	st, head, err := run.Load(frames)
+	st, head, err := machine.Load(frames)
 	require.NoError(t, err)
 	return st, head
 }

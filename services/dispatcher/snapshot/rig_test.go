@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/run"
+	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
@@ -107,7 +107,7 @@ func written(t testing.TB, log runlog.Reader, s kv.Store, r subject.Run) snapsho
 	k := keeper(t, log, s, func(r snapshot.Result) { results <- r })
 	frames, err := log.Run(t.Context(), r)
 	require.NoError(t, err)
-	st, _, err := run.Load(frames)
+	st, _, err := machine.Load(frames)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -17,9 +17,9 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/seal"
+	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
 // MaxResultBytes bounds what one call brings back, and what of it is recorded. A
@@ -32,7 +32,7 @@ const MaxTimeout = 10 * time.Minute
 // Runner executes the nodes of one type.
 type Runner interface {
 	// Run executes a node.
-	Run(ctx context.Context, t completion.Task, j completion.Journal) completion.Result
+	Run(ctx context.Context, t model.Task, j model.Journal) model.Result
 	// Check says what is wrong with a node's config before a run of it exists; nil:
 	// nothing.
 	Check(config json.RawMessage) *wire.NodeError
@@ -66,7 +66,7 @@ func idempotent(r Runner) func(config json.RawMessage) bool {
 
 // Models executes model nodes.
 type Models interface {
-	Run(ctx context.Context, t completion.Task, j completion.Journal) completion.Result
+	Run(ctx context.Context, t model.Task, j model.Journal) model.Result
 }
 
 // Mux gives every task to the runner of its type, and to the models what is left.
@@ -76,12 +76,12 @@ type Mux struct {
 }
 
 // Run executes a node.
-func (m Mux) Run(ctx context.Context, t completion.Task, j completion.Journal) completion.Result {
-	if err := seal.Check(ctx); err != nil {
-		return completion.Result{Interrupted: err}
+func (m Mux) Run(ctx context.Context, t model.Task, j model.Journal) model.Result {
+	if err := replayguard.Check(ctx); err != nil {
+		return model.Result{Interrupted: err}
 	}
 	if ctx.Err() != nil {
-		return completion.Result{Interrupted: context.Cause(ctx), Unsent: true}
+		return model.Result{Interrupted: context.Cause(ctx), Unsent: true}
 	}
 	if r, ok := m.Runners[t.TypeID]; ok {
 		return r.Run(ctx, t, j)
@@ -91,7 +91,7 @@ func (m Mux) Run(ctx context.Context, t completion.Task, j completion.Journal) c
 
 // InvocationID names what a node asks for of a peer, such as mcp:files:read: a node asks
 // once.
-func InvocationID(t completion.Task, peer string) string { return completion.InvocationID(t, 0, peer) }
+func InvocationID(t model.Task, peer string) string { return model.InvocationID(t, 0, peer) }
 
 // Timeout is how long a call may take: as long as its node says, else the usual.
 func Timeout(millis int64, usual time.Duration) time.Duration {
@@ -111,12 +111,12 @@ func CheckTimeout(millis int64) *wire.NodeError {
 
 // Failed ends a node whose peer was asked: what follows from a peer's doing is no
 // more trusted than the peer.
-func Failed(e *wire.NodeError) completion.Result {
-	return completion.Result{Err: e, Trust: wire.Untrusted}
+func Failed(e *wire.NodeError) model.Result {
+	return model.Result{Err: e, Trust: wire.Untrusted}
 }
 
 // Done ends a node with outputs. What is too large for a frame fails it.
-func Done(ports map[string]json.RawMessage) completion.Result {
+func Done(ports map[string]json.RawMessage) model.Result {
 	size := 0
 	for _, v := range ports {
 		size += len(v)
@@ -124,7 +124,7 @@ func Done(ports map[string]json.RawMessage) completion.Result {
 	if size > MaxResultBytes {
 		return Failed(TooLarge())
 	}
-	return completion.Result{Output: node.Output{Ports: ports}, Trust: wire.Untrusted}
+	return model.Result{Output: node.Output{Ports: ports}, Trust: wire.Untrusted}
 }
 
 // TooLarge is the error of a result that cannot be recorded.

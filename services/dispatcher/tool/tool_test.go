@@ -11,7 +11,7 @@ import (
 
 	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
@@ -19,8 +19,8 @@ import (
 // runner answers with its name.
 type runner string
 
-func (r runner) Run(context.Context, completion.Task, completion.Journal) completion.Result {
-	return completion.Result{Err: &wire.NodeError{Code: string(r)}}
+func (r runner) Run(context.Context, model.Task, model.Journal) model.Result {
+	return model.Result{Err: &wire.NodeError{Code: string(r)}}
 }
 
 func (r runner) Check(json.RawMessage) *wire.NodeError { return node.Invalid("%s", string(r)) }
@@ -29,7 +29,7 @@ func TestMux_GivesATaskToItsRunner(t *testing.T) {
 	t.Parallel()
 	m := tool.Mux{Runners: tool.Runners{"core.b": runner("b"), "core.a": runner("a")}, Models: runner("models")}
 	for typ, want := range map[string]string{"core.a": "a", "core.b": "b", "core.ai.callPrompt": "models"} {
-		require.Equal(t, want, m.Run(t.Context(), completion.Task{TypeID: typ}, nil).Err.Code)
+		require.Equal(t, want, m.Run(t.Context(), model.Task{TypeID: typ}, nil).Err.Code)
 	}
 	types := m.Runners.Types()
 	require.Equal(t, []string{"core.a", "core.b"}, []string{types[0].ID, types[1].ID})
@@ -41,8 +41,8 @@ func TestMux_GivesATaskToItsRunner(t *testing.T) {
 // OpenWOP host contract §5.5: what is the same in every attempt, and nothing else.
 func TestInvocationID_IsThatOfTheLogicalCall(t *testing.T) {
 	t.Parallel()
-	task := func(tenant, run, id string, attempt int) completion.Task {
-		return completion.Task{Tenant: tenant, RunID: run, Attempt: attempt, Input: node.Input{NodeID: id}}
+	task := func(tenant, run, id string, attempt int) model.Task {
+		return model.Task{Tenant: tenant, RunID: run, Attempt: attempt, Input: node.Input{NodeID: id}}
 	}
 	key := tool.InvocationID(task("t", "r", "n", 0), "mcp:s:x")
 	require.Equal(t, key, tool.InvocationID(task("t", "r", "n", 7), "mcp:s:x"))

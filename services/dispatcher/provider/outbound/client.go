@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
-	"waybill.dev/waybill/services/dispatcher/seal"
+	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
 // Ends of a call that the HTTP client itself brings about.
@@ -64,7 +64,7 @@ func (w watch) CloseIdleConnections() {
 // RoundTrip asks; the body of an answer is bounded in size if it is an error's,
 // and in silence if it is a stream.
 func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := seal.Check(r.Context()); err != nil {
+	if err := replayguard.Check(r.Context()); err != nil {
 		return nil, err
 	}
 	limits := timeoutsOf(r.Context()).Or(w.limits)

@@ -21,7 +21,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
@@ -94,18 +94,18 @@ func (r *Runner) agent(c config) (*agent, *wire.NodeError) {
 }
 
 // Run sends a message and waits for what comes of it.
-func (r *Runner) Run(ctx context.Context, t completion.Task, _ completion.Journal) completion.Result {
+func (r *Runner) Run(ctx context.Context, t model.Task, _ model.Journal) model.Result {
 	c, bad := parse(t.Input.Config)
 	if bad != nil {
-		return completion.Result{Err: bad}
+		return model.Result{Err: bad}
 	}
 	a, bad := r.agent(c)
 	if bad != nil {
-		return completion.Result{Err: bad}
+		return model.Result{Err: bad}
 	}
 	part, bad := c.part(t.Input)
 	if bad != nil {
-		return completion.Result{Err: bad}
+		return model.Result{Err: bad}
 	}
 	msg := &a2a.Message{ID: tool.InvocationID(t, node.Peer(node.TypeA2ASendMessage, t.Input.Config)), Role: a2a.MessageRoleUser, Parts: a2a.ContentParts{part}}
 	callCtx, cancel := context.WithTimeout(ctx, tool.Timeout(c.TimeoutMs, taskTimeout))
@@ -117,7 +117,7 @@ func (r *Runner) Run(ctx context.Context, t completion.Task, _ completion.Journa
 	case err == nil:
 		return e.end(answer)
 	case ctx.Err() != nil:
-		return completion.Result{Interrupted: context.Cause(ctx)}
+		return model.Result{Interrupted: context.Cause(ctx)}
 	default:
 		return tool.Failed(a.failure(errors.Join(err, callCtx.Err()), note))
 	}

@@ -13,7 +13,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
@@ -160,7 +160,7 @@ const (
 )
 
 // end makes an answer the node's.
-func (e *exchange) end(answer a2a.Event) completion.Result {
+func (e *exchange) end(answer a2a.Event) model.Result {
 	text := ""
 	switch v := answer.(type) {
 	case *a2a.Message:

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/tool/a2a"
 )
@@ -121,16 +121,16 @@ func runner(t *testing.T, url string) *a2a.Runner {
 	return r
 }
 
-func task(config string) completion.Task {
-	return completion.Task{Tenant: "acme", RunID: "run_1", TypeID: node.TypeA2ASendMessage, Input: node.Input{NodeID: "n", Config: json.RawMessage(config)}}
+func task(config string) model.Task {
+	return model.Task{Tenant: "acme", RunID: "run_1", TypeID: node.TypeA2ASendMessage, Input: node.Input{NodeID: "n", Config: json.RawMessage(config)}}
 }
 
-func send(t *testing.T, r *a2a.Runner, message string) completion.Result {
+func send(t *testing.T, r *a2a.Runner, message string) model.Result {
 	t.Helper()
 	return r.Run(t.Context(), task(`{"agent":"x","message":"`+message+`"}`), nil)
 }
 
-func want(t *testing.T, res completion.Result) (output string, doc map[string]any) {
+func want(t *testing.T, res model.Result) (output string, doc map[string]any) {
 	t.Helper()
 	require.Nil(t, res.Err, "%+v", res.Err)
 	require.NoError(t, res.Interrupted)
@@ -140,7 +140,7 @@ func want(t *testing.T, res completion.Result) (output string, doc map[string]an
 	return output, doc
 }
 
-func fails(t *testing.T, res completion.Result, code string) *wire.NodeError {
+func fails(t *testing.T, res model.Result, code string) *wire.NodeError {
 	t.Helper()
 	require.NotNil(t, res.Err, "%+v", res)
 	require.Equal(t, code, res.Err.Code, res.Err.Message)

@@ -20,7 +20,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
@@ -117,18 +117,18 @@ func (r *Runner) server(c config) (*server, *wire.NodeError) {
 }
 
 // Run calls a tool.
-func (r *Runner) Run(ctx context.Context, t completion.Task, _ completion.Journal) completion.Result {
+func (r *Runner) Run(ctx context.Context, t model.Task, _ model.Journal) model.Result {
 	c, bad := r.parse(t.Input.Config)
 	if bad != nil {
-		return completion.Result{Err: bad}
+		return model.Result{Err: bad}
 	}
 	s, bad := r.server(c)
 	if bad != nil {
-		return completion.Result{Err: bad}
+		return model.Result{Err: bad}
 	}
 	args, bad := c.arguments(t.Input)
 	if bad != nil {
-		return completion.Result{Err: bad}
+		return model.Result{Err: bad}
 	}
 	callCtx, cancel := context.WithTimeout(ctx, tool.Timeout(c.TimeoutMs, callTimeout))
 	defer cancel()
@@ -138,14 +138,14 @@ func (r *Runner) Run(ctx context.Context, t completion.Task, _ completion.Journa
 	case err == nil:
 		return c.end(s, res)
 	case ctx.Err() != nil: // the server has been told
-		return completion.Result{Interrupted: context.Cause(ctx), Unsent: errors.Is(err, errUnsent)}
+		return model.Result{Interrupted: context.Cause(ctx), Unsent: errors.Is(err, errUnsent)}
 	default:
 		return tool.Failed(s.failure(err, note, callCtx.Err()))
 	}
 }
 
 // meta tells the server what call this is.
-func meta(t completion.Task) mcp.Meta {
+func meta(t model.Task) mcp.Meta {
 	m := mcp.Meta{MetaIdempotencyKey: tool.InvocationID(t, node.Peer(node.TypeMCPCallTool, t.Input.Config)), MetaAttempt: t.Attempt + 1}
 	if trace := t.Trace.Call(t.Input.NodeID, t.Attempt, 0); trace != "" {
 		m[metaTraceparent] = trace

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/tool/mcp"
@@ -110,7 +110,7 @@ func TestRun_RepeatsNothingThatAServerSays(t *testing.T) {
 func TestRun_TellsWhatCallItIs(t *testing.T) {
 	t.Parallel()
 	r := runner(t, newDouble(t, nil).URL)
-	meta := func(in completion.Task) (m map[string]any) {
+	meta := func(in model.Task) (m map[string]any) {
 		var text string
 		require.NoError(t, json.Unmarshal(want(t, r.Run(t.Context(), in, nil))["output"], &text))
 		require.NoError(t, json.Unmarshal([]byte(text), &m))

@@ -10,7 +10,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
@@ -22,7 +22,7 @@ const (
 )
 
 // end makes a result the node's.
-func (c config) end(s *server, res *mcp.CallToolResult) completion.Result {
+func (c config) end(s *server, res *mcp.CallToolResult) model.Result {
 	switch {
 	case res.NeedsInput():
 		return tool.Failed(&wire.NodeError{

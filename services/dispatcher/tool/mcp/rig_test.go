@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/completion"
+	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/tool/mcp"
 )
@@ -146,17 +146,17 @@ func runner(t *testing.T, url string, edit ...func(*mcp.Config)) *mcp.Runner {
 }
 
 // task is a node with a config.
-func task(config string) completion.Task {
-	return completion.Task{Tenant: "acme", RunID: "run_1", TypeID: node.TypeMCPCallTool, Input: node.Input{NodeID: "n", Config: json.RawMessage(config)}}
+func task(config string) model.Task {
+	return model.Task{Tenant: "acme", RunID: "run_1", TypeID: node.TypeMCPCallTool, Input: node.Input{NodeID: "n", Config: json.RawMessage(config)}}
 }
 
-func call(t *testing.T, r *mcp.Runner, config string) completion.Result {
+func call(t *testing.T, r *mcp.Runner, config string) model.Result {
 	t.Helper()
 	return r.Run(t.Context(), task(config), nil)
 }
 
 // want is a result that worked; whatever it is, it is untrusted.
-func want(t *testing.T, res completion.Result) map[string]json.RawMessage {
+func want(t *testing.T, res model.Result) map[string]json.RawMessage {
 	t.Helper()
 	require.Nil(t, res.Err, "%+v", res.Err)
 	require.NoError(t, res.Interrupted)
@@ -165,7 +165,7 @@ func want(t *testing.T, res completion.Result) map[string]json.RawMessage {
 }
 
 // fails is a result that did not; it repeats nothing of the server's.
-func fails(t *testing.T, res completion.Result, code string) *wire.NodeError {
+func fails(t *testing.T, res model.Result, code string) *wire.NodeError {
 	t.Helper()
 	require.NotNil(t, res.Err, "%+v", res)
 	require.Equal(t, code, res.Err.Code, res.Err.Message)

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"waybill.dev/waybill/internal/version"
-	"waybill.dev/waybill/services/dispatcher/seal"
+	"waybill.dev/waybill/services/dispatcher/replayguard"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
@@ -73,7 +73,7 @@ func (s *server) transport() mcp.Transport {
 // call asks for one tool. A session that the server no longer knows is replaced,
 // once: what was refused for that has not been carried out.
 func (s *server) call(ctx context.Context, p *mcp.CallToolParams, n *outbound.Note) (*mcp.CallToolResult, error) {
-	if err := seal.Check(ctx); err != nil {
+	if err := replayguard.Check(ctx); err != nil {
 		return nil, err
 	}
 	for again := true; ; again = false {

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"waybill.dev/waybill/services/dispatcher/seal"
+	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
 // Ends of a call that the client itself brings about.
@@ -87,7 +87,7 @@ func (g guard) CloseIdleConnections() { g.next.CloseIdleConnections() }
 
 // RoundTrip asks the named host and bounds its answer.
 func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := seal.Check(r.Context()); err != nil {
+	if err := replayguard.Check(r.Context()); err != nil {
 		return nil, err
 	}
 	if r.URL.Scheme != g.cfg.Base.Scheme || !strings.EqualFold(r.URL.Host, g.cfg.Base.Host) {

@@ -1,0 +1,153 @@
+package create
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/privacy"
+)
+
+// Child is the wish of a run's node for another run.
+type Child struct {
+	// RunID follows from parent and node, so that a repeated wish meets the first.
+	RunID      string
+	Parent     *wire.RunRecord
+	NodeID     string
+	Attempt    int
+	WorkflowID string
+	// Inputs are what the parent gives, Unset the names of what it has no value for.
+	Inputs map[string]json.RawMessage
+	Unset  []string
+	// Trust is that of all the child comes from.
+	Trust            wire.Trust
+	Awaited, Cascade bool
+	Traceparent      string
+}
+
+// StartChild creates a child run, or finds the one that the same wish made before. What
+// the parent's tenant, owner, scope, key, choice of models and callbackUrl are, are the child's.
+func (s *Starter) StartChild(ctx context.Context, c Child) error {
+	req := Request{
+		Tenant: c.Parent.Owner.Tenant, Principal: c.Parent.Owner.Principal, WorkflowID: c.WorkflowID, RunID: c.RunID,
+		Digest: "child:" + c.RunID, ScopeID: c.Parent.ScopeID, TestKey: c.Parent.TestKey, Traceparent: c.Traceparent,
+		CallbackURL: c.Parent.CallbackURL, // who answers for the parent answers for all of it
+	}
+	if _, err := s.replayed(ctx, req); !errors.Is(err, errNoRun) {
+		return err
+	}
+	depth := 1
+	if p := c.Parent.Parent; p != nil {
+		depth = p.Depth + 1
+	}
+	switch {
+	case depth > s.deps.MaxDepth:
+		return fault.New(fault.RecursionLimit, "runs may be nested %d deep; workflow %q would be one deeper", s.deps.MaxDepth, c.WorkflowID).
+			With("maxDepth", s.deps.MaxDepth)
+	case c.WorkflowID == c.Parent.WorkflowID:
+		return itself(c.NodeID, c.WorkflowID)
+	}
+	e, err := s.deps.Definitions.Get(ctx, req.Tenant, c.WorkflowID)
+	if err != nil {
+		return err
+	}
+	rec, err := s.childRecord(req, c, e)
+	if err != nil {
+		return err
+	}
+	rec.Parent = &wire.Parent{
+		RunID: c.Parent.RunID, WorkflowID: c.Parent.WorkflowID, NodeID: c.NodeID, Attempt: c.Attempt,
+		Depth: depth, Awaited: c.Awaited, Cascade: c.Cascade,
+	}
+	body, err := s.body(ctx, rec)
+	if err != nil {
+		return err
+	}
+	_, err = s.write(ctx, req, rec, body, privacy.Of(e.Def, s.deps.Types))
+	return err
+}
+
+// childRecord checks what the parent gives against the child's workflow.
+func (s *Starter) childRecord(req Request, c Child, e *definition.Entry) (*wire.RunRecord, error) {
+	if err := s.Executable(e.Def); err != nil {
+		return nil, err
+	}
+	own, reserved := inherited(c.Parent.Configurable, e.Def)
+	if ps := e.Def.CheckConfigurable(strictjson.Render(own)); len(ps) > 0 {
+		return nil, invalid("what the child inherits does not fit the configurableSchema of its workflow", ps)
+	}
+	for name, v := range reserved {
+		own[name] = v
+	}
+	if len(own) > 0 {
+		req.Configurable = strictjson.Render(own)
+	}
+	ref, err := s.checkOverlay(req)
+	if err != nil {
+		return nil, err
+	}
+	vars, problems := e.Def.SeedWithout(c.Inputs, c.Unset)
+	if len(problems) > 0 {
+		return nil, invalid("what inputMapping gives does not fit the child's variables", problems)
+	}
+	rec := s.recordOf(req, e, ref, c.Inputs, vars)
+	rec.Owner, rec.TrustBoundary = c.Parent.Owner, ""
+	if c.Trust == wire.Untrusted {
+		rec.TrustBoundary = wire.Untrusted
+	}
+	return rec, nil
+}
+
+// ofTheRun are the members of configurable that bound one run and no other; ofTheHost
+// those that no workflow's schema needs to know.
+var (
+	ofTheRun  = []string{"recursionLimit", "runTimeoutMs"}
+	ofTheHost = []string{"ai", "ai.provider", "ai.model", "ai.credentialRef", "model", "mockProvider"}
+)
+
+// inherited is what of a run's configurable is its child's: who is asked and with which
+// key, and what the child's workflow declares; of a workflow that declares nothing, all.
+func inherited(configurable json.RawMessage, def *workflow.Definition) (own, reserved map[string]json.RawMessage) {
+	own, reserved = map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal(configurable, &all) // checked when the parent was created
+	var declared struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	_ = json.Unmarshal(def.ConfigurableSchema, &declared)
+	for name, v := range all {
+		_, known := declared.Properties[name]
+		switch {
+		case slices.Contains(ofTheRun, name):
+		case slices.Contains(ofTheHost, name):
+			reserved[name] = v
+		case known || def.ConfigurableSchema == nil:
+			own[name] = v
+		}
+	}
+	return own, reserved
+}
+
+// refusesItself refuses a workflow with a node that would run the workflow again, and so
+// on without an end.
+func refusesItself(def *workflow.Definition, n workflow.Node, t node.Type) error {
+	if t.Class != node.Spawns {
+		return nil
+	}
+	if c, bad := node.ParseSubWorkflow(t.Configure(n.Config)); bad == nil && c.WorkflowID == def.ID {
+		return itself(n.ID, def.ID)
+	}
+	return nil
+}
+
+func itself(nodeID, workflowID string) error {
+	return fault.New(fault.ValidationError, "node %q, /config/workflowId: a workflow cannot run itself; name another than %q", nodeID, workflowID).
+		With("nodeId", nodeID)
+}

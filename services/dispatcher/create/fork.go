@@ -1,0 +1,288 @@
+package create
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// Fork is an authenticated wish for a fork of a run.
+type Fork struct {
+	Tenant      string
+	SourceRunID string
+	RunID       string
+	// Digest identifies the request: two requests with one RunID must agree in it.
+	Digest  string
+	Mode    wire.ForkMode
+	FromSeq int
+	Overlay Overlay
+	// TestKey says that the key which asks may name mock providers.
+	TestKey     bool
+	Traceparent string
+}
+
+// Overlay is what a branch has in place of its source's; a nil member leaves that as it
+// was.
+type Overlay struct {
+	// Configurable is an object that is laid over the source's.
+	Configurable json.RawMessage
+	Tags         *[]string
+	Metadata     json.RawMessage
+}
+
+// Forked is the fork that a request stands for.
+type Forked struct {
+	Created
+	Fork wire.Fork
+}
+
+// Fork creates a fork, or finds it when the same request made it before. Nothing of the
+// source is copied here: whoever executes the fork does that first.
+func (s *Starter) Fork(ctx context.Context, req Fork) (Forked, error) {
+	asked := Request{Tenant: req.Tenant, RunID: req.RunID, Digest: req.Digest}
+	if req.Digest != "" {
+		if c, err := s.replayed(ctx, asked); !errors.Is(err, errNoRun) {
+			return s.forked(ctx, c, req, err)
+		}
+	}
+	source, err := s.source(ctx, req)
+	if err != nil {
+		return Forked{}, err
+	}
+	rec, body, err := s.forkRecord(ctx, req, source)
+	if err != nil {
+		return Forked{}, err
+	}
+	c, err := s.write(ctx, asked, rec, body, nil) // nothing in it is in the clear that its source has masked
+	return s.forked(ctx, c, req, err)
+}
+
+// forked is the answer, which for a repeated request is the first one's.
+func (s *Starter) forked(ctx context.Context, c Created, req Fork, err error) (Forked, error) {
+	out := Forked{Created: c, Fork: wire.Fork{SourceRunID: req.SourceRunID, Mode: req.Mode, FromSeq: req.FromSeq}}
+	if err != nil || !c.Replayed {
+		return out, err
+	}
+	first, err := s.deps.Log.First(ctx, subject.Run{Tenant: req.Tenant, RunID: req.RunID})
+	if err != nil {
+		return Forked{}, readLog(err)
+	}
+	rec, err := first.Record()
+	if err != nil {
+		return Forked{}, err
+	}
+	if rec.Fork == nil {
+		return Forked{}, mismatch()
+	}
+	out.Fork = *rec.Fork
+	return out, nil
+}
+
+func readLog(err error) error {
+	return fault.New(fault.ServiceUnavailable, "the run log cannot be read now; try again").Wrap(err)
+}
+
+// source is a run to fork.
+type source struct {
+	*wire.RunRecord
+	head  int // how many events it has
+	ended bool
+}
+
+// source finds the run to fork, as it stands.
+func (s *Starter) source(ctx context.Context, req Fork) (*source, error) {
+	r := subject.Run{Tenant: req.Tenant, RunID: req.SourceRunID}
+	last, err := s.deps.Log.Last(ctx, r)
+	if errors.Is(err, runlog.ErrNotFound) {
+		return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
+	}
+	if err != nil {
+		return nil, damaged(err)
+	}
+	first, err := s.deps.Log.First(ctx, last.Run)
+	if errors.Is(err, runlog.ErrNotFound) {
+		return nil, fault.New(fault.RunExpired, "the beginning of run %s is no longer kept; event %d is", req.SourceRunID, last.First).
+			With("sourceRunId", req.SourceRunID).With("fromSeq", req.FromSeq).With("boundary", last.First)
+	}
+	if err != nil {
+		return nil, damaged(err)
+	}
+	rec, err := first.Record()
+	if err != nil {
+		return nil, err
+	}
+	if err := ofThisEngine(rec, last); err != nil {
+		return nil, err
+	}
+	if rec.Masking != "" && req.Mode == wire.ForkBranch {
+		return nil, fault.New(fault.Conflict, "the run holds sensitive values, which its log has masked: it can be replayed, and not branched")
+	}
+	if rec.Opened {
+		return nil, fault.New(fault.Conflict, "the run is carried out outside this host, which cannot execute it again")
+	}
+	out := &source{RunRecord: rec, head: last.Last + 1, ended: last.Kind == subject.End}
+	return out, checkFromSeq(req, out)
+}
+
+// ofThisEngine refuses a source that a later engine has begun or gone on with. Whoever has
+// told the last event is the latest: no earlier one goes on after it.
+func ofThisEngine(rec *wire.RunRecord, last *frame.Frame) error {
+	version := rec.EngineVersion
+	if events, err := last.Events(); err == nil && len(events) > 0 {
+		version = max(version, events[len(events)-1].Engine())
+	}
+	return runstate.Refuse(rec.RunID, version)
+}
+
+// damaged tells a log that cannot be reached from one that cannot be read.
+func damaged(err error) error {
+	if errors.Is(err, frame.ErrDamaged) {
+		return fmt.Errorf("read the run to fork: %w", err)
+	}
+	return readLog(err)
+}
+
+// checkFromSeq refuses to go on from where the source has not come to. Beyond the end of
+// an ended run there is nothing to go on with.
+func checkFromSeq(req Fork, of *source) error {
+	most := of.head
+	if of.ended {
+		most--
+	}
+	if req.FromSeq <= most {
+		return nil
+	}
+	return fault.New(fault.ForkInvalidSeq, "/fromSeq: run %s has %d events; want a sequence from 0 to %d", req.SourceRunID, of.head, most).
+		With("sourceRunId", req.SourceRunID).With("fromSeq", req.FromSeq).With("lastSequence", of.head-1)
+}
+
+// forkRecord makes the record of a fork, and the body of its start frame.
+func (s *Starter) forkRecord(ctx context.Context, req Fork, source *source) (*wire.RunRecord, []byte, error) {
+	rec := *source.RunRecord
+	rec.RunID, rec.RequestDigest, rec.Traceparent = req.RunID, req.Digest, req.Traceparent
+	rec.CreatedAt, rec.Parent = wire.FormatTime(s.deps.Clock()), nil
+	rec.Fork = &wire.Fork{SourceRunID: req.SourceRunID, Mode: req.Mode, FromSeq: req.FromSeq, Head: source.head, Traceparent: source.Traceparent}
+	var err error
+	if rec.Fork.Said, err = s.said(ctx, source, rec.Fork.Ends()); err != nil {
+		return nil, nil, err
+	}
+	if req.Mode == wire.ForkReplay {
+		rec.Fork.Since = source.Since()
+		rec.CallbackURL, rec.CredentialRef = "", "" // it calls nobody, and pays for nothing
+		body, err := json.Marshal(&rec)             // it has passed the redactor
+		return &rec, body, err
+	}
+	e, err := s.deps.Definitions.ByDigest(ctx, source.WorkflowDigest)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.lay(&rec, req, e); err != nil {
+		return nil, nil, err
+	}
+	scope, done, err := s.open(ctx, &rec)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
+	body, err := s.render(ctx, &rec, scope)
+	return &rec, body, err
+}
+
+// said are the votes and questions at gates that stand open after so many events of the source.
+// They belong to the history that its fork has, and are in no event of it (OpenWOP host
+// contract §6.3). A source without a gate is not read, nor one whose end is among them, where
+// none stands open: such forks are accepted as fast, however long it is.
+func (s *Starter) said(ctx context.Context, source *source, events int) ([]json.RawMessage, error) {
+	if source.ended && events == source.head || !s.gated(ctx, source.RunRecord) {
+		return nil, nil
+	}
+	frames, err := s.deps.Log.Run(ctx, subject.Run{Tenant: source.Owner.Tenant, WorkflowID: source.WorkflowID, RunID: source.RunID})
+	if err != nil {
+		return nil, damaged(err)
+	}
+	st := runstate.New(source.RunRecord)
+	for _, f := range frames {
+		told, err := f.Events()
+		if err != nil {
+			return nil, damaged(err)
+		}
+		for _, e := range told {
+			if e.Sequence < events {
+				st.Apply(e)
+			}
+		}
+		if f.Last < events {
+			st.Remember(wire.ParseNote(f.Note))
+		}
+	}
+	var out []json.RawMessage
+	for _, n := range st.Said() {
+		out = append(out, strictjson.Render(n))
+	}
+	return out, nil
+}
+
+// gated reports whether a run's workflow has nodes that several people may answer; true, too,
+// where its document cannot be had.
+func (s *Starter) gated(ctx context.Context, source *wire.RunRecord) bool {
+	e, err := s.deps.Definitions.ByDigest(ctx, source.WorkflowDigest)
+	return err != nil || slices.ContainsFunc(e.Def.Nodes, func(n workflow.Node) bool {
+		t, known := s.deps.Types[n.TypeID]
+		return !known || t.Class == node.Asks
+	})
+}
+
+// lay puts the overlay over a branch's record, and holds that against the workflow as at
+// creation.
+func (s *Starter) lay(rec *wire.RunRecord, req Fork, e *definition.Entry) (err error) {
+	if rec.Configurable, err = merged(rec.Configurable, req.Overlay.Configurable); err != nil {
+		return err
+	}
+	if req.Overlay.Tags != nil {
+		rec.Tags = *req.Overlay.Tags
+	}
+	if req.Overlay.Metadata != nil {
+		rec.Metadata = req.Overlay.Metadata
+	}
+	if err := s.checkTypes(e.Def); err != nil {
+		return err
+	}
+	rec.TestKey = req.TestKey
+	rec.CredentialRef, err = s.checkConfigurable(Request{Tenant: rec.Owner.Tenant, Configurable: rec.Configurable, TestKey: req.TestKey}, e.Def)
+	s.limit(rec, e.Def.Settings.TimeoutMillis)
+	return err
+}
+
+// merged lays the members of one object over those of another.
+func merged(under, over json.RawMessage) (json.RawMessage, error) {
+	if len(over) == 0 {
+		return under, nil
+	}
+	all := map[string]json.RawMessage{}
+	for _, doc := range []json.RawMessage{under, over} {
+		if len(doc) == 0 {
+			continue
+		}
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(doc, &members); err != nil {
+			return nil, fault.New(fault.ValidationError, "/runOptionsOverlay/configurable: want a JSON object")
+		}
+		for name, v := range members {
+			all[name] = v
+		}
+	}
+	return json.Marshal(all)
+}

@@ -1,0 +1,60 @@
+package create
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/privacy"
+)
+
+// Vault keeps the clear body of a frame whose body in the log is masked.
+type Vault interface {
+	Put(ctx context.Context, r subject.Run, first int, writer string, clear []byte) error
+}
+
+// Maskable refuses a workflow whose sensitive values this host could not keep out
+// of its log: it does not promise what it does not do (OpenWOP host contract §10.3).
+func (s *Starter) Maskable(def *workflow.Definition) error {
+	if privacy.Of(def, s.deps.Types) == nil {
+		return nil
+	}
+	const remedy = "; take the node out, or set metadata.complianceConfig.maskingMode to passthrough if the values may be told"
+	if s.deps.Vault == nil {
+		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host has no place to keep them in").
+			With("requiredCapability", "masking")
+	}
+	if n, refused := privacy.Refuses(def, s.deps.Types); refused {
+		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host does not mask what a node of type %q, %q, tells while it works"+remedy, n.TypeID, n.ID).
+			With("requiredCapability", "masking").With("offendingTypeId", n.TypeID).With("nodeId", n.ID)
+	}
+	return nil
+}
+
+// seal keeps the clear record of a run and gives the masked one, which is what the log
+// gets; a run without sensitive values keeps its record.
+func (s *Starter) seal(ctx context.Context, r subject.Run, writer string, body []byte, p *privacy.Policy) ([]byte, error) {
+	if p == nil {
+		return body, nil
+	}
+	rec, err := wire.ParseRunRecord(body)
+	if err != nil {
+		return nil, err
+	}
+	masked := p.Record(rec)
+	rec.Masking = masked.Masking
+	clear, err := json.Marshal(rec)
+	if err != nil {
+		return nil, fmt.Errorf("render run record: %w", err)
+	}
+	if err := s.deps.Vault.Put(ctx, r, 0, writer, clear); err != nil {
+		return nil, fault.New(fault.ServiceUnavailable, "the place of sensitive values does not answer, and nothing is started without it; repeat the request").
+			After(time.Second).Wrap(err)
+	}
+	return json.Marshal(masked)
+}

@@ -1,0 +1,394 @@
+// Package create creates runs: it checks a request against its workflow and
+// writes the start frame, which is the run.
+package create
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runspan"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/privacy"
+	"waybill.dev/waybill/services/dispatcher/prompt"
+)
+
+// Request is an authenticated wish for a run. JSON members are objects, or empty.
+type Request struct {
+	Tenant, Principal string
+	WorkflowID        string
+	RunID             string
+	// Digest identifies the request: two requests with one RunID must agree in it.
+	Digest       string
+	Inputs       json.RawMessage
+	Configurable json.RawMessage
+	Metadata     json.RawMessage
+	Tags         []string
+	ScopeID      string
+	CallbackURL  string
+	Transport    string
+	Dedup        bool
+	TestKey      bool
+	Traceparent  string
+}
+
+// Created is the run that a request stands for.
+type Created struct {
+	RunID, WorkflowID string
+	// Replayed reports that an earlier request with the same digest made it.
+	Replayed bool
+}
+
+// Redactor takes secrets out of JSON documents.
+type Redactor interface {
+	// Redact scrubs; with registered it refuses while the run is not registered.
+	Redact(ctx context.Context, tenant, runID string, registered bool, docs [][]byte) (out [][]byte, changed bool, err error)
+}
+
+// Secrets are the keys that tenants bring.
+type Secrets interface {
+	// Open tells the redactor what a run's ref names; it registers the run.
+	Open(ctx context.Context, tenant, runID, ref string) error
+	// Close has that forgotten.
+	Close(ctx context.Context, tenant, runID string) error
+}
+
+// Definitions finds workflows.
+type Definitions interface {
+	Get(ctx context.Context, tenant, id string) (*definition.Entry, error)
+	// ByDigest finds the document that a run is pinned to.
+	ByDigest(ctx context.Context, digest string) (*definition.Entry, error)
+}
+
+// Deps are the collaborators.
+type Deps struct {
+	Log         runlog.Log
+	Claims      kv.Store // X-Dedup: the active run of a scope
+	Definitions Definitions
+	Redactor    Redactor
+	// Secrets is nil where tenants bring no keys.
+	Secrets Secrets
+	// Vault keeps the clear values of runs whose log is masked; nil: no workflow with
+	// sensitive values is started.
+	Vault Vault
+	Types node.Catalog
+	// CheckModel finds what a model could never be asked; nil: nothing is looked for.
+	CheckModel func(typeID string, config json.RawMessage) *wire.NodeError
+	// Policy finds why a run may not ask the model that its configurable names; nil: there
+	// are no rules.
+	Policy func(rec *wire.RunRecord, in node.Input) *wire.NodeError
+	// Prompts is nil where there are no templates.
+	Prompts *prompt.Library
+	// Providers are the ids a run may name, BYOK those of them that take a tenant's own
+	// key, and DefaultProvider the one of a run that names none.
+	Providers, BYOK []string
+	DefaultProvider string
+	// MockProviders are the ids of configurable.mockProvider; empty without test seams.
+	MockProviders []string
+	// MaxDuration and MaxExecutions are the host's limits on a run, MaxDepth how many runs may
+	// be above one.
+	MaxDuration   time.Duration
+	MaxExecutions int
+	MaxDepth      int
+	Clock         func() time.Time
+	// Created is told of each run that came to be here; nil: nobody is.
+	Created func(workflowID string)
+}
+
+// Starter creates runs. It is safe for concurrent use.
+type Starter struct{ deps Deps }
+
+// New makes a starter.
+func New(d Deps) *Starter { return &Starter{deps: d} }
+
+// Start creates the run, or finds it when the same request made it before.
+func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
+	if req.Digest != "" { // a repeated request is answered before today's state is asked
+		if c, err := s.replayed(ctx, req); !errors.Is(err, errNoRun) {
+			return c, err
+		}
+	}
+	def, err := s.deps.Definitions.Get(ctx, req.Tenant, req.WorkflowID)
+	if err != nil {
+		return Created{}, err
+	}
+	rec, err := s.record(req, def)
+	if err != nil {
+		return Created{}, err
+	}
+	body, err := s.body(ctx, rec)
+	if err != nil {
+		return Created{}, err
+	}
+	if req.Dedup {
+		if err := s.claim(ctx, rec); err != nil {
+			return Created{}, err
+		}
+	}
+	return s.write(ctx, req, rec, body, privacy.Of(def.Def, s.deps.Types))
+}
+
+// body is that of the start frame, without secrets.
+func (s *Starter) body(ctx context.Context, rec *wire.RunRecord) ([]byte, error) {
+	scope, done, err := s.open(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return s.render(ctx, rec, scope)
+}
+
+// open tells the redactor the run's own secrets, before anything of it is recorded. It
+// does so in a scope of its own, which done gives back: the run may never come to be,
+// and whoever executes it registers its secrets then.
+func (s *Starter) open(ctx context.Context, rec *wire.RunRecord) (scope string, done func(), err error) {
+	if rec.CredentialRef == "" || s.deps.Secrets == nil {
+		return rec.RunID, func() {}, nil
+	}
+	tenant, scope := rec.Owner.Tenant, rec.RunID+" "+rand.Text() // no run has a space in its id
+	if err := s.deps.Secrets.Open(ctx, tenant, scope, rec.CredentialRef); err != nil {
+		return "", nil, unreachable(err)
+	}
+	return scope, func() { _ = s.deps.Secrets.Close(context.WithoutCancel(ctx), tenant, scope) }, nil
+}
+
+func unreachable(err error) error {
+	return fault.New(fault.ServiceUnavailable, "the redactor cannot be reached, and nothing is recorded without it; try again").
+		After(time.Second).Wrap(err)
+}
+
+// record checks the request against the workflow.
+func (s *Starter) record(req Request, e *definition.Entry) (*wire.RunRecord, error) {
+	if err := s.Executable(e.Def); err != nil {
+		return nil, err
+	}
+	ref, err := s.checkConfigurable(req, e.Def)
+	if err != nil {
+		return nil, err
+	}
+	inputs := map[string]json.RawMessage{}
+	if len(req.Inputs) > 0 {
+		if err := json.Unmarshal(req.Inputs, &inputs); err != nil {
+			return nil, fault.New(fault.ValidationError, "/inputs: want a JSON object")
+		}
+	}
+	vars, problems := e.Def.Seed(inputs)
+	if len(problems) > 0 {
+		return nil, invalid("the inputs do not fit the workflow", problems)
+	}
+	return s.recordOf(req, e, ref, inputs, vars), nil
+}
+
+// recordOf is the record of a request that has been checked.
+func (s *Starter) recordOf(req Request, e *definition.Entry, ref string, inputs, vars map[string]json.RawMessage) *wire.RunRecord {
+	for name := range inputs {
+		delete(vars, name)
+	}
+	rec := &wire.RunRecord{
+		RunID: req.RunID, WorkflowID: e.Def.ID, WorkflowDigest: e.Digest, WorkflowVersion: e.Def.Version,
+		Owner: wire.Owner{Tenant: req.Tenant, Principal: req.Principal}, ScopeID: req.ScopeID, CallbackURL: req.CallbackURL,
+		Inputs: inputs, Defaults: vars, Channels: e.Def.PinnedChannels(), Configurable: req.Configurable, Tags: req.Tags, Metadata: req.Metadata,
+		Transport: req.Transport, RequestDigest: req.Digest, TestKey: req.TestKey, Traceparent: req.Traceparent,
+		CreatedAt: wire.FormatTime(s.deps.Clock()), EngineVersion: wire.EngineVersion,
+		CredentialRef: ref, Schedule: e.Def.Schedule(inputs, vars),
+	}
+	s.limit(rec, e.Def.Settings.TimeoutMillis)
+	return rec
+}
+
+// limit puts the limits of a run into its record, so that a change of the host's settings, or of
+// the dispatcher, changes nothing for it.
+func (s *Starter) limit(rec *wire.RunRecord, workflowMs int64) {
+	var o struct {
+		RunTimeoutMs   float64 `json:"runTimeoutMs"`
+		RecursionLimit float64 `json:"recursionLimit"`
+	}
+	_ = strictjson.Read(rec.Configurable, &o) // checked before
+	rec.WorkMs = s.deps.MaxDuration.Milliseconds()
+	rec.DurationMs = 0
+	if workflowMs > 0 {
+		rec.DurationMs = min(workflowMs, maxDurationMs)
+	}
+	if ms := o.RunTimeoutMs; ms > 0 && (rec.DurationMs == 0 || ms < float64(rec.DurationMs)) {
+		rec.DurationMs = max(int64(min(ms, maxDurationMs)), 1)
+	}
+	rec.MaxExecutions = s.deps.MaxExecutions
+	if n := o.RecursionLimit; n > 0 && n < float64(rec.MaxExecutions) {
+		rec.MaxExecutions = int(n)
+	}
+}
+
+// maxDurationMs is a century: a longer limit limits nothing.
+const maxDurationMs = 100 * 366 * 24 * 3600 * 1000
+
+// minSecret is the shortest secret the redactor knows.
+const minSecret = 8
+
+// render makes the start frame's body. Everything the caller sent passes the
+// redactor in a scope; ids and the host's own members are not the caller's to fill.
+func (s *Starter) render(ctx context.Context, rec *wire.RunRecord, scope string) ([]byte, error) {
+	body, err := json.Marshal(rec)
+	if err != nil {
+		return nil, fmt.Errorf("render run record: %w", err)
+	}
+	given, err := json.Marshal(struct {
+		Inputs       map[string]json.RawMessage `json:"inputs,omitempty"`
+		Configurable json.RawMessage            `json:"configurable,omitempty"`
+		Tags         []string                   `json:"tags,omitempty"`
+		Metadata     json.RawMessage            `json:"metadata,omitempty"`
+		ScopeID      string                     `json:"scopeId,omitempty"`
+		CallbackURL  string                     `json:"callbackUrl,omitempty"`
+	}{rec.Inputs, rec.Configurable, rec.Tags, rec.Metadata, rec.ScopeID, rec.CallbackURL})
+	if err != nil {
+		return nil, fmt.Errorf("render run record: %w", err)
+	}
+	if !strictjson.HasText(valuesOnly(given), minSecret) {
+		return body, nil
+	}
+	ref := wire.AppendString(nil, rec.CredentialRef)
+	out, changed, err := s.deps.Redactor.Redact(ctx, rec.Owner.Tenant, scope, rec.Registration().Run, [][]byte{given, ref})
+	switch {
+	case NeverTaken(err):
+		return nil, tooLarge(err)
+	case err != nil:
+		return nil, unreachable(err)
+	case !changed:
+		return body, nil
+	case !bytes.Equal(out[1], ref):
+		return nil, fault.New(fault.ValidationError, "%s: want the name of a credential; this looks like one itself", refPath).With("path", refPath)
+	}
+	clean := *rec
+	clean.Inputs, clean.Configurable, clean.Metadata = nil, nil, nil
+	if err := json.Unmarshal(out[0], &clean); err != nil {
+		return nil, fmt.Errorf("read redacted run record: %w", err)
+	}
+	if err := s.reschedule(ctx, &clean); err != nil {
+		return nil, err
+	}
+	if clean.CallbackURL != rec.CallbackURL {
+		return nil, fault.New(fault.ValidationError, "/callbackUrl: holds what this host knows, or takes, for a secret, and would not keep; name the run in another way").
+			With("path", "/callbackUrl")
+	}
+	return json.Marshal(&clean)
+}
+
+// reschedule takes the keys of limits from the redacted inputs: nothing of a secret is recorded, nor a
+// digest of it.
+func (s *Starter) reschedule(ctx context.Context, clean *wire.RunRecord) error {
+	if clean.Schedule == nil {
+		return nil
+	}
+	e, err := s.deps.Definitions.ByDigest(ctx, clean.WorkflowDigest)
+	if err != nil {
+		return err
+	}
+	clean.Schedule = e.Def.Schedule(clean.Inputs, clean.Defaults)
+	return nil
+}
+
+// valuesOnly drops the names of the fixed members, which are long enough to
+// look like text that could hold a secret.
+func valuesOnly(given []byte) []byte {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(given, &m) != nil {
+		return given
+	}
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for _, v := range m {
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		b.Write(v)
+	}
+	b.WriteByte(']')
+	return b.Bytes()
+}
+
+// NeverTaken reports that what was to be recorded never gets into the log, however often it is
+// tried: it is more than the log or the redactor takes, or the redactor cannot read one of its
+// documents, say because it is nested too deep, which it tells by the rule.
+func NeverTaken(err error) bool {
+	if _, large := errors.AsType[*runlog.TooLargeError](err); large {
+		return true
+	}
+	f, ok := fault.As(err)
+	return ok && (f.Code == fault.PayloadTooLarge || f.Code == fault.ValidationError && f.Details["rule"] != nil)
+}
+
+func tooLarge(err error) error {
+	return fault.New(fault.PayloadTooLarge, "what the run is given is larger, or nested deeper, than its log takes; give it less").Wrap(err)
+}
+
+// writeTimeout is how long a caller waits for a log that does not answer before
+// it is told to come back; repeating a keyed request is safe.
+const writeTimeout = 5 * time.Second
+
+// write appends the start frame. A run that exists already is the answer to a
+// repeated request, if the requests agree.
+func (s *Starter) write(ctx context.Context, req Request, rec *wire.RunRecord, body []byte, sensitive *privacy.Policy) (Created, error) {
+	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	trace := runspan.ContextOf(rec, runspan.Sampled(rec.Traceparent)).Run()
+	writer := rand.Text()
+	body, err := s.seal(ctx, r, writer, body, sensitive)
+	if err != nil {
+		return Created{}, err
+	}
+	_, err = s.deps.Log.Append(ctx, frame.NewStart(r, body).By(writer).In(trace), 0)
+	if errors.Is(err, runlog.ErrConflict) {
+		return s.replayed(ctx, req)
+	}
+	if NeverTaken(err) {
+		return Created{}, tooLarge(err)
+	}
+	if err != nil {
+		return Created{}, fault.New(fault.ServiceUnavailable,
+			"the run log does not answer, and whether the run was started is not known; repeat the request with its Idempotency-Key").
+			After(time.Second).Wrap(err)
+	}
+	if s.deps.Created != nil {
+		s.deps.Created(rec.WorkflowID)
+	}
+	return Created{RunID: rec.RunID, WorkflowID: rec.WorkflowID}, nil
+}
+
+func mismatch() error {
+	return fault.New(fault.IdempotencyKeyMismatch, "this Idempotency-Key was used with another request; use a new key for a new request")
+}
+
+// errNoRun says that no earlier request made the run.
+var errNoRun = errors.New("no run of this id yet")
+
+// replayed compares a request with the one that made the run, of whatever
+// workflow: a repeated key with another one must meet the first run.
+func (s *Starter) replayed(ctx context.Context, req Request) (Created, error) {
+	begin, err := s.deps.Log.First(ctx, subject.Run{Tenant: req.Tenant, RunID: req.RunID})
+	if errors.Is(err, runlog.ErrNotFound) {
+		return Created{}, errNoRun
+	}
+	if err != nil {
+		return Created{}, fault.New(fault.ServiceUnavailable, "the run log cannot be read now; try again").After(time.Second).Wrap(err)
+	}
+	first, err := begin.Record()
+	if err != nil {
+		return Created{}, err
+	}
+	if first.RequestDigest != req.Digest {
+		return Created{}, mismatch()
+	}
+	return Created{RunID: first.RunID, WorkflowID: first.WorkflowID, Replayed: true}, nil
+}

@@ -1,0 +1,47 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/engine"
+	"waybill.dev/waybill/services/dispatcher/machine"
+	"waybill.dev/waybill/services/dispatcher/metrics"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// BenchmarkExecute_NoopRun is a run of one node that does nothing, without the disk.
+func BenchmarkExecute_NoopRun(b *testing.B) {
+	log := memory.New()
+	x := engine.New(engine.Config{
+		Limits: machine.Limits{MaxNodeExecutions: 10, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Second, MaxTogether: 64,
+	}, engine.Deps{
+		Log: log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: define(b, nodeJSON("a", "core.noop", "{}")), Types: node.Builtin(),
+		Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New(),
+		Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+	})
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		n++
+		id := fmt.Sprintf("run_%d", n)
+		rec, err := json.Marshal(&wire.RunRecord{
+			RunID: id, WorkflowID: "wf", Owner: wire.Owner{Tenant: "acme"}, EngineVersion: 1, CreatedAt: wire.FormatTime(time.Now()),
+		})
+		require.NoError(b, err)
+		_, err = log.Append(b.Context(), frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: id}, rec), 0)
+		require.NoError(b, err)
+		d, err := log.Next(b.Context())
+		require.NoError(b, err)
+		x.Execute(b.Context(), d)
+	}
+}

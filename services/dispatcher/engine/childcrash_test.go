@@ -1,0 +1,244 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/create"
+)
+
+// everyDeath lets a process die at each of its appends in turn, before and after the log
+// has stored it, until one lives to the end.
+func everyDeath(t *testing.T, scene func(t *testing.T, appends int, stores bool) (died bool)) {
+	t.Helper()
+	for _, stores := range []bool{false, true} {
+		for n := 0; ; n++ {
+			died := false
+			t.Run(fmt.Sprintf("append %d, stored %v", n, stores), func(t *testing.T) { died = scene(t, n, stores) })
+			if !died || t.Failed() {
+				require.Positive(t, n, "nothing was appended")
+				break
+			}
+		}
+	}
+}
+
+// One child, which begins once, and one end of the parent, whenever a process dies.
+func TestSubWorkflow_StartsOneChildWhoeverDies(t *testing.T) {
+	t.Parallel()
+	everyDeath(t, func(t *testing.T, appends int, stores bool) bool {
+		f := newFamily(t)
+		f.defs.add(t, "child", `{"name":"result","type":"string","defaultValue":"done"}`, nodeJSON("n", "core.noop", "{}"))
+		f.defs.add(t, "parent", ``, call(`{"workflowId":"child","outputMapping":{"outcome":"result"}}`))
+		f.create(t, "parent", `{}`)
+		first := f.process(appends, stores)
+		f.drain(t, first)
+		f.log.Expire()
+		f.drain(t, f.live())
+		require.Len(t, f.runs(), 2)
+		require.Equal(t, "run.started node.started@call node.dispatched@call variable.changed@call node.completed@call run.completed", f.told(t, "run_p"))
+		require.Equal(t, wire.StatusCompleted, f.state(t, f.runs()[1]).Status)
+		return first.log.died()
+	})
+}
+
+// A process dies while a grandchild comes to wait, and another one while it goes on: no
+// run hangs, whatever was told to whom.
+func TestSubWorkflow_WaitsAndGoesOnWhoeverDies(t *testing.T) {
+	t.Parallel()
+	everyDeath(t, func(t *testing.T, appends int, stores bool) bool {
+		f := gated(t, "")
+		first := f.process(appends, stores)
+		f.drain(t, first)
+		f.log.Expire()
+		f.drain(t, f.live())
+		for _, id := range f.runs() {
+			require.Equal(t, wire.StatusWaitingApproval, f.state(t, id).Status, id)
+		}
+		leaf := f.runs()[2]
+		f.answer(t, f.live(), leaf)
+		second := f.process(appends, stores)
+		f.drain(t, second)
+		f.log.Expire()
+		f.drain(t, f.live())
+		for _, id := range f.runs() {
+			require.Equal(t, wire.StatusCompleted, f.state(t, id).Status, id)
+		}
+		require.Len(t, f.runs(), 3)
+		require.Equal(t, waitingStory, f.told(t, "run_p"))
+		return first.log.died() || second.log.died()
+	})
+}
+
+// A cancellation that has come into the log reaches every child, whoever dies on the way.
+// One that has not was not acknowledged, and changed nothing.
+func TestSubWorkflow_CancellingCascadesWhoeverDies(t *testing.T) {
+	t.Parallel()
+	everyDeath(t, func(t *testing.T, appends int, stores bool) bool {
+		f := gated(t, "")
+		f.drain(t, f.live())
+		first := f.process(appends, stores)
+		st, _, err := first.Cancel(t.Context(), "acme", "run_p", "enough", "ann")
+		if appends > 0 {
+			require.NoError(t, err, "it is in the log")
+			require.Contains(t, []wire.Status{wire.StatusCancelling, wire.StatusCancelled}, st.Status)
+		}
+		f.log.Expire()
+		f.drain(t, f.live())
+		want := wire.StatusCancelled
+		if err != nil && appends == 0 && !stores {
+			want = wire.StatusWaitingApproval
+		}
+		for i, id := range f.runs() {
+			require.Equal(t, want, f.state(t, id).Status, id)
+			if i > 0 && want == wire.StatusCancelled {
+				require.Contains(t, f.last(t, id), wire.ReasonParentCancelled)
+			}
+		}
+		return first.log.died()
+	})
+}
+
+// A parent is cancelled while another process is about to start its child: the child does
+// not begin.
+func TestSubWorkflow_AChildOfACancelledParentDoesNotBegin(t *testing.T) {
+	t.Parallel()
+	for stores, runs := range map[bool]int{false: 1, true: 2} {
+		f := newFamily(t)
+		f.defs.add(t, "child", ``, nodeJSON("n", "core.noop", "{}"))
+		f.defs.add(t, "parent", ``, call(`{"workflowId":"child"}`))
+		f.create(t, "parent", `{}`)
+		f.drain(t, f.process(1, stores)) // node.started is there, and perhaps the child
+		x := f.live()
+		_, _, err := x.Cancel(t.Context(), "acme", "run_p", "", "ann")
+		require.NoError(t, err)
+		f.log.Expire()
+		f.drain(t, x)
+		require.Len(t, f.runs(), runs)
+		require.Equal(t, "run.started node.started@call node.cancelled@call run.cancelled", f.told(t, "run_p"))
+		if runs == 2 {
+			require.Equal(t, "run.started run.cancelled", f.told(t, f.runs()[1]))
+		}
+	}
+}
+
+// A child that comes to be after its parent has ended, because whoever starts it was slow,
+// ends when somebody looks at it, also if nobody else is left to tell it.
+func TestSubWorkflow_AChildThatComesTooLateIsCancelled(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t)
+	f.defs.add(t, "child", ``, nodeJSON("n", "core.noop", "{}"))
+	f.defs.add(t, "parent", ``, call(`{"workflowId":"child"}`))
+	f.create(t, "parent", `{}`)
+	slow := f.process(1, true)
+	slow.log.before = func(kind subject.Kind, workflowID string) {
+		if kind == subject.Start && workflowID == "child" {
+			x := f.live()
+			_, _, err := x.Cancel(t.Context(), "acme", "run_p", "", "ann")
+			require.NoError(t, err)
+			f.drain(t, x)
+		}
+	}
+	f.drain(t, slow)
+	f.drain(t, f.live()) // the child's turn comes before that of what the dead process held
+	require.Equal(t, wire.StatusCancelled, f.state(t, "run_p").Status)
+	require.Len(t, f.runs(), 2)
+	require.Equal(t, "run.started run.cancelled", f.told(t, f.runs()[1]))
+}
+
+// A child may end before whoever started it has said that it is there.
+func TestSubWorkflow_AChildMayBeFasterThanWhoeverStartedIt(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t)
+	f.defs.add(t, "child", ``, nodeJSON("n", "core.noop", "{}"))
+	f.defs.add(t, "parent", ``, call(`{"workflowId":"child"}`))
+	f.create(t, "parent", `{}`)
+	slow, quick, told := f.process(-1, false), f.live(), false
+	slow.log.after = func(kind subject.Kind, workflowID string) {
+		if kind == subject.Start && workflowID == "child" && !told {
+			told = true
+			f.drain(t, quick)
+		}
+	}
+	f.drain(t, slow)
+	f.drain(t, f.live())
+	require.True(t, told)
+	require.Equal(t, wholeStory, f.told(t, "run_p"))
+	require.Len(t, f.runs(), 2)
+}
+
+// A node is tried again with another child when the child's own error says that this may help.
+func TestSubWorkflow_EachAttemptHasItsChild(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t)
+	f.defs.add(t, "child", ``, nodeJSON("gate", "core.approvalGate", approvalJSON))
+	f.defs.add(t, "parent", ``, call(`{"workflowId":"child"}`))
+	f.create(t, "parent", `{}`)
+	x := f.live()
+	f.drain(t, x)
+	f.fails(t, f.runs()[1], &wire.NodeError{Code: "rate_limited", Message: "later", Retryable: true})
+	f.drain(t, x)
+	st := f.state(t, "run_p")
+	require.Equal(t, wire.StatusFailed, st.Children[0].Status)
+	f.ahead = time.Minute
+	wakeLost(t, x, subject.Run{Tenant: "acme", RunID: "run_p"})
+	f.drain(t, x)
+	require.Len(t, f.runs(), 3)
+	f.answer(t, x, f.runs()[2])
+	f.drain(t, x)
+	require.Equal(t, wire.StatusCompleted, f.state(t, "run_p").Status)
+	require.Equal(t, 2, strings.Count(f.told(t, "run_p"), "node.dispatched"))
+}
+
+// Several processes at once on many families, whose deliveries come again at any time.
+func TestSubWorkflow_ManyProcessesAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t)
+	f.defs.add(t, "leaf", ``, nodeJSON("n", "core.noop", "{}"))
+	f.defs.add(t, "middle", ``, nodeJSON("one", "core.subWorkflow", `{"workflowId":"leaf"}`), nodeJSON("two", "core.subWorkflow", `{"workflowId":"leaf"}`))
+	f.defs.add(t, "parent", ``, nodeJSON("one", "core.subWorkflow", `{"workflowId":"middle"}`), nodeJSON("two", "core.subWorkflow", `{"workflowId":"middle"}`))
+	const parents = 8
+	for i := range parents {
+		_, err := f.starter.Start(t.Context(), create.Request{Tenant: "acme", WorkflowID: "parent", RunID: fmt.Sprintf("run_%d", i)})
+		require.NoError(t, err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 4 {
+		x := f.live()
+		wg.Go(func() {
+			for ctx.Err() == nil { // what is handed back then comes again at once
+				d, err := f.log.Next(ctx)
+				if err != nil {
+					return
+				}
+				x.Execute(ctx, d)
+			}
+		})
+	}
+	require.Eventually(t, func() bool {
+		f.log.Expire()
+		for i := range parents {
+			if !f.state(t, fmt.Sprintf("run_%d", i)).Status.Terminal() {
+				return false
+			}
+		}
+		return true
+	}, 20*time.Second, 5*time.Millisecond)
+	stop()
+	wg.Wait()
+	ids := f.runs()
+	require.Len(t, ids, parents*7, "each parent has two children, each of them two")
+	for _, id := range ids {
+		require.Equal(t, wire.StatusCompleted, f.state(t, id).Status, id)
+		require.Equal(t, 1, strings.Count(f.told(t, id), "run.completed"))
+	}
+}

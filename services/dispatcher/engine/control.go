@@ -1,0 +1,287 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/create"
+	"waybill.dev/waybill/services/dispatcher/machine"
+)
+
+// change decides what somebody outside does to a run, from its state as the log has it.
+// It is asked anew whenever the log has moved on meanwhile.
+type change func(m *machine.Machine, now time.Time) error
+
+// maxChangeTries bounds how often a change races with the run's own appends.
+const maxChangeTries = 32
+
+// errNothing says that there is nothing to change.
+var errNothing = errors.New("nothing to change")
+
+// change appends what a change comes to, wherever the run is executed.
+func (x *Executor) change(ctx context.Context, tenant, runID string, do change) (*runstate.State, error) {
+	for range maxChangeTries {
+		st, head, err := x.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
+		if errors.Is(err, runlog.ErrNotFound) {
+			return nil, noRun()
+		}
+		if err != nil {
+			return nil, err
+		}
+		st, err = x.changeAt(ctx, st, head, do)
+		if errors.Is(err, runlog.ErrConflict) {
+			continue // the run moved on; look again
+		}
+		return st, err
+	}
+	return nil, fault.New(fault.Conflict, "the run is moving too fast to be changed; try again")
+}
+
+func (x *Executor) changeAt(ctx context.Context, st *runstate.State, head frame.Head, do change) (*runstate.State, error) {
+	rec := st.Record
+	if st.Status.Terminal() {
+		x.forget(ctx, rec) // an earlier round may have registered them, after whoever ended it had them forgotten
+	} else if rec.Opened {
+		return nil, fault.New(fault.Conflict, "the run is carried out outside this host: whoever opened it has to close it")
+	}
+	plan, err := x.plan(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	if st, head, err = x.copyHistory(ctx, st, head); err != nil {
+		return nil, err
+	}
+	if err := x.mend(ctx, plan, st, head); err != nil {
+		return nil, err
+	}
+	m := machine.New(plan, x.cfg.Limits, st).Beside()
+	if err := do(m, x.deps.Clock()); err != nil {
+		return st, err
+	}
+	done, err := x.secrets(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
+	told, err := x.spans(ctx, r, rec, head)
+	if err != nil {
+		return nil, err
+	}
+	a, err := x.append(ctx, entry{writer: frame.Beside + x.newWriter(), run: r, head: head, to: x.deps.Log.Append}, m)
+	if err != nil {
+		return nil, err
+	}
+	told.saw(a.events)
+	if st = m.State(); a.cut {
+		if st, _, err = x.load(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	x.told(st)
+	x.announce(r, head.Ownership)
+	done(st.Status)
+	return st, nil
+}
+
+// told has the sessions and watchers of this process know of a change.
+func (x *Executor) told(st *runstate.State) {
+	switch rec := st.Record; {
+	case st.Status.Terminal():
+		x.Abort(rec.RunID)
+		x.deps.Forget(rec.Owner.Tenant, rec.RunID)
+	case st.Status == wire.StatusPaused:
+		x.Abort(rec.RunID)
+	default:
+		x.tellMoved(rec.RunID)
+	}
+}
+
+// Pause stops a run, at once or when nothing is at work any more. at is when it did, or
+// when it was asked to.
+func (x *Executor) Pause(ctx context.Context, tenant, runID string, policy wire.DrainPolicy, reason, by string) (at string, err error) {
+	st, err := x.change(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+		st := m.State()
+		if st.Status != wire.StatusPending && st.Status != wire.StatusRunning || st.Pausing != nil {
+			return notIn(st, "be paused")
+		}
+		m.Begin(now)
+		m.Pause(now, policy, reason, by)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	if p := st.Pausing; p != nil {
+		return p.At, nil
+	}
+	return st.PausedAt, nil
+}
+
+// Resume lets a paused run go on.
+func (x *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at string, err error) {
+	_, err = x.change(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+		switch st := m.State(); {
+		case st.Status == wire.StatusPaused:
+		case draining(st):
+			return fault.New(fault.Conflict, "the run is not paused yet: nodes are at work; resume it once it is").With("runStatus", string(st.Status))
+		default:
+			return notIn(st, "be resumed")
+		}
+		m.Resume(now, reason)
+		at = wire.FormatTime(now)
+		return nil
+	})
+	return at, err
+}
+
+// draining reports that a pause was acknowledged and waits for nodes at work. A run may end
+// before it comes to it.
+func draining(st *runstate.State) bool { return st.Pausing != nil && !st.Status.Terminal() }
+
+// notIn is the refusal of what a run's status does not allow (OpenWOP host contract §2.7).
+func notIn(st *runstate.State, what string) *fault.Error {
+	code, status := fault.Conflict, st.Status
+	if status.Terminal() {
+		code = fault.RunTerminal
+	}
+	if draining(st) {
+		status = wire.StatusPaused
+	}
+	e := fault.New(code, "a run that is %s cannot %s", status, what).With("runStatus", string(status))
+	switch {
+	case draining(st):
+		e = e.With("pausedAt", st.Pausing.At)
+	case status == wire.StatusPaused:
+		e = e.With("pausedAt", st.PausedAt)
+	}
+	return e
+}
+
+// Resolved is what an answer came to.
+type Resolved struct {
+	NodeID   string
+	Status   wire.Status
+	Kind     interrupt.Kind
+	Decision interrupt.Decision
+}
+
+// Answer is an answer to what a node of a run asks.
+type Answer struct {
+	NodeID string
+	// InterruptID names the question; empty: the one that the node asks, or has asked last.
+	InterruptID string
+	// ByToken: whoever answers has no credential of their own.
+	ByToken bool
+	interrupt.Answer
+}
+
+// Resolve takes an answer to a node's interrupt. Errors: fault.RunNotFound,
+// InterruptNotFound, InterruptResolved, InterruptGone, AuthElevationRequired, and those
+// of interrupt.Decide.
+func (x *Executor) Resolve(ctx context.Context, tenant, runID string, a Answer) (Resolved, error) {
+	went := false
+	out, err := x.resolve(ctx, tenant, runID, a, func(m *machine.Machine, now time.Time) {
+		went = true
+		m.Advance(now) // whoever takes the run up carries the effects out
+	})
+	if went && create.NeverTaken(err) { // it may be what follows from the answer: whoever takes the run up ends it
+		return x.resolve(ctx, tenant, runID, a, func(*machine.Machine, time.Time) {})
+	}
+	return out, err
+}
+
+// resolve appends an answer, with what goOn makes follow from it.
+func (x *Executor) resolve(ctx context.Context, tenant, runID string, a Answer, goOn func(*machine.Machine, time.Time)) (Resolved, error) {
+	var out Resolved
+	st, err := x.change(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+		q, err := asked(m.State(), a.NodeID, a.InterruptID)
+		if err != nil {
+			return err
+		}
+		if out.NodeID, out.Kind = q.NodeID, q.Kind; a.ByToken && q.NeedsCredential() {
+			return fault.New(fault.AuthElevationRequired, "this approval takes a credential of your own with the scope approvals:respond, not a token")
+		}
+		switch st := m.State(); {
+		case q.Resolved && q.ResumeValue != nil && interrupt.Redelivered(q.ResumeValue, a.Value):
+			return errNothing // an event from outside that came twice
+		case q.Resolved && q.ResumeValue == nil: // nobody answered: its time ran out
+			return fault.New(fault.InterruptExpired, "the time for an answer is over")
+		case q.Resolved:
+			return fault.New(fault.InterruptResolved, "the question has been answered already")
+		case st.Status.Terminal() || st.Status == wire.StatusCancelling:
+			return fault.New(fault.InterruptGone, "the run has ended, or is being cancelled: its question is not asked any more").With("runStatus", string(st.Status))
+		case !st.Asks(q):
+			return fault.New(fault.InterruptGone, "the node has ended without the answer").With("nodeId", q.NodeID)
+		}
+		a.At = now
+		if out.Decision, err = interrupt.Decide(q.Pending, a.Answer); err != nil {
+			return err
+		}
+		m.Resolve(now, q.NodeID, out.Decision)
+		// A child ends under a delivery, see related; a replay plays its source.
+		if rec := m.State().Record; out.Decision.Outcome.Resolves() && rec.Parent == nil && !rec.Replays() {
+			goOn(m, now)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errNothing) {
+		return Resolved{}, err
+	}
+	out.Status = st.Status
+	return out, nil
+}
+
+// Interrupt is what a node asks, or has asked last; ended reports that its run has, or
+// that the node has without the answer.
+func (x *Executor) Interrupt(ctx context.Context, tenant, runID, nodeID, id string) (q *runstate.Interrupt, ended bool, err error) {
+	st, err := x.view(ctx, subject.Run{Tenant: tenant, RunID: runID})
+	if errors.Is(err, runlog.ErrNotFound) {
+		return nil, false, noRun()
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if q, err = asked(st, nodeID, id); err != nil {
+		return nil, false, err
+	}
+	return q, st.Status.Terminal() || !q.Resolved && !st.Asks(q), nil
+}
+
+// asked finds a question by its node, and by its id where the caller knows it.
+func asked(st *runstate.State, nodeID, id string) (*runstate.Interrupt, error) {
+	q := st.Find(id)
+	if id == "" {
+		if q = st.Open(nodeID); q == nil {
+			q = st.Latest(nodeID)
+		}
+	}
+	if q != nil && q.NodeID == nodeID {
+		return q, nil
+	}
+	return nil, fault.New(fault.InterruptNotFound, "the node waits for no answer, and has not")
+}
+
+func noRun() *fault.Error { return fault.New(fault.RunNotFound, "no run of this id in your tenant") }
+
+// adoptable reports whether a session may go on after a frame of somebody else's: one
+// that wakes the run or changes it from beside, and neither ends nor pauses it.
+func adoptable(f *frame.Frame) bool {
+	if f.Kind == subject.End {
+		return false
+	}
+	for _, t := range f.Types {
+		if t == wire.EventRunPaused {
+			return false
+		}
+	}
+	return f.Kind == subject.Wake && f.Last < f.First || strings.HasPrefix(f.Writer, frame.Beside)
+}

@@ -1,0 +1,53 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/services/dispatcher/engine"
+)
+
+// living is the lease of a process beside others, all of which are alive but for those that are dead.
+type living struct {
+	process string
+	dead    *sync.Map
+}
+
+func (l living) Process() string { return l.process }
+
+func (l living) Alive(_ context.Context, process string) (bool, error) {
+	_, dead := l.dead.Load(process)
+	return !dead, nil
+}
+
+// peers reaches executors by their processes.
+type peers struct{ of sync.Map }
+
+func (p *peers) Moved(_ context.Context, process, runID string, pos uint64) (engine.Held, error) {
+	x, ok := p.of.Load(process)
+	if !ok {
+		return engine.NotHeld, fmt.Errorf("%w: no process %s", runlog.ErrUnavailable, process)
+	}
+	return x.(*engine.Executor).Moved(runID, pos), nil
+}
+
+func (l living) Await(_ context.Context, process string) error {
+	if process != l.process {
+		return errors.New("lease lost")
+	}
+	return nil
+}
+
+type again struct{ f *frame.Frame }
+
+func (a again) Frame() *frame.Frame { return a.f }
+func (again) Redelivered() bool     { return false }
+func (again) Tries() int            { return 1 }
+func (again) Extend() error         { return nil }
+func (again) Ack() error            { return nil }
+func (again) Retry() error          { return nil }
+func (again) Return() error         { return nil }

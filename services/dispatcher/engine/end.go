@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/machine"
+)
+
+// EndQuarantined ends a run as cancelled, also if its definition is missing or its
+// execution panics. Errors: fault.RunNotFound, fault.Conflict if its log is damaged,
+// fault.EngineVersionMismatch.
+func (x *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by string) (wire.Status, error) {
+	var st *runstate.State
+	err := x.contain(runID, func() (err error) {
+		st, _, err = x.Cancel(ctx, tenant, runID, reason, by)
+		return err
+	})
+	switch {
+	case err == nil:
+		return st.Status, nil
+	case errors.Is(err, frame.ErrDamaged):
+		return "", damagedLog(err)
+	case transient(err), refused(err), fault.CodeOf(err) == fault.RunNotFound, fault.CodeOf(err) == fault.Conflict:
+		return "", err
+	}
+	r := subject.Run{Tenant: tenant, RunID: runID}
+	err = x.endAnyway(ctx, r, frame.Beside+x.newWriter(), func(m *machine.Machine) {
+		now := x.deps.Clock()
+		m.Begin(now)
+		m.Cancel(now, wire.CancelNote{Reason: reason, By: by})
+	})
+	switch {
+	case errors.Is(err, frame.ErrDamaged):
+		return "", damagedLog(err)
+	case errors.Is(err, runlog.ErrNotFound):
+		return "", noRun()
+	case err != nil:
+		return "", err
+	}
+	last, err := x.deps.Log.Last(ctx, r) // it may have ended otherwise before
+	if err != nil {
+		return "", err
+	}
+	status, _ := endOf(last.Types)
+	return status, nil
+}
+
+// damagedLog refuses to end a run whose log is damaged: nothing may follow a frame that
+// does not fit, and a backup may still bring the run back.
+func damagedLog(err error) *fault.Error {
+	return fault.New(fault.Conflict, "the run's log is damaged: no end can be appended to it; restore the log from a backup, then retry or end the run").Wrap(err)
+}

@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/machine"
+	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/replayguard"
+)
+
+// Bounds of a frame of copied history: in bytes of payloads, and in events.
+const (
+	maxCopiedBytes  = 1 << 20
+	maxCopiedEvents = 2000
+)
+
+// copyHistory brings a fork's log to where the fork goes its own way: the source's events
+// with ids of the fork's. Whoever does it after a crash goes on where the log ends. The
+// events have passed the redactor when the source recorded them.
+func (x *Executor) copyHistory(ctx context.Context, st *runstate.State, head frame.Head) (*runstate.State, frame.Head, error) {
+	rec := st.Record
+	if head.Next >= rec.Copied() {
+		return st, head, nil
+	}
+	source, err := x.history(ctx, rec)
+	if err != nil {
+		return nil, frame.Head{}, err
+	}
+	at, err := time.Parse(wire.TimeLayout, rec.CreatedAt)
+	if err != nil {
+		return nil, frame.Head{}, fmt.Errorf("%w: %w", frame.ErrDamaged, err)
+	}
+	r, writer := subjectOf(rec), x.newWriter()
+	for head.Next < len(source) {
+		events := portion(rec, source[head.Next:], at)
+		f := frame.New(r, subject.Step, head, events).By(writer).In(x.trace(rec).Run())
+		if f.Pos, err = x.deps.Log.Append(ctx, f, head.Pos); err != nil {
+			return nil, frame.Head{}, fmt.Errorf("copy history of run %s: %w", rec.Fork.SourceRunID, err)
+		}
+		for _, e := range events {
+			st.Apply(e)
+		}
+		after := head.After(f)
+		head = f.Head()
+		head.Ownership = after
+	}
+	return st, head, nil
+}
+
+// history is what a fork begins with of what its source has recorded. A source that lost its end
+// reads whole, and has too little.
+func (x *Executor) history(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
+	source, err := x.source(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	if len(source) < rec.Copied() {
+		return nil, fmt.Errorf("%w: run %s has %d events of the %d that its fork %s begins with",
+			frame.ErrDamaged, rec.Fork.SourceRunID, len(source), rec.Copied(), rec.RunID)
+	}
+	return source[:rec.Copied()], nil
+}
+
+// portion is as much of a source's history as goes into one frame, as events of the fork.
+// They are recorded in its log now, so that nothing is overdue in it that was recorded
+// long ago.
+func portion(rec *wire.RunRecord, source []wire.Event, at time.Time) []wire.Event {
+	var (
+		out  []wire.Event
+		size int
+	)
+	for _, e := range source {
+		if size += len(e.Payload); len(out) > 0 && (size > maxCopiedBytes || len(out) >= maxCopiedEvents) {
+			break
+		}
+		out = append(out, machine.Copy(rec, e, at))
+	}
+	return out
+}
+
+func subjectOf(rec *wire.RunRecord) subject.Run {
+	return subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
+}
+
+// source is what a fork's source had recorded when it was forked.
+func (x *Executor) source(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
+	events, err := x.events(ctx, subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.Fork.SourceRunID})
+	if err != nil {
+		return nil, fmt.Errorf("read the source of fork %s: %w", rec.RunID, err)
+	}
+	events = events[:min(rec.Fork.Head, len(events))]
+	version := 0
+	for _, e := range events {
+		version = max(version, e.Engine())
+	}
+	return events, runstate.Refuse(rec.RunID, version)
+}
+
+func (x *Executor) events(ctx context.Context, r subject.Run) ([]wire.Event, error) {
+	frames, err := x.deps.Log.Run(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := frame.VerifyChain(frames); err != nil {
+		return nil, err
+	}
+	var out []wire.Event
+	for _, f := range frames {
+		events, err := f.Events()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, events...)
+	}
+	return out, nil
+}
+
+// mend completes what the copied history of a branch has only begun, before anything else
+// is done to it. An ErrConflict says that the log has moved on: here, or by a session that
+// has done the same.
+func (x *Executor) mend(ctx context.Context, plan machine.Plan, st *runstate.State, head frame.Head) error {
+	rec := st.Record
+	if rec.Copied() == 0 || rec.Replays() || st.Next != rec.Copied() || st.Status.Terminal() {
+		return nil
+	}
+	m, err := x.machine(ctx, plan, st)
+	if err != nil {
+		return err
+	}
+	m.Mend(x.deps.Clock())
+	a, err := x.append(ctx, entry{writer: x.newWriter(), run: subjectOf(rec), head: head, to: x.deps.Log.Append}, m)
+	if err == nil && a.head.Pos != head.Pos {
+		return runlog.ErrConflict
+	}
+	return err
+}
+
+// machine is the run's: with its source's tape if it replays, or if it is a branch that may
+// end amid what a node told.
+func (x *Executor) machine(ctx context.Context, plan machine.Plan, st *runstate.State) (*machine.Machine, error) {
+	m, rec := machine.New(plan, x.cfg.Limits, st), st.Record
+	if !x.needsSource(st) {
+		return m, nil
+	}
+	source, err := x.source(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	own, err := x.events(ctx, subjectOf(rec))
+	if err != nil {
+		return nil, err
+	}
+	tape := machine.NewTape(*rec.Fork, source, own)
+	if rec.Replays() {
+		if rec.Masking != "" {
+			x.deps.Logger.Warn("a replay is over values that are masked in its source", "run_id", rec.RunID, "source_run_id", rec.Fork.SourceRunID)
+		}
+		return m.Replaying(tape), nil
+	}
+	return m.Mending(tape), nil
+}
+
+// needsSource reports whether whoever takes up a run reads what its source did.
+func (x *Executor) needsSource(st *runstate.State) bool {
+	rec := st.Record
+	return rec.Replays() || rec.Copied() > 0 && (st.Next <= rec.Copied() || machine.Torn(st, x.deps.Types))
+}
+
+// sealed is the context of a run's work: nothing leaves it while the run replays.
+func sealed(ctx context.Context, rec *wire.RunRecord) context.Context {
+	if rec.Replays() {
+		return replayguard.Off(ctx)
+	}
+	return ctx
+}
+
+// guarded is the models' seam: no task of a replay passes it, whoever asks for one.
+func (s *session) guarded(ctx context.Context, rec *wire.RunRecord, e machine.Effect, t model.Task) model.Result {
+	if rec.Replays() || replayguard.Check(ctx) != nil {
+		return model.Result{Err: machine.SourceMissing(rec.Fork.SourceRunID, e.NodeID, e.Attempt)}
+	}
+	return s.x.deps.Models.Run(ctx, t, journal{s: s, effect: e})
+}
+
+// lost reports that an error of copying means that somebody else does it.
+func lost(err error) error {
+	if errors.Is(err, runlog.ErrConflict) {
+		return errLost
+	}
+	return err
+}

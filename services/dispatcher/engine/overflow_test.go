@@ -1,0 +1,302 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/engine"
+	"waybill.dev/waybill/services/dispatcher/machine"
+	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// smallLog takes frames up to a size.
+type smallLog struct {
+	*memory.Log
+	most int
+}
+
+func (l smallLog) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	if len(f.Body) > l.most {
+		return 0, &runlog.TooLargeError{Size: int64(len(f.Body)), Limit: int64(l.most)}
+	}
+	return l.Log.Append(ctx, f, after)
+}
+
+// refusals are how what is too much is refused: by the log, or by the redactor, which tells
+// that it cannot read a document by the rule.
+func refusals() map[string]*fault.Error {
+	return map[string]*fault.Error{
+		"log": nil, "redactor, of its size": fault.New(fault.PayloadTooLarge, "it is not taken"),
+		"redactor, of its depth": fault.New(fault.ValidationError, "it is not taken").With("rule", "depth"),
+	}
+}
+
+// A run whose next frame nobody takes ends: handed out again, it would come to the same
+// for ever.
+func TestExecute_EndsARunWhoseLogDoesNotTakeWhatComesNext(t *testing.T) {
+	t.Parallel()
+	value, err := json.Marshal(strings.Repeat("word ", 2000))
+	require.NoError(t, err)
+	made := define(t, strings.Replace(nodeJSON("a", "core.identity", "{}"), `"inputs":{}`, `"inputs":{"output":{"type":"static","value":`+string(value)+`}}`, 1))
+	for by, refusal := range refusals() {
+		r := newRig(t, made, nil)
+		if refusal == nil {
+			r.exec = r.executorOn(smallLog{r.log, 8000}, made, nil)
+		} else {
+			r.red.most, r.red.refusal = 8000, refusal
+		}
+		r.create(t)
+		r.next(t)
+		st, _ := r.state(t)
+		require.Equal(t, wire.StatusFailed, st.Status, by)
+		require.Equal(t, "content_too_long", st.Error.Code, by)
+		waiting, held := r.log.Backlog()
+		require.Zero(t, waiting+held, by)
+	}
+}
+
+// A redactor that refuses for another reason, say what it was told of the run, has not said that
+// the run's log never takes what comes next: the run is tried again.
+func TestExecute_EndsNoRunForARefusalOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	made := define(t, strings.Replace(nodeJSON("a", "core.identity", "{}"), `"inputs":{}`, `"inputs":{"output":{"type":"static","value":"a text that might be one"}}`, 1))
+	r := newRig(t, made, nil)
+	r.red.most, r.red.refusal = 1, fault.New(fault.ValidationError, "scope.registrations[0]: want what Register has answered")
+	r.create(t)
+	r.next(t)
+	st, _ := r.state(t)
+	require.False(t, st.Status.Terminal(), st.Status)
+	r.red.most = 0
+	r.next(t)
+	st, _ = r.state(t)
+	require.Equal(t, wire.StatusCompleted, st.Status)
+}
+
+// An answer is taken also if what follows from it is more than the log takes: the run
+// ends for that, and whoever answered is not told to try again for ever.
+func TestResolve_TakesAnAnswerWhoseRunDoesNotFitItsLog(t *testing.T) {
+	t.Parallel()
+	large := `"inputs":{"output":{"type":"static","value":"` + strings.Repeat("word ", 2000) + `"}}`
+	made := define(t, nodeJSON("gate", "core.approvalGate", `{"title":"t","actions":["accept"]}`)+","+
+		strings.Replace(nodeJSON("next", "core.end", "{}"), `"inputs":{}`, large, 1), `{"id":"e","sourceNodeId":"gate","targetNodeId":"next"}`)
+	r := newRig(t, made, nil)
+	r.exec = r.executorOn(smallLog{r.log, 8000}, made, nil)
+	r.create(t)
+	r.next(t)
+	got, err := r.exec.Resolve(t.Context(), "acme", "run_1", answers(`{"action":"accept"}`, "key_1"))
+	require.NoError(t, err)
+	require.Equal(t, wire.StatusRunning, got.Status)
+	r.next(t)
+	st, _ := r.state(t)
+	require.Equal(t, "content_too_long", st.Error.Code)
+}
+
+// A child that no log takes is none, however often its parent is handed out.
+func TestSubWorkflow_FailsWhereTheChildIsGivenTooMuch(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t)
+	f.defs.add(t, "leaf", `{"name":"w","type":"string"}`, nodeJSON("a", "core.noop", `{}`))
+	f.defs.add(t, "parent", `{"name":"v","type":"string"}`, call(`{"workflowId":"leaf","inputMapping":{"w":"v"}}`))
+	f.create(t, "parent", `{"v":"`+strings.Repeat("word ", 2000)+`"}`)
+	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, engine.Deps{
+		Log: f.log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: f.defs, Types: node.Builtin(), Children: f.startsOn(smallLog{f.log, 8000}),
+		Clock: f.now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+	})
+	d, err := f.log.Next(t.Context())
+	require.NoError(t, err)
+	x.Execute(t.Context(), d)
+	st := f.state(t, "run_p")
+	require.Equal(t, wire.StatusFailed, st.Status)
+	require.Equal(t, "content_too_long", st.Error.Code)
+	require.Len(t, f.runs(), 1)
+}
+
+// What an effect has to tell and no log takes ends its node, with one call of its model:
+// handed out again, it would come to the same for ever. What others tell at the same time is
+// recorded.
+func TestExecute_FailsTheNodeWhoseWordsTheLogDoesNotTake(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("word ", 2000)
+	for by, refusal := range refusals() {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, nil, nil)
+			var log runlog.Log = smallLog{r.log, 8000}
+			if refusal != nil {
+				log, r.red.most, r.red.refusal = r.log, 8000, refusal
+			}
+			calls := map[string]int{}
+			var mu sync.Mutex
+			r.exec = r.executorOn(log, wide(t), models(func(ctx context.Context, task model.Task, j model.Journal) model.Result {
+				id := task.Input.NodeID
+				mu.Lock()
+				calls[id]++
+				mu.Unlock()
+				time.Sleep(100 * time.Millisecond) //nolint:forbidigo // in a bubble
+				d := chunk(id)
+				if id == "n1" || id == "n2" {
+					d.Payload = json.RawMessage(`{"nodeId":"` + id + `","chunk":"` + large + `"}`)
+				}
+				if err := j.Record(ctx, d); err != nil {
+					return model.Result{Interrupted: fmt.Errorf("record: %w", err)}
+				}
+				return model.Result{Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`1`)}}}
+			}))
+			r.create(t)
+			r.next(t)
+			st, frames := r.state(t)
+			require.Equal(t, wire.StatusFailed, st.Status, by)
+			require.Equal(t, map[string]int{"n0": 1, "n1": 1, "n2": 1, "n3": 1}, calls, by)
+			for id, want := range map[string]runstate.NodeStatus{
+				"n0": runstate.NodeCompleted, "n1": runstate.NodeFailed, "n2": runstate.NodeFailed, "n3": runstate.NodeCompleted,
+			} {
+				require.Equal(t, want, st.Nodes[id].Status, "%s %s", by, id)
+			}
+			require.Equal(t, "content_too_long", st.Nodes["n1"].Error.Code, by)
+			chunks := 0
+			for _, f := range frames {
+				chunks += len(slices.DeleteFunc(slices.Clone(f.Types), func(t wire.EventType) bool { return t != wire.EventOutputChunk }))
+			}
+			require.Equal(t, 2, chunks, by)
+			waiting, held := r.log.Backlog()
+			require.Zero(t, waiting+held, by)
+		})
+	}
+}
+
+// An envelope that no log takes fails its node as well.
+func TestExecute_FailsTheNodeWhoseEnvelopeTheLogDoesNotTake(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	r := newRig(t, nil, nil)
+	r.acceptor = acceptor(func(context.Context, subject.Run, frame.Head, model.AcceptRequest) (engine.Accepted, error) {
+		return engine.Accepted{}, fault.New(fault.PayloadTooLarge, "what the envelope causes is too large")
+	})
+	r.exec = r.executorOn(r.log, define(t, nodeJSON("n", "core.ai.callPrompt", "{}")), models(func(ctx context.Context, _ model.Task, j model.Journal) model.Result {
+		calls++
+		_, err := j.Accept(ctx, model.AcceptRequest{NodeID: "n"})
+		return model.Result{Interrupted: err}
+	}))
+	r.create(t)
+	r.next(t)
+	st, _ := r.state(t)
+	require.Equal(t, "content_too_long", st.Error.Code)
+	require.Equal(t, 1, calls)
+}
+
+// A child whose outputs its parent's log does not take has failed to the parent, which hears
+// of it; else nobody would ever end the child's delivery.
+func TestSubWorkflow_FailsWhereTheParentCannotTakeWhatItHears(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t)
+	f.defs.add(t, "leaf", `{"name":"w","type":"string","defaultValue":"`+strings.Repeat("word ", 2000)+`"}`, nodeJSON("a", "core.noop", `{}`))
+	f.defs.add(t, "parent", `{"name":"v","type":"string"}`, call(`{"workflowId":"leaf","waitForCompletion":true,"outputMapping":{"v":"w"}}`))
+	f.create(t, "parent", `{}`)
+	log := smallerFor{f.log, "parent", 8000}
+	x := engine.New(engine.Config{Limits: machine.Limits{MaxNodeExecutions: 50, MaxDuration: time.Hour, MaxParallel: 4}, AckWait: 3 * time.Minute}, engine.Deps{
+		Log: log, Redactor: &redactor{}, Acceptor: noAcceptor{}, Definitions: f.defs, Types: node.Builtin(), Children: f.startsOn(f.log),
+		Clock: f.now, Logger: slog.New(slog.DiscardHandler), Wait: func(subject.Run, frame.Head, time.Time) {}, Forget: func(string, string) {},
+	})
+	for handed := 0; ; handed++ {
+		require.Less(t, handed, 10, "handed out for ever")
+		if waiting, _ := f.log.Backlog(); waiting == 0 {
+			break
+		}
+		d, err := f.log.Next(t.Context())
+		require.NoError(t, err)
+		x.Execute(t.Context(), d)
+	}
+	require.Equal(t, wire.StatusCompleted, f.state(t, f.runs()[1]).Status)
+	st := f.state(t, "run_p")
+	require.Equal(t, wire.StatusFailed, st.Status)
+	require.Equal(t, "child_failed", st.Error.Code)
+	require.Equal(t, "content_too_long", st.Error.Details["childErrorCode"])
+}
+
+// smallerFor takes frames of one workflow's runs up to a size.
+type smallerFor struct {
+	*memory.Log
+	workflowID string
+	most       int
+}
+
+func (l smallerFor) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	if f.Run.WorkflowID == l.workflowID && len(f.Body) > l.most {
+		return 0, &runlog.TooLargeError{Size: int64(len(f.Body)), Limit: int64(l.most)}
+	}
+	return l.Log.Append(ctx, f, after)
+}
+
+// meddled is a small log to which somebody else writes at the first frame that it does not
+// take: a size is known before who was first.
+type meddled struct {
+	smallLog
+	once   *sync.Once
+	meddle func()
+}
+
+func (l meddled) Append(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
+	if len(f.Body) > l.most {
+		l.once.Do(l.meddle)
+	}
+	return l.smallLog.Append(ctx, f, after)
+}
+
+// Who takes back what the log does not take goes on from the log, and so only if that goes
+// on: nothing comes after the end of a run, or its pause (OpenWOP host contract §3.1).
+func TestExecute_AddsNothingToARunThatWasEndedOrPausedMeanwhile(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("word ", 2000)
+	said := func(ctx context.Context, task model.Task, j model.Journal) model.Result {
+		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // in a bubble
+		d := chunk(task.Input.NodeID)
+		if task.Input.NodeID == "n1" {
+			d.Payload = json.RawMessage(`{"nodeId":"n1","chunk":"` + large + `"}`)
+		}
+		if err := j.Record(ctx, d); err != nil {
+			return model.Result{Interrupted: fmt.Errorf("record: %w", err)}
+		}
+		return model.Result{}
+	}
+	joined := nodeJSON("ask", "core.ai.callPrompt", "{}") + "," + strings.Replace(nodeJSON("join", "core.identity", "{}"), `"inputs":{}`, `"inputs":{"output":{"type":"static","value":"`+large+`"}}`, 1)
+	for name, defs := range map[string]oneDefinition{
+		"what an effect tells": wide(t), "what comes next": define(t, joined, `{"id":"e","sourceNodeId":"ask","targetNodeId":"join"}`),
+	} {
+		for last, meddle := range map[string]func(*engine.Executor) error{
+			"run.cancelled": func(x *engine.Executor) error {
+				_, _, err := x.Cancel(context.Background(), "acme", "run_1", "", "key")
+				return err
+			},
+			"run.paused": func(x *engine.Executor) error {
+				_, err := x.Pause(context.Background(), "acme", "run_1", wire.DrainNot, "", "key")
+				return err
+			},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, nil, nil)
+				other := r.executorOn(r.log, defs, nil)
+				r.exec = r.executorOn(meddled{smallLog{r.log, 8000}, &sync.Once{}, func() { require.NoError(t, meddle(other)) }}, defs, models(said))
+				r.create(t)
+				r.next(t)
+				require.Regexp(t, ` `+last+`$`, r.types(t), name)
+			})
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// goroutine is the name of the one that asks.
+func goroutine() string {
+	b := make([]byte, 64)
+	name, _, _ := strings.Cut(string(b[:runtime.Stack(b, false)]), "[")
+	return name
+}
+
+// Effects that come one after the other share a goroutine, those of one time have their own, and none
+// outlives the session.
+func TestDo_UsesTheGoroutineOfAnEffectThatHasEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &session{spare: make(chan func()), waits: make(chan struct{}, 1)}
+		s.ctx, s.cancel = context.WithCancel(t.Context())
+		on := func() (name string) {
+			s.do(func() { name = goroutine() })
+			synctest.Wait()
+			return name
+		}
+		first := on()
+		require.NotEqual(t, goroutine(), first)
+		require.Equal(t, first, on())
+
+		together := func() map[string]bool {
+			var mu sync.Mutex
+			names, hold := map[string]bool{}, make(chan struct{})
+			for range 5 {
+				s.do(func() {
+					mu.Lock()
+					names[goroutine()] = true
+					mu.Unlock()
+					<-hold
+				})
+			}
+			synctest.Wait()
+			close(hold)
+			synctest.Wait()
+			return names
+		}
+		names := together()
+		require.Len(t, names, 5)
+		require.Contains(t, names, first)
+		again := together()
+		require.Len(t, again, 5)
+		maps.DeleteFunc(again, func(name string, _ bool) bool { return !names[name] })
+		require.Len(t, again, 1, "one waits for the next effect, the others have ended")
+		s.cancel()
+		s.wg.Wait()
+	})
+}

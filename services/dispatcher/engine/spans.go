@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runspan"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Spans takes the spans of runs.
+type Spans interface {
+	// Wants reports whether the spans of a run are to be exported.
+	Wants(rec *wire.RunRecord) bool
+	// Ended takes spans that are over. It does not block.
+	Ended(spans []*runspan.Span)
+}
+
+// spans follows the events that one writer appends to a run, and hands out the
+// spans that they end. Only the append that succeeds counts, so each span is
+// exported by one process, whoever else worked on the run. The nil spans follows
+// nothing.
+type spans struct {
+	fold  *runspan.Fold
+	sink  Spans
+	clock func() time.Time
+}
+
+// trace is what others need to join the trace of a run.
+func (x *Executor) trace(rec *wire.RunRecord) runspan.Context {
+	if x.deps.Spans == nil {
+		return runspan.ContextOf(rec, runspan.Sampled(rec.Traceparent))
+	}
+	return runspan.ContextOf(rec, x.deps.Spans.Wants(rec))
+}
+
+// spans begins where the log of a run stands: what it tells so far was exported
+// by whoever appended it.
+func (x *Executor) spans(ctx context.Context, r subject.Run, rec *wire.RunRecord, head frame.Head) (*spans, error) {
+	if x.deps.Spans == nil || !x.deps.Spans.Wants(rec) {
+		return nil, nil
+	}
+	s := &spans{fold: runspan.New(rec), sink: x.deps.Spans, clock: x.deps.Clock}
+	if head.Next == 0 {
+		return s, nil
+	}
+	frames, err := x.deps.Log.Run(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range frames {
+		if f.Pos > head.Pos {
+			break
+		}
+		events, err := f.Events()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			s.fold.Apply(e)
+		}
+	}
+	return s, nil
+}
+
+// appended takes events that this writer has appended, which began at a time.
+func (s *spans) appended(events []wire.Event, start time.Time) {
+	if s == nil || len(events) == 0 {
+		return
+	}
+	s.sink.Ended([]*runspan.Span{s.fold.Append(events, start, s.clock())})
+	s.saw(events)
+}
+
+// saw takes events that were appended.
+func (s *spans) saw(events []wire.Event) {
+	if s == nil {
+		return
+	}
+	for _, e := range events {
+		if ended := s.fold.Apply(e); len(ended) > 0 {
+			s.sink.Ended(ended)
+		}
+	}
+}

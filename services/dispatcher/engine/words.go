@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// Words takes secrets out of what somebody outside says of a run, such as why it is
+// cancelled, before that is kept anywhere. A run that uses its tenant's key has that for a
+// secret, of which the redactor knows only while somebody works on the run: it is told
+// here, also of a run that has ended. A run that is not there has no secrets of its own.
+func (x *Executor) Words(ctx context.Context, tenant, runID string, texts []string) ([]string, error) {
+	r := subject.Run{Tenant: tenant, RunID: runID}
+	rec, err := x.record(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	done, err := x.secrets(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	docs := make([][]byte, len(texts))
+	for i, text := range texts {
+		docs[i] = wire.AppendString(nil, text)
+	}
+	docs, _, err = x.deps.Redactor.Redact(ctx, tenant, runID, rec.CredentialRef != "", docs)
+	// One that has ended meanwhile is not worked on any more either.
+	if last, lerr := x.deps.Log.Last(ctx, r); lerr == nil && last.Kind == subject.End {
+		done(wire.StatusCompleted)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("redact what is said of run %s: %w", runID, err)
+	}
+	out := make([]string, len(docs))
+	for i, doc := range docs {
+		if err := json.Unmarshal(doc, &out[i]); err != nil {
+			return nil, fmt.Errorf("read what is said of run %s: %w", runID, err)
+		}
+	}
+	return out, nil
+}
+
+// record is a run's record; an empty one if there is none.
+func (x *Executor) record(ctx context.Context, r subject.Run) (*wire.RunRecord, error) {
+	first, err := x.deps.Log.First(ctx, r)
+	if errors.Is(err, runlog.ErrNotFound) {
+		return &wire.RunRecord{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return first.Record()
+}

@@ -1,0 +1,416 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// Advance takes every step that is possible without anybody outside, and
+// returns the effects to carry out next. Afterwards the run has ended, or
+// effects are running, or it waits for a timer (see Due) or a resume, or what it tells
+// is to be appended before it goes on (see More).
+func (m *Machine) Advance(now time.Time) []Effect {
+	if m.given == 0 && len(m.pending) > 0 {
+		m.given, m.givenKind = len(m.pending), m.FrameKind()
+	}
+	m.more = false
+	if m.tape != nil {
+		m.replay(now)
+		return nil
+	}
+	m.Begin(now)
+	m.Mend(now)
+	m.recoverNodes(now)
+	var out []Effect
+	for {
+		m.takeSteps(now)
+		more, broken := m.effects(now)
+		if out = append(out, more...); !broken {
+			break
+		}
+	}
+	if !m.live() {
+		return nil
+	}
+	return out
+}
+
+func (m *Machine) takeSteps(now time.Time) {
+	for m.live() {
+		if m.more = m.full(); m.more {
+			return
+		}
+		if m.timedOut(now) || m.fireTimers(now) || m.suspendAskers(now) || m.restart(now) || m.stepReady(now) {
+			continue
+		}
+		if !m.held() {
+			m.finish(now)
+		}
+		m.pauseDrained(now)
+		break
+	}
+}
+
+// live reports whether the run may take a step: it runs, or waits at some of its nodes.
+func (m *Machine) live() bool {
+	return m.st.Status == wire.StatusRunning || m.st.Status.Suspended()
+}
+
+// Begin starts the run if nobody has: run.started is always sequence 0.
+func (m *Machine) Begin(now time.Time) {
+	if m.st.Status == wire.StatusPending {
+		m.start(now)
+	}
+}
+
+// start writes the run's first event. It happens when an executor has claimed
+// the run, so that waiting in the queue does not count against its time. A replay tells
+// what its source did: that of a branch does not know of tags and metadata that the branch
+// was given.
+func (m *Machine) start(now time.Time) {
+	if m.tape != nil && len(m.tape.events) > 0 && m.tape.events[0].Type == wire.EventRunStarted {
+		m.repeat(now, &cue{Event: m.tape.events[0]})
+		return
+	}
+	r := m.st.Record
+	m.emit(now, wire.Draft{Type: wire.EventRunStarted, Payload: strictjson.Render(startedPayload{
+		WorkflowID: r.WorkflowID, Inputs: r.Inputs, Transport: r.Transport, EngineVersion: strconv.Itoa(r.EngineVersion),
+		Owner: r.Owner, Tags: r.Tags, Metadata: r.Metadata,
+	}), Trust: untrustedOnly(r.TrustBoundary)}, true) // the record has passed the redactor
+}
+
+type startedPayload struct {
+	WorkflowID    string                     `json:"workflowId"`
+	Inputs        map[string]json.RawMessage `json:"inputs,omitempty"`
+	Transport     string                     `json:"transport,omitempty"`
+	EngineVersion string                     `json:"engineVersion"`
+	Owner         wire.Owner                 `json:"owner"`
+	Tags          []string                   `json:"tags,omitempty"`
+	Metadata      json.RawMessage            `json:"metadata,omitempty"`
+}
+
+// untrustedOnly leaves trusted unwritten: absent means trusted.
+func untrustedOnly(t wire.Trust) wire.Trust {
+	if t == wire.Untrusted {
+		return t
+	}
+	return ""
+}
+
+// Deadline is when the run runs into its time limit; the zero time while its time does
+// not run, because it has not started, or waits.
+func (m *Machine) Deadline() time.Time {
+	t, _ := m.deadline()
+	return t
+}
+
+func (m *Machine) deadline() (at time.Time, limit time.Duration) {
+	at, limit, _ = m.st.Deadline(m.duration())
+	return at, limit
+}
+
+// duration is the time limit that the run's record does not name as the host's: that of its
+// workflow and its creator. A record without limits is of an earlier version, and has the host's.
+func (m *Machine) duration() time.Duration {
+	if rec := m.st.Record; rec.DurationMs > 0 || rec.WorkMs > 0 {
+		return time.Duration(rec.DurationMs) * time.Millisecond
+	}
+	d := m.limits.MaxDuration
+	// Compared as milliseconds: a huge number must not overflow into a small one.
+	if ms := m.overlay().RunTimeoutMs; ms > 0 && ms < float64(d.Milliseconds()) {
+		d = time.Duration(ms * float64(time.Millisecond))
+	}
+	if ms := m.plan.Def.Settings.TimeoutMillis; ms > 0 && ms < d.Milliseconds() {
+		d = time.Duration(ms) * time.Millisecond
+	}
+	return d
+}
+
+// executionLimit is what the record says, else min(configurable.recursionLimit,
+// limits.maxNodeExecutions).
+func (m *Machine) executionLimit() int {
+	if n := m.st.Record.MaxExecutions; n > 0 {
+		return n
+	}
+	if n := m.overlay().RecursionLimit; n > 0 && n < float64(m.limits.MaxNodeExecutions) {
+		return int(n)
+	}
+	return m.limits.MaxNodeExecutions
+}
+
+// maxDelay is the longest wait of a core.delay; 0: that of earlier versions.
+func (m *Machine) maxDelay() time.Duration {
+	if m.st.Record.WorkMs > 0 {
+		return workflow.MaxWait
+	}
+	return 0
+}
+
+type overlay struct {
+	RecursionLimit float64 `json:"recursionLimit"` // 3.0 is an integer, too
+	RunTimeoutMs   float64 `json:"runTimeoutMs"`
+}
+
+func (m *Machine) overlay() overlay {
+	var o overlay
+	_ = strictjson.Read(m.st.Record.Configurable, &o) // checked at creation
+	return o
+}
+
+// timedOut ends a run that has used up its time.
+func (m *Machine) timedOut(now time.Time) bool {
+	deadline, limit := m.deadline()
+	if deadline.IsZero() || now.Before(deadline) {
+		return false
+	}
+	elapsed := limit + now.Sub(deadline)
+	// observed is strictly greater than limit.
+	m.fact(now, wire.EventCapBreached, "", capPayload{
+		Kind: capDuration, Limit: limit.Milliseconds(), Observed: max(elapsed.Milliseconds(), limit.Milliseconds()+1),
+	})
+	m.cancelNodes(now, "run_timeout")
+	m.fail(now, "", &wire.NodeError{
+		Code: string(fault.RunTimeout), Message: fmt.Sprintf("the run did not end within %d ms", limit.Milliseconds()),
+	})
+	return true
+}
+
+type capPayload struct {
+	Kind     string `json:"kind"`
+	Limit    int64  `json:"limit"`
+	Observed int64  `json:"observed"`
+	NodeID   string `json:"nodeId,omitempty"`
+}
+
+// fireTimers completes waits whose time has come.
+func (m *Machine) fireTimers(now time.Time) bool {
+	id, n, ok := m.st.Timer()
+	if !ok || now.Before(n.Due()) {
+		return false
+	}
+	switch n.Status {
+	case runstate.NodeRetrying:
+		m.startNode(now, id, n.Attempt)
+	case runstate.NodeSuspended:
+		m.overdue(now, id)
+	default:
+		if !m.overtime(now, id, n) {
+			m.Complete(now, id, node.Output{}, wire.Trusted)
+		}
+	}
+	return true
+}
+
+// Due is when the run needs to be looked at again without anybody's doing: its
+// next timer or its time limit. ok is false when it has ended, or waits without a limit.
+func (m *Machine) Due() (time.Time, bool) {
+	due := m.Deadline()
+	if _, n, ok := m.st.Timer(); ok && (due.IsZero() || n.Due().Before(due)) {
+		due = n.Due()
+	}
+	return due, !due.IsZero()
+}
+
+// held reports whether a node is ready that a pause keeps from starting.
+func (m *Machine) held() bool {
+	if m.st.Pausing == nil {
+		return false
+	}
+	for i := range m.plan.Graph.Steps {
+		step := &m.plan.Graph.Steps[i]
+		if m.st.Nodes[step.Node.ID] != nil {
+			continue
+		}
+		if v, _ := m.readiness(step); v == ready {
+			return true
+		}
+	}
+	return false
+}
+
+// stepReady starts or skips the first node that is ready; false when none is. While a
+// pause waits for nodes to end, none starts.
+func (m *Machine) stepReady(now time.Time) bool {
+	for i := range m.plan.Graph.Steps {
+		step := &m.plan.Graph.Steps[i]
+		id := step.Node.ID
+		if m.st.Nodes[id] != nil {
+			continue
+		}
+		switch v, reason := m.readiness(step); v {
+		case ready:
+			if m.st.Pausing != nil {
+				continue
+			}
+			m.startNode(now, id, 0)
+			return true
+		case skip:
+			m.fact(now, wire.EventNodeSkipped, id, nodePayload{NodeID: id, Reason: reason})
+			return true
+		case broken:
+			m.failNode(now, id, node.Invalid("%s", reason), 0, m.trust(id))
+			return true
+		case notYet:
+		}
+	}
+	return false
+}
+
+type nodePayload struct {
+	NodeID  string                     `json:"nodeId"`
+	TypeID  string                     `json:"typeId,omitempty"`
+	Reason  string                     `json:"reason,omitempty"`
+	Outputs map[string]json.RawMessage `json:"outputs,omitempty"`
+}
+
+type startedNodePayload struct {
+	NodeID  string `json:"nodeId"`
+	TypeID  string `json:"typeId"`
+	Attempt int    `json:"attempt"`
+	DelayMs int64  `json:"delayMs,omitempty"`
+	// TimeoutMs is an extension: how long the attempt may take.
+	TimeoutMs int64 `json:"timeoutMs,omitempty"`
+}
+
+// startNode gates a node and starts it; a pure one is done at once.
+func (m *Machine) startNode(now time.Time, id string, attempt int) {
+	def := m.step(id).Node
+	t, known := m.plan.Types[def.TypeID]
+	if !known {
+		m.failNode(now, id, unsupported(def.TypeID), attempt, wire.Trusted)
+		return
+	}
+	if m.gated(now, id, t, attempt) {
+		return
+	}
+	m.age(now, id)
+	in, trust, bad := m.input(id)
+	started := startedNodePayload{NodeID: id, TypeID: def.TypeID, Attempt: attempt}
+	if bad == nil {
+		bad = t.CheckInput(in.Ports)
+	}
+	if bad == nil && t.Class == node.Timer {
+		in.MaxDelay = m.maxDelay()
+		started.DelayMs, bad = t.Delay(in)
+	}
+	if t.Class == node.Effect {
+		started.TimeoutMs = m.timeout(now, id, attempt)
+	}
+	if bad == nil && t.Class == node.Spawns {
+		bad = t.Check(in.Config)
+	}
+	m.fact(now, wire.EventNodeStarted, id, started)
+	delete(m.asked, id)
+	if bad == nil {
+		bad = m.pin(now, id, t.Changes)
+	}
+	if bad != nil {
+		m.failNode(now, id, bad, attempt, trust)
+		return
+	}
+	if t.Class == node.Effect {
+		m.hold(id)
+	}
+	if t.Class != node.Timer || started.DelayMs == 0 {
+		m.perform(now, id, t, in, attempt, trust)
+	}
+}
+
+// gated decides of an attempt before it begins; true when it does not.
+func (m *Machine) gated(now time.Time, id string, t node.Type, attempt int) bool {
+	if m.tape != nil {
+		return m.regate(now, id, attempt)
+	}
+	return m.lacksCapability(now, id, t, attempt) || m.lacksSecret(now, id, t, attempt) || m.lacksPermission(now, id, t, attempt) ||
+		m.lacksModel(now, id, t, attempt) || m.breachesExecutions(now, id)
+}
+
+// perform does what a node needs nobody outside for; a wait is over.
+func (m *Machine) perform(now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust) {
+	switch {
+	case t.Class == node.Asks && (m.tape == nil || m.tape.of(id, attempt) == nil):
+		m.ask(now, id, t, in, attempt, trust)
+	case t.Class == node.Timer:
+		m.Complete(now, id, node.Output{}, wire.Trusted)
+	case t.Class == node.Pure:
+		in.Flow, in.MaxLoop = m.plan.Flow, m.plan.Def.Settings.MaxLoopbackIterations
+		out, failed := t.Do(in)
+		trust = trust.Meet(trustOf(out.Untrusted))
+		if failed != nil {
+			m.breachLoop(now, id, out.Loop)
+			m.failNode(now, id, failed, attempt, trust)
+			return
+		}
+		m.Complete(now, id, out, trust)
+	}
+}
+
+// breachesExecutions ends the run when one more start would exceed its limit.
+// The breaching node gets no node.started (OpenWOP host contract §3.5).
+func (m *Machine) breachesExecutions(now time.Time, id string) bool {
+	limit := m.executionLimit()
+	if m.st.Executions < limit {
+		return false
+	}
+	m.fact(now, wire.EventCapBreached, id, capPayload{Kind: capExecutions, Limit: int64(limit), Observed: int64(limit) + 1, NodeID: id})
+	m.cancelNodes(now, string(fault.RecursionLimit))
+	m.fail(now, "", &wire.NodeError{
+		Code: string(fault.RecursionLimit), Message: fmt.Sprintf("the run may execute %d nodes; node %q would be one more", limit, id),
+	})
+	return true
+}
+
+// effects are the running effect nodes not yet handed out, up to the limit of parallel
+// ones. One whose inputs cannot be made any more, because variables have changed since
+// it started, fails, and there may be more steps to take.
+func (m *Machine) effects(now time.Time) (out []Effect, broken bool) {
+	if !m.live() {
+		return nil, false
+	}
+	running := 0
+	for id := range m.asked {
+		if n := m.st.Nodes[id]; n != nil && n.Status == runstate.NodeRunning {
+			running++
+		} else {
+			delete(m.asked, id)
+		}
+	}
+	for i := range m.plan.Graph.Steps {
+		id := m.plan.Graph.Steps[i].Node.ID
+		n := m.st.Nodes[id]
+		if n == nil || n.Status != runstate.NodeRunning || m.asked[id] || running >= m.limits.MaxParallel {
+			continue
+		}
+		t := m.plan.Types[n.TypeID]
+		if !m.performed(id, n) {
+			continue
+		}
+		in, trust, bad := m.input(id)
+		if bad != nil {
+			m.failNode(now, id, bad, n.Attempt, trust)
+			return out, true
+		}
+		// The effect goes on beside the machine, whose maps change meanwhile.
+		in.Variables, in.UntrustedVariables = maps.Clone(in.Variables), maps.Clone(in.UntrustedVariables)
+		in.Versions = maps.Clone(in.Versions)
+		m.asked[id] = true
+		m.begin(id)
+		running++
+		out = append(out, Effect{
+			NodeID: id, TypeID: t.Executes(), Attempt: n.Attempt, Input: in, Trust: trust, Clarifications: n.Clarifications, Waits: n.Waits,
+			Fallback: n.Fallback, Needs: t.Needs, Retries: slices.Clone(n.Retries), Answered: m.st.AnsweredOf(id), Spawn: m.spawn(id, t, in, trust),
+		})
+	}
+	return out, false
+}

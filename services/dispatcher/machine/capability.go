@@ -1,0 +1,34 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// lacksCapability ends a node whose type requires what the host's runtime does not
+// provide; the node never starts (OpenWOP host contract §5.7, which has this before
+// secrets and models).
+func (m *Machine) lacksCapability(now time.Time, id string, t node.Type, attempt int) bool {
+	var missing []string
+	for _, c := range t.Requires {
+		if !slices.Contains(m.plan.Provides, c) {
+			missing = append(missing, c)
+		}
+	}
+	if len(missing) == 0 {
+		return false
+	}
+	m.failNode(now, id, &wire.NodeError{
+		Code: string(fault.CapabilityNotProvided),
+		Message: fmt.Sprintf("nodes of type %q require %s of the host's runtime, and this host does not provide that; runtimeCapabilities in its discovery document lists what it does",
+			t.ID, strings.Join(missing, ", ")),
+		Details: map[string]any{"missingCapabilities": missing},
+	}, attempt, wire.Trusted)
+	return true
+}

@@ -1,0 +1,247 @@
+package machine
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// Spawn is the run that a node wants started.
+type Spawn struct {
+	RunID  string
+	Config node.SubWorkflow
+	// Inputs are the variables that the child is given, Unset those it is to be given and
+	// the parent has no value for.
+	Inputs map[string]json.RawMessage
+	Unset  []string
+	// Trust is the meet of all that the child comes from.
+	Trust wire.Trust
+}
+
+// idEncoding is that of run ids.
+var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// childBytes is how much of the hash an id has.
+const childBytes = 16
+
+// ChildID is the id of the run that a node starts as its nth. It follows from what the
+// log knows before the child is there, so that whoever starts it anew meets the first.
+func ChildID(parent *wire.RunRecord, nodeID string, nth int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "waybill:child\x00%s\x00%s\x00%s\x00%d", parent.Owner.Tenant, parent.RunID, nodeID, nth))
+	return "run_" + idEncoding.EncodeToString(sum[:childBytes])
+}
+
+// Expected is the id of the run that a started node starts, or has started. there reports
+// that the log says so. A child that a fork has from the log of its source is not its own.
+func Expected(st *runstate.State, nodeID string) (id string, there bool) {
+	nth, last := 0, ""
+	for _, c := range st.Children {
+		if c.NodeID != nodeID {
+			continue
+		}
+		if own := ChildID(st.Record, nodeID, nth); c.RunID == own {
+			nth, last = nth+1, own
+		}
+	}
+	if n := st.Nodes[nodeID]; n != nil && n.Child != nil && n.Child.RunID == last {
+		return last, true
+	}
+	return ChildID(st.Record, nodeID, nth), false
+}
+
+// spawn is what a node of the class wants; nil for any other.
+func (m *Machine) spawn(id string, t node.Type, in node.Input, trust wire.Trust) *Spawn {
+	if t.Class != node.Spawns {
+		return nil
+	}
+	c, bad := node.ParseSubWorkflow(in.Config)
+	if bad != nil {
+		return nil // startNode has failed such a node
+	}
+	child, _ := Expected(m.st, id)
+	s := &Spawn{RunID: child, Config: c, Inputs: map[string]json.RawMessage{}, Trust: trust}
+	variables := m.visible(m.step(id).Node)
+	for to, from := range c.Inputs {
+		if v, ok := variables[from]; ok {
+			s.Inputs[to] = v
+			s.Trust = s.Trust.Meet(trustOf(m.st.Tainted[from]))
+		} else {
+			s.Unset = append(s.Unset, to)
+		}
+	}
+	return s
+}
+
+type dispatchedPayload struct {
+	ChildRunID      string `json:"childRunId"`
+	ChildWorkflowID string `json:"childWorkflowId"`
+}
+
+// Dispatched records that a node's child is there. A node that does not wait for it has
+// ended with that.
+func (m *Machine) Dispatched(now time.Time, id string, s Spawn) {
+	n := m.st.Nodes[id]
+	if n == nil || n.Status != runstate.NodeRunning {
+		return // too late
+	}
+	if child, there := Expected(m.st, id); there || child != s.RunID {
+		return // somebody else recorded it
+	}
+	m.dispatch(now, id, s.RunID, s.Config.WorkflowID)
+	if !s.Config.Wait {
+		m.complete(now, id, childOutput(s.RunID, wire.StatusPending), m.trust(id))
+	}
+}
+
+func (m *Machine) dispatch(now time.Time, id, childID, workflowID string) {
+	m.fact(now, wire.EventNodeDispatched, id, dispatchedPayload{ChildRunID: childID, ChildWorkflowID: workflowID})
+	delete(m.asked, id)
+}
+
+func childOutput(childID string, status wire.Status) node.Output {
+	return node.Output{Ports: map[string]json.RawMessage{
+		"childRunId": wire.AppendString(nil, childID), "childStatus": wire.AppendString(nil, string(status)),
+	}}
+}
+
+// Report is what a child tells its parent of itself.
+type Report struct {
+	RunID, WorkflowID string
+	Status            wire.Status
+	// Waits is what a suspended child waits for.
+	Waits     *runstate.Wait
+	Error     *wire.NodeError
+	Variables map[string]json.RawMessage
+	Tainted   map[string]bool
+	// Trust is the meet of all that the child was given and did.
+	Trust wire.Trust
+}
+
+// ReportOf is what a run has to tell.
+func ReportOf(st *runstate.State) Report {
+	r := Report{
+		RunID: st.Record.RunID, WorkflowID: st.Record.WorkflowID, Status: st.Status, Error: st.Error,
+		Variables: st.Variables, Tainted: st.Tainted, Trust: wire.Trusted.Meet(st.Record.TrustBoundary),
+	}
+	if st.Status.Suspended() {
+		r.Waits = st.Waits()
+	}
+	for _, n := range st.Nodes {
+		r.Trust = r.Trust.Meet(n.Trust)
+	}
+	return r
+}
+
+// Unheard is the report of a child whose own the log of its parent does not take: to the
+// parent it has failed.
+func (r Report) Unheard() Report {
+	r.Variables, r.Tainted = nil, nil
+	if r.Status.Terminal() {
+		r.Status, r.Error = wire.StatusFailed, Untold()
+	}
+	return r
+}
+
+// Heard takes what a child reports; false when that changes nothing. It waits while the
+// run is paused: whoever takes the run up afterwards asks the child.
+func (m *Machine) Heard(now time.Time, id string, r Report) bool {
+	n := m.st.Nodes[id]
+	if n == nil || !m.live() || n.Status != runstate.NodeRunning && n.Status != runstate.NodeSuspended {
+		return false
+	}
+	child, there := Expected(m.st, id)
+	if m.plan.Types[n.TypeID].Class != node.Spawns || child != r.RunID {
+		return false
+	}
+	c, bad := node.ParseSubWorkflow(m.plan.Types[n.TypeID].Configure(m.step(id).Node.Config))
+	if bad != nil {
+		return false
+	}
+	before := len(m.pending)
+	if !there { // it was faster than whoever started it
+		m.dispatch(now, id, r.RunID, r.WorkflowID)
+	}
+	if n.Status == runstate.NodeSuspended && (r.Waits == nil || r.Waits.InterruptID != n.Child.InterruptID) {
+		m.fact(now, wire.EventNodeResumed, id, mirrorPayload{NodeID: id, InterruptID: n.Child.InterruptID})
+	}
+	switch {
+	case r.Status.Terminal():
+		m.childEnded(now, id, c, r)
+	case r.Waits != nil && n.Status == runstate.NodeRunning:
+		m.fact(now, wire.EventNodeSuspended, id, mirrorPayload{NodeID: id, InterruptID: r.Waits.InterruptID, Kind: r.Waits.Kind})
+	}
+	return len(m.pending) > before
+}
+
+// HandOn has somebody take the run up after what was heard of a child: to go on after its
+// end, or to tell the run's own parent.
+func (m *Machine) HandOn(r Report) {
+	m.wakes = m.wakes || r.Status.Terminal() || m.st.Record.Parent != nil
+}
+
+// mirrorPayload tells at the parent that its child waits, or goes on.
+type mirrorPayload struct {
+	NodeID      string         `json:"nodeId"`
+	InterruptID string         `json:"interruptId"`
+	Kind        interrupt.Kind `json:"kind,omitempty"`
+}
+
+// childEnded ends the node of a child that has.
+func (m *Machine) childEnded(now time.Time, id string, c node.SubWorkflow, r Report) {
+	if r.Status != wire.StatusCompleted && !c.Absorb {
+		m.FailNode(now, id, childFailure(r), r.Trust)
+		return
+	}
+	out, trust := childOutput(r.RunID, r.Status), r.Trust
+	if r.Status == wire.StatusCompleted {
+		out.Writes = map[string]json.RawMessage{}
+		for to, from := range c.Outputs {
+			if v, ok := r.Variables[from]; ok {
+				out.Writes[to] = v
+				trust = trust.Meet(trustOf(r.Tainted[from]))
+			}
+		}
+	}
+	m.Complete(now, id, out, trust)
+}
+
+// childFailure names the child and the code of its error. The text is in the child's log.
+func childFailure(r Report) *wire.NodeError {
+	e := &wire.NodeError{
+		Code:    string(fault.ChildFailed),
+		Message: fmt.Sprintf("run %s of workflow %q was cancelled", r.RunID, r.WorkflowID),
+		Details: map[string]any{"childRunId": r.RunID, "childWorkflowId": r.WorkflowID, "childStatus": string(r.Status)},
+	}
+	if r.Status == wire.StatusFailed {
+		cause := cmp.Or(r.Error, &wire.NodeError{})
+		e.Message = fmt.Sprintf("run %s of workflow %q failed: %s", r.RunID, r.WorkflowID, cause.Code)
+		e.Details["childErrorCode"] = cause.Code
+		e.Retryable = cause.Retryable
+	}
+	return e
+}
+
+// whyCancelled is the reason that node.cancelled tells; of a node whose child goes on it
+// is that.
+func (m *Machine) whyCancelled(id string, n *runstate.Node, reason string) string {
+	t := m.plan.Types[n.TypeID]
+	if t.Class != node.Spawns {
+		return reason
+	}
+	if c, bad := node.ParseSubWorkflow(t.Configure(m.step(id).Node.Config)); bad == nil && !c.Cascade {
+		return runstate.ReasonLetBe
+	}
+	return reason
+}
+
+// Cancelling remembers that the run is to end as cancelled, once its children have.
+func (m *Machine) Cancelling(c wire.CancelNote) { m.remember(wire.Note{Cancel: &c}) }

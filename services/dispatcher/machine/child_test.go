@@ -1,0 +1,119 @@
+package machine_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/machine"
+)
+
+// spawning is a machine whose node "call" wants a child.
+func spawning(t *testing.T, rec *wire.RunRecord, config string) (*machine.Machine, machine.Spawn) {
+	t.Helper()
+	m := machine.New(graph{nodes: []string{"call:core.subWorkflow:" + config}}.plan(t), limits, runstate.New(rec))
+	effects := m.Advance(at)
+	require.Len(t, effects, 1)
+	require.NotNil(t, effects[0].Spawn)
+	return m, *effects[0].Spawn
+}
+
+const mapped = `{"workflowId":"child","inputMapping":{"theirs":"mine"},"outputMapping":{"result":"v"}}`
+
+// A child is trusted as what it comes from, and what comes of it as the child
+// (OpenWOP envelope contract §12).
+func TestSpawn_TrustGoesInAndOut(t *testing.T) {
+	t.Parallel()
+	rec := record()
+	rec.Defaults = map[string]json.RawMessage{"mine": json.RawMessage(`1`)}
+	m, s := spawning(t, rec, mapped)
+	require.NotEqual(t, wire.Untrusted, s.Trust)
+	require.JSONEq(t, `1`, string(s.Inputs["theirs"]))
+	m.Dispatched(at, "call", s)
+	require.True(t, m.Heard(at, "call", machine.Report{
+		RunID: s.RunID, WorkflowID: "child", Status: wire.StatusCompleted, Variables: map[string]json.RawMessage{"v": json.RawMessage(`2`)},
+		Tainted: map[string]bool{"v": true},
+	}))
+	require.True(t, m.State().Tainted["result"])
+	require.Equal(t, wire.Untrusted, m.State().Nodes["call"].Trust)
+
+	rec = record()
+	rec.TrustBoundary, rec.Inputs = wire.Untrusted, map[string]json.RawMessage{"mine": json.RawMessage(`1`)}
+	_, s = spawning(t, rec, mapped)
+	require.Equal(t, wire.Untrusted, s.Trust)
+}
+
+// Nobody but the child that the node waits for is heard, and nobody twice.
+func TestHeard_IsTheChildsAlone(t *testing.T) {
+	t.Parallel()
+	m, s := spawning(t, record(), `{"workflowId":"child"}`)
+	done := machine.Report{RunID: s.RunID, WorkflowID: "child", Status: wire.StatusCompleted}
+	stranger := done
+	stranger.RunID = "run_other"
+	require.False(t, m.Heard(at, "call", stranger))
+	require.False(t, m.Heard(at, "nobody", done))
+	require.True(t, m.Heard(at, "call", done), "also before it is recorded that it is there")
+	require.False(t, m.Heard(at, "call", done))
+	m.Dispatched(at, "call", s)
+	m.Advance(at)
+	require.Equal(t, "run.started node.started@call node.dispatched@call node.completed@call run.completed", strings.Join(names(m), " "))
+}
+
+// A child that waits again asks something else: the parent tells both.
+func TestHeard_TellsEachWait(t *testing.T) {
+	t.Parallel()
+	m, s := spawning(t, record(), `{"workflowId":"child"}`)
+	m.Dispatched(at, "call", s)
+	waits := func(id string) bool {
+		return m.Heard(at, "call", machine.Report{
+			RunID: s.RunID, WorkflowID: "child", Status: wire.StatusWaitingApproval, Waits: &runstate.Wait{NodeID: "gate", InterruptID: id, Kind: "approval"},
+		})
+	}
+	require.True(t, waits("one"))
+	require.False(t, waits("one"), "nothing new")
+	require.Equal(t, wire.StatusWaitingApproval, m.State().Status)
+	require.True(t, waits("two"))
+	require.Equal(t, "run.started node.started@call node.dispatched@call node.suspended@call node.resumed@call node.suspended@call", strings.Join(names(m), " "))
+}
+
+// The id of a child follows from what the log knew before, and differs for each child.
+func TestChildID_IsOfParentNodeAndNumber(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, rec := range []*wire.RunRecord{{RunID: "a", Owner: wire.Owner{Tenant: "t"}}, {RunID: "b", Owner: wire.Owner{Tenant: "t"}}, {RunID: "a", Owner: wire.Owner{Tenant: "u"}}} {
+		for _, id := range []string{"n", "m"} {
+			for nth := range 3 {
+				child := machine.ChildID(rec, id, nth)
+				require.Equal(t, child, machine.ChildID(rec, id, nth))
+				require.Regexp(t, `^run_[0-9a-z]{26}$`, child)
+				require.False(t, seen[child])
+				seen[child] = true
+			}
+		}
+	}
+}
+
+// A fork has the child of its source in its log, and starts its own.
+func TestExpected_OfAForkIsItsOwn(t *testing.T) {
+	t.Parallel()
+	m, s := spawning(t, record(), `{"workflowId":"child"}`)
+	m.Dispatched(at, "call", s)
+	own := record()
+	own.RunID = "run_fork"
+	fork := runstate.New(own)
+	events, _ := m.Pending()
+	for _, e := range events {
+		fork.Apply(e)
+	}
+	f := machine.New(graph{nodes: []string{`call:core.subWorkflow:{"workflowId":"child"}`}}.plan(t), limits, fork)
+	effects := f.Advance(at)
+	require.Len(t, effects, 1)
+	require.Equal(t, machine.ChildID(own, "call", 0), effects[0].Spawn.RunID)
+	f.Dispatched(at, "call", *effects[0].Spawn)
+	require.Equal(t, effects[0].Spawn.RunID, f.State().Nodes["call"].Child.RunID)
+	require.True(t, f.Heard(at, "call", machine.Report{RunID: effects[0].Spawn.RunID, WorkflowID: "child", Status: wire.StatusCompleted}))
+}

@@ -1,0 +1,213 @@
+package machine
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// Complete ends a node with its outputs, or fails it if they are not what its type
+// puts out, or are too large.
+func (m *Machine) Complete(now time.Time, id string, out node.Output, trust wire.Trust) {
+	if n := m.st.Nodes[id]; n == nil || n.Status != runstate.NodeRunning {
+		return // too late
+	}
+	if bad := m.plan.Types[m.step(id).Node.TypeID].CheckOutput(out.Ports); bad != nil {
+		m.failNode(now, id, bad, m.st.Nodes[id].Attempt, trust)
+		return
+	}
+	if bad := m.outputTooLarge(m.plan.Types[m.step(id).Node.TypeID].Class, out); bad != nil {
+		m.failNode(now, id, bad, m.st.Nodes[id].Attempt, trust)
+		return
+	}
+	if bad := m.mayWrite(now, id, out); bad != nil {
+		m.failNode(now, id, bad, m.st.Nodes[id].Attempt, trust)
+		return
+	}
+	m.complete(now, id, out, trust)
+}
+
+// complete writes the variables a node sets, then node.completed.
+func (m *Machine) complete(now time.Time, id string, out node.Output, trust wire.Trust) {
+	m.writeChannels(now, id, out, trust)
+	for _, name := range slices.Sorted(maps.Keys(out.Writes)) {
+		next, prev := out.Writes[name], m.st.Variables[name]
+		if string(next) == string(prev) {
+			continue // nothing changed, nothing to tell
+		}
+		m.tell(now, wire.EventVariableChanged, id, trust, variablePayload{Name: name, Previous: prev, Next: next, NodeID: id})
+	}
+	p := nodePayload{NodeID: id, Outputs: out.Ports}
+	if len(out.Ports) == 0 {
+		m.emit(now, m.draft(wire.EventNodeCompleted, id, trust, p), true)
+		return
+	}
+	m.tell(now, wire.EventNodeCompleted, id, trust, p)
+}
+
+type variablePayload struct {
+	Name     string          `json:"name"`
+	Previous json.RawMessage `json:"previous,omitempty"`
+	Next     json.RawMessage `json:"next"`
+	NodeID   string          `json:"nodeId"`
+}
+
+type failedPayload struct {
+	NodeID   string          `json:"nodeId"`
+	Error    *wire.NodeError `json:"error"`
+	Attempts int             `json:"attempts"`
+}
+
+// FailNode ends an attempt of an effect's node: with another attempt if the
+// error allows it, the workflow's policy has one left and it would begin before
+// the run's time is up, else for good. The wait is the host's own, or the longer
+// one that the error asks for. trust is that of what the node was given.
+func (m *Machine) FailNode(now time.Time, id string, e *wire.NodeError, trust wire.Trust) {
+	n := m.st.Nodes[id]
+	if n == nil || n.Status != runstate.NodeRunning {
+		return // too late
+	}
+	next := n.Attempt + 1
+	if m.waitForCapacity(now, id, e, trust) {
+		return
+	}
+	delay := max(m.step(id).Node.Backoff(next-n.Spared), e.RetryAfter)
+	if e.Retryable && int64(n.Attempt-n.Spared) < m.maxRetries(id) && m.inTime(now.Add(delay)) {
+		m.tell(now, wire.EventNodeRetried, id, trust, retriedPayload{
+			NodeID: id, Attempt: next, DelayMs: delay.Milliseconds(), LastError: e,
+		})
+		delete(m.asked, id)
+		return
+	}
+	m.failNode(now, id, e, n.Attempt, trust)
+}
+
+// inTime reports whether an instant is before the run's deadline.
+func (m *Machine) inTime(at time.Time) bool {
+	deadline := m.Deadline()
+	return deadline.IsZero() || at.Before(deadline)
+}
+
+// maxRetries is the node's own bound, else the workflow's.
+func (m *Machine) maxRetries(id string) int64 {
+	if own, ok := m.step(id).Node.MaxRetries(); ok {
+		return own
+	}
+	return m.plan.Def.Settings.MaxRetries
+}
+
+type retriedPayload struct {
+	NodeID    string          `json:"nodeId"`
+	Attempt   int             `json:"attempt"`
+	DelayMs   int64           `json:"delayMs"`
+	LastError *wire.NodeError `json:"lastError"`
+}
+
+func (m *Machine) failNode(now time.Time, id string, e *wire.NodeError, attempt int, trust wire.Trust) {
+	d := m.draft(wire.EventNodeFailed, id, trust, failedPayload{NodeID: id, Error: e, Attempts: attempt + 1})
+	d.CausationID = e.CausationID
+	m.emit(now, d, false)
+}
+
+// fail ends the run as failed.
+func (m *Machine) fail(now time.Time, nodeID string, e *wire.NodeError) {
+	trust := wire.Trusted
+	if n := m.st.Nodes[nodeID]; n != nil {
+		trust = n.Trust
+	}
+	m.tell(now, wire.EventRunFailed, "", trust, struct {
+		Error        *wire.NodeError `json:"error"`
+		FailedNodeID string          `json:"failedNodeId,omitempty"`
+	}{e, nodeID})
+}
+
+// Cancel ends the run as cancelled; its running nodes first.
+func (m *Machine) Cancel(now time.Time, c wire.CancelNote) {
+	m.cancelNodes(now, "cancelled")
+	m.tell(now, wire.EventRunCancelled, "", wire.Trusted, struct {
+		Reason      string `json:"reason,omitempty"`
+		CancelledBy string `json:"cancelledBy,omitempty"`
+		ParentRunID string `json:"parentRunId,omitempty"`
+	}{c.Reason, c.By, c.ParentRunID})
+}
+
+// cancelNodes ends the nodes that have started and not ended, in graph order.
+func (m *Machine) cancelNodes(now time.Time, reason string) {
+	for _, step := range m.plan.Graph.Steps {
+		id := step.Node.ID
+		if n := m.st.Nodes[id]; n != nil && !n.Status.Terminal() {
+			m.fact(now, wire.EventNodeCancelled, id, nodePayload{NodeID: id, Reason: m.whyCancelled(id, n, reason)})
+		}
+	}
+}
+
+// finish ends the run once every node is done: failed if a sink failed or none
+// completed, else completed (OpenWOP host contract §5.2).
+func (m *Machine) finish(now time.Time) {
+	for _, n := range m.st.Nodes {
+		if !n.Status.Terminal() {
+			return // still somebody at work
+		}
+	}
+	completed, failed := 0, ""
+	outputs := map[string]json.RawMessage{}
+	for _, i := range m.plan.Graph.Sinks {
+		id := m.plan.Graph.Steps[i].Node.ID
+		switch n := m.st.Nodes[id]; {
+		case n == nil:
+			return
+		case n.Status == runstate.NodeCompleted:
+			completed++
+			maps.Copy(outputs, n.Outputs)
+		case n.Status == runstate.NodeFailed && failed == "":
+			failed = id
+		}
+	}
+	if failed == "" && completed > 0 {
+		m.completeRun(now, outputs)
+		return
+	}
+	m.failRun(now, failed)
+}
+
+// completeRun tells the outputs of the sinks, merged in graph order.
+func (m *Machine) completeRun(now time.Time, outputs map[string]json.RawMessage) {
+	if len(outputs) == 0 {
+		m.emit(now, m.draft(wire.EventRunCompleted, "", m.trustOfSinks(), struct{}{}), true)
+		return
+	}
+	m.tell(now, wire.EventRunCompleted, "", m.trustOfSinks(), nodePayloadOutputs{outputs})
+}
+
+type nodePayloadOutputs struct {
+	Outputs map[string]json.RawMessage `json:"outputs"`
+}
+
+func (m *Machine) trustOfSinks() wire.Trust {
+	t := wire.Trusted
+	for _, i := range m.plan.Graph.Sinks {
+		t = t.Meet(m.st.Nodes[m.plan.Graph.Steps[i].Node.ID].Trust)
+	}
+	return t
+}
+
+// failRun names the error of the failed sink, or of the first failed node when
+// every sink was skipped because of it.
+func (m *Machine) failRun(now time.Time, failed string) {
+	for _, step := range m.plan.Graph.Steps {
+		id := step.Node.ID
+		if failed == "" && m.st.Nodes[id].Status == runstate.NodeFailed {
+			failed = id
+		}
+	}
+	e := &wire.NodeError{Code: "validation_error", Message: "no node of the workflow's end completed: all were skipped"}
+	if failed != "" {
+		e = m.st.Nodes[failed].Error
+	}
+	m.fail(now, failed, e)
+}

@@ -1,0 +1,91 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// lacksSecret ends a node whose type needs a secret that is not to be had; the node
+// never starts (OpenWOP host contract §5.7, which has this before the models).
+func (m *Machine) lacksSecret(now time.Time, id string, t node.Type, attempt int) bool {
+	if len(t.Secrets) == 0 || m.plan.Secrets == nil {
+		return false
+	}
+	bad := m.plan.Secrets(m.st.Record, t.Secrets, m.dispatched(id, t))
+	if bad != nil {
+		m.failNode(now, id, bad, attempt, wire.Trusted)
+	}
+	return bad != nil
+}
+
+// lacksPermission ends a node that may not ask its model; the node never starts (OpenWOP
+// host contract §5.7, which has this between secrets and what models can do).
+func (m *Machine) lacksPermission(now time.Time, id string, t node.Type, attempt int) bool {
+	if !t.AsksModel() || m.plan.Policy == nil {
+		return false
+	}
+	bad := m.plan.Policy(m.st.Record, m.dispatched(id, t))
+	if bad != nil {
+		m.failNode(now, id, bad, attempt, wire.Trusted)
+	}
+	return bad != nil
+}
+
+// dispatched is what says which model a node would ask.
+func (m *Machine) dispatched(id string, t node.Type) node.Input {
+	return node.Input{NodeID: id, Config: t.Configure(m.step(id).Node.Config), Configurable: m.st.Record.Configurable}
+}
+
+// lacksModel ends a node whose type requires what its model cannot do. What was
+// decided is an event before node.failed, and the node never starts (OpenWOP
+// envelope contract §16.3).
+func (m *Machine) lacksModel(now time.Time, id string, t node.Type, attempt int) bool {
+	if t.Needs == nil || m.plan.Gate == nil {
+		return false
+	}
+	active, o := m.plan.Gate(m.st.Record.Owner.Tenant, m.st.Record.CredentialRef, *t.Needs, m.dispatched(id, t))
+	if d, decided := o.Event(id, active); decided {
+		m.place(now, d, false) // the names of models are the author's words; nothing of it is from upstream
+	}
+	if o.Route != modelgate.Refuse {
+		return false
+	}
+	m.failNode(now, id, &wire.NodeError{
+		Code:    string(fault.CapabilityNotProvided),
+		Message: refusal(active, o),
+		Details: refusalDetails(active, o),
+	}, attempt, wire.Trusted)
+	return true
+}
+
+// refusal says what the node requires and why it is not there.
+func refusal(active modelgate.Model, o modelgate.Outcome) string {
+	missing := strings.Join(o.Missing, ", ")
+	why := fmt.Sprintf("model %q of provider %q lacks %s, which the node requires", active.Model, active.Provider, missing)
+	if o.Unknown {
+		why = fmt.Sprintf("the catalogue of models does not say of model %q of provider %q that it has %s, which the node requires", active.Model, active.Provider, missing)
+	}
+	switch {
+	case len(o.FallbackMissing) > 0:
+		why += "; nor is the fallback model known to have " + strings.Join(o.FallbackMissing, ", ")
+	case o.FallbackAttempted:
+		why += "; the fallback model cannot be asked: its provider is not there, there is no key for it, or a policy forbids it"
+	}
+	return why
+}
+
+// refusalDetails are for those who ask what was known of models then: the log has it as well,
+// where the catalogue has changed since.
+func refusalDetails(active modelgate.Model, o modelgate.Outcome) map[string]any {
+	out := map[string]any{"missingCapabilities": o.Missing, "provider": active.Provider, "model": active.Model}
+	if o.Catalogue != "" {
+		out["catalogue"] = o.Catalogue
+	}
+	return out
+}

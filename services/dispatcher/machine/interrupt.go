@@ -1,0 +1,149 @@
+package machine
+
+import (
+	"encoding/json"
+	"time"
+
+	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// ask suspends a node until somebody outside answers. A question the run has the answer
+// to is not asked again (OpenWOP host contract §6.1).
+func (m *Machine) ask(now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust) {
+	at := interrupt.Place{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
+	r, wrong := interrupt.From(t.Executes(), at, in.Config)
+	if len(wrong) > 0 {
+		m.failNode(now, id, node.Invalid("node %s: /config%s: %s", id, wrong[0].Path, wrong[0].Message), attempt, trust)
+		return
+	}
+	if known, ok := m.st.Answered(r); ok {
+		if denied := known.Denied(known.ResumeValue); denied != nil {
+			m.failNode(now, id, denied, attempt, trust.Meet(known.Trust))
+			return
+		}
+		m.answered(now, id, interrupt.Outputs(known.ResumeValue), attempt, trust.Meet(known.Trust))
+		return
+	}
+	if shown, ok := in.Ports["input"]; ok {
+		r = r.WithArtifact(shown)
+	}
+	r = r.WithObserved(in.Ports["observed"])
+	if wrong := r.Unshowable(); len(wrong) > 0 {
+		m.failNode(now, id, node.Invalid("node %s: /config%s: %s", id, wrong[0].Path, wrong[0].Message), attempt, trust)
+		return
+	}
+	if sure, ok := r.Confident(); ok { // OpenWOP host contract §6.1, low-confidence
+		m.answered(now, id, sure, attempt, trust)
+		return
+	}
+	m.open(now, at, r, trust)
+}
+
+// answered ends a gate with what it puts out, which is bounded as that of any node.
+func (m *Machine) answered(now time.Time, id string, ports map[string]json.RawMessage, attempt int, trust wire.Trust) {
+	out := node.Output{Ports: ports}
+	if bad := m.outputTooLarge(node.Effect, out); bad != nil {
+		m.failNode(now, id, bad, attempt, trust)
+		return
+	}
+	m.complete(now, id, out, trust)
+}
+
+// open records a question.
+func (m *Machine) open(now time.Time, at interrupt.Place, r interrupt.Request, trust wire.Trust) {
+	_, events := interrupt.Open(at, r, now, trust.Meet(m.trust(at.NodeID)))
+	m.Emit(now, events...)
+}
+
+// suspendAskers lets a node wait whose model has asked something, and is not at work.
+func (m *Machine) suspendAskers(now time.Time) bool {
+	if m.beside {
+		return false
+	}
+	for _, step := range m.plan.Graph.Steps {
+		id := step.Node.ID
+		n := m.st.Nodes[id]
+		if n != nil && !m.asked[id] && m.Suspend(now, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// Suspend lets a node wait for the answers to what its model has asked; false when it has
+// asked nothing.
+func (m *Machine) Suspend(now time.Time, id string) bool {
+	delete(m.asked, id) // an answer may have come before it could wait
+	q, n := m.st.Open(id), m.st.Nodes[id]
+	if q == nil || n.Status != runstate.NodeRunning && n.Status != runstate.NodeStopped {
+		return false
+	}
+	m.tell(now, wire.EventNodeSuspended, id, q.Trust, suspendedPayload{NodeID: id, InterruptID: q.InterruptID, Kind: q.Kind, Key: q.Key})
+	return true
+}
+
+type suspendedPayload struct {
+	NodeID      string         `json:"nodeId"`
+	InterruptID string         `json:"interruptId"`
+	Kind        interrupt.Kind `json:"kind"`
+	Key         string         `json:"key"`
+}
+
+// Resolve records what an answer at a node's interrupt led to: a note if it stays open, and
+// no event but that of an override, else how the node goes on.
+func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
+	if !d.Outcome.Resolves() {
+		m.Emit(now, d.Events...)
+		if d.Note != nil {
+			m.remember(wire.Note{Said: strictjson.Render(d.Note)})
+		}
+		return
+	}
+	// Its model goes on when it knows all, and its next attempt when its time has come.
+	waits := m.st.OpenCount(id) > 1 || m.st.Nodes[id].Status == runstate.NodeRetrying
+	for _, e := range d.Events {
+		if e.Type != wire.EventNodeResumed || !waits {
+			m.Emit(now, e)
+		}
+	}
+	m.wakes = true
+	switch n := m.st.Nodes[id]; {
+	case d.Failure != nil:
+		m.failNode(now, id, d.Failure, n.Attempt, d.Trust)
+	case m.plan.Types[n.TypeID].Class == node.Effect:
+		if q := m.st.Latest(id); q.IsUnknown() {
+			m.resolveUnknown(now, id, d)
+			return
+		}
+		m.hold(id) // its model is asked again, with the answer
+	default:
+		m.answered(now, id, d.Outputs(), n.Attempt, d.Trust)
+	}
+}
+
+// overdue does what is due at a node that waits: it takes its question to the next level,
+// or ends it. The level is in the log with the same append that moves its timer on, so it
+// comes once, whoever is there to see.
+func (m *Machine) overdue(now time.Time, id string) {
+	if i := m.st.Open(id); i != nil {
+		if e, ok := i.Escalate(now); ok {
+			m.Emit(now, e)
+			return
+		}
+	}
+	m.expire(now, id)
+}
+
+// expire ends an interrupt that nobody answered in time. A node that waits without one is
+// torn: the history of its fork ends amid the answer, and the rest is nowhere.
+func (m *Machine) expire(now time.Time, id string) {
+	if i := m.st.Open(id); i != nil {
+		m.Resolve(now, id, i.TimeOut(now))
+		return
+	}
+	m.unanswered(now, id)
+}

@@ -1,0 +1,199 @@
+package machine_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/machine"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+var twoCalls = graph{nodes: []string{"a:core.ai.callPrompt", "b:core.ai.callPrompt"}, edges: []string{"a>b"}}
+
+// refolded is the machine of whoever takes the run over: its state is what the log says.
+func refolded(t *testing.T, g graph, events []wire.Event, notes ...wire.Note) *machine.Machine {
+	t.Helper()
+	st := runstate.Fold(record(), events)
+	for _, n := range notes {
+		st.Remember(n)
+	}
+	return machine.New(g.plan(t), limits, st)
+}
+
+// appended are the pending events, as an append leaves them.
+func appended(m *machine.Machine) []wire.Event {
+	events, _ := m.Pending()
+	m.Flushed()
+	return events
+}
+
+// OpenWOP host contract §2.7: the executing node ends before the run is paused, and no
+// other starts.
+func TestPause_DrainLetsTheNodeEnd(t *testing.T) {
+	t.Parallel()
+	m := machine.New(twoCalls.plan(t), limits, runstate.New(record()))
+	require.Len(t, m.Advance(at), 1)
+	log := appended(m)
+
+	m.Beside().Pause(at, wire.DrainCurrent, "lunch", "key")
+	require.Empty(t, names(m), "asked for, and not told yet")
+	require.Equal(t, wire.StatusRunning, m.State().Status)
+	note := *m.Note()
+	require.Equal(t, subject.Step, m.FrameKind(), "whoever executes the node is not disturbed")
+	m.Flushed()
+
+	other := refolded(t, twoCalls, log, wire.ParseNote(note.JSON()))
+	require.Len(t, other.Advance(at), 1, "the node at work goes on, also with somebody else")
+	other.Complete(at, "a", node.Output{}, wire.Trusted)
+	require.Empty(t, other.Advance(at.Add(time.Second)))
+	require.Equal(t, "node.retried@a node.started@a node.completed@a run.paused", strings.Join(names(other), " "))
+	require.JSONEq(t, `{"reason":"lunch","drainPolicy":"drain-current-node"}`, payloadOf(t, other, wire.EventRunPaused))
+	require.Equal(t, wire.StatusPaused, other.State().Status)
+	require.Empty(t, other.Advance(at.Add(time.Hour)), "a paused run does nothing")
+	_, due := other.Due()
+	require.False(t, due, "and needs no looking at")
+	appended(other)
+
+	other.Beside().Resume(at.Add(2*time.Hour), "back")
+	require.Equal(t, subject.Wake, other.FrameKind(), "somebody has to take it up")
+	require.Len(t, other.Advance(at.Add(2*time.Hour)), 1)
+	require.Equal(t, "run.resumed node.started@b", strings.Join(names(other), " "))
+}
+
+// OpenWOP host contract §2.7: an attempt that is cut begins anew, as a fresh one, which
+// is none of the node's retries.
+func TestPause_ImmediateCutsTheAttempt(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":1}`}
+	m := machine.New(g.plan(t), limits, runstate.New(record()))
+	m.Advance(at)
+	m.Pause(at, wire.DrainNot, "", "key")
+	require.Equal(t, "run.started node.started@a run.paused", strings.Join(names(m), " "))
+	require.Equal(t, runstate.NodeStopped, m.State().Nodes["a"].Status)
+	log := appended(m)
+
+	m = refolded(t, g, log)
+	m.Complete(at, "a", node.Output{}, wire.Trusted)
+	m.Resume(at, "")
+	effects := m.Advance(at)
+	require.Len(t, effects, 1)
+	require.Equal(t, 1, effects[0].Attempt)
+	m.FailNode(at, "a", &wire.NodeError{Code: "x.y", Message: "m", Retryable: true}, wire.Trusted)
+	require.Contains(t, names(m), "node.retried@a", "the cut attempt has used no retry up")
+	due, ok := m.Due()
+	require.True(t, ok)
+	m.Advance(due)
+	m.FailNode(due, "a", &wire.NodeError{Code: "x.y", Message: "m", Retryable: true}, wire.Trusted)
+	require.Contains(t, names(m), "node.failed@a", "its own one has")
+}
+
+// A side effect is never repeated once its result is in the log.
+func TestPause_KeepsAnAnswerThatIsRecorded(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
+	m := machine.New(g.plan(t), limits, runstate.New(record()))
+	m.Advance(at)
+	m.Emit(at, wire.Draft{
+		Type: wire.EventArtifactCreated, NodeID: "a", CausationID: "c",
+		Payload: json.RawMessage(`{"artifactId":"x","artifactType":"k","nodeId":"a","payload":{}}`),
+	})
+	m.Pause(at, wire.DrainNot, "", "key")
+	m.Resume(at, "")
+	effects := m.Advance(at)
+	require.Len(t, effects, 1)
+	require.Zero(t, effects[0].Attempt, "the same attempt, so that the answer is known again")
+}
+
+func TestPause_ATimerEndsBeforeOrBeginsAnew(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{`a:core.delay:{"delayMs":1000}`}}
+	for policy, want := range map[wire.DrainPolicy]string{
+		wire.DrainCurrent: "run.started node.started@a node.completed@a run.completed",
+		wire.DrainNot:     "run.started node.started@a run.paused run.resumed node.started@a node.completed@a run.completed",
+	} {
+		m := machine.New(g.plan(t), limits, runstate.New(record()))
+		m.Advance(at)
+		m.Beside().Pause(at.Add(900*time.Millisecond), policy, "", "key")
+		if policy == wire.DrainNot {
+			m.Resume(at.Add(time.Minute), "")
+			m.Advance(at.Add(time.Minute))
+			m.Advance(at.Add(time.Minute + 999*time.Millisecond))
+			require.Equal(t, wire.StatusRunning, m.State().Status)
+			m.Advance(at.Add(time.Minute + time.Second))
+		} else {
+			require.Equal(t, subject.Wake, m.FrameKind(), "nobody watches it: it sleeps")
+			m.Advance(at.Add(time.Second))
+		}
+		require.Equal(t, want, strings.Join(names(m), " "), policy)
+	}
+}
+
+// A node that waits for its next attempt is not at work: it begins it when the run goes on.
+func TestPause_WaitsForNoRetry(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt"}, settings: `{"maxRetries":1}`}
+	m := machine.New(g.plan(t), limits, runstate.New(record()))
+	m.Advance(at)
+	m.FailNode(at, "a", &wire.NodeError{Code: "x.y", Message: "m", Retryable: true}, wire.Trusted)
+	appended(m)
+	m.Pause(at, wire.DrainCurrent, "", "key")
+	require.Equal(t, "run.paused", strings.Join(names(m), " "))
+	require.Empty(t, m.Advance(at.Add(time.Minute)))
+	m.Resume(at.Add(time.Minute), "")
+	require.Len(t, m.Advance(at.Add(time.Minute)), 1)
+}
+
+// OpenWOP host contract §12 no. 41: paused time does not count against the run's.
+func TestPause_StopsTheClockOfTheRun(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
+	m := machine.New(g.plan(t), limits, runstate.New(record()))
+	m.Advance(at)
+	half := at.Add(limits.MaxDuration / 2)
+	m.Pause(half, wire.DrainNot, "", "key")
+	back := half.Add(100 * time.Hour)
+	m.Resume(back, "")
+	m = refolded(t, g, appended(m))
+	m.Advance(back)
+	require.Equal(t, back.Add(limits.MaxDuration/2), m.Deadline())
+	m.Advance(back.Add(limits.MaxDuration/2 - time.Millisecond))
+	require.Equal(t, wire.StatusRunning, m.State().Status)
+	m.Advance(back.Add(limits.MaxDuration / 2))
+	require.Equal(t, wire.StatusFailed, m.State().Status)
+	require.JSONEq(t, `{"kind":"run-duration","limit":3600000,"observed":3600001}`, payloadOf(t, m, wire.EventCapBreached))
+}
+
+// A run that ends while a pause waits has ended.
+func TestPause_OfARunThatEndsFirst(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
+	m := machine.New(g.plan(t), limits, runstate.New(record()))
+	m.Advance(at)
+	m.Pause(at, wire.DrainCurrent, "", "key")
+	m.Complete(at, "a", node.Output{}, wire.Trusted)
+	m.Advance(at)
+	require.Equal(t, wire.StatusCompleted, m.State().Status)
+	require.NotContains(t, names(m), "run.paused")
+}
+
+// What can be skipped is, what could start is kept, and the run does not end over it.
+func TestPause_KeepsAReadyNodeFromStarting(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt", "b:core.noop", "c:core.noop"}, edges: []string{"a>b", "a>c:any_failed"}}
+	m := machine.New(g.plan(t), limits, runstate.New(record()))
+	m.Advance(at)
+	m.Pause(at, wire.DrainCurrent, "", "key")
+	m.Complete(at, "a", node.Output{}, wire.Trusted)
+	m.Advance(at)
+	require.Equal(t, wire.StatusPaused, m.State().Status)
+	m.Resume(at, "")
+	m.Advance(at)
+	require.Equal(t, wire.StatusCompleted, m.State().Status)
+}

@@ -1,0 +1,120 @@
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// recoverNodes decides about the effects that a lost executor had begun and whose result is
+// not in the log. Each node follows its policy for unknown outcomes. A node whose answer is
+// in the log keeps its attempt, and with it the ids of the answer. A node whose effect is
+// held goes on: nothing was sent. A node whose type is gone fails.
+func (m *Machine) recoverNodes(now time.Time) {
+	if m.recovered || m.st.Status != wire.StatusRunning {
+		return
+	}
+	m.recovered = true
+	before := len(m.pending)
+	defer func() { m.recovering = len(m.pending) > before }()
+	for _, step := range m.plan.Graph.Steps {
+		id := step.Node.ID
+		n := m.st.Nodes[id]
+		if n == nil || n.Status != runstate.NodeRunning {
+			continue
+		}
+		t, known := m.plan.Types[n.TypeID]
+		if !known {
+			m.failNode(now, id, unsupported(n.TypeID), n.Attempt, wire.Trusted)
+			continue
+		}
+		if t.Class == node.Effect && m.outcomeUnknown(now, id, n) {
+			m.settleUnknown(now, id, n, t)
+		}
+	}
+}
+
+// outcomeUnknown reports whether a running effect may have been sent by an executor that is
+// gone. The time of an attempt that is over ends it as node_timeout instead.
+func (m *Machine) outcomeUnknown(now time.Time, id string, n *runstate.Node) bool {
+	switch {
+	case m.asked[id], m.hasAnswer(id), m.st.Open(id) != nil:
+		return false
+	case n.TimeoutMs > 0 && n.DelayMs == 0 && !now.Before(n.Due()):
+		return false
+	default:
+		return !n.Held || n.Chunked // a fork has the beginning of its source's text
+	}
+}
+
+// settleUnknown applies the policy of a node whose outcome is unknown.
+func (m *Machine) settleUnknown(now time.Time, id string, n *runstate.Node, t node.Type) {
+	policy := t.OnUnknownOutcome(m.step(id).Node)
+	switch {
+	case n.Held || policy == workflow.OutcomeRetry:
+		m.repeatCall(now, id, n, t)
+	case policy == workflow.OutcomeAsk:
+		m.askUnknown(now, id, n, t)
+	default:
+		m.failNode(now, id, m.unknown(id, n, t), n.Attempt, m.trust(id))
+	}
+}
+
+// repeatCall sends the call of a node again, visibly. Usually a fresh attempt begins, which
+// takes none of the node's retries. An emission with recorded rounds keeps its attempt:
+// rounds that are over are not repeated (OpenWOP envelope contract §14.3).
+func (m *Machine) repeatCall(now time.Time, id string, n *runstate.Node, t node.Type) {
+	lost := m.unknown(id, n, t)
+	if !n.Chunked && (n.Rounds > 0 || len(n.Retries) > 0) {
+		m.tell(now, wire.EventLogAppended, id, wire.Trusted, repeatedPayload{
+			Level: "warn", Message: "the call in flight is sent again: " + lost.Message, NodeID: id, Fields: lost.Details,
+		})
+		return
+	}
+	lost.Retryable = true
+	next := n.Attempt + 1
+	m.tell(now, wire.EventNodeRetried, id, wire.Trusted, retriedPayload{NodeID: id, Attempt: next, LastError: lost})
+	m.startNode(now, id, next)
+}
+
+type repeatedPayload struct {
+	Level   string         `json:"level"`
+	Message string         `json:"message"`
+	NodeID  string         `json:"nodeId"`
+	Fields  map[string]any `json:"fields"`
+}
+
+// unsupported is the failure of a node whose type this host does not have. Creation
+// refuses such workflows; a definition can outlive a pack.
+func unsupported(typeID string) *wire.NodeError {
+	return &wire.NodeError{
+		Code: string(fault.UnsupportedNodeType), Message: fmt.Sprintf("node type %q is not registered on this host", typeID),
+	}
+}
+
+func (m *Machine) hasAnswer(nodeID string) bool {
+	for _, v := range m.st.Envelopes {
+		if v.NodeID == nodeID && v.Payload != nil && !v.Logged && v.Sequence >= m.st.Record.Copied() {
+			return true
+		}
+	}
+	return false
+}
+
+// Contract is the envelope contract of a node's instance, else of its type; nil when
+// neither declares one.
+func (m *Machine) Contract(nodeID string) *workflow.EnvelopeContract {
+	c, err := m.step(nodeID).Node.Contract()
+	if made := m.plan.Types[m.step(nodeID).Node.TypeID].Made; err == nil && c == nil && made != nil {
+		return made.Contract
+	}
+	if err != nil {
+		return &workflow.EnvelopeContract{} // registered before contracts were checked: the universal kinds only
+	}
+	return c
+}

@@ -1,0 +1,25 @@
+package machine
+
+import (
+	"time"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/privacy"
+)
+
+// Sensitive is what of a masked run must not be recorded in the clear. If nothing is by
+// now, because a pack has changed, everything is: the run began as one that has secrets.
+func (m *Machine) Sensitive() *privacy.Policy {
+	if p := privacy.Of(m.plan.Def, m.plan.Types); p != nil {
+		return p
+	}
+	return privacy.Everything(privacy.Mode(m.st.Record.Masking))
+}
+
+// Abandon ends a run that cannot be gone on with.
+func (m *Machine) Abandon(now time.Time, why string) {
+	m.Begin(now)
+	m.cancelNodes(now, string(fault.InternalError))
+	m.fail(now, "", &wire.NodeError{Code: string(fault.InternalError), Message: why})
+}

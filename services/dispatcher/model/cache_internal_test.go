@@ -1,0 +1,128 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/projection"
+)
+
+// Whoever compiles holds up nobody: within a compilation the cache still answers.
+func TestCache_CompilesBesideItsLock(t *testing.T) {
+	t.Parallel()
+	var m cache[string, int]
+	slow, err := m.of("slow", func() (int, int, error) {
+		require.True(t, m.mu.TryLock(), "the lock is held while somebody compiles")
+		m.mu.Unlock()
+		quick, err := m.of("quick", func() (int, int, error) { return 1, 1, nil })
+		return quick + 1, 1, err
+	})
+	require.NoError(t, err)
+	require.Equal(t, 2, slow)
+	require.Equal(t, map[string]int{"slow": 2, "quick": 1}, m.known)
+	require.Equal(t, 2, m.bytes)
+}
+
+func TestCache_KeepsWhatWasThereFirst(t *testing.T) {
+	t.Parallel()
+	var m cache[string, int]
+	got, err := m.of("a", func() (int, int, error) {
+		_, err := m.of("a", func() (int, int, error) { return 1, 1, nil })
+		return 2, 1, err
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, got)
+	require.Equal(t, 1, m.bytes, "what is there once counts once")
+}
+
+func TestCache_RemembersNoFailureAndNothingTooLarge(t *testing.T) {
+	t.Parallel()
+	var m cache[string, int]
+	broken := errors.New("broken")
+	_, err := m.of("a", func() (int, int, error) { return 0, 1, broken })
+	require.ErrorIs(t, err, broken)
+	require.Empty(t, m.known)
+	_, err = m.of("small", func() (int, int, error) { return 1, 1, nil })
+	require.NoError(t, err)
+	got, err := m.of("large", func() (int, int, error) { return 7, maxCached + 1, nil })
+	require.NoError(t, err)
+	require.Equal(t, 7, got)
+	require.Equal(t, map[string]int{"small": 1}, m.known, "one that is too large drives out no other")
+}
+
+func TestReasonings_AreOfTheSchemasOwnMembers(t *testing.T) {
+	t.Parallel()
+	var m reasonings
+	for schema, want := range map[string]bool{
+		`{"properties":{"reasoning":{"type":"string"}}}`: true, `{"properties":{"reasoning":null}}`: true,
+		`{"properties":{"a":{"properties":{"reasoning":{}}}}}`: false, `{"title":"reasoning"}`: false, `{"properties":["reasoning"]}`: false, `{"reasoning"`: false, `true`: false,
+	} {
+		for range 2 { // the second is remembered
+			require.Equal(t, want, m.of(json.RawMessage(schema)), schema)
+		}
+	}
+	require.Len(t, m.known, 6)
+}
+
+// Tenants reach this cache when they register a workflow.
+func TestProjections_DoNotGrowWithoutBound(t *testing.T) {
+	t.Parallel()
+	var m projections
+	text := strings.Repeat("x", 50<<10)
+	for i := range 120 {
+		source := fmt.Appendf(nil, `{"type":"object","properties":{"a":{"type":"string","description":%q}},"title":"%d"}`, text, i)
+		p, problems := m.of(source, projection.OpenAI)
+		require.Empty(t, problems)
+		require.NotNil(t, p)
+		require.NotEmpty(t, m.known)
+		require.LessOrEqual(t, m.bytes, maxCached)
+		require.LessOrEqual(t, len(m.known), maxCached/len(text))
+	}
+}
+
+func TestProjections_RememberByTextAndVendor(t *testing.T) {
+	t.Parallel()
+	var m projections
+	doc := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`)
+	first, _ := m.of(doc, projection.OpenAI)
+	again, _ := m.of(append(json.RawMessage(nil), doc...), projection.OpenAI)
+	require.Same(t, first, again)
+	other, _ := m.of(doc, projection.Gemini)
+	require.NotSame(t, first, other)
+	require.Len(t, m.known, 2)
+
+	bad := json.RawMessage(`{"type":"object","not":{}}`)
+	none, problems := m.of(bad, projection.OpenAI)
+	require.Nil(t, none)
+	require.NotEmpty(t, problems)
+	_, same := m.of(bad, projection.OpenAI)
+	require.Equal(t, problems, same)
+	require.Len(t, m.known, 3, "why a schema cannot be said is not looked for twice")
+}
+
+func TestConfigs_RememberByText(t *testing.T) {
+	t.Parallel()
+	var m configs
+	doc := json.RawMessage(`{"prompt":"Say a word.","stop":["."]}`)
+	first, bad := m.of(doc)
+	require.Nil(t, bad)
+	first.Prompt = "what a template made of it"
+	again, bad := m.of(append(json.RawMessage(nil), doc...))
+	require.Nil(t, bad)
+	require.Equal(t, "Say a word.", again.Prompt)
+	require.Same(t, &first.Stop[0], &again.Stop[0])
+
+	for _, wrong := range []string{`{"prompt":1}`, `[]`, `{"prompt":"a","prompt":"b"}`} {
+		_, bad := m.of(json.RawMessage(wrong))
+		require.NotNil(t, bad, wrong)
+	}
+	none, bad := m.of(nil)
+	require.Nil(t, bad)
+	require.Equal(t, config{}, none)
+	require.Len(t, m.known, 1, "what cannot be read takes no room")
+}

@@ -1,0 +1,27 @@
+package model
+
+import "time"
+
+// Pauses before a model without capacity is called again.
+const (
+	// minPause keeps full jitter from calling again immediately.
+	minPause = 100 * time.Millisecond
+	// firstWindow is the longest own pause at first; it doubles up to maxWindow.
+	firstWindow = time.Second
+	maxWindow   = 2 * time.Minute
+	// maxAsked is the longest wait that a vendor can ask for: a longer one is cut, and the
+	// model is called again after that.
+	maxAsked = 15 * time.Minute
+)
+
+// pause is how long to wait for a model without capacity: as long as the vendor asks, and
+// then a random part of a window that grows with each wait (full jitter), so that runs
+// refused together do not return together. The caller records the result.
+func (c *call) pause(asked time.Duration) time.Duration {
+	window := maxWindow
+	if c.task.Waits < 8 {
+		window = min(firstWindow<<max(c.task.Waits, 0), maxWindow)
+	}
+	jitter := c.deps.Jitter(window)
+	return max(min(asked, maxAsked)+jitter, minPause)
+}

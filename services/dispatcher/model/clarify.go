@@ -1,0 +1,27 @@
+package model
+
+import (
+	"encoding/json"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// conversation tells a model what it asked, and what was answered.
+func conversation(answered []Answered) []provider.Message {
+	var out []provider.Message
+	for _, a := range answered {
+		var asked struct {
+			Questions json.RawMessage `json:"questions"`
+		}
+		_ = json.Unmarshal(a.Question, &asked) // recorded by the accept pipeline
+		envelope, err := json.Marshal(map[string]any{"type": kindClarification, "payload": map[string]json.RawMessage{"questions": asked.Questions}})
+		if err != nil { // not JSON: the log says otherwise
+			continue
+		}
+		out = append(out,
+			provider.Message{Role: "assistant", Content: wire.AppendString(nil, string(envelope))},
+			userMessage("The answers to your questions, by their ids. Go on with the task.\n"+string(a.Answer)))
+	}
+	return out
+}

@@ -1,0 +1,46 @@
+package model_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider/mock"
+)
+
+// OpenWOP envelope contract §3.3: the node waits for the answer, and its model goes on
+// with it, in an emission of its own.
+func TestEnvelope_ClarificationLetsTheNodeWait(t *testing.T) {
+	t.Parallel()
+	var ids []string
+	accept := func(req model.AcceptRequest) (model.Outcome, error) {
+		var e struct{ CorrelationID string }
+		require.NoError(t, json.Unmarshal(req.Envelope, &e))
+		ids = append(ids, e.CorrelationID)
+		return acceptAll(req)
+	}
+	ask := mock.Entry{Content: `{"type":"clarification.request","payload":{"questions":[{"id":"q1","question":"which?"}]}}`}
+	r := envelope(t, accept, ask)
+	require.True(t, r.result.Waits)
+	require.Nil(t, r.result.Err)
+
+	task := model.Task{
+		TypeID: node.TypeCallPrompt, Input: node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
+		Clarifications: 1,
+		Answered:       []model.Answered{{Question: json.RawMessage(`{"questions":[{"id":"q1","question":"which?"}]}`), Answer: json.RawMessage(`{"answers":{"q1":"blue"}}`)}},
+	}
+	again := executeTask(t, task, accept, ask)
+	require.True(t, again.result.Waits, "it may ask once more")
+	require.Len(t, again.spy.reqs, 1)
+	msgs := again.spy.reqs[0].Messages
+	require.Len(t, msgs, 3)
+	require.Equal(t, []string{"user", "assistant", "user"}, []string{msgs[0].Role, msgs[1].Role, msgs[2].Role})
+	require.Contains(t, string(msgs[1].Content), "which?")
+	require.Contains(t, string(msgs[2].Content), "blue")
+	done := executeTask(t, task, accept, mock.Entry{Content: `{"a":1}`})
+	require.JSONEq(t, `{"a":1}`, string(done.result.Output.Ports["output"]))
+	require.NotEqual(t, ids[0], ids[1], "the second question is another envelope")
+}

@@ -1,0 +1,237 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/prompt"
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/limit"
+)
+
+// config is what a model node may say of its call. Unknown members are left to
+// later versions.
+type config struct {
+	Provider     string          `json:"provider"`
+	Model        string          `json:"model"`
+	System       string          `json:"system"`
+	Prompt       string          `json:"prompt"`
+	EnvelopeType string          `json:"envelopeType"`
+	OutputSchema json.RawMessage `json:"outputSchema"`
+	MaxTokens    int             `json:"maxTokens"`
+	Temperature  *float64        `json:"temperature"`
+	TopP         *float64        `json:"topP"`
+	Seed         *int64          `json:"seed"`
+	Stop         []string        `json:"stop"`
+	// Thoughts asks for the model's thinking to be shown, where it has any.
+	Thoughts         bool                       `json:"thoughts"`
+	ExpectsStreaming *bool                      `json:"expectsStreaming"`
+	Contract         *workflow.EnvelopeContract `json:"envelopeContract"`
+
+	// Timeouts are the node's own time limits of a call.
+	Timeouts limit.Millis `json:"timeouts"`
+
+	// composed is set while templates say what System and Prompt would.
+	composed *prompt.Composition
+	// told is what the log gets of it; nil: nothing.
+	told *told
+}
+
+// maxTokens is more than any model takes; it keeps a huge number within an int, also
+// one that grows after every truncation.
+const maxTokens = 1 << 30
+
+// overlay are the reserved keys of a run's configurable that touch a call; flat
+// dotted names and the nested form are both read (OpenWOP host contract §2.3).
+type overlay struct {
+	Provider     string          `json:"ai.provider"`
+	Model        string          `json:"ai.model"`
+	LegacyModel  string          `json:"model"`
+	Temperature  *float64        `json:"temperature"`
+	MaxTokens    float64         `json:"maxTokens"`
+	Verbosity    string          `json:"reasoningVerbosity"`
+	MockProvider json.RawMessage `json:"mockProvider"`
+	AI           struct {
+		Provider string `json:"provider"`
+		Model    string `json:"model"`
+	} `json:"ai"`
+}
+
+// Defaults is the model a node gets that names none.
+type Defaults struct {
+	Provider  string
+	Model     string
+	MaxTokens int
+}
+
+// configs remembers what configs say: a node's is read when the run starts, when its model is
+// looked at and when it is asked.
+type configs struct {
+	cache[[sha256.Size]byte, config]
+}
+
+// of reads a config. What it gives is others' as well: it is not to be written to but at its
+// top.
+func (m *configs) of(raw json.RawMessage) (config, *wire.NodeError) {
+	if len(raw) == 0 {
+		return config{}, nil
+	}
+	c, err := m.cache.of(sha256.Sum256(raw), func() (c config, size int, err error) {
+		err = strictjson.Read(raw, &c)
+		return c, len(raw), err
+	})
+	if err != nil {
+		return c, node.Invalid("/config: %s", describe(err))
+	}
+	return c, nil
+}
+
+func describe(err error) string {
+	if te, ok := err.(*json.UnmarshalTypeError); ok { //nolint:errorlint // json returns it unwrapped
+		return fmt.Sprintf("member %s has the wrong type: want %s", te.Field, te.Type)
+	}
+	return "not a JSON object"
+}
+
+// active is the model that is asked: the node's, else the run's, else the host's
+// (OpenWOP envelope contract §16.3).
+func (c config) active(o overlay, d Defaults) modelgate.Model {
+	m := modelgate.Model{Provider: first(c.Provider, o.Provider, o.AI.Provider, d.Provider)}
+	fallback := ""
+	if m.Provider == d.Provider { // the default model belongs to the default provider
+		fallback = d.Model
+	}
+	m.Model = first(c.Model, o.Model, o.AI.Model, o.LegacyModel, fallback)
+	return m
+}
+
+// request turns config, overlay and ports into the first call of the loop. The
+// trust is that of what the prompt was made of.
+func (c config) request(in node.Input, o overlay, d Defaults) (provider.Request, wire.Trust, *wire.NodeError) {
+	active := c.active(o, d)
+	req := provider.Request{
+		Provider: active.Provider, Model: active.Model,
+		System: c.System, NodeID: in.NodeID, Stop: c.Stop, TopP: c.TopP, Seed: c.Seed,
+		MaxTokens: min(firstInt(c.MaxTokens, int(min(o.MaxTokens, maxTokens)), d.MaxTokens), maxTokens), Temperature: c.Temperature,
+	}
+	if req.Temperature == nil {
+		req.Temperature = o.Temperature
+	}
+	m := &material{in: in, trust: wire.Trusted}
+	if c.composed != nil && c.composed.HasSystem {
+		req.System = c.composed.Sent.System
+	}
+	var bad *wire.NodeError
+	req.Messages, bad = c.messages(m)
+	return req, m.trust, bad
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func firstInt(values ...int) int {
+	for _, v := range values {
+		if v > 0 {
+			return v
+		}
+	}
+	return 0
+}
+
+// messages are the port's, with the prompt template as the last user message.
+func (c config) messages(m *material) ([]provider.Message, *wire.NodeError) {
+	var msgs []provider.Message
+	if raw, ok := m.in.Ports[portMessages]; ok {
+		var given []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		}
+		if err := strictjson.Read(raw, &given); err != nil {
+			return nil, node.Invalid("/inputs/messages: want an array of {role, content}")
+		}
+		for i, g := range given {
+			if !slices.Contains([]string{"system", "user", "assistant", "tool"}, g.Role) {
+				return nil, node.Invalid("/inputs/messages/%d/role: want system, user, assistant or tool", i)
+			}
+			msgs = append(msgs, m.message(provider.Message{Role: g.Role, Content: g.Content}))
+		}
+	}
+	if c.Prompt != "" {
+		text, bad := render(c.Prompt, m)
+		if bad != nil {
+			return nil, bad
+		}
+		msgs = append(msgs, userMessage(text))
+	}
+	if c.composed != nil && c.composed.HasUser {
+		msgs = append(msgs, userMessage(c.composed.Sent.User))
+	}
+	if len(msgs) > 0 {
+		return msgs, nil
+	}
+	// A node that says nothing hands the model its ports.
+	return []provider.Message{userMessage(m.ports())}, nil
+}
+
+// portMessages is the port of a conversation.
+const portMessages = "messages"
+
+func userMessage(text string) provider.Message {
+	return provider.Message{Role: "user", Content: wire.AppendString(nil, text)}
+}
+
+var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]+)\s*\}\}`)
+
+// maxRendered bounds what a node's own words come to: they can name a long value many
+// times. It is more than any model reads, and is recorded nowhere.
+const maxRendered = 16 << 20
+
+// render fills the template's {{name}} from a port, else a variable. Strings go
+// in as they are, other values as JSON.
+func render(template string, from *material) (string, *wire.NodeError) {
+	var missing []string
+	room, tooLong := maxRendered-len(template), ""
+	out := placeholder.ReplaceAllStringFunc(template, func(m string) string {
+		if tooLong != "" {
+			return ""
+		}
+		name := placeholder.FindStringSubmatch(m)[1]
+		text, ok := from.value(name)
+		if !ok {
+			missing = append(missing, name)
+		}
+		if room -= len(text); room < 0 {
+			tooLong = name
+			return ""
+		}
+		return text
+	})
+	if tooLong != "" {
+		return "", &wire.NodeError{
+			Code:    string(fault.ContentTooLong),
+			Message: fmt.Sprintf("/config/prompt: the prompt has more than %d bytes with the value of %q; give it a shorter one, or name it less often", maxRendered, tooLong),
+		}
+	}
+	if len(missing) > 0 {
+		return "", &wire.NodeError{
+			Code: string(fault.PromptVariable), Message: "/config/prompt: no port and no variable is named " + strings.Join(missing, ", "),
+		}
+	}
+	return out, nil
+}

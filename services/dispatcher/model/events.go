@@ -1,0 +1,165 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// Reasons of a retry (envelope.retry.attempted and .exhausted).
+const (
+	reasonSchema     = "schema-violation"
+	reasonTypeDrift  = "type-drift"
+	reasonParse      = "parse-error"
+	reasonTruncation = "truncation"
+	reasonUnknown    = "unknown"
+)
+
+func draft(t wire.EventType, nodeID string, trust wire.Trust, payload any) wire.Draft {
+	b, err := json.Marshal(payload)
+	if err != nil {
+		panic("completion: payload is not JSON: " + err.Error()) // payloads are this package's own types
+	}
+	d := wire.Draft{Type: t, NodeID: nodeID, Payload: b}
+	if trust == wire.Untrusted {
+		d.Trust = trust
+	}
+	return d
+}
+
+// usageDraft tells what a call took: a cost only if every rate of it is known
+// (OpenWOP envelope contract §19.1).
+func (c *call) usageDraft(res provider.Result) wire.Draft {
+	u := res.Usage
+	p := wire.ProviderUsage{
+		Provider: c.req.Provider, Model: first(res.Model, c.req.Model), InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+		TotalTokens: u.TotalTokens, CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens, NodeID: c.req.NodeID,
+	}
+	if usd, known := c.cost(res); known {
+		p.CostUSD, p.Currency = &usd, "USD"
+	}
+	return draft(wire.EventProviderUsage, c.req.NodeID, wire.Trusted, p)
+}
+
+// cost is at the prices of the model that answered, or else of the one that was asked.
+func (c *call) cost(res provider.Result) (usd float64, known bool) {
+	e, ok := c.deps.Catalogue.Lookup(c.req.Provider, first(res.Model, c.req.Model))
+	if !ok || e.Prices == nil {
+		e, ok = c.deps.Catalogue.Lookup(c.req.Provider, c.req.Model)
+	}
+	if !ok {
+		return 0, false
+	}
+	return e.On(c.deps.Clock()).Cost(res.Usage)
+}
+
+func (c *call) add(t wire.EventType, payload any) {
+	c.drafts = append(c.drafts, draft(t, c.task.Input.NodeID, wire.Trusted, payload))
+}
+
+// flush appends what was decided so far.
+func (c *call) flush(ctx context.Context) error {
+	if len(c.drafts) == 0 {
+		return nil
+	}
+	c.tag(c.drafts)
+	err := c.journal.Record(ctx, c.drafts...)
+	c.drafts = nil
+	return err
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func truncatedDraft(req provider.Request, res provider.Result, partial bool) wire.Draft {
+	return draft(wire.EventEnvelopeTruncated, req.NodeID, wire.Trusted, struct {
+		NodeID           string `json:"nodeId"`
+		Provider         string `json:"provider"`
+		Model            string `json:"model"`
+		StopReason       string `json:"stopReason"`
+		Partial          bool   `json:"partialPayloadAvailable"`
+		OutputTokenCount *int   `json:"outputTokenCount,omitempty"`
+	}{req.NodeID, req.Provider, first(res.Model, req.Model), stopReason(res), partial, tokenCount(res)})
+}
+
+func tokenCount(res provider.Result) *int {
+	if !res.Usage.Known {
+		return nil
+	}
+	n := res.Usage.OutputTokens
+	return &n
+}
+
+// stopReason is the protocol's word for why the model was cut off.
+func stopReason(res provider.Result) string {
+	switch res.Stop {
+	case provider.StopTruncated:
+		return "max_tokens"
+	case provider.StopSequence:
+		return "stop_sequence"
+	default:
+		return "unknown"
+	}
+}
+
+type retryPayload struct {
+	NodeID        string  `json:"nodeId"`
+	Attempt       int     `json:"attempt"`
+	Reason        string  `json:"reason"`
+	PreviousError *string `json:"previousError,omitempty"`
+}
+
+type exhaustedPayload struct {
+	NodeID        string  `json:"nodeId"`
+	TotalAttempts int     `json:"totalAttempts"`
+	FinalReason   string  `json:"finalReason"`
+	FinalError    *string `json:"finalError,omitempty"`
+}
+
+type prosePayload struct {
+	NodeID               string `json:"nodeId"`
+	OriginalEnvelopeType string `json:"originalEnvelopeType"`
+	FallbackCalls        int    `json:"fallbackCalls"`
+}
+
+type capPayload struct {
+	Kind     string `json:"kind"`
+	Limit    int    `json:"limit"`
+	Observed int    `json:"observed"`
+	NodeID   string `json:"nodeId"`
+}
+
+type chunkPayload struct {
+	NodeID string     `json:"nodeId"`
+	RunID  string     `json:"runId"`
+	Chunk  string     `json:"chunk"`
+	IsLast bool       `json:"isLast"`
+	Meta   *chunkMeta `json:"meta,omitempty"`
+}
+
+type chunkMeta struct {
+	FinishReason string      `json:"finishReason,omitempty"`
+	Model        string      `json:"model,omitempty"`
+	Usage        *chunkUsage `json:"usage,omitempty"`
+	ToolCalls    []chunkTool `json:"toolCalls,omitempty"`
+	Provider     string      `json:"provider,omitempty"`
+}
+
+// chunkTool is a tool call the model asks for; arguments is JSON in a string.
+type chunkTool struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type chunkUsage struct {
+	PromptTokens     int `json:"promptTokens"`
+	CompletionTokens int `json:"completionTokens"`
+	TotalTokens      int `json:"totalTokens"`
+}

@@ -1,0 +1,129 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// document is one JSON document found in a model's answer.
+type document struct {
+	raw json.RawMessage
+	// path names how it was found: direct, markdown-fence or brace-walker.
+	path string
+	// offset is the byte of the answer where it starts.
+	offset int
+}
+
+// The ways a document is recovered (envelope.recovery.applied).
+const (
+	pathDirect = "direct"
+	pathFence  = "markdown-fence"
+	pathBraces = "brace-walker"
+)
+
+// extract finds the JSON documents of an answer, leniently and
+// deterministically: the whole text; else every fenced block that parses; else
+// the first balanced object or array. None found: nil (OpenWOP envelope
+// contract §14.6).
+func extract(text string) []document {
+	trimmed := strings.TrimSpace(text)
+	if json.Valid([]byte(trimmed)) && trimmed != "" {
+		return []document{{raw: json.RawMessage(trimmed), path: pathDirect, offset: strings.Index(text, trimmed)}}
+	}
+	if docs := fenced(text); len(docs) > 0 {
+		return docs
+	}
+	if d, ok := balanced(text); ok {
+		return []document{d}
+	}
+	return nil
+}
+
+const fence = "```"
+
+// fenced collects the blocks between fences that are JSON.
+func fenced(text string) []document {
+	var docs []document
+	for pos := 0; ; {
+		open := strings.Index(text[pos:], fence)
+		if open < 0 {
+			return docs
+		}
+		body := pos + open + len(fence)
+		if nl := strings.IndexByte(text[body:], '\n'); nl >= 0 { // drop the info string
+			body += nl + 1
+		}
+		length := strings.Index(text[body:], fence)
+		end := body + length
+		if length < 0 { // an unclosed fence still holds what follows
+			end = len(text)
+		}
+		block := text[body:end]
+		if s := strings.TrimSpace(block); s != "" && json.Valid([]byte(s)) {
+			docs = append(docs, document{raw: json.RawMessage(s), path: pathFence, offset: body + strings.Index(block, s)})
+		}
+		if length < 0 {
+			return docs
+		}
+		pos = end + len(fence)
+	}
+}
+
+// maxOpenings bounds how many opening brackets are tried, so that a hostile
+// answer of nested brackets costs no more than that many passes.
+const maxOpenings = 64
+
+// balanced finds the first object or array that is closed and valid; braces
+// inside strings do not count.
+func balanced(text string) (document, bool) {
+	b := []byte(text)
+	start := 0
+	for range maxOpenings {
+		i := bytes.IndexAny(b[start:], "{[")
+		if i < 0 {
+			return document{}, false
+		}
+		start += i
+		end := closing(b, start)
+		if end > 0 && json.Valid(b[start:end]) {
+			return document{raw: json.RawMessage(b[start:end]), path: pathBraces, offset: start}, true
+		}
+		if end < 0 { // nothing after an unclosed opening can be told apart from its content
+			return document{}, false
+		}
+		start++
+	}
+	return document{}, false
+}
+
+// closing is the index after the bracket that closes the one at start; -1 if none does.
+func closing(b []byte, start int) int {
+	depth, inString := 0, false
+	for i := start; i < len(b); i++ {
+		switch c := b[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return -1
+}
+
+// isProse reports that a text is clearly no attempt at JSON (OpenWOP envelope
+// contract §14.7).
+func isProse(text string) bool {
+	t := strings.TrimSpace(text)
+	if len(t) > 16 {
+		t = t[:16]
+	}
+	return t != "" && !strings.HasPrefix(t, "{") && !strings.HasPrefix(t, "[") && !strings.HasPrefix(t, fence)
+}

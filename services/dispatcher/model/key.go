@@ -1,0 +1,96 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/credential"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// Keys are the keys that tenants bring for their own calls.
+type Keys interface {
+	// Key is a tenant's key for a provider; credential.ErrNone: there is none.
+	Key(tenant, provider, ref string) (provider.Secret, error)
+	// Hide has a key known as a secret of a run. Error: it is not, and must not be used.
+	Hide(ctx context.Context, tenant, runID, provider, ref string, key provider.Secret) error
+}
+
+// credential finds the tenant's own key for a call to a provider; empty: the host's is
+// used. A run that names one does not fall back to the host's for the provider that it
+// chose; another provider, such as that of a fallback model, is asked with the host's
+// key if the tenant has none for it.
+func (l *Loop) credential(t Task, id string, o overlay) (provider.Secret, *wire.NodeError) {
+	if t.CredentialRef == "" || l.deps.Keys == nil {
+		return "", nil
+	}
+	key, err := l.deps.Keys.Key(t.Tenant, id, t.CredentialRef)
+	switch chosen := first(o.Provider, o.AI.Provider, l.cfg.Defaults.Provider); {
+	case err == nil:
+		return key, nil
+	case !errors.Is(err, credential.ErrNone):
+		return "", &wire.NodeError{Code: string(fault.CredentialRequired), Message: "the run's credential cannot be used: " + err.Error()}
+	case id == chosen:
+		return "", &wire.NodeError{
+			Code:    string(fault.CredentialRequired),
+			Message: fmt.Sprintf("the tenant has no credential %q for provider %q", t.CredentialRef, id),
+			Details: map[string]any{"provider": id},
+		}
+	}
+	return "", nil
+}
+
+// pay puts the tenant's own key into the call. It may have been changed since the run
+// was taken up, so it is hidden before anybody is asked with it who could repeat it.
+// The error is not the node's.
+func (l *Loop) pay(ctx context.Context, t Task, req *provider.Request, o overlay) (*wire.NodeError, error) {
+	key, bad := l.credential(t, req.Provider, o)
+	if bad != nil || key == "" {
+		return bad, nil
+	}
+	req.Credential = key
+	return nil, l.deps.Keys.Hide(ctx, t.Tenant, t.RunID, req.Provider, t.CredentialRef, key)
+}
+
+// Secrets finds why a run's node cannot have the secrets that its type needs; nil: it
+// can (OpenWOP host contract §5.7). The only ones that this host has are tenants' keys
+// of providers.
+func (l *Loop) Secrets(r *wire.RunRecord, needed []pack.Secret, in node.Input) *wire.NodeError {
+	for _, s := range needed {
+		if bad := l.secret(r, s, in); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// kindProvider is the kind of secret that is a key of a provider.
+const kindProvider = "ai-provider"
+
+func (l *Loop) secret(r *wire.RunRecord, s pack.Secret, in node.Input) *wire.NodeError {
+	fail := func(code fault.Code, details map[string]any, format string, args ...any) *wire.NodeError {
+		return &wire.NodeError{Code: string(code), Message: fmt.Sprintf("the node needs the secret %q: ", s.ID) + fmt.Sprintf(format, args...), Details: details}
+	}
+	if l.deps.Keys == nil || s.Kind != kindProvider {
+		return fail(fault.CredentialUnavailable, map[string]any{"capability": "secrets", "requirement": s.ID},
+			"this host has no secrets of the kind %s for nodes", s.Kind)
+	}
+	id := s.Provider
+	if id == "" {
+		id = l.active(in).Provider
+	}
+	if !slices.Contains(l.cfg.BYOK, id) {
+		return fail(fault.CredentialForbidden, map[string]any{"provider": id}, "provider %q takes no caller's own credential here", id)
+	}
+	_, err := l.deps.Keys.Key(r.Owner.Tenant, id, r.CredentialRef)
+	if err != nil {
+		return fail(fault.CredentialRequired, map[string]any{"provider": id}, "the tenant has no credential for provider %q under the run's ai.credentialRef", id)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package model
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// The kinds of what a model paints or says (OpenWOP envelope contract §3.4).
+const (
+	kindImage = "media.image"
+	kindAudio = "media.audio"
+	kindFile  = "media.file"
+)
+
+// mediaKind is the kind for a MIME type.
+func mediaKind(mime string) string {
+	switch {
+	case strings.HasPrefix(mime, "image/"):
+		return kindImage
+	case strings.HasPrefix(mime, "audio/"):
+		return kindAudio
+	default:
+		return kindFile
+	}
+}
+
+// paints reports that the node asks for a kind that its model makes itself. Such an
+// answer is held to no schema: it is no JSON.
+func (c *call) paints() bool {
+	capability := map[string]modelgate.Capability{kindImage: modelgate.ImageOutput, kindAudio: modelgate.AudioOutput}[c.want.kind]
+	if capability == "" {
+		return false
+	}
+	has, _ := c.has(modelgate.Model{Provider: c.req.Provider, Model: c.req.Model}, capability)
+	return has
+}
+
+type mediaPayload struct {
+	Base64   string `json:"base64"`
+	Bytes    int    `json:"bytes"`
+	MIMEType string `json:"mimeType"`
+	Alt      string `json:"alt,omitempty"`
+}
+
+// maxAlt bounds the words that go with an image, in bytes.
+const maxAlt = 1024
+
+// alt is what the model said with what it made, and describes it.
+func (c *call) alt(ctx context.Context, said string) (string, error) {
+	said = strings.TrimSpace(said)
+	if len(said) <= maxAlt {
+		return said, nil
+	}
+	clean, err := c.beginning(ctx, said, maxAlt)
+	return upTo(clean, maxAlt), err
+}
+
+// painted are the envelopes of what the model made besides text.
+func painted(media []provider.Media, alt string) []emission {
+	out := make([]emission, 0, len(media))
+	for _, m := range media {
+		payload, err := json.Marshal(mediaPayload{base64.StdEncoding.EncodeToString(m.Data), len(m.Data), m.MIME, alt})
+		if err != nil { // texts and a number always render
+			continue
+		}
+		kind := mediaKind(m.MIME)
+		out = append(out, emission{doc: document{raw: payload, path: pathDirect}, kind: kind, body: map[string]json.RawMessage{
+			"type": wire.AppendString(nil, kind), "payload": payload,
+		}})
+	}
+	return out
+}
+
+// emissions are the envelopes of an answer: those of its text, and what the model made
+// besides. The text of an answer that was to be an image is no envelope.
+func (c *call) emissions(ctx context.Context, docs []document, res provider.Result) ([]emission, error) {
+	if len(res.Media) == 0 {
+		return recognise(docs, c.want.kind), nil
+	}
+	alt, err := c.alt(ctx, res.Text)
+	if err != nil {
+		return nil, err
+	}
+	made := painted(res.Media, alt)
+	if slices.ContainsFunc(made, func(e emission) bool { return e.kind == c.want.kind }) {
+		return made, nil
+	}
+	return append(recognise(docs, c.want.kind), made...), nil
+}

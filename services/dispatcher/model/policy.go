@@ -1,0 +1,47 @@
+package model
+
+import (
+	"errors"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/credential"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/providerpolicy"
+)
+
+// Policy finds why the provider policy keeps a run's node from the model that it would
+// ask; nil: nothing does (OpenWOP host contract §5.8).
+func (l *Loop) Policy(r *wire.RunRecord, in node.Input) *wire.NodeError {
+	m := l.active(in)
+	d := l.denies(r.Owner.Tenant, r.CredentialRef, m)
+	if d == nil {
+		return nil
+	}
+	details := map[string]any{"provider": m.Provider, "reason": d.Reason}
+	if d.Allowed != nil {
+		details["model"], details["allowed"] = m.Model, d.Allowed
+	}
+	return &wire.NodeError{Code: string(fault.ProviderPolicyDenied), Message: d.Message, Details: details}
+}
+
+// denies judges a model by the tenant's rule for its provider.
+func (l *Loop) denies(tenant, credentialRef string, m modelgate.Model) *providerpolicy.Denial {
+	rule := l.deps.Policies.Of(tenant, m.Provider)
+	key := providerpolicy.KeyNone
+	if credentialRef != "" && rule.Mode == modelgate.Required {
+		key = l.keyOf(tenant, m.Provider, credentialRef)
+	}
+	return rule.Judge(m, key)
+}
+
+func (l *Loop) keyOf(tenant, provider, ref string) providerpolicy.Key {
+	if l.deps.Keys == nil {
+		return providerpolicy.KeyUnresolved
+	}
+	if _, err := l.deps.Keys.Key(tenant, provider, ref); errors.Is(err, credential.ErrNone) {
+		return providerpolicy.KeyUnresolved
+	}
+	return providerpolicy.KeyFound // if it cannot be read, that is said when it is used
+}

@@ -1,0 +1,225 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// maxRefusal bounds what is recorded of a refusal, in bytes.
+const maxRefusal = 8192
+
+// maxCategory bounds a vendor's category. A longer one is none.
+const maxCategory = 256
+
+// refused tells that the model declined. Its words stand here and nowhere else
+// (OpenWOP envelope contract §14.8).
+func (c *call) refused(ctx context.Context, res provider.Result) (wire.Draft, error) {
+	text, err := c.refusalText(ctx, res.RefusalText)
+	if err != nil {
+		return wire.Draft{}, err
+	}
+	category := res.SafetyCategory
+	if len(category) > maxCategory {
+		category = ""
+	}
+	return draft(wire.EventEnvelopeRefusal, c.req.NodeID, wire.Trusted, struct {
+		NodeID         string  `json:"nodeId"`
+		Provider       string  `json:"provider"`
+		Model          string  `json:"model"`
+		RefusalText    *string `json:"refusalText"`
+		SafetyCategory *string `json:"safetyCategory,omitempty"`
+	}{c.req.NodeID, c.req.Provider, first(res.Model, c.req.Model), optional(text), optional(category)}), nil
+}
+
+// refusalText is a refusal without secrets, and without words of the prompt, which
+// models like to repeat. Secrets go first: a secret of which a word was taken out is
+// none that anybody would find. Where nobody finds secrets nothing is told.
+func (c *call) refusalText(ctx context.Context, text string) (string, error) {
+	if text == "" || c.Loop.cfg.WithholdsRefusals {
+		return "", nil
+	}
+	clean, err := c.beginning(ctx, text, maxRefusal)
+	if clean == "" || err != nil {
+		return "", err
+	}
+	said := vocabulary{}
+	said.learn(c.req.System)
+	for _, m := range c.req.Messages {
+		said.learnJSON(m.Content)
+	}
+	return upTo(said.strike(clean), maxRefusal), nil
+}
+
+// beginning redacts so much of a text as is recorded of it, some bytes more than most:
+// it is cut when the secrets are out, for of half a secret nobody would know. Empty
+// where nobody finds secrets.
+func (c *call) beginning(ctx context.Context, text string, most int) (string, error) {
+	if c.deps.Scrubber == nil {
+		return "", nil
+	}
+	s, err := c.deps.Scrubber(c.task.Tenant, c.task.RunID, c.task.CredentialRef != "").Open(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	var out strings.Builder
+	for last := false; !last && out.Len() < most; {
+		piece := upTo(text, most)
+		text = text[len(piece):]
+		last = text == ""
+		clean, err := s.Push(piece, last)
+		if err != nil {
+			return "", fmt.Errorf("redact the beginning of a text: %w", err)
+		}
+		out.WriteString(clean)
+	}
+	return out.String(), nil
+}
+
+// upTo is the longest beginning of so many bytes that ends with a whole rune.
+func upTo(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// vocabulary are the words of a prompt, by how they begin: a word that is declined or
+// put into another form stays the same word.
+type vocabulary map[string]bool
+
+// stemRunes is how much of a longer word counts.
+const stemRunes = 4
+
+// common words tell nothing of a prompt.
+var common = func() vocabulary {
+	v := vocabulary{}
+	for _, w := range strings.Fields(`a about again all also am an and any are as at be because been but by can cannot could d did do does for from
+		had has have help how i if in into is it its ll m may me might more most must my no not of on only or other our please re s she should so sorry
+		some such t than that the their them then there these they this those to too unable up us ve was we were what when which who will with would you your`) {
+		v[w] = true
+	}
+	return v
+}()
+
+// learn takes the words of a text in.
+func (v vocabulary) learn(text string) {
+	eachWord(text, func(start, end int) {
+		if w := strings.ToLower(text[start:end]); !common[w] {
+			v[stem(w, stemRunes)] = true
+		}
+	})
+}
+
+// learnJSON takes the words of all texts of a document in.
+func (v vocabulary) learnJSON(doc []byte) {
+	var value any
+	if json.Unmarshal(doc, &value) != nil {
+		v.learn(string(doc))
+		return
+	}
+	v.learnValue(value)
+}
+
+func (v vocabulary) learnValue(value any) {
+	switch value := value.(type) {
+	case string:
+		v.learn(value)
+	case []any:
+		for _, e := range value {
+			v.learnValue(e)
+		}
+	case map[string]any:
+		for name, e := range value {
+			v.learn(name)
+			v.learnValue(e)
+		}
+	}
+}
+
+// has reports whether a word stands in the prompt, in this or another form.
+func (v vocabulary) has(word string) bool {
+	w := strings.ToLower(word)
+	return !common[w] && (v[stem(w, stemRunes)] || v[stem(w, stemRunes-1)])
+}
+
+// struck stands for words of the prompt.
+const struck = "[REDACTED]"
+
+var marker = regexp.MustCompile(`\[REDACTED(:[^\[\]]{0,128})?\]`)
+
+// strike replaces the words of the prompt, and what is between them; markers stay.
+func (v vocabulary) strike(text string) string {
+	var out strings.Builder
+	done := 0
+	for _, m := range marker.FindAllStringIndex(text, -1) {
+		v.strikePlain(&out, text[done:m[0]])
+		out.WriteString(text[m[0]:m[1]])
+		done = m[1]
+	}
+	v.strikePlain(&out, text[done:])
+	return out.String()
+}
+
+func (v vocabulary) strikePlain(out *strings.Builder, text string) {
+	done, open := 0, false
+	eachWord(text, func(start, end int) {
+		known := v.has(text[start:end])
+		switch {
+		case known && !open:
+			out.WriteString(text[done:start])
+			out.WriteString(struck)
+		case !known:
+			out.WriteString(text[done:end])
+		}
+		open, done = known, end
+	})
+	out.WriteString(text[done:])
+}
+
+func stem(word string, runes int) string {
+	n := 0
+	for i := range word {
+		if n == runes {
+			return word[:i]
+		}
+		n++
+	}
+	return word
+}
+
+// eachWord finds the words of a text. In scripts that put no spaces between words
+// every letter is one.
+func eachWord(text string, found func(start, end int)) {
+	start := -1
+	flush := func(end int) {
+		if start >= 0 {
+			found(start, end)
+		}
+		start = -1
+	}
+	for i, r := range text {
+		switch {
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar):
+			flush(i)
+			found(i, i+utf8.RuneLen(r))
+		case !unicode.In(r, unicode.L, unicode.M, unicode.N):
+			flush(i)
+		case start < 0:
+			start = i
+		}
+	}
+	flush(len(text))
+}

@@ -1,0 +1,115 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// Verbosities of thoughts (OpenWOP host contract §2.3, reasoningVerbosity).
+const (
+	thoughtsFull    = "full"
+	thoughtsSummary = "summary"
+	thoughtsOff     = "off"
+)
+
+// SummaryBytes bounds a summary of thoughts. The protocol counts 512 tokens; a token
+// is some four bytes.
+const SummaryBytes = 4 * 512
+
+// thinker records a model's thoughts while it thinks. They are no part of the answer
+// and nothing is decided by them; secrets are taken out of them as out of the answer.
+type thinker struct {
+	scrubber Scrubber
+	// verbosity is full, or summary: then there are no deltas.
+	verbosity string
+	agentID   string
+	nodeID    string
+	trust     wire.Trust
+
+	// scrub is that of the open block of thoughts; nil: none is open.
+	scrub Scrub
+	said  strings.Builder
+	next  int
+}
+
+// thinker is nil unless the node wants the thoughts of its model shown.
+func (c *call) thinker(s Scrubber) *thinker {
+	if !c.req.Thoughts {
+		return nil
+	}
+	return &thinker{
+		scrubber: s, verbosity: c.verbosity, agentID: "node:" + c.task.Input.NodeID, nodeID: c.task.Input.NodeID, trust: c.task.Trust,
+	}
+}
+
+type deltaPayload struct {
+	AgentID   string `json:"agentId"`
+	Delta     string `json:"delta"`
+	Sequence  int    `json:"sequence"`
+	Verbosity string `json:"verbosity"`
+}
+
+type reasonedPayload struct {
+	AgentID   string `json:"agentId"`
+	Reasoning string `json:"reasoning"`
+	Verbosity string `json:"verbosity"`
+}
+
+// think takes a piece of thought, and gives what can be shown of it.
+func (t *thinker) think(ctx context.Context, d provider.Delta) ([]wire.Draft, error) {
+	if t == nil || d.Thought == "" {
+		return nil, nil
+	}
+	if t.scrub == nil {
+		var err error
+		if t.scrub, err = t.scrubber.Open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return t.push(d.Thought, false)
+}
+
+// conclude ends the block of thoughts, if one is open: what follows is the answer.
+func (t *thinker) conclude() ([]wire.Draft, error) {
+	if t == nil || t.scrub == nil {
+		return nil, nil
+	}
+	out, err := t.push("", true)
+	if err != nil {
+		return nil, err
+	}
+	said := t.said.String()
+	if t.verbosity == thoughtsSummary && len(said) > SummaryBytes {
+		said = strings.ToValidUTF8(said[:SummaryBytes], "") // no half of a rune
+	}
+	out = append(out, draft(wire.EventAgentReasoned, t.nodeID, t.trust, reasonedPayload{t.agentID, said, t.verbosity}))
+	t.close()
+	t.said.Reset()
+	t.next = 0
+	return out, nil
+}
+
+func (t *thinker) push(piece string, last bool) ([]wire.Draft, error) {
+	text, err := t.scrub.Push(piece, last)
+	if err != nil {
+		return nil, fmt.Errorf("redact thoughts: %w", err)
+	}
+	t.said.WriteString(text)
+	if text == "" || t.verbosity == thoughtsSummary {
+		return nil, nil
+	}
+	t.next++
+	return []wire.Draft{draft(wire.EventAgentReasoningDelta, t.nodeID, t.trust, deltaPayload{t.agentID, text, t.next - 1, t.verbosity})}, nil
+}
+
+// close ends the redactor's stream, also that of a call that broke off.
+func (t *thinker) close() {
+	if t != nil && t.scrub != nil {
+		t.scrub.Close()
+		t.scrub = nil
+	}
+}

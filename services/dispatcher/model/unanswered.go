@@ -1,0 +1,35 @@
+package model
+
+import (
+	"context"
+	"errors"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// unanswered is the failure of a call without an answer. It names the provider, unless the
+// tenant's readers must not see it, and has the pause before the next call if the provider
+// had no capacity.
+func (c *call) unanswered(err error) *wire.NodeError {
+	out := callError(err)
+	switch {
+	case out.Capacity:
+		out.RetryAfter = c.pause(out.RetryAfter)
+	case errors.Is(err, context.DeadlineExceeded):
+		out.Message = c.tooSlow()
+	}
+	if f := c.task.Fallback; f == nil || f.Provider != modelgate.Withheld {
+		out.Details = map[string]any{"provider": c.req.Provider}
+	}
+	return out
+}
+
+func callError(err error) *wire.NodeError {
+	if pe, ok := errors.AsType[*provider.Error](err); ok {
+		return &wire.NodeError{Code: pe.Code, Message: pe.Message, Retryable: pe.Retryable, RetryAfter: pe.RetryAfter, Capacity: pe.Capacity}
+	}
+	return &wire.NodeError{Code: string(fault.ProviderUnavailable), Message: "the model could not be asked", Retryable: true}
+}

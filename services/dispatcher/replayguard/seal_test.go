@@ -1,0 +1,46 @@
+package replayguard_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
+	"waybill.dev/waybill/services/dispatcher/replayguard"
+	"waybill.dev/waybill/services/dispatcher/tool"
+	toolbound "waybill.dev/waybill/services/dispatcher/tool/outbound"
+)
+
+type forbidden struct{ t *testing.T }
+
+func (f forbidden) Run(context.Context, model.Task, model.Journal) model.Result {
+	f.t.Fatal("asked from a sealed context")
+	return model.Result{}
+}
+
+// Every way out is closed, also to whoever gets past the ones before it.
+func TestOff_ClosesEveryWayOut(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, replayguard.Check(t.Context()))
+	ctx, cancel := context.WithCancel(replayguard.Off(t.Context()))
+	defer cancel()
+	require.ErrorIs(t, replayguard.Check(ctx), replayguard.ErrSealed)
+
+	base, err := toolbound.ParseBase("http://127.0.0.1:1")
+	require.NoError(t, err)
+	for _, client := range []*http.Client{outbound.NewClient(provider.DefaultTimeouts()), toolbound.New(toolbound.Config{Base: base})} {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:1/", http.NoBody)
+		require.NoError(t, err)
+		res, err := client.Do(req)
+		require.ErrorIs(t, err, replayguard.ErrSealed)
+		if res != nil {
+			require.NoError(t, res.Body.Close())
+		}
+	}
+	res := tool.Mux{Models: forbidden{t}}.Run(ctx, model.Task{}, nil)
+	require.ErrorIs(t, res.Interrupted, replayguard.ErrSealed)
+}

@@ -1,0 +1,45 @@
+package timers
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// pages has so many pages of overdue timers, which nothing ever moves on.
+type pages int
+
+func (p pages) Due(_ context.Context, _ time.Time, after Timer, limit int) ([]Timer, error) {
+	out := make([]Timer, 0, limit)
+	for n := after.DueMs + 1; n <= int64(p)*int64(limit)-1 && len(out) < limit; n++ {
+		out = append(out, Timer{Run: subject.Run{Tenant: "acme", RunID: strconv.FormatInt(n, 10)}, DueMs: n})
+	}
+	return out, nil
+}
+
+// willing wakes every run.
+type willing struct{}
+
+func (willing) Wake(context.Context, subject.Run, frame.Head) error { return nil }
+func (willing) WakeLost(context.Context, subject.Run) (bool, error) { return true, nil }
+
+// Memory for the runs that were looked at ends with the time that they are left alone.
+func TestSweep_ForgetsRunsThatItLeavesAloneNoLonger(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	w := New(Config{}, pages(3), func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	w.Bind(willing{})
+	w.sweep(t.Context())
+	require.Len(t, w.looked, 3*pageSize-1)
+	w.index = pages(0)
+	now = now.Add(lookAgain)
+	w.sweep(t.Context())
+	require.Empty(t, w.looked)
+}

@@ -1,0 +1,236 @@
+// Package timers watches over runs that wait for an instant. The process that put a run to sleep
+// wakes it. Runs whose watcher is gone are found in the read model's index of due timers. The
+// instant itself is in the run's log.
+package timers
+
+import (
+	"container/heap"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// Config says how lost sleepers are looked for.
+type Config struct {
+	// SweepEvery is how often the read model is asked for overdue timers.
+	SweepEvery time.Duration
+	// Grace is how far overdue a timer must be before its watcher counts as gone.
+	Grace time.Duration
+}
+
+const (
+	// maxWakes limits the wakes of a process that are under way at a time, for its own sleepers
+	// and for lost ones each. The log commits appends that arrive together in one sync.
+	maxWakes = 128
+	// maxDue limits the sleepers that are taken at a time: the next ones become due meanwhile.
+	maxDue = 8 * maxWakes
+)
+
+// Waker puts runs into the queue again. It is safe for concurrent use.
+type Waker interface {
+	// Wake wakes a run whose log still ends at head.
+	Wake(ctx context.Context, r subject.Run, head frame.Head) error
+	// WakeLost wakes a run whose watcher is gone. woken is false if the run needs no wake, as
+	// one that another dispatcher has just woken.
+	WakeLost(ctx context.Context, r subject.Run) (woken bool, err error)
+}
+
+// Watch holds the sleepers of this process. It is safe for concurrent use.
+type Watch struct {
+	cfg   Config
+	waker Waker
+	clock func() time.Time
+	log   *slog.Logger
+	sweeper
+
+	mu       sync.Mutex // guards what follows
+	sleepers sleepers
+	byRun    map[key]*sleeper
+	changed  chan struct{} // capacity 1: an earlier sleeper came
+}
+
+// key names a run; a run sleeps once.
+type key struct{ tenant, runID string }
+
+type sleeper struct {
+	run   subject.Run
+	head  frame.Head
+	due   time.Time
+	index int // in the heap
+}
+
+func (s *sleeper) key() key { return key{s.run.Tenant, s.run.RunID} }
+
+// New makes a watch; the waker is set by Bind before Run.
+func New(cfg Config, index Index, clock func() time.Time, log *slog.Logger) *Watch {
+	return &Watch{
+		cfg: cfg, clock: clock, log: log, sweeper: sweeper{index: index, looked: map[Timer]time.Time{}},
+		byRun: map[key]*sleeper{}, changed: make(chan struct{}, 1),
+	}
+}
+
+// Bind says who wakes runs; the executor and the watch know each other.
+func (w *Watch) Bind(waker Waker) { w.waker = waker }
+
+// Until watches over a run until an instant, and no longer until another one it
+// was given before.
+func (w *Watch) Until(r subject.Run, head frame.Head, due time.Time) {
+	w.mu.Lock()
+	s := &sleeper{run: r, head: head, due: due}
+	w.drop(s.key())
+	heap.Push(&w.sleepers, s)
+	w.byRun[s.key()] = s
+	w.mu.Unlock()
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Forget ends the watch over a run; nothing happens if there is none.
+func (w *Watch) Forget(tenant, runID string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drop(key{tenant, runID})
+}
+
+func (w *Watch) drop(k key) {
+	if s, ok := w.byRun[k]; ok {
+		heap.Remove(&w.sleepers, s.index)
+		delete(w.byRun, k)
+	}
+}
+
+// Sleeping counts the runs that are watched over.
+func (w *Watch) Sleeping() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.sleepers)
+}
+
+// Run wakes sleepers, those of this process and lost ones, until ctx ends.
+func (w *Watch) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return w.wakeOwn(ctx) })
+	g.Go(func() error { return w.wakeLost(ctx) })
+	return g.Wait()
+}
+
+func (w *Watch) wakeOwn(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		w.seen()
+		next := w.untilNext()
+		if next == 0 {
+			w.wakeDue(ctx)
+			continue
+		}
+		timer.Reset(next)
+		select {
+		case <-ctx.Done():
+		case <-w.changed:
+		case <-timer.C:
+		}
+	}
+	return ctx.Err()
+}
+
+// seen takes the news of sleepers that are looked at next.
+func (w *Watch) seen() {
+	select {
+	case <-w.changed:
+	default:
+	}
+}
+
+func (w *Watch) untilNext() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.sleepers) == 0 {
+		return time.Hour
+	}
+	return max(w.sleepers[0].due.Sub(w.clock()), 0)
+}
+
+// retryWake is the pause before a run is woken again that could not be.
+const retryWake = time.Second
+
+func (w *Watch) wakeDue(ctx context.Context) {
+	inParallel(w.takeDue(), maxWakes, func(s *sleeper) {
+		err := w.contain(s.run, func() error { return w.waker.Wake(ctx, s.run, s.head) })
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		w.log.Warn("run not woken in time; trying again", "run_id", s.run.RunID, "error", err)
+		w.Until(s.run, s.head, w.clock().Add(retryWake))
+	})
+}
+
+// contain keeps a panic about one run from the others.
+func (w *Watch) contain(r subject.Run, f func() error) error {
+	return lifecycle.Contain(w.log, "timers", f, "run_id", r.RunID)
+}
+
+// takeDue removes the first sleepers that are due, up to maxDue.
+func (w *Watch) takeDue() []*sleeper {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var due []*sleeper
+	for now := w.clock(); len(w.sleepers) > 0 && len(due) < maxDue && !w.sleepers[0].due.After(now); {
+		due = append(due, w.sleepers[0])
+		w.drop(w.sleepers[0].key())
+	}
+	return due
+}
+
+// inParallel calls do for each item, for at most so many at a time, and waits for all calls. A
+// single item needs no goroutine.
+func inParallel[T any](items []T, most int, do func(T)) {
+	if len(items) == 1 {
+		do(items[0])
+		return
+	}
+	var g errgroup.Group
+	g.SetLimit(most)
+	for _, item := range items {
+		g.Go(func() error {
+			do(item)
+			return nil
+		})
+	}
+	_ = g.Wait() // do returns no error
+}
+
+// sleepers is a heap by due time.
+type sleepers []*sleeper
+
+func (s sleepers) Len() int           { return len(s) }
+func (s sleepers) Less(i, j int) bool { return s[i].due.Before(s[j].due) }
+func (s sleepers) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].index, s[j].index = i, j
+}
+
+// Push adds a sleeper; for container/heap.
+func (s *sleepers) Push(x any) {
+	added := x.(*sleeper) //nolint:forcetypeassert // only Until pushes
+	added.index = len(*s)
+	*s = append(*s, added)
+}
+
+// Pop removes the last sleeper; for container/heap.
+func (s *sleepers) Pop() any {
+	old := *s
+	last := old[len(old)-1]
+	old[len(old)-1] = nil
+	*s = old[:len(old)-1]
+	return last
+}

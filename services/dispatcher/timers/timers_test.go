@@ -1,0 +1,318 @@
+package timers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/dispatcher/timers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// waker notes who was woken, and when.
+type waker struct {
+	mu    sync.Mutex
+	began time.Time
+	woken []string
+	fail  int // so many wakes fail first
+	lost  func(r subject.Run) (bool, error)
+}
+
+func (w *waker) Wake(_ context.Context, r subject.Run, head frame.Head) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fail > 0 {
+		w.fail--
+		return runlog.ErrUnavailable
+	}
+	w.woken = append(w.woken, fmt.Sprintf("%s@%d after %s", r.RunID, head.Pos, time.Since(w.began)))
+	return nil
+}
+
+func (w *waker) WakeLost(_ context.Context, r subject.Run) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.woken = append(w.woken, fmt.Sprintf("%s lost after %s", r.RunID, time.Since(w.began)))
+	if w.lost != nil {
+		return w.lost(r)
+	}
+	return true, nil
+}
+
+// index is what the read model says is overdue.
+type index func(before time.Time, after timers.Timer, limit int) ([]timers.Timer, error)
+
+func (i index) Due(_ context.Context, before time.Time, after timers.Timer, limit int) ([]timers.Timer, error) {
+	if i == nil {
+		return nil, nil
+	}
+	return i(before, after, limit)
+}
+
+func dueTimers(ids ...string) []timers.Timer {
+	var out []timers.Timer
+	for n, id := range ids {
+		out = append(out, timers.Timer{Run: run(id), DueMs: int64(n)})
+	}
+	return out
+}
+
+func run(id string) subject.Run { return subject.Run{Tenant: "acme", WorkflowID: "w", RunID: id} }
+
+func head(pos uint64) frame.Head { return frame.Head{Pos: pos} }
+
+// watch runs a watch for a time and gives who was woken.
+func watch(t *testing.T, w *waker, i index, d time.Duration, do func(w *timers.Watch)) []string {
+	t.Helper()
+	s := timers.New(timers.Config{SweepEvery: 10 * time.Second, Grace: 2 * time.Second}, i, time.Now, slog.New(slog.DiscardHandler))
+	s.Bind(w)
+	w.began = time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	do(s)
+	require.ErrorIs(t, <-done, context.DeadlineExceeded)
+	return w.woken
+}
+
+func TestUntil_WakesInTheOrderOfTheInstants(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		got := watch(t, &waker{}, nil, 9*time.Second, func(s *timers.Watch) {
+			s.Until(run("late"), head(1), now.Add(5*time.Second))
+			s.Until(run("later than the watch"), head(2), now.Add(time.Hour))
+			s.Until(run("early"), head(3), now.Add(time.Second))
+			s.Until(run("past"), head(4), now.Add(-time.Second))
+			synctest.Wait()
+		})
+		require.Equal(t, []string{"past@4 after 0s", "early@3 after 1s", "late@1 after 5s"}, got)
+	})
+}
+
+func TestUntil_AnEarlierInstantReplacesALaterOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		got := watch(t, &waker{}, nil, 9*time.Second, func(s *timers.Watch) {
+			s.Until(run("a"), head(1), now.Add(5*time.Second))
+			s.Until(run("a"), head(2), now.Add(time.Second))
+			require.Equal(t, 1, s.Sleeping())
+		})
+		require.Equal(t, []string{"a@2 after 1s"}, got, "a run sleeps once")
+	})
+}
+
+func TestForget_LeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		const many = 1000
+		got := watch(t, &waker{}, nil, 9*time.Second, func(s *timers.Watch) {
+			for n := range many {
+				s.Until(run(fmt.Sprint(n)), head(1), now.Add(time.Duration(n)*time.Millisecond+time.Second))
+			}
+			require.Equal(t, many, s.Sleeping())
+			for n := range many {
+				if n != 500 {
+					s.Forget("acme", fmt.Sprint(n))
+				}
+			}
+			s.Forget("beta", "500")
+			s.Forget("acme", "nobody")
+			require.Equal(t, 1, s.Sleeping(), "a cancelled run takes no memory until it would have woken")
+		})
+		require.Equal(t, []string{"500@1 after 1.5s"}, got)
+	})
+}
+
+func TestWake_IsTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		got := watch(t, &waker{fail: 2}, nil, 9*time.Second, func(s *timers.Watch) {
+			s.Until(run("a"), head(7), now.Add(time.Second))
+		})
+		require.Equal(t, []string{"a@7 after 3s"}, got)
+	})
+}
+
+func TestSweep_WakesRunsThatNobodyWatches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		asked := 0
+		overdue := index(func(before time.Time, _ timers.Timer, limit int) ([]timers.Timer, error) {
+			asked++
+			require.Positive(t, limit)
+			require.Equal(t, time.Duration(asked)*10*time.Second-2*time.Second, before.Sub(began), "overdue by the grace")
+			switch asked {
+			case 1:
+				return nil, errors.New("read model is behind")
+			case 2:
+				return dueTimers("gone", "a", "b"), nil
+			default:
+				return nil, nil
+			}
+		})
+		w := &waker{lost: func(r subject.Run) (bool, error) {
+			if r.RunID == "gone" {
+				return false, runlog.ErrNotFound
+			}
+			return false, runlog.ErrUnavailable
+		}}
+		got := watch(t, w, overdue, 39*time.Second, func(*timers.Watch) {})
+		require.ElementsMatch(t, []string{"gone lost after 20s", "a lost after 20s", "b lost after 20s"}, got, "one that fails keeps none of the others waiting")
+		require.Equal(t, 3, asked)
+	})
+}
+
+// many are overdue timers of an instant each, and the index that has them.
+func many(n int) ([]timers.Timer, index) {
+	all := make([]timers.Timer, n)
+	for i := range all {
+		all[i] = timers.Timer{Run: run(fmt.Sprint(i)), DueMs: int64(i)}
+	}
+	return all, func(_ time.Time, after timers.Timer, limit int) ([]timers.Timer, error) {
+		from := 0
+		if after != (timers.Timer{}) {
+			from = 1 + int(after.DueMs)
+		}
+		return all[from:min(len(all), from+limit)], nil
+	}
+}
+
+func TestSweep_WakesAllThatAreOverdue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		all, overdue := many(20_000)
+		got := watch(t, &waker{}, overdue, 11*time.Second, func(*timers.Watch) {})
+		require.Len(t, got, len(all))
+		slices.Sort(got)
+		require.Len(t, slices.Compact(got), len(all), "each of them once")
+		require.Contains(t, got, "19999 lost after 10s")
+	})
+}
+
+func TestSweep_WakesInParallel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const latency = 10 * time.Millisecond
+		_, overdue := many(10_000)
+		w := &slow{latency: latency}
+		s := timers.New(timers.Config{SweepEvery: time.Second, Grace: time.Second}, overdue, time.Now, slog.New(slog.DiscardHandler))
+		s.Bind(w)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		require.ErrorIs(t, s.Run(ctx), context.DeadlineExceeded)
+		require.EqualValues(t, 10_000, w.woken.Load(), "5,000 a second, at 10 ms for each")
+		require.LessOrEqual(t, w.most.Load(), int64(128))
+	})
+}
+
+func TestUntil_WakesInParallel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &slow{latency: 10 * time.Millisecond}
+		s := timers.New(timers.Config{SweepEvery: time.Hour}, index(nil), time.Now, slog.New(slog.DiscardHandler))
+		s.Bind(w)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		for n := range 10_000 {
+			s.Until(run(fmt.Sprint(n)), head(1), time.Now().Add(time.Second))
+		}
+		require.ErrorIs(t, s.Run(ctx), context.DeadlineExceeded)
+		require.EqualValues(t, 10_000, w.woken.Load())
+		require.LessOrEqual(t, w.most.Load(), int64(128))
+	})
+}
+
+// slow takes its time to wake a run.
+type slow struct {
+	latency              time.Duration
+	woken, at, most, all atomic.Int64
+	// awake are the runs that were woken, by all who share it.
+	awake *sync.Map
+}
+
+func (s *slow) Wake(context.Context, subject.Run, frame.Head) error {
+	at := s.at.Add(1)
+	defer s.at.Add(-1)
+	for most := s.most.Load(); at > most && !s.most.CompareAndSwap(most, at); most = s.most.Load() {
+	}
+	time.Sleep(s.latency) //nolint:forbidigo // the bubble's clock
+	s.woken.Add(1)
+	return nil
+}
+
+func (s *slow) WakeLost(ctx context.Context, r subject.Run) (bool, error) {
+	s.all.Add(1)
+	if s.awake != nil {
+		if _, there := s.awake.LoadOrStore(r.RunID, true); there {
+			return false, nil
+		}
+	}
+	return true, s.Wake(ctx, r, frame.Head{})
+}
+
+// Several dispatchers share the work: each looks at few runs that another one has woken.
+func TestSweep_IsSharedByDispatchers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const dispatchers, count = 4, 16_000
+		_, overdue := many(count)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		var (
+			wakers [dispatchers]*slow
+			awake  sync.Map
+			wg     sync.WaitGroup
+		)
+		for i := range wakers {
+			wakers[i] = &slow{latency: 10 * time.Millisecond, awake: &awake}
+			s := timers.New(timers.Config{SweepEvery: time.Second, Grace: time.Second}, overdue, time.Now, slog.New(slog.DiscardHandler))
+			s.Bind(wakers[i])
+			wg.Go(func() { _ = s.Run(ctx) })
+		}
+		wg.Wait()
+		woken, looks := int64(0), int64(0)
+		for _, w := range wakers {
+			require.Greater(t, w.woken.Load(), int64(count/dispatchers/4), "each has its share")
+			woken, looks = woken+w.woken.Load(), looks+w.all.Load()
+		}
+		require.EqualValues(t, count, woken)
+		require.Less(t, looks, int64(2*count))
+	})
+}
+
+func TestSweep_LeavesARunAloneForAWhileThatItLookedAt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fails := true
+		w := &waker{lost: func(subject.Run) (bool, error) {
+			if fails {
+				fails = false
+				return false, runlog.ErrUnavailable
+			}
+			return true, nil
+		}}
+		overdue := index(func(time.Time, timers.Timer, int) ([]timers.Timer, error) { return dueTimers("a"), nil })
+		got := watch(t, w, overdue, 75*time.Second, func(*timers.Watch) {})
+		require.Equal(t, []string{"a lost after 10s", "a lost after 20s", "a lost after 50s"}, got, "what failed is tried again at once")
+	})
+}
