@@ -17,7 +17,6 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/gemini"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
-	"waybill.dev/waybill/services/dispatcher/providerpolicy"
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
@@ -296,7 +295,7 @@ func (o *modelOptions) open(scripts mock.Scripts, later func(func())) (*provider
 const maxPolicies = 1 << 20
 
 // readPolicies reads the rules against providers; nil: there are none.
-func (o *modelOptions) readPolicies() (*providerpolicy.Policies, error) {
+func (o *modelOptions) readPolicies() (*model.Policies, error) {
 	if o.policies == "" {
 		return nil, nil
 	}
@@ -304,7 +303,7 @@ func (o *modelOptions) readPolicies() (*providerpolicy.Policies, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--provider-policies %s: %w", o.policies, unwrapped(err))
 	}
-	p, err := providerpolicy.Parse(doc)
+	p, err := model.ParsePolicies(doc)
 	if err != nil {
 		return nil, fmt.Errorf("--provider-policies %s:\n%w", o.policies, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/tenantlimit"
-	"waybill.dev/waybill/services/dispatcher/waiting"
+	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
 // waitingMarkerTTL is how long a deleted ticket leaves a message behind. It is short because an
@@ -24,8 +24,8 @@ const waitingMarkerTTL = time.Second
 func (s *stores) openWaiting(ctx context.Context, conn *nats.Conn, cfg jetstream.Config) error {
 	if err := s.openBuckets(
 		ctx, conn, cfg,
-		bucket{&s.waiting, jetkv.Config{Bucket: waiting.Bucket, Description: "runs that wait for a slot or a limit", MarkerTTL: waitingMarkerTTL}},
-		bucket{&s.rates, jetkv.Config{Bucket: waiting.RateBucket, Description: "starts of runs under a rate limit", TTL: workflow.MaxPeriod + time.Hour}},
+		bucket{&s.waiting, jetkv.Config{Bucket: queue.Bucket, Description: "runs that wait for a slot or a limit", MarkerTTL: waitingMarkerTTL}},
+		bucket{&s.rates, jetkv.Config{Bucket: queue.RateBucket, Description: "starts of runs under a rate limit", TTL: workflow.MaxPeriod + time.Hour}},
 	); err != nil {
 		return err
 	}
@@ -35,9 +35,9 @@ func (s *stores) openWaiting(ctx context.Context, conn *nats.Conn, cfg jetstream
 	}
 	// Nothing is ever fetched from it: its pending messages are the tickets.
 	_, err = natslink.Ensure(ctx, func(ctx context.Context) (js.Consumer, error) {
-		return api.CreateOrUpdateConsumer(ctx, jetkv.Stream(waiting.Bucket), js.ConsumerConfig{
-			Durable: waiting.ScalingConsumer, Description: "counts waiting runs for an autoscaler; never read",
-			FilterSubject: waiting.ScalingSubjects, AckPolicy: js.AckExplicitPolicy,
+		return api.CreateOrUpdateConsumer(ctx, jetkv.Stream(queue.Bucket), js.ConsumerConfig{
+			Durable: queue.ScalingConsumer, Description: "counts waiting runs for an autoscaler; never read",
+			FilterSubject: queue.ScalingSubjects, AckPolicy: js.AckExplicitPolicy,
 		})
 	})
 	if err != nil {

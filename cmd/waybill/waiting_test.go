@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/internal/kv/jetkv"
 	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/runlog/jetstream"
-	"waybill.dev/waybill/services/dispatcher/waiting"
+	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
 // The pending messages of the consumer are the runs that more dispatchers would help, and those that
@@ -32,7 +32,7 @@ func TestWaiting_ConsumerCountsTicketsForAnAutoscaler(t *testing.T) {
 	api, err := js.New(nc)
 	require.NoError(t, err)
 	pending := func() int {
-		c, err := api.Consumer(t.Context(), jetkv.Stream(waiting.Bucket), waiting.ScalingConsumer)
+		c, err := api.Consumer(t.Context(), jetkv.Stream(queue.Bucket), queue.ScalingConsumer)
 		require.NoError(t, err)
 		return int(c.CachedInfo().NumPending) + c.CachedInfo().NumAckPending //nolint:gosec // G115: it is small
 	}
@@ -53,10 +53,10 @@ func TestWaiting_ConsumerCountsTicketsForAnAutoscaler(t *testing.T) {
 	one = put("ready.a.run_1.1", one) // claimed: it is executed
 	settles(2)
 	require.NoError(t, s.waiting.Delete(t.Context(), "ready.a.run_1.1", one))
-	stream, err := api.Stream(t.Context(), jetkv.Stream(waiting.Bucket))
+	stream, err := api.Stream(t.Context(), jetkv.Stream(queue.Bucket))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		info, err := stream.Info(t.Context(), js.WithSubjectFilter("$KV."+waiting.Bucket+".ready.a.>"))
+		info, err := stream.Info(t.Context(), js.WithSubjectFilter("$KV."+queue.Bucket+".ready.a.>"))
 		return err == nil && len(info.State.Subjects) == 0
 	}, 10*time.Second, 50*time.Millisecond, "the marker of the deletion goes soon")
 	settles(1)

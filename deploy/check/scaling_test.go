@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/services/dispatcher/waiting"
+	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
 type scaler struct {
@@ -100,17 +100,17 @@ func TestScaling_IsByTheDispatchersQueue(t *testing.T) {
 			require.Equal(t, "dispatcher", o.service())
 			v := spec[scaler](t, o)
 			require.Len(t, v.Triggers, 2)
-			queue, parked := v.Triggers[0], v.Triggers[1]
+			backlog, parked := v.Triggers[0], v.Triggers[1]
 			for _, trigger := range v.Triggers {
 				require.Equal(t, "nats-jetstream", trigger.Type)
 				require.Equal(t, v.Advanced.Modifiers.Target, trigger.Metadata["lagThreshold"])
 			}
-			require.Equal(t, queue.Name+" + "+parked.Name, v.Advanced.Modifiers.Formula)
+			require.Equal(t, backlog.Name+" + "+parked.Name, v.Advanced.Modifiers.Formula)
 			require.Equal(t, "AverageValue", v.Advanced.Modifiers.Type, "a number for each dispatcher")
-			require.Equal(t, subject.Stream, queue.Metadata["stream"])
-			require.Contains(t, source(t, "../../internal/runlog/jetstream/queue.go"), `queueName = "`+queue.Metadata["consumer"]+`"`)
-			require.Equal(t, "KV_"+waiting.Bucket, parked.Metadata["stream"])
-			require.Equal(t, waiting.ScalingConsumer, parked.Metadata["consumer"])
+			require.Equal(t, subject.Stream, backlog.Metadata["stream"])
+			require.Contains(t, source(t, "../../internal/runlog/jetstream/queue.go"), `queueName = "`+backlog.Metadata["consumer"]+`"`)
+			require.Equal(t, "KV_"+queue.Bucket, parked.Metadata["stream"])
+			require.Equal(t, queue.ScalingConsumer, parked.Metadata["consumer"])
 		}
 	})
 	t.Cleanup(func() {

@@ -32,9 +32,9 @@ var (
 var domain = []string{
 	"services/acceptor/accept", "services/acceptor/kinds", "services/acceptor/seam",
 	"services/dispatcher/catalogue", "services/dispatcher/model", "services/dispatcher/definition",
-	"services/dispatcher/engine", "services/dispatcher/expr", "services/dispatcher/flow", "services/dispatcher/node", "services/dispatcher/provider", "services/dispatcher/provider/mock", "services/dispatcher/prompt",
+	"services/dispatcher/engine", "services/dispatcher/expr", "services/dispatcher/node", "services/dispatcher/provider", "services/dispatcher/provider/mock", "services/dispatcher/prompt",
 	"services/dispatcher/provider/sample", "services/dispatcher/quarantine", "services/dispatcher/machine", "services/dispatcher/timers",
-	"services/dispatcher/create", "services/dispatcher/tool", "services/dispatcher/worker",
+	"services/dispatcher/create", "services/dispatcher/tool",
 	"services/eventlog/hub", "services/eventlog/ingest",
 	"services/eventlog/project", "services/eventlog/store",
 	"services/gateway/rundiff", "services/gateway/stream",
@@ -48,7 +48,7 @@ var services = []string{"gateway", "acceptor", "dispatcher", "eventlog", "redact
 var pure = []string{
 	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/node", "services/dispatcher/prompt", "services/dispatcher/machine",
 	"services/eventlog/project", "services/gateway/rundiff", "services/gateway/stream", "services/redactor/redact",
-	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/expr", "services/dispatcher/flow",
+	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/expr", "services/dispatcher/definition",
 	"services/dispatcher/node", "services/dispatcher/prompt", "services/dispatcher/machine",
 	"services/eventlog/project", "services/gateway/stream", "services/redactor/redact",
 }

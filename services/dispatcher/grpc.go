@@ -18,7 +18,6 @@ import (
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/privacy"
 )
 
 // StartRun creates a run.
@@ -275,7 +274,7 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 	}
 	out.RuntimeCapabilities = slices.Sorted(slices.Values(s.cfg.RuntimeCapabilities))
 	if s.deps.Vault != nil {
-		out.MaskingMode = string(privacy.Mask)
+		out.MaskingMode = string(node.Mask)
 	}
 	if !s.prompts.Library.Empty() {
 		out.Prompts = s.promptSupport()

@@ -35,7 +35,6 @@ import (
 	"waybill.dev/waybill/services/dispatcher/credential"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
-	"waybill.dev/waybill/services/dispatcher/intake"
 	"waybill.dev/waybill/services/dispatcher/lease"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/metrics"
@@ -44,15 +43,13 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
-	"waybill.dev/waybill/services/dispatcher/providerpolicy"
 	"waybill.dev/waybill/services/dispatcher/quarantine"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 	"waybill.dev/waybill/services/dispatcher/timers"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/vault"
-	"waybill.dev/waybill/services/dispatcher/waiting"
-	"waybill.dev/waybill/services/dispatcher/worker"
+	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
 // Config is what an operator sets.
@@ -61,7 +58,7 @@ type Config struct {
 	// MaxRuns bounds the runs executed at a time.
 	MaxRuns int
 	// Intake bounds the starts that are taken.
-	Intake intake.Config
+	Intake queue.GuardConfig
 	// MaxTogether bounds how much of what a run's effects tell at a time goes into one
 	// frame of its log.
 	MaxTogether int
@@ -91,7 +88,7 @@ func DefaultConfig() Config {
 	return Config{
 		Limits:  machine.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128},
 		MaxRuns: 1024, MaxTogether: 64, MaxDepth: 8,
-		Intake: intake.Config{MaxStarts: 2000, MaxWait: time.Minute},
+		Intake: queue.GuardConfig{MaxStarts: 2000, MaxWait: time.Minute},
 		Lease:  lease.Config{Duration: 10 * time.Second}, AckWait: runlog.AckWait,
 		Completion: model.Config{
 			MaxAttempts: 3, Multiplier: 2, Timeout: provider.DefaultTimeouts().Call, Directive: model.Advisory,
@@ -175,7 +172,7 @@ type Deps struct {
 	// Credentials are the keys that tenants bring; nil: they bring none.
 	Credentials *credential.Store
 	// Policies say who may ask which models; nil: everybody may ask all.
-	Policies *providerpolicy.Policies
+	Policies *model.Policies
 	// Catalogue says what models can do; nil: the built-in one.
 	Catalogue *catalogue.Catalogue
 	// Tools execute the node types that ask somebody outside who is no model; none
@@ -213,12 +210,12 @@ type Service struct {
 	leases      *lease.Table
 	metrics     *metrics.Metrics
 	snapshots   *snapshot.Keeper
-	pool        *worker.Pool
+	pool        *queue.Pool
 	queue       runlog.Queue  // the desk, if there is one
-	desk        *waiting.Desk // nil without Deps.Waiting
+	desk        *queue.Desk // nil without Deps.Waiting
 	// begins measures how long runs that were handed out take to their first step.
 	begins *sojourn.Meter
-	intake *intake.Guard
+	intake *queue.Guard
 	ready  chan struct{}
 	// executing is closed when the pool begins.
 	executing chan struct{}
@@ -235,7 +232,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), metrics: metrics.New(), begins: sojourn.New(begunWithin), intake: intake.New(cfg.Intake, d.Clock), ready: make(chan struct{}), executing: make(chan struct{})}
+	s := &Service{cfg: cfg, deps: d, types: node.Builtin().And(d.Tools.Types()...), definitions: definition.New(d.Workflows), metrics: metrics.New(), begins: sojourn.New(begunWithin), intake: queue.NewGuard(cfg.Intake, d.Clock), ready: make(chan struct{}), executing: make(chan struct{})}
 	if cfg.TestSeams {
 		s.types = s.types.Conformance(cfg.Prompts.TestSecrets)
 	}

@@ -5,29 +5,28 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"waybill.dev/waybill/services/dispatcher/waiting"
-	"waybill.dev/waybill/services/dispatcher/worker"
+	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
 // openQueue puts the desk between the queue and the pool, where waiting runs can be kept.
 func (s *Service) openQueue() {
 	s.queue = s.deps.Queue
-	cfg := waiting.Config{Size: s.cfg.MaxRuns}
+	cfg := queue.Config{Size: s.cfg.MaxRuns}
 	size := s.cfg.MaxRuns
 	if s.deps.Waiting != nil {
-		s.desk = waiting.New(cfg, waiting.Deps{
+		s.desk = queue.New(cfg, queue.Deps{
 			Queue: s.deps.Queue, Log: s.deps.Log, Tickets: s.deps.Waiting, Rates: s.deps.Rates, Leases: s.leases,
 			Tenant: s.tenant, Scheduled: s.definitions.Scheduled, Clock: s.deps.Clock, Logger: s.deps.Logger,
 		})
 		s.queue, size = s.desk, cfg.Slots()
 	}
-	s.pool = worker.New(s.queue, s.executor, size, s.deps.Logger)
+	s.pool = queue.NewPool(s.queue, s.executor, size, s.deps.Logger)
 }
 
 // tenant is what holds for a tenant now.
-func (s *Service) tenant(tenant string) waiting.Tenant {
+func (s *Service) tenant(tenant string) queue.Tenant {
 	t := s.deps.TenantLimits.Of(tenant)
-	out := waiting.Tenant{Weight: t.Weight, Priority: t.Priority}
+	out := queue.Tenant{Weight: t.Weight, Priority: t.Priority}
 	if t.Concurrency != nil {
 		out.Concurrency = t.Concurrency.Limit
 	}

@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/flow"
+	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/test/harness"
@@ -55,7 +55,7 @@ func load(t *testing.T, file string) (*wire.RunRecord, []wire.Event, machine.Pla
 	require.NoError(t, err)
 	def, problems := workflow.Parse(r.Workflow)
 	require.Empty(t, problems)
-	compiled, problems := flow.Compile(def)
+	compiled, problems := definition.Compile(def)
 	require.Empty(t, problems)
 	return rec, r.Events, machine.Plan{Def: def, Graph: workflow.Compile(def), Flow: compiled, Types: types(t)}
 }

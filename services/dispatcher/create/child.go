@@ -12,7 +12,6 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/privacy"
 )
 
 // Child is the wish of a run's node for another run.
@@ -70,7 +69,7 @@ func (s *Starter) StartChild(ctx context.Context, c Child) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.write(ctx, req, rec, body, privacy.Of(e.Def, s.deps.Types))
+	_, err = s.write(ctx, req, rec, body, node.PolicyOf(e.Def, s.deps.Types))
 	return err
 }
 

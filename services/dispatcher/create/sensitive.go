@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/privacy"
+	"waybill.dev/waybill/services/dispatcher/node"
 )
 
 // Vault keeps the clear body of a frame whose body in the log is masked.
@@ -21,7 +21,7 @@ type Vault interface {
 // Maskable refuses a workflow whose sensitive values this host could not keep out
 // of its log: it does not promise what it does not do (OpenWOP host contract §10.3).
 func (s *Starter) Maskable(def *workflow.Definition) error {
-	if privacy.Of(def, s.deps.Types) == nil {
+	if node.PolicyOf(def, s.deps.Types) == nil {
 		return nil
 	}
 	const remedy = "; take the node out, or set metadata.complianceConfig.maskingMode to passthrough if the values may be told"
@@ -29,7 +29,7 @@ func (s *Starter) Maskable(def *workflow.Definition) error {
 		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host has no place to keep them in").
 			With("requiredCapability", "masking")
 	}
-	if n, refused := privacy.Refuses(def, s.deps.Types); refused {
+	if n, refused := node.Refuses(def, s.deps.Types); refused {
 		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host does not mask what a node of type %q, %q, tells while it works"+remedy, n.TypeID, n.ID).
 			With("requiredCapability", "masking").With("offendingTypeId", n.TypeID).With("nodeId", n.ID)
 	}
@@ -38,7 +38,7 @@ func (s *Starter) Maskable(def *workflow.Definition) error {
 
 // seal keeps the clear record of a run and gives the masked one, which is what the log
 // gets; a run without sensitive values keeps its record.
-func (s *Starter) seal(ctx context.Context, r subject.Run, writer string, body []byte, p *privacy.Policy) ([]byte, error) {
+func (s *Starter) seal(ctx context.Context, r subject.Run, writer string, body []byte, p *node.MaskPolicy) ([]byte, error) {
 	if p == nil {
 		return body, nil
 	}

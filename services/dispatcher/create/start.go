@@ -21,7 +21,6 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/privacy"
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
@@ -137,7 +136,7 @@ func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
 			return Created{}, err
 		}
 	}
-	return s.write(ctx, req, rec, body, privacy.Of(def.Def, s.deps.Types))
+	return s.write(ctx, req, rec, body, node.PolicyOf(def.Def, s.deps.Types))
 }
 
 // body is that of the start frame, without secrets.
@@ -338,7 +337,7 @@ const writeTimeout = 5 * time.Second
 
 // write appends the start frame. A run that exists already is the answer to a
 // repeated request, if the requests agree.
-func (s *Starter) write(ctx context.Context, req Request, rec *wire.RunRecord, body []byte, sensitive *privacy.Policy) (Created, error) {
+func (s *Starter) write(ctx context.Context, req Request, rec *wire.RunRecord, body []byte, sensitive *node.MaskPolicy) (Created, error) {
 	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()

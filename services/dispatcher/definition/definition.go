@@ -16,14 +16,13 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/flow"
 )
 
 // Entry is a definition ready to use.
 type Entry struct {
 	Def    *workflow.Definition
 	Graph  *workflow.Graph
-	Flow   *flow.Flow
+	Flow   *Flow
 	Digest string
 }
 
@@ -266,7 +265,7 @@ func (r *Registry) ByDigest(ctx context.Context, digest string) (*Entry, error) 
 	if len(problems) > 0 {
 		return nil, fault.New(fault.WorkflowNotFound, "the stored definition cannot be read: %s", problems[0].Message)
 	}
-	compiled, _ := flow.Compile(def) // what is wrong with it was refused, or fails its node
+	compiled, _ := Compile(def) // what is wrong with it was refused, or fails its node
 	e = &Entry{Def: def, Graph: workflow.Compile(def), Flow: compiled, Digest: digest}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -29,7 +29,6 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
-	"waybill.dev/waybill/services/dispatcher/flow"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -50,7 +49,7 @@ func define(t testing.TB, nodes string, edges ...string) oneDefinition {
 	def, problems := workflow.Parse([]byte(`{"id":"wf","name":"wf","version":"1","nodes":[` + nodes +
 		`],"edges":[` + strings.Join(edges, ",") + `],"triggers":[],"variables":[],"metadata":{},"settings":{}}`))
 	require.Empty(t, problems)
-	compiled, problems := flow.Compile(def)
+	compiled, problems := definition.Compile(def)
 	require.Empty(t, problems)
 	return oneDefinition{&definition.Entry{Def: def, Graph: workflow.Compile(def), Flow: compiled, Digest: def.Digest()}}
 }

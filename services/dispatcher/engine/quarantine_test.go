@@ -20,7 +20,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/quarantine"
-	"waybill.dev/waybill/services/dispatcher/worker"
+	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
 // ward notes who was quarantined.
@@ -374,7 +374,7 @@ func TestQuarantine_AMendedRunEndsByItself(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(t.Context())
 		var g errgroup.Group
-		g.Go(func() error { return worker.New(r.log, r.exec, 1, slog.New(slog.DiscardHandler)).Run(ctx) })
+		g.Go(func() error { return queue.NewPool(r.log, r.exec, 1, slog.New(slog.DiscardHandler)).Run(ctx) })
 		g.Go(func() error { return list.Run(ctx) })
 		defer func() {
 			cancel()

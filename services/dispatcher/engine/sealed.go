@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/machine"
-	"waybill.dev/waybill/services/dispatcher/privacy"
+	"waybill.dev/waybill/services/dispatcher/node"
 )
 
 // Vault keeps the clear bodies of frames whose bodies in the log are masked.
@@ -45,7 +45,7 @@ func (x *Executor) conceal(ctx context.Context, r subject.Run, writer string, he
 	return masked(m.Sensitive(), events), nil
 }
 
-func masked(p *privacy.Policy, events []wire.Event) []wire.Event {
+func masked(p *node.MaskPolicy, events []wire.Event) []wire.Event {
 	out := make([]wire.Event, len(events))
 	for i, e := range events {
 		out[i] = p.Event(e)

@@ -21,7 +21,6 @@ import (
 	"waybill.dev/waybill/services/dispatcher/engine"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/privacy"
 	sealedvault "waybill.dev/waybill/services/dispatcher/vault"
 )
 
@@ -62,7 +61,7 @@ func newSealed(t *testing.T) *sealed {
 	clear, err := json.Marshal(rec)
 	require.NoError(t, err)
 	require.NoError(t, v.Put(t.Context(), theRun, 0, "starter", clear))
-	masked, err := json.Marshal(privacy.Of(def, node.Builtin()).Record(rec))
+	masked, err := json.Marshal(node.PolicyOf(def, node.Builtin()).Record(rec))
 	require.NoError(t, err)
 	_, err = s.log.Append(t.Context(), frame.NewStart(theRun, masked).By("starter"), 0)
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/flow"
+	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
@@ -26,7 +26,7 @@ func TestExample_OrderDecides(t *testing.T) {
 	problems, warned := node.Builtin().Review(def, nil)
 	require.Empty(t, problems)
 	require.Empty(t, warned)
-	f, _ := flow.Compile(def)
+	f, _ := definition.Compile(def)
 	plan := machine.Plan{Def: def, Graph: workflow.Compile(def), Flow: f, Types: node.Builtin()}
 	const lines = `"lines":[{"sku":"pen","quantity":3,"cents":120},{"sku":"ink","quantity":1,"cents":850}]`
 	for name, tt := range map[string]struct {

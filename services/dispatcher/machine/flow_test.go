@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/flow"
+	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
@@ -28,7 +28,7 @@ func planOf(t testing.TB, nodes, edges, rest string) machine.Plan {
 	require.Empty(t, problems)
 	problems, _ = node.Builtin().Review(def, nil)
 	require.Empty(t, problems)
-	f, _ := flow.Compile(def)
+	f, _ := definition.Compile(def)
 	return machine.Plan{Def: def, Graph: workflow.Compile(def), Flow: f, Types: node.Builtin()}
 }
 

@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/flow"
+	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
@@ -37,7 +37,7 @@ type Plan struct {
 	Def   *workflow.Definition
 	Graph *workflow.Graph
 	// Flow are the conditions and expressions of Def, compiled.
-	Flow  *flow.Flow
+	Flow  *definition.Flow
 	Types node.Catalog
 	// Gate holds the model that a node would ask against what its type requires; nil:
 	// requirements are opaque.

@@ -5,16 +5,16 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/privacy"
+	"waybill.dev/waybill/services/dispatcher/node"
 )
 
 // Sensitive is what of a masked run must not be recorded in the clear. If nothing is by
 // now, because a pack has changed, everything is: the run began as one that has secrets.
-func (m *Machine) Sensitive() *privacy.Policy {
-	if p := privacy.Of(m.plan.Def, m.plan.Types); p != nil {
+func (m *Machine) Sensitive() *node.MaskPolicy {
+	if p := node.PolicyOf(m.plan.Def, m.plan.Types); p != nil {
 		return p
 	}
-	return privacy.Everything(privacy.Mode(m.st.Record.Masking))
+	return node.MaskEverything(node.MaskMode(m.st.Record.Masking))
 }
 
 // Abandon ends a run that cannot be gone on with.

@@ -7,7 +7,7 @@ import (
 
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/flow"
+	"waybill.dev/waybill/services/dispatcher/definition"
 )
 
 // OpenWOP host contract §5.9: who is not among a channel's readers sees it nowhere: not in
@@ -22,7 +22,7 @@ func TestChannels_WhatANodeMayNotReadItSeesNowhere(t *testing.T) {
 		"a node's own":  `r:core.getVariable:"config":{"name":"priv"},"inputs":{}`,
 	} {
 		p := planned(t, channels, write, reader)
-		compiled, problems := flow.Compile(p.Def)
+		compiled, problems := definition.Compile(p.Def)
 		require.Empty(t, problems)
 		p.Flow = compiled
 		m := begun(p)
@@ -33,7 +33,7 @@ func TestChannels_WhatANodeMayNotReadItSeesNowhere(t *testing.T) {
 
 	p := planned(t, channels, write, `r:core.noop:"config":{},"inputs":{}`)
 	p.Def.Edges[0].Condition = &workflow.EdgeCondition{Type: workflow.ConditionExpression, Expression: `variables.priv == "TOPSECRET"`}
-	compiled, problems := flow.Compile(p.Def)
+	compiled, problems := definition.Compile(p.Def)
 	require.Empty(t, problems)
 	p.Flow = compiled
 	m := begun(p)

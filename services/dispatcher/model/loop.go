@@ -29,7 +29,6 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
-	"waybill.dev/waybill/services/dispatcher/providerpolicy"
 	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
@@ -75,7 +74,7 @@ type Deps struct {
 	// Keys are those that tenants bring; nil: none.
 	Keys Keys
 	// Policies say who may ask which models; nil: everybody may ask all.
-	Policies *providerpolicy.Policies
+	Policies *Policies
 	Clock    func() time.Time
 	// Called is told of each call of a model that went out, and how long it took; nil:
 	// nobody is.

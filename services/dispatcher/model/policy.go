@@ -8,7 +8,6 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/credential"
 	"waybill.dev/waybill/services/dispatcher/node"
-	"waybill.dev/waybill/services/dispatcher/providerpolicy"
 )
 
 // Policy finds why the provider policy keeps a run's node from the model that it would
@@ -27,21 +26,21 @@ func (l *Loop) Policy(r *wire.RunRecord, in node.Input) *wire.NodeError {
 }
 
 // denies judges a model by the tenant's rule for its provider.
-func (l *Loop) denies(tenant, credentialRef string, m modelgate.Model) *providerpolicy.Denial {
+func (l *Loop) denies(tenant, credentialRef string, m modelgate.Model) *Denial {
 	rule := l.deps.Policies.Of(tenant, m.Provider)
-	key := providerpolicy.KeyNone
+	key := KeyNone
 	if credentialRef != "" && rule.Mode == modelgate.Required {
 		key = l.keyOf(tenant, m.Provider, credentialRef)
 	}
 	return rule.Judge(m, key)
 }
 
-func (l *Loop) keyOf(tenant, provider, ref string) providerpolicy.Key {
+func (l *Loop) keyOf(tenant, provider, ref string) PolicyKey {
 	if l.deps.Keys == nil {
-		return providerpolicy.KeyUnresolved
+		return KeyUnresolved
 	}
 	if _, err := l.deps.Keys.Key(tenant, provider, ref); errors.Is(err, credential.ErrNone) {
-		return providerpolicy.KeyUnresolved
+		return KeyUnresolved
 	}
-	return providerpolicy.KeyFound // if it cannot be read, that is said when it is used
+	return KeyFound // if it cannot be read, that is said when it is used
 }

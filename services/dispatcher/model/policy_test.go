@@ -13,14 +13,13 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
-	"waybill.dev/waybill/services/dispatcher/providerpolicy"
 )
 
 func underPolicies(t *testing.T, rules string, keys model.Keys) *model.Loop {
 	t.Helper()
 	reg, err := provider.NewRegistry(mock.New(mock.NewMemory()))
 	require.NoError(t, err)
-	p, err := providerpolicy.Parse([]byte(`{"tenants":{"acme":` + rules + `}}`))
+	p, err := model.ParsePolicies([]byte(`{"tenants":{"acme":` + rules + `}}`))
 	require.NoError(t, err)
 	return model.New(model.Config{Defaults: model.Defaults{Provider: "mock", Model: "m"}},
 		model.Deps{Models: reg, Keys: keys, Policies: p, Logger: slog.New(slog.DiscardHandler)})
@@ -104,7 +103,7 @@ func TestCapable_ListsModelsThatTheTenantMayAsk(t *testing.T) {
 			t.Parallel()
 			reg, err := provider.NewRegistry(mock.New(mock.NewMemory()))
 			require.NoError(t, err)
-			p, err := providerpolicy.Parse([]byte(`{"tenants":{"acme":` + tc.rules + `}}`))
+			p, err := model.ParsePolicies([]byte(`{"tenants":{"acme":` + tc.rules + `}}`))
 			require.NoError(t, err)
 			l := model.New(model.Config{
 				Defaults:      model.Defaults{Provider: "mock", Model: "m"},

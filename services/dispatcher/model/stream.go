@@ -9,7 +9,6 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/provider"
-	"waybill.dev/waybill/services/dispatcher/withhold"
 )
 
 // streamer records a model's text as output.chunk events while it arrives.
@@ -226,11 +225,11 @@ func (c *call) assets() *assetFilter {
 // judged, and stored, when all of it is there.
 type assetFilter struct {
 	max  int
-	text *withhold.Filter
+	text *MediaFilter
 }
 
 func newAssetFilter(maxBytes int) *assetFilter {
-	return &assetFilter{max: maxBytes, text: withhold.New(maxBytes)}
+	return &assetFilter{max: maxBytes, text: NewMediaFilter(maxBytes)}
 }
 
 // pass gives the piece as it may be shown; ok is false when nothing of it is.
@@ -242,7 +241,7 @@ func (f *assetFilter) pass(d provider.Delta) (shown provider.Delta, ok bool) {
 	d.Text = f.text.Write(d.Text, d.Last)
 	calls := make([]provider.ToolCall, 0, len(d.ToolCalls))
 	for _, c := range d.ToolCalls { // arguments are whole
-		c.Arguments = withhold.New(f.max).Write(c.Arguments, true)
+		c.Arguments = NewMediaFilter(f.max).Write(c.Arguments, true)
 		calls = append(calls, c)
 	}
 	d.ToolCalls = calls

@@ -9,8 +9,8 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/expr"
-	"waybill.dev/waybill/services/dispatcher/flow"
 )
 
 // The node types of control flow and data flow (OpenWOP host contract §5.6 reserves
@@ -87,7 +87,7 @@ func verdict(in Input, cfg map[string]json.RawMessage) (bool, expr.Members, erro
 			return false, expr.Members{}, Problem("condition", found)
 		}
 		if c.Type != workflow.ConditionExpression {
-			compiled, err := flow.CompileCondition(c, expr.Node, "inputs")
+			compiled, err := definition.CompileCondition(c, expr.Node, "inputs")
 			if err != nil {
 				return false, expr.Members{}, err
 			}

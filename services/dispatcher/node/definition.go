@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
-	"waybill.dev/waybill/services/dispatcher/flow"
+	"waybill.dev/waybill/services/dispatcher/definition"
 )
 
 // Rules of warnings.
@@ -43,7 +43,7 @@ func (c Catalog) Review(def *workflow.Definition, models *catalogue.Catalogue) (
 		return []workflow.Problem{{Rule: RuleExpression, Message: fmt.Sprintf(
 			"the definition has %d expressions of %d bytes together, want at most %d of %d; split the workflow", n, size, maxExpressions, maxText)}}, nil
 	}
-	compiled, found := flow.Compile(def)
+	compiled, found := definition.Compile(def)
 	for i, n := range def.Nodes {
 		t, known := c[n.TypeID]
 		if known && t.Class != Effect && n.OnUnknownOutcome() == workflow.OutcomeAsk {
@@ -102,7 +102,7 @@ func sorted(found []workflow.Problem) []workflow.Problem {
 	return found[:min(len(found), maxFound)]
 }
 
-func (c Catalog) warnings(def *workflow.Definition, compiled *flow.Flow) []workflow.Problem {
+func (c Catalog) warnings(def *workflow.Definition, compiled *definition.Flow) []workflow.Problem {
 	w := &warnings{types: c, def: def, flow: compiled, graph: workflow.Compile(def), at: map[string]int{}}
 	for i := range def.Nodes {
 		w.at[def.Nodes[i].ID] = i
@@ -118,7 +118,7 @@ func (c Catalog) warnings(def *workflow.Definition, compiled *flow.Flow) []workf
 type warnings struct {
 	types Catalog
 	def   *workflow.Definition
-	flow  *flow.Flow
+	flow  *definition.Flow
 	graph *workflow.Graph
 	at    map[string]int // index of a node by id
 	found []workflow.Problem

@@ -8,14 +8,14 @@ import (
 
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/expr"
-	"waybill.dev/waybill/services/dispatcher/flow"
 )
 
 // Rules that a problem with a node's config can name.
 const (
 	RuleConfig     = "config"
-	RuleExpression = flow.RuleExpression
+	RuleExpression = definition.RuleExpression
 )
 
 // lint gathers what is wrong with a config.
@@ -84,7 +84,7 @@ func lintConditional(config json.RawMessage) []workflow.Problem {
 			l.add("/condition"+p.Path, p.Rule, p.Message)
 		}
 		if len(found) == 0 {
-			if _, err := flow.CompileCondition(c, expr.Node, "inputs"); err != nil {
+			if _, err := definition.CompileCondition(c, expr.Node, "inputs"); err != nil {
 				l.add("/condition", RuleExpression, err.Error())
 			}
 		}

@@ -21,7 +21,7 @@ import (
 	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/flow"
+	"waybill.dev/waybill/services/dispatcher/definition"
 )
 
 // Class says how a type is executed.
@@ -50,7 +50,7 @@ type Input struct {
 	UntrustedPorts, UntrustedVariables map[string]bool
 	// Flow compiles the expressions of the config, once for the definition; MaxLoop is
 	// the workflow's bound on loops. Pure types have them.
-	Flow    *flow.Flow
+	Flow    *definition.Flow
 	MaxLoop int64
 	// Origins tells of untrusted ports who outside made the value, where that is known.
 	Origins map[string]untrusted.Mark

@@ -1,0 +1,153 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/wire"
+)
+
+// delivery is a run handed to the executor: from the queue (inner is set), or from a ticket.
+type delivery struct {
+	desk    *Desk
+	inner   runlog.Delivery
+	frame   *frame.Frame
+	permits []permit
+	// process is the id of this process under which the ticket was claimed and the permits were
+	// taken; empty: neither was.
+	process string
+	// schedule is that of a run from the queue.
+	schedule *wire.Schedule
+
+	key    string
+	ticket ticket
+	rev    uint64
+
+	ended atomic.Bool // Ack, Retry or Return was called
+	done  sync.Once
+}
+
+// Frame is the frame that handed the run out; that of a ticket is without its content.
+func (d *delivery) Frame() *frame.Frame { return d.frame }
+
+// Redelivered is true for a ticket: the run is read from its log.
+func (d *delivery) Redelivered() bool { return d.inner == nil || d.inner.Redelivered() }
+
+// Process is the id under which the run may be executed: permits do not count once its lease is lost.
+// See runlog.ProcessOf.
+func (d *delivery) Process() string { return d.process }
+
+// errLeaseLost says that other processes may have the ticket.
+var errLeaseLost = errors.New("ticket was claimed under a lease that is lost")
+
+// Extend says that the run is still executed. A ticket needs no writes: the process's lease counts.
+func (d *delivery) Extend() error {
+	if d.inner != nil {
+		return d.inner.Extend()
+	}
+	if d.process != d.desk.deps.Leases.Process() {
+		return errLeaseLost
+	}
+	return nil
+}
+
+// Ack says that the run needs no dispatcher until the next wake.
+func (d *delivery) Ack() error {
+	d.ended.Store(true)
+	if d.inner != nil {
+		return d.inner.Ack()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	defer cancel()
+	if err := d.desk.deps.Tickets.Delete(ctx, d.key, d.rev); err != nil {
+		d.desk.disown(d.key)
+		return fmt.Errorf("delete ticket of run %s: %w", d.ticket.RunID, err)
+	}
+	return nil // mine until the watch has seen it
+}
+
+// Retry has the run executed again, by any dispatcher, after a pause.
+func (d *delivery) Retry() error {
+	d.ended.Store(true)
+	if d.inner != nil {
+		return d.inner.Retry()
+	}
+	return d.retryTicket()
+}
+
+func (d *delivery) retryTicket() error {
+	t := d.ticket
+	t.Tries++
+	t.NotBeforeMs = d.desk.deps.Clock().Add(retryAfter(d.desk.cfg.RetryDelay, t.Tries)).UnixMilli()
+	return d.handBack(t)
+}
+
+// Tries is how often the run was handed out, this time included.
+func (d *delivery) Tries() int {
+	if d.inner != nil {
+		return d.inner.Tries()
+	}
+	return d.ticket.Tries + 1
+}
+
+// Return has the run executed by another dispatcher as soon as one has a slot: this one ends, and
+// nothing is wrong with the run.
+func (d *delivery) Return() error {
+	d.ended.Store(true)
+	if d.inner == nil {
+		return d.handBack(d.ticket)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	defer cancel()
+	d.desk.park(ctx, d.inner, Capacity, d.schedule)
+	return nil
+}
+
+// handBack writes the ticket so that it can be claimed.
+func (d *delivery) handBack(t ticket) error {
+	k := d.desk
+	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+	defer cancel()
+	t.Holder, t.Reason = "", Capacity
+	value, err := t.value()
+	if err == nil {
+		var rev uint64
+		if rev, err = k.deps.Tickets.Update(ctx, d.key, value, d.rev); err == nil {
+			k.see(kv.Entry{Key: d.key, Value: value, Revision: rev})
+		}
+	}
+	k.disown(d.key)
+	if err != nil {
+		return fmt.Errorf("hand back ticket of run %s: %w", d.ticket.RunID, err)
+	}
+	return nil
+}
+
+// Done says that the execution is over, however it ended: its slot and its permits are free. A ticket
+// whose delivery was left open is handed back, as the queue does with its own after a while.
+func (d *delivery) Done() {
+	d.done.Do(func() {
+		if d.inner == nil && !d.ended.Load() {
+			if err := d.retryTicket(); err != nil {
+				d.desk.deps.Logger.Debug("ticket not handed back", "run_id", d.ticket.RunID, "error", err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), storePatience)
+		defer cancel()
+		d.returnPermits(ctx)
+		d.desk.give(d.frame.Run.Tenant)
+	})
+}
+
+func (d *delivery) returnPermits(ctx context.Context) {
+	for _, p := range d.permits {
+		d.desk.permits.release(ctx, p)
+	}
+	d.permits = nil
+}

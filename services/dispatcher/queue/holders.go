@@ -1,0 +1,76 @@
+package queue
+
+import (
+	"context"
+	"sync"
+)
+
+// Leases is the liveness of dispatcher processes; see package lease.
+type Leases interface {
+	// Process is the id of this process. It changes when the lease was lost.
+	Process() string
+	// Alive reports whether a process may still act. False is final.
+	Alive(ctx context.Context, process string) (bool, error)
+}
+
+// holders are the processes that tickets and permits name, with what their leases say of them.
+type holders struct {
+	leases Leases
+
+	mu    sync.Mutex      // guards what follows
+	named map[string]int  // how many tickets and permits name a process
+	dead  map[string]bool // those of them whose lease is over
+}
+
+func newHolders(l Leases) *holders {
+	return &holders{leases: l, named: map[string]int{}, dead: map[string]bool{}}
+}
+
+// count adds n to the tickets and permits that name a process; empty: none does.
+func (h *holders) count(process string, n int) {
+	if process == "" {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.named[process] += n; h.named[process] <= 0 {
+		delete(h.named, process)
+		delete(h.dead, process)
+	}
+}
+
+// gone reports that the lease of a process is over, as check found it. No process has an empty id.
+func (h *holders) gone(process string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return process == "" || h.dead[process]
+}
+
+// check looks up the leases of the named processes. It returns those found to be over for the first
+// time. A lease that cannot be looked up now is not over.
+func (h *holders) check(ctx context.Context) (died []string) {
+	for _, process := range h.unsure() {
+		if alive, err := h.leases.Alive(ctx, process); err != nil || alive {
+			continue
+		}
+		h.mu.Lock()
+		if h.named[process] > 0 {
+			h.dead[process] = true
+			died = append(died, process)
+		}
+		h.mu.Unlock()
+	}
+	return died
+}
+
+// unsure are the named processes that may be alive.
+func (h *holders) unsure() (out []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for process := range h.named {
+		if !h.dead[process] {
+			out = append(out, process)
+		}
+	}
+	return out
+}

@@ -1,0 +1,52 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics count waiting runs. No label names a run, a workflow or a tenant.
+type metrics struct {
+	parked  *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+}
+
+func newMetrics() metrics {
+	return metrics{
+		parked: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "waybill", Subsystem: "dispatcher", Name: "parked_runs_total", Help: "Runs that this process took from the queue and made wait, by reason.",
+		}, []string{"reason"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "waybill", Subsystem: "dispatcher", Name: "waiting_seconds", Help: "How long runs waited after they left the queue, by reason.",
+			Buckets: []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 30, 60, 300, 1800, 7200},
+		}, []string{"reason"}),
+	}
+}
+
+func (m metrics) waited(why Reason, d time.Duration) {
+	m.seconds.WithLabelValues(string(why)).Observe(max(d, 0).Seconds())
+}
+
+var waitingDesc = prometheus.NewDesc("waybill_dispatcher_waiting_runs", "Runs that wait outside the queue, of all dispatchers, by reason.", []string{"reason"}, nil) //nolint:gochecknoglobals // a constant
+
+// gauge counts the waiting runs when it is read.
+type gauge struct{ desk *Desk }
+
+// Describe names the metric.
+func (gauge) Describe(to chan<- *prometheus.Desc) { to <- waitingDesc }
+
+// Collect counts.
+func (g gauge) Collect(to chan<- prometheus.Metric) {
+	for _, why := range Reasons() {
+		g.desk.mu.Lock()
+		n := g.desk.byReason[why]
+		g.desk.mu.Unlock()
+		to <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(n), string(why))
+	}
+}
+
+// Collectors are the desk's metrics.
+func (k *Desk) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{k.metrics.parked, k.metrics.seconds, gauge{k}}
+}

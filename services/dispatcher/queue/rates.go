@@ -1,0 +1,70 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"waybill.dev/waybill/internal/kv"
+)
+
+// recentRuns is how many runs a rate record remembers, so that a run that is handed out again counts
+// once.
+const recentRuns = 32
+
+// rateRecord is the starts of one limit within its period, the oldest first.
+type rateRecord struct {
+	StartsMs []int64  `json:"startsMs"`
+	Runs     []string `json:"runs"`
+}
+
+// charge counts a start. A wait above 0 is how long the run must wait: it was not counted.
+func charge(ctx context.Context, store kv.Store, l rateLimit, runID string, clock func() time.Time) (wait time.Duration, err error) {
+	key := ratePrefix + l.id
+	for {
+		var r rateRecord
+		e, err := store.Get(ctx, key)
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return 0, err
+		}
+		if err == nil && json.Unmarshal(e.Value, &r) != nil {
+			r = rateRecord{}
+		}
+		if slices.Contains(r.Runs, runID) {
+			return 0, nil
+		}
+		now := clock()
+		if wait := r.add(l, runID, now); wait > 0 {
+			return wait, nil
+		}
+		value, err := json.Marshal(r)
+		if err != nil {
+			return 0, fmt.Errorf("render rate record: %w", err)
+		}
+		if _, err = store.Update(ctx, key, value, e.Revision); !errors.Is(err, kv.ErrConflict) {
+			return 0, err
+		}
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// add counts a start at an instant, or says how long it must wait.
+func (r *rateRecord) add(l rateLimit, runID string, now time.Time) time.Duration {
+	since := now.Add(-l.period).UnixMilli()
+	r.StartsMs = slices.DeleteFunc(r.StartsMs, func(ms int64) bool { return ms <= since })
+	if n := len(r.StartsMs); n >= l.max {
+		first := time.UnixMilli(r.StartsMs[n-l.max])
+		return max(first.Add(l.period).Sub(now), time.Millisecond)
+	}
+	r.StartsMs = append(r.StartsMs, now.UnixMilli())
+	slices.Sort(r.StartsMs) // clocks of processes differ a little
+	if r.Runs = append(r.Runs, runID); len(r.Runs) > recentRuns {
+		r.Runs = r.Runs[len(r.Runs)-recentRuns:]
+	}
+	return 0
+}

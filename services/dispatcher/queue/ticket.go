@@ -1,0 +1,142 @@
+package queue
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/schedule"
+)
+
+// Reason is why a run waits.
+type Reason string
+
+// The reasons.
+const (
+	Capacity    Reason = "capacity"    // no slot is free for its tenant
+	Concurrency Reason = "concurrency" // as many runs are executed as the limit allows
+	Rate        Reason = "rate"        // as many runs started in the period as the limit allows
+)
+
+// Reasons are all reasons.
+func Reasons() []Reason { return []Reason{Capacity, Concurrency, Rate} }
+
+// Names of what is kept. An autoscaler counts the messages of Bucket that the consumer ScalingConsumer
+// selects.
+const (
+	Bucket          = "waybill_waiting" // tickets and permits
+	RateBucket      = "waybill_rates"   // starts of rate limits
+	ScalingConsumer = "waiting"
+)
+
+// Prefixes of keys. Tickets that wait for a slot, and those that are executed, are apart from
+// tickets that wait for a limit: more dispatchers help the former only.
+const (
+	readyPrefix   = "ready."
+	limitedPrefix = "limited."
+	permitPrefix  = "permit."
+	ratePrefix    = "rate."
+)
+
+// ScalingSubjects match the tickets that an autoscaler counts: runs that wait for a slot, and runs
+// executed from a ticket.
+const ScalingSubjects = "$KV." + Bucket + "." + readyPrefix + ">"
+
+// ticket is what is stored of a waiting run.
+type ticket struct {
+	Tenant     string       `json:"tenant"`
+	WorkflowID string       `json:"workflowId"`
+	RunID      string       `json:"runId"`
+	Kind       subject.Kind `json:"kind"`
+	// Pos and StoredMs are those of the frame that handed the run out.
+	Pos      uint64         `json:"pos"`
+	StoredMs int64          `json:"storedMs"`
+	Reason   Reason         `json:"reason"`
+	Schedule *wire.Schedule `json:"schedule,omitempty"`
+	// ParkedMs is when the run began to wait.
+	ParkedMs int64 `json:"parkedMs"`
+	// NotBeforeMs is when it may be executed again after its delivery was handed back, Tries how
+	// often that happened.
+	NotBeforeMs int64 `json:"notBeforeMs,omitempty"`
+	Tries       int   `json:"tries,omitempty"`
+	// Holder is the process that executes it, by the id of its lease; empty: none.
+	Holder string `json:"holder,omitempty"`
+	// Charged says that the run counts against its rate limits already.
+	Charged bool `json:"charged,omitempty"`
+}
+
+func newTicket(f *frame.Frame, why Reason, s *wire.Schedule, now time.Time) ticket {
+	return ticket{
+		Tenant: f.Run.Tenant, WorkflowID: f.Run.WorkflowID, RunID: f.Run.RunID, Kind: f.Kind, Pos: f.Pos, StoredMs: f.Stored.UnixMilli(),
+		Reason: why, Schedule: s, ParkedMs: now.UnixMilli(),
+	}
+}
+
+func (t ticket) run() subject.Run {
+	return subject.Run{Tenant: t.Tenant, WorkflowID: t.WorkflowID, RunID: t.RunID}
+}
+
+// frame is the run, the kind and the position: all that a delivery needs whose run is read from
+// its log.
+func (t ticket) frame() *frame.Frame {
+	return &frame.Frame{Run: t.run(), Kind: t.Kind, Pos: t.Pos, Stored: time.UnixMilli(t.StoredMs)}
+}
+
+// key is the ticket's key below a prefix. A frame has one ticket, and a run as many as frames that
+// hand it out.
+func (t ticket) key(prefix string) string {
+	return prefix + t.Tenant + "." + t.RunID + "." + strconv.FormatUint(t.Pos, 10)
+}
+
+// keyFor is the key of a new ticket.
+func (t ticket) keyFor() string {
+	if t.Reason == Capacity {
+		return t.key(readyPrefix)
+	}
+	return t.key(limitedPrefix)
+}
+
+func (t ticket) value() ([]byte, error) {
+	b, err := json.Marshal(t)
+	if err != nil {
+		return nil, fmt.Errorf("render ticket of run %s: %w", t.RunID, err)
+	}
+	return b, nil
+}
+
+// entry is a ticket as the dispatcher last saw it.
+type entry struct {
+	ticket
+	rev uint64
+	// round is the watch that saw it last.
+	round int
+}
+
+// listed is the entry as the book has it.
+func (e entry) listed(key string, l limits) schedule.Ticket {
+	return schedule.Ticket{
+		ID: key, Tenant: e.Tenant, Lane: l.lane(), Priority: l.priority, Order: e.order(),
+		Since: time.UnixMilli(e.ParkedMs), NotBefore: time.UnixMilli(e.NotBeforeMs),
+	}
+}
+
+// started is behind the position of every frame.
+const started = 1 << 62
+
+// order puts runs that have begun, as those of a dispatcher that died, before those that have not.
+func (e entry) order() uint64 {
+	if e.Kind == subject.Wake {
+		return e.Pos
+	}
+	return e.Pos + started
+}
+
+// retryAfter is how long a run waits that was handed back: longer each time.
+func retryAfter(first time.Duration, tries int) time.Duration {
+	return cmp.Or(first, time.Second) << min(max(tries-1, 0), 3)
+}
