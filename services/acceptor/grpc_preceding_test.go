@@ -21,9 +21,8 @@ func preceding(typ wire.EventType, payload string) *acceptorv1.PrecedingEvent {
 	return &acceptorv1.PrecedingEvent{Type: string(typ), Payload: []byte(payload)}
 }
 
-// The caller hears what was recorded, in the bytes of the log: usage before what the
-// envelope causes.
-func TestPreceding_IsToldAsItWasRecorded(t *testing.T) {
+// The caller gets the events as recorded, byte for byte: usage before the envelope's own.
+func TestPreceding_IsReturnedAsRecorded(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
 	req := h.request(t, good)
@@ -39,7 +38,7 @@ func TestPreceding_IsToldAsItWasRecorded(t *testing.T) {
 	require.EqualValues(t, 3, res.GetHead().GetNext())
 	require.NotContains(t, string(res.GetPreceding()[0]), "contentTrust")
 	require.Contains(t, string(res.GetPreceding()[1]), `"contentTrust":"untrusted"`)
-	require.Contains(t, string(res.GetOutcome()), `"recordedEventIds":["ev_run-1_2"]`, "the outcome is that of the envelope")
+	require.Contains(t, string(res.GetOutcome()), `"recordedEventIds":["ev_run-1_2"]`, "the outcome names the envelope's own events")
 
 	again, err := h.Accept(t.Context(), req)
 	require.NoError(t, err)
@@ -59,9 +58,9 @@ func TestPreceding_IsNotRecordedWithARefusal(t *testing.T) {
 	require.Len(t, h.log.Frames(), 1)
 }
 
-// The list is closed: nobody gets an event into a run's log in this way that could be
-// anything but what a model call of the node has to tell.
-func TestPreceding_RefusesWhateverElseItCouldBe(t *testing.T) {
+// The list is closed: a caller can add only events of a model call of the node to a
+// run's log in this way.
+func TestPreceding_RefusesAllOtherEvents(t *testing.T) {
 	t.Parallel()
 	one := func(typ wire.EventType, payload string) []*acceptorv1.PrecedingEvent {
 		return []*acceptorv1.PrecedingEvent{preceding(typ, payload)}
@@ -69,43 +68,43 @@ func TestPreceding_RefusesWhateverElseItCouldBe(t *testing.T) {
 	withTrust := one(wire.EventProviderUsage, usage)
 	withTrust[0].ContentTrust = "certainly"
 	cases := map[string]struct {
-		told   []*acceptorv1.PrecedingEvent
+		events []*acceptorv1.PrecedingEvent
 		change func(*acceptorv1.AcceptRequest)
 		says   string
 	}{
-		"no type":               {told: one("", usage), says: "preceding[0].type"},
-		"twice":                 {told: []*acceptorv1.PrecedingEvent{preceding(wire.EventProviderUsage, usage), preceding(wire.EventProviderUsage, usage)}, says: "preceding[1].type"},
-		"another node":          {told: one(wire.EventProviderUsage, strings.Replace(usage, `"ask"`, `"other"`, 1)), says: "nodeId"},
-		"no node":               {told: one(wire.EventProviderUsage, `{"provider":"p","model":"m"}`), says: "nodeId"},
-		"a further member":      {told: one(wire.EventProviderUsage, strings.Replace(usage, "{", `{"credentialRef":"secret:x",`, 1)), says: "credentialRef"},
-		"a member of the other": {told: one(wire.EventEnvelopeRecovery, usage), says: "preceding[0].payload"},
-		"a text of the answer":  {told: one(wire.EventEnvelopeRecovery, strings.Replace(recovery, "{", `{"text":"hi",`, 1)), says: "text"},
-		"a number as text":      {told: one(wire.EventProviderUsage, strings.Replace(usage, `:1,`, `:"one",`, 1)), says: "inputTokens"},
-		"a member twice":        {told: one(wire.EventProviderUsage, strings.Replace(usage, "{", `{"model":"x",`, 1)), says: "model"},
-		"no object":             {told: one(wire.EventProviderUsage, `[]`), says: "preceding[0].payload"},
-		"null":                  {told: one(wire.EventProviderUsage, `null`), says: "preceding[0].payload"},
-		"nothing":               {told: one(wire.EventProviderUsage, ``), says: "preceding[0].payload"},
-		"nested":                {told: one(wire.EventProviderUsage, strings.Replace(usage, `"mini"`, `["mini"]`, 1)), says: "preceding[0].payload"},
-		"too much":              {told: one(wire.EventProviderUsage, strings.Replace(usage, "mini", strings.Repeat("m", 4096), 1)), says: "preceding[0].payload"},
-		"no trust":              {told: withTrust, says: "preceding[0].content_trust"},
-		"no head":               {told: one(wire.EventProviderUsage, usage), change: func(r *acceptorv1.AcceptRequest) { r.Head = nil }, says: "needs head"},
+		"no type":               {events: one("", usage), says: "preceding[0].type"},
+		"twice":                 {events: []*acceptorv1.PrecedingEvent{preceding(wire.EventProviderUsage, usage), preceding(wire.EventProviderUsage, usage)}, says: "preceding[1].type"},
+		"another node":          {events: one(wire.EventProviderUsage, strings.Replace(usage, `"ask"`, `"other"`, 1)), says: "nodeId"},
+		"no node":               {events: one(wire.EventProviderUsage, `{"provider":"p","model":"m"}`), says: "nodeId"},
+		"a further member":      {events: one(wire.EventProviderUsage, strings.Replace(usage, "{", `{"credentialRef":"secret:x",`, 1)), says: "credentialRef"},
+		"a member of the other": {events: one(wire.EventEnvelopeRecovery, usage), says: "preceding[0].payload"},
+		"a text of the answer":  {events: one(wire.EventEnvelopeRecovery, strings.Replace(recovery, "{", `{"text":"hi",`, 1)), says: "text"},
+		"a number as text":      {events: one(wire.EventProviderUsage, strings.Replace(usage, `:1,`, `:"one",`, 1)), says: "inputTokens"},
+		"a member twice":        {events: one(wire.EventProviderUsage, strings.Replace(usage, "{", `{"model":"x",`, 1)), says: "model"},
+		"no object":             {events: one(wire.EventProviderUsage, `[]`), says: "preceding[0].payload"},
+		"null":                  {events: one(wire.EventProviderUsage, `null`), says: "preceding[0].payload"},
+		"nothing":               {events: one(wire.EventProviderUsage, ``), says: "preceding[0].payload"},
+		"nested":                {events: one(wire.EventProviderUsage, strings.Replace(usage, `"mini"`, `["mini"]`, 1)), says: "preceding[0].payload"},
+		"too much":              {events: one(wire.EventProviderUsage, strings.Replace(usage, "mini", strings.Repeat("m", 4096), 1)), says: "preceding[0].payload"},
+		"no trust":              {events: withTrust, says: "preceding[0].content_trust"},
+		"no head":               {events: one(wire.EventProviderUsage, usage), change: func(r *acceptorv1.AcceptRequest) { r.Head = nil }, says: "needs head"},
 	}
 	for _, typ := range wire.EventTypes() {
 		if typ.MayPrecede() {
 			continue
 		}
 		cases[string(typ)] = struct {
-			told   []*acceptorv1.PrecedingEvent
+			events []*acceptorv1.PrecedingEvent
 			change func(*acceptorv1.AcceptRequest)
 			says   string
-		}{told: one(typ, usage), says: "preceding[0].type"}
+		}{events: one(typ, usage), says: "preceding[0].type"}
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := start(t, nil)
 			req := h.request(t, good)
-			req.Preceding = tc.told
+			req.Preceding = tc.events
 			if tc.change != nil {
 				tc.change(req)
 			}
@@ -114,14 +113,14 @@ func TestPreceding_RefusesWhateverElseItCouldBe(t *testing.T) {
 			require.ErrorContains(t, err, tc.says)
 			refusal, ok := fault.As(err)
 			require.True(t, ok)
-			require.Equal(t, "preceding", refusal.Details["field"], "its caller may hand the envelope in alone")
+			require.Equal(t, "preceding", refusal.Details["field"], "the caller may submit the envelope without them")
 			require.Len(t, h.log.Frames(), 1, "nothing is recorded")
 		})
 	}
 }
 
-// A run that an executor outside carries out has no calls of models here.
-func TestPreceding_IsNotForRunsOfOthers(t *testing.T) {
+// An external run has no model calls on this host.
+func TestPreceding_IsRefusedForExternalRuns(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
 	run := &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: "r1"}

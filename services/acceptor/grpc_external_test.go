@@ -22,7 +22,7 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-var outside = &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: "theirs-1"}
+var externalRun = &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: "theirs-1"}
 
 func (h *host) open(t *testing.T, run *runlogv1.RunRef, boundary string) *runlogv1.Head {
 	t.Helper()
@@ -31,32 +31,32 @@ func (h *host) open(t *testing.T, run *runlogv1.RunRef, boundary string) *runlog
 	return res.GetHead()
 }
 
-// numbered is the good envelope under another correlationId.
+// numbered returns the good envelope with another correlationId.
 func numbered(id string) []byte {
 	return []byte(strings.Replace(good, `"correlationId":"c"`, `"correlationId":"`+id+`"`, 1))
 }
 
 func (h *host) anywhere(t *testing.T, envelope []byte) *acceptorv1.AcceptResponse {
 	t.Helper()
-	res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: outside, NodeId: "ask", Envelope: envelope})
+	res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: externalRun, NodeId: "ask", Envelope: envelope})
 	require.NoError(t, err)
 	return res
 }
 
-// frames are those of the outside run.
+// frames returns the frames of the external run.
 func (h *host) frames(t *testing.T) []*frame.Frame {
 	t.Helper()
-	frames, err := h.log.Run(t.Context(), subject.Run{Tenant: "acme", RunID: outside.GetRunId()})
+	frames, err := h.log.Run(t.Context(), subject.Run{Tenant: "acme", RunID: externalRun.GetRunId()})
 	require.NoError(t, err)
 	require.NoError(t, frame.VerifyChain(frames))
 	return frames
 }
 
-func TestOpenRun_IsTheSameRunEachTime(t *testing.T) {
+func TestOpenRun_IsIdempotent(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
-	first := h.open(t, outside, "untrusted")
-	require.Equal(t, first.String(), h.open(t, outside, "untrusted").String())
+	first := h.open(t, externalRun, "untrusted")
+	require.Equal(t, first.String(), h.open(t, externalRun, "untrusted").String())
 	frames := h.frames(t)
 	require.Len(t, frames, 2)
 	require.Equal(t, subject.Open, frames[0].Kind)
@@ -69,24 +69,24 @@ func TestOpenRun_IsTheSameRunEachTime(t *testing.T) {
 	require.Equal(t, wire.Untrusted, events[0].ContentTrust)
 
 	h.anywhere(t, numbered("c1"))
-	require.EqualValues(t, 2, h.open(t, outside, "untrusted").GetNext(), "it goes on where it stands")
+	require.EqualValues(t, 2, h.open(t, externalRun, "untrusted").GetNext(), "a later OpenRun returns the current head")
 }
 
-func TestOpenRun_GoesOnWhereItsOpenerWasLost(t *testing.T) {
+func TestOpenRun_CompletesAnIncompleteOpenRun(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
 	run := subject.Run{Tenant: "acme", WorkflowID: "agent", RunID: "theirs-1"}
 	_, err := h.log.Append(t.Context(), frame.NewOpen(run, []byte(
 		`{"runId":"theirs-1","workflowId":"agent","owner":{"tenant":"acme"},"createdAt":"2026-01-31T12:00:00.000Z","engineVersion":1,"opened":true,"noSecrets":true}`)), 0)
 	require.NoError(t, err)
-	h.open(t, outside, "")
+	h.open(t, externalRun, "")
 	frames := h.frames(t)
 	require.Len(t, frames, 2)
 	require.Equal(t, []wire.EventType{wire.EventRunStarted}, frames[1].Types)
 }
 
-// run.started is the first event of every run, so nothing is taken before it.
-func TestAccept_WaitsForARunWhoseOpenerWasLost(t *testing.T) {
+// run.started is the first event of every run, so no envelope is recorded before it.
+func TestAccept_FailsForAnIncompleteOpenRun(t *testing.T) {
 	t.Parallel()
 	for name, with := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestAccept_WaitsForARunWhoseOpenerWasLost(t *testing.T) {
 			_, err = h.Accept(t.Context(), with(h, t, numbered("c1")))
 			require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
 			require.ErrorContains(t, err, "OpenRun again")
-			h.open(t, outside, "trusted")
+			h.open(t, externalRun, "trusted")
 			_, err = h.Accept(t.Context(), with(h, t, numbered("c1")))
 			require.NoError(t, err)
 			require.Equal(t, []wire.EventType{wire.EventRunStarted}, h.frames(t)[1].Types)
@@ -107,14 +107,14 @@ func TestAccept_WaitsForARunWhoseOpenerWasLost(t *testing.T) {
 	}
 }
 
-func TestCloseRun_StartsTheRunThatItEnds(t *testing.T) {
+func TestCloseRun_CompletesAnIncompleteOpenRun(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
 	run := subject.Run{Tenant: "acme", WorkflowID: "agent", RunID: "theirs-1"}
 	_, err := h.log.Append(t.Context(), frame.NewOpen(run, []byte(
 		`{"runId":"theirs-1","workflowId":"agent","owner":{"tenant":"acme"},"createdAt":"2026-01-31T12:00:00.000Z","engineVersion":1,"opened":true}`)), 0)
 	require.NoError(t, err)
-	_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: "cancelled"})
+	_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: externalRun, Status: "cancelled"})
 	require.NoError(t, err)
 	frames := h.frames(t)
 	require.Len(t, frames, 3)
@@ -122,9 +122,9 @@ func TestCloseRun_StartsTheRunThatItEnds(t *testing.T) {
 	require.Equal(t, []wire.EventType{wire.EventRunCancelled}, frames[2].Types)
 }
 
-// Ending a run again in the same way changes nothing, also while another does, and also
-// where its opener was lost.
-func TestCloseRun_ByManyAtOnceEndsItOnce(t *testing.T) {
+// Ending a run again with the same status changes nothing, even concurrently, and even
+// if its OpenRun did not complete.
+func TestCloseRun_ConcurrentCallsEndTheRunOnce(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
 	for i := range 100 {
@@ -146,10 +146,10 @@ func TestCloseRun_ByManyAtOnceEndsItOnce(t *testing.T) {
 	}
 }
 
-func TestOpenRun_IsHandedToNoDispatcher(t *testing.T) {
+func TestOpenRun_IsNotQueuedForDispatchers(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
-	h.open(t, outside, "")
+	h.open(t, externalRun, "")
 	for _, f := range h.log.Frames() {
 		for _, filter := range subject.Queue() {
 			require.False(t, strings.HasSuffix(filter, "."+string(f.Kind)), "%s is handed out", f.Kind)
@@ -157,24 +157,24 @@ func TestOpenRun_IsHandedToNoDispatcher(t *testing.T) {
 	}
 }
 
-func TestOpenRun_RefusesWhatIsNotItsOwn(t *testing.T) {
+func TestOpenRun_RefusesOtherRunsAndInvalidRequests(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
 	h.request(t, good) // run-1 is a dispatcher's
-	h.open(t, outside, "")
+	h.open(t, externalRun, "")
 	for name, tc := range map[string]struct {
 		req  *acceptorv1.OpenRunRequest
 		code fault.Code
 	}{
 		"a dispatcher's run":  {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "wf", RunId: "run-1"}}, fault.Conflict},
 		"another workflow":    {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "other", RunId: "theirs-1"}, NoSecrets: true}, fault.Conflict},
-		"another boundary":    {&acceptorv1.OpenRunRequest{Run: outside, NoSecrets: true, TrustBoundary: "untrusted"}, fault.Conflict},
-		"secrets after all":   {&acceptorv1.OpenRunRequest{Run: outside}, fault.Conflict},
-		"secrets of its own":  {&acceptorv1.OpenRunRequest{Run: outside, NoTenantSecrets: true}, fault.Conflict},
-		"an unknown boundary": {&acceptorv1.OpenRunRequest{Run: outside, TrustBoundary: "maybe"}, fault.ValidationError},
+		"another boundary":    {&acceptorv1.OpenRunRequest{Run: externalRun, NoSecrets: true, TrustBoundary: "untrusted"}, fault.Conflict},
+		"with secrets":        {&acceptorv1.OpenRunRequest{Run: externalRun}, fault.Conflict},
+		"with run secrets":    {&acceptorv1.OpenRunRequest{Run: externalRun, NoTenantSecrets: true}, fault.Conflict},
+		"an unknown boundary": {&acceptorv1.OpenRunRequest{Run: externalRun, TrustBoundary: "maybe"}, fault.ValidationError},
 		"no run":              {&acceptorv1.OpenRunRequest{}, fault.ValidationError},
 		"an id with a dot":    {&acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "a", RunId: "a.b"}}, fault.ValidationError},
-		"a bad traceparent":   {&acceptorv1.OpenRunRequest{Run: outside, Traceparent: "00-x"}, fault.ValidationError},
+		"a bad traceparent":   {&acceptorv1.OpenRunRequest{Run: externalRun, Traceparent: "00-x"}, fault.ValidationError},
 	} {
 		_, err := h.OpenRun(t.Context(), tc.req)
 		require.Equal(t, tc.code, fault.CodeOf(err), name)
@@ -184,13 +184,13 @@ func TestOpenRun_RefusesWhatIsNotItsOwn(t *testing.T) {
 	})
 	require.NoError(t, err)
 	_, err = h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: canary}})
-	require.Equal(t, fault.ValidationError, fault.CodeOf(err), "an id cannot be scrubbed")
+	require.Equal(t, fault.ValidationError, fault.CodeOf(err), "an id cannot be redacted")
 }
 
-func TestAccept_WithoutAHeadFindsItself(t *testing.T) {
+func TestAccept_WithoutAHeadUsesTheLatest(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
-	h.open(t, outside, "")
+	h.open(t, externalRun, "")
 	first := h.anywhere(t, numbered("c1"))
 	second := h.anywhere(t, numbered("c2"))
 	require.EqualValues(t, first.GetHead().GetNext()+1, second.GetHead().GetNext())
@@ -205,13 +205,13 @@ func TestAccept_WithoutAHeadFindsItself(t *testing.T) {
 	_, err = h.Accept(t.Context(), &acceptorv1.AcceptRequest{
 		Run: &runlogv1.RunRef{Tenant: "other", WorkflowId: "agent", RunId: "theirs-1"}, NodeId: "ask", Envelope: numbered("c1"),
 	})
-	require.Equal(t, fault.RunNotFound, fault.CodeOf(err), "another tenant sees nothing of it")
+	require.Equal(t, fault.RunNotFound, fault.CodeOf(err), "other tenants do not see the run")
 }
 
-func TestAccept_WithoutAHeadGivesRacersOneOutcome(t *testing.T) {
+func TestAccept_WithoutAHeadReturnsOneOutcomeToRacers(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
-	h.open(t, outside, "")
+	h.open(t, externalRun, "")
 	const racers, ids = 8, 16
 	outcomes := make([][]string, ids)
 	var (
@@ -221,7 +221,7 @@ func TestAccept_WithoutAHeadGivesRacersOneOutcome(t *testing.T) {
 	for range racers {
 		wg.Go(func() {
 			for i := range ids {
-				res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: outside, NodeId: "ask", Envelope: numbered(fmt.Sprint("c", i))})
+				res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: externalRun, NodeId: "ask", Envelope: numbered(fmt.Sprint("c", i))})
 				if err != nil {
 					t.Error(err)
 					return
@@ -242,26 +242,26 @@ func TestAccept_WithoutAHeadGivesRacersOneOutcome(t *testing.T) {
 	require.Len(t, h.frames(t), 2+ids)
 }
 
-// asking is a clarification request.
-func asking(id string) []byte {
+// clarificationRequest returns a clarification request.
+func clarificationRequest(id string) []byte {
 	return []byte(`{"type":"clarification.request","schemaVersion":1,"envelopeId":"e","correlationId":"` + id +
 		`","payload":{"questions":[{"id":"q","question":"?"}]},"meta":{"source":"ai-generation","ts":"2026-01-31T12:00:00Z"}}`)
 }
 
-func TestAccept_WithoutAHeadCountsClarificationsItself(t *testing.T) {
+func TestAccept_WithoutAHeadCountsClarificationsInTheLog(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(c *acceptor.Config) { c.Limits.ClarificationRounds = 1 })
-	h.open(t, outside, "")
-	first := h.anywhere(t, asking("c1"))
+	h.open(t, externalRun, "")
+	first := h.anywhere(t, clarificationRequest("c1"))
 	require.Contains(t, string(first.GetOutcome()), `"accepted"`)
-	require.Contains(t, string(h.anywhere(t, asking("c2")).GetOutcome()), `"breached"`)
-	require.Equal(t, first.GetOutcome(), h.anywhere(t, asking("c1")).GetOutcome(), "its own correlationId does not count")
+	require.Contains(t, string(h.anywhere(t, clarificationRequest("c2")).GetOutcome()), `"breached"`)
+	require.Equal(t, first.GetOutcome(), h.anywhere(t, clarificationRequest("c1")).GetOutcome(), "its own correlationId does not count")
 }
 
-func TestAccept_WithoutAHeadCountsClarificationsHoweverTheirKindIsSpelled(t *testing.T) {
+func TestAccept_WithoutAHeadCountsClarificationsWithEscapedKind(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(c *acceptor.Config) { c.Limits.ClarificationRounds = 1 })
-	h.open(t, outside, "")
+	h.open(t, externalRun, "")
 	for i, kind := range []string{"clarification.request", `clarification\u002erequest`, `\u0063larification.request`} {
 		res := h.anywhere(t, fmt.Appendf(nil, `{"type":"%s","schemaVersion":1,"envelopeId":"e","correlationId":"c%d",`+
 			`"payload":{"questions":[{"id":"q","question":"?"}]},"meta":{"source":"ai-generation","ts":"2026-01-31T12:00:00Z"}}`, kind, i))
@@ -273,9 +273,9 @@ func TestAccept_WithoutAHeadCountsClarificationsHoweverTheirKindIsSpelled(t *tes
 	}
 }
 
-// OpenWOP envelope contract §12: trust only ever falls. Of a run outside nobody here
-// has followed the taint, with a head or without.
-func TestAccept_NeverRaisesTheTrustOfAnOpenedRun(t *testing.T) {
+// OpenWOP envelope contract §12: trust is never raised. This host has not tracked the
+// taint of an external run, with a head or without.
+func TestAccept_NeverRaisesTheTrustOfAnExternalRun(t *testing.T) {
 	t.Parallel()
 	tagged := func(id string) []byte {
 		return []byte(strings.Replace(string(numbered(id)), `"source":`, `"contentTrust":"trusted","source":`, 1))
@@ -284,15 +284,15 @@ func TestAccept_NeverRaisesTheTrustOfAnOpenedRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := start(t, nil)
-			h.open(t, outside, "untrusted")
+			h.open(t, externalRun, "untrusted")
 			accept := func(req *acceptorv1.AcceptRequest) string {
 				req.TrustBoundary = "trusted"
 				res, err := h.Accept(t.Context(), req)
 				require.NoError(t, err)
 				return string(res.GetOutcome())
 			}
-			require.Contains(t, accept(with(h, t, numbered("c1"))), `"contentTrust":"untrusted"`, "whatever its caller says")
-			require.Contains(t, accept(with(h, t, tagged("c2"))), `"contentTrust":"untrusted"`, "whatever the envelope claims")
+			require.Contains(t, accept(with(h, t, numbered("c1"))), `"contentTrust":"untrusted"`, "the caller cannot raise it")
+			require.Contains(t, accept(with(h, t, tagged("c2"))), `"contentTrust":"untrusted"`, "the envelope's tag cannot raise it")
 			approval := with(h, t, tagged("c3"))
 			approval.ApprovalContext = true
 			require.Contains(t, accept(approval), `"reason":"untrusted_content_blocks_approval"`)
@@ -308,7 +308,7 @@ func TestAccept_NeverRaisesTheTrustOfAnOpenedRun(t *testing.T) {
 }
 
 // OpenWOP envelope contract §12: in a run of this host the envelope's tag is honoured,
-// for the dispatcher has set it from the taint of what the node was given.
+// since the dispatcher derived it from the taint of the node's inputs.
 func TestAccept_HonoursTheTagOfADispatchersEnvelope(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
@@ -319,9 +319,9 @@ func TestAccept_HonoursTheTagOfADispatchersEnvelope(t *testing.T) {
 	require.Contains(t, string(res.GetOutcome()), `"contentTrust":"trusted"`)
 }
 
-// OpenWOP envelope contract §12: without a tag the boundary of the run decides, whatever
-// the caller says of it.
-func TestAccept_KnowsTheBoundaryOfADispatchersRun(t *testing.T) {
+// OpenWOP envelope contract §12: without a tag the recorded boundary of the run decides,
+// not the caller's.
+func TestAccept_UsesTheRecordedBoundaryOfADispatchersRun(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{"", "trusted", "untrusted"} {
 		h := start(t, nil)
@@ -338,14 +338,14 @@ func TestAccept_KnowsTheBoundaryOfADispatchersRun(t *testing.T) {
 	}
 }
 
-// The frame stands under its workflow: a caller cannot file it under another one.
-func TestAccept_KnowsTheRunsWorkflow(t *testing.T) {
+// The workflow is part of a frame's subject. A caller cannot change it.
+func TestAccept_RefusesAnotherWorkflow(t *testing.T) {
 	t.Parallel()
 	for name, with := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := start(t, nil)
-			h.open(t, outside, "")
+			h.open(t, externalRun, "")
 			req := with(h, t, numbered("c1"))
 			req.Run = &runlogv1.RunRef{Tenant: "acme", WorkflowId: "other", RunId: "theirs-1"}
 			_, err := h.Accept(t.Context(), req)
@@ -355,17 +355,17 @@ func TestAccept_KnowsTheRunsWorkflow(t *testing.T) {
 	}
 }
 
-// Each try counts anew: what others have asked meanwhile counts.
-func TestAccept_WithoutAHeadAdmitsNoMoreThanTheLimit(t *testing.T) {
+// Each attempt counts again, including concurrent requests.
+func TestAccept_WithoutAHeadEnforcesTheClarificationLimit(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
-	h.open(t, outside, "")
+	h.open(t, externalRun, "")
 	const racers = 20
 	statuses := make([]accept.Status, racers)
 	var wg sync.WaitGroup
 	for i := range racers {
 		wg.Go(func() {
-			statuses[i] = accept.StatusOf(h.anywhere(t, asking(strconv.Itoa(i))).GetOutcome())
+			statuses[i] = accept.StatusOf(h.anywhere(t, clarificationRequest(strconv.Itoa(i))).GetOutcome())
 		})
 	}
 	wg.Wait()
@@ -376,13 +376,13 @@ func TestAccept_WithoutAHeadAdmitsNoMoreThanTheLimit(t *testing.T) {
 	require.Equal(t, map[accept.Status]int{accept.Accepted: 3, accept.Breached: racers - 3}, count)
 }
 
-// OpenWOP envelope contract §26 case 14: the caller's node is an id as well.
+// OpenWOP envelope contract §26 case 14: the caller's node_id is an id, too.
 func TestAccept_RefusesASecretInTheNode(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
-	h.open(t, outside, "")
-	h.register(t, outside.GetRunId(), "k", canary)
-	res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: outside, NodeId: canary, Envelope: numbered("c1")})
+	h.open(t, externalRun, "")
+	h.register(t, externalRun.GetRunId(), "k", canary)
+	res, err := h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: externalRun, NodeId: canary, Envelope: numbered("c1")})
 	require.NoError(t, err)
 	require.Contains(t, string(res.GetOutcome()), `"invalid_envelope_shape: an id holds a secret"`)
 	for _, f := range h.frames(t) {
@@ -394,9 +394,9 @@ func TestCloseRun_EndsTheRunOnce(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[string]wire.Status{"completed": wire.StatusCompleted, "failed": wire.StatusFailed, "cancelled": wire.StatusCancelled} {
 		h := start(t, nil)
-		h.open(t, outside, "")
+		h.open(t, externalRun, "")
 		recorded := h.anywhere(t, numbered("c1"))
-		req := &acceptorv1.CloseRunRequest{Run: outside, Status: status, ErrorCode: "x.y", Message: "because"}
+		req := &acceptorv1.CloseRunRequest{Run: externalRun, Status: status, ErrorCode: "x.y", Message: "because"}
 		first, err := h.CloseRun(t.Context(), req)
 		require.NoError(t, err)
 		again, err := h.CloseRun(t.Context(), req)
@@ -416,31 +416,31 @@ func TestCloseRun_EndsTheRunOnce(t *testing.T) {
 		}
 		require.Equal(t, want, state.Status)
 
-		_, err = h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: outside, NodeId: "ask", Envelope: numbered("c2")})
+		_, err = h.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: externalRun, NodeId: "ask", Envelope: numbered("c2")})
 		require.Equal(t, fault.RunTerminal, fault.CodeOf(err))
-		require.Equal(t, recorded.GetOutcome(), h.anywhere(t, numbered("c1")).GetOutcome(), "what was recorded can still be asked for")
-		_, err = h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: outside, NoSecrets: true})
+		require.Equal(t, recorded.GetOutcome(), h.anywhere(t, numbered("c1")).GetOutcome(), "a recorded outcome can still be looked up")
+		_, err = h.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: externalRun, NoSecrets: true})
 		require.Equal(t, fault.RunTerminal, fault.CodeOf(err))
 	}
 }
 
-func TestCloseRun_RefusesWhatItCannotEnd(t *testing.T) {
+func TestCloseRun_RefusesOtherRunsAndInvalidRequests(t *testing.T) {
 	t.Parallel()
 	h := start(t, nil)
-	h.open(t, outside, "")
+	h.open(t, externalRun, "")
 	for name, tc := range map[string]struct {
 		req  *acceptorv1.CloseRunRequest
 		code fault.Code
 	}{
 		"an unknown run":           {&acceptorv1.CloseRunRequest{Run: &runlogv1.RunRef{Tenant: "acme", WorkflowId: "agent", RunId: "ghost"}, Status: "completed"}, fault.RunNotFound},
-		"an unknown status":        {&acceptorv1.CloseRunRequest{Run: outside, Status: "done"}, fault.ValidationError},
-		"a failure without a code": {&acceptorv1.CloseRunRequest{Run: outside, Status: "failed", Message: "m"}, fault.ValidationError},
+		"an unknown status":        {&acceptorv1.CloseRunRequest{Run: externalRun, Status: "done"}, fault.ValidationError},
+		"a failure without a code": {&acceptorv1.CloseRunRequest{Run: externalRun, Status: "failed", Message: "m"}, fault.ValidationError},
 	} {
 		_, err := h.CloseRun(t.Context(), tc.req)
 		require.Equal(t, tc.code, fault.CodeOf(err), name)
 	}
-	_, err := h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: "completed"})
+	_, err := h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: externalRun, Status: "completed"})
 	require.NoError(t, err)
-	_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: outside, Status: "cancelled"})
+	_, err = h.CloseRun(t.Context(), &acceptorv1.CloseRunRequest{Run: externalRun, Status: "cancelled"})
 	require.Equal(t, fault.Conflict, fault.CodeOf(err))
 }

@@ -10,22 +10,22 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-func TestTurnstile_LetsAFewLargeEnvelopesInAndAllSmallOnes(t *testing.T) {
+func TestLargeBodies_LimitsLargeEnvelopesOnly(t *testing.T) {
 	t.Parallel()
-	s := make(turnstile, 2)
-	leave, err := s.enter(t.Context(), accept.MaxPayloadBytes+1)
+	s := make(largeBodies, 2)
+	leave, err := s.acquire(t.Context(), accept.MaxPayloadBytes+1)
 	require.NoError(t, err)
-	_, err = s.enter(t.Context(), accept.MaxPayloadBytes+1)
+	_, err = s.acquire(t.Context(), accept.MaxPayloadBytes+1)
 	require.NoError(t, err)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = s.enter(ctx, accept.MaxPayloadBytes+1)
+	_, err = s.acquire(ctx, accept.MaxPayloadBytes+1)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "there is no room")
-	_, err = s.enter(ctx, accept.MaxPayloadBytes)
+	_, err = s.acquire(ctx, accept.MaxPayloadBytes)
 	require.NoError(t, err, "a small one needs none")
 
 	leave()
-	_, err = s.enter(t.Context(), accept.MaxPayloadBytes+1)
+	_, err = s.acquire(t.Context(), accept.MaxPayloadBytes+1)
 	require.NoError(t, err)
 }
