@@ -26,14 +26,14 @@ func (h handler) Redact(_ context.Context, req *redactorv1.RedactRequest) (*reda
 	if err != nil {
 		return nil, err
 	}
-	if err := h.bounded(req); err != nil {
+	if err := h.checkLimits(req); err != nil {
 		return nil, err
 	}
 	resp := &redactorv1.RedactResponse{}
 	for i, doc := range req.GetDocuments() {
 		out, n, err := scrubber.JSON(doc, h.s.limits())
 		if err != nil {
-			return nil, notJSON(i, err)
+			return nil, errDocument(i, err)
 		}
 		resp.Documents = append(resp.Documents, out)
 		resp.Count += int32(n) //nolint:gosec // G115: fewer occurrences than bytes, which MaxBytes bounds
@@ -48,7 +48,7 @@ func (h handler) Redact(_ context.Context, req *redactorv1.RedactRequest) (*reda
 
 // notJSON says which document is unusable, without a word of it: it is not
 // redacted, so nothing of it may be shown.
-func notJSON(i int, err error) error {
+func errDocument(i int, err error) error {
 	f := fault.New(fault.ValidationError, "documents[%d]: not one sound JSON value within the limits", i)
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		f = f.With("rule", e.Rule).With("offset", e.Offset)
@@ -56,7 +56,7 @@ func notJSON(i int, err error) error {
 	return f
 }
 
-func (h handler) bounded(req *redactorv1.RedactRequest) error {
+func (h handler) checkLimits(req *redactorv1.RedactRequest) error {
 	if n := len(req.GetDocuments()) + len(req.GetTexts()); n > h.s.cfg.MaxItems {
 		return fault.New(fault.PayloadTooLarge, "%d documents and texts in one request; at most %d are taken", n, h.s.cfg.MaxItems)
 	}
@@ -75,16 +75,16 @@ func (h handler) bounded(req *redactorv1.RedactRequest) error {
 
 // scrubber finds the secrets that apply.
 func (h handler) scrubber(scope *redactorv1.Scope) (*redact.Scrubber, error) {
-	at, err := scopeOf(scope)
+	at, err := parseScope(scope)
 	if err != nil {
 		return nil, err
 	}
-	return h.s.registry.Scrubber(at, secrets.Need{
-		Run: scope.GetRequireRegistered(), Tenant: scope.GetRequireTenantRegistered(), Told: scope.GetRegistrations(),
+	return h.s.registry.Scrubber(at, secrets.Required{
+		Run: scope.GetRequireRegistered(), Tenant: scope.GetRequireTenantRegistered(), Registrations: scope.GetRegistrations(),
 	})
 }
 
-func scopeOf(scope *redactorv1.Scope) (secrets.Scope, error) {
+func parseScope(scope *redactorv1.Scope) (secrets.Scope, error) {
 	if scope.GetTenant() == "" {
 		return secrets.Scope{}, fault.New(fault.ValidationError, "scope.tenant: must not be empty")
 	}
@@ -109,7 +109,7 @@ func (h handler) RedactStream(stream redactorv1.Redactor_RedactStreamServer) err
 			}
 			text = scrubber.Stream()
 		}
-		resp, err := h.piece(text, req)
+		resp, err := h.redactPiece(text, req)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (h handler) RedactStream(stream redactorv1.Redactor_RedactStreamServer) err
 	}
 }
 
-func (h handler) piece(text *redact.Stream, req *redactorv1.RedactStreamRequest) (*redactorv1.RedactStreamResponse, error) {
+func (h handler) redactPiece(text *redact.Stream, req *redactorv1.RedactStreamRequest) (*redactorv1.RedactStreamResponse, error) {
 	if len(req.GetText()) > h.s.cfg.MaxBytes {
 		return nil, fault.New(fault.PayloadTooLarge, "a piece of %d bytes; at most %d are taken", len(req.GetText()), h.s.cfg.MaxBytes)
 	}
@@ -133,7 +133,7 @@ func (h handler) piece(text *redact.Stream, req *redactorv1.RedactStreamRequest)
 
 // Register adds secrets to a run or a tenant.
 func (h handler) Register(_ context.Context, req *redactorv1.RegisterRequest) (*redactorv1.RegisterResponse, error) {
-	at, err := scopeOf(req.GetScope())
+	at, err := parseScope(req.GetScope())
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (h handler) Register(_ context.Context, req *redactorv1.RegisterRequest) (*
 
 // Forget drops the secrets of a run.
 func (h handler) Forget(_ context.Context, req *redactorv1.ForgetRequest) (*redactorv1.ForgetResponse, error) {
-	at, err := scopeOf(req.GetScope())
+	at, err := parseScope(req.GetScope())
 	if err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 // Clean takes the host's secrets out of a text; for the logs of the process that
 // the service runs in.
 func (s *Service) Clean(text string) string {
-	out, _ := s.registry.Host().Text(text)
+	out, _ := s.registry.HostScrubber().Text(text)
 	return out
 }
 

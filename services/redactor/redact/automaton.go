@@ -7,8 +7,8 @@ import (
 
 // pattern is one text to find, and what stands in its place.
 type pattern struct {
-	text string
-	with string
+	text        string
+	replacement string
 	// keep marks a text that is to stay as it is: a marker of an earlier pass.
 	// It takes part in matching so that nothing inside it is found.
 	keep bool
@@ -19,15 +19,15 @@ type pattern struct {
 // matching", 1975). State 0 is the root. The edges of a state lie side by side
 // in labels and targets, sorted, so that a state costs a few bytes per edge.
 type automaton struct {
-	patterns []pattern
-	root     [256]int32 // edges of state 0, dense: most bytes of a text stay there
-	first    []int32    // first[s] .. first[s+1] are the edges of state s
-	labels   []byte
-	targets  []int32
-	fail     []int32 // state of the longest proper suffix that is also a prefix
-	pending  []int32 // length of the longest suffix that may still become a match
-	match    []int32 // longest pattern that ends in this state, or -1
-	starts   *starts // where nothing begins
+	patterns    []pattern
+	root        [256]int32 // edges of state 0, dense: most bytes of a text stay there
+	first       []int32    // first[s] .. first[s+1] are the edges of state s
+	labels      []byte
+	targets     []int32
+	fail        []int32      // state of the longest proper suffix that is also a prefix
+	pending     []int32      // length of the longest suffix that may still become a match
+	match       []int32      // longest pattern that ends in this state, or -1
+	startFilter *startFilter // where nothing begins
 }
 
 // newAutomaton builds the automaton. Of two patterns with one text the first
@@ -38,14 +38,14 @@ func newAutomaton(patterns []pattern) *automaton {
 		patterns: patterns,
 		fail:     make([]int32, len(t.nodes)), pending: make([]int32, len(t.nodes)), match: make([]int32, len(t.nodes)),
 	}
-	a.layOut(t)
-	a.link(t)
-	a.starts = newStarts(patterns)
+	a.flatten(t)
+	a.linkFailures(t)
+	a.startFilter = newStartFilter(patterns)
 	return a
 }
 
 // layOut copies the edges of the trie into the flat arrays.
-func (a *automaton) layOut(t *trie) {
+func (a *automaton) flatten(t *trie) {
 	a.first = make([]int32, 0, len(t.nodes)+1)
 	a.labels = make([]byte, 0, len(t.nodes))
 	a.targets = make([]int32, 0, len(t.nodes))
@@ -68,7 +68,7 @@ func (a *automaton) layOut(t *trie) {
 
 // link sets the failure states breadth first, so that those of shorter
 // prefixes are known, and hands matches down along them.
-func (a *automaton) link(t *trie) {
+func (a *automaton) linkFailures(t *trie) {
 	queue := make([]int32, 0, len(t.nodes))
 	for _, e := range t.nodes[0].edges {
 		queue = append(queue, e.to)
@@ -112,13 +112,13 @@ func (a *automaton) edge(s int32, c byte) (int32, bool) {
 }
 
 // finds reports whether any pattern occurs in text.
-func finds[T string | []byte](a *automaton, text T) bool {
+func containsPattern[T string | []byte](a *automaton, text T) bool {
 	s := int32(0)
 	for i := range len(text) {
 		switch {
 		case s != 0:
 			s = a.next(s, text[i])
-		case nowhere(a.starts, text, i):
+		case cannotStart(a.startFilter, text, i):
 			continue
 		default:
 			s = a.root[text[i]]
@@ -151,7 +151,7 @@ func newTrie(patterns []pattern) *trie {
 		}
 		s := int32(0)
 		for k := range len(p.text) {
-			s = t.step(s, p.text[k])
+			s = t.addEdge(s, p.text[k])
 		}
 		if t.nodes[s].match < 0 {
 			t.nodes[s].match = int32(i) //nolint:gosec // G115: bounded by Limits
@@ -161,7 +161,7 @@ func newTrie(patterns []pattern) *trie {
 }
 
 // step follows the edge, or makes it.
-func (t *trie) step(s int32, c byte) int32 {
+func (t *trie) addEdge(s int32, c byte) int32 {
 	for _, e := range t.nodes[s].edges {
 		if e.label == c {
 			return e.to

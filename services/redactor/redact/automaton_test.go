@@ -13,7 +13,7 @@ import (
 func patternsOf(texts ...string) []pattern {
 	var out []pattern
 	for i, t := range texts {
-		out = append(out, pattern{text: t, with: fmt.Sprintf("<%d>", i)})
+		out = append(out, pattern{text: t, replacement: fmt.Sprintf("<%d>", i)})
 	}
 	return out
 }
@@ -48,8 +48,8 @@ func TestAutomaton_FindsTheLongestPatternAtEveryEnd(t *testing.T) {
 			}
 		}
 		require.Equal(t, longestAt(texts, text), got)
-		require.Equal(t, len(got) > 0, finds(a, text))
-		require.Equal(t, len(got) > 0, finds(a, []byte(text)))
+		require.Equal(t, len(got) > 0, containsPattern(a, text))
+		require.Equal(t, len(got) > 0, containsPattern(a, []byte(text)))
 	})
 }
 
@@ -99,16 +99,16 @@ func TestAutomaton_EveryByteValueCanBeLabel(t *testing.T) {
 		texts = append(texts, string([]byte{byte(b), 'x', 'y'}))
 	}
 	a := newAutomaton(patternsOf(texts...))
-	require.True(t, finds(a, "..."+all.String()+"..."))
+	require.True(t, containsPattern(a, "..."+all.String()+"..."))
 	for b := range 256 {
-		require.True(t, finds(a, []byte{0, byte(b), 'x', 'y', 0}))
+		require.True(t, containsPattern(a, []byte{0, byte(b), 'x', 'y', 0}))
 	}
-	require.False(t, finds(a, "xxyz"[2:]))
+	require.False(t, containsPattern(a, "xxyz"[2:]))
 }
 
 func TestForms_CoverTheUsualEncodings(t *testing.T) {
 	t.Parallel()
-	got := forms(`pa"ss/wörd?`)
+	got := encodings(`pa"ss/wörd?`)
 	for name, want := range map[string]string{
 		"plain": `pa"ss/wörd?`, "hex": "70612273732f77c3b672643f", "upper hex": "70612273732F77C3B672643F",
 		"base64": base64.RawStdEncoding.EncodeToString([]byte(`pa"ss/wörd`))[:14], "query": "pa%22ss%2Fw%C3%B6rd%3F",
@@ -143,7 +143,7 @@ func TestBase64Forms_MatchAtEveryAlignment(t *testing.T) {
 		for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
 			text := enc.EncodeToString(whole)
 			found := false
-			for _, f := range base64Forms(string(value)) {
+			for _, f := range base64Encodings(string(value)) {
 				found = found || strings.Contains(text, f)
 			}
 			require.True(t, found, text)
@@ -154,13 +154,13 @@ func TestBase64Forms_MatchAtEveryAlignment(t *testing.T) {
 func TestForms_OfALongValueIsTheValueAlone(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", maxEncoded+1)
-	require.Equal(t, []string{long}, forms(long))
-	require.Greater(t, len(forms(long[1:])), 10)
+	require.Equal(t, []string{long}, encodings(long))
+	require.Greater(t, len(encodings(long[1:])), 10)
 }
 
 func TestForms_OfBrokenUTF8AreEncodedOnly(t *testing.T) {
 	t.Parallel()
-	for _, f := range forms("\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8") {
+	for _, f := range encodings("\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8") {
 		for i := range len(f) {
 			require.Less(t, f[i], byte(0x80), f)
 		}

@@ -136,7 +136,7 @@ func TestScrubber_WithoutSecretsPassesEverything(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.False(t, s.Knows())
+			require.False(t, s.IsActive())
 			got, n := s.Text("anything")
 			require.Equal(t, "anything", got)
 			require.Zero(t, n)

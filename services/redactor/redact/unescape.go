@@ -20,15 +20,15 @@ func isEscape(c byte) bool { return c == '\\' || c == '%' || c == '&' }
 // backslashes mean nothing: what is looked for is read in the same way. One that was
 // escaped itself is given, for it may begin an escape. more: the text may end within
 // an escape.
-func plain(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
+func unescapeAt(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
 	switch text[i] {
 	case '\\':
-		n, out, m, more = slashed(text, i)
+		n, out, m, more = unescapeBackslash(text, i)
 	case '%':
 		m = 1
-		n, out[0], more = percent(text, i)
+		n, out[0], more = unescapePercent(text, i)
 	case '&':
-		n, out, m, more = entity(text, i)
+		n, out, m, more = unescapeEntity(text, i)
 	default:
 		n, m, out[0] = 1, 1, text[i]
 	}
@@ -37,7 +37,7 @@ func plain(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) 
 
 // slashed undoes \n, \x41 and \u0041, behind any number of backslashes; those before
 // anything else mean nothing.
-func slashed(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
+func unescapeBackslash(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
 	for i+n < len(text) && n < maxSlashes && text[i+n] == '\\' {
 		n++
 	}
@@ -66,7 +66,7 @@ func slashed(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool
 	if digits == 0 {
 		return n + 1, out, 1, false
 	}
-	r, ok, more := hexNumber(text, i+n+1, digits)
+	r, ok, more := readHex(text, i+n+1, digits)
 	if !ok {
 		return n, out, 0, more
 	}
@@ -88,7 +88,7 @@ func slashed(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool
 	case k == 0 || text[i+n+k] != 'u':
 		return n, out, utf8.EncodeRune(out[:], utf8.RuneError), false
 	}
-	low, ok, more := hexNumber(text, i+n+k+1, digits)
+	low, ok, more := readHex(text, i+n+k+1, digits)
 	if whole := utf16.DecodeRune(r, low); ok && whole == utf8.RuneError {
 		ok = false // no second half: it stands for itself
 	}
@@ -99,7 +99,7 @@ func slashed(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool
 }
 
 // hexNumber reads so many digits.
-func hexNumber(text []byte, i, digits int) (r rune, ok, more bool) {
+func readHex(text []byte, i, digits int) (r rune, ok, more bool) {
 	for k := range digits {
 		if i+k == len(text) {
 			return 0, false, true
@@ -118,10 +118,10 @@ func hexNumber(text []byte, i, digits int) (r rune, ok, more bool) {
 }
 
 // percent undoes %41, and %2541, and so on.
-func percent(text []byte, i int) (n int, c byte, more bool) {
+func unescapePercent(text []byte, i int) (n int, c byte, more bool) {
 	n = 1
 	for k := 0; ; k++ {
-		r, ok, more := hexNumber(text, i+n, 2)
+		r, ok, more := readHex(text, i+n, 2)
 		if !ok {
 			if n == 1 {
 				return 1, '%', more
@@ -136,7 +136,7 @@ func percent(text []byte, i int) (n int, c byte, more bool) {
 }
 
 // entity undoes &#65; and &amp;, and &amp;#65;.
-func entity(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
+func unescapeEntity(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
 	out[0] = '&'
 	n = 1
 	for k := 0; ; k++ {
@@ -162,10 +162,10 @@ func entity(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool)
 }
 
 // plainText undoes all escapes of a text.
-func plainText(text []byte) []byte {
+func unescapeAll(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); {
-		n, c, m, _ := plain(text, i)
+		n, c, m, _ := unescapeAt(text, i)
 		if m != 1 || c[0] != '\\' {
 			out = append(out, c[:m]...)
 		}

@@ -27,7 +27,7 @@ func TestPlainText_UndoesEscapesHoweverDeep(t *testing.T) {
 		"&" + "aaaaaaaaaaaaaaaaaaaaaaaaaaa": "&aaaaaaaaaaaaaaaaaaaaaaaaaaa",
 		"\xff%ff":                           "\xff\xff",
 	} {
-		require.Equal(t, want, string(plainText([]byte(in))), in)
+		require.Equal(t, want, string(unescapeAll([]byte(in))), in)
 	}
 }
 
@@ -38,12 +38,12 @@ func FuzzPlain(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for i := range text {
-			n, out, m, _ := plain(text, i)
+			n, out, m, _ := unescapeAt(text, i)
 			if n < 1 || i+n > len(text) || m > len(out) {
 				t.Fatalf("%q at %d: %d bytes mean %d", text, i, n, m)
 			}
 			for end := i + 1; end < len(text); end++ {
-				k, part, l, more := plain(text[:end], i)
+				k, part, l, more := unescapeAt(text[:end], i)
 				if !more && (k != n || l != m || part != out) {
 					t.Fatalf("%q at %d: %q in the first %d bytes, %q in all", text, i, part[:l], end, out[:m])
 				}

@@ -12,8 +12,8 @@ import (
 
 // A digest begins with whose secrets it stands for.
 const (
-	ofRun    = "run:"
-	ofTenant = "tenant:"
+	runPrefix    = "run:"
+	tenantPrefix = "tenant:"
 )
 
 // digestBytes is enough that nobody finds two sets with one digest.
@@ -21,7 +21,7 @@ const digestBytes = 20
 
 // maxTold bounds the memory of a scope: a run's keys are registered together, and each
 // once more when it is used.
-const maxTold = 256
+const maxRegistrations = 256
 
 // digest stands for secrets of a scope, in whatever order and however often they are
 // listed. It is the same in every process.
@@ -41,9 +41,9 @@ func digest(scope Scope, list []redact.Secret) string {
 		write(s.ID)
 		write(string(s.Value))
 	}
-	kind := ofRun
+	kind := runPrefix
 	if scope.Run == "" {
-		kind = ofTenant
+		kind = tenantPrefix
 	}
 	return kind + hex.EncodeToString(h.Sum(nil)[:digestBytes])
 }

@@ -70,9 +70,9 @@ func (m *model) check(t *rapid.T) {
 	_, registered := m.held[at]
 	_, tenant := m.held[secrets.Scope{Tenant: at.Tenant}]
 	told := append(append([]string{}, m.told[at]...), m.told[secrets.Scope{Tenant: at.Tenant}]...)
-	require.Equal(t, registered && at.Run != "", known(m.registry, at, secrets.Need{Run: true, Told: told}))
-	require.Equal(t, tenant, known(m.registry, at, secrets.Need{Tenant: true, Told: told}))
-	require.Equal(t, registered && tenant && at.Run != "", known(m.registry, at, secrets.Need{Run: true, Tenant: true, Told: told}))
+	require.Equal(t, registered && at.Run != "", known(m.registry, at, secrets.Required{Run: true, Registrations: told}))
+	require.Equal(t, tenant, known(m.registry, at, secrets.Required{Tenant: true, Registrations: told}))
+	require.Equal(t, registered && tenant && at.Run != "", known(m.registry, at, secrets.Required{Run: true, Tenant: true, Registrations: told}))
 	require.Equal(t, len(m.held), m.registry.Len())
 	for n := range 6 {
 		id, value := fmt.Sprintf("id-%d", n), fmt.Sprintf("value-no-%d", n)

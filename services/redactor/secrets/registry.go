@@ -42,10 +42,10 @@ var DefaultLimits = Limits{Scopes: 10_000, Secrets: 64, ValueBytes: 8 << 10, Sco
 // Registry holds the secrets of the host, its tenants and their runs. It is
 // safe for concurrent use.
 type Registry struct {
-	limits Limits
-	shapes *redact.Shapes
-	host   *redact.Scrubber
-	hosts  []redact.Secret
+	limits      Limits
+	shapes      *redact.Shapes
+	host        *redact.Scrubber
+	hostSecrets []redact.Secret
 
 	mu     sync.RWMutex // guards scopes and its entries but for their scrubbers
 	scopes map[Scope]*entry
@@ -55,10 +55,10 @@ type Registry struct {
 // the wider scopes. scrubber is nil until it is asked for, and again after a
 // change in its own or a wider scope.
 type entry struct {
-	secrets  []redact.Secret
-	bytes    int
-	told     map[string]bool // the digests of what was registered
-	scrubber atomic.Pointer[redact.Scrubber]
+	secrets       []redact.Secret
+	bytes         int
+	registrations map[string]bool // the digests of what was registered
+	scrubber      atomic.Pointer[redact.Scrubber]
 }
 
 // New makes a registry with the host's own secrets. Platform credentials
@@ -73,7 +73,7 @@ func New(host []redact.Secret, limits Limits, shapes *redact.Shapes) (*Registry,
 		}
 	}
 	return &Registry{
-		limits: limits, shapes: shapes, host: redact.Compile(host).With(shapes), hosts: slices.Clone(host), scopes: map[Scope]*entry{},
+		limits: limits, shapes: shapes, host: redact.Compile(host).With(shapes), hostSecrets: slices.Clone(host), scopes: map[Scope]*entry{},
 	}, nil
 }
 
@@ -87,15 +87,15 @@ func (r *Registry) Register(scope Scope, secrets []redact.Secret) (string, error
 		return "", fault.New(fault.ValidationError, "scope.tenant: must not be empty")
 	}
 	for i, s := range secrets {
-		if err := r.check(i, s); err != nil {
+		if err := r.validateSecret(i, s); err != nil {
 			return "", err
 		}
 	}
 	told := digest(scope, secrets)
-	return told, r.add(scope, secrets, told)
+	return told, r.addSecrets(scope, secrets, told)
 }
 
-func (r *Registry) add(scope Scope, secrets []redact.Secret, told string) error {
+func (r *Registry) addSecrets(scope Scope, secrets []redact.Secret, told string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e, known := r.scopes[scope]
@@ -105,13 +105,13 @@ func (r *Registry) add(scope Scope, secrets []redact.Secret, told string) error 
 		}
 		e = &entry{}
 	}
-	if known && e.told[told] {
+	if known && e.registrations[told] {
 		return nil // nothing new: the automaton stays
 	}
-	merged := e.with(secrets)
-	merged.told[told] = true
-	if len(merged.told) > maxTold {
-		return fault.New(fault.RateLimited, "the secrets of a run or tenant may be registered in at most %d ways", maxTold)
+	merged := e.withSecrets(secrets)
+	merged.registrations[told] = true
+	if len(merged.registrations) > maxRegistrations {
+		return fault.New(fault.RateLimited, "the secrets of a run or tenant may be registered in at most %d ways", maxRegistrations)
 	}
 	if len(merged.secrets) > r.limits.Secrets || merged.bytes > r.limits.ScopeBytes {
 		return fault.New(fault.RateLimited, "a run or tenant may have at most %d secrets of %d bytes in all", r.limits.Secrets, r.limits.ScopeBytes)
@@ -121,12 +121,12 @@ func (r *Registry) add(scope Scope, secrets []redact.Secret, told string) error 
 		merged.scrubber.Store(e.scrubber.Load())
 		return nil
 	}
-	r.changed(scope)
+	r.invalidate(scope)
 	return nil
 }
 
 // check tells a secret by its place: of ids nobody knows yet what is in them.
-func (r *Registry) check(i int, s redact.Secret) error {
+func (r *Registry) validateSecret(i int, s redact.Secret) error {
 	if f, ok := fault.As(s.Validate()); ok {
 		return fault.New(f.Code, "secrets[%d]: %s", i, f.Message)
 	}
@@ -137,10 +137,10 @@ func (r *Registry) check(i int, s redact.Secret) error {
 }
 
 // with is the entry with more secrets; e itself stays as it is.
-func (e *entry) with(more []redact.Secret) *entry {
-	out := &entry{secrets: slices.Clone(e.secrets), bytes: e.bytes, told: maps.Clone(e.told)}
-	if out.told == nil {
-		out.told = map[string]bool{}
+func (e *entry) withSecrets(more []redact.Secret) *entry {
+	out := &entry{secrets: slices.Clone(e.secrets), bytes: e.bytes, registrations: maps.Clone(e.registrations)}
+	if out.registrations == nil {
+		out.registrations = map[string]bool{}
 	}
 	for _, s := range more {
 		if !slices.Contains(out.secrets, s) {
@@ -152,7 +152,7 @@ func (e *entry) with(more []redact.Secret) *entry {
 }
 
 // changed drops the automata that contain the secrets of scope. r.mu is held.
-func (r *Registry) changed(scope Scope) {
+func (r *Registry) invalidate(scope Scope) {
 	if scope.Run != "" {
 		return // no other scope contains a run's, and its own entry is new
 	}
@@ -172,7 +172,7 @@ func (r *Registry) Forget(scope Scope) {
 		return
 	}
 	delete(r.scopes, scope)
-	r.changed(scope)
+	r.invalidate(scope)
 }
 
 // Len is how many tenants and runs have secrets.
@@ -183,24 +183,24 @@ func (r *Registry) Len() int {
 }
 
 // Host gives the automaton of the host's own secrets.
-func (r *Registry) Host() *redact.Scrubber { return r.host }
+func (r *Registry) HostScrubber() *redact.Scrubber { return r.host }
 
 // Need says who must have been registered, be it without secrets, before anything
 // is scrubbed, and names what was: all of it must be known. A need of the run, or of the
 // tenant, that names nothing of it is never met.
-type Need struct {
-	Run, Tenant bool
-	Told        []string
+type Required struct {
+	Run, Tenant   bool
+	Registrations []string
 }
 
 // Scrubber gives the automaton for a scope: its own secrets, its tenant's and
 // the host's. It is compiled on first use and kept until one of them changes.
 // Errors: fault.ServiceUnavailable while one that is needed is not registered; one
 // look tells both, so that what is forgotten meanwhile lets nothing through.
-func (r *Registry) Scrubber(scope Scope, need Need) (*redact.Scrubber, error) {
+func (r *Registry) Scrubber(scope Scope, need Required) (*redact.Scrubber, error) {
 	r.mu.RLock()
-	err := r.registered(scope, need)
-	_, e := r.narrow(scope)
+	err := r.checkRegistered(scope, need)
+	_, e := r.innermost(scope)
 	r.mu.RUnlock()
 	switch {
 	case err != nil:
@@ -213,16 +213,16 @@ func (r *Registry) Scrubber(scope Scope, need Need) (*redact.Scrubber, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.registered(scope, need); err != nil { // anew: the scope may have changed in between
+	if err := r.checkRegistered(scope, need); err != nil { // anew: the scope may have changed in between
 		return nil, err
 	}
-	at, e := r.narrow(scope)
+	at, e := r.innermost(scope)
 	if e == nil {
 		return r.host, nil
 	}
 	s := e.scrubber.Load()
 	if s == nil {
-		s = redact.Compile(r.merged(at)).With(r.shapes)
+		s = redact.Compile(r.applicableSecrets(at)).With(r.shapes)
 		e.scrubber.Store(s)
 	}
 	return s, nil
@@ -230,15 +230,17 @@ func (r *Registry) Scrubber(scope Scope, need Need) (*redact.Scrubber, error) {
 
 // registered refuses while one that is needed is not known, as after a restart
 // (OpenWOP envelope contract §11, registry). r.mu is held.
-func (r *Registry) registered(scope Scope, need Need) error {
+func (r *Registry) checkRegistered(scope Scope, need Required) error {
 	var missing []string
-	if i := slices.IndexFunc(need.Told, func(name string) bool { return !strings.HasPrefix(name, ofRun) && !strings.HasPrefix(name, ofTenant) }); i >= 0 {
+	if i := slices.IndexFunc(need.Registrations, func(name string) bool {
+		return !strings.HasPrefix(name, runPrefix) && !strings.HasPrefix(name, tenantPrefix)
+	}); i >= 0 {
 		return fault.New(fault.ValidationError, "scope.registrations[%d]: want what Register has answered", i)
 	}
-	if !r.told(scope, need.Run, ofRun, need.Told) {
+	if !r.hasRegistrations(scope, need.Run, runPrefix, need.Registrations) {
 		missing = append(missing, "run")
 	}
-	if !r.told(Scope{Tenant: scope.Tenant}, need.Tenant, ofTenant, need.Told) {
+	if !r.hasRegistrations(Scope{Tenant: scope.Tenant}, need.Tenant, tenantPrefix, need.Registrations) {
 		missing = append(missing, "tenant")
 	}
 	if missing == nil {
@@ -250,11 +252,11 @@ func (r *Registry) registered(scope Scope, need Need) error {
 
 // told reports that a scope was told all of its kind that is named, and, where something
 // must be, that there is any. r.mu is held.
-func (r *Registry) told(scope Scope, must bool, kind string, named []string) bool {
+func (r *Registry) hasRegistrations(scope Scope, must bool, kind string, named []string) bool {
 	e := r.scopes[scope]
 	for _, name := range named {
 		switch ours := strings.HasPrefix(name, kind); {
-		case ours && (e == nil || !e.told[name]):
+		case ours && (e == nil || !e.registrations[name]):
 			return false
 		case ours:
 			must = false
@@ -266,7 +268,7 @@ func (r *Registry) told(scope Scope, must bool, kind string, named []string) boo
 // narrow finds the innermost scope that has secrets, so that runs without any
 // share the automaton of their tenant, and tenants that of the host; e is nil
 // for the host. r.mu is held.
-func (r *Registry) narrow(scope Scope) (at Scope, e *entry) {
+func (r *Registry) innermost(scope Scope) (at Scope, e *entry) {
 	for _, at := range []Scope{scope, {Tenant: scope.Tenant}} {
 		if e := r.scopes[at]; e != nil && len(e.secrets) > 0 {
 			return at, e
@@ -277,7 +279,7 @@ func (r *Registry) narrow(scope Scope) (at Scope, e *entry) {
 
 // merged lists the secrets that apply in scope. The innermost come first: of
 // two ids for one value the narrower one is shown. r.mu is held.
-func (r *Registry) merged(scope Scope) []redact.Secret {
+func (r *Registry) applicableSecrets(scope Scope) []redact.Secret {
 	var all []redact.Secret
 	for _, at := range []Scope{scope, {Tenant: scope.Tenant}} {
 		if e := r.scopes[at]; e != nil {
@@ -287,5 +289,5 @@ func (r *Registry) merged(scope Scope) []redact.Secret {
 			break // the tenant's own scope: once is enough
 		}
 	}
-	return append(all, r.hosts...)
+	return append(all, r.hostSecrets...)
 }

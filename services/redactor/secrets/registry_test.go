@@ -29,7 +29,7 @@ func shown(r *secrets.Registry, at secrets.Scope, text string) string {
 
 // scrubber is that of a scope, of which nobody says that it must be registered.
 func scrubber(r *secrets.Registry, at secrets.Scope) *redact.Scrubber {
-	s, err := r.Scrubber(at, secrets.Need{})
+	s, err := r.Scrubber(at, secrets.Required{})
 	if err != nil {
 		panic(err)
 	}
@@ -43,7 +43,7 @@ func register(r *secrets.Registry, at secrets.Scope, list []redact.Secret) error
 }
 
 // known reports that everything which is needed in a scope is registered.
-func known(r *secrets.Registry, at secrets.Scope, need secrets.Need) bool {
+func known(r *secrets.Registry, at secrets.Scope, need secrets.Required) bool {
 	_, err := r.Scrubber(at, need)
 	return err == nil
 }
@@ -97,17 +97,17 @@ func TestScrubber_RefusesWhileOneThatIsNeededIsNotRegistered(t *testing.T) {
 	acme, run := secrets.Scope{Tenant: "acme"}, secrets.Scope{Tenant: "acme", Run: "1"}
 	for name, tc := range map[string]struct {
 		registered []secrets.Scope
-		need       secrets.Need
+		need       secrets.Required
 		missing    []string
 	}{
-		"nothing is needed":         {nil, secrets.Need{}, nil},
-		"nobody":                    {nil, secrets.Need{Run: true, Tenant: true}, []string{"run", "tenant"}},
-		"the run alone":             {[]secrets.Scope{run}, secrets.Need{Run: true, Tenant: true}, []string{"tenant"}},
-		"the tenant alone":          {[]secrets.Scope{acme}, secrets.Need{Run: true, Tenant: true}, []string{"run"}},
-		"both":                      {[]secrets.Scope{run, acme}, secrets.Need{Run: true, Tenant: true}, nil},
-		"the run, which is enough":  {[]secrets.Scope{run}, secrets.Need{Run: true}, nil},
-		"another run of the tenant": {[]secrets.Scope{{Tenant: "acme", Run: "2"}}, secrets.Need{Run: true}, []string{"run"}},
-		"the run of another tenant": {[]secrets.Scope{{Tenant: "other", Run: "1"}}, secrets.Need{Run: true}, []string{"run"}},
+		"nothing is needed":         {nil, secrets.Required{}, nil},
+		"nobody":                    {nil, secrets.Required{Run: true, Tenant: true}, []string{"run", "tenant"}},
+		"the run alone":             {[]secrets.Scope{run}, secrets.Required{Run: true, Tenant: true}, []string{"tenant"}},
+		"the tenant alone":          {[]secrets.Scope{acme}, secrets.Required{Run: true, Tenant: true}, []string{"run"}},
+		"both":                      {[]secrets.Scope{run, acme}, secrets.Required{Run: true, Tenant: true}, nil},
+		"the run, which is enough":  {[]secrets.Scope{run}, secrets.Required{Run: true}, nil},
+		"another run of the tenant": {[]secrets.Scope{{Tenant: "acme", Run: "2"}}, secrets.Required{Run: true}, []string{"run"}},
+		"the run of another tenant": {[]secrets.Scope{{Tenant: "other", Run: "1"}}, secrets.Required{Run: true}, []string{"run"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,7 +115,7 @@ func TestScrubber_RefusesWhileOneThatIsNeededIsNotRegistered(t *testing.T) {
 			for _, at := range tc.registered {
 				told, err := r.Register(at, nil)
 				require.NoError(t, err)
-				tc.need.Told = append(tc.need.Told, told)
+				tc.need.Registrations = append(tc.need.Registrations, told)
 			}
 			_, err := r.Scrubber(run, tc.need)
 			if tc.missing == nil {
@@ -147,7 +147,7 @@ func TestScrubber_KnowsTheSecretsOfARunThatIsBeingForgotten(t *testing.T) {
 	for range 2 {
 		wg.Go(func() {
 			for range 2000 {
-				s, err := r.Scrubber(at, secrets.Need{Run: true, Told: []string{told}})
+				s, err := r.Scrubber(at, secrets.Required{Run: true, Registrations: []string{told}})
 				if err != nil {
 					continue
 				}
@@ -170,7 +170,7 @@ func TestScrubber_RefusesWhoComesBackWithMoreThanItWasTold(t *testing.T) {
 	a, b := registry(t, secrets.DefaultLimits), registry(t, secrets.DefaultLimits)
 	first, err := a.Register(at, one)
 	require.NoError(t, err)
-	need := secrets.Need{Run: true, Told: []string{first}}
+	need := secrets.Required{Run: true, Registrations: []string{first}}
 	require.True(t, known(a, at, need))
 
 	require.False(t, known(b, at, need), "the run moves, and has to be registered anew")
@@ -179,7 +179,7 @@ func TestScrubber_RefusesWhoComesBackWithMoreThanItWasTold(t *testing.T) {
 	require.Equal(t, first, again, "every registry names the same secrets alike")
 	second, err := b.Register(at, two)
 	require.NoError(t, err)
-	need.Told = append(need.Told, second)
+	need.Registrations = append(need.Registrations, second)
 	require.True(t, known(b, at, need))
 
 	require.False(t, known(a, at, need), "it moves back to one that knows the run, and not its second secret")
@@ -187,7 +187,7 @@ func TestScrubber_RefusesWhoComesBackWithMoreThanItWasTold(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, known(a, at, need))
 	require.Equal(t, "[REDACTED:k] [REDACTED:k]", shown(a, at, "run-value-1 run-value-2"))
-	require.True(t, known(a, at, secrets.Need{Run: true, Told: []string{first}}), "who knows of less is served as well")
+	require.True(t, known(a, at, secrets.Required{Run: true, Registrations: []string{first}}), "who knows of less is served as well")
 }
 
 func TestScrubber_TakesNobodysWordThatARunIsRegistered(t *testing.T) {
@@ -199,15 +199,15 @@ func TestScrubber_TakesNobodysWordThatARunIsRegistered(t *testing.T) {
 	ofRun, err := r.Register(run, nil)
 	require.NoError(t, err)
 	for name, tc := range map[string]struct {
-		need secrets.Need
+		need secrets.Required
 		ok   bool
 	}{
-		"both are named":           {secrets.Need{Run: true, Tenant: true, Told: []string{ofRun, ofTenant}}, true},
-		"the run is not named":     {secrets.Need{Run: true, Tenant: true, Told: []string{ofTenant}}, false},
-		"the tenant is not named":  {secrets.Need{Run: true, Tenant: true, Told: []string{ofRun}}, false},
-		"nothing is named":         {secrets.Need{Run: true}, false},
-		"what nobody has answered": {secrets.Need{Told: []string{"x"}}, false},
-		"named without need":       {secrets.Need{Told: []string{ofRun + "0"}}, false},
+		"both are named":           {secrets.Required{Run: true, Tenant: true, Registrations: []string{ofRun, ofTenant}}, true},
+		"the run is not named":     {secrets.Required{Run: true, Tenant: true, Registrations: []string{ofTenant}}, false},
+		"the tenant is not named":  {secrets.Required{Run: true, Tenant: true, Registrations: []string{ofRun}}, false},
+		"nothing is named":         {secrets.Required{Run: true}, false},
+		"what nobody has answered": {secrets.Required{Registrations: []string{"x"}}, false},
+		"named without need":       {secrets.Required{Registrations: []string{ofRun + "0"}}, false},
 	} {
 		require.Equal(t, tc.ok, known(r, run, tc.need), name)
 	}
@@ -249,7 +249,7 @@ func TestForget_DropsTheRunOnly(t *testing.T) {
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
 	told, err := r.Register(at, []redact.Secret{secret("r1", "run-value-1")})
 	require.NoError(t, err)
-	need := secrets.Need{Run: true, Told: []string{told}}
+	need := secrets.Required{Run: true, Registrations: []string{told}}
 	require.True(t, known(r, at, need))
 	r.Forget(at)
 	r.Forget(at)

@@ -6,7 +6,7 @@ import "bytes"
 // the text is a string of a JSON text again and has the backslash twice or more. It
 // remembers what each byte stands for, so that what is not taken out stays as it is
 // written. All other escapes are left to the rules.
-type decoded struct {
+type decodedText struct {
 	raw  []byte
 	ends []int  // ends[i] is where in raw the sign ends that byte i of the text stands for
 	held []byte // an escape that is not complete
@@ -15,10 +15,10 @@ type decoded struct {
 // unicodeEscape is what a text with signs to decode has in it.
 const unicodeEscape = `\u`
 
-func escapesSigns(text []byte) bool { return bytes.Contains(text, []byte(unicodeEscape)) }
+func hasUnicodeEscapes(text []byte) bool { return bytes.Contains(text, []byte(unicodeEscape)) }
 
 // read appends a piece to dst, decoded; closed: no more follows.
-func (v *decoded) read(dst, piece []byte, closed bool) []byte {
+func (v *decodedText) write(dst, piece []byte, closed bool) []byte {
 	for len(piece) > 0 {
 		if len(v.held) == 0 {
 			n := bytes.IndexByte(piece, '\\')
@@ -26,25 +26,25 @@ func (v *decoded) read(dst, piece []byte, closed bool) []byte {
 				n = len(piece)
 			}
 			for _, c := range piece[:n] {
-				dst = v.sign(dst, []byte{c}, 1, []byte{c})
+				dst = v.appendChar(dst, []byte{c}, 1, []byte{c})
 			}
 			if piece = piece[n:]; len(piece) == 0 {
 				break
 			}
 		}
 		v.held, piece = append(v.held, piece[0]), piece[1:]
-		dst = v.decode(dst, closed && len(piece) == 0)
+		dst = v.decodeHeld(dst, closed && len(piece) == 0)
 	}
 	if closed {
-		dst = v.decode(dst, true)
+		dst = v.decodeHeld(dst, true)
 	}
 	return dst
 }
 
 // decode appends what is certain of the held escape.
-func (v *decoded) decode(dst []byte, closed bool) []byte {
+func (v *decodedText) decodeHeld(dst []byte, closed bool) []byte {
 	for len(v.held) > 0 {
-		n, out, m, more := slashed(v.held, 0)
+		n, out, m, more := unescapeBackslash(v.held, 0)
 		if more && !closed {
 			return dst
 		}
@@ -52,7 +52,7 @@ func (v *decoded) decode(dst []byte, closed bool) []byte {
 		if m == 0 || v.held[0] != '\\' || digits[0] != 'u' { // not a sign by its number
 			n, m, out[0] = 1, 1, v.held[0]
 		}
-		dst = v.sign(dst, v.held[:n], n, out[:m])
+		dst = v.appendChar(dst, v.held[:n], n, out[:m])
 		v.held = append(v.held[:0], v.held[n:]...)
 	}
 	return dst
@@ -60,7 +60,7 @@ func (v *decoded) decode(dst []byte, closed bool) []byte {
 
 // sign appends what a part of the text reads as. Of a sign of several bytes the last
 // stands for all of it.
-func (v *decoded) sign(dst, raw []byte, size int, read []byte) []byte {
+func (v *decodedText) appendChar(dst, raw []byte, size int, read []byte) []byte {
 	at := len(v.raw)
 	for i := range read {
 		end := at
@@ -74,13 +74,13 @@ func (v *decoded) sign(dst, raw []byte, size int, read []byte) []byte {
 }
 
 // written is how text[from:to] is written.
-func (v *decoded) written(from, to int) []byte { return v.raw[v.start(from):v.start(to)] }
+func (v *decodedText) original(from, to int) []byte { return v.raw[v.rawStart(from):v.rawStart(to)] }
 
 // escaped reports that text[from:to] is not written as it reads.
-func (v *decoded) escaped(from, to int) bool { return v.start(to)-v.start(from) != to-from }
+func (v *decodedText) isEscaped(from, to int) bool { return v.rawStart(to)-v.rawStart(from) != to-from }
 
 // start is where in raw the sign of byte i begins.
-func (v *decoded) start(i int) int {
+func (v *decodedText) rawStart(i int) int {
 	if i == 0 {
 		return 0
 	}
@@ -88,8 +88,8 @@ func (v *decoded) start(i int) int {
 }
 
 // forget drops the first n bytes of the text.
-func (v *decoded) forget(n int) {
-	gone := v.start(n)
+func (v *decodedText) trim(n int) {
+	gone := v.rawStart(n)
 	v.raw = append(v.raw[:0], v.raw[gone:]...)
 	v.ends = append(v.ends[:0], v.ends[n:]...)
 	for i := range v.ends {

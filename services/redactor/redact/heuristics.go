@@ -37,7 +37,7 @@ const (
 // wordy reports that a text is words put together, such as sk-learn-compatible or
 // getPasswordFromVault, and no random letters. With digits, it may hold short
 // numbers, such as v2 or 2026.
-func wordy(text []byte, digits bool) bool {
+func isWords(text []byte, digits bool) bool {
 	letters, long := 0, 0
 	for i := 0; i < len(text); {
 		c := text[i]
@@ -46,7 +46,7 @@ func wordy(text []byte, digits bool) bool {
 		case isLetter(c):
 			n = wordLength(text[i:])
 			if n > shortWord && (n > acronym || !isUpper(text[i+n-1])) {
-				if !pronounced(text[i : i+n]) {
+				if !isPronounceable(text[i : i+n]) {
 					return false
 				}
 				long += n
@@ -85,7 +85,7 @@ func wordLength(text []byte) int {
 
 // pronounced reports that letters may be a word: with vowels, and not too many
 // letters between them.
-func pronounced(word []byte) bool {
+func isPronounceable(word []byte) bool {
 	if len(word) > maxWordLetters {
 		return false
 	}
@@ -138,15 +138,15 @@ func isReference(v []byte) bool {
 		i += n
 		switch rest := v[i:]; {
 		case len(rest) == 0:
-			return dots > 0 && wordy(v, true)
+			return dots > 0 && isWords(v, true)
 		case rest[0] == '(' || rest[0] == '[':
-			return first && isRoot(v[:i]) || wordy(v[:i], false) && (bytes.ContainsAny(v[i:], ")]") || isCompound(v[:i]))
+			return first && isRoot(v[:i]) || isWords(v[:i], false) && (bytes.ContainsAny(v[i:], ")]") || isCompound(v[:i]))
 		case rest[0] == '.':
 			i++
 		case bytes.HasPrefix(rest, []byte("::")), bytes.HasPrefix(rest, []byte("->")), bytes.HasPrefix(rest, []byte("?.")):
 			i += 2
 		default:
-			return dots > 0 && wordy(v[:i], true) && strings.IndexByte(")]};|&!?\\", rest[0]) >= 0
+			return dots > 0 && isWords(v[:i], true) && strings.IndexByte(")]};|&!?\\", rest[0]) >= 0
 		}
 		dots++
 		if first && isRoot(v[:n]) {

@@ -25,8 +25,8 @@ func TestWordy_TellsWordsFromRandomLetters(t *testing.T) {
 		"12345678":                      {false, false},
 		"":                              {false, false},
 	} {
-		require.Equal(t, want.without, wordy([]byte(text), false), text)
-		require.Equal(t, want.with, wordy([]byte(text), true), text)
+		require.Equal(t, want.without, isWords([]byte(text), false), text)
+		require.Equal(t, want.with, isWords([]byte(text), true), text)
 	}
 }
 
@@ -75,26 +75,26 @@ func TestKindOf_ReadsNamesByTheirParts(t *testing.T) {
 		before, word string
 		want         kind
 	}{
-		{"", "password", password},
-		{"PG", "password", password},
-		{"DB_", "pass", password},
-		{"com", "pass", nothing},
-		{"BY", "pass", nothing},
-		{"OLD", "pwd", nothing},
-		{"mysql_", "pwd", directory},
-		{"", "passphrase", phrase},
-		{"", "token", bareToken},
-		{"--", "token", bareToken},
-		{"refresh", "token", keyValue},
-		{"nextPage", "token", nothing},
-		{"page_", "token", nothing},
-		{"tik", "token", nothing},
-		{"x-shop-", "token", keyValue},
-		{"client", "secret", keyValue},
+		{"", "password", kindPassword},
+		{"PG", "password", kindPassword},
+		{"DB_", "pass", kindPassword},
+		{"com", "pass", kindNone},
+		{"BY", "pass", kindNone},
+		{"OLD", "pwd", kindNone},
+		{"mysql_", "pwd", kindDirectory},
+		{"", "passphrase", kindPhrase},
+		{"", "token", kindBareToken},
+		{"--", "token", kindBareToken},
+		{"refresh", "token", kindKey},
+		{"nextPage", "token", kindNone},
+		{"page_", "token", kindNone},
+		{"tik", "token", kindNone},
+		{"x-shop-", "token", kindKey},
+		{"client", "secret", kindKey},
 	} {
 		require.Equal(t, tc.want, kindOf([]byte(tc.before+tc.word), tc.word), tc.before+tc.word)
 	}
-	require.Equal(t, password, kindOf([]byte("dbPass"), "pass"))
+	require.Equal(t, kindPassword, kindOf([]byte("dbPass"), "pass"))
 }
 
 func TestMarkerAt_TakesExactMarkersOnly(t *testing.T) {

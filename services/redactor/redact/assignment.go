@@ -6,28 +6,28 @@ import "bytes"
 type kind uint8
 
 const (
-	nothing   kind = iota
-	password       // something people type: short, and perhaps a word
-	directory      // the same, or a place: PWD is both
-	phrase         // several words
-	header         // a scheme, and a credential
-	keyValue       // something a machine made
-	bareToken      // a token of any kind, such as the id of a correlation
+	kindNone      kind = iota
+	kindPassword       // something people type: short, and perhaps a word
+	kindDirectory      // the same, or a place: PWD is both
+	kindPhrase         // several words
+	kindHeader         // a scheme, and a credential
+	kindKey            // something a machine made
+	kindBareToken      // a token of any kind, such as the id of a correlation
 )
 
 // Bounds of an assignment, in bytes.
 const (
-	maxName     = 64
-	maxSpaces   = 16
-	leastPass   = MinLength
-	leastKey    = 12
-	leastBits   = 3.0
-	leastPassBs = 2.0
+	maxName            = 64
+	maxSpaces          = 16
+	minPassword        = MinLength
+	minKey             = 12
+	minKeyEntropy      = 3.0
+	minPasswordEntropy = 2.0
 )
 
 // cursor steps through text that may end too early.
 type cursor struct {
-	s     *scan
+	s     *shapeScan
 	i     int
 	short bool // the text ended where more of it counted
 }
@@ -42,7 +42,7 @@ func (c *cursor) peek() byte {
 }
 
 // spaces steps over a few blanks, and tells how many.
-func (c *cursor) spaces() int {
+func (c *cursor) skipSpaces() int {
 	n := 0
 	for n < maxSpaces && (c.peek() == ' ' || c.peek() == '\t') {
 		c.i++
@@ -52,10 +52,10 @@ func (c *cursor) spaces() int {
 }
 
 // quote steps over a quote with the backslashes before it.
-func (c *cursor) quote() (q byte, level int) {
+func (c *cursor) skipQuote() (q byte, level int) {
 	from := c.i
 	for _, coded := range []string{"&quot;", "&#34;", "&#39;", "%22", "%27", `\u0022`, `\\u0022`} {
-		if c.take(coded) {
+		if c.skipText(coded) {
 			return 0, 0 // what it ends is no longer quoted, for us
 		}
 	}
@@ -71,7 +71,7 @@ func (c *cursor) quote() (q byte, level int) {
 }
 
 // sep steps over what stands between a name and its value.
-func (c *cursor) sep() bool {
+func (c *cursor) skipSeparator() bool {
 	switch c.peek() {
 	case '=':
 		c.i++
@@ -85,12 +85,12 @@ func (c *cursor) sep() bool {
 		case '=':
 			c.i++
 		case '/':
-			return !c.take("//") // a URL
+			return !c.skipText("//") // a URL
 		}
 		return true
 	case '%':
 		for _, want := range []string{"%3D", "%3d", "%3A", "%3a"} {
-			if c.take(want) {
+			if c.skipText(want) {
 				return true
 			}
 		}
@@ -99,7 +99,7 @@ func (c *cursor) sep() bool {
 }
 
 // take steps over a text if it is there.
-func (c *cursor) take(want string) bool {
+func (c *cursor) skipText(want string) bool {
 	rest := c.s.text[c.i:]
 	if len(rest) < len(want) {
 		c.short = c.short || bytes.HasPrefix([]byte(want), rest)
@@ -113,63 +113,63 @@ func (c *cursor) take(want string) bool {
 }
 
 // failed is the verdict where something is missing.
-func (c *cursor) failed() verdict {
+func (c *cursor) noMatchOrMore() verdict {
 	if c.short {
-		return verdict{state: more}
+		return verdict{state: needMore}
 	}
 	return verdict{}
 }
 
 // readAssignment finds the value behind a name such as DB_PASSWORD: in code, in
 // settings, in JSON, in a query.
-func readAssignment(s *scan, _ *shape, word string, at int) verdict {
+func readAssignment(s *shapeScan, _ *shape, word string, at int) verdict {
 	i := at + len(word)
 	c := &cursor{s: s, i: i}
 	for n := 0; n < 2 && isDigit(c.peek()); n++ {
 		c.i++
 	}
 	option := c.i
-	c.quote()
+	c.skipQuote()
 	if c.peek() == ']' {
 		c.i++
 	}
-	blanks, result := c.spaces(), false
+	blanks, result := c.skipSpaces(), false
 	if next := c.peek(); next != '=' && next != ':' && next != '%' && next != '>' && blanks == 0 {
-		return c.failed() // nearly always
+		return c.noMatchOrMore() // nearly always
 	}
-	from := s.name(at)
+	from := s.nameStart(at)
 	k := kindOf(s.text[from:i], word)
-	if k == nothing {
+	if k == kindNone {
 		return verdict{}
 	}
 	switch {
-	case c.sep():
-		result = c.spaces() > 0 && i-from == len("pass")
+	case c.skipSeparator():
+		result = c.skipSpaces() > 0 && i-from == len("pass")
 	case c.peek() == '>' && from > 0 && s.text[from-1] == '<': // <password>
 		c.i++
 	case blanks > 0 && c.i == option+blanks && bytes.HasPrefix(s.text[from:], []byte("--")): // --password x
-	case blanks > 0 && c.take("is "): // the password is x
-		c.spaces()
+	case blanks > 0 && c.skipText("is "): // the password is x
+		c.skipSpaces()
 	default:
-		return c.failed()
+		return c.noMatchOrMore()
 	}
-	q, level := c.quote()
+	q, level := c.skipQuote()
 	switch {
 	case c.short:
-		return verdict{state: more}
+		return verdict{state: needMore}
 	case result && q == 0: // PASS: TestAll
 		return verdict{}
 	}
-	return s.value(c.i, k, q, level)
+	return s.readValue(c.i, k, q, level)
 }
 
 // name gives where the name begins that goes on at i.
-func (s *scan) name(i int) int {
+func (s *shapeScan) nameStart(i int) int {
 	from := i
 	for from > 0 && i-from < maxName && isName(s.text[from-1]) {
 		from--
 	}
-	if from > 0 && from < i && s.escaped(from) {
+	if from > 0 && from < i && s.isEscapedChar(from) {
 		from++
 	}
 	return from
@@ -178,45 +178,45 @@ func (s *scan) name(i int) int {
 func isName(c byte) bool { return isWord(c) || c == '-' || c == '.' }
 
 // value judges what stands at i, in quotes or not.
-func (s *scan) value(i int, k kind, q byte, level int) verdict {
+func (s *shapeScan) readValue(i int, k kind, q byte, level int) verdict {
 	t := tail{kind: runTail, class: s.shapes.bare}
 	if q != 0 {
 		t = tail{kind: quoteTail, quote: q, level: level}
 	}
-	end, ended := t.follow(s, i)
+	end, ended := t.extend(s, i)
 	ended = ended || s.closed
 	v := s.sample(i, end)
 	if !ended && len(v) < sampleSize && end-i < maxSample {
-		return verdict{state: more}
+		return verdict{state: needMore}
 	}
-	if !k.keeps(v, q != 0) {
+	if !k.isSecret(v, q != 0) {
 		return verdict{}
 	}
-	return verdict{state: yes, start: i, end: end, grows: !ended, tail: t}
+	return verdict{state: matched, start: i, end: end, grows: !ended, tail: t}
 }
 
 // keeps reports whether a value is one that must not be shown.
-func (k kind) keeps(v []byte, quoted bool) bool {
-	if len(v) < leastPass && k != header || isTemplate(v) || isDigest(v) || isReference(v) || isPlaceholder(v) {
+func (k kind) isSecret(v []byte, quoted bool) bool {
+	if len(v) < minPassword && k != kindHeader || isTemplate(v) || isDigest(v) || isReference(v) || isPlaceholder(v) {
 		return false
 	}
 	switch k {
-	case header:
-		return len(v) >= leastCredential && !wordy(v, false)
-	case phrase:
-		return entropy(v) >= leastPassBs && (quoted || !wordy(v, false))
-	case directory:
+	case kindHeader:
+		return len(v) >= minCredential && !isWords(v, false)
+	case kindPhrase:
+		return entropy(v) >= minPasswordEntropy && (quoted || !isWords(v, false))
+	case kindDirectory:
 		if isPath(v) {
 			return false
 		}
 		fallthrough
-	case password:
-		return entropy(v) >= leastPassBs && (quoted && bytes.IndexByte(v, ' ') < 0 || !wordy(v, false)) && !isProse(v)
+	case kindPassword:
+		return entropy(v) >= minPasswordEntropy && (quoted && bytes.IndexByte(v, ' ') < 0 || !isWords(v, false)) && !isProse(v)
 	}
-	if len(v) < leastKey || k == bareToken && isUUID(v) || isURL(v) {
+	if len(v) < minKey || k == kindBareToken && isUUID(v) || isURL(v) {
 		return false
 	}
-	return entropy(v) >= leastBits && !wordy(v, true) && !isProse(v)
+	return entropy(v) >= minKeyEntropy && !isWords(v, true) && !isProse(v)
 }
 
 // isProse reports several words, none of which is a tangle of letters and digits.
@@ -248,20 +248,20 @@ func kindOf(name []byte, word string) kind {
 	switch word {
 	case "pass", "pwd":
 		if !hump {
-			return nothing // compass
+			return kindNone // compass
 		}
 		if word == "pwd" {
-			return directory
+			return kindDirectory
 		}
-		return password
+		return kindPassword
 	case "passphrase":
-		return phrase
+		return kindPhrase
 	case "password", "passwd":
-		return password
+		return kindPassword
 	case "token":
 		return tokenKind(before, hump)
 	}
-	return keyValue
+	return kindKey
 }
 
 // tokenKind tells tokens that open something from those that mark a place: those
@@ -274,23 +274,23 @@ func tokenKind(before []byte, hump bool) kind {
 		}
 	}
 	if len(low) == 0 {
-		return bareToken
+		return kindBareToken
 	}
 	for _, place := range []string{
 		"page", "next", "prev", "previous", "continuation", "cursor", "pagination", "sync", "resume", "correlation", "idempotency", "request", "trace",
 		"eos", "bos", "pad", "sep", "cls", "mask", "unk", "stop", "eot", "special", "end", "start", "first", "last", "max", "min",
 	} {
 		if bytes.HasSuffix(low, []byte(place)) {
-			return nothing
+			return kindNone
 		}
 	}
 	if hump {
-		return keyValue
+		return kindKey
 	}
 	for _, opens := range []string{"access", "auth", "refresh", "id", "api", "bot", "user", "session", "csrf", "xsrf", "bearer", "secret", "personal", "my"} {
 		if bytes.HasSuffix(low, []byte(opens)) {
-			return keyValue
+			return kindKey
 		}
 	}
-	return nothing // tiktoken
+	return kindNone // tiktoken
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // step is one part of a pattern: a text, or a run of a class.
-type step struct {
+type patternStep struct {
 	text     string
 	class    int
 	min, max int
@@ -23,7 +23,7 @@ const maxRun = 12 << 10
 // steps reads a pattern: texts and runs of classes in a row, in the notation of
 // RE2. A run takes all it can and gives nothing back, and fails if that is more than
 // it may take: so each byte is looked at once.
-func (s *Shapes) steps(pattern string, open int) ([]step, error) {
+func (s *Shapes) parsePattern(pattern string, open int) ([]patternStep, error) {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return nil, err
@@ -32,9 +32,9 @@ func (s *Shapes) steps(pattern string, open int) ([]step, error) {
 	if re.Op == syntax.OpConcat {
 		parts = re.Sub
 	}
-	var out []step
+	var out []patternStep
 	for _, p := range parts {
-		st, err := s.step(p)
+		st, err := s.parseStep(p)
 		if err != nil {
 			return nil, err
 		}
@@ -58,11 +58,11 @@ func (s *Shapes) steps(pattern string, open int) ([]step, error) {
 	return out, nil
 }
 
-func (s *Shapes) step(p *syntax.Regexp) (step, error) {
+func (s *Shapes) parseStep(p *syntax.Regexp) (patternStep, error) {
 	least, most := 1, 1
 	switch p.Op {
 	case syntax.OpLiteral:
-		return step{text: string(p.Rune)}, nil
+		return patternStep{text: string(p.Rune)}, nil
 	case syntax.OpPlus:
 		most, p = math.MaxInt, p.Sub[0]
 	case syntax.OpStar:
@@ -75,7 +75,7 @@ func (s *Shapes) step(p *syntax.Regexp) (step, error) {
 		p = p.Sub[0]
 	}
 	if p.Op != syntax.OpCharClass {
-		return step{}, errors.New("takes texts and runs of classes only")
+		return patternStep{}, errors.New("takes texts and runs of classes only")
 	}
 	c := class{}
 	for i := 0; i+1 < len(p.Rune); i += 2 {
@@ -88,11 +88,11 @@ func (s *Shapes) step(p *syntax.Regexp) (step, error) {
 			}
 		}
 	}
-	return step{class: s.class(c), min: least, max: most}, nil
+	return patternStep{class: s.classIndex(c), min: least, max: most}, nil
 }
 
 // class gives the number of a class.
-func (s *Shapes) class(c class) int {
+func (s *Shapes) classIndex(c class) int {
 	for i := range s.classes {
 		if s.classes[i] == c {
 			return i
@@ -103,26 +103,26 @@ func (s *Shapes) class(c class) int {
 }
 
 // state says what is known of a candidate.
-type state uint8
+type matchState uint8
 
 const (
-	no state = iota
-	more
-	yes
+	noMatch matchState = iota
+	needMore
+	matched
 )
 
 // verdict is what a rule finds at a candidate.
 type verdict struct {
-	state      state
+	state      matchState
 	start, end int
 	grows      bool
 	tail       tail
 }
 
 // readSteps tries a rule that is a row of steps behind its word.
-func readSteps(s *scan, r *shape, word string, at int) verdict {
+func readPattern(s *shapeScan, r *shape, word string, at int) verdict {
 	i := at + len(word)
-	if !r.Inside && !s.boundary(at) {
+	if !r.Inside && !s.atWordBoundary(at) {
 		return verdict{}
 	}
 	out := verdict{start: at}
@@ -130,12 +130,12 @@ func readSteps(s *scan, r *shape, word string, at int) verdict {
 		out.start = i
 	}
 	ended := true
-	for k := range r.steps {
-		st, last := &r.steps[k], k == len(r.steps)-1
+	for k := range r.pattern {
+		st, last := &r.pattern[k], k == len(r.pattern)-1
 		if st.text != "" {
 			for j := range len(st.text) {
 				if i+j == len(s.text) {
-					return verdict{state: more}
+					return verdict{state: needMore}
 				}
 				if s.text[i+j] != st.text[j] {
 					return verdict{}
@@ -145,13 +145,13 @@ func readSteps(s *scan, r *shape, word string, at int) verdict {
 			continue
 		}
 		var end int
-		end, ended = s.run(st.class, i)
+		end, ended = s.runEnd(st.class, i)
 		n := end - i
 		switch {
 		case n > st.max, ended && n < st.min:
 			return verdict{}
 		case !ended && (!last || n < st.min || st.max < math.MaxInt):
-			return verdict{state: more}
+			return verdict{state: needMore}
 		}
 		i = end
 		out.tail = tail{kind: runTail, class: st.class}
@@ -159,28 +159,28 @@ func readSteps(s *scan, r *shape, word string, at int) verdict {
 	out.end, out.grows = i, !ended
 	if r.Entropy > 0 || r.NoWords {
 		if !ended && i-out.start < sampleSize {
-			return verdict{state: more}
+			return verdict{state: needMore}
 		}
 		value := s.text[out.start:min(i, out.start+sampleSize)]
-		if entropy(value) < r.Entropy || r.NoWords && wordy(value, true) {
+		if entropy(value) < r.Entropy || r.NoWords && isWords(value, true) {
 			return verdict{}
 		}
 	}
-	out.state = yes
+	out.state = matched
 	return out
 }
 
 // boundary reports that no word goes on at i: a letter that belongs to an escape,
 // as in JSON within a text, a URL or a JSON pointer, is no part of a word.
-func (s *scan) boundary(i int) bool {
+func (s *shapeScan) atWordBoundary(i int) bool {
 	if i == 0 || !isWord(s.text[i-1]) {
 		return true
 	}
-	return i > 1 && (s.escaped(i-1) || s.text[i-2] == '~' && (s.text[i-1] == '0' || s.text[i-1] == '1')) || i > 2 && s.text[i-3] == '%' && isHex(s.text[i-2]) && isHex(s.text[i-1])
+	return i > 1 && (s.isEscapedChar(i-1) || s.text[i-2] == '~' && (s.text[i-1] == '0' || s.text[i-1] == '1')) || i > 2 && s.text[i-3] == '%' && isHex(s.text[i-2]) && isHex(s.text[i-1])
 }
 
 // escaped reports that the letter at i stands for a line break or a tab.
-func (s *scan) escaped(i int) bool {
+func (s *shapeScan) isEscapedChar(i int) bool {
 	c := s.text[i]
 	return i > 0 && s.text[i-1] == '\\' && (c == 'n' || c == 'r' || c == 't')
 }

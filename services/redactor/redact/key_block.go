@@ -19,7 +19,7 @@ const (
 
 // readBlock finds a private key in PEM or PGP armor, also where it lacks its end, and
 // where its line breaks are escaped. The first line alone is none.
-func readBlock(s *scan, _ *shape, word string, at int) verdict {
+func readBlock(s *shapeScan, _ *shape, word string, at int) verdict {
 	i := at + len(word)
 	label := s.text[i:min(len(s.text), i+maxLabel)]
 	n := bytes.Index(label, []byte(blockRule))
@@ -33,24 +33,24 @@ func readBlock(s *scan, _ *shape, word string, at int) verdict {
 	}
 	switch {
 	case n < 0 && len(label) < maxLabel:
-		return verdict{state: more}
+		return verdict{state: needMore}
 	case n < 0 || !bytes.Contains(label[:n], []byte(blockKind)):
 		return verdict{}
 	}
 	body := i + n + len(blockRule)
 	t := tail{kind: blockTail}
-	end, done := s.block(body, &t)
-	if end == body || !s.hasLong(body, end) {
+	end, done := s.followBlock(body, &t)
+	if end == body || !s.hasLongToken(body, end) {
 		if !done && !s.closed && len(s.text)-body < maxPreface {
-			return verdict{state: more}
+			return verdict{state: needMore}
 		}
 		return verdict{}
 	}
-	return verdict{state: yes, start: at, end: end, grows: !done && !s.closed, tail: t}
+	return verdict{state: matched, start: at, end: end, grows: !done && !s.closed, tail: t}
 }
 
 // hasLong reports that there is key material within the first bytes of a block.
-func (s *scan) hasLong(from, to int) bool {
+func (s *shapeScan) hasLongToken(from, to int) bool {
 	row := 0
 	for i := from; i < to && i < from+maxPreface; i++ {
 		if s.text[i] == '[' {
@@ -78,12 +78,12 @@ func isBase64(c byte) bool {
 // block follows key material from i: headers, long tokens, whatever stands between
 // lines, and the last line. It gives how far the block certainly reaches, and whether
 // it ends there. t remembers what was seen before i.
-func (s *scan) block(i int, t *tail) (end int, done bool) {
+func (s *shapeScan) followBlock(i int, t *tail) (end int, done bool) {
 	for {
 		p := i
 		if !t.long {
 			var wait bool
-			if p, wait = s.gap(i); wait {
+			if p, wait = s.skipGap(i); wait {
 				return i, s.closed
 			}
 		}
@@ -101,11 +101,11 @@ func (s *scan) block(i int, t *tail) (end int, done bool) {
 		if q == len(s.text) && !s.closed {
 			return i, false
 		}
-		n, v := s.short(p, q, t.keyed)
+		n, v := s.readShortToken(p, q, t.keyed)
 		switch v {
-		case more:
+		case needMore:
 			return i, false
-		case no:
+		case noMatch:
 			return max(i, n), true
 		}
 		i = n
@@ -114,7 +114,7 @@ func (s *scan) block(i int, t *tail) (end int, done bool) {
 
 // gap steps over what may stand between two lines: blanks, line breaks, quotes and
 // escapes.
-func (s *scan) gap(i int) (end int, wait bool) {
+func (s *shapeScan) skipGap(i int) (end int, wait bool) {
 	for p := i; ; p++ {
 		switch {
 		case p-i > maxGap:
@@ -145,13 +145,13 @@ func isGap(c byte) bool {
 // short decides what stands at text[p:q], a few letters or none: the last line, a
 // header, the end of the block, or what follows a block that has no end. It gives how
 // far the block reaches then, and yes if it may go on.
-func (s *scan) short(p, q int, keyed bool) (end int, v state) {
+func (s *shapeScan) readShortToken(p, q int, keyed bool) (end int, v matchState) {
 	rest := s.text[q:]
 	if p == q {
-		return s.blockEnd(q)
+		return s.readBlockEnd(q)
 	}
 	if !keyed {
-		return s.header(q)
+		return s.readHeaderLine(q)
 	}
 	blanks := 0
 	for blanks < len(rest) && blanks < maxSpaces && (rest[blanks] == ' ' || rest[blanks] == '\t') {
@@ -159,57 +159,57 @@ func (s *scan) short(p, q int, keyed bool) (end int, v state) {
 	}
 	if blanks == len(rest) {
 		if !s.closed {
-			return 0, more
+			return 0, needMore
 		}
-		return q, yes
+		return q, matched
 	}
 	if c := rest[blanks]; blanks == 0 || c == '\n' || c == '\r' || c == '\\' || c == '-' || c == '[' {
-		return q, yes
+		return q, matched
 	}
-	return 0, no
+	return 0, noMatch
 }
 
 // blockEnd steps over a marker, or the last line at i.
-func (s *scan) blockEnd(i int) (end int, v state) {
+func (s *shapeScan) readBlockEnd(i int) (end int, v matchState) {
 	rest := s.text[i:]
 	n, open := markerAt(rest)
 	switch {
 	case open && !s.closed:
-		return 0, more
+		return 0, needMore
 	case n > 0:
-		return i + n, yes
+		return i + n, matched
 	case len(rest) < len(blockEnd) && bytes.HasPrefix([]byte(blockEnd), rest) && !s.closed:
-		return 0, more
+		return 0, needMore
 	case !bytes.HasPrefix(rest, []byte(blockEnd)):
-		return 0, no
+		return 0, noMatch
 	}
 	label := rest[len(blockEnd):min(len(rest), len(blockEnd)+maxLabel)]
 	if n = bytes.Index(label, []byte(blockRule)); n >= 0 {
-		return i + len(blockEnd) + n + len(blockRule), no
+		return i + len(blockEnd) + n + len(blockRule), noMatch
 	}
 	if len(label) < maxLabel && !s.closed {
-		return 0, more
+		return 0, needMore
 	}
-	return 0, no
+	return 0, noMatch
 }
 
 // header steps over a line such as "DEK-Info: AES-128-CBC,0F"; q is the end of the
 // first letters of its name.
-func (s *scan) header(q int) (end int, v state) {
+func (s *shapeScan) readHeaderLine(q int) (end int, v matchState) {
 	p := q
 	for p < len(s.text) && p-q < maxName && (isLetter(s.text[p]) || s.text[p] == '-') {
 		p++
 	}
 	if p < len(s.text) && s.text[p] != ':' {
-		return 0, no
+		return 0, noMatch
 	}
 	for ; p < len(s.text) && p-q < maxHeader; p++ {
 		if c := s.text[p]; c == '\n' || c == '\r' || c == '\\' {
-			return p, yes
+			return p, matched
 		}
 	}
 	if p == len(s.text) && p-q < maxHeader && !s.closed {
-		return 0, more
+		return 0, needMore
 	}
-	return 0, no
+	return 0, noMatch
 }

@@ -3,13 +3,13 @@ package redact
 import "bytes"
 
 // reader finds what a rule takes out, where a word of it is.
-type reader func(s *scan, r *shape, word string, at int) verdict
+type reader func(s *shapeScan, r *shape, word string, at int) verdict
 
 // readers are those rules whose form is more than a row of steps.
 func readers(name string) reader {
 	switch name {
 	case "":
-		return readSteps
+		return readPattern
 	case "assignment":
 		return readAssignment
 	case "authorization":
@@ -26,41 +26,41 @@ func readers(name string) reader {
 
 // Least lengths of what stands in an authorization header, in bytes.
 const (
-	leastCredential = 6  // behind a scheme
-	leastBearer     = 16 // without the header's name, or without a scheme
+	minCredential = 6  // behind a scheme
+	minBearer     = 16 // without the header's name, or without a scheme
 )
 
 // readAuthorization finds the credential of a header, or of a member that is called
 // like one.
-func readAuthorization(s *scan, _ *shape, word string, at int) verdict {
+func readAuthorization(s *shapeScan, _ *shape, word string, at int) verdict {
 	c := &cursor{s: s, i: at + len(word)}
-	c.quote()
+	c.skipQuote()
 	if c.peek() == ']' {
 		c.i++
 	}
-	c.spaces()
-	if !c.sep() {
-		return c.failed()
+	c.skipSpaces()
+	if !c.skipSeparator() {
+		return c.noMatchOrMore()
 	}
-	c.spaces()
-	c.quote()
-	least := leastBearer
-	if c.scheme() {
-		least = leastCredential
+	c.skipSpaces()
+	c.skipQuote()
+	least := minBearer
+	if c.skipScheme() {
+		least = minCredential
 	}
 	if c.short {
-		return verdict{state: more}
+		return verdict{state: needMore}
 	}
-	return s.credential(c.i, least)
+	return s.readCredential(c.i, least)
 }
 
 // scheme steps over the scheme of a header's value, if there is one.
-func (c *cursor) scheme() bool {
+func (c *cursor) skipScheme() bool {
 	from := c.i
 	for c.i-from < 20 && isLetter(c.peek()) {
 		c.i++
 	}
-	if name := bytes.ToLower(c.s.text[from:c.i]); c.i > from && c.spaces() > 0 && isScheme(name) {
+	if name := bytes.ToLower(c.s.text[from:c.i]); c.i > from && c.skipSpaces() > 0 && isScheme(name) {
 		return true
 	}
 	if !c.short {
@@ -78,51 +78,51 @@ func isScheme(name []byte) bool {
 }
 
 // readBearer finds what follows the word, wherever it stands.
-func readBearer(s *scan, _ *shape, word string, at int) verdict {
-	if !s.boundary(at) {
+func readBearer(s *shapeScan, _ *shape, word string, at int) verdict {
+	if !s.atWordBoundary(at) {
 		return verdict{}
 	}
 	c := &cursor{s: s, i: at + len(word)}
-	if c.spaces() == 0 && !c.take("%20") && !c.take("+") {
-		return c.failed()
+	if c.skipSpaces() == 0 && !c.skipText("%20") && !c.skipText("+") {
+		return c.noMatchOrMore()
 	}
-	c.quote()
+	c.skipQuote()
 	if c.short {
-		return verdict{state: more}
+		return verdict{state: needMore}
 	}
-	return s.credential(c.i, leastBearer)
+	return s.readCredential(c.i, minBearer)
 }
 
 // credential judges what stands at i.
-func (s *scan) credential(i, least int) verdict {
+func (s *shapeScan) readCredential(i, least int) verdict {
 	t := tail{kind: runTail, class: s.shapes.header}
-	end, ended := t.follow(s, i)
+	end, ended := t.extend(s, i)
 	ended = ended || s.closed
 	v := s.sample(i, end)
 	switch {
 	case !ended && len(v) < sampleSize && end-i < maxSample:
-		return verdict{state: more}
-	case len(v) < least || wordy(v, least == leastBearer) || least == leastBearer && entropy(v) < leastBits:
+		return verdict{state: needMore}
+	case len(v) < least || isWords(v, least == minBearer) || least == minBearer && entropy(v) < minKeyEntropy:
 		return verdict{}
 	}
-	return verdict{state: yes, start: i, end: end, grows: !ended, tail: t}
+	return verdict{state: matched, start: i, end: end, grows: !ended, tail: t}
 }
 
 // Bounds of the part of a URL before its host, in bytes.
 const (
-	maxAuthority = 2048
-	leastURLPass = 4
+	maxAuthority   = 2048
+	minURLPassword = 4
 )
 
 // readURL finds the password of scheme://user:password@host.
-func readURL(s *scan, _ *shape, word string, at int) verdict {
+func readURL(s *shapeScan, _ *shape, word string, at int) verdict {
 	i := at + len(word)
 	if at == 0 || !isLetter(s.text[at-1]) && !isDigit(s.text[at-1]) {
 		return verdict{}
 	}
-	end, ended := s.run(s.shapes.authority, i)
+	end, ended := s.runEnd(s.shapes.authority, i)
 	if !ended && end-i < maxAuthority {
-		return verdict{state: more}
+		return verdict{state: needMore}
 	}
 	colon, host := -1, -1
 	for p := i; p < end && p < i+maxAuthority; p++ {
@@ -142,8 +142,8 @@ func readURL(s *scan, _ *shape, word string, at int) verdict {
 		return verdict{}
 	}
 	v := s.sample(colon+1, host)
-	if len(v) < leastURLPass || entropy(v) < leastPassBs || isTemplate(v) {
+	if len(v) < minURLPassword || entropy(v) < minPasswordEntropy || isTemplate(v) {
 		return verdict{}
 	}
-	return verdict{state: yes, start: colon + 1, end: host}
+	return verdict{state: matched, start: colon + 1, end: host}
 }

@@ -30,12 +30,12 @@ func TestView_ReadsSignsThatAreWrittenAsEscapes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for cut := range len(tc.text) + 1 {
-				v := &decoded{}
-				got := v.read(nil, []byte(tc.text[:cut]), false)
-				got = v.read(got, []byte(tc.text[cut:]), true)
+				v := &decodedText{}
+				got := v.write(nil, []byte(tc.text[:cut]), false)
+				got = v.write(got, []byte(tc.text[cut:]), true)
 				require.Equal(t, tc.read, string(got), "cut at %d", cut)
-				require.Equal(t, tc.text, string(v.written(0, len(got))), "cut at %d", cut)
-				v.forget(len(got))
+				require.Equal(t, tc.text, string(v.original(0, len(got))), "cut at %d", cut)
+				v.trim(len(got))
 				require.Empty(t, v.raw)
 			}
 		})

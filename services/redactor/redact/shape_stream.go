@@ -2,11 +2,11 @@ package redact
 
 // shapeStream is the second layer over a text that arrives in pieces: as it is
 // written, and behind its escapes.
-type shapeStream struct{ scan, behind *scan }
+type shapeStream struct{ scan, decodedScan *shapeScan }
 
 func newShapeStream(s *Shapes) shapeStream {
-	out := shapeStream{newScan(s), newScan(s)}
-	out.behind.view = &decoded{}
+	out := shapeStream{newShapeScan(s), newShapeScan(s)}
+	out.decodedScan.decoded = &decodedText{}
 	return out
 }
 
@@ -16,11 +16,11 @@ func (s *shapeStream) write(piece []byte) (out []byte, count int) {
 		return piece, 0
 	}
 	before := s.count()
-	out = s.behind.write(nil, s.scan.write(nil, piece))
+	out = s.decodedScan.write(nil, s.scan.write(nil, piece))
 	return out, s.count() - before
 }
 
-func (s *shapeStream) count() int { return s.scan.count + s.behind.count }
+func (s *shapeStream) count() int { return s.scan.count + s.decodedScan.count }
 
 // close gives the rest.
 func (s *shapeStream) close() (out []byte, count int) {
@@ -28,14 +28,14 @@ func (s *shapeStream) close() (out []byte, count int) {
 		return nil, 0
 	}
 	before := s.count()
-	out = s.behind.write(nil, s.scan.end(nil))
-	return s.behind.end(out), s.count() - before
+	out = s.decodedScan.write(nil, s.scan.close(nil))
+	return s.decodedScan.close(out), s.count() - before
 }
 
 // size of the held text, for those who must bound it.
-func (s *shapeStream) size() int {
+func (s *shapeStream) heldBytes() int {
 	if s.scan == nil {
 		return 0
 	}
-	return s.scan.held() + s.behind.held()
+	return s.scan.heldBytes() + s.decodedScan.heldBytes()
 }

@@ -5,7 +5,7 @@ import "math/bits"
 // starts tells quickly where no pattern begins: it knows a hash of the first four
 // bytes of each. In most texts that is nearly everywhere, and the automaton need
 // not look there.
-type starts struct {
+type startFilter struct {
 	bits  []uint64
 	shift uint8
 }
@@ -15,7 +15,7 @@ type starts struct {
 const startBytes = 4
 
 // newStarts is nil if nothing can be said.
-func newStarts(patterns []pattern) *starts {
+func newStartFilter(patterns []pattern) *startFilter {
 	for _, p := range patterns {
 		if p.text != "" && len(p.text) < startBytes {
 			return nil
@@ -23,7 +23,7 @@ func newStarts(patterns []pattern) *starts {
 	}
 	const room = 32 // bits for each pattern: a few places in a hundred are looked at in vain
 	size := max(bits.Len(uint(len(patterns)*room)), 12)
-	s := &starts{bits: make([]uint64, 1<<(size-6)), shift: uint8(32 - min(size, 32))} //nolint:gosec // G115: at most 32
+	s := &startFilter{bits: make([]uint64, 1<<(size-6)), shift: uint8(32 - min(size, 32))} //nolint:gosec // G115: at most 32
 	for _, p := range patterns {
 		if p.text != "" {
 			h := s.hash(p.text[0], p.text[1], p.text[2], p.text[3])
@@ -33,14 +33,14 @@ func newStarts(patterns []pattern) *starts {
 	return s
 }
 
-func (s *starts) hash(a, b, c, d byte) uint32 {
+func (s *startFilter) hash(a, b, c, d byte) uint32 {
 	const spread = 2654435761 // Knuth's, for words of 32 bits
 	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16 | uint32(d)<<24) * spread >> s.shift
 }
 
 // nowhere reports that no pattern begins at position i of the text. At the end of
 // the text it cannot tell.
-func nowhere[T string | []byte](s *starts, text T, i int) bool {
+func cannotStart[T string | []byte](s *startFilter, text T, i int) bool {
 	if s == nil || i+startBytes > len(text) {
 		return false
 	}

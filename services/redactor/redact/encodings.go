@@ -18,7 +18,7 @@ const maxEncoded = 4096
 
 // forms lists the texts under which a value is recognised: the value itself
 // and what base64, hex, percent and JSON encoders make of it.
-func forms(v string) []string {
+func encodings(v string) []string {
 	out := make([]string, 0, 20)
 	if utf8.ValidString(v) { // replacing a part of a rune would leave broken UTF-8
 		out = append(out, v)
@@ -26,18 +26,18 @@ func forms(v string) []string {
 	if len(v) > maxEncoded {
 		return out
 	}
-	out = append(out, base64Forms(v)...)
+	out = append(out, base64Encodings(v)...)
 	lower := hex.EncodeToString([]byte(v))
 	out = append(out, lower, strings.ToUpper(lower))
-	out = append(out, percentForms(v)...)
-	out = append(out, jsonForms(v)...)
-	out = append(out, slices.DeleteFunc(plainForms(v), func(s string) bool { return !utf8.ValidString(s) })...)
-	return append(out, pointerForms(out)...)
+	out = append(out, percentEncodings(v)...)
+	out = append(out, jsonEncodings(v)...)
+	out = append(out, slices.DeleteFunc(unescapedEncodings(v), func(s string) bool { return !utf8.ValidString(s) })...)
+	return append(out, pointerEncodings(out)...)
 }
 
 // pointerForms are texts as the names of members in a JSON pointer, which says where a
 // document is wrong (RFC 6901 §3).
-func pointerForms(texts []string) []string {
+func pointerEncodings(texts []string) []string {
 	name := func(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, "~", "~0"), "/", "~1") }
 	var out []string
 	for _, s := range texts {
@@ -54,9 +54,9 @@ func pointerForms(texts []string) []string {
 // it undone like all others, or kept where each of its characters was escaped; also
 // where a query has made a plus of each space. A value such as pa%ffss may be no UTF-8
 // then.
-func plainForms(v string) []string {
+func unescapedEncodings(v string) []string {
 	var out []string
-	for _, bare := range []string{string(plainText([]byte(v))), strings.ReplaceAll(v, `\`, "")} {
+	for _, bare := range []string{string(unescapeAll([]byte(v))), strings.ReplaceAll(v, `\`, "")} {
 		if len(bare) < MinLength {
 			continue
 		}
@@ -70,18 +70,18 @@ func plainForms(v string) []string {
 }
 
 // viewForms lists the texts under which a value is recognised in each view.
-func viewForms(v string) (out [viewCount][]string) {
+func viewEncodings(v string) (out [viewCount][]string) {
 	if len(v) > maxEncoded {
 		return out
 	}
-	out[viewPlain] = plainForms(v)
+	out[viewUnescaped] = unescapedEncodings(v)
 	// Escapes of one kind may hide those of another: a view undoes each sign once.
-	for _, text := range slices.Concat(percentForms(v), jsonForms(v), pointerForms(out[viewPlain])) {
-		if bare := strings.ReplaceAll(text, `\`, ""); len(bare) >= MinLength && !slices.Contains(out[viewPlain], bare) {
-			out[viewPlain] = append(out[viewPlain], bare)
+	for _, text := range slices.Concat(percentEncodings(v), jsonEncodings(v), pointerEncodings(out[viewUnescaped])) {
+		if bare := strings.ReplaceAll(text, `\`, ""); len(bare) >= MinLength && !slices.Contains(out[viewUnescaped], bare) {
+			out[viewUnescaped] = append(out[viewUnescaped], bare)
 		}
 	}
-	out[viewBase64] = base64Forms(v)
+	out[viewBase64] = base64Encodings(v)
 	out[viewHex] = []string{hex.EncodeToString([]byte(v))}
 	return out
 }
@@ -91,8 +91,8 @@ func viewForms(v string) (out [viewCount][]string) {
 // character that also carries bits of a neighbour is left out. JSON documents are
 // put into base64 whole, and then a value has its escapes: the line breaks of a key
 // in a file of credentials.
-func base64Forms(v string) []string {
-	written := append(jsonForms(v), v)
+func base64Encodings(v string) []string {
+	written := append(jsonEncodings(v), v)
 	slices.Sort(written)
 	var out []string
 	for _, v := range slices.Compact(written) {
@@ -110,7 +110,7 @@ func base64Forms(v string) []string {
 
 // percentForms are the value in a URL, as the usual encoders write it. What others
 // write, the view without escapes shows.
-func percentForms(v string) []string {
+func percentEncodings(v string) []string {
 	var out []string
 	for _, s := range []string{url.QueryEscape(v), url.PathEscape(v)} {
 		out = append(out, s, lowerEscapes(s))
@@ -132,7 +132,7 @@ func lowerEscapes(s string) string {
 
 // jsonForms are the value inside a JSON text that is itself a string: with and
 // without escapes for HTML, for slashes, and for everything beyond ASCII.
-func jsonForms(v string) []string {
+func jsonEncodings(v string) []string {
 	if !utf8.ValidString(v) {
 		return nil
 	}

@@ -23,17 +23,17 @@ type word struct {
 }
 
 // at reports whether text begins with the word.
-func (w word) at(text []byte) bool {
+func (w word) isPrefixOf(text []byte) bool {
 	if len(text) < len(w.text) {
 		return false
 	}
-	return w.same(text[:len(w.text)])
+	return w.equalFold(text[:len(w.text)])
 }
 
 // begins reports whether text, which is shorter, may become the word.
-func (w word) begins(text []byte) bool { return w.same(text) }
+func (w word) hasPrefix(text []byte) bool { return w.equalFold(text) }
 
-func (w word) same(text []byte) bool {
+func (w word) equalFold(text []byte) bool {
 	for i, c := range text {
 		if c != w.text[i] && (!w.fold || fold(c) != w.text[i]) {
 			return false
@@ -57,7 +57,7 @@ func hash3(h uint32) uint32 {
 }
 
 // index prepares looking for the words, and for markers.
-func (s *Shapes) index() error {
+func (s *Shapes) buildIndex() error {
 	s.lists = [][]word{nil}
 	enter := func(text string, w ...word) {
 		var h uint32
@@ -89,7 +89,7 @@ func (s *Shapes) index() error {
 }
 
 // any reports whether a word of any rule is in the text.
-func (s *Shapes) any(text []byte) bool {
+func (s *Shapes) containsWord(text []byte) bool {
 	if len(text) < minWord {
 		return false
 	}
@@ -97,7 +97,7 @@ func (s *Shapes) any(text []byte) bool {
 	for i := 0; i+minWord <= len(text); i++ {
 		h |= uint32(fold(text[i+2])) << 16
 		for _, w := range s.lists[s.begins[hash3(h)]] {
-			if w.at(text[i:]) {
+			if w.isPrefixOf(text[i:]) {
 				return true
 			}
 		}

@@ -11,7 +11,7 @@ type class struct {
 
 // reach remembers how far a run of one class was followed, so that no byte is
 // looked at twice for the many candidates that lie in one run.
-type reach struct {
+type runCache struct {
 	from, to int
 	known    bool
 	ended    bool
@@ -23,18 +23,18 @@ const maxSlashes = 15
 
 // run gives the end of the run of class c at i; ended is false if it may go on
 // with the text that follows.
-func (s *scan) run(c, i int) (end int, ended bool) {
-	r := &s.runs[c]
+func (s *shapeScan) runEnd(c, i int) (end int, ended bool) {
+	r := &s.runCaches[c]
 	if !r.known || i < r.from || i > r.to {
-		*r = reach{from: i, to: i, known: true}
+		*r = runCache{from: i, to: i, known: true}
 	}
 	if !r.ended {
-		r.to, r.ended = s.follow(&s.shapes.classes[c], r.to)
+		r.to, r.ended = s.followClass(&s.shapes.classes[c], r.to)
 	}
 	return r.to, r.ended || s.closed
 }
 
-func (s *scan) follow(c *class, i int) (end int, ended bool) {
+func (s *shapeScan) followClass(c *class, i int) (end int, ended bool) {
 	for i < len(s.text) {
 		b := s.text[i]
 		switch {
@@ -48,7 +48,7 @@ func (s *scan) follow(c *class, i int) (end int, ended bool) {
 			}
 			i += max(n, 1)
 		case b == '\\' && c.quoted:
-			n, ends, more := s.slashes(i)
+			n, ends, more := s.countBackslashes(i)
 			if more && !s.closed {
 				return i, false
 			}
@@ -66,7 +66,7 @@ func (s *scan) follow(c *class, i int) (end int, ended bool) {
 }
 
 // slashes counts the backslashes at i, and tells whether a quote follows them.
-func (s *scan) slashes(i int) (n int, quote, more bool) {
+func (s *shapeScan) countBackslashes(i int) (n int, quote, more bool) {
 	for i+n < len(s.text) && s.text[i+n] == '\\' {
 		if n++; n > maxSlashes {
 			return n, false, false
@@ -89,8 +89,8 @@ const maxSample = 512
 
 // sample gives the first bytes of a value without the markers in it. It is valid
 // until the next call.
-func (s *scan) sample(from, to int) []byte {
-	out := s.buf[:0]
+func (s *shapeScan) sample(from, to int) []byte {
+	out := s.sampleBuf[:0]
 	for i := from; i < min(to, from+maxSample) && len(out) < sampleSize; i++ {
 		if s.text[i] == '[' {
 			if n, _ := markerAt(s.text[i:]); n > 0 {
@@ -122,21 +122,21 @@ const (
 )
 
 // follow gives how far the find certainly reaches, and whether it ends there.
-func (t *tail) follow(s *scan, from int) (end int, done bool) {
+func (t *tail) extend(s *shapeScan, from int) (end int, done bool) {
 	switch t.kind {
 	case quoteTail:
-		return s.inQuotes(from, t.quote, t.level)
+		return s.followQuoted(from, t.quote, t.level)
 	case blockTail:
-		return s.block(from, t)
+		return s.followBlock(from, t)
 	default:
-		return s.run(t.class, from)
+		return s.runEnd(t.class, from)
 	}
 }
 
 // inQuotes follows a text in quotes to the quote that ends it, or the end of the
 // line. level is the number of backslashes before the first quote: one and three
 // within JSON within JSON.
-func (s *scan) inQuotes(i int, quote byte, level int) (end int, done bool) {
+func (s *shapeScan) followQuoted(i int, quote byte, level int) (end int, done bool) {
 	for i < len(s.text) {
 		switch s.text[i] {
 		case '\n', '\r', quote:
@@ -148,7 +148,7 @@ func (s *scan) inQuotes(i int, quote byte, level int) (end int, done bool) {
 			}
 			i += max(n, 1)
 		case '\\':
-			n, before, more := s.slashes(i)
+			n, before, more := s.countBackslashes(i)
 			if more && !s.closed {
 				return i, false
 			}

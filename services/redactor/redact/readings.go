@@ -1,0 +1,263 @@
+package redact
+
+import (
+	"cmp"
+	"slices"
+	"unicode/utf8"
+)
+
+// A sign before a value, or the last one of a value, may look like the beginning of an
+// escape together with what it stands beside: %ab is a byte, or a per cent sign before
+// a value that begins with ab. Nothing in the text tells which, so it is read both ways:
+// the first lane of a view undoes each escape, and where one was undone others begin,
+// to which it is what is written. They are dropped as soon as no match can have begun
+// before they came together again.
+
+// lane is one way to read a text: the state of the automaton, and where the last bytes
+// came from.
+type reading struct {
+	state   int32
+	origins []int
+	// joined is the position from which it reads what the first lane reads.
+	joinedAt int
+}
+
+// view is one of the texts that are made of a text.
+type view struct {
+	primary      reading
+	alternatives []reading
+	active       int // so many of the others are beyond the escape that they began at
+}
+
+// maxLanes bounds the others of one view: those stay that have read most of a value.
+// Only values that repeat what escapes are made of need more than a few.
+const maxAlternatives = 8
+
+func (w *view) reset() {
+	w.primary.state, w.primary.origins = 0, w.primary.origins[:0]
+	w.alternatives, w.active = w.alternatives[:0], 0
+}
+
+// pending is the position from which the text up to end may still become a match.
+func (w *view) pendingFrom(a *automaton, end int) int {
+	out := w.primary.matchStart(a, end)
+	for i := range w.alternatives {
+		out = min(out, w.alternatives[i].matchStart(a, end))
+	}
+	return out
+}
+
+// begin is where that begins which may still become a match, or otherwise.
+func (l *reading) matchStart(a *automaton, otherwise int) int {
+	if n := int(a.pending[l.state]); n > 0 {
+		return l.origins[len(l.origins)-n]
+	}
+	return otherwise
+}
+
+// origin is where the last n bytes begin that a lane read and that follow it.
+func (l *reading) originOf(follow []sourceByte, n int) int {
+	if n <= len(follow) {
+		return follow[len(follow)-n].start
+	}
+	return l.origins[len(l.origins)+len(follow)-n]
+}
+
+// feed runs one automaton in all lanes.
+func (v *viewSet) feedView(ks *knownScan, which int, c byte, start, end int) {
+	w := &v.view[which]
+	v.feedReading(ks, which, &w.primary, c, start, end)
+	if w.active == 0 {
+		return
+	}
+	for i := range w.active {
+		v.feedReading(ks, which, &w.alternatives[i], c, start, end)
+	}
+	w.prune(v.known.views[which])
+}
+
+func (v *viewSet) feedReading(ks *knownScan, which int, l *reading, c byte, start, end int) {
+	a := v.known.views[which]
+	if l.state == 0 {
+		l.origins = l.origins[:0]
+		if l.state = a.root[c]; l.state == 0 {
+			return
+		}
+	} else {
+		l.state = a.next(l.state, c)
+	}
+	if len(l.origins) > 4*v.known.longest {
+		l.origins = append(l.origins[:0], l.origins[len(l.origins)-v.known.longest:]...)
+	}
+	l.origins = append(l.origins, start)
+	if m := a.match[l.state]; m >= 0 {
+		pat := &a.patterns[m]
+		v.addMatch(ks, which, pat, l.originOf(nil, len(pat.text)), end)
+	}
+}
+
+// note keeps a match that the text itself does not show.
+func (v *viewSet) addMatch(ks *knownScan, which int, pat *pattern, first, end int) {
+	if from, to := first-ks.base, end-ks.base; !utf8.RuneStart(ks.held[from]) || wholeRunes(ks.held, to) != to {
+		return // a part of a rune, which would be left broken
+	}
+	if end-first == len(pat.text) && (which != viewHex || !hasMixedCase(ks.held[first-ks.base:end-ks.base])) {
+		return
+	}
+	ks.matches = append(ks.matches, knownMatch{start: first, end: end, pattern: pat})
+}
+
+// undone takes what an escape means, and in other lanes what it is written as: in the
+// text, and as nested, if its own signs were escaped.
+func (v *viewSet) feedEscape(ks *knownScan, nested []sourceByte, read []byte, start, end int) {
+	written := ks.held[start-ks.base : end-ks.base]
+	if len(written) > 1 {
+		v.written = v.written[:0]
+		for i, c := range written {
+			v.written = append(v.written, sourceByte{c, start + i, start + i + 1})
+		}
+		v.forkWritten(ks, v.written, len(nested) < 2)
+		if len(nested) > 1 && len(nested) < len(written) {
+			v.written = append(v.written[:0], nested...)
+			v.forkWritten(ks, v.written, true)
+		}
+	}
+	for _, c := range read {
+		if c != '\\' {
+			v.feedViews(ks, c, start, end)
+		}
+	}
+	if len(written) > 1 {
+		for i := range v.view {
+			w := &v.view[i]
+			if w.active = len(w.alternatives); w.active > 0 {
+				w.prune(v.known.views[i])
+				w.limit(v.known.views[i])
+			}
+		}
+	}
+}
+
+// fork begins lanes to which an escape is what is written; one: it is one escape, and
+// may stand for one that was escaped again.
+func (v *viewSet) forkWritten(ks *knownScan, written []sourceByte, one bool) {
+	inner := 0
+	if one {
+		inner = innermostEscape(written)
+	}
+	as := written[:0]
+	for _, c := range written { // backslashes mean nothing
+		if c.value != '\\' {
+			as = append(as, c)
+		}
+	}
+	v.forkViews(ks, as)
+	if inner > 1 {
+		as[inner-1] = sourceByte{as[0].value, as[0].start, as[inner-1].end}
+		v.forkViews(ks, as[inner-1:])
+	}
+}
+
+// innermost is where in %2541 and in &amp;lt; that begins which follows the last sign.
+func innermostEscape(written []sourceByte) int {
+	n := len(written)
+	switch written[0].value {
+	case '%':
+		return n - 2
+	case '&':
+		for i := n - 2; i > 0; i-- {
+			if written[i].value == ';' {
+				return i + 1
+			}
+		}
+	}
+	return 0
+}
+
+func (v *viewSet) forkViews(ks *knownScan, as []sourceByte) {
+	if len(as) == 0 {
+		return
+	}
+	for which := range v.view {
+		w := &v.view[which]
+		v.forkReading(ks, which, &w.primary, as)
+		for i := range w.active {
+			v.forkReading(ks, which, &w.alternatives[i], as)
+		}
+	}
+}
+
+// forkLane lets a lane read what is written, and makes it one of the others if a match
+// may follow.
+func (v *viewSet) forkReading(ks *knownScan, which int, l *reading, as []sourceByte) {
+	a, w, s := v.known.views[which], &v.view[which], l.state
+	for i, c := range as {
+		b := c.value
+		if which == viewHex {
+			b = fold(b)
+		}
+		s = a.next(s, b)
+		if m := a.match[s]; m >= 0 {
+			pat := &a.patterns[m]
+			v.addMatch(ks, which, pat, l.originOf(as[:i+1], len(pat.text)), c.end)
+		}
+	}
+	n := int(a.pending[s])
+	if n == 0 || hasState(w.alternatives[w.active:], s) {
+		return
+	}
+	w.addAlternative(reading{state: s, joinedAt: as[len(as)-1].end})
+	from := &w.alternatives[len(w.alternatives)-1].origins
+	if more := n - len(as); more > 0 {
+		*from = append(*from, l.origins[len(l.origins)-more:]...)
+	}
+	for _, c := range as[max(0, len(as)-n):] {
+		*from = append(*from, c.start)
+	}
+}
+
+// add makes room for one more, in that of one that is over if there is any.
+func (w *view) addAlternative(l reading) {
+	if n := len(w.alternatives); n < cap(w.alternatives) {
+		w.alternatives = w.alternatives[:n+1]
+		l.origins = w.alternatives[n].origins[:0]
+		w.alternatives[n] = l
+		return
+	}
+	w.alternatives = append(w.alternatives, l)
+}
+
+// prune drops the lanes that find nothing that the first does not find.
+func (w *view) prune(a *automaton) {
+	n := 0
+	for i := range w.alternatives {
+		l := &w.alternatives[i]
+		if i < w.active && (l.state == w.primary.state || l.matchStart(a, l.joinedAt) >= l.joinedAt || hasState(w.alternatives[:n], l.state)) {
+			continue
+		}
+		if n != i {
+			w.alternatives[n], w.alternatives[i] = w.alternatives[i], w.alternatives[n]
+		}
+		n++
+	}
+	w.active -= len(w.alternatives) - n
+	w.alternatives = w.alternatives[:n]
+}
+
+// limit keeps the lanes that have read most.
+func (w *view) limit(a *automaton) {
+	if len(w.alternatives) > maxAlternatives {
+		slices.SortStableFunc(w.alternatives, func(x, y reading) int { return cmp.Compare(a.pending[y.state], a.pending[x.state]) })
+		w.alternatives, w.active = w.alternatives[:maxAlternatives], maxAlternatives
+	}
+}
+
+// reads reports that one of the lanes is in that state.
+func hasState(lanes []reading, state int32) bool {
+	for i := range lanes {
+		if lanes[i].state == state {
+			return true
+		}
+	}
+	return false
+}
