@@ -12,15 +12,15 @@ import (
 	"waybill.dev/waybill/services/redactor/secrets"
 )
 
-// handler is the gRPC face of a Service: decode, call, encode.
+// handler implements the gRPC service: decode, call, encode.
 type handler struct {
 	redactorv1.UnimplementedRedactorServer
 
 	s *Service
 }
 
-// Redact scrubs documents and texts. Errors: fault.ValidationError,
-// fault.PayloadTooLarge, fault.ServiceUnavailable for an unknown run.
+// Redact redacts documents and texts. Errors: fault.ValidationError,
+// fault.PayloadTooLarge, fault.ServiceUnavailable for missing registrations.
 func (h handler) Redact(_ context.Context, req *redactorv1.RedactRequest) (*redactorv1.RedactResponse, error) {
 	scrubber, err := h.scrubber(req.GetScope())
 	if err != nil {
@@ -46,10 +46,10 @@ func (h handler) Redact(_ context.Context, req *redactorv1.RedactRequest) (*reda
 	return resp, nil
 }
 
-// notJSON says which document is unusable, without a word of it: it is not
-// redacted, so nothing of it may be shown.
+// errDocument reports which document is invalid. The error contains nothing of the
+// document, since that is not redacted.
 func errDocument(i int, err error) error {
-	f := fault.New(fault.ValidationError, "documents[%d]: not one sound JSON value within the limits", i)
+	f := fault.New(fault.ValidationError, "documents[%d]: not a valid JSON value within the limits", i)
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
 		f = f.With("rule", e.Rule).With("offset", e.Offset)
 	}
@@ -58,7 +58,7 @@ func errDocument(i int, err error) error {
 
 func (h handler) checkLimits(req *redactorv1.RedactRequest) error {
 	if n := len(req.GetDocuments()) + len(req.GetTexts()); n > h.s.cfg.MaxItems {
-		return fault.New(fault.PayloadTooLarge, "%d documents and texts in one request; at most %d are taken", n, h.s.cfg.MaxItems)
+		return fault.New(fault.PayloadTooLarge, "%d documents and texts in one request, the limit is %d", n, h.s.cfg.MaxItems)
 	}
 	total := 0
 	for _, d := range req.GetDocuments() {
@@ -68,12 +68,12 @@ func (h handler) checkLimits(req *redactorv1.RedactRequest) error {
 		total += len(t)
 	}
 	if total > h.s.cfg.MaxBytes {
-		return fault.New(fault.PayloadTooLarge, "%d bytes in one request; at most %d are taken", total, h.s.cfg.MaxBytes)
+		return fault.New(fault.PayloadTooLarge, "%d bytes in one request, the limit is %d", total, h.s.cfg.MaxBytes)
 	}
 	return nil
 }
 
-// scrubber finds the secrets that apply.
+// scrubber returns the scrubber with the secrets of a scope.
 func (h handler) scrubber(scope *redactorv1.Scope) (*redact.Scrubber, error) {
 	at, err := parseScope(scope)
 	if err != nil {
@@ -91,7 +91,7 @@ func parseScope(scope *redactorv1.Scope) (secrets.Scope, error) {
 	return secrets.Scope{Tenant: scope.GetTenant(), Run: scope.GetRunId()}, nil
 }
 
-// RedactStream answers every piece with what may be shown so far.
+// RedactStream answers every piece with the text that is settled so far.
 func (h handler) RedactStream(stream redactorv1.Redactor_RedactStreamServer) error {
 	var text *redact.Stream
 	for {
@@ -121,7 +121,7 @@ func (h handler) RedactStream(stream redactorv1.Redactor_RedactStreamServer) err
 
 func (h handler) redactPiece(text *redact.Stream, req *redactorv1.RedactStreamRequest) (*redactorv1.RedactStreamResponse, error) {
 	if len(req.GetText()) > h.s.cfg.MaxBytes {
-		return nil, fault.New(fault.PayloadTooLarge, "a piece of %d bytes; at most %d are taken", len(req.GetText()), h.s.cfg.MaxBytes)
+		return nil, fault.New(fault.PayloadTooLarge, "a piece of %d bytes, the limit is %d", len(req.GetText()), h.s.cfg.MaxBytes)
 	}
 	out, n := text.Write(req.GetText())
 	if req.GetLast() {
@@ -141,14 +141,14 @@ func (h handler) Register(_ context.Context, req *redactorv1.RegisterRequest) (*
 	for _, s := range req.GetSecrets() {
 		list = append(list, redact.Secret{ID: s.GetId(), Value: redact.Value(s.GetValue())})
 	}
-	told, err := h.s.registry.Register(at, list)
+	registration, err := h.s.registry.Register(at, list)
 	if err != nil {
 		return nil, err
 	}
-	return &redactorv1.RegisterResponse{Registration: told}, nil
+	return &redactorv1.RegisterResponse{Registration: registration}, nil
 }
 
-// Forget drops the secrets of a run.
+// Forget removes the secrets of a run.
 func (h handler) Forget(_ context.Context, req *redactorv1.ForgetRequest) (*redactorv1.ForgetResponse, error) {
 	at, err := parseScope(req.GetScope())
 	if err != nil {

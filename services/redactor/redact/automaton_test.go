@@ -18,8 +18,8 @@ func patternsOf(texts ...string) []pattern {
 	return out
 }
 
-// longestAt gives, for every end in text, the longest pattern that ends there,
-// by looking at each.
+// longestAt returns, for every position in text, the longest pattern that ends there. It
+// compares each pattern.
 func longestAt(texts []string, text string) map[int]int {
 	out := map[int]int{}
 	for end := 1; end <= len(text); end++ {
@@ -53,8 +53,8 @@ func TestAutomaton_FindsTheLongestPatternAtEveryEnd(t *testing.T) {
 	})
 }
 
-// What is pending is exactly the longest end of the text that begins a pattern
-// and is not the whole of one that cannot go on.
+// pending is the length of the longest suffix that is a prefix of a pattern, and can still
+// become a longer match.
 func TestAutomaton_PendingIsWhatMayStillBecomeAMatch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -106,7 +106,7 @@ func TestAutomaton_EveryByteValueCanBeLabel(t *testing.T) {
 	require.False(t, containsPattern(a, "xxyz"[2:]))
 }
 
-func TestForms_CoverTheUsualEncodings(t *testing.T) {
+func TestEncodings_CoverTheUsualEncodings(t *testing.T) {
 	t.Parallel()
 	got := encodings(`pa"ss/wörd?`)
 	for name, want := range map[string]string{
@@ -132,8 +132,8 @@ func anyHasPrefix(all []string, prefix string) bool {
 	return false
 }
 
-// Wherever the value lies in what is encoded, one of its forms is in the text.
-func TestBase64Forms_MatchAtEveryAlignment(t *testing.T) {
+// Wherever the value is in the encoded bytes, the text contains one of its encodings.
+func TestBase64Encodings_MatchAtEveryAlignment(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.SliceOfN(rapid.Byte(), MinLength, 40).Draw(t, "value")
@@ -151,14 +151,14 @@ func TestBase64Forms_MatchAtEveryAlignment(t *testing.T) {
 	})
 }
 
-func TestForms_OfALongValueIsTheValueAlone(t *testing.T) {
+func TestEncodings_OfALongValueAreTheValueAlone(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", maxEncoded+1)
 	require.Equal(t, []string{long}, encodings(long))
 	require.Greater(t, len(encodings(long[1:])), 10)
 }
 
-func TestForms_OfBrokenUTF8AreEncodedOnly(t *testing.T) {
+func TestEncodings_OfInvalidUTF8AreEncodedOnly(t *testing.T) {
 	t.Parallel()
 	for _, f := range encodings("\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8") {
 		for i := range len(f) {
@@ -177,7 +177,7 @@ func TestLowerEscapes_TouchesEscapesOnly(t *testing.T) {
 	require.Equal(t, "ABC%2f%c3X%", lowerEscapes("ABC%2F%C3X%"))
 }
 
-func TestWholeRunes_NeverEndsWithinARune(t *testing.T) {
+func TestWholeRunes_NeverSplitsARune(t *testing.T) {
 	t.Parallel()
 	text := "aé漢😀z"
 	for n := range len(text) + 1 {

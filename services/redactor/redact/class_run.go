@@ -1,28 +1,27 @@
 package redact
 
-// class is a set of bytes that a run is made of.
+// class is a set of bytes. A run is a sequence of bytes of one class.
 type class struct {
 	in [256]bool
-	// opaque: a marker belongs to the run, whatever is in it.
+	// opaque: a marker belongs to the run, whatever it contains.
 	opaque bool
-	// quoted: backslashes before a quote belong to the quote, which ends the run.
+	// quoted: a quote ends the run, and the backslashes before it belong to the quote.
 	quoted bool
 }
 
-// reach remembers how far a run of one class was followed, so that no byte is
-// looked at twice for the many candidates that lie in one run.
+// runCache caches how far a run of one class was followed. So no byte is read twice for
+// several candidates in one run.
 type runCache struct {
 	from, to int
 	known    bool
 	ended    bool
 }
 
-// maxSlashes is how many backslashes may stand before a quote: JSON within JSON
-// within JSON has seven.
+// maxSlashes limits the backslashes before a quote. JSON in JSON in JSON has seven.
 const maxSlashes = 15
 
-// run gives the end of the run of class c at i; ended is false if it may go on
-// with the text that follows.
+// runEnd returns the end of the run of class c at i; ended is false if following text may
+// extend it.
 func (s *shapeScan) runEnd(c, i int) (end int, ended bool) {
 	r := &s.runCaches[c]
 	if !r.known || i < r.from || i > r.to {
@@ -65,7 +64,8 @@ func (s *shapeScan) followClass(c *class, i int) (end int, ended bool) {
 	return i, false
 }
 
-// slashes counts the backslashes at i, and tells whether a quote follows them.
+// countBackslashes counts the backslashes at i, and reports whether a quote follows. more:
+// the text ends before that is known.
 func (s *shapeScan) countBackslashes(i int) (n int, quote, more bool) {
 	for i+n < len(s.text) && s.text[i+n] == '\\' {
 		if n++; n > maxSlashes {
@@ -80,15 +80,15 @@ func (s *shapeScan) countBackslashes(i int) (n int, quote, more bool) {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// sampleSize is how much of a value is judged: what the first part of a long value
-// does not show, the rest will not.
+// sampleSize is how many bytes of a value the heuristics read. The start of a long value
+// suffices.
 const sampleSize = 128
 
-// maxSample is where a sample ends, though there are nothing but markers in it.
+// maxSample is how many bytes are read for a sample, including skipped markers.
 const maxSample = 512
 
-// sample gives the first bytes of a value without the markers in it. It is valid
-// until the next call.
+// sample returns the first bytes of a value, without markers. It is valid until the next
+// call.
 func (s *shapeScan) sample(from, to int) []byte {
 	out := s.sampleBuf[:0]
 	for i := from; i < min(to, from+maxSample) && len(out) < sampleSize; i++ {
@@ -103,14 +103,14 @@ func (s *shapeScan) sample(from, to int) []byte {
 	return out
 }
 
-// tail is how a find goes on: a run, a text in quotes, or a key block.
+// tail is how a growing find continues: as a run, a quoted text, or a key block.
 type tail struct {
 	kind  tailKind
 	class int  // of a run
-	quote byte // that ends the text,
-	level int  // with so many backslashes
-	long  bool // of a block: within a token that is key material
-	keyed bool // and behind the first of these
+	quote byte // that ends the text
+	level int  // number of backslashes before that quote
+	long  bool // block: in a token of key material
+	keyed bool // block: after the first such token
 }
 
 type tailKind uint8
@@ -121,7 +121,7 @@ const (
 	blockTail
 )
 
-// follow gives how far the find certainly reaches, and whether it ends there.
+// extend returns how far the find certainly reaches, and whether it ends there.
 func (t *tail) extend(s *shapeScan, from int) (end int, done bool) {
 	switch t.kind {
 	case quoteTail:
@@ -133,9 +133,9 @@ func (t *tail) extend(s *shapeScan, from int) (end int, done bool) {
 	}
 }
 
-// inQuotes follows a text in quotes to the quote that ends it, or the end of the
-// line. level is the number of backslashes before the first quote: one and three
-// within JSON within JSON.
+// followQuoted follows a quoted text to its closing quote, or to the end of the line.
+// level is the number of backslashes before the opening quote: one in JSON, three in JSON
+// in JSON.
 func (s *shapeScan) followQuoted(i int, quote byte, level int) (end int, done bool) {
 	for i < len(s.text) {
 		switch s.text[i] {
@@ -156,7 +156,7 @@ func (s *shapeScan) followQuoted(i int, quote byte, level int) (end int, done bo
 				if n < level || n%(2*level+2) == level {
 					return i, true
 				}
-				n++ // a quote within the text
+				n++ // a nested quote
 			}
 			i += n
 		default:

@@ -2,22 +2,21 @@ package redact
 
 import "bytes"
 
-// decoded is a text as it reads with its signs of the form \uXXXX decoded, also where
-// the text is a string of a JSON text again and has the backslash twice or more. It
-// remembers what each byte stands for, so that what is not taken out stays as it is
-// written. All other escapes are left to the rules.
+// decodedText maps a text with \uXXXX decoded to the original text, so that unchanged parts
+// keep their escapes. \uXXXX may have several backslashes, as in JSON in JSON. The rules
+// handle all other escapes.
 type decodedText struct {
 	raw  []byte
-	ends []int  // ends[i] is where in raw the sign ends that byte i of the text stands for
-	held []byte // an escape that is not complete
+	ends []int  // ends[i] is the end in raw of the character of byte i
+	held []byte // an incomplete escape
 }
 
-// unicodeEscape is what a text with signs to decode has in it.
+// unicodeEscape is in every text with characters to decode.
 const unicodeEscape = `\u`
 
 func hasUnicodeEscapes(text []byte) bool { return bytes.Contains(text, []byte(unicodeEscape)) }
 
-// read appends a piece to dst, decoded; closed: no more follows.
+// write appends a piece to dst, decoded; closed: it is the last piece.
 func (v *decodedText) write(dst, piece []byte, closed bool) []byte {
 	for len(piece) > 0 {
 		if len(v.held) == 0 {
@@ -41,7 +40,7 @@ func (v *decodedText) write(dst, piece []byte, closed bool) []byte {
 	return dst
 }
 
-// decode appends what is certain of the held escape.
+// decodeHeld appends the held escape if it is complete.
 func (v *decodedText) decodeHeld(dst []byte, closed bool) []byte {
 	for len(v.held) > 0 {
 		n, out, m, more := unescapeBackslash(v.held, 0)
@@ -49,7 +48,7 @@ func (v *decodedText) decodeHeld(dst []byte, closed bool) []byte {
 			return dst
 		}
 		digits := bytes.TrimLeft(v.held, `\`)
-		if m == 0 || v.held[0] != '\\' || digits[0] != 'u' { // not a sign by its number
+		if m == 0 || v.held[0] != '\\' || digits[0] != 'u' { // not a \uXXXX escape
 			n, m, out[0] = 1, 1, v.held[0]
 		}
 		dst = v.appendChar(dst, v.held[:n], n, out[:m])
@@ -58,8 +57,8 @@ func (v *decodedText) decodeHeld(dst []byte, closed bool) []byte {
 	return dst
 }
 
-// sign appends what a part of the text reads as. Of a sign of several bytes the last
-// stands for all of it.
+// appendChar appends one decoded character. Of its bytes, the last one maps to the whole
+// escape.
 func (v *decodedText) appendChar(dst, raw []byte, size int, read []byte) []byte {
 	at := len(v.raw)
 	for i := range read {
@@ -73,13 +72,13 @@ func (v *decodedText) appendChar(dst, raw []byte, size int, read []byte) []byte 
 	return append(dst, read...)
 }
 
-// written is how text[from:to] is written.
+// original returns text[from:to] as it was written.
 func (v *decodedText) original(from, to int) []byte { return v.raw[v.rawStart(from):v.rawStart(to)] }
 
-// escaped reports that text[from:to] is not written as it reads.
+// isEscaped reports that text[from:to] contains an escape.
 func (v *decodedText) isEscaped(from, to int) bool { return v.rawStart(to)-v.rawStart(from) != to-from }
 
-// start is where in raw the sign of byte i begins.
+// rawStart returns the start in raw of the character of byte i.
 func (v *decodedText) rawStart(i int) int {
 	if i == 0 {
 		return 0
@@ -87,7 +86,7 @@ func (v *decodedText) rawStart(i int) int {
 	return v.ends[i-1]
 }
 
-// forget drops the first n bytes of the text.
+// trim removes the first n bytes of the text.
 func (v *decodedText) trim(n int) {
 	gone := v.rawStart(n)
 	v.raw = append(v.raw[:0], v.raw[gone:]...)

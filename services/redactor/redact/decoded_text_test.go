@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestView_ReadsSignsThatAreWrittenAsEscapes(t *testing.T) {
+func TestDecodedText_DecodesUnicodeEscapes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, read string }{
 		"none":                     {`plain "text" \n \" \/`, `plain "text" \n \" \/`},
@@ -42,8 +42,8 @@ func TestView_ReadsSignsThatAreWrittenAsEscapes(t *testing.T) {
 	}
 }
 
-// What is taken out behind escapes leaves the rest as it is written.
-func TestShapes_KeepWhatIsWrittenAroundAFindBehindEscapes(t *testing.T) {
+// Text around a find in decoded text keeps its escapes.
+func TestShapes_KeepEscapesAroundAFind(t *testing.T) {
 	t.Parallel()
 	var secret strings.Builder
 	for _, c := range "ghp_" + strings.Repeat("aB3dE5", 6) {

@@ -11,16 +11,16 @@ import (
 	"unicode/utf8"
 )
 
-// maxEncoded is the longest value whose encodings are matched as well, in
-// bytes. The automaton grows with the sum of all forms; a longer value is a
-// document rather than a credential and is matched as it is.
+// maxEncoded is the length of the longest value whose encodings are matched, in bytes. The
+// automaton grows with the total size of all encodings. A longer value is a document rather
+// than a credential, and is only matched unencoded.
 const maxEncoded = 4096
 
-// forms lists the texts under which a value is recognised: the value itself
-// and what base64, hex, percent and JSON encoders make of it.
+// encodings returns the patterns of a value: the value itself, and its base64, hex, percent
+// and JSON encodings.
 func encodings(v string) []string {
 	out := make([]string, 0, 20)
-	if utf8.ValidString(v) { // replacing a part of a rune would leave broken UTF-8
+	if utf8.ValidString(v) { // replacing a part of a rune would leave invalid UTF-8
 		out = append(out, v)
 	}
 	if len(v) > maxEncoded {
@@ -35,25 +35,24 @@ func encodings(v string) []string {
 	return append(out, pointerEncodings(out)...)
 }
 
-// pointerForms are texts as the names of members in a JSON pointer, which says where a
-// document is wrong (RFC 6901 §3).
+// pointerEncodings returns texts as member names in a JSON pointer, as in error paths (RFC
+// 6901 §3).
 func pointerEncodings(texts []string) []string {
 	name := func(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, "~", "~0"), "/", "~1") }
 	var out []string
 	for _, s := range texts {
 		if strings.ContainsAny(s, "~/") {
-			// Twice, for the name may be that of a pointer itself. A slash may have been
-			// escaped before.
+			// Twice, since a member name may be a JSON pointer. The slash may already be
+			// escaped.
 			out = append(out, name(s), name(name(s)), strings.ReplaceAll(s, "~", "~0"))
 		}
 	}
 	return out
 }
 
-// plainForms are the value as the view without escapes shows it: with the escapes in
-// it undone like all others, or kept where each of its characters was escaped; also
-// where a query has made a plus of each space. A value such as pa%ffss may be no UTF-8
-// then.
+// unescapedEncodings returns a value as viewUnescaped shows it. If the value contains
+// escapes, they are undone, or kept if each of their characters was escaped. Spaces may be
+// plus signs, as in a query. The result for a value such as pa%ffss may be invalid UTF-8.
 func unescapedEncodings(v string) []string {
 	var out []string
 	for _, bare := range []string{string(unescapeAll([]byte(v))), strings.ReplaceAll(v, `\`, "")} {
@@ -69,13 +68,13 @@ func unescapedEncodings(v string) []string {
 	return out
 }
 
-// viewForms lists the texts under which a value is recognised in each view.
+// viewEncodings returns the patterns of a value for each view.
 func viewEncodings(v string) (out [viewCount][]string) {
 	if len(v) > maxEncoded {
 		return out
 	}
 	out[viewUnescaped] = unescapedEncodings(v)
-	// Escapes of one kind may hide those of another: a view undoes each sign once.
+	// Escapes may be nested in escapes of another kind. A view undoes each character once.
 	for _, text := range slices.Concat(percentEncodings(v), jsonEncodings(v), pointerEncodings(out[viewUnescaped])) {
 		if bare := strings.ReplaceAll(text, `\`, ""); len(bare) >= MinLength && !slices.Contains(out[viewUnescaped], bare) {
 			out[viewUnescaped] = append(out[viewUnescaped], bare)
@@ -86,11 +85,10 @@ func viewEncodings(v string) (out [viewCount][]string) {
 	return out
 }
 
-// base64Forms are the parts of a base64 text that the value alone determines,
-// for each of the three places it can have within a group of three bytes. A
-// character that also carries bits of a neighbour is left out. JSON documents are
-// put into base64 whole, and then a value has its escapes: the line breaks of a key
-// in a file of credentials.
+// base64Encodings returns the parts of a base64 text that the value alone determines, for
+// each of its three alignments in a group of three bytes. Characters that also have bits of
+// a neighbour are left out. The escaped value is encoded too, since JSON documents are
+// base64-encoded whole, such as a credentials file with the line breaks of a key.
 func base64Encodings(v string) []string {
 	written := append(jsonEncodings(v), v)
 	slices.Sort(written)
@@ -108,8 +106,8 @@ func base64Encodings(v string) []string {
 	return out
 }
 
-// percentForms are the value in a URL, as the usual encoders write it. What others
-// write, the view without escapes shows.
+// percentEncodings returns the value as usual URL encoders write it. viewUnescaped finds
+// other encodings.
 func percentEncodings(v string) []string {
 	var out []string
 	for _, s := range []string{url.QueryEscape(v), url.PathEscape(v)} {
@@ -118,7 +116,7 @@ func percentEncodings(v string) []string {
 	return out
 }
 
-// lowerEscapes writes the hex digits of percent escapes in lower case.
+// lowerEscapes puts the hex digits of percent escapes in lower case.
 func lowerEscapes(s string) string {
 	b := []byte(s)
 	for i := 0; i+2 < len(b); i++ {
@@ -130,8 +128,8 @@ func lowerEscapes(s string) string {
 	return string(b)
 }
 
-// jsonForms are the value inside a JSON text that is itself a string: with and
-// without escapes for HTML, for slashes, and for everything beyond ASCII.
+// jsonEncodings returns the value as a JSON string in a text: with and without escapes for
+// HTML, for slashes, and for characters beyond ASCII.
 func jsonEncodings(v string) []string {
 	if !utf8.ValidString(v) {
 		return nil
@@ -150,7 +148,7 @@ func jsonEncodings(v string) []string {
 	}
 }
 
-// asciiOnly escapes everything beyond ASCII, as many JSON encoders do.
+// asciiOnly escapes all characters beyond ASCII, as many JSON encoders do.
 func asciiOnly(s string) string {
 	var b strings.Builder
 	for _, r := range s {

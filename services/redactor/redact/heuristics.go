@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// entropySize is how much of a text is counted.
+// entropySize is how many bytes entropy reads.
 const entropySize = 64
 
-// entropy is the mean information of a byte of the text's beginning, in bits.
+// entropy returns the Shannon entropy of the start of a text, in bits per byte.
 func entropy(text []byte) float64 {
 	var counts [256]uint8
 	text = text[:min(len(text), entropySize)]
@@ -26,17 +26,17 @@ func entropy(text []byte) float64 {
 	return h
 }
 
-// Words of a language, as people make names of them.
+// Limits of what isWords accepts as a word.
 const (
 	maxWordLetters = 18
 	maxConsonants  = 4
 	shortWord      = 3
-	acronym        = 5 // in capitals, such as HTTPS
+	acronym        = 5 // longest acronym, such as HTTPS
 )
 
-// wordy reports that a text is words put together, such as sk-learn-compatible or
-// getPasswordFromVault, and no random letters. With digits, it may hold short
-// numbers, such as v2 or 2026.
+// isWords reports that a text consists of words, such as sk-learn-compatible or
+// getPasswordFromVault, not of random letters. With digits, it may contain short numbers,
+// such as v2 or 2026.
 func isWords(text []byte, digits bool) bool {
 	letters, long := 0, 0
 	for i := 0; i < len(text); {
@@ -67,8 +67,8 @@ func isWords(text []byte, digits bool) bool {
 	return letters > 0 && 2*long >= letters
 }
 
-// wordLength is the length of the word that text begins with: letters in one case,
-// or in lower case behind a capital.
+// wordLength returns the length of the word at the start of text: letters in one case, or
+// a capital and lower case letters.
 func wordLength(text []byte) int {
 	n := 1
 	for n < len(text) && isLetter(text[n]) {
@@ -83,8 +83,8 @@ func wordLength(text []byte) int {
 	return n
 }
 
-// pronounced reports that letters may be a word: with vowels, and not too many
-// letters between them.
+// isPronounceable reports that letters may be a word: with vowels, and few consonants in a
+// row.
 func isPronounceable(word []byte) bool {
 	if len(word) > maxWordLetters {
 		return false
@@ -103,8 +103,7 @@ func isPronounceable(word []byte) bool {
 	return vowels > 0 && 4*vowels <= 3*len(word)
 }
 
-// isTemplate reports a text that something else is put in place of: ${KEY}, {{ key }},
-// <your key>, %s.
+// isTemplate reports a template variable: ${KEY}, {{ key }}, <your key>, %s.
 func isTemplate(v []byte) bool {
 	for _, begin := range []string{"${", "{{", "<", "$(", "%(", "%s", "%v", "{%", "#{", "@@"} {
 		if bytes.HasPrefix(v, []byte(begin)) {
@@ -122,8 +121,7 @@ func isTemplate(v []byte) bool {
 	return false
 }
 
-// isReference reports code that gets a value from elsewhere: process.env.KEY,
-// fromVault(ctx).
+// isReference reports code that reads a value: process.env.KEY, fromVault(ctx).
 func isReference(v []byte) bool {
 	i, dots := 0, 0
 	for i < len(v) {
@@ -166,7 +164,7 @@ func isCompound(name []byte) bool {
 	return false
 }
 
-// isURL reports an address: what is secret in it, other rules find.
+// isURL reports a URL. Other rules find secrets in it.
 func isURL(v []byte) bool {
 	i := 0
 	for i < len(v) && (isLetter(v[i]) || isDigit(v[i]) || v[i] == '+' || v[i] == '-' || v[i] == '.') {
@@ -175,12 +173,12 @@ func isURL(v []byte) bool {
 	return i > 0 && bytes.HasPrefix(v[i:], []byte("://"))
 }
 
-// isPath reports the place of a file.
+// isPath reports a file path.
 func isPath(v []byte) bool {
 	return v[0] == '/' || v[0] == '~' || v[0] == '.' || v[0] == '$' || len(v) > 2 && isLetter(v[0]) && v[1] == ':' && v[2] == '\\'
 }
 
-// isRoot reports the name of what programs keep their settings in.
+// isRoot reports a usual name of an object with settings.
 func isRoot(name []byte) bool {
 	switch string(bytes.ToLower(name)) {
 	case "process", "os", "env", "self", "this", "config", "cfg", "conf", "settings", "req", "request", "ctx", "context",
@@ -191,7 +189,7 @@ func isRoot(name []byte) bool {
 	return false
 }
 
-// isDigest reports the name of a content, such as sha256:9f86….
+// isDigest reports a digest, such as sha256:9f86….
 func isDigest(v []byte) bool {
 	for _, name := range []string{"sha1", "sha256", "sha384", "sha512", "md5"} {
 		if rest, ok := bytes.CutPrefix(v, []byte(name)); ok && len(rest) > 0 && (rest[0] == ':' || rest[0] == '-') {
@@ -201,7 +199,7 @@ func isDigest(v []byte) bool {
 	return false
 }
 
-// isUUID reports the usual form of an id.
+// isUUID reports a UUID.
 func isUUID(v []byte) bool {
 	if len(v) < 36 || len(v) > 37 { // a full stop may follow
 		return false
@@ -214,7 +212,7 @@ func isUUID(v []byte) bool {
 	return true
 }
 
-// isPlaceholder reports a word that people write where a secret would be.
+// isPlaceholder reports a usual placeholder for a secret.
 func isPlaceholder(v []byte) bool {
 	low := strings.ToLower(strings.TrimRight(string(v), ".,;:!?)]}"))
 	for _, begin := range []string{"your-", "your_", "yourpass", "your pass", "your ", "xxxx", "****", "....", "____", "change"} {

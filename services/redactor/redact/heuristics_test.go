@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWordy_TellsWordsFromRandomLetters(t *testing.T) {
+func TestIsWords_DistinguishesWordsFromRandomLetters(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct{ without, with bool }{
 		"getPasswordFromVault":          {true, true},
@@ -30,7 +30,7 @@ func TestWordy_TellsWordsFromRandomLetters(t *testing.T) {
 	}
 }
 
-func TestIsReference_KnowsCodeThatFetchesAValue(t *testing.T) {
+func TestIsReference_RecognizesCodeThatReadsAValue(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"process.env.X_KEY":              true,
@@ -52,7 +52,7 @@ func TestIsReference_KnowsCodeThatFetchesAValue(t *testing.T) {
 	}
 }
 
-func TestIsTemplate_KnowsWhatIsFilledInLater(t *testing.T) {
+func TestIsTemplate_RecognizesTemplates(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"${DB_PASS}": true, "{{ .Values.x }}": true, "<your-key>": true, "$DB_PASSWORD2": true, "%(password)s": true, "$(cat /run/key)": true,
@@ -62,7 +62,7 @@ func TestIsTemplate_KnowsWhatIsFilledInLater(t *testing.T) {
 	}
 }
 
-func TestEntropy_IsTheMeanInformationOfAByte(t *testing.T) {
+func TestEntropy_IsInBitsPerByte(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]float64{"": 0, "aaaa": 0, "abab": 1, "abcd": 2, "abcdefgh": 3, "aabbccdd": 2, "hunter22": 2.75} {
 		require.InDelta(t, want, entropy([]byte(text)), 1e-9, text)
@@ -97,7 +97,7 @@ func TestKindOf_ReadsNamesByTheirParts(t *testing.T) {
 	require.Equal(t, kindPassword, kindOf([]byte("dbPass"), "pass"))
 }
 
-func TestMarkerAt_TakesExactMarkersOnly(t *testing.T) {
+func TestMarkerAt_AcceptsExactMarkersOnly(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
 		"[REDACTED]": 10, "[REDACTED:x] y": 12, "[REDACTED:a b/c]": 16,

@@ -10,13 +10,13 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// JSON scrubs every string leaf and every object key of a document. Whatever
-// needs no change keeps its bytes: numbers of any size, key order, space,
-// escapes. doc is never written to; out is doc itself when nothing was found.
+// JSON redacts every string value and object key of a document. All other bytes stay:
+// numbers of any size, key order, white space, escapes. doc is never modified; out is doc
+// itself if nothing was found.
 //
-// Two keys of one object that become equal are told apart by a suffix, so that
-// the result has no duplicate keys. Errors: *strictjson.Error for a document
-// that is not one sound JSON value within l.
+// If two keys of an object become equal, the second one gets a suffix, so that the result
+// has no duplicate keys. Errors: *strictjson.Error for a document that is not one valid
+// JSON value within l.
 func (s *Scrubber) JSON(doc []byte, l strictjson.Limits) (out []byte, count int, err error) {
 	if err := strictjson.Check(doc, l); err != nil {
 		return nil, 0, err
@@ -33,8 +33,8 @@ func (s *Scrubber) JSON(doc []byte, l strictjson.Limits) (out []byte, count int,
 	return w.out, w.count, nil
 }
 
-// walk reads a document that is known to be sound and writes it anew. Bytes
-// before copied are in out already.
+// jsonWalker walks a valid document and writes the redacted one. out has the bytes before
+// copied.
 type jsonWalker struct {
 	scrub  *Scrubber
 	in     []byte
@@ -42,9 +42,9 @@ type jsonWalker struct {
 	out    []byte
 	copied int
 	count  int
-	// promise is what the name of the member says of the value at i.
+	// valueKind is the kind that the member's name announces for the value at i.
 	valueKind kind
-	// naming asks for the text at i as it is shown, in said.
+	// captureText: store the redacted text at i in captured.
 	captureText bool
 	captured    []byte
 }
@@ -55,14 +55,14 @@ func (w *jsonWalker) flush(end int) {
 	w.copied = end
 }
 
-// put writes text as a JSON string in place of the input up to w.i.
+// replaceString writes text as a JSON string instead of the input from start to w.i.
 func (w *jsonWalker) replaceString(start int, text string) {
 	w.flush(start)
 	w.out = wire.AppendString(w.out, text)
 	w.copied = w.i
 }
 
-// value walks the value that begins at or after w.i, and stops behind it.
+// walkValue walks the value at or after w.i, and stops after it.
 func (w *jsonWalker) walkValue() {
 	switch w.peek() {
 	case '"':
@@ -83,7 +83,7 @@ func (w *jsonWalker) walkValue() {
 			w.skipComma()
 		}
 		w.i++
-	default: // a number or a word
+	default: // a number or a literal
 		for w.i < len(w.in) && strings.IndexByte(" \t\r\n,]}", w.in[w.i]) < 0 {
 			w.i++
 		}
@@ -94,7 +94,7 @@ func (w *jsonWalker) walkObject() {
 	start := w.i
 	w.i++
 	var names *keySet // made when a key changes
-	named := kindNone // what {"name": "DB_PASSWORD", "value": …} says of the value
+	named := kindNone // kind of the value in {"name": "DB_PASSWORD", "value": …}
 	for w.peek() != '}' {
 		at := w.i
 		key, n := w.redactString(kindNone)
@@ -128,7 +128,7 @@ func (w *jsonWalker) walkObject() {
 	w.i++
 }
 
-// isNaming reports a member that names the value beside it.
+// isNaming reports a member that names the value member of its object.
 func isNaming(key []byte) bool {
 	switch string(key) {
 	case "name", "key", "Name", "Key":
@@ -137,8 +137,8 @@ func isNaming(key []byte) bool {
 	return false
 }
 
-// text reads the string at w.i and scrubs it; k is what the name of the member says
-// of it. n is the number of occurrences; text is only set when there are any.
+// redactString reads the string at w.i and redacts it as a value of kind k. n is the number
+// of secrets; text is only set if n is positive.
 func (w *jsonWalker) redactString(k kind) (text string, n int) {
 	raw := w.skipString()
 	if bytes.IndexByte(raw, '\\') < 0 {
@@ -146,12 +146,12 @@ func (w *jsonWalker) redactString(k kind) (text string, n int) {
 	}
 	var decoded string
 	if err := json.Unmarshal(w.in[w.i-len(raw)-2:w.i], &decoded); err != nil {
-		return "", 0 // not reached: the document was checked
+		return "", 0 // cannot happen: the document was checked
 	}
 	return w.scrub.redactLeaf([]byte(decoded), k)
 }
 
-// name gives the key whose text begins at w.in[at] and ends before w.i.
+// keyAt returns the key in w.in[at:w.i].
 func (w *jsonWalker) keyAt(at int) []byte {
 	raw := w.in[at:w.i]
 	if bytes.IndexByte(raw, '\\') < 0 {
@@ -162,7 +162,7 @@ func (w *jsonWalker) keyAt(at int) []byte {
 	return []byte(key)
 }
 
-// skipString steps over the string at w.i and gives what is between its quotes.
+// skipString skips the string at w.i and returns the bytes between its quotes.
 func (w *jsonWalker) skipString() []byte {
 	w.i++
 	start := w.i
@@ -176,7 +176,7 @@ func (w *jsonWalker) skipString() []byte {
 	return w.in[start : w.i-1]
 }
 
-// peek skips space and gives the byte at w.i.
+// peek skips white space and returns the byte at w.i.
 func (w *jsonWalker) peek() byte {
 	for {
 		switch c := w.in[w.i]; c {
@@ -188,20 +188,20 @@ func (w *jsonWalker) peek() byte {
 	}
 }
 
-// comma steps over the comma after an element, if there is one.
+// skipComma skips the comma after an element, if there is one.
 func (w *jsonWalker) skipComma() {
 	if w.peek() == ',' {
 		w.i++
 	}
 }
 
-// names are the keys of one object that are in use.
+// keySet has the keys of one object.
 type keySet struct {
 	taken      map[string]bool
 	lastSuffix map[string]int
 }
 
-// collect gathers the keys of the object at start that stay as they are.
+// collectKeys collects the keys of the object at start that do not change.
 func (w *jsonWalker) collectKeys(start int) *keySet {
 	n := &keySet{taken: map[string]bool{}, lastSuffix: map[string]int{}}
 	look := jsonWalker{scrub: w.scrub, in: w.in, i: start + 1}
@@ -220,7 +220,7 @@ func (w *jsonWalker) collectKeys(start int) *keySet {
 	return n
 }
 
-// claim gives key, or key with the first free suffix.
+// uniqueKey returns key, or key with the first free suffix.
 func (n *keySet) uniqueKey(key string) string {
 	name := key
 	for n.taken[name] {
@@ -231,7 +231,7 @@ func (n *keySet) uniqueKey(key string) string {
 	return name
 }
 
-// skipValue steps over a value without looking at its texts.
+// skipValue skips a value.
 func (w *jsonWalker) skipValue() {
 	depth := 0
 	for {
@@ -247,7 +247,7 @@ func (w *jsonWalker) skipValue() {
 		case ',', ':':
 			w.i++
 		default:
-			w.walkValue() // a number or a word
+			w.walkValue() // a number or a literal
 		}
 		if depth == 0 {
 			return

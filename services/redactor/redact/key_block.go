@@ -2,13 +2,13 @@ package redact
 
 import "bytes"
 
-// Bounds of a block of key material, in bytes.
+// Limits of a block of key material, in bytes.
 const (
 	maxLabel   = 64
-	maxPreface = 512 // between the first line and the key: headers such as DEK-Info
+	maxPreface = 512 // headers such as DEK-Info between the first line and the key
 	maxHeader  = 256
-	maxGap     = 256 // between two lines
-	longToken  = 20  // a line of key material; a shorter one may be its last, or a word
+	maxGap     = 256 // white space and quotes between two lines
+	longToken  = 20  // shortest line of key material, except the last
 )
 
 const (
@@ -17,8 +17,8 @@ const (
 	blockEnd  = "-----END "
 )
 
-// readBlock finds a private key in PEM or PGP armor, also where it lacks its end, and
-// where its line breaks are escaped. The first line alone is none.
+// readBlock finds a private key in PEM or PGP armor, also without its end, and with escaped
+// line breaks. The first line alone is not a key.
 func readBlock(s *shapeScan, _ *shape, word string, at int) verdict {
 	i := at + len(word)
 	label := s.text[i:min(len(s.text), i+maxLabel)]
@@ -70,14 +70,14 @@ func (s *shapeScan) hasLongToken(from, to int) bool {
 	return false
 }
 
-// isBase64 reports a sign of key material; in a JSON pointer its slash is ~1.
+// isBase64 reports a base64 character. ~ is included, since / is ~1 in a JSON pointer.
 func isBase64(c byte) bool {
 	return isLetter(c) || isDigit(c) || c == '+' || c == '/' || c == '=' || c == '~'
 }
 
-// block follows key material from i: headers, long tokens, whatever stands between
-// lines, and the last line. It gives how far the block certainly reaches, and whether
-// it ends there. t remembers what was seen before i.
+// followBlock follows key material from i: headers, long tokens, gaps between lines, and the
+// last line. It returns how far the block certainly reaches, and whether it ends there. t
+// is the state from before i.
 func (s *shapeScan) followBlock(i int, t *tail) (end int, done bool) {
 	for {
 		p := i
@@ -112,8 +112,7 @@ func (s *shapeScan) followBlock(i int, t *tail) (end int, done bool) {
 	}
 }
 
-// gap steps over what may stand between two lines: blanks, line breaks, quotes and
-// escapes.
+// skipGap skips white space, line breaks, quotes and escapes between two lines.
 func (s *shapeScan) skipGap(i int) (end int, wait bool) {
 	for p := i; ; p++ {
 		switch {
@@ -142,9 +141,9 @@ func isGap(c byte) bool {
 	return false
 }
 
-// short decides what stands at text[p:q], a few letters or none: the last line, a
-// header, the end of the block, or what follows a block that has no end. It gives how
-// far the block reaches then, and yes if it may go on.
+// readShortToken decides about the short or empty token text[p:q]: the last line, a header,
+// the end of the block, or text after a block without an end. It returns how far the block
+// reaches, and matched if it may continue.
 func (s *shapeScan) readShortToken(p, q int, keyed bool) (end int, v matchState) {
 	rest := s.text[q:]
 	if p == q {
@@ -169,7 +168,7 @@ func (s *shapeScan) readShortToken(p, q int, keyed bool) (end int, v matchState)
 	return 0, noMatch
 }
 
-// blockEnd steps over a marker, or the last line at i.
+// readBlockEnd skips a marker, or the END line at i.
 func (s *shapeScan) readBlockEnd(i int) (end int, v matchState) {
 	rest := s.text[i:]
 	n, open := markerAt(rest)
@@ -193,8 +192,8 @@ func (s *shapeScan) readBlockEnd(i int) (end int, v matchState) {
 	return 0, noMatch
 }
 
-// header steps over a line such as "DEK-Info: AES-128-CBC,0F"; q is the end of the
-// first letters of its name.
+// readHeaderLine skips a line such as "DEK-Info: AES-128-CBC,0F"; q is the end of the first
+// letters of its name.
 func (s *shapeScan) readHeaderLine(q int) (end int, v matchState) {
 	p := q
 	for p < len(s.text) && p-q < maxName && (isLetter(s.text[p]) || s.text[p] == '-') {

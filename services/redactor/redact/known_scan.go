@@ -6,40 +6,39 @@ import (
 	"unicode/utf8"
 )
 
-// pass is one text on its way through the automaton. It may be fed in pieces.
+// knownScan is the first layer for one text. The text may be written in pieces.
 //
-// A match is settled once no other match can begin at or before its start. The
-// current state tells: pending is the length of the longest suffix that may
-// still become a match. Only that much is held back.
+// A match is settled when no other match can start at or before its start. The automaton's
+// state determines that: pending is the length of the longest suffix that may still become
+// a match. Only that suffix is held back.
 //
-// Of overlapping matches the leftmost, longest one puts its marker; whatever
-// any match covers is dropped, so that no remnant of a second secret is left
-// (OpenWOP envelope contract §26 case 13).
+// Of overlapping matches, the leftmost and longest one determines the marker. All text that
+// any match covers is dropped, so that no remnant of a second secret is left (OpenWOP
+// envelope contract §26 case 13).
 type knownScan struct {
 	known     *knownValues
 	views     viewSet
 	state     int32
 	held      []byte       // input not yet settled
 	base      int          // position of held[0] in the whole text
-	emitted   int          // position up to which the text was released or covered
+	emitted   int          // position up to which the text was emitted or dropped
 	readPos   int          // position after the last byte read
 	matches   []knownMatch // matches not yet settled
 	coverEnd  int          // position up to which matches cover the text
-	markedEnd int          // position after the last match that put its marker
+	markedEnd int          // end of the last match whose marker was emitted
 	count     int
 }
 
-// span is a match: positions in the whole text, and what was found by.
+// knownMatch is a match: its positions in the whole text, and its pattern.
 type knownMatch struct {
 	start, end int
 	pattern    *pattern
 }
 
-// newPass begins a text.
+// newKnownScan starts a text.
 func newKnownScan(k *knownValues) *knownScan { return &knownScan{known: k, views: viewSet{known: k}} }
 
-// feed reads a piece and appends to dst what has become settled, never a part
-// of a rune.
+// write adds a piece and appends the settled text to dst, never a part of a rune.
 func (ks *knownScan) write(dst, piece []byte) []byte {
 	ks.held = append(ks.held, piece...)
 	ks.runAutomaton(piece)
@@ -49,7 +48,7 @@ func (ks *knownScan) write(dst, piece []byte) []byte {
 	return ks.settle(dst, ks.base+wholeRunes(ks.held, limit-ks.base))
 }
 
-// end appends all the rest to dst.
+// close appends the rest of the text to dst.
 func (ks *knownScan) close(dst []byte) []byte {
 	for ks.views.next < ks.readPos {
 		ks.views.readChar(ks, true)
@@ -58,7 +57,7 @@ func (ks *knownScan) close(dst []byte) []byte {
 	return ks.settle(dst, ks.readPos)
 }
 
-// whole takes a text that comes in one piece. Without a match it gives b itself.
+// scanAll redacts a whole text. Without a match it returns b itself.
 func (ks *knownScan) scanAll(b []byte) []byte {
 	ks.held = b
 	ks.runAutomaton(b)
@@ -69,7 +68,7 @@ func (ks *knownScan) scanAll(b []byte) []byte {
 	return ks.settleAll(make([]byte, 0, len(b)))
 }
 
-// scan runs the automaton over b and notes the longest match at each end.
+// runAutomaton runs the automaton over b and records the longest match at each end.
 func (ks *knownScan) runAutomaton(b []byte) {
 	a, s := ks.known.text, ks.state
 	for i, c := range b {
@@ -88,7 +87,7 @@ func (ks *knownScan) runAutomaton(b []byte) {
 	ks.state, ks.readPos = s, ks.readPos+len(b)
 }
 
-// note adds a match and drops those it contains: the longer one counts.
+// addMatch adds a match and removes the matches that it contains.
 func (ks *knownScan) addMatch(end int, by *pattern) {
 	start := end - len(by.text)
 	for n := len(ks.matches); n > 0 && ks.matches[n-1].start >= start; n-- {
@@ -97,14 +96,14 @@ func (ks *knownScan) addMatch(end int, by *pattern) {
 	ks.matches = append(ks.matches, knownMatch{start: start, end: end, pattern: by})
 }
 
-// settle appends to dst the text before limit: matches replaced, the rest as it is.
+// settle appends the text before limit to dst, with matches replaced.
 func (ks *knownScan) settle(dst []byte, limit int) []byte {
 	dst = ks.replace(dst, limit)
 	ks.trim(limit)
 	return dst
 }
 
-// settleAll is settle for all of the text, after which the pass is over.
+// settleAll is settle for the whole text. The scan cannot be used afterwards.
 func (ks *knownScan) settleAll(dst []byte) []byte { return ks.replace(dst, ks.readPos) }
 
 func (ks *knownScan) replace(dst []byte, limit int) []byte {
@@ -118,8 +117,8 @@ func (ks *knownScan) replace(dst []byte, limit int) []byte {
 	return ks.emitUntil(dst, limit)
 }
 
-// apply puts the marker of a settled match, or only extends the cover if an
-// earlier match reaches into it, or others cover it.
+// applyMatch appends the marker of a settled match. If an earlier match overlaps or covers
+// it, it only extends coverEnd.
 func (ks *knownScan) applyMatch(dst []byte, f knownMatch) []byte {
 	dst = ks.emitUntil(dst, f.start)
 	if f.start >= ks.markedEnd && f.end > ks.coverEnd {
@@ -133,7 +132,7 @@ func (ks *knownScan) applyMatch(dst []byte, f knownMatch) []byte {
 	return dst
 }
 
-// release appends the uncovered text before limit.
+// emitUntil appends the uncovered text before limit.
 func (ks *knownScan) emitUntil(dst []byte, limit int) []byte {
 	from := max(ks.emitted, ks.coverEnd)
 	if limit > from {
@@ -144,16 +143,15 @@ func (ks *knownScan) emitUntil(dst []byte, limit int) []byte {
 	return dst
 }
 
-// forget drops what lies before limit and was released or covered: once for many
-// matches, for it moves all the rest.
+// trim removes emitted text before limit from memory. It moves the rest, so it is called
+// once for many matches.
 func (ks *knownScan) trim(limit int) {
 	n := min(ks.emitted, limit) - ks.base
 	ks.held = append(ks.held[:0], ks.held[n:]...)
 	ks.base += n
 }
 
-// wholeRunes is the largest number of bytes of b, up to n, that does not end
-// within a rune.
+// wholeRunes returns the largest number of bytes of b, up to n, that does not split a rune.
 func wholeRunes(b []byte, n int) int {
 	for start := n - 1; start >= 0 && start > n-utf8.UTFMax; start-- {
 		if !utf8.RuneStart(b[start]) {

@@ -9,8 +9,8 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// What a member's name says of its value counts as what stands before it in a text.
-func TestJSON_TakesValuesByTheNameOfTheirMember(t *testing.T) {
+// A member's name has the same effect as a name before a value in a text.
+func TestJSON_RedactsValuesByTheirMemberName(t *testing.T) {
 	t.Parallel()
 	s := redact.Compile([]redact.Secret{secret("k", "known-value-1")}).With(redact.DefaultShapes())
 	const gone = `"[REDACTED:shape.assignment]"`

@@ -6,31 +6,30 @@ import (
 	"unicode/utf8"
 )
 
-// A sign before a value, or the last one of a value, may look like the beginning of an
-// escape together with what it stands beside: %ab is a byte, or a per cent sign before
-// a value that begins with ab. Nothing in the text tells which, so it is read both ways:
-// the first lane of a view undoes each escape, and where one was undone others begin,
-// to which it is what is written. They are dropped as soon as no match can have begun
-// before they came together again.
+// A character before or at the end of a value can look like part of an escape: %ab is one
+// byte, or a percent sign before a value that starts with ab. The text is ambiguous, so it
+// is read in both ways. The primary reading of a view undoes each escape. At each escape
+// alternative readings start, in which the escape is literal text. An alternative ends
+// when no match can have started before it joined the primary reading.
 
-// lane is one way to read a text: the state of the automaton, and where the last bytes
-// came from.
+// reading is one way to read a text: the state of the automaton, and the origins of the
+// last bytes.
 type reading struct {
 	state   int32
 	origins []int
-	// joined is the position from which it reads what the first lane reads.
+	// joinedAt is the position from which it reads the same bytes as the primary reading.
 	joinedAt int
 }
 
-// view is one of the texts that are made of a text.
+// view is the state of one view: a primary reading, and alternatives.
 type view struct {
 	primary      reading
 	alternatives []reading
-	active       int // so many of the others are beyond the escape that they began at
+	active       int // number of alternatives past the escape at which they started
 }
 
-// maxLanes bounds the others of one view: those stay that have read most of a value.
-// Only values that repeat what escapes are made of need more than a few.
+// maxAlternatives limits the alternatives of one view. Those with the longest partial match
+// stay. Only values that repeat the characters of escapes need more than a few.
 const maxAlternatives = 8
 
 func (w *view) reset() {
@@ -38,7 +37,7 @@ func (w *view) reset() {
 	w.alternatives, w.active = w.alternatives[:0], 0
 }
 
-// pending is the position from which the text up to end may still become a match.
+// pendingFrom returns the position from which the text up to end may still become a match.
 func (w *view) pendingFrom(a *automaton, end int) int {
 	out := w.primary.matchStart(a, end)
 	for i := range w.alternatives {
@@ -47,7 +46,7 @@ func (w *view) pendingFrom(a *automaton, end int) int {
 	return out
 }
 
-// begin is where that begins which may still become a match, or otherwise.
+// matchStart returns the start of the longest partial match, or otherwise if there is none.
 func (l *reading) matchStart(a *automaton, otherwise int) int {
 	if n := int(a.pending[l.state]); n > 0 {
 		return l.origins[len(l.origins)-n]
@@ -55,7 +54,7 @@ func (l *reading) matchStart(a *automaton, otherwise int) int {
 	return otherwise
 }
 
-// origin is where the last n bytes begin that a lane read and that follow it.
+// originOf returns the position of the nth last byte of the reading and the bytes in follow.
 func (l *reading) originOf(follow []sourceByte, n int) int {
 	if n <= len(follow) {
 		return follow[len(follow)-n].start
@@ -63,7 +62,7 @@ func (l *reading) originOf(follow []sourceByte, n int) int {
 	return l.origins[len(l.origins)+len(follow)-n]
 }
 
-// feed runs one automaton in all lanes.
+// feedView feeds a byte to all readings of one view.
 func (v *viewSet) feedView(ks *knownScan, which int, c byte, start, end int) {
 	w := &v.view[which]
 	v.feedReading(ks, which, &w.primary, c, start, end)
@@ -96,10 +95,10 @@ func (v *viewSet) feedReading(ks *knownScan, which int, l *reading, c byte, star
 	}
 }
 
-// note keeps a match that the text itself does not show.
+// addMatch records a match, unless the automaton over the text itself finds it.
 func (v *viewSet) addMatch(ks *knownScan, which int, pat *pattern, first, end int) {
 	if from, to := first-ks.base, end-ks.base; !utf8.RuneStart(ks.held[from]) || wholeRunes(ks.held, to) != to {
-		return // a part of a rune, which would be left broken
+		return // it would split a rune
 	}
 	if end-first == len(pat.text) && (which != viewHex || !hasMixedCase(ks.held[first-ks.base:end-ks.base])) {
 		return
@@ -107,8 +106,9 @@ func (v *viewSet) addMatch(ks *knownScan, which int, pat *pattern, first, end in
 	ks.matches = append(ks.matches, knownMatch{start: first, end: end, pattern: pat})
 }
 
-// undone takes what an escape means, and in other lanes what it is written as: in the
-// text, and as nested, if its own signs were escaped.
+// feedEscape feeds the decoded escape to the existing readings, and starts alternatives in
+// which it is literal text: as written in the text, and as nested if its own characters
+// were escaped.
 func (v *viewSet) feedEscape(ks *knownScan, nested []sourceByte, read []byte, start, end int) {
 	written := ks.held[start-ks.base : end-ks.base]
 	if len(written) > 1 {
@@ -138,15 +138,15 @@ func (v *viewSet) feedEscape(ks *knownScan, nested []sourceByte, read []byte, st
 	}
 }
 
-// fork begins lanes to which an escape is what is written; one: it is one escape, and
-// may stand for one that was escaped again.
-func (v *viewSet) forkWritten(ks *knownScan, written []sourceByte, one bool) {
+// forkWritten starts alternatives in which an escape is literal text. single: written is one
+// escape, which may contain an escape that was escaped again.
+func (v *viewSet) forkWritten(ks *knownScan, written []sourceByte, single bool) {
 	inner := 0
-	if one {
+	if single {
 		inner = innermostEscape(written)
 	}
 	as := written[:0]
-	for _, c := range written { // backslashes mean nothing
+	for _, c := range written { // the views have no backslashes
 		if c.value != '\\' {
 			as = append(as, c)
 		}
@@ -158,7 +158,8 @@ func (v *viewSet) forkWritten(ks *knownScan, written []sourceByte, one bool) {
 	}
 }
 
-// innermost is where in %2541 and in &amp;lt; that begins which follows the last sign.
+// innermostEscape returns where the innermost escape of %2541 or &amp;lt; continues after
+// its first character.
 func innermostEscape(written []sourceByte) int {
 	n := len(written)
 	switch written[0].value {
@@ -187,8 +188,8 @@ func (v *viewSet) forkViews(ks *knownScan, as []sourceByte) {
 	}
 }
 
-// forkLane lets a lane read what is written, and makes it one of the others if a match
-// may follow.
+// forkReading reads the literal text from a reading's state, and adds the result as an
+// alternative if a match may follow.
 func (v *viewSet) forkReading(ks *knownScan, which int, l *reading, as []sourceByte) {
 	a, w, s := v.known.views[which], &v.view[which], l.state
 	for i, c := range as {
@@ -216,7 +217,7 @@ func (v *viewSet) forkReading(ks *knownScan, which int, l *reading, as []sourceB
 	}
 }
 
-// add makes room for one more, in that of one that is over if there is any.
+// addAlternative adds an alternative, and reuses the memory of an ended one.
 func (w *view) addAlternative(l reading) {
 	if n := len(w.alternatives); n < cap(w.alternatives) {
 		w.alternatives = w.alternatives[:n+1]
@@ -227,7 +228,7 @@ func (w *view) addAlternative(l reading) {
 	w.alternatives = append(w.alternatives, l)
 }
 
-// prune drops the lanes that find nothing that the first does not find.
+// prune removes the alternatives that can find no match that another reading does not find.
 func (w *view) prune(a *automaton) {
 	n := 0
 	for i := range w.alternatives {
@@ -244,7 +245,7 @@ func (w *view) prune(a *automaton) {
 	w.alternatives = w.alternatives[:n]
 }
 
-// limit keeps the lanes that have read most.
+// limit keeps the alternatives with the longest partial match.
 func (w *view) limit(a *automaton) {
 	if len(w.alternatives) > maxAlternatives {
 		slices.SortStableFunc(w.alternatives, func(x, y reading) int { return cmp.Compare(a.pending[y.state], a.pending[x.state]) })
@@ -252,7 +253,7 @@ func (w *view) limit(a *automaton) {
 	}
 }
 
-// reads reports that one of the lanes is in that state.
+// hasState reports that one of the readings is in that state.
 func hasState(lanes []reading, state int32) bool {
 	for i := range lanes {
 		if lanes[i].state == state {

@@ -7,22 +7,22 @@ import (
 	"regexp/syntax"
 )
 
-// step is one part of a pattern: a text, or a run of a class.
+// patternStep is one part of a rule's pattern: a literal text, or a run of a class.
 type patternStep struct {
 	text     string
 	class    int
 	min, max int
 }
 
-// maxOpen bounds how much text a candidate may need before it is decided.
+// maxOpen limits how many bytes a candidate may need before it is decided.
 const maxOpen = 16 << 10
 
-// maxRun bounds a run that something must follow.
+// maxRun limits a run that is not the last step.
 const maxRun = 12 << 10
 
-// steps reads a pattern: texts and runs of classes in a row, in the notation of
-// RE2. A run takes all it can and gives nothing back, and fails if that is more than
-// it may take: so each byte is looked at once.
+// parsePattern parses a rule's pattern: a sequence of literal texts and runs of classes, in
+// RE2 notation. A run is possessive: it matches as much as possible, without
+// backtracking, and fails above its maximum. So each byte is read once.
 func (s *Shapes) parsePattern(pattern string, open int) ([]patternStep, error) {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Shapes) parsePattern(pattern string, open int) ([]patternStep, error) {
 		}
 	}
 	if open > maxOpen {
-		return nil, fmt.Errorf("may need more than %d bytes to be decided; bound its runs", maxOpen)
+		return nil, fmt.Errorf("may need more than %d bytes to be decided; limit its runs", maxOpen)
 	}
 	return out, nil
 }
@@ -75,7 +75,7 @@ func (s *Shapes) parseStep(p *syntax.Regexp) (patternStep, error) {
 		p = p.Sub[0]
 	}
 	if p.Op != syntax.OpCharClass {
-		return patternStep{}, errors.New("takes texts and runs of classes only")
+		return patternStep{}, errors.New("only literal texts and runs of classes are supported")
 	}
 	c := class{}
 	for i := 0; i+1 < len(p.Rune); i += 2 {
@@ -91,7 +91,7 @@ func (s *Shapes) parseStep(p *syntax.Regexp) (patternStep, error) {
 	return patternStep{class: s.classIndex(c), min: least, max: most}, nil
 }
 
-// class gives the number of a class.
+// classIndex returns the index of a class, and adds it if it is new.
 func (s *Shapes) classIndex(c class) int {
 	for i := range s.classes {
 		if s.classes[i] == c {
@@ -102,7 +102,7 @@ func (s *Shapes) classIndex(c class) int {
 	return len(s.classes) - 1
 }
 
-// state says what is known of a candidate.
+// matchState is the decision about a candidate.
 type matchState uint8
 
 const (
@@ -111,7 +111,7 @@ const (
 	matched
 )
 
-// verdict is what a rule finds at a candidate.
+// verdict is the result of a rule at a candidate.
 type verdict struct {
 	state      matchState
 	start, end int
@@ -119,7 +119,7 @@ type verdict struct {
 	tail       tail
 }
 
-// readSteps tries a rule that is a row of steps behind its word.
+// readPattern decides a rule with a pattern after its word.
 func readPattern(s *shapeScan, r *shape, word string, at int) verdict {
 	i := at + len(word)
 	if !r.Inside && !s.atWordBoundary(at) {
@@ -170,8 +170,8 @@ func readPattern(s *shapeScan, r *shape, word string, at int) verdict {
 	return out
 }
 
-// boundary reports that no word goes on at i: a letter that belongs to an escape,
-// as in JSON within a text, a URL or a JSON pointer, is no part of a word.
+// atWordBoundary reports that no word continues at i. A letter of an escape, as in JSON in a
+// text, a URL or a JSON pointer, is not part of a word.
 func (s *shapeScan) atWordBoundary(i int) bool {
 	if i == 0 || !isWord(s.text[i-1]) {
 		return true
@@ -179,7 +179,7 @@ func (s *shapeScan) atWordBoundary(i int) bool {
 	return i > 1 && (s.isEscapedChar(i-1) || s.text[i-2] == '~' && (s.text[i-1] == '0' || s.text[i-1] == '1')) || i > 2 && s.text[i-3] == '%' && isHex(s.text[i-2]) && isHex(s.text[i-1])
 }
 
-// escaped reports that the letter at i stands for a line break or a tab.
+// isEscapedChar reports that the letter at i is an escaped line break or tab.
 func (s *shapeScan) isEscapedChar(i int) bool {
 	c := s.text[i]
 	return i > 0 && s.text[i-1] == '\\' && (c == 'n' || c == 'r' || c == 't')

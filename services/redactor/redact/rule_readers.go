@@ -2,10 +2,11 @@ package redact
 
 import "bytes"
 
-// reader finds what a rule takes out, where a word of it is.
+// reader decides a rule at one of its words.
 type reader func(s *shapeScan, r *shape, word string, at int) verdict
 
-// readers are those rules whose form is more than a row of steps.
+// readers returns the reader of that name; nil if there is none. The empty name is the
+// reader of patterns.
 func readers(name string) reader {
 	switch name {
 	case "":
@@ -24,14 +25,14 @@ func readers(name string) reader {
 	return nil
 }
 
-// Least lengths of what stands in an authorization header, in bytes.
+// Minimum lengths of a credential, in bytes.
 const (
-	minCredential = 6  // behind a scheme
-	minBearer     = 16 // without the header's name, or without a scheme
+	minCredential = 6  // after a scheme
+	minBearer     = 16 // without a header name or a scheme
 )
 
-// readAuthorization finds the credential of a header, or of a member that is called
-// like one.
+// readAuthorization finds the credential of an authorization header, or of a member with
+// that name.
 func readAuthorization(s *shapeScan, _ *shape, word string, at int) verdict {
 	c := &cursor{s: s, i: at + len(word)}
 	c.skipQuote()
@@ -54,7 +55,7 @@ func readAuthorization(s *shapeScan, _ *shape, word string, at int) verdict {
 	return s.readCredential(c.i, least)
 }
 
-// scheme steps over the scheme of a header's value, if there is one.
+// skipScheme skips the scheme of a header's value, if there is one.
 func (c *cursor) skipScheme() bool {
 	from := c.i
 	for c.i-from < 20 && isLetter(c.peek()) {
@@ -77,7 +78,7 @@ func isScheme(name []byte) bool {
 	return false
 }
 
-// readBearer finds what follows the word, wherever it stands.
+// readBearer finds the credential after the word bearer, in any text.
 func readBearer(s *shapeScan, _ *shape, word string, at int) verdict {
 	if !s.atWordBoundary(at) {
 		return verdict{}
@@ -93,7 +94,7 @@ func readBearer(s *shapeScan, _ *shape, word string, at int) verdict {
 	return s.readCredential(c.i, minBearer)
 }
 
-// credential judges what stands at i.
+// readCredential decides about the credential at i.
 func (s *shapeScan) readCredential(i, least int) verdict {
 	t := tail{kind: runTail, class: s.shapes.header}
 	end, ended := t.extend(s, i)
@@ -108,7 +109,7 @@ func (s *shapeScan) readCredential(i, least int) verdict {
 	return verdict{state: matched, start: i, end: end, grows: !ended, tail: t}
 }
 
-// Bounds of the part of a URL before its host, in bytes.
+// Limits of the part of a URL before its host, in bytes.
 const (
 	maxAuthority   = 2048
 	minURLPassword = 4

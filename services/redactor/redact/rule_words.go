@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Words lists the words of all rules: where none is, nothing is looked at.
+// Words lists the words of all rules. A text without any of them has no finds.
 func (s *Shapes) Words() []string {
 	var out []string
 	for _, r := range s.rules {
@@ -22,7 +22,7 @@ type word struct {
 	rule int
 }
 
-// at reports whether text begins with the word.
+// isPrefixOf reports whether text starts with the word.
 func (w word) isPrefixOf(text []byte) bool {
 	if len(text) < len(w.text) {
 		return false
@@ -30,7 +30,7 @@ func (w word) isPrefixOf(text []byte) bool {
 	return w.equalFold(text[:len(w.text)])
 }
 
-// begins reports whether text, which is shorter, may become the word.
+// hasPrefix reports whether text, which is shorter than the word, is a prefix of it.
 func (w word) hasPrefix(text []byte) bool { return w.equalFold(text) }
 
 func (w word) equalFold(text []byte) bool {
@@ -42,7 +42,7 @@ func (w word) equalFold(text []byte) bool {
 	return true
 }
 
-// fold gives letters in lower case.
+// fold returns letters in lower case.
 func fold(c byte) byte {
 	if isUpper(c) {
 		return c + 'a' - 'A'
@@ -50,13 +50,13 @@ func fold(c byte) byte {
 	return c
 }
 
-// hash3 hashes three bytes, given as a number.
+// hash3 hashes three bytes in a number.
 func hash3(h uint32) uint32 {
 	const spread = 2654435761 // Knuth's, for words of 32 bits
 	return h * spread >> (32 - hashBits)
 }
 
-// index prepares looking for the words, and for markers.
+// buildIndex builds the hash table of words and markers.
 func (s *Shapes) buildIndex() error {
 	s.lists = [][]word{nil}
 	enter := func(text string, w ...word) {
@@ -83,12 +83,12 @@ func (s *Shapes) buildIndex() error {
 		}
 	}
 	if len(s.lists) > math.MaxUint8 {
-		return fmt.Errorf("words begin in %d ways: at most %d are taken", len(s.lists), math.MaxUint8)
+		return fmt.Errorf("words have %d different starts, the limit is %d", len(s.lists), math.MaxUint8)
 	}
 	return nil
 }
 
-// any reports whether a word of any rule is in the text.
+// containsWord reports whether the text contains a word of any rule.
 func (s *Shapes) containsWord(text []byte) bool {
 	if len(text) < minWord {
 		return false

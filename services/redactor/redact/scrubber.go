@@ -1,23 +1,22 @@
 package redact
 
-// Scrubber takes one set of secrets out of whatever it is given. It is safe
-// for concurrent use and never changes. The nil Scrubber knows no secrets.
+// Scrubber removes one set of secrets from texts and documents. It is safe for concurrent
+// use and never changes. The nil Scrubber has no secrets.
 type Scrubber struct {
-	known  *knownValues // nil when there is nothing to find
-	shapes *Shapes      // nil: without the second layer
+	known  *knownValues // nil: no known values
+	shapes *Shapes      // nil: no second layer
 }
 
-// known are values that are known, ready to be looked for.
+// knownValues are the automata of the known values.
 type knownValues struct {
-	text  *automaton            // over the text as it is
-	views [viewCount]*automaton // over what is made of it
-	// longest is the longest text that is looked for in a view.
+	text  *automaton            // for the text itself
+	views [viewCount]*automaton // for its views
+	// longest is the length of the longest pattern of a view.
 	longest int
 }
 
-// Compile builds a Scrubber. Secrets whose value is shorter than MinLength are
-// ignored. Where two ids share one value, the earlier one is shown. The ids
-// are assumed valid (Secret.Validate).
+// Compile builds a Scrubber. It ignores secrets with a value shorter than MinLength. If two
+// ids have the same value, the first one is shown. The ids must be valid (Secret.Validate).
 func Compile(secrets []Secret) *Scrubber {
 	var patterns []pattern
 	var inViews [viewCount][]pattern
@@ -52,7 +51,7 @@ func Compile(secrets []Secret) *Scrubber {
 	return &Scrubber{known: k}
 }
 
-// withhold keeps ids that contain another secret's value out of the markers.
+// withholdLeakyIDs removes ids that contain another secret's value from the markers.
 func (k *knownValues) withholdLeakyIDs(secrets []Secret) {
 	leaky := map[string]bool{}
 	for _, s := range secrets {
@@ -73,16 +72,16 @@ func (k *knownValues) withholdLeakyIDs(secrets []Secret) {
 	}
 }
 
-// With adds the second layer; nil: none.
+// With sets the second layer; nil disables it.
 func (s *Scrubber) With(shapes *Shapes) *Scrubber {
 	s.shapes = shapes
 	return s
 }
 
-// Knows reports whether there is anything to look for.
+// IsActive reports whether the scrubber has known values or a second layer.
 func (s *Scrubber) IsActive() bool { return s != nil && (s.known != nil || s.shapes != nil) }
 
-// Text replaces every occurrence in text and tells how many there were.
+// Text replaces every secret in text and returns their number.
 func (s *Scrubber) Text(text string) (out string, count int) {
 	if !s.IsActive() {
 		return text, 0
@@ -93,8 +92,8 @@ func (s *Scrubber) Text(text string) (out string, count int) {
 	return out, count
 }
 
-// member scrubs a text that is the value of a member whose name promises k. out is
-// only set when something was found.
+// redactText redacts a text: the value of a member of kind k, or any text with kindNone. out
+// is only set if count is positive.
 func (s *Scrubber) redactText(text []byte, k kind) (out string, count int) {
 	if s.known != nil {
 		ks := newKnownScan(s.known)
@@ -113,8 +112,8 @@ func (s *Scrubber) redactText(text []byte, k kind) (out string, count int) {
 	return string(text), count
 }
 
-// leaf is member for what is recorded: it may be redacted again, and must not change
-// then. What is left of a text is judged anew, without what was found in it.
+// redactLeaf is redactText until the result is stable. A recorded document may be redacted
+// again and must not change then, so the second layer reads the rest of the text again.
 func (s *Scrubber) redactLeaf(text []byte, k kind) (out string, count int) {
 	const rounds = 4
 	out, count = s.redactText(text, k)
@@ -127,7 +126,7 @@ func (s *Scrubber) redactLeaf(text []byte, k kind) (out string, count int) {
 	return out, count
 }
 
-// Stream scrubs a text that arrives in pieces. It belongs to one goroutine.
+// Stream redacts a text that arrives in pieces. It is not safe for concurrent use.
 type Stream struct {
 	known  *knownScan
 	shapes shapeStream
@@ -153,9 +152,9 @@ func (s *Scrubber) Stream() *Stream {
 	return out
 }
 
-// Write takes a piece and gives what may be shown of the text so far: all but
-// the longest end that may be the beginning of a secret. What it gives is
-// valid UTF-8 if the whole text is. count is the number of occurrences in out.
+// Write adds a piece and returns the settled text: all but the longest suffix that may be
+// the start of a secret. out is valid UTF-8 if the whole text is. count is the number of
+// secrets replaced in out.
 func (s *Stream) Write(piece string) (out string, count int) {
 	before := s.known.count
 	b := s.known.write(nil, []byte(piece))
@@ -163,7 +162,7 @@ func (s *Stream) Write(piece string) (out string, count int) {
 	return string(b), s.known.count - before + n
 }
 
-// Close gives the rest: no further piece follows.
+// Close ends the text and returns the rest.
 func (s *Stream) Close() (out string, count int) {
 	before := s.known.count
 	b := s.known.close(nil)
@@ -172,5 +171,5 @@ func (s *Stream) Close() (out string, count int) {
 	return string(b) + string(rest), s.known.count - before + n + more
 }
 
-// Held is the number of bytes that are held back.
+// Held returns the number of bytes that are held back.
 func (s *Stream) Held() int { return len(s.known.held) + s.shapes.heldBytes() }

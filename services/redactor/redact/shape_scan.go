@@ -2,53 +2,52 @@ package redact
 
 import "slices"
 
-// scan is one text on its way through the second layer. It may be fed in pieces:
-// what it takes out never depends on where the text was cut.
+// shapeScan is the second layer for one text. The text may be written in pieces. The
+// result does not depend on where it is cut.
 //
-// Every place where a word of a rule begins is a candidate, and is decided in
-// order. A candidate that the text so far cannot decide stops the scan; nothing
-// behind it is shown. How much text that may take is bounded by the rule. A
-// candidate that is decided may still grow: what it covers is dropped as it
-// comes, and need not be held.
+// Every start of a rule's word is a candidate. Candidates are decided in order. A
+// candidate that needs more text stops the scan, and nothing after it is emitted. Each
+// rule limits how much text it needs. A find may still grow after its decision. The bytes
+// that it covers are dropped as they arrive, and need not be held.
 //
-// The finds may overlap in any way. All that any of them covers is taken out; those
-// that overlap share the marker of the first.
+// Finds may overlap. All text that a find covers is removed. Overlapping finds share the
+// marker of the first one.
 type shapeScan struct {
 	shapes        *Shapes
-	decoded       *decodedText // nil: the text is read as it is
+	decoded       *decodedText // nil: the text is not decoded
 	text          []byte
 	closed        bool // no more text follows
 	decided       int  // candidates before it are decided
-	emitted       int  // text before it was given out or taken out
-	coverEnd      int  // finds that begin before shown reach up to here
-	coverRule     int  // whose marker stands for what is covered
-	markerEmitted bool // and whether it is there already
+	emitted       int  // text before it was emitted or dropped
+	coverEnd      int  // end of the finds that start before emitted
+	coverRule     int  // whose marker replaces the covered text
+	markerEmitted bool // that marker was emitted
 	count         int
 	finds         []find
-	applied       int // so many of them have their place in cover
-	growing       int // so many of them have no end yet
+	applied       int // number of finds that are included in coverEnd
+	growing       int // number of finds that still grow
 	markers       []markerSpan
 	runCaches     []runCache
 	sampleBuf     [sampleSize]byte
 }
 
-// find is a part of the text that a rule takes out.
+// find is a part of the text that a rule removes.
 type find struct {
 	start, end, rule int
 	grows            bool // end is not known yet
 	tail             tail
 }
 
-// mark is a marker that was in the text already.
+// markerSpan is a marker that the text contains.
 type markerSpan struct{ start, end int }
 
-// Bounds of a scan, in bytes.
+// Limits of a scan.
 const (
-	// lookBack is how much shown text a reader may look at.
+	// lookBack is how many emitted bytes a reader may read.
 	lookBack = 96
-	// manySeen is how many finds are looked through for those that are over.
+	// compactAbove is the number of applied finds above which ended ones are removed.
 	compactAbove = 32
-	// slack is how much shown text may stay in memory before it is moved out.
+	// trimThreshold is how many emitted bytes may stay in memory before they are removed.
 	trimThreshold = 4096
 )
 
@@ -56,7 +55,7 @@ func newShapeScan(s *Shapes) *shapeScan {
 	return &shapeScan{shapes: s, runCaches: make([]runCache, len(s.classes))}
 }
 
-// write takes a piece and appends to dst what is settled.
+// write adds a piece and appends the settled text to dst.
 func (s *shapeScan) write(dst, piece []byte) []byte {
 	if s.decoded == nil {
 		s.text = append(s.text, piece...)
@@ -79,13 +78,13 @@ func (s *shapeScan) write(dst, piece []byte) []byte {
 	return dst
 }
 
-// end appends the rest.
+// close appends the rest of the text.
 func (s *shapeScan) close(dst []byte) []byte {
 	s.closed = true
 	return s.write(dst, nil)
 }
 
-// held is how much of the text is kept back.
+// heldBytes returns how many bytes of the text are held back.
 func (s *shapeScan) heldBytes() int {
 	if s.decoded == nil {
 		return len(s.text) - s.emitted
@@ -93,7 +92,7 @@ func (s *shapeScan) heldBytes() int {
 	return len(s.decoded.original(s.emitted, len(s.text))) + len(s.decoded.held)
 }
 
-// written is a part of the text as it came.
+// original returns a part of the text as it was written.
 func (s *shapeScan) original(from, to int) []byte {
 	if s.decoded == nil {
 		return s.text[from:to]
@@ -101,12 +100,12 @@ func (s *shapeScan) original(from, to int) []byte {
 	return s.decoded.original(from, to)
 }
 
-// advance decides the candidates in order.
+// decideCandidates decides the candidates in order.
 func (s *shapeScan) decideCandidates() {
 	sh, text := s.shapes, s.text
 	for s.decided+minWord <= len(text) {
 		i, h := s.decided, uint32(fold(text[s.decided]))|uint32(fold(text[s.decided+1]))<<8
-		for ; i+minWord <= len(text); i++ { // nearly everywhere nothing begins
+		for ; i+minWord <= len(text); i++ { // at most places no word starts
 			h |= uint32(fold(text[i+2])) << 16
 			if sh.begins[hash3(h)] != 0 {
 				break
@@ -135,7 +134,8 @@ func (s *shapeScan) decideCandidates() {
 	}
 }
 
-// candidates decides all rules that have a word at s.at, or none.
+// matchRules decides all rules with a word at s.decided. It returns false, without a
+// decision, if one of them needs more text.
 func (s *shapeScan) matchRules(words []word) bool {
 	var found [8]find
 	n, rest := 0, s.text[s.decided:]
@@ -162,10 +162,10 @@ func (s *shapeScan) matchRules(words []word) bool {
 	return true
 }
 
-// add puts a find in its place, unless another one covers it whatever comes.
+// addFind inserts a find in order, unless another find will cover it in any case.
 func (s *shapeScan) addFind(f find) {
 	if s.decoded != nil && !s.decoded.isEscaped(max(0, f.start-lookBack), f.end) {
-		return // it reads as it is written, and was judged so
+		return // it has no escape, so the scan of the undecoded text has decided it
 	}
 	if n := len(s.finds); n > 0 && !f.grows && s.finds[n-1].start < f.start && f.end <= s.finds[n-1].end {
 		return
@@ -185,11 +185,11 @@ func (s *shapeScan) addFind(f find) {
 	}
 }
 
-// after reports whether a belongs behind b: of finds that begin together, the rule
-// that is listed first gives the marker.
+// sortsAfter reports whether a sorts after b. Of finds with the same start, the rule that
+// is listed first determines the marker.
 func sortsAfter(a, b *find) bool { return a.start > b.start || a.start == b.start && a.rule > b.rule }
 
-// grow follows the finds whose end was not known.
+// extendFinds extends the finds that still grow.
 func (s *shapeScan) extendFinds() {
 	for i := 0; s.growing > 0 && i < len(s.finds); i++ {
 		f := &s.finds[i]
@@ -207,7 +207,7 @@ func (s *shapeScan) extendFinds() {
 	}
 }
 
-// show appends the text up to limit, without what is found in it.
+// emit appends the text up to limit, with finds replaced.
 func (s *shapeScan) emit(dst []byte, limit int) []byte {
 	for s.emitted < limit {
 		s.applyFinds(limit)
@@ -240,8 +240,8 @@ func (s *shapeScan) emit(dst []byte, limit int) []byte {
 	return dst
 }
 
-// look takes the finds that begin at s.shown into account, if text is to be shown
-// from there, and drops those that lie behind it.
+// applyFinds includes the finds that start at s.emitted in coverEnd, if text follows, and
+// removes finds that end before it.
 func (s *shapeScan) applyFinds(limit int) {
 	for s.applied < len(s.finds) && s.finds[s.applied].start <= s.emitted && s.finds[s.applied].start < limit {
 		f := &s.finds[s.applied]
@@ -255,7 +255,7 @@ func (s *shapeScan) applyFinds(limit int) {
 		s.finds = s.finds[1:]
 		s.applied--
 	}
-	if s.applied > compactAbove { // those behind a find that grows and grows
+	if s.applied > compactAbove { // ended finds after one that still grows
 		kept := slices.DeleteFunc(s.finds[:s.applied], func(f find) bool { return !f.grows && f.end <= s.emitted })
 		n := len(kept)
 		s.finds = append(kept, s.finds[s.applied:]...)
@@ -263,7 +263,7 @@ func (s *shapeScan) applyFinds(limit int) {
 	}
 }
 
-// forget moves text that was shown out of memory.
+// trim removes emitted text from memory.
 func (s *shapeScan) trim() {
 	n := s.emitted - lookBack
 	if s.closed || n < trimThreshold {

@@ -1,7 +1,7 @@
 package redact
 
-// shapeStream is the second layer over a text that arrives in pieces: as it is
-// written, and behind its escapes.
+// shapeStream is the second layer for a text in pieces: as written, and then with \uXXXX
+// decoded.
 type shapeStream struct{ scan, decodedScan *shapeScan }
 
 func newShapeStream(s *Shapes) shapeStream {
@@ -10,7 +10,7 @@ func newShapeStream(s *Shapes) shapeStream {
 	return out
 }
 
-// write takes a piece and gives what may be shown.
+// write adds a piece and returns the settled text.
 func (s *shapeStream) write(piece []byte) (out []byte, count int) {
 	if s.scan == nil {
 		return piece, 0
@@ -22,7 +22,7 @@ func (s *shapeStream) write(piece []byte) (out []byte, count int) {
 
 func (s *shapeStream) count() int { return s.scan.count + s.decodedScan.count }
 
-// close gives the rest.
+// close returns the rest.
 func (s *shapeStream) close() (out []byte, count int) {
 	if s.scan == nil {
 		return nil, 0
@@ -32,7 +32,7 @@ func (s *shapeStream) close() (out []byte, count int) {
 	return s.decodedScan.close(out), s.count() - before
 }
 
-// size of the held text, for those who must bound it.
+// heldBytes returns how many bytes are held back.
 func (s *shapeStream) heldBytes() int {
 	if s.scan == nil {
 		return 0

@@ -14,24 +14,23 @@ import (
 //go:embed shapes.yaml
 var shapesYAML []byte
 
-// Shapes finds text that looks like a secret which nobody has registered. It is
-// the second layer, after the values that are known, and can be left out. It is
-// safe for concurrent use; the nil Shapes finds nothing.
+// Shapes finds unregistered text that looks like a secret. It is the optional second layer,
+// after the known values. It is safe for concurrent use. The nil Shapes finds nothing.
 type Shapes struct {
 	rules   []shape
 	classes []class
-	// Classes of the readers: a value without quotes, what a header holds, and the
-	// part of a URL before its path.
+	// Classes of the readers: an unquoted value, the value of a header, and the part of a
+	// URL before its path.
 	bare, header, authority int
 	assignment              int // the rule for names and values, or -1
-	// begins maps the first bytes of a text to the list of words that may begin so;
-	// 0: none.
+	// begins maps the hash of the first bytes of a text to the index of its words in
+	// lists; 0 means none.
 	begins [1 << hashBits]uint8
 	lists  [][]word
 }
 
 const (
-	// minWord is the shortest word: so much is hashed.
+	// minWord is the length of the shortest word, and the number of hashed bytes.
 	minWord  = 3
 	hashBits = 13
 )
@@ -53,17 +52,16 @@ type shape struct {
 	marker  string
 }
 
-// DefaultShapes are the rules this project ships.
+// DefaultShapes returns the embedded rules.
 var DefaultShapes = sync.OnceValue(func() *Shapes {
 	s, err := ParseShapes(shapesYAML)
 	if err != nil {
-		panic("redact: embedded rules: " + err.Error()) // a test reads them
+		panic("redact: embedded rules: " + err.Error()) // cannot happen: a test parses them
 	}
 	return s
 })
 
-// ParseShapes reads rules in the form of shapes.yaml, and names everything that is
-// wrong with them.
+// ParseShapes parses rules in the format of shapes.yaml. The error joins all errors.
 func ParseShapes(doc []byte) (*Shapes, error) {
 	s := &Shapes{}
 	if err := yaml.Unmarshal(doc, &s.rules); err != nil {
@@ -80,7 +78,7 @@ func ParseShapes(doc []byte) (*Shapes, error) {
 	return s, nil
 }
 
-// common makes the classes of the readers.
+// addReaderClasses adds the classes of the readers.
 func (s *Shapes) addReaderClasses() {
 	without := func(bytes string) (in [256]bool) {
 		for c := range in {
@@ -99,7 +97,7 @@ func (s *Shapes) addReaderClasses() {
 	s.assignment = -1
 }
 
-// prepare reads one rule.
+// prepareRule validates and compiles one rule.
 func (s *Shapes) prepareRule(i int) error {
 	r := &s.rules[i]
 	if r.ID == "" || len(r.Words) == 0 || (r.Then == "") == (r.Reader == "") {
@@ -110,11 +108,11 @@ func (s *Shapes) prepareRule(i int) error {
 	for _, w := range r.Words {
 		longest = max(longest, len(w))
 		if len(w) < minWord {
-			errs = append(errs, fmt.Errorf("rule %s: word %q: needs %d characters", r.ID, w, minWord))
+			errs = append(errs, fmt.Errorf("rule %s: word %q: must have at least %d characters", r.ID, w, minWord))
 		}
 	}
 	if r.read = readers(r.Reader); r.read == nil {
-		errs = append(errs, fmt.Errorf("rule %s: there is no reader %q", r.ID, r.Reader))
+		errs = append(errs, fmt.Errorf("rule %s: unknown reader %q", r.ID, r.Reader))
 	}
 	if r.Reader == "" {
 		var err error
@@ -132,7 +130,7 @@ func (s *Shapes) prepareRule(i int) error {
 	return errors.Join(errs...)
 }
 
-// IDs lists the rules.
+// IDs lists the ids of the rules.
 func (s *Shapes) IDs() []string {
 	out := make([]string, 0, len(s.rules))
 	for _, r := range s.rules {
@@ -141,7 +139,7 @@ func (s *Shapes) IDs() []string {
 	return out
 }
 
-// Replace takes out what looks like a secret.
+// Replace replaces text that looks like a secret.
 func (s *Shapes) Replace(text string) (out string, count int) {
 	if s == nil || len(text) < MinLength || !s.containsWord([]byte(text)) && !hasUnicodeEscapes([]byte(text)) {
 		return text, 0
@@ -153,8 +151,7 @@ func (s *Shapes) Replace(text string) (out string, count int) {
 	return string(b), count
 }
 
-// replace takes out what looks like a secret of a text that is the value of a member
-// whose name promises k.
+// replace is Replace for the value of a member of kind k.
 func (s *Shapes) replace(text []byte, k kind) (out []byte, count int) {
 	sc := newShapeScan(s)
 	sc.text, sc.closed = text, true
@@ -175,7 +172,7 @@ func (s *Shapes) replace(text []byte, k kind) (out []byte, count int) {
 	return out, sc.count + behind.count
 }
 
-// promised tells what the name of a member promises of its value.
+// kindOfName returns the kind of value that the name of a member announces.
 func (s *Shapes) kindOfName(name []byte) kind {
 	if s == nil || s.assignment < 0 {
 		return kindNone

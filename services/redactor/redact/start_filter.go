@@ -2,26 +2,26 @@ package redact
 
 import "math/bits"
 
-// starts tells quickly where no pattern begins: it knows a hash of the first four
-// bytes of each. In most texts that is nearly everywhere, and the automaton need
-// not look there.
+// startFilter is a fast check for places where no pattern starts. It has a hash of the first
+// four bytes of each pattern. At most places of a text no pattern starts, and the automaton
+// is skipped there.
 type startFilter struct {
 	bits  []uint64
 	shift uint8
 }
 
-// startBytes is how much of a pattern is hashed. A pattern that is shorter makes
-// every place a possible beginning.
+// startBytes is how many bytes of a pattern are hashed. With a shorter pattern there is no
+// filter.
 const startBytes = 4
 
-// newStarts is nil if nothing can be said.
+// newStartFilter returns nil if a pattern is shorter than startBytes.
 func newStartFilter(patterns []pattern) *startFilter {
 	for _, p := range patterns {
 		if p.text != "" && len(p.text) < startBytes {
 			return nil
 		}
 	}
-	const room = 32 // bits for each pattern: a few places in a hundred are looked at in vain
+	const room = 32 // bits per pattern; a few percent false positives
 	size := max(bits.Len(uint(len(patterns)*room)), 12)
 	s := &startFilter{bits: make([]uint64, 1<<(size-6)), shift: uint8(32 - min(size, 32))} //nolint:gosec // G115: at most 32
 	for _, p := range patterns {
@@ -38,8 +38,8 @@ func (s *startFilter) hash(a, b, c, d byte) uint32 {
 	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16 | uint32(d)<<24) * spread >> s.shift
 }
 
-// nowhere reports that no pattern begins at position i of the text. At the end of
-// the text it cannot tell.
+// cannotStart reports that no pattern starts at position i. It returns false near the end of
+// the text.
 func cannotStart[T string | []byte](s *startFilter, text T, i int) bool {
 	if s == nil || i+startBytes > len(text) {
 		return false

@@ -6,20 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of one escaped character, in bytes and in times.
+// Limits of one escaped character.
 const (
-	maxNesting = 8  // %252525…41, &amp;amp;…lt;
-	maxEntity  = 32 // the name or number of an HTML entity
+	maxNesting = 8  // levels, as in %252525…41 and &amp;amp;…lt;
+	maxEntity  = 32 // bytes of the name or number of an HTML entity
 )
 
-// isEscape reports a byte that may begin an escaped character.
+// isEscape reports a byte that may start an escape.
 func isEscape(c byte) bool { return c == '\\' || c == '%' || c == '&' }
 
-// plain is what stands at text[i]: n bytes that mean out[:m]. Escapes of JSON, of
-// URLs and of HTML are undone however often they were applied, all at once, and
-// backslashes mean nothing: what is looked for is read in the same way. One that was
-// escaped itself is given, for it may begin an escape. more: the text may end within
-// an escape.
+// unescapeAt decodes the character at text[i]: n bytes, which mean out[:m]. It undoes all
+// levels of escapes of JSON, URLs and HTML. Other backslashes are dropped, as they are in
+// the patterns. An escaped escape character is returned, since it may start another escape.
+// more: the text may end in an incomplete escape.
 func unescapeAt(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
 	switch text[i] {
 	case '\\':
@@ -35,8 +34,8 @@ func unescapeAt(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more b
 	return n, out, m, more
 }
 
-// slashed undoes \n, \x41 and \u0041, behind any number of backslashes; those before
-// anything else mean nothing.
+// unescapeBackslash decodes \n, \x41 and \u0041, after any number of backslashes.
+// Backslashes before other characters are dropped.
 func unescapeBackslash(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
 	for i+n < len(text) && n < maxSlashes && text[i+n] == '\\' {
 		n++
@@ -90,7 +89,7 @@ func unescapeBackslash(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int,
 	}
 	low, ok, more := readHex(text, i+n+k+1, digits)
 	if whole := utf16.DecodeRune(r, low); ok && whole == utf8.RuneError {
-		ok = false // no second half: it stands for itself
+		ok = false // not a surrogate pair
 	}
 	if !ok {
 		return n, out, utf8.EncodeRune(out[:], utf8.RuneError), more
@@ -98,7 +97,7 @@ func unescapeBackslash(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int,
 	return n + k + 1 + digits, out, utf8.EncodeRune(out[:], utf16.DecodeRune(r, low)), false
 }
 
-// hexNumber reads so many digits.
+// readHex reads a hex number with that many digits.
 func readHex(text []byte, i, digits int) (r rune, ok, more bool) {
 	for k := range digits {
 		if i+k == len(text) {
@@ -117,7 +116,7 @@ func readHex(text []byte, i, digits int) (r rune, ok, more bool) {
 	return r, true, false
 }
 
-// percent undoes %41, and %2541, and so on.
+// unescapePercent decodes %41, %2541, and so on.
 func unescapePercent(text []byte, i int) (n int, c byte, more bool) {
 	n = 1
 	for k := 0; ; k++ {
@@ -126,7 +125,7 @@ func unescapePercent(text []byte, i int) (n int, c byte, more bool) {
 			if n == 1 {
 				return 1, '%', more
 			}
-			return n, '%', more // %25 of something that is no number
+			return n, '%', more // %25 without hex digits after it
 		}
 		n += 2
 		if r != '%' || k >= maxNesting {
@@ -135,7 +134,7 @@ func unescapePercent(text []byte, i int) (n int, c byte, more bool) {
 	}
 }
 
-// entity undoes &#65; and &amp;, and &amp;#65;.
+// unescapeEntity decodes &#65;, &amp; and &amp;#65;.
 func unescapeEntity(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
 	out[0] = '&'
 	n = 1
@@ -161,7 +160,7 @@ func unescapeEntity(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, mo
 	}
 }
 
-// plainText undoes all escapes of a text.
+// unescapeAll undoes all escapes of a text.
 func unescapeAll(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); {

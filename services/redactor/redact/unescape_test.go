@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPlainText_UndoesEscapesHoweverDeep(t *testing.T) {
+func TestUnescapeAll_UndoesAllLevelsOfEscapes(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"nothing to undo":                   "nothing to undo",
@@ -31,8 +31,8 @@ func TestPlainText_UndoesEscapesHoweverDeep(t *testing.T) {
 	}
 }
 
-// What is read does not depend on how much of the text is there, once enough is.
-func FuzzPlain(f *testing.F) {
+// The result does not depend on how much text follows, once there is enough.
+func FuzzUnescapeAt(f *testing.F) {
 	for _, s := range []string{`\u0041`, `\\ud83d\\ude00`, "%252541", "&amp;amp;lt;", `\\\\\\\\\\\\\\\\\\\\x`, "&#x41;", "%25%41", "%"} {
 		f.Add([]byte(s))
 	}

@@ -2,37 +2,37 @@ package redact
 
 import "bytes"
 
-// The views of a text in which known values are looked for, besides the text itself.
+// The views of a text that are searched for known values, in addition to the text itself.
 const (
-	viewUnescaped = iota // without escapes
-	viewBase64           // and without the line breaks within base64
-	viewHex              // and in lower case
+	viewUnescaped = iota // escapes undone
+	viewBase64           // and line breaks in base64 removed
+	viewHex              // and letters in lower case
 	viewCount
 )
 
-// leastWrap is the shortest line of base64 or hex whose break is passed over.
+// minLineLength is the shortest line of base64 or hex whose line break is removed.
 const minLineLength = 16
 
-// views are texts made of a text: what encoders put into it is undone. A value is
-// found where its plain text, its base64 or its hex is in one of them.
+// viewSet are the views of one text: the changes of encoders are undone. A value is found
+// where its plain text, its base64 or its hex is in a view.
 type viewSet struct {
 	known       *knownValues
-	next        int  // position of the first byte that is not in the views yet
-	runLength   int  // length of the run of base64 characters that ends there
-	inLineBreak bool // within a line break that is passed over
-	// nested is an escape of which the first sign was escaped itself, not complete yet.
+	next        int  // position of the first byte that was not read yet
+	runLength   int  // length of the run of base64 characters before it
+	inLineBreak bool // in a line break that is removed
+	// nested is an incomplete escape whose first character was escaped itself.
 	nested  []sourceByte
 	view    [viewCount]view
-	written []sourceByte // an escape as it is written
+	written []sourceByte // buffer for an escape as written
 }
 
-// char is a byte of the plain text, and where it came from.
+// sourceByte is a byte of a view, and its position in the text.
 type sourceByte struct {
 	value      byte
 	start, end int
 }
 
-// reset begins anew at a position.
+// reset restarts the views at a position.
 func (v *viewSet) reset(next int) {
 	v.next, v.runLength, v.inLineBreak, v.nested = next, 0, false, v.nested[:0]
 	for i := range v.view {
@@ -40,8 +40,8 @@ func (v *viewSet) reset(next int) {
 	}
 }
 
-// read takes the next character of the text, whose bytes begin at position base. It
-// reports false where the text may end within an escape, and more of it may come.
+// readChar reads the next character of the text. It returns false if the text may end in an
+// incomplete escape.
 func (v *viewSet) readChar(ks *knownScan, closed bool) bool {
 	i := v.next - ks.base
 	c := ks.held[i]
@@ -57,7 +57,7 @@ func (v *viewSet) readChar(ks *knownScan, closed bool) bool {
 	if len(v.nested) == 0 && (m != 1 || !isEscape(out[0])) {
 		v.feedEscape(ks, nil, out[:m], v.next, v.next+n)
 	} else {
-		for _, c := range out[:m] { // it may begin an escape again
+		for _, c := range out[:m] { // it may start another escape
 			v.nested = append(v.nested, sourceByte{c, v.next, v.next + n})
 		}
 		v.resolveNested(ks, false)
@@ -66,7 +66,7 @@ func (v *viewSet) readChar(ks *knownScan, closed bool) bool {
 	return true
 }
 
-// unnest undoes the escape that is nested, as soon as it is certain.
+// resolveNested decodes the nested escape when it is complete.
 func (v *viewSet) resolveNested(ks *knownScan, closed bool) {
 	for len(v.nested) > 0 {
 		var held [maxNested]byte
@@ -79,7 +79,7 @@ func (v *viewSet) resolveNested(ks *knownScan, closed bool) {
 			return
 		}
 		read := out[:m]
-		if n == 1 && !isEscape(text[0]) { // all bytes of one letter
+		if n == 1 && !isEscape(text[0]) { // all bytes of one character
 			for n < len(text) && v.nested[n].start == v.nested[0].start && !isEscape(text[n]) {
 				n++
 			}
@@ -90,10 +90,10 @@ func (v *viewSet) resolveNested(ks *knownScan, closed bool) {
 	}
 }
 
-// maxNested is how long an escape may be of which the first sign was escaped.
+// maxNested limits the length of an escape whose first character was escaped.
 const maxNested = 64
 
-// step takes one byte of the plain text, and where it came from.
+// feedViews feeds one unescaped byte, with its position, to the views.
 func (v *viewSet) feedViews(ks *knownScan, c byte, start, end int) {
 	v.feedView(ks, viewUnescaped, c, start, end)
 	switch {
@@ -115,7 +115,7 @@ func (v *viewSet) feedViews(ks *knownScan, c byte, start, end int) {
 	v.feedView(ks, viewHex, fold(c), start, end)
 }
 
-// pending is the position from which the text may still become a match.
+// pendingFrom returns the position from which the text may still become a match.
 func (v *viewSet) pendingFrom() int {
 	out := v.next
 	if len(v.nested) > 0 {
@@ -136,8 +136,8 @@ func hasMixedCase(text []byte) bool {
 	return upper && lower
 }
 
-// whole looks through all of p.held at once: only around escapes, breaks of base64 lines
-// and hex in both cases do the views differ from the text.
+// scanAll searches all of ks.held. The views differ from the text only near escapes, line
+// breaks of base64, and hex in mixed case, so only these parts are read.
 func (v *viewSet) scanAll(ks *knownScan) {
 	text, reach := ks.held, max(v.known.longest, minLineLength)
 	at, stop := v.findTrigger(text, 0)
@@ -145,7 +145,7 @@ func (v *viewSet) scanAll(ks *knownScan) {
 		if at-reach > v.next || v.next == 0 {
 			v.reset(max(0, at-reach))
 		}
-		// So many plain bytes may lie before the trigger, or follow it.
+		// A match may have this many plain bytes before or after the trigger.
 		for left := at - v.next + reach; v.next < len(text) && (left > 0 || v.pendingFrom() < v.next); left-- {
 			from := v.next
 			v.readChar(ks, true)
@@ -160,11 +160,11 @@ func (v *viewSet) scanAll(ks *knownScan) {
 	}
 }
 
-// window is how much text is looked through for a trigger at one time.
+// triggerWindow is how many bytes findTrigger searches at a time.
 const triggerWindow = 4096
 
-// trigger finds the first place at or after i where a view differs from the text, and
-// where that ends.
+// findTrigger returns the first place at or after i where a view differs from the text, and
+// the end of that place.
 func (v *viewSet) findTrigger(text []byte, i int) (at, end int) {
 	for ; i < len(text); i += triggerWindow {
 		rest := text[i:min(i+triggerWindow, len(text))]
@@ -192,7 +192,7 @@ func (v *viewSet) findTrigger(text []byte, i int) (at, end int) {
 	return -1, 0
 }
 
-// mixedHex finds hex in both cases between from and to, or gives what was found without.
+// findMixedHex returns the first hex in mixed case between from and to, or else otherwise.
 func findMixedHex(text []byte, from, to, otherwise int) (at, end int) {
 	for k := from + minLineLength - 1; k < to; k += minLineLength {
 		if !isHex(text[k]) {
@@ -215,7 +215,7 @@ func findMixedHex(text []byte, from, to, otherwise int) (at, end int) {
 	return otherwise, otherwise + 1
 }
 
-// wrapped reports a line of base64 that ends at i.
+// endsBase64Line reports that a line of base64 ends at i.
 func endsBase64Line(text []byte, i int) bool {
 	if i < minLineLength {
 		return false

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/services/redactor/secrets"
 )
 
-// model is what a registry promises, without any cache.
+// model is a reference implementation of a registry without a cache.
 type model struct {
 	registry *secrets.Registry
 	held     map[secrets.Scope][]redact.Secret
@@ -25,8 +25,8 @@ func drawScope(t *rapid.T) secrets.Scope {
 	}
 }
 
-// Whatever is registered and forgotten in whatever order, a scope shows exactly
-// what neither it nor a wider scope holds.
+// After any sequence of Register and Forget, a scope redacts exactly its own secrets and
+// those of the wider scopes.
 func TestRegistry_BehavesLikeItsModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

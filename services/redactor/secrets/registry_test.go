@@ -27,7 +27,7 @@ func shown(r *secrets.Registry, at secrets.Scope, text string) string {
 	return out
 }
 
-// scrubber is that of a scope, of which nobody says that it must be registered.
+// scrubber returns the scrubber of a scope, without required registrations.
 func scrubber(r *secrets.Registry, at secrets.Scope) *redact.Scrubber {
 	s, err := r.Scrubber(at, secrets.Required{})
 	if err != nil {
@@ -36,13 +36,13 @@ func scrubber(r *secrets.Registry, at secrets.Scope) *redact.Scrubber {
 	return s
 }
 
-// register is Register for those who need no digest.
+// register is Register without the digest.
 func register(r *secrets.Registry, at secrets.Scope, list []redact.Secret) error {
 	_, err := r.Register(at, list)
 	return err
 }
 
-// known reports that everything which is needed in a scope is registered.
+// known reports that all required registrations of a scope are present.
 func known(r *secrets.Registry, at secrets.Scope, need secrets.Required) bool {
 	_, err := r.Scrubber(at, need)
 	return err == nil
@@ -65,7 +65,7 @@ func TestScrubber_MergesScopesAndKeepsThemApart(t *testing.T) {
 	require.Equal(t, "[REDACTED:h] tenant-value run-value-1 run-value-2", shown(r, secrets.Scope{Tenant: "other", Run: "1"}, everything))
 }
 
-func TestScrubber_IsCompiledOnceAndAnewAfterAChange(t *testing.T) {
+func TestScrubber_IsCompiledOnceAndAgainAfterAChange(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits)
 	acme, run := secrets.Scope{Tenant: "acme"}, secrets.Scope{Tenant: "acme", Run: "1"}
@@ -92,7 +92,7 @@ func TestScrubber_IsSharedByRunsWithoutSecrets(t *testing.T) {
 }
 
 // OpenWOP envelope contract §11, registry.
-func TestScrubber_RefusesWhileOneThatIsNeededIsNotRegistered(t *testing.T) {
+func TestScrubber_RefusesWhileARequiredRegistrationIsMissing(t *testing.T) {
 	t.Parallel()
 	acme, run := secrets.Scope{Tenant: "acme"}, secrets.Scope{Tenant: "acme", Run: "1"}
 	for name, tc := range map[string]struct {
@@ -129,9 +129,8 @@ func TestScrubber_RefusesWhileOneThatIsNeededIsNotRegistered(t *testing.T) {
 	}
 }
 
-// What is forgotten at the same time is not let through: who is given an automaton
-// for a run that must be known has one that knows its secrets.
-func TestScrubber_KnowsTheSecretsOfARunThatIsBeingForgotten(t *testing.T) {
+// A concurrent Forget opens no gap: a scrubber for a required registration has its secrets.
+func TestScrubber_HasTheSecretsOfARunDuringForget(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits)
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
@@ -161,9 +160,9 @@ func TestScrubber_KnowsTheSecretsOfARunThatIsBeingForgotten(t *testing.T) {
 	wg.Wait()
 }
 
-// OpenWOP envelope contract §11, registry: of several registries one that a tenant left
-// and came back to has missed what another was told, and says so.
-func TestScrubber_RefusesWhoComesBackWithMoreThanItWasTold(t *testing.T) {
+// OpenWOP envelope contract §11, registry: with several registries, one to which a tenant
+// returns has missed registrations at another one, and refuses.
+func TestScrubber_RefusesRegistrationsThatItMissed(t *testing.T) {
 	t.Parallel()
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
 	one, two := []redact.Secret{secret("k", "run-value-1")}, []redact.Secret{secret("k", "run-value-2")}
@@ -190,7 +189,7 @@ func TestScrubber_RefusesWhoComesBackWithMoreThanItWasTold(t *testing.T) {
 	require.True(t, known(a, at, secrets.Required{Run: true, Registrations: []string{first}}), "who knows of less is served as well")
 }
 
-func TestScrubber_TakesNobodysWordThatARunIsRegistered(t *testing.T) {
+func TestScrubber_ChecksRegistrationsItself(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits)
 	acme, run := secrets.Scope{Tenant: "acme"}, secrets.Scope{Tenant: "acme", Run: "1"}
@@ -213,7 +212,7 @@ func TestScrubber_TakesNobodysWordThatARunIsRegistered(t *testing.T) {
 	}
 }
 
-func TestRegister_NamesASetWhateverItsOrder(t *testing.T) {
+func TestRegister_DigestIsIndependentOfOrder(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits)
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
@@ -243,7 +242,7 @@ func TestRegister_KeepsTheOldValueOfARotatedSecret(t *testing.T) {
 	require.Equal(t, "[REDACTED:k] [REDACTED:k]", shown(r, at, "value-of-monday value-of-tuesday"))
 }
 
-func TestForget_DropsTheRunOnly(t *testing.T) {
+func TestForget_RemovesTheRunOnly(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits, secret("h", "host-value"))
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
