@@ -71,11 +71,11 @@ func drawLayer(t *rapid.T, text string, first bool) string {
 	}
 }
 
-// besides are characters around a value, and edges are starts and ends of a value. Together
+// around are characters around a value, and edges are starts and ends of a value. Together
 // they look like escapes.
 const (
-	besides = `([%\\&]|%2|%25|&#|&amp;|\\u00|[0-9a-f]){0,3}`
-	edges   = `([0-9a-f]{2}|u00[0-9a-f]{2}|[nt]|lt;|amp;|#3[0-9];)?`
+	around = `([%\\&]|%2|%25|&#|&amp;|\\u00|[0-9a-f]){0,3}`
+	edges  = `([0-9a-f]{2}|u00[0-9a-f]{2}|[nt]|lt;|amp;|#3[0-9];)?`
 )
 
 // drawEdged draws a value of distinct letters, with special characters after some.
@@ -91,7 +91,7 @@ func drawEdged(t *rapid.T, letters, signs string) string {
 // same result, and redacting the result again changes nothing.
 func TestStream_FindsAValueWithAnyEnds(t *testing.T) {
 	t.Parallel()
-	signs := rapid.StringMatching(besides)
+	signs := rapid.StringMatching(around)
 	rapid.Check(t, func(t *rapid.T) {
 		value := drawEdged(t, "ghijkéü-", ``)
 		s := redact.Compile([]redact.Secret{secret("k", value)})
@@ -110,7 +110,7 @@ func TestStream_FindsAValueWithAnyEnds(t *testing.T) {
 // is redacted, its neighbours must not form an escape, and nothing more is found.
 func TestText_IsStableForAdjacentValues(t *testing.T) {
 	t.Parallel()
-	signs := rapid.StringMatching(besides)
+	signs := rapid.StringMatching(around)
 	rapid.Check(t, func(t *rapid.T) {
 		values := []string{drawEdged(t, "abcdefghijk", `[%\\&é<>"]?`), drawEdged(t, "abcdefghijk", `[&é<>"]?`)}
 		s := redact.Compile([]redact.Secret{secret("k", values[0]), secret("l", values[1])})

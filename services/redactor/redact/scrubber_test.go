@@ -43,7 +43,7 @@ func TestText_ReplacesEveryOccurrence(t *testing.T) {
 		"no remnant of overlaps":    {strings.Repeat("a", 20), "[REDACTED:run][REDACTED:run]", 2},
 		"marker is kept":            {"[REDACTED:a]", "[REDACTED:a]", 0},
 		"marker of another host":    {"[REDACTED:their-key]", "[REDACTED:their-key]", 0},
-		"marker beside a secret":    {"[REDACTED:a]alpha-key-0001", "[REDACTED:a][REDACTED:a]", 1},
+		"marker next to a secret":   {"[REDACTED:a]alpha-key-0001", "[REDACTED:a][REDACTED:a]", 1},
 		"secret in a false marker":  {"[REDACTED:alpha-key-0001]", "[REDACTED:[REDACTED:a]]", 1},
 		"reference":                 {"use secret:outer now", "use [REDACTED:outer] now", 1},
 		"beyond ASCII around":       {"grüße alpha-key-0001 漢字", "grüße [REDACTED:a] 漢字", 1},

@@ -101,7 +101,7 @@ func TestScrubber_RefusesWhileARequiredRegistrationIsMissing(t *testing.T) {
 		missing    []string
 	}{
 		"nothing is needed":         {nil, secrets.Required{}, nil},
-		"nobody":                    {nil, secrets.Required{Run: true, Tenant: true}, []string{"run", "tenant"}},
+		"nothing registered":        {nil, secrets.Required{Run: true, Tenant: true}, []string{"run", "tenant"}},
 		"the run alone":             {[]secrets.Scope{run}, secrets.Required{Run: true, Tenant: true}, []string{"tenant"}},
 		"the tenant alone":          {[]secrets.Scope{acme}, secrets.Required{Run: true, Tenant: true}, []string{"run"}},
 		"both":                      {[]secrets.Scope{run, acme}, secrets.Required{Run: true, Tenant: true}, nil},
@@ -113,9 +113,9 @@ func TestScrubber_RefusesWhileARequiredRegistrationIsMissing(t *testing.T) {
 			t.Parallel()
 			r := registry(t, secrets.DefaultLimits)
 			for _, at := range tc.registered {
-				told, err := r.Register(at, nil)
+				registration, err := r.Register(at, nil)
 				require.NoError(t, err)
-				tc.need.Registrations = append(tc.need.Registrations, told)
+				tc.need.Registrations = append(tc.need.Registrations, registration)
 			}
 			_, err := r.Scrubber(run, tc.need)
 			if tc.missing == nil {
@@ -134,7 +134,7 @@ func TestScrubber_HasTheSecretsOfARunDuringForget(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits)
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
-	told, err := r.Register(at, []redact.Secret{secret("k", "run-value-1")})
+	registration, err := r.Register(at, []redact.Secret{secret("k", "run-value-1")})
 	require.NoError(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -146,7 +146,7 @@ func TestScrubber_HasTheSecretsOfARunDuringForget(t *testing.T) {
 	for range 2 {
 		wg.Go(func() {
 			for range 2000 {
-				s, err := r.Scrubber(at, secrets.Required{Run: true, Registrations: []string{told}})
+				s, err := r.Scrubber(at, secrets.Required{Run: true, Registrations: []string{registration}})
 				if err != nil {
 					continue
 				}
@@ -219,11 +219,11 @@ func TestRegister_DigestIsIndependentOfOrder(t *testing.T) {
 	x, y := secret("a", "value-x-x"), secret("b", "value-y-y")
 	seen := map[string]string{}
 	for name, list := range map[string][]redact.Secret{"x": {x}, "y": {y}, "both": {x, y}, "none": nil, "glued": {secret("ab", "value-x-x")}} {
-		told, err := r.Register(at, list)
+		registration, err := r.Register(at, list)
 		require.NoError(t, err)
-		require.NotContains(t, seen, told, "%s and %s", name, seen[told])
-		seen[told] = name
-		require.NotContains(t, told, "value")
+		require.NotContains(t, seen, registration, "%s and %s", name, seen[registration])
+		seen[registration] = name
+		require.NotContains(t, registration, "value")
 	}
 	both, err := r.Register(at, []redact.Secret{y, x, y})
 	require.NoError(t, err)
@@ -246,9 +246,9 @@ func TestForget_RemovesTheRunOnly(t *testing.T) {
 	t.Parallel()
 	r := registry(t, secrets.DefaultLimits, secret("h", "host-value"))
 	at := secrets.Scope{Tenant: "acme", Run: "1"}
-	told, err := r.Register(at, []redact.Secret{secret("r1", "run-value-1")})
+	registration, err := r.Register(at, []redact.Secret{secret("r1", "run-value-1")})
 	require.NoError(t, err)
-	need := secrets.Required{Run: true, Registrations: []string{told}}
+	need := secrets.Required{Run: true, Registrations: []string{registration}}
 	require.True(t, known(r, at, need))
 	r.Forget(at)
 	r.Forget(at)
