@@ -65,8 +65,8 @@ func syncHeld(ctx context.Context, to Recorder, store kv.Store, name string, e k
 	case e.Value != nil && !was.Gone:
 		action = "key.scopes-changed"
 	}
-	details := map[string]any{"scopes": k.Scopes}
-	return recordChange(ctx, to, store, name, e.Revision, Entry{Action: action, Actor: hostActor, Target: "keys/" + k.ID, Details: details}, keyRecord{Scopes: k.Scopes})
+	entry := Entry{Action: action, Actor: hostActor, Target: "keys/" + k.ID, Details: map[string]any{"scopes": k.Scopes}}
+	return recordChange(ctx, to, store, name, e.Revision, entry, keyRecord{Scopes: k.Scopes})
 }
 
 func syncGone(ctx context.Context, to Recorder, store kv.Store, name string, e kv.Entry) error {

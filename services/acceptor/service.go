@@ -169,13 +169,18 @@ func New(cfg Config, d Deps) (*Service, error) {
 	policy := accept.Policy{Strict: cfg.Strictness == StrictnessStrict, MaxInlineBytes: cfg.MaxInlineBytes, MaxMediaBytes: cfg.MaxMediaBytes}
 	ledger := accept.NewLogLedger(d.Log, d.Clock)
 	s := &Service{
-		spans: d.Spans, metrics: newMetrics(),
-		cfg: cfg, registry: registry, log: d.Logger, clock: d.Clock, ledger: ledger,
+		cfg:      cfg,
+		registry: registry,
 		pipeline: accept.New(registry, r, ledger, d.Clock, policy),
-		large:    make(largeBodies, maxLargeBodies),
-		assets:   d.Assets,
-		redactor: r,
+		ledger:   ledger,
 		runs:     external.New(d.Log, r, d.Clock),
+		redactor: r,
+		assets:   d.Assets,
+		large:    make(largeBodies, maxLargeBodies),
+		spans:    d.Spans,
+		metrics:  newMetrics(),
+		log:      d.Logger,
+		clock:    d.Clock,
 	}
 	if d.Assets != nil {
 		s.pipeline.WithAssets(d.Assets)
@@ -183,7 +188,13 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if cfg.TestSeams {
 		s.seamState = seam.NewShared(d.Seam, d.Clock)
 		s.exerciser = &seam.Exerciser{
-			Kinds: registry, Redactor: r, Canaries: r, Store: s.seamState, Log: s.seamState, Clock: d.Clock, Policy: policy,
+			Kinds:    registry,
+			Redactor: r,
+			Canaries: r,
+			Store:    s.seamState,
+			Log:      s.seamState,
+			Clock:    d.Clock,
+			Policy:   policy,
 		}
 		if d.Assets != nil {
 			s.exerciser.Assets = d.Assets

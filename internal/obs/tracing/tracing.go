@@ -128,7 +128,12 @@ func (e *Exporter) export(s *runspan.Span, sampled bool) {
 			TraceID: trace.TraceID(s.Trace), SpanID: trace.SpanID(s.Parent), TraceFlags: flags.WithSampled(sampled), Remote: true,
 		}))
 	}
-	_, span := e.tracer.Start(ctx, validUTF8(s.Name), trace.WithTimestamp(s.Start), trace.WithSpanKind(kinds[s.Kind]), trace.WithAttributes(attributes(s.Attributes)...), trace.WithLinks(links(s)...))
+	_, span := e.tracer.Start(ctx, validUTF8(s.Name),
+		trace.WithTimestamp(s.Start),
+		trace.WithSpanKind(kinds[s.Kind]),
+		trace.WithAttributes(attributes(s.Attributes)...),
+		trace.WithLinks(links(s)...),
+	)
 	for _, m := range s.Events {
 		span.AddEvent(m.Name, trace.WithTimestamp(m.At), trace.WithAttributes(attributes(m.Attributes)...))
 	}
@@ -143,7 +148,11 @@ func (e *Exporter) export(s *runspan.Span, sampled bool) {
 func links(s *runspan.Span) []trace.Link {
 	out := make([]trace.Link, 0, len(s.Links))
 	for _, l := range s.Links {
-		out = append(out, trace.Link{SpanContext: trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID(l.Trace), SpanID: trace.SpanID(l.ID), Remote: true})})
+		out = append(out, trace.Link{SpanContext: trace.NewSpanContext(trace.SpanContextConfig{
+			TraceID: trace.TraceID(l.Trace),
+			SpanID:  trace.SpanID(l.ID),
+			Remote:  true,
+		})})
 	}
 	return out
 }

@@ -36,7 +36,10 @@ func correlationClash() *Refusal {
 	return &Refusal{
 		Status: Invalid, Code: fault.EnvelopeCorrelationClash,
 		Message: "the correlationId was used in this run by an envelope of another type",
-		Details: []Detail{{InstancePath: "/correlationId", Keyword: "unique", Message: "must be fresh, or belong to a re-emission of the same type"}},
+		Details: []Detail{{
+			InstancePath: "/correlationId", Keyword: "unique",
+			Message: "must be fresh, or belong to a re-emission of the same type",
+		}},
 	}
 }
 

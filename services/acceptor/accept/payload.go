@@ -71,7 +71,9 @@ func (e *execution) checkSurface() *Refusal {
 	}
 	r := &Refusal{Status: Invalid, Code: fault.EnvelopeInvalid, Message: "two components of the surface have the same id"}
 	for _, w := range wrong {
-		r.Details = append(r.Details, Detail{InstancePath: "/payload" + w.Path, SchemaPath: "/$defs/surface", Keyword: "unique", Message: w.Message})
+		r.Details = append(r.Details, Detail{
+			InstancePath: "/payload" + w.Path, SchemaPath: "/$defs/surface", Keyword: "unique", Message: w.Message,
+		})
 	}
 	return r
 }

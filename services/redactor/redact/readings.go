@@ -47,19 +47,19 @@ func (w *view) pendingFrom(a *automaton, end int) int {
 }
 
 // matchStart returns the start of the longest partial match, or otherwise if there is none.
-func (l *reading) matchStart(a *automaton, otherwise int) int {
-	if n := int(a.pending[l.state]); n > 0 {
-		return l.origins[len(l.origins)-n]
+func (r *reading) matchStart(a *automaton, otherwise int) int {
+	if n := int(a.pending[r.state]); n > 0 {
+		return r.origins[len(r.origins)-n]
 	}
 	return otherwise
 }
 
 // originOf returns the position of the nth last byte of the reading and the bytes in follow.
-func (l *reading) originOf(follow []sourceByte, n int) int {
+func (r *reading) originOf(follow []sourceByte, n int) int {
 	if n <= len(follow) {
 		return follow[len(follow)-n].start
 	}
-	return l.origins[len(l.origins)+len(follow)-n]
+	return r.origins[len(r.origins)+len(follow)-n]
 }
 
 // feedView feeds a byte to all readings of one view.
@@ -75,23 +75,23 @@ func (v *viewSet) feedView(ks *knownScan, which int, c byte, start, end int) {
 	w.prune(v.known.views[which])
 }
 
-func (v *viewSet) feedReading(ks *knownScan, which int, l *reading, c byte, start, end int) {
+func (v *viewSet) feedReading(ks *knownScan, which int, r *reading, c byte, start, end int) {
 	a := v.known.views[which]
-	if l.state == 0 {
-		l.origins = l.origins[:0]
-		if l.state = a.root[c]; l.state == 0 {
+	if r.state == 0 {
+		r.origins = r.origins[:0]
+		if r.state = a.root[c]; r.state == 0 {
 			return
 		}
 	} else {
-		l.state = a.next(l.state, c)
+		r.state = a.next(r.state, c)
 	}
-	if len(l.origins) > 4*v.known.longest {
-		l.origins = append(l.origins[:0], l.origins[len(l.origins)-v.known.longest:]...)
+	if len(r.origins) > 4*v.known.longest {
+		r.origins = append(r.origins[:0], r.origins[len(r.origins)-v.known.longest:]...)
 	}
-	l.origins = append(l.origins, start)
-	if m := a.match[l.state]; m >= 0 {
+	r.origins = append(r.origins, start)
+	if m := a.match[r.state]; m >= 0 {
 		pat := &a.patterns[m]
-		v.addMatch(ks, which, pat, l.originOf(nil, len(pat.text)), end)
+		v.addMatch(ks, which, pat, r.originOf(nil, len(pat.text)), end)
 	}
 }
 
@@ -190,8 +190,8 @@ func (v *viewSet) forkViews(ks *knownScan, as []sourceByte) {
 
 // forkReading reads the literal text from a reading's state, and adds the result as an
 // alternative if a match may follow.
-func (v *viewSet) forkReading(ks *knownScan, which int, l *reading, as []sourceByte) {
-	a, w, s := v.known.views[which], &v.view[which], l.state
+func (v *viewSet) forkReading(ks *knownScan, which int, r *reading, as []sourceByte) {
+	a, w, s := v.known.views[which], &v.view[which], r.state
 	for i, c := range as {
 		b := c.value
 		if which == viewHex {
@@ -200,7 +200,7 @@ func (v *viewSet) forkReading(ks *knownScan, which int, l *reading, as []sourceB
 		s = a.next(s, b)
 		if m := a.match[s]; m >= 0 {
 			pat := &a.patterns[m]
-			v.addMatch(ks, which, pat, l.originOf(as[:i+1], len(pat.text)), c.end)
+			v.addMatch(ks, which, pat, r.originOf(as[:i+1], len(pat.text)), c.end)
 		}
 	}
 	n := int(a.pending[s])
@@ -210,7 +210,7 @@ func (v *viewSet) forkReading(ks *knownScan, which int, l *reading, as []sourceB
 	w.addAlternative(reading{state: s, joinedAt: as[len(as)-1].end})
 	from := &w.alternatives[len(w.alternatives)-1].origins
 	if more := n - len(as); more > 0 {
-		*from = append(*from, l.origins[len(l.origins)-more:]...)
+		*from = append(*from, r.origins[len(r.origins)-more:]...)
 	}
 	for _, c := range as[max(0, len(as)-n):] {
 		*from = append(*from, c.start)
@@ -218,22 +218,22 @@ func (v *viewSet) forkReading(ks *knownScan, which int, l *reading, as []sourceB
 }
 
 // addAlternative adds an alternative, and reuses the memory of an ended one.
-func (w *view) addAlternative(l reading) {
+func (w *view) addAlternative(r reading) {
 	if n := len(w.alternatives); n < cap(w.alternatives) {
 		w.alternatives = w.alternatives[:n+1]
-		l.origins = w.alternatives[n].origins[:0]
-		w.alternatives[n] = l
+		r.origins = w.alternatives[n].origins[:0]
+		w.alternatives[n] = r
 		return
 	}
-	w.alternatives = append(w.alternatives, l)
+	w.alternatives = append(w.alternatives, r)
 }
 
 // prune removes the alternatives that can find no match that another reading does not find.
 func (w *view) prune(a *automaton) {
 	n := 0
 	for i := range w.alternatives {
-		l := &w.alternatives[i]
-		if i < w.active && (l.state == w.primary.state || l.matchStart(a, l.joinedAt) >= l.joinedAt || hasState(w.alternatives[:n], l.state)) {
+		r := &w.alternatives[i]
+		if i < w.active && (r.state == w.primary.state || r.matchStart(a, r.joinedAt) >= r.joinedAt || hasState(w.alternatives[:n], r.state)) {
 			continue
 		}
 		if n != i {

@@ -77,7 +77,7 @@ func (s source) segment(n int) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(`{"k":"` + s.from(mixed, n) + `"}`))
 }
 
-// Make gives the corpus: n lines of each kind.
+// Make returns the corpus: n lines of each kind.
 func Make(n int) []Line {
 	s := source{rand.New(rand.NewPCG(20260131, 1))} //nolint:gosec // G404: reproducible on purpose
 	var out []Line
